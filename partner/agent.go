@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"iter"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Agent is what stands behind a Partner. Its methods may be called by any number of goroutines at once. Every
+// error that it returns or yields is a *task.Error with a Detail that a Leader may read.
+type Agent interface {
+	// Run carries a turn out and yields what the agent says until the turn rests (task.State.Rests), ctx is
+	// done, or it fails, which ends the sequence. stream asks for news while the agent works; an agent that
+	// has none gives only the result.
+	//
+	// An error that proves that nothing of the turn reached the agent is of kind AgentUnavailable. After any
+	// other the turn may be running: Resume tells.
+	Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[task.Report, error]
+
+	// Resume goes on with a turn whose connection was lost, by any means that the agent has, until it rests.
+	// It yields AgentTimeout when the agent no longer works on it, and TaskNotFound when it does not know it.
+	Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error]
+
+	// Cancel asks the agent to stop, and tells the state that the task then has. An agent that refuses is
+	// TaskNotCancelable.
+	Cancel(ctx context.Context, t *task.Turn) (task.Report, error)
+}

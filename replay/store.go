@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package replay keeps logs: numbered records that are appended atomically, read again from any number, and
+// followed live. It knows nothing of tasks; what the records mean is their writer's business. One driver a
+// file or folder, one suite (replaytest) for all of them.
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// A Store holds logs, each named by a string of at most MaxName bytes. Its methods may be called by any
+// number of goroutines at once.
+type Store interface {
+	// Load returns a log's head, its snapshot (nil where nothing was trimmed) and all records kept, oldest
+	// first. The error is ErrNotFound where there is no such log. What is returned is the caller's to keep,
+	// not to change.
+	Load(ctx context.Context, log string) (Head, []byte, []Record, error)
+
+	// Append carries a out as one atomic write. It fails with ErrConflict, changing nothing, when the log's
+	// last record is not a.Expect: another writer was faster. When it returns nil, what was written survives
+	// the death of the process; see Append.Tell for the loss of power.
+	Append(ctx context.Context, a Append) error
+
+	// Follow yields the records of a log that come after a number, oldest first, then waits for new ones
+	// until the log has ended or ctx is done. Zero means from the very first record.
+	//
+	// Follow never skips. If a record that it owes is no longer kept, it yields a *GoneError and stops; if
+	// after is beyond the last record, a *FutureError. Where there is no such log, ErrNotFound. A ctx that
+	// ends is yielded as its error; the end of the log is not an error. Any number of followers may follow
+	// one log, and none of them slows the writer: one that falls behind reads the store again.
+	Follow(ctx context.Context, log string, after uint64) iter.Seq2[Record, error]
+
+	// Due yields the logs whose Wake lies in [from, until], earliest first; those of AtRestart come before
+	// all others. It sees the store as it is at the call.
+	Due(ctx context.Context, from, until time.Time) iter.Seq2[Wakeup, error]
+
+	// Sync makes all that was appended before the call survive a loss of power, where the store's Sync mode
+	// promises that at all.
+	Sync(ctx context.Context) error
+
+	// Configure changes the settings that may change while the store is open; it applies to all later writes.
+	Configure(Settings)
+
+	// Close ends every follower with ErrClosed, waits for background work, and releases the store.
+	Close() error
+}
+
+// MaxName is the greatest length of a log's name, in bytes.
+const MaxName = 1024
+
+// AtRestart is the Wake of a log that somebody is at work on right now: it is due as soon as the store is
+// opened by a process that knows nothing of that work.
+var AtRestart = time.Unix(0, 0)
+
+// Record is one entry of a log. Records are numbered from 1 without gaps.
+type Record struct {
+	Seq  uint64
+	Data []byte
+}
+
+// Head is what a log knows of itself beside its records.
+type Head struct {
+	First uint64    // number of the oldest record kept; Last+1 when none is
+	Last  uint64    // number of the newest record ever written; 0 when there is none yet
+	Bytes int64     // size of the records kept
+	Note  []byte    // the writer's own, as last appended
+	Wake  time.Time // as last appended; zero for none
+	Ended time.Time // when it ended; zero while it has not
+}
+
+// Append is one atomic write.
+type Append struct {
+	Log     string
+	Expect  uint64    // number of the last record that the writer knows; 0 makes a new log
+	Records [][]byte  // may be empty: a write of the note alone. The store keeps no reference to them
+	Note    []byte    // replaces the note
+	Wake    time.Time // replaces the time at which Due yields the log; zero for none
+	End     bool      // nothing more follows; the log is kept for Settings.Retention and then dropped
+	Trim    uint64    // drop the records up to this number, which Snapshot stands for; 0 drops none
+	// Snapshot stands for every record up to Trim.
+	Snapshot []byte
+
+	// Tell says that somebody will be told of this write: with SyncState it survives a loss of power before
+	// Append returns. Without Tell it does so only with SyncAlways.
+	Tell bool
+}
+
+// Wakeup says that a log's time has come.
+type Wakeup struct {
+	Log string
+	At  time.Time
+}
+
+// SyncMode says when a write must survive a loss of power. Every mode survives the death of the process.
+type SyncMode uint8
+
+// The modes, and their names in a configuration.
+const (
+	SyncState  SyncMode = iota // "state": before a change that is told
+	SyncAlways                 // "always": before every Append returns
+	SyncNever                  // "never": whenever the system writes it
+)
+
+// ParseSyncMode reads a mode's name; the empty one is SyncState.
+func ParseSyncMode(s string) (SyncMode, error) {
+	switch s {
+	case "", "state":
+		return SyncState, nil
+	case "always":
+		return SyncAlways, nil
+	case "never":
+		return SyncNever, nil
+	}
+	return 0, fmt.Errorf("sync is %q, but must be state, always or never", s)
+}
+
+// Settings are what may change while a store is open.
+type Settings struct {
+	Sync      SyncMode
+	Retention time.Duration // how long an ended log is kept; 0 is DefaultRetention
+	Capacity  int64         // memory driver: bytes of all logs together; 0 is DefaultCapacity
+}
+
+// Defaults of Settings.
+const (
+	DefaultRetention = 24 * time.Hour
+	DefaultCapacity  = 512 << 20
+)
+
+// The errors of a Store.
+var (
+	ErrNotFound = errors.New("replay: no such log")
+	ErrConflict = errors.New("replay: another writer was faster")
+	ErrClosed   = errors.New("replay: the store is closed")
+	ErrFull     = errors.New("replay: the store is full of logs that have not ended") // memory driver
+)
+
+// GoneError says that a follower was owed records that are no longer kept.
+type GoneError struct{ After, First, Last uint64 }
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("replay: records after %d were asked for, but only %d to %d are kept", e.After, e.First, e.Last)
+}
+
+// FutureError says that a follower asked for what comes after a record that has not been written yet.
+type FutureError struct{ After, Last uint64 }
+
+func (e *FutureError) Error() string {
+	return fmt.Sprintf("replay: records after %d were asked for, but the last one is %d", e.After, e.Last)
+}

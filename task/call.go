@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import "time"
+
+// Call is a command as a caller gave it, with its parameters read. A front makes it; the life-cycle obeys it.
+type Call struct {
+	Message Message // its Command says which of the rest counts
+
+	Terms Terms // start
+
+	// Get answers only messages sent, and states entered, after these times. Zero means all.
+	MessagesAfter time.Time
+	StatesAfter   time.Time
+
+	AfterSeq uint64 // re-stream: the last event that the caller has; 0 means from the beginning
+}
+
+// Terms are what a Leader may ask for when it starts a task (AIP v01.00 §4.3, StartCommandParams). Zero
+// means that the Leader left it to the Partner.
+type Terms struct {
+	Response           time.Duration `json:"response,omitempty"`           // how long a start or continue may wait for its answer
+	AwaitingInput      time.Duration `json:"awaitingInput,omitempty"`      // then the task is canceled
+	AwaitingCompletion time.Duration `json:"awaitingCompletion,omitempty"` // then the task is completed
+	MaxProductsBytes   int64         `json:"maxProductsBytes,omitempty"`   // then the task fails; see ProductsSize
+}
+
+// Or returns t with every zero replaced from defaults.
+func (t Terms) Or(defaults Terms) Terms {
+	if t.Response == 0 {
+		t.Response = defaults.Response
+	}
+	if t.AwaitingInput == 0 {
+		t.AwaitingInput = defaults.AwaitingInput
+	}
+	if t.AwaitingCompletion == 0 {
+		t.AwaitingCompletion = defaults.AwaitingCompletion
+	}
+	if t.MaxProductsBytes == 0 {
+		t.MaxProductsBytes = defaults.MaxProductsBytes
+	}
+	return t
+}
+
+// Ref names a task and its session as the agent knows them.
+type Ref struct {
+	Task    string `json:"task,omitempty"`
+	Session string `json:"session,omitempty"`
+}
+
+// Turn is one start or continue, to be carried out by an agent.
+type Turn struct {
+	Ref     Ref
+	Message Message
+	Known   []Product // the products so far, of all turns
+}
+
+// Report is what an agent says about a turn: the whole of it, or a piece of news. The zero Report says
+// nothing.
+type Report struct {
+	// State is the AIP state that the agent's own state means; None when the report does not speak of it.
+	// An agent that says it has finished is AwaitingCompletion: only a Leader completes a task.
+	State State
+	// Items is what the agent said along with its state.
+	Items []DataItem
+
+	// Products is every product of the task as the agent knows it now, where Whole is set. Otherwise Chunks
+	// are new pieces, in order.
+	Whole    bool
+	Products []Product
+	Chunks   []Chunk
+
+	// Ref is set when the agent has given the task a name of its own.
+	Ref *Ref
+
+	// Said is the agent's own word for its state, for log lines. Stamp changes whenever the agent changes
+	// anything; one that stands still tells that the agent has lost the task.
+	Said, Stamp string
+}
+
+// Rests reports whether a turn that has reached s is over: nothing follows before the Leader acts.
+func (s State) Rests() bool {
+	return s == AwaitingInput || s == AwaitingCompletion || s.Terminal()
+}
+
+// Diff returns the chunks that turn the known products into the present ones. A product whose text only grew
+// gives the piece that was added; products that are gone stay as they were, since AIP cannot take one back.
+func Diff(known, now []Product) []Chunk {
+	var out []Chunk
+	for i := range now {
+		p := &now[i]
+		old := findProduct(known, p.ID)
+		switch {
+		case old == nil:
+			out = append(out, Chunk{Product: *p, Last: true})
+		case sameProduct(old, p):
+		default:
+			if tail, ok := grown(old, p); ok {
+				out = append(out, Chunk{Product: tail, Append: true, Last: true})
+			} else {
+				out = append(out, Chunk{Product: *p, Last: true})
+			}
+		}
+	}
+	return out
+}
+
+func findProduct(list []Product, id string) *Product {
+	for i := range list {
+		if list[i].ID == id {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+func sameProduct(a, b *Product) bool {
+	if a.Name != b.Name || a.Description != b.Description || len(a.DataItems) != len(b.DataItems) {
+		return false
+	}
+	for i := range a.DataItems {
+		if !sameItem(&a.DataItems[i], &b.DataItems[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameItem(a, b *DataItem) bool {
+	return a.Kind == b.Kind && a.Text == b.Text && a.Name == b.Name && a.MIMEType == b.MIMEType &&
+		a.URI == b.URI && a.Bytes == b.Bytes && string(a.Data) == string(b.Data) &&
+		string(a.Metadata) == string(b.Metadata)
+}
+
+// grown returns what was added to old to make p, if p is old with something added at its end.
+func grown(old, p *Product) (Product, bool) {
+	n := len(old.DataItems)
+	if n == 0 || len(p.DataItems) < n || p.Name != old.Name || p.Description != old.Description {
+		return Product{}, false
+	}
+	for i := range n - 1 {
+		if !sameItem(&old.DataItems[i], &p.DataItems[i]) {
+			return Product{}, false
+		}
+	}
+	tail := Product{ID: p.ID}
+	last, was := p.DataItems[n-1], &old.DataItems[n-1]
+	switch {
+	case sameItem(was, &last):
+	case plainText(was) && plainText(&last) && len(last.Text) > len(was.Text) && last.Text[:len(was.Text)] == was.Text:
+		tail.DataItems = append(tail.DataItems, Text(last.Text[len(was.Text):]))
+	default:
+		return Product{}, false
+	}
+	tail.DataItems = append(tail.DataItems, p.DataItems[n:]...)
+	return tail, true
+}

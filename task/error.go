@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind says what went wrong in words that no dialect owns. Every dialect maps kinds to its own numbers at its
+// edge, once, because the same number means different things in different dialects.
+type Kind uint8
+
+// The kinds of error. Those before LimitExceeded are AIP's (v01.00 §5.2); the rest are the gateway's.
+const (
+	Internal                 Kind = iota // the gateway's own fault
+	ParseError                           // not JSON
+	InvalidRequest                       // JSON, but no JSON-RPC request
+	MethodNotFound                       // a method that this Partner does not have
+	InvalidParams                        // a parameter of the wrong type or value, or a missing one
+	TaskNotFound                         // no such task for this Leader
+	TaskNotCancelable                    // the agent refuses to cancel
+	NotificationNotSupported             // webhooks are off
+	UnsupportedOperation                 // known, but not for this agent
+	ContentTypeNotSupported              // the agent does not take this kind of content
+	InvalidAgentResponse                 // the agent answered something that its protocol does not allow
+	GroupNotSupported                    // groups are off
+	AuthenticationRequired               // no identity, or none that can be trusted
+	AuthorizationFailed                  // an identity that may not do this
+	AccessTokenInvalid                   // a bearer token that is wrong or expired
+	LimitExceeded                        // a limit of the gateway is reached
+	AgentUnavailable                     // the agent cannot be reached
+	AgentTimeout                         // the agent was silent for too long
+
+	kinds // how many there are
+)
+
+// Kinds lists every kind, so that a dialect's test can prove that its table has them all.
+func Kinds() []Kind {
+	all := make([]Kind, kinds)
+	for i := range all {
+		all[i] = Kind(i)
+	}
+	return all
+}
+
+var kindNames = [kinds]string{
+	"internal", "parse-error", "invalid-request", "method-not-found", "invalid-params", "task-not-found",
+	"task-not-cancelable", "notification-not-supported", "unsupported-operation", "content-type-not-supported",
+	"invalid-agent-response", "group-not-supported", "authentication-required", "authorization-failed",
+	"access-token-invalid", "limit-exceeded", "agent-unavailable", "agent-timeout",
+}
+
+// String returns the kind's name as it stands in log lines.
+func (k Kind) String() string {
+	if k < kinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Error is an error with a kind. Detail is a sentence for the one who made the mistake and says what to
+// change; Field and Data locate it. None of them ever holds a payload or a secret.
+type Error struct {
+	Kind   Kind
+	Detail string
+	Field  string         // the offending field, as a path: params.message.taskId
+	Data   map[string]any // more for the caller: limit, max, taskId
+	Err    error          // the cause, for the log; never shown to a caller
+}
+
+// Errorf returns an Error of a kind whose Detail is formatted.
+func Errorf(k Kind, format string, args ...any) *Error {
+	return &Error{Kind: k, Detail: fmt.Sprintf(format, args...)}
+}
+
+// At returns e with its field set.
+func (e *Error) At(field string) *Error { e.Field = field; return e }
+
+// With returns e with one more member of Data.
+func (e *Error) With(key string, value any) *Error {
+	if e.Data == nil {
+		e.Data = make(map[string]any, 2)
+	}
+	e.Data[key] = value
+	return e
+}
+
+// Because returns e with its cause set.
+func (e *Error) Because(err error) *Error { e.Err = err; return e }
+
+// Error implements error.
+func (e *Error) Error() string {
+	s := e.Kind.String()
+	if e.Field != "" {
+		s += " at " + e.Field
+	}
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of the first Error in err's chain, and Internal where there is none.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return Internal
+}

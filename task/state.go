@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package task is the canon: the words of AIP in Go. It knows what a Task is, which states follow which,
+// and how events fold into a Task. It knows no wire, no clock and no storage, and imports the standard
+// library only. Everything else in the module speaks in these types.
+package task
+
+// State is a stage in the life of a Task (AIP v01.00 §4.2). The values are AIP's wire words.
+type State string
+
+// The eight states of AIP v01.00 §4.2, and None for a task that does not exist yet.
+const (
+	None               State = ""
+	Accepted           State = "accepted"
+	Working            State = "working"
+	AwaitingInput      State = "awaiting-input"
+	AwaitingCompletion State = "awaiting-completion"
+	Completed          State = "completed"
+	Canceled           State = "canceled"
+	Failed             State = "failed"
+	Rejected           State = "rejected"
+)
+
+// States lists every state a Task can be in, in the order of AIP v01.00 §4.2.
+func States() []State {
+	return []State{Accepted, Working, AwaitingInput, AwaitingCompletion, Completed, Canceled, Failed, Rejected}
+}
+
+// Valid reports whether s is one of the eight states.
+func (s State) Valid() bool {
+	switch s {
+	case Accepted, Working, AwaitingInput, AwaitingCompletion, Completed, Canceled, Failed, Rejected:
+		return true
+	}
+	return false
+}
+
+// Terminal reports whether nothing can follow s (rows 16 to 19).
+func (s State) Terminal() bool {
+	switch s {
+	case Completed, Canceled, Failed, Rejected:
+		return true
+	}
+	return false
+}
+
+// Command is what a Leader asks of a task (AIP v01.00 §4.3).
+type Command string
+
+// The six commands of AIP v01.00 §4.3.
+const (
+	NoCommand Command = ""
+	Get       Command = "get"
+	Start     Command = "start"
+	Continue  Command = "continue"
+	Cancel    Command = "cancel"
+	Complete  Command = "complete"
+	ReStream  Command = "re-stream"
+)
+
+// Commands lists every command, in the order of AIP v01.00 §4.3.
+func Commands() []Command {
+	return []Command{Get, Start, Continue, Cancel, Complete, ReStream}
+}
+
+// Valid reports whether c is one of the six commands.
+func (c Command) Valid() bool {
+	switch c {
+	case Get, Start, Continue, Cancel, Complete, ReStream:
+		return true
+	}
+	return false
+}
+
+// Row is a line of the state table of AIP v01.00 §4.2. A row without a command is the Partner's own move;
+// a row without a next state says that the state is final.
+type Row struct {
+	No      int
+	From    State
+	Command Command
+	To      State
+}
+
+// Table is the state table of AIP v01.00 §4.2, whole and in its order. It is the only source of moves.
+func Table() []Row { return append([]Row(nil), table[:]...) }
+
+var table = [...]Row{
+	{1, None, Start, Accepted},
+	{2, None, Start, Rejected},
+	{3, Accepted, NoCommand, Working},
+	{4, Accepted, Cancel, Canceled},
+	{5, Working, NoCommand, AwaitingCompletion},
+	{6, Working, NoCommand, AwaitingInput},
+	{7, Working, NoCommand, Failed},
+	{8, Working, Cancel, Canceled},
+	{9, AwaitingInput, Continue, Working},
+	{10, AwaitingInput, Cancel, Canceled},
+	{11, AwaitingInput, NoCommand, Canceled},
+	{12, AwaitingCompletion, Complete, Completed},
+	{13, AwaitingCompletion, Continue, Working},
+	{14, AwaitingCompletion, Cancel, Canceled},
+	{15, AwaitingCompletion, NoCommand, Completed},
+	{16, Completed, NoCommand, None},
+	{17, Canceled, NoCommand, None},
+	{18, Failed, NoCommand, None},
+	{19, Rejected, NoCommand, None},
+}
+
+// CanMove reports whether the table has a row that leads from one state to the other.
+func CanMove(from, to State) bool {
+	for _, r := range table {
+		if r.From == from && r.To == to && to != None {
+			return true
+		}
+	}
+	return false
+}
+
+// Applies reports whether the table carries c out in state s. Where it does not, the command is ignored and
+// answered with the unchanged Task.
+func Applies(c Command, s State) bool {
+	for _, r := range table {
+		if r.From == s && r.Command == c && c != NoCommand {
+			return true
+		}
+	}
+	return false
+}
+
+// Path returns the states to pass through, the last being to, when an agent is found in a state that its
+// task cannot reach in one move: an agent that answers at once has worked, whether it said so or not. It
+// returns nil where no legal path leads there, and where from already is to.
+func Path(from, to State) []State {
+	switch {
+	case from == to:
+		return nil
+	case CanMove(from, to):
+		return []State{to}
+	case from == None:
+		if rest := Path(Accepted, to); rest != nil {
+			return append([]State{Accepted}, rest...)
+		}
+	case CanMove(from, Working) && CanMove(Working, to):
+		return []State{Working, to}
+	}
+	return nil
+}

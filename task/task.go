@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Task is the unit of work that a Leader commands (AIP v01.00 §4.2). Its JSON form, like that of everything
+// in this file, is AIP's own: see AppendTask.
+type Task struct {
+	ID             string    `json:"id"`
+	SenderID       string    `json:"senderId,omitempty"` // group mode only
+	Status         Status    `json:"status"`
+	Products       []Product `json:"products,omitempty"`
+	MessageHistory []Message `json:"messageHistory,omitempty"` // the commands that were carried out, oldest first
+	StatusHistory  []Status  `json:"statusHistory,omitempty"`  // always a legal path through the table
+	GroupID        string    `json:"groupId,omitempty"`        // group mode only
+	SessionID      string    `json:"sessionId"`
+}
+
+// Status is the state of a Task, since when, and what the Partner says about it.
+type Status struct {
+	State     State      `json:"state"`
+	ChangedAt time.Time  `json:"stateChangedAt"`
+	DataItems []DataItem `json:"dataItems,omitempty"`
+}
+
+// Role tells which side sent a message.
+type Role string
+
+// The two roles of AIP v01.00 §3.1.
+const (
+	Leader  Role = "leader"
+	Partner Role = "partner"
+)
+
+// Message is what a Leader or a Partner says (AIP v01.00 §4.3).
+type Message struct {
+	ID         string          `json:"id"`
+	SentAt     time.Time       `json:"sentAt"`
+	SenderRole Role            `json:"senderRole"`
+	SenderID   string          `json:"senderId"`
+	Mentions   []string        `json:"mentions,omitempty"`
+	Command    Command         `json:"command,omitempty"`
+	Params     json.RawMessage `json:"commandParams,omitempty"` // a JSON object as it was sent
+	DataItems  []DataItem      `json:"dataItems"`
+	TaskID     string          `json:"taskId,omitempty"`
+	GroupID    string          `json:"groupId,omitempty"`
+	SessionID  string          `json:"sessionId,omitempty"`
+}
+
+// Product is a result of a Task (AIP v01.00 §4.4).
+type Product struct {
+	ID          string     `json:"id"`
+	Name        string     `json:"name,omitempty"`
+	Description string     `json:"description,omitempty"`
+	DataItems   []DataItem `json:"dataItems"`
+}
+
+// ItemKind tells the three kinds of data item apart.
+type ItemKind string
+
+// The kinds of AIP v01.00 §4.5.
+const (
+	TextItem ItemKind = "text"
+	FileItem ItemKind = "file"
+	DataKind ItemKind = "data"
+)
+
+// DataItem is the smallest piece of content (AIP v01.00 §4.5). Kind says which of the fields count: Text for
+// a text; Name, MIMEType and one of URI and Bytes for a file; Data for structured data.
+type DataItem struct {
+	Kind     ItemKind        `json:"type"`
+	Text     string          `json:"text,omitempty"`
+	Name     string          `json:"name,omitempty"`
+	MIMEType string          `json:"mimeType,omitempty"`
+	URI      string          `json:"uri,omitempty"`
+	Bytes    string          `json:"bytes,omitempty"` // base64, as it was sent
+	Data     json.RawMessage `json:"data,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"` // a JSON object as it was sent
+}
+
+// Text returns a data item that says s.
+func Text(s string) DataItem { return DataItem{Kind: TextItem, Text: s} }
+
+// ProductsSize counts products as maxProductsBytes does, in bytes: the UTF-8 of texts, the base64 of files as
+// it was sent, the JSON of structured data.
+func ProductsSize(products []Product) int64 {
+	var n int64
+	for i := range products {
+		for j := range products[i].DataItems {
+			it := &products[i].DataItems[j]
+			n += int64(len(it.Text) + len(it.Bytes) + len(it.Data))
+		}
+	}
+	return n
+}
