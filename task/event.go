@@ -3,7 +3,9 @@
 package task
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,17 +15,17 @@ import (
 // and Message is set.
 type Event struct {
 	// Seq is the event's number in its log, from 1, dense: AIP's eventSeq. The log knows it, so it is not
-	// part of the encoded event.
-	Seq uint64 `json:"-"`
+	// part of the stored event.
+	Seq uint64
 
-	Task    *Task    `json:"task,omitempty"`    // the whole Task: the first event, and the one behind which older ones were dropped
-	Status  *Status  `json:"status,omitempty"`  // a change of state, or more news of the present one
-	Chunk   *Chunk   `json:"chunk,omitempty"`   // a product, or a piece of one
-	Message *Message `json:"message,omitempty"` // something that the Partner said
+	Task    *Task    // the whole Task: the first event, and the one behind which older ones were dropped
+	Status  *Status  // a change of state, or more news of the present one
+	Chunk   *Chunk   // a product, or a piece of one
+	Message *Message // something that the Partner said
 
 	// Cause is the Leader's message that made this event happen. It takes no number of its own, so that
 	// eventSeq counts only what a Leader is told.
-	Cause *Message `json:"cause,omitempty"`
+	Cause *Message
 }
 
 // Chunk is a product or a piece of one (AIP v01.00 §6.2.4).
@@ -33,49 +35,64 @@ type Chunk struct {
 	Last    bool    `json:"lastChunk"` // nothing more of this product follows
 }
 
+// A stored event is one line or two: a letter for its kind and the JSON of that, then the JSON of its cause.
+// No JSON of ours holds a line feed, so an event can be taken apart without being parsed.
+const (
+	taskRecord    = 't'
+	statusRecord  = 's'
+	chunkRecord   = 'c'
+	messageRecord = 'm'
+)
+
 // AppendEvent appends the stored form of ev, which DecodeEvent reads.
 func AppendEvent(dst []byte, ev *Event) []byte {
-	dst = append(dst, '{')
 	switch {
 	case ev.Task != nil:
-		dst = append(dst, `"task":`...)
-		dst = AppendTask(dst, ev.Task)
+		dst = AppendTask(append(dst, taskRecord), ev.Task)
 	case ev.Status != nil:
-		dst = append(dst, `"status":`...)
-		dst = AppendStatus(dst, ev.Status)
+		dst = AppendStatus(append(dst, statusRecord), ev.Status)
 	case ev.Chunk != nil:
-		dst = append(dst, `"chunk":{"product":`...)
-		dst = AppendProduct(dst, &ev.Chunk.Product)
-		dst = append(dst, `,"append":`...)
-		dst = appendBool(dst, ev.Chunk.Append)
-		dst = append(dst, `,"lastChunk":`...)
-		dst = appendBool(dst, ev.Chunk.Last)
-		dst = append(dst, '}')
+		dst = AppendChunk(append(dst, chunkRecord), ev.Chunk)
 	case ev.Message != nil:
-		dst = append(dst, `"message":`...)
-		dst = AppendMessage(dst, ev.Message)
+		dst = AppendMessage(append(dst, messageRecord), ev.Message)
 	}
 	if ev.Cause != nil {
-		dst = append(dst, `,"cause":`...)
-		dst = AppendMessage(dst, ev.Cause)
+		dst = AppendMessage(append(dst, '\n'), ev.Cause)
 	}
-	return append(dst, '}')
+	return dst
 }
 
 // DecodeEvent reads what AppendEvent wrote. An error means that the log is damaged.
 func DecodeEvent(data []byte) (Event, error) {
 	var ev Event
-	if err := json.Unmarshal(data, &ev); err != nil {
+	if len(data) == 0 {
+		return ev, errors.New("task: decoding an event of the log: it is empty")
+	}
+	value, cause, caused := bytes.Cut(data[1:], []byte{'\n'})
+	var into any
+	switch data[0] {
+	case taskRecord:
+		ev.Task = new(Task)
+		into = ev.Task
+	case statusRecord:
+		ev.Status = new(Status)
+		into = ev.Status
+	case chunkRecord:
+		ev.Chunk = new(Chunk)
+		into = ev.Chunk
+	case messageRecord:
+		ev.Message = new(Message)
+		into = ev.Message
+	default:
+		return ev, fmt.Errorf("task: decoding an event of the log: there is no kind %q", data[0])
+	}
+	err := json.Unmarshal(value, into)
+	if err == nil && caused {
+		ev.Cause = new(Message)
+		err = json.Unmarshal(cause, ev.Cause)
+	}
+	if err != nil {
 		return Event{}, fmt.Errorf("task: decoding an event of the log: %w", err)
-	}
-	n := 0
-	for _, set := range []bool{ev.Task != nil, ev.Status != nil, ev.Chunk != nil, ev.Message != nil} {
-		if set {
-			n++
-		}
-	}
-	if n != 1 {
-		return Event{}, fmt.Errorf("task: decoding an event of the log: %d kinds in one event", n)
 	}
 	return ev, nil
 }
@@ -99,7 +116,7 @@ func (f *Fold) Apply(ev Event) {
 		f.Task = *ev.Task
 		f.Task.StatusHistory = slices.Clone(ev.Task.StatusHistory)
 		f.Task.MessageHistory = slices.Clone(ev.Task.MessageHistory)
-		f.Task.Products = slices.Clone(ev.Task.Products)
+		f.Task.Products = append([]Product(nil), ev.Task.Products...) // nil where there are none, stored or not
 		f.growing = nil
 		if len(f.Task.StatusHistory) == 0 {
 			f.Task.StatusHistory = []Status{f.Task.Status}

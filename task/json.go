@@ -3,6 +3,8 @@
 package task
 
 import (
+	"bytes"
+	"encoding/json"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -107,6 +109,17 @@ func AppendProduct(dst []byte, p *Product) []byte {
 	return append(dst, '}')
 }
 
+// AppendChunk appends the JSON of c: the members that are its own in a ProductChunkEvent (§6.2.4).
+func AppendChunk(dst []byte, c *Chunk) []byte {
+	dst = append(dst, `{"product":`...)
+	dst = AppendProduct(dst, &c.Product)
+	dst = append(dst, `,"append":`...)
+	dst = strconv.AppendBool(dst, c.Append)
+	dst = append(dst, `,"lastChunk":`...)
+	dst = strconv.AppendBool(dst, c.Last)
+	return append(dst, '}')
+}
+
 func appendItems(dst []byte, items []DataItem) []byte {
 	dst = append(dst, '[')
 	for i := range items {
@@ -155,10 +168,17 @@ func appendRaw(dst []byte, key string, value []byte) []byte {
 	if len(value) == 0 {
 		return dst
 	}
-	return append(append(dst, key...), value...)
+	dst = append(dst, key...)
+	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
+		return append(dst, value...)
+	}
+	// What is stored, and what goes out as an event, is one line.
+	line := bytes.NewBuffer(dst)
+	if err := json.Compact(line, value); err != nil {
+		return append(dst, "null"...)
+	}
+	return line.Bytes()
 }
-
-func appendBool(dst []byte, b bool) []byte { return strconv.AppendBool(dst, b) }
 
 // AppendString appends s as a JSON string. Characters that JSON allows stand as they are; bytes that are not
 // UTF-8 become U+FFFD, because JSON has no way to say them.

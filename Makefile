@@ -1,0 +1,55 @@
+# make help lists the targets.
+
+GO      ?= go
+FUZZ    ?= 20s
+SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 2>/dev/null) go.mod go.sum
+
+.PHONY: help run test lint unit e2e fuzz bench module clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: caddy .pki/ca.pem ## build, make development certificates, and run Caddyfile.example
+	@(for i in $$(seq 100); do (exec 3<>/dev/tcp/127.0.0.1/8443) 2>/dev/null && break; sleep 0.1; done; \
+	  printf '\nThe gateway is up. In another terminal, in this folder, type:\n\n  ./caddy aip call https://localhost:8443 start "hello"\n\n') & \
+	exec ./caddy run --config Caddyfile.example
+
+run: SHELL := /bin/bash
+
+caddy: $(SOURCES) xcaddy.sh
+	./xcaddy.sh $@
+
+.pki/ca.pem: | caddy
+	./caddy aip pki --dir .pki
+
+test: lint unit e2e ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
+
+lint: ## gofmt, vet, staticcheck, and a tidy go.mod
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) mod tidy -diff
+
+unit: ## unit tests, with the race detector
+	$(GO) test -race -shuffle=on -count=1 $$($(GO) list ./... | grep -v /e2e$$)
+
+e2e: caddy interop/bin/legacy-trpc ## end-to-end tests: the real binary, real TLS, real agents
+	$(GO) test -shuffle=on -count=1 ./e2e
+
+interop/bin/%: $(wildcard interop/*/*.go) interop/go.mod
+	cd interop && $(GO) build -o bin/$* ./$*
+
+fuzz: ## every fuzz target, for FUZZ (20s) each
+	@set -e; for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz || true); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) $$p; done; done
+
+bench: caddy ## the measured comparison with other proxies
+	$(GO) run ./bench
+
+module: ## rename the module: make module MODULE=example.com/gateway
+	@test -n "$(MODULE)"
+	old=$$($(GO) list -m) && git grep -lF "$$old" | xargs sed -i "s|$$old|$(MODULE)|g"
+
+clean: ## remove what was built; certificates and tasks stay
+	rm -rf caddy interop/bin

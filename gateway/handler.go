@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gateway ties the rooms together: a front that takes callers' requests over HTTP, has a dialect
+// read them and a guard check who sent them, and lets a Partner obey. It knows no Caddy.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Handler is one Partner's front. It is a plain http.Handler that may serve any number of requests at once.
+type Handler struct {
+	// Base is the path that the Partner is mounted under, without a slash at its end.
+	Base string
+	// Caller is the dialect that is served.
+	Caller translate.Server
+	// Guard decides who may call.
+	Guard *identity.Guard
+	// Partner returns who obeys. It may wait until there is one; an error means that there is none.
+	Partner func(context.Context) (*partner.Partner, error)
+	// Limits bound a request's body.
+	Limits jsonrpc.Limits
+	// BodyTimeout is how long a caller may take to send a request's body.
+	BodyTimeout time.Duration
+
+	Log *slog.Logger
+}
+
+// Serves reports whether a request is for the Partner, by its path alone.
+func (h *Handler) Serves(r *http.Request) bool {
+	path, ok := h.under(r.URL.Path)
+	if !ok {
+		return false
+	}
+	_, _, ok = h.Caller.Method(path)
+	return ok
+}
+
+// under returns the part of a path that comes after the mount point, without slashes at its ends.
+func (h *Handler) under(path string) (string, bool) {
+	rest, ok := strings.CutPrefix(path, h.Base)
+	if !ok || rest != "" && rest[0] != '/' {
+		return "", false
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(rest, "/"), "/"), true
+}
+
+// ServeHTTP answers a request. Whatever is wrong with it beyond HTTP itself is said in JSON-RPC, with status
+// 200, as AIP wants it (v01.00 §5).
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, ok := h.under(r.URL.Path)
+	var method string
+	var any bool
+	if ok {
+		method, any, ok = h.Caller.Method(path)
+	}
+	switch {
+	case !ok:
+		http.NotFound(w, r)
+		return
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "send a JSON-RPC request by POST", http.StatusMethodNotAllowed)
+		return
+	}
+	buf := buffers.Get().(*buffer)
+	defer buf.free()
+	if err := buf.read(w, r, h.Limits.Bytes, h.BodyTimeout); err != nil {
+		h.Log.Debug("a request was not received", "error", err)
+		http.Error(w, "the request body did not arrive", http.StatusBadRequest)
+		return
+	}
+	if buf.out = h.answer(r, buf, method, any); buf.out == nil {
+		return // the caller has left
+	}
+	header := w.Header()
+	header["Content-Type"] = jsonType
+	header["Content-Length"] = []string{strconv.Itoa(len(buf.out))}
+	if _, err := w.Write(buf.out); err != nil {
+		h.Log.Debug("an answer was not delivered", "error", err)
+	}
+}
+
+var jsonType = []string{"application/json"}
+
+// answer appends the response to a request, or returns nil if nobody waits for it any more.
+func (h *Handler) answer(r *http.Request, buf *buffer, method string, any bool) []byte {
+	ctx, span := h.trace(r)
+	defer span.End()
+	req, bad := jsonrpc.Parse(buf.in, h.Limits)
+	if bad != nil {
+		return h.refuse(buf.out, span, bad.ID, refusal(bad))
+	}
+	if !any && req.Method != method {
+		return h.refuse(buf.out, span, req.ID, task.Errorf(task.InvalidRequest,
+			"this path takes the method %q; send others to their own path, or to the mount point", method).At("method"))
+	}
+	peer, err := h.Guard.Peer(r.TLS)
+	if err != nil {
+		return h.refuse(buf.out, span, req.ID, err)
+	}
+	call, err := h.Caller.Decode(&req)
+	if err != nil {
+		return h.refuse(buf.out, span, req.ID, err)
+	}
+	leader, err := h.Guard.Admit(peer, call.Message.SenderID)
+	if err != nil {
+		return h.refuse(buf.out, span, req.ID, err)
+	}
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("aip.leader", leader), attribute.String("aip.task.id", call.Message.TaskID),
+			attribute.String("aip.command", string(call.Message.Command)))
+	}
+	if call.Stream {
+		return h.refuse(buf.out, span, req.ID, task.Errorf(task.UnsupportedOperation, "this Partner does not stream; use the method rpc, and get"))
+	}
+	p, err := h.Partner(ctx)
+	if err != nil {
+		return h.refuse(buf.out, span, req.ID, err)
+	}
+	t, err := p.Do(ctx, leader, &call.Call)
+	switch {
+	case err == nil:
+		return h.Caller.AppendTask(buf.out, req.ID, &t)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return nil
+	}
+	h.Log.Log(ctx, level(err), "a command was not carried out", "command", string(call.Message.Command),
+		"task", call.Message.TaskID, "leader", leader, "agent", p.Name, "error", err)
+	return h.refuse(buf.out, span, req.ID, err)
+}
+
+// refuse appends the response that says what went wrong.
+func (h *Handler) refuse(dst []byte, span trace.Span, id jsonrpc.ID, err error) []byte {
+	kind := task.KindOf(err)
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("error.type", kind.String()))
+		span.SetStatus(codes.Error, kind.String())
+	}
+	if kind == task.AuthenticationRequired || kind == task.AuthorizationFailed {
+		h.Log.Warn("a caller was turned away", "error", err)
+	}
+	return h.Caller.AppendError(dst, id, err)
+}
+
+// level is how loudly an error is logged: loud where the operator must act, quiet where the caller erred.
+func level(err error) slog.Level {
+	switch task.KindOf(err) {
+	case task.Internal:
+		return slog.LevelError
+	case task.InvalidAgentResponse, task.AgentUnavailable, task.AgentTimeout, task.LimitExceeded:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+// refusal gives the envelope's error a kind.
+func refusal(bad *jsonrpc.Error) error {
+	kind := task.InvalidRequest
+	if bad.Code == jsonrpc.ParseError {
+		kind = task.ParseError
+	}
+	err := task.Errorf(kind, "%s", bad.Detail).At(bad.Field)
+	if bad.Limit != "" {
+		err.With("limit", bad.Limit).With("max", bad.Max)
+	}
+	return err
+}
+
+// trace returns a context that belongs to the caller's trace. Where a tracer is at work (Caddy's tracing
+// directive), the call is a span of its own; where none is, the caller's traceparent is passed on unchanged.
+func (h *Handler) trace(r *http.Request) (context.Context, trace.Span) {
+	ctx := r.Context()
+	parent := trace.SpanFromContext(ctx)
+	if !parent.SpanContext().IsValid() {
+		if r.Header["Traceparent"] == nil {
+			return ctx, parent
+		}
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
+		return ctx, trace.SpanFromContext(ctx)
+	}
+	if !parent.IsRecording() {
+		return ctx, trace.SpanFromContext(context.Background())
+	}
+	return parent.TracerProvider().Tracer("github.com/aip-gateway/aip-gateway").Start(ctx, "aip.call",
+		trace.WithAttributes(attribute.String("rpc.system", "jsonrpc")))
+}

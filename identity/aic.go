@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package identity tells who calls. It knows the syntax and the check digits of an AIC, finds the AIC in a
+// client certificate, and binds the senderId of a request to it.
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// AIC is an Agent Identity Code, normalised to upper case, so that two of them compare with ==. There are two
+// forms: 32 characters (ACPs v01.00) and ten levels with dots between them (ACPs v02.00 and later).
+type AIC string
+
+// Form tells the two forms of an AIC apart.
+type Form string
+
+// The two forms of an AIC.
+const (
+	FormV1 Form = "v1" // 32 characters
+	FormV2 Form = "v2" // ten levels
+)
+
+// Form returns the form of a.
+func (a AIC) Form() Form {
+	if strings.Contains(string(a), ".") {
+		return FormV2
+	}
+	return FormV1
+}
+
+const (
+	lengthV1  = 32
+	bodyV1    = 30 // what the check digits are computed over
+	prefixV2  = "1.2.156.3088"
+	maxAIC    = 53     // the longest of either form, in bytes
+	maxCRC    = "1EKF" // 0xFFFF in base 36
+	maxSender = 256    // the longest senderId, in bytes
+)
+
+// levelsV2 are the levels of the v2 form after the prefix, which is levels 1 to 4.
+var levelsV2 = [...]struct {
+	name     string
+	min, max int // characters
+}{
+	{"version", 1, 1},
+	{"registrar", 1, 6},
+	{"vendor", 1, 6},
+	{"ontology serial", 1, 9},
+	{"instance serial", 1, 9},
+	{"check", 4, 4},
+}
+
+// ParseAIC reads an AIC of either form, in either case, with or without white space around it. The check
+// digits of a v1 AIC are verified. Those of a v2 AIC depend on a salt that only its registrar knows, so only
+// their format is: a Checker with the salt verifies them.
+func ParseAIC(s string) (AIC, error) { return Checker{}.Parse(s) }
+
+// Checker reads AICs as ParseAIC does, and verifies the check digits of v2 AICs if it has a salt.
+type Checker struct {
+	Salt []byte // the registrar's; at least 2 bytes, or none
+}
+
+// Parse reads an AIC. Its errors say which character or level is wrong.
+func (c Checker) Parse(s string) (AIC, error) {
+	s = normalise(s)
+	switch {
+	case s == "":
+		return "", errors.New("the AIC is empty")
+	case strings.Contains(s, "."):
+		return c.parseV2(s)
+	default:
+		return parseV1(s)
+	}
+}
+
+func parseV1(s string) (AIC, error) {
+	if len(s) != lengthV1 {
+		return "", fmt.Errorf("the AIC has %d characters, neither the 32 of an AIC of v01.00 nor the dots of a later one", len(s))
+	}
+	for i := range lengthV1 {
+		if !base36(s[i]) {
+			return "", fmt.Errorf("character %d of the AIC is %q, and may only be 0-9 or A-Z", i+1, s[i])
+		}
+		if i >= bodyV1 && s[i] > '9' {
+			return "", fmt.Errorf("character %d of the AIC is %q, and a check digit may only be 0-9", i+1, s[i])
+		}
+	}
+	// Checking mod 97 alone would take 00, 01 and 99 for 97, 98 and 02: one body has one AIC.
+	if want := checkV1(s[:bodyV1]); s[bodyV1:] != want {
+		return "", fmt.Errorf("the check digits of the AIC are %s, and %s would be right", s[bodyV1:], want)
+	}
+	return AIC(s), nil
+}
+
+func (c Checker) parseV2(s string) (AIC, error) {
+	if len(s) > maxAIC {
+		return "", fmt.Errorf("the AIC has %d characters, and at most %d are allowed", len(s), maxAIC)
+	}
+	rest, ok := strings.CutPrefix(s, prefixV2+".")
+	if !ok {
+		return "", errors.New("levels 1 to 4 of the AIC are not " + prefixV2)
+	}
+	levels := strings.Split(rest, ".")
+	if len(levels) != len(levelsV2) {
+		return "", fmt.Errorf("the AIC has %d levels, and must have 10", 4+len(levels))
+	}
+	for i, level := range levels {
+		l := &levelsV2[i]
+		switch {
+		case len(level) < l.min || len(level) > l.max:
+			return "", fmt.Errorf("level %d of the AIC (%s) has %d characters, and must have %s",
+				5+i, l.name, len(level), span(l.min, l.max))
+		case !allBase36(level):
+			return "", fmt.Errorf("level %d of the AIC (%s) has a character other than 0-9 and A-Z", 5+i, l.name)
+		}
+	}
+	check := levels[len(levels)-1]
+	if check > maxCRC {
+		return "", fmt.Errorf("the check digits of the AIC are %s, and cannot be above %s", check, maxCRC)
+	}
+	if c.Salt != nil {
+		if err := checkSalt(c.Salt); err != nil {
+			return "", err
+		}
+		if want := checkV2(s[:len(s)-len(check)-1], c.Salt); check != want {
+			return "", fmt.Errorf("the check digits of the AIC are %s, and %s would be right with this salt", check, want)
+		}
+	}
+	return AIC(s), nil
+}
+
+func checkSalt(salt []byte) error {
+	if len(salt) < 2 {
+		return fmt.Errorf("the salt has %d bytes, and must have at least 2", len(salt))
+	}
+	return nil
+}
+
+func span(lo, hi int) string {
+	if lo == hi {
+		return fmt.Sprint(lo)
+	}
+	return fmt.Sprintf("%d to %d", lo, hi)
+}
+
+// checkV1 returns the check digits of a v1 body: ISO 7064 MOD 97-10 over the body read as a number in base 36.
+func checkV1(body string) string {
+	r := 0
+	for i := range len(body) {
+		r = (r*36 + digit(body[i])) % 97
+	}
+	check := 98 - r*100%97
+	return string([]byte{byte('0' + check/10), byte('0' + check%10)})
+}
+
+// checkV2 returns the check level of levels 1 to 9: CRC-16/CCITT-FALSE over their text and the salt, in base 36.
+func checkV2(levels string, salt []byte) string {
+	crc := uint16(0xffff)
+	add := func(b byte) {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	for i := range len(levels) {
+		add(levels[i])
+	}
+	for _, b := range salt {
+		add(b)
+	}
+	return padded36(int(crc), 4)
+}
+
+const digits36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// padded36 returns the last width digits of n in base 36.
+func padded36(n, width int) string {
+	out := make([]byte, width)
+	for i := width - 1; i >= 0; i-- {
+		out[i] = digits36[n%36]
+		n /= 36
+	}
+	return string(out)
+}
+
+func base36(c byte) bool { return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' }
+
+func allBase36(s string) bool {
+	for i := range len(s) {
+		if !base36(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func digit(c byte) int {
+	if c <= '9' {
+		return int(c - '0')
+	}
+	return int(c-'A') + 10
+}
+
+// normalise trims s and turns its ASCII letters to upper case. Only ASCII: Unicode's rules would turn letters
+// that merely look alike, such as the dotless i, into letters of an AIC.
+func normalise(s string) string {
+	s = strings.Trim(s, " \t\r\n")
+	for i := range len(s) {
+		if s[i] >= 'a' && s[i] <= 'z' {
+			b := []byte(s)
+			for ; i < len(b); i++ {
+				b[i] = upper(b[i])
+			}
+			return string(b)
+		}
+	}
+	return s
+}
+
+func upper(c byte) byte {
+	if c >= 'a' && c <= 'z' {
+		return c - ('a' - 'A')
+	}
+	return c
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identity
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"errors"
+	"math/big"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+const (
+	aicV1 = "10001000011K912345E789ABCDEF2353"
+	aicV2 = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
+	other = "1.2.156.3088.1.1.34C2.478BDF.3GF547.0GGS"
+)
+
+var testKey = sync.OnceValue(func() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
+// certificate returns a self-signed certificate as it is after a trip over the wire.
+func certificate(t testing.TB, commonName string, uris ...string) *x509.Certificate {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: commonName, Organization: []string{"Test"}},
+		NotBefore:    time.Unix(1_700_000_000, 0),
+		NotAfter:     time.Unix(2_000_000_000, 0),
+	}
+	return sign(t, template, uris...)
+}
+
+func sign(t testing.TB, template *x509.Certificate, uris ...string) *x509.Certificate {
+	t.Helper()
+	for _, s := range uris {
+		u, err := url.Parse(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template.URIs = append(template.URIs, u)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, testKey().Public(), testKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+func TestFromCertificate(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cn   string
+		uris []string
+		want AIC
+	}{
+		{"v1", aicV1 + ".acps.pub", []string{"agent://" + aicV1}, aicV1},
+		{"v1, other names beside it", aicV1 + ".acps.pub", []string{"https://agent.example.com/x", "agent://" + aicV1}, aicV1},
+		{"v1, lower case", strings.ToLower(aicV1) + ".ACPS.pub", []string{"AGENT://" + strings.ToLower(aicV1)}, aicV1},
+		{"v1 profile, v2 AIC", aicV2 + ".acps.pub", []string{"agent://" + aicV2}, aicV2},
+		{"v2", aicV2, []string{"acps://" + aicV2}, aicV2},
+		{"v2, no SAN", aicV2, nil, aicV2},
+		{"v2, foreign SAN", aicV2, []string{"spiffe://example.com/agent"}, aicV2},
+		{"v2, lower case", strings.ToLower(aicV2), []string{"ACPS://" + strings.ToLower(aicV2)}, aicV2},
+		{"v2, the same twice", aicV2, []string{"acps://" + aicV2, "acps://" + strings.ToLower(aicV2)}, aicV2},
+		{"v2 profile, v1 AIC", aicV1, []string{"acps://" + aicV1}, aicV1},
+	} {
+		got, err := FromCertificate(certificate(t, tt.cn, tt.uris...))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestFromCertificateRefuses(t *testing.T) {
+	two := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{
+		{Type: oidCommonName, Value: aicV2}, {Type: oidCommonName, Value: aicV1},
+	}}}
+	for _, tt := range []struct {
+		name string
+		cert *x509.Certificate
+		want string
+	}{
+		{"no CN", certificate(t, "", "acps://"+aicV2), "The client certificate has no common name, which must be the AIC."},
+		{"two CNs", sign(t, two), "The client certificate has more than one common name, so it names no one AIC."},
+		{"foreign", certificate(t, "leader.example.com"),
+			"The common name of the client certificate is not an AIC: levels 1 to 4 of the AIC are not 1.2.156.3088."},
+		{"wrong check digits", certificate(t, aicV1[:31]+"4", "acps://"+aicV1),
+			"The common name of the client certificate is not an AIC: the check digits of the AIC are 54, and 53 would be right."},
+		{"v1 without SAN", certificate(t, aicV1+".acps.pub", "acps://"+aicV1),
+			"The common name of the client certificate ends in .acps.pub, but the name agent://<AIC> is missing."},
+		{"v2, another SAN", certificate(t, aicV2, "acps://"+other),
+			"The acps:// name of the client certificate is not the AIC of its common name."},
+		{"v2, two SANs", certificate(t, aicV2, "acps://"+aicV2, "acps://"+other),
+			"The acps:// name of the client certificate is not the AIC of its common name."},
+		{"v1, another SAN", certificate(t, aicV1+".acps.pub", "agent://"+aicV2),
+			"The agent:// name of the client certificate is not the AIC of its common name."},
+		{"v1, another SAN of the other profile", certificate(t, aicV1+".acps.pub", "agent://"+aicV1, "acps://"+aicV2),
+			"The acps:// name of the client certificate is not the AIC of its common name."},
+		{"SAN with a path", certificate(t, aicV1, "acps://"+aicV1+"/x"),
+			"The acps:// name of the client certificate is not an AIC: the AIC has 34 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one."},
+		{"SAN with a user", certificate(t, aicV1, "acps://x@"+aicV1),
+			"The acps:// name of the client certificate is not an AIC: the AIC has 34 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one."},
+	} {
+		aic, err := FromCertificate(tt.cert)
+		if aic != "" {
+			t.Errorf("%s: gives %s", tt.name, aic)
+		}
+		if diff := cmp.Diff(outcome{Kind: task.AuthenticationRequired, Detail: tt.want}, outcomeOf(err)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// outcome is what a caller learns from an error.
+type outcome struct {
+	Kind   task.Kind
+	Detail string
+}
+
+func outcomeOf(err error) outcome {
+	var e *task.Error
+	if errors.As(err, &e) {
+		return outcome{e.Kind, e.Detail}
+	}
+	return outcome{Detail: errText(err)}
+}
+
+func TestGuardPeer(t *testing.T) {
+	cert := certificate(t, aicV2, "acps://"+aicV2)
+	sum := sha256.Sum256(cert.Raw)
+	peer := Peer{AIC: aicV2, Fingerprint: hex.EncodeToString(sum[:])}
+	foreign := certificate(t, "localhost")
+
+	verified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
+	unverified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
+	stranger := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{foreign}, VerifiedChains: [][]*x509.Certificate{{foreign}}}
+	bare := &tls.ConnectionState{}
+
+	const notVerified = "The client certificate was not verified. The operator of this gateway has to set " +
+		"`mode %s` in the tls client_auth of the site."
+	required := outcome{task.AuthenticationRequired, "A client certificate with an AIC is required."}
+	notAnAIC := outcome{task.AuthenticationRequired, "The common name of the client certificate is not an AIC: " +
+		"the AIC has 9 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one."}
+
+	for _, tt := range []struct {
+		name  string
+		mode  Mode
+		state *tls.ConnectionState
+		want  Peer
+		err   outcome
+	}{
+		{"required, verified", Required, verified, peer, outcome{}},
+		{"required, unverified", Required, unverified, Peer{},
+			outcome{task.AuthenticationRequired, strings.Replace(notVerified, "%s", "require_and_verify", 1)}},
+		{"required, foreign", Required, stranger, Peer{}, notAnAIC},
+		{"required, none", Required, bare, Peer{}, required},
+		{"required, no TLS", Required, nil, Peer{}, required},
+		{"zero mode, no TLS", "", nil, Peer{}, required},
+		{"optional, verified", Optional, verified, peer, outcome{}},
+		{"optional, unverified", Optional, unverified, Peer{},
+			outcome{task.AuthenticationRequired, strings.Replace(notVerified, "%s", "verify_if_given", 1)}},
+		{"optional, foreign", Optional, stranger, Peer{}, notAnAIC},
+		{"optional, none", Optional, bare, Peer{}, outcome{}},
+		{"optional, no TLS", Optional, nil, Peer{}, outcome{}},
+		{"off, verified", Off, verified, Peer{}, outcome{}},
+		{"off, foreign", Off, stranger, Peer{}, outcome{}},
+		{"off, no TLS", Off, nil, Peer{}, outcome{}},
+	} {
+		g := Guard{Mode: tt.mode}
+		for range 2 { // the second time from memory
+			got, err := g.Peer(tt.state)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+			}
+			if diff := cmp.Diff(tt.err, outcomeOf(err)); diff != "" {
+				t.Errorf("%s: error (-want +got):\n%s", tt.name, diff)
+			}
+		}
+	}
+}
+
+func TestGuardAdmit(t *testing.T) {
+	peer := Peer{AIC: aicV2, Fingerprint: "ab"}
+	mismatch := outcome{task.AuthorizationFailed, "senderId is not the AIC of the client certificate."}
+	denied := outcome{task.AuthorizationFailed, "This Leader is not allowed to call this Partner."}
+	required := outcome{task.AuthenticationRequired, "A client certificate with an AIC is required."}
+	only, notThis := []AIC{other, aicV2}, []AIC{other}
+	long := strings.Repeat("x", 256)
+
+	for _, tt := range []struct {
+		name   string
+		guard  Guard
+		peer   Peer
+		sender string
+		want   string
+		err    outcome
+	}{
+		{"same", Guard{}, peer, aicV2, aicV2, outcome{}},
+		{"same, lower case and white space", Guard{}, peer, " " + strings.ToLower(aicV2) + "\n", aicV2, outcome{}},
+		{"allowed", Guard{Allow: only}, peer, aicV2, aicV2, outcome{}},
+		{"another", Guard{}, peer, other, "", mismatch},
+		{"shorter", Guard{}, peer, aicV2[:20], "", mismatch},
+		{"empty", Guard{}, peer, "", "", mismatch},
+		{"not allowed", Guard{Allow: notThis}, peer, aicV2, "", denied},
+		{"nobody", Guard{}, Peer{}, aicV2, "", required},
+		{"optional, same", Guard{Mode: Optional}, peer, aicV2, aicV2, outcome{}},
+		{"optional, another", Guard{Mode: Optional}, peer, other, "", mismatch},
+		{"optional, nobody claims an AIC", Guard{Mode: Optional}, Peer{}, aicV2, "unverified:" + aicV2, outcome{}},
+		{"optional, nobody, with a list", Guard{Mode: Optional, Allow: only}, Peer{}, aicV2, "", required},
+		{"optional, nobody, control character", Guard{Mode: Optional}, Peer{}, "a\x00b", "",
+			outcome{task.InvalidParams, "senderId has a control character."}},
+		{"off", Guard{Mode: Off}, Peer{}, "agent-leader-aic", "agent-leader-aic", outcome{}},
+		{"off, longest", Guard{Mode: Off}, Peer{}, long, long, outcome{}},
+		{"off, too long", Guard{Mode: Off}, Peer{}, long + "x", "",
+			outcome{task.InvalidParams, "senderId has 257 bytes, and at most 256 are allowed."}},
+		{"off, empty", Guard{Mode: Off}, Peer{}, "", "", outcome{task.InvalidParams, "senderId is empty."}},
+		{"off, line feed", Guard{Mode: Off}, Peer{}, "a\nb", "", outcome{task.InvalidParams, "senderId has a control character."}},
+		{"off, C1 control", Guard{Mode: Off}, Peer{}, "a\u0085b", "", outcome{task.InvalidParams, "senderId has a control character."}},
+		{"off, allowed", Guard{Mode: Off, Allow: only}, Peer{}, strings.ToLower(aicV2), strings.ToLower(aicV2), outcome{}},
+		{"off, not allowed", Guard{Mode: Off, Allow: notThis}, Peer{}, aicV2, "", denied},
+	} {
+		got, err := tt.guard.Admit(tt.peer, tt.sender)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+		if diff := cmp.Diff(tt.err, outcomeOf(err)); diff != "" {
+			t.Errorf("%s: error (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestGuardOwner(t *testing.T) {
+	peer := Peer{AIC: aicV2}
+	for _, tt := range []struct {
+		name  string
+		guard Guard
+		peer  Peer
+		want  string
+		kind  task.Kind
+		fails bool
+	}{
+		{"required", Guard{}, peer, aicV2, 0, false},
+		{"required, not allowed", Guard{Allow: []AIC{other}}, peer, "", task.AuthorizationFailed, true},
+		{"required, nobody", Guard{}, Peer{}, "", task.AuthenticationRequired, true},
+		{"optional, nobody", Guard{Mode: Optional}, Peer{}, "", task.AuthenticationRequired, true},
+		{"off", Guard{Mode: Off}, Peer{}, "", 0, false},
+	} {
+		got, err := tt.guard.Owner(tt.peer)
+		if (err != nil) != tt.fails || got != tt.want || tt.fails && task.KindOf(err) != tt.kind {
+			t.Errorf("%s: %q, %v", tt.name, got, err)
+		}
+	}
+}
+
+// Two certificates that share a slot of the memory are never taken for each other.
+func TestPeersDoNotMix(t *testing.T) {
+	certs := []*x509.Certificate{certificate(t, aicV1), certificate(t, aicV2), certificate(t, other)}
+	want := []AIC{aicV1, aicV2, other}
+	for _, cert := range certs { // the same tail sends all of them to one slot
+		copy(cert.Raw[len(cert.Raw)-4:], "same")
+	}
+	var wg sync.WaitGroup
+	for i, cert := range certs {
+		wg.Go(func() {
+			for range 1000 {
+				if got, err := peerOf(cert); err != nil || got.AIC != want[i] {
+					t.Errorf("peer %s, %v, want %s", got.AIC, err, want[i])
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A request costs no memory for its identity once its certificate was read, and a second connection with the
+// same certificate finds it read.
+func TestIdentityOfARequestAllocatesNothing(t *testing.T) {
+	cert := certificate(t, aicV2, "acps://"+aicV2)
+	again, err := x509.ParseCertificate(cert.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Guard{Allow: []AIC{other, aicV2}}
+	sender := strings.ToLower(aicV2)
+	if _, err := g.Peer(connection(cert)); err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range []*tls.ConnectionState{connection(cert), connection(again)} {
+		n := testing.AllocsPerRun(100, func() {
+			peer, err := g.Peer(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.Admit(peer, sender); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%v allocations a request", n)
+		}
+	}
+}
+
+func connection(cert *x509.Certificate) *tls.ConnectionState {
+	return &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}, PeerCertificates: []*x509.Certificate{cert}}
+}
+
+func BenchmarkIdentityOfARequest(b *testing.B) {
+	cert := certificate(b, aicV2, "acps://"+aicV2)
+	g, state := &Guard{Allow: []AIC{aicV2}}, connection(cert)
+	b.ReportAllocs()
+	for b.Loop() {
+		peer, err := g.Peer(state)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := g.Admit(peer, aicV2); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

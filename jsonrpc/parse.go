@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonrpc
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+)
+
+var null = ID("null")
+
+// Parse reads a request. It refuses what is not JSON to the letter of RFC 8259 (ParseError) and what is not
+// one JSON-RPC request within the limits (InvalidRequest): a batch, a name that appears twice in any object, a
+// member that is missing or of the wrong type. It copies nothing: see Request.
+func Parse(body []byte, lim Limits) (Request, *Error) {
+	top, err := scan(body, lim.or())
+	if err != nil {
+		return Request{}, err
+	}
+	refuse := func(field, detail string) (Request, *Error) {
+		return Request{}, &Error{ID: top.knownID(), Code: InvalidRequest, Field: field, Detail: detail}
+	}
+	switch {
+	case len(top.version) == 0:
+		return refuse("jsonrpc", `the member jsonrpc is missing; it must be "2.0"`)
+	case !isVersion(top.version):
+		return refuse("jsonrpc", `jsonrpc must be the string "2.0"`)
+	case len(top.id) == 0:
+		return refuse("id", "the member id is missing; it must be a string, a number or null")
+	case !isID(top.id):
+		return refuse("id", "id must be a string, a number or null")
+	case len(top.method) == 0:
+		return refuse("method", "the member method is missing; it must be a string")
+	case top.method[0] != '"':
+		return refuse("method", "method must be a string")
+	case len(top.params) > 0 && top.params[0] != '{' && top.params[0] != '[':
+		return refuse("params", "params must be an object or an array, or be left out")
+	}
+	return Request{
+		ID:     unsafe.Slice(unsafe.StringData(top.id), len(top.id)),
+		Method: gjson.Parse(top.method).Str,
+		Params: gjson.Parse(top.params),
+	}, nil
+}
+
+// ParseResponse reads a response. It is as strict as Parse about JSON and limits, and lenient about what other
+// ends are known to do: an error that is null beside a result, a result that is null beside an error, no
+// id, no jsonrpc. It copies nothing: see Response.
+func ParseResponse(body []byte, lim Limits) (Response, *Error) {
+	top, err := scan(body, lim.or())
+	if err != nil {
+		return Response{}, err
+	}
+	refuse := func(field, detail string) (Response, *Error) {
+		return Response{}, &Error{ID: top.knownID(), Code: InvalidRequest, Field: field, Detail: detail}
+	}
+	res := Response{ID: unsafe.Slice(unsafe.StringData(top.id), len(top.id))}
+	switch {
+	case !absent(top.version) && !isVersion(top.version):
+		return refuse("jsonrpc", `jsonrpc must be the string "2.0"`)
+	case len(top.id) > 0 && !isID(top.id):
+		return refuse("id", "id must be a string, a number or null")
+	case absent(top.failure) && len(top.result) == 0:
+		return refuse("result", "a response needs a result or an error")
+	case absent(top.failure):
+		res.Result = gjson.Parse(top.result)
+		return res, nil
+	case top.failure[0] != '{':
+		return refuse("error", "error must be an object")
+	}
+	res.Failure = new(Failure)
+	var code, message gjson.Result
+	gjson.Parse(top.failure).ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "code":
+			code = value
+		case "message":
+			message = value
+		case "data":
+			if value.Type != gjson.Null {
+				res.Failure.Data = value
+			}
+		}
+		return true
+	})
+	var ok bool
+	if res.Failure.Code, ok = Int(code); !ok {
+		return refuse("error.code", "error.code must be an integer")
+	}
+	if message.Type != gjson.String && message.Type != gjson.Null {
+		return refuse("error.message", "error.message must be a string")
+	}
+	res.Failure.Message = message.Str
+	return res, nil
+}
+
+// members are the members of the envelope as they stand in the body: views, empty where there is none.
+type members struct {
+	version, id, method, params, result, failure string
+}
+
+// set notes the member name if it is one of the envelope.
+func (m *members) set(name, raw string) {
+	switch name {
+	case "jsonrpc":
+		m.version = raw
+	case "id":
+		m.id = raw
+	case "method":
+		m.method = raw
+	case "params":
+		m.params = raw
+	case "result":
+		m.result = raw
+	case "error":
+		m.failure = raw
+	}
+}
+
+// knownID returns the id with which an error about the body is answered.
+func (m *members) knownID() ID {
+	if len(m.id) == 0 || !isID(m.id) {
+		return null
+	}
+	return ID(m.id)
+}
+
+// isID reports whether a valid JSON value may be an id.
+func isID(raw string) bool {
+	switch raw[0] {
+	case '{', '[', 't', 'f':
+		return false
+	}
+	return true
+}
+
+func isVersion(raw string) bool { return raw[0] == '"' && gjson.Parse(raw).Str == "2.0" }
+
+func absent(raw string) bool { return raw == "" || raw == "null" }
+
+// view returns b as a string without a copy.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// scanners keeps the memory of scanners, which is that of their keys.
+var scanners = sync.Pool{New: func() any { return &scanner{keys: make([]key, 0, 64)} }}
+
+// maxKeys is the capacity with which a scanner's keys are still kept for later.
+const maxKeys = 4096
+
+// scan checks a body and returns the members of its envelope, as far as it was read.
+func scan(body []byte, lim Limits) (members, *Error) {
+	if len(body) > lim.Bytes {
+		return members{}, &Error{ID: null, Code: InvalidRequest, Limit: "bytes", Max: lim.Bytes,
+			Detail: fmt.Sprintf("the body is larger than %d bytes", lim.Bytes)}
+	}
+	s := scanners.Get().(*scanner)
+	*s = scanner{body: body, depth: lim.Depth, twice: -1, keys: s.keys[:0]}
+	ok := s.document()
+	top, err := s.top, (*Error)(nil)
+	if !ok || s.kind != '{' || s.twice >= 0 {
+		err = s.refusal(ok)
+	}
+	if cap(s.keys) > maxKeys {
+		s.keys = make([]key, 0, 64)
+	}
+	s.body, s.top = nil, members{} // the body is not ours to keep
+	scanners.Put(s)
+	return top, err
+}
+
+// refusal says why the body is refused. ok tells whether it is JSON.
+func (s *scanner) refusal(ok bool) *Error {
+	switch {
+	case !ok && s.deep:
+		return &Error{ID: s.top.knownID(), Code: InvalidRequest, Limit: "depth", Max: s.depth,
+			Detail: fmt.Sprintf("objects and arrays are nested more than %d deep", s.depth)}
+	case !ok:
+		return &Error{ID: null, Code: ParseError, Offset: s.offset, Detail: s.why}
+	case s.kind == '[':
+		return &Error{ID: null, Code: InvalidRequest,
+			Detail: "the body is an array, but batches are not supported; send one object"}
+	case s.kind != '{':
+		return &Error{ID: null, Code: InvalidRequest, Detail: "the body must be an object"}
+	}
+	field := path(s.body, s.twice)
+	id := s.top.knownID()
+	if field == "id" {
+		id = null
+	}
+	return &Error{ID: id, Code: InvalidRequest, Field: field, Detail: "the key appears twice"}
+}

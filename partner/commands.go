@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// cancelTimeout is how long an agent may take to say that it has stopped.
+const cancelTimeout = 10 * time.Second
+
+// Do carries out a Leader's command and returns the task that answers it. A start or continue is answered
+// when the turn rests, or when Terms.Response has passed, whichever is first; the turn goes on regardless,
+// and regardless of ctx, which only ends the waiting. A command that the table does not carry out in the
+// task's state changes nothing and is answered with the task as it is. A task of another Leader does not
+// exist. Every error is a *task.Error, but for that of a ctx that ended.
+func (p *Partner) Do(ctx context.Context, leader string, c *task.Call) (task.Task, error) {
+	r, err := p.act(ctx, leader, c, false)
+	if err != nil {
+		return task.Task{}, err
+	}
+	defer r.lv.release()
+	if r.turn == nil {
+		return r.task, nil
+	}
+	return r.lv.await(ctx, r.turn)
+}
+
+// acted is what a command has brought about: the task, and the turn that it began, if it began one. Whoever
+// has it must release lv.
+type acted struct {
+	lv   *live
+	task task.Task
+	turn *run
+}
+
+// act carries out a command up to the point where an agent is at work. stream asks the agent for news while
+// it works.
+func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream bool) (acted, error) {
+	lv := p.engine.acquire(logName(p.Name, leader, c.Message.TaskID))
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	r := acted{lv: lv}
+	err := lv.load(ctx)
+	if err == nil {
+		switch {
+		case !lv.exists && c.Message.Command == task.Start:
+			r.turn, err = p.start(ctx, lv, leader, c, stream)
+		case !lv.exists:
+			err = notFound(c.Message.TaskID)
+		default:
+			// A task at work that nobody here works on was orphaned by a failing store.
+			lv.adopt(p)
+			// Whoever asks for a task that is starting must be told of it.
+			if err = lv.settle(ctx); err == nil {
+				r.task, r.turn, err = p.obey(ctx, lv, c, stream)
+			}
+		}
+	}
+	if err != nil {
+		lv.release()
+		return acted{}, err
+	}
+	return r, nil
+}
+
+func notFound(taskID string) error {
+	return task.Errorf(task.TaskNotFound, "no task of yours has this id; it may have ended and been dropped").With("taskId", taskID)
+}
+
+// start stores the intent and sets the agent to work. lv.mu is held.
+func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Call, stream bool) (*run, error) {
+	if !p.engine.open.add(lv.log, p.MaxTasks) {
+		return nil, task.Errorf(task.LimitExceeded, "you have %d unfinished tasks here; complete or cancel some", p.MaxTasks).
+			With("limit", "tasks_per_leader").With("max", p.MaxTasks)
+	}
+	m := c.Message
+	now := time.Now()
+	if m.SentAt.IsZero() {
+		m.SentAt = now.In(beijing).Truncate(time.Millisecond)
+	}
+	if m.SessionID == "" {
+		m.SessionID = derive("session", lv.log)
+	}
+	lv.note = note{
+		Terms:   c.Terms.Or(p.Terms),
+		Ref:     task.Ref{Task: derive("task", lv.log), Session: derive("session", p.Name, leader, m.SessionID)},
+		Pending: &m,
+		At:      now,
+		Stream:  stream,
+	}
+	encoded, err := lv.note.encode()
+	if err == nil {
+		err = lv.append(ctx, &replay.Append{Log: lv.log, Note: encoded, Wake: replay.AtRestart})
+	}
+	if err != nil {
+		p.engine.open.done(lv.log)
+		return nil, err
+	}
+	lv.exists = true
+	return p.begin(ctx, lv, m, stream), nil
+}
+
+// obey carries out a command on a task that exists. lv.mu is held.
+func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool) (task.Task, *run, error) {
+	state := lv.fold.Task.Status.State
+	switch cmd := c.Message.Command; {
+	case cmd == task.Get:
+		return lv.histories(c), nil, nil
+	case !task.Applies(cmd, state):
+		return lv.snapshot(), nil, nil
+	case cmd == task.Continue:
+		turn, err := p.goOn(ctx, lv, c, stream)
+		return task.Task{}, turn, err
+	case cmd == task.Complete:
+		m := stamped(c.Message)
+		b := lv.batch()
+		b.move(task.Completed, nil, &m)
+		err := b.write(ctx)
+		return lv.snapshot(), nil, err
+	case cmd == task.Cancel:
+		err := p.cancel(ctx, lv, c)
+		return lv.snapshot(), nil, err
+	}
+	return lv.snapshot(), nil, nil
+}
+
+// goOn begins another turn of a task that rests. lv.mu is held.
+func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool) (*run, error) {
+	if limit := p.MaxBytes; lv.head.bytes > limit {
+		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to go on; start another").
+			With("limit", "max_bytes").With("max", limit)
+	}
+	m := stamped(c.Message)
+	lv.note.Stream = stream
+	b := lv.batch()
+	b.move(task.Working, nil, &m)
+	if err := b.write(ctx); err != nil {
+		return nil, err
+	}
+	return p.begin(ctx, lv, m, stream), nil
+}
+
+// stamped returns a message with the time of its arrival, where it does not say when it was sent.
+func stamped(m task.Message) task.Message {
+	if m.SentAt.IsZero() {
+		m.SentAt = time.Now().In(beijing).Truncate(time.Millisecond)
+	}
+	return m
+}
+
+// cancel stops the agent, where it is at work, and ends the task. lv.mu is held at the call and at the
+// return, but not while the agent is asked. An agent that cannot be asked does not keep a Leader from
+// canceling; one that refuses does.
+func (p *Partner) cancel(ctx context.Context, lv *live, c *task.Call) error {
+	m := stamped(c.Message)
+	var items []task.DataItem
+	if state := lv.fold.Task.Status.State; state != task.AwaitingCompletion {
+		turn := &task.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products}
+		current := lv.run
+		lv.canceling++
+		lv.mu.Unlock()
+		said := p.askToStop(ctx, turn, current)
+		lv.mu.Lock()
+		lv.canceling--
+		if err := lv.load(ctx); err != nil {
+			return err
+		}
+		switch state := lv.fold.Task.Status.State; {
+		case !task.Applies(task.Cancel, state):
+			return nil // it ended by itself in the meantime: the Leader is told how
+		case said != nil && task.KindOf(said) == task.TaskNotCancelable && !state.Rests():
+			return said
+		case said != nil:
+			items = []task.DataItem{task.Text("canceled here, but the agent could not be told: " + detail(said))}
+		}
+	}
+	b := lv.batch()
+	b.move(task.Canceled, items, &m)
+	if err := b.write(ctx); err != nil {
+		return err
+	}
+	if lv.run != nil {
+		lv.run.stop()
+	}
+	return nil
+}
+
+// askToStop asks the agent to cancel. A nil error means that it stopped, or has nothing to stop.
+func (p *Partner) askToStop(ctx context.Context, t *task.Turn, current *run) error {
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+	defer done()
+	_, err := p.Agent.Cancel(ctx, t)
+	switch task.KindOf(err) {
+	case task.TaskNotFound:
+		return nil
+	case task.TaskNotCancelable:
+		if current == nil {
+			return err
+		}
+		// Agents refuse when the task has just ended. Then the turn is about to say so.
+		soon := time.NewTimer(time.Second)
+		defer soon.Stop()
+		select {
+		case <-current.done:
+		case <-soon.C:
+		}
+	}
+	return err
+}
+
+// histories returns the task as get shows it. lv.mu is held.
+func (lv *live) histories(c *task.Call) task.Task {
+	t := lv.fold.Task
+	if after := c.MessagesAfter; !after.IsZero() {
+		t.MessageHistory = slices.DeleteFunc(slices.Clone(t.MessageHistory), func(m task.Message) bool { return !m.SentAt.After(after) })
+	}
+	if after := c.StatesAfter; !after.IsZero() {
+		t.StatusHistory = slices.DeleteFunc(slices.Clone(t.StatusHistory), func(s task.Status) bool { return !s.ChangedAt.After(after) })
+	}
+	return t
+}
+
+// await waits for a turn to rest, but not longer than the Leader agreed to.
+func (lv *live) await(ctx context.Context, turn *run) (task.Task, error) {
+	patience := time.NewTimer(turn.response)
+	defer patience.Stop()
+	select {
+	case <-turn.done:
+	case <-patience.C:
+	case <-ctx.Done():
+		return task.Task{}, ctx.Err()
+	}
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	if err := lv.load(ctx); err != nil {
+		return task.Task{}, err
+	}
+	if turn.err != nil {
+		return task.Task{}, turn.err
+	}
+	if err := lv.settle(ctx); err != nil {
+		return task.Task{}, err
+	}
+	return lv.snapshot(), nil
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Deadlines live in the store: every write says when its log must be looked at again. So they survive a
+// restart, and a task that waits costs no memory.
+
+// alarm is when the deadline keeper wakes next.
+type alarm struct {
+	mu   sync.Mutex
+	next time.Time
+	kick chan struct{} // holds one: there is an earlier time
+}
+
+// at lets the keeper wake at t, if that is earlier than planned.
+func (a *alarm) at(t time.Time) {
+	if t.IsZero() || t.Equal(replay.AtRestart) {
+		return
+	}
+	a.mu.Lock()
+	earlier := a.next.IsZero() || t.Before(a.next)
+	if earlier {
+		a.next = t
+	}
+	a.mu.Unlock()
+	if earlier {
+		select {
+		case a.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (a *alarm) set(t time.Time) {
+	a.mu.Lock()
+	a.next = t
+	a.mu.Unlock()
+}
+
+const (
+	// farAway is when the keeper looks again though nothing is due: a store may be written by another hand.
+	farAway = time.Hour
+	// retryDeadline is how long the keeper waits after the store failed.
+	retryDeadline = time.Second
+	// atOnce is how many deadlines, or recoveries, are worked on at a time.
+	atOnce = 16
+)
+
+var (
+	afterRestart = replay.AtRestart.Add(1)
+	endOfTime    = time.Unix(1<<40, 0)
+)
+
+// keepDeadlines ends the waiting of tasks whose time has come, until the engine closes.
+func (e *Engine) keepDeadlines() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-e.base.Done():
+			return
+		case <-e.alarm.kick:
+		case <-timer.C:
+		}
+		timer.Reset(time.Until(e.expire()))
+	}
+}
+
+// expire works off all that is due and returns when to come again.
+func (e *Engine) expire() time.Time {
+	// Whatever is appended from here on kicks, so that nothing falls between the look and the sleep.
+	e.alarm.set(endOfTime)
+	now := time.Now()
+	next := now.Add(farAway)
+	var group sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for w, err := range e.store.Due(e.base, afterRestart, next) {
+		if err != nil {
+			next = now.Add(retryDeadline)
+			break
+		}
+		if w.At.After(now) {
+			next = w.At
+			break
+		}
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			e.timeOut(w.Log, now)
+		})
+	}
+	group.Wait()
+	e.alarm.mu.Lock()
+	defer e.alarm.mu.Unlock()
+	if next.Before(e.alarm.next) {
+		e.alarm.next = next
+	}
+	return e.alarm.next
+}
+
+// timeOut does what rows 11 and 15 of the table say, if the task still waits.
+func (e *Engine) timeOut(log string, now time.Time) {
+	lv := e.acquire(log)
+	defer lv.release()
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	if err := lv.load(e.base); err != nil {
+		lv.logger().Error("a deadline cannot be kept", "error", err)
+		e.alarm.at(now.Add(retryDeadline))
+		return
+	}
+	status := &lv.fold.Task.Status
+	if at := lv.wake(status.State, status.ChangedAt); !lv.exists || at.IsZero() || at.Equal(replay.AtRestart) || at.After(now) {
+		return
+	}
+	b := lv.batch()
+	if status.State == task.AwaitingInput {
+		b.move(task.Canceled, []task.DataItem{task.Text("canceled: no input came in time (awaitingInputTimeout)")}, nil)
+	} else {
+		b.move(task.Completed, []task.DataItem{task.Text("completed: nobody objected in time (awaitingCompletionTimeout)")}, nil)
+	}
+	if err := b.write(e.base); err != nil && !errors.Is(err, context.Canceled) {
+		lv.logger().Error("a deadline cannot be kept", "error", err)
+		e.alarm.at(now.Add(retryDeadline))
+	}
+}
+
+// recover picks up the turns of a Partner that an earlier process left unfinished.
+func (e *Engine) recover(name string) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	slots := make(chan struct{}, atOnce)
+	for w, err := range e.store.Due(e.base, replay.AtRestart, replay.AtRestart) {
+		if err != nil {
+			if e.base.Err() == nil {
+				if p := e.current(name); p != nil {
+					p.Log.Error("unfinished tasks cannot be picked up", "error", err)
+				}
+			}
+			return
+		}
+		if !strings.HasPrefix(w.Log, name+separator) {
+			continue
+		}
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			e.pickUp(w.Log)
+		})
+	}
+}
+
+// pickUp goes on with the turn of a task, unless somebody is at it.
+func (e *Engine) pickUp(log string) {
+	lv := e.acquire(log)
+	defer lv.release()
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	if err := lv.load(e.base); err != nil {
+		if e.base.Err() == nil {
+			lv.logger().Error("an unfinished task cannot be picked up", "error", err)
+		}
+		return
+	}
+	name, _, _ := splitLogName(log)
+	if p := e.current(name); p != nil {
+		lv.adopt(p)
+	}
+}
+
+// adopt goes on with the turn of a task that is at work but has nobody to work on it, by asking the agent.
+// lv.mu is held.
+func (lv *live) adopt(p *Partner) {
+	state := lv.fold.Task.Status.State
+	if !lv.exists || lv.run != nil || state.Rests() {
+		return
+	}
+	lv.logger().Info("picking up an unfinished task", "state", string(state))
+	t := &task.Turn{Ref: lv.note.Ref, Known: lv.fold.Task.Products}
+	pending := lv.note.Pending != nil
+	if pending {
+		t.Message = *lv.note.Pending
+	} else if n := len(lv.fold.Task.MessageHistory); n > 0 {
+		t.Message = lv.fold.Task.MessageHistory[n-1]
+	}
+	stream := lv.note.Stream
+	p.launch(p.engine.base, lv, func(ctx context.Context, r *run) {
+		r.err = lv.follow(ctx, p, t, r, func() (bool, error) {
+			rested, err := lv.takeAll(ctx, r, p.Agent.Resume(ctx, t))
+			if pending && task.KindOf(err) == task.TaskNotFound {
+				// The agent never heard of it: the start is still to be made.
+				rested, err = lv.takeAll(ctx, r, p.Agent.Run(ctx, t, stream))
+			}
+			return rested, err
+		})
+	})
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package partner keeps the life-cycle of tasks: it obeys a Leader's commands, has an agent carry them out,
+// keeps the deadlines, and picks up after a crash what was under way. It knows no wire format and no
+// transport. Every task is one log of a replay.Store, and the Engine is its only writer.
+package partner
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Engine is the life-cycle of all tasks of one store. It outlives any configuration: Partners come and go
+// with theirs, while their tasks, runs and deadlines stay. Its methods may be called by any number of
+// goroutines at once.
+type Engine struct {
+	store replay.Store
+
+	base context.Context // ends when the engine closes; every run lives in it
+	stop context.CancelFunc
+	work sync.WaitGroup // runs, the deadline keeper, recoveries
+
+	seed   maphash.Seed
+	shards [64]shard
+
+	mu       sync.RWMutex          // held for reading by whoever adds to work, which must not happen once Close waits
+	partners map[string][]*Partner // by name; the last one registered is the present one
+	seen     map[string]bool       // names whose unfinished runs have been picked up
+
+	open  openTasks
+	alarm alarm
+}
+
+// shard holds the tasks that somebody is at work on right now. A task that rests is not in memory at all.
+type shard struct {
+	mu   sync.Mutex
+	live map[string]*live
+}
+
+// Open makes an engine over a store. The store stays the caller's, to be closed after the engine.
+func Open(ctx context.Context, store replay.Store) (*Engine, error) {
+	e := &Engine{
+		store:    store,
+		seed:     maphash.MakeSeed(),
+		partners: make(map[string][]*Partner),
+		seen:     make(map[string]bool),
+	}
+	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for i := range e.shards {
+		e.shards[i].live = make(map[string]*live)
+	}
+	if err := e.open.count(ctx, store); err != nil {
+		e.stop()
+		return nil, err
+	}
+	e.alarm.kick = make(chan struct{}, 1)
+	e.work.Go(e.keepDeadlines)
+	return e, nil
+}
+
+// Close stops all work and waits for it. Runs that were under way stay unfinished in their logs and are
+// picked up by the next engine that opens the store.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	e.stop()
+	e.mu.Unlock()
+	e.work.Wait()
+}
+
+// Config is what one Partner of an engine is.
+type Config struct {
+	// Name is what the Partner's tasks are filed under: its AIC, or the agent's address where it has none.
+	// It must stay the same for as long as the tasks shall be found.
+	Name  string
+	Agent Agent
+	Terms task.Terms // for what a Leader leaves open; none of them may be zero but MaxProductsBytes
+
+	MaxEvents int   // events kept per task; beyond it the oldest go, behind a snapshot
+	MaxBytes  int64 // bytes kept per task, likewise, and the most that its products may have
+	MaxTasks  int   // unfinished tasks per Leader
+
+	Log *slog.Logger
+}
+
+// Partner is one agent under command. Its methods may be called by any number of goroutines at once.
+type Partner struct {
+	Config
+	engine *Engine
+}
+
+// Register adds a Partner. The first one of a name picks up the runs of that name that an earlier process
+// left unfinished. Several may share a name, as the old and the new configuration do during a reload; the
+// last one to come answers for the tasks that nobody else is at work on.
+func (e *Engine) Register(c Config) *Partner {
+	p := &Partner{Config: c, engine: e}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.partners[c.Name] = append(e.partners[c.Name], p)
+	if !e.seen[c.Name] && e.base.Err() == nil {
+		e.seen[c.Name] = true
+		e.work.Go(func() { e.recover(c.Name) })
+	}
+	return p
+}
+
+// Unregister removes the Partner. What it has under way goes on to its end.
+func (p *Partner) Unregister() {
+	e := p.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := e.partners[p.Name]
+	for i, q := range list {
+		if q == p {
+			e.partners[p.Name] = append(list[:i:i], list[i+1:]...)
+			break
+		}
+	}
+	if len(e.partners[p.Name]) == 0 {
+		delete(e.partners, p.Name)
+	}
+}
+
+// current returns the Partner that answers for a name now, or nil.
+func (e *Engine) current(name string) *Partner {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	list := e.partners[name]
+	if len(list) == 0 {
+		return nil
+	}
+	return list[len(list)-1]
+}
+
+// A log's name is the Partner's, the Leader's and the task's, so that two Leaders using the same taskId never
+// meet. None of the three can hold the separator.
+const separator = "\x00"
+
+func logName(partner, leader, taskID string) string {
+	return partner + separator + leader + separator + taskID
+}
+
+func splitLogName(log string) (partner, leader, taskID string) {
+	partner, rest, _ := strings.Cut(log, separator)
+	leader, taskID, _ = strings.Cut(rest, separator)
+	return partner, leader, taskID
+}
+
+// acquire returns the one live of a log, which the caller must release.
+func (e *Engine) acquire(log string) *live {
+	s := &e.shards[maphash.String(e.seed, log)%uint64(len(e.shards))]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lv := s.live[log]
+	if lv == nil {
+		lv = &live{engine: e, shard: s, log: log}
+		s.live[log] = lv
+	}
+	lv.users++
+	return lv
+}
+
+func (lv *live) release() {
+	lv.shard.mu.Lock()
+	defer lv.shard.mu.Unlock()
+	if lv.users--; lv.users == 0 {
+		delete(lv.shard.live, lv.log)
+	}
+}
+
+// openTasks counts the unfinished tasks of every Leader of every Partner.
+type openTasks struct {
+	mu sync.Mutex
+	n  map[string]int // by the part of the log's name before the task
+}
+
+// count fills the counters from the store, where every unfinished task has a Wake.
+func (o *openTasks) count(ctx context.Context, store replay.Store) error {
+	o.n = make(map[string]int)
+	for w, err := range store.Due(ctx, replay.AtRestart, time.Unix(1<<40, 0)) {
+		if err != nil {
+			return err
+		}
+		o.n[ownerOf(w.Log)]++
+	}
+	return nil
+}
+
+func ownerOf(log string) string {
+	return log[:strings.LastIndex(log, separator)+1]
+}
+
+// add counts one more task, unless there are max already; max 0 is no limit.
+func (o *openTasks) add(log string, max int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	owner := ownerOf(log)
+	if max > 0 && o.n[owner] >= max {
+		return false
+	}
+	o.n[owner]++
+	return true
+}
+
+func (o *openTasks) done(log string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	owner := ownerOf(log)
+	if o.n[owner]--; o.n[owner] <= 0 {
+		delete(o.n, owner)
+	}
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// run is one turn under way: a start or continue, carried out by the agent in a goroutine of the engine's.
+type run struct {
+	partner  *Partner
+	stop     context.CancelFunc
+	done     chan struct{} // closed when the turn rests, or is given up
+	response time.Duration // how long a caller waits for done
+	err      error         // read after done: what kept the result from being stored
+}
+
+// derive makes a name that is the same for the same parts, for ever, and tells nothing of them.
+func derive(kind string, parts ...string) string {
+	sum := sha256.Sum256([]byte(kind + separator + strings.Join(parts, separator)))
+	return kind + "-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
+}
+
+// begin sets the agent to work on a turn. lv.mu is held, and lv must be in use by the caller. The turn's
+// context carries the caller's trace and nothing else of it: the turn outlives whoever began it.
+func (p *Partner) begin(ctx context.Context, lv *live, m task.Message, stream bool) *run {
+	t := &task.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products}
+	return p.launch(ctx, lv, func(ctx context.Context, r *run) {
+		r.err = lv.follow(ctx, p, t, r, func() (bool, error) {
+			return lv.takeAll(ctx, r, p.Agent.Run(ctx, t, stream))
+		})
+	})
+}
+
+// launch runs work as the task's turn. lv.mu is held.
+func (p *Partner) launch(ctx context.Context, lv *live, work func(context.Context, *run)) *run {
+	runCtx, stop := context.WithCancel(trace.ContextWithSpan(p.engine.base, trace.SpanFromContext(ctx)))
+	r := &run{partner: p, stop: stop, done: make(chan struct{}), response: lv.note.Terms.Response}
+	p.engine.mu.RLock()
+	defer p.engine.mu.RUnlock()
+	if p.engine.base.Err() != nil { // closing: the next engine picks it up
+		stop()
+		close(r.done)
+		return r
+	}
+	lv.run = r
+	lv.shard.mu.Lock()
+	lv.users++ // the goroutine's
+	lv.shard.mu.Unlock()
+	p.engine.work.Go(func() {
+		defer lv.release()
+		defer stop()
+		work(runCtx, r)
+		lv.mu.Lock()
+		if lv.run == r {
+			lv.run = nil
+		}
+		lv.mu.Unlock()
+		close(r.done)
+	})
+	return r
+}
+
+// follow sees a turn to its end: what the agent yields by itself, then, if that broke off, what it says when
+// it is asked again, and failing that, the truth about the failure.
+func (lv *live) follow(ctx context.Context, p *Partner, t *task.Turn, r *run, first func() (bool, error)) error {
+	ctx, span := startSpan(ctx, "aip.run", attribute.String("aip.task.id", t.Message.TaskID), attribute.String("aip.command", string(t.Message.Command)))
+	defer span.End()
+
+	rested, err := first()
+	if !rested && err == nil {
+		err = task.Errorf(task.InvalidAgentResponse, "the agent's answer ended before its work did")
+	}
+	if kind := task.KindOf(err); err != nil && kind != task.AgentUnavailable && !errors.Is(err, errStore) && ctx.Err() == nil {
+		span.AddEvent("aip.resume")
+		lv.logger().Info("asking the agent again", "reason", err)
+		var again error
+		rested, again = lv.takeAll(ctx, r, p.Agent.Resume(ctx, t))
+		if errors.Is(again, errStore) || task.KindOf(again) == task.AgentTimeout {
+			err = again // it knows more than the first error
+		}
+	}
+	switch {
+	case rested || ctx.Err() != nil:
+		return nil
+	case errors.Is(err, errStore):
+		lv.logger().Error("a task cannot be stored", "error", err)
+		return err
+	}
+	span.SetStatus(codes.Error, task.KindOf(err).String())
+	lv.logger().Warn("the agent failed", "reason", err)
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	if lv.canceling > 0 {
+		return nil
+	}
+	return lv.fail(ctx, detail(err))
+}
+
+// errStore marks an error that is the store's and not the agent's.
+var errStore = errors.New("partner: the store failed")
+
+// takeAll lets reports count until the turn rests.
+func (lv *live) takeAll(ctx context.Context, r *run, reports iter.Seq2[task.Report, error]) (rested bool, _ error) {
+	for rep, err := range reports {
+		if rested, err := lv.take(ctx, r, rep, err); rested || err != nil {
+			return rested, err
+		}
+	}
+	return false, nil
+}
+
+// take lets a report count. It reports whether the turn rests now, or what ended it: the agent's error, or
+// the store's, marked as errStore.
+func (lv *live) take(ctx context.Context, r *run, rep task.Report, err error) (rested bool, _ error) {
+	if err != nil {
+		return false, err
+	}
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	if ctx.Err() != nil || lv.run != r || lv.canceling > 0 && rep.State == task.Canceled {
+		return true, nil // canceled: whatever the agent says comes too late
+	}
+	if err := lv.load(ctx); err != nil {
+		return false, fmt.Errorf("%w: %w", errStore, err)
+	}
+	if err := lv.apply(ctx, &rep); err != nil {
+		return false, fmt.Errorf("%w: %w", errStore, err)
+	}
+	return lv.note.Pending == nil && lv.fold.Task.Status.State.Rests(), nil
+}
+
+// apply writes what a report makes happen. lv.mu is held.
+func (lv *live) apply(ctx context.Context, rep *task.Report) error {
+	if rep.Ref != nil {
+		lv.note.Ref = *rep.Ref
+	}
+	b := lv.batch()
+	if lv.note.Pending != nil {
+		if rep.State == task.Rejected {
+			b.begin(task.Rejected, rep.Items)
+			return b.write(ctx)
+		}
+		if rep.State == task.None && len(rep.Chunks) == 0 && len(rep.Products) == 0 {
+			return nil
+		}
+		b.begin(task.Accepted, nil)
+	}
+	if b.state.Terminal() {
+		return nil
+	}
+
+	chunks := rep.Chunks
+	if rep.Whole {
+		chunks = task.Diff(lv.fold.Task.Products, rep.Products)
+	}
+	if len(chunks) > 0 {
+		if over := lv.tooLarge(chunks); over != "" {
+			b.move(task.Failed, []task.DataItem{task.Text(over)}, nil)
+			return b.write(ctx)
+		}
+		b.move(task.Working, nil, nil)
+		for i := range chunks {
+			b.events = append(b.events, task.Event{Chunk: &chunks[i]})
+		}
+	}
+
+	switch {
+	case rep.State == task.None || rep.State == task.Accepted:
+		// No news, or that of a stage which the task has left behind.
+	case rep.State == b.state:
+		if len(rep.Items) > 0 && !slices.EqualFunc(rep.Items, lv.fold.Task.Status.DataItems, sameText) {
+			b.say(rep.Items)
+		}
+	case !b.move(rep.State, rep.Items, nil):
+		// The table has no way from here to where the agent says that it is: a refusal after acceptance.
+		items := append([]task.DataItem{task.Text("the agent says that the task is " + rep.Said)}, rep.Items...)
+		if !b.move(task.Failed, items, nil) {
+			b.move(task.Canceled, items, nil)
+		}
+	}
+	return b.write(ctx)
+}
+
+func sameText(a, b task.DataItem) bool {
+	return a.Kind == task.TextItem && b.Kind == task.TextItem && a.Text == b.Text
+}
+
+// tooLarge says why the products would exceed what the Leader, or the gateway, allows, once chunks are added.
+func (lv *live) tooLarge(chunks []task.Chunk) string {
+	max, whose := lv.note.Terms.MaxProductsBytes, "the Leader"
+	if p := lv.partner(); p != nil && (max == 0 || p.MaxBytes < max) {
+		max, whose = p.MaxBytes, "this gateway"
+	}
+	if max == 0 {
+		return ""
+	}
+	have := make(map[string]int64, len(lv.fold.Task.Products))
+	var total int64
+	for i := range lv.fold.Task.Products {
+		n := task.ProductsSize(lv.fold.Task.Products[i : i+1])
+		have[lv.fold.Task.Products[i].ID] = n
+		total += n
+	}
+	for i := range chunks {
+		id, n := chunks[i].Product.ID, task.ProductsSize([]task.Product{chunks[i].Product})
+		if !chunks[i].Append {
+			total -= have[id]
+			have[id] = 0
+		}
+		have[id] += n
+		total += n
+	}
+	if total <= max {
+		return ""
+	}
+	return fmt.Sprintf("the products have %d bytes, but %s allows no more than %d (maxProductsBytes)", total, whose, max)
+}
+
+// fail ends a task whose agent cannot go on, with the reason. lv.mu is held.
+func (lv *live) fail(ctx context.Context, reason string) error {
+	if err := lv.load(ctx); err != nil {
+		return err
+	}
+	b := lv.batch()
+	if lv.note.Pending != nil {
+		b.begin(task.Accepted, nil)
+	}
+	if !b.move(task.Failed, []task.DataItem{task.Text(reason)}, nil) {
+		return nil // it rests already
+	}
+	return b.write(ctx)
+}
+
+// detail returns what a Leader may read of an error.
+func detail(err error) string {
+	var e *task.Error
+	if errors.As(err, &e) && e.Detail != "" {
+		return e.Detail
+	}
+	return "the agent failed"
+}
+
+// startSpan begins a span of the tracer that the caller's span belongs to, so that tracing is on exactly
+// where the caller's is.
+func startSpan(ctx context.Context, name string, attrs ...attribute.KeyValue) (context.Context, trace.Span) {
+	parent := trace.SpanFromContext(ctx)
+	if !parent.IsRecording() {
+		return ctx, trace.SpanFromContext(context.Background())
+	}
+	return parent.TracerProvider().Tracer("github.com/aip-gateway/aip-gateway").Start(ctx, name, trace.WithAttributes(attrs...))
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"context"
+	"iter"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// Memory is a Store that forgets everything with the process. Logs that have ended are dropped after
+// Settings.Retention, and earlier, least recently used first, when Settings.Capacity is needed for others.
+//
+// It has no goroutine of its own: what has expired is dropped by the next call of any method.
+type Memory struct {
+	done chan struct{} // closed by Close
+
+	mu       sync.Mutex // guards all below, and every memoryLog
+	settings Settings
+	closed   bool
+	logs     map[string]*memoryLog
+	ended    *simplelru.LRU[string, *memoryLog] // those of logs that have ended
+	expiring expiryHeap                         // the same ones, soonest first
+	waking   map[*memoryLog]struct{}            // those of logs that have a Wake
+	size     int64                              // bytes of all logs
+	idle     int64                              // bytes of those that have ended
+}
+
+// memoryLog is one log of a Memory.
+type memoryLog struct {
+	name     string
+	head     Head
+	snapshot []byte
+	records  [][]byte // head.First and the following
+	size     int64
+	expires  time.Time
+	place    int           // in Memory.expiring
+	dropped  bool          // no longer in the store
+	news     chan struct{} // closed at the next change; nil while nobody waits for one
+}
+
+// What a log and a record cost beside their bytes, roughly: the structures, the map entries, the slack of
+// the allocator. Capacity is to bound memory, not payload.
+const (
+	logOverhead    = 512
+	recordOverhead = 48
+)
+
+// followPage is the number of records that a follower takes at a time.
+const followPage = 256
+
+// NewMemory returns an empty Memory.
+func NewMemory(s Settings) *Memory {
+	// The bound is one of bytes, which the LRU does not know; its own is never reached.
+	ended, err := simplelru.NewLRU[string, *memoryLog](math.MaxInt, nil)
+	if err != nil {
+		panic(err) // only for a size below 1
+	}
+	return &Memory{
+		done:     make(chan struct{}),
+		settings: s.WithDefaults(),
+		logs:     make(map[string]*memoryLog),
+		ended:    ended,
+		waking:   make(map[*memoryLog]struct{}),
+	}
+}
+
+// enter locks m and drops what has expired. Where it returns an error, m is not locked.
+func (m *Memory) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return ErrClosed
+	}
+	for now := time.Now(); len(m.expiring) > 0 && !m.expiring[0].expires.After(now); {
+		m.drop(m.expiring[0])
+	}
+	return nil
+}
+
+// drop removes a log that has ended.
+func (m *Memory) drop(l *memoryLog) {
+	l.dropped = true
+	l.tell()
+	m.size -= l.size
+	m.idle -= l.size
+	delete(m.logs, l.name)
+	delete(m.waking, l)
+	m.ended.Remove(l.name)
+	heap.Remove(&m.expiring, l.place)
+}
+
+// tell wakes those who wait for a change of l.
+func (l *memoryLog) tell() {
+	if l.news != nil {
+		close(l.news)
+		l.news = nil
+	}
+}
+
+// Load implements Store.
+func (m *Memory) Load(ctx context.Context, log string) (Head, []byte, []Record, error) {
+	if err := m.enter(ctx); err != nil {
+		return Head{}, nil, nil, err
+	}
+	defer m.mu.Unlock()
+	l := m.logs[log]
+	if l == nil {
+		return Head{}, nil, nil, ErrNotFound
+	}
+	m.ended.Get(log) // for its recency
+	return l.head, l.snapshot, l.page(l.head.First, len(l.records)), nil
+}
+
+// page returns at most n records from seq on.
+func (l *memoryLog) page(seq uint64, n int) []Record {
+	data := l.records[seq-l.head.First:]
+	data = data[:min(n, len(data))]
+	if len(data) == 0 {
+		return nil
+	}
+	out := make([]Record, len(data))
+	for i, d := range data {
+		out[i] = Record{Seq: seq + uint64(i), Data: d}
+	}
+	return out
+}
+
+// Append implements Store. An Append that ends its log, or that frees at least what it takes, is never
+// refused for want of room: both are the way out of a full store.
+func (m *Memory) Append(ctx context.Context, a Append) error {
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	l := m.logs[a.Log]
+	if l == nil {
+		l = &memoryLog{name: a.Log}
+	}
+	head, err := a.Next(l.head, time.Now())
+	if err != nil {
+		return err
+	}
+
+	old := min(head.First-max(l.head.First, 1), uint64(len(l.records))) // records that Trim drops
+	kept := l.records[old:]
+	added := a.Records[head.First-max(l.head.First, 1)-old:]
+	snapshot := l.snapshot
+	if head.First > max(l.head.First, 1) {
+		snapshot = bytes.Clone(a.Snapshot)
+		head.Bytes = sum(kept) + sum(added)
+	}
+	size := logOverhead + int64(len(a.Log)+len(a.Note)+len(snapshot)) + head.Bytes + recordOverhead*int64(len(kept)+len(added))
+	grows := size - l.size
+	if grows > 0 && !a.End && m.size-m.idle+grows > m.settings.Capacity {
+		return ErrFull
+	}
+
+	head.Note = bytes.Clone(a.Note)
+	if old > 0 {
+		kept = slices.Clone(kept) // lets go of what is dropped
+	}
+	for _, r := range added {
+		kept = append(kept, bytes.Clone(r))
+	}
+	l.head, l.snapshot, l.records, l.size = head, snapshot, kept, size
+	m.logs[a.Log] = l
+	m.size += grows
+	if head.Wake.IsZero() {
+		delete(m.waking, l)
+	} else {
+		m.waking[l] = struct{}{}
+	}
+	m.evict()
+	if a.End {
+		m.idle += size
+		l.expires = head.Ended.Add(m.settings.Retention)
+		m.ended.Add(a.Log, l)
+		heap.Push(&m.expiring, l)
+	}
+	l.tell()
+	return nil
+}
+
+// sum is the size of some records.
+func sum(records [][]byte) (n int64) {
+	for _, r := range records {
+		n += int64(len(r))
+	}
+	return n
+}
+
+// evict drops logs that have ended until the rest fits.
+func (m *Memory) evict() {
+	for m.size > m.settings.Capacity {
+		_, l, ok := m.ended.GetOldest()
+		if !ok {
+			return
+		}
+		m.drop(l)
+	}
+}
+
+// Follow implements Store.
+func (m *Memory) Follow(ctx context.Context, log string, after uint64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		var l *memoryLog
+		for after := after; ; {
+			if err := m.enter(ctx); err != nil {
+				yield(Record{}, err)
+				return
+			}
+			if l == nil {
+				l = m.logs[log]
+			}
+			if l == nil || l.dropped {
+				m.mu.Unlock()
+				yield(Record{}, ErrNotFound)
+				return
+			}
+			m.ended.Get(log) // for its recency
+			if err := l.head.Reach(after); err != nil {
+				m.mu.Unlock()
+				yield(Record{}, err)
+				return
+			}
+			page := l.page(after+1, followPage)
+			if len(page) == 0 && l.news == nil {
+				l.news = make(chan struct{})
+			}
+			news, ended := l.news, !l.head.Ended.IsZero()
+			m.mu.Unlock()
+
+			for _, r := range page {
+				if err := ctx.Err(); err != nil {
+					yield(Record{}, err)
+					return
+				}
+				if !yield(r, nil) {
+					return
+				}
+				after = r.Seq
+			}
+			if len(page) > 0 {
+				continue
+			}
+			if ended {
+				return
+			}
+			select {
+			case <-news:
+			case <-ctx.Done():
+			case <-m.done:
+			}
+		}
+	}
+}
+
+// Due implements Store. It looks at every log that has a Wake.
+func (m *Memory) Due(ctx context.Context, from, until time.Time) iter.Seq2[Wakeup, error] {
+	return func(yield func(Wakeup, error) bool) {
+		if err := m.enter(ctx); err != nil {
+			yield(Wakeup{}, err)
+			return
+		}
+		var due []Wakeup
+		for l := range m.waking {
+			if at := l.head.Wake; !at.Before(from) && !at.After(until) {
+				due = append(due, Wakeup{Log: l.name, At: at})
+			}
+		}
+		m.mu.Unlock()
+		slices.SortFunc(due, func(a, b Wakeup) int {
+			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Log, b.Log))
+		})
+		for _, w := range due {
+			if err := ctx.Err(); err != nil {
+				yield(Wakeup{}, err)
+				return
+			}
+			if !yield(w, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Sync implements Store; there is nothing that could survive.
+func (m *Memory) Sync(ctx context.Context) error {
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	m.mu.Unlock()
+	return nil
+}
+
+// Configure implements Store. Logs that have ended keep the retention that they ended with.
+func (m *Memory) Configure(s Settings) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.settings = s.WithDefaults()
+	m.evict()
+}
+
+// Close implements Store.
+func (m *Memory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	close(m.done)
+	m.logs, m.waking, m.expiring = nil, nil, nil
+	m.ended.Purge()
+	return nil
+}
+
+// expiryHeap orders logs that have ended by the time at which they are dropped, for container/heap.
+type expiryHeap []*memoryLog
+
+func (h expiryHeap) Len() int           { return len(h) }
+func (h expiryHeap) Less(i, j int) bool { return h[i].expires.Before(h[j].expires) }
+func (h expiryHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (h *expiryHeap) Push(x any) {
+	l := x.(*memoryLog)
+	l.place = len(*h)
+	*h = append(*h, l)
+}
+
+// Pop implements heap.Interface.
+func (h *expiryHeap) Pop() any {
+	last := len(*h) - 1
+	l := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return l
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"context"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// Append implements replay.Store.
+func (s *Store) Append(ctx context.Context, a replay.Append) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.exit()
+	l := s.logs.use(a.Log)
+	defer s.logs.leave(l)
+	l.write.Lock()
+	defer l.write.Unlock()
+	if err := l.read(s.db); err != nil {
+		return err
+	}
+
+	settings := s.settings.Load()
+	old := l.head
+	next := old
+	var err error
+	if next.Head, err = a.Next(old.Head, time.Now()); err != nil {
+		return err
+	}
+	if a.End {
+		next.expires = stampOf(next.Ended.Add(settings.Retention))
+	}
+
+	b := s.db.NewBatchWithSize(batchSize(&a))
+	defer b.Close()
+	records := a.Records
+	if first := max(old.First, 1); next.First > first {
+		trimmed, err := s.sizeOf(a.Log, first, min(next.First, old.Last+1))
+		if err != nil {
+			return err
+		}
+		next.Bytes -= trimmed
+		deleteRecords(b, a.Log, first, min(next.First, old.Last+1))
+		for next.First > next.Last+1-uint64(len(records)) {
+			next.Bytes -= int64(len(records[0]))
+			records = records[1:]
+		}
+		setSnapshot(b, a.Log, a.Snapshot)
+	}
+	seq := next.Last - uint64(len(records))
+	for _, r := range records {
+		seq++
+		setRecord(b, a.Log, seq, r)
+	}
+	moveTime(b, spaceWake, stampOf(old.Wake), stampOf(next.Wake), a.Log)
+	moveTime(b, spaceExpiry, old.expires, next.expires, a.Log)
+	setHead(b, a.Log, &next)
+
+	durable := settings.Sync == replay.SyncAlways || settings.Sync == replay.SyncState && a.Tell
+	if err := s.commit(b, durable); err != nil {
+		return err
+	}
+	l.settle(next)
+	if a.End {
+		s.expect(next.expires)
+	}
+	return nil
+}
+
+// commit carries b out, with all batches that are on their way at the same time. When it returns nil, b is
+// written to the file of the write-ahead log, and synced if it is to be durable.
+func (s *Store) commit(b *pebble.Batch, durable bool) error {
+	if durable {
+		s.wal.demand.Add(1)
+		defer s.wal.demand.Add(-1)
+	}
+	if err := b.Commit(pebble.Sync); err != nil {
+		return err
+	}
+	return s.wal.err()
+}
+
+// sizeOf returns the size of the records [first, end).
+func (s *Store) sizeOf(log string, first, end uint64) (n int64, err error) {
+	it, err := s.records(log, first, end)
+	if err != nil {
+		return 0, err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		v := it.LazyValue()
+		n += int64(v.Len())
+	}
+	return n, it.Close()
+}

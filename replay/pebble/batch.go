@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// The keys and values are written straight into the batch.
+
+// batchSize is about what a takes as a batch: the records, and five small entries.
+func batchSize(a *replay.Append) int {
+	entry := recordKeyLen(a.Log) + 16
+	n := 64 + maxHeadLen + len(a.Note) + len(a.Snapshot) + (5+len(a.Records))*entry
+	for _, r := range a.Records {
+		n += len(r)
+	}
+	return n
+}
+
+func setHead(b *pebble.Batch, log string, h *head) {
+	var buf [maxHeadLen]byte
+	fixed := *h
+	fixed.Note = nil
+	numbers := fixed.append(buf[:0])
+	op := b.SetDeferred(partKeyLen(log), len(numbers)+len(h.Note))
+	appendPartKey(op.Key[:0], log, partHead)
+	copy(op.Value[copy(op.Value, numbers):], h.Note)
+	_ = op.Finish() // fails only for an indexed batch
+}
+
+func setSnapshot(b *pebble.Batch, log string, snapshot []byte) {
+	op := b.SetDeferred(partKeyLen(log), len(snapshot))
+	appendPartKey(op.Key[:0], log, partSnapshot)
+	copy(op.Value, snapshot)
+	_ = op.Finish()
+}
+
+func setRecord(b *pebble.Batch, log string, seq uint64, data []byte) {
+	op := b.SetDeferred(recordKeyLen(log), len(data))
+	appendRecordKey(op.Key[:0], log, seq)
+	copy(op.Value, data)
+	_ = op.Finish()
+}
+
+// moveTime changes an entry of the index by Wake or by expiry. Such a key is never set twice without having
+// been deleted in between, which is what SingleDelete asks for: unlike Delete, it leaves nothing behind once it
+// has met the key, mostly while both are still in memory.
+func moveTime(b *pebble.Batch, space byte, from, to stamp, log string) {
+	if from == to {
+		return
+	}
+	if from != 0 {
+		op := b.SingleDeleteDeferred(timeKeyLen(log))
+		appendTimeKey(op.Key[:0], space, from, log)
+		_ = op.Finish()
+	}
+	if to != 0 {
+		op := b.SetDeferred(timeKeyLen(log), 0)
+		appendTimeKey(op.Key[:0], space, to, log)
+		_ = op.Finish()
+	}
+}
+
+// fewRecords is the number up to which records are deleted one by one. Every range that is deleted makes all
+// reads slower until it is compacted away, which many short tasks would make felt.
+const fewRecords = 16
+
+// deleteRecords deletes the records [first, end).
+func deleteRecords(b *pebble.Batch, log string, first, end uint64) {
+	if end-first > fewRecords {
+		n := recordKeyLen(log)
+		op := b.DeleteRangeDeferred(n, n)
+		appendRecordKey(op.Key[:0], log, first)
+		appendRecordKey(op.Value[:0], log, end)
+		_ = op.Finish()
+		return
+	}
+	for seq := first; seq < end; seq++ {
+		op := b.DeleteDeferred(recordKeyLen(log))
+		appendRecordKey(op.Key[:0], log, seq)
+		_ = op.Finish()
+	}
+}
+
+// deleteLog deletes all of a log.
+func deleteLog(b *pebble.Batch, log string, h *head) {
+	deleteRecords(b, log, h.First, h.Last+1)
+	for _, part := range []byte{partHead, partSnapshot} {
+		if part == partSnapshot && h.First == 1 {
+			continue // nothing was trimmed
+		}
+		op := b.DeleteDeferred(partKeyLen(log))
+		appendPartKey(op.Key[:0], log, part)
+		_ = op.Finish()
+	}
+	moveTime(b, spaceWake, stampOf(h.Wake), 0, log)
+	moveTime(b, spaceExpiry, h.expires, 0, log)
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"errors"
+	"hash/maphash"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// log is what the store keeps in memory of a log that is in use, or was lately.
+type log struct {
+	name  string
+	users int // guarded by the shard's lock
+
+	// write is held by whoever changes the log, until the change is committed, so that nothing that a power
+	// loss may still take is read or followed. Commits of different logs go together.
+	write sync.Mutex
+
+	mu    sync.Mutex    // guards what follows, which is written under write and mu both
+	known bool          // head has been read
+	head  head          // as committed, without Note
+	life  uint64        // how often the log has been dropped
+	news  chan struct{} // closed at the next change; nil while nobody waits for one
+}
+
+// settle makes h the head of l. The caller holds l.write.
+func (l *log) settle(h head) {
+	h.Note = nil
+	l.mu.Lock()
+	if l.known && l.head.First > 0 && h.First == 0 {
+		l.life++
+	}
+	l.known, l.head = true, h
+	news := l.news
+	l.news = nil
+	l.mu.Unlock()
+	if news != nil {
+		close(news)
+	}
+}
+
+// read makes l.head known. The caller holds l.write.
+func (l *log) read(db *pebble.DB) error {
+	if l.known {
+		return nil
+	}
+	var buf [128]byte
+	value, closer, err := db.Get(appendPartKey(buf[:0], l.name, partHead))
+	if errors.Is(err, pebble.ErrNotFound) {
+		l.settle(head{})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	h, err := parseHead(value)
+	if err == nil {
+		l.settle(h)
+	}
+	return errors.Join(err, closer.Close())
+}
+
+// view is a committed state of a log as a follower sees it.
+type view struct {
+	replay.Head
+	life uint64
+	news <-chan struct{} // closed at the next change
+}
+
+// view returns the committed state of l.
+func (l *log) view(db *pebble.DB) (view, error) {
+	l.mu.Lock()
+	if !l.known {
+		l.mu.Unlock()
+		l.write.Lock()
+		err := l.read(db)
+		l.write.Unlock()
+		if err != nil {
+			return view{}, err
+		}
+		l.mu.Lock()
+	}
+	defer l.mu.Unlock()
+	if l.news == nil {
+		l.news = make(chan struct{})
+	}
+	return view{Head: l.head.Head, life: l.life, news: l.news}, nil
+}
+
+// logs are the logs in use, and a bounded number of those that were lately and may soon be again: a task is
+// written to several times while it runs, and only the first write has to look its head up.
+type logs struct {
+	seed   maphash.Seed
+	shards [64]struct {
+		sync.Mutex
+		logs map[string]*log
+		idle int // of these, those without users
+	}
+}
+
+// idleLogs is the number of logs that a shard keeps though nobody uses them; all shards together, 16384, which
+// take about 5 MB.
+const idleLogs = 256
+
+func newLogs() *logs {
+	ls := &logs{seed: maphash.MakeSeed()}
+	for i := range ls.shards {
+		ls.shards[i].logs = make(map[string]*log)
+	}
+	return ls
+}
+
+// use returns the one log of a name. Each use ends with a call of leave.
+func (ls *logs) use(name string) *log {
+	s := &ls.shards[maphash.String(ls.seed, name)%uint64(len(ls.shards))]
+	s.Lock()
+	defer s.Unlock()
+	l := s.logs[name]
+	if l == nil {
+		l = &log{name: name}
+		s.logs[name] = l
+	} else if l.users == 0 {
+		s.idle--
+	}
+	l.users++
+	return l
+}
+
+// leave ends a use. A log that nobody uses is kept only while it may be appended to; when there are too many of
+// them, any one goes.
+func (ls *logs) leave(l *log) {
+	s := &ls.shards[maphash.String(ls.seed, l.name)%uint64(len(ls.shards))]
+	s.Lock()
+	defer s.Unlock()
+	l.users--
+	if l.users > 0 {
+		return
+	}
+	if l.head.First == 0 || !l.head.Ended.IsZero() { // no l.mu: without users nobody writes it
+		delete(s.logs, l.name)
+		return
+	}
+	if s.idle < idleLogs {
+		s.idle++
+		return
+	}
+	for name, other := range s.logs {
+		if other.users == 0 && other != l {
+			delete(s.logs, name)
+			return
+		}
+	}
+}

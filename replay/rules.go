@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"fmt"
+	"time"
+)
+
+// This file holds the rules that all drivers share.
+
+// WithDefaults returns s with the defaults in place of what is not set.
+func (s Settings) WithDefaults() Settings {
+	if s.Retention <= 0 {
+		s.Retention = DefaultRetention
+	}
+	if s.Capacity <= 0 {
+		s.Capacity = DefaultCapacity
+	}
+	return s
+}
+
+// Reach tells whether a follower can go on after a record: the error is a *GoneError when a record that it is
+// owed is no longer kept, a *FutureError when there is no such record yet.
+func (h Head) Reach(after uint64) error {
+	if after > h.Last {
+		return &FutureError{After: after, Last: h.Last}
+	}
+	if after+1 < h.First {
+		return &GoneError{After: after, First: h.First, Last: h.Last}
+	}
+	return nil
+}
+
+// Next returns the head that a log has after a, where h is its head
+// before, the zero Head for a log that does not exist. Only Bytes still counts what Trim drops, which the
+// driver takes off. Next returns ErrConflict when h is not what the writer knows, and when the log has ended:
+// a writer that knew of the end would not append. Note is a's own slice.
+func (a *Append) Next(h Head, now time.Time) (Head, error) {
+	if a.Log == "" || len(a.Log) > MaxName {
+		return h, fmt.Errorf("replay: the name of a log has %d bytes, but must have 1 to %d", len(a.Log), MaxName)
+	}
+	if h.Last != a.Expect || !h.Ended.IsZero() {
+		return h, ErrConflict
+	}
+	last := h.Last + uint64(len(a.Records))
+	if a.Trim > last {
+		return h, fmt.Errorf("replay: the records up to %d cannot be dropped, the last one is %d", a.Trim, last)
+	}
+	h.First = max(h.First, 1, a.Trim+1)
+	h.Last = last
+	for _, r := range a.Records {
+		h.Bytes += int64(len(r))
+	}
+	h.Note = a.Note
+	h.Wake = a.Wake
+	if a.End {
+		h.Ended = now
+	}
+	return h, nil
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sseproxy is the wire of server-sent events: a reader of an agent's stream, a writer towards callers,
+// and the follower that streams a task's log through it.
+package sseproxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// Event is one event of a stream, as https://html.spec.whatwg.org/multipage/server-sent-events.html reads it.
+type Event struct {
+	Name string // "message" where the stream gave none
+	ID   string // the last id that the stream gave, with this event or before it
+	Data []byte // the data lines joined by LF. Valid until the next call of Next
+}
+
+// Limits bound what a Reader holds in memory, in bytes. Zero means the default.
+type Limits struct {
+	Line  int // one line without its end; default DefaultLimit
+	Event int // all data of one event; default DefaultLimit
+}
+
+// DefaultLimit is the default of both limits, in bytes.
+const DefaultLimit = 16 << 20
+
+// ErrTooLarge says that a line or an event is larger than the limit.
+var ErrTooLarge = errors.New("sseproxy: too large")
+
+// keep is how much memory, in bytes, a Reader holds on to while it waits: there are many idle streams.
+const keep = 16 << 10
+
+// Reader reads the events of one stream. It is used by one goroutine.
+//
+// It does not check that the bytes are UTF-8, since those who read the data must do so anyway.
+type Reader struct {
+	src    io.Reader
+	limits Limits
+
+	buf        []byte // buf[start:end] has been read from src and not been used
+	start, end int
+	err        error // of src; what is in buf comes first
+	begun      bool  // the place of a byte order mark has been passed
+	skipLF     bool  // the last line ended with CR, which an LF may complete
+
+	data    []byte // the data lines so far, each with its LF
+	name    string
+	pending bool // fields of an event that has not been dispatched
+	id      string
+	retry   time.Duration
+}
+
+// NewReader returns a Reader of src.
+func NewReader(src io.Reader, limits Limits) *Reader {
+	if limits.Line <= 0 {
+		limits.Line = DefaultLimit
+	}
+	if limits.Event <= 0 {
+		limits.Event = DefaultLimit
+	}
+	return &Reader{src: src, limits: limits}
+}
+
+// Retry is the reconnection time that the stream last gave, zero where it gave none.
+func (r *Reader) Retry() time.Duration { return r.retry }
+
+// Next returns the next event. The error is io.EOF where the stream ends between two events, io.ErrUnexpectedEOF
+// where it ends within one, which is then discarded, ErrTooLarge where a limit is exceeded, and else the
+// error of the source. After an error, every call returns it again.
+func (r *Reader) Next() (Event, error) {
+	r.reset()
+	if cap(r.data) > keep {
+		r.data = nil
+	}
+	for {
+		line, err := r.line()
+		if err != nil {
+			return Event{}, err
+		}
+		if len(line) > 0 {
+			if err := r.field(line); err != nil {
+				r.err, r.start, r.end = err, 0, 0
+				return Event{}, err
+			}
+			continue
+		}
+		if len(r.data) == 0 {
+			r.reset()
+			continue
+		}
+		ev := Event{Name: r.name, ID: r.id, Data: r.data[:len(r.data)-1]}
+		if ev.Name == "" {
+			ev.Name = "message"
+		}
+		return ev, nil
+	}
+}
+
+func (r *Reader) reset() { r.data, r.name, r.pending = r.data[:0], "", false }
+
+// field takes in one line that is not empty.
+func (r *Reader) field(line []byte) error {
+	name, value, _ := bytes.Cut(line, []byte{':'})
+	if len(name) == 0 {
+		return nil // a comment
+	}
+	if len(value) > 0 && value[0] == ' ' {
+		value = value[1:]
+	}
+	switch string(name) {
+	case "data":
+		if len(r.data)+len(value) > r.limits.Event {
+			return fmt.Errorf("%w: an event of more than %d bytes", ErrTooLarge, r.limits.Event)
+		}
+		r.data = append(append(r.data, value...), '\n')
+	case "event":
+		r.name = string(value)
+	case "id":
+		if bytes.IndexByte(value, 0) < 0 && string(value) != r.id {
+			r.id = string(value)
+		}
+	case "retry":
+		if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+			r.retry = time.Duration(ms) * time.Millisecond
+		}
+	default:
+		return nil
+	}
+	r.pending = true
+	return nil
+}
+
+// line returns the next line without its end: LF, CR or both. It is valid until the next call.
+func (r *Reader) line() ([]byte, error) {
+	for seen := 0; ; {
+		if r.ready() {
+			rest := r.buf[r.start:r.end]
+			if i := lineEnd(rest[seen:]); i >= 0 {
+				i += seen
+				if i > r.limits.Line {
+					return nil, r.tooLong()
+				}
+				r.skipLF = rest[i] == '\r' // dispatch must not wait for what comes after a CR
+				r.start += i + 1
+				return rest[:i], nil
+			}
+			if seen = len(rest); seen > r.limits.Line {
+				return nil, r.tooLong()
+			}
+		}
+		if r.err != nil {
+			if r.err == io.EOF && (r.pending || r.start < r.end) {
+				r.err, r.start, r.end = io.ErrUnexpectedEOF, 0, 0
+			}
+			return nil, r.err
+		}
+		r.fill()
+	}
+}
+
+func (r *Reader) tooLong() error {
+	r.err, r.start, r.end = fmt.Errorf("%w: a line of more than %d bytes", ErrTooLarge, r.limits.Line), 0, 0
+	return r.err
+}
+
+var bom = []byte("\ufeff")
+
+// ready takes away what does not belong to any line, and reports whether it could see that far.
+func (r *Reader) ready() bool {
+	if !r.begun {
+		if rest := r.buf[r.start:r.end]; len(rest) < len(bom) && bytes.HasPrefix(bom, rest) && r.err == nil {
+			return false
+		}
+		if bytes.HasPrefix(r.buf[r.start:r.end], bom) {
+			r.start += len(bom)
+		}
+		r.begun = true
+	}
+	if r.skipLF && r.start < r.end {
+		if r.buf[r.start] == '\n' {
+			r.start++
+		}
+		r.skipLF = false
+	}
+	return true
+}
+
+func lineEnd(b []byte) int {
+	i := bytes.IndexByte(b, '\n')
+	if i >= 0 {
+		b = b[:i]
+	}
+	if j := bytes.IndexByte(b, '\r'); j >= 0 {
+		return j
+	}
+	return i
+}
+
+// fill reads once.
+func (r *Reader) fill() {
+	switch n := r.end - r.start; {
+	case n == 0:
+		r.start, r.end = 0, 0
+		if r.buf == nil || len(r.buf) > keep {
+			r.buf = make([]byte, 4<<10)
+		}
+	case r.end < len(r.buf):
+	case r.start > len(r.buf)/2:
+		copy(r.buf, r.buf[r.start:r.end])
+		r.start, r.end = 0, n
+	default:
+		grown := make([]byte, 2*len(r.buf))
+		copy(grown, r.buf[r.start:r.end])
+		r.buf, r.start, r.end = grown, 0, n
+	}
+	// A source that gives neither bytes nor an error is given up, as bufio does.
+	for range 100 {
+		n, err := r.src.Read(r.buf[r.end:])
+		r.end += n
+		if err != nil {
+			r.err = err
+		}
+		if n > 0 || err != nil {
+			return
+		}
+	}
+	r.err = io.ErrNoProgress
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// maxWord and maxSentence bound what is told of an agent's words in errors, in runes.
+const (
+	maxWord     = 40
+	maxSentence = 200
+)
+
+// response reads the envelope of what an agent answers, whatever the HTTP status: agents differ in that. The
+// answer is known by the connection it came on, so its id is not looked at. All of the response is a view of body.
+func response(body []byte) (jsonrpc.Response, error) {
+	// How large a body may be is the transport's to decide, who has read it already.
+	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{Bytes: math.MaxInt})
+	if bad != nil {
+		return res, refuse("the agent's answer is no JSON-RPC response: %s", bad.Detail)
+	}
+	return res, nil
+}
+
+// refuse says that the agent answered something that its protocol does not allow. The words are never the
+// agent's own, except where they are clean.
+func refuse(format string, args ...any) *task.Error {
+	return task.Errorf(task.InvalidAgentResponse, format, args...)
+}
+
+// failure is the kind of an error that an agent reports, and what it says when the agent gives no words.
+type failure struct {
+	code int64
+	kind task.Kind
+	what string
+}
+
+// legacyFailures are the errors of v0.1 by their code. What blames the gateway's own request is Internal, so
+// that no Leader looks for a mistake in a request that it did not write.
+var legacyFailures = []failure{
+	{-32700, task.Internal, "the agent could not read the gateway's request"},
+	{-32600, task.Internal, "the agent does not accept the gateway's request"},
+	{-32601, task.MethodNotFound, "the agent does not have this method"},
+	{-32602, task.InvalidParams, "the agent does not accept the parameters"},
+	{-32603, task.Internal, "the agent failed"},
+	{-32001, task.TaskNotFound, "the agent does not know this task"},
+	{-32002, task.TaskNotCancelable, "the agent refuses to cancel this task"},
+	{-32003, task.NotificationNotSupported, "the agent has no push notifications"},
+	{-32004, task.UnsupportedOperation, "the agent does not support this"},
+	{-32005, task.ContentTypeNotSupported, "the agent does not take this kind of content"},
+}
+
+// failed turns an error that the agent reports into one of its kind. What the table does not have is Internal.
+func failed(table []failure, f *jsonrpc.Failure) *task.Error {
+	kind, what := task.Internal, "the agent reports error "+strconv.FormatInt(f.Code, 10)
+	for _, row := range table {
+		if row.code == f.Code {
+			kind, what = row.kind, row.what
+			break
+		}
+	}
+	if words := clean(f.Message, maxSentence); words != "" {
+		what += ": " + words
+	}
+	return task.Errorf(kind, "%s", what)
+}
+
+// clean returns an agent's words as one line of at most limit runes, or nothing where they are a page.
+func clean(s string, limit int) string {
+	// No rune is longer than UTFMax, and white space is bounded too, lest a long text be read for a short one.
+	if most := 4 * limit * utf8.UTFMax; len(s) > most {
+		s = s[:most]
+	}
+	if l := strings.ToLower(s); strings.Contains(l, "<html") || strings.Contains(l, "<!doctype") || strings.Contains(l, "</") {
+		return ""
+	}
+	var b strings.Builder
+	n, gap := 0, false
+	for _, r := range s {
+		switch {
+		case r == utf8.RuneError || unicode.IsSpace(r) || !unicode.IsPrint(r):
+			gap = n > 0
+			continue
+		case n >= limit:
+			return b.String() + "…"
+		case gap:
+			b.WriteByte(' ')
+			n++
+			gap = false
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package a2a is the Agent2Agent protocol, one dialect a version. Legacy is v0.1, the methods tasks/send and
+// tasks/sendSubscribe of April 2025, which 0.2 replaced.
+package a2a
+
+import (
+	"hash/crc32"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Legacy returns the client side of A2A v0.1.
+func Legacy() translate.Client { return legacy{} }
+
+type legacy struct{}
+
+func (legacy) Name() string { return "a2a/legacy" }
+
+func (legacy) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
+	method := "tasks/send"
+	if stream {
+		method = "tasks/sendSubscribe"
+	}
+	dst = beginLegacy(dst, method, t.Ref.Task)
+	if t.Ref.Session != "" {
+		dst = append(dst, `,"sessionId":`...)
+		dst = task.AppendString(dst, t.Ref.Session)
+	}
+	dst = append(dst, `,"message":{"role":"user","parts":`...)
+	dst = appendLegacyParts(dst, t.Message.DataItems)
+	return append(dst, '}', '}', '}')
+}
+
+func (legacy) AppendGet(dst []byte, ref task.Ref) []byte {
+	return append(beginLegacy(dst, "tasks/get", ref.Task), '}', '}')
+}
+
+func (legacy) AppendCancel(dst []byte, ref task.Ref) []byte {
+	return append(beginLegacy(dst, "tasks/cancel", ref.Task), '}', '}')
+}
+
+func (legacy) AppendResubscribe(dst []byte, ref task.Ref) []byte {
+	return append(beginLegacy(dst, "tasks/resubscribe", ref.Task), '}', '}')
+}
+
+// beginLegacy appends a request up to the task's id in its params. The request's own id is the task's too,
+// which makes a capture of the wire readable. No history is asked for: the gateway keeps its own.
+func beginLegacy(dst []byte, method, taskID string) []byte {
+	var room [96]byte
+	id := task.AppendString(room[:0], taskID)
+	dst = jsonrpc.BeginRequest(dst, id, method)
+	dst = append(dst, `{"id":`...)
+	return append(dst, id...)
+}
+
+// Reply reads a Task. It copies body once; the report's texts are views of that copy. What is known already does
+// not matter, because a Task holds all its artifacts.
+func (legacy) Reply(body []byte, _ []task.Product) (task.Report, error) {
+	res, err := response(append([]byte(nil), body...))
+	if err != nil {
+		return task.Report{}, err
+	}
+	if res.Failure != nil {
+		return task.Report{}, failed(legacyFailures, res.Failure)
+	}
+	m := legacyMembers(res.Result)
+	if !m.status.Exists() {
+		return task.Report{}, refuse("the agent's answer has no status, so it is no Task")
+	}
+	return m.report(new(artifacts))
+}
+
+func (legacy) NewStream(known []task.Product) translate.Stream {
+	return &legacyStream{artifacts{known: known}}
+}
+
+// legacyStream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send
+// in their place. They are told apart by what they have in them: names of SSE events differ, and so may
+// ids, which some agents get wrong. It is not the event's "final" that ends a turn but its state, since some
+// agents set it on an artifact that comes before the last status, and some never do.
+type legacyStream struct{ artifacts artifacts }
+
+func (s *legacyStream) Event(event string, data []byte) (task.Report, error) {
+	if event == "close" || len(data) == 0 { // "close" repeats the end of the task in a form of its own
+		return task.Report{}, nil
+	}
+	res, err := response(append([]byte(nil), data...))
+	if err != nil {
+		if !legacyEvent(event) { // a ping, or whatever else the agent's server sends for itself
+			err = nil
+		}
+		return task.Report{}, err
+	}
+	if res.Failure != nil {
+		return task.Report{}, failed(legacyFailures, res.Failure)
+	}
+	return legacyMembers(res.Result).report(&s.artifacts)
+}
+
+// legacyEvent reports whether events of a name are those of v0.1: "message" is the name where none is given.
+func legacyEvent(name string) bool {
+	switch name {
+	case "", "message", "task_status_update", "task_artifact_update", "error":
+		return true
+	}
+	return false
+}
+
+// legacyResult holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. Those that
+// are null count as missing: agents of April 2025 write so what they have not.
+type legacyResult struct {
+	status, artifact, artifacts gjson.Result
+	raw                         gjson.Result
+}
+
+func legacyMembers(result gjson.Result) legacyResult {
+	m := legacyResult{raw: result}
+	members(result, func(key string, v gjson.Result) {
+		switch key {
+		case "status":
+			m.status = v
+		case "artifact":
+			m.artifact = v
+		case "artifacts":
+			m.artifacts = v
+		}
+	})
+	return m
+}
+
+// report reads what is there: a status, artifacts, or neither, which means nothing.
+func (m legacyResult) report(a *artifacts) (task.Report, error) {
+	var rep task.Report
+	if !m.raw.IsObject() {
+		return rep, refuse("the agent's answer has a result that is no object")
+	}
+	if m.artifact.Exists() {
+		if err := a.chunks(&rep, m.artifact); err != nil {
+			return rep, err
+		}
+	}
+	if !m.status.Exists() {
+		return rep, nil
+	}
+	if err := legacyStatus(&rep, m.status); err != nil {
+		return rep, err
+	}
+	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.raw.Get("final").Exists()) {
+		rep.Whole = true
+		if err := a.whole(&rep, m.artifacts); err != nil {
+			return rep, err
+		}
+	}
+	if !rep.State.Rests() { // nobody waits for a change of what rests
+		sum := crc32.ChecksumIEEE([]byte(m.status.Raw))
+		sum = crc32.Update(sum, crc32.IEEETable, []byte(m.artifacts.Raw))
+		rep.Stamp = rep.Said + " " + strconv.FormatUint(uint64(sum), 16)
+	}
+	return rep, nil
+}
+
+// legacyStatus reads a TaskStatus into rep.
+func legacyStatus(rep *task.Report, status gjson.Result) error {
+	if !status.IsObject() {
+		return refuse("the agent's answer has a status that is no object")
+	}
+	var state, message gjson.Result
+	members(status, func(key string, v gjson.Result) {
+		switch key {
+		case "state":
+			state = v
+		case "message":
+			message = v
+		}
+	})
+	if state.Type != gjson.String {
+		return refuse("the agent's answer has a status without a state")
+	}
+	s, ok := legacyState(state.Str)
+	if !ok {
+		return refuse("the agent's answer has the state %q, which A2A v0.1 does not have", clean(state.Str, maxWord))
+	}
+	rep.State, rep.Said = s, state.Str
+	if message.Exists() {
+		items, err := legacyParts(message.Get("parts"))
+		if err != nil {
+			return err
+		}
+		rep.Items = items
+	}
+	return nil
+}
+
+// legacyState returns the AIP state that a state of v0.1 means. "unknown" means none: the agent does not say.
+func legacyState(word string) (s task.State, ok bool) {
+	switch word {
+	case "submitted":
+		return task.Accepted, true
+	case "working":
+		return task.Working, true
+	case "input-required":
+		return task.AwaitingInput, true
+	case "completed":
+		return task.AwaitingCompletion, true
+	case "canceled":
+		return task.Canceled, true
+	case "failed":
+		return task.Failed, true
+	case "unknown":
+		return task.None, true
+	}
+	return task.None, false
+}
+
+// members calls f with every member of an object that is not null.
+func members(object gjson.Result, f func(key string, v gjson.Result)) {
+	if !object.IsObject() {
+		return
+	}
+	object.ForEach(func(key, v gjson.Result) bool {
+		if v.Type != gjson.Null {
+			f(key.Str, v)
+		}
+		return true
+	})
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// appendLegacyParts appends the parts that data items make.
+func appendLegacyParts(dst []byte, items []task.DataItem) []byte {
+	dst = append(dst, '[')
+	for i := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendLegacyPart(dst, &items[i])
+	}
+	return append(dst, ']')
+}
+
+func appendLegacyPart(dst []byte, it *task.DataItem) []byte {
+	switch it.Kind {
+	case task.TextItem:
+		dst = append(dst, `{"type":"text","text":`...)
+		dst = task.AppendString(dst, it.Text)
+	case task.FileItem:
+		dst = append(dst, `{"type":"file","file":{`...)
+		begin := len(dst)
+		for _, m := range [...]struct{ key, value string }{
+			{`"name":`, it.Name}, {`"mimeType":`, it.MIMEType}, {`"uri":`, it.URI}, {`"bytes":`, it.Bytes},
+		} {
+			if m.value == "" {
+				continue
+			}
+			if len(dst) > begin {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, m.key...)
+			dst = task.AppendString(dst, m.value)
+		}
+		dst = append(dst, '}')
+	default:
+		dst = append(dst, `{"type":"data","data":`...)
+		if len(it.Data) == 0 {
+			dst = append(dst, `{}`...)
+		}
+		dst = append(dst, it.Data...)
+	}
+	if len(it.Metadata) > 0 {
+		dst = append(dst, `,"metadata":`...)
+		dst = append(dst, it.Metadata...)
+	}
+	return append(dst, '}')
+}
+
+// legacyParts reads a list of parts.
+func legacyParts(parts gjson.Result) ([]task.DataItem, error) {
+	if parts.Type == gjson.Null { // missing, too
+		return nil, nil
+	}
+	if !parts.IsArray() {
+		return nil, refuse("the agent's answer has parts that are no array")
+	}
+	var items []task.DataItem
+	parts.ForEach(func(_, part gjson.Result) bool {
+		items = append(items, legacyPart(part))
+		return true
+	})
+	return items, nil
+}
+
+// legacyPart reads one part. Its type is believed only where the content agrees, and is not needed: agents of
+// later versions write "kind" in its place, and some write neither. What is no text, file or data becomes a
+// data item that holds the part as it was sent, so that nothing of it is lost.
+func legacyPart(part gjson.Result) task.DataItem {
+	var it task.DataItem
+	var text, file, data gjson.Result
+	var word string
+	members(part, func(key string, v gjson.Result) {
+		switch key {
+		case "type", "kind":
+			word = v.String()
+		case "text":
+			text = v
+		case "file":
+			file = v
+		case "data":
+			data = v
+		case "metadata":
+			if v.IsObject() {
+				it.Metadata = raw(v)
+			}
+		}
+	})
+	is := func(name string, v gjson.Result) bool { return v.Exists() && (word == name || word == "") }
+	switch {
+	case is("text", text) && text.Type == gjson.String:
+		it.Kind, it.Text = task.TextItem, text.Str
+		return it
+	case is("file", file) && legacyFile(&it, file):
+		return it
+	case is("data", data):
+		it.Kind, it.Data = task.DataKind, object(data)
+		return it
+	}
+	return task.DataItem{Kind: task.DataKind, Data: object(part)}
+}
+
+// legacyFile reads a file's content into it. AIP wants either a URI or the bytes: where an agent gives both, the
+// bytes are kept, because they need no permission to be read. ok is false where it gives neither.
+func legacyFile(it *task.DataItem, file gjson.Result) (ok bool) {
+	var f task.DataItem
+	members(file, func(key string, v gjson.Result) {
+		if v.Type != gjson.String {
+			return
+		}
+		switch key {
+		case "name":
+			f.Name = v.Str
+		case "mimeType":
+			f.MIMEType = v.Str
+		case "uri":
+			f.URI = v.Str
+		case "bytes":
+			f.Bytes = v.Str
+		}
+	})
+	if f.Bytes != "" {
+		f.URI = ""
+	}
+	if f.Bytes == "" && f.URI == "" {
+		return false
+	}
+	f.Kind, f.Metadata = task.FileItem, it.Metadata
+	*it = f
+	return true
+}
+
+// object returns the JSON of v on one line: as it is where it is an object, otherwise as the member "value" of
+// one, because AIP's structured data is always an object.
+func object(v gjson.Result) json.RawMessage {
+	if v.IsObject() {
+		return raw(v)
+	}
+	return append(append([]byte(`{"value":`), raw(v)...), '}')
+}
+
+// raw returns the JSON of v on one line.
+func raw(v gjson.Result) json.RawMessage {
+	b := []byte(v.Raw)
+	if bytes.IndexByte(b, '\n') < 0 && bytes.IndexByte(b, '\r') < 0 {
+		return b
+	}
+	var line bytes.Buffer
+	if err := json.Compact(&line, b); err != nil {
+		return b // cannot happen: v is valid
+	}
+	return line.Bytes()
+}

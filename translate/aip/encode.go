@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aip
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// AppendTask implements translate.Server: an RpcResponse (§6.1.2).
+func (server) AppendTask(dst []byte, id jsonrpc.ID, t *task.Task) []byte {
+	dst = jsonrpc.BeginResult(dst, id)
+	dst = task.AppendTask(dst, t)
+	return jsonrpc.End(dst)
+}
+
+// AppendEvent implements translate.Server: a StreamResponse (§6.2.2).
+func (server) AppendEvent(dst []byte, id jsonrpc.ID, ev *task.Event, t *task.Task) []byte {
+	dst = jsonrpc.BeginResult(dst, id)
+	dst = append(dst, `{"eventSeq":`...)
+	dst = strconv.AppendUint(dst, ev.Seq, 10)
+	dst = append(dst, `,"eventData":`...)
+	switch {
+	case ev.Task != nil:
+		dst = task.AppendTask(dst, ev.Task)
+	case ev.Message != nil:
+		dst = task.AppendMessage(dst, ev.Message)
+	case ev.Status != nil: // TaskStatusUpdateEvent, §6.2.3
+		dst = append(dst, `{"type":"status-update","taskId":`...)
+		dst = task.AppendString(dst, t.ID)
+		dst = append(dst, `,"status":`...)
+		dst = task.AppendStatus(dst, ev.Status)
+		dst = appendSession(dst, t)
+	case ev.Chunk != nil: // ProductChunkEvent, §6.2.4
+		dst = append(dst, `{"type":"product-chunk","taskId":`...)
+		dst = task.AppendString(dst, t.ID)
+		dst = append(dst, `,"product":`...)
+		dst = task.AppendProduct(dst, &ev.Chunk.Product)
+		dst = append(dst, `,"append":`...)
+		dst = strconv.AppendBool(dst, ev.Chunk.Append)
+		dst = append(dst, `,"lastChunk":`...)
+		dst = strconv.AppendBool(dst, ev.Chunk.Last)
+		dst = appendSession(dst, t)
+	default: // no event is like this, but what goes out is JSON whatever comes in
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, '}')
+	return jsonrpc.End(dst)
+}
+
+func appendSession(dst []byte, t *task.Task) []byte {
+	dst = append(dst, `,"sessionId":`...)
+	dst = task.AppendString(dst, t.SessionID)
+	return append(dst, '}')
+}
+
+// wire is how AIP says that something went wrong.
+type wire struct {
+	code      int
+	message   string
+	errorType string // told in data, where the code says too little
+}
+
+// errorTable holds every kind. Codes and messages are those of §5.2; −32050 is the gateway's own, from the range
+// that JSON-RPC leaves to servers.
+var errorTable = [...]wire{
+	task.Internal:                 {-32603, "Internal server error", ""},
+	task.ParseError:               {-32700, "Invalid JSON payload", ""},
+	task.InvalidRequest:           {-32600, "Invalid JSON-RPC Request", ""},
+	task.MethodNotFound:           {-32601, "Method not found", ""},
+	task.InvalidParams:            {-32602, "Invalid method parameters", ""},
+	task.TaskNotFound:             {-32001, "Task not found", ""},
+	task.TaskNotCancelable:        {-32002, "Task cannot be canceled", ""},
+	task.NotificationNotSupported: {-32003, "Notification is not supported", ""},
+	task.UnsupportedOperation:     {-32004, "This operation is not supported", ""},
+	task.ContentTypeNotSupported:  {-32005, "Incompatible content types", ""},
+	task.InvalidAgentResponse:     {-32006, "Invalid agent response type", ""},
+	task.GroupNotSupported:        {-32007, "Group communication is not supported", ""},
+	task.AuthenticationRequired:   {-32008, "Authentication required", ""},
+	task.AuthorizationFailed:      {-32009, "Authorization failed", ""},
+	task.AccessTokenInvalid:       {-32010, "Invalid access token", ""},
+	task.LimitExceeded:            {-32050, "Limit exceeded", ""},
+	task.AgentUnavailable:         {-32603, "Internal server error", "AGENT_UNAVAILABLE"},
+	task.AgentTimeout:             {-32603, "Internal server error", "AGENT_TIMEOUT"},
+}
+
+// AppendError implements translate.Server: an error response (§5.2).
+func (server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
+	e, ok := errors.AsType[*task.Error](err)
+	if !ok || int(e.Kind) >= len(errorTable) {
+		e = new(task.Error)
+	}
+	w := &errorTable[e.Kind]
+	return jsonrpc.AppendError(dst, id, w.code, w.message, errorData(e, w.errorType))
+}
+
+// errorData returns the data member: what the error carries, its field, its type, and its sentence as the
+// details that the example in §5.2 has. It is nil where there is nothing to say.
+func errorData(e *task.Error, errorType string) []byte {
+	var dst []byte
+	add := func(key string, value []byte) {
+		if dst == nil {
+			dst = append(dst, '{')
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = append(task.AppendString(dst, key), ':')
+		dst = append(dst, value...)
+	}
+	str := func(key, value string) {
+		if value != "" {
+			add(key, task.AppendString(nil, value))
+		}
+	}
+	str("errorType", errorType)
+	str("field", e.Field)
+	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
+		switch key {
+		case "errorType", "field", "details": // said once
+			continue
+		}
+		if value, err := json.Marshal(e.Data[key]); err == nil {
+			add(key, value)
+		}
+	}
+	str("details", e.Detail)
+	if dst == nil {
+		return nil
+	}
+	return append(dst, '}')
+}

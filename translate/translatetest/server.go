@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package translatetest holds the properties that every dialect must have. A dialect's own tests call it.
+package translatetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Server tests a dialect's side towards callers, given bodies of requests that it decodes, at least one for
+// each command that it has.
+func Server(t *testing.T, s translate.Server, requests ...[]byte) {
+	if s.Name() == "" {
+		t.Error("the dialect has no name")
+	}
+	if len(requests) == 0 {
+		t.Fatal("no requests to test with")
+	}
+	for _, body := range requests {
+		if _, err := decode(s, slices.Clone(body)); err != nil {
+			t.Fatalf("%v, for\n%s", err, body)
+		}
+	}
+	t.Run("ids", func(t *testing.T) { ids(t, s, requests) })
+	t.Run("errors", func(t *testing.T) { errorKinds(t, s) })
+	t.Run("responses", func(t *testing.T) { responses(t, s) })
+	t.Run("ownership", func(t *testing.T) { ownership(t, s, requests) })
+	t.Run("bytes", func(t *testing.T) { mutatedBytes(t, s, requests) })
+	t.Run("values", func(t *testing.T) { mutatedValues(t, s, requests) })
+}
+
+// IDs are ids of requests that come back byte for byte.
+func IDs() []jsonrpc.ID {
+	var out []jsonrpc.ID
+	for _, s := range []string{
+		`null`, `0`, `-0`, `1`, `1.0`, `1.50`, `1e3`, `1E+03`, `-1.5e-7`, `9007199254740993`,
+		`123456789012345678901234567890`, `1e999`, `""`, `"1"`, `"\u0041"`, `"\u00e9\/\ud83d\ude00"`, `"é/😀"`,
+		`"\\\"\b\f\n\r\t"`, `"<script>&"`, "\"\u2028\u2029\u007f\"", `"{}"`, `"` + strings.Repeat("x", 1000) + `"`,
+	} {
+		out = append(out, jsonrpc.ID(s))
+	}
+	return out
+}
+
+// Strings are strings that are easily mistaken for something else.
+func Strings() []string {
+	return []string{
+		"", "plain", "北京 é 😀", "\"\\/", "a\nb\r\nc\rd\n\n", "\x00\x01\x1f\x7f", "\u2028\u2029\u0085", "data: x\n\ndata: y",
+		"<a href='x'>&amp;</a>", `\u0041\ud800`, "{}", "null", "\xff\xfe invalid \xed\xa0\x80", "\ufeff", strings.Repeat("长", 1000),
+	}
+}
+
+// Tasks are tasks, some of them with every field set, that hold each of Strings everywhere.
+func Tasks() []task.Task {
+	at := time.Date(2025, 9, 1, 12, 0, 0, 1e6, time.FixedZone("", 8*60*60))
+	out := []task.Task{{ID: "t", SessionID: "s", Status: task.Status{State: task.Accepted, ChangedAt: at}}}
+	for _, s := range Strings() {
+		items := []task.DataItem{
+			task.Text(s),
+			{Kind: task.TextItem, Text: s, Metadata: json.RawMessage(`{"a":"\n"}`)},
+			{Kind: task.FileItem, Name: s, MIMEType: s, URI: s},
+			{Kind: task.FileItem, Name: s, Bytes: "QUJD"},
+			{Kind: task.DataKind, Data: json.RawMessage(`{"b":[1.0,null,{}]}`), Metadata: json.RawMessage(`{}`)},
+		}
+		status := task.Status{State: task.AwaitingInput, ChangedAt: at, DataItems: items}
+		out = append(out, task.Task{
+			ID: s, SessionID: s, SenderID: s, GroupID: s,
+			Status:   status,
+			Products: []task.Product{{ID: s, Name: s, Description: s, DataItems: items}, {ID: "p2"}},
+			MessageHistory: []task.Message{{
+				ID: s, SentAt: at, SenderRole: task.Leader, SenderID: s, Mentions: []string{s, s}, Command: task.Start,
+				Params: json.RawMessage(`{"responseTimeout":1}`), DataItems: items, TaskID: s, GroupID: s, SessionID: s,
+			}, {ID: "m2", SentAt: at, SenderRole: task.Partner}},
+			StatusHistory: []task.Status{{State: task.Working, ChangedAt: at}, status},
+		})
+	}
+	return out
+}
+
+// Events are the events of every kind that can happen to t.
+func Events(t *task.Task) []task.Event {
+	out := []task.Event{
+		{Seq: 1, Task: t},
+		{Seq: 2, Status: &t.Status},
+	}
+	for i := range t.Products {
+		out = append(out,
+			task.Event{Seq: 3, Chunk: &task.Chunk{Product: t.Products[i]}},
+			task.Event{Seq: 4, Chunk: &task.Chunk{Product: t.Products[i], Append: true, Last: true}})
+	}
+	for i := range t.MessageHistory {
+		m := &t.MessageHistory[i]
+		out = append(out,
+			task.Event{Seq: 5, Message: m},
+			task.Event{Seq: 1<<64 - 1, Status: &t.Status, Cause: m})
+	}
+	return out
+}
+
+func decode(s translate.Server, body []byte) (translate.Call, error) {
+	req, bad := jsonrpc.Parse(body, jsonrpc.Limits{})
+	if bad != nil {
+		return translate.Call{}, bad
+	}
+	return s.Decode(&req)
+}
+
+// ids: whatever the id is, every response to a request has the same.
+func ids(t *testing.T, s translate.Server, requests [][]byte) {
+	state := Tasks()[0]
+	for _, body := range requests {
+		req, _ := jsonrpc.Parse(body, jsonrpc.Limits{})
+		for _, id := range IDs() {
+			body := jsonrpc.End(append(jsonrpc.BeginRequest(nil, id, req.Method), req.Params.Raw...))
+			req, bad := jsonrpc.Parse(body, jsonrpc.Limits{})
+			if bad != nil {
+				t.Fatalf("id %s: %v", id, bad)
+			}
+			if _, err := s.Decode(&req); err != nil {
+				t.Fatalf("id %s: %v", id, err)
+			}
+			for name, out := range map[string][]byte{
+				"AppendTask":  s.AppendTask(nil, req.ID, &state),
+				"AppendEvent": s.AppendEvent(nil, req.ID, &task.Event{Seq: 1, Status: &state.Status}, &state),
+				"AppendError": s.AppendError(nil, req.ID, task.Errorf(task.TaskNotFound, "gone")),
+			} {
+				if res := response(t, name, out); string(res.ID) != string(id) {
+					t.Errorf("%s answers the id %s with %s", name, id, res.ID)
+				}
+			}
+		}
+	}
+	if res := response(t, "AppendError", s.AppendError(nil, nil, task.Errorf(task.ParseError, "x"))); string(res.ID) != "null" {
+		t.Errorf("no id is answered with %s", res.ID)
+	}
+}
+
+// response checks that out is one response on one line, and parses it.
+func response(t *testing.T, name string, out []byte) jsonrpc.Response {
+	t.Helper()
+	if bytes.ContainsAny(out, "\n\r") {
+		t.Fatalf("%s: more than one line:\n%q", name, out)
+	}
+	if !json.Valid(out) {
+		t.Fatalf("%s: not JSON:\n%s", name, out)
+	}
+	res, bad := jsonrpc.ParseResponse(out, jsonrpc.Limits{})
+	if bad != nil {
+		t.Fatalf("%s: %v:\n%s", name, bad, out)
+	}
+	return res
+}
+
+// errorKinds: every kind has a number and a message, JSON-RPC's own kinds have JSON-RPC's own numbers, and what
+// is not for callers stays here.
+func errorKinds(t *testing.T, s translate.Server) {
+	const secret = "do-not-tell"
+	standard := map[task.Kind]int64{
+		task.ParseError: -32700, task.InvalidRequest: -32600, task.MethodNotFound: -32601,
+		task.InvalidParams: -32602, task.Internal: -32603,
+	}
+	for _, k := range task.Kinds() {
+		e := task.Errorf(k, "a sentence").At("params.a").With("max", 7).Because(errors.New(secret))
+		for name, err := range map[string]error{"plain": e, "wrapped": fmt.Errorf(secret+": %w", e)} {
+			out := s.AppendError(nil, jsonrpc.ID("1"), err)
+			res := response(t, k.String(), out)
+			f := res.Failure
+			switch {
+			case f == nil:
+				t.Errorf("%v, %s: no error: %s", k, name, out)
+			case f.Code == 0 || f.Message == "":
+				t.Errorf("%v, %s: no code or message: %s", k, name, out)
+			case standard[k] != 0 && f.Code != standard[k]:
+				t.Errorf("%v, %s: code %d, want %d", k, name, f.Code, standard[k])
+			case strings.Contains(string(out), secret):
+				t.Errorf("%v, %s: tells its cause: %s", k, name, out)
+			}
+		}
+	}
+	for name, err := range map[string]error{
+		"no kind":      errors.New(secret),
+		"unknown kind": &task.Error{Kind: 255, Err: errors.New(secret)},
+		"hostile":      task.Errorf(task.InvalidParams, "%s", strings.Join(Strings(), "")).At("a\nb").With("\n", func() {}),
+	} {
+		out := s.AppendError(nil, jsonrpc.ID("1"), err)
+		res := response(t, name, out)
+		if res.Failure == nil || res.Failure.Code == 0 || strings.Contains(string(out), secret) {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+// responses: all responses are JSON on one line, appended to what was there, and leave their task as it was.
+func responses(t *testing.T, s translate.Server) {
+	const before = "already there"
+	for _, state := range Tasks() {
+		was := task.AppendTask(nil, &state)
+		outs := map[string][]byte{"AppendTask": s.AppendTask([]byte(before), jsonrpc.ID("1"), &state)}
+		for i, ev := range Events(&state) {
+			outs[fmt.Sprintf("AppendEvent %d", i)] = s.AppendEvent([]byte(before), jsonrpc.ID("1"), &ev, &state)
+		}
+		for name, out := range outs {
+			rest, ok := bytes.CutPrefix(out, []byte(before))
+			if !ok {
+				t.Fatalf("%s does not append: %s", name, out)
+			}
+			if res := response(t, name, rest); res.Failure != nil || !res.Result.Exists() {
+				t.Errorf("%s has no result: %s", name, rest)
+			}
+		}
+		if d := cmp.Diff(string(was), string(task.AppendTask(nil, &state))); d != "" {
+			t.Errorf("the task has changed:\n%s", d)
+		}
+	}
+}
+
+// ownership: a Call does not change when the body that it came from is used for something else.
+func ownership(t *testing.T, s translate.Server, requests [][]byte) {
+	for _, body := range requests {
+		want, err := decode(s, slices.Clone(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body = slices.Clone(body)
+		got, err := decode(s, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range body {
+			body[i] = 'x'
+		}
+		if !reflect.DeepEqual(want, got) {
+			t.Errorf("the call is a view of its body:\n%s", cmp.Diff(want, got))
+		}
+	}
+}
+
+// refusable checks that body is decoded, or refused as a caller's mistake that is told in a sentence.
+func refusable(t *testing.T, s translate.Server, body []byte) {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			t.Fatalf("panic: %v, for\n%q", p, body)
+		}
+	}()
+	req, bad := jsonrpc.Parse(body, jsonrpc.Limits{})
+	if bad != nil {
+		return
+	}
+	call, err := s.Decode(&req)
+	if err == nil {
+		if m := call.Message; !m.Command.Valid() || m.TaskID == "" || m.SenderRole != task.Leader {
+			t.Fatalf("decoded without a command, a task or a Leader: %+v, for\n%q", m, body)
+		}
+		return
+	}
+	e, ok := errors.AsType[*task.Error](err)
+	if !ok || e.Detail == "" {
+		t.Fatalf("refused without a kind or a sentence: %v, for\n%q", err, body)
+	}
+	switch e.Kind {
+	case task.InvalidRequest, task.InvalidParams:
+		if e.Field == "" {
+			t.Fatalf("refused without a field: %v, for\n%q", err, body)
+		}
+	case task.MethodNotFound, task.NotificationNotSupported, task.GroupNotSupported, task.UnsupportedOperation,
+		task.ContentTypeNotSupported, task.LimitExceeded:
+	default:
+		t.Fatalf("refused as %v: %v, for\n%q", e.Kind, err, body)
+	}
+	response(t, "AppendError", s.AppendError(nil, req.ID, err))
+}
+
+// mutatedBytes: requests with broken bytes are refused in order.
+func mutatedBytes(t *testing.T, s translate.Server, requests [][]byte) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	const alphabet = "\"\\{}[]:,0123456789.eE+-truefalsnx \n\x00\x80\xff"
+	for _, request := range requests {
+		for range 2000 {
+			body := slices.Clone(request)
+			for range 1 + rnd.IntN(3) {
+				i, j := rnd.IntN(len(body)+1), rnd.IntN(len(body)+1)
+				i, j = min(i, j), max(i, j)
+				switch rnd.IntN(5) {
+				case 0:
+					if i < len(body) {
+						body[i] = alphabet[rnd.IntN(len(alphabet))]
+					}
+				case 1:
+					body = slices.Insert(body, i, alphabet[rnd.IntN(len(alphabet))])
+				case 2:
+					body = slices.Delete(body, i, j)
+				case 3:
+					body = slices.Insert(body, i, body[i:j]...)
+				case 4:
+					body = body[:j]
+				}
+			}
+			refusable(t, s, body)
+		}
+	}
+}
+
+// mutatedValues: requests with a value of another type or size, or without it, are refused in order.
+func mutatedValues(t *testing.T, s translate.Server, requests [][]byte) {
+	values := []any{
+		nil, true, 0, -1, 1.5, json.Number("1.0"), json.Number("1e999"), "", "x", strings.Repeat("x", 300), "a\u0000b",
+		[]any{}, []any{nil}, []any{[]any{}}, map[string]any{}, map[string]any{"type": 1}, map[string]any{"kind": "text"},
+	}
+	for _, request := range requests {
+		var root any
+		if err := json.Unmarshal(request, &root); err != nil {
+			t.Fatal(err)
+		}
+		var walk func(node any)
+		try := func() {
+			body, err := json.Marshal(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refusable(t, s, body)
+		}
+		walk = func(node any) {
+			switch node := node.(type) {
+			case map[string]any:
+				for key, was := range node {
+					for _, v := range values {
+						node[key] = v
+						try()
+					}
+					delete(node, key)
+					try()
+					node[key] = was
+					walk(was)
+				}
+			case []any:
+				for i, was := range node {
+					for _, v := range values {
+						node[i] = v
+						try()
+					}
+					node[i] = was
+					walk(was)
+				}
+			}
+		}
+		walk(root)
+	}
+}
