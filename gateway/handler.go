@@ -178,6 +178,9 @@ func refusal(bad *jsonrpc.Error) error {
 		kind = task.ParseError
 	}
 	err := task.Errorf(kind, "%s", bad.Detail).At(bad.Field)
+	if kind == task.ParseError {
+		err.With("offset", bad.Offset)
+	}
 	if bad.Limit != "" {
 		err.With("limit", bad.Limit).With("max", bad.Max)
 	}

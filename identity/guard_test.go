@@ -347,3 +347,16 @@ func BenchmarkIdentityOfARequest(b *testing.B) {
 		}
 	}
 }
+
+func TestParseMode(t *testing.T) {
+	for _, want := range []Mode{Required, Optional, Off} {
+		if got, err := ParseMode(string(want)); err != nil || got != want {
+			t.Errorf("%s: %s, %v", want, got, err)
+		}
+	}
+	for _, s := range []string{"", "Required", "on"} {
+		if got, err := ParseMode(s); err == nil {
+			t.Errorf("%q was taken as %s", s, got)
+		}
+	}
+}

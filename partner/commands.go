@@ -34,9 +34,10 @@ func (p *Partner) Do(ctx context.Context, leader string, c *task.Call) (task.Tas
 // acted is what a command has brought about: the task, and the turn that it began, if it began one. Whoever
 // has it must release lv.
 type acted struct {
-	lv   *live
-	task task.Task
-	turn *run
+	lv     *live
+	task   task.Task
+	turn   *run
+	before uint64 // the last event before the command
 }
 
 // act carries out a command up to the point where an agent is at work. stream asks the agent for news while
@@ -50,7 +51,10 @@ func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream b
 	if err == nil {
 		switch {
 		case !lv.exists && c.Message.Command == task.Start:
-			r.turn, err = p.start(ctx, lv, leader, c, stream)
+			if r.turn, err = p.start(ctx, lv, leader, c, stream); err == nil {
+				m := lv.note.Pending
+				r.task.ID, r.task.SessionID, r.task.GroupID = m.TaskID, m.SessionID, m.GroupID
+			}
 		case !lv.exists:
 			err = notFound(c.Message.TaskID)
 		default:
@@ -58,6 +62,7 @@ func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream b
 			lv.adopt(p)
 			// Whoever asks for a task that is starting must be told of it.
 			if err = lv.settle(ctx); err == nil {
+				r.before = lv.head.last
 				r.task, r.turn, err = p.obey(ctx, lv, c, stream)
 			}
 		}
@@ -116,7 +121,7 @@ func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool)
 		return lv.snapshot(), nil, nil
 	case cmd == task.Continue:
 		turn, err := p.goOn(ctx, lv, c, stream)
-		return task.Task{}, turn, err
+		return lv.snapshot(), turn, err
 	case cmd == task.Complete:
 		m := stamped(c.Message)
 		b := lv.batch()

@@ -24,6 +24,8 @@ import (
 type run struct {
 	partner  *Partner
 	stop     context.CancelFunc
+	spoken   chan struct{} // closed when the agent has said something
+	silent   bool          // spoken is open; under the live's mutex
 	done     chan struct{} // closed when the turn rests, or is given up
 	response time.Duration // how long a caller waits for done
 	err      error         // read after done: what kept the result from being stored
@@ -49,7 +51,7 @@ func (p *Partner) begin(ctx context.Context, lv *live, m task.Message, stream bo
 // launch runs work as the task's turn. lv.mu is held.
 func (p *Partner) launch(ctx context.Context, lv *live, work func(context.Context, *run)) *run {
 	runCtx, stop := context.WithCancel(trace.ContextWithSpan(p.engine.base, trace.SpanFromContext(ctx)))
-	r := &run{partner: p, stop: stop, done: make(chan struct{}), response: lv.note.Terms.Response}
+	r := &run{partner: p, stop: stop, spoken: make(chan struct{}), silent: true, done: make(chan struct{}), response: lv.note.Terms.Response}
 	p.engine.mu.RLock()
 	defer p.engine.mu.RUnlock()
 	if p.engine.base.Err() != nil { // closing: the next engine picks it up
@@ -141,7 +143,14 @@ func (lv *live) take(ctx context.Context, r *run, rep task.Report, err error) (r
 	if err := lv.apply(ctx, &rep); err != nil {
 		return false, fmt.Errorf("%w: %w", errStore, err)
 	}
-	return lv.note.Pending == nil && lv.fold.Task.Status.State.Rests(), nil
+	if lv.note.Pending != nil {
+		return false, nil
+	}
+	if r.silent {
+		r.silent = false
+		close(r.spoken)
+	}
+	return lv.fold.Task.Status.State.Rests(), nil
 }
 
 // apply writes what a report makes happen. lv.mu is held.

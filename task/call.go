@@ -144,6 +144,11 @@ func grown(old, p *Product) (Product, bool) {
 			return Product{}, false
 		}
 	}
+	for i := n; i < len(p.DataItems); i++ {
+		if plainText(&p.DataItems[i-1]) && plainText(&p.DataItems[i]) {
+			return Product{}, false // appending would join the two texts
+		}
+	}
 	tail := Product{ID: p.ID}
 	last, was := p.DataItems[n-1], &old.DataItems[n-1]
 	switch {

@@ -75,12 +75,11 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 // commit carries b out, with all batches that are on their way at the same time. When it returns nil, b is
 // written to the file of the write-ahead log, and synced if it is to be durable.
 func (s *Store) commit(b *pebble.Batch, durable bool) error {
-	if durable {
-		s.wal.demand.Add(1)
-		defer s.wal.demand.Add(-1)
-	}
 	if err := b.Commit(pebble.Sync); err != nil {
 		return err
+	}
+	if durable {
+		s.wal.sync()
 	}
 	return s.wal.err()
 }

@@ -3,6 +3,7 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -23,6 +24,9 @@ func (s *Store) Due(ctx context.Context, from, until time.Time) iter.Seq2[replay
 	return func(yield func(replay.Wakeup, error) bool) {
 		lower := appendTimeKey(nil, spaceWake, max(stampOf(from), 1), "")
 		upper := appendTimeKey(nil, spaceWake, stampOf(until)+1, "")
+		if bytes.Compare(lower, upper) >= 0 {
+			upper = lower // no logs at all; but a ctx that is done, or a store that is closed, is still told
+		}
 		snapshot, err := s.takeSnapshot(ctx)
 		if err != nil {
 			yield(replay.Wakeup{}, err)

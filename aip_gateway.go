@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package aipgateway adds the AIP gateway to a Caddy build: xcaddy build --with github.com/aip-gateway/aip-gateway.
+package aipgateway
+
+import _ "github.com/aip-gateway/aip-gateway/caddymodule" // registers the modules

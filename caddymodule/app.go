@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package caddymodule hosts the gateway in Caddy: the aip app, which owns the store and the life-cycle of all
+// tasks, the aip_gateway handler, which is one Partner, and the caddy aip commands. It is the only package
+// that imports Caddy, and holds nothing but configuration and hosting.
+package caddymodule
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+func init() { caddy.RegisterModule(new(App)) }
+
+// App keeps the tasks of all aip_gateway handlers. It needs no configuration: without any, tasks are stored
+// by Pebble in Caddy's data directory.
+type App struct {
+	// Where tasks are kept. Default: pebble in Caddy's data directory.
+	Store Store `json:"store,omitzero"`
+
+	started chan struct{}
+
+	mu      sync.Mutex
+	members []*Gateway // handlers of this configuration; complete once all are provisioned
+	opened  *openStore
+	calls   int  // requests under way; they outlive Cleanup, since a reload does not wait for them
+	cleaned bool // Cleanup has run: the last call lets go of the store
+}
+
+// CaddyModule returns the Caddy module information.
+func (*App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "aip", New: func() caddy.Module { return new(App) }}
+}
+
+// Provision sets up the app. It opens nothing, so that a configuration can be validated beside a running one.
+func (a *App) Provision(caddy.Context) error {
+	a.started = make(chan struct{})
+	return a.Store.provision()
+}
+
+// Validate checks the configuration.
+func (a *App) Validate() error { return a.Store.validate() }
+
+// add makes a handler a member of this configuration. Two handlers may front the same agent under one name;
+// two agents may not, since their tasks would be filed together.
+func (a *App) add(g *Gateway) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, other := range a.members {
+		if other.name() == g.name() && (other.Agent.URL != g.Agent.URL || other.Agent.Dialect != g.Agent.Dialect) {
+			return fmt.Errorf("two aip_gateway handlers answer under %q but front different agents (%s %s and %s %s); give each an aic of its own",
+				g.name(), other.Agent.Dialect, other.Agent.URL, g.Agent.Dialect, g.Agent.URL)
+		}
+	}
+	a.members = append(a.members, g)
+	return nil
+}
+
+// Start opens the store, or goes on with the one that the running configuration has open, and puts the
+// handlers' Partners to work.
+func (a *App) Start() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	opened, err := a.Store.open()
+	if err != nil {
+		return err
+	}
+	a.opened = opened
+	opened.configure(a, a.Store.settings())
+	for _, g := range a.members {
+		g.partner = opened.engine.Register(g.partnerConfig(&a.Store))
+	}
+	close(a.started)
+	return nil
+}
+
+// Stop hands the Partners' unattended tasks to the configuration that takes over, if one does. Calls under
+// way go on.
+func (a *App) Stop() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, g := range a.members {
+		if g.partner != nil {
+			g.partner.Unregister()
+		}
+	}
+	if a.opened != nil {
+		a.opened.configure(a, nil)
+	}
+	return nil
+}
+
+// Cleanup lets go of the store, as soon as no request of this configuration is under way. The last
+// configuration to let go closes it.
+func (a *App) Cleanup() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cleaned = true
+	return a.letGo()
+}
+
+// letGo releases the store if nobody here needs it any more. a.mu is held.
+func (a *App) letGo() error {
+	if a.opened == nil || !a.cleaned || a.calls > 0 {
+		return nil
+	}
+	a.opened = nil
+	_, err := stores.Delete(a.Store.key())
+	return err
+}
+
+// enter counts a request under way; every one that enters leaves.
+func (a *App) enter() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls++
+}
+
+func (a *App) leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls--
+	if err := a.letGo(); err != nil {
+		slog.New(processLog{name: "aip"}).Error("the store was not closed cleanly", "error", err)
+	}
+}
+
+// partnerOf returns a handler's Partner, as soon as the app has started: servers may start before it.
+func (a *App) partnerOf(ctx context.Context, g *Gateway) (*partner.Partner, error) {
+	select {
+	case <-a.started:
+		return g.partner, nil
+	case <-ctx.Done():
+		return nil, task.Errorf(task.Internal, "the gateway is starting").Because(ctx.Err())
+	}
+}
+
+// Interface guards.
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.Validator    = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"fmt"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+)
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:  "aip",
+		Usage: "<command>",
+		Short: "Tools to try and to test an AIP gateway",
+		Long: `
+Tools to try and to test an AIP gateway: make certificates with an AIC in them,
+run an agent to stand behind the gateway, and call the gateway as a Leader.
+`,
+		CobraFunc: aipCommand,
+	})
+}
+
+// aipCommand turns cmd into `caddy aip`.
+func aipCommand(cmd *cobra.Command) {
+	cmd.Example = `  $ caddy aip pki
+  $ caddy aip sample-agent
+  $ caddy aip call https://localhost:8443 start "Plan three days in Beijing"
+  $ caddy aip aic check 10001000011K912345E789ABCDEF2353`
+	onlyGroup(cmd)
+	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), aicCommand())
+}
+
+// onlyGroup makes cmd a group of commands. Cobra would greet a misspelt command of a group with the help text
+// and exit status 0.
+func onlyGroup(cmd *cobra.Command) {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return fmt.Errorf("unknown command %q for %q; run '%s --help' for usage", args[0], cmd.CommandPath(), cmd.CommandPath())
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// exitStatus makes a command out of a function that returns an exit status and what to say on stderr. A status of
+// 0 with an error counts as 1.
+func exitStatus(f func(cmd *cobra.Command, args []string) (int, error)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		status, err := f(cmd, args)
+		if status <= 1 {
+			return err
+		}
+		cmd.SilenceErrors = true
+		if err != nil {
+			cmd.PrintErrln(cmd.ErrPrefix(), err.Error())
+		}
+		// Only Caddy's own wrapper can make the error that carries an exit status to its main function.
+		exit := caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return status, nil })
+		return exit(cmd, args)
+	}
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aip-gateway/aip-gateway/internal/leader"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// The exit statuses of `caddy aip call`, beside 0 and 1.
+const (
+	exitAnsweredError = 2 // the Partner answered a JSON-RPC error
+	exitTaskEnded     = 3 // the task ended otherwise than it should
+)
+
+// maxFile bounds a file that is sent, in bytes.
+const maxFile = 32 << 20
+
+// callFlags are the flags of `caddy aip call`.
+type callFlags struct {
+	connection connectionFlags
+	task       string
+	session    string
+	data       []string
+	files      []string
+	terms      task.Terms
+	timeout    time.Duration
+	json       bool
+}
+
+func callCommand() *cobra.Command {
+	var f callFlags
+	cmd := &cobra.Command{
+		Use:   "call <url> start|continue|get|complete|cancel [<text>...]",
+		Short: "Calls a Partner as a Leader",
+		Long: `
+Sends one command of a task to a Partner, as its Leader, and prints what the
+Partner answers. The URL is the place where aip_gateway is mounted.
+
+start makes a task and prints its id, which all other commands need. The texts,
+--data and --file are what the agent is given, in this order.
+
+The Leader is whoever --cert is made out to. The Partner's certificate is always
+verified.
+
+Exit status:
+  0  the Partner answered, and the task is on its way or ended as it should
+  1  wrong usage, or the Partner cannot be reached or understood
+  2  the Partner answered an error
+  3  the task failed, was rejected or was canceled; or cancel or complete was
+     sent, and the task is not canceled or completed
+`,
+		Example: `  $ caddy aip call https://localhost:8443 start "Plan three days in Beijing"
+  $ caddy aip call https://localhost:8443 continue --task task-1 "Less walking"
+  $ caddy aip call https://localhost:8443 get --task task-1
+  $ caddy aip call https://localhost:8443 complete --task task-1`,
+		Args: cobra.MinimumNArgs(2),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.task, "task", "", "the task's id (default for start: a new one)")
+	flags.StringVar(&f.session, "session", "", "the session's id (default for start: a new one)")
+	flags.StringArrayVar(&f.data, "data", nil, "a JSON object for the agent; may be repeated")
+	flags.StringArrayVar(&f.files, "file", nil, "a file for the agent, a path or a URL; may be repeated")
+	flags.DurationVar(&f.terms.Response, "response-timeout", 0, "how long the Partner may take to answer start (default: the Partner's)")
+	flags.DurationVar(&f.terms.AwaitingInput, "awaiting-input-timeout", 0, "how long the task waits for input, before it is canceled (default: the Partner's)")
+	flags.DurationVar(&f.terms.AwaitingCompletion, "awaiting-completion-timeout", 0, "how long the task waits to be completed, before it is (default: the Partner's)")
+	flags.Int64Var(&f.terms.MaxProductsBytes, "max-products-bytes", 0, "how large the products may be together (default: the Partner's)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for the answer (default: 60s, or 10s more than --response-timeout)")
+	flags.BoolVar(&f.json, "json", false, "print the response as it is")
+	f.connection.add(flags)
+	cmd.RunE = exitStatus(f.run)
+	return cmd
+}
+
+func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
+	call, err := f.call(task.Command(args[1]), args[2:])
+	if err != nil {
+		return 1, err
+	}
+	client, err := f.connection.client(args[0])
+	if err != nil {
+		return 1, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.wait())
+	defer cancel()
+
+	answer, err := client.Do(ctx, call)
+	out := printer{w: cmd.OutOrStdout()}
+	var refused *leader.Error
+	switch {
+	case errors.As(err, &refused) && f.json:
+		return exitAnsweredError, out.raw(refused.Raw)
+	case errors.As(err, &refused):
+		return exitAnsweredError, errors.New(describe(refused))
+	case err != nil:
+		return 1, f.explain(call, err)
+	}
+	switch {
+	case f.json:
+		err = out.raw(answer.Raw)
+	case answer.Message != nil:
+		err = out.message(answer.Message)
+	default:
+		err = out.task(answer.Task, call.Message.Command)
+	}
+	if err != nil || answer.Task == nil {
+		return 0, err
+	}
+	return verdict(call.Message.Command, answer.Task.Status.State)
+}
+
+// verdict returns the exit status of a command whose task is in state s.
+func verdict(c task.Command, s task.State) (int, error) {
+	switch {
+	case c == task.Cancel && s != task.Canceled:
+		return exitTaskEnded, fmt.Errorf("the task was not canceled, it is %s", s)
+	case c == task.Complete && s != task.Completed:
+		return exitTaskEnded, fmt.Errorf("the task was not completed, it is %s", s)
+	case s == task.Failed, s == task.Rejected, s == task.Canceled && c != task.Cancel:
+		return exitTaskEnded, nil // the state was printed
+	}
+	return 0, nil
+}
+
+// call returns the call that the flags describe.
+func (f *callFlags) call(c task.Command, texts []string) (*task.Call, error) {
+	call := &task.Call{Message: task.Message{Command: c, TaskID: f.task, SessionID: f.session}}
+	switch c {
+	case task.Start:
+		if f.task == "" {
+			call.Message.TaskID = leader.NewID("task")
+		}
+		if f.session == "" {
+			call.Message.SessionID = leader.NewID("session")
+		}
+		call.Terms = f.terms
+	case task.Continue, task.Get, task.Complete, task.Cancel:
+		if f.task == "" {
+			return nil, fmt.Errorf("%s needs --task, the id that start has printed", c)
+		}
+		if f.terms != (task.Terms{}) {
+			return nil, fmt.Errorf("%s has no timeouts and no limit of products: they are set by start", c)
+		}
+	default:
+		return nil, fmt.Errorf("unknown command %q: it is one of start, continue, get, complete and cancel", c)
+	}
+	var err error
+	call.Message.DataItems, err = f.items(texts)
+	return call, err
+}
+
+func (f *callFlags) items(texts []string) ([]task.DataItem, error) {
+	var items []task.DataItem
+	for _, s := range texts {
+		items = append(items, task.Text(s))
+	}
+	for _, s := range f.data {
+		var object map[string]json.RawMessage
+		if json.Unmarshal([]byte(s), &object) != nil || object == nil {
+			return nil, errors.New("--data must be a JSON object")
+		}
+		items = append(items, task.DataItem{Kind: task.DataKind, Data: json.RawMessage(s)})
+	}
+	for _, s := range f.files {
+		item, err := fileItem(s)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// fileItem returns the file at a path with its content, or the one at a URL with its address only.
+func fileItem(s string) (task.DataItem, error) {
+	if strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") {
+		return task.DataItem{Kind: task.FileItem, URI: s}, nil
+	}
+	file, err := os.Open(s)
+	if err != nil {
+		return task.DataItem{}, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	switch {
+	case err != nil:
+		return task.DataItem{}, err
+	case len(content) > maxFile:
+		return task.DataItem{}, fmt.Errorf("%s has more than %d bytes; give its URL", s, maxFile)
+	}
+	kind, _, err := mime.ParseMediaType(mime.TypeByExtension(filepath.Ext(s)))
+	if err != nil {
+		kind, _, _ = mime.ParseMediaType(http.DetectContentType(content))
+	}
+	return task.DataItem{
+		Kind: task.FileItem, Name: filepath.Base(s), MIMEType: kind,
+		Bytes: base64.StdEncoding.EncodeToString(content),
+	}, nil
+}
+
+func (f *callFlags) wait() time.Duration {
+	if f.timeout > 0 {
+		return f.timeout
+	}
+	return max(time.Minute, f.terms.Response+10*time.Second)
+}
+
+// explain adds to an error what there is to do about it.
+func (f *callFlags) explain(call *task.Call, err error) error {
+	var status *leader.StatusError
+	switch {
+	case errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed):
+		err = fmt.Errorf("%w; is aip_gateway mounted at this URL?", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("no answer within %s; see --timeout", f.wait())
+	default:
+		err = explainTLS(err)
+	}
+	if call.Message.Command == task.Start && f.task == "" {
+		err = fmt.Errorf("%w\nThe task's id is %s, should it have begun.", err, call.Message.TaskID)
+	}
+	return err
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/leader"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// connectionFlags say who calls and whom to trust.
+type connectionFlags struct {
+	cert, key, ca, sender string
+}
+
+func (f *connectionFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.cert, "cert", "", "the Leader's certificate (default: "+pkiDir+"/leader.pem, where there is one)")
+	flags.StringVar(&f.key, "key", "", "its key (default: <cert>-key.pem)")
+	flags.StringVar(&f.ca, "ca", "", "roots to trust beside those of the system (default: "+pkiDir+"/ca.pem, where there is one)")
+	flags.StringVar(&f.sender, "sender", "", "the senderId (default: the AIC in --cert)")
+}
+
+// client returns a client of the Partner at a URL.
+func (f *connectionFlags) client(url string) (*leader.Client, error) {
+	cert, err := f.certificate()
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	sender := f.sender
+	if cert != nil {
+		config.Certificates = []tls.Certificate{*cert}
+	}
+	switch {
+	case sender != "":
+	case cert == nil:
+		return nil, errors.New("there is no certificate to take the senderId from: give --cert or --sender, or make one with `caddy aip pki`")
+	default:
+		aic, err := identity.FromCertificate(cert.Leaf)
+		if err != nil {
+			return nil, fmt.Errorf("no senderId: %s Give --sender", detail(err))
+		}
+		sender = string(aic)
+	}
+	if config.RootCAs, err = f.roots(); err != nil {
+		return nil, err
+	}
+	client, err := leader.New(url, config)
+	if err != nil {
+		return nil, err
+	}
+	client.Sender = sender
+	return client, nil
+}
+
+// certificate returns the Leader's certificate, or nil where there is none.
+func (f *connectionFlags) certificate() (*tls.Certificate, error) {
+	path := f.cert
+	if path == "" {
+		if f.key != "" {
+			return nil, errors.New("--key needs --cert")
+		}
+		if path = inPKI("leader.pem"); path == "" {
+			return nil, nil
+		}
+	}
+	key := f.key
+	if key == "" {
+		ext := filepath.Ext(path)
+		key = strings.TrimSuffix(path, ext) + "-key" + ext
+	}
+	cert, err := tls.LoadX509KeyPair(path, key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the Leader's certificate %s and its key %s: %w", path, key, err)
+	}
+	return &cert, nil
+}
+
+// roots returns the roots to trust; nil means those of the system.
+func (f *connectionFlags) roots() (*x509.CertPool, error) {
+	path := f.ca
+	if path == "" {
+		if path = inPKI("ca.pem"); path == "" {
+			return nil, nil
+		}
+	}
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", path)
+	}
+	return pool, nil
+}
+
+// inPKI returns the path of a file that `caddy aip pki` makes, or nothing where it has not been made.
+func inPKI(name string) string {
+	path := filepath.Join(pkiDir, name)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// explainTLS adds to an error of a handshake what there is to do about it.
+func explainTLS(err error) error {
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("%w; give the root that signs the Partner's certificate with --ca", err)
+	case strings.Contains(err.Error(), "remote error: tls: certificate required"):
+		return fmt.Errorf("%w; give the Leader's certificate with --cert, or make one with `caddy aip pki`", err)
+	case strings.Contains(err.Error(), "remote error: tls: unknown certificate authority"),
+		strings.Contains(err.Error(), "remote error: tls: bad certificate"):
+		return fmt.Errorf("%w; the Partner does not trust the root that signs the Leader's certificate", err)
+	}
+	return err
+}
+
+// detail returns the sentence of a *task.Error, and the text of any other error.
+func detail(err error) string {
+	var e *task.Error
+	if errors.As(err, &e) {
+		return e.Detail
+	}
+	return err.Error()
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/devpki"
+)
+
+// pkiDir is where the certificates for development lie, for the command that makes them and the one that uses them.
+const pkiDir = ".pki"
+
+func pkiCommand() *cobra.Command {
+	var o devpki.Options
+	var leader string
+	cmd := &cobra.Command{
+		Use:   "pki [--dir <folder>] [--host <host>...] [--leader <aic>] [--force]",
+		Short: "Makes certificates for development",
+		Long: `
+Makes a root, a certificate for the gateway and two for a Leader, each with an
+AIC in it, and their keys:
+
+  ca.pem         the root; the gateway and the Leader trust it
+  server.pem     for the gateway: localhost, 127.0.0.1, ::1 and every --host
+  leader.pem     for a Leader, in the profile of ACPs v02.00 and later
+  leader-v1.pem  for a Leader, in the profile of ACPs v01.00
+
+Each key lies beside its certificate: server-key.pem. Certificates that are
+there and still good are kept, so it does no harm to run this again. Those
+that have ended, or lack a --host or the --leader, are made anew.
+
+This is for development. Keys lie in plain files, and no registrar knows the
+AICs.
+`,
+		Example: `  $ caddy aip pki
+  $ caddy aip pki --host agent.example.com --host 192.0.2.7
+  $ caddy aip pki --leader 10001000011K912345E789ABCDEF2353`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().StringVar(&o.Dir, "dir", pkiDir, "the folder")
+	cmd.Flags().StringArrayVar(&o.Hosts, "host", nil, "a name or an IP address of the gateway; may be repeated")
+	cmd.Flags().StringVar(&leader, "leader", "", "the AIC of both Leader certificates (default: each gets one of its own)")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "make everything anew, whatever is there")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if leader != "" {
+			aic, err := identity.ParseAIC(leader)
+			if err != nil {
+				return fmt.Errorf("--leader: %w", err)
+			}
+			o.Leader = aic
+		}
+		p, err := devpki.Make(o)
+		if err != nil {
+			return err
+		}
+		return printPKI(cmd.OutOrStdout(), p)
+	}
+	return cmd
+}
+
+func printPKI(out io.Writer, p *devpki.PKI) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, f := range p.Files() {
+		verb, remark := "kept", ""
+		switch {
+		case f.Made:
+			verb = "made"
+			if f.Because != "" {
+				remark = ", because " + f.Because
+			}
+		case f.Expires:
+			remark = ", which is soon: --force makes all of them anew"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s, until %s%s\n", verb, f.Cert, f.Role, f.NotAfter.UTC().Format(time.DateOnly), remark)
+		if f.AIC != "" {
+			fmt.Fprintf(w, "\t\t%s\n", f.AIC)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, `
+For the site in the Caddyfile:
+
+	tls %s %s {
+		client_auth {
+			mode require_and_verify
+			trust_pool file %s
+		}
+	}
+
+Next: caddy aip sample-agent
+`, filepath.ToSlash(p.Server.Cert), filepath.ToSlash(p.Server.Key), filepath.ToSlash(p.CA.Cert))
+	return err
+}

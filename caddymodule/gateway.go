@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	aipdialect "github.com/aip-gateway/aip-gateway/translate/aip"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+func init() { caddy.RegisterModule(new(Gateway)) }
+
+// Gateway makes an agent an AIP Partner: Leaders command it over JSON-RPC, and the gateway keeps the life-cycle
+// that the agent does not have.
+//
+// It answers POST on the path it is mounted at, and on rpc under it, and passes all other paths on to the next
+// handler.
+type Gateway struct {
+	// The agent that is fronted.
+	Agent AgentConfig `json:"agent"`
+
+	// The AIC that this Partner answers under. Its tasks are filed under it, so it should be set before an
+	// agent moves. Default: none; tasks are filed under the agent's URL.
+	AIC string `json:"aic,omitempty"`
+
+	// The path under which the Partner is mounted. Default: none, as behind handle_path; in a Caddyfile, that
+	// of the directive's path matcher.
+	BasePath string `json:"base_path,omitempty"`
+
+	// The dialects of those who may call. Default: aip.
+	Callers []string `json:"callers,omitempty"`
+
+	// What is asked of a caller: required (a verified client certificate with an AIC, which senderId must
+	// equal), optional (without a certificate, a caller is kept apart from those with one) or off (senderId is
+	// believed; for development only). Default: required.
+	Identity string `json:"identity,omitempty"`
+
+	// The AICs of the only Leaders that may call. Default: every Leader whose certificate verifies.
+	Allow []string `json:"allow,omitempty"`
+
+	// What a Leader may leave open when it starts a task.
+	Timeouts Timeouts `json:"timeouts,omitzero"`
+
+	// What one request, or one Leader, may ask of the gateway.
+	Limits Limits `json:"limits,omitzero"`
+
+	app     *App
+	log     *slog.Logger
+	front   *gateway.Handler
+	agent   *upstream.HTTP
+	partner *partner.Partner // set when the app starts
+}
+
+// AgentConfig says how the agent is reached.
+type AgentConfig struct {
+	// What the agent speaks: a2a/legacy (tasks/send, A2A before 0.2).
+	Dialect string `json:"dialect"`
+
+	// Where the agent answers. http and https.
+	URL string `json:"url"`
+
+	// Header fields that every request to the agent carries, such as its credentials. Values may hold
+	// placeholders, {env.TOKEN} for one. They never reach a log.
+	HeaderUp http.Header `json:"header_up,omitempty"`
+
+	// How long one run may be silent before it counts as failed. Default: 5m.
+	Timeout caddy.Duration `json:"timeout,omitempty"`
+}
+
+// Timeouts are the defaults for what a Leader may set itself when it starts a task.
+type Timeouts struct {
+	// How long a start or continue waits for its result. After it, the task is answered as it is then, and
+	// the work goes on. Default: 30s.
+	Response caddy.Duration `json:"response,omitempty"`
+
+	// How long a task waits for input before it is canceled. Default: 24h.
+	AwaitingInput caddy.Duration `json:"awaiting_input,omitempty"`
+
+	// How long a finished task waits for the Leader's word before it is completed. Default: 24h.
+	AwaitingCompletion caddy.Duration `json:"awaiting_completion,omitempty"`
+}
+
+// Limits bound what callers may ask for.
+type Limits struct {
+	// The size of a request's body, in bytes. Default: 4 MiB.
+	Body int `json:"body,omitempty"`
+
+	// How deep objects and arrays may be nested in a request. Default: 64.
+	Depth int `json:"depth,omitempty"`
+
+	// How many unfinished tasks a Leader may have here. Default: 100000.
+	TasksPerLeader int `json:"tasks_per_leader,omitempty"`
+}
+
+// maxURL is how long an agent's URL may be, in bytes: it is part of every log's name.
+const maxURL = 400
+
+// bodyTimeout is how long a caller may take to send a request's body.
+const bodyTimeout = 30 * time.Second
+
+// CaddyModule returns the Caddy module information.
+func (*Gateway) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.aip_gateway", New: func() caddy.Module { return new(Gateway) }}
+}
+
+// Provision sets up the handler.
+func (g *Gateway) Provision(ctx caddy.Context) error {
+	g.log = ctx.Slogger()
+	g.fillDefaults()
+	if err := g.check(); err != nil {
+		return err
+	}
+	guard, err := g.guard()
+	if err != nil {
+		return err
+	}
+	if guard.Mode == identity.Off {
+		g.log.Warn("identity is off: every caller is believed to be the Leader it claims to be; do not use this outside development",
+			"agent", g.name())
+	}
+	repl := caddy.NewReplacer()
+	header := make(http.Header, len(g.Agent.HeaderUp))
+	for field, values := range g.Agent.HeaderUp {
+		for _, v := range values {
+			header.Add(field, repl.ReplaceAll(v, ""))
+		}
+	}
+	if g.agent, err = upstream.NewHTTP(upstream.Config{
+		URL:     g.Agent.URL,
+		Codec:   clients[g.Agent.Dialect](),
+		Header:  header,
+		Silence: time.Duration(g.Agent.Timeout),
+		Logger:  g.log,
+	}); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	app, err := ctx.App("aip")
+	if err != nil {
+		return err
+	}
+	g.app = app.(*App)
+	g.front = &gateway.Handler{
+		Base:        g.BasePath,
+		Caller:      servers[g.Callers[0]](),
+		Guard:       guard,
+		Partner:     func(ctx context.Context) (*partner.Partner, error) { return g.app.partnerOf(ctx, g) },
+		Limits:      jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
+		BodyTimeout: bodyTimeout,
+		Log:         g.log,
+	}
+	return g.app.add(g)
+}
+
+// The dialects that this gateway speaks, by their names in a configuration.
+var (
+	servers = map[string]func() translate.Server{"aip": func() translate.Server { return aipdialect.Server() }}
+	clients = map[string]func() translate.Client{"a2a/legacy": func() translate.Client { return a2a.Legacy() }}
+)
+
+func (g *Gateway) fillDefaults() {
+	if len(g.Callers) == 0 {
+		g.Callers = []string{"aip"}
+	}
+	if g.Identity == "" {
+		g.Identity = string(identity.Required)
+	}
+	orDuration(&g.Agent.Timeout, 5*time.Minute)
+	orDuration(&g.Timeouts.Response, 30*time.Second)
+	orDuration(&g.Timeouts.AwaitingInput, 24*time.Hour)
+	orDuration(&g.Timeouts.AwaitingCompletion, 24*time.Hour)
+	orInt(&g.Limits.Body, jsonrpc.DefaultBytes)
+	orInt(&g.Limits.Depth, jsonrpc.DefaultDepth)
+	orInt(&g.Limits.TasksPerLeader, 100_000)
+	g.BasePath = strings.TrimSuffix(g.BasePath, "/")
+	g.AIC = strings.ToUpper(g.AIC)
+}
+
+func orDuration(d *caddy.Duration, otherwise time.Duration) {
+	if *d == 0 {
+		*d = caddy.Duration(otherwise)
+	}
+}
+
+func orInt(n *int, otherwise int) {
+	if *n == 0 {
+		*n = otherwise
+	}
+}
+
+// check finds what is wrong with the configuration, before anything is made of it.
+func (g *Gateway) check() error {
+	if _, ok := clients[g.Agent.Dialect]; !ok {
+		return fmt.Errorf("agent: there is no dialect %q; this gateway can front %s", g.Agent.Dialect, names(clients))
+	}
+	u, err := url.Parse(g.Agent.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("agent: %q is no http or https URL", g.Agent.URL)
+	}
+	if len(g.Agent.URL) > maxURL {
+		return fmt.Errorf("agent: the URL has %d bytes, but must have no more than %d", len(g.Agent.URL), maxURL)
+	}
+	if u.User != nil {
+		return errors.New("agent: put credentials into header_up, not into the URL, which is logged")
+	}
+	for _, c := range g.Callers {
+		if _, ok := servers[c]; !ok {
+			return fmt.Errorf("callers: there is no dialect %q; this gateway can serve %s", c, names(servers))
+		}
+	}
+	if len(g.Callers) > 1 {
+		return fmt.Errorf("callers: one dialect can be served, but %d are named", len(g.Callers))
+	}
+	if g.AIC != "" {
+		if _, err := identity.ParseAIC(g.AIC); err != nil {
+			return fmt.Errorf("aic: %w", err)
+		}
+	}
+	if g.BasePath != "" && !strings.HasPrefix(g.BasePath, "/") {
+		return fmt.Errorf("base_path: %q does not begin with a slash", g.BasePath)
+	}
+	if g.Agent.Timeout < 0 || g.Timeouts.Response < 0 || g.Timeouts.AwaitingInput < 0 || g.Timeouts.AwaitingCompletion < 0 {
+		return errors.New("timeouts must not be negative")
+	}
+	if g.Limits.Body < 0 || g.Limits.Depth < 0 || g.Limits.TasksPerLeader < 0 {
+		return errors.New("limits must not be negative")
+	}
+	return nil
+}
+
+func names[V any](m map[string]V) string {
+	var list []string
+	for name := range m {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+func (g *Gateway) guard() (*identity.Guard, error) {
+	mode, err := identity.ParseMode(g.Identity)
+	if err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	guard := &identity.Guard{Mode: mode}
+	for _, s := range g.Allow {
+		aic, err := identity.ParseAIC(s)
+		if err != nil {
+			return nil, fmt.Errorf("allow: %w", err)
+		}
+		guard.Allow = append(guard.Allow, aic)
+	}
+	return guard, nil
+}
+
+// name is what the Partner's tasks are filed under.
+func (g *Gateway) name() string {
+	if g.AIC != "" {
+		return g.AIC
+	}
+	return g.Agent.URL
+}
+
+func (g *Gateway) partnerConfig(s *Store) partner.Config {
+	return partner.Config{
+		Name:  g.name(),
+		Agent: g.agent,
+		Terms: task.Terms{
+			Response:           time.Duration(g.Timeouts.Response),
+			AwaitingInput:      time.Duration(g.Timeouts.AwaitingInput),
+			AwaitingCompletion: time.Duration(g.Timeouts.AwaitingCompletion),
+		},
+		MaxEvents: s.MaxEvents,
+		MaxBytes:  s.MaxBytes,
+		MaxTasks:  g.Limits.TasksPerLeader,
+		Log:       g.log,
+	}
+}
+
+// ServeHTTP answers what is meant for the Partner and passes the rest on.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !g.front.Serves(r) {
+		return next.ServeHTTP(w, r)
+	}
+	g.app.enter()
+	defer g.app.leave()
+	g.front.ServeHTTP(w, r)
+	return nil
+}
+
+// Cleanup closes what the handler keeps open towards the agent. Calls under way keep their connections.
+func (g *Gateway) Cleanup() error {
+	if g.agent != nil {
+		g.agent.Close()
+	}
+	return nil
+}
+
+// Interface guards.
+var (
+	_ caddy.Provisioner           = (*Gateway)(nil)
+	_ caddy.CleanerUpper          = (*Gateway)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Gateway)(nil)
+)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap/exp/zapslog"
+)
+
+// processLog is where things log that outlive a configuration: Caddy's default log as it is at that moment,
+// since the one of an earlier configuration may be closed.
+type processLog struct {
+	name  string
+	attrs []slog.Attr
+}
+
+func (processLog) now() slog.Handler { return zapslog.NewHandler(caddy.Log().Core()) }
+
+// Enabled implements slog.Handler.
+func (l processLog) Enabled(ctx context.Context, level slog.Level) bool {
+	return l.now().Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler.
+func (l processLog) Handle(ctx context.Context, r slog.Record) error {
+	r.AddAttrs(slog.String("logger", l.name))
+	return l.now().WithAttrs(l.attrs).Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (l processLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	l.attrs = append(l.attrs[:len(l.attrs):len(l.attrs)], attrs...)
+	return l
+}
+
+// WithGroup implements slog.Handler. Nothing that logs here uses groups, so they are not kept apart.
+func (l processLog) WithGroup(string) slog.Handler { return l }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
+)
+
+func init() {
+	caddy.RegisterModule(new(SampleAgent))
+	httpcaddyfile.RegisterHandlerDirective("aip_sample_agent", func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+		a := new(SampleAgent)
+		return a, a.UnmarshalCaddyfile(h.Dispenser)
+	})
+	httpcaddyfile.RegisterDirectiveOrder("aip_sample_agent", httpcaddyfile.Before, "respond")
+}
+
+// SampleAgent is an agent to try the gateway with. It speaks legacy A2A, streams its words, asks back when it
+// is told to ask, and fails when it is told to fail. It keeps its tasks in memory and forgets them on a reload.
+type SampleAgent struct {
+	handler http.Handler
+}
+
+// CaddyModule returns the Caddy module information.
+func (*SampleAgent) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.aip_sample_agent", New: func() caddy.Module { return new(SampleAgent) }}
+}
+
+// Provision sets up the agent.
+func (a *SampleAgent) Provision(caddy.Context) error {
+	a.handler = legacyagent.New(legacyagent.Options{})
+	return nil
+}
+
+// UnmarshalCaddyfile sets up the handler from a Caddyfile. Syntax:
+//
+//	aip_sample_agent [<matcher>]
+func (a *SampleAgent) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	if d.NextArg() || d.NextBlock(0) {
+		return d.Err("aip_sample_agent takes no settings")
+	}
+	return nil
+}
+
+// ServeHTTP lets the agent answer.
+func (a *SampleAgent) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	a.handler.ServeHTTP(w, r)
+	return nil
+}
+
+// Interface guards.
+var (
+	_ caddy.Provisioner           = (*SampleAgent)(nil)
+	_ caddyfile.Unmarshaler       = (*SampleAgent)(nil)
+	_ caddyhttp.MiddlewareHandler = (*SampleAgent)(nil)
+)

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble"
+)
+
+// Store says where tasks are kept, how safely, and for how long.
+type Store struct {
+	// What keeps the tasks: pebble (on disk) or memory (nothing survives the process). Default: pebble.
+	Driver string `json:"driver,omitempty"`
+
+	// Pebble: the directory to keep tasks in, which one process at a time may use. Default: aip in Caddy's
+	// data directory.
+	Dir string `json:"dir,omitempty"`
+
+	// When a write must survive a loss of power: state (before a change of state is told), always (before
+	// anything is told) or never (whenever the system writes it). The death of the process loses nothing that
+	// was told in any of them. Pebble only. Default: state.
+	Sync string `json:"sync,omitempty"`
+
+	// How long a task that has ended can still be read. Default: 24h.
+	Retention caddy.Duration `json:"retention,omitempty"`
+
+	// How many events are kept of one task. Beyond it the oldest are dropped, behind a snapshot of the task.
+	// Default: 10000.
+	MaxEvents int `json:"max_events,omitempty"`
+
+	// How many bytes of events are kept of one task, likewise; also the most that the products of one task may
+	// have together before it fails. Default: 64 MiB.
+	MaxBytes int64 `json:"max_bytes,omitempty"`
+
+	// Memory: how many bytes are kept of all tasks together. Beyond it, tasks that have ended are dropped
+	// early; when there are none, no more are started. Default: 512 MiB.
+	Capacity int64 `json:"capacity,omitempty"`
+}
+
+// The names of the store drivers.
+const (
+	driverPebble = "pebble"
+	driverMemory = "memory"
+)
+
+func (s *Store) provision() error {
+	repl := caddy.NewReplacer()
+	if s.Driver == "" {
+		s.Driver = driverPebble
+	}
+	if s.Driver == driverPebble {
+		if s.Dir == "" {
+			s.Dir = filepath.Join(caddy.AppDataDir(), "aip")
+		}
+		dir, err := filepath.Abs(repl.ReplaceAll(s.Dir, ""))
+		if err != nil {
+			return fmt.Errorf("store: the directory %q: %w", s.Dir, err)
+		}
+		s.Dir = dir
+	}
+	if s.Retention == 0 {
+		s.Retention = caddy.Duration(replay.DefaultRetention)
+	}
+	if s.MaxEvents == 0 {
+		s.MaxEvents = 10000
+	}
+	if s.MaxBytes == 0 {
+		s.MaxBytes = 64 << 20
+	}
+	if s.Capacity == 0 && s.Driver == driverMemory {
+		s.Capacity = replay.DefaultCapacity
+	}
+	return nil
+}
+
+func (s *Store) validate() error {
+	if _, err := replay.ParseSyncMode(s.Sync); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	switch s.Driver {
+	case driverPebble:
+		if s.Capacity != 0 {
+			return errors.New("store: capacity is for the memory driver; pebble is bounded by retention, max_events and max_bytes")
+		}
+	case driverMemory:
+		if s.Dir != "" || s.Sync != "" {
+			return errors.New("store: dir and sync are for the pebble driver; memory keeps nothing on disk")
+		}
+		if s.Capacity < s.MaxBytes {
+			return fmt.Errorf("store: capacity (%d bytes) is less than max_bytes (%d), so that one task could not be kept", s.Capacity, s.MaxBytes)
+		}
+	default:
+		return fmt.Errorf("store: there is no driver %q; use pebble or memory", s.Driver)
+	}
+	if s.Retention < 0 || s.Capacity < 0 {
+		return errors.New("store: retention and capacity must not be negative")
+	}
+	// Fewer could not hold the events of one turn behind the snapshot of those before.
+	if s.MaxEvents < 16 {
+		return fmt.Errorf("store: max_events is %d, but must be at least 16", s.MaxEvents)
+	}
+	if s.MaxBytes < 64<<10 {
+		return fmt.Errorf("store: max_bytes is %d, but must be at least 64KiB", s.MaxBytes)
+	}
+	return nil
+}
+
+func (s *Store) settings() *replay.Settings {
+	mode, _ := replay.ParseSyncMode(s.Sync) // validated
+	return &replay.Settings{Sync: mode, Retention: time.Duration(s.Retention), Capacity: s.Capacity}
+}
+
+// stores holds what is open in this process, so that a new configuration goes on with the store, and the
+// runs, of the one before.
+var stores = caddy.NewUsagePool()
+
+// key names what two configurations share if they agree on it.
+func (s *Store) key() string { return s.Driver + ":" + s.Dir }
+
+// openStore is a store in use, with the life-cycle of its tasks. Configurations share it.
+type openStore struct {
+	store  replay.Store
+	engine *partner.Engine
+
+	mu       sync.Mutex
+	settings []wish // of the configurations that have started and not stopped, oldest first
+}
+
+// wish is what one configuration wants of the store.
+type wish struct {
+	app      *App
+	settings replay.Settings
+}
+
+// open returns the store, opening it if no running configuration has. Whoever opened it must delete its key
+// from stores once.
+func (s *Store) open() (*openStore, error) {
+	v, _, err := stores.LoadOrNew(s.key(), func() (caddy.Destructor, error) {
+		var store replay.Store
+		var err error
+		switch s.Driver {
+		case driverMemory:
+			store = replay.NewMemory(*s.settings())
+		default:
+			// Like everything that outlives a configuration, the store logs to the process, not to it.
+			if store, err = pebble.Open(s.Dir, *s.settings(), slog.New(processLog{name: "aip.store"})); err != nil {
+				return nil, fmt.Errorf("store: %w", err)
+			}
+		}
+		engine, err := partner.Open(context.Background(), store)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("store: %w", err), store.Close())
+		}
+		return &openStore{store: store, engine: engine}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v.(*openStore), nil
+}
+
+// configure adds what a configuration wants, or takes it back where settings is nil. The newest wish counts,
+// so that a configuration that fails to start leaves the running one's in force.
+func (o *openStore) configure(a *App, settings *replay.Settings) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	kept := o.settings[:0:0]
+	for _, w := range o.settings {
+		if w.app != a {
+			kept = append(kept, w)
+		}
+	}
+	if settings != nil {
+		kept = append(kept, wish{a, *settings})
+	}
+	o.settings = kept
+	if n := len(kept); n > 0 {
+		o.store.Configure(kept[n-1].settings)
+	}
+}
+
+// Destruct stops the work on all tasks, which the next process will pick up, and closes the store.
+func (o *openStore) Destruct() error {
+	o.engine.Close()
+	return o.store.Close()
+}

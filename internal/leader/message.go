@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// NewID returns an id that nobody else has: prefix, a hyphen and 26 random letters and digits.
+func NewID(prefix string) string { return prefix + "-" + rand.Text() }
+
+// complete returns the message of a call with everything filled in that it leaves open.
+func (c *Client) complete(call *task.Call) task.Message {
+	m := call.Message
+	if m.ID == "" {
+		m.ID = NewID("msg")
+	}
+	if m.SentAt.IsZero() {
+		m.SentAt = time.Now().Truncate(time.Millisecond)
+	}
+	if m.SenderRole == "" {
+		m.SenderRole = task.Leader
+	}
+	if m.SenderID == "" {
+		m.SenderID = c.Sender
+	}
+	if m.Params == nil {
+		m.Params = params(call)
+	}
+	return m
+}
+
+// params returns the commandParams of a call (AIP v01.00 §4.3, §6.2), or nil where there is nothing to say.
+func params(call *task.Call) json.RawMessage {
+	dst := []byte{'{'}
+	number := func(key string, n int64) {
+		if n == 0 {
+			return
+		}
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `"`+key+`":`...)
+		dst = strconv.AppendInt(dst, n, 10)
+	}
+	switch call.Message.Command {
+	case task.Start:
+		number("responseTimeout", call.Terms.Response.Milliseconds())
+		number("awaitingInputTimeout", call.Terms.AwaitingInput.Milliseconds())
+		number("awaitingCompletionTimeout", call.Terms.AwaitingCompletion.Milliseconds())
+		number("maxProductsBytes", call.Terms.MaxProductsBytes)
+	case task.Get:
+		dst = appendTimeOrNull(append(dst, `"lastMessageSentAt":`...), call.MessagesAfter)
+		dst = appendTimeOrNull(append(dst, `,"lastStateChangedAt":`...), call.StatesAfter)
+	}
+	if len(dst) == 1 {
+		return nil
+	}
+	return append(dst, '}')
+}
+
+func appendTimeOrNull(dst []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(dst, "null"...)
+	}
+	return task.AppendTime(dst, t)
+}
+
+// requestID returns the id of the request that carries a message: the message's own, so that a log on either
+// side names one thing only.
+func requestID(m *task.Message) jsonrpc.ID { return task.AppendString(nil, m.ID) }
+
+func appendRequest(dst []byte, id jsonrpc.ID, method string, m *task.Message) []byte {
+	dst = jsonrpc.BeginRequest(dst, id, method)
+	dst = append(dst, `{"message":`...)
+	dst = task.AppendMessage(dst, m)
+	return jsonrpc.End(append(dst, '}'))
+}
+
+// Error is a JSON-RPC error that a Partner answered.
+type Error struct {
+	Code    int64
+	Message string
+	Data    json.RawMessage // empty where there is none
+	Raw     []byte          // the whole response as it was sent
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Message) }
+
+// decode reads the response to the request with an id.
+func decode(body []byte, id jsonrpc.ID) (*Answer, error) {
+	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{Bytes: math.MaxInt})
+	if bad != nil {
+		return nil, fmt.Errorf("the answer is not a JSON-RPC response: %s", bad.Detail)
+	}
+	if f := res.Failure; f != nil {
+		// A Partner that could not read the request does not know its id.
+		return nil, &Error{Code: f.Code, Message: f.Message, Data: json.RawMessage(f.Data.Raw), Raw: body}
+	}
+	if !sameID(res.ID, id) {
+		return nil, fmt.Errorf("the answer is not to this request: its id is another")
+	}
+	a := &Answer{Raw: body}
+	var err error
+	switch kind := res.Result.Get("type").Str; kind {
+	case "task":
+		a.Task = new(task.Task)
+		err = json.Unmarshal([]byte(res.Result.Raw), a.Task)
+		if err == nil && !a.Task.Status.State.Valid() {
+			return nil, fmt.Errorf("the answer is a task in a state that AIP does not have")
+		}
+	case "message":
+		a.Message = new(task.Message)
+		err = json.Unmarshal([]byte(res.Result.Raw), a.Message)
+	default:
+		return nil, fmt.Errorf("the answer is neither a task nor a message")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the answer is not what AIP allows: %w", err)
+	}
+	return a, nil
+}
+
+// sameID compares ids as JSON values: another writer may escape a string in another way.
+func sameID(a, b jsonrpc.ID) bool {
+	return slices.Equal(a, b) || len(a) > 0 && a[0] == '"' && gjson.ParseBytes(a).Str == gjson.ParseBytes(b).Str
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package legacyagent is a small A2A v0.1 agent, to try the gateway with, to test it and to measure it. What it
+// does is said by the first word of a message:
+//
+//	stream N [MS]   an artifact in N chunks, one every MS milliseconds (default 100)
+//	slow SECONDS    works for so long and tells every second
+//	ask             asks for a colour, and answers what is said next
+//	fail            fails
+//	file            an artifact with a file
+//	data            an artifact with structured data
+//
+// Anything else is echoed; in a stream, word by word.
+//
+// It is well-behaved: errors have HTTP status 200, a stream ends with its turn, work goes on when the client leaves.
+package legacyagent
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Options are an agent's settings. The zero Options are fine.
+type Options struct {
+	URL   string        // the endpoint that the card names; default: that of the request for the card
+	Tasks int           // how many tasks are remembered, the oldest being dropped; default 10,000
+	Pace  time.Duration // between two words of a streamed echo
+}
+
+const (
+	defaultTasks = 10_000
+	maxBody      = 4 << 20 // bytes of one request
+)
+
+// Agent is the agent. It serves its card at /.well-known/agent.json and JSON-RPC everywhere else.
+type Agent struct {
+	options Options
+
+	mu    sync.Mutex
+	tasks map[string]*record
+	ring  []*record // every task, at its place in the order of their making
+	next  int       // the place in ring of the next one
+
+	work   sync.WaitGroup // the turns that are carried out
+	closed bool           // under mu
+}
+
+// New returns an agent. Close must be called when it is not needed any more.
+func New(o Options) *Agent {
+	if o.Tasks <= 0 {
+		o.Tasks = defaultTasks
+	}
+	return &Agent{options: o, tasks: make(map[string]*record)}
+}
+
+// Close cancels all work and waits for its end. Requests that come later are refused.
+func (a *Agent) Close() error {
+	a.mu.Lock()
+	a.closed = true
+	all := a.ring
+	a.mu.Unlock()
+	for _, r := range all {
+		r.cancel()
+	}
+	a.work.Wait()
+	return nil
+}
+
+// ServeHTTP implements http.Handler.
+func (a *Agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method == http.MethodGet && r.URL.Path == "/.well-known/agent.json":
+		a.card(w, r)
+	case r.Method == http.MethodPost:
+		a.rpc(w, r)
+	case r.Method == http.MethodGet:
+		http.NotFound(w, r)
+	default:
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "this agent is called by POST", http.StatusMethodNotAllowed)
+	}
+}
+
+func (a *Agent) card(w http.ResponseWriter, r *http.Request) {
+	url := a.options.URL
+	if url == "" {
+		scheme := "http"
+		if r.TLS != nil {
+			scheme = "https"
+		}
+		url = scheme + "://" + r.Host + "/"
+	}
+	b := append([]byte(`{"name":"Echo","description":"A sample agent that speaks A2A v0.1","url":`), task.AppendString(nil, url)...)
+	b = append(b, `,"version":"1.0.0","capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},`+
+		`"authentication":{"schemes":[]},"defaultInputModes":["text"],"defaultOutputModes":["text","file","data"],`+
+		`"skills":[{"id":"echo","name":"Echo","description":"Repeats what you say","tags":["sample"],"examples":["hello","stream 5 200","slow 3","ask","fail","file","data"]}]}`...)
+	answer(w, b)
+}
+
+func answer(w http.ResponseWriter, body []byte) {
+	h := w.Header()
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.Write(body)
+}
+
+var jsonType = []string{"application/json"}
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+
+func (a *Agent) rpc(w http.ResponseWriter, r *http.Request) {
+	in, out := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
+	defer buffers.Put(in)
+	defer buffers.Put(out)
+	var err error
+	if *in, err = readAll((*in)[:0], io.LimitReader(r.Body, maxBody+1)); err != nil {
+		http.Error(w, "the request is cut off", http.StatusBadRequest)
+		return
+	}
+	req, bad := jsonrpc.Parse(*in, jsonrpc.Limits{Bytes: maxBody})
+	if bad != nil {
+		answer(w, jsonrpc.AppendError((*out)[:0], bad.ID, bad.Code, bad.Detail, nil))
+		return
+	}
+	if req.Method == "tasks/sendSubscribe" || req.Method == "tasks/resubscribe" {
+		a.stream(w, r, &req)
+		return
+	}
+	result, failure := a.call(r.Context(), &req, jsonrpc.BeginResult((*out)[:0], req.ID))
+	if failure != nil {
+		*out = jsonrpc.AppendError((*out)[:0], req.ID, failure.code, failure.message, nil)
+	} else {
+		*out = jsonrpc.End(result)
+	}
+	answer(w, *out)
+}
+
+func readAll(dst []byte, src io.Reader) ([]byte, error) {
+	for {
+		if len(dst) == cap(dst) {
+			dst = append(dst, 0)[:len(dst)]
+		}
+		n, err := src.Read(dst[len(dst):cap(dst)])
+		dst = dst[:len(dst)+n]
+		if err == io.EOF {
+			return dst, nil
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+}
+
+// failure is an error of A2A v0.1.
+type failure struct {
+	code    int
+	message string
+}
+
+var (
+	errMethod   = &failure{-32601, "Method not found"}
+	errID       = &failure{-32602, "params.id must be a string of 1 to 256 bytes"}
+	errParts    = &failure{-32602, "params.message.parts must have a part of type text"}
+	errNotFound = &failure{-32001, "Task not found"}
+	errFinal    = &failure{-32002, "Task cannot be canceled"}
+	errPush     = &failure{-32003, "Push Notification is not supported"}
+	errBusy     = &failure{-32600, "The task is at work"}
+	errFull     = &failure{-32603, "The task has too many artifacts"}
+	errClosed   = &failure{-32603, "The agent is shutting down"}
+)
+
+// call carries out a method that is answered with one Task, and appends that.
+func (a *Agent) call(ctx context.Context, req *jsonrpc.Request, dst []byte) ([]byte, *failure) {
+	switch req.Method {
+	case "tasks/send":
+		m, bad := message(req)
+		if bad != nil {
+			return nil, bad
+		}
+		t, bad := a.begin(m, false)
+		if bad != nil {
+			return nil, bad
+		}
+		t.follow(ctx, 0, func([]byte) error { return nil })
+		return t.record.appendTask(dst), nil
+	case "tasks/get", "tasks/cancel":
+		r, bad := a.find(req)
+		if bad != nil {
+			return nil, bad
+		}
+		if req.Method == "tasks/cancel" && !r.cancel() {
+			return nil, errFinal
+		}
+		return r.appendTask(dst), nil
+	case "tasks/pushNotification/set", "tasks/pushNotification/get":
+		return nil, errPush
+	}
+	return nil, errMethod
+}
+
+func (a *Agent) find(req *jsonrpc.Request) (*record, *failure) {
+	id := req.Params.Get("id").Str
+	if id == "" {
+		return nil, errID
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.tasks[id]; r != nil {
+		return r, nil
+	}
+	return nil, errNotFound
+}
+
+// begin starts the turn that a message asks for. Its events are those of the turn, in a stream.
+func (a *Agent) begin(m incoming, streamed bool) (*turn, *failure) {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return nil, errClosed
+	}
+	r := a.tasks[m.id]
+	if r == nil {
+		r = &record{id: m.id, session: m.session}
+		a.remember(r)
+	}
+	t, steps, bad := r.begin(m.text, streamed, a.options.Pace)
+	if bad != nil {
+		a.mu.Unlock()
+		return nil, bad
+	}
+	now := !streamed && steps[0].wait == 0 // a goroutine would cost more than the work
+	if !now {
+		a.work.Go(func() { t.carryOut(steps) })
+	}
+	a.mu.Unlock()
+	if now {
+		t.carryOut(steps)
+	}
+	return t, nil
+}
+
+// remember keeps a task, in the place of the oldest where there are too many.
+func (a *Agent) remember(r *record) {
+	a.tasks[r.id] = r
+	if len(a.ring) < a.options.Tasks {
+		a.ring = append(a.ring, r)
+		return
+	}
+	old := a.ring[a.next]
+	old.cancel()
+	delete(a.tasks, old.id)
+	a.ring[a.next] = r
+	a.next = (a.next + 1) % len(a.ring)
+}
+
+// stream answers with the events of a turn.
+func (a *Agent) stream(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+	var t *turn
+	var bad *failure
+	var event []byte // what a resubscriber is told first
+	var from int
+	if req.Method == "tasks/sendSubscribe" {
+		var m incoming
+		if m, bad = message(req); bad == nil {
+			t, bad = a.begin(m, true)
+		}
+	} else {
+		var rec *record
+		if rec, bad = a.find(req); bad == nil {
+			t, from, event = rec.join()
+		}
+	}
+	if bad != nil {
+		answer(w, jsonrpc.AppendError(nil, req.ID, bad.code, bad.message, nil))
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-cache")
+	flush := http.NewResponseController(w)
+	var frame []byte
+	write := func(event []byte) error {
+		frame = append(frame[:0], "event: task_status_update\ndata: "...)
+		if isArtifact(event) {
+			frame = append(frame[:0], "event: task_artifact_update\ndata: "...)
+		}
+		frame = jsonrpc.End(append(jsonrpc.BeginResult(frame, req.ID), event...))
+		frame = append(frame, "\n\n"...)
+		if _, err := w.Write(frame); err != nil {
+			return err
+		}
+		return flush.Flush()
+	}
+	if event != nil && write(event) != nil {
+		return
+	}
+	t.follow(r.Context(), from, write)
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// firstWord is how long a stream waits for the agent's first word before it begins by itself. Until then the
+// agent may still reject the task.
+const firstWord = 250 * time.Millisecond
+
+// Stream is the events of one task, from one of them on.
+type Stream struct {
+	Task  task.Task // its ID, SessionID and GroupID, which every event's frame repeats
+	After uint64    // the number of the event before the first one
+
+	store replay.Store
+	log   string
+}
+
+// Stream carries out a start, continue or re-stream, and returns the events that answer it: of a start all,
+// of a continue those that it causes, of a re-stream those after the given one. A start of a task that exists
+// is a re-stream from the beginning; a continue that the table ignores, one from the end.
+func (p *Partner) Stream(ctx context.Context, leader string, c *task.Call) (Stream, error) {
+	r, err := p.act(ctx, leader, c, true)
+	if err != nil {
+		return Stream{}, err
+	}
+	defer r.lv.release()
+	s := Stream{Task: r.task, store: p.engine.store, log: r.lv.log}
+	switch c.Message.Command {
+	case task.Continue:
+		s.After = r.before
+	case task.ReStream:
+		if s.After = c.AfterSeq; s.After > r.before {
+			return Stream{}, task.Errorf(task.InvalidParams, "the task has no event %d yet; the last one is %d", s.After, r.before).
+				At("params.message.commandParams.lastEventSeq").With("lastEventSeq", r.before)
+		}
+	}
+	if r.turn != nil && c.Message.Command == task.Start {
+		if err := r.lv.firstWord(ctx, r.turn); err != nil {
+			return Stream{}, err
+		}
+	}
+	return s, nil
+}
+
+// firstWord waits until the agent has said something of a task that has just been started, but not for long.
+func (lv *live) firstWord(ctx context.Context, turn *run) error {
+	patience := time.NewTimer(firstWord)
+	defer patience.Stop()
+	select {
+	case <-turn.spoken:
+	case <-turn.done:
+	case <-patience.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	if err := lv.load(ctx); err != nil {
+		return err
+	}
+	return lv.settle(ctx)
+}
+
+// Follow yields the stored form of the events, oldest first, and then waits for new ones, until the task has
+// ended or ctx is done. It never skips one: events that are no longer kept are an error of kind TaskNotFound
+// that says which are. Every error but that of ctx is a *task.Error.
+func (s *Stream) Follow(ctx context.Context) iter.Seq2[replay.Record, error] {
+	return func(yield func(replay.Record, error) bool) {
+		for rec, err := range s.store.Follow(ctx, s.log, s.After) {
+			if err != nil {
+				yield(rec, streamError(ctx, err))
+				return
+			}
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}
+
+func streamError(ctx context.Context, err error) error {
+	if gone, ok := errors.AsType[*replay.GoneError](err); ok {
+		return task.Errorf(task.TaskNotFound, "the events after %d are no longer kept; get the task, and re-stream from %d on", gone.After, gone.First-1).
+			With("reason", "EVENTS_EXPIRED").With("firstEventSeq", gone.First).With("lastEventSeq", gone.Last)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, replay.ErrNotFound):
+		return task.Errorf(task.TaskNotFound, "the task has ended and been dropped")
+	case errors.Is(err, replay.ErrClosed):
+		return task.Errorf(task.Internal, "the gateway is stopping; re-stream from the last event")
+	}
+	return task.Errorf(task.Internal, "the store cannot be read").Because(err)
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/replaytest"
+)
+
+// opened is a store and where it is.
+type opened struct {
+	*Store
+	dir string
+}
+
+func openAt(t *testing.T, dir string, s replay.Settings) opened {
+	t.Helper()
+	st, err := Open(dir, s, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened{st, dir}
+}
+
+func TestPebble(t *testing.T) {
+	replaytest.Run(t, func(t *testing.T, s replay.Settings) replay.Store {
+		return openAt(t, t.TempDir(), s)
+	}, replaytest.Options{
+		Bubble: true,
+		Reopen: func(t *testing.T, st replay.Store, s replay.Settings) replay.Store {
+			t.Helper()
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return openAt(t, st.(opened).dir, s)
+		},
+	})
+}
+
+func BenchmarkPebble(b *testing.B) {
+	replaytest.Benchmark(b, func(b *testing.B, s replay.Settings) replay.Store {
+		st, err := Open(b.TempDir(), s, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return st
+	})
+}

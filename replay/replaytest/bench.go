@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replaytest
+
+import (
+	"bytes"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// Benchmark measures what a store is mostly used for. open returns an empty one, which Benchmark closes.
+func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.Store) {
+	record, note := bytes.Repeat([]byte(`{"text":"word"} `), 25), bytes.Repeat([]byte("note "), 20) // 400 and 100 bytes
+	start := func(b *testing.B, sync replay.SyncMode) replay.Store {
+		s := open(b, replay.Settings{Sync: sync, Capacity: 8 << 30})
+		b.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				b.Error(err)
+			}
+		})
+		b.ReportAllocs()
+		return s
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	var n atomic.Int64
+	// A task as a unary call makes it: known, then done.
+	task := func(b *testing.B, s replay.Store, log string) {
+		err := s.Append(b.Context(), replay.Append{Log: log, Note: note, Wake: replay.AtRestart})
+		if err == nil {
+			err = s.Append(b.Context(), replay.Append{Log: log, Records: [][]byte{record, record, record}, Note: note, Wake: deadline, Tell: true})
+		}
+		if err != nil {
+			b.Error(err)
+		}
+	}
+	name := func() string {
+		return "agent.example.com/1.2.156.3088.0001.00001.TASKS.K1D2E3.1.0SOE/task-" + strconv.FormatInt(n.Add(1), 36)
+	}
+	for _, mode := range []struct {
+		name string
+		sync replay.SyncMode
+	}{{"state", replay.SyncState}, {"always", replay.SyncAlways}, {"never", replay.SyncNever}} {
+		b.Run("Task/"+mode.name, func(b *testing.B) {
+			s := start(b, mode.sync)
+			b.SetParallelism(16) // writers for each core
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					task(b, s, name())
+				}
+			})
+		})
+	}
+	b.Run("Task/alone", func(b *testing.B) {
+		s := start(b, replay.SyncNever)
+		for b.Loop() {
+			task(b, s, name())
+		}
+	})
+	b.Run("Chunks", func(b *testing.B) { // of a stream, each a record
+		s := start(b, replay.SyncState)
+		b.SetParallelism(16)
+		b.RunParallel(func(pb *testing.PB) {
+			log := name()
+			for i := uint64(0); pb.Next(); i++ {
+				if err := s.Append(b.Context(), replay.Append{Log: log, Expect: i, Records: [][]byte{record}, Note: note}); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	})
+	b.Run("Load", func(b *testing.B) {
+		s := start(b, replay.SyncNever)
+		logs := make([]string, 10_000)
+		for i := range logs {
+			logs[i] = name()
+			task(b, s, logs[i])
+			if err := s.Append(b.Context(), replay.Append{Log: logs[i], Expect: 3, Records: [][]byte{record}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ResetTimer()
+		for i := 0; b.Loop(); i++ {
+			if _, _, r, err := s.Load(b.Context(), logs[i*7919%len(logs)]); err != nil || len(r) != 4 {
+				b.Fatal(len(r), err)
+			}
+		}
+	})
+	b.Run("Follow", func(b *testing.B) {
+		s := start(b, replay.SyncNever)
+		const records = 10_000
+		for i := range uint64(records / 100) {
+			a := replay.Append{Log: "a", Expect: i * 100, End: i == records/100-1}
+			for range 100 {
+				a.Records = append(a.Records, record)
+			}
+			if err := s.Append(b.Context(), a); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.SetBytes(records * int64(len(record)))
+		for b.Loop() {
+			got := 0
+			for _, err := range s.Follow(b.Context(), "a", 0) {
+				if err != nil {
+					b.Fatal(err)
+				}
+				got++
+			}
+			if got != records {
+				b.Fatal(got)
+			}
+		}
+		b.ReportMetric(float64(records*b.N)/b.Elapsed().Seconds(), "records/s")
+	})
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replaytest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// model is what a store should hold.
+type model map[string]*modelLog
+
+type modelLog struct {
+	state
+	expires time.Time
+}
+
+// testModel does random things to a store and to a model of it, and compares.
+func testModel(e *env) {
+	seed := rand.Uint64()
+	e.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	const steps, retention = 2000, time.Hour // outside of a bubble no log is dropped
+	settings := replay.Settings{Retention: retention}
+	s := e.open(e.T, settings)
+	defer func() {
+		if err := s.Close(); err != nil {
+			e.Errorf("Close: %v", err)
+		}
+	}()
+	m := make(model)
+	for step := range steps {
+		log := fmt.Sprint(rnd.IntN(12))
+		switch n := rnd.IntN(100); {
+		case n < 60:
+			m.append(e, s, rnd, log, retention)
+		case n < 75:
+			m.load(e, s, log)
+		case n < 85:
+			m.follow(e, s, rnd, log)
+		case n < 92:
+			m.due(e, s, time.Unix(int64(rnd.IntN(20)), 0), time.Unix(int64(rnd.IntN(20)), 0))
+		case n < 93 && e.Reopen != nil:
+			s = e.Reopen(e.T, s, settings)
+		case n < 98:
+			e.pass(time.Duration(rnd.Int64N(int64(retention / 10))))
+			m.expire()
+		default:
+			for log := range m {
+				m.load(e, s, log)
+			}
+			m.due(e, s, replay.AtRestart, time.Unix(100, 0))
+		}
+		if e.Failed() {
+			e.Fatalf("at step %d", step)
+		}
+	}
+}
+
+func (m model) expire() {
+	for name, l := range m {
+		if !l.Head.Ended.IsZero() && !l.expires.After(time.Now()) {
+			delete(m, name)
+		}
+	}
+}
+
+func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retention time.Duration) {
+	l := m[log]
+	if l == nil {
+		l = &modelLog{state: state{Head: replay.Head{First: 1}}}
+	}
+	a := replay.Append{Log: log, Expect: l.Head.Last, Tell: rnd.IntN(10) == 0, End: rnd.IntN(15) == 0}
+	conflict := !l.Head.Ended.IsZero()
+	if l.Head.Last > 0 && rnd.IntN(8) == 0 {
+		a.Expect = rnd.Uint64N(l.Head.Last)
+		conflict = true
+	}
+	for range rnd.IntN(5) * rnd.IntN(8) {
+		record := make([]byte, rnd.IntN(60))
+		for i := range record {
+			record[i] = byte(rnd.Uint32())
+		}
+		a.Records = append(a.Records, record)
+	}
+	if rnd.IntN(2) == 0 {
+		a.Note = fmt.Append(nil, rnd.Uint32())
+	}
+	switch rnd.IntN(3) {
+	case 0:
+		a.Wake = replay.AtRestart
+	case 1:
+		a.Wake = time.Unix(int64(1+rnd.IntN(18)), int64(rnd.IntN(2)))
+	}
+	last := l.Head.Last + uint64(len(a.Records))
+	if rnd.IntN(5) == 0 && last > 0 {
+		a.Trim = rnd.Uint64N(last) + 1
+		a.Snapshot = fmt.Append(nil, rnd.Uint32())
+	}
+
+	err := s.Append(e.Context(), a)
+	if conflict {
+		if !errors.Is(err, replay.ErrConflict) {
+			e.Errorf("Append to %s after %d: %v, want ErrConflict", log, a.Expect, err)
+		}
+		return
+	}
+	if err != nil {
+		e.Errorf("Append to %s after %d: %v", log, a.Expect, err)
+		return
+	}
+	m[log] = l
+	for _, r := range a.Records {
+		l.Head.Last++
+		l.Records = append(l.Records, replay.Record{Seq: l.Head.Last, Data: r})
+	}
+	if a.Trim >= l.Head.First {
+		l.Records = slices.DeleteFunc(l.Records, func(r replay.Record) bool { return r.Seq <= a.Trim })
+		l.Head.First, l.Snapshot = a.Trim+1, a.Snapshot
+	}
+	l.Head.Bytes, l.Head.Note, l.Head.Wake = size(l.Records), a.Note, a.Wake
+	if a.End {
+		l.Head.Ended = time.Now()
+		l.expires = l.Head.Ended.Add(retention)
+	}
+}
+
+func (m model) load(e *env, s replay.Store, log string) {
+	if l := m[log]; l != nil {
+		e.wantLoad(s, log, l.state)
+	} else {
+		e.wantNotFound(s, log)
+	}
+}
+
+func (m model) follow(e *env, s replay.Store, rnd *rand.Rand, log string) {
+	l := m[log]
+	if l == nil {
+		if _, err := follow(s.Follow(e.Context(), log, 0)); !errors.Is(err, replay.ErrNotFound) {
+			e.Errorf("Follow(%s): %v, want ErrNotFound", log, err)
+		}
+		return
+	}
+	after := rnd.Uint64N(l.Head.Last + 2)
+	var want []replay.Record
+	for _, r := range l.Records {
+		if r.Seq > after {
+			want = append(want, r)
+		}
+	}
+	if l.Head.Ended.IsZero() && after == l.Head.Last {
+		return // it would wait
+	}
+	if l.Head.Ended.IsZero() && after+1 >= l.Head.First && after < l.Head.Last {
+		for r, err := range s.Follow(e.Context(), log, after) { // would wait at the end
+			if err != nil || r.Seq != want[0].Seq || string(r.Data) != string(want[0].Data) {
+				e.Errorf("Follow(%s, %d): record %d, error %v, want record %d", log, after, r.Seq, err, want[0].Seq)
+				return
+			}
+			if want = want[1:]; len(want) == 0 {
+				return
+			}
+		}
+		e.Errorf("Follow(%s, %d): %d records are missing", log, after, len(want))
+		return
+	}
+	got, err := follow(s.Follow(e.Context(), log, after))
+	var gone *replay.GoneError
+	var future *replay.FutureError
+	switch {
+	case after > l.Head.Last:
+		if !errors.As(err, &future) {
+			e.Errorf("Follow(%s, %d): %v, want a FutureError", log, after, err)
+		}
+	case after+1 < l.Head.First:
+		if !errors.As(err, &gone) {
+			e.Errorf("Follow(%s, %d): %v, want a GoneError", log, after, err)
+		}
+	case err != nil || len(got) != len(want):
+		e.Errorf("Follow(%s, %d): %d records, %v, want %d", log, after, len(got), err, len(want))
+	}
+}
+
+func (m model) due(e *env, s replay.Store, from, until time.Time) {
+	var want []replay.Wakeup
+	for name, l := range m {
+		if at := l.Head.Wake; !at.IsZero() && !at.Before(from) && !at.After(until) {
+			want = append(want, replay.Wakeup{Log: name, At: at})
+		}
+	}
+	slices.SortFunc(want, func(a, b replay.Wakeup) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Log, b.Log))
+	})
+	e.wantDue(s, from, until, want...)
+}

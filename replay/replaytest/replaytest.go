@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package replaytest is the one suite that every replay.Store has to pass.
+package replaytest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// Options say what a driver can do.
+type Options struct {
+	// Bubble says that the driver works in a bubble of testing/synctest. Time is false there, and a goroutine
+	// that the driver leaves behind fails the test.
+	Bubble bool
+
+	// Reopen closes a store and opens it again with what it held. It is nil for a driver that forgets.
+	Reopen func(t *testing.T, s replay.Store, settings replay.Settings) replay.Store
+}
+
+// Run runs the suite. open returns an empty store, which the suite closes.
+func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, o Options) {
+	for _, test := range []struct {
+		name string
+		run  func(e *env)
+	}{
+		{"Append", testAppend},
+		{"Refused", testRefused},
+		{"Names", testNames},
+		{"Buffers", testBuffers},
+		{"Creators", testCreators},
+		{"Writers", testWriters},
+		{"Trim", testTrim},
+		{"Follow", testFollow},
+		{"FollowErrors", testFollowErrors},
+		{"FollowLive", testFollowLive},
+		{"FollowSlow", testFollowSlow},
+		{"FollowTrimmed", testFollowTrimmed},
+		{"FollowCanceled", testFollowCanceled},
+		{"FollowDropped", testFollowDropped},
+		{"Due", testDue},
+		{"DuePages", testDuePages},
+		{"Retention", testRetention},
+		{"Configure", testConfigure},
+		{"Close", testClose},
+		{"CloseInLoops", testCloseInLoops},
+		{"Context", testContext},
+		{"Model", testModel},
+		{"Reopen", testReopen},
+		{"ReopenExpired", testReopenExpired},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			body := func(t *testing.T) { test.run(&env{T: t, Options: o, open: open}) }
+			if o.Bubble {
+				synctest.Test(t, body)
+			} else {
+				body(t)
+			}
+		})
+	}
+}
+
+// env is what a test works with.
+type env struct {
+	*testing.T
+	Options
+	open func(t *testing.T, s replay.Settings) replay.Store
+}
+
+// store opens a store for the time of the test.
+func (e *env) store(s replay.Settings) replay.Store {
+	e.Helper()
+	st := e.open(e.T, s)
+	e.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			e.Errorf("Close: %v", err)
+		}
+	})
+	return st
+}
+
+// append appends, which has to succeed.
+func (e *env) append(s replay.Store, a replay.Append) {
+	e.Helper()
+	if err := s.Append(e.Context(), a); err != nil {
+		e.Fatalf("Append to %.40q after %d: %v", a.Log, a.Expect, err)
+	}
+}
+
+// state is all that Load returns.
+type state struct {
+	Head     replay.Head
+	Snapshot []byte
+	Records  []replay.Record
+}
+
+// equal compares what a store returns. Times that the store takes itself are compared only for being there.
+var equal = cmp.Options{
+	cmpopts.EquateEmpty(),
+	cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Ended" },
+		cmp.Comparer(func(a, b time.Time) bool { return a.IsZero() == b.IsZero() })),
+}
+
+func (e *env) wantLoad(s replay.Store, log string, want state) {
+	e.Helper()
+	h, snapshot, records, err := s.Load(e.Context(), log)
+	if err != nil {
+		e.Fatalf("Load(%.40q): %v", log, err)
+	}
+	got := state{h, snapshot, records}
+	if slices.EqualFunc(want.Records, got.Records, sameRecord) {
+		want.Records, got.Records = nil, nil // cmp takes its time
+	}
+	if d := cmp.Diff(want, got, equal); d != "" {
+		e.Fatalf("Load(%.40q) (-want +got):\n%s", log, d)
+	}
+}
+
+func (e *env) wantNotFound(s replay.Store, log string) {
+	e.Helper()
+	if _, _, _, err := s.Load(e.Context(), log); !errors.Is(err, replay.ErrNotFound) {
+		e.Fatalf("Load(%.40q): %v, want ErrNotFound", log, err)
+	}
+}
+
+func sameRecord(a, b replay.Record) bool { return a.Seq == b.Seq && bytes.Equal(a.Data, b.Data) }
+
+// follow takes all that a sequence yields.
+func follow(seq iter.Seq2[replay.Record, error]) (records []replay.Record, err error) {
+	for r, e := range seq {
+		if e != nil {
+			err = e
+			continue // nothing must come after it
+		}
+		if err != nil {
+			return records, fmt.Errorf("record %d was yielded after the error %w", r.Seq, err)
+		}
+		records = append(records, r)
+	}
+	return records, err
+}
+
+func (e *env) wantFollow(s replay.Store, log string, after uint64, want []replay.Record) {
+	e.Helper()
+	got, err := follow(s.Follow(e.Context(), log, after))
+	if err != nil {
+		e.Fatalf("Follow(%.40q, %d): %v", log, after, err)
+	}
+	if slices.EqualFunc(want, got, sameRecord) {
+		return
+	}
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		e.Fatalf("Follow(%.40q, %d) (-want +got):\n%s", log, after, d)
+	}
+}
+
+func (e *env) due(s replay.Store, from, until time.Time) []replay.Wakeup {
+	e.Helper()
+	var due []replay.Wakeup
+	for w, err := range s.Due(e.Context(), from, until) {
+		if err != nil {
+			e.Fatalf("Due: %v", err)
+		}
+		due = append(due, w)
+	}
+	return due
+}
+
+func (e *env) wantDue(s replay.Store, from, until time.Time, want ...replay.Wakeup) {
+	e.Helper()
+	if d := cmp.Diff(want, e.due(s, from, until), cmpopts.EquateEmpty()); d != "" {
+		e.Fatalf("Due (-want +got):\n%s", d)
+	}
+}
+
+// pass lets a time pass, where the driver lives in a bubble.
+func (e *env) pass(d time.Duration) {
+	if e.Bubble {
+		<-time.After(d)
+		synctest.Wait()
+	}
+}
+
+// wantDropped waits for a log's retention to be over. Outside of a bubble that has to be short.
+func (e *env) wantDropped(s replay.Store, log string, retention time.Duration) {
+	e.Helper()
+	if e.Bubble {
+		e.pass(retention)
+		e.wantNotFound(s, log)
+		return
+	}
+	for {
+		_, _, _, err := s.Load(e.Context(), log)
+		if errors.Is(err, replay.ErrNotFound) {
+			return
+		}
+		if err != nil {
+			e.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+}
+
+// numbered returns n records of a log, beginning with the first one.
+func numbered(log string, first uint64, n int) []replay.Record {
+	records := make([]replay.Record, n)
+	for i := range records {
+		seq := first + uint64(i)
+		records[i] = replay.Record{Seq: seq, Data: fmt.Appendf(nil, "%s/%d", log, seq)}
+	}
+	return records
+}
+
+// data returns the data of records, as an Append wants them.
+func data(records []replay.Record) [][]byte {
+	out := make([][]byte, len(records))
+	for i, r := range records {
+		out[i] = r.Data
+	}
+	return out
+}
+
+func size(records []replay.Record) (n int64) {
+	for _, r := range records {
+		n += int64(len(r.Data))
+	}
+	return n
+}
+
+// dense returns an error if records are not those of a log from after on.
+func dense(log string, after uint64, records []replay.Record) error {
+	for i, want := range numbered(log, after+1, len(records)) {
+		if !sameRecord(records[i], want) {
+			return fmt.Errorf("record %d %.40q where %d should be", records[i].Seq, records[i].Data, want.Seq)
+		}
+	}
+	return nil
+}
+
+var ctx = context.Background() // of goroutines, which must not end with the test before they are told to

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aip
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestVectors reads every JSON example of AIP v01.00, and writes those again that a Partner sends.
+func TestVectors(t *testing.T) {
+	for name, check := range map[string]func(*testing.T, []byte){
+		"01-error-task-not-found.response.json": errorVector(task.Errorf(task.TaskNotFound,
+			"任务可能已完成并被清除，或者任务ID无效").With("taskId", "task-not-exist-123")),
+		"02-rpc-start.request.json":                       call(task.Start, false),
+		"03-rpc-start.response-awaiting-completion.json":  taskResult,
+		"04-rpc-continue.request.json":                    call(task.Continue, false),
+		"05-rpc-continue.response-working.json":           taskResult,
+		"06-rpc-get.request.json":                         call(task.Get, false),
+		"07-rpc-get.response-failed-with-history.json":    taskResult,
+		"08-rpc-complete.request.json":                    call(task.Complete, false),
+		"09-rpc-complete.response.json":                   taskResult,
+		"10-rpc-cancel.request.json":                      call(task.Cancel, false),
+		"11-rpc-cancel.response.json":                     taskResult,
+		"12-stream-start.request.json":                    call(task.Start, true),
+		"13-stream-start.events.json":                     events,
+		"14-stream-restream-after-2.request.json":         call(task.ReStream, true),
+		"15-stream-restream-after-2.events.json":          events,
+		"16-notification-set.request.json":                refused(task.NotificationNotSupported),
+		"17-notification-set.response.json":               result,
+		"18-notification-delete.request.json":             refused(task.NotificationNotSupported),
+		"19-notification-delete.response.json":            result,
+		"20-notification-get.request.json":                refused(task.NotificationNotSupported),
+		"21-notification-get.response.json":               result,
+		"22-notification-start.request.json":              refused(task.NotificationNotSupported),
+		"23-notification-start.response.json":             taskResult,
+		"24-notification-callback.body-completed.json":    bareTask,
+		"25-group-invite.request.json":                    refused(task.GroupNotSupported),
+		"26-group-invite.response.json":                   result,
+		"27-group-invite.response-connection-failed.json": failure(-32603, "Internal error"),
+		"28-group-message-start.json":                     bareMessage,
+		"29-group-task-working.json":                      bareTask,
+		"30-group-task-awaiting-completion.json":          bareTask,
+		"31-group-message-complete-mentions.json":         bareMessage,
+		"32-group-task-completed.json":                    bareTask,
+		"33-group-task-rejected.json":                     bareTask,
+		"34-group-task-failed.json":                       bareTask,
+		"35-group-message-cancel.json":                    bareMessage,
+		"36-group-task-canceled.json":                     bareTask,
+		"37-group-task-awaiting-input.json":               bareTask,
+		"38-group-message-continue-mentions.json":         bareMessage,
+		"39-group-task-working-again.json":                bareTask,
+		"40-group-mgmt-leave.json":                        valid,
+		"41-group-mgmt-member-status.json":                valid,
+	} {
+		t.Run(name, func(t *testing.T) { check(t, vector(t, name)) })
+	}
+	files, err := filepath.Glob("testdata/vectors/*.json")
+	if err != nil || len(files) != 41 {
+		t.Errorf("%d vectors, want 41 (%v)", len(files), err)
+	}
+}
+
+func vector(t testing.TB, name string) []byte {
+	data, err := os.ReadFile(filepath.Join("testdata/vectors", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// sameJSON compares two texts as JSON values.
+func sameJSON(t *testing.T, want, got []byte) {
+	t.Helper()
+	if d := cmp.Diff(value(t, want), value(t, got)); d != "" {
+		t.Error(d)
+	}
+}
+
+func value(t *testing.T, data []byte) (v any) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%v: %s", err, data)
+	}
+	return v
+}
+
+func request(t *testing.T, body []byte) jsonrpc.Request {
+	t.Helper()
+	req, bad := jsonrpc.Parse(body, jsonrpc.Limits{})
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	return req
+}
+
+func call(command task.Command, stream bool) func(*testing.T, []byte) {
+	return func(t *testing.T, body []byte) {
+		req := request(t, body)
+		c, err := Server().Decode(&req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Message.Command != command || c.Stream != stream {
+			t.Errorf("got %s, stream %v", c.Message.Command, c.Stream)
+		}
+		if wantSeq := strings.Count(string(body), "lastEventSeq") * 2; c.AfterSeq != uint64(wantSeq) {
+			t.Errorf("after event %d, want %d", c.AfterSeq, wantSeq)
+		}
+		sameJSON(t, []byte(req.Params.Get("message").Raw), task.AppendMessage(nil, &c.Message))
+	}
+}
+
+func refused(kind task.Kind) func(*testing.T, []byte) {
+	return func(t *testing.T, body []byte) {
+		req := request(t, body)
+		if _, err := Server().Decode(&req); task.KindOf(err) != kind {
+			t.Errorf("got %v, want %v", err, kind)
+		}
+	}
+}
+
+func result(t *testing.T, body []byte) {
+	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
+	if bad != nil || res.Failure != nil {
+		t.Errorf("%v, %+v", bad, res.Failure)
+	}
+}
+
+func failure(code int64, message string) func(*testing.T, []byte) {
+	return func(t *testing.T, body []byte) {
+		res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		if res.Failure == nil || res.Failure.Code != code || res.Failure.Message != message {
+			t.Errorf("got %+v", res.Failure)
+		}
+	}
+}
+
+func errorVector(err error) func(*testing.T, []byte) {
+	return func(t *testing.T, body []byte) {
+		sameJSON(t, body, Server().AppendError(nil, jsonrpc.ID(`"1"`), err))
+	}
+}
+
+func taskResult(t *testing.T, body []byte) {
+	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	state := decodeJSON[task.Task](t, res.Result.Raw)
+	sameJSON(t, body, Server().AppendTask(nil, res.ID, &state))
+}
+
+func bareTask(t *testing.T, body []byte) {
+	state := decodeJSON[task.Task](t, string(body))
+	sameJSON(t, body, task.AppendTask(nil, &state))
+}
+
+func bareMessage(t *testing.T, body []byte) {
+	m := decodeJSON[task.Message](t, string(body))
+	sameJSON(t, body, task.AppendMessage(nil, &m))
+	// The same message by rpc.
+	rpc := append([]byte(`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":`), body...)
+	call(m.Command, false)(t, append(rpc, "}}"...))
+}
+
+func valid(t *testing.T, body []byte) {
+	rpc := append([]byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":`), body...)
+	request(t, append(rpc, '}'))
+}
+
+func events(t *testing.T, body []byte) {
+	for _, want := range decodeJSON[[]json.RawMessage](t, string(body)) {
+		res, bad := jsonrpc.ParseResponse(want, jsonrpc.Limits{})
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		ev, state := decodeEvent(t, res)
+		sameJSON(t, want, Server().AppendEvent(nil, res.ID, &ev, &state))
+	}
+}
+
+// decodeEvent reads a StreamResponse as a Leader does. The task holds what the event says of it.
+func decodeEvent(t *testing.T, res jsonrpc.Response) (ev task.Event, state task.Task) {
+	t.Helper()
+	data := res.Result.Get("eventData")
+	ev.Seq = res.Result.Get("eventSeq").Uint()
+	state.ID, state.SessionID = data.Get("taskId").String(), data.Get("sessionId").String()
+	switch kind := data.Get("type").String(); kind {
+	case "task":
+		state = decodeJSON[task.Task](t, data.Raw)
+		ev.Task = &state
+	case "message":
+		m := decodeJSON[task.Message](t, data.Raw)
+		ev.Message = &m
+	case "status-update":
+		s := decodeJSON[task.Status](t, data.Get("status").Raw)
+		ev.Status = &s
+	case "product-chunk":
+		c := decodeJSON[task.Chunk](t, data.Raw)
+		ev.Chunk = &c
+	default:
+		t.Fatalf("an event of type %q", kind)
+	}
+	return ev, state
+}
+
+func decodeJSON[T any](t *testing.T, data string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(data), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package upstream carries a dialect's messages to the agent and brings back what it says. It knows how
+// connections fail; what the messages mean is the codec's business.
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/sseproxy"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Config says how an agent is reached. URL and Codec are required; zero means the default of everything else.
+type Config struct {
+	URL   string           // the agent's endpoint, http or https
+	Codec translate.Client // the agent's dialect
+
+	// Header is sent with every request: the gateway's credentials for the agent. It is never logged.
+	Header http.Header
+	TLS    *tls.Config // for https; default: the system's roots
+
+	Silence  time.Duration // for how long the agent may send nothing, and change nothing when asked; default 5m
+	Lost     time.Duration // after a cut, for how long a task may stand still before it counts as lost; default 30s
+	MaxReply int           // greatest size of an answer, in bytes; default 16 MiB
+	MaxEvent int           // greatest size of one event of a stream, in bytes; default MaxReply
+
+	Logger *slog.Logger // default: slog.Default
+	// Dial opens the connections; default: TCP, directly. The proxy settings of the environment are not looked at.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// The defaults, and what is not for an operator to choose.
+const (
+	defaultSilence  = 5 * time.Minute
+	defaultLost     = 30 * time.Second
+	defaultMaxReply = 16 << 20
+
+	dialTimeout = 10 * time.Second // TLS included
+	// Many agents close a connection that was idle for 5 s. To send on one that is just being closed would leave
+	// it open whether the agent has got the message, so the gateway closes it first.
+	idleTimeout    = 4 * time.Second
+	maxIdle        = 1024 // idle connections
+	maxHeaderBytes = 64 << 10
+	// After the last event, for how long the agent's end of the stream is awaited: then the connection can be
+	// used again. Some agents never end it.
+	linger = 20 * time.Millisecond
+)
+
+// HTTP is an agent that is reached by POST. It implements partner.Agent.
+type HTTP struct {
+	config       Config
+	url          *url.URL
+	host         string
+	unary, event http.Header // of requests that want one answer, or a stream. Never changed
+	transport    *http.Transport
+	log          *slog.Logger
+}
+
+var _ partner.Agent = (*HTTP)(nil)
+
+// NewHTTP returns the agent at config.URL. Nothing is sent before it is used.
+func NewHTTP(config Config) (*HTTP, error) {
+	u, err := url.Parse(config.URL)
+	switch {
+	case err != nil:
+		return nil, errors.New("the agent's URL cannot be read") // err quotes it, and it may hold a password
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, errors.New("the agent's URL must begin with http:// or https:// and a host")
+	case u.User != nil:
+		return nil, errors.New("the agent's URL must not hold credentials; give them by header_up")
+	case config.Codec == nil:
+		return nil, errors.New("the agent's dialect is missing")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	config.Silence = or(config.Silence, defaultSilence)
+	config.Lost = or(config.Lost, defaultLost)
+	config.MaxReply = or(config.MaxReply, defaultMaxReply)
+	config.MaxEvent = or(config.MaxEvent, config.MaxReply)
+	h := &HTTP{config: config, url: u, log: config.Logger}
+	if h.log == nil {
+		h.log = slog.Default()
+	}
+	if config.Dial == nil {
+		config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	h.transport = &http.Transport{
+		DialContext:            dialer{config.Dial}.plain,
+		DialTLSContext:         dialer{config.Dial}.tls(config.TLS, u.Hostname()),
+		DisableCompression:     true,
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    maxIdle,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+	}
+	h.host = config.Header.Get("Host") // net/http wants it apart
+	h.unary, h.event = http.Header{}, http.Header{}
+	for _, own := range []http.Header{h.unary, h.event} {
+		own.Set("User-Agent", "aip-gateway")
+		for name, values := range config.Header {
+			if name = http.CanonicalHeaderKey(name); name != "Host" {
+				own[name] = values
+			}
+		}
+		own.Set("Content-Type", "application/json")
+	}
+	h.unary.Set("Accept", "application/json")
+	h.event.Set("Accept", "text/event-stream")
+	return h, nil
+}
+
+func or[T time.Duration | int](v, otherwise T) T {
+	if v <= 0 {
+		return otherwise
+	}
+	return v
+}
+
+// Close closes the idle connections. Runs that go on are ended by their contexts.
+func (h *HTTP) Close() { h.transport.CloseIdleConnections() }
+
+// dialer opens connections, and marks its errors: after them nothing can have reached the agent.
+type dialer struct {
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+type dialError struct{ error }
+
+func (e dialError) Unwrap() error { return e.error }
+
+func (d dialer) plain(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn, err := d.dial(ctx, network, address)
+	if err != nil {
+		return nil, dialError{err}
+	}
+	return conn, nil
+}
+
+func (d dialer) tls(config *tls.Config, host string) func(ctx context.Context, network, address string) (net.Conn, error) {
+	if config == nil {
+		config = &tls.Config{}
+	}
+	config = config.Clone()
+	if config.ServerName == "" {
+		config.ServerName = host
+	}
+	config.NextProtos = []string{"http/1.1"}
+	if config.ClientSessionCache == nil {
+		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		plain, err := d.dial(ctx, network, address)
+		if err != nil {
+			return nil, dialError{err}
+		}
+		conn := tls.Client(plain, config)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			plain.Close()
+			return nil, dialError{err}
+		}
+		return conn, nil
+	}
+}
+
+// exchange is one request and its answer, which comes in while it is read.
+type exchange struct {
+	http   *HTTP
+	parent context.Context
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	quiet  *time.Timer // fires when nothing comes in for too long
+	span   span
+	res    *http.Response
+}
+
+var errSilent = errors.New("upstream: the agent is silent")
+
+// open sends a request and waits for the head of the answer. With an error the exchange is closed already. The
+// body must not be used again: the transport may go on reading it after the answer has come.
+func (h *HTTP) open(ctx context.Context, body []byte, header http.Header) (*exchange, error) {
+	x := &exchange{http: h, parent: ctx}
+	header, x.span = startSpan(ctx, h.url, body, header)
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	x.quiet = time.AfterFunc(h.config.Silence, func() { x.cancel(errSilent) })
+	// With GetBody, the transport sends again what it could not write a byte of, on a connection that was closed
+	// while it was idle. Only with a reader that it knows to be in memory does it send head and body at once.
+	content := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	first, _ := content()
+	req := (&http.Request{
+		Method: http.MethodPost, URL: h.url, Host: h.host, Header: header,
+		Body: first, GetBody: content, ContentLength: int64(len(body)),
+	}).WithContext(x.ctx)
+	var err error
+	if x.res, err = h.transport.RoundTrip(req); err != nil {
+		err = x.broken(err, "before it answered")
+		x.close(err)
+		return nil, err
+	}
+	x.span.status(x.res.StatusCode)
+	return x, nil
+}
+
+// Read reads the body of the answer. Any byte ends the silence.
+func (x *exchange) Read(p []byte) (int, error) {
+	n, err := x.res.Body.Read(p)
+	if n > 0 {
+		x.quiet.Reset(x.http.config.Silence)
+	}
+	return n, err
+}
+
+// close ends the exchange. Its connection is used again if the answer was read to its end.
+func (x *exchange) close(err error) {
+	x.quiet.Stop()
+	if x.res != nil {
+		x.res.Body.Close()
+	}
+	x.cancel(nil)
+	x.span.end(err)
+}
+
+// broken says what an error of the connection means.
+func (x *exchange) broken(err error, when string) *task.Error {
+	var dial dialError
+	switch {
+	case x.parent.Err() != nil:
+		return ended(x.parent)
+	case context.Cause(x.ctx) == errSilent:
+		return task.Errorf(task.AgentTimeout, "the agent was silent for %v", x.http.config.Silence)
+	case errors.As(err, &dial):
+		return task.Errorf(task.AgentUnavailable, "the agent cannot be reached").Because(err)
+	}
+	return task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke %s", when).Because(err)
+}
+
+// ended is the error of a run that nobody waits for any more.
+func ended(ctx context.Context) *task.Error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return task.Errorf(task.AgentTimeout, "the agent did not answer in time").Because(cause)
+	}
+	return task.Errorf(task.Internal, "the gateway no longer waits for the agent").Because(cause)
+}
+
+// mediaType returns the answer's media type, for comparison and for people.
+func (x *exchange) mediaType() string {
+	t, _, err := mime.ParseMediaType(x.res.Header.Get("Content-Type"))
+	if err != nil || len(t) > 64 {
+		return "no media type"
+	}
+	return t
+}
+
+func (x *exchange) streams() bool { return x.mediaType() == "text/event-stream" }
+
+// events returns a reader of the answer's events.
+func (x *exchange) events() *sseproxy.Reader {
+	max := x.http.config.MaxEvent
+	return sseproxy.NewReader(x, sseproxy.Limits{Line: max + len("data: "), Event: max})
+}
+
+// reply reads the whole answer.
+func (x *exchange) reply(known []task.Product) (task.Report, error) {
+	in := buffers.Get().(*[]byte)
+	defer putBuffer(in)
+	max := x.http.config.MaxReply
+	if n := x.res.ContentLength; n > int64(max) {
+		return task.Report{}, x.tooLarge(max)
+	}
+	var err error
+	if *in, err = readAll((*in)[:0], io.LimitReader(x, int64(max)+1)); err != nil {
+		return task.Report{}, x.broken(err, "in the middle of its answer")
+	}
+	if len(*in) > max {
+		return task.Report{}, x.tooLarge(max)
+	}
+	rep, err := x.http.config.Codec.Reply(*in, known)
+	if err != nil {
+		return task.Report{}, x.refused(err)
+	}
+	return rep, nil
+}
+
+func (x *exchange) tooLarge(max int) error {
+	return task.Errorf(task.InvalidAgentResponse, "the agent's answer is larger than %d bytes", max)
+}
+
+// refused adds to an error what HTTP says about it. An answer that the codec understands stands for itself.
+func (x *exchange) refused(err error) error {
+	kind, status := task.KindOf(err), x.res.StatusCode
+	if kind != task.InvalidAgentResponse && kind != task.Internal {
+		return err
+	}
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		// Not AuthorizationFailed: the Leader would take it for its own.
+		return task.Errorf(task.InvalidAgentResponse,
+			"the agent refuses the gateway's credentials (HTTP %d); the operator must check header_up", status).Because(err)
+	}
+	if kind != task.InvalidAgentResponse {
+		return err
+	}
+	media := x.mediaType()
+	switch {
+	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
+		return task.Errorf(task.AgentUnavailable, "the agent takes no requests now (HTTP %d)", status).Because(err)
+	case status >= 300 && status < 400:
+		return task.Errorf(kind, "the agent redirects (HTTP %d), which is not followed; the operator must give its final URL", status).Because(err)
+	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusGone:
+		return task.Errorf(kind, "no agent answers at the agent's URL (HTTP %d, %s)", status, media).Because(err)
+	}
+	var e *task.Error
+	if errors.As(err, &e) && e.Detail != "" {
+		return task.Errorf(kind, "%s (HTTP %d, %s)", strings.TrimSuffix(e.Detail, "."), status, media).Because(e.Err)
+	}
+	return fmt.Errorf("HTTP %d, %s: %w", status, media, err)
+}

@@ -1,0 +1,724 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+)
+
+// memory is a listener whose connections are pipes, so that a bubble's time stands still for them.
+type memory struct {
+	conns chan net.Conn
+	done  chan struct{}
+	close sync.Once
+	dials atomic.Int32
+}
+
+func newMemory() *memory { return &memory{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	m.dials.Add(1)
+	select {
+	case m.conns <- there:
+		return here, nil
+	case <-m.done:
+		return nil, errors.New("refused")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (m *memory) Accept() (net.Conn, error) {
+	select {
+	case c := <-m.conns:
+		return c, nil
+	case <-m.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (m *memory) Close() error   { m.close.Do(func() { close(m.done) }); return nil }
+func (m *memory) Addr() net.Addr { return &net.TCPAddr{} }
+
+// agent runs f in a bubble, with an HTTP whose agent is handler. The bubble fails the test when a goroutine is left.
+func agent(t *testing.T, handler http.Handler, change func(*Config), f func(t *testing.T, h *HTTP, m *memory)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		srv := &http.Server{Handler: handler}
+		var serving sync.WaitGroup
+		serving.Go(func() { srv.Serve(m) })
+		config := Config{URL: "http://agent/", Codec: a2a.Legacy(), Dial: m.dial, Logger: slog.New(slog.DiscardHandler)}
+		if change != nil {
+			change(&config)
+		}
+		h, err := NewHTTP(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, h, m)
+		h.Close()
+		srv.Close()
+		serving.Wait()
+		if c, ok := handler.(io.Closer); ok {
+			c.Close()
+		}
+	})
+}
+
+// script is an agent that answers every method in its own way. n counts the calls of a method from 0.
+type script map[string]func(w http.ResponseWriter, r *http.Request, n int)
+
+func (s script) handler() http.Handler {
+	var mu sync.Mutex
+	calls := map[string]int{}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		method := strings.TrimPrefix(gjson.GetBytes(body, "method").Str, "tasks/")
+		mu.Lock()
+		n := calls[method]
+		calls[method]++
+		mu.Unlock()
+		if f := s[method]; f != nil {
+			f(w, r, n)
+			return
+		}
+		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no `+method+`"}}`)
+	})
+}
+
+type step = func(w http.ResponseWriter, r *http.Request, n int)
+
+// says answers with one body each time, the last one again and again.
+func says(bodies ...string) step {
+	return func(w http.ResponseWriter, _ *http.Request, n int) {
+		io.WriteString(w, bodies[min(n, len(bodies)-1)])
+	}
+}
+
+// raw answers with bytes, HTTP included, and breaks the connection.
+func raw(answer string) step {
+	return func(w http.ResponseWriter, _ *http.Request, _ int) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		io.WriteString(conn, answer)
+		conn.Close()
+	}
+}
+
+// pass lets time go by while the client waits.
+func pass(r *http.Request, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-r.Context().Done():
+	}
+}
+
+func hangs(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() }
+
+// streams answers with events; then it ends, or stays.
+func streams(stays bool, events ...string) step {
+	return func(w http.ResponseWriter, r *http.Request, _ int) {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		for _, ev := range events {
+			io.WriteString(w, "data: "+ev+"\n\n")
+			w.(http.Flusher).Flush()
+		}
+		if stays {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}
+}
+
+func is(state string, more ...string) string {
+	return `{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"` + state + `"}` + strings.Join(more, "") + `}}`
+}
+
+func has(texts ...string) string {
+	var list []string
+	for i, s := range texts {
+		list = append(list, fmt.Sprintf(`{"parts":[{"type":"text","text":%q}],"append":%t}`, s, i > 0))
+	}
+	return `,"artifacts":[` + strings.Join(list, ",") + `]`
+}
+
+func chunk(s string, adds bool) string {
+	return fmt.Sprintf(`{"result":{"id":"t","artifact":{"parts":[{"text":%q}],"append":%t},"final":true}}`, s, adds)
+}
+
+func news(state string) string {
+	return `{"result":{"id":"t","status":{"state":"` + state + `"},"final":false}}`
+}
+
+func fails(code int, message string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":%d,"message":%q}}`, code, message)
+}
+
+func turn(text string) *task.Turn {
+	return &task.Turn{Ref: task.Ref{Task: "t", Session: "s"}, Message: task.Message{DataItems: []task.DataItem{task.Text(text)}}}
+}
+
+// show lists the reports of a run.
+func show(seq iter.Seq2[task.Report, error]) (all []string) {
+	for rep, err := range seq {
+		all = append(all, one(rep, err))
+	}
+	return all
+}
+
+func one(rep task.Report, err error) string {
+	if err != nil {
+		var e *task.Error
+		if !errors.As(err, &e) {
+			return "no task.Error: " + err.Error()
+		}
+		return e.Kind.String() + ": " + e.Detail
+	}
+	s := rep.Said
+	for _, p := range rep.Products {
+		s += " " + p.ID + "=" + p.DataItems[0].Text
+	}
+	for _, c := range rep.Chunks {
+		s += fmt.Sprintf("%s+=%s", c.Product.ID, c.Product.DataItems[0].Text)
+	}
+	return s
+}
+
+func TestRun(t *testing.T) {
+	const down = `HTTP/1.1 502 Bad Gateway` + "\r\n" + `Content-Type: text/html` + "\r\n\r\n" + `<html>secret</html>`
+	status := func(code int, media, body string) step {
+		return func(w http.ResponseWriter, _ *http.Request, _ int) {
+			w.Header().Set("Content-Type", media)
+			w.WriteHeader(code)
+			io.WriteString(w, body)
+		}
+	}
+	sse := func(body string) step { return status(200, "text/event-stream", body) }
+	for _, tc := range []struct {
+		name   string
+		stream bool
+		agent  script
+		want   []string
+		took   time.Duration
+	}{
+		{"at once", false, script{"send": says(is("completed", has("a")))}, []string{"completed artifact-0=a"}, 0},
+		{"later", false, script{"send": says(is("submitted")), "get": says(is("submitted"), is("working"), is("working", has("a")), is("working", has("a")), is("completed", has("a", "b")))},
+			[]string{"submitted", "working", "working artifact-0=a", "completed artifact-0=ab"}, 700 * time.Millisecond},
+		{"unknown", false, script{"send": says(is("unknown")), "get": says(is("input-required"))}, []string{"unknown", "input-required"}, 100 * time.Millisecond},
+		{"working for ever", false, script{"send": says(is("working")), "get": says(is("working"))},
+			[]string{"working", "agent-timeout: the agent has changed nothing for 1m0s"}, 61100 * time.Millisecond},
+		{"an error", false, script{"send": says(fails(-32602, "no text"))}, []string{"invalid-params: the agent does not accept the parameters: no text"}, 0},
+		{"an error that is stored", false, script{"send": status(500, "application/json", fails(-32603, "oops")), "get": says(is("failed"))}, []string{"failed"}, 0},
+		{"an error and the last turn's state", false, script{"send": status(500, "application/json", fails(-32603, "oops")), "get": says(is("completed"))},
+			[]string{"internal: the agent failed: oops"}, 0},
+		{"an error of which nothing is known", false, script{"send": says(fails(-32603, "oops"))}, []string{"internal: the agent failed: oops"}, 0},
+		{"another dialect", false, script{}, []string{"invalid-agent-response: the agent does not speak a2a/legacy; the operator must check its dialect"}, 0},
+		{"a proxy's page", false, script{"send": raw(down)}, []string{"invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected (HTTP 502, text/html)"}, 0},
+		{"nothing", false, script{"send": status(200, "", "")}, []string{"invalid-agent-response: the agent's answer is no JSON-RPC response: the body is empty (HTTP 200, no media type)"}, 0},
+		{"another shape", false, script{"send": status(200, "application/json", `{"result":{"message":{}}}`)}, []string{"invalid-agent-response: the agent's answer has no status, so it is no Task (HTTP 200, application/json)"}, 0},
+		{"a long media type", false, script{"send": status(200, "a/"+strings.Repeat("b", 100), "x")}, []string{"invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected (HTTP 200, no media type)"}, 0},
+		{"refused", false, script{"send": status(401, "text/plain", "who?")}, []string{"invalid-agent-response: the agent refuses the gateway's credentials (HTTP 401); the operator must check header_up"}, 0},
+		{"refused in JSON", false, script{"send": status(403, "application/json", fails(-31401, "who?"))}, []string{"invalid-agent-response: the agent refuses the gateway's credentials (HTTP 403); the operator must check header_up"}, 0},
+		{"no agent", false, script{"send": status(404, "text/plain", "what?")}, []string{"invalid-agent-response: no agent answers at the agent's URL (HTTP 404, text/plain)"}, 0},
+		{"an error of the agent with 404", false, script{"send": status(404, "application/json", fails(-32001, "what?"))}, []string{"task-not-found: the agent does not know this task: what?"}, 0},
+		{"a redirect", false, script{"send": func(w http.ResponseWriter, r *http.Request, n int) {
+			if n > 0 {
+				panic("followed")
+			}
+			http.Redirect(w, r, "http://other/", http.StatusTemporaryRedirect)
+		}}, []string{"invalid-agent-response: the agent redirects (HTTP 307), which is not followed; the operator must give its final URL"}, 0},
+		{"overloaded", false, script{"send": status(503, "text/plain", "later")}, []string{"agent-unavailable: the agent takes no requests now (HTTP 503)"}, 0},
+		{"throttled", true, script{"sendSubscribe": status(429, "text/plain", "later")}, []string{"agent-unavailable: the agent takes no requests now (HTTP 429)"}, 0},
+		{"huge", false, script{"send": func(w http.ResponseWriter, _ *http.Request, _ int) {
+			for range 100 {
+				if _, err := io.WriteString(w, strings.Repeat("x", 1000)); err != nil {
+					return
+				}
+			}
+		}}, []string{"invalid-agent-response: the agent's answer is larger than 4096 bytes"}, 0},
+		{"huge and says so", false, script{"send": raw("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n")}, []string{"invalid-agent-response: the agent's answer is larger than 4096 bytes"}, 0},
+		{"endless headers", false, script{"send": func(w http.ResponseWriter, _ *http.Request, _ int) {
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			defer conn.Close()
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
+			for i := 0; ; i++ {
+				if _, err := fmt.Fprintf(conn, "X-%d: %s\r\n", i, strings.Repeat("x", 1000)); err != nil {
+					return
+				}
+			}
+		}}, []string{"invalid-agent-response: the connection to the agent broke before it answered"}, 0},
+		{"no HTTP", false, script{"send": raw("hello\r\n")}, []string{"invalid-agent-response: the connection to the agent broke before it answered"}, 0},
+		{"cut before the answer", false, script{"send": raw("")}, []string{"invalid-agent-response: the connection to the agent broke before it answered"}, 0},
+		{"cut in the answer", false, script{"send": raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")}, []string{"invalid-agent-response: the connection to the agent broke in the middle of its answer"}, 0},
+		{"silent", false, script{"send": hangs}, []string{"agent-timeout: the agent was silent for 1m0s"}, time.Minute},
+		{"silent, but it failed", false, script{"send": hangs, "get": says(is("failed"))}, []string{"failed"}, time.Minute},
+		{"silent in the answer", false, script{"send": func(w http.ResponseWriter, r *http.Request, n int) {
+			io.WriteString(w, "{")
+			w.(http.Flusher).Flush()
+			hangs(w, r, n)
+		}}, []string{"agent-timeout: the agent was silent for 1m0s"}, time.Minute},
+		{"slow, but never silent", false, script{"send": func(w http.ResponseWriter, r *http.Request, _ int) {
+			for _, c := range is("completed") {
+				pass(r, 50*time.Second)
+				io.WriteString(w, string(c))
+				w.(http.Flusher).Flush()
+			}
+		}}, []string{"completed"}, time.Duration(len(is("completed"))) * 50 * time.Second},
+
+		{"stream", true, script{"sendSubscribe": streams(false, news("working"), chunk("a", false), chunk("b", true), news("completed"))},
+			[]string{"working", "artifact-0+=a", "artifact-0+=b", "completed"}, 0},
+		{"a stream that never ends", true, script{"sendSubscribe": streams(true, news("working"), chunk("a", false), news("input-required"))},
+			[]string{"working", "artifact-0+=a", "input-required"}, 20 * time.Millisecond},
+		{"a whole task in a stream", true, script{"sendSubscribe": streams(true, is("working", has("a")), is("completed", has("a", "b")))},
+			[]string{"working artifact-0=a", "completed artifact-0=ab"}, 20 * time.Millisecond},
+		{"what means nothing", true, script{"sendSubscribe": sse(": hello\n\nevent: close\ndata: {}\n\ndata: {\"result\":{}}\n\ndata: " + news("completed") + "\n\n")}, []string{"completed"}, 0},
+		{"one answer", true, script{"sendSubscribe": says(is("completed", has("a")))}, []string{"completed artifact-0=a"}, 0},
+		{"one answer that is not the end", true, script{"sendSubscribe": says(is("working")), "get": says(is("completed"))}, []string{"working", "completed"}, 100 * time.Millisecond},
+		{"it cannot stream", true, script{"send": says(is("completed"))}, []string{"completed"}, 0},
+		{"it cannot stream, it says in a stream", true, script{"sendSubscribe": streams(false, fails(-32004, "no")), "send": says(is("completed"))}, []string{"completed"}, 0},
+		{"neither nor", true, script{}, []string{"invalid-agent-response: the agent does not speak a2a/legacy; the operator must check its dialect"}, 0},
+		{"an error in place of a stream", true, script{"sendSubscribe": status(400, "application/json", fails(-32602, "no"))}, []string{"invalid-params: the agent does not accept the parameters: no"}, 0},
+		{"an error in a stream", true, script{"sendSubscribe": streams(false, news("working"), fails(-32005, "no"))}, []string{"working", "content-type-not-supported: the agent does not take this kind of content: no"}, 0},
+		{"an error in a stream that is stored", true, script{"sendSubscribe": streams(false, news("working"), fails(-32603, "oops")), "get": says(is("failed"))}, []string{"working", "failed"}, 0},
+		{"nonsense in a stream", true, script{"sendSubscribe": streams(false, news("working"), "hello")}, []string{"working", "invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected"}, 0},
+		{"a huge event", true, script{"sendSubscribe": sse("data: " + strings.Repeat("x", 4097) + "\n\n")}, []string{"invalid-agent-response: an event of the agent is larger than 4096 bytes"}, 0},
+		{"a stream cut before the answer", true, script{"sendSubscribe": raw("")}, []string{"invalid-agent-response: the connection to the agent broke before it answered"}, 0},
+		{"a silent stream", true, script{"sendSubscribe": streams(true, news("working"))}, []string{"working", "agent-timeout: the agent was silent for 1m0s"}, time.Minute},
+		{"a silent stream that has ended", true, script{"sendSubscribe": streams(true, news("working")), "get": says(is("completed", has("a")))}, []string{"working", "completed artifact-0=a"}, time.Minute},
+		{"a stream of comments", true, script{"sendSubscribe": func(w http.ResponseWriter, r *http.Request, _ int) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for range 10 {
+				io.WriteString(w, ": still here\n\n")
+				w.(http.Flusher).Flush()
+				pass(r, 50*time.Second)
+			}
+			io.WriteString(w, "data: "+news("completed")+"\n\n")
+		}}, []string{"completed"}, 500 * time.Second},
+
+		{"final before the final status, then an end", true, script{"sendSubscribe": streams(false, news("working"), chunk("a", false)), "get": says(is("completed", has("a")))},
+			[]string{"working", "artifact-0+=a", "completed artifact-0=a"}, 0},
+		{"cut, then on", true, script{"sendSubscribe": streams(false, chunk("a", false)), "get": says(is("working", has("a")), is("working", has("a", "b")), is("completed", has("a", "b")))},
+			[]string{"artifact-0+=a", "working artifact-0=a", "working artifact-0=ab", "completed artifact-0=ab"}, 200 * time.Millisecond},
+		{"the new stream tells when to ask", true, script{
+			"sendSubscribe": streams(false, chunk("a", false)),
+			"resubscribe": func(w http.ResponseWriter, r *http.Request, n int) {
+				pass(r, 10*time.Second)
+				streams(true, news("completed"))(w, r, n)
+			},
+			"get": func(w http.ResponseWriter, r *http.Request, n int) {
+				if n == 9 { // the one before is at 9.1 s, and the next in turn would be at 11.1 s
+					io.WriteString(w, is("completed"))
+					return
+				}
+				io.WriteString(w, is("working"))
+			}}, []string{"artifact-0+=a", "working", "completed"}, 10 * time.Second},
+		{"the new stream loses the end", true, script{"sendSubscribe": streams(false, news("working")), "resubscribe": streams(true, news("working")), "get": says(is("working"), is("working"), is("completed"))},
+			[]string{"working", "working", "completed"}, 200 * time.Millisecond},
+		{"lost", true, script{"sendSubscribe": streams(false, news("working")), "resubscribe": streams(true, news("working")), "get": says(is("working"))},
+			[]string{"working", "working", "agent-timeout: the agent has lost the task: it says that it works, but changes nothing for 30s"}, 31 * time.Second},
+		{"forgotten", true, script{"sendSubscribe": streams(false, news("working")), "get": says(fails(-32001, "what?"))}, []string{"working", "task-not-found: the agent does not know this task: what?"}, 0},
+		{"cut, and it cannot be asked", true, script{"sendSubscribe": streams(false, news("working"))}, []string{"working", "invalid-agent-response: the agent does not speak a2a/legacy; the operator must check its dialect"}, 0},
+		{"restarting", true, script{"sendSubscribe": streams(false, news("working")), "get": func(w http.ResponseWriter, r *http.Request, n int) {
+			if n < 20 {
+				raw(down)(w, r, n)
+				return
+			}
+			io.WriteString(w, is("completed"))
+		}}, []string{"working", "completed"}, 35 * time.Second},
+		{"gone", true, script{"sendSubscribe": streams(false, news("working")), "get": raw(down)},
+			[]string{"working", "agent-timeout: the agent has not told of the task for 1m0s: the agent's answer is no JSON-RPC response: a JSON value is expected (HTTP 502, text/html)"}, 61 * time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			limits := func(c *Config) { c.Silence, c.MaxReply = time.Minute, 4096 }
+			agent(t, tc.agent.handler(), limits, func(t *testing.T, h *HTTP, _ *memory) {
+				begun := time.Now()
+				if diff := cmp.Diff(tc.want, show(h.Run(t.Context(), turn("x"), tc.stream))); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				if took := time.Since(begun); took != tc.took {
+					t.Errorf("it took %v, want %v", took, tc.took)
+				}
+			})
+		})
+	}
+}
+
+func TestResume(t *testing.T) {
+	a := script{"get": says(is("working", has("a")), is("completed", has("a", "b")))}
+	agent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+		want := []string{"working artifact-0=a", "completed artifact-0=ab"}
+		if diff := cmp.Diff(want, show(h.Resume(t.Context(), turn("x")))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestCancel(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		agent script
+		want  string
+		took  time.Duration
+	}{
+		{"at once", script{"cancel": says(is("canceled"))}, "canceled", 0},
+		{"later", script{"cancel": says(is("working")), "get": says(is("working"), fails(-32603, "?"), is("canceled"))}, "canceled", 700 * time.Millisecond},
+		{"too late", script{"cancel": says(is("completed"))}, "completed", 0},
+		{"never", script{"cancel": says(is("working")), "get": says(is("working", has("a")))}, "working artifact-0=a", 2 * time.Second},
+		{"never, and nothing can be asked", script{"cancel": says(is("working")), "get": hangs}, "working", 2 * time.Second},
+		{"refused", script{"cancel": says(fails(-32002, "final"))}, "task-not-cancelable: the agent refuses to cancel this task: final", 0},
+		{"unknown", script{"cancel": says(fails(-32001, "what?"))}, "task-not-found: the agent does not know this task: what?", 0},
+		{"no such method", script{}, "invalid-agent-response: the agent does not speak a2a/legacy; the operator must check its dialect", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			agent(t, tc.agent.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+				begun := time.Now()
+				if diff := cmp.Diff(tc.want, one(h.Cancel(t.Context(), turn("x")))); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				if took := time.Since(begun); took != tc.took {
+					t.Errorf("it took %v, want %v", took, tc.took)
+				}
+			})
+		})
+	}
+}
+
+// A stream that is cut anywhere ends as the whole one does, with nothing twice and nothing missing.
+func TestStreamIsCutAnywhere(t *testing.T) {
+	const body = "event: task_status_update\r\ndata: {\"result\":{\"id\":\"t\",\"status\":{\"state\":\"working\"}}}\r\n\r\n" +
+		"data: {\"result\":{\"artifact\":{\"parts\":[{\"text\":\"a\"}]}}}\n\n" +
+		"data: {\"result\":{\"artifact\":{\"append\":true,\"parts\":[{\"text\":\"b\"}]}}}\n\n" +
+		"data: {\"result\":{\"status\":{\"state\":\"completed\"},\"final\":true}}\n\n"
+	for _, head := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\n",
+		fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n", len(body)),
+	} {
+		var answer string
+		s := script{"get": says(is("working", has("a")), is("completed", has("a", "b"))),
+			"sendSubscribe": func(w http.ResponseWriter, r *http.Request, n int) { raw(answer)(w, r, n) }}
+		for cut := range len(body) + 1 {
+			answer = head + body[:cut]
+			agent(t, s.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+				var fold task.Fold
+				fold.Apply(task.Event{Seq: 1, Task: &task.Task{}})
+				var last task.State
+				for rep, err := range h.Run(t.Context(), turn("x"), true) {
+					if err != nil {
+						t.Fatalf("cut at %d: %v", cut, err)
+					}
+					if rep.State != task.None {
+						last = rep.State
+					}
+					if rep.Whole {
+						rep.Chunks = task.Diff(fold.Task.Products, rep.Products)
+					}
+					for i := range rep.Chunks {
+						fold.Apply(task.Event{Seq: fold.Seq + 1, Chunk: &rep.Chunks[i]})
+					}
+				}
+				want := []task.Product{{ID: "artifact-0", DataItems: []task.DataItem{task.Text("ab")}}}
+				if diff := cmp.Diff(want, fold.Task.Products); diff != "" || last != task.AwaitingCompletion {
+					t.Errorf("cut at %d: state %s, products (-want +got):\n%s", cut, last, diff)
+				}
+			})
+		}
+	}
+}
+
+// An answer that is cut anywhere is an error that does not claim that the agent was not reached.
+func TestAnswerIsCutAnywhere(t *testing.T) {
+	answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(is("completed")), is("completed"))
+	for cut := range len(answer) {
+		agent(t, script{"send": raw(answer[:cut])}.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+			n := 0
+			for _, err := range h.Run(t.Context(), turn("x"), false) {
+				if n++; err == nil || task.KindOf(err) == task.AgentUnavailable || n > 1 {
+					t.Errorf("cut at %d: %v", cut, err)
+				}
+			}
+			if n != 1 {
+				t.Errorf("cut at %d: %d reports", cut, n)
+			}
+		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		agent(t, http.NotFoundHandler(), nil, func(t *testing.T, h *HTTP, m *memory) {
+			m.Close()
+			if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"}, show(h.Run(t.Context(), turn("x"), stream))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	slow := func(c *Config) {
+		c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
+	}
+	agent(t, http.NotFoundHandler(), slow, func(t *testing.T, h *HTTP, _ *memory) {
+		begun := time.Now()
+		if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"}, show(h.Run(t.Context(), turn("x"), false))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if took := time.Since(begun); took != dialTimeout {
+			t.Errorf("it took %v, want %v", took, dialTimeout)
+		}
+	})
+}
+
+// A context that ends, or a caller that has heard enough, ends the run wherever it is, and leaves nothing behind.
+func TestEnd(t *testing.T) {
+	agents := map[string]script{
+		"answer": {"send": hangs, "sendSubscribe": hangs},
+		"stream": {"send": says(is("working")), "get": says(is("working")), "sendSubscribe": streams(true, news("working"))},
+		"resume": {"send": says(is("working")), "get": hangs, "sendSubscribe": streams(false, news("working")), "resubscribe": streams(true, news("working"))},
+		"polls":  {"send": says(is("working")), "get": says(is("working")), "sendSubscribe": streams(false, news("working"))},
+	}
+	for name, a := range agents {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, stream), func(t *testing.T) {
+				agent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+					why := errors.New("enough")
+					ctx, cancel := context.WithCancelCause(t.Context())
+					time.AfterFunc(5*time.Second, func() { cancel(why) })
+					var last error
+					for _, err := range h.Run(ctx, turn("x"), stream) {
+						last = err
+					}
+					if !errors.Is(last, why) || task.KindOf(last) != task.Internal {
+						t.Errorf("canceled: %v", last)
+					}
+					short, cancelShort := context.WithTimeout(t.Context(), 5*time.Second)
+					defer cancelShort()
+					for _, err := range h.Run(short, turn("x"), stream) {
+						last = err
+					}
+					if task.KindOf(last) != task.AgentTimeout {
+						t.Errorf("out of time: %v", last)
+					}
+					if name == "answer" {
+						return // there is nothing to break at
+					}
+					for range h.Run(t.Context(), turn("x"), stream) {
+						break
+					}
+				})
+			})
+		}
+	}
+}
+
+// What is sent: the method, the headers, nothing of what they hide from others.
+func TestRequest(t *testing.T) {
+	var got []string
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var head bytes.Buffer
+		r.Header.Write(&head)
+		got = append(got, r.Method+" "+r.Host+r.URL.String()+"\n"+strings.ReplaceAll(head.String(), "\r\n", "\n"))
+		io.WriteString(w, is("completed"))
+	})
+	change := func(c *Config) {
+		c.URL = "http://agent/base?x=1#frag"
+		c.Header = http.Header{"authorization": {"Bearer k"}, "X-Two": {"a", "b"}, "Host": {"other"}, "Accept": {"text/html"}}
+	}
+	agent(t, handler, change, func(t *testing.T, h *HTTP, _ *memory) {
+		show(h.Run(t.Context(), turn("x"), false))
+		show(h.Run(t.Context(), turn("x"), true))
+	})
+	want := []string{
+		"POST other/base?x=1\nAccept: application/json\nAuthorization: Bearer k\nContent-Length: 147\nContent-Type: application/json\nUser-Agent: aip-gateway\nX-Two: a\nX-Two: b\n",
+		"POST other/base?x=1\nAccept: text/event-stream\nAuthorization: Bearer k\nContent-Length: 156\nContent-Type: application/json\nUser-Agent: aip-gateway\nX-Two: a\nX-Two: b\n",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestNewHTTP(t *testing.T) {
+	for _, tc := range []struct{ url, want string }{
+		{"http://a/", ""}, {"https://a:1/b", ""},
+		{"", "the agent's URL must begin with http:// or https:// and a host"},
+		{"ftp://a/", "the agent's URL must begin with http:// or https:// and a host"},
+		{"http:///x", "the agent's URL must begin with http:// or https:// and a host"},
+		{"http://u:secret@a/", "the agent's URL must not hold credentials; give them by header_up"},
+		{"http://u:secret@a\x7f/", "the agent's URL cannot be read"},
+	} {
+		_, err := NewHTTP(Config{URL: tc.url, Codec: a2a.Legacy()})
+		if got := fmt.Sprint(err); got != tc.want && (err != nil || tc.want != "") {
+			t.Errorf("%q: %v, want %q", tc.url, err, tc.want)
+		}
+	}
+	if _, err := NewHTTP(Config{URL: "http://a/"}); err == nil {
+		t.Error("a dialect is not needed")
+	}
+}
+
+// The connection is used again after an answer and after a stream that the agent ends.
+func TestConnectionsAreKept(t *testing.T) {
+	agent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *HTTP, m *memory) {
+		for range 3 {
+			show(h.Run(t.Context(), turn("a b"), false))
+			show(h.Run(t.Context(), turn("a b"), true))
+			synctest.Wait()
+		}
+		if n := m.dials.Load(); n != 1 {
+			t.Errorf("%d connections were opened", n)
+		}
+		<-time.After(idleTimeout + time.Second)
+		show(h.Run(t.Context(), turn("a b"), false))
+		if n := m.dials.Load(); n != 2 {
+			t.Errorf("an idle connection was kept: %d were opened", n)
+		}
+	})
+}
+
+// A message goes out again, whole, when the agent has closed the idle connection that it was to be sent on.
+func TestClosedIdleConnection(t *testing.T) {
+	for range 20 { // whether the transport has seen the close is up to the scheduler
+		synctest.Test(t, func(t *testing.T) {
+			m := newMemory()
+			var serving sync.WaitGroup
+			serving.Go(func() {
+				for {
+					conn, err := m.Accept()
+					if err != nil {
+						return
+					}
+					req, err := http.ReadRequest(bufio.NewReader(conn))
+					if err != nil {
+						return
+					}
+					io.Copy(io.Discard, req.Body)
+					fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(is("completed")), is("completed"))
+					conn.Close()
+				}
+			})
+			h, err := NewHTTP(Config{URL: "http://agent/", Codec: a2a.Legacy(), Dial: m.dial})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), turn("x"), false))); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				synctest.Wait()
+			}
+			h.Close()
+			m.Close()
+			serving.Wait()
+		})
+	}
+}
+
+func TestSampleAgent(t *testing.T) {
+	for _, tc := range []struct {
+		text   string
+		stream bool
+		want   []string
+	}{
+		{"hello you", false, []string{"completed artifact-0-echo=echo: hello you"}},
+		{"hello you", true, []string{"working", "artifact-0-echo+=echo:", "artifact-0-echo+= hello", "artifact-0-echo+= you", "completed"}},
+		{"slow 2", true, []string{"working", "working", "working", "completed"}},
+		{"slow 2", false, []string{"completed"}},
+		{"ask", true, []string{"working", "input-required"}},
+		{"fail", false, []string{"failed"}},
+		{"fail", true, []string{"working", "failed"}},
+	} {
+		agent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *HTTP, _ *memory) {
+			if diff := cmp.Diff(tc.want, show(h.Run(t.Context(), turn(tc.text), tc.stream))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.text, diff)
+			}
+		})
+	}
+}
+
+func TestTLS(t *testing.T) {
+	srv := httptest.NewTLSServer(legacyagent.New(legacyagent.Options{}))
+	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	defer srv.Close()
+	for _, tc := range []struct {
+		config *tls.Config
+		want   string
+	}{
+		{srv.Client().Transport.(*http.Transport).TLSClientConfig, "completed artifact-0-echo=echo: a"},
+		{nil, "agent-unavailable: the agent cannot be reached"},
+	} {
+		h, err := NewHTTP(Config{URL: srv.URL, Codec: a2a.Legacy(), TLS: tc.config})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{tc.want}, show(h.Run(t.Context(), turn("a"), false))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		h.Close()
+	}
+}
+
+// Many runs at once share the pooled memory and get their own answers.
+func TestManyRuns(t *testing.T) {
+	sample := legacyagent.New(legacyagent.Options{})
+	defer sample.Close()
+	srv := httptest.NewServer(sample)
+	defer srv.Close()
+	h, err := NewHTTP(Config{URL: srv.URL, Codec: a2a.Legacy()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	var runs sync.WaitGroup
+	for i := range 16 {
+		runs.Go(func() {
+			for j := range 20 {
+				text := fmt.Sprint("n", i, "-", j)
+				turn := turn(text)
+				turn.Ref.Task = text
+				var got string
+				for rep, err := range h.Run(t.Context(), turn, j%2 == 0) {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for _, p := range rep.Products {
+						got += p.DataItems[0].Text
+					}
+					for _, c := range rep.Chunks {
+						got += c.Product.DataItems[0].Text
+					}
+				}
+				if got != "echo: "+text {
+					t.Errorf("%s got %q", text, got)
+				}
+			}
+		})
+	}
+	runs.Wait()
+}

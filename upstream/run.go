@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/sseproxy"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// How a task is polled: soon after a change, then ever more slowly.
+const (
+	pollFirst = 100 * time.Millisecond
+	pollMost  = 2 * time.Second
+
+	askTimeout    = 10 * time.Second // for one question about a task whose run has failed
+	cancelTimeout = 2 * time.Second  // for a cancel to take effect
+)
+
+type yield = func(task.Report, error) bool
+
+// Run implements partner.Agent.
+func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[task.Report, error] {
+	if stream {
+		return func(yield func(task.Report, error) bool) { h.stream(ctx, t, yield) }
+	}
+	return func(yield func(task.Report, error) bool) { h.send(ctx, t, yield) }
+}
+
+// Resume implements partner.Agent.
+func (h *HTTP) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error] {
+	return func(yield func(task.Report, error) bool) { h.resume(ctx, t, yield) }
+}
+
+// Cancel implements partner.Agent. Some agents answer before the task is canceled, so the state is asked for
+// until it rests, for a short time.
+func (h *HTTP) Cancel(ctx context.Context, t *task.Turn) (task.Report, error) {
+	rep, err := h.call(ctx, t, h.config.Codec.AppendCancel(nil, t.Ref))
+	if err != nil {
+		return task.Report{}, h.unknownMethod(err)
+	}
+	if rep.State.Rests() {
+		return rep, nil
+	}
+	short, cancel := context.WithTimeout(ctx, cancelTimeout)
+	defer cancel()
+	for wait := pollFirst; pause(short, wait, nil); wait *= 2 {
+		if now, err := h.get(short, t); err == nil {
+			if rep = now; rep.State.Rests() {
+				break
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return task.Report{}, ended(ctx)
+	}
+	return rep, nil
+}
+
+// call sends a request that has one answer.
+func (h *HTTP) call(ctx context.Context, t *task.Turn, body []byte) (task.Report, error) {
+	x, err := h.open(ctx, body, h.unary)
+	if err != nil {
+		return task.Report{}, err
+	}
+	rep, err := x.reply(t.Known)
+	x.close(err)
+	return rep, err
+}
+
+func (h *HTTP) get(ctx context.Context, t *task.Turn) (task.Report, error) {
+	return h.call(ctx, t, h.config.Codec.AppendGet(nil, t.Ref))
+}
+
+func (h *HTTP) turn(t *task.Turn, stream bool) []byte {
+	return h.config.Codec.AppendTurn(make([]byte, 0, 512), t, stream)
+}
+
+// send carries a turn out by a request that is answered when the turn rests, or before.
+func (h *HTTP) send(ctx context.Context, t *task.Turn, yield yield) {
+	rep, err := h.call(ctx, t, h.turn(t, false))
+	h.answered(ctx, t, rep, err, yield)
+}
+
+// answered yields the one answer to a turn. Where that is not the end, the task is polled.
+func (h *HTTP) answered(ctx context.Context, t *task.Turn, rep task.Report, err error, yield yield) {
+	if err != nil {
+		h.failed(ctx, t, err, task.State.Terminal, yield)
+		return
+	}
+	if yield(rep, nil) && !rep.State.Rests() {
+		h.poll(ctx, t, follow{stamp: rep.Stamp, patience: h.config.Silence, still: "the agent has changed nothing"}, yield)
+	}
+}
+
+// failed yields what the agent has stored of a turn that went wrong, in place of the error, if that is final:
+// some agents answer a turn that fails with an error of their own.
+func (h *HTTP) failed(ctx context.Context, t *task.Turn, err error, final func(task.State) bool, yield yield) {
+	if k := task.KindOf(err); (k == task.Internal || k == task.AgentTimeout) && ctx.Err() == nil {
+		short, cancel := context.WithTimeout(ctx, askTimeout)
+		rep, bad := h.get(short, t)
+		cancel()
+		if bad == nil && final(rep.State) {
+			yield(rep, nil)
+			return
+		}
+	}
+	yield(task.Report{}, h.unknownMethod(err))
+}
+
+// unknownMethod turns an agent's "no such method" into what it is for a Leader, who has called another one.
+func (h *HTTP) unknownMethod(err error) error {
+	if task.KindOf(err) != task.MethodNotFound {
+		return err
+	}
+	return task.Errorf(task.InvalidAgentResponse, "the agent does not speak %s; the operator must check its dialect", h.config.Codec.Name()).Because(err)
+}
+
+// cannotStream reports whether an error means that an agent has no streams.
+func cannotStream(err error) bool {
+	k := task.KindOf(err)
+	return k == task.MethodNotFound || k == task.UnsupportedOperation
+}
+
+// stream carries a turn out by a request that is answered with events.
+func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
+	x, err := h.open(ctx, h.turn(t, true), h.event)
+	if err != nil {
+		h.failed(ctx, t, err, task.State.Terminal, yield)
+		return
+	}
+	if !x.streams() {
+		rep, err := x.reply(t.Known)
+		x.close(err)
+		if cannotStream(err) {
+			h.send(ctx, t, yield)
+			return
+		}
+		h.answered(ctx, t, rep, err, yield)
+		return
+	}
+	seen, err := h.read(x, t, yield)
+	x.close(err)
+	switch {
+	case err == nil: // it rests, or nobody listens
+	case ctx.Err() != nil:
+		yield(task.Report{}, ended(ctx))
+	case errors.Is(err, errCut):
+		h.log.LogAttrs(ctx, slog.LevelWarn, "the agent's stream was cut; going on by asking", slog.String("task", t.Ref.Task))
+		h.resume(ctx, t, yield)
+	case !seen && cannotStream(err):
+		h.send(ctx, t, yield)
+	case seen: // so whatever rests now is the end of this turn, and not of the last one
+		h.failed(ctx, t, err, task.State.Rests, yield)
+	default:
+		h.failed(ctx, t, err, task.State.Terminal, yield)
+	}
+}
+
+var errCut = errors.New("upstream: the stream was cut")
+
+// read yields the events of a stream until the turn rests. seen reports whether there was any.
+func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, err error) {
+	events, codec := x.events(), h.config.Codec.NewStream(t.Known)
+	for {
+		ev, err := events.Next()
+		switch {
+		case err == nil:
+		case errors.Is(err, sseproxy.ErrTooLarge):
+			return seen, task.Errorf(task.InvalidAgentResponse, "an event of the agent is larger than %d bytes", h.config.MaxEvent)
+		case context.Cause(x.ctx) == errSilent:
+			return seen, x.broken(err, "")
+		default:
+			return seen, errCut
+		}
+		rep, err := codec.Event(ev.Name, ev.Data)
+		if err != nil {
+			return seen, err
+		}
+		if empty(&rep) {
+			continue
+		}
+		seen = true
+		if !yield(rep, nil) {
+			return seen, nil
+		}
+		if rep.State.Rests() {
+			x.quiet.Reset(linger)
+			io.Copy(io.Discard, io.LimitReader(x.res.Body, 1<<10))
+			return seen, nil
+		}
+	}
+}
+
+func empty(r *task.Report) bool {
+	return r.State == task.None && r.Said == "" && len(r.Items) == 0 && len(r.Chunks) == 0 && !r.Whole && r.Ref == nil
+}
+
+// resume goes on with a turn by polling: no stream tells what was missed. A new stream, where the agent gives
+// one, only tells when to ask: some lose the last event of it.
+func (h *HTTP) resume(ctx context.Context, t *task.Turn, yield yield) {
+	watching, stop := context.WithCancel(ctx)
+	news := make(chan struct{}, 1)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer stop()
+	watch.Go(func() { h.watch(watching, t, news) })
+	h.poll(ctx, t, follow{news: news, at: true, patience: h.config.Lost, still: "the agent has lost the task: it says that it works, but changes nothing"}, yield)
+}
+
+// watch tells news of every event of a resubscribed stream.
+func (h *HTTP) watch(ctx context.Context, t *task.Turn, news chan<- struct{}) {
+	x, err := h.open(ctx, h.config.Codec.AppendResubscribe(nil, t.Ref), h.event)
+	if err != nil {
+		return
+	}
+	defer x.close(nil)
+	if !x.streams() {
+		return
+	}
+	for events := x.events(); ; {
+		if _, err := events.Next(); err != nil {
+			return
+		}
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// follow says how a task is polled.
+type follow struct {
+	stamp    string          // of the last report
+	news     <-chan struct{} // when to ask sooner; nil for never
+	at       bool            // ask at once
+	patience time.Duration   // for how long the task may stand still
+	still    string          // what that means
+}
+
+// poll yields what a task has changed to, until it rests. An agent that does not answer may be restarting: it has
+// the time of one silence to come back.
+func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
+	wait, begun := pollFirst, time.Now()
+	answered, changed := begun, begun
+	for first := true; ; first = false {
+		if !(first && f.at) && !pause(ctx, wait, f.news) {
+			yield(task.Report{}, ended(ctx))
+			return
+		}
+		wait = min(2*wait, pollMost)
+		rep, err := h.get(ctx, t)
+		now := time.Now()
+		switch k := task.KindOf(err); {
+		case err == nil:
+			answered = now
+		case ctx.Err() != nil:
+			yield(task.Report{}, ended(ctx))
+			return
+		case k == task.TaskNotFound || k == task.MethodNotFound:
+			yield(task.Report{}, h.unknownMethod(err))
+			return
+		case now.Sub(answered) >= h.config.Silence:
+			var e *task.Error
+			detail := "it gives no answer"
+			if errors.As(err, &e) {
+				detail = e.Detail
+			}
+			yield(task.Report{}, task.Errorf(task.AgentTimeout, "the agent has not told of the task for %v: %s", h.config.Silence, detail).Because(err))
+			return
+		default:
+			continue
+		}
+		if rep.Stamp != f.stamp || rep.State.Rests() {
+			f.stamp, changed, wait = rep.Stamp, now, pollFirst
+			if !yield(rep, nil) || rep.State.Rests() {
+				return
+			}
+			continue
+		}
+		if now.Sub(changed) >= f.patience {
+			yield(task.Report{}, task.Errorf(task.AgentTimeout, "%s for %v", f.still, f.patience))
+			return
+		}
+	}
+}
+
+// pause waits for a time, or for news, but never so short that an agent is flooded with questions. It returns
+// false when ctx is done.
+func pause(ctx context.Context, wait time.Duration, news <-chan struct{}) bool {
+	least := time.NewTimer(min(wait, pollFirst))
+	defer least.Stop()
+	select {
+	case <-least.C:
+	case <-ctx.Done():
+		return false
+	}
+	if wait <= pollFirst {
+		return true
+	}
+	rest := time.NewTimer(wait - pollFirst)
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-news:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
