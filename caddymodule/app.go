@@ -7,9 +7,12 @@ package caddymodule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -25,7 +28,14 @@ type App struct {
 	// Where tasks are kept. Default: pebble in Caddy's data directory.
 	Store Store `json:"store,omitzero"`
 
-	started chan struct{}
+	// How long streams are given to end when the configuration is replaced or Caddy stops. Each ends at a
+	// moment of its own within this time, is told when to come back, and loses nothing. Default: 10s.
+	Drain caddy.Duration `json:"drain,omitempty"`
+
+	started  chan struct{}
+	draining context.Context // ends when this configuration's streams should
+	drain    context.CancelFunc
+	servers  sync.Map // the *http.Server that have been asked to say when they shut down
 
 	mu      sync.Mutex
 	members []*Gateway // handlers of this configuration; complete once all are provisioned
@@ -42,11 +52,18 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 // Provision sets up the app. It opens nothing, so that a configuration can be validated beside a running one.
 func (a *App) Provision(caddy.Context) error {
 	a.started = make(chan struct{})
+	a.draining, a.drain = context.WithCancel(context.Background())
+	orDuration(&a.Drain, 10*time.Second)
 	return a.Store.provision()
 }
 
 // Validate checks the configuration.
-func (a *App) Validate() error { return a.Store.validate() }
+func (a *App) Validate() error {
+	if a.Drain < 0 {
+		return errors.New("drain must not be negative")
+	}
+	return a.Store.validate()
+}
 
 // add makes a handler a member of this configuration. Two handlers may front the same agent under one name;
 // two agents may not, since their tasks would be filed together.
@@ -102,6 +119,7 @@ func (a *App) Stop() error {
 func (a *App) Cleanup() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.drain() // after a failed start there was no Stop
 	a.cleaned = true
 	return a.letGo()
 }
@@ -114,6 +132,18 @@ func (a *App) letGo() error {
 	a.opened = nil
 	_, err := stores.Delete(a.Store.key())
 	return err
+}
+
+// watch lets streams be drained when the server of a request shuts down: at an exit, Caddy waits for the
+// servers' requests, streams among them, and may do so before it stops this app.
+func (a *App) watch(r *http.Request) {
+	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if !ok {
+		return
+	}
+	if _, watched := a.servers.LoadOrStore(server, true); !watched {
+		server.RegisterOnShutdown(a.drain)
+	}
 }
 
 // enter counts a request under way; every one that enters leaves.

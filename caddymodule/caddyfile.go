@@ -35,6 +35,7 @@ func init() {
 //			max_bytes  <size>
 //			capacity   <size>
 //		}
+//		drain <duration>
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	if existing != nil {
@@ -47,10 +48,14 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.ArgErr()
 	}
 	p.block("aip", func(name string) bool {
-		if name != "store" {
+		switch name {
+		case "store":
+			p.store(&app.Store)
+		case "drain":
+			p.duration(&app.Drain)
+		default:
 			return false
 		}
-		p.store(&app.Store)
 		return true
 	})
 	if p.err != nil {
@@ -113,10 +118,13 @@ func (p *parser) store(s *Store) {
 //			awaiting_completion <duration>
 //		}
 //		limits {
-//			body             <size>
-//			depth            <n>
-//			tasks_per_leader <n>
+//			body               <size>
+//			depth              <n>
+//			streams            <n>
+//			streams_per_leader <n>
+//			tasks_per_leader   <n>
 //		}
+//		heartbeat <duration>
 //	}
 //
 // A path matcher also says where the Partner is mounted.
@@ -163,6 +171,8 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			p.word(&g.Identity)
 		case "allow":
 			p.words(&g.Allow)
+		case "heartbeat":
+			p.duration(&g.Heartbeat)
 		case "timeouts":
 			p.block("timeouts", func(name string) bool {
 				switch name {
@@ -186,6 +196,10 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 					g.Limits.Body = int(n)
 				case "depth":
 					p.number(&g.Limits.Depth)
+				case "streams":
+					p.number(&g.Limits.Streams)
+				case "streams_per_leader":
+					p.number(&g.Limits.StreamsPerLeader)
 				case "tasks_per_leader":
 					p.number(&g.Limits.TasksPerLeader)
 				default:

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/google/go-cmp/cmp"
 )
@@ -34,10 +35,12 @@ func TestAdapt(t *testing.T) {
 			if !ok && !*update {
 				t.Fatal("the file has no dashed line")
 			}
-			input = strings.TrimRight(input, "\n") + "\n"
-			got := adapt(t, input)
 			if *update {
-				if err := os.WriteFile(file, []byte(input+"----------\n"+got+"\n"), 0o644); err != nil {
+				input = string(caddyfile.Format([]byte(input)))
+			}
+			got := adapt(t, strings.TrimRight(input, "\n")+"\n")
+			if *update {
+				if err := os.WriteFile(file, []byte(strings.TrimRight(input, "\n")+"\n----------\n"+got+"\n"), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return

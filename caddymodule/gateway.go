@@ -63,6 +63,10 @@ type Gateway struct {
 	// What one request, or one Leader, may ask of the gateway.
 	Limits Limits `json:"limits,omitzero"`
 
+	// How long a stream may be silent before a comment is sent, so that nobody on the way takes it for dead.
+	// Default: 15s.
+	Heartbeat caddy.Duration `json:"heartbeat,omitempty"`
+
 	app     *App
 	log     *slog.Logger
 	front   *gateway.Handler
@@ -107,6 +111,12 @@ type Limits struct {
 	// How deep objects and arrays may be nested in a request. Default: 64.
 	Depth int `json:"depth,omitempty"`
 
+	// How many streams may be open at once, of all Leaders and all handlers together. Default: 20000.
+	Streams int `json:"streams,omitempty"`
+
+	// How many streams one Leader may have open at once. Default: 1000.
+	StreamsPerLeader int `json:"streams_per_leader,omitempty"`
+
 	// How many unfinished tasks a Leader may have here. Default: 100000.
 	TasksPerLeader int `json:"tasks_per_leader,omitempty"`
 }
@@ -116,6 +126,13 @@ const maxURL = 400
 
 // bodyTimeout is how long a caller may take to send a request's body.
 const bodyTimeout = 30 * time.Second
+
+// writeTimeout is how long a caller may take to take in one write of a stream. One that takes longer is cut,
+// and can resume.
+const writeTimeout = 30 * time.Second
+
+// openStreams counts the open streams of this process, whatever configuration began them.
+var openStreams gateway.OpenStreams
 
 // CaddyModule returns the Caddy module information.
 func (*Gateway) CaddyModule() caddy.ModuleInfo {
@@ -165,7 +182,16 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		Partner:     func(ctx context.Context) (*partner.Partner, error) { return g.app.partnerOf(ctx, g) },
 		Limits:      jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
 		BodyTimeout: bodyTimeout,
-		Log:         g.log,
+		Streaming: gateway.Streaming{
+			Heartbeat:    time.Duration(g.Heartbeat),
+			WriteTimeout: writeTimeout,
+			Max:          g.Limits.Streams,
+			MaxPerLeader: g.Limits.StreamsPerLeader,
+			Open:         &openStreams,
+			Drain:        g.app.draining,
+			DrainFor:     time.Duration(g.app.Drain),
+		},
+		Log: g.log,
 	}
 	return g.app.add(g)
 }
@@ -187,6 +213,9 @@ func (g *Gateway) fillDefaults() {
 	orDuration(&g.Timeouts.Response, 30*time.Second)
 	orDuration(&g.Timeouts.AwaitingInput, 24*time.Hour)
 	orDuration(&g.Timeouts.AwaitingCompletion, 24*time.Hour)
+	orDuration(&g.Heartbeat, 15*time.Second)
+	orInt(&g.Limits.Streams, 20_000)
+	orInt(&g.Limits.StreamsPerLeader, 1000)
 	orInt(&g.Limits.Body, jsonrpc.DefaultBytes)
 	orInt(&g.Limits.Depth, jsonrpc.DefaultDepth)
 	orInt(&g.Limits.TasksPerLeader, 100_000)
@@ -240,7 +269,10 @@ func (g *Gateway) check() error {
 	if g.Agent.Timeout < 0 || g.Timeouts.Response < 0 || g.Timeouts.AwaitingInput < 0 || g.Timeouts.AwaitingCompletion < 0 {
 		return errors.New("timeouts must not be negative")
 	}
-	if g.Limits.Body < 0 || g.Limits.Depth < 0 || g.Limits.TasksPerLeader < 0 {
+	if g.Heartbeat < caddy.Duration(time.Second) {
+		return fmt.Errorf("heartbeat: %s is too short; use a second or more", time.Duration(g.Heartbeat))
+	}
+	if g.Limits.Body < 0 || g.Limits.Depth < 0 || g.Limits.Streams < 0 || g.Limits.StreamsPerLeader < 0 || g.Limits.TasksPerLeader < 0 {
 		return errors.New("limits must not be negative")
 	}
 	return nil
@@ -300,6 +332,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !g.front.Serves(r) {
 		return next.ServeHTTP(w, r)
 	}
+	g.app.watch(r)
 	g.app.enter()
 	defer g.app.leave()
 	g.front.ServeHTTP(w, r)

@@ -25,7 +25,7 @@ func init() {
 // SampleAgent is an agent to try the gateway with. It speaks legacy A2A, streams its words, asks back when it
 // is told to ask, and fails when it is told to fail. It keeps its tasks in memory and forgets them on a reload.
 type SampleAgent struct {
-	handler http.Handler
+	agent *legacyagent.Agent
 }
 
 // CaddyModule returns the Caddy module information.
@@ -35,7 +35,15 @@ func (*SampleAgent) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the agent.
 func (a *SampleAgent) Provision(caddy.Context) error {
-	a.handler = legacyagent.New(legacyagent.Options{})
+	a.agent = legacyagent.New(legacyagent.Options{})
+	return nil
+}
+
+// Cleanup stops what the agent is at work on.
+func (a *SampleAgent) Cleanup() error {
+	if a.agent != nil {
+		a.agent.Close()
+	}
 	return nil
 }
 
@@ -52,13 +60,14 @@ func (a *SampleAgent) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // ServeHTTP lets the agent answer.
 func (a *SampleAgent) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	a.handler.ServeHTTP(w, r)
+	a.agent.ServeHTTP(w, r)
 	return nil
 }
 
 // Interface guards.
 var (
 	_ caddy.Provisioner           = (*SampleAgent)(nil)
+	_ caddy.CleanerUpper          = (*SampleAgent)(nil)
 	_ caddyfile.Unmarshaler       = (*SampleAgent)(nil)
 	_ caddyhttp.MiddlewareHandler = (*SampleAgent)(nil)
 )

@@ -39,6 +39,8 @@ type Handler struct {
 	Limits jsonrpc.Limits
 	// BodyTimeout is how long a caller may take to send a request's body.
 	BodyTimeout time.Duration
+	// Streaming is how streams are served.
+	Streaming Streaming
 
 	Log *slog.Logger
 }
@@ -80,71 +82,110 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "send a JSON-RPC request by POST", http.StatusMethodNotAllowed)
 		return
 	}
+	ctx, span := h.trace(r)
+	defer span.End()
 	buf := buffers.Get().(*buffer)
-	defer buf.free()
 	if err := buf.read(w, r, h.Limits.Bytes, h.BodyTimeout); err != nil {
+		buf.free()
 		h.Log.Debug("a request was not received", "error", err)
 		http.Error(w, "the request body did not arrive", http.StatusBadRequest)
 		return
 	}
-	if buf.out = h.answer(r, buf, method, any); buf.out == nil {
+	a := h.answer(ctx, span, r, buf.in, buf.out, method, any)
+	if a.stream != nil {
+		id := keepID(a.id)
+		buf.free() // a stream may be open for long: it holds no buffer
+		defer h.Streaming.Open.remove(a.leader)
+		h.stream(ctx, w, id, a.stream)
+		return
+	}
+	defer buf.free()
+	if a.body == nil {
 		return // the caller has left
 	}
+	buf.out = a.body
 	header := w.Header()
 	header["Content-Type"] = jsonType
-	header["Content-Length"] = []string{strconv.Itoa(len(buf.out))}
-	if _, err := w.Write(buf.out); err != nil {
+	header["Content-Length"] = []string{strconv.Itoa(len(a.body))}
+	if _, err := w.Write(a.body); err != nil {
 		h.Log.Debug("an answer was not delivered", "error", err)
 	}
 }
 
+// answer is what a request is answered with: a body, a stream, or, where nobody waits for it any more, nothing.
+type answer struct {
+	body   []byte
+	stream *partner.Stream
+	id     jsonrpc.ID
+	leader string // whose stream it is
+}
+
 var jsonType = []string{"application/json"}
 
-// answer appends the response to a request, or returns nil if nobody waits for it any more.
-func (h *Handler) answer(r *http.Request, buf *buffer, method string, any bool) []byte {
-	ctx, span := h.trace(r)
-	defer span.End()
-	req, bad := jsonrpc.Parse(buf.in, h.Limits)
+// answer obeys a request. dst is where a body is appended.
+func (h *Handler) answer(ctx context.Context, span trace.Span, r *http.Request, body, dst []byte, method string, any bool) answer {
+	req, bad := jsonrpc.Parse(body, h.Limits)
 	if bad != nil {
-		return h.refuse(buf.out, span, bad.ID, refusal(bad))
+		return answer{body: h.refuse(dst, span, bad.ID, refusal(bad))}
 	}
+	a := answer{id: req.ID}
+	call, err := h.admit(r, &req, &a, method, any)
+	if err != nil {
+		a.body = h.refuse(dst, span, req.ID, err)
+		return a
+	}
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("aip.leader", a.leader), attribute.String("aip.task.id", call.Message.TaskID),
+			attribute.String("aip.command", string(call.Message.Command)))
+	}
+	p, err := h.Partner(ctx)
+	if err == nil && call.Stream {
+		a.stream, err = h.open(ctx, p, a.leader, &call.Call)
+	} else if err == nil {
+		var t task.Task
+		if t, err = p.Do(ctx, a.leader, &call.Call); err == nil {
+			a.body = h.Caller.AppendTask(dst, req.ID, &t)
+		}
+	}
+	switch {
+	case err == nil, ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return a
+	}
+	h.Log.Log(ctx, level(err), "a command was not carried out", "command", string(call.Message.Command),
+		"task", call.Message.TaskID, "leader", a.leader, "error", err)
+	a.body = h.refuse(dst, span, req.ID, err)
+	return a
+}
+
+// admit reads a request and finds out whose it is.
+func (h *Handler) admit(r *http.Request, req *jsonrpc.Request, a *answer, method string, any bool) (translate.Call, error) {
 	if !any && req.Method != method {
-		return h.refuse(buf.out, span, req.ID, task.Errorf(task.InvalidRequest,
-			"this path takes the method %q; send others to their own path, or to the mount point", method).At("method"))
+		return translate.Call{}, task.Errorf(task.InvalidRequest,
+			"this path takes the method %q; send others to their own path, or to the mount point", method).At("method")
 	}
 	peer, err := h.Guard.Peer(r.TLS)
 	if err != nil {
-		return h.refuse(buf.out, span, req.ID, err)
+		return translate.Call{}, err
 	}
-	call, err := h.Caller.Decode(&req)
+	call, err := h.Caller.Decode(req)
 	if err != nil {
-		return h.refuse(buf.out, span, req.ID, err)
+		return call, err
 	}
-	leader, err := h.Guard.Admit(peer, call.Message.SenderID)
+	a.leader, err = h.Guard.Admit(peer, call.Message.SenderID)
+	return call, err
+}
+
+// open counts a stream and lets the Partner begin it. After an error it is not counted.
+func (h *Handler) open(ctx context.Context, p *partner.Partner, leader string, c *task.Call) (*partner.Stream, error) {
+	if err := h.Streaming.Open.add(leader, &h.Streaming); err != nil {
+		return nil, err
+	}
+	s, err := p.Stream(ctx, leader, c)
 	if err != nil {
-		return h.refuse(buf.out, span, req.ID, err)
+		h.Streaming.Open.remove(leader)
+		return nil, err
 	}
-	if span.IsRecording() {
-		span.SetAttributes(attribute.String("aip.leader", leader), attribute.String("aip.task.id", call.Message.TaskID),
-			attribute.String("aip.command", string(call.Message.Command)))
-	}
-	if call.Stream {
-		return h.refuse(buf.out, span, req.ID, task.Errorf(task.UnsupportedOperation, "this Partner does not stream; use the method rpc, and get"))
-	}
-	p, err := h.Partner(ctx)
-	if err != nil {
-		return h.refuse(buf.out, span, req.ID, err)
-	}
-	t, err := p.Do(ctx, leader, &call.Call)
-	switch {
-	case err == nil:
-		return h.Caller.AppendTask(buf.out, req.ID, &t)
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return nil
-	}
-	h.Log.Log(ctx, level(err), "a command was not carried out", "command", string(call.Message.Command),
-		"task", call.Message.TaskID, "leader", leader, "agent", p.Name, "error", err)
-	return h.refuse(buf.out, span, req.ID, err)
+	return &s, nil
 }
 
 // refuse appends the response that says what went wrong.

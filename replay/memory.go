@@ -239,7 +239,7 @@ func (m *Memory) Follow(ctx context.Context, log string, after uint64) iter.Seq2
 			if len(page) == 0 && l.news == nil {
 				l.news = make(chan struct{})
 			}
-			news, ended := l.news, !l.head.Ended.IsZero()
+			news, last, ended := l.news, l.head.Last, !l.head.Ended.IsZero()
 			m.mu.Unlock()
 
 			for _, r := range page {
@@ -247,6 +247,7 @@ func (m *Memory) Follow(ctx context.Context, log string, after uint64) iter.Seq2
 					yield(Record{}, err)
 					return
 				}
+				r.More = r.Seq < last
 				if !yield(r, nil) {
 					return
 				}

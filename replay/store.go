@@ -61,6 +61,7 @@ var AtRestart = time.Unix(0, 0)
 type Record struct {
 	Seq  uint64
 	Data []byte
+	More bool // Follow: the next record can be had without waiting, so it may be sent along with this one
 }
 
 // Head is what a log knows of itself beside its records.

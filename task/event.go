@@ -35,26 +35,36 @@ type Chunk struct {
 	Last    bool    `json:"lastChunk"` // nothing more of this product follows
 }
 
-// A stored event is one line or two: a letter for its kind and the JSON of that, then the JSON of its cause.
+// The kinds of event, as the first byte of the stored form. A stored event is one line or two: a letter for its kind and the JSON of that, then the JSON of its cause.
 // No JSON of ours holds a line feed, so an event can be taken apart without being parsed.
 const (
-	taskRecord    = 't'
-	statusRecord  = 's'
-	chunkRecord   = 'c'
-	messageRecord = 'm'
+	TaskEvent    = 't'
+	StatusEvent  = 's'
+	ChunkEvent   = 'c'
+	MessageEvent = 'm'
 )
+
+// SplitEvent takes a stored event apart: its kind, the JSON of that, and the JSON of its cause, nil where it
+// has none. It is for those who pass events on as they are.
+func SplitEvent(data []byte) (kind byte, value, cause []byte) {
+	if len(data) == 0 {
+		return 0, nil, nil
+	}
+	value, cause, _ = bytes.Cut(data[1:], []byte{'\n'})
+	return data[0], value, cause
+}
 
 // AppendEvent appends the stored form of ev, which DecodeEvent reads.
 func AppendEvent(dst []byte, ev *Event) []byte {
 	switch {
 	case ev.Task != nil:
-		dst = AppendTask(append(dst, taskRecord), ev.Task)
+		dst = AppendTask(append(dst, TaskEvent), ev.Task)
 	case ev.Status != nil:
-		dst = AppendStatus(append(dst, statusRecord), ev.Status)
+		dst = AppendStatus(append(dst, StatusEvent), ev.Status)
 	case ev.Chunk != nil:
-		dst = AppendChunk(append(dst, chunkRecord), ev.Chunk)
+		dst = AppendChunk(append(dst, ChunkEvent), ev.Chunk)
 	case ev.Message != nil:
-		dst = AppendMessage(append(dst, messageRecord), ev.Message)
+		dst = AppendMessage(append(dst, MessageEvent), ev.Message)
 	}
 	if ev.Cause != nil {
 		dst = AppendMessage(append(dst, '\n'), ev.Cause)
@@ -68,26 +78,26 @@ func DecodeEvent(data []byte) (Event, error) {
 	if len(data) == 0 {
 		return ev, errors.New("task: decoding an event of the log: it is empty")
 	}
-	value, cause, caused := bytes.Cut(data[1:], []byte{'\n'})
+	kind, value, cause := SplitEvent(data)
 	var into any
-	switch data[0] {
-	case taskRecord:
+	switch kind {
+	case TaskEvent:
 		ev.Task = new(Task)
 		into = ev.Task
-	case statusRecord:
+	case StatusEvent:
 		ev.Status = new(Status)
 		into = ev.Status
-	case chunkRecord:
+	case ChunkEvent:
 		ev.Chunk = new(Chunk)
 		into = ev.Chunk
-	case messageRecord:
+	case MessageEvent:
 		ev.Message = new(Message)
 		into = ev.Message
 	default:
 		return ev, fmt.Errorf("task: decoding an event of the log: there is no kind %q", data[0])
 	}
 	err := json.Unmarshal(value, into)
-	if err == nil && caused {
+	if err == nil && cause != nil {
 		ev.Cause = new(Message)
 		err = json.Unmarshal(cause, ev.Cause)
 	}

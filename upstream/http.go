@@ -19,6 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -85,6 +87,13 @@ func NewHTTP(config Config) (*HTTP, error) {
 		return nil, errors.New("the agent's URL must not hold credentials; give them by header_up")
 	case config.Codec == nil:
 		return nil, errors.New("the agent's dialect is missing")
+	}
+	for name, values := range config.Header {
+		for _, v := range values {
+			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(v) {
+				return nil, fmt.Errorf("header_up %q has a name or a value that HTTP does not allow", name)
+			}
+		}
 	}
 	u.Fragment, u.RawFragment = "", ""
 	config.Silence = or(config.Silence, defaultSilence)

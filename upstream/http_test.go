@@ -580,6 +580,10 @@ func TestNewHTTP(t *testing.T) {
 	if _, err := NewHTTP(Config{URL: "http://a/"}); err == nil {
 		t.Error("a dialect is not needed")
 	}
+	_, err := NewHTTP(Config{URL: "http://a/", Codec: a2a.Legacy(), Header: http.Header{"X-Key": {"secret\nX: y"}}})
+	if want := `header_up "X-Key" has a name or a value that HTTP does not allow`; fmt.Sprint(err) != want {
+		t.Errorf("%v, want %v", err, want)
+	}
 }
 
 // The connection is used again after an answer and after a stream that the agent ends.
@@ -662,7 +666,9 @@ func TestSampleAgent(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
-	srv := httptest.NewTLSServer(legacyagent.New(legacyagent.Options{}))
+	sample := legacyagent.New(legacyagent.Options{})
+	defer sample.Close()
+	srv := httptest.NewTLSServer(sample)
 	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	defer srv.Close()
 	for _, tc := range []struct {

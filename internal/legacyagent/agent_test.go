@@ -231,7 +231,9 @@ func TestClose(t *testing.T) {
 }
 
 func TestCard(t *testing.T) {
-	srv := httptest.NewServer(New(Options{}))
+	a := New(Options{})
+	defer a.Close()
+	srv := httptest.NewServer(a)
 	defer srv.Close()
 	for _, tc := range []struct {
 		method, path string

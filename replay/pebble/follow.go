@@ -97,7 +97,7 @@ func (f *follower) read(ctx context.Context) (view, error) {
 	size, next := 0, f.after+1
 	for ok := it.First(); ok && seqOf(it.Key()) == next && len(f.page) < pageRecords && size < pageBytes; ok = it.Next() {
 		data := bytes.Clone(it.Value())
-		f.page = append(f.page, replay.Record{Seq: next, Data: data})
+		f.page = append(f.page, replay.Record{Seq: next, Data: data, More: next < v.Last})
 		size += len(data)
 		next++
 	}

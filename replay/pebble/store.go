@@ -227,12 +227,8 @@ func (s *Store) Sync(ctx context.Context) error {
 	if s.settings.Load().Sync == replay.SyncNever {
 		return nil
 	}
-	b := s.db.NewBatch()
-	defer b.Close()
-	if err := b.LogData(nil, nil); err != nil { // goes through the log and leaves nothing behind
-		return err
-	}
-	return s.commit(b, true)
+	s.wal.sync() // an Append that has returned is written
+	return s.wal.err()
 }
 
 // Configure implements replay.Store. Logs that have ended keep the retention that they ended with.

@@ -36,6 +36,11 @@ func testFollow(e *env) {
 			break
 		}
 	}
+	for rec, err := range s.Follow(e.Context(), "a", 0) { // in one go
+		if err != nil || rec.More != (rec.Seq < n) {
+			e.Errorf("record %d has More %t; error %v", rec.Seq, rec.More, err)
+		}
+	}
 	e.append(s, replay.Append{Log: "empty", End: true})
 	e.wantFollow(s, "empty", 0, nil)
 	e.append(s, replay.Append{Log: "trimmed", Records: data(r[:5]), Trim: 5, End: true})
@@ -145,6 +150,9 @@ func testFollowSlow(e *env) {
 				return
 			}
 			if rec.Seq <= 20 {
+				if rec.More { // the next one is not written before this one is taken
+					e.Errorf("record %d says that there are more", rec.Seq)
+				}
 				step <- rec.Seq
 			}
 		}

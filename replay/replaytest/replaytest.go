@@ -136,9 +136,12 @@ func (e *env) wantNotFound(s replay.Store, log string) {
 	}
 }
 
-func sameRecord(a, b replay.Record) bool { return a.Seq == b.Seq && bytes.Equal(a.Data, b.Data) }
+func sameRecord(a, b replay.Record) bool {
+	return a.Seq == b.Seq && bytes.Equal(a.Data, b.Data) && a.More == b.More
+}
 
-// follow takes all that a sequence yields.
+// follow takes all that a sequence yields. In what it returns, More is false, unless it was on the last record:
+// then it was not true.
 func follow(seq iter.Seq2[replay.Record, error]) (records []replay.Record, err error) {
 	for r, e := range seq {
 		if e != nil {
@@ -148,7 +151,13 @@ func follow(seq iter.Seq2[replay.Record, error]) (records []replay.Record, err e
 		if err != nil {
 			return records, fmt.Errorf("record %d was yielded after the error %w", r.Seq, err)
 		}
+		if n := len(records); n > 0 {
+			records[n-1].More = false
+		}
 		records = append(records, r)
+	}
+	if n := len(records); n > 0 && err != nil {
+		records[n-1].More = false // the error could be had
 	}
 	return records, err
 }

@@ -631,3 +631,16 @@ func BenchmarkAppendEvent(b *testing.B) {
 	}
 	b.SetBytes(int64(len(dst)))
 }
+
+// TestAppendRecord holds that an event is told in the same bytes whether it is decoded or not.
+func TestAppendRecord(t *testing.T) {
+	state := task.Task{ID: "task-1", SessionID: "session-1"}
+	for i, ev := range translatetest.Events() {
+		ev.Seq = uint64(i + 1)
+		want := string(Server().AppendEvent(nil, jsonrpc.ID("7"), &ev, &state))
+		got := string(server{}.AppendRecord(nil, jsonrpc.ID("7"), ev.Seq, task.AppendEvent(nil, &ev), &state))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("event %d (-decoded +direct):\n%s", i, diff)
+		}
+	}
+}

@@ -22,36 +22,64 @@ func (server) AppendTask(dst []byte, id jsonrpc.ID, t *task.Task) []byte {
 
 // AppendEvent implements translate.Server: a StreamResponse (§6.2.2).
 func (server) AppendEvent(dst []byte, id jsonrpc.ID, ev *task.Event, t *task.Task) []byte {
-	dst = jsonrpc.BeginResult(dst, id)
-	dst = append(dst, `{"eventSeq":`...)
-	dst = strconv.AppendUint(dst, ev.Seq, 10)
-	dst = append(dst, `,"eventData":`...)
+	dst = beginEvent(dst, id, ev.Seq)
 	switch {
 	case ev.Task != nil:
 		dst = task.AppendTask(dst, ev.Task)
 	case ev.Message != nil:
 		dst = task.AppendMessage(dst, ev.Message)
-	case ev.Status != nil: // TaskStatusUpdateEvent, §6.2.3
-		dst = append(dst, `{"type":"status-update","taskId":`...)
-		dst = task.AppendString(dst, t.ID)
-		dst = append(dst, `,"status":`...)
-		dst = task.AppendStatus(dst, ev.Status)
-		dst = appendSession(dst, t)
-	case ev.Chunk != nil: // ProductChunkEvent, §6.2.4
-		dst = append(dst, `{"type":"product-chunk","taskId":`...)
-		dst = task.AppendString(dst, t.ID)
-		dst = append(dst, `,"product":`...)
-		dst = task.AppendProduct(dst, &ev.Chunk.Product)
-		dst = append(dst, `,"append":`...)
-		dst = strconv.AppendBool(dst, ev.Chunk.Append)
-		dst = append(dst, `,"lastChunk":`...)
-		dst = strconv.AppendBool(dst, ev.Chunk.Last)
-		dst = appendSession(dst, t)
+	case ev.Status != nil:
+		dst = appendSession(task.AppendStatus(beginStatus(dst, t), ev.Status), t)
+	case ev.Chunk != nil:
+		dst = beginChunk(dst, t)
+		at := len(dst)
+		dst = task.AppendChunk(dst, ev.Chunk)
+		dst[at] = ',' // its members go on where beginChunk's end
+		dst = appendSession(dst[:len(dst)-1], t)
 	default: // no event is like this, but what goes out is JSON whatever comes in
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, '}')
 	return jsonrpc.End(dst)
+}
+
+// AppendRecord appends what AppendEvent does, from the event's stored form: AIP's words are the log's, so
+// nothing needs to be decoded for a follower to be told.
+func (server) AppendRecord(dst []byte, id jsonrpc.ID, seq uint64, record []byte, t *task.Task) []byte {
+	dst = beginEvent(dst, id, seq)
+	switch kind, value, _ := task.SplitEvent(record); kind {
+	case task.TaskEvent, task.MessageEvent:
+		dst = append(dst, value...)
+	case task.StatusEvent:
+		dst = appendSession(append(beginStatus(dst, t), value...), t)
+	case task.ChunkEvent:
+		dst = append(append(beginChunk(dst, t), ','), value[1:len(value)-1]...)
+		dst = appendSession(dst, t)
+	default:
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, '}')
+	return jsonrpc.End(dst)
+}
+
+func beginEvent(dst []byte, id jsonrpc.ID, seq uint64) []byte {
+	dst = jsonrpc.BeginResult(dst, id)
+	dst = append(dst, `{"eventSeq":`...)
+	dst = strconv.AppendUint(dst, seq, 10)
+	return append(dst, `,"eventData":`...)
+}
+
+// beginStatus begins a TaskStatusUpdateEvent (§6.2.3), whose status follows.
+func beginStatus(dst []byte, t *task.Task) []byte {
+	dst = append(dst, `{"type":"status-update","taskId":`...)
+	dst = task.AppendString(dst, t.ID)
+	return append(dst, `,"status":`...)
+}
+
+// beginChunk begins a ProductChunkEvent (§6.2.4), whose other members follow.
+func beginChunk(dst []byte, t *task.Task) []byte {
+	dst = append(dst, `{"type":"product-chunk","taskId":`...)
+	return task.AppendString(dst, t.ID)
 }
 
 func appendSession(dst []byte, t *task.Task) []byte {

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// watchedFS is a disk that tells what is done to the files of the write-ahead log: "create", "write", "sync" or
+// "close". What watch returns is what that operation returns.
+type watchedFS struct {
+	vfs.FS
+	watch func(op string) error
+}
+
+func (fs watchedFS) Unwrap() vfs.FS { return fs.FS }
+
+func (fs watchedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return fs.file(name, func() (vfs.File, error) { return fs.FS.Create(name, category) })
+}
+
+func (fs watchedFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return fs.file(newname, func() (vfs.File, error) { return fs.FS.ReuseForWrite(oldname, newname, category) })
+}
+
+func (fs watchedFS) file(name string, make func() (vfs.File, error)) (vfs.File, error) {
+	if path.Ext(name) != ".log" {
+		return make()
+	}
+	if err := fs.watch("create"); err != nil {
+		return nil, err
+	}
+	f, err := make()
+	return &watchedFile{f, fs.watch}, err
+}
+
+type watchedFile struct {
+	vfs.File
+	watch func(op string) error
+}
+
+func (f *watchedFile) Write(p []byte) (int, error) {
+	if err := f.watch("write"); err != nil {
+		n, _ := f.File.Write(p[:len(p)/2])
+		return n, err
+	}
+	return f.File.Write(p)
+}
+
+func (f *watchedFile) Sync() error { return f.SyncData() }
+
+func (f *watchedFile) SyncData() error {
+	if err := f.watch("sync"); err != nil {
+		return err
+	}
+	return f.File.SyncData()
+}
+
+func (f *watchedFile) Close() error {
+	return errors.Join(f.watch("close"), f.File.Close())
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// TestSyncs counts the syncs of the disk.
+func TestSyncs(t *testing.T) {
+	for name, want := range map[string]struct {
+		mode            replay.SyncMode
+		told, not, sync int64 // for an Append that is told, one that is not, and Sync thereafter
+	}{
+		"state":  {replay.SyncState, 1, 0, 1},
+		"always": {replay.SyncAlways, 1, 1, 0}, // all is synced already
+		"never":  {replay.SyncNever, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var syncs, creates, closes atomic.Int64
+				s, err := open(watchedFS{vfs.Default, func(op string) error {
+					switch op {
+					case "sync":
+						syncs.Add(1)
+					case "create":
+						creates.Add(1)
+					case "close":
+						closes.Add(1)
+					}
+					return nil
+				}}, t.TempDir(), replay.Settings{Sync: want.mode}, quiet)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var last uint64
+				count := func(what string, want int64, do func() error) {
+					t.Helper()
+					before := syncs.Load()
+					if err := do(); err != nil {
+						t.Fatalf("%s: %v", what, err)
+					}
+					if got := syncs.Load() - before; got != want {
+						t.Errorf("%s: %d syncs, want %d", what, got, want)
+					}
+				}
+				add := func(tell bool) func() error {
+					return func() error {
+						err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 8000)}, Tell: tell})
+						last++
+						return err
+					}
+				}
+				for range 3 {
+					count("told", want.told, add(true))
+					count("not told", want.not, add(false))
+					count("not told", want.not, add(false))
+					count("Sync", want.sync, func() error { return s.Sync(t.Context()) })
+					count("Sync again", 0, func() error { return s.Sync(t.Context()) })
+				}
+				// Through many files. Each is synced when it is closed.
+				before, files := syncs.Load(), creates.Load()
+				n := int64(0)
+				for creates.Load() < files+6 {
+					if err := add(false)(); err != nil {
+						t.Fatal(err)
+					}
+					n++
+				}
+				if got, want := syncs.Load()-before, 6+n*want.not; got != want {
+					t.Errorf("%d syncs for %d appends into 6 files, want %d", got, n, want)
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				if creates.Load() != closes.Load() {
+					t.Errorf("%d files were made, %d closed", creates.Load(), closes.Load())
+				}
+			})
+		})
+	}
+}
+
+// TestSyncTogether has many writers whose appends are told: they share syncs, and none returns before one that
+// began after it was written.
+func TestSyncTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var syncs, written atomic.Int64
+		goOn := make(chan struct{})
+		hold := atomic.Bool{}
+		s, err := open(watchedFS{vfs.Default, func(op string) error {
+			if op == "sync" && hold.Load() {
+				syncs.Add(1)
+				<-goOn
+			}
+			return nil
+		}}, t.TempDir(), replay.Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, log := range []string{"quiet", "4"} {
+			if err := s.Append(t.Context(), replay.Append{Log: log}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hold.Store(true)
+		const writers = 10
+		for i := range writers {
+			go func() {
+				if err := s.Append(context.Background(), replay.Append{Log: fmt.Sprint(i), Records: [][]byte{{1}}, Tell: true}); err != nil {
+					t.Error(err)
+				}
+				written.Add(1)
+			}()
+		}
+		synctest.Wait() // for the first sync to stand still
+		if written.Load() != 0 || syncs.Load() != 1 {
+			t.Errorf("%d appends returned, %d syncs began; want 0 and 1", written.Load(), syncs.Load())
+		}
+		// Nobody reads what a loss of power may still take.
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, _, r, err := s.Load(context.Background(), "3"); err != nil || len(r) != 1 || hold.Load() {
+				t.Errorf("Load: %d records, %v; before the sync: %t", len(r), err, hold.Load())
+			}
+		})
+		wg.Go(func() {
+			for r, err := range s.Follow(context.Background(), "4", 0) {
+				if err != nil || r.Seq != 1 || hold.Load() {
+					t.Errorf("Follow: %d, %v; before the sync: %t", r.Seq, err, hold.Load())
+				}
+				break
+			}
+		})
+		// Who is not told does not wait.
+		for i := range uint64(100) {
+			if err := s.Append(t.Context(), replay.Append{Log: "quiet", Expect: i, Records: [][]byte{{1}}}); err != nil {
+				t.Error(err)
+			}
+		}
+		hold.Store(false)
+		close(goOn)
+		wg.Wait()
+		synctest.Wait()
+		if written.Load() != writers {
+			t.Errorf("%d appends returned, want %d", written.Load(), writers)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFails breaks the disk under the write-ahead log. What was acknowledged is there afterwards, and nothing hangs.
+func TestFails(t *testing.T) {
+	for _, op := range []string{"create", "write", "sync", "close"} {
+		t.Run(op, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				var broken atomic.Bool
+				s, err := open(watchedFS{vfs.Default, func(did string) error {
+					if did == op && broken.Load() {
+						return syscall.ENOSPC
+					}
+					return nil
+				}}, dir, replay.Settings{}, quiet)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Append(t.Context(), replay.Append{Log: "followed", Records: [][]byte{{1}}, Tell: true}); err != nil {
+					t.Fatal(err)
+				}
+				followed := make(chan error, 1)
+				go func() {
+					var last error
+					for _, err := range s.Follow(context.Background(), "followed", 0) {
+						last = err
+					}
+					followed <- last
+				}()
+				var wg sync.WaitGroup
+				var acked [8]uint64
+				for w := range acked {
+					wg.Go(func() {
+						for {
+							if acked[w] == 20 && w == 0 {
+								broken.Store(true)
+							}
+							err := s.Append(context.Background(), replay.Append{
+								Log: fmt.Sprint(w), Expect: acked[w], Records: [][]byte{make([]byte, 3000)}, Tell: acked[w]%4 == 0,
+							})
+							if err != nil {
+								if !errors.Is(err, syscall.ENOSPC) {
+									t.Errorf("Append: %v, want the disk's error", err)
+								}
+								return
+							}
+							acked[w]++
+						}
+					})
+				}
+				wg.Wait()
+				if err := <-followed; !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("a follower ended with %v, want the disk's error", err)
+				}
+				if _, _, _, err := s.Load(t.Context(), "0"); !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("Load: %v, want the disk's error", err)
+				}
+				if err := s.Close(); !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("Close: %v, want the disk's error", err)
+				}
+				again := openAt(t, dir, replay.Settings{})
+				for w, want := range acked {
+					checkZeros(t, again.Store, fmt.Sprint(w), want)
+				}
+				if err := again.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// checkZeros wants at least so many records in a log, and these dense.
+func checkZeros(t *testing.T, s *Store, log string, want uint64) {
+	t.Helper()
+	h, _, records, err := s.Load(t.Context(), log)
+	if errors.Is(err, replay.ErrNotFound) && want == 0 {
+		return
+	}
+	if err != nil || h.Last < want || uint64(len(records)) != h.Last {
+		t.Errorf("log %s: %d of %d records, head %+v, %v", log, len(records), want, h, err)
+	}
+}
+
+// TestPowerLoss takes the power away from a disk, which has then, of what was not synced, some pages and some not.
+func TestPowerLoss(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	modes := []replay.SyncMode{replay.SyncState, replay.SyncAlways, replay.SyncNever}
+	for round := range 45 {
+		mode := modes[round%len(modes)]
+		disk := vfs.NewCrashableMem()
+		settings := replay.Settings{Sync: mode}
+		s, err := open(disk, "store", settings, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const writers = 8
+		var returned, durable [writers]atomic.Uint64 // records: appended, and those that have to survive
+		var total atomic.Int64
+		var wg sync.WaitGroup
+		done := make(chan struct{})
+		half := make(chan struct{})
+		appends := 100 + rnd.Int64N(1500) // before the power goes; the first memtables are small, so that there are many files
+		for w := range writers {
+			rnd := rand.New(rand.NewPCG(seed, uint64(round*writers+w+1)))
+			wg.Go(func() {
+				for last := uint64(0); ; last++ {
+					select {
+					case <-done:
+						return
+					default:
+					}
+					a := replay.Append{
+						Log: fmt.Sprint(w), Expect: last, Records: [][]byte{make([]byte, rnd.IntN(4000))}, Tell: rnd.IntN(4) == 0,
+					}
+					if err := s.Append(context.Background(), a); err != nil {
+						t.Error(err)
+						return
+					}
+					if mode == replay.SyncAlways || mode == replay.SyncState && a.Tell {
+						durable[w].Store(last + 1)
+					}
+					returned[w].Store(last + 1)
+					if total.Add(1) == appends {
+						close(half)
+					}
+				}
+			})
+		}
+		<-half
+		var want [writers]uint64
+		for w := range want {
+			want[w] = durable[w].Load()
+		}
+		if mode == replay.SyncState && round%2 == 0 {
+			for w := range want {
+				want[w] = returned[w].Load()
+			}
+			if err := s.Sync(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		clone := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rnd.IntN(101), RNG: rnd})
+		close(done)
+		wg.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		again, err := open(clone, "store", settings, quiet)
+		if err != nil {
+			t.Fatalf("round %d, mode %d: %v", round, mode, err)
+		}
+		for w, n := range want {
+			checkZeros(t, again, fmt.Sprint(w), n)
+		}
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Fatalf("round %d, mode %d", round, mode)
+		}
+	}
+}
