@@ -635,7 +635,7 @@ func BenchmarkAppendEvent(b *testing.B) {
 // TestAppendRecord holds that an event is told in the same bytes whether it is decoded or not.
 func TestAppendRecord(t *testing.T) {
 	state := task.Task{ID: "task-1", SessionID: "session-1"}
-	for i, ev := range translatetest.Events() {
+	for i, ev := range translatetest.Events(&state) {
 		ev.Seq = uint64(i + 1)
 		want := string(Server().AppendEvent(nil, jsonrpc.ID("7"), &ev, &state))
 		got := string(server{}.AppendRecord(nil, jsonrpc.ID("7"), ev.Seq, task.AppendEvent(nil, &ev), &state))
