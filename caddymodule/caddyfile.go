@@ -17,7 +17,8 @@ import (
 func init() {
 	httpcaddyfile.RegisterGlobalOption("aip", parseApp)
 	httpcaddyfile.RegisterDirective("aip_gateway", parseDirective)
-	httpcaddyfile.RegisterDirectiveOrder("aip_gateway", httpcaddyfile.Before, "reverse_proxy")
+	// Before all that answers every request: the gateway passes on what is not its own.
+	httpcaddyfile.RegisterDirectiveOrder("aip_gateway", httpcaddyfile.Before, "respond")
 }
 
 // parseApp parses the global option. Syntax:

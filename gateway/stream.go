@@ -63,6 +63,13 @@ func (o *OpenStreams) add(leader string, s *Streaming) error {
 	return nil
 }
 
+// Count returns how many streams are open.
+func (o *OpenStreams) Count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.total
+}
+
 func (o *OpenStreams) remove(leader string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

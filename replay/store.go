@@ -107,6 +107,17 @@ const (
 	SyncNever                  // "never": whenever the system writes it
 )
 
+// String returns the mode's name in a configuration.
+func (m SyncMode) String() string {
+	switch m {
+	case SyncAlways:
+		return "always"
+	case SyncNever:
+		return "never"
+	}
+	return "state"
+}
+
 // ParseSyncMode reads a mode's name; the empty one is SyncState.
 func ParseSyncMode(s string) (SyncMode, error) {
 	switch s {

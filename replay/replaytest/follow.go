@@ -275,6 +275,7 @@ func testFollowDropped(e *env) {
 		if err = e2; err != nil {
 			break
 		}
+		rec.More = false
 		got = append(got, rec)
 		if rec.Seq == 1 {
 			e.append(s, replay.Append{Log: "a", Expect: 2000, End: true})

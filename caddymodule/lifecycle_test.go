@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
+)
+
+// site is a running configuration that tests change under its own feet.
+type site struct {
+	t     *testing.T
+	addr  string
+	dir   string
+	agent string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	agent := legacyagent.New(legacyagent.Options{})
+	server := httptest.NewServer(agent)
+	s := &site{t: t, addr: freeAddr(t), dir: t.TempDir(), agent: server.URL}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+		agent.Close()
+		if n, _ := stores.References(s.key()); n != 0 {
+			t.Errorf("after the stop, %d references to the store are left", n)
+		}
+	})
+	return s
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (s *site) key() string { return "pebble:" + s.dir }
+
+// config returns a configuration; store and gateway are what stands in the blocks.
+func (s *site) config(store, gateway string) []byte {
+	s.t.Helper()
+	input := fmt.Sprintf(`{
+	admin off
+	auto_https off
+	aip {
+		store pebble %s {
+			%s
+		}
+		drain 1s
+	}
+}
+http://%s {
+	aip_gateway a2a/legacy %s {
+		identity off
+		%s
+	}
+	respond "next" 404
+}
+`, s.dir, store, s.addr, s.agent, gateway)
+	out := adapt(s.t, string(caddyfile.Format([]byte(input))))
+	if strings.HasPrefix(out, "error") {
+		s.t.Fatal(out)
+	}
+	return []byte(out)
+}
+
+func (s *site) load(config []byte) error { return caddy.Load(config, true) }
+
+func (s *site) mustLoad(config []byte) {
+	s.t.Helper()
+	if err := s.load(config); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// open returns what the running configuration has open.
+func (s *site) open() *openStore {
+	var found *openStore
+	stores.Range(func(key, value any) bool {
+		if key == s.key() {
+			found = value.(*openStore)
+		}
+		return true
+	})
+	return found
+}
+
+func (s *site) call(ctx context.Context, command, id, text string) (state string, err error) {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"id":"m","senderId":"leader","command":%q,"taskId":%q,"dataItems":[{"type":"text","text":%q}]}}}`, command, id, text)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/rpc", strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Result struct{ Status struct{ State string } }
+		Error  json.RawMessage
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		return "", fmt.Errorf("status %d: %w", res.StatusCode, err)
+	}
+	if answer.Error != nil {
+		return "", fmt.Errorf("%s", answer.Error)
+	}
+	return answer.Result.Status.State, nil
+}
+
+func (s *site) want(command, id, text, state string) {
+	s.t.Helper()
+	got, err := s.call(s.t.Context(), command, id, text)
+	if err != nil || got != state {
+		s.t.Errorf("%s %s: got %q, %v; want %q", command, id, got, err, state)
+	}
+}
+
+func (s *site) wantReferences(want int) {
+	s.t.Helper()
+	if n, _ := stores.References(s.key()); n != want {
+		s.t.Errorf("the store has %d references, want %d", n, want)
+	}
+}
+
+func TestReloadGoesOnWithTheStore(t *testing.T) {
+	s := newSite(t)
+	s.mustLoad(s.config("", ""))
+	before := s.open()
+	s.want("start", "t1", "hello", "awaiting-completion")
+	for i := range 3 {
+		s.mustLoad(s.config("sync always", fmt.Sprintf("timeouts {\n response %ds\n }", 10+i)))
+		s.wantReferences(1)
+	}
+	if s.open() != before {
+		t.Error("a reload opened the store anew")
+	}
+	if n := len(before.settings); n != 1 {
+		t.Errorf("%d configurations have a say in the store's settings, want 1", n)
+	}
+	s.want("complete", "t1", "", "completed")
+}
+
+func TestFailingConfigurationLeavesTheRunningOneWhole(t *testing.T) {
+	s := newSite(t)
+	s.mustLoad(s.config("sync state", ""))
+	before := s.open()
+	taken, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := func(addr string) []byte { return fmt.Appendf(nil, `":%s"`, addr[strings.LastIndex(addr, ":")+1:]) }
+	good := s.config("sync never", "")
+	for name, config := range map[string][]byte{
+		"an AIC that is none":      s.config("sync never", "aic 10001000011K912345E789ABCDEF2354"),
+		"an unknown identity mode": bytes.Replace(good, []byte(`"identity": "off"`), []byte(`"identity": "maybe"`), 1),
+		"an unknown dialect":       bytes.Replace(good, []byte("a2a/legacy"), []byte("a2a/9.9"), 1),
+		"too small a store":        bytes.Replace(good, []byte(`"driver": "pebble"`), []byte(`"driver": "pebble", "max_events": 1`), 1),
+		"a port that is taken":     bytes.Replace(good, port(s.addr), port(taken.Addr().String()), 1),
+		"a directory that is none": bytes.Replace(good, []byte(s.dir), []byte("/dev/null/store"), 1),
+		"a module that is none":    bytes.Replace(good, []byte(`"static_response"`), []byte(`"no_such_handler"`), 1),
+	} {
+		if err := s.load(config); err == nil {
+			t.Errorf("%s: the configuration was accepted", name)
+		}
+		s.wantReferences(1)
+		if s.open() != before {
+			t.Fatalf("%s: the store was opened anew", name)
+		}
+		if n := len(before.settings); n != 1 || before.settings[0].settings.Sync.String() != "state" {
+			t.Errorf("%s: the store's settings are those of the failed configuration: %+v", name, before.settings)
+		}
+		s.want("start", "after "+name, "hello", "awaiting-completion")
+	}
+}
+
+func TestCallsOutliveTheirConfiguration(t *testing.T) {
+	s := newSite(t)
+	s.mustLoad(s.config("", ""))
+	type result struct {
+		state string
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() {
+		state, err := s.call(t.Context(), "start", "slow", "slow 2")
+		results <- result{state, err}
+	}()
+	s.eventually("the task is at work", func() bool { state, _ := s.call(t.Context(), "get", "slow", ""); return state == "working" })
+
+	// The route goes, and with it the last handler that needs the store.
+	s.mustLoad([]byte(adapt(t, fmt.Sprintf("{\n\tadmin off\n\tauto_https off\n}\nhttp://%s {\n\trespond gone\n}\n", s.addr))))
+	if r := <-results; r.err != nil || r.state != "awaiting-completion" {
+		t.Errorf("a call under way got %q, %v", r.state, r.err)
+	}
+	s.eventually("the store is closed", func() bool { n, _ := stores.References(s.key()); return n == 0 })
+
+	s.mustLoad(s.config("", ""))
+	s.want("complete", "slow", "", "completed")
+}
+
+func TestStreamsAreDrained(t *testing.T) {
+	s := newSite(t)
+	s.mustLoad(s.config("", ""))
+	body := `{"jsonrpc":"2.0","id":1,"method":"stream","params":{"message":{"id":"m","senderId":"leader","command":"start","taskId":"t1","dataItems":[{"type":"text","text":"hello"}]}}}`
+	res, err := http.Post("http://"+s.addr+"/stream", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	ended := make(chan string, 1)
+	go func() {
+		content, _ := io.ReadAll(res.Body)
+		ended <- string(content)
+	}()
+	s.eventually("the task rests", func() bool {
+		state, _ := s.call(t.Context(), "get", "t1", "")
+		return state == "awaiting-completion"
+	})
+	s.mustLoad(s.config("", "heartbeat 5s"))
+	got := <-ended
+	if !strings.Contains(got, "retry: ") || !strings.Contains(got, "awaiting-completion") {
+		t.Errorf("the stream ended with\n%s", got)
+	}
+	if openStreams.Count() != 0 {
+		t.Errorf("%d streams are still counted", openStreams.Count())
+	}
+}
+
+func TestTwoAgentsUnderOneName(t *testing.T) {
+	s := newSite(t)
+	aic := "aic 10001000011K912345E789ABCDEF2353"
+	config := bytes.Replace(s.config("", aic), []byte(`"routes": [`), fmt.Appendf(nil, `"routes": [{"handle": [{"handler": "aip_gateway", "identity": "off",
+		"aic": "10001000011K912345E789ABCDEF2353", "agent": {"dialect": "a2a/legacy", "url": "http://127.0.0.1:1/"}}]},`), 1)
+	err := s.load(config)
+	if err == nil || !strings.Contains(err.Error(), "give each an aic of its own") {
+		t.Errorf("two agents under one AIC: %v", err)
+	}
+}
+
+// eventually waits for what another goroutine brings about, by looking again and again.
+func (s *site) eventually(what string, done func() bool) {
+	s.t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.After(20 * time.Second)
+	for !done() {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			s.t.Fatalf("it did not come about that %s", what)
+		}
+	}
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// childEnv makes the test binary a process of its own: "write <seed>" or "hold", in the directory childDir.
+const (
+	childEnv = "REPLAY_PEBBLE_CHILD"
+	childDir = "REPLAY_PEBBLE_DIR"
+)
+
+func TestMain(m *testing.M) {
+	what, arg, _ := strings.Cut(os.Getenv(childEnv), " ")
+	if what == "" {
+		os.Exit(m.Run())
+	}
+	seed, _ := strconv.ParseUint(arg, 10, 64)
+	s, err := Open(os.Getenv(childDir), replay.Settings{Sync: replay.SyncMode(seed % 3)}, nil)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("open")
+	if what == "write" {
+		writeForever(s, seed)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
+	os.Exit(0)
+}
+
+const childWriters = 8
+
+// content returns the record of a log; it can be told from every other one.
+func content(log string, seq uint64) []byte {
+	rnd := rand.New(rand.NewPCG(seq, uint64(len(log))<<32+uint64(log[0])))
+	return append(binary.BigEndian.AppendUint64([]byte(log), seq), make([]byte, rnd.IntN(3000))...)
+}
+
+// writeForever appends, and prints the name and the last record of each log that was appended to.
+func writeForever(s *Store, seed uint64) {
+	var wg sync.WaitGroup
+	for w := range childWriters {
+		rnd := rand.New(rand.NewPCG(seed, uint64(w)))
+		wg.Go(func() {
+			log := fmt.Sprintf("%c", 'a'+w)
+			h, _, _, err := s.Load(context.Background(), log)
+			if err != nil && !errors.Is(err, replay.ErrNotFound) {
+				panic(err)
+			}
+			for last := h.Last; ; {
+				a := replay.Append{Log: log, Expect: last, Tell: rnd.IntN(4) == 0, Wake: replay.AtRestart}
+				for range 1 + rnd.IntN(3) {
+					last++
+					a.Records = append(a.Records, content(log, last))
+				}
+				a.Note = strconv.AppendUint(nil, last, 10)
+				if err := s.Append(context.Background(), a); err != nil {
+					panic(err)
+				}
+				fmt.Printf("%s %d\n", log, last)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// child starts the test binary as another process, and waits until it has opened the store.
+func child(t *testing.T, dir, what string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), childEnv+"="+what, childDir+"="+dir)
+	cmd.Stderr = t.Output()
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || lines.Text() != "open" {
+		t.Errorf("the child says %q", lines.Text())
+		_ = cmd.Process.Kill()
+		t.Fatal(cmd.Wait())
+	}
+	return cmd, lines
+}
+
+// TestKill kills a process that writes, again and again in the same store. All that it acknowledged is there.
+func TestKill(t *testing.T) {
+	dir := t.TempDir()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	acked := make(map[string]uint64)
+	for round := range uint64(9) { // each mode three times
+		cmd, lines := child(t, dir, fmt.Sprintf("write %d", seed/9*9+round))
+		for kill := 20 + rnd.IntN(1500); lines.Scan(); kill-- {
+			log, n, _ := strings.Cut(lines.Text(), " ")
+			last, err := strconv.ParseUint(n, 10, 64)
+			if err != nil {
+				break // the line was cut
+			}
+			acked[log] = max(acked[log], last)
+			if kill == 0 {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != -1 {
+			t.Fatalf("round %d: the child was not killed, but ended with %v", round, err)
+		}
+		if len(acked) == 0 {
+			t.Fatal("nothing was acknowledged")
+		}
+
+		s := openAt(t, dir, replay.Settings{})
+		for log, want := range acked {
+			h, _, records, err := s.Load(t.Context(), log)
+			if err != nil || h.Last < want || uint64(len(records)) != h.Last || string(h.Note) != strconv.FormatUint(h.Last, 10) {
+				t.Fatalf("round %d, log %s: %d of %d records, head %+v, %v", round, log, len(records), want, h, err)
+			}
+			for _, r := range records {
+				if !bytes.Equal(r.Data, content(log, r.Seq)) {
+					t.Fatalf("round %d, log %s: record %d is another", round, log, r.Seq)
+				}
+			}
+		}
+		due := 0
+		for _, err := range s.Due(t.Context(), replay.AtRestart, replay.AtRestart) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			due++
+		}
+		if due < len(acked) {
+			t.Errorf("round %d: %d logs are due at restart, want %d", round, due, len(acked))
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestInUse opens a directory that is open already.
+func TestInUse(t *testing.T) {
+	dir := t.TempDir()
+	wantError := func(want string) {
+		t.Helper()
+		s, err := Open(dir, replay.Settings{}, nil)
+		if err == nil {
+			_ = s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("error %v, want one with %q and the directory", err, want)
+		}
+	}
+	cmd, _ := child(t, dir, "hold")
+	wantError("is in use: another process has opened the store there")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // tells that it was killed
+	s := openAt(t, dir, replay.Settings{})
+	wantError("is in use")
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	s = openAt(t, dir, replay.Settings{})
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestForeign opens what is not a store.
+func TestForeign(t *testing.T) {
+	write := func(t *testing.T, name, content string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	database := func(t *testing.T, dir, key, value string) {
+		t.Helper()
+		db, err := pebble.Open(dir, &pebble.Options{Logger: logger{quiet}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(db.Set([]byte(key), []byte(value), pebble.Sync), db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := func(t *testing.T, dir string) {
+		t.Helper()
+		s := openAt(t, dir, replay.Settings{})
+		if err := s.Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{[]byte("x")}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.db.Flush(), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		prepare func(t *testing.T, dir string)
+		want    string // in the error; empty for none
+	}{
+		"new": {func(t *testing.T, dir string) {}, ""},
+		"new volume": {func(t *testing.T, dir string) {
+			if err := os.Mkdir(filepath.Join(dir, "lost+found"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, ""},
+		"used": {used, ""},
+		"file": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "notes.txt"), "mine") }, `is not a store, but holds files, such as "notes.txt"`},
+		"no directory": {func(t *testing.T, dir string) {
+			if err := os.Remove(dir); err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, "")
+		}, "not a directory"},
+		"another database": {func(t *testing.T, dir string) { database(t, dir, "k", "v") }, "is a database of something else"},
+		"another format": {func(t *testing.T, dir string) { database(t, dir, string(formatKey), "aip-gateway replay 2") },
+			`has the format "aip-gateway replay 2", but this version knows only "aip-gateway replay 1"`},
+		"damaged manifest": {func(t *testing.T, dir string) {
+			used(t, dir)
+			files, _ := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))
+			for _, f := range files {
+				write(t, f, "this is no manifest, but it is long enough to be read as one, for a while at least")
+			}
+		}, "cannot be opened"},
+		"missing tables": {func(t *testing.T, dir string) {
+			used(t, dir)
+			files, _ := filepath.Glob(filepath.Join(dir, "*.sst"))
+			if len(files) == 0 {
+				t.Fatal("no tables")
+			}
+			for _, f := range files {
+				if err := os.Remove(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "cannot be opened"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "store")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			test.prepare(t, dir)
+			for range 2 { // nor is it changed by having been looked at
+				s, err := Open(dir, replay.Settings{}, nil)
+				if err == nil {
+					err = s.Close()
+				}
+				switch {
+				case test.want == "" && err != nil:
+					t.Errorf("error %v", err)
+				case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+					t.Errorf("error %v, want one with %q", err, test.want)
+				}
+			}
+		})
+	}
+}
+
+// TestDamagedLog reads logs whose parts do not fit together. The others are not touched by it.
+func TestDamagedLog(t *testing.T) {
+	for name, damage := range map[string]func(b *pebble.Batch) error{
+		"record lost":     func(b *pebble.Batch) error { return b.Delete(appendRecordKey(nil, "a", 2), nil) },
+		"last lost":       func(b *pebble.Batch) error { return b.Delete(appendRecordKey(nil, "a", 3), nil) },
+		"head unreadable": func(b *pebble.Batch) error { return b.Set(appendPartKey(nil, "a", partHead), []byte{1}, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := openAt(t, dir, replay.Settings{})
+			for _, log := range []string{"a", "b"} {
+				if err := s.Append(t.Context(), replay.Append{Log: log, Records: [][]byte{{1}, {2}, {3}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b := s.db.NewBatch()
+			if err := errors.Join(damage(b), b.Commit(pebble.Sync), b.Close(), s.Close()); err != nil {
+				t.Fatal(err)
+			}
+			s = openAt(t, dir, replay.Settings{})
+			if _, _, _, err := s.Load(t.Context(), "a"); !errors.Is(err, errDamaged) && !errors.Is(err, errHead) {
+				t.Errorf("Load: %v", err)
+			}
+			var err error
+			for _, e := range s.Follow(t.Context(), "a", 1) {
+				if err = e; err != nil {
+					break
+				}
+			}
+			if !errors.Is(err, errDamaged) && !errors.Is(err, errHead) {
+				t.Errorf("Follow: %v", err)
+			}
+			if _, _, r, err := s.Load(t.Context(), "b"); err != nil || len(r) != 3 {
+				t.Errorf("the other log: %d records, %v", len(r), err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
