@@ -16,7 +16,9 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	replaytest.Run(t, func(t *testing.T, s replay.Settings) replay.Store { return replay.NewMemory(s) }, replaytest.Options{Bubble: true})
+	open := func(_ *testing.T, s replay.Settings) replay.Store { return replay.NewMemory(s) }
+	t.Run("bubble", func(t *testing.T) { replaytest.Run(t, open, replaytest.Options{Bubble: true}) })
+	t.Run("real time", func(t *testing.T) { replaytest.Run(t, open, replaytest.Options{}) })
 }
 
 func BenchmarkMemory(b *testing.B) {

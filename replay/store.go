@@ -22,8 +22,8 @@ type Store interface {
 	Load(ctx context.Context, log string) (Head, []byte, []Record, error)
 
 	// Append carries a out as one atomic write. It fails with ErrConflict, changing nothing, when the log's
-	// last record is not a.Expect: another writer was faster. When it returns nil, what was written survives
-	// the death of the process; see Append.Tell for the loss of power.
+	// last record is not a.Expect, or the log has ended: another writer was faster. When it returns nil, what
+	// was written survives the death of the process; see Append.Tell for the loss of power.
 	Append(ctx context.Context, a Append) error
 
 	// Follow yields the records of a log that come after a number, oldest first, then waits for new ones
@@ -77,13 +77,13 @@ type Head struct {
 // Append is one atomic write.
 type Append struct {
 	Log     string
-	Expect  uint64    // number of the last record that the writer knows; 0 makes a new log
+	Expect  uint64    // number of the last record that the writer knows; 0 for none, which also makes a new log
 	Records [][]byte  // may be empty: a write of the note alone. The store keeps no reference to them
 	Note    []byte    // replaces the note
 	Wake    time.Time // replaces the time at which Due yields the log; zero for none
 	End     bool      // nothing more follows; the log is kept for Settings.Retention and then dropped
 	Trim    uint64    // drop the records up to this number, which Snapshot stands for; 0 drops none
-	// Snapshot stands for every record up to Trim.
+	// Snapshot stands for every record up to Trim. It is not looked at when Trim drops nothing.
 	Snapshot []byte
 
 	// Tell says that somebody will be told of this write: with SyncState it survives a loss of power before

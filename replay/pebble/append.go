@@ -67,7 +67,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 	}
 	l.settle(next)
 	if a.End {
-		s.expect(next.expires)
+		s.sweeper.expect(next.expires)
 	}
 	return nil
 }

@@ -49,6 +49,7 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2
 			if !v.Ended.IsZero() {
 				return
 			}
+			f.page = nil // who rests holds no records
 			select {
 			case <-v.news:
 			case <-ctx.Done():

@@ -40,9 +40,7 @@ type Store struct {
 	snapshotsMu sync.Mutex
 	snapshots   map[*pebble.Snapshot]struct{}
 
-	nextSweep atomic.Int64  // stamp at which the sweeper looks again
-	sooner    chan struct{} // wakes it before
-	swept     chan struct{} // closed when it has ended
+	sweeper sweeper
 }
 
 var _ replay.Store = (*Store)(nil)
@@ -72,8 +70,7 @@ func open(disk vfs.FS, dir string, settings replay.Settings, log *slog.Logger) (
 		logs:      newLogs(),
 		done:      make(chan struct{}),
 		snapshots: make(map[*pebble.Snapshot]struct{}),
-		sooner:    make(chan struct{}, 1),
-		swept:     make(chan struct{}),
+		sweeper:   sweeper{sooner: make(chan struct{}, 1), ended: make(chan struct{})},
 	}
 	s.Configure(settings)
 	if s.lock, err = lockDir(disk, dir); err != nil {
@@ -241,7 +238,7 @@ func (s *Store) Configure(settings replay.Settings) {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.done)
-		<-s.swept
+		<-s.sweeper.ended
 		s.gate.Lock()
 		defer s.gate.Unlock()
 		s.snapshotsMu.Lock()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,58 +16,80 @@ import (
 )
 
 const (
-	sweepLogs  = 64          // logs that are dropped in one batch
-	sweepRetry = time.Minute // after an error
+	sweepLogs  = 64                     // logs that are dropped in one batch
+	sweepPause = 100 * time.Millisecond // between two looks, so that each finds many where many end
+	sweepRetry = time.Minute            // after an error
 )
 
-// sweep drops the logs whose retention is over, until the store is closed.
-func (s *Store) sweep() {
-	defer close(s.swept)
-	for {
-		// While the index is being read, every log that ends wakes the sweeper: it may have been missed.
-		s.nextSweep.Store(math.MaxInt64)
-		next, err := s.dropExpired(time.Now())
-		var wait <-chan time.Time
-		switch {
-		case errors.Is(err, replay.ErrClosed):
-			return
-		case err != nil:
-			s.log.Error("replay: logs whose retention is over could not be dropped", slog.Any("error", err))
-			wait = time.After(sweepRetry)
-		case next != 0:
-			s.nextSweep.Store(int64(next))
-			wait = time.After(time.Until(next.time()))
-		}
-		select {
-		case <-s.done:
-			return
-		case <-wait:
-		case <-s.sooner:
-		}
-	}
+// never is when a log is dropped that does not exist.
+const never = stamp(math.MaxInt64)
+
+// sweeper is what the sweep and those who end logs know together.
+type sweeper struct {
+	soonest atomic.Uint64 // stamp: the least expiry that was written since the last look began
+	next    atomic.Uint64 // stamp of the next look; 0 while one is under way
+	sooner  chan struct{} // says that the next look has to come earlier
+	ended   chan struct{} // closed when the sweep has ended
 }
 
-// expect wakes the sweeper if a log is to be dropped sooner than it knows.
-func (s *Store) expect(expires stamp) {
-	if int64(expires) < s.nextSweep.Load() {
+// expect tells the sweep when a log is to be dropped.
+func (w *sweeper) expect(expires stamp) {
+	for at := w.soonest.Load(); uint64(expires) < at; at = w.soonest.Load() {
+		if w.soonest.CompareAndSwap(at, uint64(expires)) {
+			break
+		}
+	}
+	if uint64(expires) < w.next.Load() {
 		select {
-		case s.sooner <- struct{}{}:
+		case w.sooner <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// dropExpired drops the logs whose retention is over, in batches, and returns when that of the next one is; 0
-// where there is none.
-func (s *Store) dropExpired(now time.Time) (stamp, error) {
+// sweep drops the logs whose retention is over, until the store is closed.
+func (s *Store) sweep() {
+	w := &s.sweeper
+	defer close(w.ended)
+	from := stamp(0) // no log is to be dropped earlier; the index is full of tombstones there
 	for {
-		expired, next, err := s.expired(stampOf(now))
+		w.next.Store(0)
+		from = min(from, stamp(w.soonest.Swap(uint64(never))))
+		next, err := s.dropExpired(&from)
+		if errors.Is(err, replay.ErrClosed) {
+			return
+		}
+		pause := time.Now().Add(sweepPause)
+		if err != nil {
+			s.log.Error("replay: logs whose retention is over cannot be dropped", slog.Any("error", err))
+			next, pause = 0, time.Now().Add(sweepRetry)
+		}
+		for sooner := true; sooner; {
+			w.next.Store(uint64(next))
+			next = min(next, stamp(w.soonest.Load()))
+			select {
+			case <-s.done:
+				return
+			case <-time.After(max(time.Until(next.time()), time.Until(pause))):
+				sooner = false
+			case <-w.sooner:
+			}
+		}
+	}
+}
+
+// dropExpired drops the logs whose retention is over, in batches, and returns when that of the next one is. It
+// begins at from, and moves that on.
+func (s *Store) dropExpired(from *stamp) (next stamp, err error) {
+	for {
+		expired, next, err := s.expired(*from, stampOf(time.Now()))
 		if err != nil || len(expired) == 0 {
 			return next, err
 		}
 		if err := s.drop(expired); err != nil {
-			return 0, err
+			return never, err
 		}
+		*from = expired[len(expired)-1].at
 	}
 }
 
@@ -76,16 +99,20 @@ type expiry struct {
 	at  stamp
 }
 
-// expired returns some of the logs whose retention is over, and if there are none, when that of the next one is.
-func (s *Store) expired(now stamp) (expired []expiry, next stamp, err error) {
+// expired returns some of the logs that are to be dropped, beginning at from, and if there are none, when the next
+// one is.
+func (s *Store) expired(from, now stamp) (expired []expiry, next stamp, err error) {
 	if err := s.enter(context.Background()); err != nil {
-		return nil, 0, err
+		return nil, never, err
 	}
 	defer s.exit()
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceExpiry}, UpperBound: []byte{spaceExpiry + 1}})
+	it, err := s.db.NewIter(&pebble.IterOptions{
+		LowerBound: appendTimeKey(nil, spaceExpiry, from, ""), UpperBound: []byte{spaceExpiry + 1},
+	})
 	if err != nil {
-		return nil, 0, err
+		return nil, never, err
 	}
+	next = never
 	for ok := it.First(); ok && len(expired) < sweepLogs; ok = it.Next() {
 		at, log := splitTimeKey(it.Key())
 		if at > now {

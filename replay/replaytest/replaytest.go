@@ -203,11 +203,14 @@ func (e *env) pass(d time.Duration) {
 	}
 }
 
+// slack is how long after its retention a log may still be there.
+const slack = time.Second
+
 // wantDropped waits for a log's retention to be over. Outside of a bubble that has to be short.
 func (e *env) wantDropped(s replay.Store, log string, retention time.Duration) {
 	e.Helper()
 	if e.Bubble {
-		e.pass(retention)
+		e.pass(retention + slack)
 		e.wantNotFound(s, log)
 		return
 	}
