@@ -99,11 +99,7 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 		At:      now,
 		Stream:  stream,
 	}
-	encoded, err := lv.note.encode()
-	if err == nil {
-		err = lv.append(ctx, &replay.Append{Log: lv.log, Note: encoded, Wake: replay.AtRestart})
-	}
-	if err != nil {
+	if err := lv.append(ctx, &replay.Append{Log: lv.log, Note: lv.note.encode(), Wake: replay.AtRestart}); err != nil {
 		p.engine.open.done(lv.log)
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type Engine struct {
 
 	base context.Context // ends when the engine closes; every run lives in it
 	stop context.CancelFunc
-	work sync.WaitGroup // runs, the deadline keeper, recoveries
+	work *workers // runs, the deadline keeper, recoveries
 
 	seed   maphash.Seed
 	shards [64]shard
@@ -53,6 +53,7 @@ func Open(ctx context.Context, store replay.Store) (*Engine, error) {
 		seen:     make(map[string]bool),
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
+	e.work = newWorkers(e.base.Done())
 	for i := range e.shards {
 		e.shards[i].live = make(map[string]*live)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -53,7 +54,34 @@ type note struct {
 	Stream  bool          `json:"stream,omitempty"`
 }
 
-func (n *note) encode() ([]byte, error) { return json.Marshal(n) }
+// encode returns the JSON that json.Unmarshal reads back by the tags. It is written twice for every turn, so it
+// is appended by hand.
+func (n *note) encode() []byte {
+	dst := make([]byte, 0, 512)
+	dst = append(dst, `{"terms":{"response":`...)
+	dst = strconv.AppendInt(dst, int64(n.Terms.Response), 10)
+	dst = append(dst, `,"awaitingInput":`...)
+	dst = strconv.AppendInt(dst, int64(n.Terms.AwaitingInput), 10)
+	dst = append(dst, `,"awaitingCompletion":`...)
+	dst = strconv.AppendInt(dst, int64(n.Terms.AwaitingCompletion), 10)
+	dst = append(dst, `,"maxProductsBytes":`...)
+	dst = strconv.AppendInt(dst, n.Terms.MaxProductsBytes, 10)
+	dst = append(dst, `},"ref":{"task":`...)
+	dst = task.AppendString(dst, n.Ref.Task)
+	dst = append(dst, `,"session":`...)
+	dst = task.AppendString(dst, n.Ref.Session)
+	dst = append(dst, '}')
+	if n.Pending != nil {
+		dst = append(dst, `,"pending":`...)
+		dst = task.AppendMessage(dst, n.Pending)
+		dst = append(dst, `,"at":`...)
+		dst = task.AppendTime(dst, n.At)
+	}
+	if n.Stream {
+		dst = append(dst, `,"stream":true`...)
+	}
+	return append(dst, '}')
+}
 
 // load reads the task from the store, once. lv.mu is held.
 func (lv *live) load(ctx context.Context) error {
@@ -196,10 +224,7 @@ func (b *batch) write(ctx context.Context) error {
 		a.Tell = a.Tell || b.events[i].Chunk == nil
 	}
 	a.Wake = lv.wake(b.state, b.since)
-	var err error
-	if a.Note, err = lv.note.encode(); err != nil {
-		return task.Errorf(task.Internal, "the task cannot be stored").Because(err)
-	}
+	a.Note = lv.note.encode()
 	if lv.overfull(len(b.events), size) {
 		if err := lv.trim(ctx, &a); err != nil {
 			return err

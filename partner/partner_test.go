@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -784,5 +785,21 @@ func legal(t *testing.T, got task.Task) {
 	}
 	if from != got.Status.State {
 		t.Fatalf("the history ends in %q, the task is %q", from, got.Status.State)
+	}
+}
+
+func TestNoteSurvives(t *testing.T) {
+	for _, n := range []note{
+		{Terms: terms, Ref: task.Ref{Task: "t\"1", Session: "s"}},
+		{Terms: task.Terms{MaxProductsBytes: 7}, Stream: true, At: time.Unix(1, 5e6).UTC(), Pending: &task.Message{ID: "m", SentAt: time.Unix(9, 0).UTC(),
+			SenderRole: task.Leader, SenderID: "l", Command: task.Start, Params: []byte(`{"a":1}`), DataItems: []task.DataItem{task.Text("x")}, TaskID: "t"}},
+	} {
+		var got note
+		if err := json.Unmarshal(n.encode(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(n, got); diff != "" {
+			t.Errorf("note (-written +read):\n%s", diff)
+		}
 	}
 }

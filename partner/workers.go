@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"sync"
+	"time"
+)
+
+// workers runs functions in goroutines that are used again, because a fresh one grows its stack anew, and a
+// turn needs a deep one. It has no bound of its own: every run belongs to a task, and those are bounded.
+type workers struct {
+	under   sync.WaitGroup // functions under way
+	serving sync.WaitGroup // goroutines
+	idle    chan func()    // a worker without work waits here
+	closing <-chan struct{}
+}
+
+// workerPatience is how long a worker waits for work before it ends.
+const workerPatience = 10 * time.Second
+
+func newWorkers(closing <-chan struct{}) *workers {
+	return &workers{idle: make(chan func()), closing: closing}
+}
+
+// Go runs f. It must not be called once Wait waits.
+func (w *workers) Go(f func()) {
+	w.under.Add(1)
+	work := func() {
+		defer w.under.Done()
+		f()
+	}
+	select {
+	case w.idle <- work:
+	default:
+		w.serving.Go(func() { w.serve(work) })
+	}
+}
+
+func (w *workers) serve(work func()) {
+	patience := time.NewTimer(workerPatience)
+	defer patience.Stop()
+	for {
+		work()
+		patience.Reset(workerPatience)
+		select {
+		case work = <-w.idle:
+		case <-w.closing:
+			return
+		case <-patience.C:
+			return
+		}
+	}
+}
+
+// Wait waits for all functions to return, and, once closing is closed, for the workers to end.
+func (w *workers) Wait() {
+	w.under.Wait()
+	w.serving.Wait()
+}
