@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// inside are words that no Leader should read: those of the gateway's inside, or of an agent's.
+var inside = regexp.MustCompile(`goroutine|\.go:|dial tcp|EOF|net/http|0x[0-9a-f]|<html|panic|127\.0\.0\.1`)
+
+// TestBadAgents proves that whatever an agent does, its task fails in the end, with a reason that can be read.
+func TestBadAgents(t *testing.T) {
+	t.Parallel()
+	silent := func(_ http.ResponseWriter, r *http.Request, _ heard) { <-r.Context().Done() }
+	says := func(status int, media, body string) func(http.ResponseWriter, *http.Request, heard) {
+		return func(w http.ResponseWriter, _ *http.Request, _ heard) {
+			w.Header().Set("Content-Type", media)
+			w.WriteHeader(status)
+			w.Write([]byte(body))
+		}
+	}
+	ok := func(result string) func(http.ResponseWriter, *http.Request, heard) {
+		return says(200, "application/json", `{"jsonrpc":"2.0","id":"x","result":`+result+`}`)
+	}
+	const html = "<html><head><title>502 Bad Gateway</title></head><body><center>nginx</center></body></html>"
+	for _, tc := range []struct {
+		name   string
+		answer func(http.ResponseWriter, *http.Request, heard)
+		reason string
+	}{
+		{"the head never comes", silent, `silent for 1s`},
+		{"half an answer", func(w http.ResponseWriter, r *http.Request, _ heard) {
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":"x","resu`)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, `silent for 1s`},
+		{"a broken connection", func(http.ResponseWriter, *http.Request, heard) { panic(http.ErrAbortHandler) }, `connection to the agent broke`},
+		{"cut off", func(w http.ResponseWriter, _ *http.Request, _ heard) {
+			w.Header().Set("Content-Length", "1000")
+			fmt.Fprint(w, `{"jsonrpc":"2.0",`)
+		}, `connection to the agent broke`},
+		{"HTML 502", says(502, "text/html", html), `no JSON-RPC response.*HTTP 502, text/html`},
+		{"HTML 200", says(200, "text/html", html), `no JSON-RPC response.*HTTP 200, text/html`},
+		{"HTML 503", says(503, "text/html", html), `takes no requests now \(HTTP 503\)`},
+		{"429", says(429, "text/plain", "slow down"), `takes no requests now \(HTTP 429\)`},
+		{"404", says(404, "text/plain", "404 page not found"), `no agent answers at the agent's URL \(HTTP 404`},
+		{"a redirect", func(w http.ResponseWriter, r *http.Request, _ heard) { http.Redirect(w, r, "/elsewhere", 307) }, `redirects \(HTTP 307\)`},
+		{"401", says(401, "text/plain", "Unauthorized"), `refuses the gateway's credentials \(HTTP 401\).*header_up`},
+		{"403 with JSON", says(403, "application/json", `{"error":"forbidden"}`), `refuses the gateway's credentials \(HTTP 403\).*header_up`},
+		{"garbage", says(200, "application/octet-stream", "\x00\xff\xfe garbage"), `no JSON-RPC response`},
+		{"nothing", says(200, "application/json", ""), `no JSON-RPC response`},
+		{"204", says(204, "application/json", ""), `no JSON-RPC response`},
+		{"an array", says(200, "application/json", "[]"), `no JSON-RPC response`},
+		{"invalid UTF-8", ok("{\"id\":\"x\",\"status\":{\"state\":\"\xff\"}}"), `UTF-8`},
+		{"too deep", ok(strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)), `nested more than`},
+		{"no Task", ok(`{"hello":"world"}`), `no status`},
+		{"null", ok(`null`), `.`},
+		{"a string", ok(`"done"`), `.`},
+		{"status is a string", ok(`{"id":"x","status":"completed"}`), `status that is no object`},
+		{"unknown state", ok(`{"id":"x","status":{"state":"dancing"}}`), `"dancing"`},
+		{"artifacts are an object", ok(`{"id":"x","status":{"state":"completed"},"artifacts":{}}`), `artifacts that are no array`},
+		{"too much", func(w http.ResponseWriter, _ *http.Request, _ heard) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":"x","result":"`)
+			for block, err := strings.Repeat("a", 1<<20), error(nil); err == nil; {
+				_, err = w.Write([]byte(block))
+			}
+		}, `larger than \d+ bytes`},
+		{"too much, and says so", func(w http.ResponseWriter, r *http.Request, _ heard) {
+			w.Header().Set("Content-Length", "1000000000000")
+			w.WriteHeader(200)
+			<-r.Context().Done()
+		}, `larger than \d+ bytes`},
+		{"an error", func(w http.ResponseWriter, _ *http.Request, h heard) { writeError(w, h, -32603, "the model is out") }, `the agent failed: the model is out`},
+		{"an unknown method", func(w http.ResponseWriter, _ *http.Request, h heard) { writeError(w, h, -32601, "Method not found") }, `does not speak a2a/legacy`},
+		{"an error that is a page", func(w http.ResponseWriter, _ *http.Request, h heard) {
+			writeError(w, h, -32603, "<html>goroutine 1 [running]: main.go:1 "+strings.Repeat("x", 100_000))
+		}, `^the agent failed$`},
+		{"it forgets", func(w http.ResponseWriter, _ *http.Request, h heard) {
+			if h.Method == "tasks/send" {
+				writeTask(w, h, "working", "")
+			} else {
+				writeError(w, h, -32001, "Task not found")
+			}
+		}, `does not know this task`},
+		{"it works for ever and nothing changes", func(w http.ResponseWriter, _ *http.Request, h heard) { writeTask(w, h, "working", "") },
+			`changed nothing for 1s`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			agent := newFakeAgent(t, tc.answer)
+			checkFails(t, agent.url, tc.reason)
+		})
+	}
+	t.Run("down", func(t *testing.T) {
+		t.Parallel()
+		checkFails(t, fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), `cannot be reached`)
+	})
+	t.Run("no such host", func(t *testing.T) {
+		t.Parallel()
+		checkFails(t, "http://agent.invalid", `cannot be reached`)
+	})
+	t.Run("TLS where there is none", func(t *testing.T) {
+		t.Parallel()
+		agent := newFakeAgent(t, nil)
+		checkFails(t, strings.Replace(agent.url, "http:", "https:", 1), `cannot be reached`)
+	})
+	for name, answer := range map[string]string{"hangs up": "", "no HTTP": "220 mail.example.com ESMTP\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkFails(t, "http://"+rawAgent(t, answer), `connection to the agent broke`)
+		})
+	}
+}
+
+// rawAgent takes connections, answers whatever it is sent with the same, and hangs up.
+func rawAgent(t testing.TB, answer string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	t.Cleanup(func() { l.Close(); <-ended })
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.SetDeadline(time.Now().Add(patience))
+			conn.Read(make([]byte, 1<<16))
+			conn.Write([]byte(answer))
+			conn.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// checkFails starts a task and demands that it fails for a reason.
+func checkFails(t *testing.T, agentURL, reason string) {
+	t.Helper()
+	s := serve(t, config{store: "store memory", handle: `aip_gateway {
+		agent a2a/legacy ` + agentURL + ` {
+			timeout 1s
+		}
+	}`})
+	leader := leaderOf(t, s.url())
+	first := leader.start("one", "hello")
+	got := leader.rests("one")
+	checkHistory(t, got)
+	why := says(got.Status.DataItems)
+	if got.Status.State != task.Failed || !regexp.MustCompile(reason).MatchString(why) || inside.MatchString(why) {
+		t.Errorf("the task is %s: %q, want failed and %s", got.Status.State, why, reason)
+	}
+	if first.Status.State.Rests() && first.Status.State != got.Status.State {
+		t.Errorf("the start was answered %s, but the task is %s", first.Status.State, got.Status.State)
+	}
+	found := false
+	for line := range strings.Lines(s.out.String()) {
+		var entry struct{ Level, Msg, Task, Leader, Agent, Reason string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "the agent failed" {
+			found = true
+			if entry.Level != "warn" || entry.Task != "one" || entry.Leader != leader.Sender || entry.Agent != agentURL || entry.Reason == "" {
+				t.Errorf("the log says %s", line)
+			}
+		}
+	}
+	if !found {
+		t.Error("the log does not tell of the failure")
+	}
+	if strings.Contains(s.out.String(), "goroutine ") {
+		t.Error("the log has a stack trace")
+	}
+}
+
+// TestCredentials gives an agent the key that it asks for, and a wrong one. Neither is ever told.
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	const right, wrong = "right-key-4f9c2a", "wrong-key-83bd01"
+	agent := trpcAgent(t, "-api-key", right)
+	s := newSite(t)
+	s.env = []string{"AGENT_KEY=" + right}
+	with := func(aic, value string) string {
+		return `aip_gateway {
+			aic ` + aic + `
+			agent a2a/legacy ` + agent + ` {
+				header_up X-API-Key ` + value + `
+				timeout 2s
+			}
+		}`
+	}
+	s.start(config{options: "debug", handle: `
+	handle_path /right* {
+		` + with("10001000011K912345E789ABCDEF2353", "{env.AGENT_KEY}") + `
+	}
+	handle_path /wrong* {
+		` + with(string(certificates(t).Leader.AIC), wrong) + `
+	}`})
+	if got := leaderOf(t, s.url()+"/right").start("one", "hello"); got.Status.State != task.AwaitingCompletion {
+		t.Errorf("with the right key: %+v", of(got))
+	}
+	leader := leaderOf(t, s.url()+"/wrong")
+	leader.start("one", "hello")
+	got := leader.rests("one")
+	if why := says(got.Status.DataItems); got.Status.State != task.Failed || !strings.Contains(why, "header_up") ||
+		strings.Contains(why, wrong) {
+		t.Errorf("with the wrong key: %+v", of(got))
+	}
+	for _, key := range []string{right, wrong} {
+		if strings.Contains(s.out.String(), key) {
+			t.Errorf("the log has the key %s", key)
+		}
+	}
+}

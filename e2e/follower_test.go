@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/sseproxy"
+)
+
+// follower is a Leader that follows one task by stream and comes back whenever the stream breaks, and that
+// checks what it is told: every event once, in order, and never otherwise than before.
+type follower struct {
+	*caller
+	client *http.Client // the one to use; default the caller's
+	id     string
+	events []string // eventData of the events 1, 2, …, as they came
+	state  string   // that of the last status
+	cuts   int      // how often the stream broke
+}
+
+// errGone says that the gateway no longer keeps what the follower is owed.
+var errGone = errors.New("an error frame")
+
+func streamBody(sender, command, id, text, params string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"stream","id":"%s","params":{"message":{"type":"message","id":"m","senderRole":"leader","senderId":%q,"command":%q,%s"taskId":%q,"sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`,
+		id, sender, command, params, id, text)
+}
+
+// follow starts the task, or goes on with it, and follows it until it is in a state.
+func (f *follower) follow(ctx context.Context, text, state string) error {
+	started := len(f.events) > 0
+	for f.state != state {
+		body := streamBody(f.Sender, "start", f.id, text, "")
+		if started {
+			body = streamBody(f.Sender, "re-stream", f.id, "", fmt.Sprintf(`"commandParams":{"lastEventSeq":%d},`, len(f.events)))
+		}
+		got, err := f.once(ctx, body, state)
+		started = started || got
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: after %d events, in state %q: %w (last: %v)", f.id, len(f.events), f.state, ctx.Err(), err)
+		case errors.Is(err, errGone), errors.Is(err, errOtherwise):
+			return fmt.Errorf("%s: %w", f.id, err)
+		case f.state != state:
+			f.cuts++
+			select { // as a Leader would, and not all at once
+			case <-time.After(time.Duration(10+rand.IntN(50)) * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	}
+	return nil
+}
+
+var errOtherwise = errors.New("the stream tells otherwise than before")
+
+// once reads one stream until a state, or until it breaks. started says that the task exists.
+func (f *follower) once(ctx context.Context, body []byte, state string) (started bool, _ error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.mount+"/stream", bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	client := f.client
+	if client == nil {
+		client = f.HTTP
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer res.Body.Close()
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		answer, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10))
+		if strings.Contains(string(answer), "-32001") { // the start did not arrive before the crash
+			return false, errors.New("no such task yet")
+		}
+		return false, fmt.Errorf("status %d: %s", res.StatusCode, answer)
+	}
+	reader := sseproxy.NewReader(res.Body, sseproxy.Limits{})
+	for {
+		ev, err := reader.Next()
+		if err != nil {
+			return started, err
+		}
+		var frame struct {
+			ID     string
+			Error  json.RawMessage
+			Result struct {
+				EventSeq  int
+				EventData json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(ev.Data, &frame); err != nil {
+			return started, fmt.Errorf("%w: %w", errOtherwise, err)
+		}
+		if frame.Error != nil {
+			return started, fmt.Errorf("%w: %s", errGone, frame.Error)
+		}
+		started = true
+		seq, data := frame.Result.EventSeq, string(frame.Result.EventData)
+		switch {
+		case frame.ID != f.id || ev.ID != fmt.Sprint(seq):
+			return started, fmt.Errorf("%w: event %d has the ids %q and %q", errOtherwise, seq, frame.ID, ev.ID)
+		case seq <= len(f.events) && f.events[seq-1] == data && bytes.Contains(body, []byte(`"command":"start"`)):
+			// A start that is made again tells everything again.
+		case seq != len(f.events)+1:
+			return started, fmt.Errorf("%w: event %d came after %d", errOtherwise, seq, len(f.events))
+		default:
+			f.events = append(f.events, data)
+		}
+		var event struct {
+			Status struct{ State string }
+		}
+		if err := json.Unmarshal(frame.Result.EventData, &event); err != nil {
+			return started, fmt.Errorf("%w: %w", errOtherwise, err)
+		}
+		if event.Status.State != "" {
+			f.state = event.Status.State
+		}
+		if f.state == state {
+			return started, nil
+		}
+	}
+}
+
+// text returns the text of the product that the chunks make.
+func (f *follower) text() string {
+	var b strings.Builder
+	for _, data := range f.events {
+		var event struct {
+			Type    string
+			Append  bool
+			Product struct {
+				DataItems []struct{ Text string }
+			}
+		}
+		if json.Unmarshal([]byte(data), &event) != nil || event.Type != "product-chunk" {
+			continue
+		}
+		if !event.Append {
+			b.Reset()
+		}
+		for _, it := range event.Product.DataItems {
+			b.WriteString(it.Text)
+		}
+	}
+	return b.String()
+}

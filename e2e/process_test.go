@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e tests the gateway from outside: the real binary, real TLS, real agents. It needs ../caddy, or the
+// binary that AIP_CADDY names, and the agents in ../interop/bin; `make e2e` builds both.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long anything may take that should happen at once. Nothing is measured by it: it only keeps
+// a broken gateway from hanging a test.
+const patience = 30 * time.Second
+
+// caddyBinary returns the path of the gateway under test.
+func caddyBinary(t testing.TB) string {
+	t.Helper()
+	return binary(t, os.Getenv("AIP_CADDY"), "../caddy", "make caddy")
+}
+
+// binary returns the path of a binary: the first of the two that is given.
+func binary(t testing.TB, path, otherwise, build string) string {
+	t.Helper()
+	if path == "" {
+		path = otherwise
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+		t.Fatalf("there is no binary %s; run %s", path, build)
+	}
+	return path
+}
+
+// process is a process that the test has started, and that does not outlive it.
+type process struct {
+	name  string
+	cmd   *exec.Cmd
+	out   output        // stdout and stderr, as they come
+	ended chan struct{} // closed when it has ended, with err set
+	err   error
+}
+
+// startProcess starts a binary in a directory that also is its home, so that it touches nothing else.
+func startProcess(t testing.TB, dir string, env []string, path string, args ...string) *process {
+	t.Helper()
+	p := &process{name: filepath.Base(path), cmd: command(dir, env, path, args...), ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("what %s %q said:\n%s", p.name, args, tail(p.out.String(), 20_000))
+		}
+	})
+	return p
+}
+
+func command(dir string, env []string, path string, args ...string) *exec.Cmd {
+	cmd := exec.Command(path, args...)
+	cmd.Dir = dir
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(),
+		"HOME=" + dir, "XDG_DATA_HOME=" + filepath.Join(dir, "share"), "XDG_CONFIG_HOME=" + filepath.Join(dir, "config"),
+	}, env...)
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// kill ends the process as a power cut does, and waits for its end.
+func (p *process) kill() {
+	p.cmd.Process.Kill() // it may have ended by itself
+	<-p.ended
+}
+
+// stop asks the process to end, and waits for it.
+func (p *process) stop(t testing.TB) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Errorf("%s cannot be stopped: %v", p.name, err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		t.Errorf("%s does not stop", p.name)
+		p.kill()
+	}
+}
+
+// waitForPort waits until something accepts connections at an address.
+func (p *process) waitForPort(t testing.TB, address string) {
+	t.Helper()
+	eventually(t, p.name+" listens on "+address, func() bool {
+		select {
+		case <-p.ended:
+			t.Fatalf("%s has ended: %v", p.name, p.err)
+		default:
+		}
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err != nil {
+			return false
+		}
+		conn.Close()
+		return true
+	})
+}
+
+// runProcess runs a binary to its end and returns its exit status and what it says on stdout and stderr.
+func runProcess(t testing.TB, dir string, env []string, path string, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	cmd := command(dir, env, path, args...)
+	var out, errs output
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	err := cmd.Wait()
+	stop()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		t.Fatalf("%s %q does not end; it said:\n%s%s", filepath.Base(path), args, out.String(), errs.String())
+	case err != nil && !errors.As(err, &exit):
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// output gathers what a process says.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+func tail(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return "…" + s[len(s)-most:]
+}
+
+// waitFor waits until the process has said something, and returns what matched.
+func (p *process) waitFor(t testing.TB, pattern string) []string {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	var found []string
+	eventually(t, p.name+" says "+pattern, func() bool {
+		found = re.FindStringSubmatch(p.out.String())
+		return found != nil
+	})
+	return found
+}
+
+// eventually waits until ok says so. It is how these tests wait for what they cannot be told of.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for !ok() {
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			t.Fatalf("within %v it did not come true that %s", patience, what)
+		}
+	}
+}
+
+var ports struct {
+	mu    sync.Mutex
+	given map[int]bool
+}
+
+// freePort returns a port that nobody listens on, and nobody else is given. It lies below those that systems
+// choose for connections, so that none of these takes it before it is used.
+func freePort(t testing.TB) int {
+	t.Helper()
+	ports.mu.Lock()
+	defer ports.mu.Unlock()
+	for range 1000 {
+		port := 20_000 + rand.IntN(12_000)
+		if ports.given[port] {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		l.Close()
+		if ports.given == nil {
+			ports.given = make(map[int]bool)
+		}
+		ports.given[port] = true
+		return port
+	}
+	t.Fatal("there is no free port")
+	return 0
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// site is a gateway of its own, in a directory of its own.
+type site struct {
+	t           testing.TB
+	dir         string
+	port, admin int
+	env         []string
+	*process    // the one that was started last
+}
+
+// config is a Caddyfile as far as tests differ in it.
+type config struct {
+	store   string // what stands in the aip option; default: pebble in the site's directory
+	mode    string // of client_auth; default require_and_verify
+	handle  string // the directives of the site
+	beside  string // further sites
+	options string // further global options
+}
+
+func newSite(t testing.TB) *site {
+	t.Helper()
+	return &site{t: t, dir: t.TempDir(), port: freePort(t), admin: freePort(t)}
+}
+
+// serve starts a gateway with a configuration, and waits until it listens.
+func serve(t testing.TB, c config) *site {
+	t.Helper()
+	s := newSite(t)
+	s.start(c)
+	return s
+}
+
+func (s *site) url() string      { return fmt.Sprintf("https://localhost:%d", s.port) }
+func (s *site) adminURL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.admin) }
+
+// text returns the Caddyfile.
+func (s *site) text(c config) string {
+	pki := certificates(s.t)
+	if c.store == "" {
+		c.store = "store pebble " + filepath.Join(s.dir, "store")
+	}
+	if c.mode == "" {
+		c.mode = "require_and_verify"
+	}
+	return fmt.Sprintf(`{
+	admin 127.0.0.1:%d
+	default_bind 127.0.0.1
+	auto_https off
+	grace_period 10s
+	%s
+	aip {
+		%s
+	}
+}
+
+https://localhost:%d {
+	tls %s %s {
+		client_auth {
+			mode %s
+			trust_pool file %s
+		}
+	}
+	%s
+}
+
+%s
+`, s.admin, c.options, c.store, s.port, pki.Server.Cert, pki.Server.Key, c.mode, pki.CA.Cert, c.handle, c.beside)
+}
+
+// write writes the Caddyfile and returns its path.
+func (s *site) write(c config) string {
+	s.t.Helper()
+	path := filepath.Join(s.dir, "Caddyfile")
+	if err := os.WriteFile(path, []byte(s.text(c)), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+func (s *site) start(c config) {
+	s.t.Helper()
+	s.run(s.write(c))
+}
+
+func (s *site) run(path string) {
+	s.t.Helper()
+	s.process = startProcess(s.t, s.dir, s.env, caddyBinary(s.t), "run", "--config", path, "--adapter", "caddyfile")
+	s.waitForPort(s.t, fmt.Sprintf("127.0.0.1:%d", s.port))
+}
+
+// caddy runs a command of Caddy's in the site's directory.
+func (s *site) caddy(args ...string) (status int, stdout, stderr string) {
+	s.t.Helper()
+	return runProcess(s.t, s.dir, s.env, caddyBinary(s.t), args...)
+}
+
+// reload replaces the configuration. It returns what Caddy has against it, or nothing.
+func (s *site) reload(c config) string {
+	s.t.Helper()
+	status, _, stderr := s.caddy("reload", "--config", s.write(c), "--adapter", "caddyfile", "--force",
+		"--address", strings.TrimPrefix(s.adminURL(), "http://"))
+	if status == 0 {
+		return ""
+	}
+	if stderr == "" {
+		s.t.Errorf("a reload failed without a word, with status %d", status)
+	}
+	return stderr
+}

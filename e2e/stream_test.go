@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go/http3"
+)
+
+// chunks is what the agents' "stream n" makes.
+func chunks(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "chunk-%d ", i)
+	}
+	return b.String()
+}
+
+func gatewayTo(agent string) string {
+	return "aip_gateway a2a/legacy http://" + agent + " {\n\t\tlimits {\n\t\t\tstreams_per_leader 10000\n\t\t}\n\t}"
+}
+
+// within returns a context for what may take long but must end.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// followAll starts n tasks by stream and follows them all until they rest.
+func followAll(t *testing.T, n int, ctx context.Context, text string, each func(i int) *follower) (wait func() []*follower) {
+	t.Helper()
+	all := make([]*follower, n)
+	var group sync.WaitGroup
+	for i := range all {
+		all[i] = each(i)
+		group.Go(func() {
+			if err := all[i].follow(ctx, text, "awaiting-completion"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return func() []*follower {
+		group.Wait()
+		return all
+	}
+}
+
+func cuts(all []*follower) (n int) {
+	for _, f := range all {
+		n += f.cuts
+	}
+	return n
+}
+
+func TestStreamsWithTheRealAgent(t *testing.T) {
+	t.Parallel()
+	agent := strings.TrimSuffix(strings.TrimPrefix(trpcAgent(t), "http://"), "/")
+	s := serve(t, config{handle: gatewayTo(agent)})
+	l := leaderOf(t, s.url())
+	ctx := within(t, time.Minute)
+
+	f := &follower{caller: l, id: "chunks"}
+	if err := f.follow(ctx, "stream 5 20", "awaiting-completion"); err != nil {
+		t.Fatal(err)
+	}
+	if f.text() != chunks(5) || f.cuts != 0 {
+		t.Errorf("got %q with %d cuts", f.text(), f.cuts)
+	}
+
+	asks := &follower{caller: l, id: "asks"}
+	if err := asks.follow(ctx, "ask", "awaiting-input"); err != nil {
+		t.Fatal(err)
+	}
+	l.goOn("asks", "blue")
+	if err := asks.follow(ctx, "", "awaiting-completion"); err != nil {
+		t.Fatal(err)
+	}
+	l.complete("asks")
+	if err := asks.follow(ctx, "", "completed"); err != nil {
+		t.Fatal(err)
+	}
+	if asks.text() != "you said: blue" {
+		t.Errorf("the answer is %q", asks.text())
+	}
+
+	fails := &follower{caller: l, id: "fails"}
+	if err := fails.follow(ctx, "fail", "failed"); err != nil {
+		t.Fatal(err)
+	}
+	if last := fails.events[len(fails.events)-1]; !strings.Contains(last, "agent broke") {
+		t.Errorf("the failure is told as %s", last)
+	}
+
+	slow := &follower{caller: l, id: "slow"}
+	if err := slow.follow(ctx, "slow 20", "working"); err != nil {
+		t.Fatal(err)
+	}
+	l.cancel("slow")
+	if err := slow.follow(ctx, "", "canceled"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStreamsOverEveryHTTP(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	s := serve(t, config{handle: gatewayTo(agent)})
+	l := leaderOf(t, s.url())
+	config := l.HTTP.Transport.(*http.Transport).TLSClientConfig
+	h1 := &http.Transport{TLSClientConfig: config.Clone(), TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
+	h2 := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}
+	h3 := &http3.Transport{TLSClientConfig: config.Clone()}
+	defer h1.CloseIdleConnections()
+	defer h2.CloseIdleConnections()
+	defer h3.Close()
+	for name, transport := range map[string]http.RoundTripper{"1": h1, "2": h2, "3": h3} {
+		var proto atomic.Value
+		client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			res, err := transport.RoundTrip(r)
+			if err == nil {
+				proto.Store(fmt.Sprint(res.ProtoMajor))
+			}
+			return res, err
+		})}
+		f := &follower{caller: l, client: client, id: "h" + name}
+		if err := f.follow(within(t, time.Minute), "stream 5 20", "awaiting-completion"); err != nil {
+			t.Errorf("HTTP/%s: %v", name, err)
+		}
+		if f.text() != chunks(5) || f.cuts != 0 || proto.Load() != name {
+			t.Errorf("HTTP/%s: got %q with %d cuts, over HTTP/%s", name, f.text(), f.cuts, proto.Load())
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestStreamsSurviveACrash kills the gateway with 500 tasks in mid-stream.
+func TestStreamsSurviveACrash(t *testing.T) {
+	_, agent := sampleAgent(t)
+	s := serve(t, config{handle: gatewayTo(agent)})
+	l := leaderOf(t, s.url())
+	const tasks, pieces = 500, 60
+	all := followAll(t, tasks, within(t, 2*time.Minute), fmt.Sprintf("stream %d 100", pieces), func(i int) *follower {
+		return &follower{caller: l, id: fmt.Sprint("t", i)}
+	})
+	watch := &follower{caller: l, id: "watch"}
+	if err := watch.follow(within(t, time.Minute), "stream 10 100", "awaiting-completion"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s.kill()
+		s.run(s.dir + "/Caddyfile")
+		again := &follower{caller: l, id: fmt.Sprint("after ", rand.Int())}
+		if err := again.follow(within(t, time.Minute), "stream 5 100", "awaiting-completion"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	followers := all()
+	for _, f := range followers {
+		if f.text() != chunks(pieces) {
+			t.Errorf("%s: the product is %q", f.id, f.text())
+		}
+	}
+	if n := cuts(followers); n < tasks {
+		t.Errorf("only %d streams were cut: the crash came too late", n)
+	}
+}
+
+// TestStreamsSurviveReloads reloads under 1,000 open streams: with the same configuration, with another, and
+// with the route taken away and given back.
+func TestStreamsSurviveReloads(t *testing.T) {
+	_, agent := sampleAgent(t)
+	with := config{handle: gatewayTo(agent), options: ""}
+	s := newSite(t)
+	with.store = "store pebble " + s.dir + "/store\n\t\tdrain 1s"
+	s.start(with)
+	l := leaderOf(t, s.url())
+	const tasks, pieces = 1000, 40
+	all := followAll(t, tasks, within(t, 2*time.Minute), fmt.Sprintf("stream %d 200", pieces), func(i int) *follower {
+		return &follower{caller: l, id: fmt.Sprint("t", i)}
+	})
+	l.start("before", "hello")
+	changed := with
+	changed.handle = strings.Replace(with.handle, "limits {", "heartbeat 5s\n\t\tlimits {", 1)
+	removed := with
+	removed.handle = "respond gone 404"
+	for i, c := range []config{with, changed, removed, with} {
+		if trouble := s.reload(c); trouble != "" {
+			t.Fatalf("reload %d: %s", i, trouble)
+		}
+	}
+	l.start("after", "hello")
+	followers := all()
+	for _, f := range followers {
+		if f.text() != chunks(pieces) {
+			t.Errorf("%s: the product is %q", f.id, f.text())
+		}
+	}
+	if n := cuts(followers); n < tasks {
+		t.Errorf("only %d streams were drained", n)
+	}
+	s.stop(t)
+}
+
+// TestAgentBehindABrokenWire cuts the agent's stream after every byte, stalls it, and splits it: the tasks
+// come out whole, since the agent goes on.
+func TestAgentBehindABrokenWire(t *testing.T) {
+	_, agent := sampleAgent(t)
+	var connection atomic.Int64
+	w := newWire(t, agent, func() damage {
+		n := int(connection.Add(1))
+		switch {
+		case n > 1600: // all tasks have been cut once: let them end
+			return damage{after: -1}
+		case n%8 == 0:
+			return damage{after: n, stall: 100 * time.Millisecond}
+		}
+		return damage{after: n, split: n%3 == 0}
+	})
+	s := serve(t, config{handle: gatewayTo(w.address())})
+	l := leaderOf(t, s.url())
+	slots := make(chan struct{}, 100)
+	var group sync.WaitGroup
+	ctx := within(t, 3*time.Minute)
+	for i := range 800 {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			f := &follower{caller: l, id: fmt.Sprint("t", i)}
+			if err := f.follow(ctx, "stream 4 10", "awaiting-completion"); err != nil {
+				t.Error(err)
+			}
+			if f.text() != chunks(4) {
+				t.Errorf("%s: the product is %q: %s", f.id, f.text(), f.events)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestChaos lets everything break at random: the callers' connections, the agent's, the gateway's process and
+// its configuration.
+func TestChaos(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	_, agent := sampleAgent(t)
+	behind := newWire(t, agent, func() damage { return damage{after: -1} })
+	with := config{handle: gatewayTo(behind.address())}
+	s := newSite(t)
+	with.store = "store pebble " + s.dir + "/store\n\t\tdrain 100ms"
+	s.start(with)
+	front := newWire(t, fmt.Sprintf("127.0.0.1:%d", s.port), func() damage { return damage{after: -1} })
+	l := leaderOf(t, fmt.Sprintf("https://localhost:%s", front.address()[strings.LastIndex(front.address(), ":")+1:]))
+	const tasks, pieces = 100, 80
+	all := followAll(t, tasks, within(t, 3*time.Minute), fmt.Sprintf("stream %d 100", pieces), func(i int) *follower {
+		return &follower{caller: l, id: fmt.Sprint("t", i)}
+	})
+	for step := range 25 {
+		switch rng.IntN(5) {
+		case 0, 1:
+			front.cut()
+		case 2:
+			behind.cut()
+		case 3:
+			if trouble := s.reload(with); trouble != "" {
+				t.Errorf("step %d: %s", step, trouble)
+			}
+		case 4:
+			s.kill()
+			s.run(s.dir + "/Caddyfile")
+		}
+		<-time.After(time.Duration(rng.IntN(400)) * time.Millisecond)
+	}
+	for _, f := range all() {
+		if f.text() != chunks(pieces) {
+			t.Errorf("%s: the product is %q", f.id, f.text())
+		}
+		checkHistory(t, l.get(f.id))
+	}
+}
