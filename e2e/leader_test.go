@@ -13,6 +13,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -179,12 +180,28 @@ func (c *caller) get(id string) *task.Task { c.t.Helper(); return c.do(commandCa
 // rests waits until nobody is at work on a task, and returns it with its histories.
 func (c *caller) rests(id string) *task.Task {
 	c.t.Helper()
-	var got *task.Task
-	eventually(c.t, "the task "+id+" rests", func() bool {
-		got = c.get(id)
-		return got.Status.State.Rests()
-	})
+	got, err := c.settled(id)
+	if err != nil {
+		c.t.Fatalf("waiting for %s: %v", id, explain(err))
+	}
 	return got
+}
+
+// settled is rests for other goroutines than the test's own.
+func (c *caller) settled(id string) (*task.Task, error) {
+	deadline := time.Now().Add(patience)
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		got, err := c.try(commandCall(task.Get, id))
+		switch {
+		case err != nil || got.Status.State.Rests():
+			return got, err
+		case time.Now().After(deadline):
+			return got, fmt.Errorf("the task is still %s after %v", got.Status.State, patience)
+		}
+		<-again.C
+	}
 }
 
 func startCall(id, text string) *task.Call {

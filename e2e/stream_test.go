@@ -292,3 +292,29 @@ func TestChaos(t *testing.T) {
 		checkHistory(t, l.get(f.id))
 	}
 }
+
+// TestRealAgentBehindACutWire cuts the stream of an agent whose tasks die with their connection: the task
+// fails, and says why, once the agent has been asked for long enough.
+func TestRealAgentBehindACutWire(t *testing.T) {
+	t.Parallel()
+	agent := strings.TrimSuffix(strings.TrimPrefix(trpcAgent(t), "http://"), "/")
+	w := newWire(t, agent, func() damage { return damage{after: -1} })
+	s := serve(t, config{handle: gatewayTo(w.address())})
+	l := leaderOf(t, s.url())
+	f := &follower{caller: l, id: "cut"}
+	ctx := within(t, 2*time.Minute)
+	if err := f.follow(ctx, "slow 50", "working"); err != nil {
+		t.Fatal(err)
+	}
+	w.cut()
+	if err := f.follow(ctx, "", "failed"); err != nil {
+		t.Fatal(err)
+	}
+	if last := f.events[len(f.events)-1]; !strings.Contains(last, "lost the task") {
+		t.Errorf("the failure is told as %s", last)
+	}
+	if f.cuts != 0 {
+		t.Errorf("the Leader's own stream was cut %d times", f.cuts)
+	}
+	checkHistory(t, l.get("cut"))
+}

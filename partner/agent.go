@@ -16,8 +16,9 @@ type Agent interface {
 	// done, or it fails, which ends the sequence. stream asks for news while the agent works; an agent that
 	// has none gives only the result.
 	//
-	// An error that proves that nothing of the turn reached the agent is of kind AgentUnavailable. After any
-	// other the turn may be running: Resume tells.
+	// An error that proves that nothing of the turn reached the agent is of kind AgentUnavailable; one that
+	// proves that the agent has given the turn up, AgentTimeout. After any other the turn may be running:
+	// Resume tells.
 	Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[task.Report, error]
 
 	// Resume goes on with a turn whose connection was lost, by any means that the agent has, until it rests.

@@ -4,9 +4,9 @@ package partner
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -51,6 +51,8 @@ func (a *alarm) set(t time.Time) {
 const (
 	// farAway is when the keeper looks again though nothing is due: a store may be written by another hand.
 	farAway = time.Hour
+	// margin is how far back the keeper looks when nothing was left to do.
+	margin = time.Minute
 	// retryDeadline is how long the keeper waits after the store failed.
 	retryDeadline = time.Second
 	// atOnce is how many deadlines, or recoveries, are worked on at a time.
@@ -66,6 +68,7 @@ var (
 func (e *Engine) keepDeadlines() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	from := afterRestart
 	for {
 		select {
 		case <-e.base.Done():
@@ -73,20 +76,30 @@ func (e *Engine) keepDeadlines() {
 		case <-e.alarm.kick:
 		case <-timer.C:
 		}
-		timer.Reset(time.Until(e.expire()))
+		began := time.Now()
+		next, all := e.expire(from)
+		if timer.Reset(time.Until(next)); all {
+			// What was due has gone: to look there again would only cost the store. A margin, because a deadline
+			// counts from a time that lies a little before it is written.
+			from = began.Add(-margin)
+		} else {
+			from = afterRestart
+		}
 	}
 }
 
-// expire works off all that is due and returns when to come again.
-func (e *Engine) expire() time.Time {
+// expire works off all that is due since a time. It returns when to come again, and whether all was done.
+func (e *Engine) expire(from time.Time) (time.Time, bool) {
 	// Whatever is appended from here on kicks, so that nothing falls between the look and the sleep.
 	e.alarm.set(endOfTime)
 	now := time.Now()
 	next := now.Add(farAway)
 	var group sync.WaitGroup
+	var failed atomic.Bool
 	slots := make(chan struct{}, atOnce)
-	for w, err := range e.store.Due(e.base, afterRestart, next) {
+	for w, err := range e.store.Due(e.base, from, next) {
 		if err != nil {
+			failed.Store(true)
 			next = now.Add(retryDeadline)
 			break
 		}
@@ -97,7 +110,9 @@ func (e *Engine) expire() time.Time {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			e.timeOut(w.Log, now)
+			if !e.timeOut(w.Log, now) {
+				failed.Store(true)
+			}
 		})
 	}
 	group.Wait()
@@ -106,11 +121,12 @@ func (e *Engine) expire() time.Time {
 	if next.Before(e.alarm.next) {
 		e.alarm.next = next
 	}
-	return e.alarm.next
+	return e.alarm.next, !failed.Load()
 }
 
-// timeOut does what rows 11 and 15 of the table say, if the task still waits.
-func (e *Engine) timeOut(log string, now time.Time) {
+// timeOut does what rows 11 and 15 of the table say, if the task still waits. It reports false if the store
+// would not have it.
+func (e *Engine) timeOut(log string, now time.Time) bool {
 	lv := e.acquire(log)
 	defer lv.release()
 	lv.mu.Lock()
@@ -118,11 +134,11 @@ func (e *Engine) timeOut(log string, now time.Time) {
 	if err := lv.load(e.base); err != nil {
 		lv.logger().Error("a deadline cannot be kept", "error", err)
 		e.alarm.at(now.Add(retryDeadline))
-		return
+		return false
 	}
 	status := &lv.fold.Task.Status
 	if at := lv.wake(status.State, status.ChangedAt); !lv.exists || at.IsZero() || at.Equal(replay.AtRestart) || at.After(now) {
-		return
+		return true
 	}
 	b := lv.batch()
 	if status.State == task.AwaitingInput {
@@ -130,10 +146,12 @@ func (e *Engine) timeOut(log string, now time.Time) {
 	} else {
 		b.move(task.Completed, []task.DataItem{task.Text("completed: nobody objected in time (awaitingCompletionTimeout)")}, nil)
 	}
-	if err := b.write(e.base); err != nil && !errors.Is(err, context.Canceled) {
+	if err := b.write(e.base); err != nil {
 		lv.logger().Error("a deadline cannot be kept", "error", err)
 		e.alarm.at(now.Add(retryDeadline))
+		return false
 	}
+	return true
 }
 
 // recover picks up the turns of a Partner that an earlier process left unfinished.

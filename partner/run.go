@@ -87,7 +87,7 @@ func (lv *live) follow(ctx context.Context, p *Partner, t *task.Turn, r *run, fi
 	if !rested && err == nil {
 		err = task.Errorf(task.InvalidAgentResponse, "the agent's answer ended before its work did")
 	}
-	if kind := task.KindOf(err); err != nil && kind != task.AgentUnavailable && !errors.Is(err, errStore) && ctx.Err() == nil {
+	if err != nil && mayBeRunning(err) && ctx.Err() == nil {
 		span.AddEvent("aip.resume")
 		lv.logger().Info("asking the agent again", "reason", err)
 		var again error
@@ -111,6 +111,15 @@ func (lv *live) follow(ctx context.Context, p *Partner, t *task.Turn, r *run, fi
 		return nil
 	}
 	return lv.fail(ctx, detail(err))
+}
+
+// mayBeRunning reports whether the agent may be at work on a turn in spite of an error.
+func mayBeRunning(err error) bool {
+	switch task.KindOf(err) {
+	case task.AgentUnavailable, task.AgentTimeout:
+		return false
+	}
+	return !errors.Is(err, errStore)
 }
 
 // errStore marks an error that is the store's and not the agent's.
