@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"internal/devpki":      {"identity"},
 	"internal/leader":      {"task", "jsonrpc", "translate/aip", "sseproxy"},
 	"internal/legacyagent": {"task", "jsonrpc"},
-	"bench":                {"task", "replay", "replay/pebble", "partner", "internal/leader", "internal/legacyagent"},
+	"bench":                {"task", "replay", "replay/pebble", "partner", "internal/devpki"},
 	"e2e":                  {},
 }
 
@@ -42,7 +42,7 @@ var outside = map[string][]string{
 	"go.uber.org/zap":                  {"caddymodule"},
 	"github.com/cockroachdb/":          {"replay/pebble"},
 	"github.com/hashicorp/golang-lru/": {"replay"},
-	"github.com/tidwall/gjson":         {"jsonrpc", "translate/aip", "translate/a2a", "internal/leader", "internal/legacyagent"},
+	"github.com/tidwall/gjson":         {"jsonrpc", "upstream", "translate/aip", "translate/a2a", "internal/leader", "internal/legacyagent"},
 	"go.opentelemetry.io/":             {"partner", "gateway", "upstream"},
 	"net/http":                         {"gateway", "upstream", "sseproxy", "caddymodule", "internal/leader", "internal/legacyagent", "bench", "e2e"},
 }

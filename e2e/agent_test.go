@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,6 +45,7 @@ type heard struct {
 		Session string `json:"sessionId"`
 	} `json:"params"`
 	header http.Header
+	body   []byte
 }
 
 // fakeAgent is an agent that answers as the test says, and counts.
@@ -63,7 +65,7 @@ func newFakeAgent(t testing.TB, answer func(http.ResponseWriter, *http.Request, 
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		h := heard{header: r.Header}
+		h := heard{header: r.Header, body: body}
 		if err == nil {
 			err = json.Unmarshal(body, &h)
 		}
@@ -95,6 +97,24 @@ func (a *fakeAgent) requests(method string) []heard {
 		}
 	}
 	return out
+}
+
+// forward lets another agent answer.
+func forward(address string) func(http.ResponseWriter, *http.Request, heard) {
+	return func(w http.ResponseWriter, r *http.Request, h heard) {
+		req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "http://"+address, bytes.NewReader(h.body))
+		if err == nil {
+			var res *http.Response
+			if res, err = http.DefaultClient.Do(req); err == nil {
+				defer res.Body.Close()
+				w.Header().Set("Content-Type", res.Header.Get("Content-Type"))
+				w.WriteHeader(res.StatusCode)
+				io.Copy(w, res.Body)
+				return
+			}
+		}
+		http.Error(w, "the agent behind is away", http.StatusBadGateway)
+	}
 }
 
 // writeTask answers with a task in a state, whose artifact says text.

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/devpki"
+)
+
+// site is a gateway and an agent, each a process of its own, in a folder of their own.
+type site struct {
+	dir     string
+	ports   []int
+	gateway *exec.Cmd
+	agent   *exec.Cmd
+	pki     *devpki.PKI
+}
+
+// The sites of the gateway's process, as indexes of ports.
+const (
+	portAgent   = iota
+	portGateway // aip_gateway, plain
+	portProxy   // reverse_proxy, plain
+	portTLS     // aip_gateway, mutual TLS
+	ports
+)
+
+// newSite starts a gateway with a store option, and an agent. fill, if it is not nil, is called before with the
+// folder of the store and the name of the Partner. Whoever has the site closes it.
+func newSite(ctx context.Context, caddy, store string, fill func(dir, partner string) error) (_ *site, err error) {
+	s := new(site)
+	if s.dir, err = os.MkdirTemp("", "aip-bench-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.pki, err = devpki.Make(devpki.Options{Dir: filepath.Join(s.dir, "pki")}); err != nil {
+		return nil, err
+	}
+	for range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		s.ports = append(s.ports, l.Addr().(*net.TCPAddr).Port)
+		l.Close()
+	}
+	if caddy, err = filepath.Abs(caddy); err != nil {
+		return nil, err
+	}
+	config := fmt.Sprintf(`{
+	admin off
+	auto_https off
+	log {
+		level WARN
+	}
+	aip {
+		store %s
+	}
+}
+(gateway) {
+	aip_gateway a2a/legacy http://127.0.0.1:%d {
+		{args[:]}
+		limits {
+			tasks_per_leader   100000000
+			streams            1000000
+			streams_per_leader 1000000
+		}
+	}
+}
+http://127.0.0.1:%d {
+	import gateway identity off
+}
+http://127.0.0.1:%d {
+	reverse_proxy http://127.0.0.1:%d {
+		flush_interval -1
+		transport http {
+			keepalive_idle_conns_per_host 1024
+		}
+	}
+}
+https://localhost:%d {
+	tls %s %s {
+		client_auth {
+			mode require_and_verify
+			trust_pool file %s
+		}
+	}
+	import gateway identity required
+}
+`, strings.ReplaceAll(store, "DIR", filepath.Join(s.dir, "store")), s.ports[portAgent], s.ports[portGateway], s.ports[portProxy], s.ports[portAgent],
+		s.ports[portTLS], s.pki.Server.Cert, s.pki.Server.Key, s.pki.CA.Cert)
+	path := filepath.Join(s.dir, "Caddyfile")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	if fill != nil {
+		if err := fill(filepath.Join(s.dir, "store"), "http://"+s.addr(portAgent)); err != nil {
+			return nil, err
+		}
+	}
+	if s.agent, err = s.start(ctx, caddy, "aip", "sample-agent", "--listen", s.addr(portAgent)); err != nil {
+		return nil, err
+	}
+	if s.gateway, err = s.start(ctx, caddy, "run", "--config", path, "--adapter", "caddyfile"); err != nil {
+		return nil, err
+	}
+	for port := range ports {
+		if err := s.wait(ctx, port); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *site) addr(port int) string { return "127.0.0.1:" + strconv.Itoa(s.ports[port]) }
+
+func (s *site) start(ctx context.Context, path string, args ...string) (*exec.Cmd, error) {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir)
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	return cmd, cmd.Start()
+}
+
+func (s *site) wait(ctx context.Context, port int) error {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", s.addr(port)); err == nil {
+			return conn.Close()
+		}
+	}
+	log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+	return fmt.Errorf("nothing listens on port %d of the site: %s", port, log)
+}
+
+func (s *site) close() {
+	for _, cmd := range []*exec.Cmd{s.gateway, s.agent} {
+		if cmd != nil && cmd.Process != nil {
+			cmd.Process.Signal(syscall.SIGKILL)
+			cmd.Wait()
+		}
+	}
+	os.RemoveAll(s.dir)
+}
+
+// rss returns the memory that the gateway's process holds, in bytes.
+func (s *site) rss() (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.gateway.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(status))[1], 10, 64)
+	return pages * int64(os.Getpagesize()), err
+}
+
+// cpu returns the time that the gateway's process has computed.
+func (s *site) cpu() (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.gateway.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	var ticks int64
+	for _, f := range fields[11:13] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond, nil // USER_HZ is 100
+}
