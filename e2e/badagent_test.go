@@ -56,7 +56,9 @@ func TestBadAgents(t *testing.T) {
 		{"HTML 503", says(503, "text/html", html), `takes no requests now \(HTTP 503\)`},
 		{"429", says(429, "text/plain", "slow down"), `takes no requests now \(HTTP 429\)`},
 		{"404", says(404, "text/plain", "404 page not found"), `no agent answers at the agent's URL \(HTTP 404`},
-		{"a redirect", func(w http.ResponseWriter, r *http.Request, _ heard) { http.Redirect(w, r, "/elsewhere", 307) }, `redirects \(HTTP 307\)`},
+		{"a redirect", func(w http.ResponseWriter, r *http.Request, _ heard) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, `redirects \(HTTP 307\)`},
 		{"401", says(401, "text/plain", "Unauthorized"), `refuses the gateway's credentials \(HTTP 401\).*header_up`},
 		{"403 with JSON", says(403, "application/json", `{"error":"forbidden"}`), `refuses the gateway's credentials \(HTTP 403\).*header_up`},
 		{"garbage", says(200, "application/octet-stream", "\x00\xff\xfe garbage"), `no JSON-RPC response`},
@@ -96,7 +98,7 @@ func TestBadAgents(t *testing.T) {
 			}
 		}, `does not know this task`},
 		{"it works for ever and nothing changes", func(w http.ResponseWriter, _ *http.Request, h heard) { writeTask(w, h, "working", "") },
-			`changes nothing for 30s`},
+			`changed nothing for 1s`},
 	} {
 		cases = append(cases, badAgent{tc.name, newFakeAgent(t, tc.answer).url, tc.reason})
 	}
@@ -162,6 +164,54 @@ func (a badAgent) check(t *testing.T, leader *caller) {
 		fail("the task is %s: %q, want failed and %s", got.Status.State, why, a.reason)
 	}
 	checkHistory(t, got)
+}
+
+// TestRefusal proves that an agent which says no, and says no again when it is asked, does not keep a Leader
+// waiting for as long as an agent may be silent, which is 5 minutes here.
+func TestRefusal(t *testing.T) {
+	t.Parallel()
+	status := func(code int) func(http.ResponseWriter, *http.Request, heard) {
+		return func(w http.ResponseWriter, _ *http.Request, _ heard) { http.Error(w, "no", code) }
+	}
+	cases := []struct {
+		name   string
+		answer func(http.ResponseWriter, *http.Request, heard)
+		reason string
+	}{
+		{"wrong credentials", status(http.StatusUnauthorized), `header_up`},
+		{"forbidden", status(http.StatusForbidden), `header_up`},
+		{"another URL", status(http.StatusNotFound), `no agent answers at the agent's URL`},
+		{"a web page", status(http.StatusOK), `no JSON-RPC response`},
+		{"an error", func(w http.ResponseWriter, _ *http.Request, h heard) {
+			code := -32603
+			if h.Method == "tasks/get" {
+				code = -32001
+			}
+			writeError(w, h, code, "the model is out")
+		}, `the model is out`},
+	}
+	var handle strings.Builder
+	for i, tc := range cases {
+		fmt.Fprintf(&handle, "handle_path /%d/* {\naip_gateway a2a/legacy %s\n}\n", i, newFakeAgent(t, tc.answer).url)
+	}
+	s := serve(t, config{store: "store memory", handle: handle.String()})
+	var all sync.WaitGroup
+	for i, tc := range cases {
+		leader := leaderOf(t, fmt.Sprintf("%s/%d", s.url(), i))
+		all.Go(func() {
+			call := startCall("one", "hello")
+			call.Terms.Response = 5 * time.Second
+			got, err := leader.try(call)
+			if err != nil {
+				t.Errorf("%s: %v", tc.name, explain(err))
+				return
+			}
+			if why := says(got.Status.DataItems); got.Status.State != task.Failed || !regexp.MustCompile(tc.reason).MatchString(why) {
+				t.Errorf("%s: the start was answered %s: %q, want failed and %s", tc.name, got.Status.State, why, tc.reason)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // rawAgent takes connections, answers whatever it is sent with the same, and hangs up.
