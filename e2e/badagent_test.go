@@ -123,6 +123,7 @@ func TestBadAgents(t *testing.T) {
 	}
 	all.Wait()
 
+	s.stop(t) // then all of the log is here
 	told := make(map[string]bool)
 	for line := range strings.Lines(s.out.String()) {
 		var entry struct{ Level, Msg, Task, Leader, Agent, Reason string }
@@ -272,6 +273,7 @@ func TestCredentials(t *testing.T) {
 		strings.Contains(why, wrong) {
 		t.Errorf("with the wrong key: %+v", of(got))
 	}
+	s.stop(t) // then all of the log is here
 	for _, key := range []string{right, wrong} {
 		if strings.Contains(s.out.String(), key) {
 			t.Errorf("the log has the key %s", key)

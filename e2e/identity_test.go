@@ -142,6 +142,7 @@ func TestIdentityOff(t *testing.T) {
 	if got := callerWith(t, s.url(), "somebody else").refused(commandCall(task.Get, "one")); got.Code != -32001 {
 		t.Errorf("got %s", got.Raw)
 	}
+	s.stop(t) // then all of the log is here
 	found := false
 	for line := range strings.Lines(s.out.String()) {
 		var entry struct{ Level, Msg string }

@@ -129,6 +129,7 @@ func TestLogs(t *testing.T) {
 		strings.Replace(startBody("somebody", "x"), `hello`, payload, 1)} {
 		leader.post("/rpc", []byte(body))
 	}
+	s.stop(t) // then all of the log is here
 	log := s.out.String()
 	for _, word := range []string{payload, product, token} {
 		for line := range strings.Lines(log) {
