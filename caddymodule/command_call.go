@@ -233,7 +233,7 @@ func (f *callFlags) explain(call *task.Call, err error) error {
 		err = explainTLS(err)
 	}
 	if call.Message.Command == task.Start && f.task == "" {
-		err = fmt.Errorf("%w\nThe task's id is %s, should it have begun.", err, call.Message.TaskID)
+		err = fmt.Errorf("%w\nshould the task have begun, its id is %s", err, call.Message.TaskID)
 	}
 	return err
 }
