@@ -23,7 +23,8 @@ type target struct {
 	addr string
 	path string
 	body func(dst []byte, n int64) []byte // the n-th request
-	want []byte                           // what its answer holds
+	want func(dst []byte, n int64) []byte // what its answer holds, and no other
+	also []byte                           // what every answer holds
 }
 
 // result is what a round of load has shown.
@@ -68,10 +69,11 @@ func (t *target) knock(ctx context.Context) ([]time.Duration, error) {
 	}
 	defer conn.Close()
 	in := bufio.NewReaderSize(conn, 16<<10)
-	var out, body, answer []byte
+	var out, body, answer, want []byte
 	latencies := make([]time.Duration, 0, 1<<14)
 	for ctx.Err() == nil {
-		body = t.body(body[:0], numbers.Add(1))
+		n := numbers.Add(1)
+		body, want = t.body(body[:0], n), t.want(want[:0], n)
 		out = fmt.Appendf(out[:0], "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", t.path, t.addr, len(body))
 		out = append(out, body...)
 		began := time.Now()
@@ -82,7 +84,7 @@ func (t *target) knock(ctx context.Context) ([]time.Duration, error) {
 			return latencies, err
 		}
 		latencies = append(latencies, time.Since(began))
-		if !bytes.Contains(answer, t.want) {
+		if !bytes.Contains(answer, want) || !bytes.Contains(answer, t.also) {
 			return latencies, fmt.Errorf("%s answered %s", t.name, answer)
 		}
 	}

@@ -3,7 +3,9 @@
 // Command bench measures the gateway beside Caddy's own reverse_proxy: the same binary, the same agent, in
 // turns, in one run. What counts are the ratios; the absolute numbers are those of the machine and the moment.
 //
-//	go run ./bench [-run unary,stream,replay,idle,stored] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000]
+//	go run ./bench [-run unary,stream,replay,stored,idle] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-json file] [-profile dir]
+//
+// By default it takes less than two minutes and leaves out idle, which waits for the collector for as long again.
 package main
 
 import (
@@ -14,65 +16,74 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // settings are what a run can be told.
 type settings struct {
-	caddy  string
-	rounds int
-	round  time.Duration
-	conns  int
-	tasks  int
+	*report
+	caddy   string
+	rounds  int
+	round   time.Duration
+	conns   int
+	tasks   int
+	profile string
+}
+
+// measurement is one thing that can be measured.
+type measurement struct {
+	name string
+	run  func(context.Context, settings) error
 }
 
 // measurements in the order in which they run.
-var measurements = []struct {
-	name string
-	run  func(context.Context, settings) error
-}{
+var measurements = []measurement{
 	{"unary", unary},
 	{"stream", streams},
 	{"replay", replays},
-	{"idle", idle},
 	{"stored", stored},
+	{"idle", idle},
 }
 
 func main() {
-	var s settings
-	which := flag.String("run", "unary,stream,replay,idle,stored", "what to measure")
+	s := settings{report: newReport()}
+	which := flag.String("run", "unary,stream,replay,stored", "what to measure: these, and idle")
 	flag.StringVar(&s.caddy, "caddy", "./caddy", "the binary that is measured")
 	flag.IntVar(&s.rounds, "rounds", 6, "pairs of rounds")
 	flag.DurationVar(&s.round, "round", 2*time.Second, "length of a round")
 	flag.IntVar(&s.conns, "conns", 32, "connections of the unary load")
 	flag.IntVar(&s.tasks, "tasks", 100_000, "stored tasks for stored")
+	flag.StringVar(&s.profile, "profile", "", "also write CPU profiles of the unary load to this folder")
+	file := flag.String("json", "", "also write the numbers to this file")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	if err := run(s, strings.Split(*which, ","), *file); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(s settings, chosen []string, file string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	chosen := strings.Split(*which, ",")
+	for _, name := range chosen {
+		if !slices.ContainsFunc(measurements, func(m measurement) bool { return m.name == name }) {
+			return fmt.Errorf("there is no measurement %q", name)
+		}
+	}
+	if s.rounds < 1 || s.round <= 0 || s.conns < 1 || s.tasks <= few {
+		return fmt.Errorf("rounds, round and conns must be positive, and tasks more than %d", few)
+	}
 	for _, m := range measurements {
 		if !slices.Contains(chosen, m.name) {
 			continue
 		}
 		if err := m.run(ctx, s); err != nil {
-			fmt.Fprintf(os.Stderr, "%s: %v\n", m.name, err)
-			stop()
-			os.Exit(1)
+			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
-}
-
-// percentile returns the value below which a share of the sorted values lies.
-func percentile(sorted []time.Duration, share float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
+	if file == "" {
+		return nil
 	}
-	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
+	return s.write(file)
 }
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
-}
-
-func us(d time.Duration) string { return fmt.Sprintf("%.0f µs", float64(d)/1e3) }

@@ -4,8 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +35,7 @@ const (
 	portGateway // aip_gateway, plain
 	portProxy   // reverse_proxy, plain
 	portTLS     // aip_gateway, mutual TLS
+	portAdmin   // Caddy's admin endpoint, for profiles
 	ports
 )
 
@@ -50,20 +54,14 @@ func newSite(ctx context.Context, caddy, store string, fill func(dir, partner st
 	if s.pki, err = devpki.Make(devpki.Options{Dir: filepath.Join(s.dir, "pki")}); err != nil {
 		return nil, err
 	}
-	for range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		s.ports = append(s.ports, l.Addr().(*net.TCPAddr).Port)
-		l.Close()
+	if s.ports, err = freePorts(ports); err != nil {
+		return nil, err
 	}
 	if caddy, err = filepath.Abs(caddy); err != nil {
 		return nil, err
 	}
 	config := fmt.Sprintf(`{
-	admin off
+	admin 127.0.0.1:%d
 	auto_https off
 	log {
 		level WARN
@@ -102,7 +100,7 @@ https://localhost:%d {
 	}
 	import gateway identity required
 }
-`, strings.ReplaceAll(store, "DIR", filepath.Join(s.dir, "store")), s.ports[portAgent], s.ports[portGateway], s.ports[portProxy], s.ports[portAgent],
+`, s.ports[portAdmin], strings.ReplaceAll(store, "DIR", filepath.Join(s.dir, "store")), s.ports[portAgent], s.ports[portGateway], s.ports[portProxy], s.ports[portAgent],
 		s.ports[portTLS], s.pki.Server.Cert, s.pki.Server.Key, s.pki.CA.Cert)
 	path := filepath.Join(s.dir, "Caddyfile")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
@@ -125,6 +123,19 @@ https://localhost:%d {
 		}
 	}
 	return s, nil
+}
+
+// freePorts returns ports that nobody listens on. All are held until the last is found, so that they differ.
+func freePorts(n int) (list []int, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		list = append(list, l.Addr().(*net.TCPAddr).Port)
+	}
+	return list, nil
 }
 
 func (s *site) addr(port int) string { return "127.0.0.1:" + strconv.Itoa(s.ports[port]) }
@@ -169,6 +180,28 @@ func (s *site) rss() (int64, error) {
 	}
 	pages, err := strconv.ParseInt(strings.Fields(string(status))[1], 10, 64)
 	return pages * int64(os.Getpagesize()), err
+}
+
+// profile writes what the gateway's process computes in so many seconds to a file.
+func (s *site) profile(ctx context.Context, path string, seconds int) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.addr(portAdmin), seconds), nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("no profile: %s", res.Status)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, res.Body)
+	return errors.Join(err, f.Close())
 }
 
 // cpu returns the time that the gateway's process has computed.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,47 +17,64 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// stored measures what stored tasks cost: memory each, and the get of one among few and among many.
+// few is the number of stored tasks that many are compared with.
+const few = 1000
+
+// stored measures what stored tasks cost: memory each, and the get of one among few and among many, in pairs.
 func stored(ctx context.Context, o settings) error {
-	const few = 1000
-	fmt.Printf("\ntasks in the store\n%-34s %10s %10s %10s %12s\n", "get, one connection", "per s", "p50", "p99", "RSS")
-	var memory [2]int64
-	var p50 [2]float64
-	for i, n := range []int{few, o.tasks} {
+	counts := []int{few, o.tasks}
+	var sites [2]*site
+	var targets [2]target
+	var filled [2]time.Duration
+	for i, n := range counts {
+		began := time.Now()
 		s, err := newSite(ctx, o.caddy, "pebble DIR", func(dir, name string) error { return fill(ctx, dir, name, n) })
 		if err != nil {
 			return err
 		}
 		defer s.close()
-		get := target{"get", s.addr(portGateway), "/rpc", func(dst []byte, _ int64) []byte {
-			return fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"message":{"senderId":"leader","command":"get","taskId":"stored-%d"}}}`, rand.IntN(n))
-		}, []byte(`"awaiting-completion"`)}
-		if _, err := load(ctx, get, 1, o.round); err != nil {
+		sites[i], targets[i], filled[i] = s, getOne(s, n), time.Since(began)
+		if _, err := load(ctx, targets[i], 1, o.round/2); err != nil { // warm up
 			return err
 		}
-		var rounds []result
-		for range o.rounds {
-			r, err := load(ctx, get, 1, o.round/2)
+	}
+	var rounds [2][]result
+	var ratios []float64
+	for round := range o.rounds {
+		for i := range targets {
+			i = (i + round) % 2
+			r, err := load(ctx, targets[i], 1, o.round/2)
 			if err != nil {
 				return err
 			}
-			rounds = append(rounds, r)
+			rounds[i] = append(rounds[i], r)
 		}
-		if memory[i], err = s.rss(); err != nil {
+		ratios = append(ratios, float64(percentile(rounds[1][round].latencies, 0.5))/float64(percentile(rounds[0][round].latencies, 0.5)))
+	}
+	gets := o.table("get of a stored task, one connection, pebble", "per s", "p50 µs", "p99 µs", "RSS MiB", "made in s")
+	var memory [2]float64
+	for i, n := range counts {
+		rss, err := sites[i].rss()
+		if err != nil {
 			return err
 		}
-		var rate, mid, late []float64
-		for _, r := range rounds {
-			rate = append(rate, r.rate)
-			mid = append(mid, float64(percentile(r.latencies, 0.5)))
-			late = append(late, float64(percentile(r.latencies, 0.99)))
-		}
-		p50[i] = median(mid)
-		fmt.Printf("among %-28d %10.0f %10s %10s %8.0f MiB\n", n, median(rate), us(time.Duration(median(mid))), us(time.Duration(median(late))), float64(memory[i])/(1<<20))
-		s.close()
+		memory[i] = float64(rss)
+		gets.row(fmt.Sprintf("among %d", n), append(summary(rounds[i]), memory[i]/(1<<20), filled[i].Seconds())...)
 	}
-	fmt.Printf("%-34s %9.2fx, %.0f B of memory for each further task\n", "", p50[1]/p50[0], float64(memory[1]-memory[0])/float64(o.tasks-few))
+	o.table("p50 among many to p50 among few", "median", "least", "greatest").row(fmt.Sprintf("%d pairs", len(ratios)), spread(ratios)...)
+	o.table("memory of a stored task", "B each").row(fmt.Sprintf("RSS from %d to %d tasks", few, o.tasks), (memory[1]-memory[0])/float64(o.tasks-few))
 	return nil
+}
+
+// getOne asks for one of n stored tasks, any of them alike.
+func getOne(s *site, n int) target {
+	// The number of a request decides which, and spreads them: they are sorted in the store.
+	which := func(request int64) uint64 { return (uint64(request) * 0x9e3779b97f4a7c15 >> 16) % uint64(n) }
+	return target{"get", s.addr(portGateway), "/rpc", func(dst []byte, request int64) []byte {
+		return fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"message":{"senderId":"leader","command":"get","taskId":"stored-%d"}}}`, which(request))
+	}, func(dst []byte, request int64) []byte {
+		return fmt.Appendf(dst, `"stored-%d"`, which(request))
+	}, []byte(`"state":"awaiting-completion"`)}
 }
 
 // fill starts n tasks under a Partner's name, as the gateway would, with an agent that answers at once.
@@ -76,25 +92,23 @@ func fill(ctx context.Context, dir, name string, n int) error {
 	p := engine.Register(partner.Config{Name: name, Agent: prompt{}, MaxEvents: 10000, MaxBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 		Terms: task.Terms{Response: time.Minute, AwaitingInput: 24 * time.Hour, AwaitingCompletion: 24 * time.Hour}})
 	defer p.Unregister()
+	ctx, stop := context.WithCancelCause(ctx) // by the first error
+	defer stop(nil)
 	var group sync.WaitGroup
 	var next atomic.Int64
-	var failed atomic.Value
 	for range 32 {
 		group.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n) && failed.Load() == nil; i = next.Add(1) - 1 {
+			for i := next.Add(1) - 1; i < int64(n) && ctx.Err() == nil; i = next.Add(1) - 1 {
 				call := &task.Call{Message: task.Message{ID: "m", SenderRole: task.Leader, SenderID: "leader", Command: task.Start,
 					TaskID: fmt.Sprint("stored-", i), SessionID: "s", DataItems: []task.DataItem{task.Text("hello there")}}}
 				if _, err := p.Do(ctx, "leader", call); err != nil {
-					failed.Store(err)
+					stop(err)
 				}
 			}
 		})
 	}
 	group.Wait()
-	if err, ok := failed.Load().(error); ok {
-		return err
-	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // prompt is an agent that has always finished.

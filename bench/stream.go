@@ -89,11 +89,12 @@ func streams(ctx context.Context, o settings) error {
 	for _, c := range []struct {
 		open, pieces, pace int
 	}{{1, 5000, 0}, {200, 100, 0}, {1, 100, 10}, {200, 100, 50}} {
-		what := "events a second"
+		what, unit := "as fast as they come", "events/s"
 		if c.pace > 0 {
+			unit = "µs"
 			what = fmt.Sprintf("delay of an event, one every %d ms", c.pace)
 		}
-		fmt.Printf("\n%d streams of %d events: %s\n", c.open, c.pieces, what)
+		results := o.table(fmt.Sprintf("%d streams of %d events: %s", c.open, c.pieces, what), unit)
 		var medians [2][]float64
 		for round := range max(2, o.rounds/2) {
 			for i := range springs {
@@ -107,9 +108,13 @@ func streams(ctx context.Context, o settings) error {
 		}
 		a, b := median(medians[0]), median(medians[1])
 		if c.pace > 0 {
-			fmt.Printf("%-34s %10s\n%-34s %10s\n%-34s %+9.0f µs\n", springs[0].name, us(time.Duration(a)), springs[1].name, us(time.Duration(b)), "added by the gateway", (a-b)/1e3)
+			results.row(springs[0].name, a/1e3)
+			results.row(springs[1].name, b/1e3)
+			results.row("added by the gateway", (a-b)/1e3)
 		} else {
-			fmt.Printf("%-34s %10.0f\n%-34s %10.0f\n%-34s %9.2fx\n", springs[0].name, a, springs[1].name, b, "", a/b)
+			results.row(springs[0].name, a)
+			results.row(springs[1].name, b)
+			results.row("ratio", a/b)
 		}
 	}
 	return nil
@@ -179,7 +184,7 @@ func replays(ctx context.Context, o settings) error {
 		}
 		rates = append(rates, float64(count)/time.Since(began).Seconds())
 	}
-	fmt.Printf("\nreplay of a task with 10,000 events\n%-34s %10.0f events a second\n", "aip_gateway", median(rates))
+	o.table("replay of a task with 10,000 events", "events/s").row("aip_gateway", median(rates))
 
 	const followers, pieces = 1000, 100
 	shared := numbers.Add(1)
@@ -226,26 +231,26 @@ func replays(ctx context.Context, o settings) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("one task with %d followers, an event every 20 ms\n%-34s %10.0f deliveries a second, %s of CPU each\n", followers, "aip_gateway",
-		float64(count)/time.Since(began).Seconds(), us((after-before)/time.Duration(count)))
+	o.table(fmt.Sprintf("one task with %d followers, an event every 20 ms", followers), "events/s", "CPU µs each").
+		row("aip_gateway", float64(count)/time.Since(began).Seconds(), micros(after-before)/float64(count))
 	return failed
 }
 
 // idle measures the memory of a stream that waits: the slope of the gateway's RSS over open streams.
 func idle(ctx context.Context, o settings) error {
-	fmt.Printf("\nmemory of an idle stream with mutual TLS, gateway's side\n")
+	results := o.table("memory of an idle stream with mutual TLS, gateway's side", "KiB each")
 	for _, c := range []struct {
 		name string
 		h2   bool
 	}{{"HTTP/1.1", false}, {"HTTP/2, 100 streams a connection", true}} {
-		if err := idleOver(ctx, o, c.name, c.h2); err != nil {
+		if err := idleOver(ctx, o, results, c.name, c.h2); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func idleOver(ctx context.Context, o settings, name string, h2 bool) error {
+func idleOver(ctx context.Context, o settings, results *table, name string, h2 bool) error {
 	s, err := newSite(ctx, o.caddy, "pebble DIR", nil)
 	if err != nil {
 		return err
@@ -316,6 +321,6 @@ func idleOver(ctx context.Context, o settings, name string, h2 bool) error {
 			return err
 		}
 	}
-	fmt.Printf("%-34s %10.1f KiB (%d to %d streams)\n", name, float64(at[1]-at[0])/(many-few)/1024, few, many)
+	results.row(name, float64(at[1]-at[0])/(many-few)/1024)
 	return nil
 }

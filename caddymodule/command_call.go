@@ -230,7 +230,8 @@ func (f *callFlags) explain(call *task.Call, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("no answer within %s; see --timeout", f.wait())
 	default:
-		err = explainTLS(err)
+		cert, unreadable := f.certificate()
+		err = explainTLS(err, cert == nil && unreadable == nil)
 	}
 	if call.Message.Command == task.Start && f.task == "" {
 		err = fmt.Errorf("%w\nshould the task have begun, its id is %s", err, call.Message.TaskID)

@@ -294,7 +294,7 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 		{"another host", append([]string{otherHost.URL}, get...), "x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"},
 		{"nobody there", append([]string{gone.URL}, get...), "connection refused"},
 		{"no answer", append([]string{silent.URL, "--timeout", "20ms"}, get...), "no answer within 20ms; see --timeout"},
-		{"start says the id", []string{gone.URL, "start"}, "\nThe task's id is task-"},
+		{"start says the id", []string{gone.URL, "start"}, "\nshould the task have begun, its id is task-"},
 	} {
 		got := runAIP(t, append([]string{"call"}, tt.args...)...)
 		if got.Status != 1 || got.Stdout != "" || !strings.Contains(got.Stderr, tt.want) {

@@ -7,9 +7,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -118,7 +120,7 @@ func inPKI(name string) string {
 }
 
 // explainTLS adds to an error of a handshake what there is to do about it.
-func explainTLS(err error) error {
+func explainTLS(err error, withoutCertificate bool) error {
 	var unknown x509.UnknownAuthorityError
 	switch {
 	case errors.As(err, &unknown):
@@ -128,8 +130,21 @@ func explainTLS(err error) error {
 	case strings.Contains(err.Error(), "remote error: tls: unknown certificate authority"),
 		strings.Contains(err.Error(), "remote error: tls: bad certificate"):
 		return fmt.Errorf("%w; the Partner does not trust the root that signs the Leader's certificate", err)
+	case withoutCertificate && closed(err):
+		// TLS 1.3 tells of a missing certificate after the handshake, and its word can be lost.
+		return fmt.Errorf("%w; the Partner closed the connection: it may want a certificate, which --cert gives and `caddy aip pki` makes", err)
 	}
 	return err
+}
+
+// closed reports whether the other end has closed a connection that was in use.
+func closed(err error) bool {
+	for _, sign := range []error{syscall.EPIPE, syscall.ECONNRESET, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, sign) {
+			return true
+		}
+	}
+	return strings.Contains(err.Error(), "client conn could not be established")
 }
 
 // detail returns the sentence of a *task.Error, and the text of any other error.

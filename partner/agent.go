@@ -22,7 +22,8 @@ type Agent interface {
 	Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[task.Report, error]
 
 	// Resume goes on with a turn whose connection was lost, by any means that the agent has, until it rests.
-	// It yields AgentTimeout when the agent no longer works on it, and TaskNotFound when it does not know it.
+	// It yields AgentTimeout when the agent no longer works on it, TaskNotFound when it does not know the task,
+	// and AgentUnavailable when it has not taken the turn: it rests as Turn.Stamp says that it did before.
 	Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error]
 
 	// Cancel asks the agent to stop, and tells the state that the task then has. An agent that refuses is

@@ -205,7 +205,7 @@ func (lv *live) adopt(p *Partner) {
 		return
 	}
 	lv.logger().Info("picking up an unfinished task", "state", string(state))
-	t := &task.Turn{Ref: lv.note.Ref, Known: lv.fold.Task.Products}
+	t := &task.Turn{Ref: lv.note.Ref, Known: lv.fold.Task.Products, Stamp: lv.note.Stamp}
 	pending := lv.note.Pending != nil
 	if pending {
 		t.Message = *lv.note.Pending
@@ -216,8 +216,8 @@ func (lv *live) adopt(p *Partner) {
 	p.launch(p.engine.base, lv, func(ctx context.Context, r *run) {
 		r.err = lv.follow(ctx, p, t, r, func() (bool, error) {
 			rested, err := lv.takeAll(ctx, r, p.Agent.Resume(ctx, t))
-			if pending && task.KindOf(err) == task.TaskNotFound {
-				// The agent never heard of it: the start is still to be made.
+			if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
+				// The agent never heard of it: the turn is still to be made.
 				rested, err = lv.takeAll(ctx, r, p.Agent.Run(ctx, t, stream))
 			}
 			return rested, err

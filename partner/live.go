@@ -52,6 +52,7 @@ type note struct {
 	Pending *task.Message `json:"pending,omitempty"`
 	At      time.Time     `json:"at,omitzero"` // when Pending came
 	Stream  bool          `json:"stream,omitempty"`
+	Stamp   string        `json:"stamp,omitempty"` // of the report that ended the last turn
 }
 
 // encode returns the JSON that json.Unmarshal reads back by the tags. It is written twice for every turn, so it
@@ -79,6 +80,9 @@ func (n *note) encode() []byte {
 	}
 	if n.Stream {
 		dst = append(dst, `,"stream":true`...)
+	}
+	if n.Stamp != "" {
+		dst = task.AppendString(append(dst, `,"stamp":`...), n.Stamp)
 	}
 	return append(dst, '}')
 }

@@ -634,6 +634,43 @@ func TestRecovery(t *testing.T) {
 			b.wantStates("t1", task.Accepted, task.Working, task.Failed)
 		})
 	})
+	t.Run("the agent never took the continue", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memory(t)
+			first := answers("first")
+			first.run = func(ctx context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+				if turn.Message.Command == task.Continue {
+					<-ctx.Done()
+					yield(task.Report{}, task.Errorf(task.Internal, "stopped"))
+					return
+				}
+				rep := finished("first")
+				rep.Stamp = "completed 1"
+				yield(rep, nil)
+			}
+			b := setUp(t, store, first)
+			b.do(call(task.Start, "t1"))
+			ctx, leave := context.WithTimeout(t.Context(), time.Millisecond)
+			defer leave()
+			if _, err := b.Do(ctx, leader, call(task.Continue, "t1")); err != context.DeadlineExceeded {
+				t.Fatal(err)
+			}
+			b.engine.Close()
+			agent := answers("second")
+			agent.resume = func(_ context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+				if turn.Stamp != "completed 1" {
+					t.Errorf("the agent is asked with the stamp %q", turn.Stamp)
+				}
+				yield(task.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not taken the message"))
+			}
+			b = setUp(t, store, agent)
+			synctest.Wait()
+			if agent.turnCount() != 1 || agent.turns[0].Message.Command != task.Continue {
+				t.Errorf("the continue was not made up for: %+v", agent.turns)
+			}
+			b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion, task.Working, task.AwaitingCompletion)
+		})
+	})
 	t.Run("nobody answers for the agent yet", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memory(t)
@@ -790,7 +827,7 @@ func legal(t *testing.T, got task.Task) {
 
 func TestNoteSurvives(t *testing.T) {
 	for _, n := range []note{
-		{Terms: terms, Ref: task.Ref{Task: "t\"1", Session: "s"}},
+		{Terms: terms, Ref: task.Ref{Task: "t\"1", Session: "s"}, Stamp: "completed 1a"},
 		{Terms: task.Terms{MaxProductsBytes: 7}, Stream: true, At: time.Unix(1, 5e6).UTC(), Pending: &task.Message{ID: "m", SentAt: time.Unix(9, 0).UTC(),
 			SenderRole: task.Leader, SenderID: "l", Command: task.Start, Params: []byte(`{"a":1}`), DataItems: []task.DataItem{task.Text("x")}, TaskID: "t"}},
 	} {

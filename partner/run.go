@@ -40,7 +40,7 @@ func derive(kind string, parts ...string) string {
 // begin sets the agent to work on a turn. lv.mu is held, and lv must be in use by the caller. The turn's
 // context carries the caller's trace and nothing else of it: the turn outlives whoever began it.
 func (p *Partner) begin(ctx context.Context, lv *live, m task.Message, stream bool) *run {
-	t := &task.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products}
+	t := &task.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products, Stamp: lv.note.Stamp}
 	return p.launch(ctx, lv, func(ctx context.Context, r *run) {
 		r.err = lv.follow(ctx, p, t, r, func() (bool, error) {
 			return lv.takeAll(ctx, r, p.Agent.Run(ctx, t, stream))
@@ -166,6 +166,9 @@ func (lv *live) take(ctx context.Context, r *run, rep task.Report, err error) (r
 func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 	if rep.Ref != nil {
 		lv.note.Ref = *rep.Ref
+	}
+	if rep.State.Rests() {
+		lv.note.Stamp = rep.Stamp
 	}
 	b := lv.batch()
 	if lv.note.Pending != nil {

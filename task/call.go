@@ -54,6 +54,7 @@ type Turn struct {
 	Ref     Ref
 	Message Message
 	Known   []Product // the products so far, of all turns
+	Stamp   string    // of the report that ended the turn before; an agent that still gives it has not taken this one
 }
 
 // Report is what an agent says about a turn: the whole of it, or a piece of news. The zero Report says
@@ -75,7 +76,8 @@ type Report struct {
 	Ref *Ref
 
 	// Said is the agent's own word for its state, for log lines. Stamp changes whenever the agent changes
-	// anything; one that stands still tells that the agent has lost the task.
+	// anything; one that stands still tells that the agent has lost the task. That of a report that rests is the
+	// same whether it came by a stream or was asked for.
 	Said, Stamp string
 }
 

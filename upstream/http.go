@@ -257,7 +257,19 @@ func (x *exchange) broken(err error, when string) *task.Error {
 	case errors.As(err, &dial):
 		return task.Errorf(task.AgentUnavailable, "the agent cannot be reached").Because(err)
 	}
-	return task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke %s", when).Because(err)
+	return task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke %s", when).Because(errors.Join(errPassing, err))
+}
+
+// errPassing marks an error that says nothing of the agent for good: it may be restarting.
+var errPassing = errors.New("upstream: it may pass")
+
+// passes reports whether it is worth asking again after an error.
+func passes(err error) bool {
+	switch task.KindOf(err) {
+	case task.AgentUnavailable, task.AgentTimeout, task.Internal:
+		return true
+	}
+	return errors.Is(err, errPassing)
 }
 
 // ended is the error of a run that nobody waits for any more.
@@ -334,6 +346,9 @@ func (x *exchange) refused(err error) error {
 		return task.Errorf(kind, "the agent redirects (HTTP %d), which is not followed; the operator must give its final URL", status).Because(err)
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusGone:
 		return task.Errorf(kind, "no agent answers at the agent's URL (HTTP %d, %s)", status, media).Because(err)
+	}
+	if status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
+		return task.Errorf(kind, "whoever stands before the agent does not reach it (HTTP %d, %s)", status, media).Because(errors.Join(errPassing, err))
 	}
 	var e *task.Error
 	if errors.As(err, &e) && e.Detail != "" {

@@ -241,7 +241,7 @@ func TestRun(t *testing.T) {
 			[]string{"internal: the agent failed: oops"}, 0},
 		{"an error of which nothing is known", false, script{"send": says(fails(-32603, "oops"))}, []string{"internal: the agent failed: oops"}, 0},
 		{"another dialect", false, script{}, []string{"invalid-agent-response: the agent does not speak a2a/legacy; the operator must check its dialect"}, 0},
-		{"a proxy's page", false, script{"send": raw(down)}, []string{"invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected (HTTP 502, text/html)"}, 0},
+		{"a proxy's page", false, script{"send": raw(down)}, []string{"invalid-agent-response: whoever stands before the agent does not reach it (HTTP 502, text/html)"}, 0},
 		{"nothing", false, script{"send": status(200, "", "")}, []string{"invalid-agent-response: the agent's answer is no JSON-RPC response: the body is empty (HTTP 200, no media type)"}, 0},
 		{"another shape", false, script{"send": status(200, "application/json", `{"result":{"message":{}}}`)}, []string{"invalid-agent-response: the agent's answer has no status, so it is no Task (HTTP 200, application/json)"}, 0},
 		{"a long media type", false, script{"send": status(200, "a/"+strings.Repeat("b", 100), "x")}, []string{"invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected (HTTP 200, no media type)"}, 0},
@@ -354,7 +354,7 @@ func TestRun(t *testing.T) {
 			io.WriteString(w, is("completed"))
 		}}, []string{"working", "completed"}, 35 * time.Second},
 		{"gone", true, script{"sendSubscribe": streams(false, news("working")), "get": raw(down)},
-			[]string{"working", "agent-timeout: the agent has not told of the task for 1m0s: the agent's answer is no JSON-RPC response: a JSON value is expected (HTTP 502, text/html)"}, 61 * time.Second},
+			[]string{"working", "agent-timeout: the agent has not told of the task for 1m0s: whoever stands before the agent does not reach it (HTTP 502, text/html)"}, 61 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			limits := func(c *Config) { c.Silence, c.MaxReply = time.Minute, 4096 }

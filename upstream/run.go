@@ -107,7 +107,7 @@ func (h *HTTP) failed(ctx context.Context, t *task.Turn, err error, final func(t
 		short, cancel := context.WithTimeout(ctx, askTimeout)
 		rep, bad := h.get(short, t)
 		cancel()
-		if bad == nil && final(rep.State) {
+		if bad == nil && final(rep.State) && !untouched(t, &rep) {
 			yield(rep, nil)
 			return
 		}
@@ -246,7 +246,7 @@ type follow struct {
 }
 
 // poll yields what a task has changed to, until it rests. An agent that does not answer may be restarting: it has
-// the time of one silence to come back.
+// the time of one silence to come back. One that rests just as it did before the turn has never taken it.
 func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 	wait, begun := pollFirst, time.Now()
 	answered, changed := begun, begun
@@ -259,6 +259,9 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 		rep, err := h.get(ctx, t)
 		now := time.Now()
 		switch k := task.KindOf(err); {
+		case err == nil && untouched(t, &rep):
+			yield(task.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not taken the message"))
+			return
 		case err == nil:
 			answered = now
 		case ctx.Err() != nil:
@@ -266,6 +269,9 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 			return
 		case k == task.TaskNotFound || k == task.MethodNotFound:
 			yield(task.Report{}, h.unknownMethod(err))
+			return
+		case !passes(err):
+			yield(task.Report{}, err)
 			return
 		case now.Sub(answered) >= h.config.Silence:
 			var e *task.Error
@@ -290,6 +296,11 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 			return
 		}
 	}
+}
+
+// untouched reports whether an agent's task rests just as it did when the turn before had ended.
+func untouched(t *task.Turn, rep *task.Report) bool {
+	return t.Stamp != "" && rep.State.Rests() && rep.Stamp == t.Stamp && len(task.Diff(t.Known, rep.Products)) == 0
 }
 
 // pause waits for a time, or for news, but never so short that an agent is flooded with questions. It returns

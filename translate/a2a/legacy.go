@@ -157,12 +157,18 @@ func (m legacyResult) report(a *artifacts) (task.Report, error) {
 			return rep, err
 		}
 	}
-	if !rep.State.Rests() { // nobody waits for a change of what rests
-		sum := crc32.ChecksumIEEE([]byte(m.status.Raw))
-		sum = crc32.Update(sum, crc32.IEEETable, []byte(m.artifacts.Raw))
-		rep.Stamp = rep.Said + " " + strconv.FormatUint(uint64(sum), 16)
-	}
+	rep.Stamp = legacyStamp(&rep, m.status, m.artifacts)
 	return rep, nil
+}
+
+// legacyStamp returns the stamp of a task. One that rests is stamped by its status alone, since that is all that
+// the last event of a stream tells.
+func legacyStamp(rep *task.Report, status, artifacts gjson.Result) string {
+	sum := crc32.ChecksumIEEE([]byte(status.Raw))
+	if !rep.State.Rests() {
+		sum = crc32.Update(sum, crc32.IEEETable, []byte(artifacts.Raw))
+	}
+	return rep.Said + " " + strconv.FormatUint(uint64(sum), 16)
 }
 
 // legacyStatus reads a TaskStatus into rep.
