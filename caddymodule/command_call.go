@@ -230,7 +230,7 @@ func (f *callFlags) explain(call *task.Call, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("no answer within %s; see --timeout", f.wait())
 	default:
-		cert, unreadable := f.certificate()
+		cert, unreadable := f.connection.certificate()
 		err = explainTLS(err, cert == nil && unreadable == nil)
 	}
 	if call.Message.Command == task.Start && f.task == "" {

@@ -202,7 +202,10 @@ func TestStreamsSurviveReloads(t *testing.T) {
 			t.Fatalf("reload %d: %s", i, trouble)
 		}
 	}
-	l.start("after", "hello")
+	eventually(t, "connections to the configuration without the route have ended", func() bool {
+		_, err := l.try(startCall("after", "hello"))
+		return err == nil
+	})
 	followers := all()
 	for _, f := range followers {
 		if f.text() != chunks(pieces) {
