@@ -51,7 +51,7 @@ func TestBadAgents(t *testing.T) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, `{"jsonrpc":"2.0",`)
 		}, `connection to the agent broke`},
-		{"HTML 502", says(502, "text/html", html), `no JSON-RPC response.*HTTP 502, text/html`},
+		{"HTML 502", says(502, "text/html", html), `does not reach it \(HTTP 502, text/html\)`},
 		{"HTML 200", says(200, "text/html", html), `no JSON-RPC response.*HTTP 200, text/html`},
 		{"HTML 503", says(503, "text/html", html), `takes no requests now \(HTTP 503\)`},
 		{"429", says(429, "text/plain", "slow down"), `takes no requests now \(HTTP 429\)`},
