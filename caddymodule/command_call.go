@@ -41,12 +41,14 @@ type callFlags struct {
 	terms      task.Terms
 	timeout    time.Duration
 	json       bool
+	after      uint64
+	follow     bool
 }
 
 func callCommand() *cobra.Command {
 	var f callFlags
 	cmd := &cobra.Command{
-		Use:   "call <url> start|continue|get|complete|cancel [<text>...]",
+		Use:   "call <url> start|stream|re-stream|continue|get|complete|cancel [<text>...]",
 		Short: "Calls a Partner as a Leader",
 		Long: `
 Sends one command of a task to a Partner, as its Leader, and prints what the
@@ -54,6 +56,10 @@ Partner answers. The URL is the place where aip_gateway is mounted.
 
 start makes a task and prints its id, which all other commands need. The texts,
 --data and --file are what the agent is given, in this order.
+
+stream starts a task, too, and prints its events as they come, until the task
+rests; with --follow, until it has ended. re-stream does so with a task that
+exists, after the event --after. Both come back by themselves after a cut.
 
 The Leader is whoever --cert is made out to. The Partner's certificate is always
 verified.
@@ -66,6 +72,8 @@ Exit status:
      sent, and the task is not canceled or completed
 `,
 		Example: `  $ caddy aip call https://localhost:8443 start "Plan three days in Beijing"
+  $ caddy aip call https://localhost:8443 stream "Plan three days in Beijing"
+  $ caddy aip call https://localhost:8443 re-stream --task task-1 --after 7 --follow
   $ caddy aip call https://localhost:8443 continue --task task-1 "Less walking"
   $ caddy aip call https://localhost:8443 get --task task-1
   $ caddy aip call https://localhost:8443 complete --task task-1`,
@@ -81,14 +89,24 @@ Exit status:
 	flags.DurationVar(&f.terms.AwaitingCompletion, "awaiting-completion-timeout", 0, "how long the task waits to be completed, before it is (default: the Partner's)")
 	flags.Int64Var(&f.terms.MaxProductsBytes, "max-products-bytes", 0, "how large the products may be together (default: the Partner's)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for the answer (default: 60s, or 10s more than --response-timeout)")
-	flags.BoolVar(&f.json, "json", false, "print the response as it is")
+	flags.Uint64Var(&f.after, "after", 0, "re-stream: the last event that is known (default: none)")
+	flags.BoolVar(&f.follow, "follow", false, "stream, re-stream: stay until the task has ended")
+	flags.BoolVar(&f.json, "json", false, "print the response, or every event, as it is")
 	f.connection.add(flags)
 	cmd.RunE = exitStatus(f.run)
 	return cmd
 }
 
 func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
-	call, err := f.call(task.Command(args[1]), args[2:])
+	streamed := args[1] == "stream" || args[1] == string(task.ReStream)
+	command := task.Command(args[1])
+	if args[1] == "stream" {
+		command = task.Start
+	}
+	call, err := f.call(command, args[2:])
+	if err == nil && !streamed && (f.follow || f.after > 0) {
+		err = fmt.Errorf("--follow and --after are for stream and re-stream, not for %s", command)
+	}
 	if err != nil {
 		return 1, err
 	}
@@ -97,6 +115,9 @@ func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
 		return 1, err
 	}
 	defer client.Close()
+	if streamed {
+		return f.stream(cmd, client, call)
+	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.wait())
 	defer cancel()
 
@@ -150,7 +171,7 @@ func (f *callFlags) call(c task.Command, texts []string) (*task.Call, error) {
 			call.Message.SessionID = leader.NewID("session")
 		}
 		call.Terms = f.terms
-	case task.Continue, task.Get, task.Complete, task.Cancel:
+	case task.Continue, task.Get, task.Complete, task.Cancel, task.ReStream:
 		if f.task == "" {
 			return nil, fmt.Errorf("%s needs --task, the id that start has printed", c)
 		}
@@ -158,8 +179,9 @@ func (f *callFlags) call(c task.Command, texts []string) (*task.Call, error) {
 			return nil, fmt.Errorf("%s has no timeouts and no limit of products: they are set by start", c)
 		}
 	default:
-		return nil, fmt.Errorf("unknown command %q: it is one of start, continue, get, complete and cancel", c)
+		return nil, fmt.Errorf("unknown command %q: it is one of start, stream, re-stream, continue, get, complete and cancel", c)
 	}
+	call.AfterSeq = f.after
 	var err error
 	call.Message.DataItems, err = f.items(texts)
 	return call, err

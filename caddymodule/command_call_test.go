@@ -243,7 +243,7 @@ func TestCallUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{url}, "requires at least 2 arg(s), only received 1"},
-		{[]string{url, "stop"}, `unknown command "stop": it is one of start, continue, get, complete and cancel`},
+		{[]string{url, "stop"}, `unknown command "stop": it is one of start, stream, re-stream, continue, get, complete and cancel`},
 		{[]string{url, "get"}, "get needs --task, the id that start has printed"},
 		{[]string{url, "get", "--task", "t", "--response-timeout", "1s"}, "get has no timeouts and no limit of products: they are set by start"},
 		{[]string{url, "start", "--data", "[1]"}, "--data must be a JSON object"},

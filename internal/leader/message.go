@@ -60,6 +60,8 @@ func params(call *task.Call) json.RawMessage {
 		number("awaitingInputTimeout", call.Terms.AwaitingInput.Milliseconds())
 		number("awaitingCompletionTimeout", call.Terms.AwaitingCompletion.Milliseconds())
 		number("maxProductsBytes", call.Terms.MaxProductsBytes)
+	case task.ReStream:
+		number("lastEventSeq", int64(call.AfterSeq))
 	case task.Get:
 		dst = appendTimeOrNull(append(dst, `"lastMessageSentAt":`...), call.MessagesAfter)
 		dst = appendTimeOrNull(append(dst, `,"lastStateChangedAt":`...), call.StatesAfter)

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/sseproxy"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Event is one event of a stream.
+type Event struct {
+	task.Event
+	Raw []byte // the whole frame as it was sent; valid until the next event
+}
+
+// How a stream that was cut is taken up again.
+const (
+	firstWait = 100 * time.Millisecond
+	mostWait  = 5 * time.Second
+	tries     = 12 // without an event in between
+)
+
+// Follow sends a start, continue or re-stream by stream and yields its events, each once and in order, until
+// the task has ended. When the stream is cut, it comes back by itself and tells cut why; that of a continue
+// which was cut before its first event it cannot take up, since the continue may have been carried out. An
+// error that the Partner answers is an *Error, and the last thing that is yielded.
+func (c *Client) Follow(ctx context.Context, call *task.Call, cut func(error)) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		next := *call
+		last, begun, failures := call.AfterSeq, false, 0
+		for wait := firstWait; ; wait = min(2*wait, mostWait) {
+			over := false // the task has ended, or nobody listens
+			err := c.stream(ctx, &next, func(ev Event) error {
+				switch {
+				case ev.Seq <= last && !begun && next.Message.Command == task.Start:
+					return nil // a start that is made again tells everything again
+				case ev.Seq != last+1 && (begun || next.Message.Command != task.Continue):
+					return fmt.Errorf("%w: event %d came after %d", errOutOfOrder, ev.Seq, last)
+				}
+				last, begun, failures, wait = ev.Seq, true, 0, firstWait
+				if over = !yield(ev, nil); over {
+					return errors.New("nobody listens")
+				}
+				over = ev.Status != nil && ev.Status.State.Terminal() || ev.Task != nil && ev.Task.Status.State.Terminal()
+				return nil
+			})
+			var refused *Error
+			var status *StatusError
+			switch {
+			case over:
+				return
+			case ctx.Err() != nil:
+				yield(Event{}, ctx.Err())
+				return
+			case err == nil && next.Message.Command == task.ReStream && !begun:
+				return // the task has ended, and there was nothing left to tell
+			case errors.As(err, &refused), errors.As(err, &status), errors.Is(err, errOutOfOrder):
+				yield(Event{}, err)
+				return
+			case !begun && next.Message.Command == task.Continue:
+				yield(Event{}, fmt.Errorf("the stream was cut before its first event, so that it is not known whether the continue was carried out: %w", err))
+				return
+			}
+			if failures++; failures >= tries {
+				yield(Event{}, fmt.Errorf("the stream was cut after event %d and cannot be taken up again: %w", last, err))
+				return
+			}
+			if err == nil {
+				err = io.EOF
+			}
+			cut(err)
+			if begun {
+				next = task.Call{Message: task.Message{Command: task.ReStream, TaskID: call.Message.TaskID, SessionID: call.Message.SessionID}, AfterSeq: last}
+			}
+			select {
+			case <-time.After(wait/2 + rand.N(wait/2)):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+var errOutOfOrder = errors.New("the Partner's stream is not in order")
+
+// stream sends one request by stream and hands its events on, until the stream ends or each fails.
+func (c *Client) stream(ctx context.Context, call *task.Call, each func(Event) error) error {
+	m := c.complete(call)
+	id := requestID(&m)
+	res, err := c.post(ctx, "stream", appendRequest(nil, id, "stream", &m))
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		body, err := c.read(res.Body)
+		if err != nil {
+			return err
+		}
+		if res.StatusCode != http.StatusOK {
+			return &StatusError{Status: res.StatusCode, Body: body}
+		}
+		if _, err := decode(body, id); err != nil {
+			return err
+		}
+		return errors.New("the answer to stream is no stream")
+	}
+	events := sseproxy.NewReader(res.Body, sseproxy.Limits{})
+	for {
+		frame, err := events.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		ev, err := decodeEvent(frame.Data, id)
+		if err != nil {
+			return err
+		}
+		if err := each(ev); err != nil {
+			return err
+		}
+	}
+}
+
+// decodeEvent reads one frame of a stream (AIP v01.00 §6.2.2).
+func decodeEvent(frame []byte, id jsonrpc.ID) (Event, error) {
+	ev := Event{Raw: bytes.Clone(frame)}
+	res, bad := jsonrpc.ParseResponse(ev.Raw, jsonrpc.Limits{Bytes: len(frame)})
+	if bad != nil {
+		return ev, fmt.Errorf("%w: a frame is not a JSON-RPC response: %s", errOutOfOrder, bad.Detail)
+	}
+	if f := res.Failure; f != nil {
+		return ev, &Error{Code: f.Code, Message: f.Message, Data: json.RawMessage(f.Data.Raw), Raw: ev.Raw}
+	}
+	if !sameID(res.ID, id) {
+		return ev, fmt.Errorf("%w: a frame has another id", errOutOfOrder)
+	}
+	seq, whole := jsonrpc.Int(res.Result.Get("eventSeq"))
+	if !whole || seq < 1 {
+		return ev, fmt.Errorf("%w: a frame has no eventSeq", errOutOfOrder)
+	}
+	ev.Seq = uint64(seq)
+	data := res.Result.Get("eventData")
+	var into any
+	switch kind := data.Get("type").Str; kind {
+	case "task":
+		ev.Task = new(task.Task)
+		into = ev.Task
+	case "message":
+		ev.Message = new(task.Message)
+		into = ev.Message
+	case "status-update":
+		into = &struct{ Status **task.Status }{&ev.Status}
+	case "product-chunk":
+		ev.Chunk = new(task.Chunk)
+		into = ev.Chunk
+	default:
+		return ev, fmt.Errorf("%w: event %d is none of AIP's", errOutOfOrder, seq)
+	}
+	if err := json.Unmarshal([]byte(data.Raw), into); err != nil {
+		return ev, fmt.Errorf("%w: event %d is not what AIP allows: %w", errOutOfOrder, seq, err)
+	}
+	if ev.Task == nil && ev.Message == nil && ev.Chunk == nil && ev.Status == nil {
+		return ev, fmt.Errorf("%w: event %d is empty", errOutOfOrder, seq)
+	}
+	return ev, nil
+}
