@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -44,7 +45,7 @@ func proxyStream(s *site) spring {
 }
 
 // drink opens a stream and calls each for every event, up to the last.
-func (p *spring) drink(ctx context.Context, n int64, text string, each func()) error {
+func (p *spring) drink(ctx context.Context, n int64, text string, each func(line []byte)) error {
 	conn, err := net.Dial("tcp", p.addr)
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (p *spring) drink(ctx context.Context, n int64, text string, each func()) e
 	return events(res.Body, p.last, each)
 }
 
-func events(from io.Reader, last []byte, each func()) error {
+func events(from io.Reader, last []byte, each func(line []byte)) error {
 	in := bufio.NewReaderSize(from, 32<<10)
 	for {
 		line, err := in.ReadSlice('\n')
@@ -70,12 +71,23 @@ func events(from io.Reader, last []byte, each func()) error {
 			return err
 		}
 		if bytes.HasPrefix(line, []byte("data:")) {
-			each()
+			each(line)
 			if bytes.Contains(line, last) {
 				return nil
 			}
 		}
 	}
+}
+
+// sentAt returns the time that a piece of the agent's "clock" tells.
+func sentAt(line []byte) (time.Time, bool) {
+	_, after, ok := bytes.Cut(line, []byte(`"text":"`))
+	if !ok {
+		return time.Time{}, false
+	}
+	text, _, _ := bytes.Cut(after, []byte(` "`))
+	ns, err := strconv.ParseInt(string(text), 10, 64)
+	return time.Unix(0, ns), err == nil
 }
 
 // streams measures events a second, and how much later than the agent sends it an event arrives.
@@ -132,22 +144,19 @@ func pour(ctx context.Context, p spring, open, pieces, pace int) (float64, error
 	for range open {
 		n := numbers.Add(1)
 		group.Go(func() {
-			var at []time.Time
-			err := p.drink(ctx, n, fmt.Sprintf("stream %d %d", pieces, pace), func() { at = append(at, time.Now()) })
+			seen := 0
+			var late []time.Duration
+			err := p.drink(ctx, n, fmt.Sprintf("%s %d %d", map[bool]string{true: "clock", false: "stream"}[pace > 0], pieces, pace), func(line []byte) {
+				seen++
+				if at, ok := sentAt(line); ok && pace > 0 {
+					late = append(late, time.Since(at))
+				}
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			failed = errors.Join(failed, err)
-			count += len(at)
-			if pace == 0 || len(at) < pieces {
-				return
-			}
-			// The agent's clock is the last pieces: each comes a pace after the one before, the soonest without delay.
-			at = at[len(at)-1-pieces : len(at)-1]
-			offsets := make([]time.Duration, len(at))
-			for i := range at {
-				offsets[i] = at[i].Sub(began) - time.Duration((i+1)*pace)*time.Millisecond
-			}
-			delays = append(delays, offsets...)
+			count += seen
+			delays = append(delays, late...)
 		})
 	}
 	group.Wait()
@@ -170,7 +179,7 @@ func replays(ctx context.Context, o settings) error {
 	defer s.close()
 	p := aipStream(s)
 	long := numbers.Add(1)
-	if err := p.drink(ctx, long, "stream 10000 0", func() {}); err != nil {
+	if err := p.drink(ctx, long, "stream 10000 0", func([]byte) {}); err != nil {
 		return err
 	}
 	again := p
@@ -179,7 +188,7 @@ func replays(ctx context.Context, o settings) error {
 	for range o.rounds {
 		count := 0
 		began := time.Now()
-		if err := again.drink(ctx, long, "", func() { count++ }); err != nil {
+		if err := again.drink(ctx, long, "", func([]byte) { count++ }); err != nil {
 			return err
 		}
 		rates = append(rates, float64(count)/time.Since(began).Seconds())
@@ -192,10 +201,9 @@ func replays(ctx context.Context, o settings) error {
 	var mu sync.Mutex
 	var failed error
 	count := 0
-	if err := p.drink(ctx, shared, "hello", func() {}); err != nil { // it exists and rests
+	if err := p.drink(ctx, shared, "hello", func([]byte) {}); err != nil { // it exists and rests
 		return err
 	}
-	go func() { p.drink(ctx, shared, "", func() {}) }()
 	before, err := s.cpu()
 	if err != nil {
 		return err
@@ -211,7 +219,7 @@ func replays(ctx context.Context, o settings) error {
 	for range followers {
 		group.Go(func() {
 			seen := 0
-			err := end.drink(ctx, shared, "", func() {
+			err := end.drink(ctx, shared, "", func([]byte) {
 				if seen++; seen == 1 {
 					ready.Done()
 				}
@@ -223,7 +231,7 @@ func replays(ctx context.Context, o settings) error {
 		})
 	}
 	ready.Wait()
-	if err := begin.drink(ctx, shared, fmt.Sprintf("stream %d 20", pieces), func() {}); err != nil {
+	if err := begin.drink(ctx, shared, fmt.Sprintf("stream %d 20", pieces), func([]byte) {}); err != nil {
 		return err
 	}
 	group.Wait()
@@ -300,7 +308,7 @@ func idleOver(ctx context.Context, o settings, results *table, name string, h2 b
 				return err
 			}
 			open = append(open, res.Body)
-			if err := events(res.Body, []byte(`"awaiting-completion"`), func() {}); err != nil {
+			if err := events(res.Body, []byte(`"awaiting-completion"`), func([]byte) {}); err != nil {
 				return err
 			}
 		}

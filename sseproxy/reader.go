@@ -101,6 +101,18 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
+// Ready reports whether another event has come in already, so that Next gives it without waiting. It may miss one
+// that ends its lines in an unusual way.
+func (r *Reader) Ready() bool {
+	rest := bytes.TrimLeft(r.buf[r.start:r.end], "\r\n")
+	for _, blank := range []string{"\n\n", "\r\n\r\n"} {
+		if i := bytes.Index(rest, []byte(blank)); i >= 0 && bytes.Contains(rest[:i], []byte("data:")) {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *Reader) reset() { r.data, r.name, r.pending = r.data[:0], "", false }
 
 // field takes in one line that is not empty.

@@ -234,3 +234,21 @@ func BenchmarkReader(b *testing.B) {
 		}
 	}
 }
+
+func TestReady(t *testing.T) {
+	for _, test := range []struct {
+		rest string
+		want bool
+	}{
+		{"", false}, {"data: 2", false}, {"data: 2\n", false}, {"data: 2\n\n", true}, {": a comment\n\n", false},
+		{"data: 2\r\n\r\n", true}, {"event: x\ndata: 2\n\ndata: 3", true}, {"\n\n: c\n\ndata", false},
+	} {
+		r := NewReader(strings.NewReader("data: 1\n\n"+test.rest), Limits{})
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Ready(); got != test.want {
+			t.Errorf("with %q left, Ready is %t", test.rest, got)
+		}
+	}
+}

@@ -166,13 +166,29 @@ func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
 
 var errCut = errors.New("upstream: the stream was cut")
 
-// read yields the events of a stream until the turn rests. seen reports whether there was any.
+// maxTogether is how many pieces that came in together are told together.
+const maxTogether = 256
+
+// read yields the events of a stream until the turn rests. Pieces of products that came in together are told
+// together, so that a fast agent does not cost a write for each. seen reports whether there was any event.
 func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, err error) {
 	events, codec := x.events(), h.config.Codec.NewStream(t.Known)
+	var together task.Report
+	var refused error // what the codec has against an event
 	for {
 		ev, err := events.Next()
+		var rep task.Report
+		if err == nil {
+			rep, err = codec.Event(ev.Name, ev.Data)
+			refused = err
+		}
+		if err != nil && len(together.Chunks) > 0 && !yield(together, nil) {
+			return seen, nil
+		}
 		switch {
 		case err == nil:
+		case refused != nil:
+			return seen, refused
 		case errors.Is(err, sseproxy.ErrTooLarge):
 			return seen, task.Errorf(task.InvalidAgentResponse, "an event of the agent is larger than %d bytes", h.config.MaxEvent)
 		case context.Cause(x.ctx) == errSilent:
@@ -180,14 +196,17 @@ func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, err erro
 		default:
 			return seen, errCut
 		}
-		rep, err := codec.Event(ev.Name, ev.Data)
-		if err != nil {
-			return seen, err
-		}
-		if empty(&rep) {
+		if empty(&rep) && len(together.Chunks) == 0 {
 			continue
 		}
 		seen = true
+		if len(together.Chunks) > 0 {
+			rep.Chunks = append(together.Chunks, rep.Chunks...)
+		}
+		if together = (task.Report{}); pieces(&rep) && len(rep.Chunks) < maxTogether && events.Ready() {
+			together = rep
+			continue
+		}
 		if !yield(rep, nil) {
 			return seen, nil
 		}
@@ -197,6 +216,11 @@ func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, err erro
 			return seen, nil
 		}
 	}
+}
+
+// pieces reports whether a report is of nothing but pieces of products.
+func pieces(r *task.Report) bool {
+	return len(r.Chunks) > 0 && r.State == task.None && len(r.Items) == 0 && !r.Whole && r.Ref == nil
 }
 
 func empty(r *task.Report) bool {

@@ -4,6 +4,7 @@
 // does is said by the first word of a message:
 //
 //	stream N [MS]   an artifact in N chunks, one every MS milliseconds (default 100)
+//	clock N [MS]    likewise, each chunk being the time at which it is sent, in nanoseconds since 1970
 //	slow SECONDS    works for so long and tells every second
 //	ask             asks for a colour, and answers what is said next
 //	fail            fails

@@ -46,12 +46,13 @@ type step struct {
 	name         string // of the artifact; empty where the step is a state
 	part         string // JSON; empty where text is meant
 	text         string
+	clock        bool // the text is the time at which it is told, in nanoseconds since 1970
 	append, last bool
 }
 
 // The greatest numbers in commands.
 const (
-	maxChunks  = 1000
+	maxChunks  = 20_000
 	maxMillis  = 60_000
 	maxSeconds = 3600
 )
@@ -84,6 +85,13 @@ func plan(text string, answers, streamed bool, pace time.Duration) []step {
 			steps = append(steps, step{wait: wait, name: "out", text: "chunk-" + strconv.Itoa(i) + " ", append: i > 0, last: i == n-1})
 		}
 		return append(steps, step{state: "completed", say: "streamed"})
+	case "clock":
+		n, wait := max(1, number(1, 3, maxChunks)), time.Duration(number(2, 100, maxMillis))*time.Millisecond
+		steps := make([]step, 0, n+1)
+		for i := range n {
+			steps = append(steps, step{wait: wait, name: "clock", clock: true, append: i > 0, last: i == n-1})
+		}
+		return append(steps, step{state: "completed", say: "ok"})
 	case "slow":
 		n := max(1, number(1, 10, maxSeconds))
 		steps := make([]step, 0, n+1)
@@ -188,6 +196,9 @@ func (r *record) apply(s *step) {
 	if s.name == "" {
 		r.state, r.say, r.changed = s.state, s.say, time.Now()
 	} else {
+		if s.clock {
+			s.text = strconv.FormatInt(time.Now().UnixNano(), 10) + " "
+		}
 		if !s.append {
 			r.artifacts = append(r.artifacts, artifact{name: s.name, part: s.part})
 		}
