@@ -85,7 +85,6 @@ http://127.0.0.1:%d {
 }
 http://127.0.0.1:%d {
 	reverse_proxy http://127.0.0.1:%d {
-		flush_interval -1
 		transport http {
 			keepalive_idle_conns_per_host 1024
 		}
@@ -173,13 +172,13 @@ func (s *site) close() {
 }
 
 // rss returns the memory that the gateway's process holds, in bytes.
-func (s *site) rss() (int64, error) {
+func (s *site) rss() (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.gateway.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
 	pages, err := strconv.ParseInt(strings.Fields(string(status))[1], 10, 64)
-	return pages * int64(os.Getpagesize()), err
+	return float64(pages) * float64(os.Getpagesize()), err
 }
 
 // profile writes what the gateway's process computes in so many seconds to a file.

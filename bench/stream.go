@@ -315,7 +315,7 @@ func idleOver(ctx context.Context, o settings, results *table, name string, h2 b
 		return nil
 	}
 	const few, many = 1000, 5000
-	var at [2]int64
+	var at [2]float64
 	for i, n := range []int{few, many} {
 		if err := more(n); err != nil {
 			return err
@@ -329,6 +329,6 @@ func idleOver(ctx context.Context, o settings, results *table, name string, h2 b
 			return err
 		}
 	}
-	results.row(name, float64(at[1]-at[0])/(many-few)/1024)
+	results.row(name, (at[1]-at[0])/(many-few)/1024)
 	return nil
 }

@@ -5,6 +5,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -67,6 +68,14 @@ func (h *Handler) under(path string) (string, bool) {
 // ServeHTTP answers a request. Whatever is wrong with it beyond HTTP itself is said in JSON-RPC, with status
 // 200, as AIP wants it (v01.00 §5).
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A stream may be open for days: it waits on a stack from which all that began it has gone.
+	if s := h.serve(w, r); s != nil {
+		s.run()
+	}
+}
+
+// serve answers a request, or returns the stream that is to answer it.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	path, ok := h.under(r.URL.Path)
 	var method string
 	var any bool
@@ -76,32 +85,28 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok:
 		http.NotFound(w, r)
-		return
+		return nil
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "send a JSON-RPC request by POST", http.StatusMethodNotAllowed)
-		return
+		return nil
 	}
 	ctx, span := h.trace(r)
-	defer span.End()
 	buf := buffers.Get().(*buffer)
+	defer buf.free() // a stream holds no buffer
 	if err := buf.read(w, r, h.Limits.Bytes, h.BodyTimeout); err != nil {
-		buf.free()
+		span.End()
 		h.Log.Debug("a request was not received", "error", err)
 		http.Error(w, "the request body did not arrive", http.StatusBadRequest)
-		return
+		return nil
 	}
 	a := h.answer(ctx, span, r, buf.in, buf.out, method, any)
 	if a.stream != nil {
-		id := keepID(a.id)
-		buf.free() // a stream may be open for long: it holds no buffer
-		defer h.Streaming.Open.remove(a.leader)
-		h.stream(ctx, w, id, a.stream)
-		return
+		return &stream{h: h, w: w, ctx: ctx, span: span, id: bytes.Clone(a.id), events: a.stream, leader: a.leader, last: a.stream.After}
 	}
-	defer buf.free()
+	defer span.End()
 	if a.body == nil {
-		return // the caller has left
+		return nil // the caller has left
 	}
 	buf.out = a.body
 	header := w.Header()
@@ -110,6 +115,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := w.Write(a.body); err != nil {
 		h.Log.Debug("an answer was not delivered", "error", err)
 	}
+	return nil
 }
 
 // answer is what a request is answered with: a body, a stream, or, where nobody waits for it any more, nothing.

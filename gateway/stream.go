@@ -3,7 +3,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -82,66 +81,104 @@ func (o *OpenStreams) remove(leader string) {
 // errDrained is why a stream ends that was asked to come back.
 var errDrained = errors.New("gateway: drained")
 
-// stream answers a call with its events, until the task has ended, the caller leaves, or the stream is
-// drained. The call has been counted as an open stream.
-func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, id jsonrpc.ID, s *partner.Stream) {
-	span := trace.SpanFromContext(ctx)
-	ctx, cut := context.WithCancelCause(ctx)
-	defer cut(nil)
-	undrain := context.AfterFunc(h.Streaming.Drain, func() {
-		wait := time.AfterFunc(time.Duration(rand.Int64N(int64(h.Streaming.DrainFor)+1)), func() { cut(errDrained) })
-		context.AfterFunc(ctx, func() { wait.Stop() })
-	})
-	defer undrain()
+// stream answers a call with its events, until the task has ended, the caller leaves, or it is drained. It has
+// been counted as open.
+type stream struct {
+	h      *Handler
+	w      http.ResponseWriter
+	ctx    context.Context
+	span   trace.Span
+	id     jsonrpc.ID
+	leader string
+	events *partner.Stream
+	last   uint64 // the number of the last event that was told
 
-	out, err := sseproxy.NewWriter(w, sseproxy.Options{Heartbeat: h.Streaming.Heartbeat, Timeout: h.Streaming.WriteTimeout,
-		Cut: func() { cut(errors.New("gateway: the caller takes nothing in")) }})
-	if err != nil {
-		h.Log.Debug("a stream was not begun", "error", err)
-		return
+	cut context.CancelCauseFunc
+	out *sseproxy.Writer
+}
+
+func (s *stream) run() {
+	if stop := s.begin(); stop != nil {
+		defer stop()
+		s.finish(s.tell())
 	}
-	defer out.Close()
-	last := s.After
-	for rec, failed := range s.Follow(ctx) {
-		if failed != nil {
-			err = failed
-			break
+}
+
+// begin opens the stream. It returns what ends it, or nil if it could not be opened.
+func (s *stream) begin() (stop func()) {
+	o := &s.h.Streaming
+	s.ctx, s.cut = context.WithCancelCause(s.ctx)
+	undrain := context.AfterFunc(o.Drain, func() {
+		wait := time.AfterFunc(rand.N(o.DrainFor+1), func() { s.cut(errDrained) })
+		context.AfterFunc(s.ctx, func() { wait.Stop() })
+	})
+	stop = func() {
+		undrain()
+		if s.out != nil {
+			s.out.Close()
 		}
-		out.Event(rec.Seq, func(dst []byte) []byte { return h.appendRecord(dst, id, rec.Seq, rec.Data, &s.Task) })
-		last = rec.Seq
+		s.cut(nil)
+		s.span.End()
+		o.Open.remove(s.leader)
+	}
+	var err error
+	if s.out, err = sseproxy.NewWriter(s.w, sseproxy.Options{Heartbeat: o.Heartbeat, Timeout: o.WriteTimeout, Cut: func() { s.cut(errNotRead) }}); err != nil {
+		s.h.Log.Debug("a stream was not begun", "error", err)
+		stop()
+		return nil
+	}
+	return stop
+}
+
+// errNotRead is why a stream ends whose caller takes nothing in.
+var errNotRead = errors.New("gateway: the caller takes nothing in")
+
+// tell sends the events as they come. It returns nil once the task has ended and all of them are sent.
+func (s *stream) tell() error {
+	for rec, err := range s.events.Follow(s.ctx) {
+		if err != nil {
+			return err
+		}
+		s.out.Event(rec.Seq, func(dst []byte) []byte { return s.h.appendRecord(dst, s.id, rec.Seq, rec.Data, &s.events.Task) })
+		s.last = rec.Seq
 		if rec.More {
-			continue // more can be had at once: send them together
+			continue // more can be had at once: they are sent together
 		}
-		if err = out.Flush(); err != nil {
-			break
+		if err := s.out.Flush(); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// finish ends a stream with what its caller must be told.
+func (s *stream) finish(err error) {
 	switch {
 	case err == nil:
-		if last == s.After {
-			out.Comment("the task has ended, and there are no more events")
+		if s.last == s.events.After {
+			s.out.Comment("the task has ended, and there are no more events")
 		}
-		err = out.Flush()
-	case context.Cause(ctx) == errDrained:
-		out.Retry(time.Duration(rand.Int64N(int64(time.Second))))
-		out.Comment("the gateway is being reconfigured; re-stream from the last event")
-		err = out.Flush()
-		span.AddEvent("aip.stream.drained")
-	case ctx.Err() == nil:
+		err = s.out.Flush()
+	case context.Cause(s.ctx) == errDrained:
+		s.out.Retry(rand.N(time.Second))
+		s.out.Comment("the gateway is being reconfigured; re-stream from the last event")
+		err = s.out.Flush()
+		s.span.AddEvent("aip.stream.drained")
+	case s.ctx.Err() == nil:
 		if task.KindOf(err) == task.TaskNotFound {
-			span.AddEvent("aip.stream.expired")
+			s.span.AddEvent("aip.stream.expired")
 		}
-		why := err
-		out.Data(func(dst []byte) []byte { return h.Caller.AppendError(dst, id, why) })
-		err = errors.Join(err, out.Flush())
+		s.out.Data(func(dst []byte) []byte { return s.h.Caller.AppendError(dst, s.id, err) })
+		err = errors.Join(err, s.out.Flush())
 	default:
-		err = context.Cause(ctx)
+		err = context.Cause(s.ctx)
+		s.span.AddEvent("aip.stream.cut")
 	}
-	if span.IsRecording() {
-		span.SetAttributes(attribute.Int64("aip.event.last", int64(last)))
+	if s.span.IsRecording() {
+		s.span.SetAttributes(attribute.Int64("aip.event.last", int64(s.last)))
 	}
 	if err != nil {
-		h.Log.Debug("a stream was cut", "task", s.Task.ID, "last", last, "error", err)
+		s.h.Log.Debug("a stream was cut", "task", s.events.Task.ID, "leader", s.leader, "last", s.last, "error", err)
 	}
 }
 
@@ -164,6 +201,3 @@ func (h *Handler) appendRecord(dst []byte, id jsonrpc.ID, seq uint64, record []b
 	ev.Seq = seq
 	return h.Caller.AppendEvent(dst, id, &ev, t)
 }
-
-// keepID returns an id that outlives the buffer that it was read into.
-func keepID(id jsonrpc.ID) jsonrpc.ID { return bytes.Clone(id) }
