@@ -166,6 +166,9 @@ func pour(ctx context.Context, p spring, open, pieces, pace int) (float64, error
 	if pace == 0 {
 		return float64(count) / time.Since(began).Seconds(), nil
 	}
+	if len(delays) == 0 {
+		return 0, errors.New("no event says when it was sent: the binary is of another version than the measurement")
+	}
 	slices.Sort(delays)
 	return float64(percentile(delays, 0.5)), nil
 }
