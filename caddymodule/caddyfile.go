@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -308,42 +309,35 @@ func (p *parser) words(into *[]string) {
 }
 
 func (p *parser) duration(into *caddy.Duration) {
-	name, s := p.Val(), ""
-	if p.word(&s); s == "" {
-		return
-	}
-	d, err := caddy.ParseDuration(s)
-	if err != nil {
-		p.fail(name + " is " + strconv.Quote(s) + ", but must be a duration, such as 30s or 24h")
-		return
-	}
+	d := time.Duration(*into)
+	value(p, &d, "a duration, such as 30s or 24h", caddy.ParseDuration)
 	*into = caddy.Duration(d)
 }
 
-func (p *parser) number(into *int) {
-	name, s := p.Val(), ""
-	if p.word(&s); s == "" {
-		return
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		p.fail(name + " is " + strconv.Quote(s) + ", but must be a whole number")
-		return
-	}
-	*into = n
-}
+func (p *parser) number(into *int) { value(p, into, "a whole number", strconv.Atoi) }
 
 func (p *parser) size(into *int64) {
+	value(p, into, "a size, such as 64MiB", func(s string) (int64, error) {
+		n, err := humanize.ParseBytes(s)
+		if n > 1<<50 {
+			err = strconv.ErrRange
+		}
+		return int64(n), err
+	})
+}
+
+// value reads the only argument as something that must be what must says.
+func value[T any](p *parser, into *T, must string, parse func(string) (T, error)) {
 	name, s := p.Val(), ""
 	if p.word(&s); s == "" {
 		return
 	}
-	n, err := humanize.ParseBytes(s)
-	if err != nil || n > 1<<50 {
-		p.fail(name + " is " + strconv.Quote(s) + ", but must be a size, such as 64MiB")
+	v, err := parse(s)
+	if err != nil {
+		p.fail(name + " is " + strconv.Quote(s) + ", but must be " + must)
 		return
 	}
-	*into = int64(n)
+	*into = v
 }
 
 // Interface guards.
