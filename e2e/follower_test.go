@@ -39,7 +39,9 @@ func streamBody(sender, command, id, text, params string) []byte {
 // follow starts the task, or goes on with it, and follows it until it is in a state.
 func (f *follower) follow(ctx context.Context, text, state string) error {
 	started := len(f.events) > 0
+	wait := 20 * time.Millisecond
 	for f.state != state {
+		before := len(f.events)
 		body := streamBody(f.Sender, "start", f.id, text, "")
 		if started {
 			body = streamBody(f.Sender, "re-stream", f.id, "", fmt.Sprintf(`"commandParams":{"lastEventSeq":%d},`, len(f.events)))
@@ -53,8 +55,11 @@ func (f *follower) follow(ctx context.Context, text, state string) error {
 			return fmt.Errorf("%s: %w", f.id, err)
 		case f.state != state:
 			f.cuts++
+			if wait = min(2*wait, 2*time.Second); len(f.events) > before {
+				wait = 20 * time.Millisecond
+			}
 			select { // as a Leader would, and not all at once
-			case <-time.After(time.Duration(10+rand.IntN(50)) * time.Millisecond):
+			case <-time.After(wait/2 + rand.N(wait)):
 			case <-ctx.Done():
 			}
 		}
