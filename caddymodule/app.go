@@ -10,11 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -35,7 +35,6 @@ type App struct {
 	started  chan struct{}
 	draining context.Context // ends when this configuration's streams should
 	drain    context.CancelFunc
-	servers  sync.Map // the *http.Server that have been asked to say when they shut down
 
 	mu      sync.Mutex
 	members []*Gateway // handlers of this configuration; complete once all are provisioned
@@ -50,10 +49,17 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision sets up the app. It opens nothing, so that a configuration can be validated beside a running one.
-func (a *App) Provision(caddy.Context) error {
+func (a *App) Provision(ctx caddy.Context) error {
 	a.started = make(chan struct{})
 	a.draining, a.drain = context.WithCancel(context.Background())
 	orDuration(&a.Drain, 10*time.Second)
+	events, err := ctx.App("events")
+	if err != nil {
+		return err
+	}
+	if err := events.(*caddyevents.App).On("stopping", a); err != nil {
+		return err
+	}
 	return a.Store.provision()
 }
 
@@ -134,16 +140,11 @@ func (a *App) letGo() error {
 	return err
 }
 
-// watch lets streams be drained when the server of a request shuts down: at an exit, Caddy waits for the
-// servers' requests, streams among them, and may do so before it stops this app.
-func (a *App) watch(r *http.Request) {
-	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
-	if !ok {
-		return
-	}
-	if _, watched := a.servers.LoadOrStore(server, true); !watched {
-		server.RegisterOnShutdown(a.drain)
-	}
+// Handle drains the streams when this configuration is about to stop, whichever app is stopped first: at an exit,
+// Caddy waits for the servers' requests, streams among them. It implements caddyevents.Handler.
+func (a *App) Handle(context.Context, caddy.Event) error {
+	a.drain()
+	return nil
 }
 
 // enter counts a request under way; every one that enters leaves.

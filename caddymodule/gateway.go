@@ -332,7 +332,6 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !g.front.Serves(r) {
 		return next.ServeHTTP(w, r)
 	}
-	g.app.watch(r)
 	g.app.enter()
 	defer g.app.leave()
 	g.front.ServeHTTP(w, r)

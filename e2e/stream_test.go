@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -112,19 +114,26 @@ func TestStreamsWithTheRealAgent(t *testing.T) {
 	}
 }
 
+// transports returns one for each version of HTTP.
+func (c *caller) transports(t *testing.T) map[string]http.RoundTripper {
+	config := c.HTTP.Transport.(*http.Transport).TLSClientConfig
+	h1 := &http.Transport{TLSClientConfig: config.Clone(), TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
+	h2 := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}
+	h3 := &http3.Transport{TLSClientConfig: config.Clone()}
+	t.Cleanup(func() {
+		h1.CloseIdleConnections()
+		h2.CloseIdleConnections()
+		h3.Close()
+	})
+	return map[string]http.RoundTripper{"1": h1, "2": h2, "3": h3}
+}
+
 func TestStreamsOverEveryHTTP(t *testing.T) {
 	t.Parallel()
 	_, agent := sampleAgent(t)
 	s := serve(t, config{handle: gatewayTo(agent)})
 	l := leaderOf(t, s.url())
-	config := l.HTTP.Transport.(*http.Transport).TLSClientConfig
-	h1 := &http.Transport{TLSClientConfig: config.Clone(), TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
-	h2 := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}
-	h3 := &http3.Transport{TLSClientConfig: config.Clone()}
-	defer h1.CloseIdleConnections()
-	defer h2.CloseIdleConnections()
-	defer h3.Close()
-	for name, transport := range map[string]http.RoundTripper{"1": h1, "2": h2, "3": h3} {
+	for name, transport := range l.transports(t) {
 		var proto atomic.Value
 		client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			res, err := transport.RoundTrip(r)
@@ -139,6 +148,39 @@ func TestStreamsOverEveryHTTP(t *testing.T) {
 		}
 		if f.text() != chunks(5) || f.cuts != 0 || proto.Load() != name {
 			t.Errorf("HTTP/%s: got %q with %d cuts, over HTTP/%s", name, f.text(), f.cuts, proto.Load())
+		}
+	}
+}
+
+// TestStopDrainsStreams stops the gateway with a stream open over each version of HTTP.
+func TestStopDrainsStreams(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	s := newSite(t)
+	s.start(config{handle: gatewayTo(agent), store: "store pebble " + s.dir + "/store\n\t\tdrain 500ms"})
+	l := leaderOf(t, s.url())
+	ended := make(map[string]chan string)
+	for name, transport := range l.transports(t) {
+		req, err := http.NewRequestWithContext(within(t, time.Minute), http.MethodPost, s.url()+"/stream", bytes.NewReader(streamBody(l.Sender, "start", "h"+name, "hello", "")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatalf("HTTP/%s: %v", name, err)
+		}
+		defer res.Body.Close()
+		ended[name] = make(chan string, 1)
+		go func() {
+			content, _ := io.ReadAll(res.Body)
+			ended[name] <- string(content)
+		}()
+		l.rests("h" + name)
+	}
+	s.stop(t)
+	for name, content := range ended {
+		if got := <-content; !strings.Contains(got, "awaiting-completion") || !strings.Contains(got, "retry: ") {
+			t.Errorf("HTTP/%s: the stream ended with\n%s", name, got)
 		}
 	}
 }
