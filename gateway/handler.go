@@ -91,6 +91,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 		http.Error(w, "send a JSON-RPC request by POST", http.StatusMethodNotAllowed)
 		return nil
 	}
+	if h.Streaming.Drain.Err() != nil {
+		// Another configuration has taken over. A connection that was opened at the moment of the change may not
+		// have been told so, and would stay with this one.
+		w.Header().Set("Connection", "close")
+	}
 	ctx, span := h.trace(r)
 	buf := buffers.Get().(*buffer)
 	defer buf.free() // a stream holds no buffer
