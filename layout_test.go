@@ -26,9 +26,12 @@ var mayImport = map[string][]string{
 	"upstream":                {"task", "translate", "partner", "sseproxy"},
 	"sseproxy":                {"task", "replay"},
 	"identity":                {"task"},
-	"gateway":                 {"task", "jsonrpc", "translate", "replay", "partner", "sseproxy", "identity", "upstream"},
+	"notify":                  {"task", "translate", "replay", "notify/guard", "notify/sign"},
+	"notify/guard":            {},
+	"notify/sign":             {},
+	"gateway":                 {"task", "jsonrpc", "translate", "replay", "partner", "notify", "sseproxy", "identity", "upstream"},
 	"caddymodule": {"task", "jsonrpc", "translate", "translate/aip", "translate/a2a", "replay", "replay/pebble", "partner",
-		"upstream", "identity", "gateway", "internal/devpki", "internal/leader", "internal/legacyagent"},
+		"notify", "notify/guard", "notify/sign", "upstream", "identity", "gateway", "internal/devpki", "internal/leader", "internal/legacyagent"},
 	"internal/devpki":      {"identity"},
 	"internal/leader":      {"task", "jsonrpc", "translate/aip", "sseproxy"},
 	"internal/legacyagent": {"task", "jsonrpc"},
@@ -43,8 +46,8 @@ var outside = map[string][]string{
 	"github.com/cockroachdb/":          {"replay/pebble"},
 	"github.com/hashicorp/golang-lru/": {"replay"},
 	"github.com/tidwall/gjson":         {"jsonrpc", "upstream", "translate/aip", "translate/a2a", "internal/leader", "internal/legacyagent"},
-	"go.opentelemetry.io/":             {"partner", "gateway", "upstream"},
-	"net/http":                         {"gateway", "upstream", "sseproxy", "caddymodule", "internal/leader", "internal/legacyagent", "bench", "e2e"},
+	"go.opentelemetry.io/":             {"partner", "gateway", "upstream", "notify"},
+	"net/http":                         {"gateway", "upstream", "notify", "sseproxy", "caddymodule", "internal/leader", "internal/legacyagent", "bench", "e2e"},
 }
 
 func TestWhoMayImportWhom(t *testing.T) {

@@ -96,7 +96,7 @@ func fill(ctx context.Context, dir, name string, n int) error {
 		return err
 	}
 	defer store.Close()
-	engine, err := partner.Open(ctx, store)
+	engine, err := partner.Open(ctx, store, nil)
 	if err != nil {
 		return err
 	}
@@ -136,6 +136,8 @@ func (prompt) Run(context.Context, *task.Turn, bool) iter.Seq2[task.Report, erro
 func (p prompt) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error] {
 	return p.Run(ctx, t, false)
 }
+
+func (prompt) Complete(context.Context, *task.Turn) error { return nil }
 
 func (prompt) Cancel(context.Context, *task.Turn) (task.Report, error) {
 	return task.Report{State: task.Canceled}, nil

@@ -28,6 +28,9 @@ type App struct {
 	// Where tasks are kept. Default: pebble in Caddy's data directory.
 	Store Store `json:"store,omitzero"`
 
+	// How webhooks are told, and where agents push to.
+	Notify Notify `json:"notify,omitzero"`
+
 	// How long streams are given to end when the configuration is replaced or Caddy stops. Each ends at a
 	// moment of its own within this time, is told when to come back, and loses nothing. Default: 10s.
 	Drain caddy.Duration `json:"drain,omitempty"`
@@ -60,7 +63,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := events.(*caddyevents.App).On("stopping", a); err != nil {
 		return err
 	}
-	return a.Store.provision()
+	return errors.Join(a.Store.provision(), a.Notify.provision())
 }
 
 // Validate checks the configuration.
@@ -68,7 +71,10 @@ func (a *App) Validate() error {
 	if a.Drain < 0 {
 		return errors.New("drain must not be negative")
 	}
-	return a.Store.validate()
+	if err := a.Store.validate(); err != nil {
+		return err
+	}
+	return a.Notify.validate()
 }
 
 // add makes a handler a member of this configuration. Two handlers may front the same agent under one name;
@@ -96,7 +102,7 @@ func (a *App) Start() error {
 		return err
 	}
 	a.opened = opened
-	opened.configure(a, a.Store.settings())
+	opened.configure(a)
 	for _, g := range a.members {
 		g.partner = opened.engine.Register(g.partnerConfig(&a.Store))
 	}
@@ -115,7 +121,7 @@ func (a *App) Stop() error {
 		}
 	}
 	if a.opened != nil {
-		a.opened.configure(a, nil)
+		a.opened.forget(a)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,14 @@ func init() {
 //			max_bytes  <size>
 //			capacity   <size>
 //		}
+//		notify {
+//			attempts       <n>
+//			timeout        <duration>
+//			concurrency    <n>
+//			allow_networks <cidr>...
+//			signing_key    <key>
+//			callback       <url>
+//		}
 //		drain <duration>
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -53,6 +62,8 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		switch name {
 		case "store":
 			p.store(&app.Store)
+		case "notify":
+			p.notify(&app.Notify)
 		case "drain":
 			p.duration(&app.Drain)
 		default:
@@ -102,6 +113,30 @@ func (p *parser) store(s *Store) {
 	})
 }
 
+func (p *parser) notify(n *Notify) {
+	p.block("notify", func(name string) bool {
+		switch name {
+		case "attempts":
+			p.number(&n.Attempts)
+		case "timeout":
+			p.duration(&n.Timeout)
+		case "concurrency":
+			p.number(&n.Concurrency)
+		case "allow_networks":
+			p.words(&n.AllowNetworks)
+		case "signing_key":
+			var key string
+			p.word(&key)
+			n.SigningKeys = append(n.SigningKeys, key)
+		case "callback":
+			p.word(&n.Callback)
+		default:
+			return false
+		}
+		return true
+	})
+}
+
 // parseDirective parses the directive. Syntax:
 //
 //	aip_gateway [<matcher>] [<dialect> <url>] {
@@ -126,7 +161,8 @@ func (p *parser) store(s *Store) {
 //			streams_per_leader <n>
 //			tasks_per_leader   <n>
 //		}
-//		heartbeat <duration>
+//		heartbeat  <duration>
+//		completion auto|confirm
 //	}
 //
 // A path matcher also says where the Partner is mounted.
@@ -175,6 +211,8 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			p.words(&g.Allow)
 		case "heartbeat":
 			p.duration(&g.Heartbeat)
+		case "completion":
+			p.word(&g.Completion)
 		case "timeouts":
 			p.block("timeouts", func(name string) bool {
 				switch name {
@@ -271,13 +309,16 @@ func (p *parser) fail(why string) {
 	}
 }
 
+// repeatable are the names that may stand in a block more than once.
+var repeatable = []string{"header_up", "allow", "allow_networks", "signing_key"}
+
 // block reads a block, if there is one, each name in it at most once but for those that add to a list. known
 // reports false for a name that it does not have.
 func (p *parser) block(what string, known func(name string) bool) {
 	seen := make(map[string]bool)
 	for nesting := p.Nesting(); p.err == nil && p.NextBlock(nesting); {
 		name := p.Val()
-		if seen[name] && name != "header_up" && name != "allow" {
+		if seen[name] && !slices.Contains(repeatable, name) {
 			p.fail(name + " is given twice in " + what)
 			return
 		}

@@ -29,7 +29,7 @@ func aipCommand(cmd *cobra.Command) {
   $ caddy aip call https://localhost:8443 start "Plan three days in Beijing"
   $ caddy aip aic check 10001000011K912345E789ABCDEF2353`
 	onlyGroup(cmd)
-	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), aicCommand())
+	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), aicCommand(), deliveriesCommand(), webhookKeyCommand())
 }
 
 // onlyGroup makes cmd a group of commands. Cobra would greet a misspelt command of a group with the help text

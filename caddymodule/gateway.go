@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,11 +18,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
-	"github.com/aip-gateway/aip-gateway/translate/a2a"
-	aipdialect "github.com/aip-gateway/aip-gateway/translate/aip"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -56,6 +53,11 @@ type Gateway struct {
 
 	// The AICs of the only Leaders that may call. Default: every Leader whose certificate verifies.
 	Allow []string `json:"allow,omitempty"`
+
+	// What becomes of a task that its agent has finished, for callers whose dialect has no word for that: auto
+	// (it is completed at once) or confirm (it asks for input, so that its caller can go on with it). AIP's Leaders
+	// say themselves. Default: auto.
+	Completion string `json:"completion,omitempty"`
 
 	// What a Leader may leave open when it starts a task.
 	Timeouts Timeouts `json:"timeouts,omitzero"`
@@ -163,12 +165,16 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	}
 	if g.agent, err = upstream.NewHTTP(upstream.Config{
 		URL:     g.Agent.URL,
-		Codec:   clients[g.Agent.Dialect](),
+		Codec:   clients[g.Agent.Dialect](g.sender()),
 		Header:  header,
 		Silence: time.Duration(g.Agent.Timeout),
 		Logger:  g.log,
 	}); err != nil {
 		return fmt.Errorf("agent: %w", err)
+	}
+	callers, err := g.callers()
+	if err != nil {
+		return err
 	}
 	app, err := ctx.App("aip")
 	if err != nil {
@@ -177,9 +183,10 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	g.app = app.(*App)
 	g.front = &gateway.Handler{
 		Base:        g.BasePath,
-		Caller:      servers[g.Callers[0]](),
+		Callers:     callers,
 		Guard:       guard,
 		Partner:     func(ctx context.Context) (*partner.Partner, error) { return g.app.partnerOf(ctx, g) },
+		Webhooks:    func() *notify.Engine { return g.app.opened.webhooks },
 		Limits:      jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
 		BodyTimeout: bodyTimeout,
 		Streaming: gateway.Streaming{
@@ -196,11 +203,14 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	return g.app.add(g)
 }
 
-// The dialects that this gateway speaks, by their names in a configuration.
-var (
-	servers = map[string]func() translate.Server{"aip": func() translate.Server { return aipdialect.Server() }}
-	clients = map[string]func() translate.Client{"a2a/legacy": func() translate.Client { return a2a.Legacy() }}
+// The ways to complete a task for callers whose dialect has no word for it.
+const (
+	completionAuto    = "auto"
+	completionConfirm = "confirm"
 )
+
+// callbacks takes what agents push, whatever configuration the runs belong to that wait for it.
+var callbacks upstream.Callbacks
 
 func (g *Gateway) fillDefaults() {
 	if len(g.Callers) == 0 {
@@ -208,6 +218,9 @@ func (g *Gateway) fillDefaults() {
 	}
 	if g.Identity == "" {
 		g.Identity = string(identity.Required)
+	}
+	if g.Completion == "" {
+		g.Completion = completionAuto
 	}
 	orDuration(&g.Agent.Timeout, 5*time.Minute)
 	orDuration(&g.Timeouts.Response, 30*time.Second)
@@ -238,7 +251,7 @@ func orInt(n *int, otherwise int) {
 // check finds what is wrong with the configuration, before anything is made of it.
 func (g *Gateway) check() error {
 	if _, ok := clients[g.Agent.Dialect]; !ok {
-		return fmt.Errorf("agent: there is no dialect %q; this gateway can front %s", g.Agent.Dialect, names(clients))
+		return fmt.Errorf("agent: there is no dialect %q; this gateway can front %s", g.Agent.Dialect, agentDialects())
 	}
 	u, err := url.Parse(g.Agent.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -250,13 +263,8 @@ func (g *Gateway) check() error {
 	if u.User != nil {
 		return errors.New("agent: put credentials into header_up, not into the URL, which is logged")
 	}
-	for _, c := range g.Callers {
-		if _, ok := servers[c]; !ok {
-			return fmt.Errorf("callers: there is no dialect %q; this gateway can serve %s", c, names(servers))
-		}
-	}
-	if len(g.Callers) > 1 {
-		return fmt.Errorf("callers: one dialect can be served, but %d are named", len(g.Callers))
+	if g.Completion != completionAuto && g.Completion != completionConfirm {
+		return fmt.Errorf("completion: it is %q, but must be auto or confirm", g.Completion)
 	}
 	if g.AIC != "" {
 		if _, err := identity.ParseAIC(g.AIC); err != nil {
@@ -278,15 +286,6 @@ func (g *Gateway) check() error {
 	return nil
 }
 
-func names[V any](m map[string]V) string {
-	var list []string
-	for name := range m {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
-}
-
 func (g *Gateway) guard() (*identity.Guard, error) {
 	mode, err := identity.ParseMode(g.Identity)
 	if err != nil {
@@ -301,6 +300,14 @@ func (g *Gateway) guard() (*identity.Guard, error) {
 		guard.Allow = append(guard.Allow, aic)
 	}
 	return guard, nil
+}
+
+// sender is who the gateway is towards an agent that is a Partner itself.
+func (g *Gateway) sender() string {
+	if g.AIC != "" {
+		return g.AIC
+	}
+	return "aip-gateway"
 }
 
 // name is what the Partner's tasks are filed under.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
@@ -130,8 +131,9 @@ func (s *Store) key() string { return s.Driver + ":" + s.Dir }
 
 // openStore is a store in use, with the life-cycle of its tasks. Configurations share it.
 type openStore struct {
-	store  replay.Store
-	engine *partner.Engine
+	store    replay.Store
+	engine   *partner.Engine
+	webhooks *notify.Engine
 
 	mu       sync.Mutex
 	settings []wish // of the configurations that have started and not stopped, oldest first
@@ -141,6 +143,7 @@ type openStore struct {
 type wish struct {
 	app      *App
 	settings replay.Settings
+	notify   notify.Config
 }
 
 // open returns the store, opening it if no running configuration has. Whoever opened it must delete its key
@@ -158,11 +161,16 @@ func (s *Store) open() (*openStore, error) {
 				return nil, fmt.Errorf("store: %w", err)
 			}
 		}
-		engine, err := partner.Open(context.Background(), store)
+		webhooks, err := notify.Open(context.Background(), store, slog.New(processLog{name: "aip.notify"}))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("store: %w", err), store.Close())
 		}
-		return &openStore{store: store, engine: engine}, nil
+		engine, err := partner.Open(context.Background(), store, webhooks)
+		if err != nil {
+			webhooks.Close()
+			return nil, errors.Join(fmt.Errorf("store: %w", err), store.Close())
+		}
+		return &openStore{store: store, engine: engine, webhooks: webhooks}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -170,9 +178,16 @@ func (s *Store) open() (*openStore, error) {
 	return v.(*openStore), nil
 }
 
-// configure adds what a configuration wants, or takes it back where settings is nil. The newest wish counts,
-// so that a configuration that fails to start leaves the running one's in force.
-func (o *openStore) configure(a *App, settings *replay.Settings) {
+// configure adds what a configuration wants. The newest wish counts, so that a configuration that fails to start
+// leaves the running one's in force.
+func (o *openStore) configure(a *App) {
+	o.want(a, &wish{a, *a.Store.settings(), *a.Notify.config()})
+}
+
+// forget takes back what a configuration wants.
+func (o *openStore) forget(a *App) { o.want(a, nil) }
+
+func (o *openStore) want(a *App, w *wish) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	kept := o.settings[:0:0]
@@ -181,17 +196,19 @@ func (o *openStore) configure(a *App, settings *replay.Settings) {
 			kept = append(kept, w)
 		}
 	}
-	if settings != nil {
-		kept = append(kept, wish{a, *settings})
+	if w != nil {
+		kept = append(kept, *w)
 	}
 	o.settings = kept
 	if n := len(kept); n > 0 {
 		o.store.Configure(kept[n-1].settings)
+		o.webhooks.Configure(kept[n-1].notify)
 	}
 }
 
 // Destruct stops the work on all tasks, which the next process will pick up, and closes the store.
 func (o *openStore) Destruct() error {
 	o.engine.Close()
+	o.webhooks.Close()
 	return o.store.Close()
 }

@@ -25,10 +25,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -75,7 +77,11 @@ func open(t *testing.T, change ...func(*Handler)) *gate {
 		t.Fatal(err)
 	}
 	store := replay.NewMemory(replay.Settings{})
-	engine, err := partner.Open(t.Context(), store)
+	webhooks, err := notify.Open(t.Context(), store, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := partner.Open(t.Context(), store, webhooks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +90,7 @@ func open(t *testing.T, change ...func(*Handler)) *gate {
 	var draining context.Context
 	draining, g.drain = context.WithCancel(context.Background())
 	g.handler = &Handler{
-		Base: "/agents/one", Caller: aip.Server(), Guard: &identity.Guard{Mode: identity.Off},
+		Base: "/agents/one", Callers: []translate.Server{aip.Server()}, Webhooks: func() *notify.Engine { return webhooks }, Guard: &identity.Guard{Mode: identity.Off},
 		Partner: func(context.Context) (*partner.Partner, error) { return p, nil },
 		Limits:  jsonrpc.Limits{Bytes: 16 << 10, Depth: 16}, BodyTimeout: 10 * time.Second, Log: logger,
 		Streaming: Streaming{Heartbeat: time.Minute, WriteTimeout: 10 * time.Second, Max: 100, MaxPerLeader: 50, Open: new(OpenStreams), Drain: draining, DrainFor: 50 * time.Millisecond},
@@ -107,6 +113,7 @@ func open(t *testing.T, change ...func(*Handler)) *gate {
 		g.server.Close()
 		p.Unregister()
 		engine.Close()
+		webhooks.Close()
 		up.Close()
 		behind.Close()
 		agent.Close()
@@ -150,7 +157,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"/agents/one/", start("d"), 200, `"awaiting-completion"`},
 		{"/agents/one/stream", start("e"), 200, `"field":"method"`},
 		{"/agents/one/group", `{"jsonrpc":"2.0","id":1,"method":"group"}`, 200, `-32007`},
-		{"/agents/one/notification/set", `{"jsonrpc":"2.0","id":1,"method":"notification/set","params":{}}`, 200, `-32003`},
+		{"/agents/one/notification/set", `{"jsonrpc":"2.0","id":1,"method":"notification/set","params":{}}`, 200, `"field":"params.taskId"`},
 		{"/agents/one", `{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{}}`, 200, `-32601`},
 		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":`, 200, `-32700`},
 		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"x":"` + strings.Repeat("y", 20<<10) + `"}}`, 200, `"limit":"bytes"`},

@@ -15,8 +15,10 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // Streaming is how streams are served.
@@ -88,10 +90,15 @@ type stream struct {
 	w      http.ResponseWriter
 	ctx    context.Context
 	span   trace.Span
+	caller translate.Server
 	id     jsonrpc.ID
 	leader string
 	events *partner.Stream
+	frames translate.Encoder
 	last   uint64 // the number of the last event that was told
+
+	snapshot bool // the stream begins with the task as it is
+	told     bool // anything at all
 
 	cut context.CancelCauseFunc
 	out *sseproxy.Writer
@@ -133,29 +140,66 @@ func (s *stream) begin() (stop func()) {
 // errNotRead is why a stream ends whose caller takes nothing in.
 var errNotRead = errors.New("gateway: the caller takes nothing in")
 
-// tell sends the events as they come. It returns nil once the task has ended and all of them are sent.
+// tell sends the events as they come. It returns nil once the task has ended, or the dialect's stream has, and all
+// of them are sent.
 func (s *stream) tell() error {
+	if s.snapshot {
+		var frame translate.Frame
+		s.out.Event(s.last, func(dst []byte) ([]byte, string) {
+			frame = s.frames.Snapshot(dst, &s.events.Task)
+			return frame.Data, frame.Name
+		})
+		s.told = frame.Data != nil
+		if err := s.out.Flush(); err != nil || frame.End {
+			return err
+		}
+	}
 	for rec, err := range s.events.Follow(s.ctx) {
 		if err != nil {
 			return err
 		}
-		s.out.Event(rec.Seq, func(dst []byte) []byte { return s.h.appendRecord(dst, s.id, rec.Seq, rec.Data, &s.events.Task) })
+		frame, err := s.append(&rec)
+		if err != nil {
+			return err
+		}
 		s.last = rec.Seq
-		if rec.More {
+		s.told = s.told || frame.Data != nil
+		if rec.More && !frame.End {
 			continue // more can be had at once: they are sent together
 		}
-		if err := s.out.Flush(); err != nil {
+		if err := s.out.Flush(); err != nil || frame.End {
 			return err
 		}
 	}
 	return nil
 }
 
+// append adds the frame of an event to what is to be sent.
+func (s *stream) append(rec *replay.Record) (frame translate.Frame, err error) {
+	if direct, ok := s.frames.(translate.RecordEncoder); ok {
+		s.out.Event(rec.Seq, func(dst []byte) ([]byte, string) {
+			frame = direct.Record(dst, rec.Seq, rec.Data)
+			return frame.Data, frame.Name
+		})
+		return frame, nil
+	}
+	ev, err := task.DecodeEvent(rec.Data)
+	if err != nil {
+		return frame, task.Errorf(task.Internal, "the task's log is damaged").Because(err)
+	}
+	ev.Seq = rec.Seq
+	s.out.Event(rec.Seq, func(dst []byte) ([]byte, string) {
+		frame = s.frames.Event(dst, &ev)
+		return frame.Data, frame.Name
+	})
+	return frame, nil
+}
+
 // finish ends a stream with what its caller must be told.
 func (s *stream) finish(err error) {
 	switch {
 	case err == nil:
-		if s.last == s.events.After {
+		if !s.told {
 			s.out.Comment("the task has ended, and there are no more events")
 		}
 		err = s.out.Flush()
@@ -168,7 +212,7 @@ func (s *stream) finish(err error) {
 		if task.KindOf(err) == task.TaskNotFound {
 			s.span.AddEvent("aip.stream.expired")
 		}
-		s.out.Data(func(dst []byte) []byte { return s.h.Caller.AppendError(dst, s.id, err) })
+		s.out.Data(func(dst []byte) []byte { return s.caller.AppendError(dst, s.id, err) })
 		err = errors.Join(err, s.out.Flush())
 	default:
 		err = context.Cause(s.ctx)
@@ -180,24 +224,4 @@ func (s *stream) finish(err error) {
 	if err != nil {
 		s.h.Log.Debug("a stream was cut", "task", s.events.Task.ID, "leader", s.leader, "last", s.last, "error", err)
 	}
-}
-
-// A recordAppender is a dialect whose words are those of the log, so that an event need not be decoded to be
-// told.
-type recordAppender interface {
-	// AppendRecord does what AppendEvent does, from the stored form of the event.
-	AppendRecord(dst []byte, id jsonrpc.ID, seq uint64, record []byte, t *task.Task) []byte
-}
-
-// appendRecord appends the response that carries a stored event.
-func (h *Handler) appendRecord(dst []byte, id jsonrpc.ID, seq uint64, record []byte, t *task.Task) []byte {
-	if direct, ok := h.Caller.(recordAppender); ok {
-		return direct.AppendRecord(dst, id, seq, record, t)
-	}
-	ev, err := task.DecodeEvent(record)
-	if err != nil {
-		return h.Caller.AppendError(dst, id, task.Errorf(task.Internal, "the task's log is damaged").Because(err))
-	}
-	ev.Seq = seq
-	return h.Caller.AppendEvent(dst, id, &ev, t)
 }

@@ -113,6 +113,23 @@ func (g *Guard) Owner(peer Peer) (leader string, err error) {
 	}
 }
 
+// anonymous is the Leader of those that nobody has verified and that do not say who they are.
+const anonymous = "anonymous"
+
+// Anonymous is Admit for a request of a dialect whose callers do not name themselves: the Leader is the peer.
+// Those without a certificate, where the mode lets them in, are one Leader together.
+func (g *Guard) Anonymous(peer Peer) (leader string, err error) {
+	switch {
+	case g.Mode == Off && len(g.Allow) == 0:
+		return anonymous, nil
+	case g.Mode == Optional && !peer.Verified() && len(g.Allow) == 0:
+		return unverified + anonymous, nil
+	case !peer.Verified():
+		return "", refuse("A client certificate with an AIC is required.")
+	}
+	return g.Owner(peer)
+}
+
 func (g *Guard) allows(aic AIC) bool { return len(g.Allow) == 0 || slices.Contains(g.Allow, aic) }
 
 func notAllowed() error {

@@ -29,4 +29,7 @@ type Agent interface {
 	// Cancel asks the agent to stop, and tells the state that the task then has. An agent that refuses is
 	// TaskNotCancelable.
 	Cancel(ctx context.Context, t *task.Turn) (task.Report, error)
+
+	// Complete tells an agent that awaits it that the Leader has completed the task. The others do nothing.
+	Complete(ctx context.Context, t *task.Turn) error
 }

@@ -38,6 +38,9 @@ type acted struct {
 	task   task.Task
 	turn   *run
 	before uint64 // the last event before the command
+	after  uint64 // the last event that task holds
+	// existed says that the task was there before the command.
+	existed bool
 }
 
 // act carries out a command up to the point where an agent is at work. stream asks the agent for news while
@@ -49,8 +52,14 @@ func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream b
 	r := acted{lv: lv}
 	err := lv.load(ctx)
 	if err == nil {
+		command := c.Message.Command
+		if c.Either && command == task.Start && lv.exists {
+			again := *c
+			again.Message.Command = task.Continue
+			c = &again
+		}
 		switch {
-		case !lv.exists && c.Message.Command == task.Start:
+		case !lv.exists && command == task.Start:
 			if r.turn, err = p.start(ctx, lv, leader, c, stream); err == nil {
 				m := lv.note.Pending
 				r.task.ID, r.task.SessionID, r.task.GroupID = m.TaskID, m.SessionID, m.GroupID
@@ -62,8 +71,9 @@ func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream b
 			lv.adopt(p)
 			// Whoever asks for a task that is starting must be told of it.
 			if err = lv.settle(ctx); err == nil {
-				r.before = lv.head.last
+				r.before, r.existed = lv.head.last, true
 				r.task, r.turn, err = p.obey(ctx, lv, c, stream)
+				r.after = lv.head.last
 			}
 		}
 	}
@@ -92,7 +102,16 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 	if m.SessionID == "" {
 		m.SessionID = derive("session", lv.log)
 	}
+	watched := false
+	if w := p.engine.watcher; w != nil {
+		var err error
+		if watched, err = w.Watches(ctx, lv.log); err != nil {
+			p.engine.open.done(lv.log)
+			return nil, task.Errorf(task.Internal, "the store cannot be read").Because(err)
+		}
+	}
 	lv.note = note{
+		Watched: watched,
 		Terms:   c.Terms.Or(p.Terms),
 		Ref:     task.Ref{Task: derive("task", lv.log), Session: derive("session", p.Name, leader, m.SessionID)},
 		Pending: &m,
@@ -104,7 +123,7 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 		return nil, err
 	}
 	lv.exists = true
-	return p.begin(ctx, lv, m, stream), nil
+	return p.begin(ctx, lv, m, task.None, stream), nil
 }
 
 // obey carries out a command on a task that exists. lv.mu is held.
@@ -114,6 +133,9 @@ func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool)
 	case cmd == task.Get:
 		return lv.histories(c), nil, nil
 	case !task.Applies(cmd, state):
+		if c.Strict && cmd != task.ReStream {
+			return task.Task{}, nil, ignored(cmd, state)
+		}
 		return lv.snapshot(), nil, nil
 	case cmd == task.Continue:
 		turn, err := p.goOn(ctx, lv, c, stream)
@@ -123,12 +145,26 @@ func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool)
 		b := lv.batch()
 		b.move(task.Completed, nil, &m)
 		err := b.write(ctx)
+		if err == nil {
+			p.passOn(lv, m)
+		}
 		return lv.snapshot(), nil, err
 	case cmd == task.Cancel:
 		err := p.cancel(ctx, lv, c)
 		return lv.snapshot(), nil, err
 	}
 	return lv.snapshot(), nil, nil
+}
+
+// ignored is what a caller is told whose dialect has no commands that change nothing.
+func ignored(cmd task.Command, state task.State) error {
+	switch {
+	case cmd == task.Cancel:
+		return task.Errorf(task.TaskNotCancelable, "the task is %s, and cannot be canceled any more", state)
+	case state.Terminal():
+		return task.Errorf(task.UnsupportedOperation, "the task is %s; start another one", state)
+	}
+	return task.Errorf(task.UnsupportedOperation, "the task is %s and takes no message now; wait until it asks for one", state)
 }
 
 // goOn begins another turn of a task that rests. lv.mu is held.
@@ -138,13 +174,30 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool)
 			With("limit", "max_bytes").With("max", limit)
 	}
 	m := stamped(c.Message)
-	lv.note.Stream = stream
+	from := lv.fold.Task.Status.State
+	lv.note.Stream, lv.note.Open = stream, false
+	if c.Terms.Response != 0 {
+		lv.note.Terms.Response = c.Terms.Response
+	}
 	b := lv.batch()
 	b.move(task.Working, nil, &m)
 	if err := b.write(ctx); err != nil {
 		return nil, err
 	}
-	return p.begin(ctx, lv, m, stream), nil
+	return p.begin(ctx, lv, m, from, stream), nil
+}
+
+// passOn tells the agent that its task is completed. What it makes of that changes nothing here. lv.mu is held.
+func (p *Partner) passOn(lv *live, m task.Message) {
+	t := &task.Turn{Ref: lv.note.Ref, Message: m}
+	logger := lv.logger()
+	p.engine.spawn(func(ctx context.Context) {
+		ctx, done := context.WithTimeout(ctx, cancelTimeout)
+		defer done()
+		if err := p.Agent.Complete(ctx, t); err != nil {
+			logger.Debug("the agent was not told that its task is completed", "reason", err)
+		}
+	})
 }
 
 // stamped returns a message with the time of its arrival, where it does not say when it was sent.
@@ -232,7 +285,7 @@ func (lv *live) await(ctx context.Context, turn *run) (task.Task, error) {
 	patience := time.NewTimer(turn.response)
 	defer patience.Stop()
 	select {
-	case <-turn.done:
+	case <-turn.rests:
 	case <-patience.C:
 	case <-ctx.Done():
 		return task.Task{}, ctx.Err()

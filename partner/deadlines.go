@@ -97,7 +97,7 @@ func (e *Engine) expire(from time.Time) (time.Time, bool) {
 	var group sync.WaitGroup
 	var failed atomic.Bool
 	slots := make(chan struct{}, atOnce)
-	for w, err := range e.store.Due(e.base, from, next) {
+	for w, err := range e.store.Due(e.base, Class, from, next) {
 		if err != nil {
 			failed.Store(true)
 			next = now.Add(retryDeadline)
@@ -151,6 +151,9 @@ func (e *Engine) timeOut(log string, now time.Time) bool {
 		e.alarm.at(now.Add(retryDeadline))
 		return false
 	}
+	if lv.run != nil {
+		lv.run.stop()
+	}
 	return true
 }
 
@@ -159,7 +162,7 @@ func (e *Engine) recover(name string) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	slots := make(chan struct{}, atOnce)
-	for w, err := range e.store.Due(e.base, replay.AtRestart, replay.AtRestart) {
+	for w, err := range e.store.Due(e.base, Class, replay.AtRestart, replay.AtRestart) {
 		if err != nil {
 			if e.base.Err() == nil {
 				if p := e.current(name); p != nil {
@@ -168,7 +171,7 @@ func (e *Engine) recover(name string) {
 			}
 			return
 		}
-		if !strings.HasPrefix(w.Log, name+separator) {
+		if !strings.HasPrefix(w.Log, string(Class)+name+separator) {
 			continue
 		}
 		slots <- struct{}{}
@@ -201,7 +204,8 @@ func (e *Engine) pickUp(log string) {
 // lv.mu is held.
 func (lv *live) adopt(p *Partner) {
 	state := lv.fold.Task.Status.State
-	if !lv.exists || lv.run != nil || state.Rests() {
+	mayGoOn := lv.note.Open && state == task.AwaitingInput
+	if !lv.exists || lv.run != nil || state.Rests() && !mayGoOn {
 		return
 	}
 	lv.logger().Info("picking up an unfinished task", "state", string(state))
@@ -213,8 +217,8 @@ func (lv *live) adopt(p *Partner) {
 		t.Message = lv.fold.Task.MessageHistory[n-1]
 	}
 	stream := lv.note.Stream
-	p.launch(p.engine.base, lv, func(ctx context.Context, r *run) {
-		r.err = lv.follow(ctx, p, t, r, func() (bool, error) {
+	p.launch(p.engine.base, lv, func(ctx context.Context, r *run) error {
+		return lv.follow(ctx, p, t, r, func() (bool, error) {
 			rested, err := lv.takeAll(ctx, r, p.Agent.Resume(ctx, t))
 			if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
 				// The agent never heard of it: the turn is still to be made.

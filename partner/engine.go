@@ -21,7 +21,8 @@ import (
 // with theirs, while their tasks, runs and deadlines stay. Its methods may be called by any number of
 // goroutines at once.
 type Engine struct {
-	store replay.Store
+	store   replay.Store
+	watcher Watcher
 
 	base context.Context // ends when the engine closes; every run lives in it
 	stop context.CancelFunc
@@ -44,10 +45,12 @@ type shard struct {
 	live map[string]*live
 }
 
-// Open makes an engine over a store. The store stays the caller's, to be closed after the engine.
-func Open(ctx context.Context, store replay.Store) (*Engine, error) {
+// Open makes an engine over a store. The store and the watcher, which may be nil, stay the caller's, to be closed
+// after the engine.
+func Open(ctx context.Context, store replay.Store, watcher Watcher) (*Engine, error) {
 	e := &Engine{
 		store:    store,
+		watcher:  watcher,
 		seed:     maphash.MakeSeed(),
 		partners: make(map[string][]*Partner),
 		seen:     make(map[string]bool),
@@ -73,6 +76,15 @@ func (e *Engine) Close() {
 	e.stop()
 	e.mu.Unlock()
 	e.work.Wait()
+}
+
+// spawn lets f run in a goroutine of the engine's, until the engine closes.
+func (e *Engine) spawn(f func(context.Context)) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.base.Err() == nil {
+		e.work.Go(func() { f(e.base) })
+	}
 }
 
 // Config is what one Partner of an engine is.
@@ -139,16 +151,20 @@ func (e *Engine) current(name string) *Partner {
 	return list[len(list)-1]
 }
 
-// A log's name is the Partner's, the Leader's and the task's, so that two Leaders using the same taskId never
-// meet. None of the three can hold the separator.
+// Class is the class of the logs of tasks in the store. An Engine looks at no others, so that writers of other
+// classes may share its store.
+const Class = 't'
+
+// A log's name is, after the class, the Partner's, the Leader's and the task's, so that two Leaders using the same
+// taskId never meet. None of the three can hold the separator.
 const separator = "\x00"
 
 func logName(partner, leader, taskID string) string {
-	return partner + separator + leader + separator + taskID
+	return string(Class) + partner + separator + leader + separator + taskID
 }
 
 func splitLogName(log string) (partner, leader, taskID string) {
-	partner, rest, _ := strings.Cut(log, separator)
+	partner, rest, _ := strings.Cut(strings.TrimPrefix(log, string(Class)), separator)
 	leader, taskID, _ = strings.Cut(rest, separator)
 	return partner, leader, taskID
 }
@@ -184,7 +200,7 @@ type openTasks struct {
 // count fills the counters from the store, where every unfinished task has a Wake.
 func (o *openTasks) count(ctx context.Context, store replay.Store) error {
 	o.n = make(map[string]int)
-	for w, err := range store.Due(ctx, replay.AtRestart, time.Unix(1<<40, 0)) {
+	for w, err := range store.Due(ctx, Class, replay.AtRestart, time.Unix(1<<40, 0)) {
 		if err != nil {
 			return err
 		}

@@ -53,6 +53,13 @@ type note struct {
 	At      time.Time     `json:"at,omitzero"` // when Pending came
 	Stream  bool          `json:"stream,omitempty"`
 	Stamp   string        `json:"stamp,omitempty"` // of the report that ended the last turn
+	// What a list of tasks shows and sorts by, so that it need not read the logs: the state, since when, and the
+	// session. No state means that nobody has been told of the task yet.
+	State   task.State `json:"state,omitempty"`
+	Changed time.Time  `json:"changed,omitzero"`
+	Session string     `json:"session,omitempty"`
+	Watched bool       `json:"watched,omitempty"` // the engine's Watcher is told of every change of state
+	Open    bool       `json:"open,omitempty"`    // the agent may go on by itself while the task awaits input
 }
 
 // encode returns the JSON that json.Unmarshal reads back by the tags. It is written twice for every turn, so it
@@ -67,6 +74,9 @@ func (n *note) encode() []byte {
 	dst = strconv.AppendInt(dst, int64(n.Terms.AwaitingCompletion), 10)
 	dst = append(dst, `,"maxProductsBytes":`...)
 	dst = strconv.AppendInt(dst, n.Terms.MaxProductsBytes, 10)
+	if n.Terms.AutoComplete {
+		dst = append(dst, `,"autoComplete":true`...)
+	}
 	dst = append(dst, `},"ref":{"task":`...)
 	dst = task.AppendString(dst, n.Ref.Task)
 	dst = append(dst, `,"session":`...)
@@ -83,6 +93,17 @@ func (n *note) encode() []byte {
 	}
 	if n.Stamp != "" {
 		dst = task.AppendString(append(dst, `,"stamp":`...), n.Stamp)
+	}
+	if n.State != task.None {
+		dst = task.AppendString(append(dst, `,"state":`...), string(n.State))
+		dst = task.AppendTime(append(dst, `,"changed":`...), n.Changed)
+		dst = task.AppendString(append(dst, `,"session":`...), n.Session)
+	}
+	if n.Watched {
+		dst = append(dst, `,"watched":true`...)
+	}
+	if n.Open {
+		dst = append(dst, `,"open":true`...)
 	}
 	return append(dst, '}')
 }
@@ -183,7 +204,7 @@ func (b *batch) begin(state task.State, items []task.DataItem) {
 		Task:  &task.Task{ID: m.TaskID, SessionID: m.SessionID, GroupID: m.GroupID, Status: status},
 		Cause: m,
 	})
-	lv.note.Pending, lv.note.At = nil, time.Time{}
+	lv.note.Pending, lv.note.At, lv.note.Session = nil, time.Time{}, m.SessionID
 }
 
 // move adds the events that lead to a state, by a legal path. It reports false where there is none.
@@ -228,6 +249,7 @@ func (b *batch) write(ctx context.Context) error {
 		a.Tell = a.Tell || b.events[i].Chunk == nil
 	}
 	a.Wake = lv.wake(b.state, b.since)
+	lv.note.State, lv.note.Changed = b.state, b.since
 	a.Note = lv.note.encode()
 	if lv.overfull(len(b.events), size) {
 		if err := lv.trim(ctx, &a); err != nil {
@@ -239,10 +261,19 @@ func (b *batch) write(ctx context.Context) error {
 	}
 	lv.head.kept += len(b.events)
 	lv.head.bytes += size
+	var changes []task.Change
 	for i := range b.events {
 		lv.head.last++
 		b.events[i].Seq = lv.head.last
+		before := lv.fold.Task.Status.State
 		lv.fold.Apply(b.events[i])
+		if lv.note.Watched && lv.fold.Task.Status.State != before {
+			t := lv.snapshot()
+			changes = append(changes, task.Change{Seq: lv.head.last, Task: &t})
+		}
+	}
+	if len(changes) > 0 {
+		lv.engine.watcher.Tell(ctx, lv.log, changes)
 	}
 	if a.End {
 		lv.engine.open.done(lv.log)

@@ -26,9 +26,11 @@ type run struct {
 	stop     context.CancelFunc
 	spoken   chan struct{} // closed when the agent has said something
 	silent   bool          // spoken is open; under the live's mutex
-	done     chan struct{} // closed when the turn rests, or is given up
-	response time.Duration // how long a caller waits for done
-	err      error         // read after done: what kept the result from being stored
+	rests    chan struct{} // closed when the turn rests, or is given up; the agent may still go on by itself
+	resting  bool          // rests is closed; under the live's mutex
+	done     chan struct{} // closed when nothing more is awaited of the agent
+	response time.Duration // how long a caller waits for rests
+	err      error         // what kept the result from being stored; under the live's mutex
 }
 
 // derive makes a name that is the same for the same parts, for ever, and tells nothing of them.
@@ -39,23 +41,27 @@ func derive(kind string, parts ...string) string {
 
 // begin sets the agent to work on a turn. lv.mu is held, and lv must be in use by the caller. The turn's
 // context carries the caller's trace and nothing else of it: the turn outlives whoever began it.
-func (p *Partner) begin(ctx context.Context, lv *live, m task.Message, stream bool) *run {
-	t := &task.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products, Stamp: lv.note.Stamp}
-	return p.launch(ctx, lv, func(ctx context.Context, r *run) {
-		r.err = lv.follow(ctx, p, t, r, func() (bool, error) {
+func (p *Partner) begin(ctx context.Context, lv *live, m task.Message, from task.State, stream bool) *run {
+	if lv.run != nil {
+		lv.run.stop() // it only watched an agent that might have gone on by itself
+	}
+	t := &task.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products, Stamp: lv.note.Stamp, From: from}
+	return p.launch(ctx, lv, func(ctx context.Context, r *run) error {
+		return lv.follow(ctx, p, t, r, func() (bool, error) {
 			return lv.takeAll(ctx, r, p.Agent.Run(ctx, t, stream))
 		})
 	})
 }
 
 // launch runs work as the task's turn. lv.mu is held.
-func (p *Partner) launch(ctx context.Context, lv *live, work func(context.Context, *run)) *run {
+func (p *Partner) launch(ctx context.Context, lv *live, work func(context.Context, *run) error) *run {
 	runCtx, stop := context.WithCancel(trace.ContextWithSpan(p.engine.base, trace.SpanFromContext(ctx)))
-	r := &run{partner: p, stop: stop, spoken: make(chan struct{}), silent: true, done: make(chan struct{}), response: lv.note.Terms.Response}
+	r := &run{partner: p, stop: stop, spoken: make(chan struct{}), silent: true, rests: make(chan struct{}), done: make(chan struct{}), response: lv.note.Terms.Response}
 	p.engine.mu.RLock()
 	defer p.engine.mu.RUnlock()
 	if p.engine.base.Err() != nil { // closing: the next engine picks it up
 		stop()
+		r.rest()
 		close(r.done)
 		return r
 	}
@@ -66,15 +72,25 @@ func (p *Partner) launch(ctx context.Context, lv *live, work func(context.Contex
 	p.engine.work.Go(func() {
 		defer lv.release()
 		defer stop()
-		work(runCtx, r)
+		err := work(runCtx, r)
 		lv.mu.Lock()
+		r.err = err
 		if lv.run == r {
 			lv.run = nil
 		}
+		r.rest()
 		lv.mu.Unlock()
 		close(r.done)
 	})
 	return r
+}
+
+// rest lets those go on who wait for the turn's result. The live's mutex is held.
+func (r *run) rest() {
+	if !r.resting {
+		r.resting = true
+		close(r.rests)
+	}
 }
 
 // follow sees a turn to its end: what the agent yields by itself, then, if that broke off, what it says when
@@ -159,7 +175,11 @@ func (lv *live) take(ctx context.Context, r *run, rep task.Report, err error) (r
 		r.silent = false
 		close(r.spoken)
 	}
-	return lv.fold.Task.Status.State.Rests(), nil
+	if !lv.fold.Task.Status.State.Rests() {
+		return false, nil
+	}
+	r.rest()
+	return !rep.Open, nil
 }
 
 // apply writes what a report makes happen. lv.mu is held.
@@ -169,6 +189,9 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 	}
 	if rep.State.Rests() {
 		lv.note.Stamp = rep.Stamp
+	}
+	if rep.State != task.None {
+		lv.note.Open = rep.Open
 	}
 	b := lv.batch()
 	if lv.note.Pending != nil {
@@ -214,7 +237,17 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 			b.move(task.Canceled, items, nil)
 		}
 	}
-	return b.write(ctx)
+	if b.state != task.AwaitingCompletion || !lv.note.Terms.AutoComplete {
+		return b.write(ctx)
+	}
+	b.move(task.Completed, nil, nil)
+	if err := b.write(ctx); err != nil {
+		return err
+	}
+	if p := lv.partner(); p != nil {
+		p.passOn(lv, task.Message{TaskID: lv.fold.Task.ID, SessionID: lv.fold.Task.SessionID})
+	}
+	return nil
 }
 
 func sameText(a, b task.DataItem) bool {

@@ -18,7 +18,7 @@ const firstWord = 250 * time.Millisecond
 
 // Stream is the events of one task, from one of them on.
 type Stream struct {
-	Task  task.Task // its ID, SessionID and GroupID, which every event's frame repeats
+	Task  task.Task // its ID, SessionID and GroupID, which every event's frame repeats; all of it, where a snapshot was asked for
 	After uint64    // the number of the event before the first one
 
 	store replay.Store
@@ -35,10 +35,12 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *task.Call) (Stre
 	}
 	defer r.lv.release()
 	s := Stream{Task: r.task, store: p.engine.store, log: r.lv.log}
-	switch c.Message.Command {
-	case task.Continue:
+	switch {
+	case c.Snapshot && r.existed:
+		s.After = r.after
+	case c.Message.Command == task.Continue || c.Either && r.existed:
 		s.After = r.before
-	case task.ReStream:
+	case c.Message.Command == task.ReStream:
 		if s.After = c.AfterSeq; s.After > r.before {
 			return Stream{}, task.Errorf(task.InvalidParams, "the task has no event %d yet; the last one is %d", s.After, r.before).
 				At("params.message.commandParams.lastEventSeq").With("lastEventSeq", r.before)
@@ -58,7 +60,7 @@ func (lv *live) firstWord(ctx context.Context, turn *run) error {
 	defer patience.Stop()
 	select {
 	case <-turn.spoken:
-	case <-turn.done:
+	case <-turn.rests:
 	case <-patience.C:
 	case <-ctx.Done():
 		return ctx.Err()

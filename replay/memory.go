@@ -4,7 +4,6 @@ package replay
 
 import (
 	"bytes"
-	"cmp"
 	"container/heap"
 	"context"
 	"iter"
@@ -121,6 +120,20 @@ func (m *Memory) Load(ctx context.Context, log string) (Head, []byte, []Record, 
 	}
 	m.ended.Get(log) // for its recency
 	return l.head, l.snapshot, l.page(l.head.First, len(l.records)), nil
+}
+
+// Head implements Store. It is a use of the log, as Load is.
+func (m *Memory) Head(ctx context.Context, log string) (Head, error) {
+	if err := m.enter(ctx); err != nil {
+		return Head{}, err
+	}
+	defer m.mu.Unlock()
+	l := m.logs[log]
+	if l == nil {
+		return Head{}, ErrNotFound
+	}
+	m.ended.Get(log) // for its recency
+	return l.head, nil
 }
 
 // page returns at most n records from seq on.
@@ -263,35 +276,6 @@ func (m *Memory) Follow(ctx context.Context, log string, after uint64) iter.Seq2
 			case <-news:
 			case <-ctx.Done():
 			case <-m.done:
-			}
-		}
-	}
-}
-
-// Due implements Store. It looks at every log that has a Wake.
-func (m *Memory) Due(ctx context.Context, from, until time.Time) iter.Seq2[Wakeup, error] {
-	return func(yield func(Wakeup, error) bool) {
-		if err := m.enter(ctx); err != nil {
-			yield(Wakeup{}, err)
-			return
-		}
-		var due []Wakeup
-		for l := range m.waking {
-			if at := l.head.Wake; !at.Before(from) && !at.After(until) {
-				due = append(due, Wakeup{Log: l.name, At: at})
-			}
-		}
-		m.mu.Unlock()
-		slices.SortFunc(due, func(a, b Wakeup) int {
-			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Log, b.Log))
-		})
-		for _, w := range due {
-			if err := ctx.Err(); err != nil {
-				yield(Wakeup{}, err)
-				return
-			}
-			if !yield(w, nil) {
-				return
 			}
 		}
 	}

@@ -13,13 +13,25 @@ import (
 	"time"
 )
 
-// A Store holds logs, each named by a string of at most MaxName bytes. Its methods may be called by any
-// number of goroutines at once.
+// A Store holds logs, each named by a string of 1 to MaxName bytes. The first byte of the name is the log's
+// class: writers who share a store and know nothing of each other each take one, and are told by Due of the logs
+// of theirs alone. Its methods may be called by any number of goroutines at once.
 type Store interface {
 	// Load returns a log's head, its snapshot (nil where nothing was trimmed) and all records kept, oldest
 	// first. The error is ErrNotFound where there is no such log. What is returned is the caller's to keep,
 	// not to change.
 	Load(ctx context.Context, log string) (Head, []byte, []Record, error)
+
+	// Head returns a log's head alone, at the cost of one look-up. The error is ErrNotFound where there is no
+	// such log. The note is the caller's to keep, not to change.
+	Head(ctx context.Context, log string) (Head, error)
+
+	// List yields the heads of the logs whose names begin with prefix and come after a name, in the order of
+	// the names' bytes; an empty after comes before all names. It sees the store as it changes: a head is one
+	// that its log had since List began, and a log that is made or dropped meanwhile may be yielded or not;
+	// every other one is yielded once. The caller may take its time: List holds nothing that others wait for.
+	// The notes are the caller's to keep, not to change.
+	List(ctx context.Context, prefix, after string) iter.Seq2[Entry, error]
 
 	// Append carries a out as one atomic write. It fails with ErrConflict, changing nothing, when the log's
 	// last record is not a.Expect, or the log has ended: another writer was faster. When it returns nil, what
@@ -35,9 +47,9 @@ type Store interface {
 	// one log, and none of them slows the writer: one that falls behind reads the store again.
 	Follow(ctx context.Context, log string, after uint64) iter.Seq2[Record, error]
 
-	// Due yields the logs whose Wake lies in [from, until], earliest first; those of AtRestart come before
-	// all others. It sees the store as it is at the call.
-	Due(ctx context.Context, from, until time.Time) iter.Seq2[Wakeup, error]
+	// Due yields the logs of a class whose Wake lies in [from, until], earliest first; those of AtRestart come
+	// before all others. It sees the store as it is at the call.
+	Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[Wakeup, error]
 
 	// Sync makes all that was appended before the call survive a loss of power, where the store's Sync mode
 	// promises that at all.
@@ -72,6 +84,12 @@ type Head struct {
 	Note  []byte    // the writer's own, as last appended
 	Wake  time.Time // as last appended; zero for none
 	Ended time.Time // when it ended; zero while it has not
+}
+
+// Entry is a log as List tells of it.
+type Entry struct {
+	Log  string
+	Head Head
 }
 
 // Append is one atomic write.

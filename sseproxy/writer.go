@@ -55,16 +55,26 @@ func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
 	return s, nil
 }
 
-// Event gathers an event. build appends its data, which must be one line; id is its number.
-func (s *Writer) Event(id uint64, build func([]byte) []byte) {
+// Event gathers an event. build appends its data, which must be one line, and returns it with the event's name;
+// without data there is no event. id is its number.
+func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.gathered()
+	before := len(b)
 	b = append(b, "id: "...)
 	b = strconv.AppendUint(b, id, 10)
 	b = append(b, "\ndata: "...)
-	b = append(build(b), '\n', '\n')
-	s.keep(b)
+	data, name := build(b)
+	if data == nil {
+		s.keep(b[:before])
+		return
+	}
+	// The name comes last, because it is known last; the order of an event's fields means nothing.
+	if name != "" {
+		data = append(append(data, "\nevent: "...), name...)
+	}
+	s.keep(append(data, '\n', '\n'))
 }
 
 // Data gathers an event that has no number.

@@ -15,6 +15,15 @@ type Call struct {
 	StatesAfter   time.Time
 
 	AfterSeq uint64 // re-stream: the last event that the caller has; 0 means from the beginning
+
+	// Snapshot asks a stream to begin with the task as it is, and to go on with what comes after: the caller's
+	// dialect has no numbers to go on from.
+	Snapshot bool
+	// Strict makes a command that the table would ignore an error: UnsupportedOperation, and of a cancel
+	// TaskNotCancelable. Where a webhook is set, it makes one an id that is not known.
+	Strict bool
+	// Either makes a start of a task that exists a continue.
+	Either bool
 }
 
 // Terms are what a Leader may ask for when it starts a task (AIP v01.00 §4.3, StartCommandParams). Zero
@@ -24,6 +33,9 @@ type Terms struct {
 	AwaitingInput      time.Duration `json:"awaitingInput,omitempty"`      // then the task is canceled
 	AwaitingCompletion time.Duration `json:"awaitingCompletion,omitempty"` // then the task is completed
 	MaxProductsBytes   int64         `json:"maxProductsBytes,omitempty"`   // then the task fails; see ProductsSize
+
+	// AutoComplete completes a task as soon as its agent has finished: its caller has no word for it.
+	AutoComplete bool `json:"autoComplete,omitempty"`
 }
 
 // Or returns t with every zero replaced from defaults.
@@ -51,10 +63,16 @@ type Ref struct {
 
 // Turn is one start or continue, to be carried out by an agent.
 type Turn struct {
-	Ref     Ref
+	Ref     Ref // of a start: names that the gateway made, which an agent that gives its own takes for hints
 	Message Message
 	Known   []Product // the products so far, of all turns
 	Stamp   string    // of the report that ended the turn before; an agent that still gives it has not taken this one
+
+	// From is the state that a continue found the task in; None in a start. After AwaitingCompletion the agent's
+	// own task has ended, so that most dialects begin another one.
+	From State
+	// Webhook is where the agent is to tell of the task unasked; nil for nowhere. Its Token is to come with it.
+	Webhook *Webhook
 }
 
 // Report is what an agent says about a turn: the whole of it, or a piece of news. The zero Report says
@@ -75,11 +93,18 @@ type Report struct {
 	// Ref is set when the agent has given the task a name of its own.
 	Ref *Ref
 
+	// Open says of a State that rests that the agent may go on without a message: what it is waiting for comes
+	// to it by another way.
+	Open bool
+
 	// Said is the agent's own word for its state, for log lines. Stamp changes whenever the agent changes
 	// anything; one that stands still tells that the agent has lost the task. That of a report that rests is the
 	// same whether it came by a stream or was asked for.
 	Said, Stamp string
 }
+
+// Over reports whether a report ends its turn: nothing follows before the Leader acts.
+func (r *Report) Over() bool { return r.State.Rests() && !r.Open }
 
 // Rests reports whether a turn that has reached s is over: nothing follows before the Leader acts.
 func (s State) Rests() bool {

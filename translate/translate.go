@@ -7,6 +7,8 @@
 package translate
 
 import (
+	"net/url"
+
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -16,36 +18,140 @@ type Server interface {
 	// Name is the dialect's name in a configuration, in log lines and in documents: aip, a2a/legacy.
 	Name() string
 
-	// Method returns the only method that may be called on a path under the mount point, such as
-	// "notification/set". The empty path is the mount point itself, where the method decides: any says so.
-	// ok is false where the dialect has no such path.
-	Method(path string) (method string, any, ok bool)
+	// Route says what a request is for by its method of HTTP and its path under the mount point, such as
+	// "notification/set"; the empty path is the mount point itself. ok is false where the dialect has no such
+	// path. Where it has, but not with this method of HTTP, Route.Allow says with which.
+	Route(method, path string) (r Route, ok bool)
 
-	// Decode reads a request. Whatever it refuses, it refuses with a *task.Error that names the field.
-	Decode(req *jsonrpc.Request) (Call, error)
+	// Speaks reports whether a request is of this dialect. It is asked where several may call and the path
+	// does not decide.
+	Speaks(req *Request) bool
 
-	// AppendTask appends the whole response, envelope included, that answers a call with a task.
-	AppendTask(dst []byte, id jsonrpc.ID, t *task.Task) []byte
+	// Decode reads a request. Whatever it refuses, it refuses with a *task.Error that names the field. The
+	// Call holds copies: the request's body may be used for something else afterwards.
+	Decode(req *Request) (Call, error)
 
-	// AppendEvent appends the whole response that carries one event of a stream, on one line. t is the task
-	// that the event belongs to; only its ID, SessionID and GroupID are read.
-	AppendEvent(dst []byte, id jsonrpc.ID, ev *task.Event, t *task.Task) []byte
+	// AppendTask appends the whole response that answers a call with a task.
+	AppendTask(dst []byte, id jsonrpc.ID, c *Call, t *task.Task) []byte
+
+	// AppendWebhooks appends the whole response to SetWebhook (hooks holds the one that was set), GetWebhooks
+	// and DeleteWebhooks (hooks is empty).
+	AppendWebhooks(dst []byte, id jsonrpc.ID, c *Call, hooks []task.Webhook) []byte
 
 	// AppendError appends the whole response that says what went wrong. The error's kind becomes the
 	// dialect's number here and nowhere else; what has no kind is an internal error, without its text.
 	AppendError(dst []byte, id jsonrpc.ID, err error) []byte
+
+	// NewStream returns what writes the events of one stream. t is the task that they belong to; of it only
+	// ID, SessionID and GroupID are sure to be set.
+	NewStream(id jsonrpc.ID, c *Call, t *task.Task) Encoder
+
+	// AppendNotification appends the body of the request that tells a webhook of a task's state.
+	AppendNotification(dst []byte, t *task.Task) []byte
+	// NotificationHeader returns the header fields of that request, the content type and what the webhook's
+	// owner asked to be authenticated by among them.
+	NotificationHeader(w *task.Webhook) []Field
 }
 
-// Call is a decoded request: the command, and how its answer is wanted.
+// A Lister is a Server whose dialect can list tasks.
+type Lister interface {
+	// AppendTasks appends the whole response to ListTasks.
+	AppendTasks(dst []byte, id jsonrpc.ID, c *Call, page *task.Page) []byte
+}
+
+// A Statuser is a Server whose errors have a status of HTTP; that of all others is 200.
+type Statuser interface {
+	// Status returns the status of HTTP that goes with AppendError.
+	Status(err error) int
+}
+
+// Route is what a path under the mount point is for.
+type Route struct {
+	// Method is the only JSON-RPC method that may be called on the path; empty where the envelope says which.
+	Method string
+	// Bare says that there is no envelope: Method is what the request stands for, Vars what its path says, and
+	// its body, which GET and DELETE do not have, is the params.
+	Bare bool
+	Vars map[string]string
+	// Allow is set, to what an Allow field holds, where the path exists but does not take the request's method
+	// of HTTP.
+	Allow string
+}
+
+// Request is a request as a codec reads it. A bare one has no ID, and no Params where it had no body.
+type Request struct {
+	jsonrpc.Request
+	HTTP    string            // the method of HTTP
+	Version string            // the version that the caller names, A2A-Version as header or query; empty for none
+	Vars    map[string]string // of a bare Route
+	Query   url.Values        // of a bare request
+}
+
+// Op says what a Call asks for.
+type Op uint8
+
+// The operations. All but Command are about what the gateway keeps, and never reach an agent.
+const (
+	Command        Op = iota // what Call.Message.Command says
+	SetWebhook               // create or replace Call.Webhook
+	GetWebhooks              // the webhook Call.Webhook.ID of the task, or all of them where that is empty
+	DeleteWebhooks           // likewise
+	ListTasks                // Call.List
+	ExtendedCard             // the card that only callers may see
+)
+
+// Call is a decoded request: what is asked for, and how its answer is wanted. A Message.TaskID that is empty
+// in a start is made by the gateway. SenderID is empty in dialects that name no sender.
 type Call struct {
 	task.Call
+	Op     Op
+	Method string // the dialect's own word for it, where several have the same Op; a constant, no view
+
 	Stream bool // the answer is a stream of events
+	// History is how many of the last messages the answer shows; negative means all of them.
+	History int
+
+	// Webhook is what SetWebhook, GetWebhooks and DeleteWebhooks are about; only TaskID and ID count for the last
+	// two. Of a Command it is the webhook to use: with a URL it is set first, with an ID alone it must exist,
+	// and States narrow it either way.
+	Webhook *task.Webhook
+	List    *task.List
 }
+
+// Encoder writes the frames of one stream, in order. It is used by one goroutine.
+type Encoder interface {
+	// Snapshot appends the frame that tells of the whole task.
+	Snapshot(dst []byte, t *task.Task) Frame
+	// Event appends the frame that tells of an event. A Frame without Data says that the dialect has no word
+	// for it.
+	Event(dst []byte, ev *task.Event) Frame
+}
+
+// A RecordEncoder is an Encoder whose words are those of the log, so that an event need not be decoded to be
+// told.
+type RecordEncoder interface {
+	// Record does what Event does, from the stored form of the event.
+	Record(dst []byte, seq uint64, record []byte) Frame
+}
+
+// Frame is one event of an SSE stream.
+type Frame struct {
+	Name string // the SSE event's name; empty for the default
+	Data []byte // dst with one line appended; nil for nothing
+	End  bool   // the dialect's stream ends here, though the task may go on
+}
+
+// Field is a header field.
+type Field struct{ Name, Value string }
 
 // Client is a dialect's side towards an agent. The bodies that it makes are whole requests.
 type Client interface {
 	// Name is the dialect's name in a configuration.
 	Name() string
+
+	// Header returns the header fields that every request carries, beside those of content negotiation. It is
+	// not to be changed.
+	Header() []Field
 
 	// AppendTurn appends the request that carries a turn out; with stream, one that is answered by a stream.
 	AppendTurn(dst []byte, t *task.Turn, stream bool) []byte
@@ -63,6 +169,44 @@ type Client interface {
 
 	// NewStream returns a reader of one stream's events.
 	NewStream(known []task.Product) Stream
+
+	// Push reads the body of a request by which the agent tells of a task unasked. The zero Report says that it
+	// means nothing to a Leader.
+	Push(body []byte, known []task.Product) (task.Report, error)
+}
+
+// Errand is what a request to an agent is for.
+type Errand uint8
+
+// The errands of a Client: those of its Append methods, a turn being answered at once or by a stream.
+const (
+	Send Errand = iota
+	SendStream
+	Get
+	Cancel
+	Resubscribe
+	Complete // of a Completer
+	Register // of a Registrar
+)
+
+// A Binder is a Client whose requests are told apart by method of HTTP and path, and not by what is in them.
+type Binder interface {
+	// Bind returns the method of HTTP and the path, with its query, to append to the agent's URL. A GET is sent
+	// without a body.
+	Bind(e Errand, ref task.Ref) (method, path string)
+}
+
+// A Completer is a Client whose agents await a Leader's word as AIP's do, so that the gateway passes on what ends
+// a task: complete.
+type Completer interface {
+	// AppendComplete appends the request to complete a task.
+	AppendComplete(dst []byte, ref task.Ref) []byte
+}
+
+// A Registrar is a Client whose agents take a webhook not along with a turn, but by a request of its own before it.
+type Registrar interface {
+	// AppendRegister appends the request that tells the agent where to tell of a task.
+	AppendRegister(dst []byte, ref task.Ref, w *task.Webhook) []byte
 }
 
 // Stream reads the events of one stream of an agent, in order. It is used by one goroutine.

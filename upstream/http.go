@@ -41,6 +41,12 @@ type Config struct {
 	MaxReply int           // greatest size of an answer, in bytes; default 16 MiB
 	MaxEvent int           // greatest size of one event of a stream, in bytes; default MaxReply
 
+	// Callbacks takes what the agent pushes, at CallbackURL; nil if it has nowhere to. Pushes reports whether the
+	// agent pushes and has no streams, so that it is told where to; nil for no.
+	Callbacks   *Callbacks
+	CallbackURL string
+	Pushes      func(context.Context) bool
+
 	Logger *slog.Logger // default: slog.Default
 	// Dial opens the connections; default: TCP, directly. The proxy settings of the environment are not looked at.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -125,6 +131,9 @@ func NewHTTP(config Config) (*HTTP, error) {
 				own[name] = values
 			}
 		}
+		for _, f := range config.Codec.Header() {
+			own.Set(f.Name, f.Value)
+		}
 		own.Set("Content-Type", "application/json")
 	}
 	h.unary.Set("Accept", "application/json")
@@ -202,21 +211,55 @@ type exchange struct {
 
 var errSilent = errors.New("upstream: the agent is silent")
 
+// errand is a request to the agent.
+type errand struct {
+	what translate.Errand
+	ref  task.Ref
+	body []byte
+}
+
+// target returns the method of HTTP and the URL that an errand is run with.
+func (h *HTTP) target(e errand) (string, *url.URL) {
+	b, ok := h.config.Codec.(translate.Binder)
+	if !ok {
+		return http.MethodPost, h.url
+	}
+	method, path := b.Bind(e.what, e.ref)
+	path, query, _ := strings.Cut(path, "?")
+	u := *h.url
+	u.RawPath = strings.TrimSuffix(u.EscapedPath(), "/") + path
+	if clean, err := url.PathUnescape(u.RawPath); err == nil {
+		u.Path = clean
+	}
+	if query != "" {
+		if u.RawQuery != "" {
+			query = u.RawQuery + "&" + query
+		}
+		u.RawQuery = query
+	}
+	return method, &u
+}
+
 // open sends a request and waits for the head of the answer. With an error the exchange is closed already. The
 // body must not be used again: the transport may go on reading it after the answer has come.
-func (h *HTTP) open(ctx context.Context, body []byte, header http.Header) (*exchange, error) {
+func (h *HTTP) open(ctx context.Context, e errand, header http.Header) (*exchange, error) {
 	x := &exchange{http: h, parent: ctx}
+	body := e.body
+	method, target := h.target(e)
+	if method == http.MethodGet {
+		body = nil
+	}
 	header, x.span = startSpan(ctx, h.url, body, header)
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.quiet = time.AfterFunc(h.config.Silence, func() { x.cancel(errSilent) })
 	// With GetBody, the transport sends again what it could not write a byte of, on a connection that was closed
 	// while it was idle. Only with a reader that it knows to be in memory does it send head and body at once.
 	content := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	first, _ := content()
-	req := (&http.Request{
-		Method: http.MethodPost, URL: h.url, Host: h.host, Header: header,
-		Body: first, GetBody: content, ContentLength: int64(len(body)),
-	}).WithContext(x.ctx)
+	req := (&http.Request{Method: method, URL: target, Host: h.host, Header: header}).WithContext(x.ctx)
+	if len(body) > 0 {
+		req.Body, _ = content()
+		req.GetBody, req.ContentLength = content, int64(len(body))
+	}
 	var err error
 	if x.res, err = h.transport.RoundTrip(req); err != nil {
 		err = x.broken(err, "before it answered")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // How a task is polled: soon after a change, then ever more slowly.
@@ -28,10 +29,16 @@ type yield = func(task.Report, error) bool
 
 // Run implements partner.Agent.
 func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[task.Report, error] {
-	if stream {
-		return func(yield func(task.Report, error) bool) { h.stream(ctx, t, yield) }
+	return func(yield func(task.Report, error) bool) {
+		switch {
+		case h.config.Callbacks != nil && h.config.Pushes != nil && h.config.Pushes(ctx):
+			h.pushed(ctx, t, yield)
+		case stream:
+			h.stream(ctx, t, yield)
+		default:
+			h.send(ctx, t, yield)
+		}
 	}
-	return func(yield func(task.Report, error) bool) { h.send(ctx, t, yield) }
 }
 
 // Resume implements partner.Agent.
@@ -42,18 +49,21 @@ func (h *HTTP) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, 
 // Cancel implements partner.Agent. Some agents answer before the task is canceled, so the state is asked for
 // until it rests, for a short time.
 func (h *HTTP) Cancel(ctx context.Context, t *task.Turn) (task.Report, error) {
-	rep, err := h.call(ctx, t, h.config.Codec.AppendCancel(nil, t.Ref))
+	rep, err := h.call(ctx, t, errand{translate.Cancel, t.Ref, h.config.Codec.AppendCancel(nil, t.Ref)})
 	if err != nil {
 		return task.Report{}, h.unknownMethod(err)
 	}
-	if rep.State.Rests() {
+	if rep.Over() {
 		return rep, nil
 	}
 	short, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()
-	for wait := pollFirst; pause(short, wait, nil); wait *= 2 {
+	for wait := pollFirst; ; wait *= 2 {
+		if _, ok := pause(short, wait, new(follow)); !ok {
+			break
+		}
 		if now, err := h.get(short, t); err == nil {
-			if rep = now; rep.State.Rests() {
+			if rep = now; rep.Over() {
 				break
 			}
 		}
@@ -65,8 +75,8 @@ func (h *HTTP) Cancel(ctx context.Context, t *task.Turn) (task.Report, error) {
 }
 
 // call sends a request that has one answer.
-func (h *HTTP) call(ctx context.Context, t *task.Turn, body []byte) (task.Report, error) {
-	x, err := h.open(ctx, body, h.unary)
+func (h *HTTP) call(ctx context.Context, t *task.Turn, e errand) (task.Report, error) {
+	x, err := h.open(ctx, e, h.unary)
 	if err != nil {
 		return task.Report{}, err
 	}
@@ -76,11 +86,15 @@ func (h *HTTP) call(ctx context.Context, t *task.Turn, body []byte) (task.Report
 }
 
 func (h *HTTP) get(ctx context.Context, t *task.Turn) (task.Report, error) {
-	return h.call(ctx, t, h.config.Codec.AppendGet(nil, t.Ref))
+	return h.call(ctx, t, errand{translate.Get, t.Ref, h.config.Codec.AppendGet(nil, t.Ref)})
 }
 
-func (h *HTTP) turn(t *task.Turn, stream bool) []byte {
-	return h.config.Codec.AppendTurn(make([]byte, 0, 512), t, stream)
+func (h *HTTP) turn(t *task.Turn, stream bool) errand {
+	what := translate.Send
+	if stream {
+		what = translate.SendStream
+	}
+	return errand{what, t.Ref, h.config.Codec.AppendTurn(make([]byte, 0, 512), t, stream)}
 }
 
 // send carries a turn out by a request that is answered when the turn rests, or before.
@@ -95,9 +109,20 @@ func (h *HTTP) answered(ctx context.Context, t *task.Turn, rep task.Report, err 
 		h.failed(ctx, t, err, task.State.Terminal, yield)
 		return
 	}
-	if yield(rep, nil) && !rep.State.Rests() {
+	if yield(rep, nil) && !rep.Over() {
+		t = named(t, &rep)
 		h.poll(ctx, t, follow{stamp: rep.Stamp, patience: h.config.Silence, still: "the agent has changed nothing"}, yield)
 	}
+}
+
+// named returns t with the names that the agent has given the task.
+func named(t *task.Turn, rep *task.Report) *task.Turn {
+	if rep.Ref == nil {
+		return t
+	}
+	again := *t
+	again.Ref = *rep.Ref
+	return &again
 }
 
 // failed yields what the agent has stored of a turn that went wrong, in place of the error, if that is final:
@@ -146,7 +171,7 @@ func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
 		h.answered(ctx, t, rep, err, yield)
 		return
 	}
-	seen, err := h.read(x, t, yield)
+	seen, t, err := h.read(x, t, yield)
 	x.close(err)
 	switch {
 	case err == nil: // it rests, or nobody listens
@@ -170,8 +195,9 @@ var errCut = errors.New("upstream: the stream was cut")
 const maxTogether = 256
 
 // read yields the events of a stream until the turn rests. Pieces of products that came in together are told
-// together, so that a fast agent does not cost a write for each. seen reports whether there was any event.
-func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, err error) {
+// together, so that a fast agent does not cost a write for each. seen reports whether there was any event; the turn
+// is returned with the names that the agent has given the task.
+func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, _ *task.Turn, err error) {
 	events, codec := x.events(), h.config.Codec.NewStream(t.Known)
 	var together task.Report
 	var refused error // what the codec has against an event
@@ -183,23 +209,23 @@ func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, err erro
 			refused = err
 		}
 		if err != nil && len(together.Chunks) > 0 && !yield(together, nil) {
-			return seen, nil
+			return seen, t, nil
 		}
 		switch {
 		case err == nil:
 		case refused != nil:
-			return seen, refused
+			return seen, t, refused
 		case errors.Is(err, sseproxy.ErrTooLarge):
-			return seen, task.Errorf(task.InvalidAgentResponse, "an event of the agent is larger than %d bytes", h.config.MaxEvent)
+			return seen, t, task.Errorf(task.InvalidAgentResponse, "an event of the agent is larger than %d bytes", h.config.MaxEvent)
 		case context.Cause(x.ctx) == errSilent:
-			return seen, x.broken(err, "")
+			return seen, t, x.broken(err, "")
 		default:
-			return seen, errCut
+			return seen, t, errCut
 		}
 		if empty(&rep) && len(together.Chunks) == 0 {
 			continue
 		}
-		seen = true
+		seen, t = true, named(t, &rep)
 		if len(together.Chunks) > 0 {
 			rep.Chunks = append(together.Chunks, rep.Chunks...)
 		}
@@ -208,12 +234,15 @@ func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, err erro
 			continue
 		}
 		if !yield(rep, nil) {
-			return seen, nil
+			return seen, t, nil
 		}
-		if rep.State.Rests() {
+		if rep.Open {
+			x.quiet.Stop() // until the agent goes on, which may take as long as the task may await input
+		}
+		if rep.Over() {
 			x.quiet.Reset(linger)
 			io.Copy(io.Discard, io.LimitReader(x.res.Body, 1<<10))
-			return seen, nil
+			return seen, t, nil
 		}
 	}
 }
@@ -241,7 +270,7 @@ func (h *HTTP) resume(ctx context.Context, t *task.Turn, yield yield) {
 
 // watch tells news of every event of a resubscribed stream.
 func (h *HTTP) watch(ctx context.Context, t *task.Turn, news chan<- struct{}) {
-	x, err := h.open(ctx, h.config.Codec.AppendResubscribe(nil, t.Ref), h.event)
+	x, err := h.open(ctx, errand{translate.Resubscribe, t.Ref, h.config.Codec.AppendResubscribe(nil, t.Ref)}, h.event)
 	if err != nil {
 		return
 	}
@@ -264,6 +293,7 @@ func (h *HTTP) watch(ctx context.Context, t *task.Turn, news chan<- struct{}) {
 type follow struct {
 	stamp    string          // of the last report
 	news     <-chan struct{} // when to ask sooner; nil for never
+	pushed   <-chan []byte   // what the agent pushes; nil for nothing
 	at       bool            // ask at once
 	patience time.Duration   // for how long the task may stand still
 	still    string          // what that means
@@ -275,12 +305,24 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 	wait, begun := pollFirst, time.Now()
 	answered, changed := begun, begun
 	for first := true; ; first = false {
-		if !(first && f.at) && !pause(ctx, wait, f.news) {
-			yield(task.Report{}, ended(ctx))
-			return
+		var body []byte
+		if !(first && f.at) {
+			var ok bool
+			if body, ok = pause(ctx, wait, &f); !ok {
+				yield(task.Report{}, ended(ctx))
+				return
+			}
 		}
 		wait = min(2*wait, pollMost)
-		rep, err := h.get(ctx, t)
+		var rep task.Report
+		var err error
+		pushed := false
+		if body != nil {
+			rep, pushed = h.push(ctx, t, body, f.stamp)
+		}
+		if !pushed {
+			rep, err = h.get(ctx, t)
+		}
 		now := time.Now()
 		switch k := task.KindOf(err); {
 		case err == nil && untouched(t, &rep):
@@ -308,14 +350,14 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 		default:
 			continue
 		}
-		if rep.Stamp != f.stamp || rep.State.Rests() {
+		if rep.Stamp != f.stamp || rep.Over() {
 			f.stamp, changed, wait = rep.Stamp, now, pollFirst
-			if !yield(rep, nil) || rep.State.Rests() {
+			if !yield(rep, nil) || rep.Over() {
 				return
 			}
 			continue
 		}
-		if now.Sub(changed) >= f.patience {
+		if now.Sub(changed) >= f.patience && !rep.Open {
 			yield(task.Report{}, task.Errorf(task.AgentTimeout, "%s for %v", f.still, f.patience))
 			return
 		}
@@ -324,29 +366,32 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 
 // untouched reports whether an agent's task rests just as it did when the turn before had ended.
 func untouched(t *task.Turn, rep *task.Report) bool {
-	return t.Stamp != "" && rep.State.Rests() && rep.Stamp == t.Stamp && len(task.Diff(t.Known, rep.Products)) == 0
+	return t.Stamp != "" && rep.Over() && rep.Stamp == t.Stamp && len(task.Diff(t.Known, rep.Products)) == 0
 }
 
-// pause waits for a time, or for news, but never so short that an agent is flooded with questions. It returns
-// false when ctx is done.
-func pause(ctx context.Context, wait time.Duration, news <-chan struct{}) bool {
+// pause waits for a time, or for news, but never so short that an agent is flooded with questions. What is pushed
+// ends it at once, and is returned. ok is false when ctx is done.
+func pause(ctx context.Context, wait time.Duration, f *follow) (pushed []byte, ok bool) {
 	least := time.NewTimer(min(wait, pollFirst))
 	defer least.Stop()
 	select {
 	case <-least.C:
+	case pushed = <-f.pushed:
+		return pushed, true
 	case <-ctx.Done():
-		return false
+		return nil, false
 	}
 	if wait <= pollFirst {
-		return true
+		return nil, true
 	}
 	rest := time.NewTimer(wait - pollFirst)
 	defer rest.Stop()
 	select {
 	case <-rest.C:
-	case <-news:
+	case <-f.news:
+	case pushed = <-f.pushed:
 	case <-ctx.Done():
-		return false
+		return nil, false
 	}
-	return true
+	return pushed, true
 }

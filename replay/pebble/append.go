@@ -57,8 +57,8 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 		seq++
 		setRecord(b, a.Log, seq, r)
 	}
-	moveTime(b, spaceWake, stampOf(old.Wake), stampOf(next.Wake), a.Log)
-	moveTime(b, spaceExpiry, old.expires, next.expires, a.Log)
+	moveTime(b, appendWakeKey, stampOf(old.Wake), stampOf(next.Wake), a.Log)
+	moveTime(b, appendExpiryKey, old.expires, next.expires, a.Log)
 	setHead(b, a.Log, &next)
 
 	durable := settings.Sync == replay.SyncAlways || settings.Sync == replay.SyncState && a.Tell

@@ -25,15 +25,15 @@ func setHead(b *pebble.Batch, log string, h *head) {
 	fixed := *h
 	fixed.Note = nil
 	numbers := fixed.append(buf[:0])
-	op := b.SetDeferred(partKeyLen(log), len(numbers)+len(h.Note))
-	appendPartKey(op.Key[:0], log, partHead)
+	op := b.SetDeferred(nameKeyLen(log), len(numbers)+len(h.Note))
+	appendNameKey(op.Key[:0], spaceHead, log)
 	copy(op.Value[copy(op.Value, numbers):], h.Note)
 	_ = op.Finish() // fails only for an indexed batch
 }
 
 func setSnapshot(b *pebble.Batch, log string, snapshot []byte) {
-	op := b.SetDeferred(partKeyLen(log), len(snapshot))
-	appendPartKey(op.Key[:0], log, partSnapshot)
+	op := b.SetDeferred(nameKeyLen(log), len(snapshot))
+	appendNameKey(op.Key[:0], spaceSnapshot, log)
 	copy(op.Value, snapshot)
 	_ = op.Finish()
 }
@@ -48,18 +48,18 @@ func setRecord(b *pebble.Batch, log string, seq uint64, data []byte) {
 // moveTime changes an entry of the index by Wake or by expiry. Such a key is never set twice without having
 // been deleted in between, which is what SingleDelete asks for: unlike Delete, it leaves nothing behind once it
 // has met the key, mostly while both are still in memory.
-func moveTime(b *pebble.Batch, space byte, from, to stamp, log string) {
+func moveTime(b *pebble.Batch, key timeKey, from, to stamp, log string) {
 	if from == to {
 		return
 	}
 	if from != 0 {
 		op := b.SingleDeleteDeferred(timeKeyLen(log))
-		appendTimeKey(op.Key[:0], space, from, log)
+		key(op.Key[:0], from, log)
 		_ = op.Finish()
 	}
 	if to != 0 {
 		op := b.SetDeferred(timeKeyLen(log), 0)
-		appendTimeKey(op.Key[:0], space, to, log)
+		key(op.Key[:0], to, log)
 		_ = op.Finish()
 	}
 }
@@ -88,14 +88,14 @@ func deleteRecords(b *pebble.Batch, log string, first, end uint64) {
 // deleteLog deletes all of a log.
 func deleteLog(b *pebble.Batch, log string, h *head) {
 	deleteRecords(b, log, h.First, h.Last+1)
-	for _, part := range []byte{partHead, partSnapshot} {
-		if part == partSnapshot && h.First == 1 {
+	for _, space := range []byte{spaceHead, spaceSnapshot} {
+		if space == spaceSnapshot && h.First == 1 {
 			continue // nothing was trimmed
 		}
-		op := b.DeleteDeferred(partKeyLen(log))
-		appendPartKey(op.Key[:0], log, part)
+		op := b.DeleteDeferred(nameKeyLen(log))
+		appendNameKey(op.Key[:0], space, log)
 		_ = op.Finish()
 	}
-	moveTime(b, spaceWake, stampOf(h.Wake), 0, log)
-	moveTime(b, spaceExpiry, h.expires, 0, log)
+	moveTime(b, appendWakeKey, stampOf(h.Wake), 0, log)
+	moveTime(b, appendExpiryKey, h.expires, 0, log)
 }

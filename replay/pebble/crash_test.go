@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -155,15 +156,29 @@ func TestKill(t *testing.T) {
 				}
 			}
 		}
-		due := 0
-		for _, err := range s.Due(t.Context(), replay.AtRestart, replay.AtRestart) {
+		listed := 0
+		for entry, err := range s.List(t.Context(), "", "") {
 			if err != nil {
 				t.Fatal(err)
 			}
-			due++
+			h, err := s.Head(t.Context(), entry.Log)
+			if d := cmp.Diff(entry.Head, h); d != "" || err != nil {
+				t.Errorf("round %d, log %s: Head: %v (-listed +got):\n%s", round, entry.Log, err, d)
+			}
+			due := 0
+			for w, err := range s.Due(t.Context(), entry.Log[0], replay.AtRestart, replay.AtRestart) {
+				if err != nil || w.Log != entry.Log {
+					t.Fatalf("round %d: %q is due among the logs of %q, %v", round, w.Log, entry.Log[0], err)
+				}
+				due++
+			}
+			if due != 1 {
+				t.Errorf("round %d: log %s is due %d times at restart", round, entry.Log, due)
+			}
+			listed++
 		}
-		if due < len(acked) {
-			t.Errorf("round %d: %d logs are due at restart, want %d", round, due, len(acked))
+		if listed < len(acked) {
+			t.Errorf("round %d: %d logs are listed, want %d", round, listed, len(acked))
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -248,8 +263,8 @@ func TestForeign(t *testing.T) {
 			write(t, dir, "")
 		}, "not a directory"},
 		"another database": {func(t *testing.T, dir string) { database(t, dir, "k", "v") }, "is a database of something else"},
-		"another format": {func(t *testing.T, dir string) { database(t, dir, string(formatKey), "aip-gateway replay 2") },
-			`has the format "aip-gateway replay 2", but this version knows only "aip-gateway replay 1"`},
+		"another format": {func(t *testing.T, dir string) { database(t, dir, string(formatKey), "aip-gateway replay 1") },
+			`has the format "aip-gateway replay 1", but this version knows only "aip-gateway replay 2"`},
 		"damaged manifest": {func(t *testing.T, dir string) {
 			used(t, dir)
 			files, _ := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))
@@ -297,7 +312,7 @@ func TestDamagedLog(t *testing.T) {
 	for name, damage := range map[string]func(b *pebble.Batch) error{
 		"record lost":     func(b *pebble.Batch) error { return b.Delete(appendRecordKey(nil, "a", 2), nil) },
 		"last lost":       func(b *pebble.Batch) error { return b.Delete(appendRecordKey(nil, "a", 3), nil) },
-		"head unreadable": func(b *pebble.Batch) error { return b.Set(appendPartKey(nil, "a", partHead), []byte{1}, nil) },
+		"head unreadable": func(b *pebble.Batch) error { return b.Set(appendNameKey(nil, spaceHead, "a"), []byte{1}, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -324,6 +339,14 @@ func TestDamagedLog(t *testing.T) {
 			if !errors.Is(err, errDamaged) && !errors.Is(err, errHead) {
 				t.Errorf("Follow: %v", err)
 			}
+			if _, err := s.Head(t.Context(), "a"); err != nil && !errors.Is(err, errHead) {
+				t.Errorf("Head: %v", err)
+			}
+			for entry, e := range s.List(t.Context(), "", "") {
+				if e != nil && !errors.Is(e, errHead) {
+					t.Errorf("List: %q, %v", entry.Log, e)
+				}
+			}
 			if _, _, r, err := s.Load(t.Context(), "b"); err != nil || len(r) != 3 {
 				t.Errorf("the other log: %d records, %v", len(r), err)
 			}
@@ -331,5 +354,28 @@ func TestDamagedLog(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestDamagedSnapshot reads a log that was trimmed, and has lost what stands for the records that are gone.
+func TestDamagedSnapshot(t *testing.T) {
+	s := openAt(t, t.TempDir(), replay.Settings{})
+	if err := s.Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{{1}, {2}}, Trim: 2, Snapshot: []byte("s")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Delete(appendNameKey(nil, spaceSnapshot, "a"), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if _, snapshot, _, err := s.Load(t.Context(), "a"); !errors.Is(err, errDamaged) {
+		t.Errorf("Load: snapshot %q, %v", snapshot, err)
+	}
+	if err := s.db.Delete(appendNameKey(nil, spaceHead, "a"), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := s.Head(t.Context(), "a"); !errors.Is(err, errDamaged) { // the store has known it
+		t.Errorf("Head: %+v, %v", h, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

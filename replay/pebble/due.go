@@ -5,7 +5,6 @@ package pebble
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"iter"
 	"time"
@@ -20,10 +19,10 @@ const duePage = 256
 
 // Due implements replay.Store. It reads pages of a snapshot, so that it holds nothing else of the store while the
 // caller works on what it yields, and Close need not wait for that.
-func (s *Store) Due(ctx context.Context, from, until time.Time) iter.Seq2[replay.Wakeup, error] {
+func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.Wakeup, error] {
 	return func(yield func(replay.Wakeup, error) bool) {
-		lower := appendTimeKey(nil, spaceWake, max(stampOf(from), 1), "")
-		upper := appendTimeKey(nil, spaceWake, stampOf(until)+1, "")
+		lower := appendWakeKey(nil, max(stampOf(from), 1), string([]byte{class}))
+		upper := appendWakeKey(nil, stampOf(until)+1, string([]byte{class}))
 		if bytes.Compare(lower, upper) >= 0 {
 			upper = lower // no logs at all; but a ctx that is done, or a store that is closed, is still told
 		}
@@ -33,29 +32,37 @@ func (s *Store) Due(ctx context.Context, from, until time.Time) iter.Seq2[replay
 			return
 		}
 		defer s.dropSnapshot(snapshot)
-		for page := make([]replay.Wakeup, 0, duePage); ; {
-			page, lower, err = s.duePage(ctx, snapshot, lower, upper, page[:0])
-			if err != nil {
-				yield(replay.Wakeup{}, err)
+		inPages(ctx, yield, func(page []replay.Wakeup) (_ []replay.Wakeup, more bool, err error) {
+			page, lower, err = s.duePage(ctx, snapshot, lower, upper, page)
+			return page, len(page) == duePage, err
+		})
+	}
+}
+
+// inPages yields what read returns, a page at a time, as long as it says that there is more. The page that read
+// is given is empty, and the one before to be used again.
+func inPages[T any](ctx context.Context, yield func(T, error) bool, read func(page []T) (_ []T, more bool, err error)) {
+	var none T
+	var page []T
+	for more := true; more; {
+		var err error
+		if page, more, err = read(page[:0]); err != nil {
+			yield(none, err)
+			return
+		}
+		for _, v := range page {
+			if err := ctx.Err(); err != nil {
+				yield(none, err)
 				return
 			}
-			for _, w := range page {
-				if err := ctx.Err(); err != nil {
-					yield(replay.Wakeup{}, err)
-					return
-				}
-				if !yield(w, nil) {
-					return
-				}
-			}
-			if len(page) < duePage {
+			if !yield(v, nil) {
 				return
 			}
 		}
 	}
 }
 
-// duePage appends to page the entries of the index by Wake that lie in [lower, upper), until it is full, and
+// duePage appends to page the entries of the index by Wake that lie in [lower, upper), until there are enough, and
 // returns with it the lower bound of what is left.
 func (s *Store) duePage(ctx context.Context, snapshot *pebble.Snapshot, lower, upper []byte, page []replay.Wakeup) (
 	[]replay.Wakeup, []byte, error,
@@ -68,19 +75,14 @@ func (s *Store) duePage(ctx context.Context, snapshot *pebble.Snapshot, lower, u
 	if err != nil {
 		return nil, nil, err
 	}
-	for ok := it.First(); ok && len(page) < cap(page); ok = it.Next() {
-		at, log := splitTimeKey(it.Key())
+	for ok := it.First(); ok && len(page) < duePage; ok = it.Next() {
+		at, log := splitWakeKey(it.Key())
 		page = append(page, replay.Wakeup{Log: log, At: at.time()})
-		if len(page) == cap(page) {
+		if len(page) == duePage {
 			lower = append(append(lower[:0:0], it.Key()...), 0) // the least key that is greater
 		}
 	}
 	return page, lower, errors.Join(it.Error(), it.Close())
-}
-
-// splitTimeKey takes a key of an index by time apart.
-func splitTimeKey(key []byte) (stamp, string) {
-	return stamp(binary.BigEndian.Uint64(key[1:])), string(key[1+8:])
 }
 
 // takeSnapshot returns a snapshot, which belongs to the store so that Close can release it.

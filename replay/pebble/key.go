@@ -3,61 +3,102 @@
 package pebble
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// The keys. All of a log lies together, so that one seek finds it and one range holds it:
+// The keys. Heads lie by themselves, in the order of the names, so that one point look-up tells whether there is a
+// log, and a scan of names reads nothing else:
 //
 //	'f'                             the format
-//	'l' <len:2> <log> 0             the head of a log
-//	'l' <len:2> <log> 1             its snapshot
-//	'l' <len:2> <log> 2 <seq:8>     its records
-//	'w' <stamp:8> <log>             the logs that have a Wake, by it
+//	'h' <log>                       the heads of the logs
+//	'r' <len:2> <log> <seq:8>       their records
+//	's' <log>                       their snapshots
+//	'w' <class:1> <stamp:8> <rest>  the logs that have a Wake, by class and it; the rest is the name without the class
 //	'x' <stamp:8> <log>             the logs that have ended, by the time at which they are dropped
 //
 // Numbers are big-endian, so that they order as bytes do. The values of 'w' and 'x' are empty.
 const (
-	spaceFormat = 'f'
-	spaceLog    = 'l'
-	spaceWake   = 'w'
-	spaceExpiry = 'x'
-
-	partHead     = 0
-	partSnapshot = 1
-	partRecord   = 2
-	partEnd      = 3 // no key; the upper bound of all of a log
+	spaceFormat   = 'f'
+	spaceHead     = 'h'
+	spaceRecord   = 'r'
+	spaceSnapshot = 's'
+	spaceWake     = 'w'
+	spaceExpiry   = 'x'
 )
 
 // format is the value of the format key. A store with another one is not opened.
-const format = "aip-gateway replay 1"
+const format = "aip-gateway replay 2"
 
 var formatKey = []byte{spaceFormat}
 
-// partKeyLen is the length of a head's or a snapshot's key, recordKeyLen that of a record's.
-func partKeyLen(log string) int   { return 1 + 2 + len(log) + 1 }
-func recordKeyLen(log string) int { return partKeyLen(log) + 8 }
+// nameKeyLen is the length of a head's or a snapshot's key, recordKeyLen that of a record's, timeKeyLen that of an
+// entry of either index.
+func nameKeyLen(log string) int   { return 1 + len(log) }
+func recordKeyLen(log string) int { return 1 + 2 + len(log) + 8 }
 func timeKeyLen(log string) int   { return 1 + 8 + len(log) }
 
-func appendPartKey(b []byte, log string, part byte) []byte {
-	b = append(b, spaceLog)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(log)))
-	b = append(b, log...)
-	return append(b, part)
+func appendNameKey(b []byte, space byte, log string) []byte {
+	return append(append(b, space), log...)
 }
 
 func appendRecordKey(b []byte, log string, seq uint64) []byte {
-	return binary.BigEndian.AppendUint64(appendPartKey(b, log, partRecord), seq)
+	b = append(b, spaceRecord)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(log)))
+	b = append(b, log...)
+	return binary.BigEndian.AppendUint64(b, seq)
 }
 
-func appendTimeKey(b []byte, space byte, at stamp, log string) []byte {
-	b = append(b, space)
+// seqOf returns the number in a record's key.
+func seqOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
+
+// A timeKey appends the key of a log in an index by time.
+type timeKey func(b []byte, at stamp, log string) []byte
+
+// appendWakeKey is the timeKey of the index by Wake. The name may be a class alone: no key of the class and the
+// time is less.
+func appendWakeKey(b []byte, at stamp, log string) []byte {
+	b = append(b, spaceWake, log[0])
+	b = binary.BigEndian.AppendUint64(b, uint64(at))
+	return append(b, log[1:]...)
+}
+
+func splitWakeKey(key []byte) (stamp, string) {
+	return stamp(binary.BigEndian.Uint64(key[2:])), string(key[1:2]) + string(key[2+8:])
+}
+
+// appendExpiryKey is the timeKey of the index by expiry. The name may be empty: no key of the time is less.
+func appendExpiryKey(b []byte, at stamp, log string) []byte {
+	b = append(b, spaceExpiry)
 	b = binary.BigEndian.AppendUint64(b, uint64(at))
 	return append(b, log...)
+}
+
+func splitExpiryKey(key []byte) (stamp, string) {
+	return stamp(binary.BigEndian.Uint64(key[1:])), string(key[1+8:])
+}
+
+// headBounds returns the bounds of the keys of the heads whose logs' names begin with prefix and come after a name.
+func headBounds(prefix, after string) (lower, upper []byte) {
+	lower = appendNameKey(nil, spaceHead, prefix)
+	upper = slices.Clone(lower)
+	for upper[len(upper)-1] == 0xff { // the space is less, so this ends
+		upper = upper[:len(upper)-1]
+	}
+	upper[len(upper)-1]++
+	if after >= prefix && after != "" {
+		lower = append(appendNameKey(nil, spaceHead, after), 0) // the least key that is greater
+	}
+	if bytes.Compare(lower, upper) > 0 {
+		lower = upper // all of them come before
+	}
+	return lower, upper
 }
 
 // stamp is a time as it is stored: 0 for none, else 1 + the nanoseconds since 1970. AtRestart is the earliest;

@@ -4,7 +4,9 @@ package pebble
 
 import (
 	"bytes"
+	gocmp "cmp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +39,82 @@ func TestStamp(t *testing.T) {
 			t.Errorf("%v (-want +got):\n%s", at, d)
 		}
 	}
+}
+
+// TestKeys holds the layout on the disk: a change of it is another format.
+func TestKeys(t *testing.T) {
+	const at = stamp(0x0102030405060708)
+	for name, test := range map[string]struct {
+		key    []byte
+		length int
+		want   string
+	}{
+		"format":            {formatKey, 1, "f"},
+		"head":              {appendNameKey(nil, spaceHead, "tlog"), nameKeyLen("tlog"), "htlog"},
+		"snapshot":          {appendNameKey(nil, spaceSnapshot, "tlog"), nameKeyLen("tlog"), "stlog"},
+		"record":            {appendRecordKey(nil, "tlog", 258), recordKeyLen("tlog"), "r\x00\x04tlog\x00\x00\x00\x00\x00\x00\x01\x02"},
+		"wake":              {appendWakeKey(nil, at, "tlog"), timeKeyLen("tlog"), "wt\x01\x02\x03\x04\x05\x06\x07\x08log"},
+		"wake, class alone": {appendWakeKey(nil, at, "t"), timeKeyLen("t"), "wt\x01\x02\x03\x04\x05\x06\x07\x08"},
+		"expiry":            {appendExpiryKey(nil, at, "tlog"), timeKeyLen("tlog"), "x\x01\x02\x03\x04\x05\x06\x07\x08tlog"},
+	} {
+		if d := cmp.Diff(test.want, string(test.key)); d != "" || len(test.key) != test.length {
+			t.Errorf("%s: length %d (-want +got):\n%s", name, test.length, d)
+		}
+	}
+}
+
+// FuzzTimeKeys takes the keys of both indexes apart again, and holds that they order by class and time, and then
+// by name.
+func FuzzTimeKeys(f *testing.F) {
+	f.Add("tlog", uint64(1), "tlof", uint64(2))
+	f.Add("t", uint64(1), "t\x00", uint64(1))
+	f.Add("\xff", uint64(1<<63), "\xff\xff", uint64(1<<63-1))
+	f.Add("s\xff", uint64(1<<62), "t", uint64(0))
+	f.Fuzz(func(t *testing.T, a string, atA uint64, b string, atB uint64) {
+		if a == "" || b == "" {
+			return
+		}
+		for name, index := range map[string]struct {
+			key   timeKey
+			split func([]byte) (stamp, string)
+			want  int
+		}{
+			"wake":   {appendWakeKey, splitWakeKey, gocmp.Or(gocmp.Compare(a[0], b[0]), gocmp.Compare(atA, atB), gocmp.Compare(a, b))},
+			"expiry": {appendExpiryKey, splitExpiryKey, gocmp.Or(gocmp.Compare(atA, atB), gocmp.Compare(a, b))},
+		} {
+			keyA, keyB := index.key(nil, stamp(atA), a), index.key(nil, stamp(atB), b)
+			if at, log := index.split(keyA); at != stamp(atA) || log != a || len(keyA) != timeKeyLen(a) {
+				t.Errorf("%s: %x became %d %q", name, keyA, at, log)
+			}
+			if got := bytes.Compare(keyA, keyB); got != index.want {
+				t.Errorf("%s: %x to %x: %d, want %d", name, keyA, keyB, got, index.want)
+			}
+		}
+	})
+}
+
+// FuzzHeadBounds holds that the bounds of a scan contain a log's head if and only if List owes the log.
+func FuzzHeadBounds(f *testing.F) {
+	f.Add("t", "", "tlog")
+	f.Add("", "tlog", "tlog")
+	f.Add("t\xff", "t\xff", "t\xff\x00")
+	f.Add("\xff\xff", "\xff", "\xff\xff")
+	f.Add("t", "u", "t1")
+	f.Add("t", "s", "t")
+	f.Fuzz(func(t *testing.T, prefix, after, log string) {
+		if log == "" {
+			return
+		}
+		lower, upper := headBounds(prefix, after)
+		if bytes.Compare(lower, upper) > 0 {
+			t.Fatalf("[%x, %x)", lower, upper)
+		}
+		key := appendNameKey(nil, spaceHead, log)
+		got := bytes.Compare(lower, key) <= 0 && bytes.Compare(key, upper) < 0
+		if want := strings.HasPrefix(log, prefix) && log > after; got != want {
+			t.Errorf("%x in [%x, %x): %t, want %t", key, lower, upper, got, want)
+		}
+	})
 }
 
 // FuzzHead reads heads that may be damaged. One that can be read is written again as it was.

@@ -5,7 +5,6 @@ package pebble
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -13,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-var errDamaged = errors.New("replay/pebble: records are missing from a log")
+var errDamaged = errors.New("replay/pebble: parts of a log are missing")
 
 // Load implements replay.Store.
 func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot []byte, records []replay.Record, err error) {
@@ -21,25 +20,16 @@ func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot 
 		return h, nil, nil, err
 	}
 	defer s.exit()
-	it, h, err := s.openLog(name)
-	if err != nil {
-		return h, nil, nil, err
+	h, snapshot, it, err := s.openLog(name)
+	if err != nil || it == nil {
+		return h, snapshot, nil, err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-
-	ok := it.Next()
-	if ok && it.Key()[partKeyLen(name)-1] == partSnapshot {
-		snapshot = bytes.Clone(it.Value())
-		ok = it.Next()
-	}
 	kept := h.Last + 1 - h.First
-	if kept == 0 {
-		return h, snapshot, nil, it.Error()
-	}
 	// What the head says of the sizes is a hint only, and bounded as such: a damaged one must not cost memory.
 	data := make([]byte, 0, min(h.Bytes, 1<<20))
 	records = make([]replay.Record, 0, min(kept, 1<<14))
-	for ; ok; ok = it.Next() {
+	for ok := it.First(); ok; ok = it.Next() {
 		seq, value := seqOf(it.Key()), it.Value()
 		if seq != h.First+uint64(len(records)) {
 			return h, nil, nil, errDamaged
@@ -60,40 +50,61 @@ func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot 
 	return h, snapshot, records, nil
 }
 
-// openLog returns the head of a log, and an iterator that stands on it and sees all of the log as it is
-// committed now.
-func (s *Store) openLog(name string) (*pebble.Iterator, replay.Head, error) {
+// Head implements replay.Store.
+func (s *Store) Head(ctx context.Context, name string) (replay.Head, error) {
+	if err := s.enter(ctx); err != nil {
+		return replay.Head{}, err
+	}
+	defer s.exit()
 	if name == "" || len(name) > replay.MaxName {
-		return nil, replay.Head{}, replay.ErrNotFound
+		return replay.Head{}, replay.ErrNotFound
 	}
 	l := s.logs.use(name)
 	defer s.logs.leave(l)
 	l.write.Lock()
 	defer l.write.Unlock()
-	if l.known && l.head.First == 0 {
-		return nil, replay.Head{}, replay.ErrNotFound
+	h, err := l.stored(s.db)
+	return h.Head, err
+}
+
+// openLog returns the head and the snapshot of a log, and an iterator that sees the records that belong to them;
+// nil if none is kept. All is of one committed state: nobody writes the log meanwhile.
+func (s *Store) openLog(name string) (_ replay.Head, snapshot []byte, it *pebble.Iterator, err error) {
+	if name == "" || len(name) > replay.MaxName {
+		return replay.Head{}, nil, nil, replay.ErrNotFound
 	}
-	n := partKeyLen(name)
-	bounds := appendPartKey(make([]byte, 0, 2*n), name, partHead)
-	bounds = appendPartKey(bounds, name, partEnd)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: bounds[:n], UpperBound: bounds[n:]})
+	l := s.logs.use(name)
+	defer s.logs.leave(l)
+	l.write.Lock()
+	defer l.write.Unlock()
+	h, err := l.stored(s.db)
 	if err != nil {
-		return nil, replay.Head{}, err
+		return replay.Head{}, nil, nil, err
 	}
-	var h head
-	if it.First() && it.Key()[n-1] == partHead {
-		h, err = parseHead(it.Value())
-	} else if err = it.Error(); err == nil {
-		err = replay.ErrNotFound
+	if h.First > 1 { // something was trimmed
+		if snapshot, err = s.snapshot(name); err != nil {
+			return replay.Head{}, nil, nil, err
+		}
+	}
+	if h.First <= h.Last {
+		if it, err = s.records(name, h.First, h.Last+1); err != nil {
+			return replay.Head{}, nil, nil, err
+		}
+	}
+	return h.Head, snapshot, it, nil
+}
+
+// snapshot returns the snapshot of a log of which something was trimmed.
+func (s *Store) snapshot(name string) ([]byte, error) {
+	value, closer, err := s.db.Get(appendNameKey(nil, spaceSnapshot, name))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, errDamaged
 	}
 	if err != nil {
-		return nil, replay.Head{}, errors.Join(err, it.Close())
+		return nil, err
 	}
-	if !l.known {
-		l.settle(h)
-	}
-	h.Note = bytes.Clone(h.Note)
-	return it, h.Head, nil
+	snapshot := bytes.Clone(value)
+	return snapshot, closer.Close()
 }
 
 // records returns an iterator over the records [first, end) of a log.
@@ -103,6 +114,3 @@ func (s *Store) records(name string, first, end uint64) (*pebble.Iterator, error
 	bounds = appendRecordKey(bounds, name, end)
 	return s.db.NewIter(&pebble.IterOptions{LowerBound: bounds[:n], UpperBound: bounds[n:]})
 }
-
-// seqOf returns the number in a record's key.
-func seqOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }

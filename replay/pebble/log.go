@@ -3,6 +3,7 @@
 package pebble
 
 import (
+	"bytes"
 	"errors"
 	"hash/maphash"
 	"sync"
@@ -49,20 +50,38 @@ func (l *log) read(db *pebble.DB) error {
 	if l.known {
 		return nil
 	}
-	var buf [128]byte
-	value, closer, err := db.Get(appendPartKey(buf[:0], l.name, partHead))
-	if errors.Is(err, pebble.ErrNotFound) {
-		l.settle(head{})
-		return nil
-	}
-	if err != nil {
+	if _, err := l.stored(db); !errors.Is(err, replay.ErrNotFound) {
 		return err
 	}
+	return nil
+}
+
+// stored returns the head as it is stored, with the note, and makes l.head known. The error is replay.ErrNotFound
+// where there is none, which a single Get tells, or nothing at all when it is known. The caller holds l.write.
+func (l *log) stored(db *pebble.DB) (head, error) {
+	if l.known && l.head.First == 0 {
+		return head{}, replay.ErrNotFound
+	}
+	var buf [128]byte
+	value, closer, err := db.Get(appendNameKey(buf[:0], spaceHead, l.name))
+	switch {
+	case errors.Is(err, pebble.ErrNotFound) && l.known:
+		return head{}, errDamaged
+	case errors.Is(err, pebble.ErrNotFound):
+		l.settle(head{})
+		return head{}, replay.ErrNotFound
+	case err != nil:
+		return head{}, err
+	}
 	h, err := parseHead(value)
-	if err == nil {
+	h.Note = bytes.Clone(h.Note)
+	if err := errors.Join(err, closer.Close()); err != nil {
+		return head{}, err
+	}
+	if !l.known {
 		l.settle(h)
 	}
-	return errors.Join(err, closer.Close())
+	return h, nil
 }
 
 // view is a committed state of a log as a follower sees it.

@@ -117,7 +117,8 @@ func options(disk vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *slog.Logg
 		Logger:                     logger{log},
 	}
 	for i := range o.Levels {
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most first reads are of logs that do not exist yet
+		// Most first reads are of logs that do not exist yet. Pebble asks the filters of all levels but the last one.
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	return o
 }
@@ -234,7 +235,7 @@ func (s *Store) Configure(settings replay.Settings) {
 	s.settings.Store(&settings)
 }
 
-// Close implements replay.Store. It waits for all calls, but not for the callers that Follow and Due yield to.
+// Close implements replay.Store. It waits for all calls, but not for the callers that Follow, Due and List yield to.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.done)

@@ -107,14 +107,14 @@ func (s *Store) expired(from, now stamp) (expired []expiry, next stamp, err erro
 	}
 	defer s.exit()
 	it, err := s.db.NewIter(&pebble.IterOptions{
-		LowerBound: appendTimeKey(nil, spaceExpiry, from, ""), UpperBound: []byte{spaceExpiry + 1},
+		LowerBound: appendExpiryKey(nil, from, ""), UpperBound: []byte{spaceExpiry + 1},
 	})
 	if err != nil {
 		return nil, never, err
 	}
 	next = never
 	for ok := it.First(); ok && len(expired) < sweepLogs; ok = it.Next() {
-		at, log := splitTimeKey(it.Key())
+		at, log := splitExpiryKey(it.Key())
 		if at > now {
 			next = at
 			break

@@ -5,6 +5,7 @@ package replaytest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -108,11 +109,35 @@ func testNames(e *env) {
 		r := numbered(log, 1, i+1)
 		e.wantLoad(s, log, state{replay.Head{First: 1, Last: uint64(i + 1), Bytes: size(r), Wake: time.Unix(int64(i+1), 0)}, nil, r})
 	}
-	var want []replay.Wakeup
+	due := make(map[byte][]replay.Wakeup)
 	for i, log := range names {
-		want = append(want, replay.Wakeup{Log: log, At: time.Unix(int64(i+1), 0)})
+		due[log[0]] = append(due[log[0]], replay.Wakeup{Log: log, At: time.Unix(int64(i+1), 0)})
 	}
-	e.wantDue(s, time.Unix(1, 0), time.Unix(int64(len(names)), 0), want...)
+	for class := range 256 {
+		e.wantDue(s, byte(class), time.Unix(1, 0), time.Unix(int64(len(names)), 0), due[byte(class)]...)
+	}
+	sorted := slices.Sorted(slices.Values(names))
+	entry := func(log string) replay.Entry {
+		i := slices.Index(names, log)
+		r := numbered(log, 1, i+1)
+		return replay.Entry{Log: log, Head: replay.Head{First: 1, Last: uint64(i + 1), Bytes: size(r), Wake: time.Unix(int64(i+1), 0)}}
+	}
+	for i, after := range append([]string{""}, sorted...) {
+		var all []replay.Entry
+		begin := make(map[string][]replay.Entry) // by prefix
+		for _, log := range sorted[i:] {
+			all = append(all, entry(log))
+			for _, prefix := range sorted {
+				if strings.HasPrefix(log, prefix) {
+					begin[prefix] = append(begin[prefix], entry(log))
+				}
+			}
+		}
+		e.wantList(s, "", after, all...)
+		for _, prefix := range sorted {
+			e.wantList(s, prefix, after, begin[prefix]...)
+		}
+	}
 	for i, log := range names {
 		e.append(s, replay.Append{Log: log, Expect: uint64(i + 1), End: true})
 		e.wantFollow(s, log, 0, numbered(log, 1, i+1))

@@ -4,6 +4,7 @@ package replaytest
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -58,6 +59,30 @@ func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.S
 		s := start(b, replay.SyncNever)
 		for b.Loop() {
 			task(b, s, name())
+		}
+	})
+	b.Run("New", func(b *testing.B) { // what is asked of the store before a task begins
+		s := start(b, replay.SyncNever)
+		for b.Loop() {
+			log := name()
+			if _, _, _, err := s.Load(b.Context(), log); !errors.Is(err, replay.ErrNotFound) {
+				b.Fatal(err)
+			}
+			if err := s.Append(b.Context(), replay.Append{Log: log, Note: note, Wake: replay.AtRestart}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Missing", func(b *testing.B) { // a log that does not exist, among others
+		s := start(b, replay.SyncNever)
+		for range 10_000 {
+			task(b, s, name())
+		}
+		b.ResetTimer()
+		for b.Loop() {
+			if _, _, _, err := s.Load(b.Context(), name()); !errors.Is(err, replay.ErrNotFound) {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("Chunks", func(b *testing.B) { // of a stream, each a record

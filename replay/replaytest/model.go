@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
+
+// modelNames are the names of the logs: three classes, and names that begin others.
+var modelNames = []string{"a", "a\x00", "aa", "aa1", "aa2", "ab", "a\xff", "a\xff\xff", "b", "ba", "c1", "c2"}
 
 // model is what a store should hold.
 type model map[string]*modelLog
@@ -36,7 +40,7 @@ func testModel(e *env) {
 	}()
 	m := make(model)
 	for step := range steps {
-		log := fmt.Sprint(rnd.IntN(12))
+		log := modelNames[rnd.IntN(len(modelNames))]
 		switch n := rnd.IntN(100); {
 		case n < 60:
 			m.append(e, s, rnd, log, retention)
@@ -44,8 +48,11 @@ func testModel(e *env) {
 			m.load(e, s, log)
 		case n < 85:
 			m.follow(e, s, rnd, log)
+		case n < 89:
+			m.due(e, s, log[0], time.Unix(int64(rnd.IntN(20)), 0), time.Unix(int64(rnd.IntN(20)), 0))
 		case n < 92:
-			m.due(e, s, time.Unix(int64(rnd.IntN(20)), 0), time.Unix(int64(rnd.IntN(20)), 0))
+			after := modelNames[rnd.IntN(len(modelNames))]
+			m.list(e, s, log[:rnd.IntN(len(log)+1)], after[:rnd.IntN(len(after)+1)])
 		case n < 93 && e.Reopen != nil:
 			s = e.Reopen(e.T, s, settings)
 		case n < 98:
@@ -57,7 +64,10 @@ func testModel(e *env) {
 			for log := range m {
 				m.load(e, s, log)
 			}
-			m.due(e, s, replay.AtRestart, time.Unix(100, 0))
+			for class := byte('a'); class <= 'd'; class++ {
+				m.due(e, s, class, replay.AtRestart, time.Unix(100, 0))
+			}
+			m.list(e, s, "", "")
 		}
 		if e.Failed() {
 			e.Fatalf("at step %d", step)
@@ -194,15 +204,26 @@ func (m model) follow(e *env, s replay.Store, rnd *rand.Rand, log string) {
 	}
 }
 
-func (m model) due(e *env, s replay.Store, from, until time.Time) {
+func (m model) list(e *env, s replay.Store, prefix, after string) {
+	var want []replay.Entry
+	for name, l := range m {
+		if strings.HasPrefix(name, prefix) && name > after {
+			want = append(want, replay.Entry{Log: name, Head: l.Head})
+		}
+	}
+	slices.SortFunc(want, func(a, b replay.Entry) int { return cmp.Compare(a.Log, b.Log) })
+	e.wantList(s, prefix, after, want...)
+}
+
+func (m model) due(e *env, s replay.Store, class byte, from, until time.Time) {
 	var want []replay.Wakeup
 	for name, l := range m {
-		if at := l.Head.Wake; !at.IsZero() && !at.Before(from) && !at.After(until) {
+		if at := l.Head.Wake; name[0] == class && !at.IsZero() && !at.Before(from) && !at.After(until) {
 			want = append(want, replay.Wakeup{Log: name, At: at})
 		}
 	}
 	slices.SortFunc(want, func(a, b replay.Wakeup) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Log, b.Log))
 	})
-	e.wantDue(s, from, until, want...)
+	e.wantDue(s, class, from, until, want...)
 }

@@ -53,6 +53,12 @@ func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, 
 		{"FollowDropped", testFollowDropped},
 		{"Due", testDue},
 		{"DuePages", testDuePages},
+		{"DueClasses", testDueClasses},
+		{"Head", testHead},
+		{"List", testList},
+		{"ListPages", testListPages},
+		{"ListNotes", testListNotes},
+		{"ListLive", testListLive},
 		{"Retention", testRetention},
 		{"Configure", testConfigure},
 		{"Close", testClose},
@@ -120,6 +126,7 @@ func (e *env) wantLoad(s replay.Store, log string, want state) {
 	if err != nil {
 		e.Fatalf("Load(%.40q): %v", log, err)
 	}
+	e.wantHead(s, log, want.Head)
 	got := state{h, snapshot, records}
 	if slices.EqualFunc(want.Records, got.Records, sameRecord) {
 		want.Records, got.Records = nil, nil // cmp takes its time
@@ -134,6 +141,16 @@ func (e *env) wantNotFound(s replay.Store, log string) {
 	if _, _, _, err := s.Load(e.Context(), log); !errors.Is(err, replay.ErrNotFound) {
 		e.Fatalf("Load(%.40q): %v, want ErrNotFound", log, err)
 	}
+	if h, err := s.Head(e.Context(), log); !errors.Is(err, replay.ErrNotFound) || h.First != 0 {
+		e.Fatalf("Head(%.40q): %+v, %v, want ErrNotFound", log, h, err)
+	}
+}
+
+// sameEntry is equal for entries.
+func sameEntry(a, b replay.Entry) bool {
+	g, h := a.Head, b.Head
+	return a.Log == b.Log && g.First == h.First && g.Last == h.Last && g.Bytes == h.Bytes && bytes.Equal(g.Note, h.Note) &&
+		g.Wake.Equal(h.Wake) && g.Ended.IsZero() == h.Ended.IsZero()
 }
 
 func sameRecord(a, b replay.Record) bool {
@@ -176,10 +193,10 @@ func (e *env) wantFollow(s replay.Store, log string, after uint64, want []replay
 	}
 }
 
-func (e *env) due(s replay.Store, from, until time.Time) []replay.Wakeup {
+func (e *env) due(s replay.Store, class byte, from, until time.Time) []replay.Wakeup {
 	e.Helper()
 	var due []replay.Wakeup
-	for w, err := range s.Due(e.Context(), from, until) {
+	for w, err := range s.Due(e.Context(), class, from, until) {
 		if err != nil {
 			e.Fatalf("Due: %v", err)
 		}
@@ -188,10 +205,38 @@ func (e *env) due(s replay.Store, from, until time.Time) []replay.Wakeup {
 	return due
 }
 
-func (e *env) wantDue(s replay.Store, from, until time.Time, want ...replay.Wakeup) {
+func (e *env) wantDue(s replay.Store, class byte, from, until time.Time, want ...replay.Wakeup) {
 	e.Helper()
-	if d := cmp.Diff(want, e.due(s, from, until), cmpopts.EquateEmpty()); d != "" {
-		e.Fatalf("Due (-want +got):\n%s", d)
+	if d := cmp.Diff(want, e.due(s, class, from, until), cmpopts.EquateEmpty()); d != "" {
+		e.Fatalf("Due of %q (-want +got):\n%s", class, d)
+	}
+}
+
+func (e *env) wantHead(s replay.Store, log string, want replay.Head) {
+	e.Helper()
+	h, err := s.Head(e.Context(), log)
+	if err != nil {
+		e.Fatalf("Head(%.40q): %v", log, err)
+	}
+	if d := cmp.Diff(want, h, equal); d != "" {
+		e.Fatalf("Head(%.40q) (-want +got):\n%s", log, d)
+	}
+}
+
+func (e *env) wantList(s replay.Store, prefix, after string, want ...replay.Entry) {
+	e.Helper()
+	var got []replay.Entry
+	for entry, err := range s.List(e.Context(), prefix, after) {
+		if err != nil {
+			e.Fatalf("List(%.40q, %.40q): %v", prefix, after, err)
+		}
+		got = append(got, entry)
+	}
+	if slices.EqualFunc(want, got, sameEntry) {
+		return // cmp takes its time
+	}
+	if d := cmp.Diff(want, got, equal); d != "" {
+		e.Fatalf("List(%.40q, %.40q) (-want +got):\n%s", prefix, after, d)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -17,15 +18,15 @@ func testDue(e *env) {
 	s := e.store(replay.Settings{})
 	start := time.Unix(1_800_000_000, 123_456_789)
 	at := func(sec int) time.Time { return start.Add(time.Duration(sec) * time.Second) }
-	wakeup := func(log string, t time.Time) replay.Wakeup { return replay.Wakeup{Log: log, At: t} }
+	wakeup := func(log string, t time.Time) replay.Wakeup { return replay.Wakeup{Log: "t/" + log, At: t} }
 	last := make(map[string]uint64)
 	set := func(log string, t time.Time, end bool) {
 		e.Helper()
-		e.append(s, replay.Append{Log: log, Expect: last[log], Records: [][]byte{{1}}, Wake: t, End: end})
+		e.append(s, replay.Append{Log: "t/" + log, Expect: last[log], Records: [][]byte{{1}}, Wake: t, End: end})
 		last[log]++
 	}
 	forever := time.Unix(1<<40, 0)
-	e.wantDue(s, replay.AtRestart, forever)
+	e.wantDue(s, 't', replay.AtRestart, forever)
 
 	set("late", at(9), false)
 	set("early", at(1), false)
@@ -39,13 +40,13 @@ func testDue(e *env) {
 	timed := []replay.Wakeup{
 		wakeup("early", at(1)), wakeup("middle", at(5)), wakeup("same a", at(7)), wakeup("same b", at(7)), wakeup("late", at(9)),
 	}
-	e.wantDue(s, replay.AtRestart, forever, append(running[:2:2], timed...)...)
-	e.wantDue(s, time.Time{}, forever, append(running[:2:2], timed...)...)
-	e.wantDue(s, replay.AtRestart, replay.AtRestart, running...)
-	e.wantDue(s, at(1), at(5), timed[:2]...) // both ends belong
-	e.wantDue(s, at(1).Add(1), at(5).Add(-1))
-	e.wantDue(s, at(5), at(1))
-	e.wantDue(s, time.Unix(1, 0), at(7), timed[:4]...)
+	e.wantDue(s, 't', replay.AtRestart, forever, append(running[:2:2], timed...)...)
+	e.wantDue(s, 't', time.Time{}, forever, append(running[:2:2], timed...)...)
+	e.wantDue(s, 't', replay.AtRestart, replay.AtRestart, running...)
+	e.wantDue(s, 't', at(1), at(5), timed[:2]...) // both ends belong
+	e.wantDue(s, 't', at(1).Add(1), at(5).Add(-1))
+	e.wantDue(s, 't', at(5), at(1))
+	e.wantDue(s, 't', time.Unix(1, 0), at(7), timed[:4]...)
 
 	set("early", at(8), false)        // later
 	set("late", at(2), false)         // earlier
@@ -54,14 +55,14 @@ func testDue(e *env) {
 	set("running 2", replay.AtRestart, false) // again
 	set("same a", at(7), false)               // the same
 	set("same b", at(7), true)                // also of a log that has ended
-	e.wantDue(s, replay.AtRestart, forever,
+	e.wantDue(s, 't', replay.AtRestart, forever,
 		running[1], wakeup("late", at(2)), wakeup("running 1", at(3)), wakeup("same a", at(7)), wakeup("same b", at(7)), wakeup("early", at(8)))
 
 	// An append that is refused leaves it.
-	if err := s.Append(e.Context(), replay.Append{Log: "late", Expect: 77, Wake: at(100)}); !errors.Is(err, replay.ErrConflict) {
+	if err := s.Append(e.Context(), replay.Append{Log: "t/late", Expect: 77, Wake: at(100)}); !errors.Is(err, replay.ErrConflict) {
 		e.Errorf("error %v, want ErrConflict", err)
 	}
-	e.wantDue(s, at(2), at(2), wakeup("late", at(2)))
+	e.wantDue(s, 't', at(2), at(2), wakeup("late", at(2)))
 }
 
 // testDuePages has many logs due, and changes them while it goes through them: Due sees them as they were.
@@ -69,10 +70,12 @@ func testDuePages(e *env) {
 	s := e.store(replay.Settings{})
 	const n = 700
 	for i := range n {
-		e.append(s, replay.Append{Log: fmt.Sprintf("%04d", i), Wake: time.Unix(int64(1+i/3), 0)})
+		for _, class := range []string{"", "/", "1"} { // others are not met: those of the class begin with 0
+			e.append(s, replay.Append{Log: fmt.Sprintf("%s%04d", class, i), Wake: time.Unix(int64(1+i/3), 0)})
+		}
 	}
 	i := 0
-	for w, err := range s.Due(e.Context(), replay.AtRestart, time.Unix(n, 0)) {
+	for w, err := range s.Due(e.Context(), '0', replay.AtRestart, time.Unix(n, 0)) {
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -89,7 +92,7 @@ func testDuePages(e *env) {
 	if i != n {
 		e.Errorf("%d logs were due, want %d", i, n)
 	}
-	for range s.Due(e.Context(), replay.AtRestart, time.Unix(n, 0)) {
+	for range s.Due(e.Context(), '0', replay.AtRestart, time.Unix(n, 0)) {
 		break
 	}
 }
@@ -120,7 +123,13 @@ func testRetention(e *env) {
 		}
 	}
 	e.wantLoad(s, "open", state{replay.Head{First: 1, Last: 40, Bytes: size(r), Wake: wake}, nil, r})
-	e.wantDue(s, replay.AtRestart, wake, replay.Wakeup{Log: "open", At: wake})
+	for class := range 256 {
+		if class != 'o' {
+			e.wantDue(s, byte(class), replay.AtRestart, wake)
+		}
+	}
+	e.wantDue(s, 'o', replay.AtRestart, wake, replay.Wakeup{Log: "open", At: wake})
+	e.wantList(s, "", "", replay.Entry{Log: "open", Head: replay.Head{First: 1, Last: 40, Bytes: size(r), Wake: wake}})
 
 	// The name can be used again, and nothing of before is left in it.
 	e.append(s, replay.Append{Log: "1", Records: data(r[:2])})
@@ -202,12 +211,10 @@ func testClose(e *env) {
 	s.Configure(replay.Settings{})
 	_, _, _, load := s.Load(e.Context(), "a")
 	_, follow := follow(s.Follow(e.Context(), "a", 0))
-	var due error
-	for _, err := range s.Due(e.Context(), replay.AtRestart, replay.AtRestart) {
-		due = err
-	}
+	_, head := s.Head(e.Context(), "a")
 	for name, err := range map[string]error{
-		"Load": load, "Follow": follow, "Due": due, "Sync": s.Sync(e.Context()), "a writer": writer,
+		"Load": load, "Head": head, "Follow": follow, "Due": last(s.Due(e.Context(), 'a', replay.AtRestart, replay.AtRestart)),
+		"List": last(s.List(e.Context(), "", "")), "Sync": s.Sync(e.Context()), "a writer": writer,
 		"Append": s.Append(e.Context(), replay.Append{Log: "new"}),
 	} {
 		if !errors.Is(err, replay.ErrClosed) {
@@ -218,10 +225,10 @@ func testClose(e *env) {
 
 // testCloseInLoops closes a store in the middle of what it yields.
 func testCloseInLoops(e *env) {
-	for _, name := range []string{"Due", "Follow"} {
+	for _, name := range []string{"Due", "Follow", "List"} {
 		s := e.store(replay.Settings{})
 		for i := range 600 {
-			e.append(s, replay.Append{Log: fmt.Sprint(i), Wake: replay.AtRestart})
+			e.append(s, replay.Append{Log: fmt.Sprintf("t%d", i), Wake: replay.AtRestart})
 		}
 		e.append(s, replay.Append{Log: "a", Records: data(numbered("a", 1, 1000))})
 		n := 0
@@ -234,14 +241,19 @@ func testCloseInLoops(e *env) {
 			return e2
 		}
 		var err error
-		if name == "Due" {
-			for _, e2 := range s.Due(e.Context(), replay.AtRestart, replay.AtRestart) {
+		switch name {
+		case "Due":
+			for _, e2 := range s.Due(e.Context(), 't', replay.AtRestart, replay.AtRestart) {
 				err = loop(e2)
 			}
 			if err == nil && n == 600 {
 				continue // a driver may have read them all beforehand
 			}
-		} else {
+		case "List":
+			for _, e2 := range s.List(e.Context(), "t", "") {
+				err = loop(e2)
+			}
+		default:
 			for _, e2 := range s.Follow(e.Context(), "a", 0) {
 				err = loop(e2)
 			}
@@ -252,6 +264,13 @@ func testCloseInLoops(e *env) {
 	}
 }
 
+// last returns the error that a sequence ends with.
+func last[T any](seq iter.Seq2[T, error]) (err error) {
+	for _, err = range seq {
+	}
+	return err
+}
+
 // testContext calls everything with a context that has ended.
 func testContext(e *env) {
 	s := e.store(replay.Settings{})
@@ -260,12 +279,10 @@ func testContext(e *env) {
 	cancel()
 	_, _, _, load := s.Load(canceled, "a")
 	_, follow := follow(s.Follow(canceled, "a", 0))
-	var due error
-	for _, err := range s.Due(canceled, replay.AtRestart, replay.AtRestart) {
-		due = err
-	}
+	_, head := s.Head(canceled, "a")
 	for name, err := range map[string]error{
-		"Load": load, "Follow": follow, "Due": due, "Sync": s.Sync(canceled), "Append": s.Append(canceled, replay.Append{Log: "b"}),
+		"Load": load, "Head": head, "Follow": follow, "Due": last(s.Due(canceled, 'a', replay.AtRestart, replay.AtRestart)),
+		"List": last(s.List(canceled, "", "")), "Sync": s.Sync(canceled), "Append": s.Append(canceled, replay.Append{Log: "b"}),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			e.Errorf("%s: %v, want context.Canceled", name, err)
@@ -293,7 +310,11 @@ func testReopen(e *env) {
 			})
 			e.wantLoad(s, "b", state{Head: replay.Head{First: 1, Note: []byte("running"), Wake: time.Unix(9, 9)}})
 			e.wantLoad(s, "c", state{replay.Head{First: 1, Last: 2, Bytes: size(r[:2]), Ended: time.Now()}, nil, r[:2]})
-			e.wantDue(s, replay.AtRestart, time.Now(), replay.Wakeup{Log: "a", At: replay.AtRestart}, replay.Wakeup{Log: "b", At: time.Unix(9, 9)})
+			e.wantDue(s, 'a', replay.AtRestart, time.Now(), replay.Wakeup{Log: "a", At: replay.AtRestart})
+			e.wantDue(s, 'b', replay.AtRestart, time.Now(), replay.Wakeup{Log: "b", At: time.Unix(9, 9)})
+			e.wantList(s, "", "a",
+				replay.Entry{Log: "b", Head: replay.Head{First: 1, Note: []byte("running"), Wake: time.Unix(9, 9)}},
+				replay.Entry{Log: "c", Head: replay.Head{First: 1, Last: 2, Bytes: size(r[:2]), Ended: time.Now()}})
 			e.wantFollow(s, "c", 1, r[1:2])
 		}
 		for _, log := range []string{"a", "c"} {

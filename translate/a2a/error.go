@@ -3,11 +3,14 @@
 package a2a
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -28,6 +31,31 @@ func response(body []byte) (jsonrpc.Response, error) {
 		return res, refuse("the agent's answer is no JSON-RPC response: %s", bad.Detail)
 	}
 	return res, nil
+}
+
+// pushed reads the body of a request by which an agent tells of a task unasked. It finds what is told in the
+// envelopes that agents put around it: the result of a response, the params of a notification, an event in those.
+// The Result is a view of body.
+func pushed(body []byte) (gjson.Result, error) {
+	body = bytes.TrimSpace(body)
+	// The strict pass reads envelopes, so it gets one.
+	wrapped := append(append(append(make([]byte, 0, len(body)+16), `{"result":`...), body...), '}')
+	res, bad := jsonrpc.ParseResponse(wrapped, jsonrpc.Limits{Bytes: math.MaxInt})
+	if bad != nil || res.Failure != nil || len(res.Result.Raw) != len(body) {
+		return gjson.Result{}, refuse("the agent's notification is no JSON")
+	}
+	v := res.Result
+	if !v.IsObject() {
+		return v, refuse("the agent's notification is no object")
+	}
+	for _, envelope := range [...]string{"result", "params", "event"} {
+		members(v, func(key string, inner gjson.Result) {
+			if key == envelope && inner.IsObject() {
+				v = inner
+			}
+		})
+	}
+	return v, nil
 }
 
 // refuse says that the agent answered something that its protocol does not allow. The words are never the
@@ -57,6 +85,13 @@ var legacyFailures = []failure{
 	{-32004, task.UnsupportedOperation, "the agent does not support this"},
 	{-32005, task.ContentTypeNotSupported, "the agent does not take this kind of content"},
 }
+
+// v03Failures are the errors of 0.2 and 0.3 by their code.
+var v03Failures = append([]failure{
+	{-32006, task.InvalidAgentResponse, "the agent says that it made an invalid response"},
+	{-32007, task.UnsupportedOperation, "the agent has no extended card"},
+	{-31401, task.Internal, "the agent wants to know who the gateway is"},
+}, legacyFailures...)
 
 // failed turns an error that the agent reports into one of its kind. What the table does not have is Internal.
 func failed(table []failure, f *jsonrpc.Failure) *task.Error {

@@ -5,6 +5,7 @@
 package a2a
 
 import (
+	"encoding/json"
 	"hash/crc32"
 	"strconv"
 
@@ -20,7 +21,10 @@ func Legacy() translate.Client { return legacy{} }
 
 type legacy struct{}
 
-func (legacy) Name() string { return "a2a/legacy" }
+func (legacy) Name() string { return nameLegacy }
+
+// Header implements translate.Client: v0.1 has no field for its version.
+func (legacy) Header() []translate.Field { return nil }
 
 func (legacy) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 	method := "tasks/send"
@@ -34,7 +38,12 @@ func (legacy) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 	}
 	dst = append(dst, `,"message":{"role":"user","parts":`...)
 	dst = appendLegacyParts(dst, t.Message.DataItems)
-	return append(dst, '}', '}', '}')
+	dst = append(dst, '}')
+	if t.Webhook != nil { // agents that do not know it here ignore it, and are followed all the same
+		dst = append(dst, `,"pushNotification":`...)
+		dst = appendLegacyConfig(dst, &task.Webhook{URL: t.Webhook.URL, Token: t.Webhook.Token})
+	}
+	return append(dst, '}', '}')
 }
 
 func (legacy) AppendGet(dst []byte, ref task.Ref) []byte {
@@ -74,6 +83,16 @@ func (legacy) Reply(body []byte, _ []task.Product) (task.Report, error) {
 		return task.Report{}, refuse("the agent's answer has no status, so it is no Task")
 	}
 	return m.report(new(artifacts))
+}
+
+// Push implements translate.Client. v0.1 leaves open what a webhook is told: a Task, one event as a JSON-RPC
+// notification, or an event with the Task's members.
+func (legacy) Push(body []byte, known []task.Product) (task.Report, error) {
+	v, err := pushed(body)
+	if err != nil {
+		return task.Report{}, err
+	}
+	return legacyMembers(v).report(&artifacts{known: known})
 }
 
 func (legacy) NewStream(known []task.Product) translate.Stream {
@@ -116,6 +135,7 @@ func legacyEvent(name string) bool {
 // are null count as missing: agents of April 2025 write so what they have not.
 type legacyResult struct {
 	status, artifact, artifacts gjson.Result
+	event                       bool // it has what only events have, so that no artifacts do not mean none
 	raw                         gjson.Result
 }
 
@@ -129,6 +149,8 @@ func legacyMembers(result gjson.Result) legacyResult {
 			m.artifact = v
 		case "artifacts":
 			m.artifacts = v
+		case "final", "eventType":
+			m.event = true
 		}
 	})
 	return m
@@ -148,10 +170,10 @@ func (m legacyResult) report(a *artifacts) (task.Report, error) {
 	if !m.status.Exists() {
 		return rep, nil
 	}
-	if err := legacyStatus(&rep, m.status); err != nil {
+	if err := legacyStatus(&rep, m.status, "v0.1"); err != nil {
 		return rep, err
 	}
-	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.raw.Get("final").Exists()) {
+	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.event) {
 		rep.Whole = true
 		if err := a.whole(&rep, m.artifacts); err != nil {
 			return rep, err
@@ -171,8 +193,8 @@ func legacyStamp(rep *task.Report, status, artifacts gjson.Result) string {
 	return rep.Said + " " + strconv.FormatUint(uint64(sum), 16)
 }
 
-// legacyStatus reads a TaskStatus into rep.
-func legacyStatus(rep *task.Report, status gjson.Result) error {
+// legacyStatus reads a TaskStatus of a version before 1.0 into rep.
+func legacyStatus(rep *task.Report, status gjson.Result, version string) error {
 	if !status.IsObject() {
 		return refuse("the agent's answer has a status that is no object")
 	}
@@ -190,7 +212,7 @@ func legacyStatus(rep *task.Report, status gjson.Result) error {
 	}
 	s, ok := legacyState(state.Str)
 	if !ok {
-		return refuse("the agent's answer has the state %q, which A2A v0.1 does not have", clean(state.Str, maxWord))
+		return refuse("the agent's answer has the state %q, which A2A %s does not have", clean(state.Str, maxWord), version)
 	}
 	rep.State, rep.Said = s, state.Str
 	if message.Exists() {
@@ -200,24 +222,35 @@ func legacyStatus(rep *task.Report, status gjson.Result) error {
 		}
 		rep.Items = items
 	}
+	if state.Str == authRequired {
+		rep.Open = true
+		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"a2aState":"auth-required"}`)})
+	}
 	return nil
 }
 
-// legacyState returns the AIP state that a state of v0.1 means. "unknown" means none: the agent does not say.
+// authRequired is the state of a task that waits until somebody has shown the agent who they are, which comes to
+// it by another way than A2A.
+const authRequired = "auth-required"
+
+// legacyState returns the AIP state that a state of a version before 1.0 means. v0.1 has fewer of them, but its
+// agents may have grown. "unknown" means none: the agent does not say.
 func legacyState(word string) (s task.State, ok bool) {
 	switch word {
 	case "submitted":
 		return task.Accepted, true
 	case "working":
 		return task.Working, true
-	case "input-required":
+	case "input-required", authRequired:
 		return task.AwaitingInput, true
 	case "completed":
 		return task.AwaitingCompletion, true
-	case "canceled":
+	case "canceled", "cancelled":
 		return task.Canceled, true
 	case "failed":
 		return task.Failed, true
+	case "rejected":
+		return task.Rejected, true
 	case "unknown":
 		return task.None, true
 	}

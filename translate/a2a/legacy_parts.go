@@ -11,25 +11,33 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// appendLegacyParts appends the parts that data items make.
+// appendLegacyParts appends the parts of v0.1 that data items make.
 func appendLegacyParts(dst []byte, items []task.DataItem) []byte {
+	return appendParts(dst, "type", items)
+}
+
+// appendParts appends the parts that data items make. word is the member that tells what a part is: versions
+// differ in nothing else, and agents insist on theirs.
+func appendParts(dst []byte, word string, items []task.DataItem) []byte {
 	dst = append(dst, '[')
 	for i := range items {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendLegacyPart(dst, &items[i])
+		dst = append(append(append(dst, '{', '"'), word...), '"')
+		dst = append(appendContent(dst, &items[i]), '}')
 	}
 	return append(dst, ']')
 }
 
-func appendLegacyPart(dst []byte, it *task.DataItem) []byte {
+// appendContent appends what follows a part's word.
+func appendContent(dst []byte, it *task.DataItem) []byte {
 	switch it.Kind {
 	case task.TextItem:
-		dst = append(dst, `{"type":"text","text":`...)
+		dst = append(dst, `:"text","text":`...)
 		dst = task.AppendString(dst, it.Text)
 	case task.FileItem:
-		dst = append(dst, `{"type":"file","file":{`...)
+		dst = append(dst, `:"file","file":{`...)
 		begin := len(dst)
 		for _, m := range [...]struct{ key, value string }{
 			{`"name":`, it.Name}, {`"mimeType":`, it.MIMEType}, {`"uri":`, it.URI}, {`"bytes":`, it.Bytes},
@@ -45,7 +53,7 @@ func appendLegacyPart(dst []byte, it *task.DataItem) []byte {
 		}
 		dst = append(dst, '}')
 	default:
-		dst = append(dst, `{"type":"data","data":`...)
+		dst = append(dst, `:"data","data":`...)
 		if len(it.Data) == 0 {
 			dst = append(dst, `{}`...)
 		}
@@ -55,7 +63,7 @@ func appendLegacyPart(dst []byte, it *task.DataItem) []byte {
 		dst = append(dst, `,"metadata":`...)
 		dst = append(dst, it.Metadata...)
 	}
-	return append(dst, '}')
+	return dst
 }
 
 // legacyParts reads a list of parts.
@@ -74,11 +82,18 @@ func legacyParts(parts gjson.Result) ([]task.DataItem, error) {
 	return items, nil
 }
 
-// legacyPart reads one part. Its type is believed only where the content agrees, and is not needed: agents of
-// later versions write "kind" in its place, and some write neither. What is no text, file or data becomes a
-// data item that holds the part as it was sent, so that nothing of it is lost.
+// legacyPart reads one part. What is no text, file or data becomes a data item that holds the part as it was sent,
+// so that nothing of it is lost.
 func legacyPart(part gjson.Result) task.DataItem {
-	var it task.DataItem
+	if it, ok := legacyContent(part); ok {
+		return it
+	}
+	return task.DataItem{Kind: task.DataKind, Data: object(part)}
+}
+
+// legacyContent reads one part, if it is a text, a file or data. Its type is believed only where the content agrees,
+// and is not needed: agents of later versions write "kind" in its place, and some write neither.
+func legacyContent(part gjson.Result) (it task.DataItem, ok bool) {
 	var text, file, data gjson.Result
 	var word string
 	members(part, func(key string, v gjson.Result) {
@@ -101,14 +116,14 @@ func legacyPart(part gjson.Result) task.DataItem {
 	switch {
 	case is("text", text) && text.Type == gjson.String:
 		it.Kind, it.Text = task.TextItem, text.Str
-		return it
+		return it, true
 	case is("file", file) && legacyFile(&it, file):
-		return it
+		return it, true
 	case is("data", data):
 		it.Kind, it.Data = task.DataKind, object(data)
-		return it
+		return it, true
 	}
-	return task.DataItem{Kind: task.DataKind, Data: object(part)}
+	return it, false
 }
 
 // legacyFile reads a file's content into it. AIP wants either a URI or the bytes: where an agent gives both, the
@@ -124,9 +139,9 @@ func legacyFile(it *task.DataItem, file gjson.Result) (ok bool) {
 			f.Name = v.Str
 		case "mimeType":
 			f.MIMEType = v.Str
-		case "uri":
+		case "uri", "fileWithUri": // the longer names are those of 0.3's schema for gRPC
 			f.URI = v.Str
-		case "bytes":
+		case "bytes", "fileWithBytes":
 			f.Bytes = v.Str
 		}
 	})

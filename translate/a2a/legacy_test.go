@@ -16,6 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
@@ -24,8 +25,11 @@ var update = flag.Bool("update", false, "write what is read into the golden file
 const captures = "testdata/legacy_trpc.txtar"
 
 // TestLegacyCaptures reads what a real agent sent.
-func TestLegacyCaptures(t *testing.T) {
-	ar, err := txtar.ParseFile(captures)
+func TestLegacyCaptures(t *testing.T) { captured(t, captures, a2a.Legacy()) }
+
+// captured reads every answer in a file, and compares the reports with those that stand next to it.
+func captured(t *testing.T, path string, c translate.Client) {
+	ar, err := txtar.ParseFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +42,11 @@ func TestLegacyCaptures(t *testing.T) {
 		var got string
 		switch {
 		case strings.HasSuffix(f.Name, ".json"):
-			got = show(a2a.Legacy().Reply(f.Data, nil))
+			got = show(c.Reply(f.Data, nil))
+		case strings.HasSuffix(f.Name, ".push"):
+			got = show(c.Push(f.Data, nil))
 		case strings.HasSuffix(f.Name, ".sse"):
-			s := a2a.Legacy().NewStream(nil)
+			s := c.NewStream(nil)
 			for _, ev := range events(f.Data) {
 				got += show(s.Event(ev.name, ev.data))
 			}
@@ -52,8 +58,11 @@ func TestLegacyCaptures(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", f.Name, diff)
 		}
 	}
+	if len(now) == 0 {
+		t.Errorf("%s holds no answers", path)
+	}
 	if *update {
-		if err := os.WriteFile(captures, txtar.Format(&txtar.Archive{Comment: ar.Comment, Files: now}), 0o644); err != nil {
+		if err := os.WriteFile(path, txtar.Format(&txtar.Archive{Comment: ar.Comment, Files: now}), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,12 +73,19 @@ type event struct {
 	data []byte
 }
 
-// events takes the events of a captured stream apart; each has one name and one line of data.
+// events takes the events of a captured stream apart; each has one line of data at most.
 func events(stream []byte) []event {
 	var all []event
 	for _, block := range strings.Split(strings.TrimSpace(string(stream)), "\n\n") {
-		name, data, _ := strings.Cut(block, "\n")
-		all = append(all, event{strings.TrimPrefix(name, "event: "), []byte(strings.TrimPrefix(data, "data: "))})
+		var ev event
+		for _, line := range strings.Split(block, "\n") {
+			if name, ok := strings.CutPrefix(line, "event: "); ok {
+				ev.name = name
+			} else if data, ok := strings.CutPrefix(line, "data: "); ok {
+				ev.data = []byte(data)
+			}
+		}
+		all = append(all, ev)
 	}
 	return all
 }
@@ -90,6 +106,12 @@ func show(rep task.Report, err error) string {
 	}
 	if rep.State != task.None || rep.Said != "" {
 		fmt.Fprintf(&b, " %s (%s)", rep.State, rep.Said)
+	}
+	if rep.Open {
+		b.WriteString(" open")
+	}
+	if rep.Ref != nil {
+		fmt.Fprintf(&b, " task=%s session=%s", rep.Ref.Task, rep.Ref.Session)
 	}
 	b.WriteString("\n")
 	if len(rep.Items) > 0 {
@@ -119,6 +141,8 @@ func TestLegacyRequests(t *testing.T) {
 			`{"jsonrpc":"2.0","id":"t\"1","method":"tasks/sendSubscribe","params":{"id":"t\"1","sessionId":"s1","message":{"role":"user","parts":[]}}}`},
 		{"no session", string(c.AppendTurn(nil, &task.Turn{Ref: ref}, false)),
 			`{"jsonrpc":"2.0","id":"t1","method":"tasks/send","params":{"id":"t1","message":{"role":"user","parts":[]}}}`},
+		{"webhook", string(c.AppendTurn(nil, &task.Turn{Ref: ref, Webhook: &task.Webhook{ID: "w", URL: "https://x/", Token: "k"}}, false)),
+			`{"jsonrpc":"2.0","id":"t1","method":"tasks/send","params":{"id":"t1","message":{"role":"user","parts":[]},"pushNotification":{"url":"https://x/","token":"k"}}}`},
 		{"every kind of item", string(c.AppendTurn(nil, turn(
 			task.DataItem{Kind: task.TextItem, Text: "x", Metadata: []byte(`{"m":1}`)},
 			task.DataItem{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", URI: "http://x/"},
@@ -160,6 +184,10 @@ func TestLegacyReply(t *testing.T) {
 		{"canceled", whole(`"status":{"state":"canceled"}`), "report whole canceled (canceled)\n"},
 		{"failed", whole(`"status":{"state":"failed"}`), "report whole failed (failed)\n"},
 		{"unknown", whole(`"status":{"state":"unknown"}`), "report whole  (unknown)\n"},
+		{"two l", whole(`"status":{"state":"cancelled"}`), "report whole canceled (cancelled)\n"},
+		{"rejected", whole(`"status":{"state":"rejected"}`), "report whole rejected (rejected)\n"},
+		{"auth-required", whole(`"status":{"state":"auth-required"}`),
+			"report whole awaiting-input (auth-required) open\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"a2aState\":\"auth-required\"}}]}\n"},
 		{"a later version's state", whole(`"status":{"state":"TASK_STATE_COMPLETED"}`),
 			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_COMPLETED\", which A2A v0.1 does not have\n"},
 		{"a long and dirty state", whole(`"status":{"state":"x\n\u001b[1m` + strings.Repeat("y", 1000) + `"}`),
@@ -505,6 +533,55 @@ func FuzzStream(f *testing.F) {
 				return
 			}
 		}
+	})
+}
+
+func TestLegacyPush(t *testing.T) {
+	known := []task.Product{{ID: "artifact-0-out", Name: "out"}}
+	const status = `"status":{"state":"completed","message":{"role":"agent","parts":[{"type":"text","text":"ok"}]}}`
+	const says = "  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"ok\"}]}\n"
+	for _, tc := range []struct{ name, in, want string }{
+		{"a task", ` {"id":"t",` + status + `,"artifacts":[{"name":"out","parts":[{"type":"text","text":"a"}]}]}` + "\n",
+			"report whole awaiting-completion (completed)\n" + says + "  product {\"id\":\"artifact-0-out\",\"name\":\"out\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"},
+		{"a task without artifacts", `{"id":"t",` + status + `}`, "report whole awaiting-completion (completed)\n" + says},
+		{"a task in an envelope", whole(status), "report whole awaiting-completion (completed)\n" + says},
+		{"a status as a notification", `{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_status_update","event":{"id":"t",` + status + `,"final":true}}}`,
+			"report awaiting-completion (completed)\n" + says},
+		{"an artifact as a notification", `{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_artifact_update","event":{"id":"t","artifact":{"append":true,"lastChunk":true,"parts":[{"type":"text","text":"b"}]}}}}`,
+			"report\n  chunk append=true last=true {\"id\":\"artifact-0-out\",\"dataItems\":[{\"type\":\"text\",\"text\":\"b\"}]}\n"},
+		{"an update", `{"eventType":"taskUpdate","taskId":"t",` + status + `}`, "report awaiting-completion (completed)\n" + says},
+		{"an update with artifacts", `{"eventType":"taskUpdate","taskId":"t",` + status + `,"artifacts":[]}`, "report whole awaiting-completion (completed)\n" + says},
+		{"nothing", `{}`, "report\n"},
+		{"something else", `{"validationToken":"x"}`, "report\n"},
+		{"no JSON", `x`, "error invalid-agent-response: the agent's notification is no JSON\n"},
+		{"two values", `1,"error":{"code":1}`, "error invalid-agent-response: the agent's notification is no JSON\n"},
+		{"empty", ``, "error invalid-agent-response: the agent's notification is no JSON\n"},
+		{"no object", `[]`, "error invalid-agent-response: the agent's notification is no object\n"},
+		{"too deep", strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "error invalid-agent-response: the agent's notification is no JSON\n"},
+		{"no such state", `{"status":{"state":"x"}}`, "error invalid-agent-response: the agent's answer has the state \"x\", which A2A v0.1 does not have\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			body := []byte(tc.in)
+			rep, err := a2a.Legacy().Push(body, known)
+			for i := range body {
+				body[i] = '#' // the report is the reader's own
+			}
+			if diff := cmp.Diff(tc.want, show(rep, err)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzPush(f *testing.F) {
+	f.Add([]byte(`{"id":"t","status":{"state":"working"},"artifacts":[{"parts":[{"text":"x"}]}]}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","event":{"artifact":{"append":true}}}}`))
+	f.Add([]byte(`1,"error":{}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		rep, err := a2a.Legacy().Push(body, []task.Product{{ID: "artifact-0-a"}})
+		check(t, rep, err)
+		rep, err = a2a.V03().Push(body, []task.Product{{ID: "a"}})
+		check(t, rep, err)
 	})
 }
 

@@ -13,8 +13,11 @@ type server struct{}
 // Server returns the side of AIP v01.00 towards Leaders.
 func Server() translate.Server { return server{} }
 
+// name is that of the dialect.
+const name = "aip"
+
 // Name implements translate.Server.
-func (server) Name() string { return "aip" }
+func (server) Name() string { return name }
 
 // The methods of AIP v01.00 (§6, §7). Each is the path that it is called on, too.
 const (
@@ -27,16 +30,26 @@ const (
 	methodNotificationStart  = "notification/start"
 )
 
-// Method implements translate.Server.
-func (server) Method(path string) (method string, any, ok bool) {
+// Route implements translate.Server.
+func (server) Route(method, path string) (r translate.Route, ok bool) {
 	switch path {
 	case "":
-		return "", true, true
 	case methodRPC, methodStream, methodGroup,
 		methodNotificationSet, methodNotificationDelete, methodNotificationGet, methodNotificationStart:
-		return path, false, true
+		r.Method = path
+	default:
+		return r, false
 	}
-	return "", false, false
+	if method != "POST" {
+		r.Allow = "POST"
+	}
+	return r, true
+}
+
+// Speaks implements translate.Server: its methods are those that AIP has on paths of their own.
+func (s server) Speaks(req *translate.Request) bool {
+	_, ok := s.Route("POST", req.Method)
+	return ok && req.Method != ""
 }
 
 // streams and answers tell which commands may be given by which method: a re-stream has nothing but a stream

@@ -26,6 +26,8 @@ import (
 func TestServer(t *testing.T) {
 	var requests [][]byte
 	for _, name := range []string{
+		"16-notification-set.request.json", "18-notification-delete.request.json", "20-notification-get.request.json",
+		"22-notification-start.request.json",
 		"02-rpc-start.request.json", "04-rpc-continue.request.json", "06-rpc-get.request.json", "08-rpc-complete.request.json",
 		"10-rpc-cancel.request.json", "12-stream-start.request.json", "14-stream-restream-after-2.request.json",
 	} {
@@ -35,20 +37,23 @@ func TestServer(t *testing.T) {
 	translatetest.Server(t, Server(), requests...)
 }
 
-func TestMethod(t *testing.T) {
+func TestRoute(t *testing.T) {
 	for path, want := range map[string]struct {
-		method  string
-		any, ok bool
+		method string
+		ok     bool
 	}{
-		"":    {"", true, true},
-		"rpc": {"rpc", false, true}, "stream": {"stream", false, true}, "group": {"group", false, true},
-		"notification/set": {"notification/set", false, true}, "notification/delete": {"notification/delete", false, true},
-		"notification/get": {"notification/get", false, true}, "notification/start": {"notification/start", false, true},
+		"":    {"", true},
+		"rpc": {"rpc", true}, "stream": {"stream", true}, "group": {"group", true},
+		"notification/set": {"notification/set", true}, "notification/delete": {"notification/delete", true},
+		"notification/get": {"notification/get", true}, "notification/start": {"notification/start", true},
 		"RPC": {}, "/rpc": {}, "rpc/": {}, "notification": {}, "notification/stop": {}, "tasks/send": {},
 	} {
-		method, any, ok := Server().Method(path)
-		if method != want.method || any != want.any || ok != want.ok {
-			t.Errorf("Method(%q) = %q, %v, %v, want %+v", path, method, any, ok, want)
+		got, ok := Server().Route("POST", path)
+		if got.Method != want.method || ok != want.ok || got.Allow != "" || got.Bare {
+			t.Errorf("Route(%q) = %+v, %v, want %+v", path, got, ok, want)
+		}
+		if got, ok := Server().Route("GET", path); ok && got.Allow != "POST" {
+			t.Errorf("GET %q is allowed: %+v", path, got)
 		}
 	}
 }
@@ -110,7 +115,11 @@ func decode(t testing.TB, body []byte) (translate.Call, error) {
 	if bad != nil {
 		t.Fatalf("%v, for\n%s", bad, body)
 	}
-	return Server().Decode(&req)
+	return decodeRequest(&req)
+}
+
+func decodeRequest(req *jsonrpc.Request) (translate.Call, error) {
+	return Server().Decode(&translate.Request{Request: *req, HTTP: "POST"})
 }
 
 func TestDecode(t *testing.T) {
@@ -226,14 +235,27 @@ func TestDecodeRefuses(t *testing.T) {
 		field string
 	}{
 		"group":               {params("group", object{}), task.GroupNotSupported, ""},
-		"notification/set":    {params("notification/set", object{}), task.NotificationNotSupported, ""},
-		"notification/get":    {params("notification/get", object{}), task.NotificationNotSupported, ""},
-		"notification/delete": {params("notification/delete", object{}), task.NotificationNotSupported, ""},
-		"notification/start":  {params("notification/start", object{}), task.NotificationNotSupported, ""},
-		"notification":        {params("notification", object{}), task.MethodNotFound, ""},
-		"RPC":                 {params("RPC", object{}), task.MethodNotFound, ""},
-		"no method":           {params("", object{}), task.MethodNotFound, ""},
-		"other protocol":      {params("message/send", object{}), task.MethodNotFound, ""},
+		"set nothing":         {params("notification/set", []any{}), task.InvalidParams, "params"},
+		"set without task":    {params("notification/set", object{"url": "https://a", "token": "t"}), task.InvalidParams, "params.taskId"},
+		"set without url":     {params("notification/set", object{"taskId": "t", "token": "t"}), task.InvalidParams, "params.url"},
+		"set without token":   {params("notification/set", object{"taskId": "t", "url": "https://a"}), task.InvalidParams, "params.token"},
+		"set long url":        {params("notification/set", object{"taskId": "t", "url": strings.Repeat("x", 2049), "token": "t"}), task.InvalidParams, "params.url"},
+		"set long token":      {params("notification/set", object{"taskId": "t", "url": "https://a", "token": strings.Repeat("x", 4097)}), task.InvalidParams, "params.token"},
+		"set id a number":     {params("notification/set", object{"taskId": "t", "url": "https://a", "token": "t", "id": 1}), task.InvalidParams, "params.id"},
+		"get nothing":         {params("notification/get", []any{}), task.InvalidParams, "params"},
+		"get without task":    {params("notification/get", object{}), task.InvalidParams, "params.taskId"},
+		"delete without task": {params("notification/delete", object{"notificationConfigId": "n"}), task.InvalidParams, "params.taskId"},
+		"notify a get":        {body("notification/start", least(task.Get)), task.InvalidParams, m + "command"},
+		"notify nobody":       {body("notification/start", least(task.Start)), task.InvalidParams, m + "commandParams"},
+		"notify no id":        {body("notification/start", with(least(task.Start), object{"commandParams": object{}})), task.InvalidParams, m + "commandParams.notificationConfigId"},
+		"notify on a word": {body("notification/start", with(least(task.Start), object{"commandParams": object{"notificationConfigId": "n", "notifyOnStates": "working"}})),
+			task.InvalidParams, m + "commandParams.notifyOnStates"},
+		"notify on Working": {body("notification/start", with(least(task.Start), object{"commandParams": object{"notificationConfigId": "n", "notifyOnStates": []any{"failed", "Working"}}})),
+			task.InvalidParams, m + "commandParams.notifyOnStates[1]"},
+		"notification":   {params("notification", object{}), task.MethodNotFound, ""},
+		"RPC":            {params("RPC", object{}), task.MethodNotFound, ""},
+		"no method":      {params("", object{}), task.MethodNotFound, ""},
+		"other protocol": {params("message/send", object{}), task.MethodNotFound, ""},
 
 		"no params":    {[]byte(`{"jsonrpc":"2.0","id":1,"method":"rpc"}`), task.InvalidParams, "params"},
 		"array params": {params("rpc", []any{object{"message": least(task.Start)}}), task.InvalidParams, "params"},
@@ -456,7 +478,7 @@ func TestAppendEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := `{"jsonrpc":"2.0","id":"x","result":` + tt.want + `}`
-			if d := cmp.Diff(want, string(Server().AppendEvent(nil, jsonrpc.ID(`"x"`), &tt.event, &state))); d != "" {
+			if d := cmp.Diff(want, string(Server().NewStream(jsonrpc.ID(`"x"`), nil, &state).Event(nil, &tt.event).Data)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -470,7 +492,7 @@ func TestEventRoundTrip(t *testing.T) {
 			continue // JSON cannot say it
 		}
 		for _, ev := range translatetest.Events(&state) {
-			res, bad := jsonrpc.ParseResponse(Server().AppendEvent(nil, jsonrpc.ID("1"), &ev, &state), jsonrpc.Limits{})
+			res, bad := jsonrpc.ParseResponse(Server().NewStream(jsonrpc.ID("1"), nil, &state).Event(nil, &ev).Data, jsonrpc.Limits{})
 			if bad != nil {
 				t.Fatal(bad)
 			}
@@ -559,7 +581,7 @@ func FuzzDecode(f *testing.F) {
 		if bad != nil {
 			return
 		}
-		want, err := Server().Decode(&req)
+		want, err := decodeRequest(&req)
 		if err != nil {
 			if e, ok := errors.AsType[*task.Error](err); !ok || e.Detail == "" {
 				t.Fatalf("refused without a kind or a sentence: %v", err)
@@ -595,7 +617,7 @@ func BenchmarkParseDecode(b *testing.B) {
 				if bad != nil {
 					b.Fatal(bad)
 				}
-				if _, err := Server().Decode(&req); err != nil {
+				if _, err := decodeRequest(&req); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -614,7 +636,7 @@ func BenchmarkAppendTask(b *testing.B) {
 	var dst []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		dst = s.AppendTask(dst[:0], id, &state)
+		dst = s.AppendTask(dst[:0], id, nil, &state)
 	}
 	b.SetBytes(int64(len(dst)))
 }
@@ -623,11 +645,11 @@ func BenchmarkAppendEvent(b *testing.B) {
 	state := task.Task{ID: "task-1234", SessionID: "session-91011"}
 	ev := task.Event{Seq: 7, Chunk: &task.Chunk{Product: task.Product{ID: "product-1", DataItems: []task.DataItem{task.Text("a few words")}}, Append: true}}
 	id := jsonrpc.ID(`"1"`)
-	s := Server()
+	s := Server().NewStream(id, nil, &state)
 	var dst []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		dst = s.AppendEvent(dst[:0], id, &ev, &state)
+		dst = s.Event(dst[:0], &ev).Data
 	}
 	b.SetBytes(int64(len(dst)))
 }
@@ -637,8 +659,8 @@ func TestAppendRecord(t *testing.T) {
 	state := task.Task{ID: "task-1", SessionID: "session-1"}
 	for i, ev := range translatetest.Events(&state) {
 		ev.Seq = uint64(i + 1)
-		want := string(Server().AppendEvent(nil, jsonrpc.ID("7"), &ev, &state))
-		got := string(server{}.AppendRecord(nil, jsonrpc.ID("7"), ev.Seq, task.AppendEvent(nil, &ev), &state))
+		want := string(Server().NewStream(jsonrpc.ID("7"), nil, &state).Event(nil, &ev).Data)
+		got := string(Server().NewStream(jsonrpc.ID("7"), nil, &state).(translate.RecordEncoder).Record(nil, ev.Seq, task.AppendEvent(nil, &ev)).Data)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("event %d (-decoded +direct):\n%s", i, diff)
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -23,21 +22,29 @@ const (
 
 // Decode implements translate.Server. The Call holds copies: the request's body may be used for something else
 // once Decode has returned.
-func (server) Decode(req *jsonrpc.Request) (translate.Call, error) {
+func (server) Decode(req *translate.Request) (translate.Call, error) {
+	var r reader
+	var call translate.Call
 	switch req.Method {
 	case methodRPC, methodStream:
-		var r reader
-		call := r.call(req.Params, req.Method == methodStream)
-		if r.err != nil {
-			return translate.Call{}, r.err
-		}
-		return call, nil
+		call = r.call(req.Params, req.Method == methodStream)
+	case methodNotificationStart:
+		call = r.notificationStart(req.Params)
+	case methodNotificationSet:
+		call = r.notificationSet(req.Params)
+	case methodNotificationGet:
+		call = r.notificationID(req.Params, translate.GetWebhooks)
+	case methodNotificationDelete:
+		call = r.notificationID(req.Params, translate.DeleteWebhooks)
 	case methodGroup:
-		return translate.Call{}, task.Errorf(task.GroupNotSupported, "this Partner does not join groups")
-	case methodNotificationSet, methodNotificationDelete, methodNotificationGet, methodNotificationStart:
-		return translate.Call{}, task.Errorf(task.NotificationNotSupported, "this Partner sends no notifications")
+		return call, task.Errorf(task.GroupNotSupported, "this Partner does not join groups")
+	default:
+		return call, task.Errorf(task.MethodNotFound, "the methods of this Partner are %s, %s and notification/set, get, delete and start", methodRPC, methodStream)
 	}
-	return translate.Call{}, task.Errorf(task.MethodNotFound, "the methods of this Partner are %s and %s", methodRPC, methodStream)
+	if r.err != nil {
+		return translate.Call{}, r.err
+	}
+	return call, nil
 }
 
 // fields are the members of a Message (§4.3) as they were sent.

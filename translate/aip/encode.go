@@ -11,18 +11,41 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // AppendTask implements translate.Server: an RpcResponse (§6.1.2).
-func (server) AppendTask(dst []byte, id jsonrpc.ID, t *task.Task) []byte {
+func (server) AppendTask(dst []byte, id jsonrpc.ID, _ *translate.Call, t *task.Task) []byte {
 	dst = jsonrpc.BeginResult(dst, id)
 	dst = task.AppendTask(dst, t)
 	return jsonrpc.End(dst)
 }
 
-// AppendEvent implements translate.Server: a StreamResponse (§6.2.2).
-func (server) AppendEvent(dst []byte, id jsonrpc.ID, ev *task.Event, t *task.Task) []byte {
-	dst = beginEvent(dst, id, ev.Seq)
+// NewStream implements translate.Server.
+func (server) NewStream(id jsonrpc.ID, _ *translate.Call, t *task.Task) translate.Encoder {
+	return &stream{id: id, task: t}
+}
+
+// stream writes StreamResponses (§6.2.2).
+type stream struct {
+	id   jsonrpc.ID
+	task *task.Task
+}
+
+// Snapshot implements translate.Encoder. AIP's streams have numbers to go on from, so that nobody asks for one.
+func (s *stream) Snapshot(dst []byte, t *task.Task) translate.Frame {
+	return translate.Frame{Data: s.append(dst, &task.Event{Task: t})}
+}
+
+// Event implements translate.Encoder.
+func (s *stream) Event(dst []byte, ev *task.Event) translate.Frame {
+	return translate.Frame{Data: s.append(dst, ev)}
+}
+
+// append appends the StreamResponse of an event.
+func (s *stream) append(dst []byte, ev *task.Event) []byte {
+	t := s.task
+	dst = beginEvent(dst, s.id, ev.Seq)
 	switch {
 	case ev.Task != nil:
 		dst = task.AppendTask(dst, ev.Task)
@@ -43,10 +66,11 @@ func (server) AppendEvent(dst []byte, id jsonrpc.ID, ev *task.Event, t *task.Tas
 	return jsonrpc.End(dst)
 }
 
-// AppendRecord appends what AppendEvent does, from the event's stored form: AIP's words are the log's, so
-// nothing needs to be decoded for a follower to be told.
-func (server) AppendRecord(dst []byte, id jsonrpc.ID, seq uint64, record []byte, t *task.Task) []byte {
-	dst = beginEvent(dst, id, seq)
+// Record implements translate.RecordEncoder: AIP's words are the log's, so nothing needs to be decoded for a
+// follower to be told.
+func (s *stream) Record(dst []byte, seq uint64, record []byte) translate.Frame {
+	t := s.task
+	dst = beginEvent(dst, s.id, seq)
 	switch kind, value, _ := task.SplitEvent(record); kind {
 	case task.TaskEvent, task.MessageEvent:
 		dst = append(dst, value...)
@@ -59,7 +83,7 @@ func (server) AppendRecord(dst []byte, id jsonrpc.ID, seq uint64, record []byte,
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, '}')
-	return jsonrpc.End(dst)
+	return translate.Frame{Data: jsonrpc.End(dst)}
 }
 
 func beginEvent(dst []byte, id jsonrpc.ID, seq uint64) []byte {

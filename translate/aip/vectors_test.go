@@ -14,6 +14,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // TestVectors reads every JSON example of AIP v01.00, and writes those again that a Partner sends.
@@ -21,27 +22,29 @@ func TestVectors(t *testing.T) {
 	for name, check := range map[string]func(*testing.T, []byte){
 		"01-error-task-not-found.response.json": errorVector(task.Errorf(task.TaskNotFound,
 			"任务可能已完成并被清除，或者任务ID无效").With("taskId", "task-not-exist-123")),
-		"02-rpc-start.request.json":                       call(task.Start, false),
-		"03-rpc-start.response-awaiting-completion.json":  taskResult,
-		"04-rpc-continue.request.json":                    call(task.Continue, false),
-		"05-rpc-continue.response-working.json":           taskResult,
-		"06-rpc-get.request.json":                         call(task.Get, false),
-		"07-rpc-get.response-failed-with-history.json":    taskResult,
-		"08-rpc-complete.request.json":                    call(task.Complete, false),
-		"09-rpc-complete.response.json":                   taskResult,
-		"10-rpc-cancel.request.json":                      call(task.Cancel, false),
-		"11-rpc-cancel.response.json":                     taskResult,
-		"12-stream-start.request.json":                    call(task.Start, true),
-		"13-stream-start.events.json":                     events,
-		"14-stream-restream-after-2.request.json":         call(task.ReStream, true),
-		"15-stream-restream-after-2.events.json":          events,
-		"16-notification-set.request.json":                refused(task.NotificationNotSupported),
-		"17-notification-set.response.json":               result,
-		"18-notification-delete.request.json":             refused(task.NotificationNotSupported),
-		"19-notification-delete.response.json":            result,
-		"20-notification-get.request.json":                refused(task.NotificationNotSupported),
-		"21-notification-get.response.json":               result,
-		"22-notification-start.request.json":              refused(task.NotificationNotSupported),
+		"02-rpc-start.request.json":                      call(task.Start, false),
+		"03-rpc-start.response-awaiting-completion.json": taskResult,
+		"04-rpc-continue.request.json":                   call(task.Continue, false),
+		"05-rpc-continue.response-working.json":          taskResult,
+		"06-rpc-get.request.json":                        call(task.Get, false),
+		"07-rpc-get.response-failed-with-history.json":   taskResult,
+		"08-rpc-complete.request.json":                   call(task.Complete, false),
+		"09-rpc-complete.response.json":                  taskResult,
+		"10-rpc-cancel.request.json":                     call(task.Cancel, false),
+		"11-rpc-cancel.response.json":                    taskResult,
+		"12-stream-start.request.json":                   call(task.Start, true),
+		"13-stream-start.events.json":                    events,
+		"14-stream-restream-after-2.request.json":        call(task.ReStream, true),
+		"15-stream-restream-after-2.events.json":         events,
+		"16-notification-set.request.json":               webhookCall(translate.SetWebhook, task.Webhook{URL: "https://example.com/notifications", Token: "your_token", Dialect: "aip"}),
+		"17-notification-set.response.json":              webhooksResult(translate.SetWebhook, aWebhook),
+		"18-notification-delete.request.json":            webhookCall(translate.DeleteWebhooks, task.Webhook{ID: "notification-1"}),
+		"19-notification-delete.response.json":           webhooksResult(translate.DeleteWebhooks),
+		"20-notification-get.request.json":               webhookCall(translate.GetWebhooks, task.Webhook{}),
+		"21-notification-get.response.json":              webhooksResult(translate.GetWebhooks, aWebhook),
+		"22-notification-start.request.json": webhookCall(translate.Command, task.Webhook{
+			ID: "notification-1", Dialect: "aip", States: []task.State{task.Working, task.AwaitingCompletion, task.Failed},
+		}),
 		"23-notification-start.response.json":             taskResult,
 		"24-notification-callback.body-completed.json":    bareTask,
 		"25-group-invite.request.json":                    refused(task.GroupNotSupported),
@@ -108,7 +111,7 @@ func request(t *testing.T, body []byte) jsonrpc.Request {
 func call(command task.Command, stream bool) func(*testing.T, []byte) {
 	return func(t *testing.T, body []byte) {
 		req := request(t, body)
-		c, err := Server().Decode(&req)
+		c, err := decodeRequest(&req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,10 +125,36 @@ func call(command task.Command, stream bool) func(*testing.T, []byte) {
 	}
 }
 
+var aWebhook = task.Webhook{ID: "notification-1", TaskID: "task-5678", URL: "https://example.com/notifications", Token: "your_token"}
+
+func webhookCall(op translate.Op, want task.Webhook) func(*testing.T, []byte) {
+	return func(t *testing.T, body []byte) {
+		req := request(t, body)
+		c, err := decodeRequest(&req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.TaskID = "task-5678"
+		if d := cmp.Diff(&want, c.Webhook); d != "" || c.Op != op || c.Message.TaskID != want.TaskID {
+			t.Errorf("op %v, task %s\n%s", c.Op, c.Message.TaskID, d)
+		}
+	}
+}
+
+func webhooksResult(op translate.Op, hooks ...task.Webhook) func(*testing.T, []byte) {
+	return func(t *testing.T, body []byte) {
+		res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		sameJSON(t, body, Server().AppendWebhooks(nil, res.ID, &translate.Call{Op: op}, hooks))
+	}
+}
+
 func refused(kind task.Kind) func(*testing.T, []byte) {
 	return func(t *testing.T, body []byte) {
 		req := request(t, body)
-		if _, err := Server().Decode(&req); task.KindOf(err) != kind {
+		if _, err := decodeRequest(&req); task.KindOf(err) != kind {
 			t.Errorf("got %v, want %v", err, kind)
 		}
 	}
@@ -162,7 +191,7 @@ func taskResult(t *testing.T, body []byte) {
 		t.Fatal(bad)
 	}
 	state := decodeJSON[task.Task](t, res.Result.Raw)
-	sameJSON(t, body, Server().AppendTask(nil, res.ID, &state))
+	sameJSON(t, body, Server().AppendTask(nil, res.ID, nil, &state))
 }
 
 func bareTask(t *testing.T, body []byte) {
@@ -190,7 +219,7 @@ func events(t *testing.T, body []byte) {
 			t.Fatal(bad)
 		}
 		ev, state := decodeEvent(t, res)
-		sameJSON(t, want, Server().AppendEvent(nil, res.ID, &ev, &state))
+		sameJSON(t, want, Server().NewStream(res.ID, nil, &state).Event(nil, &ev).Data)
 	}
 }
 

@@ -118,7 +118,7 @@ func decode(s translate.Server, body []byte) (translate.Call, error) {
 	if bad != nil {
 		return translate.Call{}, bad
 	}
-	return s.Decode(&req)
+	return s.Decode(&translate.Request{Request: req, HTTP: "POST"})
 }
 
 // ids: whatever the id is, every response to a request has the same.
@@ -132,12 +132,13 @@ func ids(t *testing.T, s translate.Server, requests [][]byte) {
 			if bad != nil {
 				t.Fatalf("id %s: %v", id, bad)
 			}
-			if _, err := s.Decode(&req); err != nil {
+			call, err := s.Decode(&translate.Request{Request: req, HTTP: "POST"})
+			if err != nil {
 				t.Fatalf("id %s: %v", id, err)
 			}
 			for name, out := range map[string][]byte{
-				"AppendTask":  s.AppendTask(nil, req.ID, &state),
-				"AppendEvent": s.AppendEvent(nil, req.ID, &task.Event{Seq: 1, Status: &state.Status}, &state),
+				"AppendTask":  s.AppendTask(nil, req.ID, &call, &state),
+				"Event":       s.NewStream(req.ID, &call, &state).Event(nil, &task.Event{Seq: 1, Status: &state.Status}).Data,
 				"AppendError": s.AppendError(nil, req.ID, task.Errorf(task.TaskNotFound, "gone")),
 			} {
 				if res := response(t, name, out); string(res.ID) != string(id) {
@@ -211,22 +212,50 @@ func responses(t *testing.T, s translate.Server) {
 	const before = "already there"
 	for _, state := range Tasks() {
 		was := task.AppendTask(nil, &state)
-		outs := map[string][]byte{"AppendTask": s.AppendTask([]byte(before), jsonrpc.ID("1"), &state)}
-		for i, ev := range Events(&state) {
-			outs[fmt.Sprintf("AppendEvent %d", i)] = s.AppendEvent([]byte(before), jsonrpc.ID("1"), &ev, &state)
+		hook := task.Webhook{ID: "w1", TaskID: state.ID, URL: "https://example.com/", Token: state.ID, Scheme: "Bearer", Credentials: state.ID}
+		outs := map[string][]byte{
+			"AppendTask":             s.AppendTask([]byte(before), jsonrpc.ID("1"), new(translate.Call), &state),
+			"AppendWebhooks, set":    s.AppendWebhooks([]byte(before), jsonrpc.ID("1"), &translate.Call{Op: translate.SetWebhook}, []task.Webhook{hook}),
+			"AppendWebhooks, get":    s.AppendWebhooks([]byte(before), jsonrpc.ID("1"), &translate.Call{Op: translate.GetWebhooks}, []task.Webhook{hook}),
+			"AppendWebhooks, delete": s.AppendWebhooks([]byte(before), jsonrpc.ID("1"), &translate.Call{Op: translate.DeleteWebhooks}, nil),
 		}
+		for i, ev := range Events(&state) {
+			frame := s.NewStream(jsonrpc.ID("1"), new(translate.Call), &state).Event([]byte(before), &ev)
+			if frame.Data != nil { // some dialects have no word for some events
+				outs[fmt.Sprintf("Event %d", i)] = frame.Data
+			}
+		}
+		outs["Snapshot"] = s.NewStream(jsonrpc.ID("1"), new(translate.Call), &state).Snapshot([]byte(before), &state).Data
+		notified(t, s, &state, &hook)
 		for name, out := range outs {
 			rest, ok := bytes.CutPrefix(out, []byte(before))
 			if !ok {
 				t.Fatalf("%s does not append: %s", name, out)
 			}
-			if res := response(t, name, rest); res.Failure != nil || !res.Result.Exists() {
+			if res := response(t, name, rest); res.Failure != nil {
 				t.Errorf("%s has no result: %s", name, rest)
 			}
 		}
 		if d := cmp.Diff(string(was), string(task.AppendTask(nil, &state))); d != "" {
 			t.Errorf("the task has changed:\n%s", d)
 		}
+	}
+}
+
+// notified: what a webhook is told is JSON on one line, and the fields that go with it name its content.
+func notified(t *testing.T, s translate.Server, state *task.Task, hook *task.Webhook) {
+	t.Helper()
+	out := s.AppendNotification([]byte(" "), state)
+	if out[0] != ' ' || !json.Valid(out) || bytes.ContainsAny(out, "\n\r") {
+		t.Errorf("a notification is not one line of JSON: %q", out)
+	}
+	content, token := false, false
+	for _, f := range s.NotificationHeader(hook) {
+		content = content || f.Name == "Content-Type" && strings.Contains(f.Value, "json")
+		token = token || f.Value == hook.Token
+	}
+	if !content || !token {
+		t.Errorf("a notification has no content type, or does not carry its token: %v", s.NotificationHeader(hook))
 	}
 }
 
@@ -263,8 +292,14 @@ func refusable(t *testing.T, s translate.Server, body []byte) {
 	if bad != nil {
 		return
 	}
-	call, err := s.Decode(&req)
+	call, err := s.Decode(&translate.Request{Request: req, HTTP: "POST"})
 	if err == nil {
+		if call.Op != translate.Command {
+			if w := call.Webhook; w == nil && call.List == nil && call.Op != translate.ExtendedCard {
+				t.Fatalf("decoded without saying what it is about, for\n%q", body)
+			}
+			return
+		}
 		if m := call.Message; !m.Command.Valid() || m.SenderRole != task.Leader {
 			t.Fatalf("decoded without a command or a Leader: %+v, for\n%q", m, body)
 		}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+func init() {
+	caddy.RegisterModule(new(Callback))
+	httpcaddyfile.RegisterHandlerDirective("aip_callback", parseCallback)
+	httpcaddyfile.RegisterDirectiveOrder("aip_callback", httpcaddyfile.Before, "respond")
+}
+
+// Callback takes what agents push of their tasks. It belongs on a site that agents reach, at the URL that the aip
+// option's notify callback names; they need no certificate there, because every run has an address and a token of its
+// own. It has no settings.
+type Callback struct{}
+
+// CaddyModule returns the Caddy module information.
+func (*Callback) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.aip_callback", New: func() caddy.Module { return new(Callback) }}
+}
+
+// ServeHTTP takes a push.
+func (*Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	callbacks.ServeHTTP(w, r)
+	return nil
+}
+
+// UnmarshalCaddyfile reads the directive, which has no arguments.
+func (*Callback) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	p := parser{Dispenser: d}
+	d.Next()
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	p.block("aip_callback", func(string) bool { return false })
+	return p.err
+}
+
+func parseCallback(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	c := new(Callback)
+	return c, c.UnmarshalCaddyfile(h.Dispenser)
+}
+
+// Interface guards.
+var (
+	_ caddyhttp.MiddlewareHandler = (*Callback)(nil)
+	_ caddyfile.Unmarshaler       = (*Callback)(nil)
+)

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func deliveriesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "deliveries <command>",
+		Short: "Shows and replays what webhooks were not told",
+		Long: `
+Shows the notifications that a running gateway could not deliver yet, or has given
+up, and replays them. It asks Caddy's admin API.
+`,
+		Example: `  $ caddy aip deliveries list --status dead
+  $ caddy aip deliveries replay --host hooks.example.com
+  $ caddy aip deliveries endpoints
+  $ caddy aip deliveries disable https://hooks.example.com`,
+	}
+	onlyGroup(cmd)
+	cmd.AddCommand(listDeliveriesCommand(), replayDeliveriesCommand(), endpointsCommand(),
+		switchCommand("disable", "Holds all notifications to an endpoint", adminDisable),
+		switchCommand("enable", "Goes on with the notifications to an endpoint", adminEnable))
+	return cmd
+}
+
+// adminFlags say where the admin API is.
+type adminFlags struct{ address, config, adapter string }
+
+func (f *adminFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.address, "address", "", "address of Caddy's admin API; default: that of --config, or localhost:2019")
+	set.StringVar(&f.config, "config", "", "the running Caddy's configuration file")
+	set.StringVar(&f.adapter, "adapter", "", "the adapter of --config")
+}
+
+// ask sends a request to the admin API and decodes what it answers, which it returns as well.
+func (f *adminFlags) ask(method, path string, q url.Values, body, into any) ([]byte, error) {
+	address, err := caddycmd.DetermineAdminAPIAddress(f.address, nil, f.config, f.adapter)
+	if err != nil {
+		return nil, err
+	}
+	var content io.Reader
+	header := make(http.Header)
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(data)
+		header.Set("Content-Type", "application/json")
+	}
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	res, err := caddycmd.AdminAPIRequest(address, method, path, header, content)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAdminAnswer))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return nil, fmt.Errorf("what answers at %s is no gateway's admin API", address)
+	}
+	return data, nil
+}
+
+// maxAdminAnswer is the greatest size of an answer of the admin API, in bytes.
+const maxAdminAnswer = 16 << 20
+
+// filterFlags say which deliveries are meant.
+type filterFlags struct {
+	status, partner, leader, task, webhook, host string
+	ids                                          []string
+}
+
+func (f *filterFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.status, "status", "", "pending, failing, dead or disabled")
+	set.StringVar(&f.partner, "partner", "", "of this Partner: its AIC, or its agent's URL")
+	set.StringVar(&f.leader, "leader", "", "of this Leader's tasks")
+	set.StringVar(&f.task, "task", "", "of the task with this id")
+	set.StringVar(&f.webhook, "webhook", "", "of the webhook with this id")
+	set.StringVar(&f.host, "host", "", "to this host")
+	set.StringArrayVar(&f.ids, "id", nil, "with this webhook-id; may be repeated")
+}
+
+func (f *filterFlags) query() url.Values {
+	q := make(url.Values)
+	for name, value := range map[string]string{
+		"status": f.status, "partner": f.partner, "leader": f.leader, "task": f.task, "webhook": f.webhook, "host": f.host,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if len(f.ids) > 0 {
+		q["id"] = f.ids
+	}
+	return q
+}
+
+func listDeliveriesCommand() *cobra.Command {
+	var admin adminFlags
+	var filter filterFlags
+	var limit int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list [--status <status>] [--task <id>] [--host <host>] [...]",
+		Short: "Lists the notifications that were not delivered",
+		Long: `
+Lists the notifications that were not delivered, those first that are due first:
+pending (not tried yet), failing (to be tried again), dead (given up, kept for a
+week) and disabled (held, because the webhook or its endpoint is disabled).
+`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q := filter.query()
+			printed := 0
+			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			for {
+				q.Set("limit", strconv.Itoa(min(limit-printed, 1000)))
+				var page deliveryPage
+				raw, err := admin.ask(http.MethodGet, adminDeliveries, q, nil, &page)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					if _, err := cmd.OutOrStdout().Write(raw); err != nil {
+						return err
+					}
+				} else if printed == 0 && len(page.Deliveries) > 0 {
+					fmt.Fprintln(table, "STATUS\tSTATE\tTASK\tENDPOINT\tTRIED\tNEXT\tLAST\tID")
+				}
+				for i := range page.Deliveries {
+					d := &page.Deliveries[i]
+					if printed++; !asJSON {
+						fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Status, d.State, clean(d.Task), d.Endpoint, d.Attempts, soon(d.Next), clean(d.last()), d.ID)
+					}
+				}
+				if page.Next == "" || printed >= limit {
+					break
+				}
+				q.Set("after", page.Next)
+			}
+			if printed == 0 && !asJSON {
+				fmt.Fprintln(table, "Nothing waits to be delivered.")
+			}
+			return table.Flush()
+		},
+	}
+	admin.add(cmd.Flags())
+	filter.add(cmd.Flags())
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many to list")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the admin API's JSON, a page a line")
+	return cmd
+}
+
+// last says how the last attempt ended.
+func (d *delivery) last() string {
+	switch {
+	case d.LastError != "":
+		return d.LastError
+	case d.LastStatus != 0:
+		return "HTTP " + strconv.Itoa(d.LastStatus)
+	}
+	return "-"
+}
+
+// soon says when something will be, from now.
+func soon(at time.Time) string {
+	switch wait := time.Until(at).Round(time.Second); {
+	case at.IsZero():
+		return "-"
+	case wait <= 0:
+		return "now"
+	default:
+		return "in " + wait.String()
+	}
+}
+
+func replayDeliveriesCommand() *cobra.Command {
+	var admin adminFlags
+	var filter filterFlags
+	cmd := &cobra.Command{
+		Use:   "replay [<webhook-id>...] [--task <id>] [--host <host>] [--status dead] [...]",
+		Short: "Tries dead notifications again",
+		Long: `
+Tries notifications again that were given up, with all attempts before them and
+under the webhook-ids that they had. Say which: by their ids, by what list takes,
+or all of them with --status dead.
+`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter.ids = append(filter.ids, args...)
+			var out replayed
+			if _, err := admin.ask(http.MethodPost, adminReplay, filter.query(), nil, &out); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d to be tried again\n", out.Replayed)
+			return err
+		},
+	}
+	admin.add(cmd.Flags())
+	filter.add(cmd.Flags())
+	return cmd
+}
+
+func endpointsCommand() *cobra.Command {
+	var admin adminFlags
+	cmd := &cobra.Command{
+		Use:   "endpoints",
+		Short: "Lists where notifications go",
+		Long: `
+Lists the endpoints, by scheme, host and port, that notifications wait for or were
+lately sent to: closed (it works), open (it fails, and is left alone for a while),
+half-open (it is being tried) and disabled.
+`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var out struct {
+				Endpoints []endpoint `json:"endpoints"`
+			}
+			if _, err := admin.ask(http.MethodGet, adminEndpoints, nil, nil, &out); err != nil {
+				return err
+			}
+			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			if len(out.Endpoints) == 0 {
+				fmt.Fprintln(table, "Nothing was delivered lately, and nothing waits to be.")
+			} else {
+				fmt.Fprintln(table, "ENDPOINT\tSTATE\tWAITING\tIN FLIGHT\tFAILURES\tUNTIL")
+			}
+			for _, e := range out.Endpoints {
+				fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\n", e.Endpoint, e.State, e.Queued, e.InFlight, e.Failures, soon(e.Until))
+			}
+			return table.Flush()
+		},
+	}
+	admin.add(cmd.Flags())
+	return cmd
+}
+
+func switchCommand(name, short, path string) *cobra.Command {
+	var admin adminFlags
+	cmd := &cobra.Command{
+		Use:   name + " <endpoint>",
+		Short: short,
+		Long: `
+` + short + `, which is a scheme, a host and a port, such as
+https://hooks.example.com. What waits for it is kept while it is disabled.
+`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var out struct {
+				Endpoint string `json:"endpoint"`
+			}
+			if _, err := admin.ask(http.MethodPost, path, nil, map[string]string{"endpoint": args[0]}, &out); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is %sd\n", out.Endpoint, strings.TrimSuffix(name, "d"))
+			return err
+		},
+	}
+	admin.add(cmd.Flags())
+	return cmd
+}

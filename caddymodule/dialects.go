@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
+)
+
+// The dialects that this gateway speaks, by their names in a configuration. A name may stand for several.
+
+// auto is the dialect of an agent that is asked for its version of A2A.
+const auto = "a2a"
+
+// clients are those of agents. sender is who the gateway is towards a Partner.
+var clients = map[string]func(sender string) translate.Client{
+	"aip":          aip.Client,
+	"aip/2":        aip.ClientV2,
+	"a2a/legacy":   func(string) translate.Client { return a2a.Legacy() },
+	"a2a/0.3":      func(string) translate.Client { return a2a.V03() },
+	"a2a/1.0":      func(string) translate.Client { return a2a.V1() },
+	"a2a/1.0-rest": func(string) translate.Client { return a2a.V1REST() },
+}
+
+// caller is one of those that may call.
+type caller struct {
+	name string // in callers
+	make func(confirm bool, aic string) translate.Server
+}
+
+// servers are those of callers, in the order in which they are asked whether they speak a request. confirm says
+// that a task that its agent has finished waits for its caller's word in dialects that have none; aic is the
+// Partner's.
+var servers = []caller{
+	{"aip/2", func(_ bool, aic string) translate.Server { return aip.ServerV2(aic) }},
+	{"aip", func(bool, string) translate.Server { return aip.Server() }},
+	{"a2a/1.0", func(confirm bool, _ string) translate.Server { return a2a.V1Server(confirm) }},
+	{"a2a/1.0", func(confirm bool, _ string) translate.Server { return a2a.V1RESTServer(confirm) }},
+	{"a2a/0.3", func(confirm bool, _ string) translate.Server { return a2a.V03Server(confirm) }},
+	{"a2a/legacy", func(confirm bool, _ string) translate.Server { return a2a.LegacyServer(confirm) }},
+}
+
+// agentDialects and callerDialects name what there is.
+func agentDialects() string {
+	return strings.Join(slices.Sorted(maps.Keys(clients)), ", ")
+}
+
+func callerDialects() string {
+	list := []string{auto}
+	for _, s := range servers {
+		if !slices.Contains(list, s.name) {
+			list = append(list, s.name)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// callers returns the dialects of those who may call.
+func (g *Gateway) callers() ([]translate.Server, error) {
+	for _, name := range g.Callers {
+		if name != auto && !slices.ContainsFunc(servers, func(s caller) bool { return s.name == name }) {
+			return nil, fmt.Errorf("callers: there is no dialect %q; this gateway can serve %s", name, callerDialects())
+		}
+	}
+	var list []translate.Server
+	for _, s := range servers {
+		if slices.Contains(g.Callers, s.name) || strings.HasPrefix(s.name, auto+"/") && slices.Contains(g.Callers, auto) {
+			list = append(list, s.make(g.Completion == completionConfirm, g.AIC))
+		}
+	}
+	return list, nil
+}
+
+// wireOf returns how webhooks that were set in a dialect are told, whoever may call now. nil where there is no such
+// dialect.
+func wireOf(dialect string) notify.Wire {
+	for _, s := range servers {
+		if s.name == dialect {
+			return s.make(false, "")
+		}
+	}
+	return nil
+}

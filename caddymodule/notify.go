@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/notify/guard"
+	"github.com/aip-gateway/aip-gateway/notify/sign"
+)
+
+// Notify says how Leaders' webhooks are told of their tasks, and where agents may push to.
+type Notify struct {
+	// How often a notification is tried before it is dead, over about a day. Dead ones are kept for a week, and
+	// can be replayed. Default: 10.
+	Attempts int `json:"attempts,omitempty"`
+
+	// How long one attempt may take, from the look-up of the host to the end of the answer. Default: 15s.
+	Timeout caddy.Duration `json:"timeout,omitempty"`
+
+	// How many attempts are made at the same time. Those that take more than a second count apart, so that
+	// receivers that hang do not hold up the others. Default: 64.
+	Concurrency int `json:"concurrency,omitempty"`
+
+	// Networks, as CIDRs, that webhooks may reach although they are not public, and by plain http, too. Default:
+	// none; webhooks reach public addresses only, by https.
+	AllowNetworks []string `json:"allow_networks,omitempty"`
+
+	// Keys that sign notifications, as Standard Webhooks has it: whsk_… (ed25519; make one with
+	// caddy aip webhook-key) or whsec_… (HMAC-SHA256). Each makes a signature, so that a key can be replaced without a
+	// notification that its receiver cannot verify. Values may hold placeholders. Default: none; notifications carry
+	// the token that the Leader gave, and no signature.
+	SigningKeys []string `json:"signing_keys,omitempty"`
+
+	// The public URL of a site with the aip_callback directive, where agents push to that have no streams. Default:
+	// none; such agents are polled.
+	Callback string `json:"callback,omitempty"`
+
+	guard *guard.Guard
+	keys  sign.Keys
+}
+
+// maxAttempts is how often a notification may be tried.
+const maxAttempts = 100
+
+func (n *Notify) provision() error {
+	if n.Attempts == 0 {
+		n.Attempts = notify.DefaultAttempts
+	}
+	orDuration(&n.Timeout, notify.DefaultTimeout)
+	if n.Concurrency == 0 {
+		n.Concurrency = notify.DefaultConcurrency
+	}
+	n.guard = new(guard.Guard)
+	for _, s := range n.AllowNetworks {
+		prefix, err := netip.ParsePrefix(s)
+		if err != nil {
+			return fmt.Errorf("notify: allow_networks: %q is no network, such as 10.0.0.0/8", s)
+		}
+		n.guard.Allow = append(n.guard.Allow, prefix.Masked())
+	}
+	repl := caddy.NewReplacer()
+	for i, s := range n.SigningKeys {
+		value, err := repl.ReplaceOrErr(s, true, true)
+		if err != nil {
+			return fmt.Errorf("notify: signing_key %d has a placeholder without a value", i+1)
+		}
+		key, err := sign.Parse(strings.TrimSpace(value))
+		if err != nil {
+			return fmt.Errorf("notify: signing_key %d: %w", i+1, err)
+		}
+		n.keys = append(n.keys, key)
+	}
+	return nil
+}
+
+func (n *Notify) validate() error {
+	if n.Attempts < 1 || n.Attempts > maxAttempts {
+		return fmt.Errorf("notify: attempts is %d, but must be 1 to %d", n.Attempts, maxAttempts)
+	}
+	if n.Timeout < caddy.Duration(time.Second) || n.Timeout > caddy.Duration(time.Minute) {
+		return fmt.Errorf("notify: timeout is %s, but must be a second to a minute", time.Duration(n.Timeout))
+	}
+	if n.Concurrency < 1 || n.Concurrency > 4096 {
+		return fmt.Errorf("notify: concurrency is %d, but must be 1 to 4096", n.Concurrency)
+	}
+	if n.Callback == "" {
+		return nil
+	}
+	u, err := url.Parse(n.Callback)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("notify: callback: %q is no http or https URL", n.Callback)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return errors.New("notify: callback must be a URL without credentials, query and fragment")
+	}
+	return nil
+}
+
+// config returns what the engine makes of it.
+func (n *Notify) config() *notify.Config {
+	return &notify.Config{
+		Attempts:    n.Attempts,
+		Timeout:     time.Duration(n.Timeout),
+		Concurrency: n.Concurrency,
+		Guard:       n.guard,
+		Keys:        n.keys,
+		Dialects:    wireOf,
+	}
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// conversation is one request on its way to its answer, in the dialect that it turns out to be of.
+type conversation struct {
+	h      *Handler
+	r      *http.Request
+	ctx    context.Context
+	span   trace.Span
+	path   string           // under the mount point
+	caller translate.Server // so far, the first that has the path
+	at     translate.Route
+	shared bool // other dialects have the path, too
+	req    translate.Request
+	call   translate.Call
+	leader string
+}
+
+// answer is what a request is answered with: a body, a stream, or, where nobody waits for it any more, nothing.
+type answer struct {
+	body   []byte
+	status int // of HTTP; 0 means 200
+	stream *partner.Stream
+}
+
+// route finds the first dialect that has the request's path.
+func (c *conversation) route() bool {
+	for _, s := range c.h.Callers {
+		at, ok := s.Route(c.r.Method, c.path)
+		switch {
+		case !ok:
+		case c.caller == nil || c.at.Allow != "" && at.Allow == "":
+			c.caller, c.at = s, at
+		case at.Allow == "":
+			c.shared = true
+		}
+	}
+	return c.caller != nil
+}
+
+// choose finds the dialect of a request whose path is open to several.
+func (c *conversation) choose() {
+	if !c.shared {
+		return
+	}
+	for _, s := range c.h.Callers {
+		if at, ok := s.Route(c.r.Method, c.path); ok && at.Allow == "" && at.Bare == c.at.Bare && s.Speaks(&c.req) {
+			c.caller, c.at = s, at
+			return
+		}
+	}
+}
+
+// answer obeys a request. dst is where a body is appended.
+func (c *conversation) answer(body, dst []byte) answer {
+	if err := c.parse(body); err != nil {
+		return c.refuse(dst, err)
+	}
+	c.choose()
+	if err := c.admit(); err != nil {
+		return c.refuse(dst, err)
+	}
+	if c.span.IsRecording() {
+		c.span.SetAttributes(attribute.String("aip.leader", c.leader), attribute.String("aip.task.id", c.call.Message.TaskID),
+			attribute.String("aip.command", string(c.call.Message.Command)), attribute.String("aip.dialect", c.caller.Name()))
+	}
+	a, err := c.obey(dst)
+	switch {
+	case err == nil, c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
+		return a
+	}
+	c.h.Log.Log(c.ctx, level(err), "a command was not carried out", "command", string(c.call.Message.Command),
+		"task", c.call.Message.TaskID, "leader", c.leader, "error", err)
+	return c.refuse(dst, err)
+}
+
+// parse reads the envelope, or a bare request's params.
+func (c *conversation) parse(body []byte) error {
+	if c.at.Bare {
+		if len(body) == 0 || c.r.Method == http.MethodGet || c.r.Method == http.MethodDelete {
+			body = []byte("{}")
+		}
+		// The one strict pass is over envelopes, so the params are given one.
+		body = jsonrpc.End(append(jsonrpc.BeginRequest(make([]byte, 0, len(body)+64), nil, c.at.Method), body...))
+	}
+	req, bad := jsonrpc.Parse(body, c.h.Limits)
+	if bad != nil {
+		c.req.ID = bad.ID
+		return refusal(bad)
+	}
+	c.req = translate.Request{Request: req, HTTP: c.r.Method, Vars: c.at.Vars}
+	if v := c.r.Header["A2a-Version"]; len(v) > 0 {
+		c.req.Version = strings.TrimSpace(v[0])
+	}
+	if c.r.URL.RawQuery != "" {
+		c.req.Query = c.r.URL.Query()
+		if c.req.Version == "" {
+			c.req.Version = c.req.Query.Get("A2A-Version")
+		}
+	}
+	return nil
+}
+
+// admit reads a request and finds out whose it is.
+func (c *conversation) admit() error {
+	if c.at.Method != "" && c.req.Method != c.at.Method {
+		return task.Errorf(task.InvalidRequest,
+			"this path takes the method %q; send others to their own path, or to the mount point", c.at.Method).At("method")
+	}
+	peer, err := c.h.Guard.Peer(c.r.TLS)
+	if err != nil {
+		return err
+	}
+	if c.call, err = c.caller.Decode(&c.req); err != nil {
+		return err
+	}
+	m := &c.call.Message
+	switch {
+	case c.call.Op == translate.Command && m.SenderID != "":
+		c.leader, err = c.h.Guard.Admit(peer, m.SenderID)
+	case c.call.Webhook != nil && c.call.Op != translate.Command:
+		c.leader, err = c.h.Guard.Owner(peer)
+	default:
+		if c.leader, err = c.h.Guard.Anonymous(peer); err == nil {
+			m.SenderID = c.leader
+		}
+	}
+	if m.TaskID == "" && m.Command == task.Start {
+		var random [17]byte
+		_, _ = rand.Read(random[:]) // never fails
+		m.TaskID = translate.TaskID(random[:])
+		if c.call.Webhook != nil {
+			c.call.Webhook.TaskID = m.TaskID
+		}
+	}
+	if last := c.r.Header.Get("Last-Event-Id"); last != "" && m.Command == task.ReStream {
+		if n, bad := strconv.ParseUint(last, 10, 63); bad == nil {
+			c.call.AfterSeq, c.call.Snapshot, c.call.Strict = n, false, false
+		}
+	}
+	return err
+}
+
+// obey has the Partner, or who keeps its webhooks, carry a call out.
+func (c *conversation) obey(dst []byte) (a answer, err error) {
+	p, err := c.h.Partner(c.ctx)
+	if err != nil {
+		return a, err
+	}
+	switch c.call.Op {
+	case translate.SetWebhook, translate.GetWebhooks, translate.DeleteWebhooks:
+		hooks, err := c.webhooks(p)
+		if err != nil {
+			return a, err
+		}
+		a.body = c.caller.AppendWebhooks(dst, c.req.ID, &c.call, hooks)
+		return a, nil
+	case translate.ListTasks:
+		lister, ok := c.caller.(translate.Lister)
+		if !ok {
+			return a, task.Errorf(task.MethodNotFound, "tasks cannot be listed in %s", c.caller.Name())
+		}
+		page, err := p.List(c.ctx, c.leader, c.call.List)
+		if err != nil {
+			return a, err
+		}
+		a.body = lister.AppendTasks(dst, c.req.ID, &c.call, &page)
+		return a, nil
+	case translate.ExtendedCard:
+		return a, task.Errorf(task.UnsupportedOperation, "there is no card but the public one")
+	}
+	if err := c.adopt(p); err != nil {
+		return a, err
+	}
+	if c.call.Webhook != nil {
+		if err := c.useWebhook(p); err != nil {
+			return a, err
+		}
+	}
+	if c.call.Stream {
+		a.stream, err = c.open(p)
+		return a, err
+	}
+	t, err := p.Do(c.ctx, c.leader, &c.call.Call)
+	if err == nil && c.call.History != 0 && c.call.Message.Command != task.Get {
+		t, err = p.Do(c.ctx, c.leader, &task.Call{Message: task.Message{Command: task.Get, TaskID: c.call.Message.TaskID}})
+	}
+	if err == nil {
+		a.body = c.caller.AppendTask(dst, c.req.ID, &c.call, &t)
+	}
+	return a, err
+}
+
+// open counts a stream and lets the Partner begin it. After an error it is not counted.
+func (c *conversation) open(p *partner.Partner) (*partner.Stream, error) {
+	if err := c.h.Streaming.Open.add(c.leader, &c.h.Streaming); err != nil {
+		return nil, err
+	}
+	s, err := p.Stream(c.ctx, c.leader, &c.call.Call)
+	if err != nil {
+		c.h.Streaming.Open.remove(c.leader)
+		return nil, err
+	}
+	return &s, nil
+}
+
+// stream returns the stream that answers a request. It holds nothing of the request's body.
+func (c *conversation) stream(w http.ResponseWriter, a *answer) *stream {
+	s := &stream{h: c.h, w: w, ctx: c.ctx, span: c.span, caller: c.caller, id: bytes.Clone(c.req.ID), events: a.stream, leader: c.leader, last: a.stream.After}
+	call := c.call
+	s.frames = c.caller.NewStream(s.id, &call, &s.events.Task)
+	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && a.stream.After == 0)
+	return s
+}
+
+// refuse makes the response that says what went wrong.
+func (c *conversation) refuse(dst []byte, err error) answer {
+	kind := task.KindOf(err)
+	if c.span.IsRecording() {
+		c.span.SetAttributes(attribute.String("error.type", kind.String()))
+		c.span.SetStatus(codes.Error, kind.String())
+	}
+	if kind == task.AuthenticationRequired || kind == task.AuthorizationFailed {
+		c.h.Log.Warn("a caller was turned away", "address", c.r.RemoteAddr, "error", err)
+	}
+	a := answer{body: c.caller.AppendError(dst, c.req.ID, err)}
+	if s, ok := c.caller.(translate.Statuser); ok {
+		a.status = s.Status(err)
+	}
+	return a
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/notify/guard"
+	"github.com/aip-gateway/aip-gateway/notify/sign"
+)
+
+// The limits of what is read of an answer, in bytes. Of its body nothing is kept; it is read so that the
+// connection can be used again.
+const (
+	maxAnswer       = 64 << 10
+	maxAnswerHeader = 16 << 10
+)
+
+// maxRetryAfter is the longest that a receiver may ask to be left alone.
+const maxRetryAfter = 24 * time.Hour
+
+// parcel is one attempt, ready to be sent.
+type parcel struct {
+	setup  *setup
+	target target
+	rev    uint64 // of the webhook
+	url    string
+	id     string // the webhook-id
+	since  time.Time
+	began  time.Time
+	header http.Header
+	body   []byte
+}
+
+// outcome is what came of an attempt.
+type outcome struct {
+	status     int    // of HTTP; 0 where there was no answer
+	err        string // what went wrong, as a sentence without secrets; empty for success
+	gone       bool   // the receiver wants nothing more
+	sick       bool   // it is the endpoint that does not work, and not only this delivery
+	hopeless   bool   // no attempt will ever succeed
+	canceled   bool   // the engine is closing: this was no attempt
+	retryAfter time.Duration
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// transport returns the one of a configuration. It reaches only what the guard permits, at every dial, knows
+// no proxy and speaks HTTP/1.1. Redirects are not its business, nor anybody's here.
+func (e *Engine) transport(c *Config) *http.Transport {
+	d := &guard.Dialer{Guard: *c.Guard, Resolver: c.Resolver, TLS: c.TLS, Timeout: c.Timeout}
+	return &http.Transport{
+		DialContext:            e.owned(d.DialPlain),
+		DialTLSContext:         e.owned(d.DialTLS),
+		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxAnswerHeader,
+		MaxIdleConns:           4 * c.Concurrency,
+		MaxIdleConnsPerHost:    flyingProven,
+		IdleConnTimeout:        30 * time.Second,
+	}
+}
+
+// owned ties a dial to the engine: a Transport dials on its own, and goes on when nobody waits any more.
+func (e *Engine) owned(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		e.sched.mu.Lock()
+		running := e.sched.running
+		if running {
+			e.work.Add(1)
+		}
+		e.sched.mu.Unlock()
+		if !running {
+			return nil, context.Canceled
+		}
+		defer e.work.Done()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(e.base, cancel)()
+		return dial(ctx, network, address)
+	}
+}
+
+// send makes the attempt.
+func (e *Engine) send(p *parcel) outcome {
+	if p.header == nil {
+		return outcome{err: "the stored notification is damaged", hopeless: true}
+	}
+	ctx, cancel := context.WithTimeout(e.base, p.setup.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(p.body))
+	if err != nil {
+		return outcome{err: "the URL cannot be used", hopeless: true}
+	}
+	req.Header = p.header
+	resp, err := p.setup.trip.RoundTrip(req) // no http.Client: it would follow redirects
+	if err != nil {
+		return e.failure(ctx, p, err)
+	}
+	_, err = io.CopyN(io.Discard, resp.Body, maxAnswer)
+	_ = resp.Body.Close()
+	o := outcome{status: resp.StatusCode}
+	switch {
+	case o.status >= 200 && o.status < 300:
+		// The receiver has said that it has it; what becomes of the rest of its answer does not matter.
+		return o
+	case err != nil && e.base.Err() != nil:
+		return outcome{canceled: true}
+	}
+	o.err = "the receiver answered with status " + strconv.Itoa(o.status)
+	o.gone = o.status == http.StatusGone
+	o.sick = o.status >= 500 || o.status == http.StatusTooManyRequests
+	if o.status == http.StatusTooManyRequests || o.status == http.StatusServiceUnavailable {
+		o.retryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+	}
+	return o
+}
+
+// failure puts into words why there was no answer. The words of the error itself may hold addresses, or what
+// the other end sent.
+func (e *Engine) failure(ctx context.Context, p *parcel, err error) outcome {
+	o := outcome{sick: true}
+	var refused *guard.Error
+	var unresolved *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var timeout net.Error
+	switch {
+	case e.base.Err() != nil:
+		return outcome{canceled: true}
+	case errors.As(err, &refused):
+		o.err = refused.Reason
+	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
+		o.err = "the receiver did not answer within " + p.setup.Timeout.String()
+	case errors.As(err, &unresolved):
+		o.err = "the host cannot be resolved"
+	case errors.As(err, &certificate):
+		o.err = "the certificate of the receiver is not valid"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		o.err = "the connection was refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		o.err = "the connection was closed without an answer"
+	default:
+		o.err = "the receiver could not be reached, or its answer was not HTTP"
+	}
+	return o
+}
+
+// retryAfter reads a Retry-After field: seconds, or a date. What is not one of them is nothing.
+func retryAfter(field string, now time.Time) time.Duration {
+	var d time.Duration
+	if n, err := strconv.ParseUint(field, 10, 63); err == nil {
+		d = time.Duration(min(n, uint64(maxRetryAfter/time.Second))) * time.Second
+	} else if at, err := http.ParseTime(field); err == nil {
+		d = at.Sub(now)
+	}
+	return min(max(d, 0), maxRetryAfter)
+}
+
+// fill sets the header fields that do not depend on the dialect, and signs.
+func (p *parcel) fill(trace string) {
+	p.header.Set("User-Agent", "aip-gateway")
+	p.header.Set(sign.HeaderID, p.id)
+	p.header.Set(sign.HeaderTimestamp, sign.Timestamp(p.began))
+	if s := p.setup.Keys.Header(p.id, p.began, p.body); s != "" {
+		p.header.Set(sign.HeaderSignature, s)
+	}
+	if trace == "" {
+		sum := sha256.Sum256([]byte(p.id))
+		trace = "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-00"
+	}
+	p.header.Set("traceparent", trace)
+}
+
+// holdsControl reports whether s holds a character that could end a header field.
+func holdsControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package notify tells webhooks of every change of a task's state: at least once, in order for each task and
+// webhook, however long the receiver is down and whatever crashes.
+//
+// What is to be told of a task is a log of its own in the same store, the task's outbox: one record for each
+// change of state, and in its note the webhooks, each with a cursor. The outbox is written right after the
+// task's log, and compared with it after a crash; so nothing that is in the task's log is forgotten, and a
+// notification does not depend on how long the task's log is kept.
+//
+// The store is the queue. Memory holds a bounded number of deliveries that are about to be made; what does not
+// fit stays due in the store until there is room.
+package notify
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"hash/maphash"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/notify/guard"
+	"github.com/aip-gateway/aip-gateway/notify/sign"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Config is what may change while an Engine is open. The zero Config delivers nothing, for want of dialects.
+type Config struct {
+	Attempts    int           // of a delivery before it is dead; default 10, which takes about a day
+	Timeout     time.Duration // of one attempt, from the look-up of the host to the end of the answer; default 15s
+	Concurrency int           // attempts at the same time; default 64. Those that take more than a second count apart
+
+	Guard    *guard.Guard // what may be reached; nil is the zero Guard: all that is public, by https
+	Keys     sign.Keys    // that sign; without any, notifications are not signed
+	Resolver *net.Resolver
+	TLS      *tls.Config // default: the system's roots
+
+	// Dialects returns how a dialect tells a webhook of a task, nil where there is no such dialect. What is
+	// to be told in such a one waits.
+	Dialects func(name string) Wire
+
+	Log *slog.Logger // default: the one that Open was given
+}
+
+// Wire is the part of translate.Server that tells webhooks.
+type Wire interface {
+	AppendNotification(dst []byte, t *task.Task) []byte
+	NotificationHeader(w *task.Webhook) []translate.Field
+}
+
+// Defaults of Config.
+const (
+	DefaultAttempts    = 10
+	DefaultTimeout     = 15 * time.Second
+	DefaultConcurrency = 64
+)
+
+// Engine keeps the webhooks of all tasks of one store and tells them. It outlives any configuration, as
+// partner.Engine does. Its methods may be called by any number of goroutines at once.
+type Engine struct {
+	store  replay.Store
+	opened *slog.Logger      // what Open was given
+	trip   http.RoundTripper // for tests: instead of the network
+
+	base context.Context // ends when the engine closes; every attempt lives in it
+	stop context.CancelFunc
+	work sync.WaitGroup // attempts, the keeper, the catching up, dials
+
+	seed   maphash.Seed
+	shards [64]shard
+
+	// epoch changes when changes may have passed without being told: at Open, and when the store would not take
+	// one. An outbox that bears another one is compared with its task's log before anything is added to it.
+	epoch atomic.Pointer[string]
+	lag   chan struct{} // holds one: outboxes must be compared with their tasks
+
+	owners owners
+	setup  atomic.Pointer[setup] // nil until Configure
+	sched  schedule
+	alarm  alarm
+	counts counts
+
+	mu      sync.Mutex // guards what follows, and whoever adds to work
+	closed  bool
+	keeping bool // the keeper runs
+	used    []*http.Transport
+	strange map[string]bool // dialects that were warned of
+}
+
+// shard holds the outboxes that somebody is at work on right now.
+type shard struct {
+	mu    sync.Mutex
+	boxes map[string]*box
+}
+
+// counts are what Counts returns, as they grow.
+type counts struct{ delivered, failed, dead atomic.Uint64 }
+
+// Open makes an engine over a store, which stays the caller's, to be closed after the engine. Nothing is
+// delivered before Configure.
+func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	e := &Engine{
+		store:   store,
+		opened:  log,
+		seed:    maphash.MakeSeed(),
+		lag:     make(chan struct{}, 1),
+		strange: make(map[string]bool),
+	}
+	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for i := range e.shards {
+		e.shards[i].boxes = make(map[string]*box)
+	}
+	e.alarm.kick = make(chan struct{}, 1)
+	e.newEpoch()
+	e.sched.init(e)
+	err := e.owners.count(ctx, store)
+	if err == nil {
+		err = e.sched.loadDisabled(ctx, store)
+	}
+	if err != nil {
+		e.stop()
+		return nil, err
+	}
+	e.lag <- struct{}{}
+	e.work.Go(e.keepUp)
+	return e, nil
+}
+
+func (e *Engine) newEpoch() {
+	epoch := rand.Text()[:12]
+	e.epoch.Store(&epoch)
+}
+
+// setup is a Config in force.
+type setup struct {
+	Config
+	trip http.RoundTripper
+}
+
+// Configure puts a configuration in force, for all attempts that begin from now on. Attempts under way end
+// under the one that they began with.
+func (e *Engine) Configure(c Config) {
+	if c.Attempts <= 0 {
+		c.Attempts = DefaultAttempts
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Concurrency <= 0 {
+		c.Concurrency = DefaultConcurrency
+	}
+	if c.Guard == nil {
+		c.Guard = new(guard.Guard)
+	}
+	if c.Log == nil {
+		c.Log = e.opened
+	}
+	if c.Dialects == nil {
+		c.Dialects = func(string) Wire { return nil }
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	s := &setup{Config: c, trip: e.trip}
+	if s.trip == nil {
+		t := e.transport(&c)
+		s.trip = t
+		for _, old := range e.used {
+			old.CloseIdleConnections()
+		}
+		// An attempt under way may still give a connection back to an old one; beyond a few, they close by themselves.
+		e.used = append(e.used[max(0, len(e.used)-3):], t)
+	}
+	clear(e.strange)
+	e.setup.Store(s)
+	e.sched.start(c.Concurrency)
+	if !e.keeping {
+		e.keeping = true
+		e.work.Go(e.keep)
+	}
+	e.alarm.at(time.Now())
+}
+
+// Close stops all work and waits for it. Attempts under way are broken off and made again by the next engine
+// that opens the store, under the same webhook-id. What is told meanwhile is stored.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	e.closed = true
+	e.stop()
+	used := e.used
+	e.mu.Unlock()
+	e.sched.halt()
+	e.work.Wait()
+	for _, t := range used {
+		t.CloseIdleConnections()
+	}
+}
+
+// logger is the present configuration's, or the one of Open.
+func (e *Engine) logger() *slog.Logger {
+	if s := e.setup.Load(); s != nil {
+		return s.Log
+	}
+	return e.opened
+}
+
+// Counts says what an engine has done since Open, and what it is about to do.
+type Counts struct {
+	Delivered, Failed uint64 // attempts
+	Dead              uint64 // deliveries that were given up
+	InFlight, Ready   int    // attempts under way; deliveries that wait in memory for their turn
+}
+
+// Counts returns them.
+func (e *Engine) Counts() Counts {
+	c := Counts{Delivered: e.counts.delivered.Load(), Failed: e.counts.failed.Load(), Dead: e.counts.dead.Load()}
+	e.sched.mu.Lock()
+	defer e.sched.mu.Unlock()
+	c.InFlight, c.Ready = e.sched.fast+e.sched.slow, e.sched.ready
+	return c
+}

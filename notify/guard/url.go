@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// The limits of a webhook's URL, in bytes. Those of names are DNS's (RFC 1035 §2.3.4).
+const (
+	maxURL   = 2048
+	maxName  = 253
+	maxLabel = 63
+)
+
+// CheckURL reads the URL of a webhook and refuses what could never be delivered to, without looking anything
+// up. Errors are *Error.
+//
+// Names that belong to no public DNS pass where Allow is not empty: what they stand for is judged at the dial.
+func (g *Guard) CheckURL(raw string) (*url.URL, error) {
+	switch {
+	case raw == "":
+		return nil, bad("The URL of the webhook is empty.")
+	case len(raw) > maxURL:
+		return nil, bad("The URL of the webhook has " + strconv.Itoa(len(raw)) + " bytes, and at most " + strconv.Itoa(maxURL) + " are allowed.")
+	case strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		// Printable ASCII is all that a URL is made of (RFC 3986 §2). Of what else could stand here, some would be
+		// mapped to something else on its way: full-width digits to digits, for one.
+		return nil, bad("The URL of the webhook has a space, a control character or one outside ASCII; percent-encode it, " +
+			"and write a host in its xn-- form.")
+	case strings.Contains(raw, "#"):
+		return nil, bad("The URL of the webhook must not have a fragment (#).")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil: // err quotes the URL, which may hold a secret
+		return nil, bad("The URL of the webhook cannot be read.")
+	case u.Scheme == "":
+		return nil, bad("The URL of the webhook must be absolute: https:// and a host.")
+	case u.Scheme == "http" && len(g.Allow) == 0, u.Scheme != "http" && u.Scheme != "https":
+		return nil, bad("The URL of the webhook must begin with https://.")
+	case u.User != nil:
+		return nil, bad("The URL of the webhook must not hold credentials; a receiver knows the gateway by its signature.")
+	case u.Hostname() == "":
+		return nil, bad("The URL of the webhook has no host.")
+	}
+	if err := g.checkHost(u); err != nil {
+		return nil, err
+	}
+	if err := checkPort(u); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+func bad(reason string) error { return &Error{Reason: reason} }
+
+func (g *Guard) checkHost(u *url.URL) error {
+	host := u.Hostname()
+	addr, err := netip.ParseAddr(host)
+	bracketed := strings.HasPrefix(u.Host, "[")
+	switch {
+	case err == nil && bracketed == addr.Is6():
+		if err := g.judge(addr, u.Scheme == "http"); err != nil {
+			refused := err.(*Error)
+			refused.Host = host
+			return refused
+		}
+		return nil
+	case err == nil || bracketed:
+		return bad("The host of the webhook is not an address: only IPv6 is written in brackets.")
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	if !isName(name) {
+		return bad("The host of the webhook is neither a name nor an address.")
+	}
+	labels := strings.Split(name, ".")
+	if isNumber(labels[len(labels)-1]) {
+		return &Error{Host: host, Reason: "The host of the webhook looks like a number; an address is written as four decimal numbers."}
+	}
+	if len(g.Allow) == 0 && !isPublicName(name) {
+		return &Error{Host: host, Reason: "The host of the webhook is not a name of the public DNS."}
+	}
+	return nil
+}
+
+// isName reports whether s is made of labels of letters, digits, hyphens and underscores. DNS and certificates
+// know no underscore in names of hosts, but private networks do.
+func isName(s string) bool {
+	if s == "" || len(s) > maxName {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > maxLabel {
+			return false
+		}
+		for _, c := range []byte(label) {
+			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isNumber reports whether a name whose last label is s could be taken for an IPv4 address: resolvers of C read
+// 127.1, 0x7f000001, 017700000001 and 2130706433 as 127.0.0.1. No name of the public DNS ends so.
+func isNumber(s string) bool {
+	digits, hex := "0123456789", false
+	if s, hex = strings.CutPrefix(s, "0x"); hex {
+		digits += "abcdef"
+	}
+	return strings.Trim(s, digits) == ""
+}
+
+// privateNames are the domains that stand for the machine itself or the network around it (RFC 6761, RFC 6762,
+// RFC 8375, and .internal, which ICANN keeps for this use).
+var privateNames = []string{"localhost", "local", "internal", "home.arpa"}
+
+func isPublicName(name string) bool {
+	for _, private := range privateNames {
+		if name == private || strings.HasSuffix(name, "."+private) {
+			return false
+		}
+	}
+	return strings.Contains(name, ".")
+}
+
+func checkPort(u *url.URL) error {
+	port := u.Port()
+	if port == "" && !strings.HasSuffix(u.Host, ":") {
+		return nil
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return &Error{Host: u.Hostname(), Reason: "The port of the webhook must be a number from 1 to 65535."}
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Class is the first byte of the name of every outbox; the rest of it is that of the task's log. Endpoints
+// that an operator has disabled are logs of a class of their own.
+const (
+	Class         = 'n'
+	taskClass     = 't'
+	EndpointClass = 'e'
+)
+
+const separator = "\x00"
+
+// outboxOf returns the name of the outbox of a task's log.
+func outboxOf(log string) string { return string(Class) + log[1:] }
+
+// taskOf returns the name of the task's log of an outbox.
+func taskOf(outbox string) string { return string(taskClass) + outbox[1:] }
+
+// splitName takes the name of an outbox apart.
+func splitName(outbox string) (partner, leader, taskID string) {
+	partner, rest, _ := strings.Cut(outbox[1:], separator)
+	leader, taskID, _ = strings.Cut(rest, separator)
+	return partner, leader, taskID
+}
+
+// box is an outbox that somebody is at work on. There is one of it for each log, so its mutex makes the engine
+// the log's only writer. The mutex is never held while a receiver is waited for.
+type box struct {
+	engine *Engine
+	shard  *shard
+	name   string
+	users  int // under shard.mu
+
+	mu     sync.Mutex
+	loaded bool
+	exists bool   // and has not ended
+	over   bool   // has ended: it cannot be written any more
+	last   uint64 // number of the log's last record
+	note   note
+}
+
+// acquire returns the one box of an outbox, which the caller must release.
+func (e *Engine) acquire(name string) *box {
+	s := &e.shards[maphash.String(e.seed, name)%uint64(len(e.shards))]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.boxes[name]
+	if b == nil {
+		b = &box{engine: e, shard: s, name: name}
+		s.boxes[name] = b
+	}
+	b.users++
+	return b
+}
+
+func (b *box) release() {
+	b.shard.mu.Lock()
+	defer b.shard.mu.Unlock()
+	if b.users--; b.users == 0 {
+		delete(b.shard.boxes, b.name)
+	}
+}
+
+// load reads the head of the outbox, once. b.mu is held.
+func (b *box) load(ctx context.Context) error {
+	if b.loaded {
+		return nil
+	}
+	b.exists, b.over, b.last, b.note = false, false, 0, note{First: 1}
+	head, err := b.engine.store.Head(ctx, b.name)
+	switch {
+	case errors.Is(err, replay.ErrNotFound):
+		b.loaded = true
+		return nil
+	case err != nil:
+		return task.Errorf(task.Internal, "the store cannot be read").Because(err)
+	case !head.Ended.IsZero():
+		b.loaded, b.over = true, true
+		return nil
+	}
+	n, err := decodeNote(head.Note)
+	if err == nil && n.last() != head.Last {
+		err = fmt.Errorf("its note ends at record %d, and the log at %d", n.last(), head.Last)
+	}
+	if err != nil {
+		return task.Errorf(task.Internal, "the outbox of the task is damaged").Because(err)
+	}
+	b.loaded, b.exists, b.last, b.note = true, true, head.Last, n
+	return nil
+}
+
+func decodeNote(data []byte) (note, error) {
+	n := note{First: 1}
+	err := json.Unmarshal(data, &n)
+	if err == nil && n.First == 0 {
+		err = errors.New("it begins at record 0")
+	}
+	return n, err
+}
+
+// write stores the note, and the records that were added to its queue, as one write, and lets what is due have
+// its turn. told says that somebody is told of the write, so that it must survive a loss of power; anything
+// else is made good from the task's log then. After a failure the box is read again before anything else is
+// done with it. b.mu is held.
+func (b *box) write(ctx context.Context, now time.Time, records [][]byte, told bool) error {
+	e, n := b.engine, &b.note
+	if lost := n.tidy(now); lost > 0 {
+		e.counts.dead.Add(uint64(lost))
+		b.logger().Warn("an outbox is full; its oldest notifications are dropped", "dropped", lost)
+	}
+	for i := range n.Configs {
+		c := &n.Configs[i]
+		if _, ok := n.due(c, now); ok {
+			if to := e.sched.gate(endpointOf(c.Webhook.URL), now); !to.IsZero() {
+				n.postpone(c, now, to)
+			}
+		}
+	}
+	wake, _ := n.wake()
+	data, err := json.Marshal(n)
+	if err != nil {
+		b.loaded = false
+		return task.Errorf(task.Internal, "the outbox of the task cannot be stored").Because(err)
+	}
+	err = e.store.Append(context.WithoutCancel(ctx), replay.Append{
+		Log: b.name, Expect: b.last, Records: records, Note: data, Wake: wake, Trim: n.First - 1, Tell: told,
+	})
+	if err != nil {
+		b.loaded = false
+		if errors.Is(err, replay.ErrFull) {
+			return task.Errorf(task.LimitExceeded, "the gateway's store is full").With("limit", "store").Because(err)
+		}
+		return task.Errorf(task.Internal, "the outbox of the task cannot be stored").Because(err)
+	}
+	b.last += uint64(len(records))
+	b.exists = true
+	b.admit(now)
+	return nil
+}
+
+// update loads the box, changes its note and writes it. change is called again where another write went before,
+// which can only be one that was taken for failed. It must not keep what it is given; where it returns an error
+// nothing is written, and neither where it reports that nothing has changed. b.mu is held.
+func (b *box) update(ctx context.Context, told bool, change func(n *note, now time.Time) (bool, error)) error {
+	for again := false; ; again = true {
+		if err := b.load(ctx); err != nil {
+			return err
+		}
+		now := time.Now()
+		changed, err := change(&b.note, now)
+		if err != nil {
+			b.loaded = false
+			return err
+		}
+		if !changed {
+			return nil
+		}
+		if err = b.write(ctx, now, nil, told); err == nil || again || !errors.Is(err, replay.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// end ends the log. b.mu is held.
+func (b *box) end(ctx context.Context) error {
+	b.loaded = false
+	err := b.engine.store.Append(context.WithoutCancel(ctx), replay.Append{
+		Log: b.name, Expect: b.last, Note: []byte("{}"), End: true, Trim: b.last,
+	})
+	if err == nil {
+		b.engine.owners.done(b.name)
+	}
+	return err
+}
+
+// record reads one record. b.mu is held.
+func (b *box) record(ctx context.Context, number uint64) ([]byte, error) {
+	for r, err := range b.engine.store.Follow(ctx, b.name, number-1) {
+		if err != nil {
+			return nil, err
+		}
+		return r.Data, nil
+	}
+	return nil, replay.ErrNotFound
+}
+
+// logger returns a logger whose lines name the task, its Leader and its agent.
+func (b *box) logger() *slog.Logger {
+	partner, leader, id := splitName(b.name)
+	return b.engine.logger().With("task", id, "leader", leader, "agent", partner)
+}
+
+// hooks returns the webhooks of an outbox as callers see them. b.mu is held.
+func (b *box) hooks() []task.Webhook {
+	_, _, id := splitName(b.name)
+	out := make([]task.Webhook, len(b.note.Configs))
+	for i := range b.note.Configs {
+		out[i] = b.note.Configs[i].Webhook
+		out[i].TaskID, out[i].States = id, slices.Clone(out[i].States)
+	}
+	return out
+}
+
+// owners counts the outboxes of every Leader of every Partner. any says that there ever was one, so that those
+// who have no webhooks pay nothing for them.
+type owners struct {
+	mu  sync.Mutex
+	n   map[string]int // by the part of the name before the task
+	any bool
+}
+
+// maxOutboxes is the number of outboxes that one Leader may have at one Partner.
+const maxOutboxes = 100_000
+
+// count fills the counters from the store, where every outbox that has not ended has a Wake.
+func (o *owners) count(ctx context.Context, store replay.Store) error {
+	o.n = make(map[string]int)
+	for w, err := range store.Due(ctx, Class, replay.AtRestart, endOfTime) {
+		if err != nil {
+			return err
+		}
+		o.n[ownerOf(w.Log)]++
+		o.any = true
+	}
+	return nil
+}
+
+func ownerOf(name string) string { return name[:strings.LastIndex(name, separator)+1] }
+
+// add counts one more outbox, unless there are too many.
+func (o *owners) add(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	owner := ownerOf(name)
+	if o.n[owner] >= maxOutboxes {
+		return false
+	}
+	o.n[owner]++
+	o.any = true
+	return true
+}
+
+func (o *owners) done(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	owner := ownerOf(name)
+	if o.n[owner]--; o.n[owner] <= 0 {
+		delete(o.n, owner)
+	}
+}
+
+// ever reports whether there ever was an outbox.
+func (o *owners) ever() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.any
+}

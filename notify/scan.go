@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// alarm is when the keeper looks at the store next.
+type alarm struct {
+	mu   sync.Mutex
+	next time.Time
+	kick chan struct{} // holds one: there is an earlier time
+}
+
+// at lets the keeper wake at t, if that is earlier than planned.
+func (a *alarm) at(t time.Time) {
+	a.mu.Lock()
+	earlier := a.next.IsZero() || t.Before(a.next)
+	if earlier {
+		a.next = t
+	}
+	a.mu.Unlock()
+	if earlier {
+		select {
+		case a.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+const (
+	farAway = time.Hour   // when the keeper looks again though nothing is due
+	margin  = time.Minute // how far back it looks when nothing was left
+	breath  = 2 * time.Millisecond
+)
+
+var (
+	afterRestart = replay.AtRestart.Add(1)
+	endOfTime    = time.Unix(1<<40, 0)
+)
+
+// keep brings what is due from the store into memory, until the engine closes. It looks no more than half of
+// the time.
+func (e *Engine) keep() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	from := afterRestart
+	for {
+		select {
+		case <-e.base.Done():
+			return
+		case <-e.alarm.kick:
+		case <-timer.C:
+		}
+		e.alarm.mu.Lock()
+		early := time.Until(e.alarm.next)
+		e.alarm.mu.Unlock()
+		if early > 0 {
+			timer.Reset(early)
+			continue
+		}
+		began := time.Now()
+		s := &e.sched
+		s.mu.Lock()
+		from = earlier(from, s.leftAt)
+		s.leftAt = endOfTime
+		s.mu.Unlock()
+
+		next := e.scan(from, began)
+
+		s.mu.Lock()
+		from = earlier(began.Add(-margin), s.leftAt)
+		if s.leftAt.Equal(endOfTime) {
+			clear(s.leftOf)
+		}
+		s.mu.Unlock()
+		if !e.sleep(max(time.Since(began), breath)) {
+			return
+		}
+		timer.Reset(max(0, time.Until(next)))
+	}
+}
+
+// scan looks at all outboxes whose time lies between from and now. It returns when to come again.
+func (e *Engine) scan(from, now time.Time) time.Time {
+	// Whatever is appended from here on kicks, so that nothing falls between the look and the sleep.
+	e.alarm.mu.Lock()
+	e.alarm.next = endOfTime
+	e.alarm.mu.Unlock()
+	next := now.Add(farAway)
+	for w, err := range e.store.Due(e.base, Class, from, next) {
+		if err == nil && w.At.After(now) {
+			next = w.At
+			break
+		}
+		if err == nil {
+			err = e.visit(w, now)
+		}
+		if err != nil && e.base.Err() == nil {
+			e.logger().Error("an outbox cannot be looked at; trying again", "error", err)
+			e.leave(w.At)
+			next = now.Add(soon)
+			break
+		}
+	}
+	e.alarm.mu.Lock()
+	defer e.alarm.mu.Unlock()
+	if next.Before(e.alarm.next) {
+		e.alarm.next = next
+	}
+	return e.alarm.next
+}
+
+// leave says that an outbox that is due at a time was not seen to.
+func (e *Engine) leave(at time.Time) {
+	e.sched.mu.Lock()
+	defer e.sched.mu.Unlock()
+	if at.IsZero() {
+		at = afterRestart
+	}
+	e.sched.leftAt = earlier(e.sched.leftAt, at)
+}
+
+// visit sees to an outbox that is due.
+func (e *Engine) visit(w replay.Wakeup, now time.Time) error {
+	s := &e.sched
+	hash := maphash.String(e.seed, w.Log)
+	s.mu.Lock()
+	if len(s.jobs[w.Log]) > 0 {
+		s.mu.Unlock()
+		return nil // whoever ends that delivery sees to the others
+	}
+	if p := s.leftOf[hash]; p != nil {
+		if len(p.ready) >= p.quota(now) {
+			p.skipped = true
+			s.leftAt = earlier(s.leftAt, w.At)
+			s.mu.Unlock()
+			return nil
+		}
+		delete(s.leftOf, hash)
+	}
+	s.mu.Unlock()
+	return e.look(w.Log)
+}
+
+// look lets what is due in an outbox have its turn, puts off what may not be delivered now, and drops what has
+// been kept for long enough.
+func (e *Engine) look(name string) error {
+	b := e.acquire(name)
+	defer b.release()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.load(e.base); err != nil || !b.exists {
+		return err
+	}
+	now := time.Now()
+	wake, goes := b.note.wake()
+	if wake.After(now) {
+		e.alarm.at(wake)
+		return nil
+	}
+	if wake.Equal(replay.AtRestart) {
+		return nil
+	}
+	if goes && b.note.Seen == 0 && b.note.Ended.IsZero() {
+		// The task may have come after all, and its first event not have been told.
+		if err := b.catchUp(e.base); err != nil {
+			return err
+		}
+		if wake, goes = b.note.wake(); wake.After(now) || wake.Equal(replay.AtRestart) {
+			return nil // what was missing has been written, and has its turn
+		}
+	}
+	if goes && !wake.After(now) {
+		return b.end(e.base)
+	}
+	rewrite := true // something is kept for too long, unless something is to be delivered
+	for i := range b.note.Configs {
+		c := &b.note.Configs[i]
+		if _, due := b.note.due(c, now); due {
+			if rewrite = !e.sched.gate(endpointOf(c.Webhook.URL), now).IsZero(); rewrite {
+				break
+			}
+		}
+	}
+	if rewrite {
+		return b.write(e.base, now, nil, false)
+	}
+	b.admit(now)
+	return nil
+}
+
+// readmit sees to outboxes whose deliveries were taken out of memory.
+func (e *Engine) readmit(drained []job) {
+	for _, j := range drained {
+		if err := e.look(j.outbox); err != nil && e.base.Err() == nil {
+			e.logger().Error("a delivery cannot be put off", "error", err)
+			e.leave(afterRestart)
+			e.alarm.at(time.Now().Add(soon))
+		}
+	}
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+	"time"
+)
+
+// schedule decides which delivery has its turn. It holds deliveries that are due, up to a bound, by endpoint;
+// the endpoints stand in line and take turns.
+//
+// Locks: a box's before the schedule's, never the other way round.
+type schedule struct {
+	engine *Engine
+
+	mu        sync.Mutex // guards all below, and the endpoints
+	running   bool
+	slots     int
+	endpoints map[string]*endpoint
+	disabled  map[string]time.Time // endpoints, since when
+
+	jobs  map[string][]string // ids of the webhooks of an outbox whose delivery is in memory, waiting or under way
+	ready int                 // deliveries that wait
+	lines [2][]*endpoint      // endpoints whose turn will come: those that are proven, and the others
+	turn  int                 // the line whose turn it is
+
+	fast    int // attempts that hold a slot
+	untried int // of these, those at endpoints that are not proven
+	slow    int // attempts that have given their slot back
+
+	full   bool                 // deliveries were left in the store for want of room for all
+	leftAt time.Time            // the earliest time of what was left since the last scan; endOfTime for nothing
+	leftOf map[uint64]*endpoint // hashes of outboxes that were left because of one endpoint
+	sore   map[string]time.Time // outboxes that the store would not write, and when to try again
+}
+
+// job is a delivery that is due: the next one of a webhook.
+type job struct {
+	outbox, webhook string
+	to              *endpoint
+}
+
+// flight is an attempt under way.
+type flight struct {
+	job
+	untried bool
+	slow    bool
+	landed  bool
+	timer   *time.Timer
+}
+
+const (
+	maxReady     = 4096 // deliveries that wait in memory, beside one for each endpoint
+	maxFlying    = 1024 // attempts under way
+	reserved     = 64   // of these, for endpoints that are proven
+	slowAfter    = time.Second
+	maxEndpoints = 16384   // endpoints in memory; beyond it, deliveries to others wait in the store
+	maxLeftOf    = 1 << 16 // beyond it, a scan reads more heads than it must
+	maxSore      = 1024    // beyond it, any one is tried again too early
+	soreFor      = 10 * time.Second
+	disabledFor  = time.Hour   // how long what is due at a disabled endpoint is put off at a time
+	crowded      = time.Minute // when to look again for room for another endpoint
+	soon         = time.Second
+)
+
+func (s *schedule) init(e *Engine) {
+	s.engine = e
+	s.endpoints = make(map[string]*endpoint)
+	s.disabled = make(map[string]time.Time)
+	s.jobs = make(map[string][]string)
+	s.leftOf = make(map[uint64]*endpoint)
+	s.sore = make(map[string]time.Time)
+	s.leftAt = endOfTime
+}
+
+// start begins, or goes on with another number of slots.
+func (s *schedule) start(slots int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.engine.base.Err() == nil {
+		s.running, s.slots = true, slots
+		s.dispatch()
+	}
+}
+
+// halt ends dispatching for good.
+func (s *schedule) halt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = false
+}
+
+// gate returns when to come back with what is due at an endpoint, or the zero time if it may be delivered now.
+func (s *schedule) gate(name string, now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, off := s.disabled[name]; off {
+		return now.Add(jitter(disabledFor, 0.2))
+	}
+	if p := s.endpoints[name]; p != nil && p.breaker.open(now) {
+		return p.breaker.after(now)
+	}
+	return time.Time{}
+}
+
+// admit gives what is due in an outbox its place in line, or leaves it to be found in the store when there is
+// room. What is due later is left to the keeper. b.mu is held.
+func (b *box) admit(now time.Time) {
+	s := &b.engine.sched
+	wake, _ := b.note.wake()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left, by := 0, (*endpoint)(nil)
+	for i := range b.note.Configs {
+		c := &b.note.Configs[i]
+		if _, due := b.note.due(c, now); !due {
+			continue
+		}
+		p, ok := s.enqueue(b.name, c, now)
+		if ok {
+			continue
+		}
+		if left++; left == 1 {
+			by = p
+		} else if by != p {
+			by = nil
+		}
+	}
+	if left > 0 {
+		s.leftAt = earlier(s.leftAt, wake)
+		if by != nil && len(s.leftOf) < maxLeftOf {
+			s.leftOf[maphash.String(b.engine.seed, b.name)] = by
+		}
+	}
+	if wake.After(now) {
+		b.engine.alarm.at(wake)
+	}
+	s.dispatch()
+}
+
+// enqueue puts the delivery of a webhook into memory, if there is room. If not, it returns the endpoint that
+// is to blame, nil if it is none.
+func (s *schedule) enqueue(outbox string, c *config, now time.Time) (*endpoint, bool) {
+	if slices.Contains(s.jobs[outbox], c.Webhook.ID) {
+		return nil, true
+	}
+	if !s.running {
+		return nil, false // Configure looks at everything
+	}
+	if until, sore := s.sore[outbox]; sore {
+		if until.After(now) {
+			s.engine.alarm.at(until)
+			return nil, false
+		}
+		delete(s.sore, outbox)
+	}
+	p := s.endpoint(endpointOf(c.Webhook.URL), now)
+	if p == nil {
+		s.engine.alarm.at(now.Add(crowded))
+		return nil, false
+	}
+	if _, off := s.disabled[p.name]; off || p.breaker.open(now) {
+		s.engine.alarm.at(now.Add(soon)) // since a moment ago; the next look puts it off
+		return nil, false
+	}
+	if len(p.ready) >= p.quota(now) {
+		p.skipped = true
+		return p, false
+	}
+	if s.ready >= maxReady && len(p.ready)+p.flying > 0 {
+		s.full = true
+		return nil, false
+	}
+	s.jobs[outbox] = append(s.jobs[outbox], c.Webhook.ID)
+	p.ready = append(p.ready, job{outbox, c.Webhook.ID, p})
+	p.used = now
+	s.ready++
+	s.queue(p, now)
+	return p, true
+}
+
+// endpoint returns the one of a name, or nil if there are too many.
+func (s *schedule) endpoint(name string, now time.Time) *endpoint {
+	p := s.endpoints[name]
+	if p != nil {
+		return p
+	}
+	if n := len(s.endpoints); n >= maxEndpoints || n >= 1024 && n&(n-1) == 0 {
+		for other, q := range s.endpoints {
+			if q.idle(now) {
+				delete(s.endpoints, other)
+			}
+		}
+		if len(s.endpoints) >= maxEndpoints {
+			return nil
+		}
+	}
+	p = &endpoint{name: name, used: now}
+	s.endpoints[name] = p
+	return p
+}
+
+// queue lets an endpoint stand in line if it has anything to do and may do more at the same time.
+func (s *schedule) queue(p *endpoint, now time.Time) {
+	if p.inLine || len(p.ready) == 0 || p.flying >= p.width(now) {
+		return
+	}
+	p.inLine = true
+	line := &s.lines[1]
+	if p.proven(now) {
+		line = &s.lines[0]
+	}
+	*line = append(*line, p)
+}
+
+// dispatch starts attempts while there are slots. Endpoints that are not proven get half of the slots, so that
+// those which hang keep nobody else from being tried.
+func (s *schedule) dispatch() {
+	if !s.running {
+		return
+	}
+	now := time.Now()
+	for s.fast < s.slots && s.fast+s.slow < maxFlying {
+		mayTry := s.untried < max(1, s.slots/2) && s.fast+s.slow < maxFlying-reserved
+		s.turn = 1 - s.turn
+		p := s.pop(s.turn, mayTry)
+		if p == nil {
+			if p = s.pop(1-s.turn, mayTry); p == nil {
+				return
+			}
+		}
+		p.inLine = false
+		if len(p.ready) == 0 || p.flying >= p.width(now) {
+			continue // it has changed while it stood in line
+		}
+		f := &flight{job: p.ready[0], untried: !p.proven(now)}
+		p.ready = p.ready[1:]
+		s.ready--
+		p.flying++
+		p.used = now
+		s.fast++
+		if f.untried {
+			s.untried++
+		}
+		s.queue(p, now)
+		s.room(p, now)
+		f.timer = time.AfterFunc(slowAfter, func() { s.slowDown(f) })
+		s.engine.work.Go(func() { s.engine.run(f) })
+	}
+}
+
+// pop takes the first endpoint of a line.
+func (s *schedule) pop(line int, mayTry bool) *endpoint {
+	l := s.lines[line]
+	if len(l) == 0 || line == 1 && !mayTry {
+		return nil
+	}
+	p := l[0]
+	l[0] = nil
+	s.lines[line] = l[1:]
+	return p
+}
+
+// room tells the keeper when what was left in the store has room.
+func (s *schedule) room(p *endpoint, now time.Time) {
+	if p.skipped && len(p.ready) <= p.quota(now)/2 {
+		p.skipped = false
+		s.engine.alarm.at(now)
+	}
+	if s.full && s.ready <= maxReady/2 {
+		s.full = false
+		s.engine.alarm.at(now)
+	}
+}
+
+// slowDown takes the slot from an attempt that takes long.
+func (s *schedule) slowDown(f *flight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.landed || f.slow {
+		return
+	}
+	f.slow = true
+	s.slow++
+	s.fast--
+	if f.untried {
+		s.untried--
+	}
+	s.dispatch()
+}
+
+// land ends an attempt.
+func (s *schedule) land(f *flight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.landed = true
+	f.timer.Stop()
+	if f.slow {
+		s.slow--
+	} else {
+		s.fast--
+		if f.untried {
+			s.untried--
+		}
+	}
+	now := time.Now()
+	f.to.flying--
+	s.queue(f.to, now)
+	s.room(f.to, now)
+	s.dispatch()
+}
+
+// forget takes a delivery out of memory, so that the next one of its webhook may come.
+func (s *schedule) forget(j job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlist(j)
+}
+
+func (s *schedule) unlist(j job) {
+	ids := s.jobs[j.outbox]
+	if i := slices.Index(ids, j.webhook); i >= 0 {
+		ids = slices.Delete(ids, i, i+1)
+	}
+	if s.jobs[j.outbox] = ids; len(ids) == 0 {
+		delete(s.jobs, j.outbox)
+	}
+}
+
+// drain takes all that waits for an endpoint out of memory, for readmit.
+func (s *schedule) drain(p *endpoint) []job {
+	drained := p.ready
+	p.ready = nil
+	s.ready -= len(drained)
+	for _, j := range drained {
+		s.unlist(j)
+	}
+	s.room(p, time.Now())
+	return drained
+}
+
+// suffer keeps an outbox from being delivered for a while: the store would not write what came of an attempt,
+// and the receiver is not to get the same again at once.
+func (s *schedule) suffer(outbox string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.sore) >= maxSore {
+		for one := range s.sore {
+			delete(s.sore, one)
+			break
+		}
+	}
+	s.sore[outbox] = now.Add(soreFor)
+	s.leftAt = afterRestart
+	s.engine.alarm.at(now.Add(soreFor))
+}

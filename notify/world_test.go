@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/notify/guard"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// notice is what a receiver was sent.
+type notice struct {
+	url, id string
+	state   task.State
+	at      time.Time
+	header  http.Header
+	body    []byte
+	status  int
+}
+
+// sink is a receiver that stands in for the network.
+type sink struct {
+	mu     sync.Mutex
+	got    []notice // answered, in order
+	answer func(n *notice) (delay time.Duration, status int, err error)
+	after  http.Header
+	news   chan struct{}
+}
+
+func (s *sink) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var t task.Task
+	if err := json.Unmarshal(body, &t); err != nil {
+		return nil, err
+	}
+	n := notice{url: r.URL.String(), id: r.Header.Get("webhook-id"), state: t.Status.State, at: time.Now(), header: r.Header, body: body, status: 200}
+	var delay time.Duration
+	s.mu.Lock()
+	if s.answer != nil {
+		delay, n.status, err = s.answer(&n)
+	}
+	s.mu.Unlock()
+	if delay > 0 {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.got = append(s.got, n)
+	if s.news != nil {
+		select {
+		case s.news <- struct{}{}:
+		default:
+		}
+	}
+	h := s.after.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	return &http.Response{StatusCode: n.status, Header: h, Body: io.NopCloser(strings.NewReader("ok"))}, nil
+}
+
+// history returns the states that a URL has accepted, each webhook-id once. It fails if one came again after a later one.
+func (s *sink) history(t *testing.T, url string) (states []task.State) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []string
+	for _, n := range s.got {
+		if n.url != url || n.status/100 != 2 {
+			continue
+		}
+		if i := slices.Index(ids, n.id); i >= 0 {
+			if i != len(ids)-1 {
+				t.Errorf("%s was told of %q again, after later ones", url, n.state)
+			}
+			continue
+		}
+		ids, states = append(ids, n.id), append(states, n.state)
+	}
+	return states
+}
+
+func (s *sink) all() []notice {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.got)
+}
+
+func (s *sink) set(answer func(n *notice) (time.Duration, int, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+}
+
+// status answers everything with one status.
+func status(code int) func(*notice) (time.Duration, int, error) {
+	return func(*notice) (time.Duration, int, error) { return 0, code, nil }
+}
+
+var errReset = errors.New("connection reset")
+
+// plain is a dialect.
+type plain struct{}
+
+func (plain) AppendNotification(dst []byte, t *task.Task) []byte { return task.AppendTask(dst, t) }
+
+func (plain) NotificationHeader(w *task.Webhook) []translate.Field {
+	return []translate.Field{{Name: "Content-Type", Value: "application/json"}, {Name: "X-Token", Value: w.Token}}
+}
+
+func dialects(name string) Wire {
+	if name == "aip" {
+		return plain{}
+	}
+	return nil
+}
+
+// world is an engine over a store, and what its tests do with both.
+type world struct {
+	t     testing.TB
+	store replay.Store
+	sink  *sink
+	e     *Engine
+	log   *bytes.Buffer
+	conf  Config
+}
+
+func newWorld(t testing.TB, store replay.Store) *world {
+	w := &world{t: t, store: store, sink: new(sink), log: new(bytes.Buffer)}
+	w.conf = Config{Guard: &guard.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Dialects: dialects}
+	w.open()
+	return w
+}
+
+func memory() replay.Store { return replay.NewMemory(replay.Settings{Retention: 30 * 24 * time.Hour}) }
+
+// safeLog is a buffer that several may write to.
+type safeLog struct {
+	mu sync.Mutex
+	b  *bytes.Buffer
+}
+
+func (s *safeLog) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (w *world) open() {
+	w.t.Helper()
+	e, err := Open(context.Background(), w.store, slog.New(slog.NewTextHandler(&safeLog{b: w.log}, nil)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	e.trip = w.sink
+	e.Configure(w.conf)
+	w.e = e
+}
+
+func (w *world) restart() {
+	w.e.Close()
+	w.open()
+}
+
+func (w *world) hook(log, url string, at At, states ...task.State) task.Webhook {
+	w.t.Helper()
+	h, err := w.e.Set(w.t.Context(), log, task.Webhook{URL: url, Token: "secret-token", Dialect: "aip", States: states}, at)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}
+
+func (w *world) deliveries(f Filter) []Delivery {
+	w.t.Helper()
+	d, _, err := w.e.Deliveries(w.t.Context(), f)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+// life writes the log of a task, as the life-cycle does.
+type life struct {
+	w    *world
+	log  string
+	fold task.Fold
+	told []task.State // changes that are in the log
+	mute bool         // Tell is not called
+}
+
+func taskLog(id string) string { return "tpartner\x00leader\x00" + id }
+
+func (w *world) task(id string) *life { return &life{w: w, log: taskLog(id)} }
+
+// move appends changes of state, and tells of them.
+func (l *life) move(states ...task.State) error {
+	for _, s := range states {
+		at := time.Now().Truncate(time.Millisecond)
+		if !at.After(l.fold.Task.Status.ChangedAt) {
+			at = l.fold.Task.Status.ChangedAt.Add(time.Millisecond)
+		}
+		_, _, id := splitName(outboxOf(l.log))
+		ev := task.Event{Status: &task.Status{State: s, ChangedAt: at}}
+		if l.fold.Seq == 0 {
+			ev = task.Event{Task: &task.Task{ID: id, SessionID: "s", Status: *ev.Status}}
+		}
+		if err := l.add(ev, s.Terminal()); err != nil {
+			return err
+		}
+		l.told = append(l.told, s)
+		if !l.mute {
+			t := l.fold.Task
+			l.w.e.Tell(context.Background(), l.log, []Change{{Seq: l.fold.Seq, Task: &t}})
+		}
+	}
+	return nil
+}
+
+// say appends a piece of a product, which is no change of state.
+func (l *life) say(text string) error {
+	return l.add(task.Event{Chunk: &task.Chunk{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text(text)}}, Append: true}}, false)
+}
+
+func (l *life) add(ev task.Event, end bool) error {
+	err := l.w.store.Append(context.Background(), replay.Append{
+		Log: l.log, Expect: l.fold.Seq, Records: [][]byte{task.AppendEvent(nil, &ev)}, Wake: replay.AtRestart, End: end, Tell: true,
+	})
+	if err == nil {
+		ev.Seq = l.fold.Seq + 1
+		l.fold.Apply(ev)
+	}
+	return err
+}
+
+// at is how far the task is.
+func (l *life) at() At { return At{Seq: l.fold.Seq, Ended: l.fold.Task.Status.State.Terminal()} }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var whole = []task.State{task.Accepted, task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion, task.Completed}
+
+const here = "https://hooks.example.org/x?secret=query"

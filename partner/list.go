@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Sizes of a page of tasks.
+const (
+	pageSize    = 50
+	maxPageSize = 100
+)
+
+// Anyone is the Leader that a webhook belongs to whose task nobody has started yet, where callers need not say who
+// they are.
+const Anyone = "*"
+
+// LogOf returns the name of the log of a Leader's task.
+func (p *Partner) LogOf(leader, taskID string) string { return logName(p.Name, leader, taskID) }
+
+// LeaderOf returns the Leader of a task of this id, or Anyone where there is none. It looks at every task of the
+// Partner, so it is only for where callers need not say who they are.
+func (p *Partner) LeaderOf(ctx context.Context, taskID string) (string, error) {
+	for e, err := range p.engine.store.List(ctx, logName(p.Name, "", "")[:1+len(p.Name)+len(separator)], "") {
+		if err != nil {
+			return "", listError(ctx, err)
+		}
+		if _, leader, id := splitLogName(e.Log); id == taskID {
+			return leader, nil
+		}
+	}
+	return Anyone, nil
+}
+
+// listed is a task as a list is sorted: those first that changed last.
+type listed struct {
+	log     string
+	changed int64 // ns since 1970
+	id      string
+}
+
+func (a listed) compare(b listed) int {
+	return cmp.Or(cmp.Compare(b.changed, a.changed), cmp.Compare(a.id, b.id))
+}
+
+// List returns a page of a Leader's tasks. It reads what the store keeps of each of them beside its log, and the logs
+// of those on the page.
+func (p *Partner) List(ctx context.Context, leader string, l *task.List) (task.Page, error) {
+	page := task.Page{Size: l.Size}
+	if page.Size <= 0 {
+		page.Size = pageSize
+	}
+	page.Size = min(page.Size, maxPageSize)
+	after, err := parseToken(l.Token)
+	if err != nil {
+		return page, err
+	}
+	var found listedHeap // the best of what comes after the token, the worst of them on top
+	more := false
+	for e, err := range p.engine.store.List(ctx, logName(p.Name, leader, ""), "") {
+		if err != nil {
+			return page, listError(ctx, err)
+		}
+		var n note
+		if err := json.Unmarshal(e.Head.Note, &n); err != nil || n.State == task.None || !wanted(l, &n) {
+			continue
+		}
+		page.Total++
+		_, _, id := splitLogName(e.Log)
+		one := listed{log: e.Log, changed: n.Changed.UnixNano(), id: id}
+		if l.Token != "" && one.compare(after) <= 0 {
+			continue
+		}
+		if heap.Push(&found, one); len(found) > page.Size {
+			heap.Pop(&found)
+			more = true
+		}
+	}
+	slices.SortFunc(found, listed.compare)
+	for _, one := range found {
+		t, err := p.read(ctx, one.log)
+		if errors.Is(err, replay.ErrNotFound) {
+			continue // dropped since
+		}
+		if err != nil {
+			return page, err
+		}
+		if !l.Products {
+			t.Products = nil
+		}
+		page.Tasks = append(page.Tasks, t)
+	}
+	if more {
+		last := found[len(found)-1]
+		page.Next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", last.changed, last.id))
+	}
+	return page, nil
+}
+
+func wanted(l *task.List, n *note) bool {
+	return (l.SessionID == "" || n.Session == l.SessionID) &&
+		(len(l.States) == 0 || slices.Contains(l.States, n.State)) &&
+		(l.After.IsZero() || n.Changed.After(l.After))
+}
+
+// parseToken reads a Page.Next.
+func parseToken(token string) (after listed, err error) {
+	if token == "" {
+		return after, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	changed, id, ok := strings.Cut(string(raw), " ")
+	if err == nil && ok {
+		after.id = id
+		after.changed, err = strconv.ParseInt(changed, 10, 64)
+	}
+	if err != nil || !ok {
+		return after, task.Errorf(task.InvalidParams, "the page token is none that this gateway gave").At("params.pageToken")
+	}
+	return after, nil
+}
+
+// read returns a task with its histories, as it is now.
+func (p *Partner) read(ctx context.Context, log string) (task.Task, error) {
+	lv := p.engine.acquire(log)
+	defer lv.release()
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	if err := lv.load(ctx); err != nil {
+		return task.Task{}, err
+	}
+	if !lv.exists {
+		return task.Task{}, replay.ErrNotFound
+	}
+	return lv.fold.Task, nil
+}
+
+func listError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return task.Errorf(task.Internal, "the store cannot be read").Because(err)
+}
+
+// listedHeap keeps the task on top that comes last, for container/heap.
+type listedHeap []listed
+
+func (h listedHeap) Len() int           { return len(h) }
+func (h listedHeap) Less(i, j int) bool { return h[i].compare(h[j]) > 0 }
+func (h listedHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *listedHeap) Push(x any) { *h = append(*h, x.(listed)) }
+
+// Pop implements heap.Interface.
+func (h *listedHeap) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
+}

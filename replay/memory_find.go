@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// This file holds how a Memory finds logs: by time, and by the beginning of their names. It keeps no order of
+// either, but looks at every log and sorts those that are asked for.
+
+// listPage is the number of heads that List takes at a time.
+const listPage = 256
+
+// Due implements Store. It looks at every log that has a Wake.
+func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[Wakeup, error] {
+	return func(yield func(Wakeup, error) bool) {
+		if err := m.enter(ctx); err != nil {
+			yield(Wakeup{}, err)
+			return
+		}
+		var due []Wakeup
+		for l := range m.waking {
+			if at := l.head.Wake; l.name[0] == class && !at.Before(from) && !at.After(until) {
+				due = append(due, Wakeup{Log: l.name, At: at})
+			}
+		}
+		m.mu.Unlock()
+		slices.SortFunc(due, func(a, b Wakeup) int {
+			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Log, b.Log))
+		})
+		for _, w := range due {
+			if err := ctx.Err(); err != nil {
+				yield(Wakeup{}, err)
+				return
+			}
+			if !yield(w, nil) {
+				return
+			}
+		}
+	}
+}
+
+// List implements Store. It takes the names at the beginning, and the heads in pages. Being listed is no use of a
+// log: an overview of all must not decide which ones are dropped first.
+func (m *Memory) List(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if err := m.enter(ctx); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		var names []string
+		for name := range m.logs {
+			if name > after && strings.HasPrefix(name, prefix) {
+				names = append(names, name)
+			}
+		}
+		m.mu.Unlock()
+		slices.Sort(names)
+		page := make([]Entry, 0, min(len(names), listPage))
+		for chunk := range slices.Chunk(names, listPage) {
+			if err := m.enter(ctx); err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			page = page[:0]
+			for _, name := range chunk {
+				if l := m.logs[name]; l != nil {
+					page = append(page, Entry{Log: name, Head: l.head})
+				}
+			}
+			m.mu.Unlock()
+			for _, e := range page {
+				if err := ctx.Err(); err != nil {
+					yield(Entry{}, err)
+					return
+				}
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// listPage is the number of heads that List reads at a time. A page ends early when its notes have pageBytes.
+const listPage = 256
+
+// List implements replay.Store. It reads pages of what is committed at that moment, and holds nothing of the store
+// between them. It waits for no log's writer, so a head may be one whose Append has not returned yet.
+func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[replay.Entry, error] {
+	return func(yield func(replay.Entry, error) bool) {
+		after := after
+		inPages(ctx, yield, func(page []replay.Entry) (_ []replay.Entry, more bool, err error) {
+			clear(page[:cap(page)]) // holds no notes
+			page, more, err = s.listPage(ctx, prefix, after, page)
+			if len(page) > 0 {
+				after = page[len(page)-1].Log
+			}
+			return page, more, err
+		})
+	}
+}
+
+// listPage appends to page the heads that List owes after a name, until there are enough, and returns whether
+// there may be more.
+func (s *Store) listPage(ctx context.Context, prefix, after string, page []replay.Entry) (_ []replay.Entry, more bool, err error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, false, err
+	}
+	defer s.exit()
+	lower, upper := headBounds(prefix, after)
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return nil, false, err
+	}
+	size := 0
+	for ok := it.First(); ok && !more; ok = it.Next() {
+		h, err := parseHead(it.Value())
+		if err != nil {
+			return nil, false, errors.Join(err, it.Close())
+		}
+		h.Note = bytes.Clone(h.Note)
+		page = append(page, replay.Entry{Log: string(it.Key()[1:]), Head: h.Head})
+		size += len(h.Note)
+		more = len(page) == listPage || size >= pageBytes
+	}
+	return page, more, errors.Join(it.Error(), it.Close())
+}

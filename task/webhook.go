@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import "time"
+
+// Webhook is a URL that is to be told whenever a task changes its state: AIP's NotificationConfig (v01.00
+// §6.3.1).
+type Webhook struct {
+	ID     string `json:"id"`
+	TaskID string `json:"-"`
+	URL    string `json:"url"`
+
+	// Token comes with every notification, so that its receiver knows whom it is from. It is a secret, as
+	// Credentials are.
+	Token string `json:"token,omitempty"`
+	// Scheme and Credentials make an Authorization field, where the dialect has one.
+	Scheme      string `json:"scheme,omitempty"`
+	Credentials string `json:"credentials,omitempty"`
+
+	Dialect string  `json:"dialect"`          // that it was set in, and in which it is told
+	States  []State `json:"states,omitempty"` // it is told of these only; none means of all
+}
+
+// Wants reports whether a webhook is to be told of a state.
+func (w *Webhook) Wants(s State) bool {
+	if len(w.States) == 0 {
+		return true
+	}
+	for _, want := range w.States {
+		if want == s {
+			return true
+		}
+	}
+	return false
+}
+
+// Change is what a watcher of a task is told of: it has entered another state.
+type Change struct {
+	Seq  uint64 // of the event in the task's log
+	Task *Task  // as it was then, without its histories; not to be changed
+}
+
+// List says which tasks of a caller are wanted. The zero List is the first page of all of them.
+type List struct {
+	SessionID string    // of this session only
+	States    []State   // in one of these states only
+	After     time.Time // changed their state after this
+	Size      int       // tasks on a page; 0 means the gateway's default
+	Token     string    // Page.Next of the page before
+	Products  bool      // with their products
+}
+
+// Page is a part of a caller's tasks, those first that changed last.
+type Page struct {
+	Tasks []Task
+	Next  string // to be given for the next page; empty where there is none
+	Size  int    // tasks on a full page
+	Total int    // tasks on all pages
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// What a card may hold. How large it may be is the reader's business.
+const (
+	maxSkills     = 1000
+	maxInterfaces = 100
+	maxWords      = 1000 // in each list: modes, tags, examples
+)
+
+// ParseCard reads an agent card of any version. Versions are mixed in the wild, so each member is read wherever
+// it is found. What is missing, or null, stays zero; what is there has the type that it must have. The Card
+// is a copy of body.
+func ParseCard(body []byte) (*translate.Card, error) {
+	if !utf8.Valid(body) || !json.Valid(body) {
+		return nil, refuse("the agent's card is not JSON in UTF-8")
+	}
+	doc := gjson.ParseBytes(body)
+	if !doc.IsObject() {
+		return nil, refuse("the agent's card is JSON, but no object")
+	}
+	var r cardReader
+	c := &translate.Card{Raw: bytes.Clone(body)}
+	var supported, additional []translate.Interface
+	var url, transport, protocol string
+	telling := 0 // members that make it a card, and not just any object
+	members(doc, func(key string, v gjson.Result) {
+		switch key {
+		case "name", "version", "url", "supportedInterfaces", "skills", "capabilities":
+			telling++
+		}
+		switch key {
+		case "name":
+			c.Name = r.text(v, key)
+		case "description":
+			c.Description = r.text(v, key)
+		case "version":
+			c.Version = r.text(v, key)
+		case "documentationUrl":
+			c.DocumentationURL = r.text(v, key)
+		case "iconUrl":
+			c.IconURL = r.text(v, key)
+		case "provider":
+			r.object(v, key, func(name, at string, v gjson.Result) {
+				switch name {
+				case "organization":
+					c.Provider.Organization = r.text(v, at)
+				case "url":
+					c.Provider.URL = r.text(v, at)
+				}
+			})
+		case "defaultInputModes":
+			c.DefaultInputModes = r.words(v, key)
+		case "defaultOutputModes":
+			c.DefaultOutputModes = r.words(v, key)
+		case "skills":
+			r.list(v, key, maxSkills, func(at string, v gjson.Result) { c.Skills = append(c.Skills, r.skill(v, at)) })
+		case "capabilities":
+			r.object(v, key, func(name, at string, v gjson.Result) {
+				switch name {
+				case "streaming":
+					c.Streaming = r.flag(v, at)
+				case "pushNotifications":
+					c.Push = r.flag(v, at)
+				case "extendedAgentCard":
+					c.Extended = r.flag(v, at) || c.Extended
+				}
+			})
+		case "supportsAuthenticatedExtendedCard":
+			c.Extended = r.flag(v, key) || c.Extended
+		case "supportedInterfaces":
+			supported = r.interfaces(v, key)
+		case "additionalInterfaces":
+			additional = r.interfaces(v, key)
+		case "url":
+			url = r.text(v, key)
+		case "preferredTransport":
+			transport = r.text(v, key)
+		case "protocolVersion":
+			protocol = r.text(v, key)
+		case "signatures":
+			r.list(v, key, maxWords, func(string, gjson.Result) { c.Signed = true })
+		}
+	})
+	if telling < 2 {
+		return nil, refuse("the agent's card is an object, but no agent card")
+	}
+	c.Interfaces = supported
+	add := func(i translate.Interface) {
+		for _, have := range c.Interfaces {
+			if have.URL == i.URL && have.Binding == i.Binding && (have.Version == i.Version || i.Version == "") {
+				return
+			}
+		}
+		c.Interfaces = append(c.Interfaces, i)
+	}
+	if url != "" {
+		if transport == "" {
+			transport = bindingJSONRPC
+		}
+		add(translate.Interface{URL: url, Binding: transport, Version: protocol})
+	}
+	for _, i := range additional {
+		i.Version = protocol
+		add(i)
+	}
+	c.Security = r.security(doc)
+	if r.err != nil {
+		return nil, r.err
+	}
+	return c, nil
+}
+
+// cardReader reads members by their type, and keeps the first mistake.
+type cardReader struct{ err error }
+
+func (r *cardReader) wrong(at, want string) {
+	if r.err == nil {
+		r.err = refuse("the agent's card has a member that is not %s", want).At(at)
+	}
+}
+
+func (r *cardReader) text(v gjson.Result, at string) string {
+	if v.Type != gjson.String {
+		r.wrong(at, "a string")
+	}
+	return v.Str
+}
+
+func (r *cardReader) flag(v gjson.Result, at string) bool {
+	if v.Type != gjson.True && v.Type != gjson.False {
+		r.wrong(at, "true or false")
+	}
+	return v.Type == gjson.True
+}
+
+// object calls f for every member of an object that is not null.
+func (r *cardReader) object(v gjson.Result, at string, f func(name, at string, v gjson.Result)) {
+	if !v.IsObject() {
+		r.wrong(at, "an object")
+		return
+	}
+	members(v, func(name string, v gjson.Result) {
+		if r.err == nil {
+			f(name, at+"."+name, v)
+		}
+	})
+}
+
+// list calls f for every item of an array.
+func (r *cardReader) list(v gjson.Result, at string, most int, f func(at string, v gjson.Result)) {
+	if !v.IsArray() {
+		r.wrong(at, "an array")
+		return
+	}
+	n := 0
+	v.ForEach(func(_, v gjson.Result) bool {
+		if n == most && r.err == nil {
+			r.err = refuse("the agent's card has a list of more than %d", most).At(at)
+		}
+		if r.err == nil {
+			f(at+"."+strconv.Itoa(n), v)
+		}
+		n++
+		return r.err == nil
+	})
+}
+
+func (r *cardReader) words(v gjson.Result, at string) (list []string) {
+	r.list(v, at, maxWords, func(at string, v gjson.Result) { list = append(list, r.text(v, at)) })
+	return list
+}
+
+func (r *cardReader) skill(v gjson.Result, at string) (s translate.Skill) {
+	r.object(v, at, func(name, at string, v gjson.Result) {
+		switch name {
+		case "id":
+			s.ID = r.text(v, at)
+		case "name":
+			s.Name = r.text(v, at)
+		case "description":
+			s.Description = r.text(v, at)
+		case "tags":
+			s.Tags = r.words(v, at)
+		case "examples":
+			s.Examples = r.words(v, at)
+		case "inputModes":
+			s.InputModes = r.words(v, at)
+		case "outputModes":
+			s.OutputModes = r.words(v, at)
+		}
+	})
+	return s
+}
+
+// interfaces reads supportedInterfaces (1.0) and additionalInterfaces (0.2, 0.3), whose members differ.
+func (r *cardReader) interfaces(v gjson.Result, at string) (list []translate.Interface) {
+	r.list(v, at, maxInterfaces, func(at string, v gjson.Result) {
+		var i translate.Interface
+		r.object(v, at, func(name, at string, v gjson.Result) {
+			switch name {
+			case "url":
+				i.URL = r.text(v, at)
+			case "protocolBinding", "transport":
+				i.Binding = r.text(v, at)
+			case "protocolVersion":
+				i.Version = r.text(v, at)
+			case "tenant":
+				i.Tenant = r.text(v, at)
+			}
+		})
+		list = append(list, i)
+	})
+	return list
+}
+
+// security keeps what the card says of authentication. Schemes of 1.0 have their type for a name, those before it
+// have a member type; a card for both has both.
+func (r *cardReader) security(doc gjson.Result) (s translate.Security) {
+	var old, required []byte
+	members(doc, func(key string, v gjson.Result) {
+		switch key {
+		case "authentication":
+			r.object(v, key, func(string, string, gjson.Result) {})
+			if s.Version == "" {
+				s.Version, s.Schemes = "0.1", raw(v)
+			}
+		case "securitySchemes":
+			s.Version, s.Schemes = "0.2", raw(v)
+			r.object(v, key, func(_, _ string, v gjson.Result) { // its name is the agent's word, and not for errors
+				r.object(v, key, func(name, _ string, v gjson.Result) {
+					if v.IsObject() && strings.HasSuffix(name, wrapper) {
+						s.Version = "1.0"
+					}
+				})
+			})
+		case "security":
+			r.list(v, key, maxWords, func(string, gjson.Result) {})
+			old = raw(v)
+		case "securityRequirements":
+			r.list(v, key, maxWords, func(string, gjson.Result) {})
+			required = raw(v)
+		}
+	})
+	if s.Required = old; s.Version == "1.0" && required != nil || old == nil {
+		s.Required = required
+	}
+	return s
+}
+
+// wrapper ends the names of the members that hold a scheme in 1.0: mtlsSecurityScheme.
+const wrapper = "SecurityScheme"

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// CardForm is the version in which a card is written.
+type CardForm uint8
+
+// The forms of a card.
+const (
+	CardLegacy CardForm = iota // v0.1
+	CardV02                    // 0.2, which lies where that of v0.1 does
+	CardV03                    // 0.3
+	CardV1                     // 1.0
+	CardHybrid                 // 1.0 and, beside it, what 0.3 looks for: for callers that name no version
+)
+
+// What to do with the signature of an agent that signed its card.
+const (
+	DropSignatures   = "drop"   // tell the card without it: the gateway's card is another one
+	KeepSignatures   = "keep"   // pass the agent's card on as it is, with the agent's own URLs in it
+	RefuseSignatures = "refuse" // tell no card; AppendCard does not look at it
+)
+
+// CardOptions say how a card is told.
+type CardOptions struct {
+	Form CardForm
+	// Base is the public URL of the mount point. All URLs that callers are to use are made of it, and of
+	// nothing that the agent says.
+	Base string
+	// Generations are the names of the dialects that callers may speak here: a2a/legacy, a2a/0.3, a2a/1.0,
+	// a2a/1.0-rest. Others may be among them. A card lists no interface of a version that is not.
+	Generations []string
+
+	Push       bool   // callers may register webhooks
+	Extended   bool   // there is a second card for callers that are known
+	MutualTLS  bool   // callers must show a certificate
+	Signatures string // DropSignatures, which is the default, or KeepSignatures
+}
+
+func (o *CardOptions) serves(names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(o.Generations, n) })
+}
+
+// CardFormOf returns the form of the card that a caller gets who asks for a file under /.well-known and names a
+// version, the empty one included. ok is false where the dialects that callers may speak have no such file.
+func CardFormOf(file, version string, generations []string) (form CardForm, ok bool) {
+	o := CardOptions{Generations: generations}
+	has1, has03 := o.serves(name10, name10REST), o.serves(name03)
+	switch file {
+	case "agent.json":
+		// A card of 0.2 has all that callers of v0.1 look for.
+		if has03 {
+			return CardV02, true
+		}
+		return CardLegacy, o.serves(nameLegacy)
+	case "agent-card.json":
+		switch generation := generationOf(version); {
+		case has03 && (generation == 0 || !has1):
+			return CardV03, true
+		case generation == 1:
+			return CardV1, has1
+		}
+		return CardHybrid, has1
+	}
+	return 0, false
+}
+
+// AppendCard appends the card by which the gateway stands for the agent: who the agent is, how the gateway is
+// reached, and what the gateway can do. Security is the gateway's, too, since no caller reaches the agent.
+func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
+	if o.Signatures == KeepSignatures && c.Signed {
+		return append(dst, c.Raw...)
+	}
+	base := strings.TrimRight(o.Base, "/")
+	v1 := o.Form == CardV1 || o.Form == CardHybrid
+	// Where nothing of 1.0 is served, a card in its form lists what there is.
+	zero := !v1 || o.Form == CardHybrid && o.serves(name03)
+
+	dst = append(dst, `{"name":`...)
+	dst = task.AppendString(dst, first(c.Name, "agent"))
+	dst = append(dst, `,"description":`...)
+	dst = task.AppendString(dst, first(c.Description, c.Name, "agent"))
+	dst = append(dst, `,"version":`...)
+	dst = task.AppendString(dst, first(c.Version, "0"))
+	if c.Provider.Organization != "" {
+		dst = append(dst, `,"provider":{"organization":`...)
+		dst = task.AppendString(dst, c.Provider.Organization)
+		dst = append(dst, `,"url":`...)
+		dst = append(task.AppendString(dst, c.Provider.URL), '}')
+	}
+	dst = appendCardText(dst, `,"documentationUrl":`, c.DocumentationURL)
+	if o.Form != CardLegacy {
+		dst = appendCardText(dst, `,"iconUrl":`, c.IconURL)
+	}
+	if zero {
+		dst = append(dst, `,"url":`...)
+		dst = task.AppendString(dst, base)
+		if o.Form != CardLegacy {
+			dst = append(dst, `,"protocolVersion":"0.3.0","preferredTransport":"JSONRPC","additionalInterfaces":[{"url":`...)
+			dst = task.AppendString(dst, base)
+			dst = append(dst, `,"transport":"JSONRPC"}]`...)
+		}
+	}
+	if v1 {
+		dst = appendCardInterfaces(dst, base, &o)
+	}
+	dst = append(dst, `,"capabilities":{"streaming":true,"pushNotifications":`...)
+	dst = strconv.AppendBool(dst, o.Push)
+	if zero {
+		// No version says how the history of states would be told.
+		dst = append(dst, `,"stateTransitionHistory":false`...)
+	}
+	if v1 {
+		dst = append(dst, `,"extendedAgentCard":`...)
+		dst = strconv.AppendBool(dst, o.Extended)
+	}
+	dst = append(dst, '}')
+	if zero && o.Form != CardLegacy {
+		dst = append(dst, `,"supportsAuthenticatedExtendedCard":`...)
+		dst = strconv.AppendBool(dst, o.Extended)
+	}
+	dst = appendCardSecurity(dst, &o, v1, zero)
+	legacy := o.Form == CardLegacy
+	dst = appendCardWords(dst, `,"defaultInputModes":`, modes(c.DefaultInputModes, legacy, true))
+	dst = appendCardWords(dst, `,"defaultOutputModes":`, modes(c.DefaultOutputModes, legacy, true))
+	dst = append(dst, `,"skills":[`...)
+	for i := range c.Skills {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendCardSkill(dst, &c.Skills[i], legacy)
+	}
+	return append(dst, ']', '}')
+}
+
+// appendCardInterfaces appends the list of 1.0, the favourite first. All of them are at the mount point: JSON-RPC
+// is told apart by its method, HTTP+JSON by its paths.
+func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
+	dst = append(dst, `,"supportedInterfaces":[`...)
+	begin := len(dst)
+	for _, i := range [...]struct{ name, binding, version string }{
+		{name10, bindingJSONRPC, "1.0"},
+		{name10REST, bindingREST, "1.0"},
+		{name03, bindingJSONRPC, "0.3"},
+	} {
+		// A caller that asked for 1.0 is not to choose 0.3, if there is a choice.
+		if !o.serves(i.name) || i.name == name03 && o.Form == CardV1 && o.serves(name10, name10REST) {
+			continue
+		}
+		if len(dst) > begin {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"url":`...)
+		dst = task.AppendString(dst, base)
+		dst = append(dst, `,"protocolBinding":"`+i.binding+`","protocolVersion":"`+i.version+`"}`...)
+	}
+	return append(dst, ']')
+}
+
+// appendCardSecurity appends how callers prove who they are. In a card for both, the one scheme is written in both
+// manners at once: each version looks for its own members, and leaves the others.
+func appendCardSecurity(dst []byte, o *CardOptions, v1, zero bool) []byte {
+	switch {
+	case o.Form == CardLegacy && o.MutualTLS:
+		return append(dst, `,"authentication":{"schemes":["mutualTLS"]}`...)
+	case o.Form == CardLegacy:
+		return append(dst, `,"authentication":{"schemes":[]}`...)
+	case !o.MutualTLS || o.Form == CardV02:
+		// 0.2 has no scheme for certificates, and its readers refuse a scheme that they do not know.
+		return dst
+	}
+	dst = append(dst, `,"securitySchemes":{"mtls":{`...)
+	switch {
+	case v1 && zero:
+		dst = append(dst, `"type":"mutualTLS","mtlsSecurityScheme":{}}}`...)
+	case v1:
+		dst = append(dst, `"mtlsSecurityScheme":{}}}`...)
+	default:
+		dst = append(dst, `"type":"mutualTLS"}}`...)
+	}
+	if zero {
+		dst = append(dst, `,"security":[{"mtls":[]}]`...)
+	}
+	// 1.0's securityRequirements may be left out, and are: its schema has an object for the scopes where clients on
+	// a2a-go up to 2.4.0 read an array, and refuse the whole card. The handshake says what is required anyway.
+	return dst
+}
+
+func appendCardSkill(dst []byte, s *translate.Skill, legacy bool) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = task.AppendString(dst, first(s.ID, s.Name))
+	dst = append(dst, `,"name":`...)
+	dst = task.AppendString(dst, first(s.Name, s.ID))
+	dst = append(dst, `,"description":`...)
+	dst = task.AppendString(dst, first(s.Description, s.Name, s.ID))
+	dst = appendCardWords(dst, `,"tags":`, s.Tags)
+	if len(s.Examples) > 0 {
+		dst = appendCardWords(dst, `,"examples":`, s.Examples)
+	}
+	if len(s.InputModes) > 0 {
+		dst = appendCardWords(dst, `,"inputModes":`, modes(s.InputModes, legacy, false))
+	}
+	if len(s.OutputModes) > 0 {
+		dst = appendCardWords(dst, `,"outputModes":`, modes(s.OutputModes, legacy, false))
+	}
+	return append(dst, '}')
+}
+
+// modes returns what content is taken or given. Agents of v0.1 call text by the name of its part, those after
+// it by its media type. A list that is needed is not empty.
+func modes(list []string, legacy, needed bool) []string {
+	if len(list) == 0 && needed {
+		list = []string{"text"}
+	}
+	if legacy {
+		return list
+	}
+	types := make([]string, 0, len(list))
+	for _, m := range list {
+		if m == "text" {
+			m = "text/plain"
+		}
+		if !slices.Contains(types, m) {
+			types = append(types, m)
+		}
+	}
+	return types
+}
+
+// first returns the first of texts that is not empty, because the schemas demand these members.
+func first(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func appendCardText(dst []byte, key, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return task.AppendString(append(dst, key...), value)
+}
+
+func appendCardWords(dst []byte, key string, list []string) []byte {
+	dst = append(append(dst, key...), '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = task.AppendString(dst, s)
+	}
+	return append(dst, ']')
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// cards are the cards of testdata by their names.
+func cards(t testing.TB) map[string][]byte {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/cards.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := map[string][]byte{}
+	for _, f := range archive.Files {
+		m[strings.TrimSuffix(f.Name, ".json")] = f.Data
+	}
+	return m
+}
+
+func parsed(t testing.TB, name string) *translate.Card {
+	t.Helper()
+	c, err := ParseCard(cards(t)[name])
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return c
+}
+
+func TestParseCard(t *testing.T) {
+	text := []string{"text/plain"}
+	echo := []translate.Skill{{ID: "echo", Name: "Echo", Description: "echo", Tags: []string{"test"}}}
+	want := map[string]translate.Card{
+		"legacy-trpc": {
+			Name: "legacy-echo", Description: "A2A v0.1 test peer", Version: "0.0.1", Streaming: true, Push: true,
+			DefaultInputModes: []string{"text"}, DefaultOutputModes: []string{"text"},
+			Skills:     []translate.Skill{{ID: "echo", Name: "Echo", Tags: []string{"test"}}},
+			Interfaces: []translate.Interface{{URL: "http://127.0.0.1:9102/", Binding: "JSONRPC"}},
+		},
+		"legacy-nulls": {
+			Name: "maps", Version: "1.0.0", Provider: translate.Provider{Organization: "Maps Ltd"},
+			DefaultInputModes: []string{"text"}, DefaultOutputModes: []string{"text", "text/plain", "image/png"},
+			Skills:     []translate.Skill{{ID: "route", Name: "Route", Examples: []string{"to the station"}, OutputModes: []string{"text/html"}}},
+			Interfaces: []translate.Interface{{URL: "http://agent.internal/maps", Binding: "JSONRPC"}},
+			Security:   translate.Security{Version: "0.1", Schemes: []byte(`{"schemes":["Bearer"],"credentials":null}`)},
+		},
+		"v02": {
+			Name: "js", Description: "of 0.2", Version: "0.2", Streaming: true,
+			Provider:          translate.Provider{Organization: "Org", URL: "https://org.example"},
+			DefaultInputModes: text, DefaultOutputModes: text,
+			Interfaces: []translate.Interface{{URL: "http://localhost:41241/", Binding: "JSONRPC"}},
+			Security: translate.Security{Version: "0.2", Required: []byte(`[{"key":[]}]`),
+				Schemes: []byte(`{"key":{"type":"apiKey","in":"header","name":"X-Key"}}`)},
+		},
+		"v03-go": {
+			Name: "go-0.3-echo", Description: "A2A 0.3 test peer", Version: "1", Streaming: true, Push: true, Extended: true,
+			DefaultInputModes: text, DefaultOutputModes: text, Skills: echo,
+			Interfaces: []translate.Interface{{URL: "http://127.0.0.1:9202/invoke", Binding: "JSONRPC", Version: "0.3.0"}},
+		},
+		"v03-rest-first": {
+			Name: "two", Description: "d", Version: "1", IconURL: "https://i.example/i.png", Signed: true,
+			DefaultInputModes: text, DefaultOutputModes: text,
+			Interfaces: []translate.Interface{
+				{URL: "http://127.0.0.1/v1", Binding: "HTTP+JSON", Version: "0.3.0"},
+				{URL: "http://127.0.0.1/rpc", Binding: "JSONRPC", Version: "0.3.0"},
+			},
+		},
+		"v10-go-hybrid": {
+			Name: "go-1.0-echo", Description: "A2A 1.0 test peer", Version: "1", Streaming: true, Push: true, Extended: true,
+			DefaultInputModes: text, DefaultOutputModes: text, Skills: echo,
+			Interfaces: []translate.Interface{
+				{URL: "http://127.0.0.1:9302/invoke", Binding: "JSONRPC", Version: "1.0"},
+				{URL: "http://127.0.0.1:9302/rest", Binding: "HTTP+JSON", Version: "1.0"},
+				{URL: "http://127.0.0.1:9302/invoke03", Binding: "JSONRPC", Version: "0.3"},
+			},
+		},
+		"v10": {
+			Name: "pure \"one\"\n", Description: "d", Version: "1", Streaming: true, DefaultOutputModes: []string{"application/json"},
+			Skills: []translate.Skill{{ID: "s", Description: "does", InputModes: []string{"text"}}},
+			Interfaces: []translate.Interface{
+				{URL: "grpc.internal:443", Binding: "GRPC", Version: "1.0"},
+				{URL: "https://agent.internal/t", Binding: "JSONRPC", Version: "1.0", Tenant: "acme"},
+				{URL: "https://agent.internal/rest", Binding: "HTTP+JSON", Version: "1.0"},
+			},
+			Security: translate.Security{Version: "1.0", Required: []byte(`[{"schemes":{"o":{"list":[]}}}]`),
+				Schemes: []byte(`{"o":{"openIdConnectSecurityScheme":{"openIdConnectUrl":"https://idp.internal"}}}`)},
+		},
+	}
+	all := cards(t)
+	if len(all) != len(want) {
+		t.Errorf("%d cards in testdata, %d here", len(all), len(want))
+	}
+	for name, want := range want {
+		body := all[name]
+		want.Raw = slices.Clone(body)
+		got, err := ParseCard(body)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		clear(body) // the Card must not be a view of it
+		if diff := cmp.Diff(&want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestParseCardRefuses(t *testing.T) {
+	many := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+	for _, tt := range []struct{ name, body, field string }{
+		{"nothing", ``, ""},
+		{"a page", `<!doctype html><title>App</title>`, ""},
+		{"an array", `[{"name":"a","url":"http://a/"}]`, ""},
+		{"some object", `{"detail":"ok"}`, ""},
+		{"an error", `{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"},"id":null}`, ""},
+		{"one member is not enough", `{"name":"x"}`, ""},
+		{"not UTF-8", "{\"name\":\"\xff\",\"url\":\"http://a/\"}", ""},
+		{"cut", `{"name":"a","url":"http://a/"`, ""},
+		{"name", `{"name":7,"url":"http://a/"}`, "name"},
+		{"url", `{"name":"a","url":["http://a/"]}`, "url"},
+		{"streaming", `{"name":"a","capabilities":{"streaming":"yes"}}`, "capabilities.streaming"},
+		{"capabilities", `{"name":"a","capabilities":[]}`, "capabilities"},
+		{"provider", `{"name":"a","version":"1","provider":{"organization":{}}}`, "provider.organization"},
+		{"skills", `{"name":"a","skills":{}}`, "skills"},
+		{"a skill", `{"name":"a","skills":[{},"x"]}`, "skills.1"},
+		{"a tag", `{"name":"a","skills":[{"tags":["x",1]}]}`, "skills.0.tags.1"},
+		{"an interface", `{"name":"a","supportedInterfaces":[{"url":1}]}`, "supportedInterfaces.0.url"},
+		{"a version", `{"name":"a","supportedInterfaces":[{"protocolVersion":1.0}]}`, "supportedInterfaces.0.protocolVersion"},
+		{"extended", `{"name":"a","version":"1","supportsAuthenticatedExtendedCard":1}`, "supportsAuthenticatedExtendedCard"},
+		{"schemes", `{"name":"a","version":"1","securitySchemes":{"my secret":"x"}}`, "securitySchemes"},
+		{"security", `{"name":"a","version":"1","security":{}}`, "security"},
+		{"too many skills", `{"name":"a","skills":[` + many(maxSkills+1, `{}`) + `]}`, "skills"},
+		{"too many interfaces", `{"name":"a","supportedInterfaces":[` + many(maxInterfaces+1, `{}`) + `]}`, "supportedInterfaces"},
+		{"too many modes", `{"name":"a","version":"1","defaultInputModes":[` + many(maxWords+1, `""`) + `]}`, "defaultInputModes"},
+	} {
+		c, err := ParseCard([]byte(tt.body))
+		var e *task.Error
+		if c != nil || !errors.As(err, &e) || e.Kind != task.InvalidAgentResponse || e.Field != tt.field {
+			t.Errorf("%s: got %v, %v; want an invalid agent response at %q", tt.name, c, err, tt.field)
+		}
+	}
+	for _, body := range []string{
+		`{"name":"a","skills":[` + many(maxSkills, `{}`) + `]}`,
+		`{"name":"a","supportedInterfaces":[` + many(maxInterfaces, `{}`) + `]}`,
+	} {
+		if _, err := ParseCard([]byte(body)); err != nil {
+			t.Errorf("at the limit: %v", err)
+		}
+	}
+}
+
+var allForms = []CardForm{CardLegacy, CardV02, CardV03, CardV1, CardHybrid}
+
+const base = "https://public.example/agents/a"
+
+// every is all that a gateway may serve.
+var every = []string{"aip", nameLegacy, name03, name10, name10REST}
+
+func TestAppendCard(t *testing.T) {
+	c := parsed(t, "legacy-nulls")
+	const who = `"name":"maps","description":"maps","version":"1.0.0","provider":{"organization":"Maps Ltd","url":""}`
+	const skill = `"id":"route","name":"Route","description":"Route","tags":[],"examples":["to the station"],"outputModes":["text/html"]`
+	const types = `"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain","image/png"],"skills":[{` + skill + `}]`
+	const rpc = `{"url":"` + base + `","protocolBinding":"JSONRPC","protocolVersion":"1.0"}`
+	const rest = `{"url":"` + base + `","protocolBinding":"HTTP+JSON","protocolVersion":"1.0"}`
+	const old = `{"url":"` + base + `","protocolBinding":"JSONRPC","protocolVersion":"0.3"}`
+	const zero = `"url":"` + base + `","protocolVersion":"0.3.0","preferredTransport":"JSONRPC","additionalInterfaces":[{"url":"` + base + `","transport":"JSONRPC"}]`
+	for _, tt := range []struct {
+		name string
+		o    CardOptions
+		want string
+	}{
+		{"legacy", CardOptions{Form: CardLegacy, Generations: every},
+			`{` + who + `,"url":"` + base + `","capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},
+			"authentication":{"schemes":[]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],"skills":[{` + skill + `}]}`},
+		{"legacy with TLS and webhooks", CardOptions{Form: CardLegacy, Generations: every, MutualTLS: true, Push: true, Extended: true},
+			`{` + who + `,"url":"` + base + `","capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
+			"authentication":{"schemes":["mutualTLS"]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],"skills":[{` + skill + `}]}`},
+		{"0.2 has no word for TLS", CardOptions{Form: CardV02, Generations: every, MutualTLS: true},
+			`{` + who + `,` + zero + `,"capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},
+			"supportsAuthenticatedExtendedCard":false,` + types + `}`},
+		{"0.3", CardOptions{Form: CardV03, Generations: every, MutualTLS: true, Extended: true, Push: true},
+			`{` + who + `,` + zero + `,"capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
+			"supportsAuthenticatedExtendedCard":true,"securitySchemes":{"mtls":{"type":"mutualTLS"}},"security":[{"mtls":[]}],` + types + `}`},
+		{"1.0", CardOptions{Form: CardV1, Generations: every, MutualTLS: true, Extended: true, Push: true},
+			`{` + who + `,"supportedInterfaces":[` + rpc + `,` + rest + `],
+			"capabilities":{"streaming":true,"pushNotifications":true,"extendedAgentCard":true},
+			"securitySchemes":{"mtls":{"mtlsSecurityScheme":{}}},` + types + `}`},
+		{"1.0 without REST", CardOptions{Form: CardV1, Generations: []string{name10, name03}},
+			`{` + who + `,"supportedInterfaces":[` + rpc + `],
+			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},` + types + `}`},
+		{"1.0 where only 0.3 is served", CardOptions{Form: CardV1, Generations: []string{name03}},
+			`{` + who + `,"supportedInterfaces":[` + old + `],
+			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},` + types + `}`},
+		{"hybrid", CardOptions{Form: CardHybrid, Generations: every, MutualTLS: true},
+			`{` + who + `,` + zero + `,"supportedInterfaces":[` + rpc + `,` + rest + `,` + old + `],
+			"capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false,"extendedAgentCard":false},
+			"supportsAuthenticatedExtendedCard":false,"securitySchemes":{"mtls":{"type":"mutualTLS","mtlsSecurityScheme":{}}},
+			"security":[{"mtls":[]}],` + types + `}`},
+		{"hybrid where only 1.0 is served", CardOptions{Form: CardHybrid, Generations: []string{name10REST}},
+			`{` + who + `,"supportedInterfaces":[` + rest + `],
+			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},` + types + `}`},
+	} {
+		tt.o.Base = base + "/"
+		got := AppendCard([]byte("before"), c, tt.o)
+		if diff := cmp.Diff(decoded(t, []byte(tt.want)), decoded(t, got[len("before"):])); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func decoded(t testing.TB, body []byte) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	return v
+}
+
+// Nothing of how the agent is reached or protected may be told, and each form has what its schema demands.
+func TestAppendCardOfEveryAgent(t *testing.T) {
+	for name := range cards(t) {
+		c := parsed(t, name)
+		for _, form := range allForms {
+			for flags := range 8 {
+				o := CardOptions{Form: form, Base: base, Generations: every, Push: flags&1 > 0, Extended: flags&2 > 0, MutualTLS: flags&4 > 0}
+				got := AppendCard(nil, c, o)
+				for _, secret := range []string{"127.0.0.1", "localhost", "agent.internal", "idp.internal", "X-Key", "grpc", "signatures", "acme"} {
+					if strings.Contains(string(got), secret) {
+						t.Errorf("%s, form %d: tells %q", name, form, secret)
+					}
+				}
+				for _, wrong := range schemaErrors(form, decoded(t, got).(map[string]any)) {
+					t.Errorf("%s, form %d, flags %d: %s", name, form, flags, wrong)
+				}
+				if back, err := ParseCard(got); err != nil {
+					t.Errorf("%s, form %d: cannot be read again: %v", name, form, err)
+				} else if back.Push != o.Push || !back.Streaming || form != CardLegacy && back.Extended != o.Extended {
+					t.Errorf("%s, form %d: read again as %+v", name, form, back)
+				}
+			}
+		}
+	}
+}
+
+// schemaErrors checks a card against what the schema of its version requires and allows.
+func schemaErrors(form CardForm, card map[string]any) (wrong []string) {
+	has := func(where string, m map[string]any, kind string, names ...string) {
+		for _, n := range names {
+			ok := false
+			switch v := m[n].(type) {
+			case string:
+				ok = kind == "string" && v != ""
+			case bool:
+				ok = kind == "bool"
+			case []any:
+				ok = kind == "list"
+			case map[string]any:
+				ok = kind == "object"
+			}
+			if !ok {
+				wrong = append(wrong, fmt.Sprintf("%s%s is %T, want a %s", where, n, m[n], kind))
+			}
+		}
+	}
+	only := func(where string, m map[string]any, names string) {
+		for n := range m {
+			if !slices.Contains(strings.Fields(names), n) {
+				wrong = append(wrong, where+n+" is not of this version")
+			}
+		}
+	}
+	const common = "name description version provider documentationUrl capabilities defaultInputModes defaultOutputModes skills "
+	const zero = "iconUrl url protocolVersion preferredTransport additionalInterfaces supportsAuthenticatedExtendedCard securitySchemes security "
+	const one = "iconUrl supportedInterfaces securitySchemes "
+	has("", card, "string", "name", "description", "version")
+	has("", card, "list", "defaultInputModes", "defaultOutputModes", "skills")
+	has("", card, "object", "capabilities")
+	capabilities := card["capabilities"].(map[string]any)
+	has("capabilities.", capabilities, "bool", "streaming", "pushNotifications")
+	switch form {
+	case CardLegacy:
+		only("", card, common+"url authentication")
+		has("", card, "string", "url")
+	case CardV02, CardV03:
+		only("", card, common+zero)
+		has("", card, "string", "url", "protocolVersion", "preferredTransport")
+		only("capabilities.", capabilities, "streaming pushNotifications stateTransitionHistory")
+	case CardV1:
+		only("", card, common+one)
+		has("", card, "list", "supportedInterfaces")
+		only("capabilities.", capabilities, "streaming pushNotifications extendedAgentCard")
+	case CardHybrid:
+		only("", card, common+zero+one)
+		has("", card, "string", "url", "protocolVersion", "preferredTransport")
+		has("", card, "list", "supportedInterfaces")
+	}
+	list, _ := card["supportedInterfaces"].([]any)
+	for _, i := range list {
+		has("supportedInterfaces.", i.(map[string]any), "string", "url", "protocolBinding", "protocolVersion")
+	}
+	list, _ = card["skills"].([]any)
+	for _, s := range list {
+		s := s.(map[string]any)
+		has("skills.", s, "string", "id", "name", "description")
+		has("skills.", s, "list", "tags")
+		only("skills.", s, "id name description tags examples inputModes outputModes")
+	}
+	return wrong
+}
+
+func TestSignatures(t *testing.T) {
+	signed, unsigned := parsed(t, "v03-rest-first"), parsed(t, "v03-go")
+	keep := CardOptions{Form: CardV1, Base: base, Generations: every, Signatures: KeepSignatures}
+	if got := AppendCard(nil, signed, keep); string(got) != string(signed.Raw) {
+		t.Errorf("a signed card is not passed on as it is: %s", got)
+	}
+	if got := AppendCard(nil, unsigned, keep); string(got) == string(unsigned.Raw) || !strings.Contains(string(got), base) {
+		t.Errorf("without a signature there is nothing to keep: %s", got)
+	}
+	keep.Signatures = DropSignatures
+	if got := AppendCard(nil, signed, keep); strings.Contains(string(got), "signatures") {
+		t.Errorf("a signature that cannot hold is told: %s", got)
+	}
+}
+
+func TestCardFormOf(t *testing.T) {
+	const none = CardForm(99)
+	for _, tt := range []struct {
+		file, version, generations string
+		want                       CardForm
+	}{
+		{"agent.json", "", "aip a2a/legacy", CardLegacy},
+		{"agent.json", "", "a2a/legacy a2a/0.3 a2a/1.0", CardV02},
+		{"agent.json", "1.0", "a2a/1.0", none},
+		{"agent.json", "", "aip", none},
+		{"agent-card.json", "", "a2a/legacy a2a/0.3 a2a/1.0", CardHybrid},
+		{"agent-card.json", "", "a2a/1.0-rest", CardHybrid},
+		{"agent-card.json", "1.0", "a2a/legacy a2a/0.3 a2a/1.0", CardV1},
+		{"agent-card.json", "1.0", "a2a/0.3", CardV03},
+		{"agent-card.json", "0.3", "a2a/0.3 a2a/1.0", CardV03},
+		{"agent-card.json", "0.3", "a2a/1.0", CardHybrid},
+		{"agent-card.json", "", "a2a/0.3", CardV03},
+		{"agent-card.json", "", "a2a/legacy", none},
+		{"agent-card.json", "7", "a2a/legacy a2a/0.3 a2a/1.0", CardHybrid},
+		{"acs.json", "", "a2a/legacy a2a/0.3 a2a/1.0", none},
+	} {
+		got, ok := CardFormOf(tt.file, tt.version, strings.Fields(tt.generations))
+		if !ok {
+			got = none
+		}
+		if got != tt.want {
+			t.Errorf("CardFormOf(%q, %q, %s) = %d, want %d", tt.file, tt.version, tt.generations, got, tt.want)
+		}
+	}
+}
+
+func FuzzParseCard(f *testing.F) {
+	for _, body := range cards(f) {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c, err := ParseCard(body)
+		if err != nil {
+			if task.KindOf(err) != task.InvalidAgentResponse {
+				t.Errorf("refused as %v", task.KindOf(err))
+			}
+			return
+		}
+		for _, form := range allForms {
+			o := CardOptions{Form: form, Base: base, Generations: every, MutualTLS: true}
+			got := AppendCard(nil, c, o)
+			back, err := ParseCard(got)
+			if err != nil {
+				t.Fatalf("form %d cannot be read again: %v: %s", form, err, got)
+			}
+			for _, i := range back.Interfaces {
+				if i.URL != base {
+					t.Errorf("form %d lists %q", form, i.URL)
+				}
+			}
+			if again := AppendCard(nil, back, o); string(again) != string(got) {
+				t.Errorf("form %d changes when it is told again:\n%s\n%s", form, got, again)
+			}
+		}
+		Finder().Offers(c)
+	})
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"strconv"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// The names of SSE events in v0.1. Some callers look at nothing else, some not at them.
+const (
+	legacyStatusUpdate   = "task_status_update"
+	legacyArtifactUpdate = "task_artifact_update"
+)
+
+// legacyWord returns the word of the versions before 1.0 for a state. A task that awaits its completion asks for
+// input where its caller is to confirm, and is completed where not.
+func legacyWord(s task.State, confirm bool) string {
+	switch s {
+	case task.Accepted:
+		return "submitted"
+	case task.Working, task.Failed, task.Canceled, task.Rejected, task.Completed:
+		return string(s) // the same in both
+	case task.AwaitingInput:
+		return "input-required"
+	case task.AwaitingCompletion:
+		if confirm {
+			return "input-required"
+		}
+		return "completed"
+	}
+	return "unknown"
+}
+
+// word is legacyWord, but v0.1 has no word for a refusal.
+func (s legacyServer) word(state task.State) string {
+	if state == task.Rejected {
+		state = task.Failed
+	}
+	return legacyWord(state, s.confirm)
+}
+
+// appendLegacyMetadata appends a metadata member that says what the dialect's word for a state does not.
+func appendLegacyMetadata(dst []byte, state task.State, word string) []byte {
+	if state == task.AwaitingCompletion || state == task.Rejected && word != string(task.Rejected) {
+		dst = append(dst, `,"metadata":{"aipState":"`...)
+		dst = append(append(dst, state...), `"}`...)
+	}
+	return dst
+}
+
+// legacySaid returns what a task says with its state. A task that was completed without a word says what it said when it
+// had finished: that stage is hidden from most callers.
+func legacySaid(t *task.Task) []task.DataItem {
+	if t.Status.State != task.Completed || len(t.Status.DataItems) > 0 {
+		return t.Status.DataItems
+	}
+	for i := len(t.StatusHistory) - 1; i >= 0; i-- {
+		if h := &t.StatusHistory[i]; h.State == task.AwaitingCompletion {
+			return h.DataItems
+		}
+	}
+	return nil
+}
+
+// legacyHistory returns the last n messages of a task that say anything, all of them where n is negative.
+func legacyHistory(t *task.Task, n int) []task.Message {
+	if n == 0 {
+		return nil
+	}
+	list := t.MessageHistory
+	if n > 0 { // go back only as far as needed
+		at := len(list)
+		for ; at > 0 && n > 0; at-- {
+			if len(list[at-1].DataItems) > 0 {
+				n--
+			}
+		}
+		list = list[at:]
+	}
+	var out []task.Message
+	for i := range list {
+		if len(list[i].DataItems) > 0 {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+// legacyRole returns the role of a message's sender.
+func legacyRole(m *task.Message) string {
+	if m.SenderRole == task.Partner {
+		return "agent"
+	}
+	return "user"
+}
+
+// appendLegacyTime appends the member that says since when, in UTC, which more callers can read.
+func appendLegacyTime(dst []byte, st *task.Status) []byte {
+	if st.ChangedAt.IsZero() {
+		return dst
+	}
+	return task.AppendTime(append(dst, `,"timestamp":`...), st.ChangedAt.UTC())
+}
+
+// appendTask appends a Task with the last messages of its history.
+func (s legacyServer) appendTask(dst []byte, t *task.Task, history int) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = task.AppendString(dst, t.ID)
+	dst = legacyOptional(dst, `,"sessionId":`, t.SessionID)
+	dst = append(dst, `,"status":`...)
+	dst = s.appendStatus(dst, &t.Status, legacySaid(t))
+	for i := range t.Products {
+		dst = append(dst, legacyNext(i, `,"artifacts":[`)...)
+		dst = append(appendLegacyArtifact(dst, &t.Products[i], i), `,"lastChunk":true}`...)
+	}
+	dst = legacyClosed(dst, len(t.Products))
+	list := legacyHistory(t, history)
+	for i := range list {
+		dst = append(dst, legacyNext(i, `,"history":[`)...)
+		dst = appendLegacyMessage(dst, legacyRole(&list[i]), list[i].DataItems)
+	}
+	dst = legacyClosed(dst, len(list))
+	dst = appendLegacyMetadata(dst, t.Status.State, s.word(t.Status.State))
+	return append(dst, '}')
+}
+
+// legacyNext returns what stands before the entry i of a list, and legacyClosed appends what stands after n of them: a
+// list without entries is left out.
+func legacyNext(i int, begin string) string {
+	if i == 0 {
+		return begin
+	}
+	return ","
+}
+
+func legacyClosed(dst []byte, n int) []byte {
+	if n > 0 {
+		dst = append(dst, ']')
+	}
+	return dst
+}
+
+func (s legacyServer) appendStatus(dst []byte, st *task.Status, said []task.DataItem) []byte {
+	dst = append(dst, `{"state":"`...)
+	dst = append(append(dst, s.word(st.State)...), '"')
+	if len(said) > 0 {
+		dst = append(dst, `,"message":`...)
+		dst = appendLegacyMessage(dst, "agent", said)
+	}
+	return append(appendLegacyTime(dst, st), '}')
+}
+
+func appendLegacyMessage(dst []byte, role string, items []task.DataItem) []byte {
+	dst = append(dst, `{"role":"`...)
+	dst = append(append(dst, role...), `","parts":`...)
+	return append(appendLegacyParts(dst, items), '}')
+}
+
+// appendLegacyArtifact appends an artifact, or a piece of one, up to where its flags stand. v0.1 knows it by its
+// index: the place of the product in the task.
+func appendLegacyArtifact(dst []byte, p *task.Product, index int) []byte {
+	dst = append(dst, `{"parts":`...)
+	dst = appendLegacyParts(dst, p.DataItems)
+	dst = legacyOptional(dst, `,"name":`, p.Name)
+	dst = legacyOptional(dst, `,"description":`, p.Description)
+	dst = append(dst, `,"metadata":{"productId":`...)
+	dst = append(task.AppendString(dst, p.ID), `},"index":`...)
+	return strconv.AppendInt(dst, int64(index), 10)
+}
+
+// NewStream implements translate.Server.
+func (s legacyServer) NewStream(id jsonrpc.ID, _ *translate.Call, t *task.Task) translate.Encoder {
+	e := &legacyEncoder{legacyServer: s, id: id, taskID: t.ID}
+	e.sees(t)
+	return e
+}
+
+// legacyEncoder writes TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state that rests ends its stream,
+// since callers leave there.
+type legacyEncoder struct {
+	legacyServer
+	id       jsonrpc.ID
+	taskID   string
+	products []string // ids of the task's products, each at its index
+}
+
+// sees notes the products of a task that is told of as a whole.
+func (e *legacyEncoder) sees(t *task.Task) {
+	for i := range t.Products {
+		e.index(t.Products[i].ID)
+	}
+}
+
+// index returns the index of a product. Most often it is that of the last one, which grows.
+func (e *legacyEncoder) index(id string) int {
+	for i := len(e.products) - 1; i >= 0; i-- {
+		if e.products[i] == id {
+			return i
+		}
+	}
+	e.products = append(e.products, id)
+	return len(e.products) - 1
+}
+
+// Snapshot implements translate.Encoder: v0.1 has no event for a whole task, so that its state must do.
+func (e *legacyEncoder) Snapshot(dst []byte, t *task.Task) translate.Frame {
+	e.sees(t)
+	return e.status(dst, &t.Status, legacySaid(t))
+}
+
+// Event implements translate.Encoder.
+func (e *legacyEncoder) Event(dst []byte, ev *task.Event) translate.Frame {
+	switch {
+	case ev.Task != nil:
+		return e.Snapshot(dst, ev.Task)
+	case ev.Status != nil:
+		return e.status(dst, ev.Status, ev.Status.DataItems)
+	case ev.Chunk != nil:
+		return e.chunk(dst, ev.Chunk)
+	case ev.Message != nil && ev.Message.SenderRole == task.Partner:
+		return e.status(dst, &task.Status{State: task.Working, ChangedAt: ev.Message.SentAt}, ev.Message.DataItems)
+	}
+	return translate.Frame{}
+}
+
+// begin appends an event up to its own members.
+func (e *legacyEncoder) begin(dst []byte) []byte {
+	dst = append(jsonrpc.BeginResult(dst, e.id), `{"id":`...)
+	return task.AppendString(dst, e.taskID)
+}
+
+func (e *legacyEncoder) status(dst []byte, st *task.Status, said []task.DataItem) translate.Frame {
+	end := st.State.Rests()
+	dst = append(e.begin(dst), `,"status":`...)
+	dst = e.appendStatus(dst, st, said)
+	dst = strconv.AppendBool(append(dst, `,"final":`...), end)
+	dst = appendLegacyMetadata(dst, st.State, e.word(st.State))
+	return translate.Frame{Name: legacyStatusUpdate, Data: jsonrpc.End(append(dst, '}')), End: end}
+}
+
+func (e *legacyEncoder) chunk(dst []byte, c *task.Chunk) translate.Frame {
+	dst = append(e.begin(dst), `,"artifact":`...)
+	dst = appendLegacyArtifact(dst, &c.Product, e.index(c.Product.ID))
+	dst = strconv.AppendBool(append(dst, `,"append":`...), c.Append)
+	dst = strconv.AppendBool(append(dst, `,"lastChunk":`...), c.Last)
+	return translate.Frame{Name: legacyArtifactUpdate, Data: jsonrpc.End(append(dst, `},"final":false}`...))}
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"hash/crc32"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// V03 returns the client side of A2A 0.2 and 0.3 over JSON-RPC, whose messages are the same.
+func V03() translate.Client { return v03{} }
+
+type v03 struct{}
+
+// The methods of 0.2 and 0.3 that v0.1 does not have.
+const (
+	v03Send         = "message/send"
+	v03Stream       = "message/stream"
+	v03PushSet      = "tasks/pushNotificationConfig/set"
+	v03PushGet      = "tasks/pushNotificationConfig/get"
+	v03PushList     = "tasks/pushNotificationConfig/list"
+	v03PushDelete   = "tasks/pushNotificationConfig/delete"
+	v03ExtendedCard = "agent/getAuthenticatedExtendedCard"
+)
+
+// maxV03ID is how long, in bytes, the ids may be that an agent makes.
+const maxV03ID = 256
+
+func (v03) Name() string { return name03 }
+
+var v03Header = []translate.Field{{Name: "A2A-Version", Value: "0.3"}}
+
+// Header implements translate.Client. Agents of later versions answer in this one where they are told to.
+func (v03) Header() []translate.Field { return v03Header }
+
+// AppendTurn implements translate.Client. The agent makes the names of a task and its context, so a start has none.
+// A task that has ended cannot be gone on with: that makes another one, in the same context.
+func (v03) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
+	method := v03Send
+	if stream {
+		method = v03Stream
+	}
+	var room [96]byte
+	id := task.AppendString(room[:0], v03MessageID(t))
+	dst = jsonrpc.BeginRequest(dst, id, method)
+	dst = append(dst, `{"message":{"kind":"message","messageId":`...)
+	dst = append(dst, id...)
+	dst = append(dst, `,"role":"user","parts":`...)
+	dst = appendParts(dst, "kind", t.Message.DataItems)
+	switch {
+	case t.From == task.None:
+	case t.From == task.AwaitingCompletion:
+		dst = legacyOptional(dst, `,"contextId":`, t.Ref.Session)
+		if t.Ref.Task != "" && !strings.HasPrefix(t.Stamp, v03MessageStamp) {
+			dst = append(dst, `,"referenceTaskIds":[`...)
+			dst = append(task.AppendString(dst, t.Ref.Task), ']')
+		}
+	default:
+		dst = legacyOptional(dst, `,"taskId":`, t.Ref.Task)
+		dst = legacyOptional(dst, `,"contextId":`, t.Ref.Session)
+	}
+	dst = append(dst, '}')
+	if !stream || t.Webhook != nil {
+		// Until 0.2.5 the modes had to be there. No agent refuses none, and some refuse all that they do not know.
+		dst = append(dst, `,"configuration":{"acceptedOutputModes":[]`...)
+		if !stream {
+			dst = append(dst, `,"blocking":true`...) // what is left out means different things to agents
+		}
+		if t.Webhook != nil {
+			dst = appendLegacyConfig(append(dst, `,"pushNotificationConfig":`...), t.Webhook)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, '}', '}')
+}
+
+// v03MessageID returns the id of a turn's message. It is the same whenever the turn is carried out again, so that
+// agents that look at it take it for the same message.
+func v03MessageID(t *task.Turn) string {
+	switch {
+	case t.Message.ID != "":
+		return t.Message.ID
+	case t.From == task.None:
+		return t.Ref.Task
+	}
+	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Stamp))), 16)
+}
+
+// AppendGet implements translate.Client. No history is asked for: the gateway keeps its own.
+func (v03) AppendGet(dst []byte, ref task.Ref) []byte {
+	return append(beginLegacy(dst, legacyGet, ref.Task), `,"historyLength":0}}`...)
+}
+
+func (v03) AppendCancel(dst []byte, ref task.Ref) []byte {
+	return append(beginLegacy(dst, legacyCancel, ref.Task), '}', '}')
+}
+
+func (v03) AppendResubscribe(dst []byte, ref task.Ref) []byte {
+	return append(beginLegacy(dst, legacyResubscribe, ref.Task), '}', '}')
+}
+
+// Reply reads a Task or a Message. It copies body once; the report's texts are views of that copy.
+func (v03) Reply(body []byte, known []task.Product) (task.Report, error) {
+	res, err := response(append([]byte(nil), body...))
+	if err != nil {
+		return task.Report{}, err
+	}
+	if res.Failure != nil {
+		return task.Report{}, failed(v03Failures, res.Failure)
+	}
+	m := v03Members(res.Result)
+	if !m.status.Exists() && !m.isMessage() {
+		return task.Report{}, refuse("the agent's answer has neither a status nor a messageId, so it is no Task and no Message")
+	}
+	return m.report(&v03Artifacts{known: known})
+}
+
+// Push reads a Task, which is what 0.3 tells webhooks, or any event of a stream.
+func (v03) Push(body []byte, known []task.Product) (task.Report, error) {
+	v, err := pushed(body)
+	if err != nil {
+		return task.Report{}, err
+	}
+	m := v03Members(v)
+	return m.report(&v03Artifacts{known: known})
+}
+
+func (v03) NewStream(known []task.Product) translate.Stream {
+	return &v03Events{artifacts: v03Artifacts{known: known}}
+}
+
+// v03Events reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are told apart by what
+// they have in them, since "kind" may be missing. Events belong to the stream's task whatever id they have: some
+// agents report a failure under another. It is not the event's "final" that ends a turn but its state.
+type v03Events struct {
+	artifacts v03Artifacts
+	named     bool // the agent's names have been told
+	task      bool // there is a task, so that a Message is news of it
+}
+
+func (s *v03Events) Event(event string, data []byte) (task.Report, error) {
+	if len(data) == 0 {
+		return task.Report{}, nil
+	}
+	res, err := response(append([]byte(nil), data...))
+	if err != nil {
+		if event != "" && event != "message" && event != "error" { // whatever the agent's server sends for itself
+			err = nil
+		}
+		return task.Report{}, err
+	}
+	if res.Failure != nil {
+		return task.Report{}, failed(v03Failures, res.Failure)
+	}
+	m := v03Members(res.Result)
+	if s.task && m.isMessage() {
+		return m.news()
+	}
+	rep, err := m.report(&s.artifacts)
+	if err != nil {
+		return rep, err
+	}
+	s.task = s.task || m.status.Exists() || m.artifact.Exists()
+	if s.named {
+		rep.Ref = nil
+	}
+	s.named = s.named || rep.Ref != nil
+	return rep, nil
+}
+
+// v03Result holds the members of a Task, a Message or an event. Those that are null count as missing.
+type v03Result struct {
+	id, taskID, contextID       gjson.Result
+	messageID, role, parts      gjson.Result
+	status, artifact, artifacts gjson.Result
+	append, last                bool
+	update                      bool // it has what only updates have, so that no artifacts do not mean none
+	raw                         gjson.Result
+}
+
+func v03Members(result gjson.Result) v03Result {
+	m := v03Result{raw: result}
+	members(result, func(key string, v gjson.Result) {
+		switch key {
+		case "kind":
+			m.update = m.update || strings.HasSuffix(v.Str, "-update")
+		case "id":
+			m.id = v
+		case "taskId":
+			m.taskID, m.update = v, true
+		case "contextId":
+			m.contextID = v
+		case "messageId":
+			m.messageID = v
+		case "role":
+			m.role = v
+		case "parts":
+			m.parts = v
+		case "status":
+			m.status = v
+		case "artifact":
+			m.artifact = v
+		case "artifacts":
+			m.artifacts = v
+		case "append":
+			m.append = v.Bool()
+		case "lastChunk":
+			m.last = v.Bool()
+		case "final":
+			m.update = true
+		}
+	})
+	return m
+}
+
+// isMessage reports whether a result is a Message: nothing else has parts of its own.
+func (m *v03Result) isMessage() bool {
+	return !m.status.Exists() && !m.artifact.Exists() && (m.messageID.Exists() || m.parts.Exists())
+}
+
+// report reads what is there: a Message, a status, artifacts, or neither, which means nothing.
+func (m *v03Result) report(a *v03Artifacts) (rep task.Report, err error) {
+	if !m.raw.IsObject() {
+		return rep, refuse("the agent's answer has a result that is no object")
+	}
+	if m.isMessage() {
+		return m.message()
+	}
+	if !m.status.Exists() && !m.artifact.Exists() {
+		return rep, nil
+	}
+	if rep.Ref, err = m.ref(); err != nil {
+		return rep, err
+	}
+	if m.artifact.Exists() {
+		if err := a.chunk(&rep, m.artifact, m.append, m.last); err != nil {
+			return rep, err
+		}
+	}
+	if !m.status.Exists() {
+		return rep, nil
+	}
+	if err := legacyStatus(&rep, m.status, "0.3"); err != nil {
+		return rep, err
+	}
+	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.update) {
+		rep.Whole = true
+		if err := a.whole(&rep, m.artifacts); err != nil {
+			return rep, err
+		}
+	}
+	rep.Stamp = legacyStamp(&rep, m.status, m.artifacts)
+	return rep, nil
+}
+
+// ref returns the names that the agent gave to the task and its context; nil where it gave none.
+func (m *v03Result) ref() (*task.Ref, error) {
+	id := m.id
+	if m.update {
+		id = m.taskID
+	}
+	if id.Str == "" && m.contextID.Str == "" {
+		return nil, nil
+	}
+	if len(id.Str) > maxV03ID || len(m.contextID.Str) > maxV03ID {
+		return nil, refuse("the agent's answer has an id of more than %d bytes", maxV03ID)
+	}
+	return &task.Ref{Task: id.Str, Session: m.contextID.Str}, nil
+}
+
+// v03MessageStamp begins the stamp of what an agent said without making a task of it, so that the next turn does
+// not refer to one.
+const v03MessageStamp = "message "
+
+// message reads a Message in place of a Task: the agent has finished, and what it says is the product. It has a name
+// only where the agent says in which context it was.
+func (m *v03Result) message() (rep task.Report, err error) {
+	p := task.Product{ID: v03ID(m.messageID.Str, "message", "")}
+	if p.DataItems, err = legacyParts(m.parts); err != nil {
+		return rep, err
+	}
+	m.id = m.taskID
+	if rep.Ref, err = m.ref(); err != nil {
+		return rep, err
+	}
+	rep.State, rep.Said = task.AwaitingCompletion, "message"
+	rep.Whole, rep.Products = true, []task.Product{p}
+	rep.Stamp = v03MessageStamp + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(m.messageID.Raw+m.parts.Raw))), 16)
+	return rep, nil
+}
+
+// news reads a Message of an agent that is at work on a task. One of the gateway's own means nothing.
+func (m *v03Result) news() (rep task.Report, err error) {
+	if m.role.Str == "user" {
+		return rep, nil
+	}
+	if rep.Items, err = legacyParts(m.parts); err != nil {
+		return rep, err
+	}
+	rep.State, rep.Said = task.Working, "message"
+	return rep, nil
+}

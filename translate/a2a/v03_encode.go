@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"hash/crc32"
+	"strconv"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// appendTask appends a Task with the last messages of its history.
+func (s v03Server) appendTask(dst []byte, t *task.Task, history int) []byte {
+	dst = append(dst, `{"kind":"task","id":`...)
+	dst = task.AppendString(dst, t.ID)
+	dst = append(dst, `,"contextId":`...)
+	dst = task.AppendString(dst, t.SessionID)
+	dst = append(dst, `,"status":`...)
+	dst = s.appendStatus(dst, t, &t.Status, legacySaid(t))
+	for i := range t.Products {
+		dst = append(dst, legacyNext(i, `,"artifacts":[`)...)
+		dst = appendV03Artifact(dst, &t.Products[i])
+	}
+	dst = legacyClosed(dst, len(t.Products))
+	list := legacyHistory(t, history)
+	for i := range list {
+		m := &list[i]
+		dst = append(dst, legacyNext(i, `,"history":[`)...)
+		dst = appendV03Message(dst, t, m.ID, legacyRole(m), m.SentAt, m.DataItems)
+	}
+	dst = legacyClosed(dst, len(list))
+	dst = appendLegacyMetadata(dst, t.Status.State, legacyWord(t.Status.State, s.confirm))
+	return append(dst, '}')
+}
+
+// appendStatus appends a TaskStatus of t.
+func (s v03Server) appendStatus(dst []byte, t *task.Task, st *task.Status, said []task.DataItem) []byte {
+	dst = append(dst, `{"state":"`...)
+	dst = append(append(dst, legacyWord(st.State, s.confirm)...), '"')
+	if len(said) > 0 {
+		dst = append(dst, `,"message":`...)
+		dst = appendV03Message(dst, t, "", "agent", st.ChangedAt, said)
+	}
+	return append(appendLegacyTime(dst, st), '}')
+}
+
+// appendV03Message appends a Message that belongs to t. One without an id gets one that is the same wherever the message
+// is told, and no other's: it is made of the task's, the time and the content.
+func appendV03Message(dst []byte, t *task.Task, id, role string, at time.Time, items []task.DataItem) []byte {
+	dst = append(dst, `{"kind":"message","role":"`...)
+	dst = append(append(dst, role...), `","parts":`...)
+	begin := len(dst)
+	dst = appendParts(dst, "kind", items)
+	if id == "" {
+		sum := crc32.ChecksumIEEE(dst[begin:])
+		id = t.ID + "-" + strconv.FormatInt(at.UnixMilli(), 36) + "-" + strconv.FormatUint(uint64(sum), 36)
+	}
+	dst = append(dst, `,"messageId":`...)
+	dst = task.AppendString(dst, id)
+	dst = append(dst, `,"taskId":`...)
+	dst = task.AppendString(dst, t.ID)
+	dst = append(dst, `,"contextId":`...)
+	return append(task.AppendString(dst, t.SessionID), '}')
+}
+
+// appendV03Artifact appends an artifact, or a piece of one.
+func appendV03Artifact(dst []byte, p *task.Product) []byte {
+	dst = append(dst, `{"artifactId":`...)
+	dst = task.AppendString(dst, p.ID)
+	dst = legacyOptional(dst, `,"name":`, p.Name)
+	dst = legacyOptional(dst, `,"description":`, p.Description)
+	return append(appendParts(append(dst, `,"parts":`...), "kind", p.DataItems), '}')
+}
+
+// NewStream implements translate.Server.
+func (s v03Server) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) translate.Encoder {
+	return &v03Encoder{v03Server: s, id: id, history: c.History, task: task.Task{ID: t.ID, SessionID: t.SessionID}}
+}
+
+// v03Encoder writes Tasks, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state that rests ends its
+// stream, but where completion needs no word of the caller, that a task awaits it is not told.
+type v03Encoder struct {
+	v03Server
+	id      jsonrpc.ID
+	history int
+	task    task.Task       // its names only
+	said    []task.DataItem // what came with the state that was not told
+}
+
+// Snapshot implements translate.Encoder.
+func (e *v03Encoder) Snapshot(dst []byte, t *task.Task) translate.Frame {
+	dst = e.appendTask(jsonrpc.BeginResult(dst, e.id), t, e.history)
+	return translate.Frame{Data: jsonrpc.End(dst), End: t.Status.State.Rests()}
+}
+
+// Event implements translate.Encoder.
+func (e *v03Encoder) Event(dst []byte, ev *task.Event) translate.Frame {
+	switch {
+	case ev.Task != nil:
+		return e.Snapshot(dst, ev.Task)
+	case ev.Status != nil:
+		st, said := ev.Status, ev.Status.DataItems
+		switch {
+		case st.State == task.AwaitingCompletion && !e.confirm:
+			e.said = said
+			return translate.Frame{}
+		case st.State == task.Completed && len(said) == 0:
+			said = e.said
+		}
+		return e.status(dst, st, said)
+	case ev.Chunk != nil:
+		return e.chunk(dst, ev.Chunk)
+	case ev.Message != nil && ev.Message.SenderRole == task.Partner:
+		return e.status(dst, &task.Status{State: task.Working, ChangedAt: ev.Message.SentAt}, ev.Message.DataItems)
+	}
+	return translate.Frame{}
+}
+
+// begin appends an event up to its own members.
+func (e *v03Encoder) begin(dst []byte, kind string) []byte {
+	dst = append(jsonrpc.BeginResult(dst, e.id), `{"kind":"`...)
+	dst = append(append(dst, kind...), `","taskId":`...)
+	dst = task.AppendString(dst, e.task.ID)
+	dst = append(dst, `,"contextId":`...)
+	return task.AppendString(dst, e.task.SessionID)
+}
+
+func (e *v03Encoder) status(dst []byte, st *task.Status, said []task.DataItem) translate.Frame {
+	end := st.State.Rests()
+	dst = append(e.begin(dst, "status-update"), `,"status":`...)
+	dst = e.appendStatus(dst, &e.task, st, said)
+	dst = strconv.AppendBool(append(dst, `,"final":`...), end)
+	dst = appendLegacyMetadata(dst, st.State, legacyWord(st.State, e.confirm))
+	return translate.Frame{Data: jsonrpc.End(append(dst, '}')), End: end}
+}
+
+func (e *v03Encoder) chunk(dst []byte, c *task.Chunk) translate.Frame {
+	dst = append(e.begin(dst, "artifact-update"), `,"artifact":`...)
+	dst = appendV03Artifact(dst, &c.Product)
+	dst = strconv.AppendBool(append(dst, `,"append":`...), c.Append)
+	dst = strconv.AppendBool(append(dst, `,"lastChunk":`...), c.Last)
+	return translate.Frame{Data: jsonrpc.End(append(dst, '}'))}
+}

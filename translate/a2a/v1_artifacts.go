@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// An artifact of A2A 1.0 is a product of the same id. A continue after completion is another task to the agent;
+// its artifacts replace those products whose ids they have.
+
+// v1Artifact reads one artifact.
+func v1Artifact(v gjson.Result, adds bool) (p task.Product, err error) {
+	if !v.IsObject() {
+		return p, refuse("the agent's answer has an artifact that is no object")
+	}
+	var parts gjson.Result
+	members(v, func(key string, v gjson.Result) {
+		switch key {
+		case "artifactId":
+			p.ID = v.Str
+		case "name":
+			p.Name = v.Str
+		case "description":
+			p.Description = v.Str
+		case "parts":
+			parts = v
+		}
+	})
+	if p.ID == "" { // A2A demands an id; an artifact without one is known by its name
+		p.ID = "artifact"
+		if p.Name != "" {
+			p.ID += "-" + p.Name
+		}
+	}
+	p.DataItems, err = v1Items(parts, adds)
+	return p, err
+}
+
+// see notes an artifact of the turn, and reports whether it is the first with its id.
+func (r *v1Reader) see(id string, adds bool) (fresh bool, err error) {
+	was, ok := r.seen[id]
+	if !ok && len(r.seen) == maxArtifacts {
+		return false, refuse("the agent's answer has more than %d artifacts", maxArtifacts)
+	}
+	if r.seen == nil {
+		r.seen = make(map[string]bool)
+	}
+	r.seen[id] = was || adds
+	return !ok, nil
+}
+
+// chunk adds the artifact of an event to rep.
+func (r *v1Reader) chunk(rep *task.Report, m *v1Members) error {
+	adds := m.append.Bool()
+	p, err := v1Artifact(m.artifact, adds)
+	if err != nil {
+		return err
+	}
+	fresh, err := r.see(p.ID, adds)
+	if err != nil {
+		return err
+	}
+	if adds && fresh && r.product(p.ID) == nil { // what is not there yet cannot be added to
+		adds = false
+	}
+	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: m.last.Bool()})
+	return nil
+}
+
+func (r *v1Reader) product(id string) *task.Product {
+	for i := range r.known {
+		if r.known[i].ID == id {
+			return &r.known[i]
+		}
+	}
+	return nil
+}
+
+// whole adds the artifacts of a Task to rep. Agents that sent an artifact in pieces may show every piece as a part
+// of its own, where task.Fold has put the text together; so is it done here, lest the same be told twice.
+func (r *v1Reader) whole(rep *task.Report, list gjson.Result) error {
+	rep.Whole = true
+	if !list.Exists() {
+		return nil
+	}
+	if !list.IsArray() {
+		return refuse("the agent's answer has artifacts that are no array")
+	}
+	var err error
+	list.ForEach(func(_, v gjson.Result) bool {
+		var p task.Product
+		if p, err = v1Artifact(v, false); err != nil {
+			return false
+		}
+		if _, err = r.see(p.ID, false); err != nil {
+			return false
+		}
+		if r.seen[p.ID] {
+			p.DataItems = v1Join(p.DataItems, nil)
+		} else if known := r.product(p.ID); known != nil && len(known.DataItems) > 0 && len(known.DataItems) < len(p.DataItems) {
+			p.DataItems = v1Join(p.DataItems, known.DataItems)
+		}
+		rep.Products = append(rep.Products, p)
+		return true
+	})
+	return err
+}
+
+// v1Join puts neighbouring texts together: all of them where no shape is given, otherwise as far as in the
+// shape, whose last text may grow. Items that do not fit into the shape stay as they are.
+func v1Join(items, shape []task.DataItem) []task.DataItem {
+	out := make([]task.DataItem, 0, len(items))
+	for i := 0; i < len(items); {
+		want, bound := "", false
+		if n := len(out); n < len(shape) {
+			if plainText(&shape[n]) != plainText(&items[i]) {
+				return items
+			}
+			want, bound = shape[n].Text, n < len(shape)-1
+		} else if shape != nil {
+			return append(out, items[i:]...)
+		}
+		it := items[i]
+		i++
+		if !plainText(&it) {
+			out = append(out, it)
+			continue
+		}
+		var b strings.Builder
+		for b.WriteString(it.Text); i < len(items) && plainText(&items[i]) && (!bound || b.Len() < len(want)); i++ {
+			b.WriteString(items[i].Text)
+		}
+		if it.Text = b.String(); bound && it.Text != want || !strings.HasPrefix(it.Text, want) {
+			return items
+		}
+		out = append(out, it)
+	}
+	return out
+}

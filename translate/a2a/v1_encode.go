@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"strconv"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// AppendTask implements translate.Server. A sent message is answered by the Task as a member, because it could be
+// a Message as well; anything else by the Task itself.
+func (s v1Server) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
+	dst = s.begin(dst, id)
+	if cmd := c.Message.Command; cmd == task.Start || cmd == task.Continue {
+		dst = append(dst, `{"task":`...)
+		dst = append(s.appendTask(dst, t, c.History, true), '}')
+	} else {
+		dst = s.appendTask(dst, t, c.History, true)
+	}
+	return s.end(dst)
+}
+
+// AppendTasks implements translate.Lister.
+func (s v1Server) AppendTasks(dst []byte, id jsonrpc.ID, c *translate.Call, page *task.Page) []byte {
+	dst = s.begin(dst, id)
+	dst = append(dst, `{"tasks":[`...)
+	for i := range page.Tasks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = s.appendTask(dst, &page.Tasks[i], c.History, c.List != nil && c.List.Products)
+	}
+	dst = append(dst, `],"nextPageToken":`...)
+	dst = task.AppendString(dst, page.Next)
+	dst = append(dst, `,"pageSize":`...)
+	dst = strconv.AppendInt(dst, int64(page.Size), 10)
+	dst = append(dst, `,"totalSize":`...)
+	dst = strconv.AppendInt(dst, int64(page.Total), 10)
+	return s.end(append(dst, '}'))
+}
+
+// AppendWebhooks implements translate.Server.
+func (s v1Server) AppendWebhooks(dst []byte, id jsonrpc.ID, c *translate.Call, hooks []task.Webhook) []byte {
+	dst = s.begin(dst, id)
+	switch {
+	case c.Op == translate.DeleteWebhooks:
+		dst = append(dst, '{', '}')
+	case len(hooks) == 1 && (c.Op == translate.SetWebhook || c.Method == v1GetConfig):
+		dst = v1AppendConfig(dst, &hooks[0])
+	default:
+		dst = append(dst, `{"configs":[`...)
+		for i := range hooks {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = v1AppendConfig(dst, &hooks[i])
+		}
+		dst = append(dst, `],"nextPageToken":""}`...)
+	}
+	return s.end(dst)
+}
+
+// v1AppendConfig appends a TaskPushNotificationConfig. It goes to nobody but the one who set it, or to the agent
+// that is to use it, so it holds all that was set.
+func v1AppendConfig(dst []byte, w *task.Webhook) []byte {
+	dst = append(dst, `{"url":`...)
+	dst = task.AppendString(dst, w.URL)
+	dst = v1AppendOptional(dst, `,"id":`, w.ID)
+	dst = v1AppendOptional(dst, `,"taskId":`, w.TaskID)
+	dst = v1AppendOptional(dst, `,"token":`, w.Token)
+	if w.Scheme != "" {
+		dst = append(dst, `,"authentication":{"scheme":`...)
+		dst = task.AppendString(dst, w.Scheme)
+		dst = append(v1AppendOptional(dst, `,"credentials":`, w.Credentials), '}')
+	}
+	return append(dst, '}')
+}
+
+// AppendNotification implements translate.Server: a StreamResponse. It leaves out what its receiver has said itself.
+func (s v1Server) AppendNotification(dst []byte, t *task.Task) []byte {
+	dst = append(dst, `{"task":`...)
+	return append(s.appendTask(dst, t, 0, true), '}')
+}
+
+// appendTask appends a Task with the last messages of its history; a negative number means all of them.
+func (s v1Server) appendTask(dst []byte, t *task.Task, history int, products bool) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = task.AppendString(dst, t.ID)
+	dst = v1AppendOptional(dst, `,"contextId":`, t.SessionID)
+	dst = append(dst, `,"status":`...)
+	dst = s.appendStatus(dst, &t.Status, t.ID, t.SessionID)
+	if products && len(t.Products) > 0 {
+		dst = append(dst, `,"artifacts":[`...)
+		for i := range t.Products {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = v1AppendArtifact(dst, &t.Products[i])
+		}
+		dst = append(dst, ']')
+	}
+	if shown := v1History(t.MessageHistory, history); len(shown) > 0 {
+		sep := `,"history":[`
+		for i := range shown {
+			if m := &shown[i]; len(m.DataItems) > 0 {
+				dst = append(dst, sep...)
+				dst = v1AppendMessage(dst, m, t.ID, t.SessionID)
+				sep = ","
+			}
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
+}
+
+// v1History returns the messages from the one on with which n of them say something. A2A has no commands, so those
+// that say nothing are not shown.
+func v1History(all []task.Message, n int) []task.Message {
+	first := len(all)
+	for i := len(all) - 1; i >= 0 && n != 0; i-- {
+		if len(all[i].DataItems) > 0 {
+			first = i
+			n--
+		}
+	}
+	return all[first:]
+}
+
+// state returns the word for a state. What awaits completion is completed, or asks for more.
+func (s v1Server) state(state task.State) string {
+	switch state {
+	case task.Accepted:
+		return "TASK_STATE_SUBMITTED"
+	case task.Working:
+		return "TASK_STATE_WORKING"
+	case task.AwaitingInput:
+		return "TASK_STATE_INPUT_REQUIRED"
+	case task.AwaitingCompletion:
+		if s.confirm {
+			return "TASK_STATE_INPUT_REQUIRED"
+		}
+		return "TASK_STATE_COMPLETED"
+	case task.Completed:
+		return "TASK_STATE_COMPLETED"
+	case task.Canceled:
+		return "TASK_STATE_CANCELED"
+	case task.Failed:
+		return "TASK_STATE_FAILED"
+	case task.Rejected:
+		return "TASK_STATE_REJECTED"
+	}
+	return "TASK_STATE_UNSPECIFIED"
+}
+
+// ended reports whether a state is shown as one in which nothing follows.
+func (s v1Server) ended(state task.State) bool {
+	return state.Terminal() || state == task.AwaitingCompletion && !s.confirm
+}
+
+// appendStatus appends a TaskStatus. What the Partner says is a message, whose id is made of the time: within a
+// task no two states have the same.
+func (s v1Server) appendStatus(dst []byte, st *task.Status, taskID, session string) []byte {
+	dst = append(dst, `{"state":"`...)
+	dst = append(append(dst, s.state(st.State)...), '"')
+	if len(st.DataItems) > 0 {
+		m := task.Message{
+			ID: "status-" + strconv.FormatInt(st.ChangedAt.UnixMilli(), 36), SenderRole: task.Partner, DataItems: st.DataItems,
+		}
+		dst = append(dst, `,"message":`...)
+		dst = v1AppendMessage(dst, &m, taskID, session)
+	}
+	if !st.ChangedAt.IsZero() {
+		dst = append(dst, `,"timestamp":"`...)
+		dst = st.ChangedAt.UTC().AppendFormat(dst, v1Time)
+		dst = append(dst, '"')
+	}
+	return append(dst, '}')
+}
+
+// v1Time is the form of times that are written: ISO 8601 in UTC with milliseconds.
+const v1Time = "2006-01-02T15:04:05.000Z"
+
+func v1AppendMessage(dst []byte, m *task.Message, taskID, session string) []byte {
+	dst = append(dst, `{"messageId":`...)
+	dst = task.AppendString(dst, m.ID)
+	if m.SenderRole == task.Partner {
+		dst = append(dst, `,"role":"ROLE_AGENT","parts":`...)
+	} else {
+		dst = append(dst, `,"role":"ROLE_USER","parts":`...)
+	}
+	dst = v1AppendParts(dst, m.DataItems)
+	dst = v1AppendOptional(dst, `,"taskId":`, taskID)
+	dst = v1AppendOptional(dst, `,"contextId":`, session)
+	return append(dst, '}')
+}
+
+func v1AppendArtifact(dst []byte, p *task.Product) []byte {
+	dst = append(dst, `{"artifactId":`...)
+	dst = task.AppendString(dst, p.ID)
+	dst = v1AppendOptional(dst, `,"name":`, p.Name)
+	dst = v1AppendOptional(dst, `,"description":`, p.Description)
+	dst = append(dst, `,"parts":`...)
+	dst = v1AppendParts(dst, p.DataItems)
+	return append(dst, '}')
+}
+
+// NewStream implements translate.Server. The id must stay as it is until the stream has ended.
+func (s v1Server) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) translate.Encoder {
+	return &v1Frames{server: s, id: id, task: t.ID, session: t.SessionID, history: c.History,
+		subscribed: c.Message.Command == task.ReStream, state: task.Working}
+}
+
+// v1Frames writes the StreamResponses of one stream.
+type v1Frames struct {
+	server        v1Server
+	id            jsonrpc.ID
+	task, session string
+	history       int
+	subscribed    bool
+	state         task.State // that was told last
+}
+
+// Snapshot implements translate.Encoder. A2A demands that nobody can subscribe to a task that has ended.
+func (f *v1Frames) Snapshot(dst []byte, t *task.Task) translate.Frame {
+	if state := t.Status.State; f.subscribed && f.server.ended(state) {
+		err := task.Errorf(task.UnsupportedOperation, "the task is %s, so nothing follows; get it", f.server.state(state)).With("taskId", t.ID)
+		return translate.Frame{Data: f.server.AppendError(dst, f.id, err), End: true}
+	}
+	return f.whole(dst, t)
+}
+
+// whole tells of a Task.
+func (f *v1Frames) whole(dst []byte, t *task.Task) translate.Frame {
+	f.state = t.Status.State
+	dst = append(f.server.begin(dst, f.id), `{"task":`...)
+	dst = append(f.server.appendTask(dst, t, f.history, true), '}')
+	return translate.Frame{Data: f.server.end(dst), End: f.state.Rests()}
+}
+
+// Event implements translate.Encoder. There is no mark for the last event: the stream ends behind a state that
+// rests. What awaits completion is not told where it is completed anyway, because that is told next.
+func (f *v1Frames) Event(dst []byte, ev *task.Event) translate.Frame {
+	switch {
+	case ev.Task != nil:
+		return f.whole(dst, ev.Task)
+	case ev.Status != nil:
+		if ev.Status.State == task.AwaitingCompletion && !f.server.confirm {
+			return translate.Frame{}
+		}
+		f.state = ev.Status.State
+		return f.update(dst, ev.Status)
+	case ev.Chunk != nil:
+		dst = append(f.server.begin(dst, f.id), `{"artifactUpdate":{`...)
+		dst = append(f.names(dst), `,"artifact":`...)
+		dst = v1AppendArtifact(dst, &ev.Chunk.Product)
+		if ev.Chunk.Append {
+			dst = append(dst, `,"append":true`...)
+		}
+		if ev.Chunk.Last {
+			dst = append(dst, `,"lastChunk":true`...)
+		}
+		return translate.Frame{Data: f.server.end(append(dst, '}', '}'))}
+	case ev.Message != nil && ev.Message.SenderRole == task.Partner && len(ev.Message.DataItems) > 0:
+		// A Message of A2A would be all of the answer, so what the Partner says is news of the present state.
+		return f.update(dst, &task.Status{State: f.state, ChangedAt: ev.Message.SentAt, DataItems: ev.Message.DataItems})
+	}
+	return translate.Frame{}
+}
+
+// update tells of a state.
+func (f *v1Frames) update(dst []byte, st *task.Status) translate.Frame {
+	dst = append(f.server.begin(dst, f.id), `{"statusUpdate":{`...)
+	dst = append(f.names(dst), `,"status":`...)
+	dst = f.server.appendStatus(dst, st, f.task, f.session)
+	return translate.Frame{Data: f.server.end(append(dst, '}', '}')), End: st.State.Rests()}
+}
+
+// names appends which task an event belongs to.
+func (f *v1Frames) names(dst []byte) []byte {
+	dst = append(dst, `"taskId":`...)
+	dst = task.AppendString(dst, f.task)
+	return v1AppendOptional(dst, `,"contextId":`, f.session)
+}

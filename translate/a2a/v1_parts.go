@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// v1AppendParts appends the parts that data items make.
+func v1AppendParts(dst []byte, items []task.DataItem) []byte {
+	dst = append(dst, '[')
+	for i := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = v1AppendPart(dst, &items[i])
+	}
+	return append(dst, ']')
+}
+
+// v1AppendPart appends one part. What it is says the name of its one content member.
+func v1AppendPart(dst []byte, it *task.DataItem) []byte {
+	switch it.Kind {
+	case task.TextItem:
+		dst = append(dst, `{"text":`...)
+		dst = task.AppendString(dst, it.Text)
+	case task.FileItem:
+		if it.Bytes != "" || it.URI == "" {
+			dst = append(dst, `{"raw":`...)
+			dst = task.AppendString(dst, it.Bytes)
+		} else {
+			dst = append(dst, `{"url":`...)
+			dst = task.AppendString(dst, it.URI)
+		}
+		dst = v1AppendOptional(dst, `,"filename":`, it.Name)
+		dst = v1AppendOptional(dst, `,"mediaType":`, it.MIMEType)
+	default:
+		dst = append(dst, `{"data":`...)
+		dst = append(dst, v1Value(it.Data)...)
+	}
+	if len(it.Metadata) > 0 {
+		dst = append(dst, `,"metadata":`...)
+		dst = append(dst, v1Line(it.Metadata)...)
+	}
+	return append(dst, '}')
+}
+
+// v1Value returns the JSON value that structured data stands for: what object has made of a value that is no
+// object becomes that value again.
+func v1Value(data json.RawMessage) []byte {
+	if len(data) == 0 {
+		return []byte(`{}`)
+	}
+	var only gjson.Result
+	n := 0
+	gjson.ParseBytes(data).ForEach(func(key, v gjson.Result) bool {
+		if n++; key.Str == "value" {
+			only = v
+		}
+		return n < 2
+	})
+	if n == 1 && only.Raw != "" && !only.IsObject() {
+		return raw(only)
+	}
+	return v1Line(data)
+}
+
+// v1Line returns JSON on one line, as events go out.
+func v1Line(b []byte) []byte {
+	if bytes.IndexByte(b, '\n') >= 0 || bytes.IndexByte(b, '\r') >= 0 {
+		return raw(gjson.ParseBytes(b))
+	}
+	return b
+}
+
+func v1AppendOptional(dst []byte, key, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return task.AppendString(append(dst, key...), value)
+}
+
+// v1Part holds the members of a part. Its strings are views of what it was read from.
+type v1Part struct {
+	text, raw, url, data, filename, mediaType, metadata gjson.Result
+}
+
+func v1PartOf(part gjson.Result) (p v1Part) {
+	if !part.IsObject() {
+		return p
+	}
+	part.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "text":
+			p.text = v
+		case "raw":
+			p.raw = v
+		case "url":
+			p.url = v
+		case "data":
+			p.data = v // null is a value, too
+		case "filename":
+			p.filename = v
+		case "mediaType":
+			p.mediaType = v
+		case "metadata":
+			p.metadata = v
+		}
+		return true
+	})
+	return p
+}
+
+// contents returns how many of the four members that hold content are set. An empty text counts only alone.
+func (p *v1Part) contents() int {
+	n := 0
+	for _, v := range [...]gjson.Result{p.text, p.raw, p.url} {
+		if v.Str != "" {
+			n++
+		}
+	}
+	if p.data.Raw != "" && (p.data.Type != gjson.Null || n == 0 && p.text.Type != gjson.String) {
+		n++
+	}
+	if n == 0 && p.text.Type == gjson.String {
+		n++
+	}
+	return n
+}
+
+// item returns what a part is to AIP. AIP has room for a name and a media type at files only: those of others
+// are kept in their metadata, except where they say nothing, or where adds is set, because text that adds to text
+// must have none. ok is false where a part has no content.
+func (p *v1Part) item(adds bool) (it task.DataItem, ok bool) {
+	if p.metadata.IsObject() {
+		it.Metadata = raw(p.metadata)
+	}
+	usual := "text/plain"
+	switch {
+	case p.text.Str != "":
+		it.Kind, it.Text = task.TextItem, p.text.Str
+	case p.raw.Str != "":
+		it.Kind, it.Name, it.MIMEType = task.FileItem, p.filename.Str, p.mediaType.Str
+		it.Bytes, _ = v1Base64(p.raw.Str)
+		return it, true
+	case p.url.Str != "":
+		it.Kind, it.Name, it.MIMEType, it.URI = task.FileItem, p.filename.Str, p.mediaType.Str, p.url.Str
+		return it, true
+	case p.data.Raw != "" && (p.data.Type != gjson.Null || p.text.Type != gjson.String):
+		it.Kind, it.Data, usual = task.DataKind, object(p.data), "application/json"
+	case p.text.Type == gjson.String:
+		it.Kind = task.TextItem
+	default:
+		return it, false
+	}
+	if !adds || it.Kind != task.TextItem {
+		if p.mediaType.Str != usual {
+			it.Metadata = v1With(it.Metadata, "mediaType", p.mediaType.Str)
+		}
+		it.Metadata = v1With(it.Metadata, "filename", p.filename.Str)
+	}
+	return it, true
+}
+
+// v1With returns an object with one more member, unless it has that already or there is nothing to say.
+func v1With(object json.RawMessage, key, value string) json.RawMessage {
+	if value == "" || len(object) > 0 && gjson.GetBytes(object, key).Exists() {
+		return object
+	}
+	dst := []byte{'{'}
+	if end := bytes.LastIndexByte(object, '}'); end > 0 {
+		dst = append(dst[:0], bytes.TrimRight(object[:end], " \t")...)
+	}
+	if len(dst) > 1 {
+		dst = append(dst, ',')
+	}
+	dst = append(task.AppendString(dst, key), ':')
+	return append(task.AppendString(dst, value), '}')
+}
+
+// v1Base64 returns s as the standard base64 with padding that AIP has: A2A takes the one for URLs as well, and
+// padding may be missing in both. ok is false where s is neither; it is returned as it was.
+func v1Base64(s string) (standard string, ok bool) {
+	digits := strings.TrimSuffix(strings.TrimSuffix(s, "="), "=")
+	foreign := false
+	for i := 0; i < len(digits); i++ {
+		switch c := digits[i]; {
+		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '+', c == '/':
+		case c == '-', c == '_':
+			foreign = true
+		default:
+			return s, false
+		}
+	}
+	if len(digits)%4 == 1 {
+		return s, false
+	}
+	if !foreign && len(s)%4 == 0 {
+		return s, true
+	}
+	const padding = "=="
+	return v1Standard.Replace(digits) + padding[:(4-len(digits)%4)%4], true
+}
+
+var v1Standard = strings.NewReplacer("-", "+", "_", "/")
+
+// v1Items reads the parts that an agent sends. What is none of the four kinds becomes a data item that holds the
+// part as it was sent, so that nothing of it is lost.
+func v1Items(parts gjson.Result, adds bool) ([]task.DataItem, error) {
+	if parts.Type == gjson.Null { // missing, too
+		return nil, nil
+	}
+	if !parts.IsArray() {
+		return nil, refuse("the agent's answer has parts that are no array")
+	}
+	var items []task.DataItem
+	parts.ForEach(func(_, part gjson.Result) bool {
+		p := v1PartOf(part)
+		it, ok := p.item(adds)
+		if !ok {
+			it = task.DataItem{Kind: task.DataKind, Data: object(part)}
+		}
+		items = append(items, it)
+		return true
+	})
+	return items, nil
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aip
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// The versions of ACPs whose ACS AppendACS writes.
+const (
+	ACS01 = "01.00" // the default
+	ACS02 = "02.01"
+)
+
+// ACSOptions are what an ACS says beside what the agent's card does. AIC, Modified and Base are required.
+type ACSOptions struct {
+	AIC             string
+	Inactive        bool      // the registrar has switched the Partner off
+	Modified        time.Time // of the configuration or the card, whichever came last
+	ProtocolVersion string    // ACS01 or ACS02
+
+	// Base is the public URL of the mount point. It is the Partner's one RPC URL, and made of nothing that the
+	// agent says.
+	Base         string
+	MutualTLS    bool // callers must show a certificate
+	Notification bool // callers may register webhooks
+
+	// CAChallengeBaseURL is where the CA of a v01.00 Partner looks for the answers to its challenges.
+	CAChallengeBaseURL string
+
+	// Who offers the Partner. Organization and ProviderURL go before the card's; CountryCode is CN by default.
+	Organization, Department, ProviderURL, License, CountryCode string
+}
+
+func (o *ACSOptions) version() string {
+	if o.ProtocolVersion == "" {
+		return ACS01
+	}
+	return o.ProtocolVersion
+}
+
+// needsAll reports whether the version demands what nobody may have said: in v01.00 a provider has a licence.
+func (o *ACSOptions) needsAll() bool { return strings.HasPrefix(o.version(), "01.") }
+
+// MissingACS returns the paths of the members that the version of the ACS demands, and that neither the card nor
+// the options say. AppendACS leaves such texts empty, and CAChallengeBaseURL out.
+func MissingACS(c *translate.Card, o ACSOptions) []string {
+	var missing []string
+	need := func(path, value string) {
+		if value == "" {
+			missing = append(missing, path)
+		}
+	}
+	need("aic", o.AIC)
+	if o.needsAll() {
+		need("provider.organization", firstOf(o.Organization, c.Provider.Organization))
+		need("provider.url", firstOf(o.ProviderURL, c.Provider.URL))
+		need("provider.license", o.License)
+		if o.MutualTLS {
+			need("securitySchemes.mtls.x-caChallengeBaseUrl", o.CAChallengeBaseURL)
+		}
+	}
+	return missing
+}
+
+// AppendACS appends the Partner's AgentCapabilitySpec (ACS v01.00, v02.01): who the agent is by its card, and how the
+// gateway that is its Partner is reached.
+func AppendACS(dst []byte, c *translate.Card, o ACSOptions) []byte {
+	version := firstOf(c.Version, "0")
+	dst = append(dst, `{"aic":`...)
+	dst = task.AppendString(dst, o.AIC)
+	dst = append(dst, `,"active":`...)
+	dst = strconv.AppendBool(dst, !o.Inactive)
+	dst = append(dst, `,"lastModifiedTime":`...)
+	dst = task.AppendTime(dst, o.Modified.In(beijing).Truncate(time.Second))
+	dst = append(dst, `,"protocolVersion":`...)
+	dst = task.AppendString(dst, o.version())
+	dst = append(dst, `,"name":`...)
+	dst = task.AppendString(dst, firstOf(c.Name, "agent"))
+	dst = append(dst, `,"description":`...)
+	dst = task.AppendString(dst, firstOf(c.Description, c.Name, "agent"))
+	dst = append(dst, `,"version":`...)
+	dst = task.AppendString(dst, version)
+	dst = appendACSText(dst, `,"iconUrl":`, c.IconURL, false)
+	dst = appendACSText(dst, `,"documentationUrl":`, c.DocumentationURL, false)
+
+	all := o.needsAll()
+	dst = append(dst, `,"provider":{"countryCode":`...)
+	dst = task.AppendString(dst, firstOf(o.CountryCode, "CN"))
+	dst = appendACSText(dst, `,"organization":`, firstOf(o.Organization, c.Provider.Organization), all)
+	dst = appendACSText(dst, `,"department":`, o.Department, false)
+	dst = appendACSText(dst, `,"url":`, firstOf(o.ProviderURL, c.Provider.URL), all)
+	dst = appendACSText(dst, `,"license":`, o.License, all)
+
+	dst = append(dst, `},"securitySchemes":{`...)
+	if o.MutualTLS {
+		dst = append(dst, `"mtls":{"type":"mutualTLS"`...)
+		dst = appendACSText(dst, `,"x-caChallengeBaseUrl":`, o.CAChallengeBaseURL, false)
+		dst = append(dst, '}')
+	}
+	dst = append(dst, `},"endPoints":[{"url":`...)
+	dst = task.AppendString(dst, strings.TrimRight(o.Base, "/"))
+	dst = append(dst, `,"transport":"JSONRPC"`...)
+	if o.MutualTLS {
+		dst = append(dst, `,"security":[{"mtls":[]}]`...)
+	}
+	dst = append(dst, `}],"capabilities":{"streaming":true,"notification":`...)
+	dst = strconv.AppendBool(dst, o.Notification)
+	dst = append(dst, `,"messageQueue":[]}`...)
+	dst = appendACSModes(dst, `,"defaultInputModes":`, c.DefaultInputModes, true)
+	dst = appendACSModes(dst, `,"defaultOutputModes":`, c.DefaultOutputModes, true)
+	dst = append(dst, `,"skills":[`...)
+	for i := range c.Skills {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendACSSkill(dst, &c.Skills[i], version)
+	}
+	return append(dst, ']', '}')
+}
+
+// appendACSSkill appends a skill. Cards give skills no version of their own, so theirs is the agent's.
+func appendACSSkill(dst []byte, s *translate.Skill, version string) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = task.AppendString(dst, firstOf(s.ID, s.Name))
+	dst = append(dst, `,"name":`...)
+	dst = task.AppendString(dst, firstOf(s.Name, s.ID))
+	dst = append(dst, `,"description":`...)
+	dst = task.AppendString(dst, firstOf(s.Description, s.Name, s.ID))
+	dst = append(dst, `,"version":`...)
+	dst = task.AppendString(dst, version)
+	dst = appendACSWords(dst, `,"tags":`, s.Tags)
+	if len(s.Examples) > 0 {
+		dst = appendACSWords(dst, `,"examples":`, s.Examples)
+	}
+	dst = appendACSModes(dst, `,"inputModes":`, s.InputModes, false)
+	dst = appendACSModes(dst, `,"outputModes":`, s.OutputModes, false)
+	return append(dst, '}')
+}
+
+// appendACSModes appends media types. Agents of the oldest A2A call text by another name.
+func appendACSModes(dst []byte, key string, list []string, needed bool) []byte {
+	if len(list) == 0 {
+		if !needed {
+			return dst
+		}
+		list = []string{"text"}
+	}
+	types := make([]string, 0, len(list))
+	for _, m := range list {
+		if m == "text" {
+			m = "text/plain"
+		}
+		if !slices.Contains(types, m) {
+			types = append(types, m)
+		}
+	}
+	return appendACSWords(dst, key, types)
+}
+
+func appendACSWords(dst []byte, key string, list []string) []byte {
+	dst = append(append(dst, key...), '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = task.AppendString(dst, s)
+	}
+	return append(dst, ']')
+}
+
+// appendACSText appends a member, an empty one only where the version demands it.
+func appendACSText(dst []byte, key, value string, needed bool) []byte {
+	if value == "" && !needed {
+		return dst
+	}
+	return task.AppendString(append(dst, key...), value)
+}
+
+// firstOf returns the first of texts that is not empty.
+func firstOf(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aip
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// maxProducts is how many products one task may have.
+const maxProducts = 1000
+
+// readProducts reads the products of a Task. Of those with the same id the last one counts.
+func readProducts(v gjson.Result) (products []task.Product, err error) {
+	if absent(v) {
+		return nil, nil
+	}
+	if !v.IsArray() {
+		return nil, refuse("the agent's answer has products that are no array")
+	}
+	v.ForEach(func(_, one gjson.Result) bool {
+		var p task.Product
+		if p, err = readProduct(one); err != nil {
+			return false
+		}
+		if products = put(products, p); len(products) > maxProducts {
+			err = refuse("the agent's answer has more than %d products", maxProducts)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return products, nil
+}
+
+// put returns products with p in the place of the one with its id, or behind them. It changes products.
+func put(products []task.Product, p task.Product) []task.Product {
+	for i := range products {
+		if products[i].ID == p.ID {
+			products[i] = p
+			return products
+		}
+	}
+	return append(products, p)
+}
+
+func readProduct(v gjson.Result) (p task.Product, err error) {
+	if !v.IsObject() {
+		return p, refuse("the agent's answer has a product that is no object")
+	}
+	var items gjson.Result
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "id":
+			p.ID = v.Str
+		case "name":
+			p.Name = v.Str
+		case "description":
+			p.Description = v.Str
+		case "dataItems":
+			items = v
+		}
+		return true
+	})
+	if p.ID == "" || len(p.ID) > maxID {
+		return task.Product{}, refuse("the agent's answer has a product whose id is no string of 1 to %d bytes", maxID)
+	}
+	if p.DataItems, err = readItems(items); err != nil {
+		return task.Product{}, err
+	}
+	return p, nil
+}
+
+// readItems reads an agent's data items.
+func readItems(v gjson.Result) ([]task.DataItem, error) {
+	if absent(v) {
+		return nil, nil
+	}
+	if !v.IsArray() {
+		return nil, refuse("the agent's answer has dataItems that are no array")
+	}
+	var items []task.DataItem
+	many := false
+	v.ForEach(func(_, one gjson.Result) bool {
+		if many = len(items) == maxItems; many {
+			return false
+		}
+		items = append(items, readItem(one))
+		return true
+	})
+	if many {
+		return nil, refuse("the agent's answer has more than %d dataItems in one list", maxItems)
+	}
+	return items, nil
+}
+
+// readItem reads one data item of an agent. Unlike a caller's it is never refused: what is no text, file or data
+// becomes a data item that holds it as it was sent, so that nothing of a result is lost.
+func readItem(v gjson.Result) task.DataItem {
+	if !v.IsObject() {
+		return task.DataItem{Kind: task.DataKind, Data: asObject(v)}
+	}
+	var it task.DataItem
+	var kind, text, data gjson.Result
+	var url string
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "type":
+			kind = v
+		case "text":
+			text = v
+		case "name":
+			it.Name = v.Str
+		case "mimeType":
+			it.MIMEType = v.Str
+		case "uri":
+			it.URI = v.Str
+		case "url": // which some examples of v01.00 have in place of uri
+			url = v.Str
+		case "bytes":
+			it.Bytes = v.Str
+		case "data":
+			data = v
+		case "metadata":
+			if v.IsObject() {
+				it.Metadata = line(v)
+			}
+		}
+		return true
+	})
+	switch {
+	case kind.Str == string(task.TextItem) && text.Type == gjson.String:
+		return task.DataItem{Kind: task.TextItem, Text: text.Str, Metadata: it.Metadata}
+	case kind.Str == string(task.FileItem) && (it.URI != "" || it.Bytes != "" || url != ""):
+		it.Kind = task.FileItem
+		if it.URI == "" {
+			it.URI = url
+		}
+		if it.Bytes != "" { // AIP wants one of the two, and bytes need no permission to be read
+			it.URI = ""
+		}
+		return it
+	case kind.Str == string(task.DataKind) && !absent(data):
+		return task.DataItem{Kind: task.DataKind, Data: asObject(data), Metadata: it.Metadata}
+	}
+	return task.DataItem{Kind: task.DataKind, Data: asObject(v)}
+}
+
+// asObject returns the JSON of v on one line: as it is where it is an object, otherwise as the member "value" of
+// one, because AIP's structured data is always an object.
+func asObject(v gjson.Result) json.RawMessage {
+	if v.IsObject() {
+		return line(v)
+	}
+	return append(append([]byte(`{"value":`), line(v)...), '}')
+}
+
+// line returns the JSON of v on one line.
+func line(v gjson.Result) json.RawMessage {
+	raw := []byte(v.Raw)
+	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return raw
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		return raw // cannot happen: v is valid
+	}
+	return b.Bytes()
+}

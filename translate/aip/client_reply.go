@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aip
+
+import (
+	"bytes"
+	"hash/crc32"
+	"slices"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Reply implements translate.Client: an RpcResponse (§6.1.2). It copies body once; the report's texts are views of
+// that copy.
+func (c *client) Reply(body []byte, known []task.Product) (task.Report, error) {
+	result, err := answer(bytes.Clone(body))
+	if err != nil {
+		return task.Report{}, err
+	}
+	return whole(result, known)
+}
+
+// Push implements translate.Client: the body of a notification (§6.3.5), a Task without an envelope.
+func (c *client) Push(body []byte, known []task.Product) (task.Report, error) {
+	// In an envelope it is read as strictly as an answer, and copied.
+	body = bytes.TrimSpace(body)
+	const head = `{"jsonrpc":"2.0","result":`
+	dressed := make([]byte, 0, len(head)+len(body)+1)
+	dressed = append(append(append(dressed, head...), body...), '}')
+	result, err := answer(dressed)
+	if err != nil || len(result.Raw) != len(body) { // otherwise the body has an end of its own for the envelope
+		return task.Report{}, refuse("the agent's notification is not one JSON object")
+	}
+	return whole(result, known)
+}
+
+// NewStream implements translate.Client.
+func (c *client) NewStream([]task.Product) translate.Stream { return clientStream{} }
+
+// clientStream reads StreamResponses (§6.2.2). Their eventSeq is not looked at: a connection keeps its order, and a
+// stream that begins again from the beginning is never read for its content.
+type clientStream struct{}
+
+// Event implements translate.Stream. An event whose content is of no kind that AIP has means nothing: it is a later
+// version's.
+func (clientStream) Event(event string, data []byte) (task.Report, error) {
+	if len(data) == 0 {
+		return task.Report{}, nil
+	}
+	result, err := answer(bytes.Clone(data))
+	if err != nil {
+		if event != "" && event != "message" && task.KindOf(err) == task.InvalidAgentResponse {
+			err = nil // a ping, or whatever else the agent's server sends for itself
+		}
+		return task.Report{}, err
+	}
+	v := member(result, "eventData")
+	if !v.IsObject() {
+		return task.Report{}, refuse("the agent's event has no eventData that is an object")
+	}
+	m := contentOf(v)
+	switch {
+	case !absent(m.product):
+		return m.chunk()
+	case !absent(m.status):
+		return m.task()
+	case !absent(m.items):
+		// Said on the way: a Partner has a Task for its results. It is at work, or it would say nothing.
+		items, err := readItems(m.items)
+		if err != nil || len(items) == 0 {
+			return task.Report{}, err
+		}
+		return task.Report{State: task.Working, Items: items, Said: "message", Stamp: "message " + checksum(m.items.Raw)}, nil
+	}
+	return task.Report{}, nil
+}
+
+// content holds the members of a Task, a Message, a TaskStatusUpdateEvent or a ProductChunkEvent, and of what
+// later versions have in their place.
+type content struct {
+	kind, id, status, products, product, append, last, items gjson.Result
+}
+
+func contentOf(v gjson.Result) (m content) {
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "type":
+			m.kind = v
+		case "id":
+			m.id = v
+		case "status":
+			m.status = v
+		case "products":
+			m.products = v
+		case "product":
+			m.product = v
+		case "append":
+			m.append = v
+		case "lastChunk":
+			m.last = v
+		case "dataItems":
+			m.items = v
+		}
+		return true
+	})
+	return m
+}
+
+// whole reads a Task, or a Message that a Partner gives in its place.
+func whole(v gjson.Result, known []task.Product) (task.Report, error) {
+	if !v.IsObject() {
+		return task.Report{}, refuse("the agent's answer is no object")
+	}
+	m := contentOf(v)
+	switch {
+	case !absent(m.status):
+		return m.task()
+	case m.kind.Str == "message" || absent(m.kind) && !absent(m.items):
+		return m.message(known)
+	}
+	return task.Report{}, refuse("the agent's answer is neither a Task nor a Message")
+}
+
+// message reads a Message that is the whole answer to a turn. There is no task to wait for, so it is what the agent
+// had to say: a product beside those that are known.
+func (m *content) message(known []task.Product) (task.Report, error) {
+	items, err := readItems(m.items)
+	if err != nil {
+		return task.Report{}, err
+	}
+	rep := task.Report{State: task.AwaitingCompletion, Said: "message", Whole: true, Products: slices.Clone(known)}
+	rep.Stamp = "message " + checksum(m.id.Raw, m.items.Raw)
+	if len(items) == 0 {
+		return rep, nil
+	}
+	p := task.Product{ID: "message", DataItems: items}
+	if id := m.id.Str; id != "" && len(id) <= maxID {
+		p.ID = id
+	}
+	rep.Products = put(rep.Products, p)
+	return rep, nil
+}
+
+// task reads what has a status: a Task, or a TaskStatusUpdateEvent, which has no products.
+func (m *content) task() (task.Report, error) {
+	var rep task.Report
+	var state, changedAt, items gjson.Result
+	if !m.status.IsObject() {
+		return rep, refuse("the agent's answer has a status that is no object")
+	}
+	m.status.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "state":
+			state = v
+		case "stateChangedAt":
+			changedAt = v
+		case "dataItems":
+			items = v
+		}
+		return true
+	})
+	if state.Type != gjson.String {
+		return rep, refuse("the agent's answer has a status without a state")
+	}
+	s, ok := stateOf(state.Str)
+	if !ok {
+		return rep, refuse("the agent's answer has the state %q, which AIP does not have", clean(state.Str, maxWord))
+	}
+	var err error
+	if rep.Items, err = readItems(items); err != nil {
+		return task.Report{}, err
+	}
+	rep.State, rep.Said = s, state.Str
+	if rep.Whole = m.kind.Str == "task" || m.kind.Str == "task-result" || !absent(m.products); rep.Whole {
+		if rep.Products, err = readProducts(m.products); err != nil {
+			return task.Report{}, err
+		}
+	}
+	rep.Stamp = stamp(&rep, changedAt.Str, m.products.Raw)
+	return rep, nil
+}
+
+// stateOf returns the state that a Partner's word means. AIP's words are the canon's, but for one: a Partner that
+// says completed has ended the task by itself, as it does when it has waited for too long, and here only a Leader
+// completes a task.
+func stateOf(word string) (s task.State, ok bool) {
+	for _, known := range task.States() {
+		if word == string(known) {
+			if known == task.Completed {
+				known = task.AwaitingCompletion
+			}
+			return known, true
+		}
+	}
+	return task.None, false
+}
+
+// stamp returns the stamp of a task: its state, since when, and a sum of what it says. A task that rests is stamped
+// without its products, since the last event of a stream does not tell them. The sum is of what was read, because
+// a Partner may write the same status with nulls in an answer and without them in an event.
+func stamp(rep *task.Report, changedAt, products string) string {
+	sum := crc32.ChecksumIEEE([]byte(changedAt))
+	sum = crc32.Update(sum, crc32.IEEETable, task.AppendStatus(nil, &task.Status{DataItems: rep.Items}))
+	if !rep.State.Rests() {
+		sum = crc32.Update(sum, crc32.IEEETable, []byte(products))
+	}
+	return rep.Said + " " + clean(changedAt, maxWord) + " " + strconv.FormatUint(uint64(sum), 16)
+}
+
+func checksum(parts ...string) string {
+	var sum uint32
+	for _, s := range parts {
+		sum = crc32.Update(sum, crc32.IEEETable, []byte(s))
+	}
+	return strconv.FormatUint(uint64(sum), 16)
+}
+
+// chunk reads a ProductChunkEvent (§6.2.4).
+func (m *content) chunk() (task.Report, error) {
+	p, err := readProduct(m.product)
+	if err != nil {
+		return task.Report{}, err
+	}
+	for _, v := range [...]gjson.Result{m.append, m.last} {
+		if !absent(v) && !v.IsBool() {
+			return task.Report{}, refuse("the agent's product chunk has an append or lastChunk that is neither true nor false")
+		}
+	}
+	return task.Report{Chunks: []task.Chunk{{Product: p, Append: m.append.Bool(), Last: m.last.Bool()}}}, nil
+}

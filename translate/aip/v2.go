@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aip
+
+import (
+	"encoding/json"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// AIP v02.00 to v02.02 is the dialect aip/2. It has the states, commands, data items, errors and paths of v01.00,
+// and other words around them: a command is a TaskCommand, and what a Partner says is a Message, a TaskResult among
+// them, so that it has an id, a time and a sender.
+
+// nameV2 is the name of the dialect.
+const nameV2 = "aip/2"
+
+// The types of what is sent in v02.
+const (
+	typeCommand = "task-command"
+	typeResult  = "task-result"
+	typeStatus  = "task-status-update"
+	typeChunk   = "product-chunk"
+)
+
+// serverV2 answers as server does wherever the versions agree.
+type serverV2 struct {
+	server
+	aic string
+}
+
+// ServerV2 returns the side of AIP v02 towards Leaders. aic is the Partner's own AIC, the senderId of what it says.
+func ServerV2(aic string) translate.Server { return &serverV2{aic: aic} }
+
+// Name implements translate.Server.
+func (*serverV2) Name() string { return nameV2 }
+
+// Speaks implements translate.Server. The versions share their methods, so a request is known by its command: by
+// where it stands, or by its type. Those about webhooks are the same in all versions, and are left to v01.00.
+func (*serverV2) Speaks(req *translate.Request) bool {
+	switch req.Method {
+	case methodRPC, methodStream, methodNotificationStart:
+	default:
+		return false
+	}
+	if !req.Params.IsObject() {
+		return false
+	}
+	if !absent(member(req.Params, "command")) {
+		return true
+	}
+	message := member(req.Params, "message")
+	return message.IsObject() && member(message, "type").Str == typeCommand
+}
+
+// ClientV2 returns the side of AIP v02 towards a Partner, whose Leader the gateway is. Client says what else holds.
+//
+// A continue is never asked to be answered by a stream: the reference SDK has streams for start and re-stream only.
+func ClientV2(sender string) translate.Client {
+	return &client{
+		name: nameV2, sender: sender, appendRequest: appendCommandRequest,
+		getParams: json.RawMessage(`{"lastCommandSentAt":` + noHistory + `,"lastStateChangedAt":` + noHistory + `}`),
+	}
+}
+
+// appendCommandRequest appends an RpcRequest, whose command is the member command, or a StreamRequest, whose
+// command has stayed the member message.
+func appendCommandRequest(dst []byte, method string, m *task.Message) []byte {
+	dst = beginRequest(dst, method, m.TaskID)
+	if method == methodStream {
+		dst = append(dst, `{"message":`...)
+	} else {
+		dst = append(dst, `{"command":`...)
+	}
+	dst = appendCommand(dst, m)
+	return jsonrpc.End(append(dst, '}'))
+}
+
+// appendCommand appends a TaskCommand: a Message of v01.00 of another type.
+func appendCommand(dst []byte, m *task.Message) []byte {
+	dst = append(dst, `{"type":"`+typeCommand+`"`...)
+	if len(m.Mentions) == 1 && m.Mentions[0] == "all" { // a word in v02, which the canon has as a list of it
+		dst = append(dst, `,"mentions":"all"`...)
+		others := *m
+		others.Mentions = nil
+		m = &others
+	}
+	at := len(dst)
+	dst = task.AppendMessage(dst, m)
+	return append(dst[:at], dst[at+len(`{"type":"message"`):]...) // the other members go on where the type ends
+}

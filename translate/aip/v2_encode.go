@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aip
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// AppendTask implements translate.Server: a TaskResult.
+func (s *serverV2) AppendTask(dst []byte, id jsonrpc.ID, _ *translate.Call, t *task.Task) []byte {
+	dst = jsonrpc.BeginResult(dst, id)
+	dst = s.appendResult(dst, moment(t), t)
+	return jsonrpc.End(dst)
+}
+
+// AppendNotification implements translate.Server: a TaskResult.
+func (s *serverV2) AppendNotification(dst []byte, t *task.Task) []byte {
+	return s.appendResult(dst, moment(t), t)
+}
+
+// moment names the state of a task and since when it is in it.
+func moment(t *task.Task) string {
+	return string(t.Status.State) + "-" + strconv.FormatInt(t.Status.ChangedAt.UnixMilli(), 10)
+}
+
+// begin begins what the Partner says about a task, with the members of every Message; others follow. Its id is made
+// of the task's and of mark, so that what is said again has the same id. A codec has no clock: at is when what
+// is told happened, as well as that is known.
+func (s *serverV2) begin(dst []byte, kind, mark string, at time.Time, t *task.Task) []byte {
+	if at.IsZero() {
+		at = epoch
+	}
+	dst = append(dst, `{"type":`...)
+	dst = task.AppendString(dst, kind)
+	dst = append(dst, `,"id":`...)
+	dst = task.AppendString(dst, t.ID+"-"+mark)
+	dst = append(dst, `,"sentAt":`...)
+	dst = task.AppendTime(dst, at)
+	dst = append(dst, `,"senderRole":"partner","senderId":`...)
+	dst = task.AppendString(dst, s.aic)
+	dst = append(dst, `,"taskId":`...)
+	dst = task.AppendString(dst, t.ID)
+	if t.GroupID != "" {
+		dst = append(dst, `,"groupId":`...)
+		dst = task.AppendString(dst, t.GroupID)
+	}
+	dst = append(dst, `,"sessionId":`...)
+	return task.AppendString(dst, t.SessionID)
+}
+
+// appendResult appends a TaskResult, with products always present and histories where there are any.
+func (s *serverV2) appendResult(dst []byte, mark string, t *task.Task) []byte {
+	dst = s.begin(dst, typeResult, mark, t.Status.ChangedAt, t)
+	dst = append(dst, `,"status":`...)
+	dst = task.AppendStatus(dst, &t.Status)
+	dst = append(dst, `,"products":[`...)
+	for i := range t.Products {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = task.AppendProduct(dst, &t.Products[i])
+	}
+	dst = append(dst, ']')
+	open := `,"commandHistory":[`
+	for i := range t.MessageHistory {
+		if t.MessageHistory[i].Command == task.NoCommand {
+			continue // something that the Partner said is no command
+		}
+		dst = append(dst, open...)
+		dst = appendCommand(dst, &t.MessageHistory[i])
+		open = `,`
+	}
+	if open == `,` {
+		dst = append(dst, ']')
+	}
+	if len(t.StatusHistory) > 0 {
+		dst = append(dst, `,"statusHistory":[`...)
+		for i := range t.StatusHistory {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = task.AppendStatus(dst, &t.StatusHistory[i])
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
+}
+
+// NewStream implements translate.Server.
+func (s *serverV2) NewStream(id jsonrpc.ID, _ *translate.Call, t *task.Task) translate.Encoder {
+	return &streamV2{server: s, id: id, task: t, at: t.Status.ChangedAt}
+}
+
+// streamV2 writes StreamResponses. An event's id is made of its number.
+type streamV2 struct {
+	server *serverV2
+	id     jsonrpc.ID
+	task   *task.Task
+	at     time.Time // of the last state that was told: a chunk has no time of its own
+}
+
+// Snapshot implements translate.Encoder. AIP's streams have numbers to go on from, so that nobody asks for one.
+func (s *streamV2) Snapshot(dst []byte, t *task.Task) translate.Frame {
+	return s.Event(dst, &task.Event{Task: t})
+}
+
+// Event implements translate.Encoder. Version 2 has no event for a Message that is nothing else.
+func (s *streamV2) Event(dst []byte, ev *task.Event) translate.Frame {
+	mark := strconv.FormatUint(ev.Seq, 10)
+	switch {
+	case ev.Task != nil:
+		s.at = ev.Task.Status.ChangedAt
+		dst = s.server.appendResult(beginEvent(dst, s.id, ev.Seq), mark, ev.Task)
+	case ev.Status != nil:
+		s.at = ev.Status.ChangedAt
+		dst = s.server.begin(beginEvent(dst, s.id, ev.Seq), typeStatus, mark, s.at, s.task)
+		dst = append(dst, `,"status":`...)
+		dst = append(task.AppendStatus(dst, ev.Status), '}')
+	case ev.Chunk != nil:
+		dst = s.server.begin(beginEvent(dst, s.id, ev.Seq), typeChunk, mark, s.at, s.task)
+		at := len(dst)
+		dst = task.AppendChunk(dst, ev.Chunk)
+		dst[at] = ',' // its members go on where begin's end
+	default:
+		return translate.Frame{}
+	}
+	return translate.Frame{Data: jsonrpc.End(append(dst, '}'))}
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Limits of what an agent may push.
+const (
+	maxPush      = 16 << 20 // bytes of one body
+	maxPushes    = 64       // bodies that wait for their run; then the agent is asked to come again
+	maxChallenge = 1 << 10  // bytes of a validationToken
+)
+
+// Callbacks takes what agents tell of their tasks unasked. Every run that waits for that has an address and a token
+// of its own, which are worth nothing once it is over. The zero Callbacks is ready for use; it may be used by any
+// number of goroutines at once.
+type Callbacks struct {
+	mu   sync.Mutex
+	open map[string]*callback
+}
+
+// callback is one run that may be pushed to.
+type callback struct {
+	id, token string
+	bodies    chan []byte
+}
+
+// begin makes an address for a run, which the caller gives up by end.
+func (c *Callbacks) begin() *callback {
+	cb := &callback{id: strings.ToLower(rand.Text()), token: rand.Text(), bodies: make(chan []byte, maxPushes)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = make(map[string]*callback)
+	}
+	c.open[cb.id] = cb
+	return cb
+}
+
+func (c *Callbacks) end(cb *callback) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, cb.id)
+}
+
+func (c *Callbacks) find(id string) *callback {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[id]
+}
+
+// ServeHTTP takes one push. The last part of its path names the run.
+func (c *Callbacks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	cb := c.find(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
+	switch {
+	case cb == nil:
+		http.Error(w, "no run waits for this", http.StatusNotFound)
+	case r.Method == http.MethodGet:
+		// Some agents ask whether an address wants to hear from them before they use it.
+		challenge := r.URL.Query().Get("validationToken")
+		if challenge == "" || len(challenge) > maxChallenge {
+			http.Error(w, "a validationToken is missing", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_, _ = io.WriteString(w, challenge)
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", "GET, POST")
+		http.Error(w, "push by POST", http.StatusMethodNotAllowed)
+	case !cb.knows(r.Header):
+		http.Error(w, "the token is wrong or missing", http.StatusUnauthorized)
+	default:
+		cb.take(w, r)
+	}
+}
+
+// knows reports whether a push carries the run's token, in any of the fields that agents use for it.
+func (cb *callback) knows(h http.Header) bool {
+	for _, given := range []string{
+		h.Get("X-A2A-Notification-Token"), h.Get("A2A-Notification-Token"), h.Get("X-ACPS-AIP-Notification-Token"),
+		strings.TrimPrefix(h.Get("Authorization"), "Bearer "),
+	} {
+		if subtle.ConstantTimeCompare([]byte(given), []byte(cb.token)) == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+func (cb *callback) take(w http.ResponseWriter, r *http.Request) {
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || !strings.HasSuffix(t, "json") {
+		http.Error(w, "push JSON", http.StatusUnsupportedMediaType)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPush))
+	if err != nil {
+		status := http.StatusBadRequest
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, "the body did not arrive, or is too large", status)
+		return
+	}
+	select {
+	case cb.bodies <- body:
+		w.WriteHeader(http.StatusOK)
+	default:
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the run is behind; push again", http.StatusServiceUnavailable)
+	}
+}
+
+// pushed carries a turn out by a request that is answered once, and takes what the agent pushes in the meantime as
+// news of it. Whatever is pushed twice, or late, changes nothing. The agent is asked as well, so that a push that is
+// lost costs no more than time.
+func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
+	cb := h.config.Callbacks.begin()
+	defer h.config.Callbacks.end(cb)
+	told := *t
+	told.Webhook = &task.Webhook{URL: strings.TrimSuffix(h.config.CallbackURL, "/") + "/" + cb.id, Token: cb.token}
+	if r, ok := h.config.Codec.(translate.Registrar); ok {
+		e := errand{translate.Register, t.Ref, r.AppendRegister(nil, t.Ref, told.Webhook)}
+		if err := h.tell(ctx, e); err != nil {
+			h.log.LogAttrs(ctx, slog.LevelDebug, "the agent takes no webhook; going on by asking", slog.String("task", t.Ref.Task), slog.Any("error", err))
+		}
+	}
+	type reply struct {
+		rep task.Report
+		err error
+	}
+	sending, stop := context.WithCancel(ctx)
+	replies := make(chan reply, 1)
+	var sender sync.WaitGroup
+	defer sender.Wait()
+	defer stop()
+	sender.Go(func() {
+		rep, err := h.call(sending, &told, h.turn(&told, false))
+		replies <- reply{rep, err}
+	})
+	var stamp string
+	for {
+		select {
+		case body := <-cb.bodies:
+			rep, ok := h.push(ctx, t, body, stamp)
+			if !ok {
+				continue
+			}
+			stamp = rep.Stamp
+			if !yield(rep, nil) || rep.Over() {
+				return
+			}
+		case got := <-replies:
+			if got.err != nil {
+				h.failed(ctx, t, got.err, task.State.Terminal, yield)
+				return
+			}
+			if !yield(got.rep, nil) || got.rep.Over() {
+				return
+			}
+			h.poll(ctx, named(t, &got.rep), follow{
+				stamp: got.rep.Stamp, pushed: cb.bodies, patience: h.config.Silence, still: "the agent has changed nothing",
+			}, yield)
+			return
+		}
+	}
+}
+
+// push reads what an agent has pushed. ok is false where it says nothing new of the whole task: a piece of it could
+// not be told from one that was had already, so that it is only a reason to ask.
+func (h *HTTP) push(ctx context.Context, t *task.Turn, body []byte, stamp string) (rep task.Report, ok bool) {
+	rep, err := h.config.Codec.Push(body, t.Known)
+	if err != nil {
+		h.log.LogAttrs(ctx, slog.LevelDebug, "a push of the agent makes no sense", slog.String("task", t.Ref.Task), slog.Any("error", err))
+		return rep, false
+	}
+	return rep, rep.State != task.None && rep.Whole && (stamp == "" || rep.Stamp != stamp) && !untouched(t, &rep)
+}
+
+// tell sends a request whose answer means nothing but that it was taken.
+func (h *HTTP) tell(ctx context.Context, e errand) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	x, err := h.open(ctx, e, h.unary)
+	if err != nil {
+		return err
+	}
+	_, err = x.reply(nil)
+	x.close(err)
+	if task.KindOf(err) == task.InvalidAgentResponse && x.res.StatusCode == http.StatusOK {
+		err = nil // it is no Task, nor meant to be
+	}
+	return err
+}
+
+// Complete passes a Leader's word on to an agent that awaits it, and does nothing for all others.
+func (h *HTTP) Complete(ctx context.Context, t *task.Turn) error {
+	c, ok := h.config.Codec.(translate.Completer)
+	if !ok {
+		return nil
+	}
+	_, err := h.call(ctx, t, errand{translate.Complete, t.Ref, c.AppendComplete(nil, t.Ref)})
+	return err
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// DiscoverConfig says where an agent lives, of which no more is known than that. URL and Finder are required.
+type DiscoverConfig struct {
+	URL    string // the agent's base, or the URL of its card, http or https
+	Finder translate.Finder
+
+	Header http.Header // sent with every request: the gateway's credentials for the agent. It is never logged
+	TLS    *tls.Config // for https; default: the system's roots
+	// Dial opens the connections; default: TCP, directly. The proxy settings of the environment are not looked at.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Found is what an agent turned out to speak.
+type Found struct {
+	Dialect string          // the name of the dialect
+	URL     string          // the endpoint: always of the configured scheme, host and port
+	Card    *translate.Card // nil where the agent shows none
+	Why     string          // by what it was found, a sentence for the log
+}
+
+// Discover finds out which dialect an agent speaks, and at which URL: by its card, and by questions that change
+// nothing, because cards are wrong often enough. Where the agent's answers say nothing, its card is believed. It
+// sends at most maxQuestions requests, one after another; ctx ends them. Errors say what the operator has to
+// change.
+func Discover(ctx context.Context, config DiscoverConfig) (Found, error) {
+	d, err := newDiscovery(ctx, config)
+	if err != nil {
+		return Found{}, err
+	}
+	card, err := d.card()
+	if err != nil {
+		return Found{}, err
+	}
+	found, err := d.find(card)
+	found.Card = card
+	return found, err
+}
+
+// FetchCard fetches the card of an agent whose dialect is known. An agent that shows none is an error.
+func FetchCard(ctx context.Context, config DiscoverConfig) (*translate.Card, error) {
+	d, err := newDiscovery(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	card, err := d.card()
+	if err == nil && card == nil {
+		err = task.Errorf(task.InvalidAgentResponse,
+			"the agent shows no card, neither below its URL nor at the root of its host%s; correct its URL or header_up", d.odd())
+	}
+	return card, err
+}
+
+// discovery is one search. It is used by one goroutine.
+type discovery struct {
+	asker
+	finder translate.Finder
+	base   *url.URL // without the place of a card, query and fragment
+	full   *url.URL // as it is configured
+	noted  string   // what was odd first, for the error if there is one; empty for nothing
+	probes []translate.Probe
+	asked  []question // with their answers
+}
+
+// question is a probe that was sent to an endpoint.
+type question struct {
+	endpoint, dialect string
+	answer            answer
+}
+
+func newDiscovery(ctx context.Context, config DiscoverConfig) (*discovery, error) {
+	u, err := url.Parse(config.URL)
+	switch {
+	case err != nil:
+		return nil, errors.New("the agent's URL cannot be read") // err quotes it, and it may hold a password
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, errors.New("the agent's URL must begin with http:// or https:// and a host")
+	case u.User != nil:
+		return nil, errors.New("the agent's URL must not hold credentials; give them by header_up")
+	case config.Finder == nil:
+		return nil, errors.New("nothing is known by which the agent's dialect could be found")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	places, _ := config.Finder.Places()
+	for _, place := range places {
+		// Who gives the URL of the card means the agent that it is the card of.
+		if rest, ok := strings.CutSuffix(u.Path, place); ok {
+			u.Path, u.RawPath = rest, ""
+			break
+		}
+	}
+	rooted(u)
+	base := *u
+	base.RawQuery, base.ForceQuery = "", false
+	return &discovery{
+		asker: newAsker(ctx, config), finder: config.Finder, base: &base, full: u,
+		probes: config.Finder.Probes("aip-gateway-" + rand.Text()),
+	}, nil
+}
+
+// card looks for the agent's card below its base, then at the root of its host, where the specification has it.
+// It returns nil where there is none that can be read. Only an agent that cannot be reached is an error.
+func (d *discovery) card() (*translate.Card, error) {
+	paths, fields := d.finder.Places()
+	root := url.URL{Scheme: d.base.Scheme, Host: d.base.Host, Path: "/"}
+	under := []*url.URL{d.base}
+	if strings.Trim(d.base.Path, "/") != "" {
+		under = append(under, &root)
+	}
+	for _, base := range under {
+		for _, path := range paths {
+			if d.left == 0 {
+				return nil, nil
+			}
+			a, err := d.ask(http.MethodGet, base.JoinPath(path), fields, nil)
+			if err != nil {
+				return nil, err
+			}
+			switch {
+			case a.status != http.StatusOK:
+				if a.status != http.StatusNotFound {
+					d.note(a.trouble())
+				}
+				continue
+			case a.tooLarge:
+				d.note("its card is larger than " + strconv.Itoa(maxCard) + " bytes")
+				continue
+			}
+			card, err := d.finder.Card(a.body)
+			if err == nil {
+				return card, nil
+			}
+			var e *task.Error
+			if errors.As(err, &e) {
+				d.note(strings.Replace(e.Detail, "the agent's", "its", 1) + at(e.Field))
+			}
+		}
+	}
+	return nil, nil
+}
+
+func at(field string) string {
+	if field == "" {
+		return ""
+	}
+	return ": " + field
+}
+
+// note keeps what was odd, if it is the first.
+func (d *discovery) note(what string) {
+	if d.noted == "" {
+		d.noted = what
+	}
+}
+
+func (d *discovery) odd() string {
+	if d.noted == "" {
+		return ""
+	}
+	return " (" + d.noted + ")"
+}
+
+// failed is the error of a search that found nothing.
+func (d *discovery) failed(what string) error {
+	return task.Errorf(task.InvalidAgentResponse,
+		"%s%s; correct the agent's URL or header_up, or name its dialect, as in: agent a2a/0.3 <endpoint>", what, d.odd())
+}
+
+// find finds the dialect: first what the card offers is asked whether it holds; then everything is asked
+// everywhere; then the card is believed.
+func (d *discovery) find(card *translate.Card) (Found, error) {
+	var offers []offer
+	if card != nil {
+		for _, o := range d.finder.Offers(card) {
+			if u, moved := d.endpoint(o.URL); u != "" {
+				offers = append(offers, offer{o, u, moved})
+			}
+		}
+		if len(offers) == 0 {
+			d.note("its card lists no interface that the gateway speaks")
+		}
+	}
+	for i, o := range offers {
+		p := d.probe(o.Dialect)
+		switch {
+		case o.Dialect == "":
+			continue
+		case p == nil && i == 0:
+			return o.found(o.Why), nil // there is no question for it
+		case p == nil:
+			continue // a card that was wrong before is believed last
+		}
+		switch a, err := d.try(o.url, p); {
+		case err != nil:
+			return Found{}, err
+		case a.verdict == translate.Yes:
+			return o.found(o.Why + ", and " + p.Why), nil
+		case a.guarded():
+			return o.found(o.Why + ", and it does not let itself be asked (" + a.trouble() + ")"), nil
+		}
+	}
+
+	endpoints := make([]offer, 0, len(offers)+1)
+	for _, o := range append(offers, offer{url: d.full.String()}) {
+		if !slices.ContainsFunc(endpoints, func(e offer) bool { return e.url == o.url }) {
+			endpoints = append(endpoints, o)
+		}
+	}
+	for _, e := range endpoints {
+		for i := range d.probes {
+			p := &d.probes[i]
+			a, err := d.try(e.url, p)
+			if err != nil {
+				return Found{}, err
+			}
+			if a.verdict == translate.Yes {
+				e.Dialect = p.Dialect
+				return e.found(p.Why + "; " + d.aside(card, offers, p.Dialect)), nil
+			}
+		}
+	}
+	// Agents without webhooks may know none of the questions.
+	for _, denied := range []bool{false, true} {
+		for _, o := range offers {
+			if o.Dialect != "" && d.denied(o) == denied {
+				return o.found(o.Why + ", though no answer of the agent proves it"), nil
+			}
+		}
+	}
+	if card == nil {
+		return Found{}, d.failed("the agent shows no card, and answers no question as a known version would")
+	}
+	return Found{}, d.failed("the agent's card does not tell its version, and it answers no question as a known version would")
+}
+
+// aside says what came of the card where the agent was found by a question.
+func (d *discovery) aside(card *translate.Card, offers []offer, dialect string) string {
+	switch {
+	case card == nil:
+		return "it shows no card"
+	case len(offers) == 0:
+		return d.noted
+	case offers[0].Dialect == "":
+		return offers[0].Why
+	case offers[0].Dialect == dialect:
+		return "not where its card says"
+	}
+	return "not as its card says: " + strings.TrimPrefix(offers[0].Why, "its card ")
+}
+
+// offer is one whose URL is resolved.
+type offer struct {
+	translate.Offer
+	url   string
+	moved bool
+}
+
+func (o offer) found(why string) Found {
+	if o.moved {
+		why += "; the card names another host for the endpoint, which the configured one replaces"
+	}
+	return Found{Dialect: o.Dialect, URL: o.url, Why: why}
+}
+
+// endpoint returns the URL to use for one that a card names, empty for none. Agents in containers and behind
+// proxies name hosts that mean nothing outside, or the wrong scheme, and the gateway's credentials are for the
+// configured host alone: so only the path and the query are the card's. moved reports that the rest was not the
+// configured one.
+func (d *discovery) endpoint(card string) (endpoint string, moved bool) {
+	u, err := url.Parse(card)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return "", false
+	}
+	moved = u.Scheme != d.base.Scheme || !strings.EqualFold(u.Hostname(), d.base.Hostname()) || port(u) != port(d.base)
+	u.Scheme, u.Host, u.Fragment, u.RawFragment = d.base.Scheme, d.base.Host, "", ""
+	rooted(u)
+	return u.String(), moved
+}
+
+// rooted gives a URL without a path the one that it means.
+func rooted(u *url.URL) {
+	if u.Path == "" {
+		u.Path = "/"
+	}
+}
+
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
+}
+
+func (d *discovery) probe(dialect string) *translate.Probe {
+	for i := range d.probes {
+		if d.probes[i].Dialect == dialect {
+			return &d.probes[i]
+		}
+	}
+	return nil
+}
+
+// denied reports whether the agent said that it does not speak what its card offers.
+func (d *discovery) denied(o offer) bool {
+	return slices.ContainsFunc(d.asked, func(q question) bool {
+		return q.endpoint == o.url && q.dialect == o.Dialect && q.answer.verdict == translate.No
+	})
+}
+
+// try asks an endpoint a question, once. An endpoint that has answered one with something else than an answer is
+// not asked more; nor is any, once there were maxQuestions.
+func (d *discovery) try(endpoint string, p *translate.Probe) (answer, error) {
+	for _, q := range d.asked {
+		if q.endpoint == endpoint && (q.dialect == p.Dialect || q.answer.verdict == translate.Unsure) {
+			return q.answer, nil
+		}
+	}
+	if d.left == 0 {
+		return answer{}, nil
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return answer{}, nil // cannot happen: it was made of one
+	}
+	a, err := d.ask(http.MethodPost, u, p.Header, p.Body)
+	switch {
+	case d.ctx.Err() != nil:
+		return answer{}, err
+	case err != nil:
+		// The agent can be reached, since its card was asked for: this endpoint is not one.
+		d.note("a question was not answered")
+	default:
+		if !a.tooLarge {
+			a.verdict = p.Judge(a.body)
+		}
+		if a.verdict == translate.Unsure {
+			d.note("a question was answered by " + a.trouble())
+		}
+	}
+	a.body = nil
+	d.asked = append(d.asked, question{endpoint, p.Dialect, a})
+	return a, nil
+}

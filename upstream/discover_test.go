@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+)
+
+// peer is an agent that is asked what it speaks. What is not in it is answered by status 404 and no JSON.
+type peer struct {
+	cards map[string]string            // by path; HOST stands for the agent's own address
+	rpc   map[string]map[string]string // by path, then method: the member that answers, "*" for all other methods
+	over  func(w http.ResponseWriter, r *http.Request) bool
+
+	mu  sync.Mutex
+	log []string // the requests: path, or path and method
+}
+
+func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	method := gjson.GetBytes(body, "method").Str
+	p.mu.Lock()
+	p.log = append(p.log, strings.TrimSpace(r.URL.Path+" "+method))
+	p.mu.Unlock()
+	if p.over != nil && p.over(w, r) {
+		return
+	}
+	if card, ok := p.cards[r.URL.Path]; ok && r.Method == http.MethodGet {
+		io.WriteString(w, strings.ReplaceAll(card, "HOST", r.Host))
+		return
+	}
+	answers, ok := p.rpc[r.URL.Path]
+	if !ok || r.Method != http.MethodPost {
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, "<html>no such page</html>")
+		return
+	}
+	answer, ok := answers[method]
+	if !ok {
+		answer = answers["*"]
+	}
+	if r.Header.Get("A2A-Version") == "1.0" != (method == "GetTask") {
+		answer = `"error":{"code":-32009,"message":"wrong version"}`
+	}
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,%s}`, answer)
+}
+
+const (
+	known     = `"error":{"code":-32001,"message":"no such task"}`
+	broken    = `"error":{"code":-32603,"message":"failed"}`
+	unknown   = `"error":{"code":-32601,"message":"Method not found"}`
+	noWebhook = `"error":{"code":-32003,"message":"no push"}`
+	invalid   = `"error":{"code":-32600,"message":"Request payload validation error"}`
+
+	cardJSON  = "/.well-known/agent-card.json"
+	agentJSON = "/.well-known/agent.json"
+)
+
+// Agents by what they speak.
+var (
+	speaks10     = map[string]string{"GetTask": known, "*": unknown}
+	speaks03     = map[string]string{"tasks/get": known, "tasks/pushNotificationConfig/get": broken, "*": unknown}
+	speaks02     = map[string]string{"tasks/get": known, "tasks/pushNotificationConfig/get": noWebhook, "*": unknown}
+	speaksLegacy = map[string]string{"tasks/get": known, "tasks/pushNotification/get": known, "*": unknown}
+	validates    = map[string]string{"tasks/get": known, "tasks/pushNotification/get": known, "*": invalid}
+	noWebhooks   = map[string]string{"tasks/get": known, "*": unknown}
+)
+
+const (
+	legacyCard = `{"name":"l","url":"http://HOST/","version":"1","capabilities":{"streaming":true},"skills":[]}`
+	card02     = `{"name":"js","url":"http://HOST/","version":"1","capabilities":{},"securitySchemes":{},"skills":[]}`
+	card03     = `{"name":"g","url":"http://HOST/invoke","protocolVersion":"0.3.0","preferredTransport":"JSONRPC","version":"1","skills":[]}`
+	card10     = `{"name":"t","version":"1","supportedInterfaces":[{"url":"http://HOST/rpc","protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`
+	cardREST   = `{"name":"t","version":"1","supportedInterfaces":[{"url":"http://HOST/rest/","protocolBinding":"HTTP+JSON","protocolVersion":"1.0"}]}`
+	hybrid     = `{"name":"h","version":"1","supportedInterfaces":[{"url":"http://HOST/invoke","protocolBinding":"JSONRPC","protocolVersion":"1.0"},
+		{"url":"http://HOST/rest","protocolBinding":"HTTP+JSON","protocolVersion":"1.0"},
+		{"url":"http://HOST/invoke03","protocolBinding":"JSONRPC","protocolVersion":"0.3"}],
+		"url":"http://HOST/invoke03","protocolVersion":"0.3","preferredTransport":"JSONRPC"}`
+	grpcCard = `{"name":"t","version":"1","supportedInterfaces":[{"url":"HOST","protocolBinding":"GRPC","protocolVersion":"1.0"}]}`
+)
+
+func only(path, card string) map[string]string { return map[string]string{path: card} }
+
+func at1(path string, answers map[string]string) map[string]map[string]string {
+	return map[string]map[string]string{path: answers}
+}
+
+func TestDiscover(t *testing.T) {
+	type want struct {
+		Dialect, URL, Card, Why string
+		Requests                []string
+	}
+	const moved = "; the card names another host for the endpoint, which the configured one replaces"
+	for _, tt := range []struct {
+		name string
+		path string // of the base
+		peer *peer
+		want want
+	}{
+		{"trpc-a2a-go 0.0.3", "", &peer{cards: only(agentJSON, legacyCard), rpc: at1("/", speaksLegacy)},
+			want{"a2a/legacy", "/", "l", "it knows tasks/pushNotification/get; its card names no version",
+				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get"}}},
+		{"the first samples", "", &peer{cards: only(agentJSON, legacyCard), rpc: at1("/", validates)},
+			want{"a2a/legacy", "/", "l", "it knows tasks/pushNotification/get; its card names no version",
+				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get"}}},
+		{"early 0.2", "", &peer{cards: only(agentJSON, legacyCard), rpc: at1("/", speaks02)},
+			want{"a2a/0.3", "/", "l", "it knows tasks/pushNotificationConfig/get; its card names no version",
+				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get", "/ tasks/pushNotificationConfig/get"}}},
+		{"a2a-js 0.2", "", &peer{cards: only(agentJSON, card02), rpc: at1("/", speaks02)},
+			want{"a2a/0.3", "/", "js", "its card has members that 0.2 brought, and it knows tasks/pushNotificationConfig/get",
+				[]string{cardJSON, agentJSON, "/ tasks/pushNotificationConfig/get"}}},
+		{"a2a-go 0.3", "", &peer{cards: only(cardJSON, card03), rpc: at1("/invoke", speaks03)},
+			want{"a2a/0.3", "/invoke", "g", "its card names a protocolVersion of 0.2 or 0.3, and it knows tasks/pushNotificationConfig/get",
+				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get"}}},
+		{"a2a-go 2.4", "", &peer{cards: only(cardJSON, hybrid), rpc: map[string]map[string]string{"/invoke": speaks10, "/invoke03": speaks03}},
+			want{"a2a/1.0", "/invoke", "h", "its card lists JSONRPC 1.0, and it knows GetTask",
+				[]string{cardJSON, "/invoke GetTask"}}},
+		{"HTTP+JSON is believed", "", &peer{cards: only(cardJSON, cardREST)},
+			want{"a2a/1.0-rest", "/rest/", "t", "its card lists HTTP+JSON 1.0", []string{cardJSON}}},
+
+		{"the card lies below the base", "/agents/a", &peer{cards: only("/agents/a"+cardJSON, card10), rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask", []string{"/agents/a" + cardJSON, "/rpc GetTask"}}},
+		{"the card lies at the root", "/agents/a", &peer{cards: only(agentJSON, card10), rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask",
+				[]string{"/agents/a" + cardJSON, "/agents/a" + agentJSON, cardJSON, agentJSON, "/rpc GetTask"}}},
+		{"the URL is that of the card", "/x/.well-known/agent.json", &peer{cards: only("/x"+agentJSON, card10), rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask", []string{"/x" + cardJSON, "/x" + agentJSON, "/rpc GetTask"}}},
+		{"an app answers every path with its page", "/a", &peer{cards: map[string]string{"/a" + cardJSON: "<html>app</html>", "/a" + agentJSON: `{"detail":1}`, cardJSON: card10},
+			rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask",
+				[]string{"/a" + cardJSON, "/a" + agentJSON, cardJSON, "/rpc GetTask"}}},
+		{"a container's name for itself", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "HOST", "0.0.0.0:9999")), rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask" + moved, []string{cardJSON, "/rpc GetTask"}}},
+		{"another port", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "HOST", "127.0.0.1:1")), rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask" + moved, []string{cardJSON, "/rpc GetTask"}}},
+		{"another scheme", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "http:", "https:")), rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask" + moved, []string{cardJSON, "/rpc GetTask"}}},
+		{"a path that only the agent knows", "/agents/a", &peer{cards: only("/agents/a"+cardJSON, strings.ReplaceAll(card10, "HOST/rpc", "localhost:80/")), rpc: at1("/agents/a", speaks10)},
+			want{"a2a/1.0", "/agents/a", "t", "it knows GetTask; not where its card says", []string{"/agents/a" + cardJSON, "/ GetTask", "/agents/a GetTask"}}},
+		{"an endpoint that is no http", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "http://HOST", "file:///etc")), rpc: at1("/", speaks10)},
+			want{"a2a/1.0", "/", "t", "it knows GetTask; its card lists no interface that the gateway speaks", []string{cardJSON, "/ GetTask"}}},
+		{"credentials in the card's URL", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "HOST", "u:p@HOST")), rpc: at1("/", speaks10)},
+			want{"a2a/1.0", "/", "t", "it knows GetTask; its card lists no interface that the gateway speaks", []string{cardJSON, "/ GetTask"}}},
+
+		{"says 0.3, speaks legacy", "", &peer{cards: only(cardJSON, card03), rpc: at1("/invoke", speaksLegacy)},
+			want{"a2a/legacy", "/invoke", "g", "it knows tasks/pushNotification/get; not as its card says: names a protocolVersion of 0.2 or 0.3",
+				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get", "/invoke GetTask", "/invoke tasks/pushNotification/get"}}},
+		{"says 0.3, speaks 1.0", "", &peer{cards: only(cardJSON, card03), rpc: at1("/invoke", speaks10)},
+			want{"a2a/1.0", "/invoke", "g", "it knows GetTask; not as its card says: names a protocolVersion of 0.2 or 0.3",
+				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get", "/invoke GetTask"}}},
+		{"says 1.0, speaks 0.3", "", &peer{cards: only(cardJSON, hybrid), rpc: map[string]map[string]string{"/invoke": speaks03, "/invoke03": speaks03}},
+			want{"a2a/0.3", "/invoke03", "h", "its card names a protocolVersion of 0.2 or 0.3, and it knows tasks/pushNotificationConfig/get",
+				[]string{cardJSON, "/invoke GetTask", "/invoke03 tasks/pushNotificationConfig/get"}}},
+		{"0.3 without webhooks", "", &peer{cards: only(cardJSON, card03), rpc: at1("/invoke", noWebhooks)},
+			want{"a2a/0.3", "/invoke", "g", "its card names a protocolVersion of 0.2 or 0.3, though no answer of the agent proves it",
+				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get", "/invoke GetTask", "/invoke tasks/pushNotification/get", "/ GetTask"}}},
+		{"JSONRPC is denied, HTTP+JSON is not", "", &peer{cards: only(cardJSON, strings.ReplaceAll(hybrid, `"JSONRPC"`, `"jsonrpc"`)),
+			rpc: map[string]map[string]string{"/invoke": noWebhooks, "/invoke03": noWebhooks}},
+			want{"a2a/1.0-rest", "/rest", "h", "its card lists HTTP+JSON 1.0, though no answer of the agent proves it",
+				[]string{cardJSON, "/invoke GetTask", "/invoke03 tasks/pushNotificationConfig/get", "/invoke tasks/pushNotification/get",
+					"/invoke tasks/pushNotificationConfig/get", "/rest GetTask", "/invoke03 GetTask", "/invoke03 tasks/pushNotification/get"}}},
+		{"an endpoint that wants to know who asks", "", &peer{cards: only(cardJSON, card03), over: func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPost {
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+			return r.Method == http.MethodPost
+		}}, want{"a2a/0.3", "/invoke", "g",
+			"its card names a protocolVersion of 0.2 or 0.3, and it does not let itself be asked (HTTP 401: the agent refuses the gateway's credentials)",
+			[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get"}}},
+		{"no card, 1.0", "/rpc", &peer{rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "", "it knows GetTask; it shows no card",
+				[]string{"/rpc" + cardJSON, "/rpc" + agentJSON, cardJSON, agentJSON, "/rpc GetTask"}}},
+		{"no card, legacy", "", &peer{rpc: at1("/", speaksLegacy)},
+			want{"a2a/legacy", "/", "", "it knows tasks/pushNotification/get; it shows no card",
+				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get"}}},
+		{"only gRPC is listed", "", &peer{cards: only(cardJSON, grpcCard), rpc: at1("/", speaks10)},
+			want{"a2a/1.0", "/", "t", "it knows GetTask; its card lists no interface that the gateway speaks", []string{cardJSON, "/ GetTask"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			srv := httptest.NewServer(tt.peer)
+			defer srv.Close()
+			found, err := Discover(t.Context(), DiscoverConfig{URL: srv.URL + tt.path, Finder: a2a.Finder()})
+			if err != nil {
+				t.Fatalf("%v, after %q", err, tt.peer.log)
+			}
+			got := want{Dialect: found.Dialect, URL: strings.TrimPrefix(found.URL, srv.URL), Why: found.Why, Requests: tt.peer.log}
+			if found.Card != nil {
+				got.Card = found.Card.Name
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if len(tt.peer.log) > maxQuestions {
+				t.Errorf("%d requests", len(tt.peer.log))
+			}
+		})
+	}
+}
+
+// answers answers every request alike.
+func answers(status int, body string) *peer {
+	return &peer{over: func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Location", "http://elsewhere.example/")
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+		return true
+	}}
+}
+
+func TestDiscoverFails(t *testing.T) {
+	huge := &peer{cards: only(cardJSON, `{"name":"`+strings.Repeat("x", maxCard)+`","url":"http://HOST/"}`)}
+	const change = "; correct the agent's URL or header_up, or name its dialect, as in: agent a2a/0.3 <endpoint>"
+	const none = "the agent shows no card, and answers no question as a known version would"
+	const noCard, change2 = "the agent shows no card, neither below its URL nor at the root of its host", "; correct its URL or header_up"
+	for _, tt := range []struct {
+		name        string
+		peer        *peer
+		want, fetch string
+	}{
+		{"nothing", &peer{}, none + " (a question was answered by HTTP 404)" + change, noCard + change2},
+		{"redirects", answers(307, ""), none + " (HTTP 307: the agent redirects, which is not followed)" + change,
+			noCard + " (HTTP 307: the agent redirects, which is not followed)" + change2},
+		{"credentials", answers(401, "{}"), none + " (HTTP 401: the agent refuses the gateway's credentials)" + change,
+			noCard + " (HTTP 401: the agent refuses the gateway's credentials)" + change2},
+		{"a page for everything", answers(200, "<html>app</html>"), none + " (its card is not JSON in UTF-8)" + change,
+			noCard + " (its card is not JSON in UTF-8)" + change2},
+		{"a huge card", huge, none + " (its card is larger than 1048576 bytes)" + change, noCard + " (its card is larger than 1048576 bytes)" + change2},
+		{"a card of the wrong types", &peer{cards: only(cardJSON, `{"name":"secret words","url":7}`)},
+			none + " (its card has a member that is not a string: url)" + change,
+			noCard + " (its card has a member that is not a string: url)" + change2},
+		{"a card without version, no webhooks", &peer{cards: only(agentJSON, legacyCard), rpc: at1("/", noWebhooks)},
+			"the agent's card does not tell its version, and it answers no question as a known version would" + change, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			srv := httptest.NewServer(tt.peer)
+			defer srv.Close()
+			config := DiscoverConfig{URL: srv.URL, Finder: a2a.Finder()}
+			_, err := Discover(t.Context(), config)
+			if task.KindOf(err) != task.InvalidAgentResponse || err.Error() != "invalid-agent-response: "+tt.want {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+			if len(tt.peer.log) > maxQuestions {
+				t.Errorf("%d requests", len(tt.peer.log))
+			}
+			card, err := FetchCard(t.Context(), config)
+			switch {
+			case tt.fetch == "":
+				if err != nil || card.Name != "l" {
+					t.Errorf("fetched %v, %v", card, err)
+				}
+			case err == nil || err.Error() != "invalid-agent-response: "+tt.fetch:
+				t.Errorf("got  %v\nwant %s", err, tt.fetch)
+			}
+		})
+	}
+}
+
+func TestDiscoverRefusesURLs(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://a:b c@host/":   "the agent's URL cannot be read",
+		"ftp://host/":          "the agent's URL must begin with http:// or https:// and a host",
+		"agent":                "the agent's URL must begin with http:// or https:// and a host",
+		"https://":             "the agent's URL must begin with http:// or https:// and a host",
+		"http://me:pw@host/":   "the agent's URL must not hold credentials; give them by header_up",
+		"http://host/\x7fpath": "the agent's URL cannot be read",
+	} {
+		if _, err := Discover(t.Context(), DiscoverConfig{URL: url, Finder: a2a.Finder()}); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", url, err, want)
+		}
+	}
+	if _, err := FetchCard(t.Context(), DiscoverConfig{URL: "http://host/"}); err == nil {
+		t.Error("without a Finder, there is no error")
+	}
+}
+
+// The gateway's credentials go with every question, and so do the fields that the version is told apart by.
+func TestDiscoverSendsHeader(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	p := &peer{cards: only(cardJSON, card03), rpc: at1("/invoke", speaks03)}
+	p.over = func(_ http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, strings.Join([]string{r.Method, r.Host, r.Header.Get("Authorization"), r.Header.Get("A2A-Version"),
+			r.Header.Get("Accept"), r.Header.Get("Content-Type"), r.Header.Get("User-Agent")}, "|"))
+		return false
+	}
+	srv := httptest.NewServer(p)
+	defer srv.Close()
+	header := http.Header{"Authorization": {"Bearer x"}, "host": {"agent.example"}, "Host": {"agent.example"}}
+	found, err := Discover(t.Context(), DiscoverConfig{URL: srv.URL, Finder: a2a.Finder(), Header: header})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"GET|agent.example|Bearer x|1.0|application/json||aip-gateway",
+		"POST|agent.example|Bearer x||application/json|application/json|aip-gateway",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if u, _ := url.Parse(found.URL); u.Host != strings.TrimPrefix(srv.URL, "http://") {
+		t.Errorf("the endpoint is %s", found.URL)
+	}
+	if len(header) != 3 || len(header["Authorization"]) != 1 {
+		t.Errorf("the header was changed: %v", header)
+	}
+}
+
+func TestDiscoverOverTLS(t *testing.T) {
+	srv := httptest.NewUnstartedServer(&peer{cards: only(cardJSON, card10), rpc: at1("/rpc", speaks10)})
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains of the first handshake
+	srv.StartTLS()
+	defer srv.Close()
+	config := DiscoverConfig{URL: srv.URL, Finder: a2a.Finder()}
+	if _, err := Discover(t.Context(), config); task.KindOf(err) != task.AgentUnavailable {
+		t.Errorf("a certificate of nobody: %v", err)
+	}
+	config.TLS = srv.Client().Transport.(*http.Transport).TLSClientConfig
+	found, err := Discover(t.Context(), config)
+	if err != nil || found.Dialect != "a2a/1.0" || found.URL != srv.URL+"/rpc" {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+// slowly runs f in a bubble, with an agent that is served from memory.
+func slowly(t *testing.T, handler http.Handler, f func(t *testing.T, config DiscoverConfig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		srv := &http.Server{Handler: handler}
+		var serving sync.WaitGroup
+		serving.Go(func() { srv.Serve(m) })
+		f(t, DiscoverConfig{URL: "http://agent", Finder: a2a.Finder(), Dial: m.dial})
+		srv.Close()
+		serving.Wait()
+	})
+}
+
+func TestDiscoverWaits(t *testing.T) {
+	hang := func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
+	slowly(t, &peer{over: hang}, func(t *testing.T, config DiscoverConfig) {
+		begin := time.Now()
+		_, err := Discover(t.Context(), config)
+		if task.KindOf(err) != task.AgentTimeout || !strings.Contains(err.Error(), "did not answer within 10s; start it, or correct its URL") {
+			t.Errorf("a silent agent: %v", err)
+		}
+		if took := time.Since(begin); took != questionTimeout {
+			t.Errorf("it took %v", took)
+		}
+	})
+	// An endpoint that hangs is no endpoint; its card may still be right.
+	posts := func(w http.ResponseWriter, r *http.Request) bool { return r.Method == http.MethodPost && hang(w, r) }
+	slowly(t, &peer{cards: only(cardJSON, card03), over: posts}, func(t *testing.T, config DiscoverConfig) {
+		found, err := Discover(t.Context(), config)
+		if err != nil || found.Dialect != "a2a/0.3" || !strings.HasSuffix(found.Why, "though no answer of the agent proves it") {
+			t.Errorf("an agent that only has a card: %+v, %v", found, err)
+		}
+	})
+	slowly(t, &peer{cards: only(cardJSON, card03), over: posts}, func(t *testing.T, config DiscoverConfig) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begin := time.Now()
+		if _, err := Discover(ctx, config); task.KindOf(err) != task.AgentTimeout || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a caller that does not wait: %v", err)
+		}
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestDiscoverNobody(t *testing.T) {
+	srv := httptest.NewServer(&peer{})
+	url := srv.URL
+	srv.Close()
+	for _, f := range []func(context.Context, DiscoverConfig) error{
+		func(ctx context.Context, c DiscoverConfig) error { _, err := Discover(ctx, c); return err },
+		func(ctx context.Context, c DiscoverConfig) error { _, err := FetchCard(ctx, c); return err },
+	} {
+		err := f(t.Context(), DiscoverConfig{URL: url, Finder: a2a.Finder()})
+		if task.KindOf(err) != task.AgentUnavailable || !strings.Contains(err.Error(), "start it, or correct its URL") {
+			t.Errorf("nobody there: %v", err)
+		}
+	}
+}
