@@ -33,11 +33,17 @@ lint: ## gofmt, vet, staticcheck, and a tidy go.mod
 unit: ## unit tests, with the race detector
 	$(GO) test -race -shuffle=on -count=1 $$($(GO) list ./... | grep -v /e2e$$)
 
-e2e: caddy interop/bin/legacy-trpc ## end-to-end tests: the real binary, real TLS, real agents
+INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a-go-10) \
+	$(addsuffix /node_modules/.package-lock.json,interop/js-03 interop/js-10)
+
+e2e: caddy $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
 	$(GO) test -shuffle=on -count=1 ./e2e
 
-interop/bin/%: $(wildcard interop/*/*.go) interop/go.mod
+interop/bin/%: $(wildcard interop/*/*.go interop/internal/*/*.go) interop/go.mod
 	cd interop && $(GO) build -o bin/$* ./$*
+
+interop/%/node_modules/.package-lock.json: interop/%/package-lock.json
+	cd interop/$* && npm ci --ignore-scripts --no-audit --no-fund
 
 fuzz: ## every fuzz target, for FUZZ (20s) each
 	@set -e; for p in $$($(GO) list ./...); do \

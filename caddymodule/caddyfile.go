@@ -163,6 +163,17 @@ func (p *parser) notify(n *Notify) {
 //		}
 //		heartbeat  <duration>
 //		completion auto|confirm
+//		public_url <url>
+//		card {
+//			signatures       drop|keep|refuse
+//			acs              01.00|02.01
+//			organization     <name>
+//			organization_url <url>
+//			department       <name>
+//			country          <code>
+//			license          <text>
+//			ca_challenge_url <url>
+//		}
 //	}
 //
 // A path matcher also says where the Partner is mounted.
@@ -213,6 +224,10 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			p.duration(&g.Heartbeat)
 		case "completion":
 			p.word(&g.Completion)
+		case "public_url":
+			p.word(&g.PublicURL)
+		case "card":
+			p.card(&g.Card)
 		case "timeouts":
 			p.block("timeouts", func(name string) bool {
 				switch name {
@@ -256,6 +271,19 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		p.fail("no agent is given; write aip_gateway <dialect> <url>, or agent <dialect> <url> in its block")
 	}
 	return p.err
+}
+
+func (p *parser) card(c *CardConfig) {
+	p.block("card", func(name string) bool {
+		into, ok := map[string]*string{
+			"signatures": &c.Signatures, "acs": &c.ACS, "organization": &c.Organization, "organization_url": &c.OrganizationURL,
+			"department": &c.Department, "country": &c.Country, "license": &c.License, "ca_challenge_url": &c.CAChallengeURL,
+		}[name]
+		if ok {
+			p.word(into)
+		}
+		return ok
+	})
 }
 
 func (p *parser) agent(a *AgentConfig) {

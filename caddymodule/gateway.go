@@ -39,11 +39,19 @@ type Gateway struct {
 	// agent moves. Default: none; tasks are filed under the agent's URL.
 	AIC string `json:"aic,omitempty"`
 
+	// The public URL of the place where the Partner is mounted, for every URL that is told to others. Default: the
+	// scheme and host of the request, and base_path.
+	PublicURL string `json:"public_url,omitempty"`
+
+	// What the Partner's cards tell.
+	Card CardConfig `json:"card,omitzero"`
+
 	// The path under which the Partner is mounted. Default: none, as behind handle_path; in a Caddyfile, that
 	// of the directive's path matcher.
 	BasePath string `json:"base_path,omitempty"`
 
-	// The dialects of those who may call. Default: aip.
+	// The dialects of those who may call: aip, aip/2, a2a (all versions of it), a2a/1.0, a2a/0.3 and a2a/legacy.
+	// Default: aip.
 	Callers []string `json:"callers,omitempty"`
 
 	// What is asked of a caller: required (a verified client certificate with an AIC, which senderId must
@@ -72,16 +80,19 @@ type Gateway struct {
 	app     *App
 	log     *slog.Logger
 	front   *gateway.Handler
-	agent   *upstream.HTTP
+	agent   agent
+	card    *upstream.Card
+	started time.Time        // when the configuration was
 	partner *partner.Partner // set when the app starts
 }
 
 // AgentConfig says how the agent is reached.
 type AgentConfig struct {
-	// What the agent speaks: a2a/legacy (tasks/send, A2A before 0.2).
+	// What the agent speaks: a2a (which version is found out, by its card and by asking), a2a/1.0, a2a/1.0-rest,
+	// a2a/0.3 (and 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip or aip/2.
 	Dialect string `json:"dialect"`
 
-	// Where the agent answers. http and https.
+	// Where the agent answers, or, for a2a, where its card lies. http and https.
 	URL string `json:"url"`
 
 	// Header fields that every request to the agent carries, such as its credentials. Values may hold
@@ -163,15 +174,6 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 			header.Add(field, repl.ReplaceAll(v, ""))
 		}
 	}
-	if g.agent, err = upstream.NewHTTP(upstream.Config{
-		URL:     g.Agent.URL,
-		Codec:   clients[g.Agent.Dialect](g.sender()),
-		Header:  header,
-		Silence: time.Duration(g.Agent.Timeout),
-		Logger:  g.log,
-	}); err != nil {
-		return fmt.Errorf("agent: %w", err)
-	}
 	callers, err := g.callers()
 	if err != nil {
 		return err
@@ -181,8 +183,14 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		return err
 	}
 	g.app = app.(*App)
+	g.started = time.Now()
+	if g.agent, err = g.reach(header); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
 	g.front = &gateway.Handler{
 		Base:        g.BasePath,
+		PublicURL:   strings.TrimSuffix(g.PublicURL, "/"),
+		Documents:   g.documents(callers, guard.Mode),
 		Callers:     callers,
 		Guard:       guard,
 		Partner:     func(ctx context.Context) (*partner.Partner, error) { return g.app.partnerOf(ctx, g) },
@@ -250,7 +258,7 @@ func orInt(n *int, otherwise int) {
 
 // check finds what is wrong with the configuration, before anything is made of it.
 func (g *Gateway) check() error {
-	if _, ok := clients[g.Agent.Dialect]; !ok {
+	if _, ok := clients[g.Agent.Dialect]; !ok && g.Agent.Dialect != auto {
 		return fmt.Errorf("agent: there is no dialect %q; this gateway can front %s", g.Agent.Dialect, agentDialects())
 	}
 	u, err := url.Parse(g.Agent.URL)
@@ -262,6 +270,12 @@ func (g *Gateway) check() error {
 	}
 	if u.User != nil {
 		return errors.New("agent: put credentials into header_up, not into the URL, which is logged")
+	}
+	if err := checkPublicURL(g.PublicURL); err != nil {
+		return err
+	}
+	if err := g.Card.provision(); err != nil {
+		return err
 	}
 	if g.Completion != completionAuto && g.Completion != completionConfirm {
 		return fmt.Errorf("completion: it is %q, but must be auto or confirm", g.Completion)

@@ -28,6 +28,10 @@ import (
 type Handler struct {
 	// Base is the path that the Partner is mounted under, without a slash at its end.
 	Base string
+	// PublicURL is the public URL of the mount point. Empty means what the caller wrote.
+	PublicURL string
+	// Documents are what anybody may get, by path under the mount point.
+	Documents map[string]Document
 	// Callers are the dialects that are served. Where a path is open to several, the first that speaks the
 	// request has it.
 	Callers []translate.Server
@@ -52,6 +56,9 @@ func (h *Handler) Serves(r *http.Request) bool {
 	path, ok := h.under(r.URL.Path)
 	if !ok {
 		return false
+	}
+	if h.Documents[path] != nil {
+		return true
 	}
 	for _, s := range h.Callers {
 		if _, ok := s.Route(r.Method, path); ok {
@@ -84,6 +91,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	c := conversation{h: h, r: r}
 	var ok bool
 	if c.path, ok = h.under(r.URL.Path); ok {
+		if h.document(w, r, c.path) {
+			return nil
+		}
 		ok = c.route()
 	}
 	switch {

@@ -93,6 +93,23 @@ func TestLegacyDecode(t *testing.T) {
 	}
 }
 
+// What a client of v0.1 sends, a server of v0.1 reads as it was meant.
+func TestLegacyTurnArrives(t *testing.T) {
+	items := []task.DataItem{task.Text("a"), {Kind: task.FileItem, Name: "n", Bytes: "eA=="}, {Kind: task.DataKind, Data: []byte(`{"d":[]}`), Metadata: []byte(`{"m":1}`)}}
+	turn := &task.Turn{Ref: task.Ref{Task: "t1", Session: "s1"}, Message: task.Message{DataItems: items}, Webhook: &task.Webhook{URL: "https://x/", Token: "k"}}
+	hook := &task.Webhook{ID: "default", TaskID: "t1", URL: "https://x/", Token: "k", Dialect: "a2a/legacy"}
+	for _, stream := range []bool{false, true} {
+		call, err := legacyDecode(t, a2a.LegacyServer(false), a2a.Legacy().AppendTurn(nil, turn, stream))
+		want := task.Message{SenderRole: task.Leader, Command: task.Start, TaskID: "t1", SessionID: "s1", DataItems: items}
+		if diff := cmp.Diff(want, call.Message) + cmp.Diff(hook, call.Webhook); diff != "" || err != nil || call.Stream != stream {
+			t.Errorf("stream %t: %v (-want +got):\n%s", stream, err, diff)
+		}
+	}
+	if h := a2a.Legacy().Header(); len(h) > 0 {
+		t.Errorf("v0.1 has no header, and is sent %v", h)
+	}
+}
+
 func TestLegacyRefuses(t *testing.T) {
 	send := func(message string) []byte { return legacyRequest("tasks/send", `{"id":"t","message":`+message+`}`) }
 	config := func(config string) []byte {

@@ -55,8 +55,10 @@ func appendV03Message(dst []byte, t *task.Task, id, role string, at time.Time, i
 	begin := len(dst)
 	dst = appendParts(dst, "kind", items)
 	if id == "" {
-		sum := crc32.ChecksumIEEE(dst[begin:])
-		id = t.ID + "-" + strconv.FormatInt(at.UnixMilli(), 36) + "-" + strconv.FormatUint(uint64(sum), 36)
+		id = t.ID + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE(dst[begin:])), 36)
+		if !at.IsZero() {
+			id += "-" + strconv.FormatInt(at.UnixMilli(), 36)
+		}
 	}
 	dst = append(dst, `,"messageId":`...)
 	dst = task.AppendString(dst, id)

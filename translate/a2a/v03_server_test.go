@@ -31,7 +31,7 @@ var v03Requests = [][]byte{
 	legacyRequest("tasks/pushNotificationConfig/get", `{"id":"t1"}`),
 	legacyRequest("tasks/pushNotificationConfig/list", `{"id":"t1"}`),
 	legacyRequest("tasks/pushNotificationConfig/delete", `{"id":"t1","pushNotificationConfigId":"w1"}`),
-	[]byte(`{"jsonrpc":"2.0","id":1,"method":"agent/getAuthenticatedExtendedCard"}`),
+	legacyRequest("agent/getAuthenticatedExtendedCard", `{}`),
 }
 
 func TestV03Server(t *testing.T) {
@@ -81,6 +81,10 @@ func TestV03Decode(t *testing.T) {
 				t.Errorf("%s: %v (-want +got):\n%s", body, err, diff)
 			}
 		}
+	}
+	call, err := legacyDecode(t, a2a.V03Server(false), []byte(`{"jsonrpc":"2.0","id":1,"method":"agent/getAuthenticatedExtendedCard"}`))
+	if diff := cmp.Diff(want[len(want)-1], call); diff != "" || err != nil {
+		t.Errorf("without params: %v (-want +got):\n%s", err, diff)
 	}
 }
 

@@ -252,7 +252,7 @@ func notified(t *testing.T, s translate.Server, state *task.Task, hook *task.Web
 	content, token := false, false
 	for _, f := range s.NotificationHeader(hook) {
 		content = content || f.Name == "Content-Type" && strings.Contains(f.Value, "json")
-		token = token || f.Value == hook.Token
+		token = token || f.Value == hook.Token || hook.Token == ""
 	}
 	if !content || !token {
 		t.Errorf("a notification has no content type, or does not carry its token: %v", s.NotificationHeader(hook))

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// agent is what is fronted.
+type agent interface {
+	partner.Agent
+	Close()
+}
+
+// reach returns the agent, and sets what shows its card. Nothing is sent before it is needed.
+func (g *Gateway) reach(header http.Header) (agent, error) {
+	where := upstream.DiscoverConfig{URL: g.Agent.URL, Finder: a2a.Finder(), Header: header}
+	g.card = upstream.NewCard(where)
+	config := upstream.Config{
+		URL:     g.Agent.URL,
+		Header:  header,
+		Silence: time.Duration(g.Agent.Timeout),
+		Logger:  g.log,
+	}
+	if url := g.app.Notify.Callback; url != "" {
+		config.Callbacks, config.CallbackURL, config.Pushes = &callbacks, url, g.card.Pushes
+	}
+	if g.Agent.Dialect != auto {
+		config.Codec = clients[g.Agent.Dialect](g.sender())
+		return upstream.NewHTTP(config)
+	}
+	codecs := make(map[string]func() translate.Client, len(clients))
+	for name, codec := range clients {
+		codecs[name] = func() translate.Client { return codec(g.sender()) }
+	}
+	return upstream.NewFound(upstream.FoundConfig{Agent: config, Discover: where, Codecs: codecs, Next: nextDialect})
+}
+
+// nextDialect is what is tried where an agent does not know the methods of what its card says that it speaks: cards
+// are wrong in either direction.
+var nextDialect = map[string]string{
+	"a2a/1.0":      "a2a/0.3",
+	"a2a/1.0-rest": "a2a/1.0",
+	"a2a/0.3":      "a2a/legacy",
+	"a2a/legacy":   "a2a/0.3",
+}
