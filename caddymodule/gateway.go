@@ -171,7 +171,11 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	header := make(http.Header, len(g.Agent.HeaderUp))
 	for field, values := range g.Agent.HeaderUp {
 		for _, v := range values {
-			header.Add(field, repl.ReplaceAll(v, ""))
+			value, err := repl.ReplaceOrErr(v, true, true)
+			if err != nil {
+				return fmt.Errorf("agent: header_up %s has a placeholder without a value", field)
+			}
+			header.Add(field, value)
 		}
 	}
 	callers, err := g.callers()
