@@ -384,7 +384,8 @@ func (x *exchange) refused(err error) error {
 	media := x.mediaType()
 	switch {
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
-		return task.Errorf(task.AgentUnavailable, "the agent takes no requests now (HTTP %d)", status).Because(err)
+		return task.Errorf(task.AgentUnavailable, "the agent takes no requests now (HTTP %d)", status).
+			Because(errors.Join(busy(x.res.Header.Get("Retry-After")), err))
 	case status >= 300 && status < 400:
 		return task.Errorf(kind, "the agent redirects (HTTP %d), which is not followed; the operator must give its final URL", status).Because(err)
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusGone:

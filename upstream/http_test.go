@@ -114,6 +114,20 @@ func (s script) handler() http.Handler {
 
 type step = func(w http.ResponseWriter, r *http.Request, n int)
 
+// busyFor answers n times that it takes no requests now, and then as then does.
+func busyFor(n int, retryAfter string, then step) step {
+	return func(w http.ResponseWriter, r *http.Request, call int) {
+		if call >= n {
+			then(w, r, call-n)
+			return
+		}
+		if retryAfter != "" {
+			w.Header().Set("Retry-After", retryAfter)
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}
+
 // says answers with one body each time, the last one again and again.
 func says(bodies ...string) step {
 	return func(w http.ResponseWriter, _ *http.Request, n int) {
@@ -255,8 +269,11 @@ func TestRun(t *testing.T) {
 			}
 			http.Redirect(w, r, "http://other/", http.StatusTemporaryRedirect)
 		}}, []string{"invalid-agent-response: the agent redirects (HTTP 307), which is not followed; the operator must give its final URL"}, 0},
-		{"overloaded", false, script{"send": status(503, "text/plain", "later")}, []string{"agent-unavailable: the agent takes no requests now (HTTP 503)"}, 0},
-		{"throttled", true, script{"sendSubscribe": status(429, "text/plain", "later")}, []string{"agent-unavailable: the agent takes no requests now (HTTP 429)"}, 0},
+		{"overloaded", false, script{"send": status(503, "text/plain", "later")}, []string{"agent-unavailable: the agent takes no requests now (HTTP 503)"}, 3500 * time.Millisecond},
+		{"overloaded for a while", false, script{"send": busyFor(2, "", says(is("completed", has("a"))))}, []string{"completed artifact-0=a"}, 1500 * time.Millisecond},
+		{"asks for time", true, script{"sendSubscribe": busyFor(1, "20", streams(false, news("completed")))}, []string{"completed"}, 20 * time.Second},
+		{"asks for too much time", false, script{"send": busyFor(9, "31", says(is("completed")))}, []string{"agent-unavailable: the agent takes no requests for 31s"}, 0},
+		{"throttled", true, script{"sendSubscribe": status(429, "text/plain", "later")}, []string{"agent-unavailable: the agent takes no requests now (HTTP 429)"}, 3500 * time.Millisecond},
 		{"huge", false, script{"send": func(w http.ResponseWriter, _ *http.Request, _ int) {
 			for range 100 {
 				if _, err := io.WriteString(w, strings.Repeat("x", 1000)); err != nil {

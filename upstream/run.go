@@ -30,14 +30,16 @@ type yield = func(task.Report, error) bool
 // Run implements partner.Agent.
 func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[task.Report, error] {
 	return func(yield func(task.Report, error) bool) {
-		switch {
-		case h.config.Callbacks != nil && h.config.Pushes != nil && h.config.Pushes(ctx):
-			h.pushed(ctx, t, yield)
-		case stream:
-			h.stream(ctx, t, yield)
-		default:
-			h.send(ctx, t, yield)
-		}
+		h.patiently(ctx, yield, func(yield func(task.Report, error) bool) {
+			switch {
+			case h.config.Callbacks != nil && h.config.Pushes != nil && h.config.Pushes(ctx):
+				h.pushed(ctx, t, yield)
+			case stream:
+				h.stream(ctx, t, yield)
+			default:
+				h.send(ctx, t, yield)
+			}
+		})
 	}
 }
 
