@@ -153,18 +153,26 @@ func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
 		replies <- reply{rep, err}
 	})
 	var stamp string
+	take := func(body []byte) (over bool) {
+		rep, ok := h.push(ctx, t, body, stamp)
+		if !ok {
+			return false
+		}
+		stamp = rep.Stamp
+		return !yield(rep, nil) || rep.Over()
+	}
 	for {
 		select {
 		case body := <-cb.bodies:
-			rep, ok := h.push(ctx, t, body, stamp)
-			if !ok {
-				continue
-			}
-			stamp = rep.Stamp
-			if !yield(rep, nil) || rep.Over() {
+			if take(body) {
 				return
 			}
 		case got := <-replies:
+			for len(cb.bodies) > 0 { // what was pushed before the answer comes before it
+				if take(<-cb.bodies) {
+					return
+				}
+			}
 			if got.err != nil {
 				h.failed(ctx, t, got.err, task.State.Terminal, yield)
 				return
