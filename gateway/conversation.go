@@ -229,6 +229,10 @@ func (c *conversation) stream(w http.ResponseWriter, a *answer) *stream {
 	s := &stream{h: c.h, w: w, ctx: c.ctx, span: c.span, caller: c.caller, id: bytes.Clone(c.req.ID), events: a.stream, leader: c.leader, last: a.stream.After}
 	call := c.call
 	s.frames = c.caller.NewStream(s.id, &call, &s.events.Task)
+	if t := &s.events.Task; !call.Snapshot {
+		// It may be open for days, so it keeps nothing that it need not: only this of the task is told again.
+		*t = task.Task{ID: t.ID, SessionID: t.SessionID, GroupID: t.GroupID}
+	}
 	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && a.stream.After == 0)
 	return s
 }
