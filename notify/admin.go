@@ -238,7 +238,7 @@ func (e *Engine) revive(ctx context.Context, name string, f *Filter) (count int,
 				l := &c.Dead[j]
 				d := Delivery{ID: webhookID(name, c.Webhook.ID, n.entry(l.Record)), Webhook: c.Webhook.ID, Endpoint: endpointOf(c.Webhook.URL), Status: Dead}
 				if c.Disabled == "" && l.Next.IsZero() && f.wants(&d) {
-					l.Next, l.Since, l.Attempts = now, now, 0
+					l.Next, l.Attempts = now, 0
 					count++
 				}
 			}

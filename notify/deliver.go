@@ -24,18 +24,6 @@ var steps = [...]time.Duration{
 // step is the time to wait after a number of attempts.
 func step(attempts int) time.Duration { return steps[min(max(attempts, 1), len(steps))-1] }
 
-// patience is the age at which a delivery that has been tried is given up, even with attempts left: the time
-// that all of them take. So what was held up by a dead head does not take as long again each.
-func patience(attempts int) time.Duration {
-	var sum time.Duration
-	for i := 1; i < attempts; i++ {
-		if sum += step(i); sum > 365*24*time.Hour {
-			break
-		}
-	}
-	return sum + sum/5
-}
-
 // unknownDialect is how long what is to be told in a dialect that there is not waits at a time.
 const unknownDialect = time.Minute
 
@@ -109,9 +97,6 @@ func (b *box) pack(j job) (*parcel, error) {
 	}
 	p := &parcel{setup: e.setup.Load(), target: t, rev: c.Rev, url: c.Webhook.URL, since: time.UnixMilli(en.At), began: now}
 	p.id = webhookID(b.name, c.Webhook.ID, en)
-	if t.letter {
-		p.since = c.Dead[c.letter(t.record)].Since
-	}
 	wire := p.setup.Dialects(c.Webhook.Dialect)
 	if wire == nil {
 		e.warnStrange(c.Webhook.Dialect)
@@ -243,6 +228,7 @@ func (b *box) apply(n *note, c *config, p *parcel, o *outcome, now time.Time) (t
 	c.LastStatus, c.LastError = o.status, o.err
 	log := b.logger().With("webhook", id, "host", hostOf(c.Webhook.URL), "webhook-id", p.id, "status", o.status)
 	if o.err == "" {
+		c.GaveUp = time.Time{}
 		if p.target.letter {
 			i := c.letter(p.target.record)
 			c.Dead = append(c.Dead[:i:i], c.Dead[i+1:]...)
@@ -269,8 +255,12 @@ func (b *box) apply(n *note, c *config, p *parcel, o *outcome, now time.Time) (t
 		return func() { log.Warn("a webhook is disabled: its receiver wants nothing more") }
 	}
 	n1 := *attempts
-	if o.hopeless || n1 >= p.setup.Attempts || now.Sub(p.since) > patience(p.setup.Attempts) {
+	// What queued up behind a dead head has had its time while that was tried: one attempt each, or a receiver
+	// that is down for good would take a day for every one of them.
+	behind := !p.target.letter && p.since.Before(c.GaveUp)
+	if o.hopeless || behind || n1 >= p.setup.Attempts {
 		n.bury(c, p.target, letter{Attempts: n1, At: now, Status: o.status, Error: o.err})
+		c.GaveUp = now
 		return func() {
 			e.counts.dead.Add(1)
 			log.Warn("a notification is given up; it is a dead letter now", "attempts", n1, "error", o.err)

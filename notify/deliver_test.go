@@ -296,7 +296,7 @@ func TestDeadEndpointsHoldNobodyUp(t *testing.T) {
 				must(t, l.move(task.Accepted))
 				synctest.Wait()
 				for i := range 1000 {
-					for j := range 4 {
+					for j := range 2 {
 						d := w.task(fmt.Sprint("dead", i, "-", j))
 						w.hook(d.log, fmt.Sprintf("https://dead%d.example.org/", i), At{})
 						must(t, d.move(task.Accepted))
@@ -314,7 +314,7 @@ func TestDeadEndpointsHoldNobodyUp(t *testing.T) {
 					}
 					time.Sleep(100 * time.Millisecond)
 				}
-				time.Sleep(3 * time.Minute)
+				time.Sleep(4 * time.Minute)
 				synctest.Wait()
 				if d := cmp.Diff(want, w.sink.history(t, live)); d != "" {
 					t.Error(d)
@@ -326,7 +326,7 @@ func TestDeadEndpointsHoldNobodyUp(t *testing.T) {
 				must(t, err)
 				open := 0
 				for _, p := range ends {
-					if p.State == "open" {
+					if p.State == "open" || p.State == "half-open" {
 						open++
 					}
 				}
@@ -351,13 +351,13 @@ func TestBacklog(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		must(t, w.e.Disable(t.Context(), here))
-		const tasks = 2000
+		const tasks = 1000
 		for i := range tasks {
 			l := w.task(fmt.Sprint(i))
 			w.hook(l.log, fmt.Sprint(here, i), At{})
 			must(t, l.move(task.Accepted, task.Working))
 		}
-		time.Sleep(3 * time.Hour)
+		time.Sleep(80 * time.Minute)
 		if n := len(w.sink.all()); n != 0 {
 			t.Fatalf("%d were sent to a disabled endpoint", n)
 		}

@@ -45,8 +45,9 @@ type config struct {
 	First    time.Time `json:"first,omitzero"` // time of its first attempt
 	Next     time.Time `json:"next,omitzero"`  // when its next attempt is due; zero where nothing is pending
 
-	LastStatus int    `json:"lastStatus,omitempty"` // of HTTP, of the last attempt of all; 0 where there was no answer
-	LastError  string `json:"lastError,omitempty"`
+	GaveUp     time.Time `json:"gaveUp,omitzero"`      // when the last delivery became dead, if none has succeeded since
+	LastStatus int       `json:"lastStatus,omitempty"` // of HTTP, of the last attempt of all; 0 where there was no answer
+	LastError  string    `json:"lastError,omitempty"`
 
 	Disabled   string    `json:"disabled,omitempty"` // why nothing more is sent
 	DisabledAt time.Time `json:"disabledAt,omitzero"`
@@ -60,10 +61,8 @@ type letter struct {
 	At       time.Time `json:"at"` // when it was given up
 	Status   int       `json:"status,omitempty"`
 	Error    string    `json:"error,omitempty"`
-
 	// Next is set while it is being delivered again. It is then a delivery of its own, that holds up nobody.
-	Next  time.Time `json:"next,omitzero"`
-	Since time.Time `json:"since,omitzero"` // when that was asked for
+	Next time.Time `json:"next,omitzero"`
 }
 
 const (
@@ -71,7 +70,7 @@ const (
 	maxHooks = 16
 	// maxRecords and maxBytes bound an outbox whose receivers are down. Beyond them the oldest notification is
 	// dropped, and said to be.
-	maxRecords = 1024
+	maxRecords = 512
 	maxBytes   = 32 << 20
 	// maxDead bounds the dead letters of a webhook; beyond it the oldest is dropped.
 	maxDead = 100

@@ -268,7 +268,11 @@ func (s *schedule) pop(line int, mayTry bool) *endpoint {
 func (s *schedule) room(p *endpoint, now time.Time) {
 	if p.skipped && len(p.ready) <= p.quota(now)/2 {
 		p.skipped = false
-		s.engine.alarm.at(now)
+		if p.proven(now) {
+			s.engine.alarm.at(now)
+		} else {
+			s.engine.alarm.at(now.Add(soon)) // there may be many of them, and none has much to gain
+		}
 	}
 	if s.full && s.ready <= maxReady/2 {
 		s.full = false

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+var errDead = errors.New("the process is dead")
+
+// mortal is a store of a process that dies: after some writes, none is carried out any more. Some may be
+// carried out and still be reported as failed.
+type mortal struct {
+	replay.Store
+	mu     sync.Mutex
+	writes int // that are left; negative for any number
+	lies   func() bool
+	fails  func() bool
+}
+
+func (m *mortal) Append(ctx context.Context, a replay.Append) error {
+	m.mu.Lock()
+	if m.writes == 0 {
+		m.mu.Unlock()
+		return errDead
+	}
+	m.writes--
+	lie, fail := m.lies != nil && m.lies(), m.fails != nil && m.fails()
+	m.mu.Unlock()
+	if fail {
+		return errDead
+	}
+	if err := m.Store.Append(ctx, a); err != nil {
+		return err
+	}
+	if lie {
+		return errDead
+	}
+	return nil
+}
+
+// The process dies after each write in turn: of the task's log, of the outbox, after a delivery. Whatever is in
+// the task's log is told, in order.
+func TestKilledAfterEveryWrite(t *testing.T) {
+	run := func(t *testing.T, disk replay.Store, writes int, settle func(w *world, want int)) (done bool) {
+		m := &mortal{Store: disk, writes: -1}
+		w := newWorld(t, m)
+		defer func() { w.e.Close() }()
+		l := w.task(fmt.Sprint("a", writes))
+		url := fmt.Sprint(here, writes)
+		w.hook(l.log, url, At{})
+		m.mu.Lock()
+		m.writes = writes
+		m.mu.Unlock()
+		err := l.move(whole...)
+		settle(w, -1)
+		m.mu.Lock()
+		done = m.writes > 0
+		m.writes = -1
+		m.mu.Unlock()
+		if err != nil && !errors.Is(err, errDead) {
+			t.Fatal(err)
+		}
+		w.restart()
+		if !l.fold.Task.Status.State.Terminal() { // the next process goes on with the task at once
+			must(t, l.move(whole[len(l.told):]...))
+		}
+		settle(w, len(whole))
+		if d := cmp.Diff(whole, w.sink.history(t, url)); d != "" {
+			t.Errorf("dead after %d writes: %s", writes, d)
+		}
+		return done
+	}
+	t.Run("memory", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			for writes := 0; ; writes++ {
+				if run(t, memory(), writes, func(*world, int) { time.Sleep(20 * time.Second); synctest.Wait() }) {
+					break
+				}
+			}
+		})
+	})
+	t.Run("pebble", func(t *testing.T) {
+		disk, err := pebble.Open(t.TempDir(), replay.Settings{}, nil)
+		must(t, err)
+		defer func() { must(t, disk.Close()) }()
+		for writes := range 16 {
+			run(t, disk, writes, func(w *world, want int) {
+				if want < 0 {
+					return
+				}
+				for deadline := time.After(time.Minute); ; {
+					w.sink.mu.Lock()
+					if w.sink.news == nil {
+						w.sink.news = make(chan struct{}, 1)
+					}
+					news := w.sink.news
+					ids := make(map[string]bool)
+					for _, n := range w.sink.got {
+						ids[n.id] = true
+					}
+					w.sink.mu.Unlock()
+					if len(ids) >= want {
+						return
+					}
+					select {
+					case <-news:
+					case <-deadline:
+						t.Fatalf("dead after %d writes: %d of %d are told after a minute", writes, len(ids), want)
+					}
+				}
+			})
+		}
+	})
+}
+
+// A store that fails now and then, receivers that do as they like, an engine that is opened again and again:
+// every webhook is told all that it wants, in order, and again only under the same id.
+func TestWhateverHappens(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { whatever(t, seed) })
+		})
+	}
+}
+
+// source is a source of random numbers that several may use.
+type source struct {
+	mu   sync.Mutex
+	from rand.Source
+}
+
+func (s *source) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.from.Uint64()
+}
+
+func whatever(t *testing.T, seed uint64) {
+	rnd := rand.New(&source{from: rand.NewPCG(seed, 7)})
+	chance := func(p float64) bool { return rnd.Float64() < p }
+	m := &mortal{Store: memory(), writes: -1}
+	w := newWorld(t, m)
+	defer func() { w.e.Close() }()
+	calm := false
+	w.sink.set(func(*notice) (time.Duration, int, error) {
+		if calm {
+			return 0, 200, nil
+		}
+		delay := time.Duration(0)
+		if chance(0.3) {
+			delay = time.Duration(rnd.IntN(20)) * time.Second // some are too slow
+		}
+		switch {
+		case chance(0.2):
+			return delay, 0, errReset
+		case chance(0.4):
+			return delay, []int{302, 400, 404, 429, 500, 503}[rnd.IntN(6)], nil
+		}
+		return delay, 200 + rnd.IntN(5), nil
+	})
+	type hook struct {
+		l    *life
+		url  string
+		from int
+		want []task.State
+	}
+	var hooks []hook
+	var lives []*life
+	for i := range 8 {
+		lives = append(lives, w.task(fmt.Sprint("t", i)))
+	}
+	add := func(l *life) {
+		var states []task.State
+		for _, s := range task.States() {
+			if chance(0.4) {
+				states = append(states, s)
+			}
+		}
+		h := hook{l, fmt.Sprintf("https://h%d.example.org/%d", rnd.IntN(5), len(hooks)), len(l.told), states}
+		w.hook(l.log, h.url, l.at(), states...)
+		hooks = append(hooks, h)
+	}
+	for _, l := range lives {
+		if chance(0.8) {
+			add(l)
+		}
+	}
+	for range 150 {
+		l := lives[rnd.IntN(len(lives))]
+		state := l.fold.Task.Status.State
+		var next []task.State
+		for _, s := range task.States() {
+			if (task.CanMove(state, s)) && (!s.Terminal() || chance(0.1)) {
+				next = append(next, s)
+			}
+		}
+		move, hookNow, restart, pause := task.None, chance(0.05) && !state.Terminal(), chance(0.04), time.Duration(rnd.IntN(4000))*time.Millisecond
+		if len(next) > 0 {
+			move = next[rnd.IntN(len(next))]
+		}
+		bad := chance(0.3)
+		if hookNow {
+			add(l)
+		}
+		m.mu.Lock()
+		if bad { // of the writes that follow, some are not made, and some are made and not reported so
+			m.fails = func() bool { return chance(0.25) }
+			m.lies = func() bool { return chance(0.25) }
+		}
+		m.mu.Unlock()
+		if move != task.None {
+			// What is in the task's log counts; the life-cycle itself is not what is tested here.
+			tell := l.mute
+			l.mute = true
+			inner := l.w
+			l.w = &world{t: t, store: m.Store, e: w.e}
+			must(t, l.move(move))
+			l.w = inner
+			if l.mute = tell; !restart { // or it dies before it could tell
+				tk := l.fold.Task
+				w.e.Tell(t.Context(), l.log, []Change{{Seq: l.fold.Seq, Task: &tk}})
+			}
+		}
+		time.Sleep(pause)
+		m.mu.Lock()
+		m.fails, m.lies = nil, nil
+		m.mu.Unlock()
+		if restart {
+			w.restart()
+		}
+	}
+	synctest.Wait()
+	w.sink.mu.Lock()
+	calm = true
+	w.sink.mu.Unlock()
+	time.Sleep(12 * time.Hour)
+	synctest.Wait()
+	if w.e.Counts().Dead > 0 || len(w.deliveries(Filter{Status: Dead})) > 0 {
+		t.Fatal("something died; the test is not patient enough")
+	}
+	if n := len(w.sink.all()); len(hooks) < 5 || n < 20 {
+		t.Errorf("only %d webhooks and %d attempts", len(hooks), n)
+	}
+	for _, h := range hooks {
+		want := slices.DeleteFunc(slices.Clone(h.l.told[h.from:]), func(s task.State) bool { return !(&task.Webhook{States: h.want}).Wants(s) })
+		if d := cmp.Diff(append([]task.State(nil), want...), w.sink.history(t, h.url)); d != "" {
+			t.Errorf("%s: %s", h.url, d)
+		}
+	}
+}
+
+// What the store would not take is told later, though nothing else happens.
+func TestStoreFailsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &mortal{Store: memory(), writes: -1}
+		w := newWorld(t, m)
+		defer w.e.Close()
+		l := w.task("a")
+		w.hook(l.log, here, At{})
+		must(t, l.move(task.Accepted))
+		m.mu.Lock()
+		m.writes = 1 // the task's log, and then nothing
+		m.mu.Unlock()
+		must(t, l.move(task.Working))
+		time.Sleep(5 * time.Minute)
+		m.mu.Lock()
+		m.writes = -1
+		m.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if d := cmp.Diff([]task.State{task.Accepted, task.Working}, w.sink.history(t, here)); d != "" {
+			t.Error(d)
+		}
+		// The outcome of the first could not be stored, so it came again; but not all the time.
+		if n := len(w.sink.all()); n > 35 {
+			t.Errorf("%d were sent", n)
+		}
+	})
+}
+
+// What a snapshot stands for is told from its history.
+func TestCatchUpBehindSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory())
+		defer func() { w.e.Close() }()
+		l := w.task("a")
+		w.hook(l.log, here, At{})
+		must(t, l.move(task.Accepted))
+		synctest.Wait()
+		l.mute = true
+		must(t, l.move(task.Working))
+		must(t, l.say("made"))
+		must(t, l.move(task.AwaitingInput, task.Working))
+		must(t, w.store.Append(t.Context(), replay.Append{
+			Log: l.log, Expect: l.fold.Seq, Wake: replay.AtRestart, Trim: l.fold.Seq,
+			Snapshot: task.AppendEvent(nil, &task.Event{Task: &l.fold.Task}),
+		}))
+		must(t, l.move(task.AwaitingCompletion))
+		w.restart()
+		synctest.Wait()
+		want := []task.State{task.Accepted, task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion}
+		if d := cmp.Diff(want, w.sink.history(t, here)); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// An outbox keeps a bounded number of notifications.
+func TestOutboxIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory())
+		defer w.e.Close()
+		must(t, w.e.Disable(t.Context(), here))
+		l := w.task("a")
+		w.hook(l.log, here, At{})
+		must(t, l.move(task.Accepted))
+		for range maxRecords {
+			must(t, l.move(task.Working, task.AwaitingInput))
+		}
+		if d := w.deliveries(Filter{Limit: 1000}); len(d) != maxRecords {
+			t.Errorf("%d are listed", len(d))
+		}
+		must(t, w.e.Enable(t.Context(), here))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		got := w.sink.history(t, here)
+		if d := cmp.Diff(l.told[len(l.told)-maxRecords:], got); d != "" {
+			t.Error(d)
+		}
+		if c := w.e.Counts(); c.Dead != uint64(len(l.told)-maxRecords) {
+			t.Errorf("%d were dropped", c.Dead)
+		}
+	})
+}
+
+func TestOpenFailsOnClosedStore(t *testing.T) {
+	s := memory()
+	must(t, s.Close())
+	if _, err := Open(t.Context(), s, slog.New(slog.DiscardHandler)); !errors.Is(err, replay.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+}
