@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestMove holds that webhooks which were set before it was known whose task it would be are told of it, and that
+// where the caller names webhooks, setting one twice replaces it.
+func TestMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory())
+		defer w.e.Close()
+		ctx := t.Context()
+		anyone := "tpartner\x00*\x00a"
+		must(t, w.e.Move(ctx, anyone, taskLog("a"))) // there is nothing yet
+		one := w.hook(anyone, here, At{})
+		named, err := w.e.Set(ctx, anyone, task.Webhook{ID: "mine", URL: here + "/2", Dialect: "aip"}, At{Named: true})
+		must(t, err)
+		if named.ID != "mine" {
+			t.Errorf("the caller's own id became %q", named.ID)
+		}
+		named.Token = "t"
+		_, err = w.e.Set(ctx, anyone, named, At{Named: true})
+		must(t, err)
+
+		must(t, w.e.Move(ctx, anyone, taskLog("a")))
+		if left, err := w.e.Get(ctx, anyone, ""); err != nil || len(left) != 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+		moved, err := w.e.Get(ctx, taskLog("a"), "")
+		must(t, err)
+		if diff := cmp.Diff([]string{one.ID, "mine"}, []string{moved[0].ID, moved[1].ID}); diff != "" || moved[1].Token != "t" {
+			t.Errorf("%+v\n%s", moved, diff)
+		}
+
+		must(t, w.task("a").move(task.Accepted, task.Working))
+		synctest.Wait()
+		for _, url := range []string{here, here + "/2"} {
+			if diff := cmp.Diff([]task.State{task.Accepted, task.Working}, w.sink.history(t, url)); diff != "" {
+				t.Errorf("%s was told (-want +got):\n%s", url, diff)
+			}
+		}
+	})
+}
