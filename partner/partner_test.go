@@ -836,6 +836,7 @@ func TestNoteSurvives(t *testing.T) {
 		{Terms: terms, Ref: task.Ref{Task: "t\"1", Session: "s"}, Stamp: "completed 1a"},
 		{Terms: task.Terms{MaxProductsBytes: 7}, Stream: true, At: time.Unix(1, 5e6).UTC(), Pending: &task.Message{ID: "m", SentAt: time.Unix(9, 0).UTC(),
 			SenderRole: task.Leader, SenderID: "l", Command: task.Start, Params: []byte(`{"a":1}`), DataItems: []task.DataItem{task.Text("x")}, TaskID: "t"}},
+		{Terms: task.Terms{AutoComplete: true}, State: task.AwaitingInput, Changed: time.Unix(2, 7e6).UTC(), Session: "s\n", Watched: true, Open: true},
 	} {
 		var got note
 		if err := json.Unmarshal(n.encode(), &got); err != nil {

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// What callers need whose dialect is not AIP: commands that are errors where AIP ignores them, tasks that are completed
+// by themselves, agents that go on by themselves, lists.
+
+func TestAutoComplete(t *testing.T) {
+	agent := &completed{script: answers("hello"), told: make(chan string, 1)}
+	b := setUp(t, memory(t), agent)
+	got := b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.AutoComplete = true }))
+	if got.Status.State != task.Completed || len(got.Products) != 1 {
+		t.Errorf("start answered %+v", got)
+	}
+	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion, task.Completed)
+	if id := <-agent.told; id == "" {
+		t.Error("the agent was not told which task is completed")
+	}
+}
+
+// completed is an agent that awaits the Leader's word.
+type completed struct {
+	*script
+	told chan string
+}
+
+func (c *completed) Complete(_ context.Context, t *task.Turn) error {
+	c.told <- t.Ref.Task
+	return nil
+}
+
+func TestStrict(t *testing.T) {
+	b := setUp(t, memory(t), answers("hello"))
+	b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.AutoComplete = true }))
+	strict := func(c *task.Call) { c.Strict = true }
+	b.want(call(task.Cancel, "t1", strict), task.TaskNotCancelable)
+	b.want(call(task.Continue, "t1", strict), task.UnsupportedOperation)
+	b.want(call(task.Continue, "t2", strict), task.TaskNotFound)
+	if got := b.do(call(task.Continue, "t1")); got.Status.State != task.Completed {
+		t.Errorf("what is not strict answered %s", got.Status.State)
+	}
+}
+
+func TestEither(t *testing.T) {
+	agent := answers("hello")
+	b := setUp(t, memory(t), agent)
+	either := func(c *task.Call) { c.Either = true }
+	b.do(call(task.Start, "t1", either))
+	b.do(call(task.Start, "t1", either))
+	if n := agent.turnCount(); n != 2 || agent.turns[1].From != task.AwaitingCompletion || agent.turns[1].Message.Command != task.Continue {
+		t.Errorf("%d turns: %+v", n, agent.turns)
+	}
+}
+
+func TestAnAgentThatGoesOnByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := task.Report{State: task.AwaitingInput, Said: "auth-required", Open: true, Items: []task.DataItem{task.Text("log in")}}
+		agent := &script{run: func(ctx context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+			if turn.From == task.AwaitingInput { // the caller said something after all
+				yield(finished("said"), nil)
+				return
+			}
+			if !yield(open, nil) {
+				return
+			}
+			select {
+			case <-time.After(10 * time.Minute):
+				yield(finished("logged in"), nil)
+			case <-ctx.Done():
+				yield(task.Report{}, ctx.Err())
+			}
+		}}
+		b := setUp(t, memory(t), agent)
+		start := func(id string) {
+			t.Helper()
+			begun := time.Now()
+			if got := b.do(call(task.Start, id)); got.Status.State != task.AwaitingInput || time.Since(begun) != 0 {
+				t.Errorf("start answered %s after %v", got.Status.State, time.Since(begun))
+			}
+		}
+		start("waits")
+		start("is told")
+		start("is canceled")
+		if got := b.do(call(task.Continue, "is told")); got.Status.State != task.AwaitingCompletion || got.Products[0].DataItems[0].Text != "said" {
+			t.Errorf("continue answered %+v", got)
+		}
+		b.do(call(task.Cancel, "is canceled"))
+		time.Sleep(11 * time.Minute)
+		b.wantStates("waits", task.Accepted, task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion)
+		b.wantStates("is told", task.Accepted, task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion)
+		b.wantStates("is canceled", task.Accepted, task.Working, task.AwaitingInput, task.Canceled)
+	})
+}
+
+// TestNobodyWaitsForAnAgentThatMayGoOn holds that the deadline of a task that awaits input ends the watching, too.
+func TestNobodyWaitsForAnAgentThatMayGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := make(chan struct{})
+		b := setUp(t, memory(t), &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+			if yield(task.Report{State: task.AwaitingInput, Open: true}, nil) {
+				<-ctx.Done()
+				close(stopped)
+			}
+		}})
+		b.do(call(task.Start, "t1"))
+		time.Sleep(terms.AwaitingInput + time.Second)
+		<-stopped
+		b.wantStates("t1", task.Accepted, task.Working, task.AwaitingInput, task.Canceled)
+	})
+}
+
+func TestSnapshotBeginsWhereTheTaskIs(t *testing.T) {
+	b := setUp(t, memory(t), answers("hello"))
+	b.do(call(task.Start, "t1"))
+	s, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1", func(c *task.Call) { c.Snapshot = true }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Task.Status.State != task.AwaitingCompletion || len(s.Task.Products) != 1 || s.After != 4 {
+		t.Errorf("the stream begins after event %d with %+v", s.After, s.Task)
+	}
+	b.do(call(task.Complete, "t1"))
+	var seqs []uint64
+	for rec, err := range s.Follow(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seqs = append(seqs, rec.Seq)
+	}
+	if diff := cmp.Diff([]uint64{5}, seqs); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := setUp(t, memory(t), answers("hello"))
+		want := make([]string, 0, 25)
+		for i := range 25 {
+			id := fmt.Sprintf("t%02d", i)
+			b.do(call(task.Start, id, func(c *task.Call) {
+				if i%5 == 0 {
+					c.Message.SessionID = "another"
+				}
+			}))
+			want = append([]string{id}, want...) // those first that changed last
+			time.Sleep(time.Second)
+		}
+		if _, err := b.Do(t.Context(), "another leader", call(task.Start, "t99")); err != nil {
+			t.Fatal(err)
+		}
+		middle := time.Now().Add(-12 * time.Second)
+		b.do(call(task.Complete, "t03"))
+		want = append([]string{"t03"}, append(want[:21:21], want[22:]...)...)
+
+		list := func(l task.List) (ids []string, pages int) {
+			t.Helper()
+			for {
+				page, err := b.List(t.Context(), leader, &l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				pages++
+				for i := range page.Tasks {
+					ids = append(ids, page.Tasks[i].ID)
+					if (len(page.Tasks[i].Products) > 0) != l.Products {
+						t.Errorf("%s has %d products", page.Tasks[i].ID, len(page.Tasks[i].Products))
+					}
+				}
+				if l.Token = page.Next; l.Token == "" {
+					return ids, pages
+				}
+			}
+		}
+		for _, size := range []int{0, 1, 7, 24, 25, 26} {
+			got, pages := list(task.List{Size: size, Products: size == 7})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("pages of %d (-want +got):\n%s", size, diff)
+			}
+			if size > 0 && pages != (25+size-1)/size {
+				t.Errorf("%d pages of %d", pages, size)
+			}
+		}
+		for name, c := range map[string]struct {
+			list task.List
+			n    int
+		}{
+			"a state":   {task.List{States: []task.State{task.Completed}}, 1},
+			"two":       {task.List{States: []task.State{task.Completed, task.AwaitingCompletion}}, 25},
+			"a session": {task.List{SessionID: "another"}, 5},
+			"a time":    {task.List{After: middle}, 13},
+			"none":      {task.List{SessionID: "none"}, 0},
+		} {
+			if got, _ := list(c.list); len(got) != c.n {
+				t.Errorf("%s: %d tasks, want %d: %v", name, len(got), c.n, got)
+			}
+		}
+		for _, token := range []string{"x", "!!", "bm90IGEgdG9rZW4"} {
+			if _, err := b.List(t.Context(), leader, &task.List{Token: token}); task.KindOf(err) != task.InvalidParams {
+				t.Errorf("the token %q: %v", token, err)
+			}
+		}
+	})
+}
+
+// witness is a Watcher that remembers.
+type witness struct {
+	mu    sync.Mutex
+	hooks map[string]bool
+	told  map[string][]task.State
+}
+
+func (w *witness) Watches(_ context.Context, log string) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.hooks[log], nil
+}
+
+func (w *witness) Tell(_ context.Context, log string, changes []task.Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range changes {
+		w.told[log] = append(w.told[log], c.Task.Status.State)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	store := memory(t)
+	w := &witness{hooks: make(map[string]bool), told: make(map[string][]task.State)}
+	engine, err := Open(t.Context(), store, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	b := setUp(t, store, answers("hello"))
+	b.engine, b.Partner = engine, engine.Register(b.Config)
+	before, during := b.LogOf(leader, "before"), b.LogOf(leader, "during")
+
+	watch := func(id string, want At) {
+		t.Helper()
+		if err := b.Watch(t.Context(), leader, id, func(log string, at At) error {
+			w.hooks[log] = true
+			if diff := cmp.Diff(want, at); diff != "" || log != b.LogOf(leader, id) {
+				t.Errorf("%q (-want +got):\n%s", log, diff)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watch("before", At{})
+	b.do(call(task.Start, "before"))
+	b.do(call(task.Start, "during"))
+	b.do(call(task.Start, "never"))
+	watch("during", At{Seq: 4, Exists: true})
+	for _, id := range []string{"before", "during", "never"} {
+		b.do(call(task.Complete, id))
+	}
+	watch("before", At{Seq: 5, Exists: true, Ended: true})
+	if diff := cmp.Diff(map[string][]task.State{
+		before: {task.Accepted, task.Working, task.AwaitingCompletion, task.Completed},
+		during: {task.Completed},
+	}, w.told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if leaderOf, err := b.LeaderOf(t.Context(), "never"); err != nil || leaderOf != leader {
+		t.Errorf("the task belongs to %q, %v", leaderOf, err)
+	}
+	if leaderOf, err := b.LeaderOf(t.Context(), "none"); err != nil || leaderOf != Anyone {
+		t.Errorf("no task belongs to %q, %v", leaderOf, err)
+	}
+}
