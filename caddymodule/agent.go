@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 // agent is what is fronted.
 type agent interface {
 	partner.Agent
+	Describe(context.Context) ([]byte, error)
 	Close()
 }
 

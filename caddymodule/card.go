@@ -98,7 +98,7 @@ func (g *Gateway) documents(callers []translate.Server, mode identity.Mode) map[
 			}), nil
 		},
 	}
-	for _, file := range []string{"agent.json", "agent-card.json"} {
+	for _, file := range cardFiles {
 		docs[".well-known/"+file] = func(ctx context.Context, base, version string) ([]byte, error) {
 			form, ok := a2a.CardFormOf(file, version, generations)
 			if !ok {
@@ -108,16 +108,49 @@ func (g *Gateway) documents(callers []translate.Server, mode identity.Mode) map[
 			if err != nil {
 				return nil, err
 			}
-			if card.Signed && g.Card.Signatures == a2a.RefuseSignatures {
-				return nil, errSigned
-			}
-			return a2a.AppendCard(nil, card, a2a.CardOptions{
-				Form: form, Base: base, Generations: generations, Push: true,
-				MutualTLS: mode == identity.Required, Signatures: g.Card.Signatures,
-			}), nil
+			return g.show(card, a2a.CardOptions{Form: form, Base: base, Generations: generations, MutualTLS: mode == identity.Required, Extended: card.Extended})
 		}
 	}
 	return docs
+}
+
+// cardFiles are the names of the public cards.
+var cardFiles = []string{"agent.json", "agent-card.json"}
+
+// show makes a card of what an agent says of itself.
+func (g *Gateway) show(card *translate.Card, o a2a.CardOptions) ([]byte, error) {
+	if card.Signed && g.Card.Signatures == a2a.RefuseSignatures {
+		return nil, errSigned
+	}
+	o.Push, o.Signatures = true, g.Card.Signatures
+	return a2a.AppendCard(nil, card, o), nil
+}
+
+// extended returns what makes the card that only callers get, of the one that the agent shows to the gateway.
+func (g *Gateway) extended(callers []translate.Server, mode identity.Mode) func(context.Context, string, string) ([]byte, error) {
+	var generations []string
+	for _, s := range callers {
+		generations = append(generations, s.Name())
+	}
+	return func(ctx context.Context, base, dialect string) ([]byte, error) {
+		public, _, err := g.describe(ctx)
+		if err != nil || !public.Extended {
+			return nil, err
+		}
+		body, err := g.agent.Describe(ctx)
+		if err != nil {
+			return nil, err
+		}
+		card, err := a2a.ParseCard(body)
+		if err != nil {
+			return nil, err
+		}
+		form := a2a.CardV1
+		if dialect == "a2a/0.3" {
+			form = a2a.CardV03
+		}
+		return g.show(card, a2a.CardOptions{Form: form, Base: base, Generations: generations, MutualTLS: mode == identity.Required, Extended: true})
+	}
 }
 
 // describe returns the agent's card, or, for an agent whose dialect has none, what is known of it.

@@ -192,15 +192,16 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("agent: %w", err)
 	}
 	g.front = &gateway.Handler{
-		Base:        g.BasePath,
-		PublicURL:   strings.TrimSuffix(g.PublicURL, "/"),
-		Documents:   g.documents(callers, guard.Mode),
-		Callers:     callers,
-		Guard:       guard,
-		Partner:     func(ctx context.Context) (*partner.Partner, error) { return g.app.partnerOf(ctx, g) },
-		Webhooks:    func() *notify.Engine { return g.app.opened.webhooks },
-		Limits:      jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
-		BodyTimeout: bodyTimeout,
+		Base:         g.BasePath,
+		PublicURL:    strings.TrimSuffix(g.PublicURL, "/"),
+		Documents:    g.documents(callers, guard.Mode),
+		Callers:      callers,
+		ExtendedCard: g.extended(callers, guard.Mode),
+		Guard:        guard,
+		Partner:      func(ctx context.Context) (*partner.Partner, error) { return g.app.partnerOf(ctx, g) },
+		Webhooks:     func() *notify.Engine { return g.app.opened.webhooks },
+		Limits:       jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
+		BodyTimeout:  bodyTimeout,
 		Streaming: gateway.Streaming{
 			Heartbeat:    time.Duration(g.Heartbeat),
 			WriteTimeout: writeTimeout,

@@ -34,6 +34,7 @@ type conversation struct {
 	req    translate.Request
 	call   translate.Call
 	leader string
+	again  bool // the caller comes back for the events behind one that it names by Last-Event-ID
 }
 
 // answer is what a request is answered with: a body, a stream, or, where nobody waits for it any more, nothing.
@@ -156,6 +157,7 @@ func (c *conversation) admit() error {
 	if last := c.r.Header.Get("Last-Event-Id"); last != "" && m.Command == task.ReStream {
 		if n, bad := strconv.ParseUint(last, 10, 63); bad == nil {
 			c.call.AfterSeq, c.call.Snapshot, c.call.Strict = n, false, false
+			c.again = true
 		}
 	}
 	return err
@@ -187,7 +189,19 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 		a.body = lister.AppendTasks(dst, c.req.ID, &c.call, &page)
 		return a, nil
 	case translate.ExtendedCard:
-		return a, task.Errorf(task.UnsupportedOperation, "there is no card but the public one")
+		var card []byte
+		d, ok := c.caller.(translate.Describing)
+		if ok && c.h.ExtendedCard != nil {
+			card, err = c.h.ExtendedCard(c.ctx, c.h.public(c.r), c.caller.Name())
+		}
+		switch {
+		case err != nil:
+			return a, err
+		case card == nil:
+			return a, task.Errorf(task.UnsupportedOperation, "there is no card but the public one")
+		}
+		a.body = d.AppendCard(dst, c.req.ID, card)
+		return a, nil
 	}
 	if err := c.adopt(p); err != nil {
 		return a, err
@@ -234,6 +248,8 @@ func (c *conversation) stream(w http.ResponseWriter, a *answer) *stream {
 		*t = task.Task{ID: t.ID, SessionID: t.SessionID, GroupID: t.GroupID}
 	}
 	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && a.stream.After == 0)
+	// A dialect's stream that has ended stays so for who comes back to its end.
+	s.over = c.again && a.stream.After == a.stream.Last && s.frames.Snapshot(nil, &s.events.Task).End
 	return s
 }
 

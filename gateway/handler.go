@@ -32,6 +32,8 @@ type Handler struct {
 	PublicURL string
 	// Documents are what anybody may get, by path under the mount point.
 	Documents map[string]Document
+	// ExtendedCard makes the card that only callers get, in a dialect. A nil body says that there is none.
+	ExtendedCard func(ctx context.Context, base, dialect string) (body []byte, err error)
 	// Callers are the dialects that are served. Where a path is open to several, the first that speaks the
 	// request has it.
 	Callers []translate.Server

@@ -98,6 +98,7 @@ type stream struct {
 	last   uint64 // the number of the last event that was told
 
 	snapshot bool // the stream begins with the task as it is
+	over     bool // there is nothing to tell
 	told     bool // anything at all
 
 	cut context.CancelCauseFunc
@@ -143,6 +144,9 @@ var errNotRead = errors.New("gateway: the caller takes nothing in")
 // tell sends the events as they come. It returns nil once the task has ended, or the dialect's stream has, and all
 // of them are sent.
 func (s *stream) tell() error {
+	if s.over {
+		return nil
+	}
 	if s.snapshot {
 		var frame translate.Frame
 		s.out.Event(s.last, func(dst []byte) ([]byte, string) {
@@ -200,7 +204,11 @@ func (s *stream) finish(err error) {
 	switch {
 	case err == nil:
 		if !s.told {
-			s.out.Comment("the task has ended, and there are no more events")
+			comment := "the task has ended, and there are no more events"
+			if s.over && !s.events.Task.Status.State.Terminal() {
+				comment = "there are no more events before the task goes on"
+			}
+			s.out.Comment(comment)
 		}
 		err = s.out.Flush()
 	case context.Cause(s.ctx) == errDrained:

@@ -58,6 +58,23 @@ func (c *conversation) useWebhook(p *partner.Partner) error {
 			_, err := engine.Get(c.ctx, log, w.ID)
 			return err
 		}
-		return engine.Narrow(c.ctx, log, w.ID, w.States)
+		return c.narrow(engine, log, at)
 	})
+}
+
+// narrow sets the states that a webhook is told of, and tells it in the dialect that the task is started in: versions
+// of AIP set it by the same words.
+func (c *conversation) narrow(engine *notify.Engine, log string, at partner.At) error {
+	w := c.call.Webhook
+	hooks, err := engine.Get(c.ctx, log, w.ID)
+	if err != nil {
+		return err
+	}
+	if hooks[0].Dialect == w.Dialect {
+		return engine.Narrow(c.ctx, log, w.ID, w.States)
+	}
+	set := hooks[0]
+	set.Dialect, set.States = w.Dialect, w.States
+	_, err = engine.Set(c.ctx, log, set, notify.At{Seq: at.Seq, Ended: at.Ended, Named: true})
+	return err
 }

@@ -59,6 +59,12 @@ type Lister interface {
 	AppendTasks(dst []byte, id jsonrpc.ID, c *Call, page *task.Page) []byte
 }
 
+// A Describing Server is one whose callers may ask for a card that not everybody sees.
+type Describing interface {
+	// AppendCard appends the whole response to ExtendedCard.
+	AppendCard(dst []byte, id jsonrpc.ID, card []byte) []byte
+}
+
 // A Statuser is a Server whose errors have a status of HTTP; that of all others is 200.
 type Statuser interface {
 	// Status returns the status of HTTP that goes with AppendError.
@@ -187,6 +193,7 @@ const (
 	Resubscribe
 	Complete // of a Completer
 	Register // of a Registrar
+	Describe // of a Describer
 )
 
 // A Binder is a Client whose requests are told apart by method of HTTP and path, and not by what is in them.
@@ -201,6 +208,14 @@ type Binder interface {
 type Completer interface {
 	// AppendComplete appends the request to complete a task.
 	AppendComplete(dst []byte, ref task.Ref) []byte
+}
+
+// A Describer is a Client whose agents may have a card that only those see whom they know.
+type Describer interface {
+	// AppendDescribe appends the request for that card.
+	AppendDescribe(dst []byte) []byte
+	// Description reads the answer, and returns the card in it as the agent wrote it.
+	Description(body []byte) ([]byte, error)
 }
 
 // A Registrar is a Client whose agents take a webhook not along with a turn, but by a request of its own before it.

@@ -56,6 +56,9 @@ var v1Header = []translate.Field{{Name: "A2A-Version", Value: "1.0"}}
 
 func (v1Client) Header() []translate.Field { return v1Header }
 
+// NamesTasks says that agents name their tasks themselves.
+func (v1Client) NamesTasks() {}
+
 // AppendTurn appends a message. That of a start names neither task nor context, since an agent gives its own
 // names. A task that has ended cannot be gone on with: what follows is another one, in the same context.
 func (c v1Client) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
@@ -163,6 +166,8 @@ func (v1RESTClient) Bind(e translate.Errand, ref task.Ref) (method, path string)
 		return "POST", "/message:send"
 	case translate.SendStream:
 		return "POST", "/message:stream"
+	case translate.Describe:
+		return "GET", "/extendedAgentCard"
 	}
 	path = "/tasks/" + url.PathEscape(ref.Task)
 	switch e {
