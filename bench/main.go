@@ -2,10 +2,12 @@
 
 // Command bench measures the gateway beside Caddy's own reverse_proxy: the same binary, the same agent, in
 // turns, in one run. What counts are the ratios; the absolute numbers are those of the machine and the moment.
+// What no proxy does, webhooks and translate, is measured within this process: the former beside itself, with and
+// without dead endpoints.
 //
-//	go run ./bench [-run unary,stream,replay,stored,idle] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-json file] [-profile dir]
+//	go run ./bench [-run unary,stream,replay,stored,webhooks,translate,idle] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-json file] [-profile dir]
 //
-// By default it takes less than two minutes and leaves out idle, which waits for the collector for as long again.
+// By default it takes about three minutes and leaves out idle, which waits for the collector for as long again.
 package main
 
 import (
@@ -43,12 +45,21 @@ var measurements = []measurement{
 	{"stream", streams},
 	{"replay", replays},
 	{"stored", stored},
+	{"webhooks", webhooks},
+	{"translate", translated},
 	{"idle", idle},
 }
 
 func main() {
+	if slices.Equal(os.Args[1:], []string{sinkWord}) {
+		if err := serveSink(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	s := settings{report: newReport()}
-	which := flag.String("run", "unary,stream,replay,stored", "what to measure: these, and idle")
+	which := flag.String("run", "unary,stream,replay,stored,webhooks,translate", "what to measure: these, and idle")
 	flag.StringVar(&s.caddy, "caddy", "./caddy", "the binary that is measured")
 	flag.IntVar(&s.rounds, "rounds", 6, "pairs of rounds")
 	flag.DurationVar(&s.round, "round", 2*time.Second, "length of a round")

@@ -274,6 +274,39 @@ func TestTraceOfTheChange(t *testing.T) {
 	})
 }
 
+// An endpoint of which nothing is known is tried soon, whether those that hang are as new as it is or have failed
+// before.
+func TestNewEndpointsDoNotWaitForDeadOnes(t *testing.T) {
+	for name, head := range map[string]time.Duration{"as new": 0, "failed before": 40 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, memory())
+				defer w.e.Close()
+				const live = "https://live.example.org/"
+				w.sink.set(func(n *notice) (time.Duration, int, error) {
+					if n.url == live {
+						return 0, 200, nil
+					}
+					return time.Hour, 200, nil
+				})
+				for i := range 800 {
+					d := w.task(fmt.Sprint("dead", i))
+					w.hook(d.log, fmt.Sprintf("https://dead%d.example.org/", i), At{})
+					must(t, d.move(task.Accepted))
+				}
+				time.Sleep(head)
+				l := w.task("live")
+				w.hook(l.log, live, At{})
+				must(t, l.move(task.Accepted))
+				time.Sleep(3 * time.Second)
+				if d := cmp.Diff([]task.State{task.Accepted}, w.sink.history(t, live)); d != "" {
+					t.Error(d)
+				}
+			})
+		})
+	}
+}
+
 // A thousand endpoints that hang, or are dead, do not keep the one that works from being told at once.
 func TestDeadEndpointsHoldNobodyUp(t *testing.T) {
 	for name, hang := range map[string]bool{"hang": true, "refuse": false} {

@@ -24,12 +24,13 @@ type schedule struct {
 
 	jobs  map[string][]string // ids of the webhooks of an outbox whose delivery is in memory, waiting or under way
 	ready int                 // deliveries that wait
-	lines [2][]*endpoint      // endpoints whose turn will come: those that are proven, and the others
+	lines [3][]*endpoint      // endpoints whose turn will come, by what is known of them
 	turn  int                 // the line whose turn it is
 
 	fast    int // attempts that hold a slot
 	untried int // of these, those at endpoints that are not proven
 	slow    int // attempts that have given their slot back
+	retries int // attempts, with a slot or without, at endpoints that have failed
 
 	full   bool                 // deliveries were left in the store for want of room for all
 	leftAt time.Time            // the earliest time of what was left since the last scan; endOfTime for nothing
@@ -47,19 +48,30 @@ type job struct {
 type flight struct {
 	job
 	untried bool
+	retry   bool
 	slow    bool
 	landed  bool
 	timer   *time.Timer
 }
 
+// The lines: endpoints that have answered well lately, those of which nothing is known, and those that have failed.
+// One that is new must not wait for a thousand that fail.
+const (
+	provenLine = iota
+	newLine
+	failingLine
+)
+
 const (
 	maxReady     = 4096 // deliveries that wait in memory, beside one for each endpoint
 	maxFlying    = 1024 // attempts under way
 	reserved     = 64   // of these, for endpoints that are proven
+	maxRetries   = 512  // of these, at endpoints that have failed
 	slowAfter    = time.Second
-	maxEndpoints = 16384   // endpoints in memory; beyond it, deliveries to others wait in the store
-	maxLeftOf    = 1 << 16 // beyond it, a scan reads more heads than it must
-	maxSore      = 1024    // beyond it, any one is tried again too early
+	slowUntried  = 100 * time.Millisecond // likewise, at an endpoint that is not proven: many of them hang
+	maxEndpoints = 16384                  // endpoints in memory; beyond it, deliveries to others wait in the store
+	maxLeftOf    = 1 << 16                // beyond it, a scan reads more heads than it must
+	maxSore      = 1024                   // beyond it, any one is tried again too early
 	soreFor      = 10 * time.Second
 	disabledFor  = time.Hour   // how long what is due at a disabled endpoint is put off at a time
 	crowded      = time.Minute // when to look again for room for another endpoint
@@ -209,11 +221,14 @@ func (s *schedule) queue(p *endpoint, now time.Time) {
 		return
 	}
 	p.inLine = true
-	line := &s.lines[1]
-	if p.proven(now) {
-		line = &s.lines[0]
+	line := newLine
+	switch {
+	case p.proven(now):
+		line = provenLine
+	case p.breaker.failures > 0:
+		line = failingLine
 	}
-	*line = append(*line, p)
+	s.lines[line] = append(s.lines[line], p)
 }
 
 // dispatch starts attempts while there are slots. Endpoints that are not proven get half of the slots, so that
@@ -224,44 +239,50 @@ func (s *schedule) dispatch() {
 	}
 	now := time.Now()
 	for s.fast < s.slots && s.fast+s.slow < maxFlying {
-		mayTry := s.untried < max(1, s.slots/2) && s.fast+s.slow < maxFlying-reserved
-		s.turn = 1 - s.turn
-		p := s.pop(s.turn, mayTry)
+		p := s.pop()
 		if p == nil {
-			if p = s.pop(1-s.turn, mayTry); p == nil {
-				return
-			}
+			return
 		}
 		p.inLine = false
 		if len(p.ready) == 0 || p.flying >= p.width(now) {
 			continue // it has changed while it stood in line
 		}
-		f := &flight{job: p.ready[0], untried: !p.proven(now)}
+		f := &flight{job: p.ready[0], untried: !p.proven(now), retry: p.breaker.failures > 0}
 		p.ready = p.ready[1:]
 		s.ready--
 		p.flying++
 		p.used = now
 		s.fast++
+		after := slowAfter
 		if f.untried {
 			s.untried++
+			after = slowUntried
+		}
+		if f.retry {
+			s.retries++
 		}
 		s.queue(p, now)
 		s.room(p, now)
-		f.timer = time.AfterFunc(slowAfter, func() { s.slowDown(f) })
+		f.timer = time.AfterFunc(after, func() { s.slowDown(f) })
 		s.engine.work.Go(func() { s.engine.run(f) })
 	}
 }
 
-// pop takes the first endpoint of a line.
-func (s *schedule) pop(line int, mayTry bool) *endpoint {
-	l := s.lines[line]
-	if len(l) == 0 || line == 1 && !mayTry {
-		return nil
+// pop takes the first endpoint of the line whose turn it is, or of the next one that may go on.
+func (s *schedule) pop() *endpoint {
+	mayTry := s.untried < max(1, s.slots/2) && s.fast+s.slow < maxFlying-reserved
+	for range s.lines {
+		s.turn = (s.turn + 1) % len(s.lines)
+		l := s.lines[s.turn]
+		if len(l) == 0 || s.turn != provenLine && !mayTry || s.turn == failingLine && s.retries >= maxRetries {
+			continue
+		}
+		p := l[0]
+		l[0] = nil
+		s.lines[s.turn] = l[1:]
+		return p
 	}
-	p := l[0]
-	l[0] = nil
-	s.lines[line] = l[1:]
-	return p
+	return nil
 }
 
 // room tells the keeper when what was left in the store has room.
@@ -302,6 +323,9 @@ func (s *schedule) land(f *flight) {
 	defer s.mu.Unlock()
 	f.landed = true
 	f.timer.Stop()
+	if f.retry {
+		s.retries--
+	}
 	if f.slow {
 		s.slow--
 	} else {
