@@ -3,6 +3,7 @@
 package aipgateway
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -27,11 +28,9 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule"
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate/a2a"
-	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
 // pages returns every document, by its path.
@@ -98,6 +97,8 @@ func TestDocsExamples(t *testing.T) {
 	if _, err := devpki.Make(devpki.Options{Dir: ".pki"}); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("WEBHOOK_SIGNING_KEY", sign.Generate())
+	t.Setenv("AGENT_TOKEN", "secret")
 	fence := regexp.MustCompile("(?s)( *)```caddyfile\n(.*?)```")
 	found := 0
 	for name, text := range all {
@@ -113,7 +114,7 @@ func TestDocsExamples(t *testing.T) {
 			}
 		}
 	}
-	if found < 10 {
+	if found < 18 {
 		t.Errorf("only %d examples were found", found)
 	}
 }
@@ -130,6 +131,9 @@ func TestDocsLinks(t *testing.T) {
 			}
 			found++
 			file, heading, _ := strings.Cut(m[1], "#")
+			if file == "" {
+				file = filepath.Base(name)
+			}
 			file = filepath.Join(filepath.Dir(name), file)
 			if _, err := os.Stat(file); err != nil {
 				t.Errorf("%s links to %s: %v", name, m[1], err)
@@ -178,7 +182,7 @@ func TestDocsSettings(t *testing.T) {
 	}
 	walk("", reflect.TypeFor[caddymodule.App]())
 	walk("", reflect.TypeFor[caddymodule.Gateway]())
-	if found < 20 {
+	if found < 40 {
 		t.Errorf("only %d settings were found", found)
 	}
 }
@@ -192,11 +196,14 @@ func TestDocsSubdirectives(t *testing.T) {
 	text := pages(t)["docs/configuration.md"]
 	found := 0
 	ast.Inspect(file, func(n ast.Node) bool {
-		clause, ok := n.(*ast.CaseClause)
-		if !ok {
-			return true
+		var words []ast.Expr
+		switch n := n.(type) {
+		case *ast.CaseClause:
+			words = n.List
+		case *ast.KeyValueExpr: // card's words are the keys of a map
+			words = []ast.Expr{n.Key}
 		}
-		for _, e := range clause.List {
+		for _, e := range words {
 			word, ok := stringOf(e)
 			if !ok {
 				continue
@@ -209,7 +216,7 @@ func TestDocsSubdirectives(t *testing.T) {
 		}
 		return true
 	})
-	if found < 25 {
+	if found < 40 {
 		t.Errorf("only %d subdirectives were found", found)
 	}
 }
@@ -268,7 +275,7 @@ func TestDocsDefaults(t *testing.T) {
 			t.Errorf("docs/configuration.md says that the default of %s is %s, the code that it is %v", name[1], says[1], got[name[1]])
 		}
 	}
-	if found < 18 {
+	if found < 24 {
 		t.Errorf("only %d defaults were found", found)
 	}
 }
@@ -306,7 +313,33 @@ func TestDocsMessages(t *testing.T) {
 	agent := func(settings string) string {
 		return gateway("aip_gateway {\nagent a2a/legacy http://127.0.0.1:9101 {\n" + settings + "\n}\n}")
 	}
+	notify := func(settings string) string { return store("aip {\nnotify {\n" + settings + "\n}\n}") }
+	key := func(key string) string { return notify("signing_key " + key) }
 	provoke := map[string]string{
+		"notify: attempts is …, but must be 1 to 100":                                                 notify("attempts 101"),
+		"notify: timeout is …, but must be a second to a minute":                                      notify("timeout 2m"),
+		"notify: concurrency is …, but must be 1 to 4096":                                             notify("concurrency -1"),
+		`notify: allow_networks: "…" is no network, such as 10.0.0.0/8`:                               notify("allow_networks 10.0.0.1"),
+		"notify: signing_key … has a placeholder without a value":                                     key("{env.AIP_NO_SUCH_KEY}"),
+		"the signing key must begin with whsec_ (HMAC-SHA256) or whsk_ (ed25519)":                     key("secret"),
+		"the signing key is a public one (whpk_); give its private half (whsk_)":                      key("whpk_AAAA"),
+		"what follows … must be base64 of the standard alphabet, padded with =, and nothing else":     key("whsk_*"),
+		"the signing key has … characters, and no key has more than 128":                              key(strings.Repeat("w", 129)),
+		"the secret after whsec_ has … bytes, and must have 24 to 64":                                 key("whsec_AAAA"),
+		"the key after whsk_ has … bytes, and must have 32 (the seed) or 64 (with the public key)":    key("whsk_AAAA"),
+		"the private and the public half of the key after whsk_ do not belong together":               key("whsk_" + base64.StdEncoding.EncodeToString(make([]byte, 64))),
+		`notify: callback: "…" is no http or https URL`:                                               notify("callback push.example.com"),
+		"notify: callback must be a URL without credentials, query and fragment":                      notify("callback https://push.example.com/?a=b"),
+		`there is no "…" in aip_callback`:                                                             gateway("aip_callback {\npath /x\n}"),
+		"agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101":                     gateway("aip_gateway {\nagent\n}"),
+		`agent: the URL has … bytes, but must have no more than 400`:                                  gateway("aip_gateway a2a http://127.0.0.1/" + strings.Repeat("x", 400)),
+		`completion: it is "…", but must be auto or confirm`:                                          block("completion never"),
+		`public_url: "…" is no http or https URL`:                                                     block("public_url agent.example.com"),
+		"public_url must be a URL without credentials, query and fragment":                            block("public_url https://agent.example.com/#x"),
+		`card: signatures is "…", but must be drop, keep or refuse`:                                   block("card {\nsignatures forge\n}"),
+		`card: acs is "…", but must be 01.00 or 02.01`:                                                block("card {\nacs 03.00\n}"),
+		"aic needs exactly one value":                                                                 block("aic"),
+		"allow needs at least one value":                                                              block("allow"),
 		"store needs a driver: pebble or memory":                                                      store("aip {\nstore\n}"),
 		`there is no driver "…"; use pebble or memory`:                                                store("aip {\nstore sqlite\n}"),
 		`sync is "…", but must be state, always or never`:                                             store("aip {\nstore pebble {\nsync sometimes\n}\n}"),
@@ -324,13 +357,13 @@ func TestDocsMessages(t *testing.T) {
 		"the agent is given twice; an aip_gateway fronts one":                                         block("agent a2a/legacy http://127.0.0.1:9102"),
 		"agent a2a/legacy needs a URL, such as http://127.0.0.1:9101":                                 gateway("aip_gateway a2a/legacy"),
 		`agent takes a dialect and a URL, but there is also "…"`:                                      gateway("aip_gateway a2a/legacy http://127.0.0.1:9101 x"),
-		`there is no dialect "…"; this gateway can front a2a/legacy`:                                  gateway("aip_gateway a2a/9 http://127.0.0.1:9101"),
-		`"…" is no http or https URL`:                                                                 gateway("aip_gateway a2a/legacy 127.0.0.1"),
+		`agent: there is no dialect "…"; this gateway can front …`:                                    gateway("aip_gateway a2a/9 http://127.0.0.1:9101"),
+		`agent: "…" is no http or https URL`:                                                          gateway("aip_gateway a2a/legacy 127.0.0.1"),
 		"put credentials into header_up, not into the URL, which is logged":                           gateway("aip_gateway a2a/legacy http://a:b@127.0.0.1:9101"),
+		"agent: header_up … has a placeholder without a value":                                        agent("header_up Authorization {env.AIP_NO_SUCH_TOKEN}"),
 		"header_up needs a name and a value":                                                          agent("header_up Authorization Bearer x"),
 		`header_up "…" has a name or a value that HTTP does not allow`:                                agent(`header_up "A B" x`),
-		`callers: there is no dialect "…"; this gateway can serve aip`:                                block("callers aip/9"),
-		"callers: one dialect can be served, but … are named":                                         block("callers aip aip"),
+		`callers: there is no dialect "…"; this gateway can serve …`:                                  block("callers aip/9"),
 		"aic: the check digits of the AIC are …, and … would be right":                                block("aic 10001000011K912345E789ABCDEF2354"),
 		`base_path: "…" does not begin with a slash`:                                                  block("base_path x"),
 		`the identity mode is "…", and must be required, optional or off`:                             block("identity maybe"),
@@ -374,7 +407,7 @@ func TestDocsMessages(t *testing.T) {
 // TestDocsLogLines compares the table of docs/operations.md with what the code logs at info level and above.
 func TestDocsLogLines(t *testing.T) {
 	logged := make(map[string]string) // messages, by level
-	for _, room := range []string{"caddymodule", "gateway", "identity", "partner", "replay", "sseproxy", "upstream"} {
+	for _, room := range []string{"caddymodule", "gateway", "identity", "notify", "partner", "replay", "sseproxy", "upstream"} {
 		err := filepath.WalkDir(room, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -434,7 +467,7 @@ func logCall(n ast.Node, into map[string]string) bool {
 	if on, ok := method.X.(*ast.Ident); ok && on.Name == "http" || len(call.Args) <= at {
 		return true
 	}
-	if message, ok := stringOf(call.Args[at]); ok {
+	if message, ok := stringOf(call.Args[at]); ok && level != "debug" {
 		into[message] = level
 	}
 	return true
@@ -442,62 +475,6 @@ func logCall(n ast.Node, into map[string]string) bool {
 
 // minus is how the documents write the sign of a code.
 func minus(code int) string { return strings.ReplaceAll(strconv.Itoa(code), "-", "−") }
-
-// TestDocsErrors holds the table of docs/mapping.md against what a Leader is told.
-func TestDocsErrors(t *testing.T) {
-	var got, want [][]string
-	for _, row := range tables(pages(t)["docs/mapping.md"], "| code | kind | when |") {
-		got = append(got, row[:2])
-	}
-	for _, kind := range task.Kinds() {
-		var answer struct{ Error struct{ Code int } }
-		if err := json.Unmarshal(aip.Server().AppendError(nil, jsonrpc.ID("1"), task.Errorf(kind, "x")), &answer); err != nil {
-			t.Fatal(err)
-		}
-		want = append(want, []string{minus(answer.Error.Code), kind.String()})
-	}
-	slices.SortFunc(got, slices.Compare)
-	slices.SortFunc(want, slices.Compare)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/mapping.md does not have the errors of the code (-code +page):\n%s", diff)
-	}
-}
-
-// TestDocsAgentErrors holds the table of docs/mapping.md against what the codec makes of an agent's errors.
-func TestDocsAgentErrors(t *testing.T) {
-	rows := tables(pages(t)["docs/mapping.md"], "| agent's code | kind | the task's status says |")
-	for _, row := range rows {
-		digits := regexp.MustCompile(`^−(\d+)`).FindStringSubmatch(row[0])
-		if digits == nil {
-			t.Errorf("docs/mapping.md: %q is no code", row[0])
-			continue
-		}
-		_, err := a2a.Legacy().Reply(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"1","error":{"code":-%s,"message":""}}`, digits[1]), nil)
-		e, ok := err.(*task.Error)
-		if !ok || e.Kind.String() != row[1] || e.Detail != row[2] {
-			t.Errorf("docs/mapping.md says that %s is %s, %q; the codec says %v", row[0], row[1], row[2], err)
-		}
-	}
-	if len(rows) != 11 {
-		t.Errorf("the table of an agent's errors has %d rows, want 11", len(rows))
-	}
-}
-
-// TestDocsAgentStates holds the table of docs/mapping.md against what the codec makes of an agent's words.
-func TestDocsAgentStates(t *testing.T) {
-	seen := 0
-	for _, row := range tables(pages(t)["docs/mapping.md"], "| A2A | AIP | |") {
-		said, means := strings.Trim(row[0], "`"), task.State(strings.Trim(row[1], "`"))
-		rep, err := a2a.Legacy().Reply(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"1","result":{"id":"t","status":{"state":%q}}}`, said), nil)
-		if err != nil || rep.State != means {
-			t.Errorf("docs/mapping.md says that %q is %q, the codec that it is %q (%v)", said, means, rep.State, err)
-		}
-		seen++
-	}
-	if seen != 7 {
-		t.Errorf("the table of states has %d rows, want 7", seen)
-	}
-}
 
 // TestDocsMoves holds the table of docs/concepts.md against the state table.
 func TestDocsMoves(t *testing.T) {

@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/devpki":      {"identity"},
 	"internal/leader":      {"task", "jsonrpc", "translate/aip", "sseproxy"},
 	"internal/legacyagent": {"task", "jsonrpc"},
-	"bench":                {"task", "replay", "replay/pebble", "partner", "internal/devpki"},
+	"bench":                {"task", "jsonrpc", "translate", "translate/aip", "translate/a2a", "replay", "replay/pebble", "partner", "notify", "notify/guard", "internal/devpki"},
 	"e2e":                  {},
 }
 

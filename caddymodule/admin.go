@@ -176,12 +176,11 @@ type replayed struct {
 
 // replayDeliveries takes its filter from the query, too, so that what was listed can be replayed by the same words.
 func replayDeliveries(e *notify.Engine, r *http.Request) (any, error) {
-	q := r.URL.Query()
-	f, err := filterOf(q)
+	f, err := filterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	if len(q) == 0 {
+	if f.IDs == nil && f.Status == "" && f.Partner+f.Leader+f.Task+f.Webhook+f.Host == "" {
 		return nil, task.Errorf(task.InvalidParams, "say which: by id, task, webhook, host, leader or partner, or all of them by status=dead")
 	}
 	n, err := e.Replay(r.Context(), f)

@@ -35,13 +35,21 @@ func (g *Gateway) reach(header http.Header) (agent, error) {
 	}
 	if g.Agent.Dialect != auto {
 		config.Codec = clients[g.Agent.Dialect](g.sender())
-		return upstream.NewHTTP(config)
+		known, err := upstream.NewHTTP(config)
+		if err != nil {
+			return nil, err // and no agent that is a nil of some type
+		}
+		return known, nil
 	}
 	codecs := make(map[string]func() translate.Client, len(clients))
 	for name, codec := range clients {
 		codecs[name] = func() translate.Client { return codec(g.sender()) }
 	}
-	return upstream.NewFound(upstream.FoundConfig{Agent: config, Discover: where, Codecs: codecs, Next: nextDialect})
+	found, err := upstream.NewFound(upstream.FoundConfig{Agent: config, Discover: where, Codecs: codecs, Next: nextDialect})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 // nextDialect is what is tried where an agent does not know the methods of what its card says that it speaks: cards

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
@@ -81,6 +83,7 @@ func (g *Gateway) documents(callers []translate.Server, mode identity.Mode) map[
 	for _, s := range callers {
 		generations = append(generations, s.Name())
 	}
+	var incomplete sync.Once
 	docs := map[string]gateway.Document{
 		".well-known/acs.json": func(ctx context.Context, base, _ string) ([]byte, error) {
 			card, changed, err := g.describe(ctx)
@@ -90,13 +93,22 @@ func (g *Gateway) documents(callers []translate.Server, mode identity.Mode) map[
 			if g.started.After(changed) {
 				changed = g.started
 			}
-			return aip.AppendACS(nil, card, aip.ACSOptions{
+			options := aip.ACSOptions{
 				AIC: g.AIC, Modified: changed, ProtocolVersion: g.Card.ACS, Base: base,
 				MutualTLS: mode == identity.Required, Notification: true, CAChallengeBaseURL: g.Card.CAChallengeURL,
 				Organization: g.Card.Organization, Department: g.Card.Department, ProviderURL: g.Card.OrganizationURL,
 				License: g.Card.License, CountryCode: g.Card.Country,
-			}), nil
+			}
+			incomplete.Do(func() {
+				if missing := aip.MissingACS(card, options); len(missing) > 0 {
+					g.log.Warn("the ACS lacks what its version demands; set it in card, or aic", "members", missing)
+				}
+			})
+			return aip.AppendACS(nil, card, options), nil
 		},
+	}
+	if !slices.ContainsFunc(generations, func(name string) bool { return strings.HasPrefix(name, auto) }) {
+		return docs
 	}
 	for _, file := range cardFiles {
 		docs[".well-known/"+file] = func(ctx context.Context, base, version string) ([]byte, error) {

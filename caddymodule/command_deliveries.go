@@ -27,10 +27,6 @@ func deliveriesCommand() *cobra.Command {
 Shows the notifications that a running gateway could not deliver yet, or has given
 up, and replays them. It asks Caddy's admin API.
 `,
-		Example: `  $ caddy aip deliveries list --status dead
-  $ caddy aip deliveries replay --host hooks.example.com
-  $ caddy aip deliveries endpoints
-  $ caddy aip deliveries disable https://hooks.example.com`,
 	}
 	onlyGroup(cmd)
 	cmd.AddCommand(listDeliveriesCommand(), replayDeliveriesCommand(), endpointsCommand(),
@@ -129,6 +125,8 @@ Lists the notifications that were not delivered, those first that are due first:
 pending (not tried yet), failing (to be tried again), dead (given up, kept for a
 week) and disabled (held, because the webhook or its endpoint is disabled).
 `,
+		Example: `  $ caddy aip deliveries list --status dead
+  $ caddy aip deliveries list --task task-1 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q := filter.query()
@@ -206,6 +204,8 @@ Tries notifications again that were given up, with all attempts before them and
 under the webhook-ids that they had. Say which: by their ids, by what list takes,
 or all of them with --status dead.
 `,
+		Example: `  $ caddy aip deliveries replay msg_kxcl3b264zda7tqfhbumm3gm6xvbk2fgey7vmke4iblemnhplrea
+  $ caddy aip deliveries replay --host hooks.example.com`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter.ids = append(filter.ids, args...)
@@ -232,7 +232,8 @@ Lists the endpoints, by scheme, host and port, that notifications wait for or we
 lately sent to: closed (it works), open (it fails, and is left alone for a while),
 half-open (it is being tried) and disabled.
 `,
-		Args: cobra.NoArgs,
+		Example: `  $ caddy aip deliveries endpoints`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var out struct {
 				Endpoints []endpoint `json:"endpoints"`
@@ -265,7 +266,8 @@ func switchCommand(name, short, path string) *cobra.Command {
 ` + short + `, which is a scheme, a host and a port, such as
 https://hooks.example.com. What waits for it is kept while it is disabled.
 `,
-		Args: cobra.ExactArgs(1),
+		Example: "  $ caddy aip deliveries " + name + " https://hooks.example.com",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var out struct {
 				Endpoint string `json:"endpoint"`

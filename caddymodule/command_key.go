@@ -20,6 +20,8 @@ Makes a key for signing_key. By default it is an ed25519 key, of which the publi
 half is for those who receive notifications: they can verify, but not sign. With
 --hmac it is a secret that both sides share, so that every receiver could sign.
 `,
+		Example: `  $ caddy aip webhook-key
+  $ caddy aip webhook-key --hmac`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			secret := sign.Generate()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -49,7 +51,7 @@ var servers = []caller{
 
 // agentDialects and callerDialects name what there is.
 func agentDialects() string {
-	return strings.Join(slices.Sorted(maps.Keys(clients)), ", ")
+	return strings.Join(slices.Sorted(maps.Keys(clients)), ", ") + " and " + auto
 }
 
 func callerDialects() string {
@@ -79,12 +81,16 @@ func (g *Gateway) callers() ([]translate.Server, error) {
 	return list, nil
 }
 
-// wireOf returns how webhooks that were set in a dialect are told, whoever may call now. nil where there is no such
-// dialect.
-func wireOf(dialect string) notify.Wire {
+// wireOf returns how webhooks that were set in a dialect are told of a Partner's tasks, whoever may call now. nil where
+// there is no such dialect.
+func wireOf(dialect, partner string) notify.Wire {
+	name, confirm := strings.CutSuffix(dialect, gateway.ConfirmMark)
+	if _, err := identity.ParseAIC(partner); err != nil {
+		partner = "" // it is filed under its agent's URL
+	}
 	for _, s := range servers {
-		if s.name == dialect {
-			return s.make(false, "")
+		if s.name == name {
+			return s.make(confirm, partner)
 		}
 	}
 	return nil

@@ -196,6 +196,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		PublicURL:    strings.TrimSuffix(g.PublicURL, "/"),
 		Documents:    g.documents(callers, guard.Mode),
 		Callers:      callers,
+		Confirm:      g.Completion == completionConfirm,
 		ExtendedCard: g.extended(callers, guard.Mode),
 		Guard:        guard,
 		Partner:      func(ctx context.Context) (*partner.Partner, error) { return g.app.partnerOf(ctx, g) },

@@ -22,6 +22,7 @@ type site struct {
 // config is a Caddyfile as far as tests differ in it.
 type config struct {
 	store   string // what stands in the aip option; default: pebble in the site's directory
+	notify  string // the settings of the aip option's notify
 	mode    string // of client_auth; default require_and_verify
 	handle  string // the directives of the site
 	beside  string // further sites
@@ -49,6 +50,9 @@ func (s *site) text(c config) string {
 	pki := certificates(s.t)
 	if c.store == "" {
 		c.store = "store pebble " + filepath.Join(s.dir, "store")
+	}
+	if c.notify != "" {
+		c.store += "\n\t\tnotify {\n" + c.notify + "\n\t\t}"
 	}
 	if c.mode == "" {
 		c.mode = "require_and_verify"

@@ -40,7 +40,8 @@ type conversation struct {
 // answer is what a request is answered with: a body, a stream, or, where nobody waits for it any more, nothing.
 type answer struct {
 	body   []byte
-	status int // of HTTP; 0 means 200
+	status int  // of HTTP; 0 means 200
+	event  bool // body is a stream of one event
 	stream *partner.Stream
 }
 
@@ -134,6 +135,14 @@ func (c *conversation) admit() error {
 	}
 	if c.call, err = c.caller.Decode(&c.req); err != nil {
 		return err
+	}
+	if w := c.call.Webhook; w != nil {
+		if c.h.Confirm {
+			w.Dialect += ConfirmMark
+		}
+		if s, ok := c.caller.(translate.Selective); ok && len(w.States) == 0 {
+			w.States = s.NotifiedStates()
+		}
 	}
 	m := &c.call.Message
 	switch {
@@ -244,12 +253,12 @@ func (c *conversation) stream(w http.ResponseWriter, a *answer) *stream {
 	call := c.call
 	s.frames = c.caller.NewStream(s.id, &call, &s.events.Task)
 	if t := &s.events.Task; !call.Snapshot {
+		// A dialect's stream that has ended stays so for who comes back to its end.
+		s.over = c.again && a.stream.After == a.stream.Last && !t.Status.State.Terminal() && s.frames.Snapshot(nil, t).End
 		// It may be open for days, so it keeps nothing that it need not: only this of the task is told again.
 		*t = task.Task{ID: t.ID, SessionID: t.SessionID, GroupID: t.GroupID}
 	}
 	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && a.stream.After == 0)
-	// A dialect's stream that has ended stays so for who comes back to its end.
-	s.over = c.again && a.stream.After == a.stream.Last && s.frames.Snapshot(nil, &s.events.Task).End
 	return s
 }
 
@@ -263,9 +272,25 @@ func (c *conversation) refuse(dst []byte, err error) answer {
 	if kind == task.AuthenticationRequired || kind == task.AuthorizationFailed {
 		c.h.Log.Warn("a caller was turned away", "address", c.r.RemoteAddr, "error", err)
 	}
-	a := answer{body: c.caller.AppendError(dst, c.req.ID, err)}
+	var a answer
 	if s, ok := c.caller.(translate.Statuser); ok {
 		a.status = s.Status(err)
 	}
+	if s, ok := c.caller.(eventful); ok && s.ErrorEvents() && (a.status == 0 || a.status == http.StatusOK) && c.wantsEvents() {
+		a.event = true
+		a.body = append(c.caller.AppendError(append(dst, "data: "...), c.req.ID, err), "\n\n"...)
+		return a
+	}
+	a.body = c.caller.AppendError(dst, c.req.ID, err)
 	return a
+}
+
+// An eventful dialect tells what refuses a stream by a stream of one event, because some callers of it read nothing
+// else, and take any other answer for a stream that has ended well.
+type eventful interface{ ErrorEvents() bool }
+
+// wantsEvents reports whether the caller takes nothing but a stream.
+func (c *conversation) wantsEvents() bool {
+	accept := strings.Join(c.r.Header["Accept"], ",")
+	return strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "json") && !strings.Contains(accept, "*/*")
 }

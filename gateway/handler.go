@@ -37,6 +37,9 @@ type Handler struct {
 	// Callers are the dialects that are served. Where a path is open to several, the first that speaks the
 	// request has it.
 	Callers []translate.Server
+	// Confirm says that Callers were made for a Partner whose tasks wait to be confirmed. What webhooks are told goes
+	// with it, so that it is marked in their dialect by ConfirmMark.
+	Confirm bool
 	// Guard decides who may call.
 	Guard *identity.Guard
 	// Partner returns who obeys. It may wait until there is one; an error means that there is none.
@@ -52,6 +55,9 @@ type Handler struct {
 
 	Log *slog.Logger
 }
+
+// ConfirmMark stands behind the name of the dialect of a webhook that was set where Handler.Confirm is.
+const ConfirmMark = " confirm"
 
 // Serves reports whether a request is for the Partner, by its path alone.
 func (h *Handler) Serves(r *http.Request) bool {
@@ -132,6 +138,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	buf.out = a.body
 	header := w.Header()
 	header["Content-Type"] = jsonType
+	if a.event {
+		header["Content-Type"] = eventType
+	}
 	header["Content-Length"] = []string{strconv.Itoa(len(a.body))}
 	if a.status != 0 {
 		w.WriteHeader(a.status)
@@ -142,7 +151,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	return nil
 }
 
-var jsonType = []string{"application/json"}
+var (
+	jsonType  = []string{"application/json"}
+	eventType = []string{"text/event-stream"}
+)
 
 // level is how loudly an error is logged: loud where the operator must act, quiet where the caller erred.
 func level(err error) slog.Level {

@@ -98,7 +98,7 @@ type stream struct {
 	last   uint64 // the number of the last event that was told
 
 	snapshot bool // the stream begins with the task as it is
-	over     bool // there is nothing to tell
+	over     bool // nothing is told before the task goes on
 	told     bool // anything at all
 
 	cut context.CancelCauseFunc
@@ -205,7 +205,7 @@ func (s *stream) finish(err error) {
 	case err == nil:
 		if !s.told {
 			comment := "the task has ended, and there are no more events"
-			if s.over && !s.events.Task.Status.State.Terminal() {
+			if s.over {
 				comment = "there are no more events before the task goes on"
 			}
 			s.out.Comment(comment)

@@ -287,8 +287,9 @@ func (e *Engine) Endpoints(ctx context.Context) ([]Endpoint, error) {
 			return nil, err
 		}
 		for i := range list {
-			if list[i].Status != Dead {
-				get(list[i].Endpoint).Queued++
+			// What a disabled webhook is owed waits for its owner, and not for the endpoint.
+			if d := &list[i]; d.Status != Dead && (d.Status != Disabled || e.sched.isDisabled(d.Endpoint)) {
+				get(d.Endpoint).Queued++
 			}
 		}
 	}

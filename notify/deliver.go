@@ -97,7 +97,8 @@ func (b *box) pack(j job) (*parcel, error) {
 	}
 	p := &parcel{setup: e.setup.Load(), target: t, rev: c.Rev, url: c.Webhook.URL, since: time.UnixMilli(en.At), began: now}
 	p.id = webhookID(b.name, c.Webhook.ID, en)
-	wire := p.setup.Dialects(c.Webhook.Dialect)
+	partner, _, _ := splitName(b.name)
+	wire := p.setup.Dialects(c.Webhook.Dialect, partner)
 	if wire == nil {
 		e.warnStrange(c.Webhook.Dialect)
 		return nil, errStrange

@@ -42,9 +42,9 @@ type Config struct {
 	Resolver *net.Resolver
 	TLS      *tls.Config // default: the system's roots
 
-	// Dialects returns how a dialect tells a webhook of a task, nil where there is no such dialect. What is
+	// Dialects returns how a dialect tells a webhook of a Partner's task, nil where there is no such dialect. What is
 	// to be told in such a one waits.
-	Dialects func(name string) Wire
+	Dialects func(name, partner string) Wire
 
 	Log *slog.Logger // default: the one that Open was given
 }
@@ -166,7 +166,7 @@ func (e *Engine) Configure(c Config) {
 		c.Log = e.opened
 	}
 	if c.Dialects == nil {
-		c.Dialects = func(string) Wire { return nil }
+		c.Dialects = func(string, string) Wire { return nil }
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -72,8 +72,12 @@ func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (ta
 	})
 }
 
+// noSuchWebhook is what is wrong with an id: of kind InvalidParams where one was to be replaced.
 func noSuchWebhook(k task.Kind) error {
-	return task.Errorf(k, "this task has no webhook of this id; leave the id out to create one").At("params.id")
+	if k == task.InvalidParams {
+		return task.Errorf(k, "this task has no webhook of this id; leave the id out to create one").At("params.id")
+	}
+	return task.Errorf(k, "this task has no webhook of this id")
 }
 
 // check refuses what can never be delivered to. The errors hold nothing of the URL's path and query.

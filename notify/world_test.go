@@ -135,7 +135,7 @@ func (plain) NotificationHeader(w *task.Webhook) []translate.Field {
 	return []translate.Field{{Name: "Content-Type", Value: "application/json"}, {Name: "X-Token", Value: w.Token}}
 }
 
-func dialects(name string) Wire {
+func dialects(name, _ string) Wire {
 	if name == "aip" {
 		return plain{}
 	}

@@ -132,6 +132,8 @@ func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool)
 	switch cmd := c.Message.Command; {
 	case cmd == task.Get:
 		return lv.histories(c), nil, nil
+	case cmd == task.Cancel && c.Finished && state == task.AwaitingCompletion:
+		return task.Task{}, nil, task.Errorf(task.TaskNotCancelable, "the task is completed, and cannot be canceled any more")
 	case !task.Applies(cmd, state):
 		if c.Strict && cmd != task.ReStream {
 			return task.Task{}, nil, ignored(cmd, state)

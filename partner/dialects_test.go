@@ -240,13 +240,7 @@ func (w *witness) Tell(_ context.Context, log string, changes []task.Change) {
 func TestWatch(t *testing.T) {
 	store := memory(t)
 	w := &witness{hooks: make(map[string]bool), told: make(map[string][]task.State)}
-	engine, err := Open(t.Context(), store, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close()
-	b := setUp(t, store, answers("hello"))
-	b.engine, b.Partner = engine, engine.Register(b.Config)
+	b := setUpWatched(t, store, answers("hello"), w)
 	before, during := b.LogOf(leader, "before"), b.LogOf(leader, "during")
 
 	watch := func(id string, want At) {

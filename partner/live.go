@@ -267,7 +267,7 @@ func (b *batch) write(ctx context.Context) error {
 		b.events[i].Seq = lv.head.last
 		before := lv.fold.Task.Status.State
 		lv.fold.Apply(b.events[i])
-		if lv.note.Watched && lv.fold.Task.Status.State != before {
+		if lv.note.Watched && lv.engine.watcher != nil && lv.fold.Task.Status.State != before {
 			t := lv.snapshot()
 			changes = append(changes, task.Change{Seq: lv.head.last, Task: &t})
 		}

@@ -98,7 +98,12 @@ type bench struct {
 
 func setUp(t *testing.T, store replay.Store, agent Agent, change ...func(*Config)) *bench {
 	t.Helper()
-	e, err := Open(t.Context(), store, nil)
+	return setUpWatched(t, store, agent, nil, change...)
+}
+
+func setUpWatched(t *testing.T, store replay.Store, agent Agent, watcher Watcher, change ...func(*Config)) *bench {
+	t.Helper()
+	e, err := Open(t.Context(), store, watcher)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -199,8 +200,15 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 			b.begin(task.Rejected, rep.Items)
 			return b.write(ctx)
 		}
-		if rep.State == task.None && len(rep.Chunks) == 0 && len(rep.Products) == 0 {
+		if nothing := len(rep.Chunks) == 0 && len(rep.Products) == 0; nothing && rep.State == task.None {
 			return nil
+		} else if nothing && len(rep.Items) == 0 && !lv.note.Stream && (rep.State == task.Accepted || rep.State == task.Working) {
+			// Nobody waits for the news that the agent has taken the task, and it may still reject it. But what it
+			// calls the task must be known after a crash.
+			if rep.Ref == nil {
+				return nil
+			}
+			return lv.append(ctx, &replay.Append{Log: lv.log, Note: lv.note.encode(), Wake: replay.AtRestart})
 		}
 		b.begin(task.Accepted, nil)
 	}
@@ -240,7 +248,8 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 	if b.state != task.AwaitingCompletion || !lv.note.Terms.AutoComplete {
 		return b.write(ctx)
 	}
-	b.move(task.Completed, nil, nil)
+	// What the agent said at the end goes with the state that the caller is told.
+	b.move(task.Completed, rep.Items, nil)
 	if err := b.write(ctx); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ const firstWord = 250 * time.Millisecond
 type Stream struct {
 	Task  task.Task // its ID, SessionID and GroupID, which every event's frame repeats; all of it, where a snapshot was asked for
 	After uint64    // the number of the event before the first one
+	Last  uint64    // the number of the last event that there was when the stream was asked for; 0 where the task began with it
 
 	store replay.Store
 	log   string
@@ -34,7 +35,7 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *task.Call) (Stre
 		return Stream{}, err
 	}
 	defer r.lv.release()
-	s := Stream{Task: r.task, store: p.engine.store, log: r.lv.log}
+	s := Stream{Task: r.task, Last: r.after, store: p.engine.store, log: r.lv.log}
 	switch {
 	case c.Snapshot && r.existed:
 		s.After = r.after

@@ -2,7 +2,10 @@
 
 package task
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Call is a command as a caller gave it, with its parameters read. A front makes it; the life-cycle obeys it.
 type Call struct {
@@ -24,6 +27,9 @@ type Call struct {
 	Strict bool
 	// Either makes a start of a task that exists a continue.
 	Either bool
+	// Finished says that to the caller a task that awaits completion has ended, so that a cancel of it is refused as
+	// Strict has it.
+	Finished bool
 }
 
 // Terms are what a Leader may ask for when it starts a task (AIP v01.00 §4.3, StartCommandParams). Zero
@@ -83,6 +89,8 @@ type Report struct {
 	State State
 	// Items is what the agent said along with its state.
 	Items []DataItem
+	// Extra and TaskExtra are what the Status that tells of this report has under these names.
+	Extra, TaskExtra json.RawMessage
 
 	// Products is every product of the task as the agent knows it now, where Whole is set. Otherwise Chunks
 	// are new pieces, in order.
@@ -112,7 +120,8 @@ func (s State) Rests() bool {
 }
 
 // Diff returns the chunks that turn the known products into the present ones. A product whose text only grew
-// gives the piece that was added; products that are gone stay as they were, since AIP cannot take one back.
+// gives the piece that was added; products that are gone stay as they were, since AIP cannot take one back. An
+// Extra that is gone stays, too, and one that is all that has changed gives a piece without data items.
 func Diff(known, now []Product) []Chunk {
 	var out []Chunk
 	for i := range now {
@@ -143,7 +152,7 @@ func findProduct(list []Product, id string) *Product {
 }
 
 func sameProduct(a, b *Product) bool {
-	if a.Name != b.Name || a.Description != b.Description || len(a.DataItems) != len(b.DataItems) {
+	if a.Name != b.Name || a.Description != b.Description || len(a.DataItems) != len(b.DataItems) || !sameExtra(a, b) {
 		return false
 	}
 	for i := range a.DataItems {
@@ -154,6 +163,9 @@ func sameProduct(a, b *Product) bool {
 	return true
 }
 
+// sameExtra reports whether b's Extra is not news to who knows a.
+func sameExtra(a, b *Product) bool { return len(b.Extra) == 0 || string(a.Extra) == string(b.Extra) }
+
 func sameItem(a, b *DataItem) bool {
 	return a.Kind == b.Kind && a.Text == b.Text && a.Name == b.Name && a.MIMEType == b.MIMEType &&
 		a.URI == b.URI && a.Bytes == b.Bytes && string(a.Data) == string(b.Data) &&
@@ -163,8 +175,15 @@ func sameItem(a, b *DataItem) bool {
 // grown returns what was added to old to make p, if p is old with something added at its end.
 func grown(old, p *Product) (Product, bool) {
 	n := len(old.DataItems)
-	if n == 0 || len(p.DataItems) < n || p.Name != old.Name || p.Description != old.Description {
+	if n == 0 && len(p.DataItems) > 0 || len(p.DataItems) < n || p.Name != old.Name || p.Description != old.Description {
 		return Product{}, false
+	}
+	tail := Product{ID: p.ID}
+	if !sameExtra(old, p) {
+		tail.Extra = p.Extra
+	}
+	if n == 0 {
+		return tail, true
 	}
 	for i := range n - 1 {
 		if !sameItem(&old.DataItems[i], &p.DataItems[i]) {
@@ -176,7 +195,6 @@ func grown(old, p *Product) (Product, bool) {
 			return Product{}, false // appending would join the two texts
 		}
 	}
-	tail := Product{ID: p.ID}
 	last, was := p.DataItems[n-1], &old.DataItems[n-1]
 	switch {
 	case sameItem(was, &last):

@@ -28,12 +28,13 @@ func (g generator) event(seq uint64) Event {
 		ev.Task = &t
 	case 1, 2:
 		s := g.status()
+		s.TaskExtra = g.extra()
 		ev.Status = &s
 	case 3:
 		m := g.message()
 		ev.Message = &m
 	default:
-		ev.Chunk = &Chunk{Product: g.product(), Append: g.IntN(3) > 0, Last: g.IntN(2) == 0}
+		ev.Chunk = &Chunk{Product: g.product(), Append: g.IntN(3) > 0, Last: g.IntN(2) == 0, Extra: g.extra()}
 	}
 	return ev
 }
@@ -150,6 +151,9 @@ func TestDiff(t *testing.T) {
 		for i := range now { // Fold keeps the order and takes nothing back: all else can be told
 			now[i].DataItems = slices.Clone(now[i].DataItems)
 			items := &now[i].DataItems
+			if extra := g.extra(); len(extra) > 0 && g.IntN(2) == 0 { // one that is gone is not told
+				now[i].Extra = extra
+			}
 			switch g.IntN(7) {
 			case 0:
 				now[i].Name = g.text()

@@ -14,19 +14,39 @@ import (
 // AIP callers are sent it; both are hot, so it is appended by hand. encoding/json reads it back by the
 // struct tags of the same types, and a test holds the two together.
 
+// Form is a way to write the canon. The zero Form is that of the log. Otherwise it is the name of a family of dialects
+// whose words are the canon's: what they have in an Extra stands where they wrote it.
+type Form string
+
+// Log is the form of the log, in which every Extra is a member metadata.
+const Log Form = ""
+
+// The members of AIP's objects in all of its versions, which an Extra never takes the place of.
+const (
+	taskWords    = "type id sentAt senderRole senderId taskId groupId sessionId status products messageHistory commandHistory statusHistory"
+	statusWords  = "state stateChangedAt dataItems taskMetadata"
+	messageWords = "type id sentAt senderRole senderId mentions command commandParams dataItems taskId groupId sessionId"
+	productWords = "id name description dataItems"
+	itemWords    = "type text name mimeType uri bytes data"
+	eventWords   = "type id sentAt senderRole senderId taskId groupId sessionId status product append lastChunk"
+)
+
 // AppendTask appends the JSON of t: AIP's Task, with products always present and histories where there are any.
-func AppendTask(dst []byte, t *Task) []byte {
+func AppendTask(dst []byte, t *Task) []byte { return Log.AppendTask(dst, t) }
+
+// AppendTask appends the JSON of t in a form.
+func (f Form) AppendTask(dst []byte, t *Task) []byte {
 	dst = append(dst, `{"type":"task","id":`...)
 	dst = AppendString(dst, t.ID)
 	dst = appendOptional(dst, `,"senderId":`, t.SenderID)
 	dst = append(dst, `,"status":`...)
-	dst = AppendStatus(dst, &t.Status)
+	dst = f.AppendStatus(dst, &t.Status)
 	dst = append(dst, `,"products":[`...)
 	for i := range t.Products {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = AppendProduct(dst, &t.Products[i])
+		dst = f.AppendProduct(dst, &t.Products[i])
 	}
 	dst = append(dst, ']')
 	if len(t.MessageHistory) > 0 {
@@ -35,7 +55,7 @@ func AppendTask(dst []byte, t *Task) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = AppendMessage(dst, &t.MessageHistory[i])
+			dst = f.AppendMessage(dst, &t.MessageHistory[i])
 		}
 		dst = append(dst, ']')
 	}
@@ -45,31 +65,41 @@ func AppendTask(dst []byte, t *Task) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = AppendStatus(dst, &t.StatusHistory[i])
+			dst = f.AppendStatus(dst, &t.StatusHistory[i])
 		}
 		dst = append(dst, ']')
 	}
 	dst = appendOptional(dst, `,"groupId":`, t.GroupID)
 	dst = append(dst, `,"sessionId":`...)
 	dst = AppendString(dst, t.SessionID)
-	return append(dst, '}')
+	return append(f.AppendTaskExtra(dst, t), '}')
 }
 
 // AppendStatus appends the JSON of s.
-func AppendStatus(dst []byte, s *Status) []byte {
+func AppendStatus(dst []byte, s *Status) []byte { return Log.AppendStatus(dst, s) }
+
+// AppendStatus appends the JSON of s in a form.
+func (f Form) AppendStatus(dst []byte, s *Status) []byte {
 	dst = append(dst, `{"state":`...)
 	dst = AppendString(dst, string(s.State))
 	dst = append(dst, `,"stateChangedAt":`...)
 	dst = AppendTime(dst, s.ChangedAt)
 	if len(s.DataItems) > 0 {
 		dst = append(dst, `,"dataItems":`...)
-		dst = appendItems(dst, s.DataItems)
+		dst = f.appendItems(dst, s.DataItems)
+	}
+	dst = f.appendExtra(dst, s.Extra, statusWords)
+	if f == Log { // others tell it with the event
+		dst = appendRaw(dst, `,"taskMetadata":`, s.TaskExtra)
 	}
 	return append(dst, '}')
 }
 
 // AppendMessage appends the JSON of m.
-func AppendMessage(dst []byte, m *Message) []byte {
+func AppendMessage(dst []byte, m *Message) []byte { return Log.AppendMessage(dst, m) }
+
+// AppendMessage appends the JSON of m in a form.
+func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	dst = append(dst, `{"type":"message","id":`...)
 	dst = AppendString(dst, m.ID)
 	dst = append(dst, `,"sentAt":`...)
@@ -91,47 +121,53 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	dst = appendOptional(dst, `,"command":`, string(m.Command))
 	dst = appendRaw(dst, `,"commandParams":`, m.Params)
 	dst = append(dst, `,"dataItems":`...)
-	dst = appendItems(dst, m.DataItems)
+	dst = f.appendItems(dst, m.DataItems)
 	dst = appendOptional(dst, `,"taskId":`, m.TaskID)
 	dst = appendOptional(dst, `,"groupId":`, m.GroupID)
 	dst = appendOptional(dst, `,"sessionId":`, m.SessionID)
-	return append(dst, '}')
+	return append(f.appendExtra(dst, m.Extra, messageWords), '}')
 }
 
 // AppendProduct appends the JSON of p.
-func AppendProduct(dst []byte, p *Product) []byte {
+func AppendProduct(dst []byte, p *Product) []byte { return Log.AppendProduct(dst, p) }
+
+// AppendProduct appends the JSON of p in a form.
+func (f Form) AppendProduct(dst []byte, p *Product) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = AppendString(dst, p.ID)
 	dst = appendOptional(dst, `,"name":`, p.Name)
 	dst = appendOptional(dst, `,"description":`, p.Description)
 	dst = append(dst, `,"dataItems":`...)
-	dst = appendItems(dst, p.DataItems)
-	return append(dst, '}')
+	dst = f.appendItems(dst, p.DataItems)
+	return append(f.appendExtra(dst, p.Extra, productWords), '}')
 }
 
 // AppendChunk appends the JSON of c: the members that are its own in a ProductChunkEvent (§6.2.4).
-func AppendChunk(dst []byte, c *Chunk) []byte {
+func AppendChunk(dst []byte, c *Chunk) []byte { return Log.AppendChunk(dst, c) }
+
+// AppendChunk appends the JSON of c in a form.
+func (f Form) AppendChunk(dst []byte, c *Chunk) []byte {
 	dst = append(dst, `{"product":`...)
-	dst = AppendProduct(dst, &c.Product)
+	dst = f.AppendProduct(dst, &c.Product)
 	dst = append(dst, `,"append":`...)
 	dst = strconv.AppendBool(dst, c.Append)
 	dst = append(dst, `,"lastChunk":`...)
 	dst = strconv.AppendBool(dst, c.Last)
-	return append(dst, '}')
+	return append(f.appendExtra(dst, c.Extra, eventWords), '}')
 }
 
-func appendItems(dst []byte, items []DataItem) []byte {
+func (f Form) appendItems(dst []byte, items []DataItem) []byte {
 	dst = append(dst, '[')
 	for i := range items {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendItem(dst, &items[i])
+		dst = f.appendItem(dst, &items[i])
 	}
 	return append(dst, ']')
 }
 
-func appendItem(dst []byte, it *DataItem) []byte {
+func (f Form) appendItem(dst []byte, it *DataItem) []byte {
 	dst = append(dst, `{"type":`...)
 	dst = AppendString(dst, string(it.Kind))
 	switch it.Kind {
@@ -146,8 +182,29 @@ func appendItem(dst []byte, it *DataItem) []byte {
 	case DataKind:
 		dst = appendRaw(dst, `,"data":`, it.Data)
 	}
-	dst = appendRaw(dst, `,"metadata":`, it.Metadata)
-	return append(dst, '}')
+	return append(f.appendExtra(dst, it.Metadata, itemWords), '}')
+}
+
+// AppendTaskExtra appends the Extra of t in a form, for a dialect that writes its tasks by itself.
+func (f Form) AppendTaskExtra(dst []byte, t *Task) []byte {
+	return f.appendExtra(dst, t.Extra, taskWords)
+}
+
+// AppendEventExtra appends what a dialect of the form's family said of a change of state beside it.
+func (f Form) AppendEventExtra(dst []byte, s *Status) []byte {
+	return f.appendExtra(dst, s.TaskExtra, eventWords)
+}
+
+func (f Form) appendExtra(dst []byte, extra json.RawMessage, known string) []byte {
+	if len(extra) == 0 {
+		return dst
+	}
+	if f != Log {
+		if own := Member(extra, string(f)); isObject(own) {
+			return AppendExtra(dst, own, extra, string(f), known, "", "")
+		}
+	}
+	return appendRaw(dst, `,"metadata":`, extra)
 }
 
 // AppendTime appends t as a JSON string in ISO 8601 with its own offset, and no more fraction than it has.

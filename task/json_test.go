@@ -32,6 +32,10 @@ func (g generator) raw() json.RawMessage {
 	return json.RawMessage(g.pick("", `{}`, `{"a":[1.0,1e3,{"b":null}]}`))
 }
 
+func (g generator) extra() json.RawMessage {
+	return json.RawMessage(g.pick("", "", `{"a2a":{"x":1,"metadata":{"k":"v"}}}`, `{"aip":{"x":[1.0]},"other":{}}`))
+}
+
 func (g generator) time() time.Time {
 	return time.Unix(g.Int64N(4e9), g.Int64N(1e9)).In(time.FixedZone("", 60*(g.IntN(47*60)-23*60)))
 }
@@ -56,14 +60,16 @@ func (g generator) items() (items []DataItem) {
 	return items
 }
 
-func (g generator) status() Status { return Status{g.state(), g.time(), g.items()} }
+func (g generator) status() Status { return Status{g.state(), g.time(), g.items(), g.extra(), nil} }
 
-func (g generator) product() Product { return Product{g.id(), g.text(), g.text(), g.items()} }
+func (g generator) product() Product {
+	return Product{g.id(), g.text(), g.text(), g.items(), g.extra()}
+}
 
 func (g generator) message() Message {
 	m := Message{
 		ID: g.id(), SentAt: g.time(), SenderRole: Leader, SenderID: g.id(), Command: Commands()[g.IntN(6)], Params: g.raw(),
-		DataItems: g.items(), TaskID: g.text(), GroupID: g.text(), SessionID: g.text(),
+		DataItems: g.items(), TaskID: g.text(), GroupID: g.text(), SessionID: g.text(), Extra: g.extra(),
 	}
 	for range g.IntN(3) {
 		m.Mentions = append(m.Mentions, g.text())
@@ -81,7 +87,7 @@ func (g generator) products() (out []Product) {
 }
 
 func (g generator) task() Task {
-	t := Task{ID: g.id(), SenderID: g.text(), Status: g.status(), Products: g.products(), GroupID: g.text(), SessionID: g.text()}
+	t := Task{ID: g.id(), SenderID: g.text(), Status: g.status(), Products: g.products(), GroupID: g.text(), SessionID: g.text(), Extra: g.extra()}
 	for range g.IntN(3) {
 		t.MessageHistory = append(t.MessageHistory, g.message())
 		t.StatusHistory = append(t.StatusHistory, g.status())
@@ -153,9 +159,9 @@ func TestEveryFieldIsWritten(t *testing.T) {
 		{Kind: FileItem, Name: "n", MIMEType: "m", URI: "u", Bytes: "b", Metadata: raw},
 		{Kind: DataKind, Data: raw, Metadata: raw},
 	}
-	status := Status{Working, at, items}
-	message := Message{"i", at, Leader, "s", []string{"a"}, Start, raw, items, "t", "g", "s"}
-	full := Task{"i", "s", status, []Product{{"i", "n", "d", items}}, []Message{message}, []Status{status}, "g", "s"}
+	status := Status{Working, at, items, raw, raw}
+	message := Message{"i", at, Leader, "s", []string{"a"}, Start, raw, items, "t", "g", "s", raw}
+	full := Task{"i", "s", status, []Product{{"i", "n", "d", items, raw}}, []Message{message}, []Status{status}, "g", "s", raw}
 	data := AppendTask(nil, &full)
 	var names func(reflect.Type)
 	names = func(typ reflect.Type) {
@@ -188,9 +194,9 @@ func TestAppendTaskIsWhole(t *testing.T) {
 func TestProductsSize(t *testing.T) {
 	products := []Product{
 		{ID: "not counted", Name: "not counted", DataItems: []DataItem{Text("北京"), {Kind: FileItem, Name: "not counted", Bytes: "QUJD", URI: "not counted"}}},
-		{DataItems: []DataItem{{Kind: DataKind, Data: json.RawMessage(`{"a":1}`), Metadata: json.RawMessage(`{}`)}}},
+		{DataItems: []DataItem{{Kind: DataKind, Data: json.RawMessage(`{"a":1}`), Metadata: json.RawMessage(`{}`)}}, Extra: json.RawMessage(`{"f":{}}`)},
 	}
-	if got, want := ProductsSize(products), int64(6+4+7); got != want {
+	if got, want := ProductsSize(products), int64(6+4+7+8); got != want {
 		t.Errorf("got %d, want %d", got, want)
 	}
 }

@@ -18,6 +18,8 @@ type Task struct {
 	StatusHistory  []Status  `json:"statusHistory,omitempty"`  // always a legal path through the table
 	GroupID        string    `json:"groupId,omitempty"`        // group mode only
 	SessionID      string    `json:"sessionId"`
+
+	Extra json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for; see MaxExtra
 }
 
 // Status is the state of a Task, since when, and what the Partner says about it.
@@ -25,6 +27,11 @@ type Status struct {
 	State     State      `json:"state"`
 	ChangedAt time.Time  `json:"stateChangedAt"`
 	DataItems []DataItem `json:"dataItems,omitempty"`
+
+	Extra json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
+	// TaskExtra is what the agent said of its task along with the state: an Extra that Fold adds to the Task's. Only
+	// the Status of an event has one.
+	TaskExtra json.RawMessage `json:"taskMetadata,omitempty"`
 }
 
 // Role tells which side sent a message.
@@ -49,6 +56,7 @@ type Message struct {
 	TaskID     string          `json:"taskId,omitempty"`
 	GroupID    string          `json:"groupId,omitempty"`
 	SessionID  string          `json:"sessionId,omitempty"`
+	Extra      json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
 }
 
 // Product is a result of a Task (AIP v01.00 §4.4).
@@ -57,6 +65,8 @@ type Product struct {
 	Name        string     `json:"name,omitempty"`
 	Description string     `json:"description,omitempty"`
 	DataItems   []DataItem `json:"dataItems"`
+
+	Extra json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
 }
 
 // ItemKind tells the three kinds of data item apart.
@@ -79,17 +89,18 @@ type DataItem struct {
 	URI      string          `json:"uri,omitempty"`
 	Bytes    string          `json:"bytes,omitempty"` // base64, as it was sent
 	Data     json.RawMessage `json:"data,omitempty"`
-	Metadata json.RawMessage `json:"metadata,omitempty"` // a JSON object as it was sent
+	Metadata json.RawMessage `json:"metadata,omitempty"` // a JSON object as it was sent, with the item's Extra in it
 }
 
 // Text returns a data item that says s.
 func Text(s string) DataItem { return DataItem{Kind: TextItem, Text: s} }
 
 // ProductsSize counts products as maxProductsBytes does, in bytes: the UTF-8 of texts, the base64 of files as
-// it was sent, the JSON of structured data.
+// it was sent, the JSON of structured data, and that of an Extra, which has to be kept as well.
 func ProductsSize(products []Product) int64 {
 	var n int64
 	for i := range products {
+		n += int64(len(products[i].Extra))
 		for j := range products[i].DataItems {
 			it := &products[i].DataItems[j]
 			n += int64(len(it.Text) + len(it.Bytes) + len(it.Data))

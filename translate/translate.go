@@ -65,6 +65,13 @@ type Describing interface {
 	AppendCard(dst []byte, id jsonrpc.ID, card []byte) []byte
 }
 
+// A Selective Server has fewer words for states than AIP, and tells a webhook of those that it would tell twice only
+// once.
+type Selective interface {
+	// NotifiedStates returns the states that a webhook is told of; nil means all of them.
+	NotifiedStates() []task.State
+}
+
 // A Statuser is a Server whose errors have a status of HTTP; that of all others is 200.
 type Statuser interface {
 	// Status returns the status of HTTP that goes with AppendError.

@@ -5,6 +5,7 @@ package upstream
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"io"
@@ -22,6 +23,7 @@ import (
 const (
 	maxPush      = 16 << 20 // bytes of one body
 	maxPushes    = 64       // bodies that wait for their run; then the agent is asked to come again
+	maxSeen      = 1024     // bodies that are known again; beyond it, an old one that comes again may pass for news
 	maxChallenge = 1 << 10  // bytes of a validationToken
 )
 
@@ -36,12 +38,17 @@ type Callbacks struct {
 // callback is one run that may be pushed to.
 type callback struct {
 	id, token string
-	bodies    chan []byte
+	bodies    chan []byte // an empty one is only a reason to ask
+
+	mu   sync.Mutex
+	seen map[[sha256.Size]byte]bool // the bodies that were queued
 }
 
 // begin makes an address for a run, which the caller gives up by end.
 func (c *Callbacks) begin() *callback {
-	cb := &callback{id: strings.ToLower(rand.Text()), token: rand.Text(), bodies: make(chan []byte, maxPushes)}
+	cb := &callback{
+		id: strings.ToLower(rand.Text()), token: rand.Text(), bodies: make(chan []byte, maxPushes), seen: make(map[[sha256.Size]byte]bool),
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open == nil {
@@ -116,13 +123,33 @@ func (cb *callback) take(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body did not arrive, or is too large", status)
 		return
 	}
-	select {
-	case cb.bodies <- body:
-		w.WriteHeader(http.StatusOK)
-	default:
+	if !cb.queue(body) {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "the run is behind; push again", http.StatusServiceUnavailable)
+		return
 	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// queue hands a body to the run, if there is room. One that comes again tells of what was, which may be over: the run
+// is to ask.
+func (cb *callback) queue(body []byte) bool {
+	cb.mu.Lock()
+	defer cb.mu.Unlock()
+	sum := sha256.Sum256(body)
+	if cb.seen[sum] {
+		body = []byte{}
+	}
+	select {
+	case cb.bodies <- body:
+	default:
+		return false
+	}
+	if len(cb.seen) >= maxSeen {
+		clear(cb.seen)
+	}
+	cb.seen[sum] = true
+	return true
 }
 
 // pushed carries a turn out by a request that is answered once, and takes what the agent pushes in the meantime as
@@ -191,6 +218,9 @@ func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
 // push reads what an agent has pushed. ok is false where it says nothing new of the whole task: a piece of it could
 // not be told from one that was had already, so that it is only a reason to ask.
 func (h *HTTP) push(ctx context.Context, t *task.Turn, body []byte, stamp string) (rep task.Report, ok bool) {
+	if len(body) == 0 {
+		return rep, false
+	}
 	rep, err := h.config.Codec.Push(body, t.Known)
 	if err != nil {
 		h.log.LogAttrs(ctx, slog.LevelDebug, "a push of the agent makes no sense", slog.String("task", t.Ref.Task), slog.Any("error", err))

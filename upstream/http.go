@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -77,6 +78,10 @@ type HTTP struct {
 	unary, event http.Header // of requests that want one answer, or a stream. Never changed
 	transport    *http.Transport
 	log          *slog.Logger
+
+	namer      bool // the agent names its tasks itself
+	names      names
+	streamless atomic.Bool // the agent has said that it has no streams
 }
 
 var _ partner.Agent = (*HTTP)(nil)
@@ -107,6 +112,7 @@ func NewHTTP(config Config) (*HTTP, error) {
 	config.MaxReply = or(config.MaxReply, defaultMaxReply)
 	config.MaxEvent = or(config.MaxEvent, config.MaxReply)
 	h := &HTTP{config: config, url: u, log: config.Logger}
+	_, h.namer = config.Codec.(namer)
 	if h.log == nil {
 		h.log = slog.Default()
 	}

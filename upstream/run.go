@@ -30,11 +30,22 @@ type yield = func(task.Report, error) bool
 // Run implements partner.Agent.
 func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[task.Report, error] {
 	return func(yield func(task.Report, error) bool) {
+		unnamed := h.unnamed(t)
+		if unnamed {
+			report, end := h.names.begin(t)
+			defer end()
+			told := yield
+			yield = func(rep task.Report, err error) bool {
+				more := told(rep, err)
+				report(&rep)
+				return more
+			}
+		}
 		h.patiently(ctx, yield, func(yield func(task.Report, error) bool) {
 			switch {
 			case h.config.Callbacks != nil && h.config.Pushes != nil && h.config.Pushes(ctx):
 				h.pushed(ctx, t, yield)
-			case stream:
+			case stream, unnamed && !h.streamless.Load():
 				h.stream(ctx, t, yield)
 			default:
 				h.send(ctx, t, yield)
@@ -51,6 +62,10 @@ func (h *HTTP) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, 
 // Cancel implements partner.Agent. Some agents answer before the task is canceled, so the state is asked for
 // until it rests, for a short time.
 func (h *HTTP) Cancel(ctx context.Context, t *task.Turn) (task.Report, error) {
+	t, err := h.names.of(ctx, t)
+	if err != nil {
+		return task.Report{}, err
+	}
 	rep, err := h.call(ctx, t, errand{translate.Cancel, t.Ref, h.config.Codec.AppendCancel(nil, t.Ref)})
 	if err != nil {
 		return task.Report{}, h.unknownMethod(err)
@@ -150,10 +165,22 @@ func (h *HTTP) unknownMethod(err error) error {
 	return task.Errorf(task.InvalidAgentResponse, "the agent does not speak %s; the operator must check its dialect", h.config.Codec.Name()).Because(err)
 }
 
-// cannotStream reports whether an error means that an agent has no streams.
-func cannotStream(err error) bool {
-	k := task.KindOf(err)
-	return k == task.MethodNotFound || k == task.UnsupportedOperation
+// cannotStream reports whether an error that answers a turn means that an agent has no streams. That there is no task
+// of a name, where none was named, is what REST says of a place that does not exist.
+func (h *HTTP) cannotStream(t *task.Turn, err error) bool {
+	switch task.KindOf(err) {
+	case task.MethodNotFound, task.UnsupportedOperation:
+	case task.TaskNotFound:
+		if !h.unnamed(t) {
+			return false
+		}
+	default:
+		return false
+	}
+	if h.unnamed(t) { // so that it is streams that are not supported, and nothing about the task
+		h.streamless.Store(true)
+	}
+	return true
 }
 
 // stream carries a turn out by a request that is answered with events.
@@ -166,7 +193,7 @@ func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
 	if !x.streams() {
 		rep, err := x.reply(t.Known)
 		x.close(err)
-		if cannotStream(err) {
+		if h.cannotStream(t, err) {
 			h.send(ctx, t, yield)
 			return
 		}
@@ -182,7 +209,7 @@ func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
 	case errors.Is(err, errCut):
 		h.log.LogAttrs(ctx, slog.LevelWarn, "the agent's stream was cut; going on by asking", slog.String("task", t.Ref.Task))
 		h.resume(ctx, t, yield)
-	case !seen && cannotStream(err):
+	case !seen && h.cannotStream(t, err):
 		h.send(ctx, t, yield)
 	case seen: // so whatever rests now is the end of this turn, and not of the last one
 		h.failed(ctx, t, err, task.State.Rests, yield)

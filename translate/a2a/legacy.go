@@ -38,12 +38,15 @@ func (legacy) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 	}
 	dst = append(dst, `,"message":{"role":"user","parts":`...)
 	dst = appendLegacyParts(dst, t.Message.DataItems)
-	dst = append(dst, '}')
+	dst = append(appendMessageRest(dst, t.Message.Extra), '}')
+	if modes := task.Member(kept(t.Message.Extra, "configuration"), "acceptedOutputModes"); len(modes) > 0 {
+		dst = append(append(dst, `,"acceptedOutputModes":`...), modes...)
+	}
 	if t.Webhook != nil { // agents that do not know it here ignore it, and are followed all the same
 		dst = append(dst, `,"pushNotification":`...)
 		dst = appendLegacyConfig(dst, &task.Webhook{URL: t.Webhook.URL, Token: t.Webhook.Token})
 	}
-	return append(dst, '}', '}')
+	return append(appendParamsRest(dst, t.Message.Extra), '}', '}')
 }
 
 func (legacy) AppendGet(dst []byte, ref task.Ref) []byte {
@@ -137,6 +140,7 @@ type legacyResult struct {
 	status, artifact, artifacts gjson.Result
 	event                       bool // it has what only events have, so that no artifacts do not mean none
 	raw                         gjson.Result
+	rest                        task.Rest
 }
 
 func legacyMembers(result gjson.Result) legacyResult {
@@ -151,6 +155,9 @@ func legacyMembers(result gjson.Result) legacyResult {
 			m.artifacts = v
 		case "final", "eventType":
 			m.event = true
+		case "id", "sessionId", "history", "kind", "type", "contextId", "taskId", "append", "lastChunk": // of no use here
+		default:
+			addResult(&m.rest, key, v)
 		}
 	})
 	return m
@@ -166,6 +173,7 @@ func (m legacyResult) report(a *artifacts) (task.Report, error) {
 		if err := a.chunks(&rep, m.artifact); err != nil {
 			return rep, err
 		}
+		rep.Chunks[len(rep.Chunks)-1].Extra = m.rest.Extra(family)
 	}
 	if !m.status.Exists() {
 		return rep, nil
@@ -180,6 +188,7 @@ func (m legacyResult) report(a *artifacts) (task.Report, error) {
 		}
 	}
 	rep.Stamp = legacyStamp(&rep, m.status, m.artifacts)
+	rep.TaskExtra = m.rest.Extra(family)
 	return rep, nil
 }
 
@@ -199,12 +208,16 @@ func legacyStatus(rep *task.Report, status gjson.Result, version string) error {
 		return refuse("the agent's answer has a status that is no object")
 	}
 	var state, message gjson.Result
+	var others task.Rest
 	members(status, func(key string, v gjson.Result) {
 		switch key {
 		case "state":
 			state = v
 		case "message":
 			message = v
+		case "timestamp":
+		default:
+			others.Add(key, v.Raw)
 		}
 	})
 	if state.Type != gjson.String {
@@ -216,12 +229,15 @@ func legacyStatus(rep *task.Report, status gjson.Result, version string) error {
 	}
 	rep.State, rep.Said = s, state.Str
 	if message.Exists() {
-		items, err := legacyParts(message.Get("parts"))
+		said := v03Members(message)
+		items, err := legacyParts(said.parts)
 		if err != nil {
 			return err
 		}
 		rep.Items = items
+		others.AddObject("message", &said.rest)
 	}
+	rep.Extra = others.Extra(family)
 	if state.Str == authRequired {
 		rep.Open = true
 		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"a2aState":"auth-required"}`)})

@@ -46,6 +46,7 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 	}
 	var index int64
 	var parts gjson.Result
+	var others task.Rest
 	whole := true
 	members(v, func(key string, v gjson.Result) {
 		switch key {
@@ -61,8 +62,12 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 			art.append = v.Bool()
 		case "lastChunk":
 			art.last = v.Bool()
+		case "kind", "type", "artifactId": // of other versions
+		default:
+			others.Add(key, v.Raw)
 		}
 	})
+	art.product.Extra = others.Extra(family)
 	if !whole || index < 0 {
 		return art, false, refuse("the agent's answer has an artifact whose index is no number from 0 on")
 	}
@@ -191,6 +196,9 @@ func (w *whole) add(v gjson.Result) error {
 	}
 	if art.product.Description != "" {
 		p.Description = art.product.Description
+	}
+	if art.product.Extra != nil {
+		p.Extra = art.product.Extra
 	}
 	for _, it := range art.product.DataItems {
 		last := len(p.DataItems) - 1

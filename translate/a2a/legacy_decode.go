@@ -31,6 +31,7 @@ func (s legacyServer) Decode(req *translate.Request) (translate.Call, error) {
 	case legacyCancel:
 		call.Method = legacyCancel
 		r.about(req.Params, task.Cancel, &call)
+		call.Finished = !s.confirm
 	case legacyResubscribe:
 		call.Method = legacyResubscribe
 		r.about(req.Params, task.ReStream, &call)
@@ -99,6 +100,7 @@ func (r *legacyReader) legacySend(params gjson.Result, call *translate.Call) {
 	m := &call.Message
 	m.Command, call.Either = task.Start, true
 	var message, config gjson.Result
+	var rest callRest
 	members(params, func(key string, v gjson.Result) {
 		switch key {
 		case "id":
@@ -111,6 +113,11 @@ func (r *legacyReader) legacySend(params gjson.Result, call *translate.Call) {
 			call.History = r.count(v, "params.historyLength")
 		case "pushNotification":
 			config = v
+		case "acceptedOutputModes": // which has moved in later versions
+			rest.configuration.Add(key, v.Raw)
+		case "configuration", "tenant":
+		default:
+			rest.params.Add(key, v.Raw)
 		}
 	})
 	r.required(m.TaskID, "params.id")
@@ -130,7 +137,11 @@ func (r *legacyReader) legacySend(params gjson.Result, call *translate.Call) {
 			r.word(v, "params.message.role", "user")
 		case "parts":
 			parts = v
+		case "kind", "type": // of other versions
+		default:
+			rest.message.Add(key, v.Raw)
 		}
 	})
 	m.DataItems = r.items(parts, "params.message.parts")
+	m.Extra = rest.extra()
 }

@@ -3,6 +3,7 @@
 package a2a
 
 import (
+	"encoding/json"
 	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -43,27 +44,32 @@ func (s legacyServer) word(state task.State) string {
 	return legacyWord(state, s.confirm)
 }
 
-// appendLegacyMetadata appends a metadata member that says what the dialect's word for a state does not.
-func appendLegacyMetadata(dst []byte, state task.State, word string) []byte {
-	if state == task.AwaitingCompletion || state == task.Rejected && word != string(task.Rejected) {
-		dst = append(dst, `,"metadata":{"aipState":"`...)
-		dst = append(append(dst, state...), `"}`...)
+// appendLegacyMetadata appends what was not understood of a Task or an event, and in its metadata what the dialect's word
+// for a state does not say.
+func appendLegacyMetadata(dst []byte, extra json.RawMessage, state task.State, word string) []byte {
+	if state != task.AwaitingCompletion && (state != task.Rejected || word == string(task.Rejected)) {
+		state = task.None
 	}
-	return dst
+	return appendResultRest(dst, extra, state)
 }
 
-// legacySaid returns what a task says with its state. A task that was completed without a word says what it said when it
-// had finished: that stage is hidden from most callers.
-func legacySaid(t *task.Task) []task.DataItem {
+// legacySaid returns the status that says what a task says with its state. A task that was completed without a word says
+// what it said when it had finished: that stage is hidden from most callers.
+func legacySaid(t *task.Task) *task.Status {
 	if t.Status.State != task.Completed || len(t.Status.DataItems) > 0 {
-		return t.Status.DataItems
+		return &t.Status
 	}
 	for i := len(t.StatusHistory) - 1; i >= 0; i-- {
 		if h := &t.StatusHistory[i]; h.State == task.AwaitingCompletion {
-			return h.DataItems
+			return h
 		}
 	}
-	return nil
+	return &t.Status
+}
+
+// legacySpeaks reports whether a status has a message.
+func legacySpeaks(said *task.Status) bool {
+	return len(said.DataItems) > 0 || len(said.Extra) > 0 && len(kept(said.Extra, "message")) > 0
 }
 
 // legacyHistory returns the last n messages of a task that say anything, all of them where n is negative.
@@ -121,10 +127,10 @@ func (s legacyServer) appendTask(dst []byte, t *task.Task, history int) []byte {
 	list := legacyHistory(t, history)
 	for i := range list {
 		dst = append(dst, legacyNext(i, `,"history":[`)...)
-		dst = appendLegacyMessage(dst, legacyRole(&list[i]), list[i].DataItems)
+		dst = appendLegacyMessage(dst, legacyRole(&list[i]), list[i].DataItems, list[i].Extra)
 	}
 	dst = legacyClosed(dst, len(list))
-	dst = appendLegacyMetadata(dst, t.Status.State, s.word(t.Status.State))
+	dst = appendLegacyMetadata(dst, t.Extra, t.Status.State, s.word(t.Status.State))
 	return append(dst, '}')
 }
 
@@ -144,20 +150,20 @@ func legacyClosed(dst []byte, n int) []byte {
 	return dst
 }
 
-func (s legacyServer) appendStatus(dst []byte, st *task.Status, said []task.DataItem) []byte {
+func (s legacyServer) appendStatus(dst []byte, st, said *task.Status) []byte {
 	dst = append(dst, `{"state":"`...)
 	dst = append(append(dst, s.word(st.State)...), '"')
-	if len(said) > 0 {
+	if legacySpeaks(said) {
 		dst = append(dst, `,"message":`...)
-		dst = appendLegacyMessage(dst, "agent", said)
+		dst = appendLegacyMessage(dst, "agent", said.DataItems, said.Extra)
 	}
-	return append(appendLegacyTime(dst, st), '}')
+	return append(appendStatusRest(appendLegacyTime(dst, st), said.Extra), '}')
 }
 
-func appendLegacyMessage(dst []byte, role string, items []task.DataItem) []byte {
+func appendLegacyMessage(dst []byte, role string, items []task.DataItem, extra json.RawMessage) []byte {
 	dst = append(dst, `{"role":"`...)
 	dst = append(append(dst, role...), `","parts":`...)
-	return append(appendLegacyParts(dst, items), '}')
+	return append(appendMessageRest(appendLegacyParts(dst, items), extra), '}')
 }
 
 // appendLegacyArtifact appends an artifact, or a piece of one, up to where its flags stand. v0.1 knows it by its
@@ -167,8 +173,7 @@ func appendLegacyArtifact(dst []byte, p *task.Product, index int) []byte {
 	dst = appendLegacyParts(dst, p.DataItems)
 	dst = legacyOptional(dst, `,"name":`, p.Name)
 	dst = legacyOptional(dst, `,"description":`, p.Description)
-	dst = append(dst, `,"metadata":{"productId":`...)
-	dst = append(task.AppendString(dst, p.ID), `},"index":`...)
+	dst = append(appendArtifactRest(dst, p.Extra, p.ID), `,"index":`...)
 	return strconv.AppendInt(dst, int64(index), 10)
 }
 
@@ -218,11 +223,11 @@ func (e *legacyEncoder) Event(dst []byte, ev *task.Event) translate.Frame {
 	case ev.Task != nil:
 		return e.Snapshot(dst, ev.Task)
 	case ev.Status != nil:
-		return e.status(dst, ev.Status, ev.Status.DataItems)
+		return e.status(dst, ev.Status, ev.Status)
 	case ev.Chunk != nil:
 		return e.chunk(dst, ev.Chunk)
 	case ev.Message != nil && ev.Message.SenderRole == task.Partner:
-		return e.status(dst, &task.Status{State: task.Working, ChangedAt: ev.Message.SentAt}, ev.Message.DataItems)
+		return e.message(dst, ev.Message)
 	}
 	return translate.Frame{}
 }
@@ -233,12 +238,18 @@ func (e *legacyEncoder) begin(dst []byte) []byte {
 	return task.AppendString(dst, e.taskID)
 }
 
-func (e *legacyEncoder) status(dst []byte, st *task.Status, said []task.DataItem) translate.Frame {
+// message tells of what the Partner says as news of a task that is at work.
+func (e *legacyEncoder) message(dst []byte, m *task.Message) translate.Frame {
+	st := &task.Status{State: task.Working, ChangedAt: m.SentAt, DataItems: m.DataItems, Extra: m.Extra}
+	return e.status(dst, st, st)
+}
+
+func (e *legacyEncoder) status(dst []byte, st, said *task.Status) translate.Frame {
 	end := st.State.Rests()
 	dst = append(e.begin(dst), `,"status":`...)
 	dst = e.appendStatus(dst, st, said)
 	dst = strconv.AppendBool(append(dst, `,"final":`...), end)
-	dst = appendLegacyMetadata(dst, st.State, e.word(st.State))
+	dst = appendLegacyMetadata(dst, said.TaskExtra, st.State, e.word(st.State))
 	return translate.Frame{Name: legacyStatusUpdate, Data: jsonrpc.End(append(dst, '}')), End: end}
 }
 
@@ -247,5 +258,6 @@ func (e *legacyEncoder) chunk(dst []byte, c *task.Chunk) translate.Frame {
 	dst = appendLegacyArtifact(dst, &c.Product, e.index(c.Product.ID))
 	dst = strconv.AppendBool(append(dst, `,"append":`...), c.Append)
 	dst = strconv.AppendBool(append(dst, `,"lastChunk":`...), c.Last)
-	return translate.Frame{Name: legacyArtifactUpdate, Data: jsonrpc.End(append(dst, `},"final":false}`...))}
+	dst = appendResultRest(append(dst, `},"final":false`...), c.Extra, task.None)
+	return translate.Frame{Name: legacyArtifactUpdate, Data: jsonrpc.End(append(dst, '}'))}
 }

@@ -59,11 +59,7 @@ func appendContent(dst []byte, it *task.DataItem) []byte {
 		}
 		dst = append(dst, it.Data...)
 	}
-	if len(it.Metadata) > 0 {
-		dst = append(dst, `,"metadata":`...)
-		dst = append(dst, it.Metadata...)
-	}
-	return dst
+	return appendPartRest(dst, it.Metadata, legacyPartWords)
 }
 
 // legacyParts reads a list of parts.
@@ -96,6 +92,7 @@ func legacyPart(part gjson.Result) task.DataItem {
 func legacyContent(part gjson.Result) (it task.DataItem, ok bool) {
 	var text, file, data gjson.Result
 	var word string
+	var others task.Rest
 	members(part, func(key string, v gjson.Result) {
 		switch key {
 		case "type", "kind":
@@ -110,8 +107,11 @@ func legacyContent(part gjson.Result) (it task.DataItem, ok bool) {
 			if v.IsObject() {
 				it.Metadata = raw(v)
 			}
+		default:
+			others.Add(key, v.Raw)
 		}
 	})
+	it.Metadata = others.Join(it.Metadata, family)
 	is := func(name string, v gjson.Result) bool { return v.Exists() && (word == name || word == "") }
 	switch {
 	case is("text", text) && text.Type == gjson.String:

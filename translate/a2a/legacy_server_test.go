@@ -65,13 +65,13 @@ func TestLegacyDecode(t *testing.T) {
 	}
 	full := message(task.Start, task.DataItem{Kind: task.TextItem, Text: "a\nb", Metadata: []byte(`{"m":1}`)},
 		task.DataItem{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", Bytes: "eA=="}, task.DataItem{Kind: task.DataKind, Data: []byte(`{"d":1}`)})
-	full.SessionID = "s1"
+	full.SessionID, full.Extra = "s1", []byte(`{"a2a":{"metadata":{}}}`)
 	want := []translate.Call{
 		{Method: "tasks/send", Call: task.Call{Message: full, Either: true}, History: 3,
 			Webhook: &task.Webhook{ID: "default", TaskID: "t1", URL: "https://x/", Token: "k", Scheme: "bearer", Credentials: "c", Dialect: "a2a/legacy"}},
 		{Method: "tasks/sendSubscribe", Call: task.Call{Message: message(task.Start, task.Text("hi")), Either: true, Snapshot: true}, Stream: true},
 		{Method: "tasks/get", Call: task.Call{Message: message(task.Get)}, History: 10},
-		{Method: "tasks/cancel", Call: task.Call{Message: message(task.Cancel), Strict: true}},
+		{Method: "tasks/cancel", Call: task.Call{Message: message(task.Cancel), Strict: true, Finished: true}},
 		{Method: "tasks/resubscribe", Call: task.Call{Message: message(task.ReStream), Snapshot: true}, Stream: true},
 		{Method: "tasks/pushNotification/set", Op: translate.SetWebhook, Call: task.Call{Message: message(task.Get)},
 			Webhook: &task.Webhook{ID: "default", TaskID: "t1", URL: "https://x/", Token: "k", Dialect: "a2a/legacy"}},
@@ -441,6 +441,7 @@ func FuzzLegacyDecode(f *testing.F) {
 				t.Fatalf("%s: %+v", s.Name(), m)
 			}
 			check(t, task.Report{Items: call.Message.DataItems}, nil)
+			sayable(t, &call)
 		}
 	})
 }

@@ -40,6 +40,9 @@ var v03Header = []translate.Field{{Name: "A2A-Version", Value: "0.3"}}
 // Header implements translate.Client. Agents of later versions answer in this one where they are told to.
 func (v03) Header() []translate.Field { return v03Header }
 
+// NamesTasks says that agents name their tasks themselves.
+func (v03) NamesTasks() {}
+
 // AppendTurn implements translate.Client. The agent makes the names of a task and its context, so a start has none.
 // A task that has ended cannot be gone on with: that makes another one, in the same context.
 func (v03) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
@@ -54,31 +57,36 @@ func (v03) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 	dst = append(dst, id...)
 	dst = append(dst, `,"role":"user","parts":`...)
 	dst = appendParts(dst, "kind", t.Message.DataItems)
+	refers := ""
 	switch {
 	case t.From == task.None:
 	case t.From == task.AwaitingCompletion:
 		dst = legacyOptional(dst, `,"contextId":`, t.Ref.Session)
 		if t.Ref.Task != "" && !strings.HasPrefix(t.Stamp, v03MessageStamp) {
-			dst = append(dst, `,"referenceTaskIds":[`...)
-			dst = append(task.AppendString(dst, t.Ref.Task), ']')
+			refers = t.Ref.Task
 		}
 	default:
 		dst = legacyOptional(dst, `,"taskId":`, t.Ref.Task)
 		dst = legacyOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
-	dst = append(dst, '}')
-	if !stream || t.Webhook != nil {
+	dst = append(appendTurnRest(dst, t.Message.Extra, refers), '}')
+	if config := kept(t.Message.Extra, "configuration"); !stream || t.Webhook != nil || len(config) > 0 {
 		// Until 0.2.5 the modes had to be there. No agent refuses none, and some refuse all that they do not know.
-		dst = append(dst, `,"configuration":{"acceptedOutputModes":[]`...)
+		dst = append(dst, `,"configuration":{"acceptedOutputModes":`...)
+		if modes := task.Member(config, "acceptedOutputModes"); len(modes) > 0 {
+			dst = append(dst, modes...) // but what the caller wants is for the caller to say
+		} else {
+			dst = append(dst, '[', ']')
+		}
 		if !stream {
 			dst = append(dst, `,"blocking":true`...) // what is left out means different things to agents
 		}
 		if t.Webhook != nil {
 			dst = appendLegacyConfig(append(dst, `,"pushNotificationConfig":`...), t.Webhook)
 		}
-		dst = append(dst, '}')
+		dst = append(task.AppendExtra(dst, config, nil, family, configWords, "", ""), '}')
 	}
-	return append(dst, '}', '}')
+	return append(appendParamsRest(dst, t.Message.Extra), '}', '}')
 }
 
 // v03MessageID returns the id of a turn's message. It is the same whenever the turn is carried out again, so that
@@ -183,6 +191,7 @@ type v03Result struct {
 	append, last                bool
 	update                      bool // it has what only updates have, so that no artifacts do not mean none
 	raw                         gjson.Result
+	rest                        task.Rest
 }
 
 func v03Members(result gjson.Result) v03Result {
@@ -215,6 +224,9 @@ func v03Members(result gjson.Result) v03Result {
 			m.last = v.Bool()
 		case "final":
 			m.update = true
+		case "type", "history":
+		default:
+			addResult(&m.rest, key, v)
 		}
 	})
 	return m
@@ -243,6 +255,7 @@ func (m *v03Result) report(a *v03Artifacts) (rep task.Report, err error) {
 		if err := a.chunk(&rep, m.artifact, m.append, m.last); err != nil {
 			return rep, err
 		}
+		rep.Chunks[len(rep.Chunks)-1].Extra = m.rest.Extra(family)
 	}
 	if !m.status.Exists() {
 		return rep, nil
@@ -257,6 +270,7 @@ func (m *v03Result) report(a *v03Artifacts) (rep task.Report, err error) {
 		}
 	}
 	rep.Stamp = legacyStamp(&rep, m.status, m.artifacts)
+	rep.TaskExtra = m.rest.Extra(family)
 	return rep, nil
 }
 
@@ -282,7 +296,7 @@ const v03MessageStamp = "message "
 // message reads a Message in place of a Task: the agent has finished, and what it says is the product. It has a name
 // only where the agent says in which context it was.
 func (m *v03Result) message() (rep task.Report, err error) {
-	p := task.Product{ID: v03ID(m.messageID.Str, "message", "")}
+	p := task.Product{ID: v03ID(m.messageID.Str, "message", ""), Extra: m.rest.Extra(family)}
 	if p.DataItems, err = legacyParts(m.parts); err != nil {
 		return rep, err
 	}
@@ -304,6 +318,8 @@ func (m *v03Result) news() (rep task.Report, err error) {
 	if rep.Items, err = legacyParts(m.parts); err != nil {
 		return rep, err
 	}
-	rep.State, rep.Said = task.Working, "message"
+	var others task.Rest
+	others.AddObject("message", &m.rest)
+	rep.State, rep.Said, rep.Extra = task.Working, "message", others.Extra(family)
 	return rep, nil
 }

@@ -28,6 +28,7 @@ func (a *v03Artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, 
 		return p, adds, refuse("the agent's answer has an artifact that is no object")
 	}
 	var id, parts gjson.Result
+	var others task.Rest
 	members(v, func(key string, v gjson.Result) {
 		switch key {
 		case "artifactId":
@@ -40,8 +41,12 @@ func (a *v03Artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, 
 			parts = v
 		case "append":
 			adds = v
+		case "kind", "type", "index", "lastChunk": // of other versions
+		default:
+			others.Add(key, v.Raw)
 		}
 	})
+	p.Extra = others.Extra(family)
 	if p.DataItems, err = legacyParts(parts); err != nil {
 		return p, adds, err
 	}
@@ -134,6 +139,9 @@ func (a *v03Artifacts) whole(rep *task.Report, list gjson.Result) (err error) {
 			}
 			if p.Description != "" {
 				old.Description = p.Description
+			}
+			if p.Extra != nil {
+				old.Extra = p.Extra
 			}
 			old.DataItems = append(old.DataItems, p.DataItems...)
 		}

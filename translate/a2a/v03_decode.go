@@ -92,12 +92,16 @@ func (r *legacyReader) v03WebhookID(params gjson.Result) *task.Webhook {
 // gives a name.
 func (r *legacyReader) v03Send(params gjson.Result, call *translate.Call) {
 	var message, configuration gjson.Result
+	var rest callRest
 	members(params, func(key string, v gjson.Result) {
 		switch key {
 		case "message":
 			message = v
 		case "configuration":
 			configuration = v
+		case "tenant":
+		default:
+			rest.params.Add(key, v.Raw)
 		}
 	})
 	if !r.object(message, "params.message") {
@@ -122,6 +126,9 @@ func (r *legacyReader) v03Send(params gjson.Result, call *translate.Call) {
 			m.SessionID = r.id(v, at+"contextId")
 		case "parts":
 			parts = v
+		case "type":
+		default:
+			rest.message.Add(key, v.Raw)
 		}
 	})
 	r.required(m.ID, at+"messageId")
@@ -133,12 +140,14 @@ func (r *legacyReader) v03Send(params gjson.Result, call *translate.Call) {
 		m.Command, call.Strict = task.Continue, true
 	}
 	if configuration.Exists() && r.object(configuration, "params.configuration") {
-		r.v03Configuration(configuration, call)
+		r.v03Configuration(configuration, call, &rest.configuration)
 	}
+	m.Extra = rest.extra()
 }
 
-// v03Configuration reads a MessageSendConfiguration. Which content its caller takes is between it and the agent.
-func (r *legacyReader) v03Configuration(configuration gjson.Result, call *translate.Call) {
+// v03Configuration reads a MessageSendConfiguration. Which content its caller takes is between it and the agent, so that
+// goes to others.
+func (r *legacyReader) v03Configuration(configuration gjson.Result, call *translate.Call, others *task.Rest) {
 	const at = "params.configuration."
 	members(configuration, func(key string, v gjson.Result) {
 		switch key {
@@ -152,6 +161,11 @@ func (r *legacyReader) v03Configuration(configuration gjson.Result, call *transl
 			w := &task.Webhook{TaskID: call.Message.TaskID, Dialect: name03}
 			r.config(v, at+"pushNotificationConfig", w)
 			call.Webhook = w
+		case "returnImmediately", "taskPushNotificationConfig": // of other versions
+		default:
+			if key != "acceptedOutputModes" || v.Get("0").Exists() { // it may have to be there without saying anything
+				others.Add(key, v.Raw)
+			}
 		}
 	})
 }

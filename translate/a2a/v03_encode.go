@@ -3,6 +3,7 @@
 package a2a
 
 import (
+	"encoding/json"
 	"hash/crc32"
 	"strconv"
 	"time"
@@ -29,27 +30,27 @@ func (s v03Server) appendTask(dst []byte, t *task.Task, history int) []byte {
 	for i := range list {
 		m := &list[i]
 		dst = append(dst, legacyNext(i, `,"history":[`)...)
-		dst = appendV03Message(dst, t, m.ID, legacyRole(m), m.SentAt, m.DataItems)
+		dst = appendV03Message(dst, t, m.ID, legacyRole(m), m.SentAt, m.DataItems, m.Extra)
 	}
 	dst = legacyClosed(dst, len(list))
-	dst = appendLegacyMetadata(dst, t.Status.State, legacyWord(t.Status.State, s.confirm))
+	dst = appendLegacyMetadata(dst, t.Extra, t.Status.State, legacyWord(t.Status.State, s.confirm))
 	return append(dst, '}')
 }
 
 // appendStatus appends a TaskStatus of t.
-func (s v03Server) appendStatus(dst []byte, t *task.Task, st *task.Status, said []task.DataItem) []byte {
+func (s v03Server) appendStatus(dst []byte, t *task.Task, st, said *task.Status) []byte {
 	dst = append(dst, `{"state":"`...)
 	dst = append(append(dst, legacyWord(st.State, s.confirm)...), '"')
-	if len(said) > 0 {
+	if legacySpeaks(said) {
 		dst = append(dst, `,"message":`...)
-		dst = appendV03Message(dst, t, "", "agent", st.ChangedAt, said)
+		dst = appendV03Message(dst, t, "", "agent", st.ChangedAt, said.DataItems, said.Extra)
 	}
-	return append(appendLegacyTime(dst, st), '}')
+	return append(appendStatusRest(appendLegacyTime(dst, st), said.Extra), '}')
 }
 
 // appendV03Message appends a Message that belongs to t. One without an id gets one that is the same wherever the message
 // is told, and no other's: it is made of the task's, the time and the content.
-func appendV03Message(dst []byte, t *task.Task, id, role string, at time.Time, items []task.DataItem) []byte {
+func appendV03Message(dst []byte, t *task.Task, id, role string, at time.Time, items []task.DataItem, extra json.RawMessage) []byte {
 	dst = append(dst, `{"kind":"message","role":"`...)
 	dst = append(append(dst, role...), `","parts":`...)
 	begin := len(dst)
@@ -65,7 +66,7 @@ func appendV03Message(dst []byte, t *task.Task, id, role string, at time.Time, i
 	dst = append(dst, `,"taskId":`...)
 	dst = task.AppendString(dst, t.ID)
 	dst = append(dst, `,"contextId":`...)
-	return append(task.AppendString(dst, t.SessionID), '}')
+	return append(appendMessageRest(task.AppendString(dst, t.SessionID), extra), '}')
 }
 
 // appendV03Artifact appends an artifact, or a piece of one.
@@ -74,7 +75,8 @@ func appendV03Artifact(dst []byte, p *task.Product) []byte {
 	dst = task.AppendString(dst, p.ID)
 	dst = legacyOptional(dst, `,"name":`, p.Name)
 	dst = legacyOptional(dst, `,"description":`, p.Description)
-	return append(appendParts(append(dst, `,"parts":`...), "kind", p.DataItems), '}')
+	dst = appendParts(append(dst, `,"parts":`...), "kind", p.DataItems)
+	return append(appendArtifactRest(dst, p.Extra, ""), '}')
 }
 
 // NewStream implements translate.Server.
@@ -88,8 +90,8 @@ type v03Encoder struct {
 	v03Server
 	id      jsonrpc.ID
 	history int
-	task    task.Task       // its names only
-	said    []task.DataItem // what came with the state that was not told
+	task    task.Task    // its names only
+	said    *task.Status // the one that was not told
 }
 
 // Snapshot implements translate.Encoder.
@@ -104,19 +106,20 @@ func (e *v03Encoder) Event(dst []byte, ev *task.Event) translate.Frame {
 	case ev.Task != nil:
 		return e.Snapshot(dst, ev.Task)
 	case ev.Status != nil:
-		st, said := ev.Status, ev.Status.DataItems
+		st, said := ev.Status, ev.Status
 		switch {
 		case st.State == task.AwaitingCompletion && !e.confirm:
 			e.said = said
 			return translate.Frame{}
-		case st.State == task.Completed && len(said) == 0:
+		case st.State == task.Completed && len(st.DataItems) == 0 && e.said != nil:
 			said = e.said
 		}
 		return e.status(dst, st, said)
 	case ev.Chunk != nil:
 		return e.chunk(dst, ev.Chunk)
 	case ev.Message != nil && ev.Message.SenderRole == task.Partner:
-		return e.status(dst, &task.Status{State: task.Working, ChangedAt: ev.Message.SentAt}, ev.Message.DataItems)
+		st := &task.Status{State: task.Working, ChangedAt: ev.Message.SentAt, DataItems: ev.Message.DataItems, Extra: ev.Message.Extra}
+		return e.status(dst, st, st)
 	}
 	return translate.Frame{}
 }
@@ -130,12 +133,12 @@ func (e *v03Encoder) begin(dst []byte, kind string) []byte {
 	return task.AppendString(dst, e.task.SessionID)
 }
 
-func (e *v03Encoder) status(dst []byte, st *task.Status, said []task.DataItem) translate.Frame {
+func (e *v03Encoder) status(dst []byte, st, said *task.Status) translate.Frame {
 	end := st.State.Rests()
 	dst = append(e.begin(dst, "status-update"), `,"status":`...)
 	dst = e.appendStatus(dst, &e.task, st, said)
 	dst = strconv.AppendBool(append(dst, `,"final":`...), end)
-	dst = appendLegacyMetadata(dst, st.State, legacyWord(st.State, e.confirm))
+	dst = appendLegacyMetadata(dst, said.TaskExtra, st.State, legacyWord(st.State, e.confirm))
 	return translate.Frame{Data: jsonrpc.End(append(dst, '}')), End: end}
 }
 
@@ -144,5 +147,6 @@ func (e *v03Encoder) chunk(dst []byte, c *task.Chunk) translate.Frame {
 	dst = appendV03Artifact(dst, &c.Product)
 	dst = strconv.AppendBool(append(dst, `,"append":`...), c.Append)
 	dst = strconv.AppendBool(append(dst, `,"lastChunk":`...), c.Last)
+	dst = appendResultRest(dst, c.Extra, task.None)
 	return translate.Frame{Data: jsonrpc.End(append(dst, '}'))}
 }

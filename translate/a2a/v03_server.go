@@ -79,3 +79,6 @@ func (s v03Server) AppendNotification(dst []byte, t *task.Task) []byte {
 func (v03Server) NotificationHeader(w *task.Webhook) []translate.Field {
 	return legacyNotificationHeader(w)
 }
+
+// ErrorEvents says that what refuses a stream is told as an event of it.
+func (v03Server) ErrorEvents() bool { return true }

@@ -52,6 +52,7 @@ func TestV03Decode(t *testing.T) {
 	full := message(task.Start, "", task.DataItem{Kind: task.TextItem, Text: "a\nb", Metadata: []byte(`{"m":1}`)},
 		task.DataItem{Kind: task.FileItem, Name: "n", URI: "https://f/"}, task.DataItem{Kind: task.DataKind, Data: []byte(`{"d":1}`)})
 	full.SessionID = "c1"
+	full.Extra = []byte(`{"a2a":{"metadata":{},"configuration":{"acceptedOutputModes":["text/plain"]},"message":{"referenceTaskIds":["t0"]}}}`)
 	answer := message(task.Continue, "t1", task.Text("hi"))
 	auto := task.Terms{AutoComplete: true}
 	get := task.Call{Message: message(task.Get, "t1")}
@@ -164,7 +165,7 @@ func TestV03TurnArrives(t *testing.T) {
 			case task.AwaitingInput:
 				want.Command, want.TaskID, want.SessionID = task.Continue, "t", "c"
 			case task.AwaitingCompletion:
-				want.SessionID = "c"
+				want.SessionID, want.Extra = "c", []byte(`{"a2a":{"message":{"referenceTaskIds":["t"]}}}`)
 			}
 			hook := *turn.Webhook
 			hook.Dialect, hook.TaskID = "a2a/0.3", want.TaskID

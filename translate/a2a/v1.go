@@ -72,21 +72,18 @@ func (c v1Client) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 	dst = task.AppendString(dst, id)
 	dst = append(dst, `,"role":"ROLE_USER","parts":`...)
 	dst = v1AppendParts(dst, t.Message.DataItems)
-	taskID := ""
+	taskID, refers := "", ""
 	switch t.From {
 	case task.None:
 	case task.AwaitingCompletion:
 		dst = v1AppendOptional(dst, `,"contextId":`, t.Ref.Session)
-		if t.Ref.Task != "" { // an agent that answered with a mere message has no task
-			dst = append(dst, `,"referenceTaskIds":[`...)
-			dst = task.AppendString(dst, t.Ref.Task)
-			dst = append(dst, ']')
-		}
+		refers = t.Ref.Task // none where the agent answered with a mere message
 	default:
 		taskID = t.Ref.Task
 		dst = v1AppendOptional(dst, `,"taskId":`, taskID)
 		dst = v1AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
+	dst = appendTurnRest(dst, t.Message.Extra, refers)
 	dst = append(dst, `},"configuration":{"historyLength":0`...) // the gateway keeps its own
 	if t.Webhook != nil {
 		w := *t.Webhook
@@ -94,7 +91,8 @@ func (c v1Client) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 		dst = append(dst, `,"taskPushNotificationConfig":`...)
 		dst = v1AppendConfig(dst, &w)
 	}
-	return c.end(append(dst, '}', '}'))
+	dst = append(task.AppendExtra(dst, kept(t.Message.Extra, "configuration"), nil, family, controlWords, "", ""), '}')
+	return c.end(append(appendParamsRest(dst, t.Message.Extra), '}'))
 }
 
 // v1MessageID returns the id of a turn's message. It is the same whenever the turn is carried out again, so that

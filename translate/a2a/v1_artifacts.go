@@ -19,6 +19,7 @@ func v1Artifact(v gjson.Result, adds bool) (p task.Product, err error) {
 		return p, refuse("the agent's answer has an artifact that is no object")
 	}
 	var parts gjson.Result
+	var others task.Rest
 	members(v, func(key string, v gjson.Result) {
 		switch key {
 		case "artifactId":
@@ -29,8 +30,12 @@ func v1Artifact(v gjson.Result, adds bool) (p task.Product, err error) {
 			p.Description = v.Str
 		case "parts":
 			parts = v
+		case "kind", "type", "index", "append", "lastChunk": // of other versions
+		default:
+			others.Add(key, v.Raw)
 		}
 	})
+	p.Extra = others.Extra(family)
 	if p.ID == "" { // A2A demands an id; an artifact without one is known by its name
 		p.ID = "artifact"
 		if p.Name != "" {
@@ -68,7 +73,7 @@ func (r *v1Reader) chunk(rep *task.Report, m *v1Members) error {
 	if adds && fresh && r.product(p.ID) == nil { // what is not there yet cannot be added to
 		adds = false
 	}
-	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: m.last.Bool()})
+	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: m.last.Bool(), Extra: m.rest.Extra(family)})
 	return nil
 }
 

@@ -212,16 +212,35 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 		r.fail("message", "message is missing; it must be an object")
 		return
 	}
+	var id, taskID, contextID, role, parts gjson.Result
+	var rest callRest
+	members(message, func(key string, v gjson.Result) {
+		switch key {
+		case "messageId":
+			id = v
+		case "taskId":
+			taskID = v
+		case "contextId":
+			contextID = v
+		case "role":
+			role = v
+		case "parts":
+			parts = v
+		case "kind", "type": // of other versions
+		default:
+			rest.message.Add(key, v.Raw)
+		}
+	})
 	m := &call.Message
-	m.ID = r.id("message.messageId", v1Member(message, "messageId"), true)
-	m.TaskID = r.id("message.taskId", v1Member(message, "taskId"), false)
-	m.SessionID = r.id("message.contextId", v1Member(message, "contextId"), false)
-	switch r.text("message.role", v1Member(message, "role"), v1MaxID) {
+	m.ID = r.id("message.messageId", id, true)
+	m.TaskID = r.id("message.taskId", taskID, false)
+	m.SessionID = r.id("message.contextId", contextID, false)
+	switch r.text("message.role", role, v1MaxID) {
 	case "ROLE_USER", "ROLE_UNSPECIFIED", "":
 	default:
 		r.fail("message.role", "role must be ROLE_USER: an agent does not send messages here")
 	}
-	m.DataItems = r.parts(v1Member(message, "parts"))
+	m.DataItems = r.parts(parts)
 
 	const at = "configuration."
 	configuration := r.object("configuration", r.param("configuration"))
@@ -237,8 +256,19 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 			config := r.object(at+key, v)
 			call.Webhook = r.webhook(at+key+".", func(name string) gjson.Result { return v1Member(config, name) })
 			call.Webhook.TaskID = m.TaskID
+		case "blocking", "pushNotificationConfig": // of other versions
+		default:
+			rest.configuration.Add(key, v.Raw)
 		}
 	})
+	members(r.req.Params, func(key string, v gjson.Result) {
+		switch key {
+		case "message", "configuration", "tenant":
+		default:
+			rest.params.Add(key, v.Raw)
+		}
+	})
+	m.Extra = rest.extra()
 	call.Stream = r.req.Method == v1SendStream
 	if m.TaskID == "" {
 		m.Command = task.Start

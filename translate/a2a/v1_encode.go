@@ -91,7 +91,7 @@ func (s v1Server) appendTask(dst []byte, t *task.Task, history int, products boo
 	dst = task.AppendString(dst, t.ID)
 	dst = v1AppendOptional(dst, `,"contextId":`, t.SessionID)
 	dst = append(dst, `,"status":`...)
-	dst = s.appendStatus(dst, &t.Status, t.ID, t.SessionID)
+	dst = s.appendStatus(dst, &t.Status, legacySaid(t), t.ID, t.SessionID)
 	if products && len(t.Products) > 0 {
 		dst = append(dst, `,"artifacts":[`...)
 		for i := range t.Products {
@@ -113,7 +113,7 @@ func (s v1Server) appendTask(dst []byte, t *task.Task, history int, products boo
 		}
 		dst = append(dst, ']')
 	}
-	return append(dst, '}')
+	return append(appendResultRest(dst, t.Extra, task.None), '}')
 }
 
 // v1History returns the messages from the one on with which n of them say something. A2A has no commands, so those
@@ -160,14 +160,14 @@ func (s v1Server) ended(state task.State) bool {
 	return state.Terminal() || state == task.AwaitingCompletion && !s.confirm
 }
 
-// appendStatus appends a TaskStatus. What the Partner says is a message, whose id is made of the time: within a
-// task no two states have the same.
-func (s v1Server) appendStatus(dst []byte, st *task.Status, taskID, session string) []byte {
+// appendStatus appends a TaskStatus. What the Partner says, with this state or with one that is not told, is a message,
+// whose id is made of the time: within a task no two states have the same.
+func (s v1Server) appendStatus(dst []byte, st, said *task.Status, taskID, session string) []byte {
 	dst = append(dst, `{"state":"`...)
 	dst = append(append(dst, s.state(st.State)...), '"')
-	if len(st.DataItems) > 0 {
+	if legacySpeaks(said) {
 		m := task.Message{
-			ID: "status-" + strconv.FormatInt(st.ChangedAt.UnixMilli(), 36), SenderRole: task.Partner, DataItems: st.DataItems,
+			ID: "status-" + strconv.FormatInt(said.ChangedAt.UnixMilli(), 36), SenderRole: task.Partner, DataItems: said.DataItems, Extra: said.Extra,
 		}
 		dst = append(dst, `,"message":`...)
 		dst = v1AppendMessage(dst, &m, taskID, session)
@@ -177,7 +177,7 @@ func (s v1Server) appendStatus(dst []byte, st *task.Status, taskID, session stri
 		dst = st.ChangedAt.UTC().AppendFormat(dst, v1Time)
 		dst = append(dst, '"')
 	}
-	return append(dst, '}')
+	return append(appendStatusRest(dst, said.Extra), '}')
 }
 
 // v1Time is the form of times that are written: ISO 8601 in UTC with milliseconds.
@@ -194,7 +194,7 @@ func v1AppendMessage(dst []byte, m *task.Message, taskID, session string) []byte
 	dst = v1AppendParts(dst, m.DataItems)
 	dst = v1AppendOptional(dst, `,"taskId":`, taskID)
 	dst = v1AppendOptional(dst, `,"contextId":`, session)
-	return append(dst, '}')
+	return append(appendMessageRest(dst, m.Extra), '}')
 }
 
 func v1AppendArtifact(dst []byte, p *task.Product) []byte {
@@ -204,7 +204,7 @@ func v1AppendArtifact(dst []byte, p *task.Product) []byte {
 	dst = v1AppendOptional(dst, `,"description":`, p.Description)
 	dst = append(dst, `,"parts":`...)
 	dst = v1AppendParts(dst, p.DataItems)
-	return append(dst, '}')
+	return append(appendArtifactRest(dst, p.Extra, ""), '}')
 }
 
 // NewStream implements translate.Server. The id must stay as it is until the stream has ended.
@@ -220,7 +220,8 @@ type v1Frames struct {
 	task, session string
 	history       int
 	subscribed    bool
-	state         task.State // that was told last
+	state         task.State   // that was told last
+	said          *task.Status // the one that was not told
 }
 
 // Snapshot implements translate.Encoder. A2A demands that nobody can subscribe to a task that has ended.
@@ -247,11 +248,16 @@ func (f *v1Frames) Event(dst []byte, ev *task.Event) translate.Frame {
 	case ev.Task != nil:
 		return f.whole(dst, ev.Task)
 	case ev.Status != nil:
-		if ev.Status.State == task.AwaitingCompletion && !f.server.confirm {
+		st, said := ev.Status, ev.Status
+		switch {
+		case st.State == task.AwaitingCompletion && !f.server.confirm:
+			f.said = st
 			return translate.Frame{}
+		case st.State == task.Completed && len(st.DataItems) == 0 && f.said != nil:
+			said = f.said
 		}
-		f.state = ev.Status.State
-		return f.update(dst, ev.Status)
+		f.state = st.State
+		return f.update(dst, st, said)
 	case ev.Chunk != nil:
 		dst = append(f.server.begin(dst, f.id), `{"artifactUpdate":{`...)
 		dst = append(f.names(dst), `,"artifact":`...)
@@ -262,19 +268,22 @@ func (f *v1Frames) Event(dst []byte, ev *task.Event) translate.Frame {
 		if ev.Chunk.Last {
 			dst = append(dst, `,"lastChunk":true`...)
 		}
+		dst = appendResultRest(dst, ev.Chunk.Extra, task.None)
 		return translate.Frame{Data: f.server.end(append(dst, '}', '}'))}
 	case ev.Message != nil && ev.Message.SenderRole == task.Partner && len(ev.Message.DataItems) > 0:
 		// A Message of A2A would be all of the answer, so what the Partner says is news of the present state.
-		return f.update(dst, &task.Status{State: f.state, ChangedAt: ev.Message.SentAt, DataItems: ev.Message.DataItems})
+		st := &task.Status{State: f.state, ChangedAt: ev.Message.SentAt, DataItems: ev.Message.DataItems, Extra: ev.Message.Extra}
+		return f.update(dst, st, st)
 	}
 	return translate.Frame{}
 }
 
 // update tells of a state.
-func (f *v1Frames) update(dst []byte, st *task.Status) translate.Frame {
+func (f *v1Frames) update(dst []byte, st, said *task.Status) translate.Frame {
 	dst = append(f.server.begin(dst, f.id), `{"statusUpdate":{`...)
 	dst = append(f.names(dst), `,"status":`...)
-	dst = f.server.appendStatus(dst, st, f.task, f.session)
+	dst = f.server.appendStatus(dst, st, said, f.task, f.session)
+	dst = appendResultRest(dst, said.TaskExtra, task.None)
 	return translate.Frame{Data: f.server.end(append(dst, '}', '}')), End: st.State.Rests()}
 }
 

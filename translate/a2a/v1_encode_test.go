@@ -356,6 +356,7 @@ func TestV1Identity(t *testing.T) {
 					want.Strict, want.Snapshot, want.Webhook.TaskID, want.Terms.AutoComplete = true, stream, "t1", false
 				case task.AwaitingCompletion:
 					want.Message.SessionID = "c1"
+					want.Message.Extra = []byte(`{"a2a":{"message":{"referenceTaskIds":["t1"]}}}`)
 				}
 				if diff := cmp.Diff(want, c); diff != "" {
 					t.Errorf("%s, from %q (-want +got):\n%s", b.name, from, diff)

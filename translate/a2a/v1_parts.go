@@ -44,11 +44,7 @@ func v1AppendPart(dst []byte, it *task.DataItem) []byte {
 		dst = append(dst, `{"data":`...)
 		dst = append(dst, v1Value(it.Data)...)
 	}
-	if len(it.Metadata) > 0 {
-		dst = append(dst, `,"metadata":`...)
-		dst = append(dst, v1Line(it.Metadata)...)
-	}
-	return append(dst, '}')
+	return append(appendPartRest(dst, it.Metadata, v1PartWords), '}')
 }
 
 // v1Value returns the JSON value that structured data stands for: what object has made of a value that is no
@@ -89,6 +85,8 @@ func v1AppendOptional(dst []byte, key, value string) []byte {
 // v1Part holds the members of a part. Its strings are views of what it was read from.
 type v1Part struct {
 	text, raw, url, data, filename, mediaType, metadata gjson.Result
+
+	rest task.Rest
 }
 
 func v1PartOf(part gjson.Result) (p v1Part) {
@@ -111,6 +109,11 @@ func v1PartOf(part gjson.Result) (p v1Part) {
 			p.mediaType = v
 		case "metadata":
 			p.metadata = v
+		case "kind", "type": // of other versions, and some agents write it still
+		default:
+			if v.Type != gjson.Null {
+				p.rest.Add(key.Str, v.Raw)
+			}
 		}
 		return true
 	})
@@ -134,10 +137,17 @@ func (p *v1Part) contents() int {
 	return n
 }
 
-// item returns what a part is to AIP. AIP has room for a name and a media type at files only: those of others
+// item returns what a part is to AIP, with what was not understood of it; ok is false where it has no content.
+func (p *v1Part) item(adds bool) (it task.DataItem, ok bool) {
+	it, ok = p.content(adds)
+	it.Metadata = p.rest.Join(it.Metadata, family)
+	return it, ok
+}
+
+// content returns what a part says. AIP has room for a name and a media type at files only: those of others
 // are kept in their metadata, except where they say nothing, or where adds is set, because text that adds to text
 // must have none. ok is false where a part has no content.
-func (p *v1Part) item(adds bool) (it task.DataItem, ok bool) {
+func (p *v1Part) content(adds bool) (it task.DataItem, ok bool) {
 	if p.metadata.IsObject() {
 		it.Metadata = raw(p.metadata)
 	}

@@ -182,6 +182,8 @@ func v1Shape(result gjson.Result) (kind v1Kind, v gjson.Result) {
 // v1Members are the members of the four, by the names that they share.
 type v1Members struct {
 	id, taskID, contextID, status, artifact, artifacts, append, last, messageID, parts gjson.Result
+
+	rest task.Rest
 }
 
 func v1MembersOf(object gjson.Result) (m v1Members) {
@@ -207,6 +209,9 @@ func v1MembersOf(object gjson.Result) (m v1Members) {
 			m.messageID = v
 		case "parts":
 			m.parts = v
+		case "kind", "type", "role", "history", "final": // of no use here, or of other versions
+		default:
+			addResult(&m.rest, key, v)
 		}
 	})
 	return m
@@ -239,6 +244,7 @@ func (r *v1Reader) report(result gjson.Result) (task.Report, error) {
 			return task.Report{}, err
 		}
 		rep.Stamp = legacyStamp(&rep, m.status, m.artifacts)
+		rep.TaskExtra = m.rest.Extra(family)
 		r.name(&rep, m.id, m.contextID)
 	case v1Message:
 		return r.message(&m, v)
@@ -248,6 +254,7 @@ func (r *v1Reader) report(result gjson.Result) (task.Report, error) {
 				return task.Report{}, err
 			}
 			rep.Stamp = legacyStamp(&rep, m.status, gjson.Result{})
+			rep.TaskExtra = m.rest.Extra(family)
 		}
 		if !r.named { // a stream is about one task, so what comes later has nothing to add, and may be wrong
 			r.name(&rep, m.taskID, m.contextID)
@@ -283,7 +290,7 @@ func (r *v1Reader) message(m *v1Members, v gjson.Result) (task.Report, error) {
 	r.named = true
 	return task.Report{
 		State: task.AwaitingCompletion, Said: "message",
-		Whole: true, Products: []task.Product{{ID: id, DataItems: items}},
+		Whole: true, Products: []task.Product{{ID: id, DataItems: items, Extra: m.rest.Extra(family)}},
 		Ref:   &task.Ref{Task: m.taskID.Str, Session: m.contextID.Str},
 		Stamp: "message " + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(v.Raw))), 16),
 	}, nil
@@ -298,12 +305,16 @@ func v1Status(rep *task.Report, status gjson.Result) error {
 		return refuse("the agent's answer has a status that is no object")
 	}
 	var state, message gjson.Result
+	var others task.Rest
 	members(status, func(key string, v gjson.Result) {
 		switch key {
 		case "state":
 			state = v
 		case "message":
 			message = v
+		case "timestamp":
+		default:
+			others.Add(key, v.Raw)
 		}
 	})
 	if state.Type != gjson.String && state.Type != gjson.Null {
@@ -314,10 +325,13 @@ func v1Status(rep *task.Report, status gjson.Result) error {
 		return refuse("the agent's answer has the state %q, which A2A 1.0 does not have", clean(state.Str, maxWord))
 	}
 	rep.State, rep.Said = s, state.Str
-	items, err := v1Items(v1MembersOf(message).parts, false)
+	said := v1MembersOf(message)
+	items, err := v1Items(said.parts, false)
 	if err != nil {
 		return err
 	}
+	others.AddObject("message", &said.rest)
+	rep.Extra = others.Extra(family)
 	if rep.Items = items; state.Str == "TASK_STATE_AUTH_REQUIRED" {
 		rep.Open = true
 		rep.Items = append(items, task.DataItem{Kind: task.DataKind, Data: []byte(v1AuthRequired)})

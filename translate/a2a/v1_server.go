@@ -64,6 +64,10 @@ func (s v1Server) end(dst []byte) []byte {
 	return jsonrpc.End(dst)
 }
 
+// ErrorEvents reports whether what refuses a stream is told as an event of it: without an envelope, the status of HTTP
+// says that it is refused.
+func (s v1Server) ErrorEvents() bool { return !s.rest }
+
 type v1RESTServer struct{ v1Server }
 
 // Route implements translate.Server. Subscribing is a POST in the text of A2A, and a GET in its schema.

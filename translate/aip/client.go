@@ -60,7 +60,7 @@ func (c *client) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 		command = task.Continue
 	}
 	m := c.message(command, t.Ref)
-	m.Params, m.DataItems = passed(t.Message.Params), t.Message.DataItems
+	m.Params, m.DataItems, m.Extra = passed(t.Message.Params), t.Message.DataItems, t.Message.Extra
 	if !t.Message.SentAt.IsZero() {
 		m.SentAt = t.Message.SentAt
 	}
@@ -151,7 +151,7 @@ func passed(params json.RawMessage) json.RawMessage {
 func appendMessage(dst []byte, method string, m *task.Message) []byte {
 	dst = beginRequest(dst, method, m.TaskID)
 	dst = append(dst, `{"message":`...)
-	dst = task.AppendMessage(dst, m)
+	dst = form.AppendMessage(dst, m)
 	return jsonrpc.End(append(dst, '}'))
 }
 

@@ -54,6 +54,7 @@ func readProduct(v gjson.Result) (p task.Product, err error) {
 		return p, refuse("the agent's answer has a product that is no object")
 	}
 	var items gjson.Result
+	var others rest
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "id":
@@ -64,9 +65,12 @@ func readProduct(v gjson.Result) (p task.Product, err error) {
 			p.Description = v.Str
 		case "dataItems":
 			items = v
+		default:
+			others.add(key.Str, v)
 		}
 		return true
 	})
+	p.Extra = others.extra()
 	if p.ID == "" || len(p.ID) > maxID {
 		return task.Product{}, refuse("the agent's answer has a product whose id is no string of 1 to %d bytes", maxID)
 	}
@@ -108,6 +112,7 @@ func readItem(v gjson.Result) task.DataItem {
 	var it task.DataItem
 	var kind, text, data gjson.Result
 	var url string
+	var others task.Rest
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "type":
@@ -130,9 +135,14 @@ func readItem(v gjson.Result) task.DataItem {
 			if v.IsObject() {
 				it.Metadata = line(v)
 			}
+		default:
+			if !absent(v) {
+				others.Add(key.Str, v.Raw)
+			}
 		}
 		return true
 	})
+	it.Metadata = others.Join(it.Metadata, family)
 	switch {
 	case kind.Str == string(task.TextItem) && text.Type == gjson.String:
 		return task.DataItem{Kind: task.TextItem, Text: text.Str, Metadata: it.Metadata}

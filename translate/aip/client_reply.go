@@ -74,7 +74,9 @@ func (clientStream) Event(event string, data []byte) (task.Report, error) {
 		if err != nil || len(items) == 0 {
 			return task.Report{}, err
 		}
-		return task.Report{State: task.Working, Items: items, Said: "message", Stamp: "message " + checksum(m.items.Raw)}, nil
+		return task.Report{
+			State: task.Working, Items: items, Extra: m.rest.extra(), Said: "message", Stamp: "message " + checksum(m.items.Raw),
+		}, nil
 	}
 	return task.Report{}, nil
 }
@@ -83,6 +85,8 @@ func (clientStream) Event(event string, data []byte) (task.Report, error) {
 // later versions have in their place.
 type content struct {
 	kind, id, status, products, product, append, last, items gjson.Result
+
+	rest rest
 }
 
 func contentOf(v gjson.Result) (m content) {
@@ -104,6 +108,10 @@ func contentOf(v gjson.Result) (m content) {
 			m.last = v
 		case "dataItems":
 			m.items = v
+		case "sentAt", "senderRole", "senderId", "mentions", "command", "commandParams", "taskId", "groupId", "sessionId",
+			"messageHistory", "commandHistory", "statusHistory": // the gateway keeps its own
+		default:
+			m.rest.add(key.Str, v)
 		}
 		return true
 	})
@@ -137,7 +145,7 @@ func (m *content) message(known []task.Product) (task.Report, error) {
 	if len(items) == 0 {
 		return rep, nil
 	}
-	p := task.Product{ID: "message", DataItems: items}
+	p := task.Product{ID: "message", DataItems: items, Extra: m.rest.extra()}
 	if id := m.id.Str; id != "" && len(id) <= maxID {
 		p.ID = id
 	}
@@ -149,6 +157,7 @@ func (m *content) message(known []task.Product) (task.Report, error) {
 func (m *content) task() (task.Report, error) {
 	var rep task.Report
 	var state, changedAt, items gjson.Result
+	var others rest
 	if !m.status.IsObject() {
 		return rep, refuse("the agent's answer has a status that is no object")
 	}
@@ -160,6 +169,8 @@ func (m *content) task() (task.Report, error) {
 			changedAt = v
 		case "dataItems":
 			items = v
+		default:
+			others.add(key.Str, v)
 		}
 		return true
 	})
@@ -175,6 +186,7 @@ func (m *content) task() (task.Report, error) {
 		return task.Report{}, err
 	}
 	rep.State, rep.Said = s, state.Str
+	rep.Extra, rep.TaskExtra = others.extra(), m.rest.extra()
 	if rep.Whole = m.kind.Str == "task" || m.kind.Str == "task-result" || !absent(m.products); rep.Whole {
 		if rep.Products, err = readProducts(m.products); err != nil {
 			return task.Report{}, err
@@ -230,5 +242,5 @@ func (m *content) chunk() (task.Report, error) {
 			return task.Report{}, refuse("the agent's product chunk has an append or lastChunk that is neither true nor false")
 		}
 	}
-	return task.Report{Chunks: []task.Chunk{{Product: p, Append: m.append.Bool(), Last: m.last.Bool()}}}, nil
+	return task.Report{Chunks: []task.Chunk{{Product: p, Append: m.append.Bool(), Last: m.last.Bool(), Extra: m.rest.extra()}}}, nil
 }

@@ -50,6 +50,8 @@ func (server) Decode(req *translate.Request) (translate.Call, error) {
 // fields are the members of a Message (§4.3) as they were sent.
 type fields struct {
 	kind, id, sentAt, senderRole, senderID, mentions, command, params, items, taskID, groupID, sessionID gjson.Result
+
+	rest rest
 }
 
 func fieldsOf(message gjson.Result) (f fields) {
@@ -79,6 +81,8 @@ func fieldsOf(message gjson.Result) (f fields) {
 			f.groupID = v
 		case "sessionId":
 			f.sessionID = v
+		default:
+			f.rest.add(key.Str, v)
 		}
 		return true
 	})
@@ -123,6 +127,7 @@ func (r *reader) call(params gjson.Result, stream bool) translate.Call {
 		m.DataItems = r.items(f.items)
 	}
 	m.Params = r.object(f.params, "params.message.commandParams")
+	m.Extra = f.rest.extra()
 	r.commandParams(f.params, &call)
 	return call
 }
@@ -248,6 +253,7 @@ func (r *reader) item(v gjson.Result) (it task.DataItem) {
 		return it
 	}
 	var kind, text, name, mimeType, uri, bytes, data, metadata gjson.Result
+	var others task.Rest
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "type":
@@ -266,6 +272,10 @@ func (r *reader) item(v gjson.Result) (it task.DataItem) {
 			data = v
 		case "metadata":
 			metadata = v
+		default:
+			if !absent(v) {
+				others.Add(key.Str, v.Raw)
+			}
 		}
 		return true
 	})
@@ -297,7 +307,7 @@ func (r *reader) item(v gjson.Result) (it task.DataItem) {
 	default:
 		r.fail(".type", "type must be text, file or data")
 	}
-	it.Metadata = r.object(metadata, ".metadata")
+	it.Metadata = others.Join(r.object(metadata, ".metadata"), family)
 	return it
 }
 

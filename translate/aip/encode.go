@@ -17,7 +17,7 @@ import (
 // AppendTask implements translate.Server: an RpcResponse (§6.1.2).
 func (server) AppendTask(dst []byte, id jsonrpc.ID, _ *translate.Call, t *task.Task) []byte {
 	dst = jsonrpc.BeginResult(dst, id)
-	dst = task.AppendTask(dst, t)
+	dst = form.AppendTask(dst, t)
 	return jsonrpc.End(dst)
 }
 
@@ -48,15 +48,16 @@ func (s *stream) append(dst []byte, ev *task.Event) []byte {
 	dst = beginEvent(dst, s.id, ev.Seq)
 	switch {
 	case ev.Task != nil:
-		dst = task.AppendTask(dst, ev.Task)
+		dst = form.AppendTask(dst, ev.Task)
 	case ev.Message != nil:
-		dst = task.AppendMessage(dst, ev.Message)
+		dst = form.AppendMessage(dst, ev.Message)
 	case ev.Status != nil:
-		dst = appendSession(task.AppendStatus(beginStatus(dst, t), ev.Status), t)
+		dst = form.AppendStatus(beginStatus(dst, t), ev.Status)
+		dst = appendSession(form.AppendEventExtra(dst, ev.Status), t)
 	case ev.Chunk != nil:
 		dst = beginChunk(dst, t)
 		at := len(dst)
-		dst = task.AppendChunk(dst, ev.Chunk)
+		dst = form.AppendChunk(dst, ev.Chunk)
 		dst[at] = ',' // its members go on where beginChunk's end
 		dst = appendSession(dst[:len(dst)-1], t)
 	default: // no event is like this, but what goes out is JSON whatever comes in
@@ -67,8 +68,14 @@ func (s *stream) append(dst []byte, ev *task.Event) []byte {
 }
 
 // Record implements translate.RecordEncoder: AIP's words are the log's, so nothing needs to be decoded for a
-// follower to be told.
+// follower to be told. Only what another AIP said in words of its own must be put in its place.
 func (s *stream) Record(dst []byte, seq uint64, record []byte) translate.Frame {
+	if !plainRecord(record) {
+		if ev, err := task.DecodeEvent(record); err == nil {
+			ev.Seq = seq
+			return s.Event(dst, &ev)
+		}
+	}
 	t := s.task
 	dst = beginEvent(dst, s.id, seq)
 	switch kind, value, _ := task.SplitEvent(record); kind {

@@ -159,7 +159,7 @@ func appendConfig(dst []byte, w *task.Webhook) []byte {
 }
 
 // AppendNotification implements translate.Server: the Task (§6.3.5).
-func (server) AppendNotification(dst []byte, t *task.Task) []byte { return task.AppendTask(dst, t) }
+func (server) AppendNotification(dst []byte, t *task.Task) []byte { return form.AppendTask(dst, t) }
 
 // NotificationHeader implements translate.Server (§6.3.5).
 func (server) NotificationHeader(w *task.Webhook) []translate.Field {

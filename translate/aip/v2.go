@@ -88,6 +88,6 @@ func appendCommand(dst []byte, m *task.Message) []byte {
 		m = &others
 	}
 	at := len(dst)
-	dst = task.AppendMessage(dst, m)
+	dst = form.AppendMessage(dst, m)
 	return append(dst[:at], dst[at+len(`{"type":"message"`):]...) // the other members go on where the type ends
 }

@@ -57,13 +57,13 @@ func (s *serverV2) begin(dst []byte, kind, mark string, at time.Time, t *task.Ta
 func (s *serverV2) appendResult(dst []byte, mark string, t *task.Task) []byte {
 	dst = s.begin(dst, typeResult, mark, t.Status.ChangedAt, t)
 	dst = append(dst, `,"status":`...)
-	dst = task.AppendStatus(dst, &t.Status)
+	dst = form.AppendStatus(dst, &t.Status)
 	dst = append(dst, `,"products":[`...)
 	for i := range t.Products {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = task.AppendProduct(dst, &t.Products[i])
+		dst = form.AppendProduct(dst, &t.Products[i])
 	}
 	dst = append(dst, ']')
 	open := `,"commandHistory":[`
@@ -84,11 +84,11 @@ func (s *serverV2) appendResult(dst []byte, mark string, t *task.Task) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = task.AppendStatus(dst, &t.StatusHistory[i])
+			dst = form.AppendStatus(dst, &t.StatusHistory[i])
 		}
 		dst = append(dst, ']')
 	}
-	return append(dst, '}')
+	return append(form.AppendTaskExtra(dst, t), '}')
 }
 
 // NewStream implements translate.Server.
@@ -120,11 +120,12 @@ func (s *streamV2) Event(dst []byte, ev *task.Event) translate.Frame {
 		s.at = ev.Status.ChangedAt
 		dst = s.server.begin(beginEvent(dst, s.id, ev.Seq), typeStatus, mark, s.at, s.task)
 		dst = append(dst, `,"status":`...)
-		dst = append(task.AppendStatus(dst, ev.Status), '}')
+		dst = form.AppendStatus(dst, ev.Status)
+		dst = append(form.AppendEventExtra(dst, ev.Status), '}')
 	case ev.Chunk != nil:
 		dst = s.server.begin(beginEvent(dst, s.id, ev.Seq), typeChunk, mark, s.at, s.task)
 		at := len(dst)
-		dst = task.AppendChunk(dst, ev.Chunk)
+		dst = form.AppendChunk(dst, ev.Chunk)
 		dst[at] = ',' // its members go on where begin's end
 	default:
 		return translate.Frame{}

@@ -70,6 +70,7 @@ func Strings() []string {
 func Tasks() []task.Task {
 	at := time.Date(2025, 9, 1, 12, 0, 0, 1e6, time.FixedZone("", 8*60*60))
 	out := []task.Task{{ID: "t", SessionID: "s", Status: task.Status{State: task.Accepted, ChangedAt: at}}}
+	extra := json.RawMessage(`{"a2a":{"x":[1.0],"metadata":{"k":null},"message":{"extensions":[]}},"other":{}}`)
 	for _, s := range Strings() {
 		items := []task.DataItem{
 			task.Text(s),
@@ -78,14 +79,15 @@ func Tasks() []task.Task {
 			{Kind: task.FileItem, Name: s, Bytes: "QUJD"},
 			{Kind: task.DataKind, Data: json.RawMessage(`{"b":[1.0,null,{}]}`), Metadata: json.RawMessage(`{}`)},
 		}
-		status := task.Status{State: task.AwaitingInput, ChangedAt: at, DataItems: items}
+		status := task.Status{State: task.AwaitingInput, ChangedAt: at, DataItems: items, Extra: extra}
 		out = append(out, task.Task{
 			ID: s, SessionID: s, SenderID: s, GroupID: s,
 			Status:   status,
-			Products: []task.Product{{ID: s, Name: s, Description: s, DataItems: items}, {ID: "p2"}},
+			Extra:    extra,
+			Products: []task.Product{{ID: s, Name: s, Description: s, DataItems: items, Extra: extra}, {ID: "p2"}},
 			MessageHistory: []task.Message{{
 				ID: s, SentAt: at, SenderRole: task.Leader, SenderID: s, Mentions: []string{s, s}, Command: task.Start,
-				Params: json.RawMessage(`{"responseTimeout":1}`), DataItems: items, TaskID: s, GroupID: s, SessionID: s,
+				Params: json.RawMessage(`{"responseTimeout":1}`), DataItems: items, TaskID: s, GroupID: s, SessionID: s, Extra: extra,
 			}, {ID: "m2", SentAt: at, SenderRole: task.Partner}},
 			StatusHistory: []task.Status{{State: task.Working, ChangedAt: at}, status},
 		})

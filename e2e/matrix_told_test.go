@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// told is what an answer, an event of a stream or a notification tells, whatever dialect it is in: what all dialects
+// have, in the words of A2A 0.3 for states.
+type told struct {
+	Kind  string // task, status, piece (of a product), message or error
+	ID    string // of the task
+	State string
+	Says  string // what the agent says about the state; of a message what it says; of an error all of it
+	Holds string // the content of the products, or of the piece
+	adds  bool   // the piece is appended to what was there
+	all   bool   // Holds is all that there is
+}
+
+// tell reads one value of any dialect: what a caller is answered, with its envelope or without, or what a client prints.
+func tell(v gjson.Result) told {
+	if failure := v.Get("error"); failure.Exists() && (v.Get("jsonrpc").Exists() || failure.Get("code").Exists()) {
+		return told{Kind: "error", Says: failure.Raw}
+	}
+	if v.Get("jsonrpc").Exists() {
+		v = v.Get("result")
+	}
+	if data := v.Get("eventData"); data.Exists() { // AIP
+		v = data
+	}
+	for _, name := range []string{"task", "message", "statusUpdate", "artifactUpdate"} { // A2A 1.0
+		if inner := v.Get(name); inner.IsObject() && !v.Get("id").Exists() {
+			v = inner
+			break
+		}
+	}
+	t := told{ID: v.Get("taskId").Str}
+	if t.ID == "" {
+		t.ID = v.Get("id").Str
+	}
+	status := v.Get("status")
+	t.State = strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(status.Get("state").Str, "TASK_STATE_")), "_", "-")
+	t.Says = content(status.Get("message.parts")) + content(status.Get("dataItems"))
+	piece := v.Get("artifact")
+	if !piece.Exists() {
+		piece = v.Get("product")
+	}
+	switch {
+	case piece.Exists():
+		t.Kind, t.Holds = "piece", content(piece.Get("parts"))+content(piece.Get("dataItems"))
+		t.adds = v.Get("append").Bool() || piece.Get("append").Bool()
+	case status.Exists() && (v.Get("taskId").Exists() && v.Get("type").Str != "task-result" || v.Get("final").Exists() || v.Get("type").Str == "status-update"):
+		t.Kind = "status"
+	case status.Exists():
+		t.Kind, t.all = "task", true
+		for _, list := range []string{"artifacts", "products"} {
+			for _, one := range v.Get(list).Array() {
+				t.Holds += content(one.Get("parts")) + content(one.Get("dataItems"))
+			}
+		}
+	default:
+		t.Kind, t.Says = "message", content(v.Get("parts"))
+	}
+	return t
+}
+
+// content returns what parts or data items hold, one after another.
+func content(parts gjson.Result) string {
+	var b strings.Builder
+	for _, p := range parts.Array() {
+		b.WriteString(p.Get("text").Str)
+		b.WriteString(p.Get("data").Raw)
+		b.WriteString(p.Get("raw").Str + p.Get("file.bytes").Str + p.Get("bytes").Str)
+	}
+	return b.String()
+}
+
+// story is what a stream tells, put together.
+type story struct {
+	ID, State, Says, Holds string
+	pieces                 int
+}
+
+func (s *story) add(t told) {
+	if t.ID != "" {
+		s.ID = t.ID
+	}
+	if t.State != "" {
+		s.State, s.Says = t.State, t.Says
+	}
+	switch {
+	case t.all:
+		s.Holds = t.Holds
+	case t.Kind == "piece" && t.adds:
+		s.Holds += t.Holds
+		s.pieces++
+	case t.Kind == "piece":
+		s.Holds = t.Holds
+		s.pieces++
+	}
+}
+
+// rests reports whether nothing more comes in a turn.
+func rests(state string) bool {
+	switch state {
+	case "", "submitted", "accepted", "working":
+		return false
+	}
+	return true
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// back is an agent of one dialect, which the one gateway of the matrix fronts under /to/ and its name.
+type back struct {
+	name, dialect string // the dialect as the gateway is told it
+	found         string // what a2a turns out to be
+	path          string // of the agent's URL
+	echo          string // what is answered to "echo hi"
+	early         bool   // it speaks A2A before 0.2, so that it has no words for some things
+	*recorder
+}
+
+// world is what the whole matrix shares: one gateway, one process for each agent, and where webhooks go.
+type world struct {
+	site   *site
+	url    string // of the plain site
+	backs  []*back
+	agents map[string]string // the URLs of the agents themselves, by program
+	*inbox
+}
+
+// runAgent runs an agent that says where it listens, and returns its URL.
+func runAgent(t testing.TB, path string, args ...string) string {
+	t.Helper()
+	p := startProcess(t, t.TempDir(), nil, path, append(args, "-addr", "127.0.0.1:0")...)
+	return "http://" + p.waitFor(t, `listening on (\S+)`)[1]
+}
+
+// sdkBinary returns the path of one of the programs on other projects' SDKs.
+func sdkBinary(t testing.TB, name string) string {
+	t.Helper()
+	return binary(t, "", "../interop/bin/"+name, "make interop/bin/"+name)
+}
+
+// sdkAgents are the agents on other projects' SDKs, each as it is started.
+var sdkAgents = map[string][]string{
+	"legacy-trpc": {"legacy-trpc"},
+	"a2a-go-03":   {"a2a-go-03", "agent"},
+	"a2a-go-10":   {"a2a-go-10", "agent"},
+	"js-03":       {"node", "js-03/agent.mjs"},
+	"js-10":       {"node", "js-10/agent.mjs"},
+}
+
+// sdkCommand returns the command line of a program: a name in interop/bin, or node and a file in interop.
+func sdkCommand(t testing.TB, words ...string) (path string, args []string) {
+	t.Helper()
+	if words[0] != "node" {
+		return sdkBinary(t, words[0]), words[1:]
+	}
+	file, err := filepath.Abs("../interop/" + words[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "node", append([]string{file}, words[2:]...)
+}
+
+// newWorld starts everything that the matrix needs.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{agents: make(map[string]string), inbox: newInbox(t)}
+	var mu sync.Mutex
+	var starting sync.WaitGroup
+	for name, words := range sdkAgents {
+		path, args := sdkCommand(t, words...)
+		starting.Go(func() {
+			url := runAgent(t, path, args...)
+			mu.Lock()
+			defer mu.Unlock()
+			w.agents[name] = url
+		})
+	}
+	_, sample := sampleAgent(t)
+	starting.Wait()
+	w.agents["sample"] = "http://" + sample
+
+	port := freePort(t)
+	w.url = fmt.Sprintf("http://127.0.0.1:%d", port)
+	plain := func(name, agent, callers string) string {
+		return fmt.Sprintf("\taip_gateway /%s* %s {\n\t\tcallers %s\n\t\tidentity off\n\t}\n", name, agent, callers)
+	}
+	var partners, sites strings.Builder
+	fmt.Fprintf(&partners, "http://127.0.0.1:%d {\n", port)
+	partners.WriteString(plain("partner/one", "a2a/legacy "+w.agents["sample"], "aip"))
+	partners.WriteString(plain("partner/two", "a2a/legacy "+w.agents["legacy-trpc"], "aip/2"))
+	for _, b := range []struct {
+		back
+		agent string
+	}{
+		{back{name: "legacy-trpc", dialect: "a2a", found: "a2a/legacy", early: true}, w.agents["legacy-trpc"]},
+		{back{name: "go-03", dialect: "a2a", found: "a2a/0.3"}, w.agents["a2a-go-03"]},
+		{back{name: "go-10", dialect: "a2a", found: "a2a/1.0"}, w.agents["a2a-go-10"]},
+		{back{name: "rest-10", dialect: "a2a/1.0-rest", path: "/rest"}, w.agents["a2a-go-10"]},
+		{back{name: "js-03", dialect: "a2a", found: "a2a/0.3"}, w.agents["js-03"]},
+		{back{name: "js-10", dialect: "a2a", found: "a2a/1.0"}, w.agents["js-10"]},
+		{back{name: "partner-1", dialect: "aip", path: "/partner/one", echo: "echo: echo hi", early: true}, w.url},
+		{back{name: "partner-2", dialect: "aip/2", path: "/partner/two", early: true}, w.url},
+	} {
+		one := b.back
+		one.recorder = newRecorder(t, b.agent)
+		if one.echo == "" {
+			one.echo = "echo: hi"
+		}
+		w.backs = append(w.backs, &one)
+		sites.WriteString(plain("to/"+one.name, one.dialect+" "+one.url+one.path, "aip aip/2 a2a"))
+	}
+	w.site = newSite(t)
+	w.site.start(config{
+		store:  "store pebble " + w.site.dir + "/store\n\t\tnotify {\n\t\t\tallow_networks 127.0.0.0/8\n\t\t}",
+		beside: partners.String() + sites.String() + "}\n",
+	})
+	return w
+}
+
+// mount is where the gateway fronts an agent.
+func (w *world) mount(b *back) string { return w.url + "/to/" + b.name }
+
+// recorder stands before an agent, and keeps what the gateway asks it.
+type recorder struct {
+	url string
+	mu  sync.Mutex
+	all []*exchange
+}
+
+// exchange is one request to an agent. All of it is under the recorder's mutex.
+type exchange struct {
+	method, path string
+	body, answer []byte
+	open         bool // its answer has not ended
+}
+
+// exchangeKey is the key of a request's exchange in its context.
+type exchangeKey struct{}
+
+// kept is how much of an answer a recorder keeps: the names that an agent gives come first.
+const kept = 64 << 10
+
+func newRecorder(t testing.TB, agent string) *recorder {
+	t.Helper()
+	target, err := url.Parse(agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := new(recorder)
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite:       func(p *httputil.ProxyRequest) { p.SetURL(target) },
+		ModifyResponse: func(res *http.Response) error {
+			res.Body = &recorded{res.Body, r, res.Request.Context().Value(exchangeKey{}).(*exchange)}
+			return nil
+		},
+		// An agent that has gone is an agent that has gone; the test says what it thinks of that.
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		e := &exchange{method: req.Method, path: req.URL.Path, body: body, open: true}
+		r.mu.Lock()
+		r.all = append(r.all, e)
+		r.mu.Unlock()
+		defer func() {
+			r.mu.Lock()
+			e.open = false
+			r.mu.Unlock()
+		}()
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), exchangeKey{}, e)))
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	r.url = server.URL
+	return r
+}
+
+// recorded is the body of an answer on its way.
+type recorded struct {
+	io.ReadCloser
+	r *recorder
+	e *exchange
+}
+
+func (b *recorded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.r.mu.Lock()
+	defer b.r.mu.Unlock()
+	b.e.answer = append(b.e.answer, p[:min(n, kept-len(b.e.answer))]...)
+	return n, err
+}
+
+// task returns the task that a request is about, in any dialect.
+func (e *exchange) task() (id string, cancels bool) {
+	if rest, ok := strings.CutPrefix(e.path, "/rest/tasks/"); ok {
+		id, verb, _ := strings.Cut(rest, ":")
+		return id, verb == "cancel"
+	}
+	v := gjson.ParseBytes(e.body)
+	params := v.Get("params")
+	for _, member := range []string{"message", "command"} { // AIP
+		if m := params.Get(member); m.Get("senderRole").Exists() {
+			return m.Get("taskId").Str, m.Get("command").Str == "cancel"
+		}
+	}
+	switch v.Get("method").Str {
+	case "tasks/cancel", "CancelTask":
+		cancels = true
+	}
+	return params.Get("id").Str, cancels
+}
+
+// asked says what the gateway asked the agent about the task that began with a word that no other task began with: how
+// many requests there were, how many of them to cancel it, and how many have not ended.
+func (r *recorder) asked(word string) (requests, cancels, open int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var began []byte
+	for _, e := range r.all {
+		if bytes.Contains(e.body, []byte(word)) {
+			began = append(append(began, e.body...), e.answer...)
+		}
+	}
+	for _, e := range r.all {
+		id, cancel := e.task()
+		if !bytes.Contains(e.body, []byte(word)) && (id == "" || !bytes.Contains(began, []byte(`"`+id+`"`))) {
+			continue
+		}
+		requests++
+		if cancel {
+			cancels++
+		}
+		if e.open {
+			open++
+		}
+	}
+	return requests, cancels, open
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// sdkSteps are the commands that every client gives to its own SDK's agent, and then to the gateway in front of it, in
+// this order. What stands in braces is the id of the task, or of the configuration, that the step of that name told.
+var sdkSteps = []struct {
+	name  string
+	args  []string
+	brief bool // for programs that are slow to start, too
+}{
+	{"card", []string{"card"}, true},
+	{"echo", []string{"send", "echo hi"}, true},
+	{"get", []string{"get", "{echo}"}, false},
+	{"list", []string{"list"}, true},
+	{"stream", []string{"stream", "stream 3 10"}, false},
+	{"ask", []string{"send", "ask"}, true},
+	{"hook", []string{"push-set", "{ask}", "{sink}", "a token"}, true},
+	{"hook got", []string{"push-get", "{ask}", "{hook}"}, false},
+	{"answer", []string{"send", "blue", "-task", "{ask}"}, true},
+	{"fail", []string{"send", "fail"}, false},
+	{"fail by stream", []string{"stream", "fail"}, false},
+	{"reject", []string{"send", "reject"}, false},
+	{"msg", []string{"send", "msg hi"}, true},
+	{"msg by stream", []string{"stream", "msg hi"}, false},
+	{"file", []string{"send", "file"}, false},
+	{"data", []string{"send", "data"}, false},
+	{"auth", []string{"send", "auth"}, false},
+	{"in", []string{"send", "in", "-task", "{auth}"}, false},
+	{"ask by stream", []string{"stream", "ask"}, false},
+	{"answer by stream", []string{"stream", "blue", "-task", "{ask by stream}"}, false},
+	{"context", []string{"send", "echo hi", "-context", "a context of mine"}, false},
+	{"cancel what has ended", []string{"cancel", "{echo}"}, true},
+	{"go on with what has ended", []string{"send", "echo more", "-task", "{echo}"}, false},
+	{"resubscribe to what has ended", []string{"resubscribe", "{echo}"}, false},
+	{"get nothing", []string{"get", "no-such-task"}, true},
+	{"cancel nothing", []string{"cancel", "no-such-task"}, false},
+	{"resubscribe to nothing", []string{"resubscribe", "no-such-task"}, false},
+	{"go on with nothing", []string{"send", "echo hi", "-task", "no-such-task"}, false},
+	{"hook of nothing", []string{"push-get", "no-such-task", "no-such-hook"}, false},
+	{"hook without a config", []string{"push-get", "{echo}", "no-such-hook"}, false},
+	{"slow", []string{"send", "slow 300", "-async"}, false},
+	{"get slow", []string{"get", "{slow}"}, false},
+	{"cancel slow", []string{"cancel", "{slow}"}, false},
+	{"cancel slow again", []string{"cancel", "{slow}"}, false},
+	{"get what is canceled", []string{"get", "{slow}"}, false},
+}
+
+// sdkPair is a client, and the agent of the same SDK.
+type sdkPair struct {
+	name, agent, back string
+	client            []string
+	legacy, slow      bool
+}
+
+var sdkPairs = []sdkPair{
+	{"legacy-trpc", "legacy-trpc", "legacy-trpc", []string{"legacy-trpc-client"}, true, false},
+	{"a2a-go-03", "a2a-go-03", "go-03", []string{"a2a-go-03", "client"}, false, false},
+	{"a2a-go-10", "a2a-go-10", "go-10", []string{"a2a-go-10", "client"}, false, false},
+	{"a2a-go-10 -rest", "a2a-go-10", "go-10", []string{"a2a-go-10", "client", "-rest"}, false, false},
+	{"js-03", "js-03", "js-03", []string{"node", "js-03/client.mjs"}, false, true},
+	{"js-10", "js-10", "js-10", []string{"node", "js-10/client.mjs"}, false, true},
+	{"js-10 -rest", "js-10", "js-10", []string{"node", "js-10/client.mjs", "-rest"}, false, true},
+}
+
+// sdkDifferences are where the outcome through the gateway is another one, and may be.
+var sdkDifferences = map[string]struct{ pair, step, direct, through, why string }{}
+
+// sdkJobs are the tests that the gateway adds no failure that an agent alone does not have.
+func sdkJobs(w *world) (jobs []job) {
+	for _, p := range sdkPairs {
+		jobs = append(jobs, job{"sdk " + p.name, func(t *testing.T) { asAlone(t, w, p) }})
+	}
+	return jobs
+}
+
+// asAlone gives the same commands to an agent and to the gateway before it.
+func asAlone(t *testing.T, w *world, p sdkPair) {
+	var mount string
+	for _, b := range w.backs {
+		if b.name == p.back {
+			mount = w.mount(b)
+		}
+	}
+	direct := newSDK(t, w.agents[p.agent], !p.legacy, p.client...).play(t, w, p)
+	through := newSDK(t, mount, !p.legacy, p.client...).play(t, w, p)
+	for i, step := range sdkSteps {
+		a, b := direct[i], through[i]
+		if a == b {
+			continue
+		}
+		t.Errorf("%s\n direct  %s\n through %s", step.name, a, b)
+	}
+}
+
+// play gives all commands, and returns what came of each.
+func (s *sdk) play(t *testing.T, w *world, p sdkPair) (outcomes []string) {
+	t.Helper()
+	ids := []string{"{sink}", w.inbox.url + "/sdk"}
+	for _, step := range sdkSteps {
+		if p.slow && !step.brief || p.legacy && slices.Contains(step.args, "-async") {
+			outcomes = append(outcomes, "")
+			continue
+		}
+		names := strings.NewReplacer(ids...)
+		var args []string
+		for _, arg := range step.args {
+			args = append(args, names.Replace(arg))
+		}
+		status, stdout, stderr := runProcess(t, t.TempDir(), nil, s.path, append(s.args[:len(s.args):len(s.args)], args...)...)
+		if status == 2 {
+			outcomes = append(outcomes, "the client has no such command")
+			continue
+		}
+		var tells story
+		var kind, id string
+		for line := range strings.Lines(stdout) {
+			e := tellSDK(line)
+			tells.add(e)
+			if kind = e.Kind; e.Kind == "message" {
+				tells.Says += e.Says
+			}
+			v := gjson.Parse(line)
+			if id = tells.ID; kind == "push-config" {
+				if id = v.Get("pushNotificationConfig.id").Str; id == "" {
+					id = v.Get("id").Str
+				}
+			}
+		}
+		if id != "" {
+			ids = append(ids, "{"+step.name+"}", id)
+		}
+		if !rests(tells.State) && tells.State != "" {
+			tells.State, tells.Says = "going on", ""
+		}
+		outcome := fmt.Sprintf("%s %s %q %q", kind, tells.State, tells.Says, tells.Holds)
+		if status != 0 {
+			outcome = "failure"
+		}
+		outcomes = append(outcomes, outcome)
+		t.Logf("%s: %s (%s)", step.name, outcome, strings.TrimSpace(stderr))
+	}
+	return outcomes
+}

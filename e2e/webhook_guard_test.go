@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWebhookGuard sets webhooks that must not be.
+func TestWebhookGuard(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, nil)
+	s := serve(t, config{store: "store memory", handle: "aip_gateway a2a/legacy " + agent.url})
+	leader := leaderOf(t, s.url())
+	for _, bad := range []hook{
+		{URL: "http://127.0.0.1:9/hook"},
+		{URL: "https://127.0.0.1/hook"},
+		{URL: "https://127.1/hook"},
+		{URL: "https://2130706433/hook"},
+		{URL: "https://0x7f000001/hook"},
+		{URL: "https://localhost/hook"},
+		{URL: "https://LOCALHOST./hook"},
+		{URL: "https://hooks.internal/hook"},
+		{URL: "https://[::1]/hook"},
+		{URL: "https://[::ffff:127.0.0.1]/hook"},
+		{URL: "https://169.254.169.254/latest/meta-data"},
+		{URL: "https://10.0.0.1/hook"},
+		{URL: "https://[fd00::1]/hook"},
+		{URL: "https://0.0.0.0/hook"},
+		{URL: "http://example.com/hook"},
+		{URL: "ftp://example.com/hook"},
+		{URL: "https://user:pw@example.com/hook"},
+		{URL: "https://example.com:0/hook"},
+		{URL: "https://example.com/hook#part"},
+		{URL: "https://example.com/ho\r\nok"},
+		{URL: "https://example.com/ho ok"},
+		{URL: "https://exämple.com/hook"},
+		{URL: "//example.com/hook"},
+		{URL: "example.com/hook"},
+		{URL: "/hook"},
+		{URL: "https://example.com/" + strings.Repeat("x", 2048)},
+		{URL: "https://example.com/hook", Token: "a\r\nX-Other: b"},
+		{URL: "https://example.com/hook", Token: "a\x00b"},
+		{URL: "https://example.com/hook", Token: strings.Repeat("x", 4097)},
+	} {
+		if bad.TaskID = "a"; bad.Token == "" {
+			bad.Token = "t"
+		}
+		members := leader.denied(-32602, "set", bad)
+		if details, _ := members["details"].(string); strings.Contains(details, "pw@") || strings.Contains(details, "X-Other") {
+			t.Errorf("%q: the answer repeats a secret: %v", bad.URL, members)
+		}
+	}
+	if got := leader.hooks("a", ""); len(got) != 0 {
+		t.Errorf("what was refused is there: %+v", got)
+	}
+	leader.setHook(hook{URL: "https://hooks.example.com:8443/hook?x=%20", Token: "t", TaskID: "a"})
+}
+
+// TestWebhookGuardAtDial proves that a name is judged by what it stands for, at the time of the attempt.
+func TestWebhookGuardAtDial(t *testing.T) {
+	t.Parallel()
+	agent, to := newFakeAgent(t, nil), newSink(t)
+	s := serve(t, config{store: "store memory", notify: "allow_networks 10.9.8.0/24\nattempts 1", handle: "aip_gateway a2a/legacy " + agent.url})
+	leader := leaderOf(t, s.url())
+	port := to.address[len("127.0.0.1"):]
+	leader.denied(-32602, "set", hook{URL: "http://127.0.0.1" + port + "/x", Token: "t", TaskID: "a"})
+	history := begin(leader, "a", "http://localhost"+port+"/x")
+	for _, d := range s.dead(len(history)) {
+		if d.LastError == "" || strings.Contains(d.LastError, "127.0.0.1") {
+			t.Errorf("the last error is %q", d.LastError)
+		}
+	}
+	if n := len(to.arrived("")); n != 0 {
+		t.Errorf("%d notifications went where the operator does not allow it", n)
+	}
+}

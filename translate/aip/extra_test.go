@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aip
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// strictly parses what goes out: on one line, and no member twice.
+func strictly(t testing.TB, body []byte) gjson.Result {
+	t.Helper()
+	if bytes.ContainsAny(body, "\n\r") {
+		t.Fatalf("more than one line: %q", body)
+	}
+	if req, bad := jsonrpc.Parse(body, jsonrpc.Limits{}); bad == nil {
+		return req.Params
+	}
+	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
+	if bad != nil {
+		t.Fatalf("%v, for\n%s", bad, body)
+	}
+	return res.Result
+}
+
+func holds(t *testing.T, out gjson.Result, want map[string]string) {
+	t.Helper()
+	for path, json := range want {
+		if got := out.Get(path).Raw; got != json {
+			t.Errorf("%s is %q, want %q, in\n%s", path, got, json, out.Raw)
+		}
+	}
+	if strings.Contains(out.Raw, `"no"`) {
+		t.Errorf("something is told in the place of something else:\n%s", out.Raw)
+	}
+}
+
+// TestExtraOfCommands: what a Leader says beyond AIP comes to a Partner of any version, where the Leader wrote it.
+func TestExtraOfCommands(t *testing.T) {
+	const members = `"id":"m","command":"start","senderId":"l","taskId":"t1","x":{"y":` + "\n" + `[1.0]},"null":null,"sender_id":"no",` +
+		`"metadata":{"a2a":{"message":{"extensions":["e"]}}},"dataItems":[{"type":"text","text":"hi","ix":1,"TEXT":"no","metadata":{"im":1}},{"type":"data","data":{},"ix":2}]}}}`
+	for from, body := range map[string]string{
+		"v1": `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message",` + members,
+		"v2": `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"command":{"type":"task-command",` + members,
+	} {
+		call, err := decodeBy(t, sides()[from].server, []byte(body))
+		if err != nil {
+			t.Fatalf("%s: %v", from, err)
+		}
+		for to, s := range sides() {
+			for _, stream := range []bool{false, true} {
+				out := strictly(t, s.client.AppendTurn(nil, &task.Turn{Ref: task.Ref{Task: "T", Session: "S"}, Message: call.Message}, stream))
+				at := "message."
+				if to == "v2" && !stream {
+					at = "command."
+				}
+				holds(t, out, map[string]string{
+					at + "x": `{"y":[1.0]}`, at + "null": "", at + "metadata": `{"a2a":{"message":{"extensions":["e"]}}}`,
+					at + "dataItems.0.ix": "1", at + "dataItems.0.metadata": `{"im":1}`, at + "dataItems.1.ix": "2", at + "dataItems.1.metadata": "",
+				})
+			}
+		}
+	}
+}
+
+// TestExtraOfTasks: what a Partner says beyond AIP comes to a Leader of any version, where the Partner wrote it.
+func TestExtraOfTasks(t *testing.T) {
+	const state = `"status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00","sx":1,"STATE":"no","dataItems":[{"type":"text","text":"w","ix":1}]}`
+	result := func(json string) []byte { return []byte(`{"jsonrpc":"2.0","id":1,"result":` + json + `}`) }
+	for from, texts := range map[string][3]string{
+		"v1": {
+			`{"type":"task","id":"T","sessionId":"S",` + state + `,"products":[{"id":"p","px":1,"dataItems":[{"type":"text","text":"x","ix":1}],"metadata":{"a2a":{"z":1}}}],"tx":{"y":null},"products_":"no"}`,
+			`{"eventSeq":1,"eventData":{"type":"status-update","taskId":"T","sessionId":"S",` + state + `,"ex":1}}`,
+			`{"eventSeq":2,"eventData":{"type":"product-chunk","taskId":"T","sessionId":"S","product":{"id":"p","px":1,"dataItems":[]},"append":true,"lastChunk":false,"ex":1,"metadata":{"a2a":{"z":1}}}}`,
+		},
+		"v2": {
+			`{"type":"task-result","id":"r","sentAt":"2025-09-01T12:00:00+08:00","senderRole":"partner","senderId":"P","taskId":"T","sessionId":"S",` + state +
+				`,"products":[{"id":"p","px":1,"dataItems":[{"type":"text","text":"x","ix":1}],"metadata":{"a2a":{"z":1}}}],"tx":{"y":null},"products_":"no"}`,
+			`{"eventSeq":1,"eventData":{"type":"task-status-update","id":"r","taskId":"T","sessionId":"S",` + state + `,"ex":1}}`,
+			`{"eventSeq":2,"eventData":{"type":"product-chunk","id":"r","taskId":"T","sessionId":"S","product":{"id":"p","px":1,"dataItems":[]},"append":true,"lastChunk":false,"ex":1,"metadata":{"a2a":{"z":1}}}}`,
+		},
+	} {
+		client := sides()[from].client
+		rep, err := client.Reply(result(texts[0]), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", from, err)
+		}
+		events := client.NewStream(nil)
+		news, err := events.Event("", result(texts[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		piece, err := events.Event("", result(texts[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := task.Task{ID: "t", SessionID: "s", Status: task.Status{State: rep.State, DataItems: rep.Items, Extra: rep.Extra}, Extra: rep.TaskExtra, Products: rep.Products}
+		status := task.Event{Seq: 1, Status: &task.Status{State: news.State, DataItems: news.Items, Extra: news.Extra, TaskExtra: news.TaskExtra}}
+		chunk := task.Event{Seq: 2, Chunk: &piece.Chunks[0]}
+		for to, s := range sides() {
+			t.Run(from+" to "+to, func(t *testing.T) {
+				whole := map[string]string{
+					"status.sx": "1", "status.dataItems.0.ix": "1", "products.0.px": "1", "products.0.dataItems.0.ix": "1", "tx": `{"y":null}`,
+					"products.0.metadata": `{"a2a":{"z":1}}`, "metadata": "",
+				}
+				holds(t, strictly(t, s.server.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &now)), whole)
+				holds(t, gjson.ParseBytes(s.server.AppendNotification(nil, &now)), whole)
+				encoder := s.server.NewStream(jsonrpc.ID("1"), new(translate.Call), &now)
+				holds(t, strictly(t, encoder.Event(nil, &status).Data).Get("eventData"), map[string]string{"status.sx": "1", "ex": "1", "status.dataItems.0.ix": "1", "status.taskMetadata": ""})
+				holds(t, strictly(t, encoder.Event(nil, &chunk).Data).Get("eventData"), map[string]string{"product.px": "1", "ex": "1", "metadata": `{"a2a":{"z":1}}`})
+				recorder, ok := encoder.(translate.RecordEncoder)
+				if !ok {
+					return
+				}
+				for _, ev := range []task.Event{{Seq: 3, Task: &now}, status, chunk} {
+					want, got := string(encoder.Event(nil, &ev).Data), string(recorder.Record(nil, ev.Seq, task.AppendEvent(nil, &ev)).Data)
+					if d := cmp.Diff(want, got); d != "" {
+						t.Errorf("(-decoded +direct):\n%s", d)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestExtraOfOthers: what another family keeps is metadata, in what is sent as in what is told.
+func TestExtraOfOthers(t *testing.T) {
+	extra := json.RawMessage(`{"a2a":{"message":{"extensions":["e"]}}}`)
+	state := task.Task{ID: "t", SessionID: "s", Extra: extra, Status: task.Status{State: task.Working, Extra: extra, TaskExtra: extra}, Products: []task.Product{{ID: "p", Extra: extra}}}
+	for version, s := range sides() {
+		out := strictly(t, s.client.AppendTurn(nil, &task.Turn{Ref: task.Ref{Task: "t"}, Message: task.Message{Extra: extra}}, true))
+		holds(t, out, map[string]string{"message.metadata": string(extra)})
+		out = strictly(t, s.server.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &state))
+		holds(t, out, map[string]string{"metadata": string(extra), "status.metadata": string(extra), "products.0.metadata": string(extra)})
+		ev := task.Event{Seq: 1, Status: &state.Status}
+		encoder := s.server.NewStream(jsonrpc.ID("1"), new(translate.Call), &state)
+		told := encoder.Event(nil, &ev).Data
+		holds(t, strictly(t, told).Get("eventData"), map[string]string{"metadata": string(extra), "status.metadata": string(extra)})
+		if recorder, ok := encoder.(translate.RecordEncoder); ok {
+			if d := cmp.Diff(string(told), string(recorder.Record(nil, 1, task.AppendEvent(nil, &ev)).Data)); d != "" {
+				t.Errorf("%s (-decoded +direct):\n%s", version, d)
+			}
+		}
+	}
+}
