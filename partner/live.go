@@ -231,6 +231,24 @@ func (b *batch) say(items []task.DataItem) {
 	b.events = append(b.events, task.Event{Status: &task.Status{State: b.state, ChangedAt: b.since, DataItems: items}})
 }
 
+// keep puts what a report says beyond the canon into the last status of the batch. Without one there is nothing to tell
+// it with: the next report that moves the task has it again, or it was of the moment.
+func (b *batch) keep(rep *task.Report) {
+	if len(rep.Extra) == 0 && len(rep.TaskExtra) == 0 {
+		return
+	}
+	for i := len(b.events) - 1; i >= 0; i-- {
+		switch ev := &b.events[i]; {
+		case ev.Status != nil:
+			ev.Status.Extra, ev.Status.TaskExtra = rep.Extra, rep.TaskExtra
+			return
+		case ev.Task != nil:
+			ev.Task.Status.Extra, ev.Task.Extra = rep.Extra, rep.TaskExtra
+			return
+		}
+	}
+}
+
 // write stores the batch and then lets it count. lv.mu is held.
 func (b *batch) write(ctx context.Context) error {
 	lv := b.lv

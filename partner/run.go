@@ -198,6 +198,7 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 	if lv.note.Pending != nil {
 		if rep.State == task.Rejected {
 			b.begin(task.Rejected, rep.Items)
+			b.keep(rep)
 			return b.write(ctx)
 		}
 		if nothing := len(rep.Chunks) == 0 && len(rep.Products) == 0; nothing && rep.State == task.None {
@@ -245,11 +246,13 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 			b.move(task.Canceled, items, nil)
 		}
 	}
+	b.keep(rep)
 	if b.state != task.AwaitingCompletion || !lv.note.Terms.AutoComplete {
 		return b.write(ctx)
 	}
 	// What the agent said at the end goes with the state that the caller is told.
 	b.move(task.Completed, rep.Items, nil)
+	b.keep(rep)
 	if err := b.write(ctx); err != nil {
 		return err
 	}
