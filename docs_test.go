@@ -209,7 +209,7 @@ func TestDocsSubdirectives(t *testing.T) {
 				continue
 			}
 			found++
-			known := regexp.MustCompile("`([a-z ]+\\{ )?" + regexp.QuoteMeta(word) + "( [^`]*)?`")
+			known := regexp.MustCompile("`([a-z {]+\\{ )?" + regexp.QuoteMeta(word) + "( [^`]*)?`")
 			if !known.MatchString(text) && !strings.Contains(text, "`"+word+"`: ") && !strings.Contains(text, ": `"+word+"`") {
 				t.Errorf("docs/configuration.md does not mention the subdirective %s", word)
 			}
@@ -361,6 +361,10 @@ func TestDocsMessages(t *testing.T) {
 		`agent: "…" is no http or https URL`:                                                          gateway("aip_gateway a2a/legacy 127.0.0.1"),
 		"put credentials into header_up, not into the URL, which is logged":                           gateway("aip_gateway a2a/legacy http://a:b@127.0.0.1:9101"),
 		"agent: header_up … has a placeholder without a value":                                        agent("header_up Authorization {env.AIP_NO_SUCH_TOKEN}"),
+		"tls ca: there is no certificate in …":                                                        agent("tls {\nca go.mod\n}"),
+		"tls ca: open …: no such file or directory":                                                   agent("tls {\nca nowhere.pem\n}"),
+		"client_cert needs a certificate and a key, both PEM files":                                   agent("tls {\nclient_cert a.pem\n}"),
+		"tls client_cert: …":                                                                          agent("tls {\nclient_cert go.mod go.mod\n}"),
 		"header_up needs a name and a value":                                                          agent("header_up Authorization Bearer x"),
 		`header_up "…" has a name or a value that HTTP does not allow`:                                agent(`header_up "A B" x`),
 		`callers: there is no dialect "…"; this gateway can serve …`:                                  block("callers aip/9"),

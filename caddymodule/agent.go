@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -21,12 +23,17 @@ type agent interface {
 }
 
 // reach returns the agent, and sets what shows its card. Nothing is sent before it is needed.
-func (g *Gateway) reach(header http.Header) (agent, error) {
-	where := upstream.DiscoverConfig{URL: g.Agent.URL, Finder: a2a.Finder(), Header: header}
+func (g *Gateway) reach(header http.Header, repl *caddy.Replacer) (agent, error) {
+	trust, err := g.Agent.TLS.config(repl)
+	if err != nil {
+		return nil, err
+	}
+	where := upstream.DiscoverConfig{URL: g.Agent.URL, Finder: a2a.Finder(), Header: header, TLS: trust}
 	g.card = upstream.NewCard(where)
 	config := upstream.Config{
 		URL:     g.Agent.URL,
 		Header:  header,
+		TLS:     trust,
 		Silence: time.Duration(g.Agent.Timeout),
 		Logger:  g.log,
 	}

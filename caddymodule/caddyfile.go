@@ -143,6 +143,11 @@ func (p *parser) notify(n *Notify) {
 //		agent <dialect> <url> {
 //			header_up <name> <value>
 //			timeout   <duration>
+//			tls {
+//				ca          <file>...
+//				client_cert <cert> <key>
+//				server_name <name>
+//			}
 //		}
 //		aic       <aic>
 //		base_path <path>
@@ -306,6 +311,29 @@ func (p *parser) agent(a *AgentConfig) {
 			a.HeaderUp.Add(args[0], args[1])
 		case "timeout":
 			p.duration(&a.Timeout)
+		case "tls":
+			p.agentTLS(&a.TLS)
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+func (p *parser) agentTLS(t *AgentTLS) {
+	p.block("tls", func(name string) bool {
+		switch name {
+		case "ca":
+			p.words(&t.CA)
+		case "client_cert":
+			args := p.RemainingArgs()
+			if len(args) != 2 {
+				p.fail("client_cert needs a certificate and a key, both PEM files")
+				return true
+			}
+			t.Cert, t.Key = args[0], args[1]
+		case "server_name":
+			p.word(&t.ServerName)
 		default:
 			return false
 		}

@@ -96,7 +96,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 6 {
+	if seen != 13 {
 		t.Errorf("%d commands", seen)
 	}
 }

@@ -51,7 +51,9 @@ var servers = []caller{
 
 // agentDialects and callerDialects name what there is.
 func agentDialects() string {
-	return strings.Join(slices.Sorted(maps.Keys(clients)), ", ") + " and " + auto
+	list := append(slices.Collect(maps.Keys(clients)), auto)
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 func callerDialects() string {

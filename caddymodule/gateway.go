@@ -99,6 +99,9 @@ type AgentConfig struct {
 	// placeholders, {env.TOKEN} for one. They never reach a log.
 	HeaderUp http.Header `json:"header_up,omitempty"`
 
+	// How the agent proves who it is, and who the gateway is to it, for https.
+	TLS AgentTLS `json:"tls,omitzero"`
+
 	// How long one run may be silent before it counts as failed. Default: 5m.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 }
@@ -188,7 +191,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	}
 	g.app = app.(*App)
 	g.started = time.Now()
-	if g.agent, err = g.reach(header); err != nil {
+	if g.agent, err = g.reach(header, repl); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
 	g.front = &gateway.Handler{

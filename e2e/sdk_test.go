@@ -72,8 +72,29 @@ var sdkPairs = []sdkPair{
 	{"js-10 -rest", "js-10", "js-10", []string{"node", "js-10/client.mjs", "-rest"}, false, true},
 }
 
-// sdkDifferences are where the outcome through the gateway is another one, and may be.
-var sdkDifferences = map[string]struct{ pair, step, direct, through, why string }{}
+// sdkDifferences are the steps whose outcome through the gateway may be another one, by the pair ("" for all of them)
+// and the step. A failure is never among the outcomes through the gateway but where the protocol demands it.
+var sdkDifferences = []struct{ pair, step, direct, through, why string }{
+	{"", "msg", `message  "direct: hi" ""`, `task completed "" "direct: hi"`,
+		"the gateway keeps a task for all that it is told, so that it can be got again"},
+	{"", "msg by stream", `message  "direct: hi" ""`, `status completed "" "direct: hi"`, "likewise"},
+	{"", "auth", `task auth-required "log in at https://login.example/" ""`,
+		`task input-required "log in at https://login.example/{\"a2aState\":\"auth-required\"}" ""`,
+		"AIP, in which the task is kept, has no such state"},
+	{"a2a-go-10", "in", `failure`, `task input-required "log in at https://login.example/{\"a2aState\":\"auth-required\"}" ""`,
+		"the SDK takes no message while it waits for permission; the task at the gateway goes on waiting, too"},
+	{"a2a-go-10 -rest", "in", `failure`, `task input-required "log in at https://login.example/{\"a2aState\":\"auth-required\"}" ""`, "likewise"},
+	{"a2a-go-03", "cancel slow again", `task canceled "" ""`, `failure`, "A2A has an error for what is canceled already: TaskNotCancelable"},
+	{"a2a-go-10", "cancel slow again", `task canceled "" ""`, `failure`, "likewise"},
+	{"a2a-go-10 -rest", "cancel slow again", `task canceled "" ""`, `failure`, "likewise"},
+	{"a2a-go-03", "resubscribe to what has ended", `failure`, `task completed "ok" "echo: hi"`, "the gateway's log does not end with the task"},
+	{"legacy-trpc", "fail", `failure`, `task failed "agent broke" ""`, "the SDK's error for a failed task; the task says it as well"},
+	{"legacy-trpc", "fail by stream", `failure`, `status failed "agent broke" ""`, "likewise"},
+	{"legacy-trpc", "ask by stream", `failure`, `status input-required "which colour?" ""`, "the SDK does not end a stream that awaits input"},
+	{"legacy-trpc", "in", `task completed "ok" "echo: authecho: in"`, `task completed "ok" "echo: in"`,
+		"both artifacts have the index 0, and v0.1 says that they are one then"},
+	{"legacy-trpc", "go on with what has ended", `task completed "ok" "echo: hiecho: more"`, `task completed "ok" "echo: more"`, "likewise"},
+}
 
 // sdkJobs are the tests that the gateway adds no failure that an agent alone does not have.
 func sdkJobs(w *world) (jobs []job) {
@@ -95,10 +116,12 @@ func asAlone(t *testing.T, w *world, p sdkPair) {
 	through := newSDK(t, mount, !p.legacy, p.client...).play(t, w, p)
 	for i, step := range sdkSteps {
 		a, b := direct[i], through[i]
-		if a == b {
-			continue
+		known := slices.IndexFunc(sdkDifferences, func(d struct{ pair, step, direct, through, why string }) bool {
+			return (d.pair == "" || d.pair == p.name) && d.step == step.name && d.direct == a && d.through == b
+		})
+		if a != b && known < 0 {
+			t.Errorf("%s\ndirectly: %s\nthrough the gateway: %s", step.name, a, b)
 		}
-		t.Errorf("%s\n direct  %s\n through %s", step.name, a, b)
 	}
 }
 
@@ -147,7 +170,7 @@ func (s *sdk) play(t *testing.T, w *world, p sdkPair) (outcomes []string) {
 			outcome = "failure"
 		}
 		outcomes = append(outcomes, outcome)
-		t.Logf("%s: %s (%s)", step.name, outcome, strings.TrimSpace(stderr))
+		t.Logf("%s: %s %s", step.name, outcome, strings.TrimSpace(stderr))
 	}
 	return outcomes
 }

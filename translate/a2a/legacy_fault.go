@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -76,11 +75,11 @@ func legacyErrorOf(err error) *task.Error {
 func legacyHTTPStatus(err error) int {
 	switch task.KindOf(err) {
 	case task.AuthenticationRequired, task.AccessTokenInvalid:
-		return http.StatusUnauthorized
+		return 401
 	case task.AuthorizationFailed:
-		return http.StatusForbidden
+		return 403
 	}
-	return http.StatusOK
+	return 200
 }
 
 // legacyFaultData returns the data member: what the error carries, its field, its type, and its sentence. It is nil

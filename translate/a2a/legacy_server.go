@@ -131,3 +131,7 @@ func (s legacyServer) AppendNotification(dst []byte, t *task.Task) []byte {
 func (legacyServer) NotificationHeader(w *task.Webhook) []translate.Field {
 	return legacyNotificationHeader(w)
 }
+
+// ErrorEvents says that what refuses a stream is told as an event of it. Callers of 0.3 whose request does not show its
+// version are answered here, too.
+func (legacyServer) ErrorEvents() bool { return true }

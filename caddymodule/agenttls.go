@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// AgentTLS says whom to trust at the agent's end, and who the gateway is there. Files are read when the configuration
+// is loaded.
+type AgentTLS struct {
+	// PEM files with the roots that the agent's certificate may go back to. Default: the system's.
+	CA []string `json:"ca,omitempty"`
+
+	// PEM files with the gateway's certificate, and its key, for agents that ask for one, as AIP Partners do.
+	// Default: none.
+	Cert string `json:"cert,omitempty"`
+	Key  string `json:"key,omitempty"`
+
+	// The name that the agent's certificate is made out to. Default: the host of its URL.
+	ServerName string `json:"server_name,omitempty"`
+}
+
+// config returns what is asked of connections; nil for the system's defaults.
+func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
+	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && t.ServerName == "" {
+		return nil, nil
+	}
+	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
+	for _, file := range t.CA {
+		pem, err := os.ReadFile(repl.ReplaceAll(file, ""))
+		if err != nil {
+			return nil, fmt.Errorf("tls ca: %w", err)
+		}
+		if c.RootCAs == nil {
+			c.RootCAs = x509.NewCertPool()
+		}
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("tls ca: there is no certificate in %s", file)
+		}
+	}
+	switch {
+	case t.Cert == "" && t.Key == "":
+		return c, nil
+	case t.Cert == "" || t.Key == "":
+		return nil, errors.New("tls client_cert needs a certificate and its key")
+	}
+	pair, err := tls.LoadX509KeyPair(repl.ReplaceAll(t.Cert, ""), repl.ReplaceAll(t.Key, ""))
+	if err != nil {
+		return nil, fmt.Errorf("tls client_cert: %s", strings.TrimPrefix(err.Error(), "tls: "))
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return c, nil
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/internal/devpki"
+)
+
+// TestAgentTLS holds that the gateway trusts the agent's private CA, and shows it the gateway's certificate.
+func TestAgentTLS(t *testing.T) {
+	pki, err := devpki.Make(devpki.Options{Dir: filepath.Join(t.TempDir(), "pki")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(pki.Server.Cert, pki.Server.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := os.ReadFile(pki.CA.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(ca)
+	root, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(root)
+	var shown string
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		shown = r.TLS.PeerCertificates[0].Subject.CommonName
+	}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots}
+	server.StartTLS()
+	defer server.Close()
+
+	settings := AgentTLS{CA: []string{pki.CA.Cert}, Cert: pki.Leader.Cert, Key: pki.Leader.Key, ServerName: "localhost"}
+	config, err := settings.config(caddy.NewReplacer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
+	defer client.CloseIdleConnections()
+	res, err := client.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if shown != string(pki.Leader.AIC) {
+		t.Errorf("the agent was shown %q", shown)
+	}
+
+	if config, err := new(AgentTLS).config(caddy.NewReplacer()); config != nil || err != nil {
+		t.Errorf("no settings make %v, %v", config, err)
+	}
+	for name, bad := range map[string]AgentTLS{
+		"no file": {CA: []string{"nowhere.pem"}}, "no certificate": {CA: []string{pki.CA.Key}},
+		"no key": {Cert: pki.Leader.Cert}, "another's key": {Cert: pki.Leader.Cert, Key: pki.Server.Key},
+	} {
+		if _, err := bad.config(caddy.NewReplacer()); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
