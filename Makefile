@@ -4,7 +4,7 @@ GO      ?= go
 FUZZ    ?= 20s
 SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 2>/dev/null) go.mod go.sum
 
-.PHONY: help run test lint unit e2e fuzz bench module clean
+.PHONY: help run test lint unit interop e2e fuzz bench module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ caddy: $(SOURCES) xcaddy.sh
 .pki/ca.pem: | caddy
 	./caddy aip pki --dir .pki
 
-test: lint unit e2e ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
+test: lint unit interop e2e ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
 
 lint: ## gofmt, vet, staticcheck, and a tidy go.mod
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
@@ -35,6 +35,9 @@ unit: ## unit tests, with the race detector
 
 INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a-go-10) \
 	$(addsuffix /node_modules/.package-lock.json,interop/js-03 interop/js-10)
+
+interop: $(INTEROP) ## the other projects' agents and clients, among themselves
+	cd interop && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 e2e: caddy $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
 	$(GO) test -shuffle=on -count=1 ./e2e

@@ -168,7 +168,7 @@ func (g *Gateway) extended(callers []translate.Server, mode identity.Mode) func(
 // describe returns the agent's card, or, for an agent whose dialect has none, what is known of it.
 func (g *Gateway) describe(ctx context.Context) (*translate.Card, time.Time, error) {
 	if !strings.HasPrefix(g.Agent.Dialect, auto) {
-		return &translate.Card{Name: g.name(), Streaming: true}, g.started, nil
+		return &translate.Card{Name: g.AIC, Streaming: true}, g.started, nil // not its URL, which is nobody's business
 	}
 	return g.card.Get(ctx)
 }

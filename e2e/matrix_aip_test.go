@@ -29,7 +29,7 @@ func newLeaderOf(t *testing.T, mount string) *v1Leader {
 
 // tellTask is tell for what is read already.
 func tellTask(t *task.Task) told {
-	got := told{Kind: "task", ID: t.ID, State: string(t.Status.State), Says: says(t.Status.DataItems), all: true}
+	got := told{Kind: "task", ID: t.ID, State: string(t.Status.State), Says: tellItems(t.Status.DataItems), all: true}
 	for i := range t.Products {
 		got.Holds += tellItems(t.Products[i].DataItems)
 	}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,7 +66,8 @@ func TestEveryDialect(t *testing.T) {
 			}
 		}
 	}
-	jobs = append(jobs, sdkJobs(w)...)
+	// Those that take long come first.
+	jobs = slices.Concat(sdkJobs(w), jobs, leaderJobs(w), findJobs(w), cardJobs(w), wireJobs(w))
 	runTogether(t, jobs)
 }
 

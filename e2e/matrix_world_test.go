@@ -35,6 +35,7 @@ type world struct {
 	url    string // of the plain site
 	backs  []*back
 	agents map[string]string // the URLs of the agents themselves, by program
+	liar   *liar
 	*inbox
 }
 
@@ -122,6 +123,13 @@ func newWorld(t *testing.T) *world {
 		w.backs = append(w.backs, &one)
 		sites.WriteString(plain("to/"+one.name, one.dialect+" "+one.url+one.path, "aip aip/2 a2a"))
 	}
+	for i, it := range wrong {
+		// The query keeps apart those that have the same agent: their tasks are filed under its URL.
+		sites.WriteString(plain(wrongPath(it.name), fmt.Sprintf("%s %s%s?%d", it.dialect, w.agents[it.agent], it.path, i), "aip"))
+	}
+	w.liar = newLiar(t)
+	sites.WriteString(plain("liar", "a2a "+w.liar.url, "aip"))
+	fmt.Fprintf(&sites, "\taip_gateway /public* a2a %s {\n\t\tcallers aip aip/2 a2a\n\t\tidentity off\n\t\tpublic_url %s\n\t}\n", w.agents["a2a-go-03"], publicURL)
 	w.site = newSite(t)
 	w.site.start(config{
 		store:  "store pebble " + w.site.dir + "/store\n\t\tnotify {\n\t\t\tallow_networks 127.0.0.0/8\n\t\t}",

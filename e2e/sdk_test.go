@@ -89,8 +89,6 @@ var sdkDifferences = []struct{ pair, step, direct, through, why string }{
 	{"a2a-go-10 -rest", "cancel slow again", `task canceled "" ""`, `failure`, "likewise"},
 	{"a2a-go-03", "resubscribe to what has ended", `failure`, `task completed "ok" "echo: hi"`, "the gateway's log does not end with the task"},
 	{"legacy-trpc", "fail", `failure`, `task failed "agent broke" ""`, "the SDK's error for a failed task; the task says it as well"},
-	{"legacy-trpc", "fail by stream", `failure`, `status failed "agent broke" ""`, "likewise"},
-	{"legacy-trpc", "ask by stream", `failure`, `status input-required "which colour?" ""`, "the SDK does not end a stream that awaits input"},
 	{"legacy-trpc", "in", `task completed "ok" "echo: authecho: in"`, `task completed "ok" "echo: in"`,
 		"both artifacts have the index 0, and v0.1 says that they are one then"},
 	{"legacy-trpc", "go on with what has ended", `task completed "ok" "echo: hiecho: more"`, `task completed "ok" "echo: more"`, "likewise"},
@@ -130,7 +128,8 @@ func (s *sdk) play(t *testing.T, w *world, p sdkPair) (outcomes []string) {
 	t.Helper()
 	ids := []string{"{sink}", w.inbox.url + "/sdk"}
 	for _, step := range sdkSteps {
-		if p.slow && !step.brief || p.legacy && slices.Contains(step.args, "-async") {
+		// The SDK of v0.1 has no way to send without waiting, and does not end a stream that awaits input.
+		if p.slow && !step.brief || p.legacy && (slices.Contains(step.args, "-async") || strings.HasSuffix(step.name, " slow") || strings.Contains(step.name, "by stream")) {
 			outcomes = append(outcomes, "")
 			continue
 		}

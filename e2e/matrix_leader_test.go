@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// leaderJobs are what an AIP Leader can see of agents that only some of the dialects have words for.
+func leaderJobs(w *world) (jobs []job) {
+	for _, b := range w.backs {
+		jobs = append(jobs, job{"things to " + b.name, func(t *testing.T) { byThings(t, w, b) }})
+		if !b.early {
+			jobs = append(jobs,
+				job{"message to " + b.name, func(t *testing.T) { byMessage(t, w, b) }},
+				job{"rejection to " + b.name, func(t *testing.T) { byRejection(t, w, b) }},
+				job{"permission to " + b.name, func(t *testing.T) { byPermission(t, w, b) }})
+		}
+	}
+	return jobs
+}
+
+// byThings gets a file and data, each whole.
+func byThings(t *testing.T, w *world, b *back) {
+	l := newLeaderOf(t, w.mount(b))
+	file := l.caller.start("file", "file")
+	if len(file.Products) != 1 {
+		t.Fatalf("the products are %+v", file.Products)
+	}
+	want := []task.DataItem{{Kind: task.FileItem, Name: "hello.txt", MIMEType: "text/plain", Bytes: "aGVsbG8K"}}
+	got := file.Products[0].DataItems
+	for i := range got {
+		got[i].Metadata = nil
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the file (-want +got):\n%s", diff)
+	}
+	data := l.caller.start("data", "data")
+	if len(data.Products) != 1 || len(data.Products[0].DataItems) != 1 {
+		t.Fatalf("the products are %+v", data.Products)
+	}
+	if it := data.Products[0].DataItems[0]; it.Kind != task.DataKind || string(it.Data) != `{"colour":"blue","parts":[1,2,3]}` {
+		t.Errorf("the data is %+v", it)
+	}
+}
+
+// byMessage talks to an agent that answers without a task. At the gateway it is one all the same.
+func byMessage(t *testing.T, w *world, b *back) {
+	l := newLeaderOf(t, w.mount(b))
+	if got := tellTask(l.caller.start("m", "msg hi")); got.State != "awaiting-completion" || got.Holds != "direct: hi" {
+		t.Errorf("the message is told as %+v", got)
+	}
+	if got := l.send("msg again", "m"); got.State != "awaiting-completion" || !strings.Contains(got.Holds, "direct: again") {
+		t.Errorf("the next one is told as %+v", got)
+	}
+	if got := l.finish("m"); got.State != "completed" {
+		t.Errorf("it ends as %+v", got)
+	}
+}
+
+// byRejection is rejected: before anybody was told of the task, it never was accepted.
+func byRejection(t *testing.T, w *world, b *back) {
+	l := newLeaderOf(t, w.mount(b))
+	l.caller.start("r", "reject")
+	got := l.caller.get("r")
+	if diff := cmp.Diff([]task.State{task.Rejected}, states(got.StatusHistory)); diff != "" || says(got.Status.DataItems) != "not my job" {
+		t.Errorf("the rejection is %+v\n%s", got.Status, diff)
+	}
+	checkHistory(t, got)
+	var last told
+	if err := l.follow(within(t, patience), "s", "reject", func(e told) bool { last = e; return true }); err != nil {
+		t.Fatal(err)
+	}
+	if last.State != "rejected" && !(last.State == "failed" && strings.Contains(strings.ToLower(last.Says), "rejected")) {
+		t.Errorf("a rejection that comes after acceptance is told as %+v", last)
+	}
+}
+
+// byPermission waits until somebody has logged in, and says so, or gives up.
+func byPermission(t *testing.T, w *world, b *back) {
+	l := newLeaderOf(t, w.mount(b))
+	const wants = "log in at https://login.example/"
+	if got := tellTask(l.caller.start("a", "auth")); got.State != "awaiting-input" || !strings.Contains(got.Says, wants) || !strings.Contains(got.Says, `"auth-required"`) {
+		t.Errorf("what is wanted is told as %+v", got)
+	}
+	got := l.send("in", "a")
+	switch b.name {
+	case "go-10", "rest-10": // whose SDK takes no message while it waits for permission
+		if got.State != "awaiting-input" {
+			t.Errorf("a message is answered with %+v", got)
+		}
+	default:
+		if got.State != "awaiting-completion" || got.Holds != "you said: in" {
+			t.Errorf("a message is answered with %+v", got)
+		}
+	}
+	l.caller.start("c", "auth")
+	if got := l.cancel("c"); got.State != "canceled" {
+		t.Errorf("giving up is answered with %+v", got)
+	}
+}

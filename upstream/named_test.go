@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+)
+
+// names03 makes the agent one of A2A 0.3, which names its tasks itself.
+func names03(c *Config) { c.Codec = a2a.V03() }
+
+// namer03 is an agent that names its task after a while, and works until it is canceled.
+type namer03 struct {
+	streams bool
+	after   time.Duration
+
+	mu       sync.Mutex
+	asked    []string // method and id
+	canceled chan struct{}
+}
+
+func (a *namer03) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	v := gjson.ParseBytes(body)
+	method := v.Get("method").Str
+	a.mu.Lock()
+	a.asked = append(a.asked, strings.TrimSpace(method+" "+v.Get("params.id").Str))
+	a.mu.Unlock()
+	const state = `{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"its own","contextId":"c","status":{"state":%q}}}`
+	switch {
+	case method == "message/stream" && a.streams:
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		pause, done := time.After(a.after), r.Context().Done()
+		select {
+		case <-pause:
+		case <-done:
+			return
+		}
+		fmt.Fprintf(w, "data: "+state+"\n\n", "working")
+		w.(http.Flusher).Flush()
+		select {
+		case <-a.canceled:
+			fmt.Fprintf(w, "data: "+state+"\n\n", "canceled")
+		case <-done:
+		}
+	case method == "message/send":
+		select {
+		case <-a.canceled:
+			fmt.Fprintf(w, state, "canceled")
+		case <-time.After(a.after):
+			fmt.Fprintf(w, state, "completed")
+		case <-r.Context().Done():
+		}
+	case method == "tasks/cancel" && v.Get("params.id").Str == "its own":
+		close(a.canceled)
+		fmt.Fprintf(w, state, "canceled")
+	case method == "tasks/cancel":
+		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found"}}`)
+	default:
+		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32004,"message":"This operation is not supported"}}`)
+	}
+}
+
+// TestCancelByTheAgentsName cancels under the only name that the gateway knows, before the agent has told its own.
+func TestCancelByTheAgentsName(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		agent *namer03
+		asked []string
+		want  string
+	}{
+		{"it is about to tell", &namer03{streams: true, after: time.Second}, []string{"message/stream", "tasks/cancel its own"}, "canceled"},
+		{"it has told", &namer03{streams: true}, []string{"message/stream", "tasks/cancel its own"}, "canceled"},
+		{"it does not tell", &namer03{streams: true, after: time.Hour}, []string{"message/stream"}, "agent-timeout: the agent has not said yet what it calls the task"},
+		{"it has no streams", &namer03{after: time.Hour}, []string{"message/stream", "message/send"}, "agent-timeout: the agent has not said yet what it calls the task"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.agent.canceled = make(chan struct{})
+			agent(t, tc.agent, names03, func(t *testing.T, h *HTTP, _ *memory) {
+				var said []string
+				ran := make(chan struct{})
+				go func() {
+					defer close(ran)
+					said = show(h.Run(t.Context(), turn("x"), false))
+				}()
+				synctest.Wait()
+				rep, err := h.Cancel(t.Context(), turn("x"))
+				got := rep.Said
+				if err != nil {
+					got = err.Error()
+				}
+				if got != tc.want {
+					t.Errorf("cancel is answered with %q, want %q", got, tc.want)
+				}
+				if tc.want == "canceled" {
+					<-ran
+					if said[len(said)-1] != "canceled" {
+						t.Errorf("the turn says %q", said)
+					}
+				}
+				tc.agent.mu.Lock()
+				defer tc.agent.mu.Unlock()
+				if diff := cmp.Diff(tc.asked, tc.agent.asked); diff != "" {
+					t.Errorf("the agent is asked (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestStreamsAreTriedOnce holds that an agent which has no streams is not asked for one with every task.
+func TestStreamsAreTriedOnce(t *testing.T) {
+	a := &namer03{after: time.Second, canceled: make(chan struct{})}
+	agent(t, a, names03, func(t *testing.T, h *HTTP, _ *memory) {
+		for range 3 {
+			if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), turn("x"), false))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+		if diff := cmp.Diff([]string{"message/stream", "message/send", "message/send", "message/send"}, a.asked); diff != "" {
+			t.Errorf("the agent is asked (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestAContinueNeedsNoStream holds that a task whose name is known goes on as its caller asks for it.
+func TestAContinueNeedsNoStream(t *testing.T) {
+	a := &namer03{streams: true, after: time.Second, canceled: make(chan struct{})}
+	agent(t, a, names03, func(t *testing.T, h *HTTP, _ *memory) {
+		again := turn("x")
+		again.From, again.Ref = task.AwaitingInput, task.Ref{Task: "its own"}
+		if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), again, false))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"message/send"}, a.asked); diff != "" {
+			t.Errorf("the agent is asked (-want +got):\n%s", diff)
+		}
+	})
+}
