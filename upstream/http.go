@@ -305,8 +305,17 @@ func (x *exchange) broken(err error, when string) *task.Error {
 		return task.Errorf(task.AgentTimeout, "the agent was silent for %v", x.http.config.Silence)
 	case errors.As(err, &dial):
 		return task.Errorf(task.AgentUnavailable, "the agent cannot be reached").Because(err)
+	case alerted(err):
+		return task.Errorf(task.AgentUnavailable, "the agent does not take the gateway's certificate; the operator must check tls client_cert").Because(err)
 	}
 	return task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke %s", when).Because(errors.Join(errPassing, err))
+}
+
+// alerted reports whether the other end has ended TLS by an alert: in TLS 1.3, one that does not take a certificate says
+// so only when the handshake is over for the client. It reads no request before.
+func alerted(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error"
 }
 
 // errPassing marks an error that says nothing of the agent for good: it may be restarting.

@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -89,13 +90,14 @@ func TestCancelByTheAgentsName(t *testing.T) {
 		{"it has no streams", &namer03{after: time.Hour}, []string{"message/stream", "message/send"}, "agent-timeout: the agent has not said yet what it calls the task"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			tc.agent.canceled = make(chan struct{})
 			agent(t, tc.agent, names03, func(t *testing.T, h *HTTP, _ *memory) {
+				tc.agent.canceled = make(chan struct{})
+				ctx, stop := context.WithCancel(t.Context())
 				var said []string
 				ran := make(chan struct{})
 				go func() {
 					defer close(ran)
-					said = show(h.Run(t.Context(), turn("x"), false))
+					said = show(h.Run(ctx, turn("x"), false))
 				}()
 				synctest.Wait()
 				rep, err := h.Cancel(t.Context(), turn("x"))
@@ -106,8 +108,11 @@ func TestCancelByTheAgentsName(t *testing.T) {
 				if got != tc.want {
 					t.Errorf("cancel is answered with %q, want %q", got, tc.want)
 				}
-				if tc.want == "canceled" {
-					<-ran
+				if tc.want != "canceled" {
+					stop() // as the Partner does, whatever the agent says
+				}
+				<-ran
+				if stop(); tc.want == "canceled" {
 					if said[len(said)-1] != "canceled" {
 						t.Errorf("the turn says %q", said)
 					}
@@ -124,8 +129,9 @@ func TestCancelByTheAgentsName(t *testing.T) {
 
 // TestStreamsAreTriedOnce holds that an agent which has no streams is not asked for one with every task.
 func TestStreamsAreTriedOnce(t *testing.T) {
-	a := &namer03{after: time.Second, canceled: make(chan struct{})}
+	a := &namer03{after: time.Second}
 	agent(t, a, names03, func(t *testing.T, h *HTTP, _ *memory) {
+		a.canceled = make(chan struct{})
 		for range 3 {
 			if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), turn("x"), false))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -139,8 +145,9 @@ func TestStreamsAreTriedOnce(t *testing.T) {
 
 // TestAContinueNeedsNoStream holds that a task whose name is known goes on as its caller asks for it.
 func TestAContinueNeedsNoStream(t *testing.T) {
-	a := &namer03{streams: true, after: time.Second, canceled: make(chan struct{})}
+	a := &namer03{streams: true, after: time.Second}
 	agent(t, a, names03, func(t *testing.T, h *HTTP, _ *memory) {
+		a.canceled = make(chan struct{})
 		again := turn("x")
 		again.From, again.Ref = task.AwaitingInput, task.Ref{Task: "its own"}
 		if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), again, false))); diff != "" {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestPartnerBehindTLS has a gateway command a Partner as its Leader: over mTLS, with the certificate that it was
+// given, and under the AIC in it.
+func TestPartnerBehindTLS(t *testing.T) {
+	agent := newFakeAgent(t, nil)
+	pki := certificates(t)
+	front := freePort(t)
+	site := func(client string) string {
+		return fmt.Sprintf(`https://localhost:%d {
+	tls %s %s {
+		client_auth {
+			mode require_and_verify
+			trust_pool file %s
+		}
+	}
+	aip_gateway {
+		agent aip %%s {
+			tls {
+				ca %s
+				%s
+			}
+		}
+		aic %s
+	}
+}`, front, pki.Server.Cert, pki.Server.Key, pki.CA.Cert, pki.CA.Cert, client, pki.Leader.AIC)
+	}
+	s := newSite(t)
+	config := config{handle: "aip_gateway a2a/legacy " + agent.url + " {\n\t\tcallers aip a2a\n\t\tcompletion confirm\n\t}"}
+	beside := func(client string) { config.beside = fmt.Sprintf(site(client), s.url()) }
+
+	beside(fmt.Sprintf("client_cert %s %s", pki.Leader.Cert, pki.Leader.Key))
+	s.start(config)
+	c := leaderOf(t, fmt.Sprintf("https://localhost:%d", front))
+	got := c.start("t1", "hello")
+	if got.Status.State != task.AwaitingCompletion || len(got.Products) != 1 {
+		t.Errorf("start answered %+v", got)
+	}
+	if got := c.goOn("t1", "more"); got.Status.State != task.AwaitingCompletion {
+		t.Errorf("continue answered %+v", got)
+	}
+	c.complete("t1")
+	// The Partner behind keeps a task of its own, for the gateway, and is told of the Leader's word.
+	roots := x509.NewCertPool()
+	roots.AddCert(keyPair(t, pki.CA).Leaf)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{keyPair(t, pki.Leader)}}}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: patience}
+	eventually(t, "the Partner behind has completed its task", func() bool {
+		res, err := client.Get(s.url() + "/tasks")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var list struct {
+			Tasks []struct {
+				ID     string
+				Status struct{ State string }
+			}
+		}
+		if err := json.NewDecoder(res.Body).Decode(&list); err != nil || len(list.Tasks) != 1 || list.Tasks[0].ID == "t1" {
+			t.Fatalf("it has the tasks %+v, %v", list.Tasks, err)
+		}
+		return list.Tasks[0].Status.State == "TASK_STATE_COMPLETED"
+	})
+
+	beside("server_name localhost")
+	if bad := s.reload(config); bad != "" {
+		t.Fatal(bad)
+	}
+	if diff := cmp.Diff(task.Failed, c.start("t2", "hello").Status.State); diff != "" {
+		t.Errorf("without a certificate (-want +got):\n%s", diff)
+	}
+}

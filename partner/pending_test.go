@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// taken is what an agent says that has taken a task and has nothing to tell of it yet.
+func taken(name string) []task.Report {
+	return []task.Report{
+		{State: task.Accepted, Said: "submitted", Ref: &task.Ref{Task: name, Session: "c"}},
+		{State: task.Working, Said: "working"},
+	}
+}
+
+// TestRejectionAfterTaking: an agent may take a task before it rejects it. As long as nobody was told of the task, it
+// never was accepted; a caller who follows has been told.
+func TestRejectionAfterTaking(t *testing.T) {
+	no := task.Report{State: task.Rejected, Said: "rejected", Items: []task.DataItem{task.Text("not my job")}}
+	for _, tc := range []struct {
+		name   string
+		before []task.Report
+		stream bool
+		want   []task.State
+	}{
+		{"nothing was told", taken("t"), false, []task.State{task.Rejected}},
+		{"it was followed", taken("t"), true, []task.State{task.Accepted, task.Working, task.Failed}},
+		{"it has said something", append(taken("t"), task.Report{State: task.Working, Said: "working", Items: []task.DataItem{task.Text("hm")}}), false,
+			[]task.State{task.Accepted, task.Working, task.Failed}},
+		{"it has made something", append(taken("t"), task.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("x")}}}}}), false,
+			[]task.State{task.Accepted, task.Working, task.Failed}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := setUp(t, memory(t), &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+				for _, rep := range append(tc.before[:len(tc.before):len(tc.before)], no) {
+					if !yield(rep, nil) {
+						return
+					}
+				}
+			}})
+			if tc.stream {
+				s, err := b.Stream(t.Context(), leader, call(task.Start, "t1"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, err := range s.Follow(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			} else {
+				b.do(call(task.Start, "t1"))
+			}
+			b.wantStates("t1", tc.want...)
+		})
+	}
+}
+
+// TestNameOfAnUntoldTask: what the agent calls a task that nobody was told of yet is known after a crash, so that it is
+// asked for and not started again.
+func TestNameOfAnUntoldTask(t *testing.T) {
+	store := memory(t)
+	synctest.Test(t, func(t *testing.T) {
+		first := setUp(t, store, &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+			for _, rep := range taken("its own") {
+				if !yield(rep, nil) {
+					return
+				}
+			}
+			<-ctx.Done()
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := first.Do(ctx, leader, call(task.Start, "t1")); ctx.Err() == nil {
+			t.Errorf("the start was answered: %v", err)
+		}
+		first.engine.Close()
+
+		resumed := make(chan task.Ref, 1)
+		second := setUp(t, store, &script{resume: func(_ context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+			resumed <- turn.Ref
+			yield(finished("done"), nil)
+		}})
+		if diff := cmp.Diff(task.Ref{Task: "its own", Session: "c"}, <-resumed); diff != "" {
+			t.Errorf("what is asked for (-want +got):\n%s", diff)
+		}
+		synctest.Wait()
+		second.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
+	})
+}
+
+// TestCancelOfWhatIsFinished: to some callers a task that awaits completion is completed.
+func TestCancelOfWhatIsFinished(t *testing.T) {
+	b := setUp(t, memory(t), answers("hello"))
+	b.do(call(task.Start, "t1"))
+	b.want(call(task.Cancel, "t1", func(c *task.Call) { c.Finished = true }), task.TaskNotCancelable)
+	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
+	if got := b.do(call(task.Cancel, "t1")); got.Status.State != task.Canceled {
+		t.Errorf("for a Leader, the cancel is answered by %s", got.Status.State)
+	}
+}
