@@ -114,6 +114,16 @@ func (s script) handler() http.Handler {
 
 type step = func(w http.ResponseWriter, r *http.Request, n int)
 
+// breaksFirst breaks the connection n times, and then does as then does.
+func breaksFirst(n int, then step) step {
+	return func(w http.ResponseWriter, r *http.Request, call int) {
+		if call < n {
+			panic(http.ErrAbortHandler)
+		}
+		then(w, r, call-n)
+	}
+}
+
 // busyFor answers n times that it takes no requests now, and then as then does.
 func busyFor(n int, retryAfter string, then step) step {
 	return func(w http.ResponseWriter, r *http.Request, call int) {
@@ -274,6 +284,12 @@ func TestRun(t *testing.T) {
 		{"asks for time", true, script{"sendSubscribe": busyFor(1, "20", streams(false, news("completed")))}, []string{"completed"}, 20 * time.Second},
 		{"asks for too much time", false, script{"send": busyFor(9, "31", says(is("completed")))}, []string{"agent-unavailable: the agent takes no requests for 31s"}, 0},
 		{"throttled", true, script{"sendSubscribe": status(429, "text/plain", "later")}, []string{"agent-unavailable: the agent takes no requests now (HTTP 429)"}, 3500 * time.Millisecond},
+		{"never got it", false, script{"send": breaksFirst(1, says(is("completed", has("a")))), "get": says(fails(-32001, "what?"))}, []string{"completed artifact-0=a"}, 0},
+		{"never got it, by stream", true, script{"sendSubscribe": breaksFirst(2, streams(true, news("completed"))), "get": says(fails(-32001, "what?"))}, []string{"completed"}, 20 * time.Millisecond},
+		{"never gets it", true, script{"sendSubscribe": breaksFirst(9, nil), "get": says(fails(-32001, "what?"))},
+			[]string{"invalid-agent-response: the connection to the agent broke before it answered"}, 0},
+		{"got it, and the answer was lost", false, script{"send": breaksFirst(9, nil), "get": says(is("working"), is("completed"))},
+			[]string{"invalid-agent-response: the connection to the agent broke before it answered"}, 0},
 		{"huge", false, script{"send": func(w http.ResponseWriter, _ *http.Request, _ int) {
 			for range 100 {
 				if _, err := io.WriteString(w, strings.Repeat("x", 1000)); err != nil {

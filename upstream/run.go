@@ -41,7 +41,7 @@ func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[tas
 				return more
 			}
 		}
-		h.patiently(ctx, yield, func(yield func(task.Report, error) bool) {
+		make := func(yield func(task.Report, error) bool) {
 			switch {
 			case h.config.Callbacks != nil && h.config.Pushes != nil && h.config.Pushes(ctx):
 				h.pushed(ctx, t, yield)
@@ -49,6 +49,13 @@ func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[tas
 				h.stream(ctx, t, yield)
 			default:
 				h.send(ctx, t, yield)
+			}
+		}
+		h.patiently(ctx, yield, func(yield func(task.Report, error) bool) {
+			if unnamed {
+				make(yield) // what came of it cannot be asked
+			} else {
+				h.surely(ctx, t, yield, make)
 			}
 		})
 	}
@@ -206,6 +213,9 @@ func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
 	case err == nil: // it rests, or nobody listens
 	case ctx.Err() != nil:
 		yield(task.Report{}, ended(ctx))
+	case errors.Is(err, errCut) && !seen && !h.unnamed(t):
+		yield(task.Report{}, task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke before it said anything").
+			Because(errors.Join(errPassing, errCut)))
 	case errors.Is(err, errCut):
 		h.log.LogAttrs(ctx, slog.LevelWarn, "the agent's stream was cut; going on by asking", slog.String("task", t.Ref.Task))
 		h.resume(ctx, t, yield)
