@@ -360,9 +360,6 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 			rep, pushed = h.push(ctx, t, body, f.stamp)
 		}
 		if !pushed {
-			for len(f.pushed) > 0 { // what is asked for now is newer
-				<-f.pushed
-			}
 			rep, err = h.get(ctx, t)
 		}
 		now := time.Now()
