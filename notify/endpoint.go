@@ -37,9 +37,9 @@ func (p *endpoint) proven(now time.Time) bool {
 }
 
 const (
-	flyingProven = 16  // attempts under way at one endpoint
-	readyProven  = 256 // deliveries of one endpoint that wait in memory; the others stay due in the store
-	readyOther   = 2   // likewise, where it is not known to answer
+	flyingProven = 16   // attempts under way at one endpoint
+	readyProven  = 1024 // deliveries of one endpoint that wait in memory; the others stay due in the store
+	readyOther   = 2    // likewise, where it is not known to answer
 )
 
 // width is how many attempts may be under way.

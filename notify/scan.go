@@ -44,7 +44,7 @@ var (
 	endOfTime    = time.Unix(1<<40, 0)
 )
 
-// keep brings what is due from the store into memory, until the engine closes. It looks no more than a fifth of
+// keep brings what is due from the store into memory, until the engine closes. It looks no more than a tenth of
 // the time: what is added while there is room needs no look.
 func (e *Engine) keep() {
 	timer := time.NewTimer(0)
@@ -79,7 +79,7 @@ func (e *Engine) keep() {
 			clear(s.leftOf)
 		}
 		s.mu.Unlock()
-		if !e.sleep(max(4*time.Since(began), breath)) {
+		if !e.sleep(max(9*time.Since(began), breath)) {
 			return
 		}
 		timer.Reset(max(0, time.Until(next)))
