@@ -59,17 +59,17 @@ func (c *CardConfig) provision() error {
 	return nil
 }
 
-// checkPublicURL finds what is wrong with public_url.
-func checkPublicURL(s string) error {
+// checkPublicURL finds what is wrong with a setting that is told to others as the beginning of URLs, if it is set.
+func checkPublicURL(setting, s string) error {
 	if s == "" {
 		return nil
 	}
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("public_url: %q is no http or https URL", s)
+		return fmt.Errorf("%s: %q is no http or https URL", setting, s)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return errors.New("public_url must be a URL without credentials, query and fragment")
+		return fmt.Errorf("%s must be a URL without credentials, query and fragment", setting)
 	}
 	return nil
 }
@@ -79,10 +79,7 @@ var errSigned = errors.New("the agent has signed its card, and card signatures i
 
 // documents returns what the Partner shows to anybody.
 func (g *Gateway) documents(callers []translate.Server, mode identity.Mode) map[string]gateway.Document {
-	var generations []string
-	for _, s := range callers {
-		generations = append(generations, s.Name())
-	}
+	generations := generationsOf(callers)
 	var incomplete sync.Once
 	docs := map[string]gateway.Document{
 		".well-known/acs.json": func(ctx context.Context, base, _ string) ([]byte, error) {
@@ -126,6 +123,14 @@ func (g *Gateway) documents(callers []translate.Server, mode identity.Mode) map[
 	return docs
 }
 
+// generationsOf names the dialects of those who may call.
+func generationsOf(callers []translate.Server) (names []string) {
+	for _, s := range callers {
+		names = append(names, s.Name())
+	}
+	return names
+}
+
 // cardFiles are the names of the public cards.
 var cardFiles = []string{"agent.json", "agent-card.json"}
 
@@ -140,10 +145,7 @@ func (g *Gateway) show(card *translate.Card, o a2a.CardOptions) ([]byte, error) 
 
 // extended returns what makes the card that only callers get, of the one that the agent shows to the gateway.
 func (g *Gateway) extended(callers []translate.Server, mode identity.Mode) func(context.Context, string, string) ([]byte, error) {
-	var generations []string
-	for _, s := range callers {
-		generations = append(generations, s.Name())
-	}
+	generations := generationsOf(callers)
 	return func(ctx context.Context, base, dialect string) ([]byte, error) {
 		public, _, err := g.describe(ctx)
 		if err != nil || !public.Extended {

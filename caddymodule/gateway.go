@@ -280,7 +280,7 @@ func (g *Gateway) check() error {
 	if u.User != nil {
 		return errors.New("agent: put credentials into header_up, not into the URL, which is logged")
 	}
-	if err := checkPublicURL(g.PublicURL); err != nil {
+	if err := checkPublicURL("public_url", g.PublicURL); err != nil {
 		return err
 	}
 	if err := g.Card.provision(); err != nil {

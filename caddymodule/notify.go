@@ -3,10 +3,8 @@
 package caddymodule
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
@@ -92,17 +90,7 @@ func (n *Notify) validate() error {
 	if n.Concurrency < 1 || n.Concurrency > 4096 {
 		return fmt.Errorf("notify: concurrency is %d, but must be 1 to 4096", n.Concurrency)
 	}
-	if n.Callback == "" {
-		return nil
-	}
-	u, err := url.Parse(n.Callback)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("notify: callback: %q is no http or https URL", n.Callback)
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return errors.New("notify: callback must be a URL without credentials, query and fragment")
-	}
-	return nil
+	return checkPublicURL("notify: callback", n.Callback)
 }
 
 // config returns what the engine makes of it.

@@ -20,8 +20,8 @@ const documentAge = "60"
 
 // document answers a request for the document at a path under the mount point, if there is one there.
 func (h *Handler) document(w http.ResponseWriter, r *http.Request, path string) bool {
-	make := h.Documents[path]
-	if make == nil {
+	document := h.Documents[path]
+	if document == nil {
 		return false
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -33,7 +33,7 @@ func (h *Handler) document(w http.ResponseWriter, r *http.Request, path string) 
 	if version == "" {
 		version = r.URL.Query().Get("A2A-Version")
 	}
-	body, err := make(r.Context(), h.public(r), version)
+	body, err := document(r.Context(), h.public(r), version)
 	switch {
 	case err != nil:
 		h.Log.Warn("a card cannot be shown", "document", path, "error", err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -114,7 +115,7 @@ func (e *Engine) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, 
 	}
 	limit := min(cmp.Or(max(f.Limit, 0), defaultPage), maxPage)
 	var out []Delivery
-	for w, err := range e.store.Due(ctx, Class, from.at, endOfTime) {
+	for w, err := range e.store.Due(ctx, Class, from.at, replay.EndOfTime) {
 		if err != nil {
 			return nil, "", task.Errorf(task.Internal, "the store cannot be read").Because(err)
 		}
@@ -209,7 +210,7 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 // pending is not held up. Those of disabled webhooks stay dead. After and Limit do not count.
 func (e *Engine) Replay(ctx context.Context, f Filter) (int, error) {
 	total := 0
-	for w, err := range e.store.Due(ctx, Class, afterRestart, endOfTime) {
+	for w, err := range e.store.Due(ctx, Class, afterRestart, replay.EndOfTime) {
 		if err != nil {
 			return total, task.Errorf(task.Internal, "the store cannot be read").Because(err)
 		}
@@ -278,7 +279,7 @@ func (e *Engine) Endpoints(ctx context.Context) ([]Endpoint, error) {
 		}
 		return all[name]
 	}
-	for w, err := range e.store.Due(ctx, Class, afterRestart, endOfTime) {
+	for w, err := range e.store.Due(ctx, Class, afterRestart, replay.EndOfTime) {
 		if err != nil {
 			return nil, task.Errorf(task.Internal, "the store cannot be read").Because(err)
 		}

@@ -70,7 +70,7 @@ func (e *Engine) sleep(d time.Duration) bool {
 
 // compareAll compares every outbox with its task. It goes on after an error, of which it returns the last.
 func (e *Engine) compareAll() (failed error) {
-	for w, err := range e.store.Due(e.base, Class, replay.AtRestart, endOfTime) {
+	for w, err := range e.store.Due(e.base, Class, replay.AtRestart, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}

@@ -163,7 +163,7 @@ func (e *Engine) Enable(ctx context.Context, endpoint string) error {
 	}
 	s.mu.Unlock()
 	e.logger().Info("a webhook endpoint is enabled", "endpoint", name)
-	for w, err := range e.store.Due(ctx, Class, afterRestart, endOfTime) {
+	for w, err := range e.store.Due(ctx, Class, afterRestart, replay.EndOfTime) {
 		if err != nil {
 			return task.Errorf(task.Internal, "the store cannot be read; enable the endpoint again").Because(err)
 		}

@@ -84,7 +84,7 @@ type Engine struct {
 	owners owners
 	setup  atomic.Pointer[setup] // nil until Configure
 	sched  schedule
-	alarm  alarm
+	alarm  *replay.Alarm
 	counts counts
 
 	mu      sync.Mutex // guards what follows, and whoever adds to work
@@ -120,7 +120,7 @@ func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, e
 	for i := range e.shards {
 		e.shards[i].boxes = make(map[string]*box)
 	}
-	e.alarm.kick = make(chan struct{}, 1)
+	e.alarm = replay.NewAlarm()
 	e.newEpoch()
 	e.sched.init(e)
 	err := e.owners.count(ctx, store)
@@ -190,7 +190,7 @@ func (e *Engine) Configure(c Config) {
 		e.keeping = true
 		e.work.Go(e.keep)
 	}
-	e.alarm.at(time.Now())
+	e.alarm.At(time.Now())
 }
 
 // Close stops all work and waits for it. Attempts under way are broken off and made again by the next engine

@@ -233,7 +233,7 @@ const maxOutboxes = 100_000
 // count fills the counters from the store, where every outbox that has not ended has a Wake.
 func (o *owners) count(ctx context.Context, store replay.Store) error {
 	o.n = make(map[string]int)
-	for w, err := range store.Due(ctx, Class, replay.AtRestart, endOfTime) {
+	for w, err := range store.Due(ctx, Class, replay.AtRestart, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}

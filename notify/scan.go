@@ -4,34 +4,10 @@ package notify
 
 import (
 	"hash/maphash"
-	"sync"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
-
-// alarm is when the keeper looks at the store next.
-type alarm struct {
-	mu   sync.Mutex
-	next time.Time
-	kick chan struct{} // holds one: there is an earlier time
-}
-
-// at lets the keeper wake at t, if that is earlier than planned.
-func (a *alarm) at(t time.Time) {
-	a.mu.Lock()
-	earlier := a.next.IsZero() || t.Before(a.next)
-	if earlier {
-		a.next = t
-	}
-	a.mu.Unlock()
-	if earlier {
-		select {
-		case a.kick <- struct{}{}:
-		default:
-		}
-	}
-}
 
 const (
 	farAway = 15 * time.Second      // when the keeper looks again though nothing is due; what lies beyond need not be read
@@ -39,10 +15,7 @@ const (
 	breath  = 50 * time.Millisecond // between two looks, at least
 )
 
-var (
-	afterRestart = replay.AtRestart.Add(1)
-	endOfTime    = time.Unix(1<<40, 0)
-)
+var afterRestart = replay.AtRestart.Add(1)
 
 // keep brings what is due from the store into memory, until the engine closes. It looks no more than a tenth of
 // the time: what is added while there is room needs no look.
@@ -54,13 +27,10 @@ func (e *Engine) keep() {
 		select {
 		case <-e.base.Done():
 			return
-		case <-e.alarm.kick:
+		case <-e.alarm.Earlier():
 		case <-timer.C:
 		}
-		e.alarm.mu.Lock()
-		early := time.Until(e.alarm.next)
-		e.alarm.mu.Unlock()
-		if early > 0 {
+		if early := time.Until(e.alarm.Next()); early > 0 {
 			timer.Reset(early)
 			continue
 		}
@@ -68,14 +38,14 @@ func (e *Engine) keep() {
 		s := &e.sched
 		s.mu.Lock()
 		from = earlier(from, s.leftAt)
-		s.leftAt = endOfTime
+		s.leftAt = replay.EndOfTime
 		s.mu.Unlock()
 
 		next := e.scan(from, began)
 
 		s.mu.Lock()
 		from = earlier(began.Add(-margin), s.leftAt)
-		if s.leftAt.Equal(endOfTime) {
+		if s.leftAt.Equal(replay.EndOfTime) {
 			clear(s.leftOf)
 		}
 		s.mu.Unlock()
@@ -88,10 +58,7 @@ func (e *Engine) keep() {
 
 // scan looks at all outboxes whose time lies between from and now. It returns when to come again.
 func (e *Engine) scan(from, now time.Time) time.Time {
-	// Whatever is appended from here on kicks, so that nothing falls between the look and the sleep.
-	e.alarm.mu.Lock()
-	e.alarm.next = endOfTime
-	e.alarm.mu.Unlock()
+	e.alarm.Begin()
 	next := now.Add(farAway)
 	for w, err := range e.store.Due(e.base, Class, from, next) {
 		if err == nil && w.At.After(now) {
@@ -108,12 +75,7 @@ func (e *Engine) scan(from, now time.Time) time.Time {
 			break
 		}
 	}
-	e.alarm.mu.Lock()
-	defer e.alarm.mu.Unlock()
-	if next.Before(e.alarm.next) {
-		e.alarm.next = next
-	}
-	return e.alarm.next
+	return e.alarm.End(next)
 }
 
 // leave says that an outbox that is due at a time was not seen to.
@@ -161,7 +123,7 @@ func (e *Engine) look(name string) error {
 	now := time.Now()
 	wake, goes := b.note.wake()
 	if wake.After(now) {
-		e.alarm.at(wake)
+		e.alarm.At(wake)
 		return nil
 	}
 	if wake.Equal(replay.AtRestart) {
@@ -201,7 +163,7 @@ func (e *Engine) readmit(drained []job) {
 		if err := e.look(j.outbox); err != nil && e.base.Err() == nil {
 			e.logger().Error("a delivery cannot be put off", "error", err)
 			e.leave(afterRestart)
-			e.alarm.at(time.Now().Add(soon))
+			e.alarm.At(time.Now().Add(soon))
 		}
 	}
 }

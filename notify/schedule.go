@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // schedule decides which delivery has its turn. It holds deliveries that are due, up to a bound, by endpoint;
@@ -33,7 +35,7 @@ type schedule struct {
 	retries int // attempts, with a slot or without, at endpoints that have failed
 
 	full   bool                 // deliveries were left in the store for want of room for all
-	leftAt time.Time            // the earliest time of what was left since the last scan; endOfTime for nothing
+	leftAt time.Time            // the earliest time of what was left since the last scan; replay.EndOfTime for nothing
 	leftOf map[uint64]*endpoint // hashes of outboxes that were left because of one endpoint
 	sore   map[string]time.Time // outboxes that the store would not write, and when to try again
 }
@@ -85,7 +87,7 @@ func (s *schedule) init(e *Engine) {
 	s.jobs = make(map[string][]string)
 	s.leftOf = make(map[uint64]*endpoint)
 	s.sore = make(map[string]time.Time)
-	s.leftAt = endOfTime
+	s.leftAt = replay.EndOfTime
 }
 
 // start begins, or goes on with another number of slots.
@@ -148,7 +150,7 @@ func (b *box) admit(now time.Time) {
 		}
 	}
 	if wake.After(now) {
-		b.engine.alarm.at(wake)
+		b.engine.alarm.At(wake)
 	}
 	s.dispatch()
 }
@@ -164,18 +166,18 @@ func (s *schedule) enqueue(outbox string, c *config, now time.Time) (*endpoint, 
 	}
 	if until, sore := s.sore[outbox]; sore {
 		if until.After(now) {
-			s.engine.alarm.at(until)
+			s.engine.alarm.At(until)
 			return nil, false
 		}
 		delete(s.sore, outbox)
 	}
 	p := s.endpoint(endpointOf(c.Webhook.URL), now)
 	if p == nil {
-		s.engine.alarm.at(now.Add(crowded))
+		s.engine.alarm.At(now.Add(crowded))
 		return nil, false
 	}
 	if _, off := s.disabled[p.name]; off || p.breaker.open(now) {
-		s.engine.alarm.at(now.Add(soon)) // since a moment ago; the next look puts it off
+		s.engine.alarm.At(now.Add(soon)) // since a moment ago; the next look puts it off
 		return nil, false
 	}
 	if len(p.ready) >= p.quota(now) {
@@ -290,14 +292,14 @@ func (s *schedule) room(p *endpoint, now time.Time) {
 	if p.skipped && len(p.ready) <= p.quota(now)/2 {
 		p.skipped = false
 		if p.proven(now) {
-			s.engine.alarm.at(now)
+			s.engine.alarm.At(now)
 		} else {
-			s.engine.alarm.at(now.Add(soon)) // there may be many of them, and none has much to gain
+			s.engine.alarm.At(now.Add(soon)) // there may be many of them, and none has much to gain
 		}
 	}
 	if s.full && s.ready <= maxReady/2 {
 		s.full = false
-		s.engine.alarm.at(now)
+		s.engine.alarm.At(now)
 	}
 }
 
@@ -383,5 +385,5 @@ func (s *schedule) suffer(outbox string, now time.Time) {
 	}
 	s.sore[outbox] = now.Add(soreFor)
 	s.leftAt = afterRestart
-	s.engine.alarm.at(now.Add(soreFor))
+	s.engine.alarm.At(now.Add(soreFor))
 }

@@ -16,38 +16,6 @@ import (
 // Deadlines live in the store: every write says when its log must be looked at again. So they survive a
 // restart, and a task that waits costs no memory.
 
-// alarm is when the deadline keeper wakes next.
-type alarm struct {
-	mu   sync.Mutex
-	next time.Time
-	kick chan struct{} // holds one: there is an earlier time
-}
-
-// at lets the keeper wake at t, if that is earlier than planned.
-func (a *alarm) at(t time.Time) {
-	if t.IsZero() || t.Equal(replay.AtRestart) {
-		return
-	}
-	a.mu.Lock()
-	earlier := a.next.IsZero() || t.Before(a.next)
-	if earlier {
-		a.next = t
-	}
-	a.mu.Unlock()
-	if earlier {
-		select {
-		case a.kick <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (a *alarm) set(t time.Time) {
-	a.mu.Lock()
-	a.next = t
-	a.mu.Unlock()
-}
-
 const (
 	// farAway is when the keeper looks again though nothing is due: a store may be written by another hand.
 	farAway = time.Hour
@@ -59,10 +27,7 @@ const (
 	atOnce = 16
 )
 
-var (
-	afterRestart = replay.AtRestart.Add(1)
-	endOfTime    = time.Unix(1<<40, 0)
-)
+var afterRestart = replay.AtRestart.Add(1)
 
 // keepDeadlines ends the waiting of tasks whose time has come, until the engine closes.
 func (e *Engine) keepDeadlines() {
@@ -73,7 +38,7 @@ func (e *Engine) keepDeadlines() {
 		select {
 		case <-e.base.Done():
 			return
-		case <-e.alarm.kick:
+		case <-e.alarm.Earlier():
 		case <-timer.C:
 		}
 		began := time.Now()
@@ -90,8 +55,7 @@ func (e *Engine) keepDeadlines() {
 
 // expire works off all that is due since a time. It returns when to come again, and whether all was done.
 func (e *Engine) expire(from time.Time) (time.Time, bool) {
-	// Whatever is appended from here on kicks, so that nothing falls between the look and the sleep.
-	e.alarm.set(endOfTime)
+	e.alarm.Begin()
 	now := time.Now()
 	next := now.Add(farAway)
 	var group sync.WaitGroup
@@ -116,12 +80,7 @@ func (e *Engine) expire(from time.Time) (time.Time, bool) {
 		})
 	}
 	group.Wait()
-	e.alarm.mu.Lock()
-	defer e.alarm.mu.Unlock()
-	if next.Before(e.alarm.next) {
-		e.alarm.next = next
-	}
-	return e.alarm.next, !failed.Load()
+	return e.alarm.End(next), !failed.Load()
 }
 
 // timeOut does what rows 11 and 15 of the table say, if the task still waits. It reports false if the store
@@ -133,7 +92,7 @@ func (e *Engine) timeOut(log string, now time.Time) bool {
 	defer lv.mu.Unlock()
 	if err := lv.load(e.base); err != nil {
 		lv.logger().Error("a deadline cannot be kept", "error", err)
-		e.alarm.at(now.Add(retryDeadline))
+		e.alarm.At(now.Add(retryDeadline))
 		return false
 	}
 	status := &lv.fold.Task.Status
@@ -148,7 +107,7 @@ func (e *Engine) timeOut(log string, now time.Time) bool {
 	}
 	if err := b.write(e.base); err != nil {
 		lv.logger().Error("a deadline cannot be kept", "error", err)
-		e.alarm.at(now.Add(retryDeadline))
+		e.alarm.At(now.Add(retryDeadline))
 		return false
 	}
 	if lv.run != nil {

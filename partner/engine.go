@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -36,7 +35,7 @@ type Engine struct {
 	seen     map[string]bool       // names whose unfinished runs have been picked up
 
 	open  openTasks
-	alarm alarm
+	alarm *replay.Alarm
 }
 
 // shard holds the tasks that somebody is at work on right now. A task that rests is not in memory at all.
@@ -64,7 +63,7 @@ func Open(ctx context.Context, store replay.Store, watcher Watcher) (*Engine, er
 		e.stop()
 		return nil, err
 	}
-	e.alarm.kick = make(chan struct{}, 1)
+	e.alarm = replay.NewAlarm()
 	e.work.Go(e.keepDeadlines)
 	return e, nil
 }
@@ -200,7 +199,7 @@ type openTasks struct {
 // count fills the counters from the store, where every unfinished task has a Wake.
 func (o *openTasks) count(ctx context.Context, store replay.Store) error {
 	o.n = make(map[string]int)
-	for w, err := range store.Due(ctx, Class, replay.AtRestart, time.Unix(1<<40, 0)) {
+	for w, err := range store.Due(ctx, Class, replay.AtRestart, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}

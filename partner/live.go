@@ -296,7 +296,7 @@ func (b *batch) write(ctx context.Context) error {
 	if a.End {
 		lv.engine.open.done(lv.log)
 	}
-	lv.engine.alarm.at(a.Wake)
+	lv.engine.alarm.At(a.Wake)
 	if p := lv.partner(); p != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
 		lv.logger().Debug("task", "state", string(b.state), "events", len(b.events), "last", lv.head.last)
 	}

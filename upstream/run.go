@@ -41,7 +41,7 @@ func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[tas
 				return more
 			}
 		}
-		make := func(yield func(task.Report, error) bool) {
+		carry := func(yield func(task.Report, error) bool) {
 			switch {
 			case h.config.Callbacks != nil && h.config.Pushes != nil && h.config.Pushes(ctx):
 				h.pushed(ctx, t, yield)
@@ -53,9 +53,9 @@ func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[tas
 		}
 		h.patiently(ctx, yield, func(yield func(task.Report, error) bool) {
 			if unnamed {
-				make(yield) // what came of it cannot be asked
+				carry(yield) // what came of it cannot be asked
 			} else {
-				h.surely(ctx, t, yield, make)
+				h.surely(ctx, t, yield, carry)
 			}
 		})
 	}
