@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aipgateway
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// enveloped is the format of an agent's answer.
+func enveloped(at int) string {
+	if at == inREST {
+		return `%s`
+	}
+	return `{"jsonrpc":"2.0","id":1,"result":%s}`
+}
+
+const mappedParts = `"parts":[{"type":"text","kind":"text","text":"x"}]`
+
+// mappedParams hold what any method of a dialect needs.
+var mappedParams = [...]string{
+	inAIP:    `{"id":"w","message":{"id":"m","senderId":"L","taskId":"t","sessionId":"s","command":"start"},"taskId":"t","url":"https://h","token":"x"}`,
+	inAIP2:   `{"id":"w","command":{"id":"m","senderId":"L","taskId":"t","sessionId":"s","command":"start"},"taskId":"t","url":"https://h","token":"x"}`,
+	inLegacy: `{"id":"t","sessionId":"s","message":{"role":"user",` + mappedParts + `},"pushNotificationConfig":{"url":"https://h"}}`,
+	in03: `{"id":"t","taskId":"t","message":{"role":"user","messageId":"m",` + mappedParts + `},"configuration":{},` +
+		`"pushNotificationConfig":{"url":"https://h"}}`,
+	in10:   `{"id":"t","taskId":"t","url":"https://h","message":{"role":"ROLE_USER","messageId":"m","parts":[{"text":"x"}]},"configuration":{}}`,
+	inREST: `{"id":"t","taskId":"t","url":"https://h","message":{"role":"ROLE_USER","messageId":"m","parts":[{"text":"x"}]},"configuration":{}}`,
+}
+
+// changed returns JSON with a value at a path of members and indices, or without one where the value is nil.
+func changed(t *testing.T, body, path string, value any) string {
+	t.Helper()
+	var root any
+	if err := json.Unmarshal([]byte(body), &root); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	at, names := root, strings.Split(path, ".")
+	for i, name := range names {
+		if list, ok := at.([]any); ok {
+			n, err := strconv.Atoi(name)
+			if err != nil {
+				t.Fatalf("%s is no path in %s", path, body)
+			}
+			at = list[n]
+			continue
+		}
+		object, ok := at.(map[string]any)
+		switch {
+		case !ok:
+			t.Fatalf("%s is no path in %s", path, body)
+		case i < len(names)-1:
+			at = object[name]
+		case value == nil:
+			delete(object, name)
+		default:
+			object[name] = value
+		}
+	}
+	out, err := json.Marshal(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// mappedAsks are what the page says that calls ask for, in its order.
+var mappedAsks = []string{"start or continue", "the same, by a stream", "`get`", "`cancel`", "`re-stream`", "`complete`", "set a webhook",
+	"get one webhook", "get all webhooks", "delete a webhook", "delete all webhooks", "start with a webhook", "list tasks", "the extended card", "join a group"}
+
+// asks returns what a call asks for.
+func asks(s translate.Server, c *translate.Call, err error) string {
+	switch {
+	case task.KindOf(err) == task.GroupNotSupported:
+		return "join a group"
+	case err != nil:
+		return ""
+	case c.Op == translate.SetWebhook:
+		return "set a webhook"
+	case c.Op == translate.GetWebhooks:
+		two := []task.Webhook{{ID: "first", TaskID: "t", URL: "u"}, {ID: "second", TaskID: "t", URL: "u"}}
+		if answer := string(s.AppendWebhooks(nil, jsonrpc.ID("1"), c, two)); c.Webhook.ID == "" && strings.Contains(answer, "second") {
+			return "get all webhooks"
+		}
+		return "get one webhook"
+	case c.Op == translate.DeleteWebhooks && c.Webhook.ID == "":
+		return "delete all webhooks"
+	case c.Op == translate.DeleteWebhooks:
+		return "delete a webhook"
+	case c.Op == translate.ListTasks:
+		return "list tasks"
+	case c.Op == translate.ExtendedCard:
+		return "the extended card"
+	case c.Webhook != nil:
+		return "start with a webhook"
+	case c.Message.Command != task.Start && c.Message.Command != task.Continue:
+		return quoted(string(c.Message.Command))
+	case c.Stream:
+		return "the same, by a stream"
+	}
+	return "start or continue"
+}
+
+func TestDocsMappingMethods(t *testing.T) {
+	methods := strings.Fields("rpc stream group notification/set notification/get notification/delete notification/start message/send message/stream " +
+		"tasks/send tasks/sendSubscribe tasks/get tasks/list tasks/cancel tasks/resubscribe tasks/pushNotification/set tasks/pushNotification/get " +
+		"tasks/pushNotification/list tasks/pushNotification/delete tasks/pushNotificationConfig/set tasks/pushNotificationConfig/get " +
+		"tasks/pushNotificationConfig/list tasks/pushNotificationConfig/delete agent/getAuthenticatedExtendedCard agent/card " +
+		"SendMessage SendStreamingMessage GetTask ListTasks CancelTask SubscribeToTask CreateTaskPushNotificationConfig SetTaskPushNotificationConfig " +
+		"GetTaskPushNotificationConfig ListTaskPushNotificationConfigs ListTaskPushNotificationConfig DeleteTaskPushNotificationConfig GetExtendedAgentCard GetAgentCard")
+	found := make([]map[string][]string, len(mappedServers)) // methods by what they ask for
+	note := func(at int, what, method string) {
+		if found[at] == nil {
+			found[at] = make(map[string][]string)
+		}
+		if what != "" && !slices.Contains(found[at][what], method) {
+			found[at][what] = append(found[at][what], method)
+		}
+	}
+	for at, s := range mappedServers {
+		for _, method := range methods {
+			var tries []string
+			for _, command := range task.Commands() {
+				params := mappedParams[at]
+				switch at {
+				case inAIP:
+					params = changed(t, params, "message.command", command)
+					tries = append(tries, changed(t, params, "message.commandParams", map[string]any{"notificationConfigId": "w"}))
+				case inAIP2:
+					params = changed(t, params, "command.command", command)
+					tries = append(tries, changed(t, params, "command.commandParams", map[string]any{"notificationConfigId": "w"}))
+				}
+				tries = append(tries, params, changed(t, params, "notificationConfigId", "w"), changed(t, params, "pushNotificationConfigId", "w"))
+			}
+			for _, params := range tries {
+				call, err := asked(t, s, method, params)
+				if k := task.KindOf(err); err != nil && k != task.MethodNotFound && k != task.InvalidParams && k != task.GroupNotSupported {
+					t.Errorf("%s %s %s: %v", s.Name(), method, params, err)
+				}
+				note(at, asks(s, &call, err), method)
+			}
+		}
+	}
+	rest := make(map[string][]string) // verbs and paths of a2a/1.0-rest, by what they ask for
+	for _, path := range []string{"", "message:send", "message:stream", "tasks", "tasks/{id}", "tasks/{id}:cancel", "tasks/{id}:subscribe",
+		"tasks/{id}/pushNotificationConfigs", "tasks/{id}/pushNotificationConfigs/{configId}", "extendedAgentCard", "card", "v1/message:send"} {
+		for _, verb := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+			r, ok := mappedServers[inREST].Route(verb, path)
+			if !ok || r.Allow != "" {
+				continue
+			}
+			call, err := asked(t, mappedServers[inREST], r.Method, mappedParams[inREST])
+			what := asks(mappedServers[inREST], &call, err)
+			if n := len(rest[what]); n > 0 && strings.HasSuffix(rest[what][n-1], " /"+path) {
+				rest[what][n-1] = strings.Replace(rest[what][n-1], " ", ", "+verb+" ", 1)
+				continue
+			}
+			rest[what] = append(rest[what], verb+" /"+path)
+		}
+	}
+	var before, since [][]string
+	for _, what := range mappedAsks {
+		f := func(at int) string { return quoted(found[at][what]...) }
+		if cells := []string{what, alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03)}; strings.Join(cells[1:], "") != "–––" {
+			before = append(before, cells)
+		}
+		if cells := []string{what, alike(t, f, in10, inREST), quoted(rest[what]...)}; strings.Join(cells[1:], "") != "––" {
+			since = append(since, cells)
+		}
+	}
+	mapped(t, header("asks for", "aip, aip/2", "a2a/legacy", "a2a/0.3"), before)
+	mapped(t, header("asks for", "a2a/1.0", "a2a/1.0-rest"), since)
+}
+
+func TestDocsMappingRequests(t *testing.T) {
+	ref := task.Ref{Task: "T", Session: "S"}
+	turn := func(from task.State) *task.Turn {
+		return &task.Turn{Ref: ref, From: from, Stamp: "x", Message: task.Message{ID: "M", DataItems: []task.DataItem{task.Text("hi")}}}
+	}
+	hooked := turn(task.None)
+	hooked.Webhook = &task.Webhook{URL: "https://h"}
+	// Where it is answered by a stream, AIP 2 may say otherwise than v01.00.
+	var want [][]string
+	for _, r := range []struct {
+		what string
+		make func(c translate.Client) []byte
+	}{
+		{"start", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.None), false) }},
+		{"start, by a stream", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.None), true) }},
+		{"continue", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.AwaitingInput), false) }},
+		{"continue, by a stream", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.AwaitingInput), true) }},
+		{"cancel", func(c translate.Client) []byte { return c.AppendCancel(nil, ref) }},
+		{"ask how it stands", func(c translate.Client) []byte { return c.AppendGet(nil, ref) }},
+		{"take up a cut stream", func(c translate.Client) []byte { return c.AppendResubscribe(nil, ref) }},
+		{"complete", func(c translate.Client) []byte {
+			if c, ok := c.(translate.Completer); ok {
+				return c.AppendComplete(nil, ref)
+			}
+			return nil
+		}},
+		{"register a webhook", func(c translate.Client) []byte {
+			if c, ok := c.(translate.Registrar); ok {
+				return c.AppendRegister(nil, ref, hooked.Webhook)
+			}
+			return nil
+		}},
+		{"the extended card", func(c translate.Client) []byte {
+			if c, ok := c.(translate.Describer); ok {
+				return c.AppendDescribe(nil)
+			}
+			return nil
+		}},
+	} {
+		row := []string{r.what}
+		for _, c := range mappedClients[:inREST] {
+			row = append(row, quoted(word(r.make(c), "method")))
+		}
+		want = append(want, row)
+	}
+	mapped(t, header("for", "aip", "aip/2", "a2a/legacy", "a2a/0.3", "a2a/1.0"), want)
+
+	want = nil
+	bind := mappedClients[inREST].(translate.Binder)
+	for _, r := range []struct {
+		what   string
+		errand translate.Errand
+	}{
+		{"start, continue", translate.Send}, {"the same, by a stream", translate.SendStream}, {"cancel", translate.Cancel},
+		{"ask how it stands", translate.Get}, {"take up a cut stream", translate.Resubscribe}, {"the extended card", translate.Describe},
+	} {
+		method, path := bind.Bind(r.errand, task.Ref{Task: "{id}"})
+		want = append(want, []string{r.what, quoted(method + " " + strings.NewReplacer("%7B", "{", "%7D", "}").Replace(path))})
+	}
+	mapped(t, header("for", "a2a/1.0-rest"), want)
+
+	// Where in a request is what: by a value that stands nowhere else.
+	at := func(c translate.Client, body []byte, value string) string {
+		params := dig(body, "params")
+		if params == nil {
+			params = body
+		}
+		var names []string
+		for _, in := range [][]string{nil, {"message"}, {"command"}, {"configuration"}} {
+			inner := dig(params, in...)
+			for _, name := range memberNames(inner) {
+				if v := string(dig(inner, name)); v == value || v == "["+value+"]" || strings.HasPrefix(v, `{"url":`+value) {
+					names = append(names, name)
+				}
+			}
+		}
+		return quoted(names...)
+	}
+	want = nil
+	for _, r := range []struct {
+		what, value string
+		turn        *task.Turn
+	}{
+		{"task, in a start", `"T"`, turn(task.None)},
+		{"task, in a continue", `"T"`, turn(task.AwaitingInput)},
+		{"task, after it has finished", `"T"`, turn(task.AwaitingCompletion)},
+		{"session, in a start", `"S"`, turn(task.None)},
+		{"session, in a continue", `"S"`, turn(task.AwaitingInput)},
+		{"session, after it has finished", `"S"`, turn(task.AwaitingCompletion)},
+		{"message", `"M"`, turn(task.None)},
+		{"webhook, with a turn", `"https://h"`, hooked},
+	} {
+		f := func(i int) string {
+			return at(mappedClients[i], mappedClients[i].AppendTurn(nil, r.turn, false), r.value)
+		}
+		want = append(want, []string{r.what, alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03), alike(t, f, in10, inREST)})
+	}
+	mapped(t, header("the agent is told", "aip, aip/2", "a2a/legacy", "a2a/0.3", "a2a/1.0, a2a/1.0-rest"), want)
+}
+
+// mappedSend are the methods that send a message; mappedMessage is where it stands in the params.
+var (
+	mappedSend    = [...]string{inAIP: "rpc", inAIP2: "rpc", inLegacy: "tasks/send", in03: "message/send", in10: "SendMessage", inREST: "SendMessage"}
+	mappedMessage = [...]string{inAIP: "message", inAIP2: "command", inLegacy: "message", in03: "message", in10: "message", inREST: "message"}
+)
+
+func TestDocsMappingIDs(t *testing.T) {
+	id := func(at int, path, madeHere string, of func(*translate.Call) string) string {
+		with, err := asked(t, mappedServers[at], mappedSend[at], changed(t, mappedParams[at], path, "X"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		without, err := asked(t, mappedServers[at], mappedSend[at], changed(t, mappedParams[at], path, nil))
+		switch {
+		case err != nil && task.KindOf(err) == task.InvalidParams:
+			return "the caller's"
+		case of(&with) != "X":
+			return "none"
+		case without.Message.Command == task.Start && with.Message.Command == task.Continue:
+			return "the gateway's"
+		}
+		return "the caller's, or " + madeHere
+	}
+	var want [][]string
+	for _, r := range []struct {
+		what, madeHere string
+		path           func(at int) string
+		of             func(*translate.Call) string
+	}{
+		{"task", "?", func(at int) string {
+			return map[bool]string{true: "id", false: mappedMessage[at] + ".taskId"}[at == inLegacy]
+		},
+			func(c *translate.Call) string { return c.Message.TaskID }},
+		{"session", "the gateway's", func(at int) string {
+			return [...]string{inAIP: "message.sessionId", inAIP2: "command.sessionId", inLegacy: "sessionId", in03: "message.contextId", in10: "message.contextId", inREST: "message.contextId"}[at]
+		}, func(c *translate.Call) string { return c.Message.SessionID }},
+		{"message", "none", func(at int) string {
+			return mappedMessage[at] + map[bool]string{true: ".messageId", false: ".id"}[at >= in03]
+		},
+			func(c *translate.Call) string { return c.Message.ID }},
+	} {
+		f := func(at int) string { return id(at, r.path(at), r.madeHere, r.of) }
+		want = append(want, []string{r.what, alike(t, f, inAIP, inAIP2), f(inLegacy), alike(t, f, in03, in10, inREST)})
+	}
+	mapped(t, header("id", "aip, aip/2", "a2a/legacy", "a2a/0.3, a2a/1.0, a2a/1.0-rest"), want)
+
+	made := translate.TaskID(make([]byte, 17))
+	if !regexp.MustCompile(`^gw-[a-z2-7]{26}$`).MatchString(made) || !translate.MadeHere(made) {
+		t.Errorf("the gateway makes the id %s", made)
+	}
+
+	amount := func(at int, method string) string {
+		call, err := asked(t, mappedServers[at], method, mappedParams[at])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return map[int]string{0: "none", -1: "all"}[call.History]
+	}
+	want = nil
+	for i, what := range []string{"a message that is sent", "get"} {
+		row := []string{what}
+		for _, methods := range [][]string{inLegacy: {"tasks/send", "tasks/get"}, in03: {"message/send", "tasks/get"}, in10: {"SendMessage", "GetTask"}}[inLegacy:] {
+			row = append(row, amount(inLegacy+len(row)-1, methods[i]))
+		}
+		want = append(want, row)
+	}
+	mapped(t, header("answer to", "a2a/legacy", "a2a/0.3", "a2a/1.0"), want)
+}
