@@ -290,6 +290,9 @@ func (m *Memory) Sync(ctx context.Context) error {
 	return nil
 }
 
+// Reopened implements Store. Memory is always available.
+func (m *Memory) Reopened() <-chan struct{} { return nil }
+
 // Configure implements Store. Logs that have ended keep the retention that they ended with.
 func (m *Memory) Configure(s Settings) {
 	m.mu.Lock()

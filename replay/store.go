@@ -55,6 +55,11 @@ type Store interface {
 	// promises that at all.
 	Sync(ctx context.Context) error
 
+	// Reopened returns a channel that is closed the next time the store can be written again after it could not
+	// (ErrUnavailable); nil for a driver to which that never happens. Take the next channel before acting on a closed
+	// one, so that no reopening is missed. It says nothing of why or for how long, and Close does not close it.
+	Reopened() <-chan struct{}
+
 	// Configure changes the settings that may change while the store is open; it applies to all later writes.
 	Configure(Settings)
 
@@ -168,6 +173,11 @@ var (
 	ErrConflict = errors.New("replay: another writer was faster")
 	ErrClosed   = errors.New("replay: the store is closed")
 	ErrFull     = errors.New("replay: the store is full of logs that have not ended") // memory driver
+
+	// ErrUnavailable says that the store cannot be used now, such as on a disk that is full or read-only. An Append
+	// that returned it may be found to have been written once the store is available again. The store tries again by
+	// itself; see Store.Reopened.
+	ErrUnavailable = errors.New("replay: the store is unavailable")
 )
 
 // GoneError says that a follower was owed records that are no longer kept.

@@ -31,6 +31,7 @@ type Store struct {
 	log      *slog.Logger
 	logs     *logs
 	settings atomic.Pointer[replay.Settings]
+	reopened chan struct{}
 
 	gate    sync.RWMutex // held for reading by whoever uses db, for writing by Close
 	done    chan struct{}
@@ -68,6 +69,7 @@ func open(disk vfs.FS, dir string, settings replay.Settings, log *slog.Logger) (
 		wal:       newWAL(),
 		log:       log,
 		logs:      newLogs(),
+		reopened:  make(chan struct{}),
 		done:      make(chan struct{}),
 		snapshots: make(map[*pebble.Snapshot]struct{}),
 		sweeper:   sweeper{sooner: make(chan struct{}, 1), ended: make(chan struct{})},
@@ -228,6 +230,9 @@ func (s *Store) Sync(ctx context.Context) error {
 	s.wal.sync() // an Append that has returned is written
 	return s.wal.err()
 }
+
+// Reopened implements replay.Store.
+func (s *Store) Reopened() <-chan struct{} { return s.reopened }
 
 // Configure implements replay.Store. Logs that have ended keep the retention that they ended with.
 func (s *Store) Configure(settings replay.Settings) {

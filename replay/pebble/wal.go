@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // wal decides when Pebble's write-ahead log is synced, and takes note when it can no longer be written.
@@ -43,7 +45,7 @@ func (w *wal) err() error {
 }
 
 func (w *wal) fail(err error) {
-	err = fmt.Errorf("replay/pebble: the store can no longer be written: %w", err)
+	err = fmt.Errorf("%w: %w", replay.ErrUnavailable, err)
 	if w.failed.CompareAndSwap(nil, &err) {
 		close(w.broken)
 	}
