@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"upstream":                {"task", "translate", "partner", "sseproxy"},
 	"sseproxy":                {"task", "replay"},
 	"identity":                {"task"},
-	"notify":                  {"task", "translate", "replay", "notify/guard", "notify/sign"},
+	"notify":                  {"task", "translate", "replay", "partner", "notify/guard", "notify/sign"},
 	"notify/guard":            {},
 	"notify/sign":             {},
 	"gateway":                 {"task", "jsonrpc", "translate", "replay", "partner", "notify", "sseproxy", "identity", "upstream"},

@@ -142,6 +142,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 		header["Content-Type"] = eventType
 	}
 	header["Content-Length"] = []string{strconv.Itoa(len(a.body))}
+	if a.status == http.StatusServiceUnavailable {
+		header["Retry-After"] = retryAfter
+	}
 	if a.status != 0 {
 		w.WriteHeader(a.status)
 	}
@@ -154,6 +157,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 var (
 	jsonType  = []string{"application/json"}
 	eventType = []string{"text/event-stream"}
+
+	// retryAfter is when a caller may try again whose call the store could not take, in seconds: the store tries
+	// again by itself within 30 s, and mostly at once.
+	retryAfter = []string{"5"}
 )
 
 // level is how loudly an error is logged: loud where the operator must act, quiet where the caller erred.

@@ -107,7 +107,7 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 		var err error
 		if watched, err = w.Watches(ctx, lv.log); err != nil {
 			p.engine.open.done(lv.log)
-			return nil, task.Errorf(task.Internal, "the store cannot be read").Because(err)
+			return nil, StoreError(err, "the store cannot be read")
 		}
 	}
 	lv.note = note{

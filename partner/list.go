@@ -152,7 +152,7 @@ func listError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return task.Errorf(task.Internal, "the store cannot be read").Because(err)
+	return StoreError(err, "the store cannot be read")
 }
 
 // listedHeap keeps the task on top that comes last, for container/heap.

@@ -119,7 +119,7 @@ func (lv *live) load(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return task.Errorf(task.Internal, "the store cannot be read").Because(err)
+		return StoreError(err, "the store cannot be read")
 	}
 	fold, err := foldAll(head, snapshot, records)
 	if err != nil {
@@ -311,11 +311,7 @@ func (lv *live) append(ctx context.Context, a *replay.Append) error {
 		return nil
 	}
 	lv.loaded, lv.exists, lv.fold, lv.note, lv.head = false, false, task.Fold{}, note{}, log{}
-	if errors.Is(err, replay.ErrFull) {
-		return task.Errorf(task.LimitExceeded, "the gateway's store is full of unfinished tasks; finish or cancel some").
-			With("limit", "store").Because(err)
-	}
-	return task.Errorf(task.Internal, "the task cannot be stored").Because(err)
+	return StoreError(err, "the task cannot be stored")
 }
 
 // wake returns when a task in a state must be looked at, if nobody acts before.
@@ -352,7 +348,7 @@ func (lv *live) overfull(events int, size int64) bool {
 func (lv *live) trim(ctx context.Context, a *replay.Append) error {
 	head, snapshot, records, err := lv.engine.store.Load(ctx, lv.log)
 	if err != nil {
-		return task.Errorf(task.Internal, "the store cannot be read").Because(err)
+		return StoreError(err, "the store cannot be read")
 	}
 	p := lv.partner()
 	n, bytes := 0, head.Bytes

@@ -104,5 +104,5 @@ func streamError(ctx context.Context, err error) error {
 	case errors.Is(err, replay.ErrClosed):
 		return task.Errorf(task.Internal, "the gateway is stopping; re-stream from the last event")
 	}
-	return task.Errorf(task.Internal, "the store cannot be read").Because(err)
+	return StoreError(err, "the store cannot be read")
 }

@@ -31,6 +31,7 @@ const (
 	LimitExceeded                        // a limit of the gateway is reached
 	AgentUnavailable                     // the agent cannot be reached
 	AgentTimeout                         // the agent was silent for too long
+	StoreUnavailable                     // the store cannot be used now, and tries again by itself
 
 	kinds // how many there are
 )
@@ -49,6 +50,7 @@ var kindNames = [kinds]string{
 	"task-not-cancelable", "notification-not-supported", "unsupported-operation", "content-type-not-supported",
 	"invalid-agent-response", "group-not-supported", "authentication-required", "authorization-failed",
 	"access-token-invalid", "limit-exceeded", "agent-unavailable", "agent-timeout",
+	"store-unavailable",
 }
 
 // String returns the kind's name as it stands in log lines.

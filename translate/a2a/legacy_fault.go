@@ -48,6 +48,7 @@ var legacyFaults = [...]legacyFault{
 	task.LimitExceeded:            {legacyLimitExceeded, "Limit exceeded", ""},
 	task.AgentUnavailable:         {-32603, "Internal error", "AGENT_UNAVAILABLE"},
 	task.AgentTimeout:             {-32603, "Internal error", "AGENT_TIMEOUT"},
+	task.StoreUnavailable:         {-32603, "Internal error", ""},
 }
 
 // v03Faults are legacyFaults with what 0.2 brought.

@@ -230,7 +230,7 @@ func TestLegacyFaults(t *testing.T) {
 		task.NotificationNotSupported: -32003, task.UnsupportedOperation: -32004, task.ContentTypeNotSupported: -32005,
 		task.InvalidAgentResponse: -32603, task.GroupNotSupported: -32004, task.AuthenticationRequired: -31401,
 		task.AuthorizationFailed: -31403, task.AccessTokenInvalid: -31401, task.LimitExceeded: -32050,
-		task.AgentUnavailable: -32603, task.AgentTimeout: -32603,
+		task.AgentUnavailable: -32603, task.AgentTimeout: -32603, task.StoreUnavailable: -32603,
 	}
 	status := map[task.Kind]int{task.AuthenticationRequired: 401, task.AccessTokenInvalid: 401, task.AuthorizationFailed: 403}
 	for _, s := range []translate.Server{a2a.LegacyServer(false), a2a.V03Server(false)} {

@@ -44,6 +44,7 @@ func TestV1Errors(t *testing.T) {
 		task.LimitExceeded:            {-32050, 429, "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED"},
 		task.AgentUnavailable:         {-32603, 502, "UNAVAILABLE", "AGENT_UNAVAILABLE"},
 		task.AgentTimeout:             {-32603, 504, "DEADLINE_EXCEEDED", "AGENT_TIMEOUT"},
+		task.StoreUnavailable:         {-32603, 503, "UNAVAILABLE", "STORE_UNAVAILABLE"},
 	}
 	const info = `[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"%s","domain":"a2a-protocol.org","metadata":{"field":"params.id","max":"7","taskId":"t\"1"}}]`
 	rpc, rest := a2a.V1Server(false), a2a.V1RESTServer(false)

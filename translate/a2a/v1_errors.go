@@ -47,6 +47,8 @@ var v1Refusals = []v1Refusal{
 	{"LIMIT_EXCEEDED", failure{413, task.LimitExceeded, "the agent has reached a limit"}},
 	{"AGENT_UNAVAILABLE", failure{502, task.AgentUnavailable, "the agent cannot reach what it needs"}},
 	{"AGENT_TIMEOUT", failure{504, task.AgentTimeout, "the agent waited for too long"}},
+	// Another gateway may have begun a turn before its store failed: the turn is asked for, not sent again.
+	{"STORE_UNAVAILABLE", failure{-32603, task.Internal, "the agent cannot store tasks now"}},
 	{"", failure{400, task.InvalidParams, "the agent does not accept the parameters"}},
 	{"", failure{404, task.TaskNotFound, "the agent does not know this task"}},
 	{"", failure{405, task.MethodNotFound, "the agent does not have this method"}},
@@ -124,6 +126,7 @@ var v1Words = [...]v1Word{
 	task.LimitExceeded:            {-32050, 429, "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED", "Limit exceeded"},
 	task.AgentUnavailable:         {-32603, 502, "UNAVAILABLE", "AGENT_UNAVAILABLE", "The agent cannot be reached"},
 	task.AgentTimeout:             {-32603, 504, "DEADLINE_EXCEEDED", "AGENT_TIMEOUT", "The agent did not answer in time"},
+	task.StoreUnavailable:         {-32603, 503, "UNAVAILABLE", "STORE_UNAVAILABLE", "The gateway cannot store tasks now"},
 }
 
 // errV1Version is the cause of an error by which a version is refused. No other dialect has a word for that, so it
@@ -181,7 +184,7 @@ func v1ErrorInfo(e *task.Error, w *v1Word) []byte {
 		add("field", e.Field)
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
-		if key == "field" { // said once
+		if key == "field" || e.Data[key] == w.reason { // said once
 			continue
 		}
 		if text, ok := e.Data[key].(string); ok {

@@ -326,6 +326,7 @@ func TestV1Refusals(t *testing.T) {
 		{"LIMIT_EXCEEDED", -32050, 429, task.LimitExceeded},
 		{"AGENT_UNAVAILABLE", -32603, 502, task.AgentUnavailable},
 		{"AGENT_TIMEOUT", -32603, 504, task.AgentTimeout},
+		{"STORE_UNAVAILABLE", -32603, 503, task.Internal}, // the turn may have begun
 		{"", -32001, 404, task.TaskNotFound},
 		{"", -32007, 405, task.UnsupportedOperation},
 		{"", -32009, 501, task.MethodNotFound},

@@ -419,6 +419,7 @@ func TestErrorTable(t *testing.T) {
 		task.LimitExceeded:    {-32050, "Limit exceeded", ""},
 		task.AgentUnavailable: {-32603, "Internal server error", "AGENT_UNAVAILABLE"},
 		task.AgentTimeout:     {-32603, "Internal server error", "AGENT_TIMEOUT"},
+		task.StoreUnavailable: {-32603, "Internal server error", ""},
 	}
 	for _, k := range task.Kinds() {
 		if int(k) >= len(errorTable) {

@@ -84,6 +84,7 @@ func TestClientErrors(t *testing.T) {
 		task.LimitExceeded:            task.LimitExceeded,
 		task.AgentUnavailable:         task.Internal, // far away something may have been done
 		task.AgentTimeout:             task.Internal,
+		task.StoreUnavailable:         task.Internal,
 	}
 	for version, s := range sides() {
 		for _, k := range task.Kinds() {

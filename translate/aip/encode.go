@@ -147,6 +147,7 @@ var errorTable = [...]wire{
 	task.LimitExceeded:            {-32050, "Limit exceeded", ""},
 	task.AgentUnavailable:         {-32603, "Internal server error", "AGENT_UNAVAILABLE"},
 	task.AgentTimeout:             {-32603, "Internal server error", "AGENT_TIMEOUT"},
+	task.StoreUnavailable:         {-32603, "Internal server error", ""},
 }
 
 // AppendError implements translate.Server: an error response (§5.2).

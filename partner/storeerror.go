@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"errors"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// StoreError returns what an error of the store means to a caller. detail is the sentence for an error that is neither
+// of those that pass by themselves nor a limit.
+func StoreError(err error, detail string) *task.Error {
+	switch {
+	case errors.Is(err, replay.ErrUnavailable):
+		return task.Errorf(task.StoreUnavailable, "the gateway's store cannot be used now; try again later").
+			With("reason", "STORE_UNAVAILABLE").Because(err)
+	case errors.Is(err, replay.ErrFull):
+		return task.Errorf(task.LimitExceeded, "the gateway's store is full of unfinished tasks; finish or cancel some").
+			With("limit", "store").Because(err)
+	case errors.Is(err, replay.ErrClosed):
+		return task.Errorf(task.Internal, "the gateway is stopping; try again").Because(err)
+	}
+	return task.Errorf(task.Internal, "%s", detail).Because(err)
+}
