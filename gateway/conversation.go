@@ -98,14 +98,16 @@ func (c *conversation) answer(body, dst []byte) answer {
 
 // parse reads the envelope, or a bare request's params.
 func (c *conversation) parse(body []byte) error {
+	var req jsonrpc.Request
+	var bad *jsonrpc.Error
 	if c.at.Bare {
-		if len(body) == 0 || c.r.Method == http.MethodGet || c.r.Method == http.MethodDelete {
-			body = []byte("{}")
+		req.Method = c.at.Method
+		if len(body) > 0 && c.r.Method != http.MethodGet && c.r.Method != http.MethodDelete {
+			req.Params, bad = jsonrpc.ParseValue(body, c.h.Limits)
 		}
-		// The one strict pass is over envelopes, so the params are given one.
-		body = jsonrpc.End(append(jsonrpc.BeginRequest(make([]byte, 0, len(body)+64), nil, c.at.Method), body...))
+	} else {
+		req, bad = jsonrpc.Parse(body, c.h.Limits)
 	}
-	req, bad := jsonrpc.Parse(body, c.h.Limits)
 	if bad != nil {
 		c.req.ID = bad.ID
 		return refusal(bad)

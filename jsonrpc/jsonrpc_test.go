@@ -162,6 +162,48 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+func TestParseValue(t *testing.T) {
+	type want struct {
+		Raw          string
+		Code         int
+		Field, Limit string
+		Max, Offset  int
+	}
+	for name, tt := range map[string]struct {
+		body string
+		want want
+	}{
+		"object":           {`{"id":1,"a":{"id":1}}`, want{Raw: `{"id":1,"a":{"id":1}}`}},
+		"array":            {"\n[1, {}]\t", want{Raw: `[1, {}]`}},
+		"string":           {`"a"`, want{Raw: `"a"`}},
+		"number":           {`1.0`, want{Raw: `1.0`}},
+		"null":             {`null`, want{Raw: `null`}},
+		"empty":            {``, want{Code: ParseError}},
+		"a member behind":  {`{"a":1},"b":2`, want{Code: ParseError, Offset: 7}},
+		"a second value":   {`{} {}`, want{Code: ParseError, Offset: 3}},
+		"lone surrogate":   {`"\ud800"`, want{Code: ParseError, Offset: 1}},
+		"a key twice":      {`[{"a":{"b":1,"b":2}}]`, want{Code: InvalidRequest, Field: "[0].a.b"}},
+		"an id twice":      {`{"id":1,"id":2}`, want{Code: InvalidRequest, Field: "id"}},
+		"as deep as it is": {strings.Repeat("[", 64) + strings.Repeat("]", 64), want{Raw: strings.Repeat("[", 64) + strings.Repeat("]", 64)}},
+		"too deep":         {strings.Repeat("[", 65) + strings.Repeat("]", 65), want{Code: InvalidRequest, Limit: "depth", Max: 64}},
+		"too large":        {`"` + strings.Repeat("a", DefaultBytes) + `"`, want{Code: InvalidRequest, Limit: "bytes", Max: DefaultBytes}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, err := ParseValue([]byte(tt.body), Limits{})
+			got := want{Raw: v.Raw}
+			if err != nil {
+				got = want{v.Raw, err.Code, err.Field, err.Limit, err.Max, err.Offset}
+				if err.ID != nil {
+					t.Errorf("it has the id %s", err.ID)
+				}
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Errorf("%v\n%s", err, d)
+			}
+		})
+	}
+}
+
 func TestLimits(t *testing.T) {
 	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[]}}`)
 	if _, err := Parse(body, Limits{Bytes: len(body), Depth: 3}); err != nil {

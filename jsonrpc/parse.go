@@ -4,6 +4,7 @@ package jsonrpc
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -16,7 +17,7 @@ var null = ID("null")
 // one JSON-RPC request within the limits (InvalidRequest): a batch, a name that appears twice in any object, a
 // member that is missing or of the wrong type. It copies nothing: see Request.
 func Parse(body []byte, lim Limits) (Request, *Error) {
-	top, err := scan(body, lim.or())
+	top, err := scanObject(body, lim.or())
 	if err != nil {
 		return Request{}, err
 	}
@@ -50,7 +51,7 @@ func Parse(body []byte, lim Limits) (Request, *Error) {
 // ends are known to do: an error that is null beside a result, a result that is null beside an error, no
 // id, no jsonrpc. It copies nothing: see Response.
 func ParseResponse(body []byte, lim Limits) (Response, *Error) {
-	top, err := scan(body, lim.or())
+	top, err := scanObject(body, lim.or())
 	if err != nil {
 		return Response{}, err
 	}
@@ -95,6 +96,17 @@ func ParseResponse(body []byte, lim Limits) (Response, *Error) {
 	}
 	res.Failure.Message = message.Str
 	return res, nil
+}
+
+// ParseValue reads a body that has no envelope: one JSON value of any kind. It is as strict as Parse about JSON, names
+// that appear twice, and limits. It copies nothing: the value is a view of body. An Error has no id.
+func ParseValue(body []byte, lim Limits) (gjson.Result, *Error) {
+	_, _, err := scan(body, lim.or())
+	if err != nil {
+		err.ID = nil
+		return gjson.Result{}, err
+	}
+	return gjson.Parse(strings.TrimRight(view(body), " \t\r\n")), nil
 }
 
 // members are the members of the envelope as they stand in the body: views, empty where there is none.
@@ -150,17 +162,31 @@ var scanners = sync.Pool{New: func() any { return &scanner{keys: make([]key, 0, 
 // maxKeys is the capacity with which a scanner's keys are still kept for later.
 const maxKeys = 4096
 
-// scan checks a body and returns the members of its envelope, as far as it was read.
-func scan(body []byte, lim Limits) (members, *Error) {
+// scanObject checks a body, which must be an object, and returns the members of its envelope, as far as it was read.
+func scanObject(body []byte, lim Limits) (members, *Error) {
+	top, kind, err := scan(body, lim)
+	switch {
+	case err != nil, kind == '{':
+		return top, err
+	case kind == '[':
+		return top, &Error{ID: null, Code: InvalidRequest,
+			Detail: "the body is an array, but batches are not supported; send one object"}
+	}
+	return top, &Error{ID: null, Code: InvalidRequest, Detail: "the body must be an object"}
+}
+
+// scan checks a body. It returns the first byte of its value and, of an object, the members of its envelope, as far as
+// it was read.
+func scan(body []byte, lim Limits) (members, byte, *Error) {
 	if len(body) > lim.Bytes {
-		return members{}, &Error{ID: null, Code: InvalidRequest, Limit: "bytes", Max: lim.Bytes,
+		return members{}, 0, &Error{ID: null, Code: InvalidRequest, Limit: "bytes", Max: lim.Bytes,
 			Detail: fmt.Sprintf("the body is larger than %d bytes", lim.Bytes)}
 	}
 	s := scanners.Get().(*scanner)
 	*s = scanner{body: body, depth: lim.Depth, twice: -1, keys: s.keys[:0]}
 	ok := s.document()
-	top, err := s.top, (*Error)(nil)
-	if !ok || s.kind != '{' || s.twice >= 0 {
+	top, kind, err := s.top, s.kind, (*Error)(nil)
+	if !ok || s.twice >= 0 {
 		err = s.refusal(ok)
 	}
 	if cap(s.keys) > maxKeys {
@@ -168,7 +194,7 @@ func scan(body []byte, lim Limits) (members, *Error) {
 	}
 	s.body, s.top = nil, members{} // the body is not ours to keep
 	scanners.Put(s)
-	return top, err
+	return top, kind, err
 }
 
 // refusal says why the body is refused. ok tells whether it is JSON.
@@ -179,11 +205,6 @@ func (s *scanner) refusal(ok bool) *Error {
 			Detail: fmt.Sprintf("objects and arrays are nested more than %d deep", s.depth)}
 	case !ok:
 		return &Error{ID: null, Code: ParseError, Offset: s.offset, Detail: s.why}
-	case s.kind == '[':
-		return &Error{ID: null, Code: InvalidRequest,
-			Detail: "the body is an array, but batches are not supported; send one object"}
-	case s.kind != '{':
-		return &Error{ID: null, Code: InvalidRequest, Detail: "the body must be an object"}
 	}
 	field := path(s.body, s.twice)
 	id := s.top.knownID()

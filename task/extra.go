@@ -19,50 +19,83 @@ import (
 const MaxExtra = 64 << 10
 
 // Rest gathers the members that a codec does not understand. The zero Rest is empty.
+//
+// What is taken out of it is without the members that are in a list of names, in any spelling: names are case-sensitive
+// in JSON, so "TaskID" is no taskId and is not read as one, but the object cannot be passed on with it, because its
+// next reader may not be as strict. See AppendExtra.
 type Rest struct {
 	members []byte // "a":1,"b":2
+	objects []byte // of AddObject
 	over    bool
 }
 
 // Add adds a member: its name, and its value as it was sent, of which it keeps a copy on one line.
 func (r *Rest) Add(name, value string) {
-	if r.over || len(r.members)+len(name)+len(value) > MaxExtra {
-		r.members, r.over = nil, true
-		return
-	}
-	if len(r.members) > 0 {
-		r.members = append(r.members, ',')
-	}
-	r.members = append(AppendString(r.members, name), ':')
-	r.members = append(r.members, oneLine([]byte(value))...)
-}
-
-// AddObject adds a member that is the object of what another Rest has gathered, unless that is nothing.
-func (r *Rest) AddObject(name string, inner *Rest) {
-	if r.over = r.over || inner.over; r.over {
-		r.members = nil
-	} else if len(inner.members) > 0 {
-		r.Add(name, "{"+string(inner.members)+"}")
+	if r.fits(len(name) + len(value)) {
+		r.members = appendMember(r.members, name, value)
 	}
 }
 
-// Extra returns what was gathered as the Extra of a family, nil where there is nothing.
-func (r *Rest) Extra(family string) json.RawMessage { return Bounded(r.Join(nil, family)) }
+// AddObject adds a member that is the object of what another Rest has gathered but for the names in known, unless
+// that is nothing. The member itself is never left out.
+func (r *Rest) AddObject(name string, inner *Rest, known string) {
+	r.over = r.over || inner.over
+	if members := inner.without(known); r.fits(len(name)+len(members)) && len(members) > 0 {
+		r.objects = appendMember(r.objects, name, "{"+string(members)+"}")
+	}
+}
 
-// Join returns the metadata of an object, as it was sent, with what was gathered beside it: the family's member is
-// put in. Where the metadata has a member of that name already, all of it goes into that member, as the metadata there.
-func (r *Rest) Join(metadata json.RawMessage, family string) json.RawMessage {
+// fits reports whether so many bytes more may be kept. Where not, nothing is.
+func (r *Rest) fits(more int) bool {
+	if r.over = r.over || len(r.members)+len(r.objects)+more > MaxExtra; r.over {
+		r.members, r.objects = nil, nil
+	}
+	return !r.over
+}
+
+func appendMember(dst []byte, name, value string) []byte {
+	if len(dst) > 0 {
+		dst = append(dst, ',')
+	}
+	return append(append(AppendString(dst, name), ':'), oneLine([]byte(value))...)
+}
+
+// without returns all that was gathered, but for the names in known.
+func (r *Rest) without(known string) []byte {
+	if len(r.members)+len(r.objects) == 0 {
+		return nil
+	}
+	object := append(append([]byte{'{'}, r.members...), '}')
+	dst, empty := appendMembers(nil, true, object, func(name string) bool {
+		return !hasWord(known, name) && (name == "metadata" || !hasWord("metadata", name))
+	})
+	if !empty && len(r.objects) > 0 {
+		dst = append(dst, ',')
+	}
+	return append(dst, r.objects...)
+}
+
+// Extra returns what was gathered, but for the names in known, as the Extra of a family, nil where there is nothing.
+func (r *Rest) Extra(family, known string) json.RawMessage {
+	return Bounded(r.Join(nil, family, known))
+}
+
+// Join returns the metadata of an object, as it was sent, with what was gathered beside it, but for the names in known:
+// the family's member is put in. Where the metadata has a member of that name already, all of it goes into that member,
+// as the metadata there.
+func (r *Rest) Join(metadata json.RawMessage, family, known string) json.RawMessage {
+	members := r.without(known)
 	switch {
-	case len(metadata) == 0 && len(r.members) == 0:
+	case len(metadata) == 0 && len(members) == 0:
 		return nil
 	case Member(metadata, family) != nil:
 		dst := append(AppendString([]byte{'{'}, family), `:{"metadata":`...)
 		dst = append(dst, metadata...)
-		if len(r.members) > 0 {
-			dst = append(append(dst, ','), r.members...)
+		if len(members) > 0 {
+			dst = append(append(dst, ','), members...)
 		}
 		return append(dst, '}', '}')
-	case len(r.members) == 0:
+	case len(members) == 0:
 		return metadata
 	}
 	dst := []byte{'{'}
@@ -71,7 +104,7 @@ func (r *Rest) Join(metadata json.RawMessage, family string) json.RawMessage {
 		dst = append(dst, ',')
 	}
 	dst = append(AppendString(dst, family), ':', '{')
-	return append(append(dst, r.members...), '}', '}')
+	return append(append(dst, members...), '}', '}')
 }
 
 // Bounded returns an Extra, or nil if it is too large.

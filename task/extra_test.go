@@ -22,6 +22,8 @@ func TestRest(t *testing.T) {
 		"both":                {[][2]string{{"b", `2`}}, `{ "a" : 1 }`, `{"a":1,"f":{"b":2}}`},
 		"empty metadata":      {[][2]string{{"b", `2`}}, `{}`, `{"f":{"b":2}}`},
 		"the name is taken":   {[][2]string{{"b", `2`}}, `{"f":5}`, `{"f":{"metadata":{"f":5},"b":2}}`},
+		"known names":         {[][2]string{{"b", `2`}, {"Known", `1`}, {"kn_own", `1`}, {"Metadata", `1`}}, ``, `{"f":{"b":2}}`},
+		"known names alone":   {[][2]string{{"KNOWN", `1`}}, `{"a":1}`, `{"a":1}`},
 		"it is, with escapes": {nil, `{"\u0066":{}}`, `{"f":{"metadata":{"\u0066":{}}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +31,7 @@ func TestRest(t *testing.T) {
 			for _, m := range tt.add {
 				r.Add(m[0], m[1])
 			}
-			if d := cmp.Diff(tt.want, string(r.Join(json.RawMessage(tt.metadata), "f"))); d != "" {
+			if d := cmp.Diff(tt.want, string(r.Join(json.RawMessage(tt.metadata), "f", "one known"))); d != "" {
 				t.Error(d)
 			}
 		})
@@ -41,25 +43,40 @@ func TestRestIsBounded(t *testing.T) {
 	var fits, large, inner, outer Rest
 	fits.Add("a", half)
 	fits.Add("b", half)
-	if n := len(fits.Extra("f")); n < MaxExtra-200 || n > MaxExtra {
+	if n := len(fits.Extra("f", "known")); n < MaxExtra-200 || n > MaxExtra {
 		t.Errorf("what fits has %d bytes", n)
 	}
 	for range 3 {
 		large.Add("a", half)
 	}
 	large.Add("small", "1")
-	if got := large.Extra("f"); got != nil {
+	if got := large.Extra("f", "known"); got != nil {
 		t.Errorf("what is too large has %d bytes", len(got))
 	}
 	inner.Add("a", half)
 	outer.Add("b", half)
-	outer.AddObject("c", &inner)
-	outer.AddObject("d", &inner)
-	if got := outer.Extra("f"); got != nil {
+	outer.AddObject("c", &inner, "known")
+	outer.AddObject("d", &inner, "known")
+	if got := outer.Extra("f", "known"); got != nil {
 		t.Errorf("what is too large together has %d bytes", len(got))
 	}
-	if got := fits.Join(json.RawMessage(`{"m":`+half+`}`), "f"); Bounded(got) != nil {
+	if got := fits.Join(json.RawMessage(`{"m":`+half+`}`), "f", "known"); Bounded(got) != nil {
 		t.Errorf("with the metadata it has %d bytes", len(got))
+	}
+}
+
+// TestObjectsOfRest: what is in a member that is an object is judged by its own names, and the member stays.
+func TestObjectsOfRest(t *testing.T) {
+	var inner, lookalikes, outer Rest
+	inner.Add("inner", "1")
+	inner.Add("Inner2", "2")
+	lookalikes.Add("INNER2", "3")
+	outer.Add("a", "1")
+	outer.Add("B", "2")
+	outer.AddObject("b", &inner, "inner2")
+	outer.AddObject("c", &lookalikes, "inner2")
+	if d := cmp.Diff(`{"f":{"a":1,"b":{"inner":1}}}`, string(outer.Extra("f", "b c"))); d != "" {
+		t.Error(d)
 	}
 }
 
@@ -190,7 +207,7 @@ func TestNoExtraIsFree(t *testing.T) {
 	m, buf := Message{ID: "m", DataItems: []DataItem{Text("t")}}, make([]byte, 0, 1000)
 	if n := testing.AllocsPerRun(100, func() {
 		var r Rest
-		m.Extra = r.Extra("a2a")
+		m.Extra = r.Extra("a2a", "known")
 		buf = AppendExtra(Form("aip").AppendMessage(buf[:0], &m), Member(m.Extra, "a2a"), m.Extra, "a2a", "", "", "")
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

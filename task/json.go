@@ -21,14 +21,15 @@ type Form string
 // Log is the form of the log, in which every Extra is a member metadata.
 const Log Form = ""
 
-// The members of AIP's objects in all of its versions, which an Extra never takes the place of.
+// The members of AIP's objects in all of its versions, which an Extra never takes the place of: lists of names with
+// spaces between them.
 const (
-	taskWords    = "type id sentAt senderRole senderId taskId groupId sessionId status products messageHistory commandHistory statusHistory"
-	statusWords  = "state stateChangedAt dataItems taskMetadata"
-	messageWords = "type id sentAt senderRole senderId mentions command commandParams dataItems taskId groupId sessionId"
-	productWords = "id name description dataItems"
-	itemWords    = "type text name mimeType uri bytes data"
-	eventWords   = "type id sentAt senderRole senderId taskId groupId sessionId status product append lastChunk"
+	TaskWords    = "type id sentAt senderRole senderId taskId groupId sessionId status products messageHistory commandHistory statusHistory"
+	StatusWords  = "state stateChangedAt dataItems taskMetadata"
+	MessageWords = "type id sentAt senderRole senderId mentions command commandParams dataItems taskId groupId sessionId"
+	ProductWords = "id name description dataItems"
+	ItemWords    = "type text name mimeType uri bytes data"
+	EventWords   = "type id sentAt senderRole senderId taskId groupId sessionId status product append lastChunk"
 )
 
 // AppendTask appends the JSON of t: AIP's Task, with products always present and histories where there are any.
@@ -88,7 +89,7 @@ func (f Form) AppendStatus(dst []byte, s *Status) []byte {
 		dst = append(dst, `,"dataItems":`...)
 		dst = f.appendItems(dst, s.DataItems)
 	}
-	dst = f.appendExtra(dst, s.Extra, statusWords)
+	dst = f.appendExtra(dst, s.Extra, StatusWords)
 	if f == Log { // others tell it with the event
 		dst = appendRaw(dst, `,"taskMetadata":`, s.TaskExtra)
 	}
@@ -125,7 +126,7 @@ func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	dst = appendOptional(dst, `,"taskId":`, m.TaskID)
 	dst = appendOptional(dst, `,"groupId":`, m.GroupID)
 	dst = appendOptional(dst, `,"sessionId":`, m.SessionID)
-	return append(f.appendExtra(dst, m.Extra, messageWords), '}')
+	return append(f.appendExtra(dst, m.Extra, MessageWords), '}')
 }
 
 // AppendProduct appends the JSON of p.
@@ -139,7 +140,7 @@ func (f Form) AppendProduct(dst []byte, p *Product) []byte {
 	dst = appendOptional(dst, `,"description":`, p.Description)
 	dst = append(dst, `,"dataItems":`...)
 	dst = f.appendItems(dst, p.DataItems)
-	return append(f.appendExtra(dst, p.Extra, productWords), '}')
+	return append(f.appendExtra(dst, p.Extra, ProductWords), '}')
 }
 
 // AppendChunk appends the JSON of c: the members that are its own in a ProductChunkEvent (§6.2.4).
@@ -153,7 +154,7 @@ func (f Form) AppendChunk(dst []byte, c *Chunk) []byte {
 	dst = strconv.AppendBool(dst, c.Append)
 	dst = append(dst, `,"lastChunk":`...)
 	dst = strconv.AppendBool(dst, c.Last)
-	return append(f.appendExtra(dst, c.Extra, eventWords), '}')
+	return append(f.appendExtra(dst, c.Extra, EventWords), '}')
 }
 
 func (f Form) appendItems(dst []byte, items []DataItem) []byte {
@@ -182,17 +183,17 @@ func (f Form) appendItem(dst []byte, it *DataItem) []byte {
 	case DataKind:
 		dst = appendRaw(dst, `,"data":`, it.Data)
 	}
-	return append(f.appendExtra(dst, it.Metadata, itemWords), '}')
+	return append(f.appendExtra(dst, it.Metadata, ItemWords), '}')
 }
 
 // AppendTaskExtra appends the Extra of t in a form, for a dialect that writes its tasks by itself.
 func (f Form) AppendTaskExtra(dst []byte, t *Task) []byte {
-	return f.appendExtra(dst, t.Extra, taskWords)
+	return f.appendExtra(dst, t.Extra, TaskWords)
 }
 
 // AppendEventExtra appends what a dialect of the form's family said of a change of state beside it.
 func (f Form) AppendEventExtra(dst []byte, s *Status) []byte {
-	return f.appendExtra(dst, s.TaskExtra, eventWords)
+	return f.appendExtra(dst, s.TaskExtra, EventWords)
 }
 
 func (f Form) appendExtra(dst []byte, extra json.RawMessage, known string) []byte {

@@ -35,16 +35,12 @@ func response(body []byte) (jsonrpc.Response, error) {
 
 // pushed reads the body of a request by which an agent tells of a task unasked. It finds what is told in the
 // envelopes that agents put around it: the result of a response, the params of a notification, an event in those.
-// The Result is a view of body.
+// It copies body; the Result is a view of the copy.
 func pushed(body []byte) (gjson.Result, error) {
-	body = bytes.TrimSpace(body)
-	// The strict pass reads envelopes, so it gets one.
-	wrapped := append(append(append(make([]byte, 0, len(body)+16), `{"result":`...), body...), '}')
-	res, bad := jsonrpc.ParseResponse(wrapped, jsonrpc.Limits{Bytes: math.MaxInt})
-	if bad != nil || res.Failure != nil || len(res.Result.Raw) != len(body) {
-		return gjson.Result{}, refuse("the agent's notification is no JSON")
+	v, bad := jsonrpc.ParseValue(bytes.Clone(body), jsonrpc.Limits{Bytes: math.MaxInt})
+	if bad != nil {
+		return v, refuse("the agent's notification is no JSON")
 	}
-	v := res.Result
 	if !v.IsObject() {
 		return v, refuse("the agent's notification is no object")
 	}

@@ -135,7 +135,7 @@ type callRest struct{ params, message, configuration task.Rest }
 
 // extra returns what was gathered, nil where there is nothing.
 func (r *callRest) extra() json.RawMessage {
-	r.params.AddObject("configuration", &r.configuration)
-	r.params.AddObject("message", &r.message)
-	return r.params.Extra(family)
+	r.params.AddObject("configuration", &r.configuration, controlWords)
+	r.params.AddObject("message", &r.message, messageWords)
+	return r.params.Extra(family, paramsWords)
 }

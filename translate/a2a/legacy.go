@@ -173,7 +173,7 @@ func (m legacyResult) report(a *artifacts) (task.Report, error) {
 		if err := a.chunks(&rep, m.artifact); err != nil {
 			return rep, err
 		}
-		rep.Chunks[len(rep.Chunks)-1].Extra = m.rest.Extra(family)
+		rep.Chunks[len(rep.Chunks)-1].Extra = m.rest.Extra(family, resultWords)
 	}
 	if !m.status.Exists() {
 		return rep, nil
@@ -188,7 +188,7 @@ func (m legacyResult) report(a *artifacts) (task.Report, error) {
 		}
 	}
 	rep.Stamp = legacyStamp(&rep, m.status, m.artifacts)
-	rep.TaskExtra = m.rest.Extra(family)
+	rep.TaskExtra = m.rest.Extra(family, resultWords)
 	return rep, nil
 }
 
@@ -235,9 +235,9 @@ func legacyStatus(rep *task.Report, status gjson.Result, version string) error {
 			return err
 		}
 		rep.Items = items
-		others.AddObject("message", &said.rest)
+		others.AddObject("message", &said.rest, messageWords)
 	}
-	rep.Extra = others.Extra(family)
+	rep.Extra = others.Extra(family, statusWords)
 	if state.Str == authRequired {
 		rep.Open = true
 		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"a2aState":"auth-required"}`)})

@@ -67,7 +67,7 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 			others.Add(key, v.Raw)
 		}
 	})
-	art.product.Extra = others.Extra(family)
+	art.product.Extra = others.Extra(family, artifactWords)
 	if !whole || index < 0 {
 		return art, false, refuse("the agent's answer has an artifact whose index is no number from 0 on")
 	}

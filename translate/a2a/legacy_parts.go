@@ -111,7 +111,7 @@ func legacyContent(part gjson.Result) (it task.DataItem, ok bool) {
 			others.Add(key, v.Raw)
 		}
 	})
-	it.Metadata = others.Join(it.Metadata, family)
+	it.Metadata = others.Join(it.Metadata, family, legacyPartWords)
 	is := func(name string, v gjson.Result) bool { return v.Exists() && (word == name || word == "") }
 	switch {
 	case is("text", text) && text.Type == gjson.String:

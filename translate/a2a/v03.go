@@ -255,7 +255,7 @@ func (m *v03Result) report(a *v03Artifacts) (rep task.Report, err error) {
 		if err := a.chunk(&rep, m.artifact, m.append, m.last); err != nil {
 			return rep, err
 		}
-		rep.Chunks[len(rep.Chunks)-1].Extra = m.rest.Extra(family)
+		rep.Chunks[len(rep.Chunks)-1].Extra = m.rest.Extra(family, resultWords)
 	}
 	if !m.status.Exists() {
 		return rep, nil
@@ -270,7 +270,7 @@ func (m *v03Result) report(a *v03Artifacts) (rep task.Report, err error) {
 		}
 	}
 	rep.Stamp = legacyStamp(&rep, m.status, m.artifacts)
-	rep.TaskExtra = m.rest.Extra(family)
+	rep.TaskExtra = m.rest.Extra(family, resultWords)
 	return rep, nil
 }
 
@@ -296,7 +296,7 @@ const v03MessageStamp = "message "
 // message reads a Message in place of a Task: the agent has finished, and what it says is the product. It has a name
 // only where the agent says in which context it was.
 func (m *v03Result) message() (rep task.Report, err error) {
-	p := task.Product{ID: v03ID(m.messageID.Str, "message", ""), Extra: m.rest.Extra(family)}
+	p := task.Product{ID: v03ID(m.messageID.Str, "message", ""), Extra: m.rest.Extra(family, artifactWords)}
 	if p.DataItems, err = legacyParts(m.parts); err != nil {
 		return rep, err
 	}
@@ -319,7 +319,7 @@ func (m *v03Result) news() (rep task.Report, err error) {
 		return rep, err
 	}
 	var others task.Rest
-	others.AddObject("message", &m.rest)
-	rep.State, rep.Said, rep.Extra = task.Working, "message", others.Extra(family)
+	others.AddObject("message", &m.rest, messageWords)
+	rep.State, rep.Said, rep.Extra = task.Working, "message", others.Extra(family, statusWords)
 	return rep, nil
 }

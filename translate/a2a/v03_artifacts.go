@@ -46,7 +46,7 @@ func (a *v03Artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, 
 			others.Add(key, v.Raw)
 		}
 	})
-	p.Extra = others.Extra(family)
+	p.Extra = others.Extra(family, artifactWords)
 	if p.DataItems, err = legacyParts(parts); err != nil {
 		return p, adds, err
 	}

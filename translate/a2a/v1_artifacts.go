@@ -35,7 +35,7 @@ func v1Artifact(v gjson.Result, adds bool) (p task.Product, err error) {
 			others.Add(key, v.Raw)
 		}
 	})
-	p.Extra = others.Extra(family)
+	p.Extra = others.Extra(family, artifactWords)
 	if p.ID == "" { // A2A demands an id; an artifact without one is known by its name
 		p.ID = "artifact"
 		if p.Name != "" {
@@ -73,7 +73,7 @@ func (r *v1Reader) chunk(rep *task.Report, m *v1Members) error {
 	if adds && fresh && r.product(p.ID) == nil { // what is not there yet cannot be added to
 		adds = false
 	}
-	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: m.last.Bool(), Extra: m.rest.Extra(family)})
+	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: m.last.Bool(), Extra: m.rest.Extra(family, resultWords)})
 	return nil
 }
 

@@ -140,7 +140,7 @@ func (p *v1Part) contents() int {
 // item returns what a part is to AIP, with what was not understood of it; ok is false where it has no content.
 func (p *v1Part) item(adds bool) (it task.DataItem, ok bool) {
 	it, ok = p.content(adds)
-	it.Metadata = p.rest.Join(it.Metadata, family)
+	it.Metadata = p.rest.Join(it.Metadata, family, v1PartWords)
 	return it, ok
 }
 

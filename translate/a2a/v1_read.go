@@ -78,19 +78,14 @@ func (c v1Client) parse(body []byte) (jsonrpc.Response, error) {
 	if !c.rest {
 		return response(bytes.Clone(body))
 	}
-	// The one strict pass over JSON is that of the envelope, so a body without one is given it.
-	const head, tail = `{"result":`, `}`
-	whole := make([]byte, 0, len(head)+len(body)+len(tail))
-	whole = append(append(append(whole, head...), body...), tail...)
-	res, bad := jsonrpc.ParseResponse(whole, jsonrpc.Limits{Bytes: math.MaxInt})
+	v, bad := jsonrpc.ParseValue(bytes.Clone(body), jsonrpc.Limits{Bytes: math.MaxInt})
 	switch {
 	case bad != nil && bad.Code == jsonrpc.InvalidRequest: // a key that appears twice, or a depth
-		return res, refuse("the agent's answer is refused: %s", bad.Detail)
-	case bad != nil, res.Failure != nil, len(res.Result.Raw) != len(bytes.Trim(body, " \t\r\n")): // or closes the envelope itself
-		return res, refuse("the agent's answer is not one JSON value")
+		return jsonrpc.Response{}, refuse("the agent's answer is refused: %s", bad.Detail)
+	case bad != nil:
+		return jsonrpc.Response{}, refuse("the agent's answer is not one JSON value")
 	}
-	res.Failure = v1Failure(res.Result)
-	return res, nil
+	return jsonrpc.Response{Result: v, Failure: v1Failure(v)}, nil
 }
 
 // v1Failure returns the error that a body without an envelope is, in the form of the one that has it: the
@@ -244,7 +239,7 @@ func (r *v1Reader) report(result gjson.Result) (task.Report, error) {
 			return task.Report{}, err
 		}
 		rep.Stamp = legacyStamp(&rep, m.status, m.artifacts)
-		rep.TaskExtra = m.rest.Extra(family)
+		rep.TaskExtra = m.rest.Extra(family, resultWords)
 		r.name(&rep, m.id, m.contextID)
 	case v1Message:
 		return r.message(&m, v)
@@ -254,7 +249,7 @@ func (r *v1Reader) report(result gjson.Result) (task.Report, error) {
 				return task.Report{}, err
 			}
 			rep.Stamp = legacyStamp(&rep, m.status, gjson.Result{})
-			rep.TaskExtra = m.rest.Extra(family)
+			rep.TaskExtra = m.rest.Extra(family, resultWords)
 		}
 		if !r.named { // a stream is about one task, so what comes later has nothing to add, and may be wrong
 			r.name(&rep, m.taskID, m.contextID)
@@ -290,7 +285,7 @@ func (r *v1Reader) message(m *v1Members, v gjson.Result) (task.Report, error) {
 	r.named = true
 	return task.Report{
 		State: task.AwaitingCompletion, Said: "message",
-		Whole: true, Products: []task.Product{{ID: id, DataItems: items, Extra: m.rest.Extra(family)}},
+		Whole: true, Products: []task.Product{{ID: id, DataItems: items, Extra: m.rest.Extra(family, artifactWords)}},
 		Ref:   &task.Ref{Task: m.taskID.Str, Session: m.contextID.Str},
 		Stamp: "message " + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(v.Raw))), 16),
 	}, nil
@@ -330,8 +325,8 @@ func v1Status(rep *task.Report, status gjson.Result) error {
 	if err != nil {
 		return err
 	}
-	others.AddObject("message", &said.rest)
-	rep.Extra = others.Extra(family)
+	others.AddObject("message", &said.rest, messageWords)
+	rep.Extra = others.Extra(family, statusWords)
 	if rep.Items = items; state.Str == "TASK_STATE_AUTH_REQUIRED" {
 		rep.Open = true
 		rep.Items = append(items, task.DataItem{Kind: task.DataKind, Data: []byte(v1AuthRequired)})

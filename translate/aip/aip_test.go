@@ -197,7 +197,7 @@ func TestDecode(t *testing.T) {
 				c.Message.TaskID, c.Message.SessionID = strings.Repeat("é", 128), strings.Repeat("s", 256)
 			})},
 		"other members": {body("rpc", with(least(task.Start), object{"x": object{"taskId": "other"}, "TaskId": "other"})), start(func(c *translate.Call) {
-			c.Message.Extra = json.RawMessage(`{"aip":{"TaskId":"other","x":{"taskId":"other"}}}`) // and never sent as a taskId
+			c.Message.Extra = json.RawMessage(`{"aip":{"x":{"taskId":"other"}}}`) // TaskId might be taken for a taskId
 		})},
 		"members of other kinds of item": {body("rpc", with(least(task.Start), object{"dataItems": []any{
 			object{"type": "text", "text": "", "uri": 1, "data": "x"}, object{"type": "file", "uri": "u", "bytes": "", "name": nil, "text": 1}}})),

@@ -70,7 +70,7 @@ func readProduct(v gjson.Result) (p task.Product, err error) {
 		}
 		return true
 	})
-	p.Extra = others.extra()
+	p.Extra = others.extra(task.ProductWords)
 	if p.ID == "" || len(p.ID) > maxID {
 		return task.Product{}, refuse("the agent's answer has a product whose id is no string of 1 to %d bytes", maxID)
 	}
@@ -142,7 +142,7 @@ func readItem(v gjson.Result) task.DataItem {
 		}
 		return true
 	})
-	it.Metadata = others.Join(it.Metadata, family)
+	it.Metadata = others.Join(it.Metadata, family, task.ItemWords)
 	switch {
 	case kind.Str == string(task.TextItem) && text.Type == gjson.String:
 		return task.DataItem{Kind: task.TextItem, Text: text.Str, Metadata: it.Metadata}

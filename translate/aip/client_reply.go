@@ -5,11 +5,13 @@ package aip
 import (
 	"bytes"
 	"hash/crc32"
+	"math"
 	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -26,16 +28,11 @@ func (c *client) Reply(body []byte, known []task.Product) (task.Report, error) {
 
 // Push implements translate.Client: the body of a notification (§6.3.5), a Task without an envelope.
 func (c *client) Push(body []byte, known []task.Product) (task.Report, error) {
-	// In an envelope it is read as strictly as an answer, and copied.
-	body = bytes.TrimSpace(body)
-	const head = `{"jsonrpc":"2.0","result":`
-	dressed := make([]byte, 0, len(head)+len(body)+1)
-	dressed = append(append(append(dressed, head...), body...), '}')
-	result, err := answer(dressed)
-	if err != nil || len(result.Raw) != len(body) { // otherwise the body has an end of its own for the envelope
+	v, bad := jsonrpc.ParseValue(bytes.Clone(body), jsonrpc.Limits{Bytes: math.MaxInt})
+	if bad != nil {
 		return task.Report{}, refuse("the agent's notification is not one JSON object")
 	}
-	return whole(result, known)
+	return whole(v, known)
 }
 
 // NewStream implements translate.Client.
@@ -75,7 +72,7 @@ func (clientStream) Event(event string, data []byte) (task.Report, error) {
 			return task.Report{}, err
 		}
 		return task.Report{
-			State: task.Working, Items: items, Extra: m.rest.extra(), Said: "message", Stamp: "message " + checksum(m.items.Raw),
+			State: task.Working, Items: items, Extra: m.rest.extra(task.StatusWords), Said: "message", Stamp: "message " + checksum(m.items.Raw),
 		}, nil
 	}
 	return task.Report{}, nil
@@ -145,7 +142,7 @@ func (m *content) message(known []task.Product) (task.Report, error) {
 	if len(items) == 0 {
 		return rep, nil
 	}
-	p := task.Product{ID: "message", DataItems: items, Extra: m.rest.extra()}
+	p := task.Product{ID: "message", DataItems: items, Extra: m.rest.extra(task.ProductWords)}
 	if id := m.id.Str; id != "" && len(id) <= maxID {
 		p.ID = id
 	}
@@ -186,7 +183,7 @@ func (m *content) task() (task.Report, error) {
 		return task.Report{}, err
 	}
 	rep.State, rep.Said = s, state.Str
-	rep.Extra, rep.TaskExtra = others.extra(), m.rest.extra()
+	rep.Extra, rep.TaskExtra = others.extra(task.StatusWords), m.rest.extra(task.TaskWords)
 	if rep.Whole = m.kind.Str == "task" || m.kind.Str == "task-result" || !absent(m.products); rep.Whole {
 		if rep.Products, err = readProducts(m.products); err != nil {
 			return task.Report{}, err
@@ -242,5 +239,5 @@ func (m *content) chunk() (task.Report, error) {
 			return task.Report{}, refuse("the agent's product chunk has an append or lastChunk that is neither true nor false")
 		}
 	}
-	return task.Report{Chunks: []task.Chunk{{Product: p, Append: m.append.Bool(), Last: m.last.Bool(), Extra: m.rest.extra()}}}, nil
+	return task.Report{Chunks: []task.Chunk{{Product: p, Append: m.append.Bool(), Last: m.last.Bool(), Extra: m.rest.extra(task.EventWords)}}}, nil
 }

@@ -127,7 +127,7 @@ func (r *reader) call(params gjson.Result, stream bool) translate.Call {
 		m.DataItems = r.items(f.items)
 	}
 	m.Params = r.object(f.params, "params.message.commandParams")
-	m.Extra = f.rest.extra()
+	m.Extra = f.rest.extra(task.MessageWords)
 	r.commandParams(f.params, &call)
 	return call
 }
@@ -307,7 +307,7 @@ func (r *reader) item(v gjson.Result) (it task.DataItem) {
 	default:
 		r.fail(".type", "type must be text, file or data")
 	}
-	it.Metadata = others.Join(r.object(metadata, ".metadata"), family)
+	it.Metadata = others.Join(r.object(metadata, ".metadata"), family, task.ItemWords)
 	return it
 }
 

@@ -41,10 +41,10 @@ func (r *rest) add(name string, v gjson.Result) {
 	}
 }
 
-// extra returns what was gathered, nil where there is nothing.
-func (r *rest) extra() json.RawMessage {
+// extra returns what was gathered, but for the names in known, nil where there is nothing.
+func (r *rest) extra(known string) json.RawMessage {
 	if r.metadata.Raw == "" {
-		return r.others.Extra(family)
+		return r.others.Extra(family, known)
 	}
-	return task.Bounded(r.others.Join(line(r.metadata), family))
+	return task.Bounded(r.others.Join(line(r.metadata), family, known))
 }
