@@ -11,9 +11,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// cancelTimeout is how long an agent may take to say that it has stopped.
-const cancelTimeout = 10 * time.Second
-
 // Do carries out a Leader's command and returns the task that answers it. A start or continue is answered
 // when the turn rests, or when Terms.Response has passed, whichever is first; the turn goes on regardless,
 // and regardless of ctx, which only ends the waiting. A command that the table does not carry out in the
@@ -210,66 +207,6 @@ func stamped(m task.Message) task.Message {
 	return m
 }
 
-// cancel stops the agent, where it is at work, and ends the task. lv.mu is held at the call and at the
-// return, but not while the agent is asked. An agent that cannot be asked does not keep a Leader from
-// canceling; one that refuses does.
-func (p *Partner) cancel(ctx context.Context, lv *live, c *task.Call) error {
-	m := stamped(c.Message)
-	var items []task.DataItem
-	if state := lv.fold.Task.Status.State; state != task.AwaitingCompletion {
-		turn := &task.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products}
-		current := lv.run
-		lv.canceling++
-		lv.mu.Unlock()
-		said := p.askToStop(ctx, turn, current)
-		lv.mu.Lock()
-		lv.canceling--
-		if err := lv.load(ctx); err != nil {
-			return err
-		}
-		switch state := lv.fold.Task.Status.State; {
-		case !task.Applies(task.Cancel, state):
-			return nil // it ended by itself in the meantime: the Leader is told how
-		case said != nil && task.KindOf(said) == task.TaskNotCancelable && !state.Rests():
-			return said
-		case said != nil:
-			items = []task.DataItem{task.Text("canceled here, but the agent could not be told: " + detail(said))}
-		}
-	}
-	b := lv.batch()
-	b.move(task.Canceled, items, &m)
-	if err := b.write(ctx); err != nil {
-		return err
-	}
-	if lv.run != nil {
-		lv.run.stop()
-	}
-	return nil
-}
-
-// askToStop asks the agent to cancel. A nil error means that it stopped, or has nothing to stop.
-func (p *Partner) askToStop(ctx context.Context, t *task.Turn, current *run) error {
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
-	defer done()
-	_, err := p.Agent.Cancel(ctx, t)
-	switch task.KindOf(err) {
-	case task.TaskNotFound:
-		return nil
-	case task.TaskNotCancelable:
-		if current == nil {
-			return err
-		}
-		// Agents refuse when the task has just ended. Then the turn is about to say so.
-		soon := time.NewTimer(time.Second)
-		defer soon.Stop()
-		select {
-		case <-current.done:
-		case <-soon.C:
-		}
-	}
-	return err
-}
-
 // histories returns the task as get shows it. lv.mu is held.
 func (lv *live) histories(c *task.Call) task.Task {
 	t := lv.fold.Task
@@ -294,6 +231,15 @@ func (lv *live) await(ctx context.Context, turn *run) (task.Task, error) {
 	}
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
+	if decided := lv.decided; lv.held != nil { // the turn has ended, and a cancel is about to write how
+		lv.mu.Unlock()
+		select {
+		case <-decided:
+		case <-patience.C:
+		case <-ctx.Done():
+		}
+		lv.mu.Lock()
+	}
 	if err := lv.load(ctx); err != nil {
 		return task.Task{}, err
 	}

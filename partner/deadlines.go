@@ -168,13 +168,8 @@ func (lv *live) adopt(p *Partner) {
 		return
 	}
 	lv.logger().Info("picking up an unfinished task", "state", string(state))
-	t := &task.Turn{Ref: lv.note.Ref, Known: lv.fold.Task.Products, Stamp: lv.note.Stamp}
+	t := lv.turn()
 	pending := lv.note.Pending != nil
-	if pending {
-		t.Message = *lv.note.Pending
-	} else if n := len(lv.fold.Task.MessageHistory); n > 0 {
-		t.Message = lv.fold.Task.MessageHistory[n-1]
-	}
 	stream := lv.note.Stream
 	p.launch(p.engine.base, lv, func(ctx context.Context, r *run) error {
 		return lv.follow(ctx, p, t, r, func() (bool, error) {
@@ -186,4 +181,15 @@ func (lv *live) adopt(p *Partner) {
 			return rested, err
 		})
 	})
+}
+
+// turn returns the turn that the task is at, as Agent.Resume takes it. lv.mu is held.
+func (lv *live) turn() *task.Turn {
+	t := &task.Turn{Ref: lv.note.Ref, Known: lv.fold.Task.Products, Stamp: lv.note.Stamp}
+	if lv.note.Pending != nil {
+		t.Message = *lv.note.Pending
+	} else if n := len(lv.fold.Task.MessageHistory); n > 0 {
+		t.Message = lv.fold.Task.MessageHistory[n-1]
+	}
+	return t
 }

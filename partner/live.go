@@ -30,10 +30,8 @@ type live struct {
 	fold   task.Fold // what it amounts to
 	note   note
 	run    *run // the turn under way in this process
-	// canceling counts the cancel commands that wait for the agent's word. While there are any, what the
-	// agent says of the end is left to them, so that the history names the command that caused it.
-	canceling int
-	last      time.Time // of the last event; the next is later
+	cancels
+	last time.Time // of the last event; the next is later
 }
 
 // log is what a writer must know of the log that it appends to.

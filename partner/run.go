@@ -124,7 +124,7 @@ func (lv *live) follow(ctx context.Context, p *Partner, t *task.Turn, r *run, fi
 	lv.logger().Warn("the agent failed", "reason", err)
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
-	if lv.canceling > 0 {
+	if lv.hold(task.Report{State: task.Failed, Items: []task.DataItem{task.Text(detail(err))}}) {
 		return nil
 	}
 	return lv.fail(ctx, detail(err))
@@ -160,8 +160,11 @@ func (lv *live) take(ctx context.Context, r *run, rep task.Report, err error) (r
 	}
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
-	if ctx.Err() != nil || lv.run != r || lv.canceling > 0 && rep.State == task.Canceled {
+	if ctx.Err() != nil || lv.run != r {
 		return true, nil // canceled: whatever the agent says comes too late
+	}
+	if rep.State == task.Canceled && lv.hold(rep) {
+		return true, nil
 	}
 	if err := lv.load(ctx); err != nil {
 		return false, fmt.Errorf("%w: %w", errStore, err)

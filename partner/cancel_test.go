@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestCancelRaces: a cancel that the agent refuses because the task ends at the same moment is answered with the task as
+// it ended, and every end is in the log.
+func TestCancelRaces(t *testing.T) {
+	type run = func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool)
+	no := task.Errorf(task.TaskNotCancelable, "the agent refuses: it has ended")
+	canceled := task.Report{State: task.Canceled, Said: "canceled"}
+	for _, tc := range []struct {
+		name    string
+		cancels int
+		// what the agent does: obey answers the n-th cancel, which is n seconds long; run and resume go on when the first
+		// cancel comes
+		obey     func(n int) error
+		run      run
+		resume   run
+		want     []task.State
+		commands []task.Command
+	}{
+		{"three at once", 3, func(n int) error {
+			if n > 1 {
+				return no
+			}
+			time.Sleep(5 * time.Second)
+			return nil
+		}, nil, nil, []task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
+		{"the agent cancels, and refuses", 1, func(int) error { time.Sleep(time.Millisecond); return no },
+			func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(canceled, nil) }, nil,
+			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
+		{"the agent cancels, and drops the connection", 1,
+			func(int) error { return task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke") },
+			func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(canceled, nil) }, nil,
+			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
+		{"the agent refuses, and its run breaks off", 1, func(int) error { time.Sleep(time.Millisecond); return no },
+			func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+				yield(task.Report{}, task.Errorf(task.AgentUnavailable, "the agent went away"))
+			}, nil,
+			[]task.State{task.Accepted, task.Working, task.Failed}, []task.Command{task.Start}},
+		{"the task has failed, and the run has not asked for it yet", 1, func(int) error { return no }, nil,
+			func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+				yield(task.Report{State: task.Failed, Said: "failed"}, nil)
+			},
+			[]task.State{task.Accepted, task.Working, task.Failed}, []task.Command{task.Start}},
+		{"the task is canceled, and the run has not asked for it yet", 2, func(int) error { return no }, nil,
+			func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(canceled, nil) },
+			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				agent := hangs()
+				asked := make(chan struct{})
+				if tc.run != nil {
+					agent.run = func(ctx context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+						<-asked
+						tc.run(ctx, turn, yield)
+					}
+				}
+				if tc.resume != nil {
+					agent.resume = tc.resume
+				}
+				var n atomic.Int32
+				agent.cancel = func(context.Context, *task.Turn) (task.Report, error) {
+					now := n.Add(1)
+					if now == 1 {
+						close(asked)
+					}
+					return task.Report{State: task.Canceled}, tc.obey(int(now))
+				}
+				b := setUp(t, memory(t), agent)
+				b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.Response = time.Millisecond }))
+				stream, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := tc.want[len(tc.want)-1]
+				var group sync.WaitGroup
+				for range tc.cancels {
+					group.Go(func() {
+						got, err := b.Do(t.Context(), leader, call(task.Cancel, "t1"))
+						if err != nil || got.Status.State != want {
+							t.Errorf("cancel answered %q, %v, want %q", got.Status.State, err, want)
+						}
+					})
+				}
+				group.Wait()
+				b.wantStates("t1", tc.want...)
+				if diff := cmp.Diff(tc.commands, commands(b.do(call(task.Get, "t1")))); diff != "" {
+					t.Errorf("messageHistory (-want +got):\n%s", diff)
+				}
+				if t.Failed() {
+					return // the stream may have no end
+				}
+				var last task.Event
+				for rec, err := range stream.Follow(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if last, err = task.DecodeEvent(rec.Data); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if last.Status == nil || last.Status.State != want {
+					t.Errorf("the stream ends with %+v", last)
+				}
+			})
+		})
+	}
+}
