@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -40,10 +41,12 @@ type App struct {
 	drain    context.CancelFunc
 
 	mu      sync.Mutex
-	members []*Gateway // handlers of this configuration; complete once all are provisioned
-	opened  *openStore
-	calls   int  // requests under way; they outlive Cleanup, since a reload does not wait for them
-	cleaned bool // Cleanup has run: the last call lets go of the store
+	members []*Gateway  // handlers of this configuration; complete once all are provisioned
+	opened  *openStore  // set by Start, for good: it may be closed when holds is false
+	holds   bool        // this configuration keeps the store open
+	calls   int         // requests under way; they outlive Cleanup, since a reload does not wait for them
+	cleaned bool        // Cleanup has run: the last call releases the store
+	closed  atomic.Bool // the store was closed before a late request came
 }
 
 // CaddyModule returns the Caddy module information.
@@ -101,7 +104,7 @@ func (a *App) Start() error {
 	if err != nil {
 		return err
 	}
-	a.opened = opened
+	a.opened, a.holds = opened, true
 	opened.configure(a)
 	for _, g := range a.members {
 		g.partner = opened.engine.Register(g.partnerConfig(&a.Store))
@@ -126,24 +129,23 @@ func (a *App) Stop() error {
 	return nil
 }
 
-// Cleanup lets go of the store, as soon as no request of this configuration is under way. The last
-// configuration to let go closes it.
+// Cleanup releases the store, as soon as no request of this configuration is under way. The last configuration to
+// release it closes it.
 func (a *App) Cleanup() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.drain() // after a failed start there was no Stop
 	a.cleaned = true
-	return a.letGo()
+	return a.release()
 }
 
-// letGo releases the store if nobody here needs it any more. a.mu is held.
-func (a *App) letGo() error {
-	if a.opened == nil || !a.cleaned || a.calls > 0 {
+// release gives up the store if this configuration needs it no longer. a.mu is held.
+func (a *App) release() error {
+	if !a.holds || !a.cleaned || a.calls > 0 {
 		return nil
 	}
-	a.opened = nil
-	_, err := stores.Delete(a.Store.key())
-	return err
+	a.holds = false
+	return a.Store.release()
 }
 
 // Handle drains the streams when this configuration is about to stop, whichever app is stopped first: at an exit,
@@ -153,24 +155,33 @@ func (a *App) Handle(context.Context, caddy.Event) error {
 	return nil
 }
 
-// enter counts a request under way; every one that enters leaves.
+// enter begins a request; leave ends it. Requests come even after Cleanup, by connections that were opened before: as
+// long as another configuration keeps the same store open, they are answered as if nothing had happened.
 func (a *App) enter() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls++
+	if a.cleaned && !a.holds && !a.closed.Load() {
+		a.holds = a.opened != nil && a.Store.retain(a.opened)
+		a.closed.Store(!a.holds)
+	}
 }
 
 func (a *App) leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls--
-	if err := a.letGo(); err != nil {
+	if err := a.release(); err != nil {
 		slog.New(processLog{name: "aip"}).Error("the store was not closed cleanly", "error", err)
 	}
 }
 
 // partnerOf returns a handler's Partner, as soon as the app has started: servers may start before it.
 func (a *App) partnerOf(ctx context.Context, g *Gateway) (*partner.Partner, error) {
+	if a.closed.Load() {
+		return nil, task.Errorf(task.StoreUnavailable, "the configuration of this connection was replaced; send the request again").
+			With("reason", "STORE_UNAVAILABLE")
+	}
 	select {
 	case <-a.started:
 		return g.partner, nil

@@ -224,6 +224,51 @@ func TestCallsOutliveTheirConfiguration(t *testing.T) {
 	s.want("complete", "slow", "", "completed")
 }
 
+// TestRequestsOutliveTheirConfiguration calls a handler after its Cleanup, as a connection does that was opened before a
+// reload and is used after it.
+func TestRequestsOutliveTheirConfiguration(t *testing.T) {
+	s := newSite(t)
+	s.mustLoad(s.config("", ""))
+	s.want("start", "t1", "hello", "awaiting-completion")
+	old := s.open().settings[0].app.members[0]
+	ask := func(method, params string) string {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, params)
+		answer := httptest.NewRecorder()
+		err := old.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body)), nil)
+		if err != nil {
+			t.Error(err)
+		}
+		return answer.Body.String()
+	}
+	calls := map[string]string{
+		"rpc":              `"message":{"senderId":"leader","command":"get","taskId":"t1"}`,
+		"notification/get": `"taskId":"t1"`,
+	}
+
+	s.mustLoad(s.config("", "heartbeat 5s"))
+	for method, params := range calls {
+		if got := ask(method, params); !strings.Contains(got, `"result"`) {
+			t.Errorf("%s after a reload: %s", method, got)
+		}
+	}
+	s.wantReferences(1)
+
+	// The route goes, and with it the store.
+	s.mustLoad([]byte(adapt(t, fmt.Sprintf("{\n\tadmin off\n\tauto_https off\n}\nhttp://%s {\n\trespond gone\n}\n", s.addr))))
+	closed := func() {
+		t.Helper()
+		for method, params := range calls {
+			if got := ask(method, params); !strings.Contains(got, "STORE_UNAVAILABLE") {
+				t.Errorf("%s after the store was closed: %s", method, got)
+			}
+		}
+	}
+	closed()
+	s.mustLoad(s.config("", ""))
+	closed() // it is open again, but with another life-cycle
+	s.wantReferences(1)
+}
+
 func TestStreamsAreDrained(t *testing.T) {
 	s := newSite(t)
 	s.mustLoad(s.config("", ""))

@@ -126,6 +126,9 @@ func (s *Store) settings() *replay.Settings {
 // runs, of the one before.
 var stores = caddy.NewUsagePool()
 
+// opening is held while a store is opened, retained or released: none is opened while it is being closed.
+var opening sync.Mutex
+
 // key names what two configurations share if they agree on it.
 func (s *Store) key() string { return s.Driver + ":" + s.Dir }
 
@@ -146,9 +149,10 @@ type wish struct {
 	notify   notify.Config
 }
 
-// open returns the store, opening it if no running configuration has. Whoever opened it must delete its key
-// from stores once.
+// open returns the store, opening it if no running configuration has. The caller releases it once.
 func (s *Store) open() (*openStore, error) {
+	opening.Lock()
+	defer opening.Unlock()
 	v, _, err := stores.LoadOrNew(s.key(), func() (caddy.Destructor, error) {
 		var store replay.Store
 		var err error
@@ -176,6 +180,29 @@ func (s *Store) open() (*openStore, error) {
 		return nil, err
 	}
 	return v.(*openStore), nil
+}
+
+// retain is open for a store that was released: it reports false where the store has been closed since.
+func (s *Store) retain(o *openStore) bool {
+	opening.Lock()
+	defer opening.Unlock()
+	found := false
+	stores.Range(func(_, value any) bool {
+		found = value == o
+		return !found
+	})
+	if found {
+		stores.LoadOrStore(s.key(), o)
+	}
+	return found
+}
+
+// release ends the use of a store, and closes it after the last one.
+func (s *Store) release() error {
+	opening.Lock()
+	defer opening.Unlock()
+	_, err := stores.Delete(s.key())
+	return err
 }
 
 // configure adds what a configuration wants. The newest wish counts, so that a configuration that fails to start

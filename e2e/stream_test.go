@@ -118,6 +118,7 @@ func TestStreamsWithTheRealAgent(t *testing.T) {
 func (c *caller) transports(t *testing.T) map[string]http.RoundTripper {
 	config := c.HTTP.Transport.(*http.Transport).TLSClientConfig
 	h1 := &http.Transport{TLSClientConfig: config.Clone(), TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
+	h1.TLSClientConfig.NextProtos = nil // a transport that was used has h2 there
 	h2 := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}
 	h3 := &http3.Transport{TLSClientConfig: config.Clone()}
 	t.Cleanup(func() {

@@ -113,9 +113,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 		http.Error(w, "send a request by "+c.at.Allow, http.StatusMethodNotAllowed)
 		return nil
 	}
-	if h.Streaming.Drain.Err() != nil {
+	if h.Streaming.Drain.Err() != nil && r.ProtoMajor < 3 {
 		// Another configuration has taken over. A connection that was opened at the moment of the change may not
-		// have been told so, and would stay with this one.
+		// have been told so, and would stay with this one. HTTP/3 has no such field, and tells by itself.
 		w.Header().Set("Connection", "close")
 	}
 	c.ctx, c.span = h.trace(r)
