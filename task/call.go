@@ -109,6 +109,9 @@ type Report struct {
 	// anything; one that stands still tells that the agent has lost the task. That of a report that rests is the
 	// same whether it came by a stream or was asked for.
 	Said, Stamp string
+	// Dated says that Stamp holds when the agent changed its state, so that one which stands still proves that the
+	// agent has changed nothing. Without it, the agent may have said the same again.
+	Dated bool
 }
 
 // Over reports whether a report ends its turn: nothing follows before the Leader acts.

@@ -210,6 +210,19 @@ type Binder interface {
 	Bind(e Errand, ref task.Ref) (method, path string)
 }
 
+// A Mounted Client is one whose agents have a path for each method, or one URL for all of them, or no streams at all.
+// Which it is, is found out.
+type Mounted interface {
+	// Path returns the path of an errand below the agent's mount point, without a slash before it.
+	Path(e Errand) string
+	// Streams reports whether a turn may be answered by a stream.
+	Streams(t *task.Turn) bool
+}
+
+// A Repeater is a Client whose agents answer a start of a task that they have with the task as it is. So a start is sent
+// again where it is in doubt whether the agent has it.
+type Repeater interface{ RepeatsStart() }
+
 // A Completer is a Client whose agents await a Leader's word as AIP's do, so that the gateway passes on what ends
 // a task: complete.
 type Completer interface {

@@ -204,12 +204,7 @@ func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
 				h.failed(ctx, t, got.err, task.State.Terminal, yield)
 				return
 			}
-			if !yield(got.rep, nil) || got.rep.Over() {
-				return
-			}
-			h.poll(ctx, named(t, &got.rep), follow{
-				stamp: got.rep.Stamp, pushed: cb.bodies, patience: h.config.Silence, still: "the agent has changed nothing",
-			}, yield)
+			h.goesOn(ctx, t, got.rep, cb.bodies, yield)
 			return
 		}
 	}
@@ -233,7 +228,7 @@ func (h *HTTP) push(ctx context.Context, t *task.Turn, body []byte, stamp string
 func (h *HTTP) tell(ctx context.Context, e errand) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	x, err := h.open(ctx, e, h.unary)
+	x, err := h.open(ctx, e, h.rpc.url(), h.unary)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (h *HTTP) Describe(ctx context.Context) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	x, err := h.open(ctx, errand{what: translate.Describe, body: codec.AppendDescribe(nil)}, h.unary)
+	x, err := h.open(ctx, errand{what: translate.Describe, body: codec.AppendDescribe(nil)}, h.rpc.url(), h.unary)
 	if err != nil {
 		return nil, err
 	}

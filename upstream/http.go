@@ -79,7 +79,10 @@ type HTTP struct {
 	transport    *http.Transport
 	log          *slog.Logger
 
+	rpc, events *place // where it is asked for one answer, and for a stream
+
 	namer      bool // the agent names its tasks itself
+	repeats    bool // the agent answers a start that it has by its task
 	names      names
 	streamless atomic.Bool // the agent has said that it has no streams
 }
@@ -113,6 +116,8 @@ func NewHTTP(config Config) (*HTTP, error) {
 	config.MaxEvent = or(config.MaxEvent, config.MaxReply)
 	h := &HTTP{config: config, url: u, log: config.Logger}
 	_, h.namer = config.Codec.(namer)
+	_, h.repeats = config.Codec.(translate.Repeater)
+	h.rpc, h.events = places(u, config.Codec)
 	if h.log == nil {
 		h.log = slog.Default()
 	}
@@ -224,15 +229,15 @@ type errand struct {
 	body []byte
 }
 
-// target returns the method of HTTP and the URL that an errand is run with.
-func (h *HTTP) target(e errand) (string, *url.URL) {
+// target returns the method of HTTP and the URL that an errand is run with at a place.
+func (h *HTTP) target(e errand, base *url.URL) (string, *url.URL) {
 	b, ok := h.config.Codec.(translate.Binder)
 	if !ok {
-		return http.MethodPost, h.url
+		return http.MethodPost, base
 	}
 	method, path := b.Bind(e.what, e.ref)
 	path, query, _ := strings.Cut(path, "?")
-	u := *h.url
+	u := *base
 	u.RawPath = strings.TrimSuffix(u.EscapedPath(), "/") + path
 	if clean, err := url.PathUnescape(u.RawPath); err == nil {
 		u.Path = clean
@@ -246,12 +251,12 @@ func (h *HTTP) target(e errand) (string, *url.URL) {
 	return method, &u
 }
 
-// open sends a request and waits for the head of the answer. With an error the exchange is closed already. The
-// body must not be used again: the transport may go on reading it after the answer has come.
-func (h *HTTP) open(ctx context.Context, e errand, header http.Header) (*exchange, error) {
+// open sends a request to base and waits for the head of the answer. With an error the exchange is closed already. The
+// body must not be changed: the transport may go on reading it after the answer has come.
+func (h *HTTP) open(ctx context.Context, e errand, base *url.URL, header http.Header) (*exchange, error) {
 	x := &exchange{http: h, parent: ctx}
 	body := e.body
-	method, target := h.target(e)
+	method, target := h.target(e, base)
 	if method == http.MethodGet {
 		body = nil
 	}
@@ -404,14 +409,18 @@ func (x *exchange) refused(err error) error {
 	case status >= 300 && status < 400:
 		return task.Errorf(kind, "the agent redirects (HTTP %d), which is not followed; the operator must give its final URL", status).Because(err)
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusGone:
-		return task.Errorf(kind, "no agent answers at the agent's URL (HTTP %d, %s)", status, media).Because(err)
+		return task.Errorf(kind, "no agent answers at the agent's URL (HTTP %d, %s)", status, media).Because(errors.Join(errNoAgent, err))
 	}
 	if status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
 		return task.Errorf(kind, "whoever stands before the agent does not reach it (HTTP %d, %s)", status, media).Because(errors.Join(errPassing, err))
 	}
 	var e *task.Error
 	if errors.As(err, &e) && e.Detail != "" {
-		return task.Errorf(kind, "%s (HTTP %d, %s)", strings.TrimSuffix(e.Detail, "."), status, media).Because(e.Err)
+		cause := e.Err
+		if status == http.StatusInternalServerError || status == http.StatusNotImplemented {
+			cause = errors.Join(errFault, cause)
+		}
+		return task.Errorf(kind, "%s (HTTP %d, %s)", strings.TrimSuffix(e.Detail, "."), status, media).Because(cause)
 	}
 	return fmt.Errorf("HTTP %d, %s: %w", status, media, err)
 }

@@ -34,7 +34,7 @@ func (h *HTTP) surely(ctx context.Context, t *task.Turn, yield yield, turn func(
 		case h.missed(ctx, t):
 		case errors.Is(broken, errCut):
 			h.log.LogAttrs(ctx, slog.LevelWarn, "the agent's stream was cut; going on by asking", slog.String("task", t.Ref.Task))
-			h.resume(ctx, t, yield)
+			h.resume(ctx, t, false, yield)
 			return
 		default:
 			yield(task.Report{}, broken)
@@ -44,9 +44,12 @@ func (h *HTTP) surely(ctx context.Context, t *task.Turn, yield yield, turn func(
 	}
 }
 
-// missed reports whether the agent says that it has not got a turn: it does not know the task, or the task is as the
-// turn before has left it.
+// missed reports whether a turn is to be sent again: the agent does not know the task, or the task is as the turn before
+// has left it. A start of which the agent takes a second one for the first is sent again without a question.
 func (h *HTTP) missed(ctx context.Context, t *task.Turn) bool {
+	if h.repeats && t.From == task.None && t.Message.Command != task.Continue {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	rep, err := h.get(ctx, t)

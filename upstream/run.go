@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"net/url"
 	"sync"
 	"time"
 
@@ -45,7 +46,7 @@ func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[tas
 			switch {
 			case h.config.Callbacks != nil && h.config.Pushes != nil && h.config.Pushes(ctx):
 				h.pushed(ctx, t, yield)
-			case stream, unnamed && !h.streamless.Load():
+			case h.mayStream(t) && (stream || unnamed):
 				h.stream(ctx, t, yield)
 			default:
 				h.send(ctx, t, yield)
@@ -63,7 +64,7 @@ func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[tas
 
 // Resume implements partner.Agent.
 func (h *HTTP) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error] {
-	return func(yield func(task.Report, error) bool) { h.resume(ctx, t, yield) }
+	return func(yield func(task.Report, error) bool) { h.resume(ctx, t, false, yield) }
 }
 
 // Cancel implements partner.Agent. Some agents answer before the task is canceled, so the state is asked for
@@ -100,7 +101,25 @@ func (h *HTTP) Cancel(ctx context.Context, t *task.Turn) (task.Report, error) {
 
 // call sends a request that has one answer.
 func (h *HTTP) call(ctx context.Context, t *task.Turn, e errand) (task.Report, error) {
-	x, err := h.open(ctx, e, h.unary)
+	u := h.rpc.url()
+	rep, err := h.callAt(ctx, t, e, u)
+	if err == nil {
+		h.rpc.here(u)
+	}
+	if !notHere(err) {
+		return rep, err
+	}
+	if other := h.rpc.other(u); other != nil {
+		if rep, err := h.callAt(ctx, t, e, other); !notHere(err) {
+			h.rpc.here(other)
+			return rep, err
+		}
+	}
+	return rep, err
+}
+
+func (h *HTTP) callAt(ctx context.Context, t *task.Turn, e errand, u *url.URL) (task.Report, error) {
+	x, err := h.open(ctx, e, u, h.unary)
 	if err != nil {
 		return task.Report{}, err
 	}
@@ -109,8 +128,14 @@ func (h *HTTP) call(ctx context.Context, t *task.Turn, e errand) (task.Report, e
 	return rep, err
 }
 
+// get asks for a task. The reference implementation of ACPs v1 fails where it does not know one, and a task that is
+// started by the gateway's name for it can be started again.
 func (h *HTTP) get(ctx context.Context, t *task.Turn) (task.Report, error) {
-	return h.call(ctx, t, errand{translate.Get, t.Ref, h.config.Codec.AppendGet(nil, t.Ref)})
+	rep, err := h.call(ctx, t, errand{translate.Get, t.Ref, h.config.Codec.AppendGet(nil, t.Ref)})
+	if h.repeats && errors.Is(err, errFault) {
+		err = task.Errorf(task.TaskNotFound, "the agent says nothing of the task").Because(err)
+	}
+	return rep, err
 }
 
 func (h *HTTP) turn(t *task.Turn, stream bool) errand {
@@ -133,11 +158,22 @@ func (h *HTTP) answered(ctx context.Context, t *task.Turn, rep task.Report, err 
 		h.failed(ctx, t, err, task.State.Terminal, yield)
 		return
 	}
-	if yield(rep, nil) && !rep.Over() {
-		t = named(t, &rep)
-		h.poll(ctx, t, follow{stamp: rep.Stamp, patience: h.config.Silence, still: "the agent has changed nothing"}, yield)
-	}
+	h.goesOn(ctx, t, rep, nil, yield)
 }
+
+// goesOn yields the first answer to a turn, and polls the task where that is not the end. pushed is what the agent pushes
+// meanwhile, or nil.
+func (h *HTTP) goesOn(ctx context.Context, t *task.Turn, rep task.Report, pushed <-chan []byte, yield yield) {
+	f := follow{stamp: rep.Stamp, pushed: pushed, patience: h.config.Silence, still: "the agent has changed nothing"}
+	if f.early = early(t, &rep); !f.early && (!yield(rep, nil) || rep.Over()) {
+		return
+	}
+	h.poll(ctx, named(t, &rep), f, yield)
+}
+
+// early reports whether an agent has answered a turn before it has acted on it: its task rests, and has not changed
+// since the turn before.
+func early(t *task.Turn, rep *task.Report) bool { return rep.Dated && untouched(t, rep) }
 
 // named returns t with the names that the agent has given the task.
 func named(t *task.Turn, rep *task.Report) *task.Turn {
@@ -172,43 +208,76 @@ func (h *HTTP) unknownMethod(err error) error {
 	return task.Errorf(task.InvalidAgentResponse, "the agent does not speak %s; the operator must check its dialect", h.config.Codec.Name()).Because(err)
 }
 
-// cannotStream reports whether an error that answers a turn means that an agent has no streams. That there is no task
-// of a name, where none was named, is what REST says of a place that does not exist.
-func (h *HTTP) cannotStream(t *task.Turn, err error) bool {
-	switch task.KindOf(err) {
-	case task.MethodNotFound, task.UnsupportedOperation:
-	case task.TaskNotFound:
-		if !h.unnamed(t) {
-			return false
-		}
-	default:
-		return false
+// mayStream reports whether a turn may be asked to be answered by a stream.
+func (h *HTTP) mayStream(t *task.Turn) bool {
+	if m, ok := h.config.Codec.(translate.Mounted); ok {
+		return m.Streams(t) && !h.streamless.Load()
+	}
+	return !h.unnamed(t) || !h.streamless.Load()
+}
+
+// cannotStream reports whether an error that answers a turn means that an agent has no streams where it was asked for
+// one, and has done nothing. That there is no task of a name, where none was named, is what REST says of a place that
+// does not exist.
+func (h *HTTP) cannotStream(ctx context.Context, t *task.Turn, err error) bool {
+	_, mounted := h.config.Codec.(translate.Mounted)
+	switch kind := task.KindOf(err); {
+	case kind == task.MethodNotFound, kind == task.UnsupportedOperation:
+		return true
+	case kind == task.TaskNotFound:
+		return h.unnamed(t)
+	case mounted && errors.Is(err, errNoAgent):
+		return true
+	case mounted && errors.Is(err, errFault):
+		return h.missed(ctx, t)
+	}
+	return false
+}
+
+// stream carries a turn out by a request that is answered with events, or by one without where the agent has no
+// streams, which is remembered.
+func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
+	body, u := h.turn(t, true), h.events.url()
+	if h.streamAt(ctx, t, body, u, yield) {
+		return
+	}
+	if other := h.events.other(u); other != nil && h.streamAt(ctx, t, body, other, yield) {
+		return
 	}
 	if h.unnamed(t) { // so that it is streams that are not supported, and nothing about the task
 		h.streamless.Store(true)
 	}
-	return true
+	_, mounted := h.config.Codec.(translate.Mounted)
+	h.send(ctx, t, func(rep task.Report, err error) bool {
+		if err == nil && mounted && !h.events.known.Load() && !h.streamless.Swap(true) {
+			h.log.LogAttrs(ctx, slog.LevelInfo, "the agent has no streams; its tasks are asked for")
+		}
+		return yield(rep, err)
+	})
 }
 
-// stream carries a turn out by a request that is answered with events.
-func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
-	x, err := h.open(ctx, h.turn(t, true), h.event)
+// streamAt carries a turn out by a stream from u. It reports false where the agent has none there, and has done nothing.
+func (h *HTTP) streamAt(ctx context.Context, t *task.Turn, e errand, u *url.URL, yield yield) bool {
+	x, err := h.open(ctx, e, u, h.event)
 	if err != nil {
 		h.failed(ctx, t, err, task.State.Terminal, yield)
-		return
+		return true
 	}
 	if !x.streams() {
 		rep, err := x.reply(t.Known)
 		x.close(err)
-		if h.cannotStream(t, err) {
-			h.send(ctx, t, yield)
-			return
+		if h.cannotStream(ctx, t, err) {
+			return false
 		}
 		h.answered(ctx, t, rep, err, yield)
-		return
+		return true
 	}
-	seen, t, err := h.read(x, t, yield)
+	var seen, acted bool
+	seen, acted, t, err = h.read(x, t, yield)
 	x.close(err)
+	if seen {
+		h.events.here(u)
+	}
 	switch {
 	case err == nil: // it rests, or nobody listens
 	case ctx.Err() != nil:
@@ -218,14 +287,15 @@ func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
 			Because(errors.Join(errPassing, errCut)))
 	case errors.Is(err, errCut):
 		h.log.LogAttrs(ctx, slog.LevelWarn, "the agent's stream was cut; going on by asking", slog.String("task", t.Ref.Task))
-		h.resume(ctx, t, yield)
-	case !seen && h.cannotStream(t, err):
-		h.send(ctx, t, yield)
+		h.resume(ctx, t, !acted, yield)
+	case !seen && h.cannotStream(ctx, t, err):
+		return false
 	case seen: // so whatever rests now is the end of this turn, and not of the last one
 		h.failed(ctx, t, err, task.State.Rests, yield)
 	default:
 		h.failed(ctx, t, err, task.State.Terminal, yield)
 	}
+	return true
 }
 
 var errCut = errors.New("upstream: the stream was cut")
@@ -234,9 +304,10 @@ var errCut = errors.New("upstream: the stream was cut")
 const maxTogether = 256
 
 // read yields the events of a stream until the turn rests. Pieces of products that came in together are told
-// together, so that a fast agent does not cost a write for each. seen reports whether there was any event; the turn
-// is returned with the names that the agent has given the task.
-func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, _ *task.Turn, err error) {
+// together, so that a fast agent does not cost a write for each. seen reports whether there was any event, and acted
+// whether there was one that shows that the agent has acted on the turn. The turn is returned with the names that the
+// agent has given the task.
+func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen, acted bool, _ *task.Turn, err error) {
 	events, codec := x.events(), h.config.Codec.NewStream(t.Known)
 	var together task.Report
 	var refused error // what the codec has against an event
@@ -248,23 +319,27 @@ func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, _ *task.
 			refused = err
 		}
 		if err != nil && len(together.Chunks) > 0 && !yield(together, nil) {
-			return seen, t, nil
+			return seen, acted, t, nil
 		}
 		switch {
 		case err == nil:
 		case refused != nil:
-			return seen, t, refused
+			return seen, acted, t, refused
 		case errors.Is(err, sseproxy.ErrTooLarge):
-			return seen, t, task.Errorf(task.InvalidAgentResponse, "an event of the agent is larger than %d bytes", h.config.MaxEvent)
+			return seen, acted, t, task.Errorf(task.InvalidAgentResponse, "an event of the agent is larger than %d bytes", h.config.MaxEvent)
 		case context.Cause(x.ctx) == errSilent:
-			return seen, t, x.broken(err, "")
+			return seen, acted, t, x.broken(err, "")
 		default:
-			return seen, t, errCut
+			return seen, acted, t, errCut
 		}
 		if empty(&rep) && len(together.Chunks) == 0 {
 			continue
 		}
 		seen, t = true, named(t, &rep)
+		if !acted && early(t, &rep) {
+			continue
+		}
+		acted = true
 		if len(together.Chunks) > 0 {
 			rep.Chunks = append(together.Chunks, rep.Chunks...)
 		}
@@ -273,7 +348,7 @@ func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, _ *task.
 			continue
 		}
 		if !yield(rep, nil) {
-			return seen, t, nil
+			return seen, acted, t, nil
 		}
 		if rep.Open {
 			x.quiet.Stop() // until the agent goes on, which may take as long as the task may await input
@@ -281,7 +356,7 @@ func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen bool, _ *task.
 		if rep.Over() {
 			x.quiet.Reset(linger)
 			io.Copy(io.Discard, io.LimitReader(x.res.Body, 1<<10))
-			return seen, t, nil
+			return seen, acted, t, nil
 		}
 	}
 }
@@ -297,19 +372,25 @@ func empty(r *task.Report) bool {
 
 // resume goes on with a turn by polling: no stream tells what was missed. A new stream, where the agent gives
 // one, only tells when to ask: some lose the last event of it.
-func (h *HTTP) resume(ctx context.Context, t *task.Turn, yield yield) {
+// Where the agent has answered the turn already, it may be about to act on it.
+func (h *HTTP) resume(ctx context.Context, t *task.Turn, answered bool, yield yield) {
 	watching, stop := context.WithCancel(ctx)
 	news := make(chan struct{}, 1)
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer stop()
 	watch.Go(func() { h.watch(watching, t, news) })
-	h.poll(ctx, t, follow{news: news, at: true, patience: h.config.Lost, still: "the agent has lost the task: it says that it works, but changes nothing"}, yield)
+	f := follow{news: news, at: true, patience: h.config.Lost, still: "the agent has lost the task: it says that it works, but changes nothing"}
+	if answered {
+		f.early, f.patience = true, h.config.Silence
+	}
+	h.poll(ctx, t, f, yield)
 }
 
 // watch tells news of every event of a resubscribed stream.
 func (h *HTTP) watch(ctx context.Context, t *task.Turn, news chan<- struct{}) {
-	x, err := h.open(ctx, errand{translate.Resubscribe, t.Ref, h.config.Codec.AppendResubscribe(nil, t.Ref)}, h.event)
+	e := errand{translate.Resubscribe, t.Ref, h.config.Codec.AppendResubscribe(nil, t.Ref)}
+	x, err := h.open(ctx, e, h.events.url(), h.event)
 	if err != nil {
 		return
 	}
@@ -334,12 +415,14 @@ type follow struct {
 	news     <-chan struct{} // when to ask sooner; nil for never
 	pushed   <-chan []byte   // what the agent pushes; nil for nothing
 	at       bool            // ask at once
+	early    bool            // the agent has answered the turn before it acted on it
 	patience time.Duration   // for how long the task may stand still
 	still    string          // what that means
 }
 
 // poll yields what a task has changed to, until it rests. An agent that does not answer may be restarting: it has
-// the time of one silence to come back. One that rests just as it did before the turn has never taken it.
+// the time of one silence to come back. One that rests just as it did before the turn has never taken it, unless it has
+// answered the turn: then it is about to act on it, and where it never does, its task is as it says.
 func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 	wait, begun := pollFirst, time.Now()
 	answered, changed := begun, begun
@@ -364,6 +447,13 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 		}
 		now := time.Now()
 		switch k := task.KindOf(err); {
+		case err == nil && f.early && untouched(t, &rep):
+			if answered = now; now.Sub(changed) >= f.patience {
+				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent has not acted on a message", slog.String("task", t.Ref.Task), slog.Duration("for", f.patience))
+				yield(rep, nil)
+				return
+			}
+			continue
 		case err == nil && untouched(t, &rep):
 			yield(task.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not taken the message"))
 			return

@@ -187,19 +187,19 @@ func (m legacyResult) report(a *artifacts) (task.Report, error) {
 			return rep, err
 		}
 	}
-	rep.Stamp = legacyStamp(&rep, m.status, m.artifacts)
+	rep.Stamp, rep.Dated = legacyStamp(&rep, m.status, m.artifacts)
 	rep.TaskExtra = m.rest.Extra(family, resultWords)
 	return rep, nil
 }
 
 // legacyStamp returns the stamp of a task. One that rests is stamped by its status alone, since that is all that
-// the last event of a stream tells.
-func legacyStamp(rep *task.Report, status, artifacts gjson.Result) string {
+// the last event of a stream tells. dated reports whether the agent says when it changed its state.
+func legacyStamp(rep *task.Report, status, artifacts gjson.Result) (stamp string, dated bool) {
 	sum := crc32.ChecksumIEEE([]byte(status.Raw))
 	if !rep.State.Rests() {
 		sum = crc32.Update(sum, crc32.IEEETable, []byte(artifacts.Raw))
 	}
-	return rep.Said + " " + strconv.FormatUint(uint64(sum), 16)
+	return rep.Said + " " + strconv.FormatUint(uint64(sum), 16), status.Get("timestamp").Str != ""
 }
 
 // legacyStatus reads a TaskStatus of a version before 1.0 into rep.

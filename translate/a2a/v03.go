@@ -269,7 +269,7 @@ func (m *v03Result) report(a *v03Artifacts) (rep task.Report, err error) {
 			return rep, err
 		}
 	}
-	rep.Stamp = legacyStamp(&rep, m.status, m.artifacts)
+	rep.Stamp, rep.Dated = legacyStamp(&rep, m.status, m.artifacts)
 	rep.TaskExtra = m.rest.Extra(family, resultWords)
 	return rep, nil
 }

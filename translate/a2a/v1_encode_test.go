@@ -369,7 +369,7 @@ func TestV1Identity(t *testing.T) {
 
 func v1Same(t *testing.T, name string, want *task.Task, state task.State, rep task.Report, err error) {
 	t.Helper()
-	rep.Said, rep.Stamp = "", ""
+	rep.Said, rep.Stamp, rep.Dated = "", "", false
 	if diff := cmp.Diff(task.Report{
 		State: state, Items: want.Status.DataItems, Whole: true, Products: want.Products, Ref: &task.Ref{Task: want.ID, Session: want.SessionID},
 	}, rep); diff != "" || err != nil {

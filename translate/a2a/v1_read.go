@@ -238,7 +238,7 @@ func (r *v1Reader) report(result gjson.Result) (task.Report, error) {
 		if err := v1Status(&rep, m.status); err != nil {
 			return task.Report{}, err
 		}
-		rep.Stamp = legacyStamp(&rep, m.status, m.artifacts)
+		rep.Stamp, rep.Dated = legacyStamp(&rep, m.status, m.artifacts)
 		rep.TaskExtra = m.rest.Extra(family, resultWords)
 		r.name(&rep, m.id, m.contextID)
 	case v1Message:
@@ -248,7 +248,7 @@ func (r *v1Reader) report(result gjson.Result) (task.Report, error) {
 			if err := v1Status(&rep, m.status); err != nil {
 				return task.Report{}, err
 			}
-			rep.Stamp = legacyStamp(&rep, m.status, gjson.Result{})
+			rep.Stamp, rep.Dated = legacyStamp(&rep, m.status, gjson.Result{})
 			rep.TaskExtra = m.rest.Extra(family, resultWords)
 		}
 		if !r.named { // a stream is about one task, so what comes later has nothing to add, and may be wrong

@@ -18,8 +18,8 @@ import (
 // Client returns the side of AIP v01.00 towards a Partner, whose Leader the gateway is. sender is the AIC that
 // it gives as senderId.
 //
-// Every method is posted to the Partner's URL as it is, because an endpoint of transport JSONRPC is the one URL
-// of all of them. A task and its session have the names that the gateway gave them: in AIP a Leader makes both.
+// An endpoint of transport JSONRPC is the one URL of all methods; other Partners have a path for each. A task and its
+// session have the names that the gateway gave them: in AIP a Leader makes both.
 func Client(sender string) translate.Client {
 	return &client{
 		name: name, sender: sender, appendRequest: appendMessage, continues: true,
@@ -55,10 +55,7 @@ func (c *client) Header() []translate.Field { return nil }
 //
 // Turn.Webhook is not used: AIP registers a webhook by a request of its own (§6.3.1), and a turn has only one.
 func (c *client) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
-	command := task.Start
-	if t.From != task.None || t.Message.Command == task.Continue {
-		command = task.Continue
-	}
+	command := commandOf(t)
 	m := c.message(command, t.Ref)
 	m.Params, m.DataItems, m.Extra = passed(t.Message.Params), t.Message.DataItems, t.Message.Extra
 	if !t.Message.SentAt.IsZero() {
@@ -68,11 +65,32 @@ func (c *client) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 		m.ID = turnID(t, command)
 	}
 	method := methodRPC
-	if stream && (command == task.Start || c.continues) {
+	if stream && c.Streams(t) {
 		method = methodStream
 	}
 	return c.appendRequest(dst, method, &m)
 }
+
+func commandOf(t *task.Turn) task.Command {
+	if t.From != task.None || t.Message.Command == task.Continue {
+		return task.Continue
+	}
+	return task.Start
+}
+
+// Path implements translate.Mounted: a method is its own path (§6, §7).
+func (*client) Path(e translate.Errand) string {
+	if e == translate.SendStream || e == translate.Resubscribe {
+		return methodStream
+	}
+	return methodRPC
+}
+
+// Streams implements translate.Mounted.
+func (c *client) Streams(t *task.Turn) bool { return c.continues || commandOf(t) == task.Start }
+
+// RepeatsStart implements translate.Repeater: a task has the name that its Leader gives it (§4.3).
+func (*client) RepeatsStart() {}
 
 // turnID makes an id for a message that has none. It is the same when the same turn is made again, and another
 // one in the next turn.

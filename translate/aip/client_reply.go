@@ -189,7 +189,7 @@ func (m *content) task() (task.Report, error) {
 			return task.Report{}, err
 		}
 	}
-	rep.Stamp = stamp(&rep, changedAt.Str, m.products.Raw)
+	rep.Stamp, rep.Dated = stamp(&rep, changedAt.Str, m.products.Raw), changedAt.Str != ""
 	return rep, nil
 }
 

@@ -28,7 +28,7 @@ func TestClientVectors(t *testing.T) {
 		}
 		tk := decodeJSON[task.Task](t, res.Result.Raw)
 		got, err := c.Reply(vector(t, name), nil)
-		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp")); d != "" || err != nil {
+		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp", "Dated")); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, d)
 		}
 	}
@@ -38,7 +38,7 @@ func TestClientVectors(t *testing.T) {
 	} {
 		tk := decodeJSON[task.Task](t, string(vector(t, name)))
 		got, err := c.Push(vector(t, name), nil)
-		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp")); d != "" || err != nil {
+		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp", "Dated")); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, d)
 		}
 	}
@@ -295,7 +295,7 @@ func TestClientEvent(t *testing.T) {
 				if (err != nil) != (tt.kind != task.Internal) || err != nil && task.KindOf(err) != tt.kind {
 					t.Errorf("%s: got %v, want %v", version, err, tt.kind)
 				}
-				if d := cmp.Diff(tt.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp")); d != "" {
+				if d := cmp.Diff(tt.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp", "Dated")); d != "" {
 					t.Errorf("%s:\n%s", version, d)
 				}
 			}
@@ -418,7 +418,7 @@ func plausible(t *testing.T, rep task.Report, err error) {
 			t.Fatalf("%s: more than one line: %q", version, out)
 		}
 		again, err := s.client.Reply(out, nil)
-		if d := cmp.Diff(said(&tk), again, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp")); d != "" || err != nil {
+		if d := cmp.Diff(said(&tk), again, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp", "Dated")); d != "" || err != nil {
 			t.Fatalf("%s: %v\n%s", version, err, d)
 		}
 	}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
+)
+
+// acps is a Partner like those on the reference implementation of ACPs v1. It answers a continue with the unchanged task
+// and acts on it later, answers a start that comes again with the task as it is, and answers HTTP 500 to everything that
+// it cannot read or does not know.
+type acps struct {
+	rpc, stream string        // the paths that it serves; an empty stream is none
+	works       time.Duration // how long a turn takes
+
+	mu    sync.Mutex
+	tasks map[string]*acpsTask
+	asked []string // path, and command where the request is understood
+}
+
+type acpsTask struct {
+	state   task.State
+	since   time.Time
+	product string
+	due     time.Time // when the turn under way ends; zero for none
+	next    string    // its product
+}
+
+func (a *acps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	message := gjson.GetBytes(body, "params.message")
+	command, text := message.Get("command").Str, message.Get("dataItems.0.text").Str
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked = append(a.asked, strings.TrimSpace(r.URL.Path+" "+command))
+	switch method := gjson.GetBytes(body, "method").Str; {
+	case r.URL.Path == a.rpc && method == "rpc":
+	case r.URL.Path == a.stream && a.stream != "" && method == "stream":
+	case r.URL.Path != a.rpc && (r.URL.Path != a.stream || a.stream == ""):
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, `{"detail":"Not Found"}`)
+		return
+	default:
+		http.Error(w, "Internal Server Error", http.StatusInternalServerError)
+		return
+	}
+	id := message.Get("taskId").Str
+	known := a.tasks[id]
+	switch {
+	case known == nil && command == "start":
+		known = &acpsTask{state: task.Accepted, since: time.Now(), due: time.Now().Add(a.works), next: "done " + text}
+		if text == "ask" {
+			known = &acpsTask{state: task.AwaitingInput, since: time.Now()}
+		}
+		if a.tasks == nil {
+			a.tasks = map[string]*acpsTask{}
+		}
+		a.tasks[id] = known
+	case known == nil:
+		http.Error(w, "Internal Server Error", http.StatusInternalServerError)
+		return
+	}
+	if !known.due.IsZero() && !time.Now().Before(known.due) {
+		*known = acpsTask{state: task.AwaitingCompletion, since: known.due, product: known.next}
+	}
+	if command == "continue" && text != "" && known.state.Rests() && known.due.IsZero() {
+		known.due, known.next = time.Now().Add(a.works), "done "+text
+	}
+	products := ""
+	if known.product != "" {
+		products = fmt.Sprintf(`{"id":"p","name":null,"dataItems":[{"type":"text","text":%q,"metadata":null}]}`, known.product)
+	}
+	answer := fmt.Sprintf(`{"type":"task","id":%q,"sessionId":"s","status":{"state":%q,"stateChangedAt":%q,"dataItems":null},"products":[%s]}`,
+		id, known.state, known.since.Format(time.RFC3339Nano), products)
+	if r.URL.Path == a.stream && command != "" && gjson.GetBytes(body, "method").Str == "stream" {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for known.state = task.AwaitingCompletion; answer != ""; answer = "" {
+			known.product, known.due = known.next, time.Time{}
+			fmt.Fprintf(w, `data: {"jsonrpc":"2.0","id":"1","result":{"eventSeq":1,"eventData":%s}}`+"\n\n", answer)
+			fmt.Fprintf(w, `data: {"jsonrpc":"2.0","id":"1","result":{"eventSeq":2,"eventData":{"type":"product-chunk","taskId":%q,"product":{"id":"p","dataItems":[{"type":"text","text":%q}]}}}}`+"\n\n", id, known.product)
+			fmt.Fprintf(w, `data: {"jsonrpc":"2.0","id":"1","result":{"eventSeq":3,"eventData":{"type":"status-update","taskId":%q,"status":{"state":%q,"stateChangedAt":%q}}}}`+"\n\n",
+				id, known.state, time.Now().Format(time.RFC3339Nano))
+		}
+		return
+	}
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":"1","result":%s,"error":null}`, answer)
+}
+
+// taken returns what the agent was asked since the last call.
+func (a *acps) taken() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	asked := a.asked
+	a.asked = nil
+	return asked
+}
+
+func speaksAIP(url string) func(*Config) {
+	return func(c *Config) { c.Codec, c.URL = aip.Client("leader"), url }
+}
+
+// start and then return the turns of one task.
+func start(id, text string) *task.Turn {
+	return &task.Turn{Ref: task.Ref{Task: id, Session: "s"}, Message: task.Message{Command: task.Start, DataItems: []task.DataItem{task.Text(text)}}}
+}
+
+func then(last task.Report, id, text string) *task.Turn {
+	t := start(id, text)
+	t.Message.Command, t.From, t.Stamp, t.Known = task.Continue, last.State, last.Stamp, last.Products
+	if text == "" {
+		t.Message.DataItems = nil
+	}
+	return t
+}
+
+// TestContinueIsAnsweredFirst holds that an answer of an agent that has not acted yet is not the end of the turn.
+func TestContinueIsAnsweredFirst(t *testing.T) {
+	a := &acps{rpc: "/", works: 40 * time.Second}
+	agent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *HTTP, _ *memory) {
+		var last task.Report
+		for rep, err := range h.Run(t.Context(), start("t", "ask"), false) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = rep
+		}
+		for _, tc := range []struct {
+			text string
+			want []string
+			took time.Duration
+		}{
+			{"blue", []string{"awaiting-completion p=done blue"}, 41 * time.Second},
+			{"red", []string{"awaiting-completion p=done red"}, 41 * time.Second},
+			{"", []string{"awaiting-completion p=done red"}, 5 * time.Minute}, // it takes no message without text
+		} {
+			begun := time.Now()
+			var got []string
+			for rep, err := range h.Run(t.Context(), then(last, "t", tc.text), false) {
+				got, last = append(got, one(rep, err)), rep
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", tc.text, diff)
+			}
+			if took := time.Since(begun).Truncate(tc.took); took != tc.took {
+				t.Errorf("%q took %v", tc.text, time.Since(begun))
+			}
+		}
+	})
+}
+
+// TestUnchangedAnswer holds that an answer of the state before the turn is waited out where the state is dated. An agent
+// that does not date its states may say the same twice.
+func TestUnchangedAnswer(t *testing.T) {
+	const dated = `{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"input-required","timestamp":"2026-01-01T00:00:00Z"}}}`
+	event := strings.Replace(dated, `"}}}`, `"},"final":true}}`, 1)
+	for _, tc := range []struct {
+		name, before string
+		stream       bool
+		agent        script
+		want         []string
+	}{
+		{"no time", is("input-required"), false, script{"send": says(is("input-required"))}, []string{"input-required"}},
+		{"a time", dated, false, script{"send": says(dated), "get": says(dated, dated, is("completed"))}, []string{"completed"}},
+		{"no time, by a stream", is("input-required"), true, script{"sendSubscribe": streams(true, is("input-required"))}, []string{"input-required"}},
+		{"a time, by a stream", dated, true, script{"sendSubscribe": streams(true, event, news("working"), news("completed"))},
+			[]string{"working", "completed"}},
+		{"a time, by a stream that is cut", dated, true, script{"sendSubscribe": streams(false, event), "get": says(dated, dated, is("completed"))},
+			[]string{"completed"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			agent(t, tc.agent.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+				before, err := h.config.Codec.Reply([]byte(tc.before), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.want, show(h.Run(t.Context(), then(before, "t", "y"), tc.stream))); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestWhereAPartnerAnswers holds that a Partner is reached by the URL of its mount point and by that of its rpc, whether
+// it has streams, and where; and that what was found out is remembered.
+func TestWhereAPartnerAnswers(t *testing.T) {
+	for _, tc := range []struct {
+		name, url    string
+		rpc, stream  string
+		first, again []string
+	}{
+		{"one endpoint for all", "/a", "/a", "/a", []string{"/a start"}, []string{"/a start"}},
+		{"one endpoint, no streams", "/a", "/a", "", []string{"/a start", "/a/stream start", "/a start"}, []string{"/a start"}},
+		{"below its mount point", "/a", "/a/rpc", "/a/stream", []string{"/a start", "/a/stream start"}, []string{"/a/stream start"}},
+		{"below its root", "/", "/rpc", "/stream", []string{"/ start", "/stream start"}, []string{"/stream start"}},
+		{"below its mount point, no streams", "/a/", "/a/rpc", "",
+			[]string{"/a/ start", "/a/stream start", "/a/ start", "/a/rpc start"}, []string{"/a/rpc start"}},
+		{"the URL of its rpc", "/a/rpc", "/a/rpc", "/a/stream", []string{"/a/stream start"}, []string{"/a/stream start"}},
+		{"the URL of its rpc, no streams", "/a/rpc", "/a/rpc", "", []string{"/a/stream start", "/a/rpc start", "/a/rpc start"}, []string{"/a/rpc start"}},
+		{"the URL of its rpc, which has streams, too", "/a/rpc", "/a/rpc", "/a/rpc", []string{"/a/stream start", "/a/rpc start"}, []string{"/a/rpc start"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := &acps{rpc: tc.rpc, stream: tc.stream}
+			agent(t, a, speaksAIP("http://agent"+tc.url), func(t *testing.T, h *HTTP, _ *memory) {
+				for i, want := range [][]string{tc.first, tc.again} {
+					id := fmt.Sprint("t", i)
+					var state task.State
+					product := ""
+					for rep, err := range h.Run(t.Context(), start(id, "x"), true) {
+						if err != nil {
+							t.Fatal(err)
+						}
+						for _, p := range rep.Products {
+							product = p.DataItems[0].Text
+						}
+						for _, c := range rep.Chunks {
+							product = c.Product.DataItems[0].Text
+						}
+						if rep.State != task.None {
+							state = rep.State
+						}
+					}
+					if state != task.AwaitingCompletion || product != "done x" {
+						t.Errorf("%s is %s with the product %q", id, state, product)
+					}
+					asked := a.taken()
+					for n := len(asked); n > 0 && strings.HasSuffix(asked[n-1], " get"); n-- {
+						asked = asked[:n-1]
+					}
+					if diff := cmp.Diff(want, asked); diff != "" {
+						t.Errorf("%s is asked for (-want +got):\n%s", id, diff)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestNoPartner holds that a URL at which no Partner answers is an error each time, and no reason to look elsewhere for
+// ever.
+func TestNoPartner(t *testing.T) {
+	a := &acps{rpc: "/a/rpc"}
+	agent(t, a, speaksAIP("http://agent/b"), func(t *testing.T, h *HTTP, _ *memory) {
+		want := []string{"invalid-agent-response: no agent answers at the agent's URL (HTTP 404, application/json)"}
+		for _, stream := range []bool{false, true, false} {
+			if diff := cmp.Diff(want, show(h.Run(t.Context(), start("t", "x"), stream))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+		a.mu.Lock()
+		a.rpc = "/b/rpc" // it is there now
+		a.mu.Unlock()
+		want = []string{"awaiting-completion p=done x"}
+		if diff := cmp.Diff(want, show(h.Run(t.Context(), start("t", "x"), false))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
