@@ -396,6 +396,41 @@ func TestStreamLimits(t *testing.T) {
 	waitFor(t, func() bool { return g.handler.Streaming.Open.Count() == 0 })
 }
 
+// TestStreamsOfUnverified proves that callers without a certificate have the limit of one Leader together, by whatever
+// names, and leave half of all streams to the others.
+func TestStreamsOfUnverified(t *testing.T) {
+	for name, c := range map[string]struct {
+		max, perLeader int
+		limit          string
+	}{
+		"as one Leader": {100, 2, `"limit":"streams_per_leader","max":2`},
+		"half of all":   {4, 4, `"limit":"streams","max":2`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := open(t, func(h *Handler) {
+				h.Guard = &identity.Guard{Mode: identity.Optional}
+				h.Streaming.Max, h.Streaming.MaxPerLeader = c.max, c.perLeader
+			})
+			start := func(leader string) string {
+				return strings.Replace(message("stream", "start", "t1", "ask"), `"senderId":"leader"`, fmt.Sprintf(`"senderId":%q`, leader), 1)
+			}
+			for _, leader := range []string{"a", "b"} {
+				res, next := g.openStream(t.Context(), start(leader))
+				defer res.Body.Close()
+				until(t, next, "awaiting-input")
+			}
+			if _, body := g.post("/agents/one/stream", start("c")); !strings.Contains(body, `"code":-32050`) || !strings.Contains(body, c.limit) {
+				t.Errorf("the third name got %s", body)
+			}
+			if err := g.handler.Streaming.Open.add("verified", &g.handler.Streaming); err != nil {
+				t.Errorf("a verified Leader got %v", err)
+			} else {
+				g.handler.Streaming.Open.remove("verified")
+			}
+		})
+	}
+}
+
 func TestSilentStreamsBeat(t *testing.T) {
 	g := open(t, func(h *Handler) { h.Streaming.Heartbeat = 10 * time.Millisecond })
 	res, _ := g.openStream(t.Context(), message("stream", "start", "t1", "hello"))

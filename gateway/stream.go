@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -38,47 +38,27 @@ type Streaming struct {
 }
 
 // OpenStreams counts open streams. The zero value is ready for use.
-type OpenStreams struct {
-	mu     sync.Mutex
-	total  int
-	leader map[string]int
-}
+type OpenStreams struct{ counter quota.Counter }
 
 // add counts one more, unless a limit is reached. Whoever added one takes it away again.
 func (o *OpenStreams) add(leader string, s *Streaming) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	err := o.counter.Take(leader, 1, quota.Limits{Total: int64(s.Max), PerLeader: int64(s.MaxPerLeader)})
+	exceeded, ok := errors.AsType[*quota.ExceededError](err)
 	switch {
-	case o.total >= s.Max:
-		return task.Errorf(task.LimitExceeded, "this gateway serves no more than %d streams; try again later, or use get", s.Max).
-			With("limit", "streams").With("max", s.Max)
-	case o.leader[leader] >= s.MaxPerLeader:
-		return task.Errorf(task.LimitExceeded, "you have %d streams open here; close some, or use get", s.MaxPerLeader).
-			With("limit", "streams_per_leader").With("max", s.MaxPerLeader)
+	case !ok:
+		return err
+	case exceeded.PerLeader:
+		return task.Errorf(task.LimitExceeded, "you have %d streams open here; close some, or use get", exceeded.Max).
+			With("limit", "streams_per_leader").With("max", exceeded.Max)
 	}
-	if o.leader == nil {
-		o.leader = make(map[string]int)
-	}
-	o.total++
-	o.leader[leader]++
-	return nil
+	return task.Errorf(task.LimitExceeded, "this gateway serves no more than %d streams; try again later, or use get", exceeded.Max).
+		With("limit", "streams").With("max", exceeded.Max)
 }
 
 // Count returns how many streams are open.
-func (o *OpenStreams) Count() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.total
-}
+func (o *OpenStreams) Count() int { return int(o.counter.Total()) }
 
-func (o *OpenStreams) remove(leader string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.total--
-	if o.leader[leader]--; o.leader[leader] == 0 {
-		delete(o.leader, leader)
-	}
-}
+func (o *OpenStreams) remove(leader string) { o.counter.Give(leader, 1) }
 
 // errDrained is why a stream ends that was asked to come back.
 var errDrained = errors.New("gateway: drained")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -41,7 +42,7 @@ func ParseMode(s string) (Mode, error) {
 
 // unverified begins the Leader's name where a Guard is Optional and nobody has verified the caller. No AIC
 // begins so: whoever merely claims an AIC does not come by the tasks of the one who has it.
-const unverified = "unverified:"
+const unverified = quota.Unverified
 
 // Guard decides who may call, and as whom. It may be used by any number of goroutines at once.
 type Guard struct {

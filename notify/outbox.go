@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -223,7 +224,7 @@ func (b *box) hooks() []task.Webhook {
 // who have no webhooks pay nothing for them.
 type owners struct {
 	mu  sync.Mutex
-	n   map[string]int // by the part of the name before the task
+	n   map[string]int // by ownerOf
 	any bool
 }
 
@@ -243,7 +244,14 @@ func (o *owners) count(ctx context.Context, store replay.Store) error {
 	return nil
 }
 
-func ownerOf(name string) string { return name[:strings.LastIndex(name, separator)+1] }
+// ownerOf returns whose limits an outbox counts against: its Partner and Leader, all unverified Leaders being one.
+func ownerOf(name string) string {
+	partner, leader, _ := splitName(name)
+	if key := quota.Key(leader); key != leader {
+		return string(Class) + partner + separator + key + separator
+	}
+	return name[:strings.LastIndex(name, separator)+1]
+}
 
 // add counts one more outbox, unless there are too many.
 func (o *owners) add(name string) bool {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -193,7 +194,7 @@ func (lv *live) release() {
 // openTasks counts the unfinished tasks of every Leader of every Partner.
 type openTasks struct {
 	mu sync.Mutex
-	n  map[string]int // by the part of the log's name before the task
+	n  map[string]int // by ownerOf
 }
 
 // count fills the counters from the store, where every unfinished task has a Wake.
@@ -208,7 +209,12 @@ func (o *openTasks) count(ctx context.Context, store replay.Store) error {
 	return nil
 }
 
+// ownerOf returns whose limits a log counts against: its Partner and Leader, all unverified Leaders being one.
 func ownerOf(log string) string {
+	partner, leader, _ := splitLogName(log)
+	if key := quota.Key(leader); key != leader {
+		return string(Class) + partner + separator + key + separator
+	}
 	return log[:strings.LastIndex(log, separator)+1]
 }
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package quota counts what Leaders hold at once of something that is limited, such as open streams or bytes of
+// memory, and refuses what would exceed the limits.
+package quota
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// Unverified begins the names of the Leaders that no certificate has verified. Such a name costs its caller nothing,
+// so all of them together have the limits of one Leader.
+const Unverified = "unverified:"
+
+// Key returns the name under which a Leader's limits are counted: its own, or Unverified for all that are not verified.
+func Key(leader string) string {
+	if strings.HasPrefix(leader, Unverified) {
+		return Unverified
+	}
+	return leader
+}
+
+// Limits are the most that may be held at once.
+type Limits struct {
+	Total     int64 // by all Leaders together
+	PerLeader int64
+}
+
+// of returns the most that one key may hold. Unverified callers leave half of everything to the others.
+func (l Limits) of(key string) int64 {
+	if key == Unverified {
+		return min(l.PerLeader, l.Total/2)
+	}
+	return min(l.PerLeader, l.Total)
+}
+
+// ExceededError says which limit is reached.
+type ExceededError struct {
+	PerLeader bool  // the Leader's own limit, and not that of all Leaders
+	Max       int64 // the most that may be held
+}
+
+// Error implements error.
+func (e *ExceededError) Error() string {
+	if e.PerLeader {
+		return fmt.Sprintf("quota: one Leader may hold no more than %d", e.Max)
+	}
+	return fmt.Sprintf("quota: all Leaders may hold no more than %d", e.Max)
+}
+
+// Counter counts one thing. The zero Counter is ready for use, by any number of goroutines at once. Several users
+// may share a Counter and have limits of their own.
+type Counter struct {
+	mu    sync.Mutex
+	total int64
+	held  map[string]int64 // by Key; no entry is zero
+}
+
+// Take counts n more for a Leader, or returns an *ExceededError and changes nothing. What was taken must be given back.
+func (c *Counter) Take(leader string, n int64, l Limits) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := Key(leader)
+	if max := l.of(key); c.held[key]+n > max {
+		return &ExceededError{PerLeader: max == l.PerLeader, Max: max}
+	}
+	if c.total+n > l.Total {
+		return &ExceededError{Max: l.Total}
+	}
+	c.add(key, n)
+	return nil
+}
+
+// Give gives back n of what a Leader has taken.
+func (c *Counter) Give(leader string, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(Key(leader), -n)
+}
+
+// Total returns how much is held by all Leaders together.
+func (c *Counter) Total() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total
+}
+
+// add changes what a key holds. c.mu is held.
+func (c *Counter) add(key string, n int64) {
+	if c.held == nil {
+		c.held = make(map[string]int64)
+	}
+	c.total += n
+	if c.held[key] += n; c.held[key] == 0 {
+		delete(c.held, key)
+	}
+}

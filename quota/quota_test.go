@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestKey(t *testing.T) {
+	for leader, want := range map[string]string{
+		"1.2.156.3088.1": "1.2.156.3088.1", "anonymous": "anonymous", "": "",
+		"unverified:a": Unverified, "unverified:b": Unverified, "unverified:anonymous": Unverified, "unverified": "unverified",
+	} {
+		if got := Key(leader); got != want {
+			t.Errorf("Key(%q) = %q, want %q", leader, got, want)
+		}
+	}
+}
+
+func TestTake(t *testing.T) {
+	const u = Unverified
+	type take struct {
+		leader string
+		n      int64
+		err    error
+	}
+	for name, c := range map[string]struct {
+		limits Limits
+		takes  []take
+	}{
+		"of one Leader":   {Limits{100, 10}, []take{{"a", 10, nil}, {"a", 1, &ExceededError{true, 10}}, {"b", 10, nil}}},
+		"of all Leaders":  {Limits{15, 10}, []take{{"a", 10, nil}, {"b", 6, &ExceededError{false, 15}}, {"b", 5, nil}, {"c", 1, &ExceededError{false, 15}}}},
+		"unverified":      {Limits{100, 10}, []take{{u + "a", 6, nil}, {u + "b", 5, &ExceededError{true, 10}}, {u + "c", 4, nil}, {"a", 10, nil}}},
+		"half unverified": {Limits{10, 10}, []take{{u + "a", 5, nil}, {u + "b", 1, &ExceededError{false, 5}}, {"a", 5, nil}}},
+		"more than all":   {Limits{10, 20}, []take{{"a", 11, &ExceededError{false, 10}}, {"a", 10, nil}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var counter Counter
+			var total int64
+			for i, take := range c.takes {
+				err := counter.Take(take.leader, take.n, c.limits)
+				if diff := cmp.Diff(take.err, err); diff != "" {
+					t.Errorf("take %d: %s", i, diff)
+				}
+				if err == nil {
+					total += take.n
+				}
+			}
+			if got := counter.Total(); got != total {
+				t.Errorf("%d are held, want %d", got, total)
+			}
+		})
+	}
+}
+
+// TestNothingLeaks proves, for any order of takes and gives, that the limits hold, and that nothing is held in the end.
+func TestNothingLeaks(t *testing.T) {
+	limits := Limits{Total: 100, PerLeader: 40}
+	leaders := []string{"a", "b", "c", Unverified + "x", Unverified + "y"}
+	r := rand.New(rand.NewPCG(1, 2))
+	var counter Counter
+	type held struct {
+		leader string
+		n      int64
+	}
+	var all []held
+	for range 10_000 {
+		if len(all) > 0 && r.IntN(2) == 0 {
+			i := r.IntN(len(all))
+			counter.Give(all[i].leader, all[i].n)
+			all[i] = all[len(all)-1]
+			all = all[:len(all)-1]
+		} else if h := (held{leaders[r.IntN(len(leaders))], r.Int64N(20)}); counter.Take(h.leader, h.n, limits) == nil {
+			all = append(all, h)
+		}
+		var total int64
+		by := make(map[string]int64)
+		for _, h := range all {
+			total += h.n
+			by[Key(h.leader)] += h.n
+		}
+		if total > limits.Total || total != counter.Total() {
+			t.Fatalf("%d are held, and %d counted", total, counter.Total())
+		}
+		for key, n := range by {
+			if n > limits.of(key) {
+				t.Fatalf("%s holds %d", key, n)
+			}
+		}
+	}
+	for _, h := range all {
+		counter.Give(h.leader, h.n)
+	}
+	if counter.total != 0 || len(counter.held) != 0 {
+		t.Errorf("in the end %d are held, by %v", counter.total, counter.held)
+	}
+}
