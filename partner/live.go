@@ -39,6 +39,7 @@ type log struct {
 	last  uint64
 	kept  int
 	bytes int64
+	lost  uint64 // records that may have been followed and then lost with the power; see replay.Head
 }
 
 // note is what the life-cycle must remember of a task and no Leader is told. The store keeps it in the log's
@@ -127,7 +128,7 @@ func (lv *live) load(ctx context.Context) error {
 		return task.Errorf(task.Internal, "the task's log is damaged").Because(err)
 	}
 	lv.fold = fold
-	lv.head = log{last: head.Last, kept: len(records), bytes: head.Bytes}
+	lv.head = log{last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost}
 	lv.last = lastTime(&fold.Task)
 	lv.exists, lv.loaded = true, true
 	return nil
@@ -253,7 +254,9 @@ func (b *batch) write(ctx context.Context) error {
 	if len(b.events) == 0 {
 		return nil
 	}
-	a := replay.Append{Log: lv.log, Expect: lv.head.last, Records: make([][]byte, len(b.events)), End: b.state.Terminal()}
+	a := replay.Append{
+		Log: lv.log, Expect: lv.head.last, Records: make([][]byte, len(b.events)), End: b.state.Terminal(),
+	}
 	var size int64
 	buf := make([]byte, 0, 512*len(b.events))
 	for i := range b.events {
@@ -261,7 +264,7 @@ func (b *batch) write(ctx context.Context) error {
 		buf = task.AppendEvent(buf, &b.events[i])
 		a.Records[i] = buf[from:len(buf):len(buf)]
 		size += int64(len(buf) - from)
-		// What is told of a chunk is told again after a loss of power; what is told of a state must stay true.
+		// The chunks that a loss of power takes are made again, under new numbers; a state that was told must stay true.
 		a.Tell = a.Tell || b.events[i].Chunk == nil
 	}
 	a.Wake = lv.wake(b.state, b.since)
@@ -277,6 +280,7 @@ func (b *batch) write(ctx context.Context) error {
 	}
 	lv.head.kept += len(b.events)
 	lv.head.bytes += size
+	lv.head.last, lv.head.lost = lv.head.last+lv.head.lost, 0
 	var changes []task.Change
 	for i := range b.events {
 		lv.head.last++

@@ -4,6 +4,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"context"
 	"iter"
@@ -38,7 +39,7 @@ type memoryLog struct {
 	name     string
 	head     Head
 	snapshot []byte
-	records  [][]byte // head.First and the following
+	records  []Record // those kept, oldest first
 	size     int64
 	expires  time.Time
 	place    int           // in Memory.expiring
@@ -119,7 +120,7 @@ func (m *Memory) Load(ctx context.Context, log string) (Head, []byte, []Record, 
 		return Head{}, nil, nil, ErrNotFound
 	}
 	m.ended.Get(log) // for its recency
-	return l.head, l.snapshot, l.page(l.head.First, len(l.records)), nil
+	return l.head, l.snapshot, l.page(0, len(l.records)), nil
 }
 
 // Head implements Store. It is a use of the log, as Load is.
@@ -136,18 +137,17 @@ func (m *Memory) Head(ctx context.Context, log string) (Head, error) {
 	return l.head, nil
 }
 
-// page returns at most n records from seq on.
-func (l *memoryLog) page(seq uint64, n int) []Record {
-	data := l.records[seq-l.head.First:]
-	data = data[:min(n, len(data))]
-	if len(data) == 0 {
-		return nil
-	}
-	out := make([]Record, len(data))
-	for i, d := range data {
-		out[i] = Record{Seq: seq + uint64(i), Data: d}
-	}
-	return out
+// page returns at most n records that come after a number. It is a part of l.records, of which nothing is ever
+// overwritten.
+func (l *memoryLog) page(after uint64, n int) []Record {
+	rest := l.records[l.through(after):]
+	return slices.Clip(rest[:min(n, len(rest))])
+}
+
+// through returns how many records have numbers up to seq.
+func (l *memoryLog) through(seq uint64) int {
+	n, _ := slices.BinarySearchFunc(l.records, seq+1, func(r Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
+	return n
 }
 
 // Append implements Store. An Append that ends its log, or that frees at least what it takes, is never
@@ -166,13 +166,25 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 		return err
 	}
 
-	old := min(head.First-max(l.head.First, 1), uint64(len(l.records))) // records that Trim drops
-	kept := l.records[old:]
-	added := a.Records[head.First-max(l.head.First, 1)-old:]
+	kept, added := l.records, a.Records
+	first := head.Last + 1 - uint64(len(added)) // number of the first of added
+	if trimmed := l.through(head.First - 1); trimmed > 0 {
+		kept = slices.Clone(kept[trimmed:]) // lets go of what is dropped
+	}
+	if head.First > first {
+		added = added[min(head.First-first, uint64(len(added))):]
+		first = head.First
+	}
 	snapshot := l.snapshot
 	if head.First > max(l.head.First, 1) {
 		snapshot = bytes.Clone(a.Snapshot)
-		head.Bytes = sum(kept) + sum(added)
+		head.Bytes = 0
+		for _, r := range kept {
+			head.Bytes += int64(len(r.Data))
+		}
+		for _, data := range added {
+			head.Bytes += int64(len(data))
+		}
 	}
 	size := logOverhead + int64(len(a.Log)+len(a.Note)+len(snapshot)) + head.Bytes + recordOverhead*int64(len(kept)+len(added))
 	grows := size - l.size
@@ -181,11 +193,8 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 	}
 
 	head.Note = bytes.Clone(a.Note)
-	if old > 0 {
-		kept = slices.Clone(kept) // lets go of what is dropped
-	}
-	for _, r := range added {
-		kept = append(kept, bytes.Clone(r))
+	for i, data := range added {
+		kept = append(kept, Record{Seq: first + uint64(i), Data: bytes.Clone(data)})
 	}
 	l.head, l.snapshot, l.records, l.size = head, snapshot, kept, size
 	m.logs[a.Log] = l
@@ -204,14 +213,6 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 	}
 	l.tell()
 	return nil
-}
-
-// sum is the size of some records.
-func sum(records [][]byte) (n int64) {
-	for _, r := range records {
-		n += int64(len(r))
-	}
-	return n
 }
 
 // evict drops logs that have ended until the rest fits.
@@ -248,7 +249,7 @@ func (m *Memory) Follow(ctx context.Context, log string, after uint64) iter.Seq2
 				yield(Record{}, err)
 				return
 			}
-			page := l.page(after+1, followPage)
+			page := l.page(after, followPage)
 			if len(page) == 0 && l.news == nil {
 				l.news = make(chan struct{})
 			}

@@ -4,6 +4,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -21,7 +22,8 @@ func (s Settings) WithDefaults() Settings {
 }
 
 // Reach tells whether a follower can go on after a record: the error is a *GoneError when a record that it is
-// owed is no longer kept, a *FutureError when there is no such record yet.
+// owed is no longer kept, or the number was left out, a *FutureError when there is no such record yet. The last number
+// of a gap can be gone on after: it is what a follower that fell into the gap is given.
 func (h Head) Reach(after uint64) error {
 	if after > h.Last {
 		return &FutureError{After: after, Last: h.Last}
@@ -29,7 +31,31 @@ func (h Head) Reach(after uint64) error {
 	if after+1 < h.First {
 		return &GoneError{After: after, First: h.First, Last: h.Last}
 	}
+	for _, g := range h.Gaps {
+		if after >= max(g.From, h.First) && after < g.To {
+			return &GoneError{After: after, First: g.To + 1, Last: h.Last}
+		}
+	}
 	return nil
+}
+
+// Kept returns the number of records that are kept.
+func (h Head) Kept() uint64 {
+	n := h.Last + 1 - h.First
+	for _, g := range h.Gaps {
+		n -= g.To + 1 - max(g.From, h.First)
+	}
+	return n
+}
+
+// After returns the number of the record that comes after a number, as far as it has been appended.
+func (h Head) After(seq uint64) uint64 {
+	for _, g := range h.Gaps {
+		if seq+1 >= g.From && seq < g.To {
+			return g.To + 1
+		}
+	}
+	return seq + 1
 }
 
 // Next returns the head that a log has after a, where h is its head
@@ -43,12 +69,22 @@ func (a *Append) Next(h Head, now time.Time) (Head, error) {
 	if h.Last != a.Expect || !h.Ended.IsZero() {
 		return h, ErrConflict
 	}
+	if len(a.Records) > 0 {
+		h.Lost = 0
+		if a.Skip > 0 {
+			h.Gaps = append(slices.Clip(h.Gaps), Gap{From: h.Last + 1, To: h.Last + a.Skip})
+			h.Last += a.Skip
+		}
+	}
 	last := h.Last + uint64(len(a.Records))
 	if a.Trim > last {
 		return h, fmt.Errorf("replay: the records up to %d cannot be dropped, the last one is %d", a.Trim, last)
 	}
 	h.First = max(h.First, 1, a.Trim+1)
 	h.Last = last
+	for len(h.Gaps) > 0 && h.Gaps[0].To < h.First {
+		h.Gaps = h.Gaps[1:]
+	}
 	for _, r := range a.Records {
 		h.Bytes += int64(len(r))
 	}

@@ -41,8 +41,9 @@ type Store interface {
 	// Follow yields the records of a log that come after a number, oldest first, then waits for new ones
 	// until the log has ended or ctx is done. Zero means from the very first record.
 	//
-	// Follow never skips. If a record that it owes is no longer kept, it yields a *GoneError and stops; if
-	// after is beyond the last record, a *FutureError. Where there is no such log, ErrNotFound. A ctx that
+	// Follow never skips a record. If a record that it owes is no longer kept, or after is a number that
+	// Append.Skip left out, it yields a *GoneError and stops; if after is beyond the last record, a
+	// *FutureError. Where there is no such log, ErrNotFound. A ctx that
 	// ends is yielded as its error; the end of the log is not an error. Any number of followers may follow
 	// one log, and none of them slows the writer: one that falls behind reads the store again.
 	Follow(ctx context.Context, log string, after uint64) iter.Seq2[Record, error]
@@ -74,7 +75,7 @@ const MaxName = 1024
 // opened by a process that knows nothing of that work.
 var AtRestart = time.Unix(0, 0)
 
-// Record is one entry of a log. Records are numbered from 1 without gaps.
+// Record is one entry of a log. Records are numbered from 1, without gaps but those of Append.Skip.
 type Record struct {
 	Seq  uint64
 	Data []byte
@@ -89,7 +90,14 @@ type Head struct {
 	Note  []byte    // the writer's own, as last appended
 	Wake  time.Time // as last appended; zero for none
 	Ended time.Time // when it ended; zero while it has not
+	Gaps  []Gap     // the numbers above First that Append.Skip left out, in order
+	// Lost is how many records after Last may have been read and then lost with the power. A writer that gives
+	// the numbers of its records to others leaves out as many with its next Append, so that none is used again.
+	Lost uint64
 }
+
+// Gap is a range of numbers that no record has, both ends included.
+type Gap struct{ From, To uint64 }
 
 // Entry is a log as List tells of it.
 type Entry struct {
@@ -105,6 +113,7 @@ type Append struct {
 	Note    []byte    // replaces the note
 	Wake    time.Time // replaces the time at which Due yields the log; zero for none
 	End     bool      // nothing more follows; the log is kept for Settings.Retention and then dropped
+	Skip    uint64    // how many numbers to leave out before the first of Records; not looked at when there is none
 	Trim    uint64    // drop the records up to this number, which Snapshot stands for; 0 drops none
 	// Snapshot stands for every record up to Trim. It is not looked at when Trim drops nothing.
 	Snapshot []byte
@@ -180,7 +189,8 @@ var (
 	ErrUnavailable = errors.New("replay: the store is unavailable")
 )
 
-// GoneError says that a follower was owed records that are no longer kept.
+// GoneError says that a follower cannot go on after a record: those that come next are no longer kept, or its number
+// is one that was left out. It can go on after First-1.
 type GoneError struct{ After, First, Last uint64 }
 
 func (e *GoneError) Error() string {

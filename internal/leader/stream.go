@@ -34,7 +34,7 @@ const (
 )
 
 // Follow sends a start, continue or re-stream by stream and yields its events, each once and in order, until
-// the task has ended. When the stream is cut, it comes back by itself and tells cut why; that of a continue
+// the task has ended. Their numbers rise; a Partner may leave some out (AIP v01.00 §6.2.6 (3)). When the stream is cut, it comes back by itself and tells cut why; that of a continue
 // which was cut before its first event it cannot take up, since the continue may have been carried out. An
 // error that the Partner answers is an *Error, and the last thing that is yielded.
 func (c *Client) Follow(ctx context.Context, call *task.Call, cut func(error)) iter.Seq2[Event, error] {
@@ -47,7 +47,7 @@ func (c *Client) Follow(ctx context.Context, call *task.Call, cut func(error)) i
 				switch {
 				case ev.Seq <= last && !begun && next.Message.Command == task.Start:
 					return nil // a start that is made again tells everything again
-				case ev.Seq != last+1 && (begun || next.Message.Command != task.Continue):
+				case ev.Seq <= last, !begun && next.Message.Command == task.Start && ev.Seq != 1:
 					return fmt.Errorf("%w: event %d came after %d", errOutOfOrder, ev.Seq, last)
 				}
 				last, begun, failures, wait = ev.Seq, true, 0, firstWait

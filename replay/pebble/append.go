@@ -35,6 +35,9 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 	if a.End {
 		next.expires = stampOf(next.Ended.Add(settings.Retention))
 	}
+	if next.Lost == 0 {
+		next.losses = s.logs.losses.Load()
+	}
 
 	b := s.db.NewBatchWithSize(batchSize(&a))
 	defer b.Close()

@@ -264,7 +264,7 @@ func TestForeign(t *testing.T) {
 		}, "not a directory"},
 		"another database": {func(t *testing.T, dir string) { database(t, dir, "k", "v") }, "is a database of something else"},
 		"another format": {func(t *testing.T, dir string) { database(t, dir, string(formatKey), "aip-gateway replay 1") },
-			`has the format "aip-gateway replay 1", but this version knows only "aip-gateway replay 2"`},
+			`has the format "aip-gateway replay 1", but this version knows only "aip-gateway replay 3"`},
 		"damaged manifest": {func(t *testing.T, dir string) {
 			used(t, dir)
 			files, _ := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))

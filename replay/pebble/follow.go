@@ -95,18 +95,18 @@ func (f *follower) read(ctx context.Context) (view, error) {
 	if err != nil {
 		return v, err
 	}
-	size, next := 0, f.after+1
+	size, next := 0, v.After(f.after)
 	for ok := it.First(); ok && seqOf(it.Key()) == next && len(f.page) < pageRecords && size < pageBytes; ok = it.Next() {
 		data := bytes.Clone(it.Value())
 		f.page = append(f.page, replay.Record{Seq: next, Data: data, More: next < v.Last})
 		size += len(data)
-		next++
+		next = v.After(next)
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil || len(f.page) > 0 {
 		return v, err
 	}
 	// The record that is owed was there when the state was looked at, so it was dropped since. Otherwise it is lost.
-	if now, err := f.log.view(f.store.db); err != nil || now.First == v.First && now.life == v.life {
+	if now, err := f.log.viewSettled(f.store.db); err != nil || now.First == v.First && now.life == v.life {
 		return v, errors.Join(errDamaged, err)
 	}
 	return v, nil

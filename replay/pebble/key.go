@@ -17,6 +17,7 @@ import (
 // log, and a scan of names reads nothing else:
 //
 //	'f'                             the format
+//	'm'                             what the store remembers of its last opening
 //	'h' <log>                       the heads of the logs
 //	'r' <len:2> <log> <seq:8>       their records
 //	's' <log>                       their snapshots
@@ -27,14 +28,19 @@ import (
 const (
 	spaceFormat   = 'f'
 	spaceHead     = 'h'
+	spaceMark     = 'm'
 	spaceRecord   = 'r'
 	spaceSnapshot = 's'
 	spaceWake     = 'w'
 	spaceExpiry   = 'x'
 )
 
-// format is the value of the format key. A store with another one is not opened.
-const format = "aip-gateway replay 2"
+// format is the value of the format key. A store with another one is not opened, but for the one before, which has no
+// mark and no heads with losses or gaps: it becomes one of this format.
+const (
+	format       = "aip-gateway replay 3"
+	formatBefore = "aip-gateway replay 2"
+)
 
 var formatKey = []byte{spaceFormat}
 
@@ -128,12 +134,24 @@ func (s stamp) time() time.Time {
 // head is a log's head as it is stored. A log that does not exist has the zero one.
 type head struct {
 	replay.Head
-	expires stamp // when it is dropped; 0 while it has not ended
+	expires stamp  // when it is dropped; 0 while it has not ended
+	losses  uint64 // mark.losses when the log last got a record
 }
 
 var errHead = errors.New("replay/pebble: the head of a log is damaged")
 
+// append writes First, Last, Bytes, Wake, Ended, expires and the note. What few heads have comes before, behind a 0,
+// which First cannot be: the losses, the number of gaps, and of each gap From and To.
 func (h *head) append(b []byte) []byte {
+	if h.losses > 0 || len(h.Gaps) > 0 {
+		b = append(b, 0)
+		b = binary.AppendUvarint(b, h.losses)
+		b = binary.AppendUvarint(b, uint64(len(h.Gaps)))
+		for _, g := range h.Gaps {
+			b = binary.AppendUvarint(b, g.From)
+			b = binary.AppendUvarint(b, g.To)
+		}
+	}
 	b = binary.AppendUvarint(b, h.First)
 	b = binary.AppendUvarint(b, h.Last)
 	b = binary.AppendUvarint(b, uint64(h.Bytes))
@@ -143,28 +161,53 @@ func (h *head) append(b []byte) []byte {
 	return append(b, h.Note...)
 }
 
-// maxHeadLen is the greatest length of a stored head without its note.
-const maxHeadLen = 6 * binary.MaxVarintLen64
+// maxHeadLen is the greatest length of a stored head without its note and gaps.
+const maxHeadLen = 9 * binary.MaxVarintLen64
 
-// parseHead reads a stored head. Its Note is a part of b.
-func parseHead(b []byte) (head, error) {
-	var n [6]uint64
-	for i := range n {
-		v, size := binary.Uvarint(b)
-		if size <= 0 {
-			return head{}, errHead
+// parseHead reads a stored head, in a store that has had so many losses. Its Note is a part of b.
+func parseHead(b []byte, losses uint64) (head, error) {
+	p := numbers{rest: b}
+	var h head
+	h.First = p.next()
+	if h.First == 0 {
+		h.losses = p.next()
+		for n := p.next(); n > 0 && !p.failed; n-- {
+			h.Gaps = append(h.Gaps, replay.Gap{From: p.next(), To: p.next()})
 		}
-		n[i], b = v, b[size:]
+		h.First = p.next()
 	}
-	h := head{
-		Head: replay.Head{
-			First: n[0], Last: n[1], Bytes: int64(n[2]), Note: b,
-			Wake: stamp(n[3]).time(), Ended: stamp(n[4]).time(),
-		},
-		expires: stamp(n[5]),
-	}
-	if h.First == 0 || h.First > h.Last+1 || h.Bytes < 0 || n[3] > math.MaxInt64 || n[4] > math.MaxInt64 {
+	h.Last = p.next()
+	h.Bytes = int64(p.next())
+	wake, ended := p.next(), p.next()
+	h.Wake, h.Ended = stamp(wake).time(), stamp(ended).time()
+	h.expires = stamp(p.next())
+	h.Note = p.rest
+	if p.failed || h.First == 0 || h.First > h.Last+1 || h.Bytes < 0 || wake > math.MaxInt64 || ended > math.MaxInt64 {
 		return head{}, errHead
 	}
+	for i, g := range h.Gaps {
+		if g.From == 0 || g.To < max(g.From, h.First) || g.To >= h.Last || i > 0 && g.From < h.Gaps[i-1].To+2 {
+			return head{}, errHead
+		}
+	}
+	if h.Ended.IsZero() && h.losses < losses && h.Last > 0 {
+		h.Lost = maxLost
+	}
 	return h, nil
+}
+
+// numbers reads numbers, until it has failed once.
+type numbers struct {
+	rest   []byte
+	failed bool
+}
+
+func (p *numbers) next() uint64 {
+	n, size := binary.Uvarint(p.rest)
+	if size <= 0 {
+		p.failed = true
+		return 0
+	}
+	p.rest = p.rest[size:]
+	return n
 }

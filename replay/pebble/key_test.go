@@ -124,6 +124,7 @@ func FuzzHead(f *testing.F) {
 		{Head: replay.Head{First: 1, Last: 3, Bytes: 1200, Note: []byte("note"), Wake: replay.AtRestart}},
 		{Head: replay.Head{First: 301, Last: 300, Note: []byte{0}, Wake: time.Unix(1_800_000_000, 5), Ended: time.Unix(1_900_000_000, 6)}, expires: 1 << 62},
 		{Head: replay.Head{First: 1 << 40, Last: 1 << 50, Bytes: 1 << 40}},
+		{Head: replay.Head{First: 5, Last: 300, Gaps: []replay.Gap{{From: 4, To: 9}, {From: 11, To: 299}}, Note: []byte("note")}, losses: 2},
 	} {
 		f.Add(h.append(nil))
 	}
@@ -131,7 +132,7 @@ func FuzzHead(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 0})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := parseHead(b)
+		h, err := parseHead(b, 2)
 		if err != nil {
 			return
 		}
@@ -139,7 +140,7 @@ func FuzzHead(f *testing.F) {
 		if len(written) > len(b) { // b may have numbers with needless zeros
 			t.Fatalf("%x became longer: %x", b, written)
 		}
-		again, err := parseHead(written)
+		again, err := parseHead(written, 2)
 		if err != nil {
 			t.Fatalf("%x, written again as %x: %v", b, written, err)
 		}

@@ -46,7 +46,7 @@ func (s *Store) listPage(ctx context.Context, prefix, after string, page []repla
 	}
 	size := 0
 	for ok := it.First(); ok && !more; ok = it.Next() {
-		h, err := parseHead(it.Value())
+		h, err := parseHead(it.Value(), s.logs.losses.Load())
 		if err != nil {
 			return nil, false, errors.Join(err, it.Close())
 		}

@@ -25,15 +25,16 @@ func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot 
 		return h, snapshot, nil, err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	kept := h.Last + 1 - h.First
+	kept, next := h.Kept(), h.After(h.First-1)
 	// What the head says of the sizes is a hint only, and bounded as such: a damaged one must not cost memory.
 	data := make([]byte, 0, min(h.Bytes, 1<<20))
 	records = make([]replay.Record, 0, min(kept, 1<<14))
 	for ok := it.First(); ok; ok = it.Next() {
 		seq, value := seqOf(it.Key()), it.Value()
-		if seq != h.First+uint64(len(records)) {
+		if seq != next {
 			return h, nil, nil, errDamaged
 		}
+		next = h.After(seq)
 		if cap(data)-len(data) < len(value) {
 			data = make([]byte, 0, max(len(value), cap(data)))
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -15,8 +16,9 @@ import (
 
 // log is what the store keeps in memory of a log that is in use, or was lately.
 type log struct {
-	name  string
-	users int // guarded by the shard's lock
+	name   string
+	losses *atomic.Uint64 // logs.losses
+	users  int            // guarded by the shard's lock
 
 	// write is held by whoever changes the log, until the change is committed, so that nothing that a power
 	// loss may still take is read or followed. Commits of different logs go together.
@@ -73,7 +75,7 @@ func (l *log) stored(db *pebble.DB) (head, error) {
 	case err != nil:
 		return head{}, err
 	}
-	h, err := parseHead(value)
+	h, err := parseHead(value, l.losses.Load())
 	h.Note = bytes.Clone(h.Note)
 	if err := errors.Join(err, closer.Close()); err != nil {
 		return head{}, err
@@ -91,29 +93,41 @@ type view struct {
 	news <-chan struct{} // closed at the next change
 }
 
-// view returns the committed state of l.
+// view returns the committed state of l. A writer that has committed its change may not have settled it yet.
 func (l *log) view(db *pebble.DB) (view, error) {
 	l.mu.Lock()
-	if !l.known {
-		l.mu.Unlock()
-		l.write.Lock()
-		err := l.read(db)
-		l.write.Unlock()
-		if err != nil {
-			return view{}, err
-		}
-		l.mu.Lock()
+	if l.known {
+		defer l.mu.Unlock()
+		return l.look(), nil
 	}
+	l.mu.Unlock()
+	return l.viewSettled(db)
+}
+
+// viewSettled is view, and waits for the writer.
+func (l *log) viewSettled(db *pebble.DB) (view, error) {
+	l.write.Lock()
+	defer l.write.Unlock()
+	if err := l.read(db); err != nil {
+		return view{}, err
+	}
+	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.look(), nil
+}
+
+// look returns the state of l, which is known. The caller holds l.mu.
+func (l *log) look() view {
 	if l.news == nil {
 		l.news = make(chan struct{})
 	}
-	return view{Head: l.head.Head, life: l.life, news: l.news}, nil
+	return view{Head: l.head.Head, life: l.life, news: l.news}
 }
 
 // logs are the logs in use, and a bounded number of those that were lately and may soon be again: a task is
 // written to several times while it runs, and only the first write has to look its head up.
 type logs struct {
+	losses atomic.Uint64 // mark.losses of the open database
 	seed   maphash.Seed
 	shards [64]struct {
 		sync.Mutex
@@ -141,7 +155,7 @@ func (ls *logs) use(name string) *log {
 	defer s.Unlock()
 	l := s.logs[name]
 	if l == nil {
-		l = &log{name: name}
+		l = &log{name: name, losses: &ls.losses}
 		s.logs[name] = l
 	} else if l.users == 0 {
 		s.idle--

@@ -30,6 +30,7 @@ type Store struct {
 	wal      *wal
 	log      *slog.Logger
 	logs     *logs
+	mark     mark // of Open and Close alone
 	settings atomic.Pointer[replay.Settings]
 	reopened chan struct{}
 
@@ -85,6 +86,9 @@ func open(disk vfs.FS, dir string, settings replay.Settings, log *slog.Logger) (
 	}
 	if err := s.checkFormat(dir); err != nil {
 		return nil, errors.Join(err, s.db.Close(), s.lock.Close())
+	}
+	if err := s.begin(disk); err != nil {
+		return nil, errors.Join(fmt.Errorf("replay/pebble: %s cannot be opened: %w", dir, err), s.db.Close(), s.lock.Close())
 	}
 	go s.sweep()
 	return s, nil
@@ -170,6 +174,9 @@ func (s *Store) checkFormat(dir string) error {
 		if err := closer.Close(); err != nil {
 			return err
 		}
+		if got == formatBefore {
+			return s.setFormat(nil)
+		}
 		if got != format {
 			return fmt.Errorf("replay/pebble: %s has the format %.64q, but this version knows only %q", dir, got, format)
 		}
@@ -189,10 +196,20 @@ func (s *Store) checkFormat(dir string) error {
 	if foreign {
 		return fmt.Errorf("replay/pebble: %s is a database of something else", dir)
 	}
+	return s.setFormat(&mark{closed: true})
+}
+
+// setFormat makes the database one of this format, with a mark if there is none to be kept.
+func (s *Store) setFormat(m *mark) error {
 	b := s.db.NewBatch()
 	defer b.Close()
 	if err := b.Set(formatKey, []byte(format), nil); err != nil {
 		return err
+	}
+	if m != nil {
+		if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {
+			return err
+		}
 	}
 	return s.commit(b, true)
 }
@@ -253,7 +270,11 @@ func (s *Store) Close() error {
 			_ = snapshot.Close() // always nil
 		}
 		clear(s.snapshots)
-		s.closed = errors.Join(s.db.Close(), s.lock.Close(), s.wal.err())
+		var err error
+		if s.wal.err() == nil {
+			err = s.end()
+		}
+		s.closed = errors.Join(err, s.db.Close(), s.lock.Close(), s.wal.err())
 	})
 	return s.closed
 }

@@ -281,3 +281,45 @@ func testTrim(e *env) {
 	e.append(s, replay.Append{Log: "b", Records: data(b), Trim: 2, Snapshot: []byte("s")})
 	e.wantLoad(s, "b", state{replay.Head{First: 3, Last: 3, Bytes: size(b[2:])}, []byte("s"), b[2:]})
 }
+
+// testSkip leaves numbers out, follows a log across them, and asks for what lies between.
+func testSkip(e *env) {
+	s := e.store(replay.Settings{})
+	a, b, c := numbered("a", 1, 3), numbered("a", 14, 2), numbered("a", 17, 1)
+	all := slices.Concat(a, b, c)
+	e.append(s, replay.Append{Log: "a", Records: data(a)})
+	e.append(s, replay.Append{Log: "a", Expect: 3, Note: []byte("no records"), Skip: 5})
+	e.wantLoad(s, "a", state{replay.Head{First: 1, Last: 3, Bytes: size(a), Note: []byte("no records")}, nil, a})
+	e.append(s, replay.Append{Log: "a", Expect: 3, Records: data(b), Skip: 10})
+	e.append(s, replay.Append{Log: "a", Expect: 15, Records: data(c), Skip: 1})
+	gaps := []replay.Gap{{From: 4, To: 13}, {From: 16, To: 16}}
+	e.wantLoad(s, "a", state{replay.Head{First: 1, Last: 17, Bytes: size(all), Gaps: gaps}, nil, all})
+	e.append(s, replay.Append{Log: "a", Expect: 17, End: true})
+	for after, want := range map[uint64][]replay.Record{
+		0: all, 2: all[2:], 3: all[3:], 13: all[3:], 14: all[4:], 15: all[5:], 16: all[5:], 17: nil,
+	} {
+		e.wantFollow(s, "a", after, want)
+	}
+	for after := uint64(4); after < 13; after++ {
+		_, err := follow(s.Follow(e.Context(), "a", after))
+		if d := cmp.Diff(&replay.GoneError{After: after, First: 14, Last: 17}, err); d != "" {
+			e.Errorf("Follow(%d) (-want +got):\n%s", after, d)
+		}
+	}
+
+	// A new log may begin with numbers that are left out, and the oldest records may go up to a gap, or with it.
+	e.append(s, replay.Append{Log: "b", Records: data(c), Skip: 16})
+	e.wantLoad(s, "b", state{replay.Head{First: 1, Last: 17, Bytes: size(c), Gaps: []replay.Gap{{From: 1, To: 16}}}, nil, c})
+	for trim, want := range map[uint64]state{
+		3:  {replay.Head{First: 4, Last: 17, Bytes: size(all[3:]), Gaps: gaps}, []byte("s"), all[3:]},
+		7:  {replay.Head{First: 8, Last: 17, Bytes: size(all[3:]), Gaps: gaps}, []byte("s"), all[3:]},
+		13: {replay.Head{First: 14, Last: 17, Bytes: size(all[3:]), Gaps: gaps[1:]}, []byte("s"), all[3:]},
+		16: {replay.Head{First: 17, Last: 17, Bytes: size(c)}, []byte("s"), c},
+	} {
+		log := fmt.Sprint(trim)
+		e.append(s, replay.Append{Log: log, Records: data(a)})
+		e.append(s, replay.Append{Log: log, Expect: 3, Records: data(b), Skip: 10})
+		e.append(s, replay.Append{Log: log, Expect: 15, Records: data(c), Skip: 1, Trim: trim, Snapshot: []byte("s")})
+		e.wantLoad(s, log, want)
+	}
+}

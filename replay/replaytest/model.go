@@ -115,7 +115,13 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 	case 1:
 		a.Wake = time.Unix(int64(1+rnd.IntN(18)), int64(rnd.IntN(2)))
 	}
+	if rnd.IntN(10) == 0 {
+		a.Skip = 1 + rnd.Uint64N(20)
+	}
 	last := l.Head.Last + uint64(len(a.Records))
+	if len(a.Records) > 0 {
+		last += a.Skip
+	}
 	if rnd.IntN(5) == 0 && last > 0 {
 		a.Trim = rnd.Uint64N(last) + 1
 		a.Snapshot = fmt.Append(nil, rnd.Uint32())
@@ -133,6 +139,10 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 		return
 	}
 	m[log] = l
+	if len(a.Records) > 0 && a.Skip > 0 {
+		l.Head.Gaps = append(slices.Clone(l.Head.Gaps), replay.Gap{From: l.Head.Last + 1, To: l.Head.Last + a.Skip})
+		l.Head.Last += a.Skip
+	}
 	for _, r := range a.Records {
 		l.Head.Last++
 		l.Records = append(l.Records, replay.Record{Seq: l.Head.Last, Data: r})
@@ -140,6 +150,7 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 	if a.Trim >= l.Head.First {
 		l.Records = slices.DeleteFunc(l.Records, func(r replay.Record) bool { return r.Seq <= a.Trim })
 		l.Head.First, l.Snapshot = a.Trim+1, a.Snapshot
+		l.Head.Gaps = slices.DeleteFunc(slices.Clone(l.Head.Gaps), func(g replay.Gap) bool { return g.To <= a.Trim })
 	}
 	l.Head.Bytes, l.Head.Note, l.Head.Wake = size(l.Records), a.Note, a.Wake
 	if a.End {
@@ -174,7 +185,10 @@ func (m model) follow(e *env, s replay.Store, rnd *rand.Rand, log string) {
 	if l.Head.Ended.IsZero() && after == l.Head.Last {
 		return // it would wait
 	}
-	if l.Head.Ended.IsZero() && after+1 >= l.Head.First && after < l.Head.Last {
+	left := after >= l.Head.First && slices.ContainsFunc(l.Head.Gaps, func(g replay.Gap) bool {
+		return after >= g.From && after < g.To
+	})
+	if l.Head.Ended.IsZero() && after+1 >= l.Head.First && after < l.Head.Last && !left {
 		for r, err := range s.Follow(e.Context(), log, after) { // would wait at the end
 			if err != nil || r.Seq != want[0].Seq || string(r.Data) != string(want[0].Data) {
 				e.Errorf("Follow(%s, %d): record %d, error %v, want record %d", log, after, r.Seq, err, want[0].Seq)
@@ -195,7 +209,7 @@ func (m model) follow(e *env, s replay.Store, rnd *rand.Rand, log string) {
 		if !errors.As(err, &future) {
 			e.Errorf("Follow(%s, %d): %v, want a FutureError", log, after, err)
 		}
-	case after+1 < l.Head.First:
+	case after+1 < l.Head.First || left:
 		if !errors.As(err, &gone) {
 			e.Errorf("Follow(%s, %d): %v, want a GoneError", log, after, err)
 		}

@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, 
 		{"Creators", testCreators},
 		{"Writers", testWriters},
 		{"Trim", testTrim},
+		{"Skip", testSkip},
 		{"Follow", testFollow},
 		{"FollowErrors", testFollowErrors},
 		{"FollowLive", testFollowLive},
@@ -150,7 +151,7 @@ func (e *env) wantNotFound(s replay.Store, log string) {
 func sameEntry(a, b replay.Entry) bool {
 	g, h := a.Head, b.Head
 	return a.Log == b.Log && g.First == h.First && g.Last == h.Last && g.Bytes == h.Bytes && bytes.Equal(g.Note, h.Note) &&
-		g.Wake.Equal(h.Wake) && g.Ended.IsZero() == h.Ended.IsZero()
+		g.Wake.Equal(h.Wake) && g.Ended.IsZero() == h.Ended.IsZero() && slices.Equal(g.Gaps, h.Gaps) && g.Lost == h.Lost
 }
 
 func sameRecord(a, b replay.Record) bool {

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// bereft is a store that may have lost records of each log, as one is after a loss of power.
+type bereft struct {
+	replay.Store
+	lost uint64
+}
+
+func (s bereft) Load(ctx context.Context, log string) (replay.Head, []byte, []replay.Record, error) {
+	h, snapshot, records, err := s.Store.Load(ctx, log)
+	if len(h.Gaps) == 0 && h.Last > 0 {
+		h.Lost = s.lost
+	}
+	return h, snapshot, records, err
+}
+
+// TestLostEvents lets a turn go on after a loss of power. What a Leader has read and what was lost are told apart.
+func TestLostEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory(t)
+		b := setUp(t, store, hangs())
+		b.do(call(task.Start, "t1")) // the events 1 and 2
+		b.engine.Close()
+
+		speak := make(chan struct{})
+		agent := &script{resume: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+			<-speak
+			yield(finished("x"), nil)
+		}}
+		b = setUp(t, bereft{store, 1000}, agent)
+		synctest.Wait()
+		from := func(seq uint64) ([]uint64, error) {
+			s, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1", func(c *task.Call) { c.AfterSeq = seq }))
+			if err != nil {
+				return nil, err
+			}
+			var got []uint64
+			for r, err := range s.Follow(t.Context()) {
+				if err != nil {
+					return got, err
+				}
+				if got = append(got, r.Seq); !r.More {
+					break
+				}
+			}
+			return got, nil
+		}
+		if _, err := from(3); task.KindOf(err) != task.InvalidParams {
+			t.Errorf("an event that is not there any more, while there is no later one: %v", err)
+		}
+		close(speak)
+		synctest.Wait()
+		for seq, want := range map[uint64][]uint64{0: {1, 2, 1003, 1004}, 2: {1003, 1004}, 1002: {1003, 1004}, 1003: {1004}} {
+			got, err := from(seq)
+			if d := cmp.Diff(want, got); d != "" || err != nil {
+				t.Errorf("after %d: %v (-want +got):\n%s", seq, err, d)
+			}
+		}
+		for _, seq := range []uint64{3, 1001} {
+			_, err := from(seq)
+			if task.KindOf(err) != task.TaskNotFound {
+				t.Errorf("after %d, which was lost: %v", seq, err)
+			}
+		}
+		b.do(call(task.Complete, "t1"))
+		head, err := store.Head(t.Context(), logName("agent", leader, "t1"))
+		if err != nil || head.Last != 1005 || !cmp.Equal(head.Gaps, []replay.Gap{{From: 3, To: 1002}}) {
+			t.Errorf("in the end: %+v, %v", head, err)
+		}
+	})
+}

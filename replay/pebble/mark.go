@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// mark is what the store remembers of its last opening, so that the next one knows whether records were lost that
+// followers have read. The death of the process loses nothing: what it has written is the system's. So something may be
+// lost only where the store was not closed and the machine has been started again since, or may have been.
+//
+// A log that has got no record since such a loss says so by its head (replay.Head.Lost). Nothing is looked through for
+// that when the store is opened: each head has the number of losses that there had been when its log got a record.
+type mark struct {
+	losses uint64 // how often records may have been lost
+	closed bool   // the store was closed, with all of it synced
+	boot   string // the system's name for the time since it was started; empty where it has none
+}
+
+// maxLost is more than the number of records that one log can lose. Only what is in the last file of the write-ahead
+// log can be lost (see wal), and in all of its records that is one memtable, which counts more than 64 bytes for an entry
+// beside its key, and one Append that was too large for a memtable.
+const maxLost = 1 << 20
+
+var errMark = errors.New("replay/pebble: the mark of the store is damaged")
+
+func (m *mark) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, m.losses)
+	if m.closed {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	return append(b, m.boot...)
+}
+
+func parseMark(b []byte) (mark, error) {
+	losses, n := binary.Uvarint(b)
+	if n <= 0 || len(b) == n || b[n] > 1 {
+		return mark{}, errMark
+	}
+	return mark{losses: losses, closed: b[n] == 1, boot: string(b[n+1:])}, nil
+}
+
+// begin notes in the database that the store is open, and finds out whether records may have been lost since it was
+// open before.
+func (s *Store) begin(disk vfs.FS) error {
+	value, closer, err := s.db.Get([]byte{spaceMark})
+	switch {
+	case errors.Is(err, pebble.ErrNotFound): // of the format before
+	case err != nil:
+		return err
+	default:
+		s.mark, err = parseMark(value)
+		if err := errors.Join(err, closer.Close()); err != nil {
+			return err
+		}
+	}
+	boot := bootID(disk)
+	if !s.mark.closed && (boot == "" || boot != s.mark.boot) {
+		s.mark.losses++
+		s.log.Warn("replay: the store was not closed before the machine went down; the next events leave out numbers")
+	}
+	s.logs.losses.Store(s.mark.losses)
+	s.mark.closed, s.mark.boot = false, boot
+	return s.setMark()
+}
+
+// end notes in the database that the store is closed. Nothing is written after that.
+func (s *Store) end() error {
+	s.mark.closed = true
+	return s.setMark()
+}
+
+// setMark stores the mark, so that it survives a loss of power.
+func (s *Store) setMark() error {
+	b := s.db.NewBatch()
+	defer b.Close()
+	if err := b.Set([]byte{spaceMark}, s.mark.append(nil), nil); err != nil {
+		return err
+	}
+	return s.commit(b, true)
+}
+
+// bootIDFile has a name for the time since Linux was started. Other systems have no such file.
+const bootIDFile = "/proc/sys/kernel/random/boot_id"
+
+// bootID returns the system's name for the time since it was started; empty where it has none.
+func bootID(disk vfs.FS) string {
+	f, err := disk.Open(bootIDFile)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	id, err := io.ReadAll(io.LimitReader(f, 64))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}

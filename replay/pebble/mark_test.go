@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// setBoot gives a disk the name of a start of the machine.
+func setBoot(t *testing.T, disk vfs.FS, id string) {
+	t.Helper()
+	if err := disk.MkdirAll("/proc/sys/kernel/random", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := disk.Create(bootIDFile, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte(id)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// appendRecords appends records as a writer does whose numbers others get to know.
+func appendRecords(t *testing.T, s *Store, log string, tell bool, records ...string) {
+	t.Helper()
+	h, err := s.Head(t.Context(), log)
+	if err != nil && !errors.Is(err, replay.ErrNotFound) {
+		t.Fatal(err)
+	}
+	a := replay.Append{Log: log, Expect: h.Last, Skip: h.Lost, Tell: tell}
+	for _, r := range records {
+		a.Records = append(a.Records, []byte(r))
+	}
+	if err := s.Append(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// after returns what a follower of a log that has not ended gets at once, as "<number> <record>", or the error.
+func after(t *testing.T, s *Store, log string, seq uint64) (got []string, err error) {
+	t.Helper()
+	h, err := s.Head(t.Context(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seq == h.Last {
+		return nil, nil
+	}
+	for r, err := range s.Follow(t.Context(), log, seq) {
+		if err != nil {
+			return got, err
+		}
+		got = append(got, fmt.Sprintf("%d %s", r.Seq, r.Data))
+		if !r.More {
+			break
+		}
+	}
+	return got, nil
+}
+
+// TestLostNumbers has a follower read records that are then lost, because they were not synced. It never gets other
+// records under the numbers that it knows.
+func TestLostNumbers(t *testing.T) {
+	for name, boot := range map[string][2]string{
+		"the machine was started again":         {"one", "two"},
+		"nobody knows whether it was":           {"", ""},
+		"the disk was moved to another machine": {"one", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := vfs.NewCrashableMem()
+			setBoot(t, disk, boot[0])
+			s, err := open(disk, "/store", replay.Settings{}, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			appendRecords(t, s, "a", true, "a1", "a2")
+			appendRecords(t, s, "b", true, "b1")
+			appendRecords(t, s, "a", false, "a3", "a4")
+			if got, err := after(t, s, "a", 3); err != nil || !cmp.Equal(got, []string{"4 a4"}) {
+				t.Fatalf("before the loss: %q, %v", got, err)
+			}
+			lost := disk.CrashClone(vfs.CrashCloneCfg{})
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+
+			setBoot(t, lost, boot[1])
+			s, err = open(lost, "/store", replay.Settings{}, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := after(t, s, "a", 1); err != nil || !cmp.Equal(got, []string{"2 a2"}) {
+				t.Errorf("what was synced: %q, %v", got, err)
+			}
+			_, err = after(t, s, "a", 4)
+			if d := cmp.Diff(&replay.FutureError{After: 4, Last: 2}, err); d != "" {
+				t.Errorf("while nothing is newer (-want +got):\n%s", d)
+			}
+			appendRecords(t, s, "a", false, "x3", "x4")
+			appendRecords(t, s, "a", true, "x5") // right after the one before
+			appendRecords(t, s, "new", true, "n1", "n2")
+			const next = 2 + maxLost + 1
+			for _, lost := range []uint64{3, 4, next - 2} {
+				_, err = after(t, s, "a", lost)
+				if d := cmp.Diff(&replay.GoneError{After: lost, First: next, Last: next + 2}, err); d != "" {
+					t.Errorf("after %d, which was lost (-want +got):\n%s", lost, d)
+				}
+			}
+			want := []string{fmt.Sprintf("%d x3", next), fmt.Sprintf("%d x4", next+1), fmt.Sprintf("%d x5", next+2)}
+			for seq, want := range map[uint64][]string{2: want, next - 1: want, next: want[1:]} {
+				if got, err := after(t, s, "a", seq); err != nil || !cmp.Equal(got, want) {
+					t.Errorf("after %d: %q, %v, want %q", seq, got, err, want)
+				}
+			}
+			if got, err := after(t, s, "new", 0); err != nil || !cmp.Equal(got, []string{"1 n1", "2 n2"}) {
+				t.Errorf("a log that is new: %q, %v", got, err)
+			}
+			if h, err := s.Head(t.Context(), "b"); err != nil || h.Lost != maxLost {
+				t.Errorf("a log that has got no record since: %+v, %v", h, err)
+			}
+			for entry, err := range s.List(context.Background(), "", "") {
+				if h, _ := s.Head(t.Context(), entry.Log); err != nil || !cmp.Equal(h, entry.Head) {
+					t.Errorf("%s is listed as %+v, %v, and is %+v", entry.Log, entry.Head, err, h)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestNoLoss ends a store in the ways that lose nothing.
+func TestNoLoss(t *testing.T) {
+	for name, test := range map[string]struct {
+		boot  [2]string
+		close bool
+	}{
+		"the process died":                      {[2]string{"one", "one"}, false},
+		"closed":                                {[2]string{"one", "one"}, true},
+		"closed, and the machine started again": {[2]string{"one", "two"}, true},
+		"closed, on a system without names":     {[2]string{"", ""}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := vfs.NewCrashableMem()
+			setBoot(t, disk, test.boot[0])
+			for round := range 3 {
+				s, err := open(disk, "/store", replay.Settings{}, quiet)
+				if err != nil {
+					t.Fatal(err)
+				}
+				appendRecords(t, s, "a", false, fmt.Sprint(round))
+				all := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))}
+				if !test.close {
+					disk = disk.CrashClone(all)
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if test.close {
+					disk = disk.CrashClone(vfs.CrashCloneCfg{})
+				}
+				setBoot(t, disk, test.boot[1])
+			}
+			s, err := open(disk, "/store", replay.Settings{}, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := after(t, s, "a", 0)
+			if d := cmp.Diff([]string{"1 0", "2 1", "3 2"}, got); d != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, d)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestFormatBefore opens a store of the format before, which does not know whether it has lost something.
+func TestFormatBefore(t *testing.T) {
+	dir := t.TempDir()
+	s := openAt(t, dir, replay.Settings{})
+	appendRecords(t, s.Store, "a", true, "a1", "a2")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := pebble.Open(dir, &pebble.Options{Logger: logger{quiet}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Set(formatKey, []byte(formatBefore), nil), db.Delete([]byte{spaceMark}, pebble.Sync), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s = openAt(t, dir, replay.Settings{})
+		got, err := after(t, s.Store, "a", 0)
+		if d := cmp.Diff([]string{"1 a1", "2 a2"}, got); d != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, d)
+		}
+		if h, err := s.Head(t.Context(), "a"); err != nil || h.Lost != maxLost {
+			t.Errorf("head %+v, %v", h, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
