@@ -63,7 +63,7 @@ func (p *Partner) cancel(ctx context.Context, lv *live, c *task.Call) error {
 		current := lv.run
 		lv.cancels.begin()
 		lv.mu.Unlock()
-		refusal := p.askToStop(ctx, turn)
+		refusal := p.askToStop(ctx, lv, turn)
 		refused := task.KindOf(refusal) == task.TaskNotCancelable
 		if refused && current != nil {
 			p.hearEnd(ctx, lv, current)
@@ -118,14 +118,17 @@ func (p *Partner) hearEnd(ctx context.Context, lv *live, r *run) {
 	}
 	ctx, done := context.WithTimeout(ctx, refusedTimeout)
 	defer done()
-	for rep, err := range p.Agent.Resume(ctx, turn) {
-		if err == nil && rep.Over() {
-			if rested, _ := lv.take(ctx, r, rep, nil); rested {
-				r.stop()
+	guard(lv.logger, func() (any, error) {
+		for rep, err := range p.Agent.Resume(ctx, turn) {
+			if err == nil && rep.Over() {
+				if rested, _ := lv.take(ctx, r, rep, nil); rested {
+					r.stop()
+				}
 			}
+			break
 		}
-		return
-	}
+		return nil, nil
+	})
 }
 
 // wait waits until c is closed, but not for longer than max. It reports whether it is.
@@ -141,10 +144,10 @@ func wait(c <-chan struct{}, max time.Duration) bool {
 }
 
 // askToStop asks the agent to cancel. A nil error means that it stopped, or has nothing to stop.
-func (p *Partner) askToStop(ctx context.Context, t *task.Turn) error {
+func (p *Partner) askToStop(ctx context.Context, lv *live, t *task.Turn) error {
 	ctx, done := context.WithTimeout(ctx, cancelTimeout)
 	defer done()
-	_, err := p.Agent.Cancel(ctx, t)
+	_, err := guard(lv.logger, func() (task.Report, error) { return p.Agent.Cancel(ctx, t) })
 	if task.KindOf(err) == task.TaskNotFound {
 		return nil
 	}

@@ -193,7 +193,7 @@ func (p *Partner) passOn(lv *live, m task.Message) {
 	p.engine.spawn(func(ctx context.Context) {
 		ctx, done := context.WithTimeout(ctx, cancelTimeout)
 		defer done()
-		if err := p.Agent.Complete(ctx, t); err != nil {
+		if _, err := guard(lv.logger, func() (any, error) { return nil, p.Agent.Complete(ctx, t) }); err != nil {
 			logger.Debug("the agent was not told that its task is completed", "reason", err)
 		}
 	})

@@ -312,8 +312,13 @@ func (lv *live) append(ctx context.Context, a *replay.Append) error {
 	if err == nil {
 		return nil
 	}
-	lv.loaded, lv.exists, lv.fold, lv.note, lv.head = false, false, task.Fold{}, note{}, log{}
+	lv.forget()
 	return StoreError(err, "the task cannot be stored")
+}
+
+// forget has the task read from the store again before anything else is done with it. lv.mu is held.
+func (lv *live) forget() {
+	lv.loaded, lv.exists, lv.fold, lv.note, lv.head = false, false, task.Fold{}, note{}, log{}
 }
 
 // wake returns when a task in a state must be looked at, if nobody acts before.

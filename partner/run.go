@@ -136,7 +136,7 @@ func mayBeRunning(err error) bool {
 	case task.AgentUnavailable, task.AgentTimeout:
 		return false
 	}
-	return !errors.Is(err, errStore)
+	return !errors.Is(err, errStore) && !errors.Is(err, errPanic)
 }
 
 // errStore marks an error that is the store's and not the agent's.
@@ -144,12 +144,20 @@ var errStore = errors.New("partner: the store failed")
 
 // takeAll lets reports count until the turn rests.
 func (lv *live) takeAll(ctx context.Context, r *run, reports iter.Seq2[task.Report, error]) (rested bool, _ error) {
-	for rep, err := range reports {
-		if rested, err := lv.take(ctx, r, rep, err); rested || err != nil {
-			return rested, err
+	rested, err := guard(lv.logger, func() (bool, error) {
+		for rep, err := range reports {
+			if rested, err := lv.take(ctx, r, rep, err); rested || err != nil {
+				return rested, err
+			}
 		}
+		return false, nil
+	})
+	if errors.Is(err, errPanic) {
+		lv.mu.Lock()
+		lv.forget()
+		lv.mu.Unlock()
 	}
-	return false, nil
+	return rested, err
 }
 
 // take lets a report count. It reports whether the turn rests now, or what ended it: the agent's error, or

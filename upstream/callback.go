@@ -8,10 +8,12 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -167,8 +169,9 @@ func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
 		}
 	}
 	type reply struct {
-		rep task.Report
-		err error
+		rep   task.Report
+		err   error
+		panic any
 	}
 	sending, stop := context.WithCancel(ctx)
 	replies := make(chan reply, 1)
@@ -176,8 +179,14 @@ func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
 	defer sender.Wait()
 	defer stop()
 	sender.Go(func() {
-		rep, err := h.call(sending, &told, h.turn(&told, false))
-		replies <- reply{rep, err}
+		var got reply
+		defer func() {
+			if p := recover(); p != nil { // it is the run's, which answers for it
+				got.panic = &senderPanic{p, debug.Stack()}
+			}
+			replies <- got
+		}()
+		got.rep, got.err = h.call(sending, &told, h.turn(&told, false))
 	})
 	var stamp string
 	take := func(body []byte) (over bool) {
@@ -195,6 +204,9 @@ func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
 				return
 			}
 		case got := <-replies:
+			if got.panic != nil {
+				panic(got.panic)
+			}
 			for len(cb.bodies) > 0 { // what was pushed before the answer comes before it
 				if take(<-cb.bodies) {
 					return
@@ -209,6 +221,18 @@ func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
 		}
 	}
 }
+
+// senderPanic is a panic of the goroutine that sends a turn, for the one that carries the turn out.
+type senderPanic struct {
+	value any
+	stack []byte
+}
+
+// Error implements runtime.Error.
+func (p *senderPanic) Error() string { return fmt.Sprintf("%T while sending\n%s", p.value, p.stack) }
+
+// RuntimeError implements runtime.Error.
+func (p *senderPanic) RuntimeError() {}
 
 // push reads what an agent has pushed. ok is false where it says nothing new of the whole task: a piece of it could
 // not be told from one that was had already, so that it is only a reason to ask.

@@ -92,8 +92,7 @@ func (a *FoundAgent) get(ctx context.Context) (*HTTP, error) {
 			s := &search{make(chan struct{})}
 			a.asking = s
 			a.mu.Unlock()
-			a.look(ctx)
-			close(s.done)
+			a.look(ctx, s)
 		default:
 			s := a.asking
 			a.mu.Unlock()
@@ -109,8 +108,14 @@ func (a *FoundAgent) get(ctx context.Context) (*HTTP, error) {
 	}
 }
 
-// look asks the agent what it speaks.
-func (a *FoundAgent) look(ctx context.Context) {
+// look asks the agent what it speaks, and ends the search, even by a panic.
+func (a *FoundAgent) look(ctx context.Context, s *search) {
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.asking = nil
+		close(s.done)
+	}()
 	found, err := Discover(ctx, a.config.Discover)
 	var agent *HTTP
 	if err == nil {
@@ -118,7 +123,6 @@ func (a *FoundAgent) look(ctx context.Context) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asking = nil
 	if err != nil {
 		if ctx.Err() == nil { // else it is the one who asked that has left
 			a.failed, a.why = time.Now(), unfound(err)

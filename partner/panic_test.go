@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// lockedBuffer takes what several goroutines log.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+type panickingComplete struct{ *script }
+
+func (panickingComplete) Complete(context.Context, *task.Turn) error { panic("secret") }
+
+// TestPanic holds that a bug of a codec fails the task that it is about, and nothing else.
+func TestPanic(t *testing.T) {
+	type yield = func(task.Report, error) bool
+	bug := func(context.Context, *task.Turn, yield) { var none []int; _ = none[len(none)] }
+	breaks := func(_ context.Context, _ *task.Turn, y yield) {
+		y(task.Report{}, task.Errorf(task.InvalidAgentResponse, "the connection broke"))
+	}
+	const failed = "failed: the gateway failed while it spoke with the agent; the operator finds the reason in its log"
+	for _, tc := range []struct {
+		name  string
+		agent Agent
+		then  task.Command
+		want  string
+	}{
+		{"run", &script{run: bug, resume: bug}, task.Get, failed},
+		{"resume", &script{run: breaks, resume: bug}, task.Get, "failed: the connection broke"},
+		{"cancel", &script{run: hangs().run, cancel: func(context.Context, *task.Turn) (task.Report, error) { panic("secret") }},
+			task.Cancel, "canceled: canceled here, but the agent could not be told: the gateway failed while it spoke with the agent; the operator finds the reason in its log"},
+		{"complete", panickingComplete{answers("x")}, task.Complete, "completed: "},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := replay.NewMemory(replay.Settings{})
+				e, err := Open(t.Context(), store, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var log lockedBuffer
+				p := e.Register(Config{Name: "agent", Agent: tc.agent, Terms: terms, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 100,
+					Log: slog.New(slog.NewTextHandler(&log, nil))})
+				for _, id := range []string{"t1", "t2"} {
+					if _, err := p.Do(t.Context(), leader, call(task.Start, id)); err != nil {
+						t.Fatal(err)
+					}
+					got, err := p.Do(t.Context(), leader, call(tc.then, id))
+					if err != nil {
+						t.Fatal(err)
+					}
+					said := string(got.Status.State) + ": "
+					for _, item := range got.Status.DataItems {
+						said += item.Text
+					}
+					if tc.then == task.Complete {
+						said = string(got.Status.State) + ": "
+					}
+					if said != tc.want {
+						t.Errorf("%s is %q, want %q", id, said, tc.want)
+					}
+				}
+				e.Close()
+				store.Close()
+				if s := log.String(); !strings.Contains(s, "panic_test.go") || strings.Contains(s, "secret") {
+					t.Errorf("the log must tell the stack, and not what a panic says of a payload:\n%s", s)
+				}
+			})
+		})
+	}
+}
