@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -23,18 +24,19 @@ import (
 
 // conversation is one request on its way to its answer, in the dialect that it turns out to be of.
 type conversation struct {
-	h      *Handler
-	r      *http.Request
-	ctx    context.Context
-	span   trace.Span
-	path   string           // under the mount point
-	caller translate.Server // so far, the first that has the path
-	at     translate.Route
-	shared bool // other dialects have the path, too
-	req    translate.Request
-	call   translate.Call
-	leader string
-	again  bool // the caller comes back for the events behind one that it names by Last-Event-ID
+	h       *Handler
+	r       *http.Request
+	ctx     context.Context
+	span    trace.Span
+	path    string           // under the mount point
+	caller  translate.Server // so far, the first that has the path
+	at      translate.Route
+	shared  bool // other dialects have the path, too
+	req     translate.Request
+	call    translate.Call
+	leader  string
+	expires time.Time // when the certificate of the caller does; zero without one
+	again   bool      // the caller comes back for the events behind one that it names by Last-Event-ID
 }
 
 // answer is what a request is answered with: a body, a stream, or, where nobody waits for it any more, nothing.
@@ -135,6 +137,7 @@ func (c *conversation) admit() error {
 	if err != nil {
 		return err
 	}
+	c.expires = peer.Expires
 	if c.call, err = c.caller.Decode(&c.req); err != nil {
 		return err
 	}
@@ -251,7 +254,8 @@ func (c *conversation) open(p *partner.Partner) (*partner.Stream, error) {
 
 // stream returns the stream that answers a request. It holds nothing of the request's body.
 func (c *conversation) stream(w http.ResponseWriter, a *answer) *stream {
-	s := &stream{h: c.h, w: w, ctx: c.ctx, span: c.span, caller: c.caller, id: bytes.Clone(c.req.ID), events: a.stream, leader: c.leader, last: a.stream.After}
+	s := &stream{h: c.h, w: w, ctx: c.ctx, span: c.span, caller: c.caller, id: bytes.Clone(c.req.ID), events: a.stream,
+		leader: c.leader, expires: c.expires, last: a.stream.After}
 	call := c.call
 	s.frames = c.caller.NewStream(s.id, &call, &s.events.Task)
 	if t := &s.events.Task; !call.Snapshot {

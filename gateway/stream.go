@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -66,16 +67,17 @@ var errDrained = errors.New("gateway: drained")
 // stream answers a call with its events, until the task has ended, the caller leaves, or it is drained. It has
 // been counted as open.
 type stream struct {
-	h      *Handler
-	w      http.ResponseWriter
-	ctx    context.Context
-	span   trace.Span
-	caller translate.Server
-	id     jsonrpc.ID
-	leader string
-	events *partner.Stream
-	frames translate.Encoder
-	last   uint64 // the number of the last event that was told
+	h       *Handler
+	w       http.ResponseWriter
+	ctx     context.Context
+	span    trace.Span
+	caller  translate.Server
+	id      jsonrpc.ID
+	leader  string
+	events  *partner.Stream
+	expires time.Time // when the certificate of the caller does; zero without one
+	frames  translate.Encoder
+	last    uint64 // the number of the last event that was told
 
 	snapshot bool // the stream begins with the task as it is
 	over     bool // nothing is told before the task goes on
@@ -110,16 +112,16 @@ func (s *stream) begin() (stop func()) {
 		o.Open.remove(s.leader)
 	}
 	var err error
-	if s.out, err = sseproxy.NewWriter(s.w, sseproxy.Options{Heartbeat: o.Heartbeat, Timeout: o.WriteTimeout, Cut: func() { s.cut(errNotRead) }}); err != nil {
+	s.out, err = sseproxy.NewWriter(s.w, sseproxy.Options{
+		Heartbeat: o.Heartbeat, Timeout: o.WriteTimeout, Until: s.expires, Cut: s.cut,
+	})
+	if err != nil {
 		s.h.Log.Debug("a stream was not begun", "error", err)
 		stop()
 		return nil
 	}
 	return stop
 }
-
-// errNotRead is why a stream ends whose caller takes nothing in.
-var errNotRead = errors.New("gateway: the caller takes nothing in")
 
 // tell sends the events as they come. It returns nil once the task has ended, or the dialect's stream has, and all
 // of them are sent.
@@ -196,6 +198,11 @@ func (s *stream) finish(err error) {
 		s.out.Comment("the gateway is being reconfigured; re-stream from the last event")
 		err = s.out.Flush()
 		s.span.AddEvent("aip.stream.drained")
+	case context.Cause(s.ctx) == sseproxy.ErrExpired:
+		err = identity.Expired()
+		s.out.Data(func(dst []byte) []byte { return s.caller.AppendError(dst, s.id, err) })
+		err = errors.Join(err, s.out.Flush())
+		s.span.AddEvent("aip.stream.cut")
 	case s.ctx.Err() == nil:
 		if task.KindOf(err) == task.TaskNotFound {
 			s.span.AddEvent("aip.stream.expired")

@@ -4,9 +4,11 @@ package identity
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -16,6 +18,9 @@ import (
 type Peer struct {
 	AIC         AIC
 	Fingerprint string // SHA-256 of the certificate, in lower-case hex
+
+	// Expires is the last moment at which its certificate, or the longest of its chains, is valid. Zero without one.
+	Expires time.Time
 }
 
 // Verified reports whether p showed a certificate that counts.
@@ -50,15 +55,23 @@ type Guard struct {
 	Allow []AIC // the only Leaders to admit; none means every Leader
 }
 
-// Peer returns the other end of a connection. Only a certificate that TLS has verified counts. With mode
-// required there must be one; with optional, none gives the zero Peer; with off, the zero Peer is all there
-// is. An error is a *task.Error of kind AuthenticationRequired.
+// Peer returns the other end of a connection. Only a certificate that TLS has verified counts, and only as long as it is
+// valid: TLS looks at it when the connection is opened, and the connection may last for longer. With mode required
+// there must be one; with optional, none gives the zero Peer; with off, the zero Peer is all there is. An error is a
+// *task.Error of kind AuthenticationRequired.
 func (g *Guard) Peer(state *tls.ConnectionState) (Peer, error) {
 	switch {
 	case g.Mode == Off:
 		return Peer{}, nil
 	case state != nil && len(state.VerifiedChains) > 0 && len(state.VerifiedChains[0]) > 0:
-		return peerOf(state.VerifiedChains[0][0])
+		peer, err := peerOf(state.VerifiedChains[0][0])
+		if err != nil {
+			return Peer{}, err
+		}
+		if peer.Expires = expiry(state.VerifiedChains); time.Now().After(peer.Expires) {
+			return Peer{}, Expired()
+		}
+		return peer, nil
 	case state != nil && len(state.PeerCertificates) > 0 && g.Mode == Optional:
 		return Peer{}, refuse("The client certificate was not verified. The operator of this gateway has to set " +
 			"`mode verify_if_given` in the tls client_auth of the site.")
@@ -70,6 +83,27 @@ func (g *Guard) Peer(state *tls.ConnectionState) (Peer, error) {
 	default:
 		return Peer{}, refuse("A client certificate with an AIC is required.")
 	}
+}
+
+// Expired is the error for a peer whose certificate has expired since its connection was opened.
+func Expired() error {
+	return refuse("The client certificate has expired. Open a new connection with one that is valid.")
+}
+
+// expiry returns when the longest of the verified chains ends: a chain ends with its first certificate.
+func expiry(chains [][]*x509.Certificate) (last time.Time) {
+	for _, chain := range chains {
+		ends := chain[0].NotAfter
+		for _, cert := range chain[1:] {
+			if cert.NotAfter.Before(ends) {
+				ends = cert.NotAfter
+			}
+		}
+		if ends.After(last) {
+			last = ends
+		}
+	}
+	return last
 }
 
 // Admit binds the senderId of a request to its peer, and returns the name of the Leader that the request's

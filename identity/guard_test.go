@@ -155,7 +155,7 @@ func outcomeOf(err error) outcome {
 func TestGuardPeer(t *testing.T) {
 	cert := certificate(t, aicV2, "acps://"+aicV2)
 	sum := sha256.Sum256(cert.Raw)
-	peer := Peer{AIC: aicV2, Fingerprint: hex.EncodeToString(sum[:])}
+	peer := Peer{AIC: aicV2, Fingerprint: hex.EncodeToString(sum[:]), Expires: cert.NotAfter}
 	foreign := certificate(t, "localhost")
 
 	verified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}

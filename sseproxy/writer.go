@@ -3,6 +3,7 @@
 package sseproxy
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -30,8 +31,18 @@ type Writer struct {
 type Options struct {
 	Heartbeat time.Duration // how long a stream may be silent before a comment is sent
 	Timeout   time.Duration // how long one write may take
-	Cut       func()        // called when a heartbeat fails, so that whoever waits for events learns of it
+	Until     time.Time     // when the stream must end, by the wall clock; zero means never
+
+	// Cut is called when the stream must end although its writer waits for events: with ErrNotRead when a heartbeat
+	// fails, with ErrExpired when Until is over.
+	Cut func(cause error)
 }
+
+// Why a stream is cut.
+var (
+	ErrNotRead = errors.New("sseproxy: the caller takes nothing in")
+	ErrExpired = errors.New("sseproxy: the time of the stream is over")
+)
 
 var frames = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
@@ -51,8 +62,16 @@ func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
 	if err := s.send(nil); err != nil {
 		return nil, err
 	}
-	s.beat = time.AfterFunc(o.Heartbeat, s.heartbeat)
+	s.beat = time.AfterFunc(s.interval(), s.heartbeat)
 	return s, nil
+}
+
+// interval returns the time until the next heartbeat, which is never after Until.
+func (s *Writer) interval() time.Duration {
+	if s.options.Until.IsZero() {
+		return s.options.Heartbeat
+	}
+	return min(s.options.Heartbeat, time.Until(s.options.Until))
 }
 
 // Event gathers an event. build appends its data, which must be one line, and returns it with the event's name;
@@ -162,12 +181,16 @@ func (s *Writer) heartbeat() {
 	if s.ends {
 		return
 	}
+	if !s.options.Until.IsZero() && !time.Now().Before(s.options.Until) {
+		s.options.Cut(ErrExpired)
+		return
+	}
 	if !s.busy && s.send([]byte(":\n\n")) != nil {
-		s.options.Cut()
+		s.options.Cut(ErrNotRead)
 		return
 	}
 	s.busy = false
-	s.beat.Reset(s.options.Heartbeat)
+	s.beat.Reset(s.interval())
 }
 
 // Close ends the heartbeat. Nothing is written after it returns.
