@@ -141,6 +141,13 @@ func (c *conversation) admit() error {
 	if c.call, err = c.caller.Decode(&c.req); err != nil {
 		return err
 	}
+	if !c.at.Bare {
+		// Dialects say first which method or params they do not take, because their callers expect that, or they
+		// have looked at this themselves.
+		if bad := c.req.Check(); bad != nil {
+			return refusal(bad)
+		}
+	}
 	if w := c.call.Webhook; w != nil {
 		if c.h.Confirm {
 			w.Dialect += ConfirmMark

@@ -18,9 +18,9 @@ type ID []byte
 // Request is a valid JSON-RPC request. All of it is a view of the body that it was parsed from: it is valid
 // for as long as the body is unchanged, and whoever keeps a part of it for longer copies that part.
 type Request struct {
-	ID     ID
+	ID     ID // empty where the request has none; see Check
 	Method string
-	Params gjson.Result // an object, an array, or a Result that does not exist
+	Params gjson.Result // any JSON value, or a Result that does not exist; see Check
 }
 
 // Response is a valid JSON-RPC response. Like a Request it is a view of its body.

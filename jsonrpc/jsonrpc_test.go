@@ -121,7 +121,6 @@ func TestParseRefuses(t *testing.T) {
 		"jsonrpc 1.0":           {`{"jsonrpc":"1.0","id":1,"method":"m"}`, invalid("1", "jsonrpc")},
 		"jsonrpc number":        {`{"jsonrpc":2.0,"id":1,"method":"m"}`, invalid("1", "jsonrpc")},
 		"jsonrpc null":          {`{"jsonrpc":null,"id":1,"method":"m"}`, invalid("1", "jsonrpc")},
-		"no id":                 {`{"jsonrpc":"2.0","method":"m"}`, invalid("null", "id")},
 		"id true":               {`{"jsonrpc":"2.0","id":true,"method":"m"}`, invalid("null", "id")},
 		"id false":              {`{"jsonrpc":"2.0","id":false,"method":"m"}`, invalid("null", "id")},
 		"id object":             {`{"jsonrpc":"2.0","id":{},"method":"m"}`, invalid("null", "id")},
@@ -129,9 +128,6 @@ func TestParseRefuses(t *testing.T) {
 		"no method":             {`{"jsonrpc":"2.0","id":"1"}`, invalid(`"1"`, "method")},
 		"method number":         {`{"jsonrpc":"2.0","id":"1","method":1}`, invalid(`"1"`, "method")},
 		"method null":           {`{"jsonrpc":"2.0","id":"1","method":null}`, invalid(`"1"`, "method")},
-		"params string":         {request(`"a"`), invalid(`"x1"`, "params")},
-		"params null":           {request(`null`), invalid(`"x1"`, "params")},
-		"params number":         {request(`1`), invalid(`"x1"`, "params")},
 		"capital members":       {`{"JSONRPC":"2.0","id":1,"method":"m"}`, invalid("1", "jsonrpc")},
 		"member twice":          {`{"jsonrpc":"2.0","id":1,"method":"m","method":"n"}`, invalid("1", "method")},
 		"id twice":              {`{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}`, invalid("null", "id")},
@@ -157,6 +153,36 @@ func TestParseRefuses(t *testing.T) {
 			}
 			if err.Detail == "" || !strings.Contains(err.Error(), err.Detail) {
 				t.Errorf("no detail in %q", err.Error())
+			}
+		})
+	}
+}
+
+// TestCheck is about requests that Parse takes, so that a dialect can say first what else is wrong.
+func TestCheck(t *testing.T) {
+	for name, tt := range map[string]struct{ body, id, field string }{
+		"all there":     {`{"jsonrpc":"2.0","id":"1","method":"m","params":{}}`, "", ""},
+		"null id":       {`{"jsonrpc":"2.0","id":null,"method":"m","params":[]}`, "", ""},
+		"no params":     {`{"jsonrpc":"2.0","id":1,"method":"m"}`, "", ""},
+		"no id":         {`{"jsonrpc":"2.0","method":"m","params":"a"}`, "null", "id"},
+		"params string": {`{"jsonrpc":"2.0","id":"x1","method":"m","params":"a"}`, `"x1"`, "params"},
+		"params null":   {`{"jsonrpc":"2.0","id":"x1","method":"m","params":null}`, `"x1"`, "params"},
+		"params number": {`{"jsonrpc":"2.0","id":"x1","method":"m","params":1}`, `"x1"`, "params"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req, err := Parse([]byte(tt.body), Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := []string{"", ""}
+			if bad := req.Check(); bad != nil {
+				got = []string{string(bad.ID), bad.Field}
+				if bad.Code != InvalidRequest || bad.Detail == "" {
+					t.Errorf("got %+v", bad)
+				}
+			}
+			if d := cmp.Diff([]string{tt.id, tt.field}, got); d != "" {
+				t.Error(d)
 			}
 		})
 	}

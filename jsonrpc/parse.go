@@ -15,7 +15,8 @@ var null = ID("null")
 
 // Parse reads a request. It refuses what is not JSON to the letter of RFC 8259 (ParseError) and what is not
 // one JSON-RPC request within the limits (InvalidRequest): a batch, a name that appears twice in any object, a
-// member that is missing or of the wrong type. It copies nothing: see Request.
+// jsonrpc or method that is missing, a member of the wrong type. What Check finds is left to the dialect. It copies
+// nothing: see Request.
 func Parse(body []byte, lim Limits) (Request, *Error) {
 	top, err := scanObject(body, lim.or())
 	if err != nil {
@@ -29,22 +30,32 @@ func Parse(body []byte, lim Limits) (Request, *Error) {
 		return refuse("jsonrpc", `the member jsonrpc is missing; it must be "2.0"`)
 	case !isVersion(top.version):
 		return refuse("jsonrpc", `jsonrpc must be the string "2.0"`)
-	case len(top.id) == 0:
-		return refuse("id", "the member id is missing; it must be a string, a number or null")
-	case !isID(top.id):
+	case len(top.id) > 0 && !isID(top.id):
 		return refuse("id", "id must be a string, a number or null")
 	case len(top.method) == 0:
 		return refuse("method", "the member method is missing; it must be a string")
 	case top.method[0] != '"':
 		return refuse("method", "method must be a string")
-	case len(top.params) > 0 && top.params[0] != '{' && top.params[0] != '[':
-		return refuse("params", "params must be an object or an array, or be left out")
 	}
 	return Request{
 		ID:     unsafe.Slice(unsafe.StringData(top.id), len(top.id)),
 		Method: gjson.Parse(top.method).Str,
 		Params: gjson.Parse(top.params),
 	}, nil
+}
+
+// Check returns what keeps a request that was parsed from being one of JSON-RPC: it has no id, or its params are neither
+// an object nor an array. The dialects differ in what a caller is answered then, and in what comes first.
+func (r *Request) Check() *Error {
+	switch {
+	case len(r.ID) == 0:
+		return &Error{ID: null, Code: InvalidRequest, Field: "id",
+			Detail: "the member id is missing; it must be a string, a number or null"}
+	case r.Params.Exists() && !r.Params.IsObject() && !r.Params.IsArray():
+		return &Error{ID: r.ID, Code: InvalidRequest, Field: "params",
+			Detail: "params must be an object or an array, or be left out"}
+	}
+	return nil
 }
 
 // ParseResponse reads a response. It is as strict as Parse about JSON and limits, and lenient about what other

@@ -126,6 +126,9 @@ func (a *Agent) rpc(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	req, bad := jsonrpc.Parse(*in, jsonrpc.Limits{Bytes: maxBody})
+	if bad == nil {
+		bad = req.Check()
+	}
 	if bad != nil {
 		answer(w, jsonrpc.AppendError((*out)[:0], bad.ID, bad.Code, bad.Detail, nil))
 		return

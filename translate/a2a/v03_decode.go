@@ -142,6 +142,9 @@ func (r *legacyReader) v03Send(params gjson.Result, call *translate.Call) {
 	if configuration.Exists() && r.object(configuration, "params.configuration") {
 		r.v03Configuration(configuration, call, &rest.configuration)
 	}
+	if len(m.DataItems) == 0 {
+		r.fail(at+"parts", "parts must have at least one entry")
+	}
 	m.Extra = rest.extra()
 }
 

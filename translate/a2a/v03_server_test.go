@@ -107,6 +107,7 @@ func TestV03Refuses(t *testing.T) {
 		{"no role", send(`{"messageId":"m","parts":[]}`), `invalid-params params.message.role: role is missing; it must be "user"`},
 		{"role", send(`{"messageId":"m","role":"agent","parts":[]}`), `invalid-params params.message.role: role must be "user"`},
 		{"parts", send(`{"messageId":"m","role":"user"}`), "invalid-params params.message.parts: parts must be an array of parts"},
+		{"no parts", send(`{"messageId":"m","role":"user","parts":[]}`), "invalid-params params.message.parts: parts must have at least one entry"},
 		{"a part", send(`{"messageId":"m","role":"user","parts":[{}]}`), "invalid-params params.message.parts[0]: a part must have a text, a file with either bytes or uri, or data, and say so"},
 		{"taskId", send(`{"messageId":"m","role":"user","taskId":7,"parts":[]}`), "invalid-params params.message.taskId: taskId must be a string"},
 		{"configuration", configuration(`[]`), "invalid-params params.configuration: configuration must be an object"},

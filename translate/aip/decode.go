@@ -23,6 +23,9 @@ const (
 // Decode implements translate.Server. The Call holds copies: the request's body may be used for something else
 // once Decode has returned.
 func (server) Decode(req *translate.Request) (translate.Call, error) {
+	if bad := req.Check(); bad != nil {
+		return translate.Call{}, task.Errorf(task.InvalidRequest, "%s", bad.Detail).At(bad.Field)
+	}
 	var r reader
 	var call translate.Call
 	switch req.Method {

@@ -13,6 +13,9 @@ import (
 
 // Decode implements translate.Server.
 func (s *serverV2) Decode(req *translate.Request) (translate.Call, error) {
+	if req.Check() != nil {
+		return s.server.Decode(req)
+	}
 	var r reader
 	var call translate.Call
 	switch req.Method {
