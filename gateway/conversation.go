@@ -42,8 +42,9 @@ type conversation struct {
 // answer is what a request is answered with: a body, a stream, or, where nobody waits for it any more, nothing.
 type answer struct {
 	body   []byte
-	status int  // of HTTP; 0 means 200
-	event  bool // body is a stream of one event
+	status int      // of HTTP; 0 means 200
+	media  []string // values of the Content-Type field; nil means application/json
+	event  bool     // body is a stream of one event
 	stream *partner.Stream
 }
 
@@ -89,6 +90,9 @@ func (c *conversation) answer(body, dst []byte) answer {
 			attribute.String("aip.command", string(c.call.Message.Command)), attribute.String("aip.dialect", c.caller.Name()))
 	}
 	a, err := c.obey(dst)
+	if t, ok := c.caller.(translate.Typed); ok {
+		a.media = t.ContentType()
+	}
 	switch {
 	case err == nil, c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
 		return a
@@ -115,6 +119,10 @@ func (c *conversation) parse(body []byte) error {
 		return refusal(bad)
 	}
 	c.req = translate.Request{Request: req, HTTP: c.r.Method, Vars: c.at.Vars}
+	if v := c.r.Header["Content-Type"]; len(v) > 0 && len(body) > 0 {
+		media, _, _ := strings.Cut(v[0], ";")
+		c.req.Content = strings.ToLower(strings.TrimSpace(media))
+	}
 	if v := c.r.Header["A2a-Version"]; len(v) > 0 {
 		c.req.Version = strings.TrimSpace(v[0])
 	}

@@ -138,8 +138,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	buf.out = a.body
 	header := w.Header()
 	header["Content-Type"] = jsonType
-	if a.event {
+	switch {
+	case a.event:
 		header["Content-Type"] = eventType
+	case a.media != nil:
+		header["Content-Type"] = a.media
 	}
 	header["Content-Length"] = []string{strconv.Itoa(len(a.body))}
 	if a.status == http.StatusServiceUnavailable {

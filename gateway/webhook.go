@@ -19,6 +19,17 @@ func (c *conversation) webhooks(p *partner.Partner) (hooks []task.Webhook, err e
 			return nil, err
 		}
 	}
+	if c.call.TaskExists {
+		err = p.Look(c.ctx, c.leader, w.TaskID, func(_ string, at partner.At) error {
+			if !at.Exists {
+				return partner.NotFound(w.TaskID)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	switch c.call.Op {
 	case translate.SetWebhook:
 		err = p.Watch(c.ctx, c.leader, w.TaskID, func(log string, at partner.At) error {
@@ -30,6 +41,9 @@ func (c *conversation) webhooks(p *partner.Partner) (hooks []task.Webhook, err e
 		hooks, err = engine.Get(c.ctx, p.LogOf(c.leader, w.TaskID), w.ID)
 	case translate.DeleteWebhooks:
 		err = engine.Delete(c.ctx, p.LogOf(c.leader, w.TaskID), w.ID)
+		if c.call.TaskExists && task.KindOf(err) == task.TaskNotFound {
+			err = nil // it was deleted before (A2A 1.0 §3.1.10)
+		}
 	}
 	return hooks, err
 }

@@ -62,7 +62,7 @@ func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream b
 				r.task.ID, r.task.SessionID, r.task.GroupID = m.TaskID, m.SessionID, m.GroupID
 			}
 		case !lv.exists:
-			err = notFound(c.Message.TaskID)
+			err = NotFound(c.Message.TaskID)
 		default:
 			// A task at work that nobody here works on was orphaned by a failing store.
 			lv.adopt(p)
@@ -81,7 +81,8 @@ func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream b
 	return r, nil
 }
 
-func notFound(taskID string) error {
+// NotFound returns the error that says that a caller has no task of an id.
+func NotFound(taskID string) error {
 	return task.Errorf(task.TaskNotFound, "no task of yours has this id; it may have ended and been dropped").With("taskId", taskID)
 }
 
@@ -131,6 +132,9 @@ func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool)
 		return lv.histories(c), nil, nil
 	case cmd == task.Cancel && c.Finished && state == task.AwaitingCompletion:
 		return task.Task{}, nil, task.Errorf(task.TaskNotCancelable, "the task is completed, and cannot be canceled any more")
+	case cmd == task.ReStream && c.Strict && (state.Terminal() || c.Finished && state == task.AwaitingCompletion):
+		return task.Task{}, nil, task.Errorf(task.UnsupportedOperation, "the task has ended, so nothing follows; get it").
+			With("taskId", c.Message.TaskID)
 	case !task.Applies(cmd, state):
 		if c.Strict && cmd != task.ReStream {
 			return task.Task{}, nil, ignored(cmd, state)

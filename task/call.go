@@ -23,12 +23,13 @@ type Call struct {
 	// dialect has no numbers to go on from.
 	Snapshot bool
 	// Strict makes a command that the table would ignore an error: UnsupportedOperation, and of a cancel
-	// TaskNotCancelable. Where a webhook is set, it makes one an id that is not known.
+	// TaskNotCancelable. So it does with a re-stream of a task that has ended. Where a webhook is set, it makes one an
+	// id that is not known.
 	Strict bool
 	// Either makes a start of a task that exists a continue.
 	Either bool
-	// Finished says that to the caller a task that awaits completion has ended, so that a cancel of it is refused as
-	// Strict has it.
+	// Finished says that to the caller a task that awaits completion has ended, so that a cancel or re-stream of it is
+	// refused as Strict has it.
 	Finished bool
 }
 

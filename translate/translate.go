@@ -72,6 +72,12 @@ type Selective interface {
 	NotifiedStates() []task.State
 }
 
+// A Typed Server is one whose answers are not of the media type application/json. Its errors are.
+type Typed interface {
+	// ContentType returns the values of the Content-Type field. They are not to be changed.
+	ContentType() []string
+}
+
 // A Statuser is a Server whose errors have a status of HTTP; that of all others is 200.
 type Statuser interface {
 	// Status returns the status of HTTP that goes with AppendError.
@@ -95,6 +101,7 @@ type Route struct {
 type Request struct {
 	jsonrpc.Request
 	HTTP    string            // the method of HTTP
+	Content string            // the media type that the Content-Type of the body names, without parameters; empty for none
 	Version string            // the version that the caller names, A2A-Version as header or query; empty for none
 	Vars    map[string]string // of a bare Route
 	Query   url.Values        // of a bare request
@@ -128,7 +135,10 @@ type Call struct {
 	// two. Of a Command it is the webhook to use: with a URL it is set first, with an ID alone it must exist,
 	// and States narrow it either way.
 	Webhook *task.Webhook
-	List    *task.List
+	// TaskExists says that SetWebhook, GetWebhooks and DeleteWebhooks are for tasks that exist; otherwise a webhook may
+	// be there before its task. To delete one that is not there is no error then.
+	TaskExists bool
+	List       *task.List
 }
 
 // Encoder writes the frames of one stream, in order. It is used by one goroutine.

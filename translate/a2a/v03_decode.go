@@ -64,6 +64,7 @@ func (s v03Server) Decode(req *translate.Request) (translate.Call, error) {
 		return translate.Call{}, r.err
 	}
 	if call.Op != translate.Command {
+		call.TaskExists = true
 		call.Message.Command = task.Get
 		call.Message.TaskID = call.Webhook.TaskID
 	}

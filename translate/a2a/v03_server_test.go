@@ -66,11 +66,11 @@ func TestV03Decode(t *testing.T) {
 		{Method: "tasks/get", Call: get},
 		{Method: "tasks/cancel", Call: task.Call{Message: message(task.Cancel, "t1"), Strict: true}},
 		{Method: "tasks/resubscribe", Call: task.Call{Message: message(task.ReStream, "t1"), Snapshot: true}, Stream: true},
-		{Method: "tasks/pushNotificationConfig/set", Op: translate.SetWebhook, Call: get, Webhook: &task.Webhook{TaskID: "t1", URL: "https://x/", Token: "k", Dialect: "a2a/0.3"}},
-		{Method: "tasks/pushNotificationConfig/get", Op: translate.GetWebhooks, Call: get, Webhook: hook("w1")},
-		{Method: "tasks/pushNotificationConfig/get", Op: translate.GetWebhooks, Call: get, Webhook: hook("")},
-		{Method: "tasks/pushNotificationConfig/list", Op: translate.GetWebhooks, Call: get, Webhook: hook("")},
-		{Method: "tasks/pushNotificationConfig/delete", Op: translate.DeleteWebhooks, Call: get, Webhook: hook("w1")},
+		{Method: "tasks/pushNotificationConfig/set", Op: translate.SetWebhook, Call: get, TaskExists: true, Webhook: &task.Webhook{TaskID: "t1", URL: "https://x/", Token: "k", Dialect: "a2a/0.3"}},
+		{Method: "tasks/pushNotificationConfig/get", Op: translate.GetWebhooks, Call: get, TaskExists: true, Webhook: hook("w1")},
+		{Method: "tasks/pushNotificationConfig/get", Op: translate.GetWebhooks, Call: get, TaskExists: true, Webhook: hook("")},
+		{Method: "tasks/pushNotificationConfig/list", Op: translate.GetWebhooks, Call: get, TaskExists: true, Webhook: hook("")},
+		{Method: "tasks/pushNotificationConfig/delete", Op: translate.DeleteWebhooks, Call: get, TaskExists: true, Webhook: hook("w1")},
 		{Method: "agent/getAuthenticatedExtendedCard", Op: translate.ExtendedCard, Call: task.Call{Message: message(task.Get, "")}},
 	}
 	for i, body := range v03Requests {

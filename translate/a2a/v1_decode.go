@@ -33,6 +33,12 @@ func (s v1Server) Decode(req *translate.Request) (translate.Call, error) {
 		return translate.Call{}, task.Errorf(task.UnsupportedOperation, "this version is not spoken here; speak 1.0").
 			At("A2A-Version").Because(errV1Version)
 	}
+	switch req.Content { // what callers send without saying what it is can only be JSON
+	case "", "application/json", v1ContentType:
+	default:
+		return translate.Call{}, task.Errorf(task.ContentTypeNotSupported, "the Content-Type must be application/json or %s", v1ContentType).
+			At("Content-Type")
+	}
 	r := v1Request{req: req, root: "params"}
 	if s.rest {
 		r.root = "body"
@@ -58,6 +64,7 @@ func (s v1Server) Decode(req *translate.Request) (translate.Call, error) {
 		call.Message.Command = task.ReStream
 		call.Message.TaskID = r.id("id", r.param("id"), true)
 		call.Stream, call.Snapshot = true, true
+		call.Strict, call.Finished = true, !s.confirm
 	case v1ListTasks:
 		call.Op = translate.ListTasks
 		r.list(&call, s)
@@ -76,6 +83,7 @@ func (s v1Server) Decode(req *translate.Request) (translate.Call, error) {
 		return translate.Call{}, r.err
 	}
 	if call.Op != translate.Command && call.Webhook != nil {
+		call.TaskExists = true
 		call.Message.TaskID = call.Webhook.TaskID
 	}
 	return call, nil

@@ -155,11 +155,6 @@ func (s v1Server) state(state task.State) string {
 	return "TASK_STATE_UNSPECIFIED"
 }
 
-// ended reports whether a state is shown as one in which nothing follows.
-func (s v1Server) ended(state task.State) bool {
-	return state.Terminal() || state == task.AwaitingCompletion && !s.confirm
-}
-
 // appendStatus appends a TaskStatus. What the Partner says, with this state or with one that is not told, is a message,
 // whose id is made of the time: within a task no two states have the same.
 func (s v1Server) appendStatus(dst []byte, st, said *task.Status, taskID, session string) []byte {
@@ -210,7 +205,7 @@ func v1AppendArtifact(dst []byte, p *task.Product) []byte {
 // NewStream implements translate.Server. The id must stay as it is until the stream has ended.
 func (s v1Server) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) translate.Encoder {
 	return &v1Frames{server: s, id: id, task: t.ID, session: t.SessionID, history: c.History,
-		subscribed: c.Message.Command == task.ReStream, state: task.Working}
+		state: task.Working}
 }
 
 // v1Frames writes the StreamResponses of one stream.
@@ -219,22 +214,12 @@ type v1Frames struct {
 	id            jsonrpc.ID
 	task, session string
 	history       int
-	subscribed    bool
 	state         task.State   // that was told last
 	said          *task.Status // the one that was not told
 }
 
-// Snapshot implements translate.Encoder. A2A demands that nobody can subscribe to a task that has ended.
+// Snapshot implements translate.Encoder.
 func (f *v1Frames) Snapshot(dst []byte, t *task.Task) translate.Frame {
-	if state := t.Status.State; f.subscribed && f.server.ended(state) {
-		err := task.Errorf(task.UnsupportedOperation, "the task is %s, so nothing follows; get it", f.server.state(state)).With("taskId", t.ID)
-		return translate.Frame{Data: f.server.AppendError(dst, f.id, err), End: true}
-	}
-	return f.whole(dst, t)
-}
-
-// whole tells of a Task.
-func (f *v1Frames) whole(dst []byte, t *task.Task) translate.Frame {
 	f.state = t.Status.State
 	dst = append(f.server.begin(dst, f.id), `{"task":`...)
 	dst = append(f.server.appendTask(dst, t, f.history, true), '}')
@@ -246,7 +231,7 @@ func (f *v1Frames) whole(dst []byte, t *task.Task) translate.Frame {
 func (f *v1Frames) Event(dst []byte, ev *task.Event) translate.Frame {
 	switch {
 	case ev.Task != nil:
-		return f.whole(dst, ev.Task)
+		return f.Snapshot(dst, ev.Task)
 	case ev.Status != nil:
 		st, said := ev.Status, ev.Status
 		switch {

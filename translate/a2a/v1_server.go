@@ -127,6 +127,14 @@ func v1Route(method string, vars map[string]string, verbs ...v1Verb) translate.R
 	return r
 }
 
+// v1ContentType is the media type of A2A 1.0 over plain HTTP.
+const v1ContentType = "application/a2a+json"
+
+var v1ContentTypes = []string{v1ContentType}
+
+// ContentType implements translate.Typed. Errors are application/json, because clients on a2a-go read no others.
+func (v1RESTServer) ContentType() []string { return v1ContentTypes }
+
 // Status implements translate.Statuser.
 func (v1RESTServer) Status(err error) int {
 	_, w := v1Said(err)
@@ -135,7 +143,7 @@ func (v1RESTServer) Status(err error) int {
 
 // NotificationHeader implements translate.Server. The token goes under both of the names that receivers look for.
 func (v1Server) NotificationHeader(w *task.Webhook) []translate.Field {
-	header := []translate.Field{{Name: "Content-Type", Value: "application/a2a+json"}}
+	header := []translate.Field{{Name: "Content-Type", Value: v1ContentType}}
 	if w.Token != "" {
 		header = append(header,
 			translate.Field{Name: "X-A2A-Notification-Token", Value: w.Token},
