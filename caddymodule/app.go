@@ -33,7 +33,8 @@ type App struct {
 	Notify Notify `json:"notify,omitzero"`
 
 	// How long streams are given to end when the configuration is replaced or Caddy stops. Each ends at a
-	// moment of its own within this time, is told when to come back, and loses nothing. Default: 10s.
+	// moment of its own within this time, is told when to come back, and loses nothing. When Caddy stops, calls
+	// that wait for their task are answered within it, with the task as it is. Default: 10s.
 	Drain caddy.Duration `json:"drain,omitempty"`
 
 	started  chan struct{}
@@ -107,7 +108,7 @@ func (a *App) Start() error {
 	a.opened, a.holds = opened, true
 	opened.configure(a)
 	for _, g := range a.members {
-		g.partner = opened.engine.Register(g.partnerConfig(&a.Store))
+		g.partner = opened.engine.Register(g.partnerConfig(a))
 	}
 	close(a.started)
 	return nil
@@ -148,10 +149,17 @@ func (a *App) release() error {
 	return a.Store.release()
 }
 
+// exiting ends when the process is about to. Calls that wait for a task may belong to a configuration that was replaced
+// before.
+var exiting, exit = context.WithCancel(context.Background())
+
 // Handle drains the streams when this configuration is about to stop, whichever app is stopped first: at an exit,
-// Caddy waits for the servers' requests, streams among them. It implements caddyevents.Handler.
+// Caddy waits for the servers' requests: streams, and calls that wait for a task. It implements caddyevents.Handler.
 func (a *App) Handle(context.Context, caddy.Event) error {
 	a.drain()
+	if caddy.Exiting() {
+		exit()
+	}
 	return nil
 }
 

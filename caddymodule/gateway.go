@@ -341,7 +341,7 @@ func (g *Gateway) name() string {
 	return g.Agent.URL
 }
 
-func (g *Gateway) partnerConfig(s *Store) partner.Config {
+func (g *Gateway) partnerConfig(a *App) partner.Config {
 	return partner.Config{
 		Name:  g.name(),
 		Agent: g.agent,
@@ -350,9 +350,11 @@ func (g *Gateway) partnerConfig(s *Store) partner.Config {
 			AwaitingInput:      time.Duration(g.Timeouts.AwaitingInput),
 			AwaitingCompletion: time.Duration(g.Timeouts.AwaitingCompletion),
 		},
-		MaxEvents: s.MaxEvents,
-		MaxBytes:  s.MaxBytes,
+		MaxEvents: a.Store.MaxEvents,
+		MaxBytes:  a.Store.MaxBytes,
 		MaxTasks:  g.Limits.TasksPerLeader,
+		Stopping:  exiting.Done(),
+		Drain:     time.Duration(a.Drain),
 		Log:       g.log,
 	}
 }

@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -25,7 +26,7 @@ func (p *Partner) Do(ctx context.Context, leader string, c *task.Call) (task.Tas
 	if r.turn == nil {
 		return r.task, nil
 	}
-	return r.lv.await(ctx, r.turn)
+	return p.await(ctx, r.lv, r.turn)
 }
 
 // acted is what a command has brought about: the task, and the turn that it began, if it began one. Whoever
@@ -223,15 +224,24 @@ func (lv *live) histories(c *task.Call) task.Task {
 	return t
 }
 
-// await waits for a turn to rest, but not longer than the Leader agreed to.
-func (lv *live) await(ctx context.Context, turn *run) (task.Task, error) {
+// await waits for a turn to rest, but not longer than the Leader agreed to, and not longer than the process has left.
+func (p *Partner) await(ctx context.Context, lv *live, turn *run) (task.Task, error) {
+	began := time.Now()
 	patience := time.NewTimer(turn.response)
 	defer patience.Stop()
-	select {
-	case <-turn.rests:
-	case <-patience.C:
-	case <-ctx.Done():
-		return task.Task{}, ctx.Err()
+	stopping := p.Stopping
+	for waiting := true; waiting; {
+		select {
+		case <-turn.rests:
+			waiting = false
+		case <-patience.C:
+			waiting = false
+		case <-stopping:
+			stopping = nil
+			patience.Reset(min(rand.N(p.Drain+1), turn.response-time.Since(began)))
+		case <-ctx.Done():
+			return task.Task{}, ctx.Err()
+		}
 	}
 	lv.mu.Lock()
 	defer lv.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -98,6 +99,11 @@ type Config struct {
 	MaxEvents int   // events kept per task; beyond it the oldest go, behind a snapshot
 	MaxBytes  int64 // bytes kept per task, likewise, and the most that its products may have
 	MaxTasks  int   // unfinished tasks per Leader
+
+	// Stopping is closed when the process is about to end. A start or continue that waits for its turn is then answered
+	// with the task as it is, at a moment of its own within Drain, so that callers do not come back all at once.
+	Stopping <-chan struct{}
+	Drain    time.Duration
 
 	Log *slog.Logger
 }
