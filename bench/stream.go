@@ -34,8 +34,8 @@ func aipStream(s *site) spring {
 }
 
 func streamBody(sender, command string, n int64, text, params string) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"stream","id":"1","params":{"message":{"type":"message","id":"m","senderRole":"leader","senderId":%q,"command":%q,%s"taskId":"stream-%s-%d","sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`,
-		sender, command, params, salt, n, text)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"stream","id":"1","params":{"message":{"type":"message","id":"m-%s","senderRole":"leader","senderId":%q,"command":%q,%s"taskId":"stream-%s-%d","sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`,
+		command, sender, command, params, salt, n, text)
 }
 
 func proxyStream(s *site) spring {

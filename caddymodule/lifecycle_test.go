@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -109,7 +110,7 @@ func (s *site) open() *openStore {
 }
 
 func (s *site) call(ctx context.Context, command, id, text string) (state string, err error) {
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"id":"m","senderId":"leader","command":%q,"taskId":%q,"dataItems":[{"type":"text","text":%q}]}}}`, command, id, text)
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"id":%q,"senderId":"leader","command":%q,"taskId":%q,"dataItems":[{"type":"text","text":%q}]}}}`, rand.Text(), command, id, text)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/rpc", strings.NewReader(body))
 	if err != nil {
 		return "", err

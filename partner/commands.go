@@ -70,6 +70,9 @@ func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream b
 			// Whoever asks for a task that is starting must be told of it.
 			if err = lv.settle(ctx); err == nil {
 				r.before, r.existed = lv.head.last, true
+				if stream && lv.repeats(&c.Message) {
+					r.before = lv.beforeMessage(ctx, c.Message.ID)
+				}
 				r.task, r.turn, err = p.obey(ctx, lv, c, stream)
 				r.after = lv.head.last
 			}
@@ -131,6 +134,8 @@ func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool)
 	switch cmd := c.Message.Command; {
 	case cmd == task.Get:
 		return lv.histories(c), nil, nil
+	case lv.repeats(&c.Message):
+		return lv.snapshot(), nil, nil
 	case cmd == task.Cancel && c.Finished && state == task.AwaitingCompletion:
 		return task.Task{}, nil, task.Errorf(task.TaskNotCancelable, "the task is completed, and cannot be canceled any more")
 	case cmd == task.ReStream && c.Strict && (state.Terminal() || c.Finished && state == task.AwaitingCompletion):
@@ -158,6 +163,31 @@ func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool)
 		return lv.snapshot(), nil, err
 	}
 	return lv.snapshot(), nil, nil
+}
+
+// repeats reports whether a message is a continue that was carried out already: a caller whose answer was lost sends it
+// again, and it must not run twice. A message without an id is always a new one. lv.mu is held.
+func (lv *live) repeats(m *task.Message) bool {
+	return m.Command == task.Continue && m.ID != "" &&
+		slices.ContainsFunc(lv.fold.Task.MessageHistory, func(had task.Message) bool { return had.ID == m.ID })
+}
+
+// beforeMessage returns the number of the event before the one that a message caused, and that of the last event where
+// it is no longer kept. lv.mu is held.
+func (lv *live) beforeMessage(ctx context.Context, id string) uint64 {
+	_, _, records, err := lv.engine.store.Load(ctx, lv.log)
+	if err != nil {
+		return lv.head.last
+	}
+	for _, r := range records {
+		if _, _, cause := task.SplitEvent(r.Data); cause == nil {
+			continue
+		}
+		if ev, err := task.DecodeEvent(r.Data); err == nil && ev.Cause.ID == id {
+			return r.Seq - 1
+		}
+	}
+	return lv.head.last
 }
 
 // ignored is what a caller is told whose dialect has no commands that change nothing.

@@ -59,7 +59,7 @@ func TestEither(t *testing.T) {
 	b := setUp(t, memory(t), agent)
 	either := func(c *task.Call) { c.Either = true }
 	b.do(call(task.Start, "t1", either))
-	b.do(call(task.Start, "t1", either))
+	b.do(call(task.Start, "t1", either, func(c *task.Call) { c.Message.ID = "second" }))
 	if n := agent.turnCount(); n != 2 || agent.turns[1].From != task.AwaitingCompletion || agent.turns[1].Message.Command != task.Continue {
 		t.Errorf("%d turns: %+v", n, agent.turns)
 	}

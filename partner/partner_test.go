@@ -820,7 +820,10 @@ func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 				for i := range 200 {
 					id := fmt.Sprint("t", pick(1+i/10))
 					cmd := []task.Command{task.Start, task.Start, task.Get, task.Continue, task.Complete, task.Cancel}[pick(6)]
-					_, err := b.Do(t.Context(), leader, call(cmd, id, func(c *task.Call) { c.Terms.Response = time.Duration(1+pick(2000)) * time.Millisecond }))
+					_, err := b.Do(t.Context(), leader, call(cmd, id, func(c *task.Call) {
+						c.Message.ID = fmt.Sprint("m", pick(1000))
+						c.Terms.Response = time.Duration(1+pick(2000)) * time.Millisecond
+					}))
 					if kind := task.KindOf(err); err != nil && kind != task.TaskNotFound && kind != task.TaskNotCancelable {
 						t.Errorf("worker %d: %s: %v", worker, cmd, err)
 					}

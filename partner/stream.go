@@ -28,7 +28,8 @@ type Stream struct {
 
 // Stream carries out a start, continue or re-stream, and returns the events that answer it: of a start all,
 // of a continue those that it causes, of a re-stream those after the given one. A start of a task that exists
-// is a re-stream from the beginning; a continue that the table ignores, one from the end.
+// is a re-stream from the beginning; a continue that the table ignores, one from the end. A continue that is repeated is a
+// re-stream of the events that it caused.
 func (p *Partner) Stream(ctx context.Context, leader string, c *task.Call) (Stream, error) {
 	r, err := p.act(ctx, leader, c, true)
 	if err != nil {

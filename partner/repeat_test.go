@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestContinueTwice: a caller whose answer was lost sends the same message again. It is not carried out again, in
+// whatever state the task is by then.
+func TestContinueTwice(t *testing.T) {
+	named := func(id string, more ...func(*task.Call)) func(*task.Call) {
+		return func(c *task.Call) {
+			c.Message.ID = id
+			for _, f := range more {
+				f(c)
+			}
+		}
+	}
+	strict := func(c *task.Call) { c.Strict = true }
+	either := func(c *task.Call) { c.Message.Command, c.Either, c.Strict = task.Start, true, true }
+	for _, tc := range []struct {
+		name string
+		rest task.State
+		how  func(*task.Call)
+	}{
+		{"aip, awaiting input", task.AwaitingInput, func(*task.Call) {}},
+		{"aip, awaiting completion", task.AwaitingCompletion, func(*task.Call) {}},
+		{"a2a, awaiting input", task.AwaitingInput, strict},
+		{"a2a before 0.2", task.AwaitingInput, either},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			agent := bringTo(tc.rest)
+			b := setUp(t, memory(t), agent)
+			b.do(call(task.Start, "t1"))
+			b.do(call(task.Continue, "t1", named("pay 100", tc.how)))
+			before := b.do(call(task.Get, "t1"))
+			again := b.do(call(task.Continue, "t1", named("pay 100", tc.how)))
+			if again.Status.State != tc.rest || again.MessageHistory != nil {
+				t.Errorf("the repeated continue is answered %+v", again)
+			}
+			if diff := cmp.Diff(before, b.do(call(task.Get, "t1"))); diff != "" || agent.turnCount() != 2 {
+				t.Errorf("%d turns; the task has changed (-before +after):\n%s", agent.turnCount(), diff)
+			}
+			b.do(call(task.Continue, "t1", named("pay 200", tc.how)))
+			b.do(call(task.Continue, "t1", named("", tc.how)))
+			b.do(call(task.Continue, "t1", named("", tc.how)))
+			if n := agent.turnCount(); n != 5 {
+				t.Errorf("%d turns: a message of another id, or of none, is a new one", n)
+			}
+			if tc.rest != task.AwaitingCompletion {
+				b.do(call(task.Cancel, "t1"))
+			} else {
+				b.do(call(task.Complete, "t1"))
+			}
+			if got, err := b.Do(t.Context(), leader, call(task.Continue, "t1", named("pay 100", tc.how))); err != nil || !got.Status.State.Terminal() {
+				t.Errorf("after the end, the repeated continue is answered %q, %v", got.Status.State, err)
+			}
+		})
+	}
+}
+
+// TestContinueTwiceByStream: the stream of a repeated continue is that of the first one.
+func TestContinueTwiceByStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := setUp(t, memory(t), answers("x"))
+		b.do(call(task.Start, "t1"))
+		again := func(c *task.Call) { c.Message.ID = "again" }
+		first, err := b.Stream(t.Context(), leader, call(task.Continue, "t1", again))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		b.do(call(task.Continue, "t1"))
+		second, err := b.Stream(t.Context(), leader, call(task.Continue, "t1", again))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first.After == 0 || second.After != first.After {
+			t.Errorf("the repeated continue is answered by the events after %d, the first by those after %d", second.After, first.After)
+		}
+	})
+}
