@@ -232,19 +232,13 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 		a.body = d.AppendCard(dst, c.req.ID, card)
 		return a, nil
 	}
-	if err := c.adopt(p); err != nil {
-		return a, err
-	}
-	if c.call.Webhook != nil {
-		if err := c.useWebhook(p); err != nil {
-			return a, err
-		}
-	}
+	call := c.call.Call // c.call outlives the request in a stream, and must not hold what accept does
+	call.Accept = c.accept(p)
 	if c.call.Stream {
-		a.stream, err = c.open(p)
+		a.stream, err = c.open(p, &call)
 		return a, err
 	}
-	t, err := p.Do(c.ctx, c.leader, &c.call.Call)
+	t, err := p.Do(c.ctx, c.leader, &call)
 	if err == nil && c.call.History != 0 && c.call.Message.Command != task.Get {
 		t, err = p.Do(c.ctx, c.leader, &task.Call{Message: task.Message{Command: task.Get, TaskID: c.call.Message.TaskID}})
 	}
@@ -255,11 +249,11 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 }
 
 // open counts a stream and lets the Partner begin it. After an error it is not counted.
-func (c *conversation) open(p *partner.Partner) (*partner.Stream, error) {
+func (c *conversation) open(p *partner.Partner, call *task.Call) (*partner.Stream, error) {
 	if err := c.h.Streaming.Open.add(c.leader, &c.h.Streaming); err != nil {
 		return nil, err
 	}
-	s, err := p.Stream(c.ctx, c.leader, &c.call.Call)
+	s, err := p.Stream(c.ctx, c.leader, call)
 	if err != nil {
 		c.h.Streaming.Open.remove(c.leader)
 		return nil, err

@@ -203,19 +203,6 @@ func (e *Engine) Delete(ctx context.Context, log, id string) error {
 	})
 }
 
-// Narrow sets the states that a webhook is told of; none means all of them. There must be such a webhook, or
-// the error is of kind TaskNotFound.
-func (e *Engine) Narrow(ctx context.Context, log, id string, states []task.State) error {
-	return e.change(ctx, log, func(n *note, _ time.Time) (bool, error) {
-		c := n.config(id)
-		if c == nil {
-			return false, noSuchWebhook(task.TaskNotFound)
-		}
-		c.Webhook.States = slices.Clone(states)
-		return true, nil
-	})
-}
-
 // change changes the note of an outbox; of one that does not exist, an empty one that cannot have changed.
 func (e *Engine) change(ctx context.Context, log string, change func(n *note, now time.Time) (bool, error)) error {
 	b := e.acquire(outboxOf(log))

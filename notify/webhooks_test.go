@@ -58,7 +58,7 @@ func TestSetRefuses(t *testing.T) {
 	})
 }
 
-func TestGetDeleteNarrowAfterRestart(t *testing.T) {
+func TestGetDeleteAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()
@@ -67,7 +67,7 @@ func TestGetDeleteNarrowAfterRestart(t *testing.T) {
 		kinds := func(when string, want task.Kind) {
 			t.Helper()
 			_, err := w.e.Get(ctx, l.log, "nobody")
-			for _, err := range []error{err, w.e.Delete(ctx, l.log, "nobody"), w.e.Narrow(ctx, l.log, "nobody", nil)} {
+			for _, err := range []error{err, w.e.Delete(ctx, l.log, "nobody")} {
 				if err == nil || task.KindOf(err) != want {
 					t.Errorf("%s: %v", when, err)
 				}
@@ -89,8 +89,9 @@ func TestGetDeleteNarrowAfterRestart(t *testing.T) {
 		if d := cmp.Diff([]task.Webhook{a, b}, got); d != "" || err != nil {
 			t.Error(d, err)
 		}
-		must(t, w.e.Narrow(ctx, l.log, b.ID, []task.State{task.Failed}))
 		b.States = []task.State{task.Failed}
+		_, err = w.e.Set(ctx, l.log, b, At{})
+		must(t, err)
 		got, err = w.e.Get(ctx, l.log, b.ID)
 		if d := cmp.Diff([]task.Webhook{b}, got); d != "" || err != nil {
 			t.Error(d, err)

@@ -96,6 +96,11 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 		return nil, task.Errorf(task.LimitExceeded, "you have %d unfinished tasks here; complete or cancel some", p.MaxTasks).
 			With("limit", "tasks_per_leader").With("max", p.MaxTasks)
 	}
+	undo, err := lv.accept(c)
+	if err != nil {
+		p.engine.open.done(lv.log)
+		return nil, err
+	}
 	m := c.Message
 	now := time.Now()
 	if m.SentAt.IsZero() {
@@ -106,9 +111,9 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 	}
 	watched := false
 	if w := p.engine.watcher; w != nil {
-		var err error
 		if watched, err = w.Watches(ctx, lv.log); err != nil {
 			p.engine.open.done(lv.log)
+			undo()
 			return nil, StoreError(err, "the store cannot be read")
 		}
 	}
@@ -122,6 +127,7 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 	}
 	if err := lv.append(ctx, &replay.Append{Log: lv.log, Note: lv.note.encode(), Wake: replay.AtRestart}); err != nil {
 		p.engine.open.done(lv.log)
+		undo()
 		return nil, err
 	}
 	lv.exists = true
@@ -145,7 +151,8 @@ func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool)
 		if c.Strict && cmd != task.ReStream {
 			return task.Task{}, nil, ignored(cmd, state)
 		}
-		return lv.snapshot(), nil, nil
+		err := lv.acceptUnchanged(ctx, c)
+		return lv.snapshot(), nil, err
 	case cmd == task.Continue:
 		turn, err := p.goOn(ctx, lv, c, stream)
 		return lv.snapshot(), turn, err
@@ -207,6 +214,10 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool)
 		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to go on; start another").
 			With("limit", "max_bytes").With("max", limit)
 	}
+	undo, err := lv.accept(c)
+	if err != nil {
+		return nil, err
+	}
 	m := stamped(c.Message)
 	from := lv.fold.Task.Status.State
 	lv.note.Stream, lv.note.Open = stream, false
@@ -216,6 +227,7 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool)
 	b := lv.batch()
 	b.move(task.Working, nil, &m)
 	if err := b.write(ctx); err != nil {
+		undo()
 		return nil, err
 	}
 	return p.begin(ctx, lv, m, from, stream), nil

@@ -243,9 +243,9 @@ func TestWatch(t *testing.T) {
 	b := setUpWatched(t, store, answers("hello"), w)
 	before, during := b.LogOf(leader, "before"), b.LogOf(leader, "during")
 
-	watch := func(id string, want At) {
+	watch := func(id string, want task.At) {
 		t.Helper()
-		if err := b.Watch(t.Context(), leader, id, func(log string, at At) error {
+		if err := b.Watch(t.Context(), leader, id, func(log string, at task.At) error {
 			w.hooks[log] = true
 			if diff := cmp.Diff(want, at); diff != "" || log != b.LogOf(leader, id) {
 				t.Errorf("%q (-want +got):\n%s", log, diff)
@@ -255,15 +255,15 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	watch("before", At{})
+	watch("before", task.At{})
 	b.do(call(task.Start, "before"))
 	b.do(call(task.Start, "during"))
 	b.do(call(task.Start, "never"))
-	watch("during", At{Seq: 4, Exists: true})
+	watch("during", task.At{Seq: 4, Exists: true})
 	for _, id := range []string{"before", "during", "never"} {
 		b.do(call(task.Complete, id))
 	}
-	watch("before", At{Seq: 5, Exists: true, Ended: true})
+	watch("before", task.At{Seq: 5, Exists: true, Ended: true})
 	if diff := cmp.Diff(map[string][]task.State{
 		before: {task.Accepted, task.Working, task.AwaitingCompletion, task.Completed},
 		during: {task.Completed},

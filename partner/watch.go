@@ -20,25 +20,18 @@ type Watcher interface {
 	Tell(ctx context.Context, log string, changes []task.Change)
 }
 
-// At is where a task stands.
-type At struct {
-	Seq    uint64 // of its last event; 0 where it has none, or does not exist
-	Exists bool
-	Ended  bool
-}
-
 // Watch calls f with where a Leader's task stands, and with the name of its log, while nothing can happen to the
 // task, and has the engine's Watcher told of whatever happens to it from then on. The task need not exist.
-func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log string, at At) error) error {
+func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log string, at task.At) error) error {
 	return p.look(ctx, leader, taskID, true, f)
 }
 
 // Look is Watch without the watching.
-func (p *Partner) Look(ctx context.Context, leader, taskID string, f func(log string, at At) error) error {
+func (p *Partner) Look(ctx context.Context, leader, taskID string, f func(log string, at task.At) error) error {
 	return p.look(ctx, leader, taskID, false, f)
 }
 
-func (p *Partner) look(ctx context.Context, leader, taskID string, watch bool, f func(log string, at At) error) error {
+func (p *Partner) look(ctx context.Context, leader, taskID string, watch bool, f func(log string, at task.At) error) error {
 	lv := p.engine.acquire(logName(p.Name, leader, taskID))
 	defer lv.release()
 	lv.mu.Lock()
@@ -46,15 +39,56 @@ func (p *Partner) look(ctx context.Context, leader, taskID string, watch bool, f
 	if err := lv.load(ctx); err != nil {
 		return err
 	}
-	status := &lv.fold.Task.Status
-	at := At{Seq: lv.head.last, Exists: lv.exists, Ended: status.State.Terminal()}
-	if watch && at.Exists && !at.Ended && !lv.note.Watched {
-		// First this, then f: a mark that means nothing does no harm, a watcher that is told nothing would.
-		lv.note.Watched = true
-		a := replay.Append{Log: lv.log, Expect: lv.head.last, Note: lv.note.encode(), Wake: lv.wake(status.State, status.ChangedAt)}
-		if err := lv.append(ctx, &a); err != nil {
+	if watch {
+		if err := lv.watch(ctx); err != nil {
 			return err
 		}
 	}
-	return f(lv.log, at)
+	return f(lv.log, lv.at())
+}
+
+// at returns where the task stands. lv.mu is held.
+func (lv *live) at() task.At {
+	return task.At{Seq: lv.head.last, Exists: lv.exists, Ended: lv.fold.Task.Status.State.Terminal()}
+}
+
+// watch has the engine's Watcher told of what happens to a task that exists from now on. It comes before what makes
+// that necessary: a mark that means nothing does no harm, a watcher that is told nothing would. lv.mu is held.
+func (lv *live) watch(ctx context.Context) error {
+	if !lv.exists || lv.note.Watched || lv.fold.Task.Status.State.Terminal() {
+		return nil
+	}
+	lv.note.Watched = true
+	status := &lv.fold.Task.Status
+	a := replay.Append{Log: lv.log, Expect: lv.head.last, Note: lv.note.encode(), Wake: lv.wake(status.State, status.ChangedAt)}
+	return lv.append(ctx, &a)
+}
+
+// accept calls the Accept of a command that is about to be stored. The write that follows must hold the mark that it
+// leaves in the note. Where that write fails, the caller calls undo. lv.mu is held.
+func (lv *live) accept(c *task.Call) (undo func(), err error) {
+	if c.Accept == nil {
+		return func() {}, nil
+	}
+	undo, err = c.Accept(lv.log, lv.at())
+	if err != nil {
+		return nil, err
+	}
+	if undo == nil {
+		undo = func() {}
+	}
+	lv.note.Watched = true
+	return undo, nil
+}
+
+// acceptUnchanged calls the Accept of a command that changes nothing. lv.mu is held.
+func (lv *live) acceptUnchanged(ctx context.Context, c *task.Call) error {
+	if c.Accept == nil {
+		return nil
+	}
+	if err := lv.watch(ctx); err != nil {
+		return err
+	}
+	_, err := c.Accept(lv.log, lv.at())
+	return err
 }

@@ -31,6 +31,12 @@ type Call struct {
 	// Finished says that to the caller a task that awaits completion has ended, so that a cancel or re-stream of it is
 	// refused as Strict has it.
 	Finished bool
+
+	// Accept, if it is set, is called when the life-cycle accepts a start or a continue, while nothing else can happen
+	// to the task: with the name of the task's log, and with where the task stands before the command. Only the store
+	// can fail after it. An error refuses the command. undo, which may be nil, is called if the command cannot be
+	// stored. A command that changes nothing, and is not refused, is accepted as well.
+	Accept func(log string, at At) (undo func(), err error)
 }
 
 // Terms are what a Leader may ask for when it starts a task (AIP v01.00 §4.3, StartCommandParams). Zero

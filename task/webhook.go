@@ -35,6 +35,13 @@ func (w *Webhook) Wants(s State) bool {
 	return false
 }
 
+// At is where a task stands.
+type At struct {
+	Seq    uint64 // of its last event; 0 where it has none, or does not exist
+	Exists bool
+	Ended  bool
+}
+
 // Change is what a watcher of a task is told of: it has entered another state.
 type Change struct {
 	Seq  uint64 // of the event in the task's log

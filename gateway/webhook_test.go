@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/notify/guard"
+)
+
+// sending is how a dialect sends a message along with a webhook.
+type sending struct {
+	send, stream, list string
+	version            []string
+	message            func(task, text, config string) string // the params; config is the configuration
+	config             func(id, url string) string
+	listOf             func(task string) string
+	configs            string // path of the configs in the answer to list
+}
+
+var sendings = map[string]sending{
+	"a2a/1.0": {
+		send: "SendMessage", stream: "SendStreamingMessage", list: "ListTaskPushNotificationConfigs", version: []string{"A2A-Version", "1.0"},
+		message: func(task, text, config string) string {
+			return fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER"%s,"parts":[{"text":%q}]}%s}`, text, ofTask(task), text, config)
+		},
+		config: func(id, url string) string {
+			return fmt.Sprintf(`,"configuration":{"taskPushNotificationConfig":{"id":%q,"url":%q}}`, id, url)
+		},
+		listOf: func(task string) string { return fmt.Sprintf(`{"taskId":%q}`, task) }, configs: "result.configs.#.{id,url}",
+	},
+	"a2a/0.3": {
+		send: "message/send", stream: "message/stream", list: "tasks/pushNotificationConfig/list",
+		message: func(task, text, config string) string {
+			return fmt.Sprintf(`{"message":{"kind":"message","messageId":%q,"role":"user"%s,"parts":[{"kind":"text","text":%q}]}%s}`, text, ofTask(task), text, config)
+		},
+		config: func(id, url string) string {
+			return fmt.Sprintf(`,"configuration":{"pushNotificationConfig":{"id":%q,"url":%q}}`, id, url)
+		},
+		listOf: func(task string) string { return fmt.Sprintf(`{"id":%q}`, task) }, configs: "result.#.pushNotificationConfig.{id,url}",
+	},
+}
+
+func ofTask(id string) string {
+	if id == "" {
+		return ""
+	}
+	return fmt.Sprintf(`,"taskId":%q`, id)
+}
+
+// hooked is everyone, with webhooks that may reach the loopback interface.
+func hooked(h *Handler) {
+	everyone(h)
+	h.Webhooks().Configure(notify.Config{Guard: &guard.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		Dialects: func(name, _ string) notify.Wire {
+			for _, s := range h.Callers {
+				if s.Name() == name {
+					return s
+				}
+			}
+			return nil
+		}})
+}
+
+// TestWebhookOfASend: a message may carry a webhook of the caller's own id, which it creates or replaces. A message that
+// is refused leaves none behind and changes none.
+func TestWebhookOfASend(t *testing.T) {
+	for name, d := range sendings {
+		for _, streams := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s stream=%t", name, streams), func(t *testing.T) {
+				told := make(chan string, 16)
+				var seen sync.Map // what is being delivered while its webhook is replaced comes again, under the same id
+				sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					if _, again := seen.LoadOrStore(r.Header.Get("webhook-id"), true); again {
+						return
+					}
+					body, err := io.ReadAll(r.Body)
+					if err != nil {
+						t.Error(err)
+					}
+					state := gjson.GetBytes(body, "status.state").String() + gjson.GetBytes(body, "task.status.state").String()
+					told <- r.URL.Path + " " + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(state, "TASK_STATE_")), "_", "-")
+				}))
+				defer sink.Close()
+				g := open(t, hooked)
+				method := d.send
+				if streams {
+					method = d.stream
+				}
+				var id string
+				start := func(config string) {
+					_, body := g.call(d.send, d.message("", "ask", config), d.version...)
+					id = gjson.Get(body, "result.id").String() + gjson.Get(body, "result.task.id").String()
+				}
+				check := func(when string, want ...string) {
+					t.Helper()
+					_, body := g.call(d.list, d.listOf(id), d.version...)
+					var got []string
+					for _, c := range gjson.Get(body, d.configs).Array() {
+						got = append(got, c.Get("id").String()+" "+strings.TrimPrefix(c.Get("url").String(), sink.URL))
+					}
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("the webhooks %s (-want +got):\n%s\n%s", when, diff, body)
+					}
+				}
+				hears := func(want ...string) {
+					t.Helper()
+					var got []string
+					for range want {
+						select {
+						case one := <-told:
+							got = append(got, one)
+						case <-time.After(10 * time.Second):
+							t.Fatalf("of %q there came %q only", want, got)
+						}
+					}
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("the webhook hears (-want +got):\n%s", diff)
+					}
+				}
+				goOn := func(config string) {
+					t.Helper()
+					if _, body := g.call(method, d.message(id, "more", config), d.version...); strings.Contains(body, `"error"`) {
+						t.Fatalf("a message with %s is answered %s", config, body)
+					}
+				}
+				refused := func(why, task, config string) {
+					t.Helper()
+					if _, body := g.call(method, d.message(task, "more", config), d.version...); !strings.Contains(body, `"error"`) {
+						t.Errorf("%s is answered %s", why, body)
+					}
+				}
+				start("")
+				refused("a webhook that can never be reached", id, d.config("mine", "https://10.0.0.1/"))
+				check("after one was refused")
+				goOn(d.config("mine", sink.URL+"/one"))
+				check("after one was created", "mine /one")
+				hears("/one working", "/one completed") // from the first event on that the message causes
+
+				start(d.config("mine", sink.URL+"/two"))
+				hears("/two submitted", "/two working", "/two input-required")
+				goOn(d.config("mine", sink.URL+"/three"))
+				check("after it was replaced", "mine /three")
+				hears("/three working", "/three completed")
+				refused("a webhook of a task that has ended", id, d.config("mine", sink.URL+"/four"))
+				refused("another webhook of a task that has ended", id, d.config("other", sink.URL+"/five"))
+				check("of a task that has ended", "mine /three")
+
+				refused("a webhook of a task that does not exist", "none", d.config("mine", sink.URL+"/six"))
+				id = "none"
+				check("of a task that does not exist")
+			})
+		}
+	}
+}
