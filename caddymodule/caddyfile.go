@@ -156,6 +156,7 @@ func (p *parser) notify(n *Notify) {
 //		allow     <aic>...
 //		timeouts {
 //			response            <duration>
+//			blocking            <duration>
 //			awaiting_input      <duration>
 //			awaiting_completion <duration>
 //		}
@@ -238,6 +239,8 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				switch name {
 				case "response":
 					p.duration(&g.Timeouts.Response)
+				case "blocking":
+					p.duration(&g.Timeouts.Blocking)
 				case "awaiting_input":
 					p.duration(&g.Timeouts.AwaitingInput)
 				case "awaiting_completion":

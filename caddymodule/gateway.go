@@ -109,8 +109,12 @@ type AgentConfig struct {
 // Timeouts are the defaults for what a Leader may set itself when it starts a task.
 type Timeouts struct {
 	// How long a start or continue waits for its result. After it, the task is answered as it is then, and
-	// the work goes on. Default: 30s.
+	// the work goes on. Default: 25s, because clients on the reference implementation of AIP give up at 30s.
 	Response caddy.Duration `json:"response,omitempty"`
+
+	// How long a call of A2A that waits for its task (a message without blocking false, or returnImmediately) waits at
+	// most. After it, the task is answered as it is then, and the work goes on. Default: 10m.
+	Blocking caddy.Duration `json:"blocking,omitempty"`
 
 	// How long a task waits for input before it is canceled. Default: 24h.
 	AwaitingInput caddy.Duration `json:"awaiting_input,omitempty"`
@@ -204,6 +208,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		Guard:        guard,
 		Partner:      func(ctx context.Context) (*partner.Partner, error) { return g.app.partnerOf(ctx, g) },
 		Webhooks:     func() *notify.Engine { return g.app.opened.webhooks },
+		Blocking:     time.Duration(g.Timeouts.Blocking),
 		Limits:       jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
 		BodyTimeout:  bodyTimeout,
 		Streaming: gateway.Streaming{
@@ -240,7 +245,8 @@ func (g *Gateway) fillDefaults() {
 		g.Completion = completionAuto
 	}
 	orDuration(&g.Agent.Timeout, 5*time.Minute)
-	orDuration(&g.Timeouts.Response, 30*time.Second)
+	orDuration(&g.Timeouts.Response, 25*time.Second)
+	orDuration(&g.Timeouts.Blocking, 10*time.Minute)
 	orDuration(&g.Timeouts.AwaitingInput, 24*time.Hour)
 	orDuration(&g.Timeouts.AwaitingCompletion, 24*time.Hour)
 	orDuration(&g.Heartbeat, 15*time.Second)
@@ -297,7 +303,7 @@ func (g *Gateway) check() error {
 	if g.BasePath != "" && !strings.HasPrefix(g.BasePath, "/") {
 		return fmt.Errorf("base_path: %q does not begin with a slash", g.BasePath)
 	}
-	if g.Agent.Timeout < 0 || g.Timeouts.Response < 0 || g.Timeouts.AwaitingInput < 0 || g.Timeouts.AwaitingCompletion < 0 {
+	if g.Agent.Timeout < 0 || g.Timeouts.Response < 0 || g.Timeouts.Blocking < 0 || g.Timeouts.AwaitingInput < 0 || g.Timeouts.AwaitingCompletion < 0 {
 		return errors.New("timeouts must not be negative")
 	}
 	if g.Heartbeat < caddy.Duration(time.Second) {

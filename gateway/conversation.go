@@ -164,6 +164,9 @@ func (c *conversation) admit() error {
 			w.States = s.NotifiedStates()
 		}
 	}
+	if c.call.Blocking {
+		c.call.Terms.Response = c.h.Blocking
+	}
 	m := &c.call.Message
 	switch {
 	case c.call.Op == translate.Command && m.SenderID != "":

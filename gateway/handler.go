@@ -46,6 +46,8 @@ type Handler struct {
 	Partner func(context.Context) (*partner.Partner, error)
 	// Webhooks returns who tells webhooks. It is called after Partner has returned.
 	Webhooks func() *notify.Engine
+	// Blocking is how long a call that waits until its task rests may take. Then it is answered with the task as it is.
+	Blocking time.Duration
 	// Limits bound a request's body.
 	Limits jsonrpc.Limits
 	// BodyTimeout is how long a caller may take to send a request's body.

@@ -128,6 +128,9 @@ type Call struct {
 	Method string // the dialect's own word for it, where several have the same Op; a constant, no view
 
 	Stream bool // the answer is a stream of events
+	// Blocking says that a start or continue is answered when its turn rests, and Terms.Response leaves open how long
+	// that may take: in the dialect, callers wait for as long as the gateway lets them.
+	Blocking bool
 	// History is how many of the last messages the answer shows; negative means all of them.
 	History int
 

@@ -19,7 +19,7 @@ func (s legacyServer) Decode(req *translate.Request) (translate.Call, error) {
 	}
 	switch req.Method {
 	case legacySend:
-		call.Method = legacySend
+		call.Method, call.Blocking = legacySend, true
 		r.legacySend(req.Params, &call)
 	case legacySendSubscribe:
 		call.Method = legacySendSubscribe

@@ -67,7 +67,7 @@ func TestLegacyDecode(t *testing.T) {
 		task.DataItem{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", Bytes: "eA=="}, task.DataItem{Kind: task.DataKind, Data: []byte(`{"d":1}`)})
 	full.SessionID, full.Extra = "s1", []byte(`{"a2a":{"metadata":{}}}`)
 	want := []translate.Call{
-		{Method: "tasks/send", Call: task.Call{Message: full, Either: true}, History: 3,
+		{Method: "tasks/send", Call: task.Call{Message: full, Either: true}, Blocking: true, History: 3,
 			Webhook: &task.Webhook{ID: "default", TaskID: "t1", URL: "https://x/", Token: "k", Scheme: "bearer", Credentials: "c", Dialect: "a2a/legacy"}},
 		{Method: "tasks/sendSubscribe", Call: task.Call{Message: message(task.Start, task.Text("hi")), Either: true, Snapshot: true}, Stream: true},
 		{Method: "tasks/get", Call: task.Call{Message: message(task.Get)}, History: 10},
@@ -88,7 +88,7 @@ func TestLegacyDecode(t *testing.T) {
 	got, err := legacyDecode(t, a2a.LegacyServer(true), legacyRequest("tasks/send", `{"id":"t1","sessionId":null,"historyLength":null,"pushNotification":null,"metadata":null,"acceptedOutputModes":null,`+
 		`"message":{"role":"user","metadata":null,"parts":[{"type":"text","text":"hi","metadata":null},{"text":"no type"},{"kind":"text","text":"a later word"}]}}`))
 	items := []task.DataItem{task.Text("hi"), task.Text("no type"), task.Text("a later word")}
-	if diff := cmp.Diff(translate.Call{Method: "tasks/send", Call: task.Call{Message: message(task.Start, items...), Either: true}}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(translate.Call{Method: "tasks/send", Blocking: true, Call: task.Call{Message: message(task.Start, items...), Either: true}}, got); diff != "" || err != nil {
 		t.Errorf("nulls: %v (-want +got):\n%s", err, diff)
 	}
 }

@@ -19,6 +19,7 @@ func (s v03Server) Decode(req *translate.Request) (translate.Call, error) {
 	var r legacyReader
 	var call translate.Call
 	call.Message.SenderRole = task.Leader
+	call.Blocking = req.Method == v03Send
 	if req.Method == v03ExtendedCard { // the only one without params
 		call.Method, call.Op, call.Message.Command = v03ExtendedCard, translate.ExtendedCard, task.Get
 		return call, nil
@@ -157,7 +158,7 @@ func (r *legacyReader) v03Configuration(configuration gjson.Result, call *transl
 		switch key {
 		case "blocking":
 			if !r.flag(v, at+"blocking") {
-				call.Terms.Response = atOnce
+				call.Terms.Response, call.Blocking = atOnce, false
 			}
 		case "historyLength":
 			call.History = r.count(v, at+"historyLength")

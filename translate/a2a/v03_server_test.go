@@ -59,7 +59,7 @@ func TestV03Decode(t *testing.T) {
 	want := []translate.Call{
 		{Method: "message/send", Call: task.Call{Message: full, Terms: task.Terms{AutoComplete: true, Response: 1}}, History: 2,
 			Webhook: &task.Webhook{ID: "w1", URL: "https://x/", Token: "k", Scheme: "Bearer", Credentials: "c", Dialect: "a2a/0.3"}},
-		{Method: "message/send", Call: task.Call{Message: answer, Strict: true}, Webhook: &task.Webhook{TaskID: "t1", URL: "https://x/", Dialect: "a2a/0.3"}},
+		{Method: "message/send", Call: task.Call{Message: answer, Strict: true}, Blocking: true, Webhook: &task.Webhook{TaskID: "t1", URL: "https://x/", Dialect: "a2a/0.3"}},
 		{Method: "message/stream", Call: task.Call{Message: message(task.Start, "", task.Text("hi")), Terms: auto}, Stream: true},
 		{Method: "message/stream", Call: task.Call{Message: answer, Strict: true, Snapshot: true}, Stream: true},
 		{Method: "tasks/get", Call: get, History: -1},

@@ -258,7 +258,7 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 			call.History = r.history(v, at+key)
 		case "returnImmediately":
 			if r.flag(at+key, v) {
-				call.Terms.Response = time.Nanosecond
+				call.Terms.Response = atOnce
 			}
 		case "taskPushNotificationConfig":
 			config := r.object(at+key, v)
@@ -278,6 +278,7 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 	})
 	m.Extra = rest.extra()
 	call.Stream = r.req.Method == v1SendStream
+	call.Blocking = !call.Stream && call.Terms.Response == 0
 	if m.TaskID == "" {
 		m.Command = task.Start
 		call.Terms.AutoComplete = complete

@@ -343,6 +343,7 @@ func TestV1Identity(t *testing.T) {
 				}
 				var want translate.Call
 				want.Message = task.Message{ID: "m1", SenderRole: task.Leader, Command: task.Start, DataItems: turn.Message.DataItems}
+				want.Blocking = !stream
 				want.Stream, want.Webhook = stream, &task.Webhook{ID: "w", URL: "u", Token: "tok", Scheme: "s", Credentials: "c", Dialect: "a2a/1.0"}
 				want.Terms.AutoComplete = true
 				switch from {

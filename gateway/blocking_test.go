@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// sleeper is an agent that works for a while on every turn, and then rests in a state.
+type sleeper struct {
+	work  time.Duration
+	state task.State
+	open  bool // it may go on by itself
+}
+
+func (s sleeper) Run(ctx context.Context, _ *task.Turn, _ bool) iter.Seq2[task.Report, error] {
+	return func(yield func(task.Report, error) bool) {
+		if !yield(task.Report{State: task.Working, Stamp: "working"}, nil) {
+			return
+		}
+		timer := time.NewTimer(s.work)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			if yield(task.Report{State: s.state, Open: s.open, Stamp: "rests"}, nil) && s.open {
+				<-ctx.Done()
+			}
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s sleeper) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error] {
+	return s.Run(ctx, t, false)
+}
+
+func (sleeper) Cancel(context.Context, *task.Turn) (task.Report, error) {
+	return task.Report{State: task.Canceled}, nil
+}
+
+func (sleeper) Complete(context.Context, *task.Turn) error { return nil }
+
+// TestBlocking: callers of A2A wait until their task rests, up to the limit; those of AIP for what they agreed to.
+func TestBlocking(t *testing.T) {
+	const (
+		send03  = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","role":"user","messageId":"m","parts":[{"kind":"text","text":"x"}]}$}}`
+		send10  = `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"role":"ROLE_USER","messageId":"m","parts":[{"text":"x"}]}$}}`
+		rest10  = `{"message":{"role":"ROLE_USER","messageId":"m","parts":[{"text":"x"}]}$}`
+		sendOld = `{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{"id":"t","message":{"role":"user","parts":[{"type":"text","text":"x"}]}$}}`
+		startIP = `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message","id":"m","senderRole":"leader","senderId":"l","command":"start","taskId":"t","dataItems":[]$}}}`
+	)
+	finishes := func(after time.Duration) sleeper { return sleeper{work: after, state: task.AwaitingCompletion} }
+	asks := sleeper{work: time.Minute, state: task.AwaitingInput}
+	auth := sleeper{work: time.Minute, state: task.AwaitingInput, open: true}
+	for name, c := range map[string]struct {
+		path, body, more string
+		agent            sleeper
+		after            time.Duration
+		says             string
+	}{
+		"0.3":                     {"", send03, "", finishes(5 * time.Minute), 5 * time.Minute, `"state":"completed"`},
+		"0.3, blocking":           {"", send03, `,"configuration":{"blocking":true}`, finishes(5 * time.Minute), 5 * time.Minute, `"state":"completed"`},
+		"0.3, not blocking":       {"", send03, `,"configuration":{"blocking":false}`, finishes(5 * time.Minute), time.Nanosecond, `"state":"`},
+		"0.3, at the limit":       {"", send03, "", finishes(time.Hour), 10 * time.Minute, `"state":"working"`},
+		"0.3, the agent asks":     {"", send03, "", asks, time.Minute, `"state":"input-required"`},
+		"0.3, the agent's access": {"", send03, "", auth, time.Minute, `"state":"input-required"`},
+		"1.0":                     {"", send10, "", finishes(5 * time.Minute), 5 * time.Minute, `"TASK_STATE_COMPLETED"`},
+		"1.0, at once":            {"", send10, `,"configuration":{"returnImmediately":true}`, finishes(5 * time.Minute), time.Nanosecond, `"TASK_STATE_`},
+		"1.0, at the limit":       {"", send10, "", finishes(time.Hour), 10 * time.Minute, `"TASK_STATE_WORKING"`},
+		"1.0, the agent asks":     {"", send10, "", asks, time.Minute, `"TASK_STATE_INPUT_REQUIRED"`},
+		"1.0 REST":                {"/message:send", rest10, "", finishes(5 * time.Minute), 5 * time.Minute, `"TASK_STATE_COMPLETED"`},
+		"legacy":                  {"", sendOld, "", finishes(5 * time.Minute), 5 * time.Minute, `"state":"completed"`},
+		"legacy, at the limit":    {"", sendOld, "", finishes(time.Hour), 10 * time.Minute, `"state":"working"`},
+		"aip":                     {"", startIP, "", finishes(5 * time.Minute), 25 * time.Second, `"state":"working"`},
+		"aip, by its own word":    {"", startIP, `,"commandParams":{"responseTimeout":60000}`, finishes(5 * time.Minute), time.Minute, `"state":"working"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := replay.NewMemory(replay.Settings{})
+				webhooks, err := notify.Open(t.Context(), store, slog.New(slog.DiscardHandler))
+				if err != nil {
+					t.Fatal(err)
+				}
+				engine, err := partner.Open(t.Context(), store, webhooks)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := engine.Register(partner.Config{Name: "agent", Agent: c.agent, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 1000, Log: slog.New(slog.DiscardHandler),
+					Terms: task.Terms{Response: 25 * time.Second, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour}})
+				h := &Handler{Guard: &identity.Guard{Mode: identity.Off}, Blocking: 10 * time.Minute, Log: slog.New(slog.DiscardHandler),
+					Partner:   func(context.Context) (*partner.Partner, error) { return p, nil },
+					Webhooks:  func() *notify.Engine { return webhooks },
+					Limits:    jsonrpc.Limits{Bytes: 1 << 16, Depth: 16},
+					Streaming: Streaming{Drain: t.Context()}}
+				everyCaller(h)
+				began := time.Now()
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, httptest.NewRequest("POST", "/"+strings.TrimPrefix(c.path, "/"), strings.NewReader(strings.Replace(c.body, "$", c.more, 1))))
+				if d := cmp.Diff(c.after, time.Since(began)); d != "" || !strings.Contains(w.Body.String(), c.says) {
+					t.Errorf("got %s, want %s; after (-want +got):\n%s", w.Body, c.says, d)
+				}
+				p.Unregister()
+				engine.Close()
+				webhooks.Close()
+				if err := store.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
