@@ -30,7 +30,7 @@ func init() { caddy.RegisterModule(new(Gateway)) }
 // that the agent does not have.
 //
 // It answers POST on the path it is mounted at, and on rpc under it, and passes all other paths on to the next
-// handler.
+// handler. Where none answers either, a path under the mount point is a 404 that says what is there.
 type Gateway struct {
 	// The agent that is fronted.
 	Agent AgentConfig `json:"agent"`
@@ -368,11 +368,39 @@ func (g *Gateway) partnerConfig(a *App) partner.Config {
 // ServeHTTP answers what is meant for the Partner and passes the rest on.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if !g.front.Serves(r) {
-		return next.ServeHTTP(w, r)
+		return g.pass(w, r, next)
 	}
 	g.app.enter()
 	defer g.app.leave()
 	g.front.ServeHTTP(w, r)
+	return nil
+}
+
+// unhandled is the variable that Caddy sets where no handler has answered a request.
+const unhandled = "unhandled"
+
+// pass lets the next handlers answer a request. If none does, Caddy would answer a path under the mount point by 200
+// without a body, and a Leader with a mistyped URL would take that for success.
+func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !g.front.Under(r) {
+		return next.ServeHTTP(w, r)
+	}
+	caddyhttp.SetVar(r.Context(), unhandled, nil)
+	asked := r.URL.Path // later handlers may rewrite it
+	if err := next.ServeHTTP(w, r); err != nil {
+		return err
+	}
+	if nobody, _ := caddyhttp.GetVar(r.Context(), unhandled).(bool); !nobody {
+		return nil
+	}
+	caddyhttp.SetVar(r.Context(), unhandled, nil)
+	mount := g.BasePath
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+		if stripped, ok := strings.CutSuffix(original.URL.Path, asked); ok { // by handle_path
+			mount = stripped + mount
+		}
+	}
+	g.front.NotFound(w, mount)
 	return nil
 }
 

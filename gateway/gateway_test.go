@@ -162,7 +162,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"/agents/one", `{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{}}`, 200, `-32601`},
 		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":`, 200, `-32700`},
 		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"x":"` + strings.Repeat("y", 20<<10) + `"}}`, 200, `"limit":"bytes"`},
-		{"/agents/one/other", start("f"), 404, ""},
+		{"/agents/one/other", start("f"), 404, "nothing is served at this path; the Partner is mounted at /agents/one/ and takes POST requests there (aip)\n"},
 		{"/agents/onemore/rpc", start("g"), 404, ""},
 		{"/rpc", start("h"), 404, ""},
 	} {

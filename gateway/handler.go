@@ -6,8 +6,11 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,6 +81,27 @@ func (h *Handler) Serves(r *http.Request) bool {
 	return false
 }
 
+// Under reports whether a request is for the mount point or for a path under it, whether that is served or not.
+func (h *Handler) Under(r *http.Request) bool {
+	_, ok := h.under(r.URL.Path)
+	return ok
+}
+
+// NotFound answers a request for a path that is not served. mount is the path of the mount point, as callers know it.
+func (h *Handler) NotFound(w http.ResponseWriter, mount string) {
+	callers := make([]string, len(h.Callers))
+	for i, s := range h.Callers {
+		callers[i] = s.Name()
+	}
+	says := fmt.Sprintf("nothing is served at this path; the Partner is mounted at %s/ and takes POST requests there (%s)",
+		mount, strings.Join(callers, ", "))
+	if len(h.Documents) > 0 {
+		cards := slices.Sorted(maps.Keys(h.Documents))
+		says += "; by GET it shows " + strings.Join(cards, ", ") + " under it"
+	}
+	http.Error(w, says, http.StatusNotFound)
+}
+
 // under returns the part of a path that comes after the mount point, without slashes at its ends.
 func (h *Handler) under(path string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, h.Base)
@@ -108,7 +132,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	}
 	switch {
 	case !ok:
-		http.NotFound(w, r)
+		h.NotFound(w, h.Base)
 		return nil
 	case c.at.Allow != "":
 		w.Header().Set("Allow", c.at.Allow)
