@@ -31,11 +31,13 @@ func init() {
 //			retention  <duration>
 //			max_events <n>
 //			max_bytes  <size>
+//			max_size   <size>
 //		}
 //		store memory {
 //			retention  <duration>
 //			max_events <n>
 //			max_bytes  <size>
+//			max_size   <size>
 //			capacity   <size>
 //		}
 //		notify {
@@ -104,6 +106,8 @@ func (p *parser) store(s *Store) {
 			p.number(&s.MaxEvents)
 		case "max_bytes":
 			p.size(&s.MaxBytes)
+		case "max_size":
+			p.size(&s.MaxSize)
 		case "capacity":
 			p.size(&s.Capacity)
 		default:

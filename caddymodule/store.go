@@ -44,6 +44,11 @@ type Store struct {
 	// have together before it fails. Default: 64 MiB.
 	MaxBytes int64 `json:"max_bytes,omitempty"`
 
+	// How many bytes are kept of all tasks that have ended, and of their webhooks, together. Beyond it, those whose
+	// retention is over next are dropped early; in memory, the least recently used. At least max_bytes.
+	// Default: no bound.
+	MaxSize int64 `json:"max_size,omitempty"`
+
 	// Memory: how many bytes are kept of all tasks together. Beyond it, tasks that have ended are dropped
 	// early; when there are none, no more are started. Default: 512 MiB.
 	Capacity int64 `json:"capacity,omitempty"`
@@ -92,7 +97,7 @@ func (s *Store) validate() error {
 	switch s.Driver {
 	case driverPebble:
 		if s.Capacity != 0 {
-			return errors.New("store: capacity is for the memory driver; pebble is bounded by retention, max_events and max_bytes")
+			return errors.New("store: capacity is for the memory driver; pebble is bounded by max_size, retention, max_events and max_bytes")
 		}
 	case driverMemory:
 		if s.Dir != "" || s.Sync != "" {
@@ -104,8 +109,11 @@ func (s *Store) validate() error {
 	default:
 		return fmt.Errorf("store: there is no driver %q; use pebble or memory", s.Driver)
 	}
-	if s.Retention < 0 || s.Capacity < 0 {
-		return errors.New("store: retention and capacity must not be negative")
+	if s.Retention < 0 || s.Capacity < 0 || s.MaxSize < 0 {
+		return errors.New("store: retention, capacity and max_size must not be negative")
+	}
+	if s.MaxSize > 0 && s.MaxSize < s.MaxBytes {
+		return fmt.Errorf("store: max_size (%d bytes) is less than max_bytes (%d), so that one task could not be kept", s.MaxSize, s.MaxBytes)
 	}
 	// Fewer could not hold the events of one turn behind the snapshot of those before.
 	if s.MaxEvents < 16 {
@@ -119,7 +127,7 @@ func (s *Store) validate() error {
 
 func (s *Store) settings() *replay.Settings {
 	mode, _ := replay.ParseSyncMode(s.Sync) // validated
-	return &replay.Settings{Sync: mode, Retention: time.Duration(s.Retention), Capacity: s.Capacity}
+	return &replay.Settings{Sync: mode, Retention: time.Duration(s.Retention), MaxSize: s.MaxSize, Capacity: s.Capacity}
 }
 
 // stores holds what is open in this process, so that a new configuration goes on with the store, and the

@@ -17,7 +17,8 @@ import (
 )
 
 // Memory is a Store that forgets everything with the process. Logs that have ended are dropped after
-// Settings.Retention, and earlier, least recently used first, when Settings.Capacity is needed for others.
+// Settings.Retention, and earlier, least recently used first, when Settings.Capacity is needed for others or they take
+// more than Settings.MaxSize.
 //
 // It has no goroutine of its own: what has expired is dropped by the next call of any method.
 type Memory struct {
@@ -211,6 +212,7 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 		m.ended.Add(a.Log, l)
 		heap.Push(&m.expiring, l)
 	}
+	m.evictEnded()
 	l.tell()
 	return nil
 }
@@ -222,6 +224,14 @@ func (m *Memory) evict() {
 		if !ok {
 			return
 		}
+		m.drop(l)
+	}
+}
+
+// evictEnded drops logs that have ended until the others of them do not take too much.
+func (m *Memory) evictEnded() {
+	for m.settings.MaxSize > 0 && m.idle > m.settings.MaxSize {
+		_, l, _ := m.ended.GetOldest()
 		m.drop(l)
 	}
 }
@@ -300,6 +310,7 @@ func (m *Memory) Configure(s Settings) {
 	defer m.mu.Unlock()
 	m.settings = s.WithDefaults()
 	m.evict()
+	m.evictEnded()
 }
 
 // Close implements Store.

@@ -167,6 +167,7 @@ func ParseSyncMode(s string) (SyncMode, error) {
 type Settings struct {
 	Sync      SyncMode
 	Retention time.Duration // how long an ended log is kept; 0 is DefaultRetention
+	MaxSize   int64         // bytes of ended logs together; beyond it they are dropped before Retention; 0 for no bound
 	Capacity  int64         // memory driver: bytes of all logs together; 0 is DefaultCapacity
 }
 

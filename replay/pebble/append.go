@@ -4,6 +4,7 @@ package pebble
 
 import (
 	"context"
+	"encoding/binary"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -28,6 +29,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 	settings := s.settings.Load()
 	old := l.head
 	next := old
+	var size int64 // when it has ended
 	var err error
 	if next.Head, err = a.Next(old.Head, time.Now()); err != nil {
 		return err
@@ -60,8 +62,13 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 		seq++
 		setRecord(b, a.Log, seq, r)
 	}
-	moveTime(b, appendWakeKey, stampOf(old.Wake), stampOf(next.Wake), a.Log)
-	moveTime(b, appendExpiryKey, old.expires, next.expires, a.Log)
+	moveTime(b, appendWakeKey, stampOf(old.Wake), stampOf(next.Wake), a.Log, nil)
+	if a.End {
+		if size, err = s.endedSize(&a, &next); err != nil {
+			return err
+		}
+		moveTime(b, appendExpiryKey, 0, next.expires, a.Log, binary.AppendUvarint(nil, uint64(size)))
+	}
 	setHead(b, a.Log, &next)
 
 	durable := settings.Sync == replay.SyncAlways || settings.Sync == replay.SyncState && a.Tell
@@ -70,7 +77,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 	}
 	l.settle(next)
 	if a.End {
-		s.sweeper.expect(next.expires)
+		s.sweeper.expect(next.expires, size)
 	}
 	return nil
 }

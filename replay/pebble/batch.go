@@ -48,7 +48,7 @@ func setRecord(b *pebble.Batch, log string, seq uint64, data []byte) {
 // moveTime changes an entry of the index by Wake or by expiry. Such a key is never set twice without having
 // been deleted in between, which is what SingleDelete asks for: unlike Delete, it leaves nothing behind once it
 // has met the key, mostly while both are still in memory.
-func moveTime(b *pebble.Batch, key timeKey, from, to stamp, log string) {
+func moveTime(b *pebble.Batch, key timeKey, from, to stamp, log string, value []byte) {
 	if from == to {
 		return
 	}
@@ -58,8 +58,9 @@ func moveTime(b *pebble.Batch, key timeKey, from, to stamp, log string) {
 		_ = op.Finish()
 	}
 	if to != 0 {
-		op := b.SetDeferred(timeKeyLen(log), 0)
+		op := b.SetDeferred(timeKeyLen(log), len(value))
 		key(op.Key[:0], to, log)
+		copy(op.Value, value)
 		_ = op.Finish()
 	}
 }
@@ -96,6 +97,6 @@ func deleteLog(b *pebble.Batch, log string, h *head) {
 		appendNameKey(op.Key[:0], space, log)
 		_ = op.Finish()
 	}
-	moveTime(b, appendWakeKey, stampOf(h.Wake), 0, log)
-	moveTime(b, appendExpiryKey, h.expires, 0, log)
+	moveTime(b, appendWakeKey, stampOf(h.Wake), 0, log, nil)
+	moveTime(b, appendExpiryKey, h.expires, 0, log, nil)
 }

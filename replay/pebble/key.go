@@ -22,9 +22,9 @@ import (
 //	'r' <len:2> <log> <seq:8>       their records
 //	's' <log>                       their snapshots
 //	'w' <class:1> <stamp:8> <rest>  the logs that have a Wake, by class and it; the rest is the name without the class
-//	'x' <stamp:8> <log>             the logs that have ended, by the time at which they are dropped
+//	'x' <stamp:8> <log>             the logs that have ended, by the time at which they are dropped, with their sizes
 //
-// Numbers are big-endian, so that they order as bytes do. The values of 'w' and 'x' are empty.
+// Numbers are big-endian, so that they order as bytes do. The values of 'w' are empty.
 const (
 	spaceFormat   = 'f'
 	spaceHead     = 'h'

@@ -255,6 +255,8 @@ func (s *Store) Reopened() <-chan struct{} { return s.reopened }
 func (s *Store) Configure(settings replay.Settings) {
 	settings = settings.WithDefaults()
 	s.settings.Store(&settings)
+	s.sweeper.max.Store(settings.MaxSize)
+	s.sweeper.look()
 }
 
 // Close implements replay.Store. It waits for all calls, but not for the callers that Follow, Due and List yield to.

@@ -3,7 +3,9 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"math"
@@ -19,54 +21,84 @@ const (
 	sweepLogs  = 64                     // logs that are dropped in one batch
 	sweepPause = 100 * time.Millisecond // between two looks, so that each finds many where many end
 	sweepRetry = time.Minute            // after an error
+	countPage  = 4096                   // entries that are read at a time when those of all logs are counted
 )
 
 // never is when a log is dropped that does not exist.
 const never = stamp(math.MaxInt64)
 
-// sweeper is what the sweep and those who end logs know together.
+// sweeper is what the sweep and the calls that end logs share.
 type sweeper struct {
+	size    atomic.Int64  // bytes of the logs that have ended
+	max     atomic.Int64  // Settings.MaxSize
 	soonest atomic.Uint64 // stamp: the least expiry that was written since the last look began
 	next    atomic.Uint64 // stamp of the next look; 0 while one is under way
 	sooner  chan struct{} // says that the next look has to come earlier
 	ended   chan struct{} // closed when the sweep has ended
 }
 
-// expect tells the sweep when a log is to be dropped.
-func (w *sweeper) expect(expires stamp) {
+// excess returns how many bytes of logs that have ended are too many.
+func (w *sweeper) excess() int64 {
+	if most := w.max.Load(); most > 0 {
+		return w.size.Load() - most
+	}
+	return 0
+}
+
+// expect says that a log of a size has ended, and when its retention is over.
+func (w *sweeper) expect(expires stamp, size int64) {
+	w.size.Add(size)
 	for at := w.soonest.Load(); uint64(expires) < at; at = w.soonest.Load() {
 		if w.soonest.CompareAndSwap(at, uint64(expires)) {
 			break
 		}
 	}
-	if uint64(expires) < w.next.Load() {
-		select {
-		case w.sooner <- struct{}{}:
-		default:
-		}
+	if uint64(expires) < w.next.Load() || w.excess() > 0 {
+		w.look()
 	}
 }
 
-// sweep drops the logs whose retention is over, until the store is closed.
+// look lets the next look come as soon as there is something to be dropped.
+func (w *sweeper) look() {
+	select {
+	case w.sooner <- struct{}{}:
+	default:
+	}
+}
+
+// sweep drops the logs whose retention is over, and others that have ended where all of them take too much, until the
+// store is closed.
 func (s *Store) sweep() {
 	w := &s.sweeper
 	defer close(w.ended)
 	from := stamp(0) // no log is to be dropped earlier; the index is full of tombstones there
+	counted := false // w.size is that of all logs that have ended, and not only of those since the store was opened
 	for {
 		w.next.Store(0)
 		from = min(from, stamp(w.soonest.Swap(uint64(never))))
-		next, err := s.dropExpired(&from)
+		var err error
+		if !counted && w.max.Load() > 0 {
+			err = s.countEnded(from)
+			counted = err == nil
+		}
+		next := never
+		if err == nil {
+			next, err = s.dropEnded(&from)
+		}
 		if errors.Is(err, replay.ErrClosed) {
 			return
 		}
 		pause := time.Now().Add(sweepPause)
 		if err != nil {
-			s.log.Error("replay: logs whose retention is over cannot be dropped", slog.Any("error", err))
+			s.log.Error("replay: logs that have ended cannot be dropped", slog.Any("error", err))
 			next, pause = 0, time.Now().Add(sweepRetry)
 		}
 		for sooner := true; sooner; {
 			w.next.Store(uint64(next))
 			next = min(next, stamp(w.soonest.Load()))
+			if w.excess() > 0 {
+				next = 0
+			}
 			select {
 			case <-s.done:
 				return
@@ -78,34 +110,37 @@ func (s *Store) sweep() {
 	}
 }
 
-// dropExpired drops the logs whose retention is over, in batches, and returns when that of the next one is. It
-// begins at from, and moves that on.
-func (s *Store) dropExpired(from *stamp) (next stamp, err error) {
+// dropEnded drops the logs whose retention is over, in batches, and those whose retention is over next as long as all
+// that have ended take too much. It returns when the retention of the next one is over. It begins at from, and moves
+// that on.
+func (s *Store) dropEnded(from *stamp) (next stamp, err error) {
 	for {
-		expired, next, err := s.expired(*from, stampOf(time.Now()))
-		if err != nil || len(expired) == 0 {
+		logs, next, err := s.toDrop(*from, stampOf(time.Now()))
+		if err != nil || len(logs) == 0 {
 			return next, err
 		}
-		if err := s.drop(expired); err != nil {
+		if err := s.drop(logs); err != nil {
 			return never, err
 		}
-		*from = expired[len(expired)-1].at
+		*from = logs[len(logs)-1].at
 	}
 }
 
 // expiry is an entry of the index by expiry.
 type expiry struct {
-	log string
-	at  stamp
+	log  string
+	at   stamp
+	size int64 // what the log takes on the disk; 0 where the format before did not say
 }
 
-// expired returns some of the logs that are to be dropped, beginning at from, and if there are none, when the next
+// toDrop returns some of the logs that are to be dropped, beginning at from, and if there are none, when the next
 // one is.
-func (s *Store) expired(from, now stamp) (expired []expiry, next stamp, err error) {
+func (s *Store) toDrop(from, now stamp) (logs []expiry, next stamp, err error) {
 	if err := s.enter(context.Background()); err != nil {
 		return nil, never, err
 	}
 	defer s.exit()
+	excess := s.sweeper.excess()
 	it, err := s.db.NewIter(&pebble.IterOptions{
 		LowerBound: appendExpiryKey(nil, from, ""), UpperBound: []byte{spaceExpiry + 1},
 	})
@@ -113,19 +148,88 @@ func (s *Store) expired(from, now stamp) (expired []expiry, next stamp, err erro
 		return nil, never, err
 	}
 	next = never
-	for ok := it.First(); ok && len(expired) < sweepLogs; ok = it.Next() {
+	for ok := it.First(); ok && len(logs) < sweepLogs; ok = it.Next() {
 		at, log := splitExpiryKey(it.Key())
-		if at > now {
+		if at > now && excess <= 0 {
 			next = at
 			break
 		}
-		expired = append(expired, expiry{log, at})
+		size := sizeIn(it.Value())
+		logs = append(logs, expiry{log, at, size})
+		excess -= size
 	}
-	return expired, next, errors.Join(it.Error(), it.Close())
+	return logs, next, errors.Join(it.Error(), it.Close())
+}
+
+// sizeIn returns the size of a log that is the value of its entry in the index by expiry.
+func sizeIn(value []byte) int64 {
+	size, _ := binary.Uvarint(value)
+	return int64(size)
+}
+
+// endedSize returns what a log takes on the disk that a ends, before compression.
+func (s *Store) endedSize(a *replay.Append, h *head) (int64, error) {
+	size := h.Bytes + int64(h.Kept())*int64(recordKeyLen(a.Log)) + int64(len(a.Note)+2*nameKeyLen(a.Log)+timeKeyLen(a.Log))
+	switch {
+	case h.First <= 1: // nothing was trimmed
+	case a.Trim+1 == h.First:
+		size += int64(len(a.Snapshot))
+	default:
+		snapshot, err := s.snapshot(a.Log)
+		if err != nil {
+			return 0, err
+		}
+		size += int64(len(snapshot))
+	}
+	return size, nil
+}
+
+// countEnded makes sweeper.size that of all logs that have ended. None is to be dropped before from.
+func (s *Store) countEnded(from stamp) error {
+	s.gate.Lock() // no log ends now
+	if err := s.wal.err(); err != nil {
+		s.gate.Unlock()
+		return err
+	}
+	snapshot := s.db.NewSnapshot()
+	s.sweeper.size.Store(0)
+	s.gate.Unlock()
+	defer snapshot.Close()
+	lower := appendExpiryKey(nil, from, "")
+	for more := true; more; {
+		var size int64
+		var err error
+		if size, lower, more, err = s.countSome(snapshot, lower); err != nil {
+			return err
+		}
+		s.sweeper.size.Add(size)
+	}
+	return nil
+}
+
+// countSome returns the size of some of the logs that have ended and whose entries begin at lower, where the entries of
+// the rest begin, and whether there is a rest.
+func (s *Store) countSome(snapshot *pebble.Snapshot, lower []byte) (size int64, rest []byte, more bool, err error) {
+	if err := s.enter(context.Background()); err != nil {
+		return 0, nil, false, err
+	}
+	defer s.exit()
+	it, err := snapshot.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: []byte{spaceExpiry + 1}})
+	if err != nil {
+		return 0, nil, false, err
+	}
+	n := 0
+	for ok := it.First(); ok && !more; ok = it.Next() {
+		size += sizeIn(it.Value())
+		if n++; n == countPage {
+			more, rest = true, append(bytes.Clone(it.Key()), 0) // the least key that is greater
+		}
+	}
+	return size, rest, more, errors.Join(it.Error(), it.Close())
 }
 
 // drop deletes logs. It holds all of them at once; nobody else holds more than one.
-func (s *Store) drop(expired []expiry) error {
+func (s *Store) drop(logs []expiry) error {
 	if err := s.enter(context.Background()); err != nil {
 		return err
 	}
@@ -139,7 +243,8 @@ func (s *Store) drop(expired []expiry) error {
 			s.logs.leave(l)
 		}
 	}()
-	for _, e := range expired {
+	var size int64
+	for _, e := range logs {
 		l := s.logs.use(e.log)
 		l.write.Lock()
 		held = append(held, l)
@@ -150,10 +255,12 @@ func (s *Store) drop(expired []expiry) error {
 			return errDamaged // the index and the log are written together
 		}
 		deleteLog(b, e.log, &l.head)
+		size += e.size
 	}
 	if err := s.commit(b, false); err != nil {
 		return err
 	}
+	s.sweeper.size.Add(-size)
 	for _, l := range held {
 		l.settle(head{})
 	}
