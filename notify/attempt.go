@@ -9,9 +9,12 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +22,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/notify/guard"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // The limits of what is read of an answer, in bytes. Of its body nothing is kept; it is read so that the
@@ -36,11 +40,14 @@ type parcel struct {
 	setup  *setup
 	target target
 	rev    uint64 // of the webhook
-	url    string
 	id     string // the webhook-id
 	since  time.Time
 	began  time.Time
-	header http.Header
+	hook   task.Webhook
+	wire   Wire   // its dialect
+	record []byte // of the outbox
+
+	header http.Header // these two are made by encode
 	body   []byte
 }
 
@@ -51,6 +58,7 @@ type outcome struct {
 	gone       bool   // the receiver wants nothing more
 	sick       bool   // it is the endpoint that does not work, and not only this delivery
 	hopeless   bool   // no attempt will ever succeed
+	internal   bool   // the gateway failed, and knows nothing new of the endpoint
 	canceled   bool   // the engine is closing: this was no attempt
 	retryAfter time.Duration
 }
@@ -75,7 +83,12 @@ func (e *Engine) transport(c *Config) *http.Transport {
 
 // owned ties a dial to the engine: a Transport dials on its own, and goes on when nobody waits any more.
 func (e *Engine) owned(dial dialFunc) dialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (_ net.Conn, err error) {
+		defer func() { // in a goroutine of the Transport's, where a panic would end the process
+			if v := recover(); v != nil {
+				err = panicked(e.logger(), v)
+			}
+		}()
 		e.sched.mu.Lock()
 		running := e.sched.running
 		if running {
@@ -93,14 +106,52 @@ func (e *Engine) owned(dial dialFunc) dialFunc {
 	}
 }
 
-// send makes the attempt.
-func (e *Engine) send(p *parcel) outcome {
-	if p.header == nil {
+// attempt makes an attempt of a delivery. A panic fails this attempt and nothing else.
+func (e *Engine) attempt(p *parcel, log *slog.Logger) (o outcome) {
+	defer func() {
+		if v := recover(); v != nil {
+			o = e.failure(context.Background(), p, panicked(log.With("webhook", p.hook.ID, "webhook-id", p.id), v))
+		}
+	}()
+	if err := p.encode(); err != nil {
+		log.Error("a notification is damaged", "webhook", p.hook.ID, "webhook-id", p.id, "error", err)
 		return outcome{err: "the stored notification is damaged", hopeless: true}
 	}
+	return e.send(p)
+}
+
+// errPanic is the error of an attempt that panicked.
+var errPanic = errors.New("notify: panic")
+
+// panicked logs a panic, and returns the error that stands for it.
+func panicked(log *slog.Logger, v any) error {
+	log.Error("the gateway failed while it delivered a notification; this is a bug of the gateway",
+		"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	return errPanic
+}
+
+// encode makes the header and the body from the record.
+func (p *parcel) encode() error {
+	h, t, err := decodeRecord(p.record)
+	if err != nil {
+		return err
+	}
+	p.body = p.wire.AppendNotification(nil, &t)
+	p.header = make(http.Header, 8)
+	for _, f := range p.wire.NotificationHeader(&p.hook) {
+		if f.Value != "" {
+			p.header.Set(f.Name, f.Value)
+		}
+	}
+	p.fill(h.Trace)
+	return nil
+}
+
+// send sends the request and reads the answer.
+func (e *Engine) send(p *parcel) outcome {
 	ctx, cancel := context.WithTimeout(e.base, p.setup.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(p.body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.hook.URL, bytes.NewReader(p.body))
 	if err != nil {
 		return outcome{err: "the URL cannot be used", hopeless: true}
 	}
@@ -139,6 +190,8 @@ func (e *Engine) failure(ctx context.Context, p *parcel, err error) outcome {
 	switch {
 	case e.base.Err() != nil:
 		return outcome{canceled: true}
+	case errors.Is(err, errPanic):
+		return outcome{err: "the gateway failed while it delivered the notification", internal: true}
 	case errors.As(err, &refused):
 		o.err = refused.Reason
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():

@@ -89,7 +89,7 @@ func TestOverTCP(t *testing.T) {
 			defer e.Configure(w.conf)
 			var body bytes.Buffer
 			body.WriteString(`{"status":{"state":"accepted"}}`)
-			p := &parcel{setup: e.setup.Load(), url: c.url, id: "msg_a", began: time.Now(), header: http.Header{}, body: body.Bytes()}
+			p := &parcel{setup: e.setup.Load(), hook: task.Webhook{URL: c.url}, id: "msg_a", began: time.Now(), header: http.Header{}, body: body.Bytes()}
 			p.fill("")
 			o := e.send(p)
 			if !strings.Contains(o.err, c.err) || (o.err == "") != (c.err == "") {
@@ -105,10 +105,10 @@ func TestOverTCP(t *testing.T) {
 func TestHopeless(t *testing.T) {
 	w := newWorld(t, memory())
 	defer w.e.Close()
-	if o := w.e.send(&parcel{setup: w.e.setup.Load(), url: here}); !o.hopeless {
+	if o := w.e.attempt(&parcel{setup: w.e.setup.Load(), hook: task.Webhook{URL: here}}, w.e.logger()); !o.hopeless {
 		t.Errorf("a damaged record: %+v", o)
 	}
-	if o := w.e.send(&parcel{setup: w.e.setup.Load(), url: "://", header: http.Header{}}); !o.hopeless {
+	if o := w.e.send(&parcel{setup: w.e.setup.Load(), hook: task.Webhook{URL: "://"}, header: http.Header{}}); !o.hopeless {
 		t.Errorf("an impossible URL: %+v", o)
 	}
 }

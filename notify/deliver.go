@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -36,7 +35,7 @@ func (e *Engine) run(f *flight) {
 	if !ready {
 		return
 	}
-	out := e.send(p)
+	out := e.attempt(p, b.logger())
 	drained := e.judge(f, p, &out)
 	b.finish(f.job, p, &out)
 	e.readmit(drained)
@@ -95,7 +94,7 @@ func (b *box) pack(j job) (*parcel, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parcel{setup: e.setup.Load(), target: t, rev: c.Rev, url: c.Webhook.URL, since: time.UnixMilli(en.At), began: now}
+	p := &parcel{setup: e.setup.Load(), target: t, rev: c.Rev, since: time.UnixMilli(en.At), began: now}
 	p.id = webhookID(b.name, c.Webhook.ID, en)
 	partner, _, _ := splitName(b.name)
 	wire := p.setup.Dialects(c.Webhook.Dialect, partner)
@@ -103,19 +102,7 @@ func (b *box) pack(j job) (*parcel, error) {
 		e.warnStrange(c.Webhook.Dialect)
 		return nil, errStrange
 	}
-	h, tk, err := decodeRecord(data)
-	if err != nil {
-		b.logger().Error("a notification is damaged", "error", err)
-		return p, nil // without a header: it cannot be sent, and never will be
-	}
-	p.body = wire.AppendNotification(nil, &tk)
-	p.header = make(http.Header, 8)
-	for _, f := range wire.NotificationHeader(&c.Webhook) {
-		if f.Value != "" {
-			p.header.Set(f.Name, f.Value)
-		}
-	}
-	p.fill(h.Trace)
+	p.wire, p.hook, p.record = wire, c.Webhook, data
 	return p, nil
 }
 
@@ -140,7 +127,7 @@ func webhookID(outbox, webhook string, en *entry) string {
 
 // judge tells the endpoint's breaker of an attempt. It returns the deliveries that must not be made now.
 func (e *Engine) judge(f *flight, p *parcel, o *outcome) (drained []job) {
-	if o.canceled || o.hopeless {
+	if o.canceled || o.hopeless || o.internal {
 		return nil
 	}
 	now := time.Now()

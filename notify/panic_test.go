@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// faulty is a dialect that panics on some tasks.
+type faulty struct {
+	plain
+	body, header func(id string) bool
+}
+
+func (f faulty) AppendNotification(dst []byte, t *task.Task) []byte {
+	if f.body != nil && f.body(t.ID) {
+		panic("body")
+	}
+	return f.plain.AppendNotification(dst, t)
+}
+
+func (f faulty) NotificationHeader(w *task.Webhook) []translate.Field {
+	if f.header != nil && f.header(w.ID) {
+		panic("header")
+	}
+	return f.plain.NotificationHeader(w)
+}
+
+// A panic in a delivery fails the attempt, which is made again as any other. It holds up nothing else, and says nothing
+// of the endpoint.
+func TestPanic(t *testing.T) {
+	bad := func(string) bool { return true }
+	for name, c := range map[string]struct {
+		wire faulty
+		send bool // the transport panics
+	}{
+		"body":   {wire: faulty{body: bad}},
+		"header": {wire: faulty{header: bad}},
+		"send":   {send: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, memory())
+				defer w.e.Close()
+				broken := true
+				w.sink.set(func(n *notice) (time.Duration, int, error) {
+					if c.send && broken && strings.HasSuffix(n.url, "bad") {
+						w.sink.mu.Unlock() // RoundTrip does not come to it
+						panic("send")
+					}
+					return 0, 200, nil
+				})
+				w.conf.Dialects = func(name, _ string) Wire {
+					if broken && name == "bad" {
+						return c.wire
+					}
+					return plain{}
+				}
+				w.e.Configure(w.conf)
+				l, other := w.task("a"), w.task("b")
+				_, err := w.e.Set(t.Context(), l.log, task.Webhook{URL: here + "bad", Dialect: "bad"}, At{})
+				must(t, err)
+				w.hook(other.log, here, At{})
+				for _, l := range []*life{l, other} {
+					must(t, l.move(task.Accepted, task.Working))
+				}
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				got := w.deliveries(Filter{})
+				if len(got) != 2 || got[0].Status != Failing || got[0].Attempts != 4 || !strings.Contains(got[0].LastError, "the gateway failed") {
+					t.Errorf("the deliveries are %+v", got)
+				}
+				ends, err := w.e.Endpoints(t.Context())
+				must(t, err)
+				if diff := cmp.Diff([]Endpoint{{URL: "https://hooks.example.org:443", State: "closed", Queued: 2}}, ends); diff != "" {
+					t.Errorf("the endpoint (-want +got):\n%s", diff)
+				}
+				if s := w.log.String(); strings.Count(s, "this is a bug of the gateway") != 4 || !strings.Contains(s, "panic_test.go") {
+					t.Errorf("the log says %s", s)
+				}
+				broken = false
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				for _, url := range []string{here, here + "bad"} {
+					if diff := cmp.Diff([]task.State{task.Accepted, task.Working}, w.sink.history(t, url)); diff != "" {
+						t.Errorf("%s was told (-want +got):\n%s", url, diff)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A panic in a goroutine that dials is an error of the attempt, too.
+func TestPanicInDial(t *testing.T) {
+	w := newWorld(t, memory())
+	defer w.e.Close()
+	dial := w.e.owned(func(context.Context, string, string) (net.Conn, error) { panic("dial") })
+	_, err := dial(t.Context(), "tcp", "example.org:443")
+	if o := w.e.failure(t.Context(), &parcel{}, err); !o.internal || o.err == "" || !strings.Contains(w.log.String(), "panic_test.go") {
+		t.Errorf("the outcome is %+v, the log says %s", o, w.log)
+	}
+}
