@@ -147,6 +147,7 @@ func (p *parser) notify(n *Notify) {
 //		agent <dialect> <url> {
 //			header_up <name> <value>
 //			timeout   <duration>
+//			retry_for <duration>
 //			tls {
 //				ca          <file>...
 //				client_cert <cert> <key>
@@ -318,6 +319,9 @@ func (p *parser) agent(a *AgentConfig) {
 			a.HeaderUp.Add(args[0], args[1])
 		case "timeout":
 			p.duration(&a.Timeout)
+		case "retry_for":
+			a.RetryFor = new(caddy.Duration)
+			p.duration(a.RetryFor)
 		case "tls":
 			p.agentTLS(&a.TLS)
 		default:

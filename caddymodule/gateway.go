@@ -104,6 +104,10 @@ type AgentConfig struct {
 
 	// How long one run may be silent before it counts as failed. Default: 5m.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
+
+	// For how long a start or continue that the agent has not got, because it refuses connections or they break, is sent
+	// again before the task fails. 0 is for not at all. Default: 10s.
+	RetryFor *caddy.Duration `json:"retry_for,omitempty"`
 }
 
 // Timeouts are the defaults for what a Leader may set itself when it starts a task.
@@ -245,6 +249,9 @@ func (g *Gateway) fillDefaults() {
 		g.Completion = completionAuto
 	}
 	orDuration(&g.Agent.Timeout, 5*time.Minute)
+	if g.Agent.RetryFor == nil {
+		g.Agent.RetryFor = new(caddy.Duration(10 * time.Second))
+	}
 	orDuration(&g.Timeouts.Response, 25*time.Second)
 	orDuration(&g.Timeouts.Blocking, 10*time.Minute)
 	orDuration(&g.Timeouts.AwaitingInput, 24*time.Hour)
@@ -302,6 +309,9 @@ func (g *Gateway) check() error {
 	}
 	if g.BasePath != "" && !strings.HasPrefix(g.BasePath, "/") {
 		return fmt.Errorf("base_path: %q does not begin with a slash", g.BasePath)
+	}
+	if *g.Agent.RetryFor < 0 {
+		return errors.New("agent: retry_for must not be negative; 0 is for not at all")
 	}
 	if g.Agent.Timeout < 0 || g.Timeouts.Response < 0 || g.Timeouts.Blocking < 0 || g.Timeouts.AwaitingInput < 0 || g.Timeouts.AwaitingCompletion < 0 {
 		return errors.New("timeouts must not be negative")

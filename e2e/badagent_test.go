@@ -113,7 +113,7 @@ func TestBadAgents(t *testing.T) {
 
 	var handle strings.Builder
 	for i, a := range cases {
-		fmt.Fprintf(&handle, "handle_path /%d/* {\naip_gateway {\nagent a2a/legacy %s {\ntimeout 1s\n}\n}\n}\n", i, a.url)
+		fmt.Fprintf(&handle, "handle_path /%d/* {\naip_gateway {\nagent a2a/legacy %s {\ntimeout 1s\nretry_for 1s\n}\n}\n}\n", i, a.url)
 	}
 	s := serve(t, config{store: "store memory", handle: handle.String()})
 	var all sync.WaitGroup

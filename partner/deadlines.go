@@ -170,9 +170,12 @@ func (lv *live) adopt(p *Partner) {
 	lv.logger().Info("picking up an unfinished task", "state", string(state))
 	t := lv.turn()
 	pending := lv.note.Pending != nil
-	stream := lv.note.Stream
+	stream, unsent := lv.note.Stream, lv.note.Unsent
 	p.launch(p.engine.base, lv, func(ctx context.Context, r *run) error {
 		return lv.follow(ctx, p, t, r, func() (bool, error) {
+			if unsent {
+				return lv.takeAll(ctx, r, p.Agent.Run(ctx, t, stream))
+			}
 			rested, err := lv.takeAll(ctx, r, p.Agent.Resume(ctx, t))
 			if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
 				// The agent never heard of it: the turn is still to be made.
@@ -190,6 +193,11 @@ func (lv *live) turn() *task.Turn {
 		t.Message = *lv.note.Pending
 	} else if n := len(lv.fold.Task.MessageHistory); n > 0 {
 		t.Message = lv.fold.Task.MessageHistory[n-1]
+	}
+	for i := len(lv.fold.Task.StatusHistory) - 1; i >= 0 && t.Message.Command == task.Continue && t.From == task.None; i-- {
+		if s := lv.fold.Task.StatusHistory[i].State; s.Rests() {
+			t.From = s
+		}
 	}
 	return t
 }

@@ -59,6 +59,8 @@ type note struct {
 	Session string     `json:"session,omitempty"`
 	Watched bool       `json:"watched,omitempty"` // the engine's Watcher is told of every change of state
 	Open    bool       `json:"open,omitempty"`    // the agent may go on by itself while the task awaits input
+	// Unsent says that nothing of the turn's message has been sent to the agent yet.
+	Unsent bool `json:"unsent,omitempty"`
 }
 
 // encode returns the JSON that json.Unmarshal reads back by the tags. It is written twice for every turn, so it
@@ -103,6 +105,9 @@ func (n *note) encode() []byte {
 	}
 	if n.Open {
 		dst = append(dst, `,"open":true`...)
+	}
+	if n.Unsent {
+		dst = append(dst, `,"unsent":true`...)
 	}
 	return append(dst, '}')
 }

@@ -171,6 +171,9 @@ func (lv *live) take(ctx context.Context, r *run, rep task.Report, err error) (r
 	if ctx.Err() != nil || lv.run != r {
 		return true, nil // canceled: whatever the agent says comes too late
 	}
+	if rep.Delivery != task.NoNews {
+		return false, lv.deliver(ctx, rep.Delivery == task.Waiting)
+	}
 	if rep.State == task.Canceled && lv.hold(rep) {
 		return true, nil
 	}
@@ -192,6 +195,26 @@ func (lv *live) take(ctx context.Context, r *run, rep task.Report, err error) (r
 	}
 	r.rest()
 	return !rep.Open, nil
+}
+
+// deliver remembers whether the message of the turn is yet to be sent, so that it is sent after a crash. A start that is
+// pending is sent then in any case. lv.mu is held.
+func (lv *live) deliver(ctx context.Context, unsent bool) error {
+	if err := lv.load(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errStore, err)
+	}
+	if lv.note.Unsent == unsent {
+		return nil
+	}
+	lv.note.Unsent = unsent
+	if lv.note.Pending != nil {
+		return nil
+	}
+	a := replay.Append{Log: lv.log, Expect: lv.head.last, Note: lv.note.encode(), Wake: replay.AtRestart}
+	if err := lv.append(ctx, &a); err != nil {
+		return fmt.Errorf("%w: %w", errStore, err)
+	}
+	return nil
 }
 
 // apply writes what a report makes happen. lv.mu is held.

@@ -119,7 +119,20 @@ type Report struct {
 	// Dated says that Stamp holds when the agent changed its state, so that one which stands still proves that the
 	// agent has changed nothing. Without it, the agent may have said the same again.
 	Dated bool
+
+	// Delivery is set in a report that says nothing else: it is the gateway's own, and not the agent's.
+	Delivery Delivery
 }
+
+// Delivery says what has become of a turn's message before the agent has said anything.
+type Delivery uint8
+
+// The deliveries. A turn that never waits tells none of them.
+const (
+	NoNews  Delivery = iota
+	Waiting          // nothing of the message has been sent yet
+	Sending          // it is about to be sent, after it has waited
+)
 
 // Over reports whether a report ends its turn: nothing follows before the Leader acts.
 func (r *Report) Over() bool { return r.State.Rests() && !r.Open }

@@ -126,5 +126,8 @@ func (k *asker) broken(ctx context.Context, err error) error {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return task.Errorf(task.AgentTimeout, "the agent did not answer within %v; start it, or correct its URL", questionTimeout).Because(err)
 	}
+	if !misconfigured(err) {
+		err = errors.Join(errPassing, err)
+	}
 	return task.Errorf(task.AgentUnavailable, "the agent cannot be reached; start it, or correct its URL").Because(err)
 }

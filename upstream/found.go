@@ -194,7 +194,14 @@ func unknownTo(err error) bool {
 // Run implements partner.Agent.
 func (a *FoundAgent) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[task.Report, error] {
 	return func(yield func(task.Report, error) bool) {
+		again := newRetry(a.config.Agent.RetryFor)
 		h, err := a.get(ctx)
+		for ; err != nil && errors.Is(err, errPassing) && !again.over(); h, err = a.get(ctx) {
+			if !yield(task.Report{Delivery: task.Waiting}, nil) {
+				return
+			}
+			again.pause(ctx, spread)
+		}
 		if err != nil {
 			yield(task.Report{}, err)
 			return

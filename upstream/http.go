@@ -39,6 +39,7 @@ type Config struct {
 
 	Silence  time.Duration // for how long the agent may send nothing, and change nothing when asked; default 5m
 	Lost     time.Duration // after a cut, for how long a task may stand still before it counts as lost; default 30s
+	RetryFor time.Duration // for how long a turn that the agent has not got is sent again; 0 for not at all
 	MaxReply int           // greatest size of an answer, in bytes; default 16 MiB
 	MaxEvent int           // greatest size of one event of a stream, in bytes; default MaxReply
 
@@ -85,6 +86,8 @@ type HTTP struct {
 	repeats    bool // the agent answers a start that it has by its task
 	names      names
 	streamless atomic.Bool // the agent has said that it has no streams
+
+	jitter func(time.Duration) time.Duration // of what is done again and again
 }
 
 var _ partner.Agent = (*HTTP)(nil)
@@ -114,7 +117,7 @@ func NewHTTP(config Config) (*HTTP, error) {
 	config.Lost = or(config.Lost, defaultLost)
 	config.MaxReply = or(config.MaxReply, defaultMaxReply)
 	config.MaxEvent = or(config.MaxEvent, config.MaxReply)
-	h := &HTTP{config: config, url: u, log: config.Logger}
+	h := &HTTP{config: config, url: u, log: config.Logger, jitter: spread}
 	_, h.namer = config.Codec.(namer)
 	_, h.repeats = config.Codec.(translate.Repeater)
 	h.rpc, h.events = places(u, config.Codec)

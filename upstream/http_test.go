@@ -81,6 +81,7 @@ func agent(t *testing.T, handler http.Handler, change func(*Config), f func(t *t
 		if err != nil {
 			t.Fatal(err)
 		}
+		h.jitter = func(d time.Duration) time.Duration { return d }
 		f(t, h, m)
 		h.Close()
 		srv.Close()

@@ -4,57 +4,107 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// reachTries is how often a turn is made whose connection breaks before the agent has it.
+// reachTries is how often a turn is sent at least whose connection breaks before the agent has it.
 const reachTries = 3
 
-// surely makes a turn, and makes it again where the connection broke before the agent had said anything, and the agent,
-// which knows the task by the gateway's name for it, says that it has not got the turn.
-func (h *HTTP) surely(ctx context.Context, t *task.Turn, yield yield, turn func(yield)) {
+// reach makes a turn, and makes it again where the agent has not got it: nothing was sent, or the connection broke before
+// the agent had said anything, and the agent, which knows the task by the gateway's name for it, says that it does not
+// have the turn. It is given up after RetryFor. A turn that cannot be asked for and may have been sent is not made again.
+func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(yield)) {
+	again := newRetry(h.config.RetryFor)
 	for try := 1; ; try++ {
 		var broken error
 		spoken := false
 		turn(func(rep task.Report, err error) bool {
-			if err != nil && !spoken && try < reachTries && errors.Is(err, errPassing) && ctx.Err() == nil {
+			if err != nil && !spoken && ctx.Err() == nil && (unsent(err) || errors.Is(err, errPassing)) {
 				broken = err
 				return false
 			}
-			spoken = true
+			spoken = spoken || rep.Delivery == task.NoNews
 			return yield(rep, err)
 		})
-		if broken == nil {
-			return
-		}
 		switch {
-		case h.missed(ctx, t):
-		case errors.Is(broken, errCut):
-			h.log.LogAttrs(ctx, slog.LevelWarn, "the agent's stream was cut; going on by asking", slog.String("task", t.Ref.Task))
-			h.resume(ctx, t, false, yield)
+		case broken == nil:
 			return
-		default:
+		case unsent(broken):
+			if again.over() {
+				yield(task.Report{}, broken)
+				return
+			}
+			if try == 1 {
+				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent cannot be reached; trying again", slog.String("task", t.Ref.Task),
+					slog.Duration("for", h.config.RetryFor), slog.Any("error", broken))
+			}
+			if !yield(task.Report{Delivery: task.Waiting}, nil) {
+				return
+			}
+			if !again.pause(ctx, h.jitter) {
+				yield(task.Report{}, ended(ctx))
+				return
+			}
+			if !yield(task.Report{Delivery: task.Sending}, nil) {
+				return
+			}
+		case h.unnamed(t) || try >= reachTries && again.over() || !h.lacks(ctx, t, again):
+			if errors.Is(broken, errCut) && !h.unnamed(t) {
+				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent's stream was cut; going on by asking", slog.String("task", t.Ref.Task))
+				h.resume(ctx, t, false, yield)
+				return
+			}
 			yield(task.Report{}, broken)
 			return
+		default:
+			h.log.LogAttrs(ctx, slog.LevelInfo, "the agent has not got the message; sending it again", slog.String("task", t.Ref.Task))
+			if try > 1 && !again.over() && !again.pause(ctx, h.jitter) {
+				yield(task.Report{}, ended(ctx))
+				return
+			}
 		}
-		h.log.LogAttrs(ctx, slog.LevelInfo, "the agent has not got the message; sending it again", slog.String("task", t.Ref.Task))
 	}
 }
 
-// missed reports whether a turn is to be sent again: the agent does not know the task, or the task is as the turn before
-// has left it. A start of which the agent takes a second one for the first is sent again without a question.
-func (h *HTTP) missed(ctx context.Context, t *task.Turn) bool {
-	if h.repeats && t.From == task.None && t.Message.Command != task.Continue {
-		return true
+// unsent reports whether an error says that no connection came about, so that nothing was sent, and that one may come
+// about later: a certificate that is not trusted, and a server without TLS, stay so.
+func unsent(err error) bool {
+	var dial dialError
+	return errors.As(err, &dial) && !misconfigured(err)
+}
+
+func misconfigured(err error) bool {
+	var untrusted *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
+	return errors.As(err, &untrusted) || errors.As(err, &plain)
+}
+
+// lacks reports whether the agent says that it does not have a turn. An agent that does not answer is asked again.
+func (h *HTTP) lacks(ctx context.Context, t *task.Turn, again *retry) bool {
+	for {
+		lacks, err := h.missed(ctx, t)
+		if err == nil || !passes(err) || again.over() || !again.pause(ctx, h.jitter) {
+			return lacks
+		}
+	}
+}
+
+// missed asks the agent whether it has a turn, and reports whether it has not: it does not know the task, or the task is
+// as the turn before has left it. A start of which the agent takes a second one for the first need not be asked for.
+func (h *HTTP) missed(ctx context.Context, t *task.Turn) (bool, error) {
+	first := t.From == task.None && t.Message.Command != task.Continue
+	if h.repeats && first {
+		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	rep, err := h.get(ctx, t)
 	if err != nil {
-		return task.KindOf(err) == task.TaskNotFound && t.From == task.None
+		return first && task.KindOf(err) == task.TaskNotFound, err
 	}
-	return untouched(t, &rep)
+	return untouched(t, &rep), nil
 }

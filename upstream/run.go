@@ -52,13 +52,7 @@ func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[tas
 				h.send(ctx, t, yield)
 			}
 		}
-		h.patiently(ctx, yield, func(yield func(task.Report, error) bool) {
-			if unnamed {
-				carry(yield) // what came of it cannot be asked
-			} else {
-				h.surely(ctx, t, yield, carry)
-			}
-		})
+		h.patiently(ctx, yield, func(yield func(task.Report, error) bool) { h.reach(ctx, t, yield, carry) })
 	}
 }
 
@@ -229,7 +223,8 @@ func (h *HTTP) cannotStream(ctx context.Context, t *task.Turn, err error) bool {
 	case mounted && errors.Is(err, errNoAgent):
 		return true
 	case mounted && errors.Is(err, errFault):
-		return h.missed(ctx, t)
+		missed, _ := h.missed(ctx, t)
+		return missed
 	}
 	return false
 }
@@ -430,7 +425,7 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 		var body []byte
 		if !(first && f.at) {
 			var ok bool
-			if body, ok = pause(ctx, wait, &f); !ok {
+			if body, ok = pause(ctx, h.jitter(wait), &f); !ok {
 				yield(task.Report{}, ended(ctx))
 				return
 			}

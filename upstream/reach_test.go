@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+)
+
+// showAll is show with what the gateway reports of the delivery, but for what is repeated.
+func showAll(h *HTTP, t *task.Turn, stream bool) (all []string) {
+	for rep, err := range h.Run(context.Background(), t, stream) {
+		s := one(rep, err)
+		switch rep.Delivery {
+		case task.Waiting:
+			s = "waiting"
+		case task.Sending:
+			continue
+		}
+		if len(all) == 0 || all[len(all)-1] != s {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// TestRefusedConnections holds that a turn of which nothing was sent waits for its agent, whoever names its task.
+func TestRefusedConnections(t *testing.T) {
+	const unreachable = "agent-unavailable: the agent cannot be reached"
+	working := script{
+		"send": says(is("completed")), "sendSubscribe": streams(true, news("completed")),
+		"message/send": says(done03rpc), "message/stream": streams(true, done03rpc),
+	}
+	for _, tc := range []struct {
+		name        string
+		down, lasts time.Duration
+		stream      bool
+		names       bool
+		want        []string
+		least, most time.Duration
+	}{
+		{"down for a while", 5 * time.Second, 10 * time.Second, false, false, []string{"waiting", "completed"}, 5 * time.Second, 7 * time.Second},
+		{"down for a while, by stream", 5 * time.Second, 10 * time.Second, true, false, []string{"waiting", "completed"}, 5 * time.Second, 8 * time.Second},
+		{"down for a while, and it names its tasks", 5 * time.Second, 10 * time.Second, false, true, []string{"waiting", "completed"}, 5 * time.Second, 8 * time.Second},
+		{"down for too long", time.Hour, 10 * time.Second, false, false, []string{"waiting", unreachable}, 7 * time.Second, 10 * time.Second},
+		{"no time to wait", time.Hour, 0, false, false, []string{unreachable}, 0, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var up time.Time
+			settings := func(c *Config) {
+				c.RetryFor = tc.lasts
+				if tc.names {
+					c.Codec = a2a.V03()
+				}
+				dial := c.Dial
+				c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+					if time.Now().Before(up) {
+						return nil, errors.New("connection refused")
+					}
+					return dial(ctx, network, address)
+				}
+			}
+			agent(t, working.handler(), settings, func(t *testing.T, h *HTTP, _ *memory) {
+				begun := time.Now()
+				up = begun.Add(tc.down)
+				if diff := cmp.Diff(tc.want, showAll(h, turn("x"), tc.stream)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				if took := time.Since(begun); took < tc.least || took > tc.most {
+					t.Errorf("it took %v, want %v to %v", took, tc.least, tc.most)
+				}
+			})
+		})
+	}
+}
+
+const done03rpc = `{"jsonrpc":"2.0","id":1,"result":` + done03 + `}`
+
+// TestBrokenConnections holds that a turn whose connection breaks is sent again as long as its agent says that it does
+// not have it, that an agent that does not answer is asked again, and that a turn that cannot be asked for is not sent
+// twice.
+func TestBrokenConnections(t *testing.T) {
+	const broke = "invalid-agent-response: the connection to the agent broke before it answered"
+	unknown := says(fails(-32001, "what?"))
+	for _, tc := range []struct {
+		name   string
+		stream bool
+		names  bool
+		from   task.State
+		agent  script
+		want   []string
+	}{
+		{"six times", false, false, task.None, script{"send": breaksFirst(6, says(is("completed"))), "get": unknown}, []string{"completed"}},
+		{"six times, by stream", true, false, task.None, script{"sendSubscribe": breaksFirst(6, streams(true, news("completed"))), "get": unknown},
+			[]string{"completed"}},
+		{"and it cannot be asked at first", false, false, task.None,
+			script{"send": breaksFirst(1, says(is("completed"))), "get": breaksFirst(4, unknown)}, []string{"completed"}},
+		{"a continue, and it cannot be asked at first", false, false, task.AwaitingInput,
+			script{"send": breaksFirst(2, says(is("completed"))), "get": breaksFirst(3, says(is("input-required")))}, []string{"completed"}},
+		{"again and again", false, false, task.None, script{"send": breaksFirst(99, nil), "get": unknown}, []string{broke}},
+		{"the agent has it", false, false, task.None, script{"send": breaksFirst(99, nil), "get": says(is("working"))}, []string{broke}},
+		{"the agent names its tasks", false, true, task.None, script{"message/send": breaksFirst(1, says(done03rpc)), "message/stream": breaksFirst(1, streams(true, done03rpc))},
+			[]string{broke}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			settings := func(c *Config) {
+				c.RetryFor = 10 * time.Second
+				if tc.names {
+					c.Codec = a2a.V03()
+				}
+			}
+			agent(t, tc.agent.handler(), settings, func(t *testing.T, h *HTTP, _ *memory) {
+				x := turn("x")
+				if tc.from != task.None {
+					before, err := h.config.Codec.Reply([]byte(is("input-required")), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					x = then(before, "t", "x")
+				}
+				begun := time.Now()
+				if diff := cmp.Diff(tc.want, showAll(h, x, tc.stream)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				if took := time.Since(begun); took > 11*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestFindingWaits holds that an agent that is yet to be found, and is down, is looked for again.
+func TestFindingWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		srv := &http.Server{Handler: &speaker{card: cardOf03, methods: map[string]string{"message/send": done03}}}
+		go srv.Serve(m)
+		begun := time.Now()
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			if time.Since(begun) < 5*time.Second {
+				return nil, errors.New("connection refused")
+			}
+			return m.dial(ctx, network, address)
+		}
+		a := findAt(t, "http://agent/")
+		a.config.Agent.RetryFor, a.config.Agent.Dial, a.config.Discover.Dial = 10*time.Second, dial, dial
+		var got []string
+		for rep, err := range a.Run(t.Context(), turn("x"), false) {
+			if rep.Delivery == task.NoNews {
+				got = append(got, one(rep, err))
+			}
+		}
+		if diff := cmp.Diff([]string{"completed"}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		a.Close()
+		srv.Close()
+	})
+}
+
+// TestUntrustedIsFinal holds that a certificate that is not trusted is no reason to wait.
+func TestUntrustedIsFinal(t *testing.T) {
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, is("completed"))
+	}))
+	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	defer srv.Close()
+	h, err := NewHTTP(Config{URL: srv.URL, Codec: a2a.Legacy(), RetryFor: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"}, showAll(h, turn("x"), false)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
