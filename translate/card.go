@@ -64,6 +64,9 @@ type Finder interface {
 	// Offers returns the ways to reach the agent that its card lists and the gateway has a dialect for, the
 	// agent's favourite first.
 	Offers(c *Card) []Offer
+	// Unspoken returns why the gateway speaks none of the ways that a card lists, and what to do about it, a sentence
+	// for the operator. It is empty where there is a way, or nothing more is known.
+	Unspoken(c *Card) string
 	// Probes returns the questions that tell dialects apart, in the order to ask them, none of which changes
 	// anything at an agent. id names a task in them, and must be one that no agent has.
 	Probes(id string) []Probe

@@ -229,6 +229,8 @@ func TestDiscoverFails(t *testing.T) {
 	huge := &peer{cards: only(cardJSON, `{"name":"`+strings.Repeat("x", maxCard)+`","url":"http://HOST/"}`)}
 	const change = "; correct the agent's URL or header_up, or name its dialect, as in: agent a2a/0.3 <endpoint>"
 	const none = "the agent shows no card, and answers no question as a known version would"
+	const grpc = "the agent's card offers only gRPC, which this gateway does not speak; " +
+		"let the agent serve JSONRPC or HTTP+JSON as well, and list it in its card"
 	const noCard, change2 = "the agent shows no card, neither below its URL nor at the root of its host", "; correct its URL or header_up"
 	for _, tt := range []struct {
 		name        string
@@ -246,6 +248,10 @@ func TestDiscoverFails(t *testing.T) {
 		{"a card of the wrong types", &peer{cards: only(cardJSON, `{"name":"secret words","url":7}`)},
 			none + " (its card has a member that is not a string: url)" + change,
 			noCard + " (its card has a member that is not a string: url)" + change2},
+		{"only gRPC, 1.0", &peer{cards: only(cardJSON, `{"name":"l","supportedInterfaces":[{"url":"http://HOST","protocolBinding":"GRPC","protocolVersion":"1.0"}]}`)}, grpc, ""},
+		{"only gRPC, 0.3", &peer{cards: only(cardJSON, `{"name":"l","protocolVersion":"0.3.0","url":"http://HOST","preferredTransport":"grpc","additionalInterfaces":[{"url":"http://HOST","transport":"GRPC"}]}`)}, grpc, ""},
+		{"gRPC and another", &peer{cards: only(cardJSON, `{"name":"l","supportedInterfaces":[{"url":"http://HOST","protocolBinding":"GRPC"},{"url":"ws://HOST","protocolBinding":"WEBSOCKET"}]}`)},
+			"the agent's card does not tell its version, and it answers no question as a known version would (its card lists no interface that the gateway speaks)" + change, ""},
 		{"a card without version, no webhooks", &peer{cards: only(agentJSON, legacyCard), rpc: at1("/", noWebhooks)},
 			"the agent's card does not tell its version, and it answers no question as a known version would" + change, ""},
 	} {

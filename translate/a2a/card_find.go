@@ -3,6 +3,7 @@
 package a2a
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,7 @@ const (
 const (
 	bindingJSONRPC = "JSONRPC"
 	bindingREST    = "HTTP+JSON"
+	bindingGRPC    = "GRPC"
 )
 
 // Finder returns what A2A knows about finding out its version.
@@ -72,6 +74,16 @@ func (finder) Offers(c *translate.Card) []translate.Offer {
 		offers = append(offers, o)
 	}
 	return offers
+}
+
+// Unspoken implements translate.Finder.
+func (finder) Unspoken(c *translate.Card) string {
+	other := func(i translate.Interface) bool { return !strings.EqualFold(i.Binding, bindingGRPC) }
+	if len(c.Interfaces) == 0 || slices.ContainsFunc(c.Interfaces, other) {
+		return ""
+	}
+	return "the agent's card offers only gRPC, which this gateway does not speak; " +
+		"let the agent serve JSONRPC or HTTP+JSON as well, and list it in its card"
 }
 
 const legacyGeneration = -1

@@ -133,6 +133,37 @@ func TestExtraOfRequests(t *testing.T) {
 	}
 }
 
+// TestExtraOfHistories: what a caller says beyond the protocol is for the agent, and no history shows it.
+func TestExtraOfHistories(t *testing.T) {
+	for _, from := range extraVersions {
+		req, bad := jsonrpc.Parse([]byte(from.request), jsonrpc.Limits{})
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		call, err := from.server.Decode(&translate.Request{Request: req, HTTP: "POST"})
+		if err != nil {
+			t.Fatalf("%s: %v", from.name, err)
+		}
+		before := string(task.AppendMessage(nil, &call.Message))
+		get := &translate.Call{History: -1}
+		get.Message.Command = task.Get
+		for _, to := range extraVersions {
+			t.Run(from.name+" to "+to.name, func(t *testing.T) {
+				said := call.Message
+				said.Extra = append([]byte(`{"aip":{"y":1},`), said.Extra[1:]...)
+				tk := &task.Task{ID: "T", Status: task.Status{State: task.Working}, MessageHistory: []task.Message{said}}
+				holds(t, strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), get, tk)), "history.0.", map[string]string{
+					"metadata": `{"mm":1,"aip":{"y":1}}`, "extensions": `["e"]`, "referenceTaskIds": `["r"]`, "mx": "",
+					"parts.0.px": "", "parts.0.metadata": `{"pm":1}`,
+				})
+			})
+		}
+		if after := string(task.AppendMessage(nil, &call.Message)); after != before {
+			t.Errorf("%s: showing it has changed it: %s", from.name, after)
+		}
+	}
+}
+
 // TestExtraOfReplies: what an agent says beyond the canon comes to a caller of any version, in answers, in events, and
 // by way of the log.
 func TestExtraOfReplies(t *testing.T) {

@@ -127,7 +127,8 @@ func (s legacyServer) appendTask(dst []byte, t *task.Task, history int) []byte {
 	list := legacyHistory(t, history)
 	for i := range list {
 		dst = append(dst, legacyNext(i, `,"history":[`)...)
-		dst = appendLegacyMessage(dst, legacyRole(&list[i]), list[i].DataItems, list[i].Extra)
+		m := inHistory(&list[i])
+		dst = appendLegacyMessage(dst, legacyRole(&m), m.DataItems, m.Extra)
 	}
 	dst = legacyClosed(dst, len(list))
 	dst = appendLegacyMetadata(dst, t.Extra, t.Status.State, s.word(t.Status.State))

@@ -28,9 +28,9 @@ func (s v03Server) appendTask(dst []byte, t *task.Task, history int) []byte {
 	dst = legacyClosed(dst, len(t.Products))
 	list := legacyHistory(t, history)
 	for i := range list {
-		m := &list[i]
+		m := inHistory(&list[i])
 		dst = append(dst, legacyNext(i, `,"history":[`)...)
-		dst = appendV03Message(dst, t, m.ID, legacyRole(m), m.SentAt, m.DataItems, m.Extra)
+		dst = appendV03Message(dst, t, m.ID, legacyRole(&m), m.SentAt, m.DataItems, m.Extra)
 	}
 	dst = legacyClosed(dst, len(list))
 	dst = appendLegacyMetadata(dst, t.Extra, t.Status.State, legacyWord(t.Status.State, s.confirm))

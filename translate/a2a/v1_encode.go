@@ -105,9 +105,10 @@ func (s v1Server) appendTask(dst []byte, t *task.Task, history int, products boo
 	if shown := v1History(t.MessageHistory, history); len(shown) > 0 {
 		sep := `,"history":[`
 		for i := range shown {
-			if m := &shown[i]; len(m.DataItems) > 0 {
+			if len(shown[i].DataItems) > 0 {
+				m := inHistory(&shown[i])
 				dst = append(dst, sep...)
-				dst = v1AppendMessage(dst, m, t.ID, t.SessionID)
+				dst = v1AppendMessage(dst, &m, t.ID, t.SessionID)
 				sep = ","
 			}
 		}
