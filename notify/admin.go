@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -117,7 +118,7 @@ func (e *Engine) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, 
 	var out []Delivery
 	for w, err := range e.store.Due(ctx, Class, from.at, replay.EndOfTime) {
 		if err != nil {
-			return nil, "", task.Errorf(task.Internal, "the store cannot be read").Because(err)
+			return nil, "", partner.StoreError(err, "the store cannot be read")
 		}
 		skip := 0
 		if w.At.Equal(from.at) && from.log != "" {
@@ -212,7 +213,7 @@ func (e *Engine) Replay(ctx context.Context, f Filter) (int, error) {
 	total := 0
 	for w, err := range e.store.Due(ctx, Class, afterRestart, replay.EndOfTime) {
 		if err != nil {
-			return total, task.Errorf(task.Internal, "the store cannot be read").Because(err)
+			return total, partner.StoreError(err, "the store cannot be read")
 		}
 		if !f.matches(w.Log) {
 			continue
@@ -281,7 +282,7 @@ func (e *Engine) Endpoints(ctx context.Context) ([]Endpoint, error) {
 	}
 	for w, err := range e.store.Due(ctx, Class, afterRestart, replay.EndOfTime) {
 		if err != nil {
-			return nil, task.Errorf(task.Internal, "the store cannot be read").Because(err)
+			return nil, partner.StoreError(err, "the store cannot be read")
 		}
 		list, err := e.deliveriesOf(ctx, w.Log)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -30,17 +31,30 @@ func (e *Engine) fallBehind() {
 	}
 }
 
-// keepUp compares outboxes with their tasks when the engine opens, and whenever one has fallen behind.
+// keepUp compares outboxes with their tasks when the engine opens, whenever one has fallen behind, and when the store
+// can be written again: a change may then be in a task's log although its writer took it for not stored.
 func (e *Engine) keepUp() {
-	wait := catchUpSoon
-	for first := true; ; first = false {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	waiting, wait := true, catchUpSoon // until timer fires
+	reopened := e.store.Reopened()
+	for {
 		select {
 		case <-e.base.Done():
 			return
-		case <-e.lag:
-		}
-		if !first && !e.sleep(wait) { // the store has just failed
-			return
+		case <-e.lag: // the store has just failed
+			if !waiting {
+				waiting = true
+				timer.Reset(wait)
+			}
+			continue
+		case <-reopened:
+			reopened = e.store.Reopened() // before the store is used, so that no reopening is missed
+			wait = catchUpSoon
+			e.newEpoch()
+			e.sched.resume()
+		case <-timer.C:
+			waiting = false
 		}
 		err := e.compareAll()
 		switch {
@@ -110,7 +124,7 @@ func (b *box) catchUp(ctx context.Context) error {
 		n.Ended, n.Epoch = now, epoch
 		return b.write(ctx, now, nil, false)
 	case err != nil:
-		return task.Errorf(task.Internal, "the store cannot be read").Because(err)
+		return partner.StoreError(err, "the store cannot be read")
 	case brief.Last == n.Seen:
 		return nil
 	}
@@ -120,7 +134,7 @@ func (b *box) catchUp(ctx context.Context) error {
 		return nil // dropped just now; the next time says so
 	}
 	if err != nil {
-		return task.Errorf(task.Internal, "the store cannot be read").Because(err)
+		return partner.StoreError(err, "the store cannot be read")
 	}
 	now := time.Now()
 	seen, ended := n.Seen, n.Ended

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // steps are the times between the attempts of a delivery, each up to a fifth longer or shorter. Where there are
@@ -178,6 +180,7 @@ func (b *box) finish(j job, p *parcel, o *outcome) {
 	}
 	var tell func()
 	changed := false
+	reopened := e.store.Reopened() // of the time before the write
 	err := b.update(ctx, false, func(n *note, now time.Time) (bool, error) {
 		tell = nil
 		c := n.config(j.webhook)
@@ -192,6 +195,9 @@ func (b *box) finish(j job, p *parcel, o *outcome) {
 	case err != nil:
 		b.logger().Error("the outcome of a notification cannot be stored; it is delivered again", "error", err)
 		e.sched.suffer(b.name, time.Now())
+		if errors.Is(err, replay.ErrUnavailable) {
+			e.sched.pause(reopened)
+		}
 		return
 	case !changed && b.exists:
 		b.admit(time.Now())

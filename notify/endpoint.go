@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -165,7 +166,7 @@ func (e *Engine) Enable(ctx context.Context, endpoint string) error {
 	e.logger().Info("a webhook endpoint is enabled", "endpoint", name)
 	for w, err := range e.store.Due(ctx, Class, afterRestart, replay.EndOfTime) {
 		if err != nil {
-			return task.Errorf(task.Internal, "the store cannot be read; enable the endpoint again").Because(err)
+			return partner.StoreError(err, "the store cannot be read; enable the endpoint again")
 		}
 		if err := e.hasten(ctx, w.Log, name); err != nil {
 			return err
@@ -216,7 +217,7 @@ func (e *Engine) markDisabled(ctx context.Context, endpoint string, disabled boo
 		}
 	}
 	if err != nil {
-		return task.Errorf(task.Internal, "the state of the endpoint cannot be stored").Because(err)
+		return partner.StoreError(err, "the state of the endpoint cannot be stored")
 	}
 	return nil
 }

@@ -131,7 +131,6 @@ func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, e
 		e.stop()
 		return nil, err
 	}
-	e.lag <- struct{}{}
 	e.work.Go(e.keepUp)
 	return e, nil
 }

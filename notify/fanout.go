@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -31,7 +32,7 @@ func (e *Engine) Watches(ctx context.Context, log string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, task.Errorf(task.Internal, "the store cannot be read").Because(err)
+		return false, partner.StoreError(err, "the store cannot be read")
 	}
 	return head.Ended.IsZero(), nil
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -92,7 +93,7 @@ func (b *box) load(ctx context.Context) error {
 		b.loaded = true
 		return nil
 	case err != nil:
-		return task.Errorf(task.Internal, "the store cannot be read").Because(err)
+		return partner.StoreError(err, "the store cannot be read")
 	case !head.Ended.IsZero():
 		b.loaded, b.over = true, true
 		return nil
@@ -146,10 +147,7 @@ func (b *box) write(ctx context.Context, now time.Time, records [][]byte, told b
 	})
 	if err != nil {
 		b.loaded = false
-		if errors.Is(err, replay.ErrFull) {
-			return task.Errorf(task.LimitExceeded, "the gateway's store is full").With("limit", "store").Because(err)
-		}
-		return task.Errorf(task.Internal, "the outbox of the task cannot be stored").Because(err)
+		return partner.StoreError(err, "the outbox of the task cannot be stored")
 	}
 	b.last += uint64(len(records))
 	b.exists = true

@@ -37,6 +37,7 @@ type schedule struct {
 	full   bool                 // deliveries were left in the store for want of room for all
 	leftAt time.Time            // the earliest time of what was left since the last scan; replay.EndOfTime for nothing
 	leftOf map[uint64]*endpoint // hashes of outboxes that were left because of one endpoint
+	shut   <-chan struct{}      // no attempt begins before it is closed; nil for none
 	sore   map[string]time.Time // outboxes that the store would not write, and when to try again
 }
 
@@ -236,7 +237,7 @@ func (s *schedule) queue(p *endpoint, now time.Time) {
 // dispatch starts attempts while there are slots. Endpoints that are not proven get half of the slots, so that
 // those which hang keep nobody else from being tried.
 func (s *schedule) dispatch() {
-	if !s.running {
+	if !s.running || s.paused() {
 		return
 	}
 	now := time.Now()
@@ -386,4 +387,36 @@ func (s *schedule) suffer(outbox string, now time.Time) {
 	s.sore[outbox] = now.Add(soreFor)
 	s.leftAt = afterRestart
 	s.engine.alarm.At(now.Add(soreFor))
+}
+
+// pause begins no attempt before reopened is closed: what comes of an attempt cannot be stored, so that the receiver would
+// get the same again and again.
+func (s *schedule) pause(reopened <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shut = reopened
+}
+
+// paused reports whether no attempt may begin.
+func (s *schedule) paused() bool {
+	if s.shut == nil {
+		return false
+	}
+	select {
+	case <-s.shut:
+		s.shut = nil
+		return false
+	default:
+		return true
+	}
+}
+
+// resume goes on after the store has been reopened.
+func (s *schedule) resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.sore)
+	s.leftAt = afterRestart
+	s.engine.alarm.At(time.Now())
+	s.dispatch()
 }

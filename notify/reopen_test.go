@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// fenced is a store that can be unavailable, and be reopened.
+type fenced struct {
+	replay.Store
+	mu       sync.Mutex
+	shut     bool
+	reopened chan struct{}
+}
+
+func (f *fenced) Append(ctx context.Context, a replay.Append) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shut {
+		return replay.ErrUnavailable
+	}
+	return f.Store.Append(ctx, a)
+}
+
+func (f *fenced) Reopened() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reopened
+}
+
+func (f *fenced) set(shut bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shut = shut; !shut {
+		close(f.reopened)
+		f.reopened = make(chan struct{})
+	}
+}
+
+// While the store is unavailable, callers are refused in its words and a receiver gets nothing twice that is under way
+// only once. When it is reopened, what was missed is told at once.
+func TestStoreIsReopened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fenced{Store: memory(), reopened: make(chan struct{})}
+		w := newWorld(t, f)
+		defer func() { w.e.Close() }()
+		a, b := w.task("a"), w.task("b")
+		w.hook(a.log, here+"a", At{})
+		w.hook(b.log, here+"b", At{})
+		must(t, b.move(task.Accepted))
+		synctest.Wait()
+		w.sink.set(func(*notice) (time.Duration, int, error) { return time.Second, 200, nil })
+		must(t, a.move(task.Accepted))
+		f.set(true) // while the first attempt is under way
+
+		for range 2 { // and once more, to see that a second time is like the first
+			wantOf := func(err error) {
+				t.Helper()
+				if task.KindOf(err) != task.StoreUnavailable {
+					t.Errorf("to a caller it is %v", err)
+				}
+			}
+			_, err := w.e.Set(t.Context(), a.log, task.Webhook{URL: here, Dialect: "aip"}, At{})
+			wantOf(err)
+			wantOf(w.e.Disable(t.Context(), here))
+			wantOf(w.e.Delete(t.Context(), a.log, ""))
+			// A change of the task is in its log, but its writer does not know that.
+			l := &life{w: &world{t: t, store: f.Store, e: w.e}, log: b.log, fold: b.fold, mute: true}
+			must(t, l.move([]task.State{task.Working, task.AwaitingInput}[len(b.told)-1]))
+			b.fold, b.told = l.fold, append(b.told, l.told...)
+			before := len(w.sink.all())
+			time.Sleep(6 * time.Hour)
+			synctest.Wait()
+			if n := len(w.sink.all()) - before; n > 1 {
+				t.Errorf("%d notifications were sent though what came of them cannot be stored", n)
+			}
+			f.set(false)
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if diff := cmp.Diff(b.told, w.sink.history(t, here+"b")); diff != "" {
+				t.Errorf("after the store was reopened (-want +got):\n%s", diff)
+			}
+			f.set(true)
+		}
+		f.set(false)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if diff := cmp.Diff([]task.State{task.Accepted}, w.sink.history(t, here+"a")); diff != "" {
+			t.Errorf("what was under way (-want +got):\n%s", diff)
+		}
+		if n := strings.Count(w.log.String(), "outcome of a notification cannot be stored"); n == 0 || n > 3 {
+			t.Errorf("%d lines say that an outcome was not stored", n)
+		}
+	})
+}
