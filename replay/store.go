@@ -45,7 +45,8 @@ type Store interface {
 	// Append.Skip left out, it yields a *GoneError and stops; if after is beyond the last record, a
 	// *FutureError. Where there is no such log, ErrNotFound. A ctx that
 	// ends is yielded as its error; the end of the log is not an error. Any number of followers may follow
-	// one log, and none of them slows the writer: one that falls behind reads the store again.
+	// one log, and none of them slows the writer: one that falls behind reads the store again. One that has
+	// begun waits while the store is unavailable, and then goes on.
 	Follow(ctx context.Context, log string, after uint64) iter.Seq2[Record, error]
 
 	// Due yields the logs of a class whose Wake lies in [from, until], earliest first; those of AtRestart come

@@ -7,17 +7,15 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // Append implements replay.Store.
-func (s *Store) Append(ctx context.Context, a replay.Append) error {
-	if err := s.enter(ctx); err != nil {
+func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
+	if err := s.enterToWrite(ctx); err != nil {
 		return err
 	}
-	defer s.exit()
+	defer s.exit(&err)
 	l := s.logs.use(a.Log)
 	defer s.logs.leave(l)
 	l.write.Lock()
@@ -30,9 +28,14 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 	old := l.head
 	next := old
 	var size int64 // when it has ended
-	var err error
-	if next.Head, err = a.Next(old.Head, time.Now()); err != nil {
+	now := time.Now()
+	if next.Head, err = a.Next(old.Head, now); err != nil {
 		return err
+	}
+	if old.First == 0 {
+		if err := s.room.err(now); err != nil {
+			return err
+		}
 	}
 	if a.End {
 		next.expires = stampOf(next.Ended.Add(settings.Retention))
@@ -71,6 +74,10 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 	}
 	setHead(b, a.Log, &next)
 
+	if a.End {
+		s.sweeper.counting.RLock()
+		defer s.sweeper.counting.RUnlock()
+	}
 	durable := settings.Sync == replay.SyncAlways || settings.Sync == replay.SyncState && a.Tell
 	if err := s.commit(b, durable); err != nil {
 		return err
@@ -80,18 +87,6 @@ func (s *Store) Append(ctx context.Context, a replay.Append) error {
 		s.sweeper.expect(next.expires, size)
 	}
 	return nil
-}
-
-// commit carries b out, with all batches that are on their way at the same time. When it returns nil, b is
-// written to the file of the write-ahead log, and synced if it is to be durable.
-func (s *Store) commit(b *pebble.Batch, durable bool) error {
-	if err := b.Commit(pebble.Sync); err != nil {
-		return err
-	}
-	if durable {
-		s.wal.sync()
-	}
-	return s.wal.err()
 }
 
 // sizeOf returns the size of the records [first, end).

@@ -26,14 +26,14 @@ func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter
 		if bytes.Compare(lower, upper) >= 0 {
 			upper = lower // no logs at all; but a ctx that is done, or a store that is closed, is still told
 		}
-		snapshot, err := s.takeSnapshot(ctx)
+		of, snapshot, err := s.takeSnapshot(ctx)
 		if err != nil {
 			yield(replay.Wakeup{}, err)
 			return
 		}
-		defer s.dropSnapshot(snapshot)
+		defer of.dropSnapshot(snapshot)
 		inPages(ctx, yield, func(page []replay.Wakeup) (_ []replay.Wakeup, more bool, err error) {
-			page, lower, err = s.duePage(ctx, snapshot, lower, upper, page)
+			page, lower, err = s.duePage(ctx, of, snapshot, lower, upper, page)
 			return page, len(page) == duePage, err
 		})
 	}
@@ -63,14 +63,17 @@ func inPages[T any](ctx context.Context, yield func(T, error) bool, read func(pa
 }
 
 // duePage appends to page the entries of the index by Wake that lie in [lower, upper), until there are enough, and
-// returns with it the lower bound of what is left.
-func (s *Store) duePage(ctx context.Context, snapshot *pebble.Snapshot, lower, upper []byte, page []replay.Wakeup) (
-	[]replay.Wakeup, []byte, error,
-) {
+// returns with it the lower bound of what is left. The snapshot is one of a generation, and gone when that is replaced.
+func (s *Store) duePage(
+	ctx context.Context, of *generation, snapshot *pebble.Snapshot, lower, upper []byte, page []replay.Wakeup,
+) (_ []replay.Wakeup, _ []byte, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, nil, err
 	}
-	defer s.exit()
+	defer s.exit(&err)
+	if s.generation != of {
+		return nil, nil, errReplaced
+	}
 	it, err := snapshot.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, nil, err
@@ -85,25 +88,25 @@ func (s *Store) duePage(ctx context.Context, snapshot *pebble.Snapshot, lower, u
 	return page, lower, errors.Join(it.Error(), it.Close())
 }
 
-// takeSnapshot returns a snapshot, which belongs to the store so that Close can release it.
-func (s *Store) takeSnapshot(ctx context.Context) (*pebble.Snapshot, error) {
+// takeSnapshot returns a snapshot, which belongs to a generation so that its end can release it.
+func (s *Store) takeSnapshot(ctx context.Context) (_ *generation, _ *pebble.Snapshot, err error) {
 	if err := s.enter(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer s.exit()
+	defer s.exit(&err)
 	snapshot := s.db.NewSnapshot()
 	s.snapshotsMu.Lock()
 	defer s.snapshotsMu.Unlock()
 	s.snapshots[snapshot] = struct{}{}
-	return snapshot, nil
+	return s.generation, snapshot, nil
 }
 
-// dropSnapshot releases a snapshot, unless Close has done so.
-func (s *Store) dropSnapshot(snapshot *pebble.Snapshot) {
-	s.snapshotsMu.Lock()
-	defer s.snapshotsMu.Unlock()
-	if _, ok := s.snapshots[snapshot]; ok {
-		delete(s.snapshots, snapshot)
+// dropSnapshot releases a snapshot, unless the end of the generation has done so.
+func (g *generation) dropSnapshot(snapshot *pebble.Snapshot) {
+	g.snapshotsMu.Lock()
+	defer g.snapshotsMu.Unlock()
+	if _, ok := g.snapshots[snapshot]; ok {
+		delete(g.snapshots, snapshot)
 		_ = snapshot.Close() // always nil
 	}
 }

@@ -25,13 +25,23 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2
 			yield(replay.Record{}, replay.ErrNotFound)
 			return
 		}
-		f := follower{store: s, log: s.logs.use(name), after: after}
-		defer s.logs.leave(f.log)
+		f := follower{store: s, name: name, after: after}
+		defer f.leave()
 		for {
+			replaced := s.available.whenReplaced()
 			v, err := f.read(ctx)
 			if err != nil {
-				yield(replay.Record{}, err)
-				return
+				if _, failed := errors.AsType[*diskError](err); !failed || !f.begun {
+					yield(replay.Record{}, err)
+					return
+				}
+				f.page = nil
+				select { // it goes on with the next generation
+				case <-replaced:
+				case <-ctx.Done():
+				case <-s.done:
+				}
+				continue
 			}
 			for _, r := range f.page {
 				if err := ctx.Err(); err != nil {
@@ -54,7 +64,7 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2
 			case <-v.news:
 			case <-ctx.Done():
 			case <-s.done:
-			case <-s.wal.broken:
+			case <-replaced:
 			}
 		}
 	}
@@ -63,35 +73,49 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2
 // follower is one that follows a log.
 type follower struct {
 	store *Store
-	log   *log
+	name  string
 	after uint64
-	life  uint64 // log.life when it began; valid when begun
-	begun bool
+	begun bool // it has read the log, in this generation or an earlier one
 	page  []replay.Record
+
+	of   *generation // whose log is log
+	log  *log
+	seen bool   // it has read log
+	life uint64 // log.life then
+}
+
+// leave ends the use of the log.
+func (f *follower) leave() {
+	if f.of != nil {
+		f.of.logs.leave(f.log)
+	}
 }
 
 // read returns the committed state of the log, and in f.page the records that follow f.after, some or all; none
 // when the log changed under its hands.
-func (f *follower) read(ctx context.Context) (view, error) {
+func (f *follower) read(ctx context.Context) (v view, err error) {
 	clear(f.page)
 	f.page = f.page[:0]
 	if err := f.store.enter(ctx); err != nil {
 		return view{}, err
 	}
-	defer f.store.exit()
-	v, err := f.log.view(f.store.db)
-	if err != nil {
+	defer f.store.exit(&err)
+	if f.of != f.store.generation {
+		f.leave()
+		f.of, f.log, f.seen = f.store.generation, f.store.logs.use(f.name), false
+	}
+	if v, err = f.log.view(f.store.db); err != nil {
 		return v, err
 	}
-	if v.First == 0 || f.begun && v.life != f.life {
+	if v.First == 0 || f.seen && v.life != f.life {
 		return v, replay.ErrNotFound
 	}
-	f.begun, f.life = true, v.life
+	f.begun, f.seen, f.life = true, true, v.life
 	if err := v.Reach(f.after); err != nil || f.after == v.Last {
 		return v, err
 	}
 
-	it, err := f.store.records(f.log.name, f.after+1, v.Last+1)
+	it, err := f.store.records(f.name, f.after+1, v.Last+1)
 	if err != nil {
 		return v, err
 	}

@@ -38,7 +38,7 @@ func (s *Store) listPage(ctx context.Context, prefix, after string, page []repla
 	if err := s.enter(ctx); err != nil {
 		return nil, false, err
 	}
-	defer s.exit()
+	defer s.exit(&err)
 	lower, upper := headBounds(prefix, after)
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {

@@ -19,7 +19,7 @@ func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot 
 	if err := s.enter(ctx); err != nil {
 		return h, nil, nil, err
 	}
-	defer s.exit()
+	defer s.exit(&err)
 	h, snapshot, it, err := s.openLog(name)
 	if err != nil || it == nil {
 		return h, snapshot, nil, err
@@ -52,11 +52,11 @@ func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot 
 }
 
 // Head implements replay.Store.
-func (s *Store) Head(ctx context.Context, name string) (replay.Head, error) {
+func (s *Store) Head(ctx context.Context, name string) (_ replay.Head, err error) {
 	if err := s.enter(ctx); err != nil {
 		return replay.Head{}, err
 	}
-	defer s.exit()
+	defer s.exit(&err)
 	if name == "" || len(name) > replay.MaxName {
 		return replay.Head{}, replay.ErrNotFound
 	}

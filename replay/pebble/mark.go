@@ -25,7 +25,7 @@ type mark struct {
 }
 
 // maxLost is more than the number of records that one log can lose. Only what is in the last file of the write-ahead
-// log can be lost (see wal), and in all of its records that is one memtable, which counts more than 64 bytes for an entry
+// log can be lost (see walFile), and in all of its records that is one memtable, which counts more than 64 bytes for an entry
 // beside its key, and one Append that was too large for a memtable.
 const maxLost = 1 << 20
 
@@ -49,44 +49,58 @@ func parseMark(b []byte) (mark, error) {
 	return mark{losses: losses, closed: b[n] == 1, boot: string(b[n+1:])}, nil
 }
 
-// begin notes in the database that the store is open, and finds out whether records may have been lost since it was
-// open before.
-func (s *Store) begin(disk vfs.FS) error {
-	value, closer, err := s.db.Get([]byte{spaceMark})
+// begin finds out whether records may have been lost since the database was open before, and notes in it that it is open,
+// if it can be written.
+func (s *Store) begin(g *generation, mode openMode) error {
+	value, closer, err := g.db.Get([]byte{spaceMark})
 	switch {
 	case errors.Is(err, pebble.ErrNotFound): // of the format before
 	case err != nil:
 		return err
 	default:
-		s.mark, err = parseMark(value)
+		g.mark, err = parseMark(value)
 		if err := errors.Join(err, closer.Close()); err != nil {
 			return err
 		}
 	}
-	boot := bootID(disk)
-	if !s.mark.closed && (boot == "" || boot != s.mark.boot) {
-		s.mark.losses++
+	boot := bootID(s.system)
+	unsynced := s.begun && s.unsynced
+	down := !s.begun && !g.mark.closed && (boot == "" || boot != g.mark.boot)
+	if unsynced || down {
+		g.mark.losses++
+	}
+	g.logs.losses.Store(g.mark.losses)
+	if mode == openRead {
+		return nil
+	}
+	if unsynced {
+		s.log.Warn("replay: the store could not be synced before the disk failed; the next events leave out numbers")
+	}
+	if down {
 		s.log.Warn("replay: the store was not closed before the machine went down; the next events leave out numbers")
 	}
-	s.logs.losses.Store(s.mark.losses)
-	s.mark.closed, s.mark.boot = false, boot
-	return s.setMark()
+	g.mark.closed, g.mark.boot = false, boot
+	if err := g.setMark(); err != nil {
+		return err
+	}
+	s.begun, s.unsynced = true, false
+	return nil
 }
 
 // end notes in the database that the store is closed. Nothing is written after that.
-func (s *Store) end() error {
-	s.mark.closed = true
-	return s.setMark()
+func (g *generation) end() error {
+	g.mark.closed = true
+	return g.setMark()
 }
 
 // setMark stores the mark, so that it survives a loss of power.
-func (s *Store) setMark() error {
-	b := s.db.NewBatch()
+func (g *generation) setMark() error {
+	b := g.db.NewBatch()
 	defer b.Close()
-	if err := b.Set([]byte{spaceMark}, s.mark.append(nil), nil); err != nil {
+	if err := b.Set([]byte{spaceMark}, g.mark.append(nil), nil); err != nil {
 		return err
 	}
-	return s.commit(b, true)
+	return g.commit(b, true)
 }
 
 // bootIDFile has a name for the time since Linux was started. Other systems have no such file.

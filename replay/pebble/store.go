@@ -4,6 +4,7 @@
 package pebble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -25,22 +25,25 @@ import (
 
 // Store is a replay.Store in a directory of its own.
 type Store struct {
-	db       *pebble.DB
+	system   vfs.FS
+	dir      string
 	lock     *pebble.Lock
-	wal      *wal
 	log      *slog.Logger
-	logs     *logs
-	mark     mark // of Open and Close alone
+	sizes    sizes
+	reserve  *reserve
+	room     *room
 	settings atomic.Pointer[replay.Settings]
-	reopened chan struct{}
 
-	gate    sync.RWMutex // held for reading by whoever uses db, for writing by Close
-	done    chan struct{}
-	closing sync.Once
-	closed  error // what Close returns
+	gate sync.RWMutex // held for reading by a call that uses the generation, for writing by what replaces it
+	*generation
+	available *availability
+	begun     bool // a generation could be written; of open and supervise alone
+	unsynced  bool // since then, what others may have read could not be synced; likewise
 
-	snapshotsMu sync.Mutex
-	snapshots   map[*pebble.Snapshot]struct{}
+	done       chan struct{}
+	closing    sync.Once
+	closed     error         // what Close returns
+	supervised chan struct{} // closed when supervise has ended
 
 	sweeper sweeper
 }
@@ -56,77 +59,39 @@ func Open(dir string, s replay.Settings, log *slog.Logger) (*Store, error) {
 	return open(vfs.Default, dir, s, log)
 }
 
-func open(disk vfs.FS, dir string, settings replay.Settings, log *slog.Logger) (_ *Store, err error) {
+func open(system vfs.FS, dir string, settings replay.Settings, log *slog.Logger) (_ *Store, err error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if err := disk.MkdirAll(dir, 0o700); err != nil {
+	if err := system.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("replay/pebble: %w", err)
 	}
-	if err := checkDir(disk, dir); err != nil {
+	if err := checkDir(system, dir); err != nil {
 		return nil, err
 	}
 	s := &Store{
-		wal:       newWAL(),
-		log:       log,
-		logs:      newLogs(),
-		reopened:  make(chan struct{}),
-		done:      make(chan struct{}),
-		snapshots: make(map[*pebble.Snapshot]struct{}),
-		sweeper:   sweeper{sooner: make(chan struct{}, 1), ended: make(chan struct{})},
+		system:     system,
+		dir:        dir,
+		log:        log,
+		sizes:      sizesFor(system, dir),
+		available:  newAvailability(),
+		done:       make(chan struct{}),
+		supervised: make(chan struct{}),
+		sweeper:    sweeper{sooner: make(chan struct{}, 1), ended: make(chan struct{})},
 	}
 	s.Configure(settings)
-	if s.lock, err = lockDir(disk, dir); err != nil {
+	if s.lock, err = lockDir(system, dir); err != nil {
 		return nil, err
 	}
-	cache := pebble.NewCache(cacheSize)
-	defer cache.Unref()
-	if s.db, err = pebble.Open(dir, options(walFS{disk, s.wal}, s.lock, cache, log)); err != nil {
-		return nil, errors.Join(fmt.Errorf("replay/pebble: %s cannot be opened: %w", dir, err), s.lock.Close())
+	s.reserve = newReserve(system, dir, s.sizes.reserve)
+	s.room = newRoom(system, dir, s.sizes.least)
+	if err := s.openFirst(); err != nil {
+		s.reserve.close()
+		return nil, errors.Join(err, s.lock.Close())
 	}
-	if err := s.checkFormat(dir); err != nil {
-		return nil, errors.Join(err, s.db.Close(), s.lock.Close())
-	}
-	if err := s.begin(disk); err != nil {
-		return nil, errors.Join(fmt.Errorf("replay/pebble: %s cannot be opened: %w", dir, err), s.db.Close(), s.lock.Close())
-	}
+	go s.supervise()
 	go s.sweep()
 	return s, nil
-}
-
-// What the database may take of memory, in bytes. A memtable takes what is written until it is full, then it is
-// flushed: at 10 MB/s, every three seconds, by when most of the wake index and many heads have been replaced and
-// never reach the disk. Pebble takes the memtables out of the cache, two of them as a rule, so the cache is what
-// is to be left for blocks, and those two.
-const (
-	memTableSize = 32 << 20
-	cacheSize    = 64<<20 + 2*memTableSize
-)
-
-func options(disk vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *slog.Logger) *pebble.Options {
-	o := &pebble.Options{
-		FS:    disk,
-		Lock:  lock,
-		Cache: cache,
-		// The last format before logs that say of themselves up to where they were synced. Ours would say so of
-		// syncs that were left out, and Pebble would take what a power loss took for corruption.
-		FormatMajorVersion: pebble.FormatColumnarBlocks,
-
-		MemTableSize:                memTableSize,
-		MemTableStopWritesThreshold: 4,
-		// Streams need the file descriptors; a store of 100 GB has about a thousand files.
-		MaxOpenFiles:          512,
-		L0CompactionThreshold: 4,
-		L0StopWritesThreshold: 24,
-		// A second compaction only when the first does not keep up.
-		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
-		Logger:                     logger{log},
-	}
-	for i := range o.Levels {
-		// Most first reads are of logs that do not exist yet. Pebble asks the filters of all levels but the last one.
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-	}
-	return o
 }
 
 // lockDir locks a directory against other stores.
@@ -166,90 +131,73 @@ func checkDir(disk vfs.FS, dir string) error {
 	return nil
 }
 
-// checkFormat returns an error if the database is not ours. An empty one becomes ours.
-func (s *Store) checkFormat(dir string) error {
-	value, closer, err := s.db.Get(formatKey)
-	if err == nil {
-		got := string(value)
-		if err := closer.Close(); err != nil {
-			return err
-		}
-		if got == formatBefore {
-			return s.setFormat(nil)
-		}
-		if got != format {
-			return fmt.Errorf("replay/pebble: %s has the format %.64q, but this version knows only %q", dir, got, format)
-		}
-		return nil
-	}
-	if !errors.Is(err, pebble.ErrNotFound) {
-		return fmt.Errorf("replay/pebble: %s cannot be read: %w", dir, err)
-	}
-	it, err := s.db.NewIter(nil)
-	if err != nil {
-		return err
-	}
-	foreign := it.First()
-	if err := errors.Join(it.Error(), it.Close()); err != nil {
-		return err
-	}
-	if foreign {
-		return fmt.Errorf("replay/pebble: %s is a database of something else", dir)
-	}
-	return s.setFormat(&mark{closed: true})
-}
+// errReplaced is returned where the database was closed, and another one is being opened or has been.
+var errReplaced error = &diskError{cause: errors.New("the database is being opened again")}
 
-// setFormat makes the database one of this format, with a mark if there is none to be kept.
-func (s *Store) setFormat(m *mark) error {
-	b := s.db.NewBatch()
-	defer b.Close()
-	if err := b.Set(formatKey, []byte(format), nil); err != nil {
-		return err
-	}
-	if m != nil {
-		if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {
-			return err
-		}
-	}
-	return s.commit(b, true)
-}
-
-// enter begins a use of the database, which ends with exit. Where it returns an error, there is none.
+// enter begins a use of the generation, which ends with exit. Where it returns an error, there is none. It waits for
+// nothing: while the generation is replaced, the store is unavailable.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.gate.RLock()
+	entered := s.gate.TryRLock()
 	var err error
 	select {
 	case <-s.done:
 		err = replay.ErrClosed
 	default:
-		err = s.wal.err()
+		switch {
+		case !entered || s.db == nil:
+			err = cmp.Or(s.available.err(), errReplaced)
+		default:
+			err = s.disk.err()
+		}
 	}
-	if err != nil {
+	if entered && err != nil {
 		s.gate.RUnlock()
 	}
 	return err
 }
 
-func (s *Store) exit() { s.gate.RUnlock() }
+// enterToWrite is enter for what changes the store.
+func (s *Store) enterToWrite(ctx context.Context) error {
+	err := s.enter(ctx)
+	if err == nil {
+		if err = s.Unavailable(); err != nil {
+			s.gate.RUnlock()
+		}
+	}
+	return err
+}
+
+// exit ends a use of the generation, whose outcome is *err. What was done or read on a disk whose fence is up, perhaps
+// never reached the disk.
+func (s *Store) exit(err *error) {
+	if failed := s.disk.err(); failed != nil {
+		*err = failed
+	} else if _, ok := errors.AsType[syscall.Errno](*err); ok {
+		*err = fmt.Errorf("%w: %w", replay.ErrUnavailable, *err)
+	}
+	s.gate.RUnlock()
+}
 
 // Sync implements replay.Store.
-func (s *Store) Sync(ctx context.Context) error {
-	if err := s.enter(ctx); err != nil {
+func (s *Store) Sync(ctx context.Context) (err error) {
+	if err := s.enterToWrite(ctx); err != nil {
 		return err
 	}
-	defer s.exit()
-	if s.settings.Load().Sync == replay.SyncNever {
-		return nil
+	defer s.exit(&err)
+	if s.settings.Load().Sync != replay.SyncNever {
+		s.disk.sync() // an Append that has returned is written
 	}
-	s.wal.sync() // an Append that has returned is written
-	return s.wal.err()
+	return nil
 }
 
 // Reopened implements replay.Store.
-func (s *Store) Reopened() <-chan struct{} { return s.reopened }
+func (s *Store) Reopened() <-chan struct{} { return s.available.whenReopened() }
+
+// Unavailable returns why the store cannot be written now, an error that is replay.ErrUnavailable; nil while it can.
+func (s *Store) Unavailable() error { return s.available.err() }
 
 // Configure implements replay.Store. Logs that have ended keep the retention that they ended with.
 func (s *Store) Configure(settings replay.Settings) {
@@ -263,44 +211,16 @@ func (s *Store) Configure(settings replay.Settings) {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.done)
+		<-s.supervised
 		<-s.sweeper.ended
 		s.gate.Lock()
 		defer s.gate.Unlock()
-		s.snapshotsMu.Lock()
-		defer s.snapshotsMu.Unlock()
-		for snapshot := range s.snapshots {
-			_ = snapshot.Close() // always nil
+		failed := s.Unavailable()
+		if failed == nil && s.disk.err() == nil {
+			s.closed = s.end()
 		}
-		clear(s.snapshots)
-		var err error
-		if s.wal.err() == nil {
-			err = s.end()
-		}
-		s.closed = errors.Join(err, s.db.Close(), s.lock.Close(), s.wal.err())
+		s.closed = errors.Join(s.closed, s.generation.close(), s.lock.Close(), cmp.Or(s.disk.err(), failed))
+		s.reserve.close()
 	})
 	return s.closed
-}
-
-// logger gives what Pebble has to say to slog: its news to those who debug, its errors to all.
-type logger struct{ log *slog.Logger }
-
-// Infof implements pebble.Logger.
-func (l logger) Infof(format string, args ...any) {
-	if l.log.Enabled(context.Background(), slog.LevelDebug) {
-		l.log.Debug("replay: pebble: " + fmt.Sprintf(format, args...))
-	}
-}
-
-// Errorf implements pebble.Logger.
-func (l logger) Errorf(format string, args ...any) {
-	l.log.Error("replay: pebble: " + fmt.Sprintf(format, args...))
-}
-
-// Fatalf implements pebble.Logger. It must not return: the database is in no state to go on from. An HTTP server
-// recovers the panics of its handlers and would leave Pebble's locks held, so it is raised where nobody does.
-func (l logger) Fatalf(format string, args ...any) {
-	msg := "replay: pebble: " + fmt.Sprintf(format, args...)
-	l.log.Error(msg)
-	go panic(msg)
-	select {}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,8 @@ type sweeper struct {
 	next    atomic.Uint64 // stamp of the next look; 0 while one is under way
 	sooner  chan struct{} // says that the next look has to come earlier
 	ended   chan struct{} // closed when the sweep has ended
+
+	counting sync.RWMutex // held for reading by an Append that ends its log, for writing while size begins anew
 }
 
 // excess returns how many bytes of logs that have ended are too many.
@@ -74,6 +77,7 @@ func (s *Store) sweep() {
 	from := stamp(0) // no log is to be dropped earlier; the index is full of tombstones there
 	counted := false // w.size is that of all logs that have ended, and not only of those since the store was opened
 	for {
+		reopened := s.Reopened()
 		w.next.Store(0)
 		from = min(from, stamp(w.soonest.Swap(uint64(never))))
 		var err error
@@ -87,6 +91,15 @@ func (s *Store) sweep() {
 		}
 		if errors.Is(err, replay.ErrClosed) {
 			return
+		}
+		if errors.Is(err, replay.ErrUnavailable) {
+			select {
+			case <-s.done:
+				return
+			case <-reopened:
+			}
+			from, counted = 0, false // an Append that failed may have ended its log
+			continue
 		}
 		pause := time.Now().Add(sweepPause)
 		if err != nil {
@@ -139,7 +152,7 @@ func (s *Store) toDrop(from, now stamp) (logs []expiry, next stamp, err error) {
 	if err := s.enter(context.Background()); err != nil {
 		return nil, never, err
 	}
-	defer s.exit()
+	defer s.exit(&err)
 	excess := s.sweeper.excess()
 	it, err := s.db.NewIter(&pebble.IterOptions{
 		LowerBound: appendExpiryKey(nil, from, ""), UpperBound: []byte{spaceExpiry + 1},
@@ -186,20 +199,21 @@ func (s *Store) endedSize(a *replay.Append, h *head) (int64, error) {
 
 // countEnded makes sweeper.size that of all logs that have ended. None is to be dropped before from.
 func (s *Store) countEnded(from stamp) error {
-	s.gate.Lock() // no log ends now
-	if err := s.wal.err(); err != nil {
-		s.gate.Unlock()
+	s.sweeper.counting.Lock()
+	of, snapshot, err := s.takeSnapshot(context.Background())
+	if err == nil {
+		s.sweeper.size.Store(0)
+	}
+	s.sweeper.counting.Unlock()
+	if err != nil {
 		return err
 	}
-	snapshot := s.db.NewSnapshot()
-	s.sweeper.size.Store(0)
-	s.gate.Unlock()
-	defer snapshot.Close()
+	defer of.dropSnapshot(snapshot)
 	lower := appendExpiryKey(nil, from, "")
 	for more := true; more; {
 		var size int64
 		var err error
-		if size, lower, more, err = s.countSome(snapshot, lower); err != nil {
+		if size, lower, more, err = s.countSome(of, snapshot, lower); err != nil {
 			return err
 		}
 		s.sweeper.size.Add(size)
@@ -209,11 +223,16 @@ func (s *Store) countEnded(from stamp) error {
 
 // countSome returns the size of some of the logs that have ended and whose entries begin at lower, where the entries of
 // the rest begin, and whether there is a rest.
-func (s *Store) countSome(snapshot *pebble.Snapshot, lower []byte) (size int64, rest []byte, more bool, err error) {
+func (s *Store) countSome(of *generation, snapshot *pebble.Snapshot, lower []byte) (
+	size int64, rest []byte, more bool, err error,
+) {
 	if err := s.enter(context.Background()); err != nil {
 		return 0, nil, false, err
 	}
-	defer s.exit()
+	defer s.exit(&err)
+	if s.generation != of {
+		return 0, nil, false, errReplaced
+	}
 	it, err := snapshot.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: []byte{spaceExpiry + 1}})
 	if err != nil {
 		return 0, nil, false, err
@@ -229,11 +248,11 @@ func (s *Store) countSome(snapshot *pebble.Snapshot, lower []byte) (size int64, 
 }
 
 // drop deletes logs. It holds all of them at once; nobody else holds more than one.
-func (s *Store) drop(logs []expiry) error {
-	if err := s.enter(context.Background()); err != nil {
+func (s *Store) drop(logs []expiry) (err error) {
+	if err := s.enterToWrite(context.Background()); err != nil {
 		return err
 	}
-	defer s.exit()
+	defer s.exit(&err)
 	b := s.db.NewBatch()
 	defer b.Close()
 	var held []*log

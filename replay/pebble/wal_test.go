@@ -14,14 +14,16 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// watchedFS is a disk that tells what is done to the files of the write-ahead log: "create", "write", "sync" or
-// "close". What watch returns is what that operation returns.
+// watchedFS is a disk that tells what is done to the files of the write-ahead log, and to the one by which the store
+// finds out whether the disk works: "create", "write", "sync" or "close". What watch returns is what that operation
+// returns.
 type watchedFS struct {
 	vfs.FS
 	watch func(op string) error
@@ -38,7 +40,7 @@ func (fs watchedFS) ReuseForWrite(oldname, newname string, category vfs.DiskWrit
 }
 
 func (fs watchedFS) file(name string, make func() (vfs.File, error)) (vfs.File, error) {
-	if path.Ext(name) != ".log" {
+	if path.Ext(name) != ".log" && path.Base(name) != probeName {
 		return make()
 	}
 	if err := fs.watch("create"); err != nil {
@@ -221,7 +223,8 @@ func TestSyncTogether(t *testing.T) {
 	})
 }
 
-// TestFails breaks the disk under the write-ahead log. What was acknowledged is there afterwards, and nothing hangs.
+// TestFails breaks the disk under the write-ahead log, and mends it again. Calls fail at once meanwhile, but for those
+// that read. What was acknowledged is there in the end, without another opening and after one, and a follower has it all.
 func TestFails(t *testing.T) {
 	for _, op := range []string{"create", "write", "sync", "close"} {
 		t.Run(op, func(t *testing.T) {
@@ -230,60 +233,88 @@ func TestFails(t *testing.T) {
 				var broken atomic.Bool
 				s, err := open(watchedFS{vfs.Default, func(did string) error {
 					if did == op && broken.Load() {
-						return syscall.ENOSPC
+						return syscall.EIO
 					}
 					return nil
 				}}, dir, replay.Settings{}, quiet)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := s.Append(t.Context(), replay.Append{Log: "followed", Records: [][]byte{{1}}, Tell: true}); err != nil {
+				var followed atomic.Uint64
+				follows := make(chan error, 1)
+				if err := s.Append(t.Context(), replay.Append{Log: "followed", Records: [][]byte{{0}}}); err != nil {
 					t.Fatal(err)
 				}
-				followed := make(chan error, 1)
 				go func() {
-					var last error
-					for _, err := range s.Follow(context.Background(), "followed", 0) {
-						last = err
+					for r, err := range s.Follow(context.Background(), "followed", 0) {
+						if err != nil || r.Seq != followed.Add(1) {
+							follows <- fmt.Errorf("record %d, %w", r.Seq, err)
+							return
+						}
 					}
-					followed <- last
+					follows <- nil
 				}()
 				var wg sync.WaitGroup
-				var acked [8]uint64
-				for w := range acked {
-					wg.Go(func() {
-						for {
-							if acked[w] == 20 && w == 0 {
-								broken.Store(true)
-							}
-							err := s.Append(context.Background(), replay.Append{
-								Log: fmt.Sprint(w), Expect: acked[w], Records: [][]byte{make([]byte, 3000)}, Tell: acked[w]%4 == 0,
-							})
-							if err != nil {
-								if !errors.Is(err, syscall.ENOSPC) {
-									t.Errorf("Append: %v, want the disk's error", err)
-								}
-								return
-							}
-							acked[w]++
+				for round := range uint64(2) { // it fails, and works again, more than once
+					reopened := s.Reopened()
+					var acked [8]uint64
+					for w := range acked {
+						if h, err := s.Head(t.Context(), fmt.Sprint(w)); err == nil {
+							acked[w] = h.Last
 						}
-					})
+					}
+					begun := acked[0]
+					for w := range acked {
+						wg.Go(func() {
+							for {
+								if acked[w] == begun+20 && w == 0 {
+									broken.Store(true)
+								}
+								err := s.Append(context.Background(), replay.Append{
+									Log: fmt.Sprint(w), Expect: acked[w], Records: [][]byte{make([]byte, 3000)}, Tell: acked[w]%4 == 0,
+								})
+								if err != nil {
+									if !errors.Is(err, replay.ErrUnavailable) || !errors.Is(err, syscall.EIO) {
+										t.Errorf("Append: %v, want the disk's error", err)
+									}
+									return
+								}
+								acked[w]++
+							}
+						})
+					}
+					wg.Wait()
+					synctest.Wait() // for the database to be opened for reading
+					for w, want := range acked {
+						checkZeros(t, s, fmt.Sprint(w), want)
+					}
+					if err := s.Sync(t.Context()); !errors.Is(err, replay.ErrUnavailable) {
+						t.Errorf("Sync: %v, want ErrUnavailable", err)
+					}
+					time.Sleep(time.Minute)
+					if err := s.Append(t.Context(), replay.Append{Log: "new"}); !errors.Is(err, replay.ErrUnavailable) {
+						t.Errorf("Append: %v, want ErrUnavailable", err)
+					}
+					if err := s.Unavailable(); !errors.Is(err, syscall.EIO) {
+						t.Errorf("Unavailable: %v, want the disk's error", err)
+					}
+					broken.Store(false)
+					<-reopened
+					if err := s.Unavailable(); err != nil {
+						t.Errorf("Unavailable: %v", err)
+					}
+					for w, want := range acked {
+						checkZeros(t, s, fmt.Sprint(w), want)
+					}
+					a := replay.Append{Log: "followed", Expect: round + 1, Records: [][]byte{{0}}, End: round == 1}
+					if err := s.Append(t.Context(), a); err != nil {
+						t.Error(err)
+					}
 				}
-				wg.Wait()
-				if err := <-followed; !errors.Is(err, syscall.ENOSPC) {
-					t.Errorf("a follower ended with %v, want the disk's error", err)
+				if err := <-follows; err != nil || followed.Load() != 3 {
+					t.Errorf("the follower got %d records, %v, want 3", followed.Load(), err)
 				}
-				if _, _, _, err := s.Load(t.Context(), "0"); !errors.Is(err, syscall.ENOSPC) {
-					t.Errorf("Load: %v, want the disk's error", err)
-				}
-				if err := s.Close(); !errors.Is(err, syscall.ENOSPC) {
-					t.Errorf("Close: %v, want the disk's error", err)
-				}
-				again := openAt(t, dir, replay.Settings{})
-				for w, want := range acked {
-					checkZeros(t, again.Store, fmt.Sprint(w), want)
-				}
-				if err := again.Close(); err != nil {
+				if err := s.Close(); err != nil {
 					t.Error(err)
 				}
 			})

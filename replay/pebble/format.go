@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// checkFormat returns an error if the database is not ours. An empty one becomes ours, and one of the format before
+// becomes one of this format.
+func (g *generation) checkFormat(dir string, mode openMode) error {
+	value, closer, err := g.db.Get(formatKey)
+	if err == nil {
+		got := string(value)
+		if err := closer.Close(); err != nil {
+			return err
+		}
+		if got != format && got != formatBefore {
+			return fmt.Errorf("replay/pebble: %s has the format %.64q, but this version knows only %q", dir, got, format)
+		}
+		if got == formatBefore && mode != openRead {
+			return g.setFormat(nil)
+		}
+		return nil
+	}
+	if !errors.Is(err, pebble.ErrNotFound) {
+		return fmt.Errorf("replay/pebble: %s cannot be read: %w", dir, err)
+	}
+	it, err := g.db.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	foreign := it.First()
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return err
+	}
+	if foreign || mode == openRead {
+		return fmt.Errorf("replay/pebble: %s is a database of something else", dir)
+	}
+	return g.setFormat(&mark{closed: true})
+}
+
+// setFormat makes the database one of this format, with a mark if there is none to be kept.
+func (g *generation) setFormat(m *mark) error {
+	b := g.db.NewBatch()
+	defer b.Close()
+	if err := b.Set(formatKey, []byte(format), nil); err != nil {
+		return err
+	}
+	if m != nil {
+		if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {
+			return err
+		}
+	}
+	return g.commit(b, true)
+}

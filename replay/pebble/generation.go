@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+)
+
+// generation is one opening of the database, and what is known of its logs. A store has several, one after the other,
+// when its disk fails: each ends with the fence of its disk, then comes one that can only be read, then, when the disk
+// works again, the next one that can be written.
+type generation struct {
+	db   *pebble.DB // nil if there is none: it is being opened, or cannot be
+	disk *disk
+	logs *logs
+	mark mark
+
+	snapshotsMu sync.Mutex
+	snapshots   map[*pebble.Snapshot]struct{}
+}
+
+// newGeneration returns a generation without a database.
+func (s *Store) newGeneration() *generation {
+	return &generation{
+		disk:      newDisk(s.system, s.dir, s.reserve),
+		logs:      newLogs(),
+		snapshots: make(map[*pebble.Snapshot]struct{}),
+	}
+}
+
+// openMode says what a database is opened for.
+type openMode uint8
+
+const (
+	openNew   openMode = iota // to write it; it is made if there is none
+	openWrite                 // to write it
+	openRead                  // to read it; no file is changed
+)
+
+// open opens the database. The error is a *diskError if it cannot be written now, but may be later.
+func (s *Store) openGeneration(mode openMode) (*generation, error) {
+	g := s.newGeneration()
+	cache := pebble.NewCache(64<<20 + 2*int64(s.sizes.memTable)) // see options
+	defer cache.Unref()
+	o := s.options(g.disk, cache)
+	o.ReadOnly = mode == openRead
+	o.ErrorIfNotExists = mode != openNew
+	var err error
+	if g.db, err = pebble.Open(s.dir, o); err != nil {
+		return nil, errors.Join(g.disk.err(), fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err))
+	}
+	if err := g.disk.err(); err != nil { // what was opened may be in memory alone
+		return nil, errors.Join(err, g.close())
+	}
+	if err := g.checkFormat(s.dir, mode); err != nil {
+		return nil, errors.Join(err, g.close())
+	}
+	if err := s.begin(g, mode); err != nil {
+		return nil, errors.Join(fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err), g.close())
+	}
+	return g, nil
+}
+
+// close releases the database, which is not in use any more.
+func (g *generation) close() error {
+	if g.db == nil {
+		return nil
+	}
+	g.snapshotsMu.Lock()
+	defer g.snapshotsMu.Unlock()
+	for snapshot := range g.snapshots {
+		_ = snapshot.Close() // always nil
+	}
+	clear(g.snapshots)
+	return g.db.Close()
+}
+
+// commit carries b out, with all batches that are on their way at the same time. When it returns nil, b is
+// written to the file of the write-ahead log, and synced if it is to be durable.
+func (g *generation) commit(b *pebble.Batch, durable bool) error {
+	if err := b.Commit(pebble.Sync); err != nil {
+		return err
+	}
+	if durable {
+		g.disk.sync()
+	}
+	return g.disk.err()
+}
+
+// options are Pebble's. A memtable takes what is written until it is full, then it is flushed: at 10 MB/s and 32 MiB,
+// every three seconds, by when most of the wake index and many heads have been replaced and never reach the disk.
+// Pebble takes the memtables out of the cache, two of them as a rule, so the cache is 64 MiB for blocks, and those two.
+func (s *Store) options(disk *disk, cache *pebble.Cache) *pebble.Options {
+	o := &pebble.Options{
+		FS:    disk,
+		Lock:  s.lock,
+		Cache: cache,
+		// The last format before logs that say of themselves up to where they were synced. Ours would say so of
+		// syncs that were left out, and Pebble would take what a power loss took for corruption.
+		FormatMajorVersion: pebble.FormatColumnarBlocks,
+
+		MemTableSize:                s.sizes.memTable,
+		MemTableStopWritesThreshold: 4,
+		// Streams need the file descriptors; a store of 100 GB has about a thousand files.
+		MaxOpenFiles:          512,
+		L0CompactionThreshold: 4,
+		L0StopWritesThreshold: 24,
+		// A second compaction only when the first does not keep up.
+		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
+		Logger:                     logger{s.log},
+		// Pebble would try a flush or a compaction that failed again at once, without end.
+		EventListener: &pebble.EventListener{BackgroundError: disk.fail},
+	}
+	for i := range o.Levels {
+		// Most first reads are of logs that do not exist yet. Pebble asks the filters of all levels but the last one.
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return o
+}
+
+// logger gives what Pebble has to say to slog: its news to those who debug, its errors to all.
+type logger struct{ log *slog.Logger }
+
+// Infof implements pebble.Logger.
+func (l logger) Infof(format string, args ...any) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.log.Debug("replay: pebble: " + fmt.Sprintf(format, args...))
+	}
+}
+
+// Errorf implements pebble.Logger.
+func (l logger) Errorf(format string, args ...any) {
+	l.log.Error("replay: pebble: " + fmt.Sprintf(format, args...))
+}
+
+// Fatalf implements pebble.Logger. It must not return: the database is in no state to go on from. An HTTP server
+// recovers the panics of its handlers and would leave Pebble's locks held, so it is raised where nobody does.
+func (l logger) Fatalf(format string, args ...any) {
+	msg := "replay: pebble: " + fmt.Sprintf(format, args...)
+	l.log.Error(msg)
+	go panic(msg)
+	select {}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// reserve is what the store keeps for the moment when there is no more to be had: file descriptors, so that callers
+// who take all of the process cannot keep it from writing, and a file that does nothing but take up room, so that it
+// can finish what it is at on a full disk.
+type reserve struct {
+	system vfs.FS
+	name   string        // of the file
+	size   int64         // of the file; 0 where the file system cannot set room aside
+	used   chan struct{} // says that something has been released
+
+	mu          sync.Mutex
+	descriptors []*os.File
+	file        bool         // it is there
+	missing     atomic.Int32 // descriptors that were released; changed under mu
+}
+
+const (
+	reserveName        = "RESERVE" // no name of Pebble's
+	reserveDescriptors = 16
+)
+
+func newReserve(system vfs.FS, dir string, size int64) *reserve {
+	r := &reserve{system: system, name: system.PathJoin(dir, reserveName), size: size, used: make(chan struct{}, 1)}
+	_, err := system.Stat(r.name)
+	r.file = err == nil
+	r.missing.Store(reserveDescriptors)
+	r.closed()
+	return r
+}
+
+// isStarved returns whether there are no file descriptors left.
+func isStarved(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// isFull returns whether there is no room left on the disk.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// release gives up some of the reserve. It returns true if what failed with err has to be tried again now.
+func (r *reserve) release(err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	released := false
+	switch {
+	case isStarved(err):
+		if last := len(r.descriptors) - 1; last >= 0 {
+			_ = r.descriptors[last].Close()
+			r.descriptors = r.descriptors[:last]
+			r.missing.Add(1)
+			released = true
+		}
+	case isFull(err):
+		released = r.file && r.system.Remove(r.name) == nil
+		r.file = false
+	}
+	if released {
+		select {
+		case r.used <- struct{}{}:
+		default:
+		}
+	}
+	return released
+}
+
+// closed takes released descriptors back. It is called when a file was closed, since others are waiting for what that
+// leaves.
+func (r *reserve) closed() {
+	if r.missing.Load() == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.missing.Load() > 0 {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			return
+		}
+		r.descriptors = append(r.descriptors, f)
+		r.missing.Add(-1)
+	}
+}
+
+// complete returns whether nothing is missing.
+func (r *reserve) complete() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.missing.Load() == 0 && (r.file || r.size == 0)
+}
+
+// restore takes back what was released. It returns nil when all of it is there.
+func (r *reserve) restore() error {
+	r.closed()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.missing.Load() > 0 {
+		return syscall.EMFILE
+	}
+	if r.file || r.size == 0 {
+		return nil
+	}
+	if usage, err := r.system.GetDiskUsage(r.system.PathDir(r.name)); err == nil && usage.AvailBytes < 2*uint64(r.size) {
+		return syscall.ENOSPC // it would be released at once
+	}
+	f, err := r.system.Create(r.name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	err = f.Preallocate(0, r.size)
+	if errors.Is(err, errors.ErrUnsupported) {
+		r.size, err = 0, nil
+	}
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil || r.size == 0 {
+		return errors.Join(err, r.system.Remove(r.name))
+	}
+	r.file = true
+	return nil
+}
+
+// close gives the descriptors back. The file stays for the next opening.
+func (r *reserve) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.descriptors {
+		_ = f.Close()
+	}
+	r.descriptors = nil
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/dustin/go-humanize"
+)
+
+// sizes are what the store takes of memory and of the disk at a time, in bytes. All of them follow from memTable, and
+// that from the size of the disk, so that a flush always fits into what a small one has left.
+type sizes struct {
+	memTable uint64 // a memtable, and a file of the write-ahead log
+	reserve  int64  // see reserve
+	least    uint64 // free room below which no new log is begun
+}
+
+// Of a disk of less than 2 GiB, a memtable is a 64th.
+const (
+	maxMemTable  = 32 << 20
+	minMemTable  = 256 << 10
+	memTablePart = 64
+)
+
+func sizesFor(system vfs.FS, dir string) sizes {
+	usage, err := system.GetDiskUsage(dir)
+	if err != nil { // the system does not tell
+		return sizes{memTable: maxMemTable}
+	}
+	m := min(max(usage.TotalBytes/memTablePart, minMemTable), maxMemTable)
+	return sizes{memTable: m, reserve: int64(m), least: 8 * m}
+}
+
+// room says whether the disk has room for new logs. Those that are there may be appended to, end and be dropped with
+// less, so that what has begun can be finished.
+type room struct {
+	system vfs.FS
+	dir    string
+	least  uint64        // bytes
+	looked atomic.Int64  // when the disk was last asked; nanoseconds of Unix time
+	low    atomic.Uint64 // bytes that were free when there was too little; 0 while there is enough
+	short  chan struct{} // says that there has become too little
+}
+
+func newRoom(system vfs.FS, dir string, least uint64) *room {
+	return &room{system: system, dir: dir, least: least, short: make(chan struct{}, 1)}
+}
+
+// lookEvery is how long what the disk has answered is believed.
+const lookEvery = time.Second
+
+// err returns why no new log can be begun, nil where one can.
+func (r *room) err(now time.Time) error {
+	if last := r.looked.Load(); now.UnixNano()-last >= int64(lookEvery) || now.UnixNano() < last {
+		if r.looked.CompareAndSwap(last, now.UnixNano()) {
+			r.look()
+		}
+	}
+	if low := r.low.Load(); low > 0 {
+		return &diskError{cause: fmt.Errorf("%s free on the disk, and what is new needs %s", humanize.IBytes(low), humanize.IBytes(r.least))}
+	}
+	return nil
+}
+
+// look asks the disk. Once there was too little, there has to be a quarter more than needed.
+func (r *room) look() {
+	usage, err := r.system.GetDiskUsage(r.dir)
+	least := r.least
+	if r.low.Load() > 0 {
+		least += least / 4
+	}
+	if err != nil || usage.AvailBytes >= least {
+		r.low.Store(0)
+		return
+	}
+	if r.low.Swap(max(usage.AvailBytes, 1)) == 0 {
+		select {
+		case r.short <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/dustin/go-humanize"
+)
+
+// How long the supervisor waits before it tries again: at first, at most, and how long the store has to have worked
+// before it begins with the first again.
+const (
+	retryFirst  = time.Second
+	retryMost   = 30 * time.Second
+	retryForget = time.Minute
+)
+
+// availability is whether the store can be written, and tells those who wait for that to change.
+type availability struct {
+	why atomic.Pointer[diskError] // why the store cannot be written; nil while it can
+
+	mu       sync.Mutex
+	replaced chan struct{} // closed when there is another generation
+	reopened chan struct{} // closed when the store can be written again
+}
+
+func newAvailability() *availability {
+	return &availability{replaced: make(chan struct{}), reopened: make(chan struct{})}
+}
+
+// err returns why the store cannot be written, nil while it can.
+func (a *availability) err() error {
+	if why := a.why.Load(); why != nil {
+		return why
+	}
+	return nil
+}
+
+// whenReplaced returns a channel that is closed when the generation is replaced next.
+func (a *availability) whenReplaced() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.replaced
+}
+
+// whenReopened returns a channel that is closed the next time that the store can be written again.
+func (a *availability) whenReopened() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.reopened
+}
+
+// announce closes one of the channels, and puts another one in its place.
+func (a *availability) announce(c *chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(*c)
+	*c = make(chan struct{})
+}
+
+// openFirst opens the database for a new Store. Where the disk does not let it be written, but has one that can be
+// read, the store begins as one that has failed.
+func (s *Store) openFirst() (err error) {
+	desc, err := pebble.Peek(s.dir, s.system)
+	if err != nil {
+		return fmt.Errorf("replay/pebble: %s cannot be read: %w", s.dir, err)
+	}
+	s.generation, err = s.openGeneration(openNew)
+	if errors.Is(err, pebble.ErrCorruption) {
+		aside, failed := s.cutLog()
+		if failed != nil || len(aside) == 0 {
+			return errors.Join(fmt.Errorf("%w; the store is damaged, and has to be replaced by a backup", err), failed)
+		}
+		if s.generation, err = s.openGeneration(openNew); err == nil {
+			for _, name := range aside {
+				_ = s.system.Remove(name) // nothing is in it
+			}
+		}
+	}
+	if why, ok := errors.AsType[*diskError](err); ok && desc.Exists {
+		var failed error
+		if s.generation, failed = s.openGeneration(openRead); failed != nil {
+			return err
+		}
+		s.fails(why)
+		return nil
+	}
+	return err
+}
+
+// fails notes that the store cannot be written.
+func (s *Store) fails(why *diskError) {
+	if s.available.why.Swap(why) != nil {
+		return
+	}
+	s.log.Error("replay: the store cannot be written; it tries again by itself", slog.Any("error", why.cause))
+}
+
+// supervise replaces the generation when its disk fails, and makes good what the disk has taken, until the store is
+// closed. It is the only one that replaces the generation.
+func (s *Store) supervise() {
+	defer close(s.supervised)
+	var wait time.Duration
+	var failed, reopened time.Time
+	if s.available.err() != nil {
+		failed = time.Now()
+	}
+	s.restore()
+	for {
+		var again <-chan time.Time
+		if s.ailing() {
+			wait = min(max(2*wait, retryFirst), retryMost)
+			again = time.After(wait - rand.N(wait/4))
+		}
+		select {
+		case <-s.done:
+			return
+		case <-again:
+			if s.available.err() != nil && s.reopen() {
+				reopened = time.Now()
+				s.log.Warn("replay: the store can be written again", slog.Duration("after", reopened.Sub(failed)))
+				s.available.announce(&s.available.reopened)
+			}
+			s.restore()
+			continue
+		case <-s.disk.raised:
+			if s.available.err() == nil {
+				failed = time.Now()
+			}
+			why := s.disk.failed.Load()
+			s.unsynced = s.unsynced || why.unsynced
+			s.fails(why)
+			_ = s.replace(openRead) // without, every call fails until the next try
+		case <-s.room.short:
+			s.log.Warn("replay: the disk is almost full; new tasks are refused",
+				slog.String("free", humanize.IBytes(s.room.low.Load())), slog.String("needed", humanize.IBytes(s.room.least)))
+		case <-s.reserve.used:
+		}
+		if time.Since(reopened) > retryForget {
+			wait = 0
+		}
+	}
+}
+
+// ailing returns whether there is something to be made good.
+func (s *Store) ailing() bool {
+	return s.available.err() != nil || s.room.low.Load() > 0 || !s.reserve.complete()
+}
+
+// restore makes good what does not keep the store from being written.
+func (s *Store) restore() {
+	if err := s.reserve.restore(); err != nil {
+		s.log.Debug("replay: the reserve cannot be made", slog.Any("error", err))
+	}
+	if s.room.low.Load() == 0 {
+		return
+	}
+	if s.room.look(); s.room.low.Load() == 0 {
+		s.log.Warn("replay: the disk has room again; new tasks are taken")
+		if s.available.err() == nil {
+			s.available.announce(&s.available.reopened)
+		}
+	}
+}
+
+// reopen tries to open the database for writing, and returns whether that has worked.
+func (s *Store) reopen() bool {
+	err := s.probe()
+	if err == nil {
+		err = s.replace(openWrite)
+	}
+	if err != nil {
+		s.log.Debug("replay: the store cannot be written yet", slog.Any("error", err))
+		return false
+	}
+	s.available.why.Store(nil)
+	return true
+}
+
+// replace closes the generation, and puts another one in its place. Where that cannot be opened, there is one that can
+// be read, or one without a database.
+func (s *Store) replace(mode openMode) error {
+	s.put(s.newGeneration())
+	g, err := s.openGeneration(mode)
+	if err != nil && mode != openRead {
+		g, _ = s.openGeneration(openRead)
+	}
+	if g != nil {
+		s.put(g)
+	}
+	s.available.announce(&s.available.replaced)
+	return err
+}
+
+// put puts a generation in the place of the one that there is, and closes that.
+func (s *Store) put(g *generation) {
+	s.gate.Lock()
+	old := s.generation
+	s.generation = g
+	s.gate.Unlock()
+	if err := old.close(); err != nil {
+		s.log.Debug("replay: the database was not closed cleanly", slog.Any("error", err))
+	}
+}
+
+// What has to be written before the database is opened again: a file, and its size in bytes.
+const (
+	probeName = "PROBE" // no name of Pebble's
+	probeSize = 4096
+)
+
+// probe returns an error if the disk cannot be written, or has no room for what is needed to go on.
+func (s *Store) probe() error {
+	err := s.reserve.restore()
+	if err != nil && (!isFull(err) || isFull(s.available.err())) {
+		return err
+	}
+	name := s.system.PathJoin(s.dir, probeName)
+	f, err := s.system.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, probeSize))
+	return errors.Join(err, f.Sync(), f.Close(), s.system.Remove(name))
+}
