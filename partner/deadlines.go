@@ -4,7 +4,6 @@ package partner
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,49 +113,6 @@ func (e *Engine) timeOut(log string, now time.Time) bool {
 		lv.run.stop()
 	}
 	return true
-}
-
-// recover picks up the turns of a Partner that an earlier process left unfinished.
-func (e *Engine) recover(name string) {
-	var group sync.WaitGroup
-	defer group.Wait()
-	slots := make(chan struct{}, atOnce)
-	for w, err := range e.store.Due(e.base, Class, replay.AtRestart, replay.AtRestart) {
-		if err != nil {
-			if e.base.Err() == nil {
-				if p := e.current(name); p != nil {
-					p.Log.Error("unfinished tasks cannot be picked up", "error", err)
-				}
-			}
-			return
-		}
-		if !strings.HasPrefix(w.Log, string(Class)+name+separator) {
-			continue
-		}
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			e.pickUp(w.Log)
-		})
-	}
-}
-
-// pickUp goes on with the turn of a task, unless somebody is at it.
-func (e *Engine) pickUp(log string) {
-	lv := e.acquire(log)
-	defer lv.release()
-	lv.mu.Lock()
-	defer lv.mu.Unlock()
-	if err := lv.load(e.base); err != nil {
-		if e.base.Err() == nil {
-			lv.logger().Error("an unfinished task cannot be picked up", "error", err)
-		}
-		return
-	}
-	name, _, _ := splitLogName(log)
-	if p := e.current(name); p != nil {
-		lv.adopt(p)
-	}
 }
 
 // adopt goes on with the turn of a task that is at work but has nobody to work on it, by asking the agent.

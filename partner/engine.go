@@ -67,6 +67,7 @@ func Open(ctx context.Context, store replay.Store, watcher Watcher) (*Engine, er
 	}
 	e.alarm = replay.NewAlarm()
 	e.work.Go(e.keepDeadlines)
+	e.work.Go(e.recoverReopened)
 	return e, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -127,16 +128,23 @@ func (lv *live) load(ctx context.Context) error {
 	}
 	fold, err := foldAll(head, snapshot, records)
 	if err != nil {
-		return task.Errorf(task.Internal, "the task's log is damaged").Because(err)
+		return damaged(err)
 	}
 	if err := json.Unmarshal(head.Note, &lv.note); err != nil {
-		return task.Errorf(task.Internal, "the task's log is damaged").Because(err)
+		return damaged(err)
 	}
 	lv.fold = fold
 	lv.head = log{last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost}
 	lv.last = lastTime(&fold.Task)
 	lv.exists, lv.loaded = true, true
 	return nil
+}
+
+// errDamaged marks the error of a log that cannot be read, however often it is tried.
+var errDamaged = errors.New("partner: a damaged log")
+
+func damaged(err error) error {
+	return task.Errorf(task.Internal, "the task's log is damaged").Because(fmt.Errorf("%w: %w", errDamaged, err))
 }
 
 // foldAll folds a log as the store returned it.
@@ -261,6 +269,7 @@ func (b *batch) write(ctx context.Context) error {
 	}
 	a := replay.Append{
 		Log: lv.log, Expect: lv.head.last, Records: make([][]byte, len(b.events)), End: b.state.Terminal(),
+		Skip: lv.head.lost,
 	}
 	var size int64
 	buf := make([]byte, 0, 512*len(b.events))
@@ -373,7 +382,7 @@ func (lv *live) trim(ctx context.Context, a *replay.Append) error {
 	}
 	fold, err := foldAll(head, snapshot, records[:n])
 	if err != nil {
-		return task.Errorf(task.Internal, "the task's log is damaged").Because(err)
+		return damaged(err)
 	}
 	a.Trim = records[n-1].Seq
 	a.Snapshot = task.AppendEvent(nil, &task.Event{Task: &fold.Task})

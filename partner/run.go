@@ -117,17 +117,22 @@ func (lv *live) follow(ctx context.Context, p *Partner, t *task.Turn, r *run, fi
 	case rested || ctx.Err() != nil:
 		return nil
 	case errors.Is(err, errStore):
-		lv.logger().Error("a task cannot be stored", "error", err)
+		if !errors.Is(err, replay.ErrClosed) {
+			lv.logger().Error("a task cannot be stored", "error", err)
+		}
 		return err
 	}
 	span.SetStatus(codes.Error, task.KindOf(err).String())
 	lv.logger().Warn("the agent failed", "reason", err)
-	lv.mu.Lock()
-	defer lv.mu.Unlock()
-	if lv.hold(task.Report{State: task.Failed, Items: []task.DataItem{task.Text(detail(err))}}) {
+	return lv.persist(ctx, r, func() error {
+		if ctx.Err() != nil || lv.run != r || lv.hold(task.Report{State: task.Failed, Items: []task.DataItem{task.Text(detail(err))}}) {
+			return nil
+		}
+		if err := lv.fail(ctx, detail(err)); err != nil {
+			return fmt.Errorf("%w: %w", errStore, err)
+		}
 		return nil
-	}
-	return lv.fail(ctx, detail(err))
+	})
 }
 
 // mayBeRunning reports whether the agent may be at work on a turn in spite of an error.
@@ -166,21 +171,54 @@ func (lv *live) take(ctx context.Context, r *run, rep task.Report, err error) (r
 	if err != nil {
 		return false, err
 	}
+	rested, last, err := lv.takeOnce(ctx, r, &rep)
+	if mayPass(err) {
+		return lv.takeLater(ctx, r, rep, last)
+	}
+	return rested, err
+}
+
+// takeLater is take for a report that the store refused when last was the log's last record, as the live knew it; 0 where
+// it knew none.
+func (lv *live) takeLater(ctx context.Context, r *run, rep task.Report, last uint64) (rested bool, _ error) {
+	err := lv.persist(ctx, r, func() (err error) {
+		if err := lv.load(ctx); err != nil {
+			return fmt.Errorf("%w: %w", errStore, err)
+		}
+		if len(rep.Chunks) > 0 && lv.head.last != last {
+			// The store may hold these pieces after all, and they must not be added twice: the agent is asked.
+			return task.Errorf(task.Internal, "the store failed while the agent reported")
+		}
+		rested, err = lv.takeReport(ctx, r, &rep)
+		return err
+	})
+	return rested, err
+}
+
+// takeOnce is take without another attempt. It returns the log's last record before the report, too.
+func (lv *live) takeOnce(ctx context.Context, r *run, rep *task.Report) (rested bool, last uint64, err error) {
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
+	last = lv.head.last
+	rested, err = lv.takeReport(ctx, r, rep)
+	return rested, last, err
+}
+
+// takeReport is takeOnce while lv.mu is held.
+func (lv *live) takeReport(ctx context.Context, r *run, rep *task.Report) (rested bool, _ error) {
 	if ctx.Err() != nil || lv.run != r {
 		return true, nil // canceled: whatever the agent says comes too late
 	}
 	if rep.Delivery != task.NoNews {
 		return false, lv.deliver(ctx, rep.Delivery == task.Waiting)
 	}
-	if rep.State == task.Canceled && lv.hold(rep) {
+	if rep.State == task.Canceled && lv.hold(*rep) {
 		return true, nil
 	}
 	if err := lv.load(ctx); err != nil {
 		return false, fmt.Errorf("%w: %w", errStore, err)
 	}
-	if err := lv.apply(ctx, &rep); err != nil {
+	if err := lv.apply(ctx, rep); err != nil {
 		return false, fmt.Errorf("%w: %w", errStore, err)
 	}
 	if lv.note.Pending != nil {

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// sick is a store whose calls fail as a test has it.
+type sick struct {
+	replay.Store
+	mu       sync.Mutex
+	write    error // what Append returns
+	written  bool  // and yet it writes
+	read     error // what Load and Due return
+	reads    int   // how many of them, before they work again
+	reopened chan struct{}
+}
+
+func ill(t *testing.T) *sick { return &sick{Store: memory(t), reopened: make(chan struct{})} }
+
+// ail has the store fail until it is healed.
+func (s *sick) ail(err error, written bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.write, s.written = err, written
+}
+
+func (s *sick) heal(reopened bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.write = nil; reopened {
+		close(s.reopened)
+		s.reopened = make(chan struct{})
+	}
+}
+
+func (s *sick) Reopened() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reopened
+}
+
+func (s *sick) Append(ctx context.Context, a replay.Append) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.write != nil && !s.written {
+		return fmt.Errorf("sick: %w", s.write)
+	}
+	if err := s.Store.Append(ctx, a); err != nil {
+		return err
+	}
+	return s.write
+}
+
+func (s *sick) reading() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reads == 0 {
+		return nil
+	}
+	s.reads--
+	return s.read
+}
+
+func (s *sick) Load(ctx context.Context, log string) (replay.Head, []byte, []replay.Record, error) {
+	if err := s.reading(); err != nil {
+		return replay.Head{}, nil, nil, err
+	}
+	return s.Store.Load(ctx, log)
+}
+
+func (s *sick) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.Wakeup, error] {
+	return func(yield func(replay.Wakeup, error) bool) {
+		if err := s.reading(); err != nil {
+			yield(replay.Wakeup{}, err)
+			return
+		}
+		s.Store.Due(ctx, class, from, until)(yield)
+	}
+}
+
+// TestReportsOutliveAFailingStore: what the agent reports while the store takes nothing is kept, and stored as soon as
+// it can be. Those who wait for it are answered at once.
+func TestReportsOutliveAFailingStore(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		err      error
+		reopened bool
+		kind     task.Kind
+		within   time.Duration
+	}{
+		{"unavailable", replay.ErrUnavailable, true, task.StoreUnavailable, 0},
+		{"full", replay.ErrFull, false, task.LimitExceeded, retryMax},
+		{"any other error", errors.New("a bad sector"), false, task.Internal, retryMax},
+	} {
+		for _, end := range []string{"finishes", "fails"} {
+			t.Run(tc.name+"/"+end, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := ill(t)
+					agent := hangs()
+					agent.run = func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+						yield(task.Report{State: task.Working, Items: []task.DataItem{task.Text("begun")}}, nil)
+						time.Sleep(time.Second)
+						store.ail(tc.err, false)
+						if end == "fails" {
+							yield(task.Report{}, task.Errorf(task.AgentTimeout, "the agent gave up"))
+							return
+						}
+						if !yield(task.Report{Chunks: []task.Chunk{{Product: finished("x").Products[0]}}}, nil) {
+							return
+						}
+						yield(finished("x"), nil)
+					}
+					b := setUp(t, store, agent)
+					began := time.Now()
+					b.want(call(task.Start, "t1"), tc.kind)
+					if took := time.Since(began); took != time.Second {
+						t.Errorf("the caller was answered after %v", took)
+					}
+					b.wantStates("t1", task.Accepted, task.Working)
+					time.Sleep(10 * time.Minute)
+					store.heal(tc.reopened)
+					time.Sleep(tc.within)
+					synctest.Wait()
+					want := task.AwaitingCompletion
+					if end == "fails" {
+						want = task.Failed
+					}
+					b.wantStates("t1", task.Accepted, task.Working, want)
+					if got := b.do(call(task.Get, "t1")); want != task.Failed {
+						if diff := cmp.Diff(finished("x").Products, got.Products); diff != "" {
+							t.Errorf("products (-want +got):\n%s", diff)
+						}
+					}
+					if n := agent.turnCount(); n != 1 {
+						t.Errorf("the turn was carried out %d times", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestWrittenAfterAll: an Append that failed may have been written. Nothing is added twice, and a start is not lost.
+func TestWrittenAfterAll(t *testing.T) {
+	piece := func(text string) task.Report {
+		return task.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p1", DataItems: []task.DataItem{task.Text(text)}}, Append: true}}}
+	}
+	t.Run("a piece", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := ill(t)
+			agent := &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+				if yield(piece("one "), nil) {
+					store.ail(replay.ErrUnavailable, true)
+					yield(piece("two "), nil)
+				}
+			}}
+			agent.resume = func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+				yield(finished("one two three"), nil)
+			}
+			b := setUp(t, store, agent)
+			b.do(call(task.Start, "t1"))
+			store.heal(true)
+			synctest.Wait()
+			if diff := cmp.Diff(finished("one two three").Products, b.do(call(task.Get, "t1")).Products); diff != "" {
+				t.Errorf("products (-want +got):\n%s", diff)
+			}
+		})
+	})
+	t.Run("a start", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := ill(t)
+			agent := answers("x")
+			b := setUp(t, store, agent)
+			synctest.Wait() // until the engine has looked for unfinished turns
+			store.ail(replay.ErrUnavailable, true)
+			b.want(call(task.Start, "t1"), task.StoreUnavailable)
+			store.heal(true)
+			synctest.Wait()
+			if n := agent.turnCount(); n != 1 {
+				t.Errorf("the start was carried out %d times", n)
+			}
+			b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
+		})
+	})
+}
+
+// TestRecoveryIsTriedAgain lets reads fail while unfinished turns are picked up.
+func TestRecoveryIsTriedAgain(t *testing.T) {
+	for _, reads := range []int{1, 2, 3, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			store := ill(t)
+			b := setUp(t, store, hangs())
+			b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.Response = time.Millisecond }))
+			b.engine.Close()
+			agent := &script{resume: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+				yield(finished("x"), nil)
+			}}
+			e, err := Open(t.Context(), store, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			synctest.Wait()
+			store.mu.Lock()
+			store.read, store.reads = errors.New("a bad sector"), reads
+			store.mu.Unlock()
+			c := b.Config
+			c.Agent = agent
+			defer e.Register(c).Unregister()
+			time.Sleep(time.Minute)
+			store.mu.Lock()
+			store.reads = 0
+			store.mu.Unlock()
+			head, snapshot, records, err := store.Load(t.Context(), logName("agent", leader, "t1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fold, err := foldAll(head, snapshot, records)
+			if err != nil || fold.Task.Status.State != task.AwaitingCompletion {
+				t.Errorf("after %d failed reads the task is %q, %v", reads, fold.Task.Status.State, err)
+			}
+		})
+	}
+}
+
+// TestAuthorizationOutlivesARestart: a task whose agent goes on by itself is resumed though it awaits input.
+func TestAuthorizationOutlivesARestart(t *testing.T) {
+	for _, open := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memory(t)
+			waits := &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+				if yield(task.Report{State: task.AwaitingInput, Open: open, Said: "auth-required"}, nil) {
+					<-ctx.Done()
+				}
+			}}
+			b := setUp(t, store, waits)
+			b.do(call(task.Start, "t1"))
+			b.engine.Close()
+			want := []task.State{task.Accepted, task.Working, task.AwaitingInput}
+			if open {
+				want = append(want, task.Working, task.AwaitingCompletion)
+			}
+			resumed := 0
+			b = setUp(t, store, &script{resume: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+				resumed++
+				yield(finished("logged in"), nil)
+			}})
+			synctest.Wait() // before anybody asks for the task
+			if want := len(want) - 3; resumed != want/2 {
+				t.Errorf("open %v: resumed %d times", open, resumed)
+			}
+			b.wantStates("t1", want...)
+		})
+	}
+}
