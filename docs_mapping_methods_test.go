@@ -13,6 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
 // enveloped is the format of an agent's answer.
@@ -149,24 +150,32 @@ func TestDocsMappingMethods(t *testing.T) {
 			}
 		}
 	}
-	rest := make(map[string][]string) // verbs and paths of a2a/1.0-rest, by what they ask for
-	for _, path := range []string{"", "message:send", "message:stream", "tasks", "tasks/{id}", "tasks/{id}:cancel", "tasks/{id}:subscribe",
-		"tasks/{id}/pushNotificationConfigs", "tasks/{id}/pushNotificationConfigs/{configId}", "extendedAgentCard", "card", "v1/message:send"} {
-		for _, verb := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
-			r, ok := mappedServers[inREST].Route(verb, path)
-			if !ok || r.Allow != "" {
-				continue
+	// The verbs and paths of a dialect over plain HTTP, by what they ask for.
+	paths := func(s translate.Server, params string) map[string][]string {
+		rest := make(map[string][]string)
+		for _, path := range []string{"", "message:send", "message:stream", "tasks", "tasks/{id}", "tasks/{id}:cancel", "tasks/{id}:subscribe",
+			"tasks/{id}/pushNotificationConfigs", "tasks/{id}/pushNotificationConfigs/{configId}", "extendedAgentCard", "card",
+			"v1", "v1/message:send", "v1/message:stream", "v1/tasks", "v1/tasks/{id}", "v1/tasks/{id}:cancel", "v1/tasks/{id}:subscribe",
+			"v1/tasks/{id}/pushNotificationConfigs", "v1/tasks/{id}/pushNotificationConfigs/{configId}", "v1/extendedAgentCard", "v1/card"} {
+			for _, verb := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+				r, ok := s.Route(verb, path)
+				if !ok || r.Allow != "" {
+					continue
+				}
+				call, err := asked(t, s, r.Method, params)
+				what := asks(s, &call, err)
+				if n := len(rest[what]); n > 0 && strings.HasSuffix(rest[what][n-1], " /"+path) {
+					rest[what][n-1] = strings.Replace(rest[what][n-1], " ", ", "+verb+" ", 1)
+					continue
+				}
+				rest[what] = append(rest[what], verb+" /"+path)
 			}
-			call, err := asked(t, mappedServers[inREST], r.Method, mappedParams[inREST])
-			what := asks(mappedServers[inREST], &call, err)
-			if n := len(rest[what]); n > 0 && strings.HasSuffix(rest[what][n-1], " /"+path) {
-				rest[what][n-1] = strings.Replace(rest[what][n-1], " ", ", "+verb+" ", 1)
-				continue
-			}
-			rest[what] = append(rest[what], verb+" /"+path)
 		}
+		return rest
 	}
-	var before, since [][]string
+	rest := paths(mappedServers[inREST], mappedParams[inREST])
+	old := paths(a2a.V03RESTServer(false), changed(t, mappedParams[inREST], "pushNotificationConfig", map[string]any{"url": "https://hooks.example.com/"}))
+	var before, since, between [][]string
 	for _, what := range mappedAsks {
 		f := func(at int) string { return quoted(found[at][what]...) }
 		if cells := []string{what, alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03)}; strings.Join(cells[1:], "") != "–––" {
@@ -175,9 +184,13 @@ func TestDocsMappingMethods(t *testing.T) {
 		if cells := []string{what, alike(t, f, in10, inREST), quoted(rest[what]...)}; strings.Join(cells[1:], "") != "––" {
 			since = append(since, cells)
 		}
+		if cells := []string{what, quoted(old[what]...)}; cells[1] != "–" {
+			between = append(between, cells)
+		}
 	}
 	mapped(t, header("asks for", "aip, aip/2", "a2a/legacy", "a2a/0.3"), before)
 	mapped(t, header("asks for", "a2a/1.0", "a2a/1.0-rest"), since)
+	mapped(t, header("asks for", "a2a/0.3-rest"), between)
 }
 
 func TestDocsMappingRequests(t *testing.T) {

@@ -160,7 +160,7 @@ func (g *Gateway) extended(callers []translate.Server, mode identity.Mode) func(
 			return nil, err
 		}
 		form := a2a.CardV1
-		if dialect == "a2a/0.3" {
+		if strings.HasPrefix(dialect, "a2a/0.3") {
 			form = a2a.CardV03
 		}
 		return g.show(card, a2a.CardOptions{Form: form, Base: base, Generations: generations, MutualTLS: mode == identity.Required, Extended: true})

@@ -46,6 +46,7 @@ var servers = []caller{
 	{"a2a/1.0", func(confirm bool, _ string) translate.Server { return a2a.V1Server(confirm) }},
 	{"a2a/1.0", func(confirm bool, _ string) translate.Server { return a2a.V1RESTServer(confirm) }},
 	{"a2a/0.3", func(confirm bool, _ string) translate.Server { return a2a.V03Server(confirm) }},
+	{"a2a/0.3", func(confirm bool, _ string) translate.Server { return a2a.V03RESTServer(confirm) }},
 	{"a2a/legacy", func(confirm bool, _ string) translate.Server { return a2a.LegacyServer(confirm) }},
 }
 

@@ -138,7 +138,7 @@ func TestWebhookOfASend(t *testing.T) {
 				}
 				refused := func(why, task, config string) {
 					t.Helper()
-					if _, body := g.call(method, d.message(task, "more", config), d.version...); !strings.Contains(body, `"error"`) {
+					if _, body := g.call(method, d.message(task, "again", config), d.version...); !strings.Contains(body, `"error"`) {
 						t.Errorf("%s is answered %s", why, body)
 					}
 				}

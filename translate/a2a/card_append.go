@@ -36,8 +36,8 @@ type CardOptions struct {
 	// Base is the public URL of the mount point. All URLs that callers are to use are made of it, and of
 	// nothing that the agent says.
 	Base string
-	// Generations are the names of the dialects that callers may speak here: a2a/legacy, a2a/0.3, a2a/1.0,
-	// a2a/1.0-rest. Others may be among them. A card lists no interface of a version that is not.
+	// Generations are the names of the dialects that callers may speak here: a2a/legacy, a2a/0.3, a2a/0.3-rest,
+	// a2a/1.0, a2a/1.0-rest. Others may be among them. A card lists no interface of a version that is not.
 	Generations []string
 
 	Push       bool   // callers may register webhooks
@@ -107,7 +107,12 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 		if o.Form != CardLegacy {
 			dst = append(dst, `,"protocolVersion":"0.3.0","preferredTransport":"JSONRPC","additionalInterfaces":[{"url":`...)
 			dst = task.AppendString(dst, base)
-			dst = append(dst, `,"transport":"JSONRPC"}]`...)
+			dst = append(dst, `,"transport":"JSONRPC"}`...)
+			if o.serves(name03REST) {
+				dst = task.AppendString(append(dst, `,{"url":`...), base)
+				dst = append(dst, `,"transport":"HTTP+JSON"}`...)
+			}
+			dst = append(dst, ']')
 		}
 	}
 	if v1 {
@@ -151,9 +156,10 @@ func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
 		{name10, bindingJSONRPC, "1.0"},
 		{name10REST, bindingREST, "1.0"},
 		{name03, bindingJSONRPC, "0.3"},
+		{name03REST, bindingREST, "0.3"},
 	} {
 		// A caller that asked for 1.0 is not to choose 0.3, if there is a choice.
-		if !o.serves(i.name) || i.name == name03 && o.Form == CardV1 && o.serves(name10, name10REST) {
+		if !o.serves(i.name) || i.version == "0.3" && o.Form == CardV1 && o.serves(name10, name10REST) {
 			continue
 		}
 		if len(dst) > begin {

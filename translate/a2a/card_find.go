@@ -16,6 +16,7 @@ import (
 const (
 	nameLegacy = "a2a/legacy"
 	name03     = "a2a/0.3" // and 0.2, whose messages are the same
+	name03REST = "a2a/0.3-rest"
 	name10     = "a2a/1.0"
 	name10REST = "a2a/1.0-rest"
 )

@@ -25,14 +25,14 @@ const family = "a2a"
 const (
 	resultWords = "id kind type taskId contextId sessionId status artifact artifacts history final append lastChunk " +
 		"messageId parts role eventType task message statusUpdate artifactUpdate"
-	messageWords    = "id kind type messageId role parts taskId contextId sessionId status artifact final"
+	messageWords    = "id kind type messageId role parts content taskId contextId sessionId status artifact final"
 	referringWords  = messageWords + " referenceTaskIds"
 	statusWords     = "state message timestamp"
 	artifactWords   = "kind type artifactId name description parts index append lastChunk"
 	legacyPartWords = "kind type text file data"
 	v1PartWords     = "kind type text file data raw url filename mediaType"
 	paramsWords     = "id message configuration taskId contextId sessionId historyLength pushNotification tenant acceptedOutputModes"
-	controlWords    = "blocking returnImmediately historyLength pushNotificationConfig taskPushNotificationConfig"
+	controlWords    = "blocking returnImmediately historyLength pushNotificationConfig pushNotification taskPushNotificationConfig"
 	configWords     = controlWords + " acceptedOutputModes"
 )
 

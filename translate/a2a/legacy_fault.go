@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -61,6 +62,16 @@ var v03Faults = func() [len(legacyFaults)]legacyFault {
 // append appends an error response. What has no kind is an internal error, without its text.
 func (f *legacyFault) append(dst []byte, id jsonrpc.ID, e *task.Error) []byte {
 	return jsonrpc.AppendError(dst, id, f.code, f.message, legacyFaultData(e, f.errorType))
+}
+
+// appendFault appends the members of an error object without what stands around them.
+func appendFault(dst []byte, f *legacyFault, e *task.Error) []byte {
+	dst = strconv.AppendInt(append(dst, `"code":`...), int64(f.code), 10)
+	dst = task.AppendString(append(dst, `,"message":`...), f.message)
+	if data := legacyFaultData(e, f.errorType); data != nil {
+		dst = append(append(dst, `,"data":`...), data...)
+	}
+	return dst
 }
 
 // legacyErrorOf returns the task.Error in err, or one that says nothing where there is none.

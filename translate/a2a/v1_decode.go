@@ -36,10 +36,13 @@ func (s v1Server) Decode(req *translate.Request) (translate.Call, error) {
 	switch req.Content { // what callers send without saying what it is can only be JSON
 	case "", "application/json", v1ContentType:
 	default:
+		if s.v03 {
+			break // which has no rule for it
+		}
 		return translate.Call{}, task.Errorf(task.ContentTypeNotSupported, "the Content-Type must be application/json or %s", v1ContentType).
 			At("Content-Type")
 	}
-	r := v1Request{req: req, root: "params"}
+	r := v1Request{req: req, root: "params", v03: s.v03}
 	if s.rest {
 		r.root = "body"
 	}
@@ -64,13 +67,17 @@ func (s v1Server) Decode(req *translate.Request) (translate.Call, error) {
 		call.Message.Command = task.ReStream
 		call.Message.TaskID = r.id("id", r.param("id"), true)
 		call.Stream, call.Snapshot = true, true
-		call.Strict, call.Finished = true, !s.confirm
+		call.Strict, call.Finished = !s.v03, !s.v03 && !s.confirm
 	case v1ListTasks:
 		call.Op = translate.ListTasks
 		r.list(&call, s)
 	case v1CreateConfig:
 		call.Op = translate.SetWebhook
-		call.Webhook = r.webhook("", r.param)
+		if call.Webhook = new(task.Webhook); s.v03 {
+			r.v03Webhook(call.Webhook)
+		} else {
+			call.Webhook = r.webhook("", r.param)
+		}
 		call.Webhook.TaskID = r.id("taskId", r.param("taskId"), true)
 	case v1GetConfig, v1DeleteConfig, v1ListConfigs:
 		r.webhooks(&call)
@@ -93,6 +100,7 @@ func (s v1Server) Decode(req *translate.Request) (translate.Call, error) {
 type v1Request struct {
 	req  *translate.Request
 	root string // what the params are called in the request
+	v03  bool   // it is HTTP+JSON of 0.3
 	err  *task.Error
 }
 
@@ -235,6 +243,10 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 		case "parts":
 			parts = v
 		case "kind", "type": // of other versions
+		case "content":
+			if r.v03 {
+				parts = v
+			}
 		default:
 			rest.message.Add(key, v.Raw)
 		}
@@ -245,6 +257,11 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 	m.SessionID = r.id("message.contextId", contextID, false)
 	switch r.text("message.role", role, v1MaxID) {
 	case "ROLE_USER", "ROLE_UNSPECIFIED", "":
+	case "user":
+		if r.v03 { // the word of its JSON-RPC
+			break
+		}
+		fallthrough
 	default:
 		r.fail("message.role", "role must be ROLE_USER: an agent does not send messages here")
 	}
@@ -252,19 +269,25 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 
 	const at = "configuration."
 	configuration := r.object("configuration", r.param("configuration"))
+	if r.v03 {
+		r.v03Configuration(configuration, call)
+	}
 	members(configuration, func(key string, v gjson.Result) {
 		switch key {
 		case "historyLength":
 			call.History = r.history(v, at+key)
 		case "returnImmediately":
-			if r.flag(at+key, v) {
+			if !r.v03 && r.flag(at+key, v) {
 				call.Terms.Response = atOnce
 			}
 		case "taskPushNotificationConfig":
+			if r.v03 {
+				break
+			}
 			config := r.object(at+key, v)
 			call.Webhook = r.webhook(at+key+".", func(name string) gjson.Result { return v1Member(config, name) })
 			call.Webhook.TaskID = m.TaskID
-		case "blocking", "pushNotificationConfig": // of other versions
+		case "blocking", "pushNotificationConfig", "pushNotification": // of other versions
 		default:
 			rest.configuration.Add(key, v.Raw)
 		}
@@ -303,7 +326,12 @@ func (r *v1Request) parts(v gjson.Result) []task.DataItem {
 			r.err.With("limit", "parts").With("max", v1MaxParts)
 			return false
 		}
-		items = append(items, r.part(path+"["+strconv.Itoa(len(items))+"]", part))
+		at := path + "[" + strconv.Itoa(len(items)) + "]"
+		if r.v03 {
+			items = append(items, r.v03Part(at, part))
+		} else {
+			items = append(items, r.part(at, part))
+		}
 		return r.err == nil
 	})
 	if len(items) == 0 {

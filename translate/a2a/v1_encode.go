@@ -98,7 +98,7 @@ func (s v1Server) appendTask(dst []byte, t *task.Task, history int, products boo
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = v1AppendArtifact(dst, &t.Products[i])
+			dst = s.appendArtifact(dst, &t.Products[i])
 		}
 		dst = append(dst, ']')
 	}
@@ -108,7 +108,7 @@ func (s v1Server) appendTask(dst []byte, t *task.Task, history int, products boo
 			if len(shown[i].DataItems) > 0 {
 				m := inHistory(&shown[i])
 				dst = append(dst, sep...)
-				dst = v1AppendMessage(dst, &m, t.ID, t.SessionID)
+				dst = s.appendMessage(dst, &m, t.ID, t.SessionID)
 				sep = ","
 			}
 		}
@@ -147,6 +147,9 @@ func (s v1Server) state(state task.State) string {
 	case task.Completed:
 		return "TASK_STATE_COMPLETED"
 	case task.Canceled:
+		if s.v03 {
+			return "TASK_STATE_CANCELLED"
+		}
 		return "TASK_STATE_CANCELED"
 	case task.Failed:
 		return "TASK_STATE_FAILED"
@@ -166,7 +169,7 @@ func (s v1Server) appendStatus(dst []byte, st, said *task.Status, taskID, sessio
 			ID: "status-" + strconv.FormatInt(said.ChangedAt.UnixMilli(), 36), SenderRole: task.Partner, DataItems: said.DataItems, Extra: said.Extra,
 		}
 		dst = append(dst, `,"message":`...)
-		dst = v1AppendMessage(dst, &m, taskID, session)
+		dst = s.appendMessage(dst, &m, taskID, session)
 	}
 	if !st.ChangedAt.IsZero() {
 		dst = append(dst, `,"timestamp":"`...)
@@ -179,27 +182,40 @@ func (s v1Server) appendStatus(dst []byte, st, said *task.Status, taskID, sessio
 // v1Time is the form of times that are written: ISO 8601 in UTC with milliseconds.
 const v1Time = "2006-01-02T15:04:05.000Z"
 
-func v1AppendMessage(dst []byte, m *task.Message, taskID, session string) []byte {
+func (s v1Server) appendMessage(dst []byte, m *task.Message, taskID, session string) []byte {
 	dst = append(dst, `{"messageId":`...)
 	dst = task.AppendString(dst, m.ID)
 	if m.SenderRole == task.Partner {
-		dst = append(dst, `,"role":"ROLE_AGENT","parts":`...)
+		dst = append(dst, `,"role":"ROLE_AGENT"`...)
 	} else {
-		dst = append(dst, `,"role":"ROLE_USER","parts":`...)
+		dst = append(dst, `,"role":"ROLE_USER"`...)
 	}
-	dst = v1AppendParts(dst, m.DataItems)
+	if s.v03 {
+		dst = append(dst, `,"content":`...)
+	} else {
+		dst = append(dst, `,"parts":`...)
+	}
+	dst = s.appendParts(dst, m.DataItems)
 	dst = v1AppendOptional(dst, `,"taskId":`, taskID)
 	dst = v1AppendOptional(dst, `,"contextId":`, session)
 	return append(appendMessageRest(dst, m.Extra), '}')
 }
 
-func v1AppendArtifact(dst []byte, p *task.Product) []byte {
+// appendParts appends the parts that data items make.
+func (s v1Server) appendParts(dst []byte, items []task.DataItem) []byte {
+	if s.v03 {
+		return appendV03RESTParts(dst, items)
+	}
+	return v1AppendParts(dst, items)
+}
+
+func (s v1Server) appendArtifact(dst []byte, p *task.Product) []byte {
 	dst = append(dst, `{"artifactId":`...)
 	dst = task.AppendString(dst, p.ID)
 	dst = v1AppendOptional(dst, `,"name":`, p.Name)
 	dst = v1AppendOptional(dst, `,"description":`, p.Description)
 	dst = append(dst, `,"parts":`...)
-	dst = v1AppendParts(dst, p.DataItems)
+	dst = s.appendParts(dst, p.DataItems)
 	return append(appendArtifactRest(dst, p.Extra, ""), '}')
 }
 
@@ -247,7 +263,7 @@ func (f *v1Frames) Event(dst []byte, ev *task.Event) translate.Frame {
 	case ev.Chunk != nil:
 		dst = append(f.server.begin(dst, f.id), `{"artifactUpdate":{`...)
 		dst = append(f.names(dst), `,"artifact":`...)
-		dst = v1AppendArtifact(dst, &ev.Chunk.Product)
+		dst = f.server.appendArtifact(dst, &ev.Chunk.Product)
 		if ev.Chunk.Append {
 			dst = append(dst, `,"append":true`...)
 		}
@@ -269,6 +285,9 @@ func (f *v1Frames) update(dst []byte, st, said *task.Status) translate.Frame {
 	dst = append(f.server.begin(dst, f.id), `{"statusUpdate":{`...)
 	dst = append(f.names(dst), `,"status":`...)
 	dst = f.server.appendStatus(dst, st, said, f.task, f.session)
+	if f.server.v03 {
+		dst = strconv.AppendBool(append(dst, `,"final":`...), st.State.Rests())
+	}
 	dst = appendResultRest(dst, said.TaskExtra, task.None)
 	return translate.Frame{Data: f.server.end(append(dst, '}', '}')), End: st.State.Rests()}
 }

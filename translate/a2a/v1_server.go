@@ -22,7 +22,9 @@ func V1RESTServer(confirm bool) translate.Server {
 	return v1RESTServer{v1Server{confirm: confirm, rest: true}}
 }
 
-type v1Server struct{ confirm, rest bool }
+// v1Server is both bindings of 1.0, and what they share with HTTP+JSON of 0.3, whose objects are made of the same schema
+// language: see v03RESTServer.
+type v1Server struct{ confirm, rest, v03 bool }
 
 // Name implements translate.Server.
 func (s v1Server) Name() string { return v1Client{rest: s.rest}.Name() }
