@@ -120,7 +120,7 @@ func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, e
 	for i := range e.shards {
 		e.shards[i].boxes = make(map[string]*box)
 	}
-	e.alarm = replay.NewAlarm()
+	e.alarm = replay.NewAlarm(time.Now)
 	e.newEpoch()
 	e.sched.init(e)
 	err := e.owners.count(ctx, store)

@@ -20,19 +20,14 @@ var afterRestart = replay.AtRestart.Add(1)
 // keep brings what is due from the store into memory, until the engine closes. It looks no more than a tenth of
 // the time: what is added while there is room needs no look.
 func (e *Engine) keep() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	from := afterRestart
 	for {
-		select {
-		case <-e.base.Done():
+		stepped, ok := e.alarm.Wait(e.base.Done())
+		if !ok {
 			return
-		case <-e.alarm.Earlier():
-		case <-timer.C:
 		}
-		if early := time.Until(e.alarm.Next()); early > 0 {
-			timer.Reset(early)
-			continue
+		if stepped {
+			from = afterRestart
 		}
 		began := time.Now()
 		s := &e.sched
@@ -41,7 +36,7 @@ func (e *Engine) keep() {
 		s.leftAt = replay.EndOfTime
 		s.mu.Unlock()
 
-		next := e.scan(from, began)
+		e.scan(from, began)
 
 		s.mu.Lock()
 		from = earlier(began.Add(-margin), s.leftAt)
@@ -52,12 +47,11 @@ func (e *Engine) keep() {
 		if !e.sleep(max(9*time.Since(began), breath)) {
 			return
 		}
-		timer.Reset(max(0, time.Until(next)))
 	}
 }
 
-// scan looks at all outboxes whose time lies between from and now. It returns when to come again.
-func (e *Engine) scan(from, now time.Time) time.Time {
+// scan looks at all outboxes whose time lies between from and now.
+func (e *Engine) scan(from, now time.Time) {
 	e.alarm.Begin()
 	next := now.Add(farAway)
 	for w, err := range e.store.Due(e.base, Class, from, next) {
@@ -75,7 +69,7 @@ func (e *Engine) scan(from, now time.Time) time.Time {
 			break
 		}
 	}
-	return e.alarm.End(next)
+	e.alarm.End(next)
 }
 
 // leave says that an outbox that is due at a time was not seen to.

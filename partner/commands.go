@@ -102,7 +102,7 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 		return nil, err
 	}
 	m := c.Message
-	now := time.Now()
+	now := p.engine.wall()
 	if m.SentAt.IsZero() {
 		m.SentAt = now.In(beijing).Truncate(time.Millisecond)
 	}

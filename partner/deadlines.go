@@ -30,19 +30,17 @@ var afterRestart = replay.AtRestart.Add(1)
 
 // keepDeadlines ends the waiting of tasks whose time has come, until the engine closes.
 func (e *Engine) keepDeadlines() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	from := afterRestart
 	for {
-		select {
-		case <-e.base.Done():
+		stepped, ok := e.alarm.Wait(e.base.Done())
+		if !ok {
 			return
-		case <-e.alarm.Earlier():
-		case <-timer.C:
 		}
-		began := time.Now()
-		next, all := e.expire(from)
-		if timer.Reset(time.Until(next)); all {
+		if stepped {
+			from = afterRestart
+		}
+		began := e.wall()
+		if e.expire(from) {
 			// What was due has gone: to look there again would only cost the store. A margin, because a deadline
 			// counts from a time that lies a little before it is written.
 			from = began.Add(-margin)
@@ -52,10 +50,10 @@ func (e *Engine) keepDeadlines() {
 	}
 }
 
-// expire works off all that is due since a time. It returns when to come again, and whether all was done.
-func (e *Engine) expire(from time.Time) (time.Time, bool) {
+// expire works off all that is due since a time. It reports whether all was done.
+func (e *Engine) expire(from time.Time) bool {
 	e.alarm.Begin()
-	now := time.Now()
+	now := e.wall()
 	next := now.Add(farAway)
 	var group sync.WaitGroup
 	var failed atomic.Bool
@@ -79,7 +77,8 @@ func (e *Engine) expire(from time.Time) (time.Time, bool) {
 		})
 	}
 	group.Wait()
-	return e.alarm.End(next), !failed.Load()
+	e.alarm.End(next)
+	return !failed.Load()
 }
 
 // timeOut does what rows 11 and 15 of the table say, if the task still waits. It reports false if the store
@@ -90,9 +89,7 @@ func (e *Engine) timeOut(log string, now time.Time) bool {
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
 	if err := lv.load(e.base); err != nil {
-		lv.logger().Error("a deadline cannot be kept", "error", err)
-		e.alarm.At(now.Add(retryDeadline))
-		return false
+		return e.miss(lv, now, err)
 	}
 	status := &lv.fold.Task.Status
 	if at := lv.wake(status.State, status.ChangedAt); !lv.exists || at.IsZero() || at.Equal(replay.AtRestart) || at.After(now) {
@@ -105,14 +102,22 @@ func (e *Engine) timeOut(log string, now time.Time) bool {
 		b.move(task.Completed, []task.DataItem{task.Text("completed: nobody objected in time (awaitingCompletionTimeout)")}, nil)
 	}
 	if err := b.write(e.base); err != nil {
-		lv.logger().Error("a deadline cannot be kept", "error", err)
-		e.alarm.At(now.Add(retryDeadline))
-		return false
+		return e.miss(lv, now, err)
 	}
 	if lv.run != nil {
 		lv.run.stop()
 	}
 	return true
+}
+
+// miss plans another look at a deadline that the store did not let be kept. A store that is unavailable says so itself,
+// and the engine looks again when it is reopened.
+func (e *Engine) miss(lv *live, now time.Time, err error) (kept bool) {
+	if task.KindOf(err) != task.StoreUnavailable {
+		lv.logger().Error("a deadline cannot be kept", "error", err)
+		e.alarm.At(now.Add(retryDeadline))
+	}
+	return false
 }
 
 // adopt goes on with the turn of a task that is at work but has nobody to work on it, by asking the agent.

@@ -24,6 +24,7 @@ import (
 type Engine struct {
 	store   replay.Store
 	watcher Watcher
+	wall    func() time.Time // the clock that deadlines go by
 
 	base context.Context // ends when the engine closes; every run lives in it
 	stop context.CancelFunc
@@ -49,9 +50,15 @@ type shard struct {
 // Open makes an engine over a store. The store and the watcher, which may be nil, stay the caller's, to be closed
 // after the engine.
 func Open(ctx context.Context, store replay.Store, watcher Watcher) (*Engine, error) {
+	return open(ctx, store, watcher, time.Now)
+}
+
+// open is Open with a wall clock.
+func open(ctx context.Context, store replay.Store, watcher Watcher, wall func() time.Time) (*Engine, error) {
 	e := &Engine{
 		store:    store,
 		watcher:  watcher,
+		wall:     wall,
 		seed:     maphash.MakeSeed(),
 		partners: make(map[string][]*Partner),
 		seen:     make(map[string]bool),
@@ -65,7 +72,7 @@ func Open(ctx context.Context, store replay.Store, watcher Watcher) (*Engine, er
 		e.stop()
 		return nil, err
 	}
-	e.alarm = replay.NewAlarm()
+	e.alarm = replay.NewAlarm(wall)
 	e.work.Go(e.keepDeadlines)
 	e.work.Go(e.recoverReopened)
 	return e, nil

@@ -225,7 +225,7 @@ func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) 
 	if path == nil {
 		return false
 	}
-	now := time.Now()
+	now := b.lv.engine.wall()
 	for i, s := range path {
 		status := &task.Status{State: s, ChangedAt: b.lv.tick(now)}
 		ev := task.Event{Status: status}

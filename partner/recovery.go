@@ -53,7 +53,7 @@ func (e *Engine) recoverReopened() {
 		case <-reopened:
 		}
 		reopened = e.store.Reopened()
-		e.alarm.At(time.Now())
+		e.alarm.At(e.wall())
 		e.mu.RLock()
 		for name := range e.partners {
 			if e.base.Err() == nil {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestClockSteps steps the wall clock, as a machine does that was suspended. The deadlines of tasks that wait, and of
+// those that are started afterwards, are kept.
+func TestClockSteps(t *testing.T) {
+	for name, step := range map[string]time.Duration{
+		"two hours forward": 2 * time.Hour, "ten minutes back": -10 * time.Minute, "two hours back": -2 * time.Hour,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory(t)
+				var ahead atomic.Int64
+				e, err := open(t.Context(), store, nil, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := setUp(t, memory(t), bringTo(task.AwaitingInput))
+				p := e.Register(b.Config)
+				defer e.Close()
+				defer p.Unregister()
+				start := func(id string, wait time.Duration) {
+					t.Helper()
+					if _, err := p.Do(t.Context(), leader, call(task.Start, id, func(c *task.Call) { c.Terms.AwaitingInput = wait })); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want := func(id string, want task.State) {
+					t.Helper()
+					got, err := p.Do(t.Context(), leader, call(task.Get, id))
+					if err != nil || got.Status.State != want {
+						t.Errorf("%s is %q, %v, want %q", id, got.Status.State, err, want)
+					}
+				}
+				start("first", time.Second)
+				time.Sleep(2 * time.Second)
+				want("first", task.Canceled)
+				start("waiting", 90*time.Minute)
+				ahead.Store(int64(step))
+				start("after", 5*time.Second)
+				time.Sleep(15 * time.Second) // the longest sleep between two looks at the clock
+				synctest.Wait()
+				want("after", task.Canceled)
+				if step > 0 {
+					want("waiting", task.Canceled)
+				} else {
+					want("waiting", task.AwaitingInput)
+					time.Sleep(90*time.Minute - step)
+					synctest.Wait()
+					want("waiting", task.Canceled)
+				}
+			})
+		})
+	}
+}
