@@ -90,8 +90,19 @@ func NotFound(taskID string) error {
 	return task.Errorf(task.TaskNotFound, "no task of yours has this id; it may have ended and been dropped").With("taskId", taskID)
 }
 
+// admit asks the agent whether another turn may wait for it.
+func (p *Partner) admit() error {
+	if a, ok := p.Agent.(Admitter); ok {
+		return a.Admit()
+	}
+	return nil
+}
+
 // start stores the intent and sets the agent to work. lv.mu is held.
 func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Call, stream bool) (*run, error) {
+	if err := p.admit(); err != nil {
+		return nil, err
+	}
 	if !p.engine.open.add(lv.log, p.MaxTasks) {
 		return nil, task.Errorf(task.LimitExceeded, "you have %d unfinished tasks here; complete or cancel some", p.MaxTasks).
 			With("limit", "tasks_per_leader").With("max", p.MaxTasks)
@@ -213,6 +224,9 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool)
 	if limit := p.MaxBytes; lv.head.bytes > limit {
 		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to go on; start another").
 			With("limit", "max_bytes").With("max", limit)
+	}
+	if err := p.admit(); err != nil {
+		return nil, err
 	}
 	undo, err := lv.accept(c)
 	if err != nil {
