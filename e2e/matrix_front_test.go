@@ -26,6 +26,8 @@ type front struct {
 	// push is how a webhook is told.
 	push pushed
 	slow bool // its programs are slow to start, so that they do no more than they must
+	// mute says that its SDK does not pass on whether a piece is added to the one before.
+	mute bool
 }
 
 // driver is a caller at work on one mount point. A method whose request fails fails the test.
@@ -54,7 +56,9 @@ func fronts() []front {
 		{name: "go-03", done: "completed", driver: sdkDriver(true, "a2a-go-03", "client"), begin: v03Begin, again: v03Again, push: v03Push},
 		{name: "go-10", done: "completed", driver: sdkDriver(true, "a2a-go-10", "client"), begin: v1Begin, again: v1Again, push: v1Push},
 		{name: "rest-10", done: "completed", driver: sdkDriver(true, "a2a-go-10", "client", "-rest"), begin: restBegin, again: restAgain, push: v1Push},
+		{name: "rest-03", done: "completed", driver: sdkDriver(true, "a2a-go-10", "client", "-compat", "-rest"), begin: rest03Begin, again: rest03Again, push: v03Push},
 		{name: "js-03", done: "completed", driver: sdkDriver(true, "node", "js-03/client.mjs"), slow: true},
+		{name: "js-03-rest", done: "completed", driver: sdkDriver(true, "node", "js-03/client.mjs", "-rest"), slow: true, mute: true},
 		{name: "js-10", done: "completed", driver: sdkDriver(true, "node", "js-10/client.mjs"), slow: true},
 		{name: "js-10-rest", done: "completed", driver: sdkDriver(true, "node", "js-10/client.mjs", "-rest"), slow: true},
 	}
@@ -243,6 +247,14 @@ func restBegin(mount, id, text string) *http.Request {
 
 func restAgain(mount, id, last string) *http.Request {
 	return jsonRequest("GET", mount+"/tasks/"+id+":subscribe", "", "A2A-Version", "1.0", "Last-Event-ID", last)
+}
+
+func rest03Begin(mount, id, text string) *http.Request {
+	return jsonRequest("POST", mount+"/v1/message:stream", fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER","content":[{"text":%q}]}}`, id, text))
+}
+
+func rest03Again(mount, id, last string) *http.Request {
+	return jsonRequest("GET", mount+"/v1/tasks/"+id+":subscribe", "", "Last-Event-ID", last)
 }
 
 // wireStream is a stream as it comes over the wire.

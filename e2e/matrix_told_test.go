@@ -31,7 +31,7 @@ func tell(v gjson.Result) told {
 	if data := v.Get("eventData"); data.Exists() { // AIP
 		v = data
 	}
-	for _, name := range []string{"task", "message", "statusUpdate", "artifactUpdate"} { // A2A 1.0
+	for _, name := range []string{"task", "message", "statusUpdate", "artifactUpdate"} { // A2A 1.0, and 0.3 over REST
 		if inner := v.Get(name); inner.IsObject() && !v.Get("id").Exists() {
 			v = inner
 			break
@@ -43,7 +43,7 @@ func tell(v gjson.Result) told {
 	}
 	status := v.Get("status")
 	t.State = strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(status.Get("state").Str, "TASK_STATE_")), "_", "-")
-	t.Says = content(status.Get("message.parts")) + content(status.Get("dataItems"))
+	t.Says = content(status.Get("message.parts")) + content(status.Get("message.content")) + content(status.Get("dataItems"))
 	piece := v.Get("artifact")
 	if !piece.Exists() {
 		piece = v.Get("product")

@@ -120,8 +120,9 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	}
 	dst = append(dst, `,"capabilities":{"streaming":true,"pushNotifications":`...)
 	dst = strconv.AppendBool(dst, o.Push)
-	if zero {
-		// No version says how the history of states would be told.
+	if !v1 {
+		// No version says how the history of states would be told. 1.0 does not have the member, and readers that hold
+		// a card to its schema refuse it; before 1.0 it may be left out.
 		dst = append(dst, `,"stateTransitionHistory":false`...)
 	}
 	if v1 {
@@ -129,7 +130,7 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 		dst = strconv.AppendBool(dst, o.Extended)
 	}
 	dst = append(dst, '}')
-	if zero && o.Form != CardLegacy {
+	if zero && o.Form != CardLegacy && (!v1 || o.Extended) { // false is what it means to leave it out
 		dst = append(dst, `,"supportsAuthenticatedExtendedCard":`...)
 		dst = strconv.AppendBool(dst, o.Extended)
 	}

@@ -207,8 +207,8 @@ func TestAppendCard(t *testing.T) {
 			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},` + types + `}`},
 		{"hybrid", CardOptions{Form: CardHybrid, Generations: every, MutualTLS: true},
 			`{` + who + `,` + zero + `,"supportedInterfaces":[` + rpc + `,` + rest + `,` + old + `],
-			"capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false,"extendedAgentCard":false},
-			"supportsAuthenticatedExtendedCard":false,"securitySchemes":{"mtls":{"type":"mutualTLS","mtlsSecurityScheme":{}}},
+			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},
+			"securitySchemes":{"mtls":{"type":"mutualTLS","mtlsSecurityScheme":{}}},
 			"security":[{"mtls":[]}],` + types + `}`},
 		{"hybrid where only 1.0 is served", CardOptions{Form: CardHybrid, Generations: []string{name10REST}},
 			`{` + who + `,"supportedInterfaces":[` + rest + `],
@@ -308,9 +308,17 @@ func schemaErrors(form CardForm, card map[string]any) (wrong []string) {
 		only("", card, common+zero+one)
 		has("", card, "string", "url", "protocolVersion", "preferredTransport")
 		has("", card, "list", "supportedInterfaces")
+		// Beyond 1.0 it has what 0.3 demands, and nothing more: validators of 1.0 refuse what they do not know.
+		only("capabilities.", capabilities, "streaming pushNotifications extendedAgentCard")
 	}
-	list, _ := card["supportedInterfaces"].([]any)
+	list, _ := card["additionalInterfaces"].([]any)
 	for _, i := range list {
+		has("additionalInterfaces.", i.(map[string]any), "string", "url", "transport")
+		only("additionalInterfaces.", i.(map[string]any), "url transport")
+	}
+	list, _ = card["supportedInterfaces"].([]any)
+	for _, i := range list {
+		only("supportedInterfaces.", i.(map[string]any), "url protocolBinding protocolVersion")
 		has("supportedInterfaces.", i.(map[string]any), "string", "url", "protocolBinding", "protocolVersion")
 	}
 	list, _ = card["skills"].([]any)
@@ -321,6 +329,32 @@ func schemaErrors(form CardForm, card map[string]any) (wrong []string) {
 		only("skills.", s, "id name description tags examples inputModes outputModes")
 	}
 	return wrong
+}
+
+// TestCardListsREST03: HTTP+JSON of 0.3 is listed in both manners, but behind 1.0, and not for callers that ask for 1.0.
+func TestCardListsREST03(t *testing.T) {
+	entry := func(members ...string) map[string]any {
+		m := map[string]any{"url": base}
+		for i := 0; i < len(members); i += 2 {
+			m[members[i]] = members[i+1]
+		}
+		return m
+	}
+	supported := func(binding, version string) any {
+		return entry("protocolBinding", binding, "protocolVersion", version)
+	}
+	additional := []any{entry("transport", "JSONRPC"), entry("transport", "HTTP+JSON")}
+	for form, want := range map[CardForm][2]any{
+		CardV03:    {additional, nil},
+		CardHybrid: {additional, []any{supported("JSONRPC", "1.0"), supported("HTTP+JSON", "1.0"), supported("JSONRPC", "0.3"), supported("HTTP+JSON", "0.3")}},
+		CardV1:     {nil, []any{supported("JSONRPC", "1.0"), supported("HTTP+JSON", "1.0")}},
+	} {
+		o := CardOptions{Form: form, Base: base, Generations: append([]string{name03REST}, every...)}
+		card := decoded(t, AppendCard(nil, parsed(t, "v10"), o)).(map[string]any)
+		if d := cmp.Diff(want, [2]any{card["additionalInterfaces"], card["supportedInterfaces"]}); d != "" {
+			t.Errorf("form %d (-want +got):\n%s", form, d)
+		}
+	}
 }
 
 func TestSignatures(t *testing.T) {
