@@ -31,13 +31,12 @@ var mayImport = map[string][]string{
 	"notify/guard":            {},
 	"notify/sign":             {},
 	"gateway":                 {"task", "jsonrpc", "translate", "replay", "quota", "partner", "notify", "sseproxy", "identity", "upstream"},
-	"caddymodule": {"task", "jsonrpc", "translate", "translate/aip", "translate/a2a", "replay", "replay/pebble", "partner",
+	"caddymodule": {"task", "jsonrpc", "translate", "translate/aip", "translate/a2a", "replay", "replay/pebble", "quota", "partner",
 		"notify", "notify/guard", "notify/sign", "upstream", "identity", "gateway", "internal/devpki", "internal/leader", "internal/legacyagent"},
 	"internal/devpki":      {"identity"},
 	"internal/leader":      {"task", "jsonrpc", "translate/aip", "sseproxy"},
 	"internal/legacyagent": {"task", "jsonrpc"},
 	"bench":                {"task", "jsonrpc", "translate", "translate/aip", "translate/a2a", "replay", "replay/pebble", "partner", "notify", "notify/guard", "internal/devpki"},
-	"soak":                 {"task", "identity", "internal/devpki", "internal/leader", "internal/legacyagent"},
 	"e2e":                  {},
 }
 
@@ -49,7 +48,7 @@ var outside = map[string][]string{
 	"github.com/hashicorp/golang-lru/": {"replay"},
 	"github.com/tidwall/gjson":         {"jsonrpc", "upstream", "translate/aip", "translate/a2a", "internal/leader", "internal/legacyagent"},
 	"go.opentelemetry.io/":             {"partner", "gateway", "upstream", "notify"},
-	"net/http":                         {"gateway", "upstream", "notify", "sseproxy", "caddymodule", "internal/leader", "internal/legacyagent", "bench", "soak", "e2e"},
+	"net/http":                         {"gateway", "upstream", "notify", "sseproxy", "caddymodule", "internal/leader", "internal/legacyagent", "bench", "e2e"},
 }
 
 func TestWhoMayImportWhom(t *testing.T) {

@@ -148,7 +148,6 @@ func (p *parser) notify(n *Notify) {
 //			header_up <name> <value>
 //			timeout   <duration>
 //			retry_for <duration>
-//			max_runs  <n>
 //			tls {
 //				ca          <file>...
 //				client_cert <cert> <key>
@@ -172,6 +171,8 @@ func (p *parser) notify(n *Notify) {
 //			streams            <n>
 //			streams_per_leader <n>
 //			tasks_per_leader   <n>
+//			memory             <size>
+//			memory_per_leader  <size>
 //		}
 //		heartbeat  <duration>
 //		completion auto|confirm
@@ -271,6 +272,10 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 					p.number(&g.Limits.StreamsPerLeader)
 				case "tasks_per_leader":
 					p.number(&g.Limits.TasksPerLeader)
+				case "memory":
+					p.size(&g.Limits.Memory)
+				case "memory_per_leader":
+					p.size(&g.Limits.MemoryPerLeader)
 				default:
 					return false
 				}
@@ -323,8 +328,6 @@ func (p *parser) agent(a *AgentConfig) {
 		case "retry_for":
 			a.RetryFor = new(caddy.Duration)
 			p.duration(a.RetryFor)
-		case "max_runs":
-			p.number(&a.MaxRuns)
 		case "tls":
 			p.agentTLS(&a.TLS)
 		default:

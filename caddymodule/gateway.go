@@ -5,10 +5,12 @@ package caddymodule
 import (
 	"context"
 	"errors"
+	"expvar"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
@@ -108,11 +111,6 @@ type AgentConfig struct {
 	// For how long a start or continue that the agent has not got, because it refuses connections or they break, is sent
 	// again before the task fails. 0 is for not at all. Default: 10s.
 	RetryFor *caddy.Duration `json:"retry_for,omitempty"`
-
-	// How many requests the agent is sent at once, and so how many connections to it there are. An eighth of them is kept
-	// for questions and cancels. Further starts and continues wait, up to eight times as many; then they are refused. At
-	// least 2. Default: a quarter of the files that the process may open, 16 to 16384.
-	MaxRuns int `json:"max_runs,omitempty"`
 }
 
 // Timeouts are the defaults for what a Leader may set itself when it starts a task.
@@ -148,6 +146,13 @@ type Limits struct {
 
 	// How many unfinished tasks a Leader may have here. Default: 100000.
 	TasksPerLeader int `json:"tasks_per_leader,omitempty"`
+
+	// How many bytes of memory the requests, answers, streams and running tasks of all Leaders and all handlers may
+	// hold together. Default: 512 MiB, or a quarter of what the process may use (GOMEMLIMIT) where that is less.
+	Memory int64 `json:"memory,omitempty"`
+
+	// How many of these bytes one Leader may hold. Default: a quarter of memory.
+	MemoryPerLeader int64 `json:"memory_per_leader,omitempty"`
 }
 
 // maxURL is how long an agent's URL may be, in bytes: it is part of every log's name.
@@ -162,6 +167,22 @@ const writeTimeout = 30 * time.Second
 
 // openStreams counts the open streams of this process, whatever configuration began them.
 var openStreams gateway.OpenStreams
+
+// heldMemory counts the bytes of memory that callers hold in this process, whatever configuration serves them.
+var heldMemory quota.Counter
+
+// defaultMemory returns the default of limits.memory, in bytes.
+func defaultMemory() int64 {
+	const most = 512 << 20
+	return min(most, debug.SetMemoryLimit(-1)/4) // Caddy sets the limit by the cgroup's or the system's memory
+}
+
+func init() {
+	// Caddy's admin API serves it under /debug/vars.
+	expvar.Publish("aip", expvar.Func(func() any {
+		return map[string]int64{"memory": heldMemory.Total(), "streams": int64(openStreams.Count())}
+	}))
+}
 
 // CaddyModule returns the Caddy module information.
 func (*Gateway) CaddyModule() caddy.ModuleInfo {
@@ -220,6 +241,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		Blocking:     time.Duration(g.Timeouts.Blocking),
 		Limits:       jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
 		BodyTimeout:  bodyTimeout,
+		Memory:       g.memory(),
 		Streaming: gateway.Streaming{
 			Heartbeat:    time.Duration(g.Heartbeat),
 			WriteTimeout: writeTimeout,
@@ -254,7 +276,6 @@ func (g *Gateway) fillDefaults() {
 		g.Completion = completionAuto
 	}
 	orDuration(&g.Agent.Timeout, 5*time.Minute)
-	orInt(&g.Agent.MaxRuns, runsByFiles())
 	if g.Agent.RetryFor == nil {
 		g.Agent.RetryFor = new(caddy.Duration(10 * time.Second))
 	}
@@ -268,6 +289,8 @@ func (g *Gateway) fillDefaults() {
 	orInt(&g.Limits.Body, jsonrpc.DefaultBytes)
 	orInt(&g.Limits.Depth, jsonrpc.DefaultDepth)
 	orInt(&g.Limits.TasksPerLeader, 100_000)
+	orInt(&g.Limits.Memory, defaultMemory())
+	orInt(&g.Limits.MemoryPerLeader, max(g.Limits.Memory/4, min(g.Limits.Memory, minMemory(g.Limits.Body))))
 	g.BasePath = strings.TrimSuffix(g.BasePath, "/")
 	g.AIC = strings.ToUpper(g.AIC)
 }
@@ -278,7 +301,7 @@ func orDuration(d *caddy.Duration, otherwise time.Duration) {
 	}
 }
 
-func orInt(n *int, otherwise int) {
+func orInt[T int | int64](n *T, otherwise T) {
 	if *n == 0 {
 		*n = otherwise
 	}
@@ -316,9 +339,6 @@ func (g *Gateway) check() error {
 	if g.BasePath != "" && !strings.HasPrefix(g.BasePath, "/") {
 		return fmt.Errorf("base_path: %q does not begin with a slash", g.BasePath)
 	}
-	if g.Agent.MaxRuns < 2 {
-		return fmt.Errorf("agent: max_runs is %d, but must be at least 2", g.Agent.MaxRuns)
-	}
 	if *g.Agent.RetryFor < 0 {
 		return errors.New("agent: retry_for must not be negative; 0 is for not at all")
 	}
@@ -331,8 +351,23 @@ func (g *Gateway) check() error {
 	if g.Limits.Body < 0 || g.Limits.Depth < 0 || g.Limits.Streams < 0 || g.Limits.StreamsPerLeader < 0 || g.Limits.TasksPerLeader < 0 {
 		return errors.New("limits must not be negative")
 	}
+	if g.Limits.Memory < 0 || g.Limits.MemoryPerLeader < 0 {
+		return errors.New("limits must not be negative")
+	}
+	l := &g.Limits
+	if least := minMemory(l.Body); l.MemoryPerLeader < least { // or no request of the size of body could be read
+		return fmt.Errorf("limits: memory_per_leader is %d bytes, but must be at least %d, twice the size of body",
+			l.MemoryPerLeader, least)
+	}
+	if least := 2 * l.MemoryPerLeader; l.Memory < least { // or one Leader would leave no room for others
+		return fmt.Errorf("limits: memory is %d bytes, but must be at least %d, twice memory_per_leader", l.Memory, least)
+	}
 	return nil
 }
+
+// minMemory is the least memory, in bytes, that one Leader needs for requests of up to a size: a request is held twice
+// while it is decoded.
+func minMemory(body int) int64 { return 2 * (int64(body) + 1) }
 
 func (g *Gateway) guard() (*identity.Guard, error) {
 	mode, err := identity.ParseMode(g.Identity)
@@ -366,6 +401,11 @@ func (g *Gateway) name() string {
 	return g.Agent.URL
 }
 
+func (g *Gateway) memory() quota.Budget {
+	limits := quota.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader}
+	return quota.Budget{Counter: &heldMemory, Limits: limits}
+}
+
 func (g *Gateway) partnerConfig(a *App) partner.Config {
 	return partner.Config{
 		Name:  g.name(),
@@ -378,6 +418,7 @@ func (g *Gateway) partnerConfig(a *App) partner.Config {
 		MaxEvents: a.Store.MaxEvents,
 		MaxBytes:  a.Store.MaxBytes,
 		MaxTasks:  g.Limits.TasksPerLeader,
+		Memory:    g.memory(),
 		Stopping:  exiting.Done(),
 		Drain:     time.Duration(a.Drain),
 		Log:       g.log,

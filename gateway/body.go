@@ -5,6 +5,7 @@ package gateway
 import (
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -26,8 +27,10 @@ func (b *buffer) free() {
 }
 
 // read takes in a request's body, but no more than one byte over a limit, which is enough to know that it is
-// exceeded.
-func (b *buffer) read(w http.ResponseWriter, r *http.Request, limit int, timeout time.Duration) error {
+// exceeded. hold is called before the buffer grows, with the size that it will have; an error of it is returned.
+func (b *buffer) read(w http.ResponseWriter, r *http.Request, limit int, timeout time.Duration,
+	hold func(int) error,
+) error {
 	control := http.NewResponseController(w)
 	// Where the connection has no deadlines (a test's recorder), the server's own timeouts are all there is.
 	if err := control.SetReadDeadline(time.Now().Add(timeout)); err == nil {
@@ -35,6 +38,9 @@ func (b *buffer) read(w http.ResponseWriter, r *http.Request, limit int, timeout
 	}
 	b.in = b.in[:0]
 	if n := int(r.ContentLength); n > cap(b.in) && n <= limit {
+		if err := hold(n + 1); err != nil {
+			return err
+		}
 		b.in = make([]byte, 0, n+1)
 	}
 	for {
@@ -42,7 +48,10 @@ func (b *buffer) read(w http.ResponseWriter, r *http.Request, limit int, timeout
 			return nil
 		}
 		if len(b.in) == cap(b.in) {
-			b.in = append(b.in, 0)[:len(b.in)]
+			if err := hold(2 * cap(b.in)); err != nil {
+				return err
+			}
+			b.in = slices.Grow(b.in, cap(b.in))
 		}
 		n, err := r.Body.Read(b.in[len(b.in):min(cap(b.in), limit+1)])
 		b.in = b.in[:len(b.in)+n]

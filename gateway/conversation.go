@@ -18,6 +18,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -36,7 +37,9 @@ type conversation struct {
 	call    translate.Call
 	leader  string
 	expires time.Time // when the certificate of the caller does; zero without one
-	again   bool      // the caller comes back for the events behind one that it names by Last-Event-ID
+	memory  quota.Lease
+	held    bool // memory is that of the peer
+	again   bool // the caller comes back for the events behind one that it names by Last-Event-ID
 }
 
 // answer is what a request is answered with: a body, a stream, or, where nobody waits for it any more, nothing.
@@ -76,15 +79,17 @@ func (c *conversation) choose() {
 	}
 }
 
-// answer obeys a request. dst is where a body is appended.
-func (c *conversation) answer(body, dst []byte) answer {
-	if err := c.parse(body); err != nil {
+// answer obeys the request in a buffer. It appends a body to the buffer's other half.
+func (c *conversation) answer(buf *buffer) answer {
+	dst := buf.out
+	if err := c.parse(buf.in); err != nil {
 		return c.refuse(dst, err)
 	}
 	c.choose()
 	if err := c.admit(); err != nil {
 		return c.refuse(dst, err)
 	}
+	c.release(buf)
 	if c.span.IsRecording() {
 		c.span.SetAttributes(attribute.String("aip.leader", c.leader), attribute.String("aip.task.id", c.call.Message.TaskID),
 			attribute.String("aip.command", string(c.call.Message.Command)), attribute.String("aip.dialect", c.caller.Name()))
@@ -218,6 +223,13 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 		if err != nil {
 			return a, err
 		}
+		var size int64
+		for i := range page.Tasks {
+			size += page.Tasks[i].Size()
+		}
+		if dst, err = c.room(dst, size); err != nil {
+			return a, err
+		}
 		a.body = lister.AppendTasks(dst, c.req.ID, &c.call, &page)
 		return a, nil
 	case translate.ExtendedCard:
@@ -245,10 +257,14 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 	if err == nil && c.call.History != 0 && c.call.Message.Command != task.Get {
 		t, err = p.Do(c.ctx, c.leader, &task.Call{Message: task.Message{Command: task.Get, TaskID: c.call.Message.TaskID}})
 	}
-	if err == nil {
-		a.body = c.caller.AppendTask(dst, c.req.ID, &c.call, &t)
+	if err != nil {
+		return a, err
 	}
-	return a, err
+	if dst, err = c.room(dst, t.Size()); err != nil {
+		return a, err
+	}
+	a.body = c.caller.AppendTask(dst, c.req.ID, &c.call, &t)
+	return a, nil
 }
 
 // open counts a stream and lets the Partner begin it. After an error it is not counted.

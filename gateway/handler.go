@@ -23,6 +23,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -55,6 +56,8 @@ type Handler struct {
 	Limits jsonrpc.Limits
 	// BodyTimeout is how long a caller may take to send a request's body.
 	BodyTimeout time.Duration
+	// Memory bounds what callers hold of it by their requests, answers and streams. Zero means no bound.
+	Memory quota.Budget
 	// Streaming is how streams are served.
 	Streaming Streaming
 
@@ -147,13 +150,21 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	c.ctx, c.span = h.trace(r)
 	buf := buffers.Get().(*buffer)
 	defer buf.free() // a stream holds no buffer
-	if err := buf.read(w, r, h.Limits.Bytes, h.BodyTimeout); err != nil {
+	defer c.memory.Release()
+	var a answer
+	switch err := buf.read(w, r, h.Limits.Bytes, h.BodyTimeout, c.holdBody); {
+	case task.KindOf(err) == task.LimitExceeded:
+		// The rest of the body is not waited for.
+		w.Header().Set("Connection", "close")
+		a = c.refuse(buf.out, err)
+	case err != nil:
 		c.span.End()
 		h.Log.Debug("a request was not received", "error", err)
 		http.Error(w, "the request body did not arrive", http.StatusBadRequest)
 		return nil
+	default:
+		a = c.answer(buf)
 	}
-	a := c.answer(buf.in, buf.out)
 	if a.stream != nil {
 		return c.stream(w, &a)
 	}
@@ -162,6 +173,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 		return nil // the caller has left
 	}
 	buf.out = a.body
+	c.sent(len(a.body))
 	header := w.Header()
 	header["Content-Type"] = jsonType
 	switch {
@@ -177,7 +189,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	if a.status != 0 {
 		w.WriteHeader(a.status)
 	}
-	if _, err := w.Write(a.body); err != nil {
+	if err := writeAnswer(w, a.body, h.Streaming.WriteTimeout); err != nil {
 		h.Log.Debug("an answer was not delivered", "error", err)
 	}
 	return nil

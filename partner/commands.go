@@ -48,7 +48,10 @@ func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream b
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
 	r := acted{lv: lv}
-	err := lv.load(ctx)
+	err := lv.reserve(ctx)
+	if err == nil {
+		err = lv.load(ctx)
+	}
 	if err == nil {
 		command := c.Message.Command
 		if c.Either && command == task.Start && lv.exists {
@@ -90,17 +93,10 @@ func NotFound(taskID string) error {
 	return task.Errorf(task.TaskNotFound, "no task of yours has this id; it may have ended and been dropped").With("taskId", taskID)
 }
 
-// admit asks the agent whether another turn may wait for it.
-func (p *Partner) admit() error {
-	if a, ok := p.Agent.(Admitter); ok {
-		return a.Admit()
-	}
-	return nil
-}
-
 // start stores the intent and sets the agent to work. lv.mu is held.
 func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Call, stream bool) (*run, error) {
-	if err := p.admit(); err != nil {
+	size := c.Message.Size()
+	if err := lv.grow(size); err != nil {
 		return nil, err
 	}
 	if !p.engine.open.add(lv.log, p.MaxTasks) {
@@ -141,7 +137,7 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 		undo()
 		return nil, err
 	}
-	lv.exists = true
+	lv.exists, lv.size = true, size
 	return p.begin(ctx, lv, m, task.None, stream), nil
 }
 
@@ -225,7 +221,7 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool)
 		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to go on; start another").
 			With("limit", "max_bytes").With("max", limit)
 	}
-	if err := p.admit(); err != nil {
+	if err := lv.grow(c.Message.Size()); err != nil {
 		return nil, err
 	}
 	undo, err := lv.accept(c)

@@ -108,6 +108,10 @@ type Config struct {
 	MaxBytes  int64 // bytes kept per task, likewise, and the most that its products may have
 	MaxTasks  int   // unfinished tasks per Leader
 
+	// Memory bounds what running tasks take of it, and what is read of tasks for callers. What an agent adds to a task
+	// that it works on is counted, but never refused. Zero means no bound.
+	Memory quota.Budget
+
 	// Stopping is closed when the process is about to end. A start or continue that waits for its turn is then answered
 	// with the task as it is, at a moment of its own within Drain, so that callers do not come back all at once.
 	Stopping <-chan struct{}
@@ -202,6 +206,7 @@ func (lv *live) release() {
 	defer lv.shard.mu.Unlock()
 	if lv.users--; lv.users == 0 {
 		delete(lv.shard.live, lv.log)
+		lv.memory.Release()
 	}
 }
 

@@ -90,6 +90,9 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List) (task.P
 		}
 	}
 	slices.SortFunc(found, listed.compare)
+	memory := p.Memory.Lease(leader)
+	defer memory.Release()
+	var size int64
 	for _, one := range found {
 		t, err := p.read(ctx, one.log)
 		if errors.Is(err, replay.ErrNotFound) {
@@ -100,6 +103,10 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List) (task.P
 		}
 		if !l.Products {
 			t.Products = nil
+		}
+		size += t.Size()
+		if err := memory.Hold(size); err != nil {
+			return page, MemoryError(err)
 		}
 		page.Tasks = append(page.Tasks, t)
 	}
@@ -139,6 +146,9 @@ func (p *Partner) read(ctx context.Context, log string) (task.Task, error) {
 	defer lv.release()
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
+	if err := lv.reserve(ctx); err != nil {
+		return task.Task{}, err
+	}
 	if err := lv.load(ctx); err != nil {
 		return task.Task{}, err
 	}

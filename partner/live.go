@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -33,6 +34,10 @@ type live struct {
 	run    *run // the turn under way in this process
 	cancels
 	last time.Time // of the last event; the next is later
+
+	size   int64       // about how many bytes the task takes in memory
+	memory quota.Lease // counts them
+	leased bool        // memory is in use
 }
 
 // log is what a writer must know of the log that it appends to.
@@ -67,7 +72,11 @@ type note struct {
 // encode returns the JSON that json.Unmarshal reads back by the tags. It is written twice for every turn, so it
 // is appended by hand.
 func (n *note) encode() []byte {
-	dst := make([]byte, 0, 512)
+	room := 512
+	if n.Pending != nil {
+		room += int(n.Pending.Size())
+	}
+	dst := make([]byte, 0, room)
 	dst = append(dst, `{"terms":{"response":`...)
 	dst = strconv.AppendInt(dst, int64(n.Terms.Response), 10)
 	dst = append(dst, `,"awaitingInput":`...)
@@ -137,6 +146,11 @@ func (lv *live) load(ctx context.Context) error {
 	lv.head = log{last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost}
 	lv.last = lastTime(&fold.Task)
 	lv.exists, lv.loaded = true, true
+	lv.size = int64(len(snapshot)) + head.Bytes
+	if lv.note.Pending != nil {
+		lv.size += lv.note.Pending.Size()
+	}
+	lv.lease().Take(lv.size)
 	return nil
 }
 
@@ -272,7 +286,13 @@ func (b *batch) write(ctx context.Context) error {
 		Skip: lv.head.lost,
 	}
 	var size int64
-	buf := make([]byte, 0, 512*len(b.events))
+	room := 512 * len(b.events)
+	for i := range b.events {
+		if m := b.events[i].Cause; m != nil {
+			room += int(m.Size())
+		}
+	}
+	buf := make([]byte, 0, room)
 	for i := range b.events {
 		from := len(buf)
 		buf = task.AppendEvent(buf, &b.events[i])
@@ -294,6 +314,11 @@ func (b *batch) write(ctx context.Context) error {
 	}
 	lv.head.kept += len(b.events)
 	lv.head.bytes += size
+	lv.size += size
+	if first := &b.events[0]; first.Task != nil && first.Cause != nil {
+		lv.size -= first.Cause.Size() // it was counted when it came
+	}
+	lv.lease().Take(lv.size)
 	lv.head.last, lv.head.lost = lv.head.last+lv.head.lost, 0
 	var changes []task.Change
 	for i := range b.events {
@@ -332,7 +357,8 @@ func (lv *live) append(ctx context.Context, a *replay.Append) error {
 
 // forget has the task read from the store again before anything else is done with it. lv.mu is held.
 func (lv *live) forget() {
-	lv.loaded, lv.exists, lv.fold, lv.note, lv.head = false, false, task.Fold{}, note{}, log{}
+	lv.loaded, lv.exists, lv.fold, lv.note, lv.head, lv.size = false, false, task.Fold{}, note{}, log{}, 0
+	lv.memory.Take(0)
 }
 
 // wake returns when a task in a state must be looked at, if nobody acts before.

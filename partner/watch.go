@@ -36,6 +36,9 @@ func (p *Partner) look(ctx context.Context, leader, taskID string, watch bool, f
 	defer lv.release()
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
+	if err := lv.reserve(ctx); err != nil {
+		return err
+	}
 	if err := lv.load(ctx); err != nil {
 		return err
 	}

@@ -56,12 +56,23 @@ type Counter struct {
 	mu    sync.Mutex
 	total int64
 	held  map[string]int64 // by Key; no entry is zero
+
+	shared map[*byte]int // how many leases hold a slice, by its first byte
 }
 
 // Take counts n more for a Leader, or returns an *ExceededError and changes nothing. What was taken must be given back.
 func (c *Counter) Take(leader string, n int64, l Limits) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.fits(leader, n, l); err != nil {
+		return err
+	}
+	c.add(Key(leader), n)
+	return nil
+}
+
+// fits returns an *ExceededError if a Leader must not hold n more. c.mu is held.
+func (c *Counter) fits(leader string, n int64, l Limits) error {
 	key := Key(leader)
 	if max := l.of(key); c.held[key]+n > max {
 		return &ExceededError{PerLeader: max == l.PerLeader, Max: max}
@@ -69,7 +80,6 @@ func (c *Counter) Take(leader string, n int64, l Limits) error {
 	if c.total+n > l.Total {
 		return &ExceededError{Max: l.Total}
 	}
-	c.add(key, n)
 	return nil
 }
 

@@ -98,3 +98,91 @@ func TestNothingLeaks(t *testing.T) {
 		t.Errorf("in the end %d are held, by %v", counter.total, counter.held)
 	}
 }
+
+// TestLeases proves, for any order of what leases hold, take, share and release, that what is counted is what they hold,
+// and that nothing is held in the end.
+func TestLeases(t *testing.T) {
+	const unit = 2 * Free
+	limits := Limits{Total: 100 * unit, PerLeader: 40 * unit}
+	leaders := []string{"a", "b", Unverified + "x", Unverified + "y"}
+	r := rand.New(rand.NewPCG(3, 4))
+	var counter Counter
+	budget := Budget{&counter, limits}
+	leases := make([]Lease, 40)
+	slices := make([][]byte, len(leaders)) // each of one Leader
+	for i := range slices {
+		slices[i] = make([]byte, 3*unit)
+	}
+	for i := range leases {
+		leases[i] = budget.Lease(leaders[i%len(leaders)])
+	}
+	for range 20_000 {
+		i := r.IntN(len(leases))
+		l, before := &leases[i], counter.Total()
+		switch n := r.Int64N(60 * unit); r.IntN(5) {
+		case 0:
+			if l.Hold(n) != nil && (counter.Total() != before || n <= l.n) {
+				t.Fatalf("to hold %d instead of %d was refused, and %d are held instead of %d", n, l.n, counter.Total(), before)
+			}
+		case 1:
+			if l.Hold(n/50) == nil && n/50 > Free && l.n != n/50 {
+				t.Fatalf("%d are held, want %d", l.n, n/50)
+			}
+		case 2:
+			l.Take(n / 20)
+		case 3:
+			_ = l.Share(slices[i%len(leaders)])
+		case 4:
+			l.Release()
+		}
+		var total int64
+		shared := make(map[string]int64)
+		for j := range leases {
+			total += leases[j].n
+			if leases[j].shared != nil {
+				shared[leases[j].leader] = int64(len(leases[j].shared))
+			}
+		}
+		for _, n := range shared {
+			total += n
+		}
+		if total != counter.Total() {
+			t.Fatalf("%d are held, and %d counted", total, counter.Total())
+		}
+	}
+	for i := range leases {
+		leases[i].Release()
+	}
+	if counter.total != 0 || len(counter.held) != 0 || len(counter.shared) != 0 {
+		t.Errorf("in the end %d are held, by %v, and %d slices are shared", counter.total, counter.held, len(counter.shared))
+	}
+}
+
+// TestLeaseBounds: one Leader leaves room for others, little is not counted, and what is larger than the limit can be had
+// as long as nothing else is held.
+func TestLeaseBounds(t *testing.T) {
+	var counter Counter
+	budget := Budget{&counter, Limits{Total: 8 << 20, PerLeader: 4 << 20}}
+	a, again, b := budget.Lease("a"), budget.Lease("a"), budget.Lease("b")
+	var zero Lease
+	for i, c := range []struct {
+		lease *Lease
+		n     int64
+		err   error
+		total int64
+	}{
+		{&a, Free, nil, 0},
+		{&a, 64 << 20, nil, 4 << 20},
+		{&again, Free, nil, 4 << 20},
+		{&again, Free + 1, &ExceededError{true, 4 << 20}, 4 << 20},
+		{&b, 4 << 20, nil, 8 << 20},
+		{&a, 1 << 20, nil, 5 << 20},
+		{&again, 3 << 20, nil, 8 << 20},
+		{&a, 0, nil, 7 << 20},
+		{&zero, 1 << 40, nil, 7 << 20},
+	} {
+		if diff := cmp.Diff(c.err, c.lease.Hold(c.n)); diff != "" || counter.Total() != c.total {
+			t.Errorf("step %d: %d are held, want %d %s", i, counter.Total(), c.total, diff)
+		}
+	}
+}

@@ -158,17 +158,12 @@ func (cb *callback) queue(body []byte) bool {
 // news of it. Whatever is pushed twice, or late, changes nothing. The agent is asked as well, so that a push that is
 // lost costs no more than time.
 func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
-	if !h.acquire(ctx, yield) {
-		return
-	}
-	release := sync.OnceFunc(h.config.Slots.turns.release)
-	defer release()
 	cb := h.config.Callbacks.begin()
 	defer h.config.Callbacks.end(cb)
 	told := *t
 	told.Webhook = &task.Webhook{URL: strings.TrimSuffix(h.config.CallbackURL, "/") + "/" + cb.id, Token: cb.token}
 	if r, ok := h.config.Codec.(translate.Registrar); ok {
-		e := errand{translate.Register, t.Ref, r.AppendRegister(nil, t.Ref, told.Webhook)}
+		e := errand{what: translate.Register, ref: t.Ref, body: r.AppendRegister(nil, t.Ref, told.Webhook)}
 		if err := h.tell(ctx, e); err != nil {
 			h.log.LogAttrs(ctx, slog.LevelDebug, "the agent takes no webhook; going on by asking", slog.String("task", t.Ref.Task), slog.Any("error", err))
 		}
@@ -191,7 +186,6 @@ func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
 			}
 			replies <- got
 		}()
-		defer release()
 		got.rep, got.err = h.call(sending, &told, h.turn(&told, false))
 	})
 	var stamp string
@@ -254,7 +248,7 @@ func (h *HTTP) push(ctx context.Context, t *task.Turn, body []byte, stamp string
 	return rep, rep.State != task.None && rep.Whole && (stamp == "" || rep.Stamp != stamp) && !untouched(t, &rep)
 }
 
-// tell sends a request whose answer means nothing but that it was taken, in the slot of its turn.
+// tell sends a request whose answer means nothing but that it was taken.
 func (h *HTTP) tell(ctx context.Context, e errand) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -276,6 +270,6 @@ func (h *HTTP) Complete(ctx context.Context, t *task.Turn) error {
 	if !ok {
 		return nil
 	}
-	_, err := h.call(ctx, t, errand{translate.Complete, t.Ref, c.AppendComplete(nil, t.Ref)})
+	_, err := h.call(ctx, t, errand{what: translate.Complete, ref: t.Ref, body: c.AppendComplete(nil, t.Ref)})
 	return err
 }

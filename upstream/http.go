@@ -5,7 +5,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -40,7 +39,6 @@ type Config struct {
 	Silence  time.Duration // for how long the agent may send nothing, and change nothing when asked; default 5m
 	Lost     time.Duration // after a cut, for how long a task may stand still before it counts as lost; default 30s
 	RetryFor time.Duration // for how long a turn that the agent has not got is sent again; 0 for not at all
-	Slots    *Slots        // for the requests under way; default: 1024
 	MaxReply int           // greatest size of an answer, in bytes; default 16 MiB
 	MaxEvent int           // greatest size of one event of a stream, in bytes; default MaxReply
 
@@ -60,7 +58,6 @@ const (
 	defaultSilence  = 5 * time.Minute
 	defaultLost     = 30 * time.Second
 	defaultMaxReply = 16 << 20
-	defaultSlots    = 1024
 
 	dialTimeout = 10 * time.Second // TLS included
 	// Many agents close a connection that was idle for 5 s. To send on one that is just being closed would leave
@@ -119,9 +116,6 @@ func NewHTTP(config Config) (*HTTP, error) {
 	config.Lost = or(config.Lost, defaultLost)
 	config.MaxReply = or(config.MaxReply, defaultMaxReply)
 	config.MaxEvent = or(config.MaxEvent, config.MaxReply)
-	if config.Slots == nil {
-		config.Slots = NewSlots(defaultSlots)
-	}
 	h := &HTTP{config: config, url: u, log: config.Logger, jitter: spread}
 	_, h.namer = config.Codec.(namer)
 	_, h.repeats = config.Codec.(translate.Repeater)
@@ -235,6 +229,9 @@ type errand struct {
 	what translate.Errand
 	ref  task.Ref
 	body []byte
+
+	// again makes a large body once more, where it must be sent again; nil for a body that is kept.
+	again func() []byte
 }
 
 // target returns the method of HTTP and the URL that an errand is run with at a place.
@@ -271,13 +268,10 @@ func (h *HTTP) open(ctx context.Context, e errand, base *url.URL, header http.He
 	header, x.span = startSpan(ctx, h.url, body, header)
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.quiet = time.AfterFunc(h.config.Silence, func() { x.cancel(errSilent) })
-	// With GetBody, the transport sends again what it could not write a byte of, on a connection that was closed
-	// while it was idle. Only with a reader that it knows to be in memory does it send head and body at once.
-	content := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req := (&http.Request{Method: method, URL: target, Host: h.host, Header: header}).WithContext(x.ctx)
 	if len(body) > 0 {
-		req.Body, _ = content()
-		req.GetBody, req.ContentLength = content, int64(len(body))
+		req.ContentLength = int64(len(body))
+		req.Body, req.GetBody = content(body, e.again)
 	}
 	var err error
 	if x.res, err = h.transport.RoundTrip(req); err != nil {

@@ -22,7 +22,6 @@ const (
 	pollFirst = 100 * time.Millisecond
 	pollMost  = 2 * time.Second
 
-	pollTimeout   = 30 * time.Second // for one question about a task that is polled
 	askTimeout    = 10 * time.Second // for one question about a task whose run has failed
 	cancelTimeout = 2 * time.Second  // for a cancel to take effect
 )
@@ -69,7 +68,7 @@ func (h *HTTP) Cancel(ctx context.Context, t *task.Turn) (task.Report, error) {
 	if err != nil {
 		return task.Report{}, err
 	}
-	rep, err := h.call(ctx, t, errand{translate.Cancel, t.Ref, h.config.Codec.AppendCancel(nil, t.Ref)})
+	rep, err := h.call(ctx, t, errand{what: translate.Cancel, ref: t.Ref, body: h.config.Codec.AppendCancel(nil, t.Ref)})
 	if err != nil {
 		return task.Report{}, h.unknownMethod(err)
 	}
@@ -113,14 +112,7 @@ func (h *HTTP) call(ctx context.Context, t *task.Turn, e errand) (task.Report, e
 	return rep, err
 }
 
-// callAt sends a request to u. The slot for a turn is its caller's to take; all others take one here.
 func (h *HTTP) callAt(ctx context.Context, t *task.Turn, e errand, u *url.URL) (task.Report, error) {
-	if e.what != translate.Send {
-		if !h.config.Slots.asks.acquire(ctx) {
-			return task.Report{}, ended(ctx)
-		}
-		defer h.config.Slots.asks.release()
-	}
 	x, err := h.open(ctx, e, u, h.unary)
 	if err != nil {
 		return task.Report{}, err
@@ -133,7 +125,7 @@ func (h *HTTP) callAt(ctx context.Context, t *task.Turn, e errand, u *url.URL) (
 // get asks for a task. The reference implementation of ACPs v1 fails where it does not know one, and a task that is
 // started by the gateway's name for it can be started again.
 func (h *HTTP) get(ctx context.Context, t *task.Turn) (task.Report, error) {
-	rep, err := h.call(ctx, t, errand{translate.Get, t.Ref, h.config.Codec.AppendGet(nil, t.Ref)})
+	rep, err := h.call(ctx, t, errand{what: translate.Get, ref: t.Ref, body: h.config.Codec.AppendGet(nil, t.Ref)})
 	if h.repeats && errors.Is(err, errFault) {
 		err = task.Errorf(task.TaskNotFound, "the agent says nothing of the task").Because(err)
 	}
@@ -145,22 +137,19 @@ func (h *HTTP) turn(t *task.Turn, stream bool) errand {
 	if stream {
 		what = translate.SendStream
 	}
-	return errand{what, t.Ref, h.config.Codec.AppendTurn(make([]byte, 0, 512), t, stream)}
+	size := int(t.Message.Size())
+	encode := func() []byte { return h.config.Codec.AppendTurn(make([]byte, 0, 512+size), t, stream) }
+	e := errand{what: what, ref: t.Ref, body: encode()}
+	if size > largest {
+		e.again = encode
+	}
+	return e
 }
 
 // send carries a turn out by a request that is answered when the turn rests, or before.
 func (h *HTTP) send(ctx context.Context, t *task.Turn, yield yield) {
-	if !h.acquire(ctx, yield) {
-		return
-	}
-	rep, err := h.sendHeld(ctx, t)
+	rep, err := h.call(ctx, t, h.turn(t, false))
 	h.answered(ctx, t, rep, err, yield)
-}
-
-// sendHeld sends a turn in a slot that its caller has taken, and gives the slot back: a poll needs none.
-func (h *HTTP) sendHeld(ctx context.Context, t *task.Turn) (task.Report, error) {
-	defer h.config.Slots.turns.release()
-	return h.call(ctx, t, h.turn(t, false))
 }
 
 // answered yields the one answer to a turn. Where that is not the end, the task is polled.
@@ -270,21 +259,14 @@ func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
 
 // streamAt carries a turn out by a stream from u. It reports false where the agent has none there, and has done nothing.
 func (h *HTTP) streamAt(ctx context.Context, t *task.Turn, e errand, u *url.URL, yield yield) bool {
-	if !h.acquire(ctx, yield) {
-		return true
-	}
-	release := sync.OnceFunc(h.config.Slots.turns.release)
-	defer release()
 	x, err := h.open(ctx, e, u, h.event)
 	if err != nil {
-		release()
 		h.failed(ctx, t, err, task.State.Terminal, yield)
 		return true
 	}
 	if !x.streams() {
 		rep, err := x.reply(t.Known)
 		x.close(err)
-		release()
 		if h.cannotStream(ctx, t, err) {
 			return false
 		}
@@ -294,7 +276,6 @@ func (h *HTTP) streamAt(ctx context.Context, t *task.Turn, e errand, u *url.URL,
 	var seen, acted bool
 	seen, acted, t, err = h.read(x, t, yield)
 	x.close(err)
-	release()
 	if seen {
 		h.events.here(u)
 	}
@@ -399,16 +380,8 @@ func (h *HTTP) resume(ctx context.Context, t *task.Turn, answered bool, yield yi
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer stop()
-	// One connection of a run is enough until its agent says that it still works, and a new turn needs it more.
-	works := func() {
-		if turns := &h.config.Slots.turns; !h.streamless.Load() && turns.try(2) {
-			watch.Go(func() {
-				defer turns.release()
-				h.watch(watching, t, news)
-			})
-		}
-	}
-	f := follow{news: news, works: works, at: true, patience: h.config.Lost, still: "the agent has lost the task: it says that it works, but changes nothing"}
+	watch.Go(func() { h.watch(watching, t, news) })
+	f := follow{news: news, at: true, patience: h.config.Lost, still: "the agent has lost the task: it says that it works, but changes nothing"}
 	if answered {
 		f.early, f.patience = true, h.config.Silence
 	}
@@ -417,7 +390,7 @@ func (h *HTTP) resume(ctx context.Context, t *task.Turn, answered bool, yield yi
 
 // watch tells news of every event of a resubscribed stream.
 func (h *HTTP) watch(ctx context.Context, t *task.Turn, news chan<- struct{}) {
-	e := errand{translate.Resubscribe, t.Ref, h.config.Codec.AppendResubscribe(nil, t.Ref)}
+	e := errand{what: translate.Resubscribe, ref: t.Ref, body: h.config.Codec.AppendResubscribe(nil, t.Ref)}
 	x, err := h.open(ctx, e, h.events.url(), h.event)
 	if err != nil {
 		return
@@ -442,7 +415,6 @@ type follow struct {
 	stamp    string          // of the last report
 	news     <-chan struct{} // when to ask sooner; nil for never
 	pushed   <-chan []byte   // what the agent pushes; nil for nothing
-	works    func()          // called once, when the agent says that it still works; nil for nothing
 	at       bool            // ask at once
 	early    bool            // the agent has answered the turn before it acted on it
 	patience time.Duration   // for how long the task may stand still
@@ -472,7 +444,7 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 			rep, pushed = h.push(ctx, t, body, f.stamp)
 		}
 		if !pushed {
-			rep, err = h.ask(ctx, t)
+			rep, err = h.get(ctx, t)
 		}
 		now := time.Now()
 		switch k := task.KindOf(err); {
@@ -508,10 +480,6 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 		default:
 			continue
 		}
-		if f.works != nil && !rep.Over() {
-			f.works()
-			f.works = nil
-		}
 		if rep.Stamp != f.stamp || rep.Over() {
 			f.stamp, changed, wait = rep.Stamp, now, pollFirst
 			if !yield(rep, nil) || rep.Over() {
@@ -524,13 +492,6 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 			return
 		}
 	}
-}
-
-// ask is get for a task that is polled: an agent that does not answer must not keep the slot from others.
-func (h *HTTP) ask(ctx context.Context, t *task.Turn) (task.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(pollTimeout, h.config.Silence))
-	defer cancel()
-	return h.get(ctx, t)
 }
 
 // untouched reports whether an agent's task rests just as it did when the turn before had ended.

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/quota"
+)
+
+// TestMemoryIsGivenBack ends calls with large requests or answers in every way that they can end, and finds that nothing
+// is held after them.
+func TestMemoryIsGivenBack(t *testing.T) {
+	var counter quota.Counter
+	g := open(t, everyCaller, func(h *Handler) {
+		h.Limits.Bytes = 1 << 20
+		h.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 4 << 20, PerLeader: 2 << 20}}
+	})
+	text := strings.Repeat("x", 100<<10)
+	for _, c := range []struct{ name, path, body, contains string }{
+		{"start", "rpc", message("rpc", "start", "t1", text), `"state":"awaiting-completion"`},
+		{"get", "rpc", message("rpc", "get", "t1", ""), `"state":"awaiting-completion"`},
+		{"stream", "stream", message("stream", "start", "t2", text), ""},
+		{"list", "", `{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}`, `"tasks":[]`},
+		{"not JSON", "rpc", message("rpc", "start", "t3", text) + "}", `"code":-32700`},
+		{"refused", "rpc", message("rpc", "get", "none", text), `"code":-32001`},
+		{"too large", "rpc", message("rpc", "start", "t4", strings.Repeat("x", 1<<20)), `"limit":"bytes"`},
+	} {
+		if c.path == "stream" {
+			res, _ := g.openStream(t.Context(), c.body)
+			res.Body.Close()
+		} else if _, got := g.post("/agents/one/"+c.path, c.body); !strings.Contains(got, c.contains) {
+			t.Errorf("%s: got %.300s", c.name, got)
+		}
+		waitFor(t, func() bool { return counter.Total() == 0 })
+	}
+}
+
+// TestMemoryLimits proves that a call whose request or answer exceeds the budget is refused with the limit, and that others
+// go on.
+func TestMemoryLimits(t *testing.T) {
+	var counter quota.Counter
+	limits := quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}
+	g := open(t, func(h *Handler) {
+		h.Limits.Bytes = 1 << 20
+		h.Memory = quota.Budget{Counter: &counter, Limits: limits}
+	})
+	large := message("rpc", "start", "t1", strings.Repeat("x", 100<<10))
+	if _, got := g.post("/agents/one/rpc", large); !strings.Contains(got, `"state":"awaiting-completion"`) {
+		t.Fatalf("got %.300s", got)
+	}
+	hold := func(leader string, n int64) *quota.Lease {
+		l := g.handler.Memory.Lease(leader)
+		if err := l.Hold(n); err != nil {
+			t.Fatal(err)
+		}
+		return &l
+	}
+	for name, c := range map[string]struct {
+		leader, body, limit string
+	}{
+		// Off believes senderId, which is not known before the request is decoded.
+		"request": {quota.Unverified, large, fmt.Sprintf(`"limit":"memory_per_leader","max":%d`, 1<<20)},
+		"answer":  {"leader", message("rpc", "get", "t1", ""), fmt.Sprintf(`"limit":"memory_per_leader","max":%d`, 1<<20)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := hold(c.leader, 1<<20-40<<10)
+			res, got := g.post("/agents/one/rpc", c.body)
+			if res.StatusCode != 200 || !strings.Contains(got, `"code":-32050`) || !strings.Contains(got, c.limit) {
+				t.Errorf("got %d %.300s", res.StatusCode, got)
+			}
+			if _, got := g.post("/agents/one/rpc", message("rpc", "start", "small", "hello")); !strings.Contains(got, `"result"`) {
+				t.Errorf("a small request got %.300s", got)
+			}
+			other.Release()
+			if _, got := g.post("/agents/one/rpc", c.body); !strings.Contains(got, `"result"`) {
+				t.Errorf("with memory again: %.300s", got)
+			}
+			waitFor(t, func() bool { return counter.Total() == 0 })
+		})
+	}
+	t.Run("of all", func(t *testing.T) {
+		one, two := hold("a", 1<<20), hold("b", 1<<20-40<<10)
+		if _, got := g.post("/agents/one/rpc", message("rpc", "get", "t1", "")); !strings.Contains(got, fmt.Sprintf(`"limit":"memory","max":%d`, 2<<20)) {
+			t.Errorf("got %.300s", got)
+		}
+		one.Release()
+		two.Release()
+	})
+}
+
+// TestLargeAnswersInPieces proves that a large answer is written whole, and that no piece is large.
+func TestLargeAnswersInPieces(t *testing.T) {
+	for _, size := range []int{0, 1, pieceSize, pieceSize + 1, 10*pieceSize - 1} {
+		body := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
+		w := &pieces{ResponseWriter: httptest.NewRecorder()}
+		if err := writeAnswer(w, body, 0); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(body), w.all.String()); diff != "" || w.largest > pieceSize {
+			t.Errorf("of %d bytes, in pieces of up to %d: %s", size, w.largest, diff)
+		}
+	}
+}
+
+// pieces remembers what is written, and the largest piece.
+type pieces struct {
+	http.ResponseWriter
+	all     bytes.Buffer
+	largest int
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.largest = max(p.largest, len(b))
+	return p.all.Write(b)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestMemory proves that a task is counted while somebody works on it, that what exceeds a Leader's memory is refused
+// before anything of it is stored, and that nothing is held in the end.
+func TestMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const kib = 1 << 10
+		var counter quota.Counter
+		proceed := make(chan struct{})
+		agent := &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+			select {
+			case <-proceed:
+				yield(finished(strings.Repeat("y", 400*kib)), nil)
+			case <-ctx.Done():
+			}
+		}}
+		b := setUp(t, memory(t), agent, func(c *Config) {
+			c.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 1000 * kib, PerLeader: 250 * kib}}
+		})
+		held := func(least, most int64) {
+			t.Helper()
+			synctest.Wait()
+			if n := counter.Total(); n < least*kib || n > most*kib {
+				t.Errorf("%d KiB are held, want %d to %d", n/kib, least, most)
+			}
+		}
+		large := func(id string) *task.Call {
+			return call(task.Start, id, func(c *task.Call) {
+				c.Message.DataItems = []task.DataItem{task.Text(strings.Repeat("x", 100*kib))}
+				c.Terms.Response = time.Millisecond
+			})
+		}
+		b.do(large("t1"))
+		held(100, 105)
+		b.do(large("t2"))
+		held(200, 210)
+		_, err := b.Do(t.Context(), leader, large("t3"))
+		e, _ := errors.AsType[*task.Error](err)
+		if diff := cmp.Diff(map[string]any{"limit": "memory_per_leader", "max": int64(250 * kib)}, e.Data); e.Kind != task.LimitExceeded || diff != "" {
+			t.Errorf("got %v %s", err, diff)
+		}
+		b.want(call(task.Get, "t3"), task.TaskNotFound)
+		if got := b.engine.open.n[ownerOf(b.LogOf(leader, "t3"))]; got != 2 {
+			t.Errorf("%d tasks are counted as unfinished, want 2", got)
+		}
+		if _, err := b.Do(t.Context(), "another", large("t3")); err != nil {
+			t.Errorf("another Leader's start: %v", err)
+		}
+		held(300, 315)
+		b.do(call(task.Cancel, "t2"))
+		held(200, 210)
+
+		close(proceed) // what the agents make is stored, whatever it takes
+		held(0, 0)
+		other := b.Memory.Lease(leader)
+		if err := other.Hold(100 * kib); err != nil {
+			t.Error(err)
+		}
+		b.want(call(task.Get, "t1"), task.LimitExceeded)
+		other.Release()
+		// More than a Leader may hold can be had by one that holds nothing else.
+		if got := b.do(call(task.Get, "t1")); task.ProductsSize(got.Products) != 400*kib {
+			t.Errorf("got products of %d bytes", task.ProductsSize(got.Products))
+		}
+		held(0, 0)
+	})
+}

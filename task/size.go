@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+// entrySize is about what one entry of a list takes in memory beside its contents, in bytes.
+const entrySize = 128
+
+// Size returns about how many bytes a task takes in memory, or in any dialect.
+func (t *Task) Size() int64 {
+	n := entrySize + statusSize(&t.Status) + int64(len(t.Extra))
+	for i := range t.Products {
+		p := &t.Products[i]
+		n += entrySize + int64(len(p.Name)+len(p.Description)+len(p.Extra)) + itemsSize(p.DataItems)
+	}
+	for i := range t.MessageHistory {
+		n += t.MessageHistory[i].Size()
+	}
+	for i := range t.StatusHistory {
+		n += statusSize(&t.StatusHistory[i])
+	}
+	return n
+}
+
+// Size returns about how many bytes a message takes in memory, or in any dialect.
+func (m *Message) Size() int64 {
+	return entrySize + int64(len(m.Params)+len(m.Extra)) + itemsSize(m.DataItems)
+}
+
+func statusSize(s *Status) int64 {
+	return entrySize + int64(len(s.Extra)+len(s.TaskExtra)) + itemsSize(s.DataItems)
+}
+
+func itemsSize(items []DataItem) (n int64) {
+	for i := range items {
+		it := &items[i]
+		n += entrySize + int64(len(it.Text)+len(it.Bytes)+len(it.Data)+len(it.Metadata))
+	}
+	return n
+}
