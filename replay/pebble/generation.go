@@ -54,7 +54,11 @@ func (s *Store) openGeneration(mode openMode) (*generation, error) {
 	o.ErrorIfNotExists = mode != openNew
 	var err error
 	if g.db, err = pebble.Open(s.dir, o); err != nil {
-		return nil, errors.Join(g.disk.err(), fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err))
+		err = fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err)
+		if failed := g.disk.err(); failed != nil {
+			err = errors.Join(failed, err)
+		}
+		return nil, err
 	}
 	if err := g.disk.err(); err != nil { // what was opened may be in memory alone
 		return nil, errors.Join(err, g.close())

@@ -75,7 +75,7 @@ func (s *Store) openFirst() (err error) {
 		return fmt.Errorf("replay/pebble: %s cannot be read: %w", s.dir, err)
 	}
 	s.generation, err = s.openGeneration(openNew)
-	if errors.Is(err, pebble.ErrCorruption) {
+	if pebble.IsCorruptionError(err) {
 		aside, failed := s.cutLog()
 		if failed != nil || len(aside) == 0 {
 			return errors.Join(fmt.Errorf("%w; the store is damaged, and has to be replaced by a backup", err), failed)

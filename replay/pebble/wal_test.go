@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"path"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -20,61 +19,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
-
-// watchedFS is a disk that tells what is done to the files of the write-ahead log, and to the one by which the store
-// finds out whether the disk works: "create", "write", "sync" or "close". What watch returns is what that operation
-// returns.
-type watchedFS struct {
-	vfs.FS
-	watch func(op string) error
-}
-
-func (fs watchedFS) Unwrap() vfs.FS { return fs.FS }
-
-func (fs watchedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return fs.file(name, func() (vfs.File, error) { return fs.FS.Create(name, category) })
-}
-
-func (fs watchedFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return fs.file(newname, func() (vfs.File, error) { return fs.FS.ReuseForWrite(oldname, newname, category) })
-}
-
-func (fs watchedFS) file(name string, make func() (vfs.File, error)) (vfs.File, error) {
-	if path.Ext(name) != ".log" && path.Base(name) != probeName {
-		return make()
-	}
-	if err := fs.watch("create"); err != nil {
-		return nil, err
-	}
-	f, err := make()
-	return &watchedFile{f, fs.watch}, err
-}
-
-type watchedFile struct {
-	vfs.File
-	watch func(op string) error
-}
-
-func (f *watchedFile) Write(p []byte) (int, error) {
-	if err := f.watch("write"); err != nil {
-		n, _ := f.File.Write(p[:len(p)/2])
-		return n, err
-	}
-	return f.File.Write(p)
-}
-
-func (f *watchedFile) Sync() error { return f.SyncData() }
-
-func (f *watchedFile) SyncData() error {
-	if err := f.watch("sync"); err != nil {
-		return err
-	}
-	return f.File.SyncData()
-}
-
-func (f *watchedFile) Close() error {
-	return errors.Join(f.watch("close"), f.File.Close())
-}
 
 var quiet = slog.New(slog.DiscardHandler)
 
@@ -91,7 +35,7 @@ func TestSyncs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var syncs, creates, closes atomic.Int64
-				s, err := open(watchedFS{vfs.Default, func(op string) error {
+				s, err := open(watchedFS{vfs.Default, ofLog(func(op string) error {
 					switch op {
 					case "sync":
 						syncs.Add(1)
@@ -101,7 +45,7 @@ func TestSyncs(t *testing.T) {
 						closes.Add(1)
 					}
 					return nil
-				}}, t.TempDir(), replay.Settings{Sync: want.mode}, quiet)
+				})}, t.TempDir(), replay.Settings{Sync: want.mode}, quiet)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -160,13 +104,13 @@ func TestSyncTogether(t *testing.T) {
 		var syncs, written atomic.Int64
 		goOn := make(chan struct{})
 		hold := atomic.Bool{}
-		s, err := open(watchedFS{vfs.Default, func(op string) error {
+		s, err := open(watchedFS{vfs.Default, ofLog(func(op string) error {
 			if op == "sync" && hold.Load() {
 				syncs.Add(1)
 				<-goOn
 			}
 			return nil
-		}}, t.TempDir(), replay.Settings{}, quiet)
+		})}, t.TempDir(), replay.Settings{}, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,12 +175,12 @@ func TestFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dir := t.TempDir()
 				var broken atomic.Bool
-				s, err := open(watchedFS{vfs.Default, func(did string) error {
+				s, err := open(watchedFS{vfs.Default, ofLog(func(did string) error {
 					if did == op && broken.Load() {
 						return syscall.EIO
 					}
 					return nil
-				}}, dir, replay.Settings{}, quiet)
+				})}, dir, replay.Settings{}, quiet)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// smallDisk returns a disk in memory that says that it is small, so that memtables are, and files are many.
+func smallDisk() *vfs.MemFS {
+	system := vfs.NewMem()
+	system.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 64 << 20, TotalBytes: 64 << 20})
+	return system
+}
+
+// TestTornLog has a write of the write-ahead log fail while another commit is about to begin the next file.
+func TestTornLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		system := vfs.NewMem()
+		var broken atomic.Bool
+		mend := make(chan struct{})
+		s, err := open(watchedFS{system, ofLog(func(op string) error {
+			if op == "write" && broken.Load() {
+				<-mend
+				return syscall.ENOSPC
+			}
+			return nil
+		})}, "/store", replay.Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint64(5) {
+			if err := s.Append(t.Context(), replay.Append{Log: "a", Expect: i, Records: [][]byte{make([]byte, 3000)}, Tell: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		broken.Store(true)
+		var wg sync.WaitGroup
+		for _, a := range []replay.Append{
+			{Log: "b", Records: [][]byte{make([]byte, 3000)}, Tell: true},
+			{Log: "c", Records: [][]byte{make([]byte, 1<<20)}, Tell: true}, // takes another memtable, and file
+		} {
+			wg.Go(func() {
+				if err := s.Append(context.Background(), a); !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("Append to %s: %v, want the disk's error", a.Log, err)
+				}
+			})
+			synctest.Wait()
+		}
+		close(mend)
+		wg.Wait()
+		if err := s.Close(); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Close: %v, want the disk's error", err)
+		}
+		s, err = open(system, "/store", replay.Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkZeros(t, s, "a", 5)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFaults has any change of the disk fail, from some time on and for some time, while there is much to be written.
+// What was acknowledged is there while the disk fails, when it works again, and after the process.
+func TestFaults(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for round := range uint64(9) {
+		synctest.Test(t, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, round))
+			system := smallDisk()
+			var left atomic.Int64 // changes until they fail
+			left.Store(math.MaxInt64)
+			cause := []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}[round%3]
+			s, err := open(watchedFS{system, func(op, name string) error {
+				if left.Add(-1) < 0 {
+					return cause
+				}
+				return nil
+			}}, "/store", replay.Settings{}, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var acked [6]uint64
+			for range 4 {
+				reopened := s.Reopened()
+				left.Store(rnd.Int64N(300))
+				var wg sync.WaitGroup
+				for w := range acked {
+					rnd := rand.New(rand.NewPCG(rnd.Uint64(), 0))
+					wg.Go(func() {
+						for {
+							record := content(logOf(w), acked[w]+1)
+							if rnd.IntN(16) == 0 {
+								record = append(record, make([]byte, rnd.IntN(3<<20))...)
+							}
+							err := s.Append(context.Background(), replay.Append{
+								Log: logOf(w), Expect: acked[w], Records: [][]byte{record}, Tell: rnd.IntN(4) == 0,
+							})
+							if err != nil {
+								if !errors.Is(err, replay.ErrUnavailable) || !errors.Is(err, cause) {
+									t.Errorf("Append: %v, want the disk's error", err)
+								}
+								return
+							}
+							acked[w]++
+						}
+					})
+				}
+				wg.Wait()
+				synctest.Wait() // for the database to be opened for reading
+				checkContent(t, s, acked[:])
+				<-time.After(time.Duration(rnd.Int64N(int64(time.Minute))))
+				left.Store(math.MaxInt64)
+				<-reopened
+				checkContent(t, s, acked[:])
+				for w := range acked { // what was refused may be there
+					if h, err := s.Head(t.Context(), logOf(w)); err == nil {
+						acked[w] = h.Last
+					}
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if s, err = open(system, "/store", replay.Settings{}, quiet); err != nil {
+				t.Fatal(err)
+			}
+			checkContent(t, s, acked[:])
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		if t.Failed() {
+			t.Fatalf("round %d", round)
+		}
+	}
+}
+
+func logOf(writer int) string { return string('a' + rune(writer)) }
+
+// checkContent wants at least so many records in the logs of the writers, each what its writer made.
+func checkContent(t *testing.T, s *Store, acked []uint64) {
+	t.Helper()
+	for w, want := range acked {
+		h, _, records, err := s.Load(t.Context(), logOf(w))
+		if errors.Is(err, replay.ErrNotFound) && want == 0 {
+			continue
+		}
+		if err != nil || h.Last < want || uint64(len(records)) != h.Last {
+			t.Fatalf("log %s: %d of %d records, head %+v, %v", logOf(w), len(records), want, h, err)
+		}
+		for _, r := range records {
+			if !bytes.HasPrefix(r.Data, content(logOf(w), r.Seq)) {
+				t.Fatalf("log %s: record %d is another", logOf(w), r.Seq)
+			}
+		}
+	}
+}
+
+// TestFullDisk fills the disk as it is for the parts of a database beside the write-ahead log. Pebble itself would try
+// the same again without end, hold up the writers, or end the process.
+func TestFullDisk(t *testing.T) {
+	for _, part := range []string{"*.sst", "MANIFEST-*"} {
+		t.Run(part, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var full atomic.Bool
+				var refused atomic.Int64
+				var logged lines
+				s, err := open(watchedFS{smallDisk(), func(op, name string) error {
+					base := path.Base(name)
+					hit, _ := path.Match(part, base)
+					if full.Load() && (hit || base == probeName) && (op == "create" || op == "write") {
+						if hit {
+							refused.Add(1)
+						}
+						return syscall.ENOSPC
+					}
+					return nil
+				}}, "/store", replay.Settings{}, slog.New(&logged))
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				reopened := s.Reopened()
+				full.Store(true)
+				last := uint64(0)
+				for ; last < 1000; last++ {
+					err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 100_000)}, Tell: true})
+					if err != nil {
+						if !errors.Is(err, replay.ErrUnavailable) || !errors.Is(err, syscall.ENOSPC) {
+							t.Errorf("Append: %v, want the disk's error", err)
+						}
+						break
+					}
+				}
+				synctest.Wait()
+				checkZeros(t, s, "a", last)
+				<-time.After(time.Hour)
+				if got := refused.Load(); got < 1 || got > 3 {
+					t.Errorf("the disk refused %d times, want a few", got)
+				}
+				full.Store(false)
+				<-reopened
+				checkZeros(t, s, "a", last)
+				if err := s.Append(t.Context(), replay.Append{Log: "b", Tell: true}); err != nil {
+					t.Error(err)
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				want := []string{
+					"ERROR replay: the store cannot be written; it tries again by itself",
+					"WARN replay: the store can be written again",
+				}
+				if d := cmp.Diff(want, logged.get()); d != "" {
+					t.Errorf("log (-want +got):\n%s", d)
+				}
+			})
+		})
+	}
+}
+
+// lines is a slog.Handler that keeps what would be seen: level and message of each line above debug.
+type lines struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (l *lines) Enabled(_ context.Context, level slog.Level) bool { return level > slog.LevelDebug }
+func (l *lines) WithAttrs([]slog.Attr) slog.Handler               { return l }
+func (l *lines) WithGroup(string) slog.Handler                    { return l }
+
+func (l *lines) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = append(l.seen, r.Level.String()+" "+r.Message)
+	return nil
+}
+
+func (l *lines) get() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.seen)
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"errors"
+	"log/slog"
+	"path"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// TestRoom has the disk become almost full. New logs are refused; those that are there go on, end, and are dropped.
+func TestRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		system := vfs.NewMem()
+		free := func(mib uint64) {
+			system.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: mib << 20, TotalBytes: 10 << 30})
+		}
+		free(1000)
+		var logged lines
+		s, err := open(system, "/store", replay.Settings{Retention: time.Hour}, slog.New(&logged))
+		if err != nil {
+			t.Fatal(err)
+		}
+		add := func(log string, expect uint64, end bool) error {
+			return s.Append(t.Context(), replay.Append{Log: log, Expect: expect, Records: [][]byte{{1}}, Tell: true, End: end})
+		}
+		if err := errors.Join(add("a", 0, false), add("b", 0, false)); err != nil {
+			t.Fatal(err)
+		}
+		reopened := s.Reopened()
+		free(255)
+		<-time.After(lookEvery)
+		for range 3 {
+			if err := add("new", 0, false); !errors.Is(err, replay.ErrUnavailable) {
+				t.Errorf("a new log: %v, want ErrUnavailable", err)
+			}
+		}
+		if err := errors.Join(add("a", 1, false), add("a", 2, true), add("b", 1, false), s.Unavailable()); err != nil {
+			t.Errorf("logs that are there: %v", err)
+		}
+		<-time.After(time.Hour + time.Second)
+		if _, err := s.Head(t.Context(), "a"); !errors.Is(err, replay.ErrNotFound) {
+			t.Errorf("a log whose retention is over: %v, want ErrNotFound", err)
+		}
+		free(300) // more than is needed, but not by much
+		<-time.After(time.Minute)
+		if err := add("new", 0, false); !errors.Is(err, replay.ErrUnavailable) {
+			t.Errorf("a new log: %v, want ErrUnavailable", err)
+		}
+		free(320)
+		<-reopened
+		if err := add("new", 0, false); err != nil {
+			t.Errorf("a new log: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		want := []string{
+			"WARN replay: the disk is almost full; new tasks are refused",
+			"WARN replay: the disk has room again; new tasks are taken",
+		}
+		if d := cmp.Diff(want, logged.get()); d != "" {
+			t.Errorf("log (-want +got):\n%s", d)
+		}
+	})
+}
+
+// TestReserve has the disk, or the process, run out of something for as long as the store holds it in reserve. It goes
+// on, and takes the reserve back.
+func TestReserve(t *testing.T) {
+	for name, test := range map[string]struct {
+		cause error
+		times int // until it works
+	}{
+		"no room":        {syscall.ENOSPC, 1},
+		"over quota":     {syscall.EDQUOT, 1},
+		"no descriptors": {syscall.EMFILE, reserveDescriptors},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				system := smallDisk()
+				var left atomic.Int64 // times that it fails
+				s, err := open(watchedFS{system, func(op, name string) error {
+					if (path.Ext(name) == ".log" || path.Base(name) == reserveName) && op == "create" && left.Add(-1) >= 0 {
+						return test.cause
+					}
+					return nil
+				}}, "/store", replay.Settings{}, quiet)
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait() // for the reserve
+				for round := range 2 {
+					if _, err := system.Stat("/store/" + reserveName); err != nil {
+						t.Fatal(err)
+					}
+					left.Store(int64(test.times))
+					for i := uint64(0); left.Load() > 0 && i < 1000; i++ {
+						a := replay.Append{Log: string('a' + rune(round)), Expect: i, Records: [][]byte{make([]byte, 50_000)}}
+						if err := s.Append(t.Context(), a); err != nil {
+							t.Fatal(err)
+						}
+					}
+					<-time.After(time.Minute)
+					if !s.reserve.complete() {
+						t.Error("the reserve is not complete")
+					}
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestOpenFull opens a store on a full disk. What is there can be read, and then written when there is room.
+func TestOpenFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var full atomic.Bool
+		system := watchedFS{smallDisk(), func(op, name string) error {
+			if full.Load() && (op == "create" || op == "write") {
+				return syscall.ENOSPC
+			}
+			return nil
+		}}
+		full.Store(true)
+		if s, err := open(system, "/new", replay.Settings{}, quiet); err == nil || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("a new store: %v, %v, want the disk's error", s, err)
+		}
+		full.Store(false)
+		s, err := open(system, "/store", replay.Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := replay.Append{Log: "a", Records: [][]byte{{0}, {0}}, Tell: true}
+		if err := errors.Join(s.Append(t.Context(), a), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		full.Store(true)
+		if s, err = open(system, "/store", replay.Settings{}, quiet); err != nil {
+			t.Fatal(err)
+		}
+		reopened := s.Reopened()
+		checkZeros(t, s, "a", 2)
+		a.Expect = 2
+		if err := s.Append(t.Context(), a); !errors.Is(err, replay.ErrUnavailable) || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Append: %v, want the disk's error", err)
+		}
+		full.Store(false)
+		<-reopened
+		if err := s.Append(t.Context(), a); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
