@@ -374,6 +374,7 @@ func TestDocsMessages(t *testing.T) {
 		`the identity mode is "…", and must be required, optional or off`:                                       block("identity maybe"),
 		"limits: memory_per_leader is … bytes, but must be at least …":                                          block("limits {\nmemory_per_leader 1MiB\n}"),
 		"limits: memory is … bytes, but must be at least …":                                                     block("limits {\nmemory 16MiB\nmemory_per_leader 15MiB\n}"),
+		"write_timeout: … is too short; use a second or more":                                                   block("write_timeout 10ms"),
 		"heartbeat: … is too short; use a second or more":                                                       block("heartbeat 10ms"),
 		`two aip_gateway handlers answer under "…" but front different agents`:                                  gateway("handle_path /a* {\naip_gateway a2a/legacy http://127.0.0.1:1 {\naic 10001000011K912345E789ABCDEF2353\n}\n}\nhandle_path /b* {\naip_gateway a2a/legacy http://127.0.0.1:2 {\naic 10001000011K912345E789ABCDEF2353\n}\n}"),
 		`there is no "…" in aip_gateway`:                                                                        block("idenity off"),

@@ -175,6 +175,7 @@ func (p *parser) notify(n *Notify) {
 //			memory_per_leader  <size>
 //		}
 //		heartbeat  <duration>
+//		write_timeout <duration>
 //		completion auto|confirm
 //		public_url <url>
 //		card {
@@ -235,6 +236,8 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			p.words(&g.Allow)
 		case "heartbeat":
 			p.duration(&g.Heartbeat)
+		case "write_timeout":
+			p.duration(&g.WriteTimeout)
 		case "completion":
 			p.word(&g.Completion)
 		case "public_url":

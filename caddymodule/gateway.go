@@ -80,6 +80,10 @@ type Gateway struct {
 	// Default: 15s.
 	Heartbeat caddy.Duration `json:"heartbeat,omitempty"`
 
+	// How long the caller of a stream may take nothing in of what it is sent before its connection is closed. It
+	// can come back and go on where it was. Default: 30s.
+	WriteTimeout caddy.Duration `json:"write_timeout,omitempty"`
+
 	app     *App
 	log     *slog.Logger
 	front   *gateway.Handler
@@ -161,10 +165,6 @@ const maxURL = 400
 // bodyTimeout is how long a caller may take to send a request's body.
 const bodyTimeout = 30 * time.Second
 
-// writeTimeout is how long a caller may take to take in one write of a stream. One that takes longer is cut,
-// and can resume.
-const writeTimeout = 30 * time.Second
-
 // openStreams counts the open streams of this process, whatever configuration began them.
 var openStreams gateway.OpenStreams
 
@@ -224,6 +224,9 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		return err
 	}
 	g.app = app.(*App)
+	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
+		server.RegisterConnContext(gateway.WithConnection)
+	}
 	g.started = time.Now()
 	if g.agent, err = g.reach(header, repl); err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -244,7 +247,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		Memory:       g.memory(),
 		Streaming: gateway.Streaming{
 			Heartbeat:    time.Duration(g.Heartbeat),
-			WriteTimeout: writeTimeout,
+			WriteTimeout: time.Duration(g.WriteTimeout),
 			Max:          g.Limits.Streams,
 			MaxPerLeader: g.Limits.StreamsPerLeader,
 			Open:         &openStreams,
@@ -284,6 +287,7 @@ func (g *Gateway) fillDefaults() {
 	orDuration(&g.Timeouts.AwaitingInput, 24*time.Hour)
 	orDuration(&g.Timeouts.AwaitingCompletion, 24*time.Hour)
 	orDuration(&g.Heartbeat, 15*time.Second)
+	orDuration(&g.WriteTimeout, 30*time.Second)
 	orInt(&g.Limits.Streams, 20_000)
 	orInt(&g.Limits.StreamsPerLeader, 1000)
 	orInt(&g.Limits.Body, jsonrpc.DefaultBytes)
@@ -347,6 +351,9 @@ func (g *Gateway) check() error {
 	}
 	if g.Heartbeat < caddy.Duration(time.Second) {
 		return fmt.Errorf("heartbeat: %s is too short; use a second or more", time.Duration(g.Heartbeat))
+	}
+	if g.WriteTimeout < caddy.Duration(time.Second) {
+		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
 	}
 	if g.Limits.Body < 0 || g.Limits.Depth < 0 || g.Limits.Streams < 0 || g.Limits.StreamsPerLeader < 0 || g.Limits.TasksPerLeader < 0 {
 		return errors.New("limits must not be negative")

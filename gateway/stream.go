@@ -25,7 +25,7 @@ import (
 // Streaming is how streams are served.
 type Streaming struct {
 	Heartbeat    time.Duration // how long a stream may be silent before a comment is sent
-	WriteTimeout time.Duration // how long a caller may take to take in one write
+	WriteTimeout time.Duration // how long a caller may take nothing in of what it is sent
 	Max          int           // open streams of all Leaders
 	MaxPerLeader int
 
@@ -102,8 +102,10 @@ func (s *stream) begin() (stop func()) {
 		wait := time.AfterFunc(rand.N(o.DrainFor+1), func() { s.cut(errDrained) })
 		context.AfterFunc(s.ctx, func() { wait.Stop() })
 	})
+	unguard := guardStream(s.ctx, o.WriteTimeout)
 	stop = func() {
 		undrain()
+		unguard()
 		if s.out != nil {
 			s.out.Close()
 		}
