@@ -164,7 +164,8 @@ func TestContinueIsAnsweredFirst(t *testing.T) {
 // TestUnchangedAnswer holds that an answer of the state before the turn is waited out where the state is dated. An agent
 // that does not date its states may say the same twice.
 func TestUnchangedAnswer(t *testing.T) {
-	const dated = `{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"input-required","timestamp":"2026-01-01T00:00:00Z"}}}`
+	const dated = `{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"input-required","timestamp":"2026-01-01T00:00:00.123Z"}}}`
+	seconds := strings.Replace(dated, ".123", "", 1)
 	event := strings.Replace(dated, `"}}}`, `"},"final":true}}`, 1)
 	for _, tc := range []struct {
 		name, before string
@@ -173,6 +174,7 @@ func TestUnchangedAnswer(t *testing.T) {
 		want         []string
 	}{
 		{"no time", is("input-required"), false, script{"send": says(is("input-required"))}, []string{"input-required"}},
+		{"a time in seconds", seconds, false, script{"send": says(seconds)}, []string{"input-required"}},
 		{"a time", dated, false, script{"send": says(dated), "get": says(dated, dated, is("completed"))}, []string{"completed"}},
 		{"no time, by a stream", is("input-required"), true, script{"sendSubscribe": streams(true, is("input-required"))}, []string{"input-required"}},
 		{"a time, by a stream", dated, true, script{"sendSubscribe": streams(true, event, news("working"), news("completed"))},

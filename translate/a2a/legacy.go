@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"hash/crc32"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -193,13 +194,14 @@ func (m legacyResult) report(a *artifacts) (task.Report, error) {
 }
 
 // legacyStamp returns the stamp of a task. One that rests is stamped by its status alone, since that is all that
-// the last event of a stream tells. dated reports whether the agent says when it changed its state.
+// the last event of a stream tells. dated reports whether the agent says when it changed its state;
+// whole seconds do not tell two turns within one second apart.
 func legacyStamp(rep *task.Report, status, artifacts gjson.Result) (stamp string, dated bool) {
 	sum := crc32.ChecksumIEEE([]byte(status.Raw))
 	if !rep.State.Rests() {
 		sum = crc32.Update(sum, crc32.IEEETable, []byte(artifacts.Raw))
 	}
-	return rep.Said + " " + strconv.FormatUint(uint64(sum), 16), status.Get("timestamp").Str != ""
+	return rep.Said + " " + strconv.FormatUint(uint64(sum), 16), strings.Contains(status.Get("timestamp").Str, ".")
 }
 
 // legacyStatus reads a TaskStatus of a version before 1.0 into rep.
