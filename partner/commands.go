@@ -236,6 +236,9 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool)
 	}
 	b := lv.batch()
 	b.move(task.Working, nil, &m)
+	if from == task.AwaitingCompletion && len(lv.fold.Task.Products) > 0 {
+		b.events[len(b.events)-1].Offer = []string{} // the Leader did not take what it was offered
+	}
 	if err := b.write(ctx); err != nil {
 		undo()
 		return nil, err

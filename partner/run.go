@@ -46,7 +46,7 @@ func (p *Partner) begin(ctx context.Context, lv *live, m task.Message, from task
 	if lv.run != nil {
 		lv.run.stop() // it only watched an agent that might have gone on by itself
 	}
-	t := &task.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products, Stamp: lv.note.Stamp, From: from}
+	t := &task.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products, Withdrawn: lv.fold.Withdrawn, Stamp: lv.note.Stamp, From: from}
 	return p.launch(ctx, lv, func(ctx context.Context, r *run) error {
 		return lv.follow(ctx, p, t, r, func() (bool, error) {
 			return lv.takeAll(ctx, r, p.Agent.Run(ctx, t, stream))
@@ -290,11 +290,13 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 	}
 
 	chunks := rep.Chunks
+	var offer []string
 	if rep.Whole {
 		chunks = task.Diff(lv.fold.Task.Products, rep.Products)
+		offer = task.Offer(lv.fold.Task.Products, rep.Products)
 	}
 	if len(chunks) > 0 {
-		if over := lv.tooLarge(chunks); over != "" {
+		if over := lv.tooLarge(chunks, offer); over != "" {
 			b.move(task.Failed, []task.DataItem{task.Text(over)}, nil)
 			return b.write(ctx)
 		}
@@ -318,6 +320,9 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 			b.move(task.Canceled, items, nil)
 		}
 	}
+	if last := len(b.events) - 1; last >= 0 && b.events[last].Status != nil {
+		b.events[last].Offer = offer // without a status, the next report has it again
+	}
 	b.keep(rep)
 	if b.state != task.AwaitingCompletion || !lv.note.Terms.AutoComplete {
 		return b.write(ctx)
@@ -338,8 +343,9 @@ func sameText(a, b task.DataItem) bool {
 	return a.Kind == task.TextItem && b.Kind == task.TextItem && a.Text == b.Text
 }
 
-// tooLarge says why the products would exceed what the Leader, or the gateway, allows, once chunks are added.
-func (lv *live) tooLarge(chunks []task.Chunk) string {
+// tooLarge says why the products would exceed what the Leader, or the gateway, allows, once chunks are added,
+// of those that offer names; nil names all.
+func (lv *live) tooLarge(chunks []task.Chunk, offer []string) string {
 	max, whose := lv.note.Terms.MaxProductsBytes, "the Leader"
 	if p := lv.partner(); p != nil && (max == 0 || p.MaxBytes < max) {
 		max, whose = p.MaxBytes, "this gateway"
@@ -350,6 +356,9 @@ func (lv *live) tooLarge(chunks []task.Chunk) string {
 	have := make(map[string]int64, len(lv.fold.Task.Products))
 	var total int64
 	for i := range lv.fold.Task.Products {
+		if offer != nil && !slices.Contains(offer, lv.fold.Task.Products[i].ID) {
+			continue
+		}
 		n := task.ProductsSize(lv.fold.Task.Products[i : i+1])
 		have[lv.fold.Task.Products[i].ID] = n
 		total += n

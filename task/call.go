@@ -78,7 +78,9 @@ type Ref struct {
 type Turn struct {
 	Ref     Ref // of a start: names that the gateway made, which an agent that gives its own takes for hints
 	Message Message
-	Known   []Product // the products so far, of all turns
+	Known   []Product // what the task offers so far
+	// Withdrawn is what the task offered before a continue withdrew that.
+	Withdrawn []Product
 	Stamp   string    // of the report that ended the turn before; an agent that still gives it has not taken this one
 
 	// From is the state that a continue found the task in; None in a start. After AwaitingCompletion the agent's
@@ -143,7 +145,7 @@ func (s State) Rests() bool {
 }
 
 // Diff returns the chunks that turn the known products into the present ones. A product whose text only grew
-// gives the piece that was added; products that are gone stay as they were, since AIP cannot take one back. An
+// gives the piece that was added; products that are gone, or stand in another order, are for Offer to tell. An
 // Extra that is gone stays, too, and one that is all that has changed gives a piece without data items.
 func Diff(known, now []Product) []Chunk {
 	var out []Chunk
@@ -163,6 +165,25 @@ func Diff(known, now []Product) []Chunk {
 		}
 	}
 	return out
+}
+
+// Offer returns the ids of the present products, in their order, where Diff alone would leave the task with others or in
+// another order; nil where it would not. An agent that lists no products at all may be one that does not list them, so
+// that takes nothing back.
+func Offer(known, now []Product) []string {
+	if len(now) == 0 {
+		return nil
+	}
+	ids := make([]string, len(now))
+	same := len(known) <= len(now)
+	for i := range now {
+		ids[i] = now[i].ID
+		same = same && (i >= len(known) || known[i].ID == ids[i])
+	}
+	if same {
+		return nil
+	}
+	return ids
 }
 
 func findProduct(list []Product, id string) *Product {

@@ -23,6 +23,10 @@ type Event struct {
 	Chunk   *Chunk   // a product, or a piece of one
 	Message *Message // something that the Partner said
 
+	// Offer is what the task offers from a Status on: the ids of its products, in order. Those that it does not name are
+	// withdrawn. Nil changes nothing, an empty one withdraws all.
+	Offer []string
+
 	// Cause is the Leader's message that made this event happen. It takes no number of its own, so that
 	// eventSeq counts only what a Leader is told.
 	Cause *Message
@@ -37,13 +41,16 @@ type Chunk struct {
 	Extra json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for, of the piece and not of the product
 }
 
-// The kinds of event, as the first byte of the stored form. A stored event is one line or two: a letter for its kind and the JSON of that, then the JSON of its cause.
-// No JSON of ours holds a line feed, so an event can be taken apart without being parsed.
+// The kinds of event, as the first byte of the stored form. A stored event is one line or more: a letter for its kind and
+// the JSON of that, the JSON of its offer, and the JSON of its cause. No JSON of ours holds a line feed, so an event can be
+// taken apart without being parsed.
 const (
 	TaskEvent    = 't'
 	StatusEvent  = 's'
 	ChunkEvent   = 'c'
 	MessageEvent = 'm'
+
+	offerEvent = 'o' // a StatusEvent that has an offer
 )
 
 // SplitEvent takes a stored event apart: its kind, the JSON of that, and the JSON of its cause, nil where it
@@ -52,8 +59,18 @@ func SplitEvent(data []byte) (kind byte, value, cause []byte) {
 	if len(data) == 0 {
 		return 0, nil, nil
 	}
+	kind, value, _, cause = splitEvent(data)
+	return kind, value, cause
+}
+
+func splitEvent(data []byte) (kind byte, value, offer, cause []byte) {
+	kind = data[0]
 	value, cause, _ = bytes.Cut(data[1:], []byte{'\n'})
-	return data[0], value, cause
+	if kind == offerEvent {
+		kind = StatusEvent
+		offer, cause, _ = bytes.Cut(cause, []byte{'\n'})
+	}
+	return kind, value, offer, cause
 }
 
 // AppendEvent appends the stored form of ev, which DecodeEvent reads.
@@ -61,6 +78,15 @@ func AppendEvent(dst []byte, ev *Event) []byte {
 	switch {
 	case ev.Task != nil:
 		dst = AppendTask(append(dst, TaskEvent), ev.Task)
+	case ev.Status != nil && ev.Offer != nil:
+		dst = append(AppendStatus(append(dst, offerEvent), ev.Status), '\n', '[')
+		for i, id := range ev.Offer {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = AppendString(dst, id)
+		}
+		dst = append(dst, ']')
 	case ev.Status != nil:
 		dst = AppendStatus(append(dst, StatusEvent), ev.Status)
 	case ev.Chunk != nil:
@@ -80,7 +106,7 @@ func DecodeEvent(data []byte) (Event, error) {
 	if len(data) == 0 {
 		return ev, errors.New("task: decoding an event of the log: it is empty")
 	}
-	kind, value, cause := SplitEvent(data)
+	kind, value, offer, cause := splitEvent(data)
 	var into any
 	switch kind {
 	case TaskEvent:
@@ -99,6 +125,9 @@ func DecodeEvent(data []byte) (Event, error) {
 		return ev, fmt.Errorf("task: decoding an event of the log: there is no kind %q", data[0])
 	}
 	err := json.Unmarshal(value, into)
+	if err == nil && offer != nil {
+		err = json.Unmarshal(offer, &ev.Offer)
+	}
 	if err == nil && cause != nil {
 		ev.Cause = new(Message)
 		err = json.Unmarshal(cause, ev.Cause)
@@ -114,6 +143,10 @@ func DecodeEvent(data []byte) (Event, error) {
 type Fold struct {
 	Task Task
 	Seq  uint64 // number of the last event that was applied
+
+	// Withdrawn is what the task offered when the present turn began, where a continue withdrew that. A snapshot does not
+	// keep it.
+	Withdrawn []Product
 
 	// growing holds the text of products that arrive in pieces, so that a long stream costs no copy of all
 	// that went before. A Builder never rewrites what it has given out.
@@ -142,6 +175,12 @@ func (f *Fold) Apply(ev Event) {
 		if moved {
 			f.Task.StatusHistory = append(f.Task.StatusHistory, f.Task.Status)
 		}
+		if ev.Cause != nil {
+			f.Withdrawn = nil
+		}
+		if ev.Offer != nil {
+			f.offer(ev.Offer, ev.Cause != nil)
+		}
 	case ev.Chunk != nil:
 		f.chunk(ev.Chunk)
 	case ev.Message != nil:
@@ -150,6 +189,26 @@ func (f *Fold) Apply(ev Event) {
 	if ev.Cause != nil {
 		f.Task.MessageHistory = append(f.Task.MessageHistory, *ev.Cause)
 	}
+}
+
+// offer lets the task have the products that ids name, in their order, and no others.
+func (f *Fold) offer(ids []string, continued bool) {
+	if continued {
+		f.Withdrawn = f.Task.Products
+	}
+	var offered []Product
+	for _, id := range ids {
+		p := findProduct(f.Task.Products, id)
+		if p != nil && findProduct(offered, id) == nil {
+			offered = append(offered, *p)
+		}
+	}
+	for id := range f.growing {
+		if findProduct(offered, id) == nil {
+			delete(f.growing, id)
+		}
+	}
+	f.Task.Products = offered
 }
 
 func (f *Fold) chunk(c *Chunk) {

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -496,7 +497,8 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 
 // untouched reports whether an agent's task rests just as it did when the turn before had ended.
 func untouched(t *task.Turn, rep *task.Report) bool {
-	return t.Stamp != "" && rep.Over() && rep.Stamp == t.Stamp && len(task.Diff(t.Known, rep.Products)) == 0
+	known := slices.Concat(t.Withdrawn, t.Known)
+	return t.Stamp != "" && rep.Over() && rep.Stamp == t.Stamp && len(task.Diff(known, rep.Products)) == 0
 }
 
 // pause waits for a time, or for news, but never so short that an agent is flooded with questions. What is pushed

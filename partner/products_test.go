@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+func products(texts ...string) []task.Product {
+	var list []task.Product
+	for i := 0; i < len(texts); i += 2 {
+		list = append(list, task.Product{ID: texts[i], DataItems: []task.DataItem{task.Text(texts[i+1])}})
+	}
+	return list
+}
+
+// TestProductsOfTheLastTurn: a task offers what its last turn offered, and within a turn what the agent's whole report
+// lists, in its order.
+func TestProductsOfTheLastTurn(t *testing.T) {
+	whole := func(state task.State, texts ...string) task.Report {
+		return task.Report{State: state, Said: string(state), Whole: true, Products: products(texts...)}
+	}
+	piece := func(id, text string) task.Report {
+		return task.Report{Chunks: []task.Chunk{{Product: products(id, text)[0], Append: true, Last: true}}}
+	}
+	for _, tc := range []struct {
+		name          string
+		first, second []task.Report // of the two turns
+		rests         task.State    // after the first
+		between       []task.Product
+		want          []task.Product
+	}{
+		{"others", []task.Report{whole(task.AwaitingCompletion, "a", "1")}, []task.Report{whole(task.AwaitingCompletion, "b", "2")},
+			task.AwaitingCompletion, nil, products("b", "2")},
+		{"the same again", []task.Report{whole(task.AwaitingCompletion, "a", "1", "b", "2")}, []task.Report{whole(task.AwaitingCompletion, "a", "1")},
+			task.AwaitingCompletion, nil, products("a", "1")},
+		{"pieces", []task.Report{piece("a", "1"), {State: task.AwaitingCompletion}}, []task.Report{piece("a", "2"), piece("a", "3"), {State: task.AwaitingCompletion}},
+			task.AwaitingCompletion, nil, products("a", "23")},
+		{"none", []task.Report{whole(task.AwaitingCompletion, "a", "1")}, []task.Report{{State: task.Failed, Said: "failed"}},
+			task.AwaitingCompletion, nil, nil},
+		{"asked for input", []task.Report{whole(task.AwaitingInput, "a", "1")}, []task.Report{{State: task.AwaitingCompletion}},
+			task.AwaitingInput, products("a", "1"), products("a", "1")},
+		{"in another order, one less", []task.Report{whole(task.AwaitingInput, "a", "1", "b", "2", "c", "3")},
+			[]task.Report{whole(task.AwaitingCompletion, "c", "3", "a", "1")},
+			task.AwaitingInput, products("a", "1", "b", "2", "c", "3"), products("c", "3", "a", "1")},
+		{"a new one in front", []task.Report{whole(task.AwaitingInput, "a", "1")}, []task.Report{whole(task.AwaitingCompletion, "z", "0", "a", "12")},
+			task.AwaitingInput, products("a", "1"), products("z", "0", "a", "12")},
+		{"a list of nothing takes nothing back", []task.Report{whole(task.AwaitingInput, "a", "1")}, []task.Report{whole(task.AwaitingCompletion)},
+			task.AwaitingInput, products("a", "1"), products("a", "1")},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory(t)
+				gate := make(chan struct{})
+				agent := &script{run: func(_ context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+					reports := tc.first
+					if turn.Message.Command == task.Continue {
+						<-gate
+						reports = tc.second
+						if (len(turn.Withdrawn) > 0) != (turn.From == task.AwaitingCompletion) {
+							t.Errorf("the agent is asked with the withdrawn products %v", turn.Withdrawn)
+						}
+					}
+					for _, rep := range reports {
+						if !yield(rep, nil) {
+							return
+						}
+					}
+				}}
+				b := setUp(t, store, agent)
+				if got := b.do(call(task.Start, "t1")); got.Status.State != tc.rests {
+					t.Fatalf("the first turn rests in %s", got.Status.State)
+				}
+				s, err := b.Stream(t.Context(), leader, call(task.Continue, "t1"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				equal := func(when string, want, got []task.Product) {
+					t.Helper()
+					if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(got)); diff != "" {
+						t.Errorf("products %s (-want +got):\n%s", when, diff)
+					}
+				}
+				equal("in the answer to a continue", tc.between, s.Task.Products)
+				equal("while the second turn works", tc.between, b.do(call(task.Get, "t1")).Products)
+				close(gate)
+				synctest.Wait()
+				equal("after the second turn", tc.want, b.do(call(task.Get, "t1")).Products)
+				b.engine.Close()
+				b = setUp(t, store, hangs())
+				equal("after a restart", tc.want, b.do(call(task.Get, "t1")).Products)
+			})
+		})
+	}
+}
