@@ -81,7 +81,7 @@ type Turn struct {
 	Known   []Product // what the task offers so far
 	// Withdrawn is what the task offered before a continue withdrew that.
 	Withdrawn []Product
-	Stamp   string    // of the report that ended the turn before; an agent that still gives it has not taken this one
+	Stamp     string // of the report that ended the turn before; an agent that still gives it has not taken this one
 
 	// From is the state that a continue found the task in; None in a start. After AwaitingCompletion the agent's
 	// own task has ended, so that most dialects begin another one.
