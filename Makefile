@@ -4,7 +4,7 @@ GO      ?= go
 FUZZ    ?= 20s
 SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 2>/dev/null) go.mod go.sum
 
-.PHONY: help run test lint unit interop e2e fuzz bench module clean
+.PHONY: help run test lint unit interop e2e fuzz bench soak module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ fuzz: ## every fuzz target, for FUZZ (20s) each
 
 bench: caddy ## the measured comparison with other proxies
 	$(GO) run ./bench
+
+soak: caddy ## the real binary under load, faults and attacks, for 12 minutes
+	$(GO) run ./soak
 
 module: ## rename the module: make module MODULE=example.com/gateway
 	@test -n "$(MODULE)"

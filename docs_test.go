@@ -363,6 +363,7 @@ func TestDocsMessages(t *testing.T) {
 		"agent: header_up … has a placeholder without a value":                                                  agent("header_up Authorization {env.AIP_NO_SUCH_TOKEN}"),
 		"tls ca: there is no certificate in …":                                                                  agent("tls {\nca go.mod\n}"),
 		"tls ca: open …: no such file or directory":                                                             agent("tls {\nca nowhere.pem\n}"),
+		"agent: max_runs is …, but must be at least 2":                                                          agent("max_runs 1"),
 		"agent: retry_for must not be negative; 0 is for not at all":                                            agent("retry_for -1s"),
 		"client_cert needs a certificate and a key, both PEM files":                                             agent("tls {\nclient_cert a.pem\n}"),
 		"tls client_cert: …":                                                                                    agent("tls {\nclient_cert go.mod go.mod\n}"),

@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"internal/leader":      {"task", "jsonrpc", "translate/aip", "sseproxy"},
 	"internal/legacyagent": {"task", "jsonrpc"},
 	"bench":                {"task", "jsonrpc", "translate", "translate/aip", "translate/a2a", "replay", "replay/pebble", "partner", "notify", "notify/guard", "internal/devpki"},
+	"soak":                 {"task", "identity", "internal/devpki", "internal/leader", "internal/legacyagent"},
 	"e2e":                  {},
 }
 
@@ -48,7 +49,7 @@ var outside = map[string][]string{
 	"github.com/hashicorp/golang-lru/": {"replay"},
 	"github.com/tidwall/gjson":         {"jsonrpc", "upstream", "translate/aip", "translate/a2a", "internal/leader", "internal/legacyagent"},
 	"go.opentelemetry.io/":             {"partner", "gateway", "upstream", "notify"},
-	"net/http":                         {"gateway", "upstream", "notify", "sseproxy", "caddymodule", "internal/leader", "internal/legacyagent", "bench", "e2e"},
+	"net/http":                         {"gateway", "upstream", "notify", "sseproxy", "caddymodule", "internal/leader", "internal/legacyagent", "bench", "soak", "e2e"},
 }
 
 func TestWhoMayImportWhom(t *testing.T) {

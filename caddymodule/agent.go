@@ -36,6 +36,7 @@ func (g *Gateway) reach(header http.Header, repl *caddy.Replacer) (agent, error)
 		TLS:      trust,
 		Silence:  time.Duration(g.Agent.Timeout),
 		RetryFor: time.Duration(*g.Agent.RetryFor),
+		Slots:    slotsOf(g.Agent.URL, g.Agent.MaxRuns),
 		Logger:   g.log,
 	}
 	if url := g.app.Notify.Callback; url != "" {

@@ -148,6 +148,7 @@ func (p *parser) notify(n *Notify) {
 //			header_up <name> <value>
 //			timeout   <duration>
 //			retry_for <duration>
+//			max_runs  <n>
 //			tls {
 //				ca          <file>...
 //				client_cert <cert> <key>
@@ -331,6 +332,8 @@ func (p *parser) agent(a *AgentConfig) {
 		case "retry_for":
 			a.RetryFor = new(caddy.Duration)
 			p.duration(a.RetryFor)
+		case "max_runs":
+			p.number(&a.MaxRuns)
 		case "tls":
 			p.agentTLS(&a.TLS)
 		default:

@@ -115,6 +115,11 @@ type AgentConfig struct {
 	// For how long a start or continue that the agent has not got, because it refuses connections or they break, is sent
 	// again before the task fails. 0 is for not at all. Default: 10s.
 	RetryFor *caddy.Duration `json:"retry_for,omitempty"`
+
+	// How many requests the agent is sent at once, and so how many connections to it there are. An eighth of them is kept
+	// for questions and cancels. Further starts and continues wait, up to eight times as many; then they are refused. At
+	// least 2. Default: a quarter of the files that the process may open, 16 to 16384.
+	MaxRuns int `json:"max_runs,omitempty"`
 }
 
 // Timeouts are the defaults for what a Leader may set itself when it starts a task.
@@ -279,6 +284,7 @@ func (g *Gateway) fillDefaults() {
 		g.Completion = completionAuto
 	}
 	orDuration(&g.Agent.Timeout, 5*time.Minute)
+	orInt(&g.Agent.MaxRuns, runsByFiles())
 	if g.Agent.RetryFor == nil {
 		g.Agent.RetryFor = new(caddy.Duration(10 * time.Second))
 	}
@@ -342,6 +348,9 @@ func (g *Gateway) check() error {
 	}
 	if g.BasePath != "" && !strings.HasPrefix(g.BasePath, "/") {
 		return fmt.Errorf("base_path: %q does not begin with a slash", g.BasePath)
+	}
+	if g.Agent.MaxRuns < 2 {
+		return fmt.Errorf("agent: max_runs is %d, but must be at least 2", g.Agent.MaxRuns)
 	}
 	if *g.Agent.RetryFor < 0 {
 		return errors.New("agent: retry_for must not be negative; 0 is for not at all")

@@ -9,6 +9,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
+// An Admitter is an Agent that bounds the turns that wait for it.
+type Admitter interface {
+	// Admit returns an error of kind LimitExceeded where another turn may not wait, and nil otherwise.
+	Admit() error
+}
+
 // Agent is what stands behind a Partner. Its methods may be called by any number of goroutines at once. Every
 // error that it returns or yields is a *task.Error with a Detail that a Leader may read.
 type Agent interface {

@@ -93,8 +93,19 @@ func NotFound(taskID string) error {
 	return task.Errorf(task.TaskNotFound, "no task of yours has this id; it may have ended and been dropped").With("taskId", taskID)
 }
 
+// admit asks the agent whether another turn may wait for it.
+func (p *Partner) admit() error {
+	if a, ok := p.Agent.(Admitter); ok {
+		return a.Admit()
+	}
+	return nil
+}
+
 // start stores the intent and sets the agent to work. lv.mu is held.
 func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Call, stream bool) (*run, error) {
+	if err := p.admit(); err != nil {
+		return nil, err
+	}
 	size := c.Message.Size()
 	if err := lv.grow(size); err != nil {
 		return nil, err
@@ -220,6 +231,9 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool)
 	if limit := p.MaxBytes; lv.head.bytes > limit {
 		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to go on; start another").
 			With("limit", "max_bytes").With("max", limit)
+	}
+	if err := p.admit(); err != nil {
+		return nil, err
 	}
 	if err := lv.grow(c.Message.Size()); err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type run struct {
 	resting  bool          // rests is closed; under the live's mutex
 	done     chan struct{} // closed when nothing more is awaited of the agent
 	response time.Duration // how long a caller waits for rests
+	since    time.Time     // since when the message has waited to be sent; zero while it does not; under the live's mutex
+	waited   time.Duration // for how long it waited before; under the live's mutex
 	err      error         // what kept the result from being stored; under the live's mutex
 }
 
@@ -86,6 +88,17 @@ func (p *Partner) launch(ctx context.Context, lv *live, work func(context.Contex
 	return r
 }
 
+// wait measures how long the turn waits to be sent. The live's mutex is held.
+func (r *run) wait(waiting bool) {
+	switch {
+	case waiting && r.since.IsZero():
+		r.since = time.Now()
+	case !waiting && !r.since.IsZero():
+		r.waited += time.Since(r.since)
+		r.since = time.Time{}
+	}
+}
+
 // rest lets those go on who wait for the turn's result. The live's mutex is held.
 func (r *run) rest() {
 	if !r.resting {
@@ -101,6 +114,11 @@ func (lv *live) follow(ctx context.Context, p *Partner, t *task.Turn, r *run, fi
 	defer span.End()
 
 	rested, err := first()
+	lv.mu.Lock()
+	if r.wait(false); r.waited > 0 {
+		span.SetAttributes(attribute.Float64("aip.run.waited", r.waited.Seconds()))
+	}
+	lv.mu.Unlock()
 	if !rested && err == nil {
 		err = task.Errorf(task.InvalidAgentResponse, "the agent's answer ended before its work did")
 	}
@@ -210,6 +228,7 @@ func (lv *live) takeReport(ctx context.Context, r *run, rep *task.Report) (reste
 		return true, nil // canceled: whatever the agent says comes too late
 	}
 	if rep.Delivery != task.NoNews {
+		r.wait(rep.Delivery == task.Waiting)
 		return false, lv.deliver(ctx, rep.Delivery == task.Waiting)
 	}
 	if rep.State == task.Canceled && lv.hold(*rep) {

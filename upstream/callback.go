@@ -158,6 +158,11 @@ func (cb *callback) queue(body []byte) bool {
 // news of it. Whatever is pushed twice, or late, changes nothing. The agent is asked as well, so that a push that is
 // lost costs no more than time.
 func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
+	if !h.acquire(ctx, yield) {
+		return
+	}
+	release := sync.OnceFunc(h.config.Slots.turns.release)
+	defer release()
 	cb := h.config.Callbacks.begin()
 	defer h.config.Callbacks.end(cb)
 	told := *t
@@ -186,6 +191,7 @@ func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
 			}
 			replies <- got
 		}()
+		defer release()
 		got.rep, got.err = h.call(sending, &told, h.turn(&told, false))
 	})
 	var stamp string
@@ -248,7 +254,7 @@ func (h *HTTP) push(ctx context.Context, t *task.Turn, body []byte, stamp string
 	return rep, rep.State != task.None && rep.Whole && (stamp == "" || rep.Stamp != stamp) && !untouched(t, &rep)
 }
 
-// tell sends a request whose answer means nothing but that it was taken.
+// tell sends a request whose answer means nothing but that it was taken, in the slot of its turn.
 func (h *HTTP) tell(ctx context.Context, e errand) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

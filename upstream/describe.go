@@ -18,6 +18,10 @@ func (h *HTTP) Describe(ctx context.Context) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	if !h.config.Slots.asks.acquire(ctx) {
+		return nil, ended(ctx)
+	}
+	defer h.config.Slots.asks.release()
 	x, err := h.open(ctx, errand{what: translate.Describe, body: codec.AppendDescribe(nil)}, h.rpc.url(), h.unary)
 	if err != nil {
 		return nil, err

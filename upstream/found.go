@@ -61,6 +61,9 @@ func NewFound(config FoundConfig) (*FoundAgent, error) {
 		return nil, err
 	}
 	probe.Close()
+	if config.Agent.Slots == nil {
+		config.Agent.Slots = NewSlots(defaultSlots)
+	}
 	a := &FoundAgent{config: config, log: config.Agent.Logger}
 	if a.log == nil {
 		a.log = slog.Default()

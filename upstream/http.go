@@ -39,6 +39,7 @@ type Config struct {
 	Silence  time.Duration // for how long the agent may send nothing, and change nothing when asked; default 5m
 	Lost     time.Duration // after a cut, for how long a task may stand still before it counts as lost; default 30s
 	RetryFor time.Duration // for how long a turn that the agent has not got is sent again; 0 for not at all
+	Slots    *Slots        // for the requests under way; default: 1024
 	MaxReply int           // greatest size of an answer, in bytes; default 16 MiB
 	MaxEvent int           // greatest size of one event of a stream, in bytes; default MaxReply
 
@@ -58,6 +59,7 @@ const (
 	defaultSilence  = 5 * time.Minute
 	defaultLost     = 30 * time.Second
 	defaultMaxReply = 16 << 20
+	defaultSlots    = 1024
 
 	dialTimeout = 10 * time.Second // TLS included
 	// Many agents close a connection that was idle for 5 s. To send on one that is just being closed would leave
@@ -116,6 +118,9 @@ func NewHTTP(config Config) (*HTTP, error) {
 	config.Lost = or(config.Lost, defaultLost)
 	config.MaxReply = or(config.MaxReply, defaultMaxReply)
 	config.MaxEvent = or(config.MaxEvent, config.MaxReply)
+	if config.Slots == nil {
+		config.Slots = NewSlots(defaultSlots)
+	}
 	h := &HTTP{config: config, url: u, log: config.Logger, jitter: spread}
 	_, h.namer = config.Codec.(namer)
 	_, h.repeats = config.Codec.(translate.Repeater)

@@ -23,6 +23,7 @@ const (
 	pollFirst = 100 * time.Millisecond
 	pollMost  = 2 * time.Second
 
+	pollTimeout   = 30 * time.Second // for one question about a task that is polled
 	askTimeout    = 10 * time.Second // for one question about a task whose run has failed
 	cancelTimeout = 2 * time.Second  // for a cancel to take effect
 )
@@ -113,7 +114,14 @@ func (h *HTTP) call(ctx context.Context, t *task.Turn, e errand) (task.Report, e
 	return rep, err
 }
 
+// callAt sends a request to u. The slot for a turn is its caller's to take; all others take one here.
 func (h *HTTP) callAt(ctx context.Context, t *task.Turn, e errand, u *url.URL) (task.Report, error) {
+	if e.what != translate.Send {
+		if !h.config.Slots.asks.acquire(ctx) {
+			return task.Report{}, ended(ctx)
+		}
+		defer h.config.Slots.asks.release()
+	}
 	x, err := h.open(ctx, e, u, h.unary)
 	if err != nil {
 		return task.Report{}, err
@@ -149,8 +157,17 @@ func (h *HTTP) turn(t *task.Turn, stream bool) errand {
 
 // send carries a turn out by a request that is answered when the turn rests, or before.
 func (h *HTTP) send(ctx context.Context, t *task.Turn, yield yield) {
-	rep, err := h.call(ctx, t, h.turn(t, false))
+	if !h.acquire(ctx, yield) {
+		return
+	}
+	rep, err := h.sendHeld(ctx, t)
 	h.answered(ctx, t, rep, err, yield)
+}
+
+// sendHeld sends a turn in a slot that its caller has taken, and gives the slot back: a poll needs none.
+func (h *HTTP) sendHeld(ctx context.Context, t *task.Turn) (task.Report, error) {
+	defer h.config.Slots.turns.release()
+	return h.call(ctx, t, h.turn(t, false))
 }
 
 // answered yields the one answer to a turn. Where that is not the end, the task is polled.
@@ -260,14 +277,21 @@ func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
 
 // streamAt carries a turn out by a stream from u. It reports false where the agent has none there, and has done nothing.
 func (h *HTTP) streamAt(ctx context.Context, t *task.Turn, e errand, u *url.URL, yield yield) bool {
+	if !h.acquire(ctx, yield) {
+		return true
+	}
+	release := sync.OnceFunc(h.config.Slots.turns.release)
+	defer release()
 	x, err := h.open(ctx, e, u, h.event)
 	if err != nil {
+		release()
 		h.failed(ctx, t, err, task.State.Terminal, yield)
 		return true
 	}
 	if !x.streams() {
 		rep, err := x.reply(t.Known)
 		x.close(err)
+		release()
 		if h.cannotStream(ctx, t, err) {
 			return false
 		}
@@ -277,6 +301,7 @@ func (h *HTTP) streamAt(ctx context.Context, t *task.Turn, e errand, u *url.URL,
 	var seen, acted bool
 	seen, acted, t, err = h.read(x, t, yield)
 	x.close(err)
+	release()
 	if seen {
 		h.events.here(u)
 	}
@@ -381,8 +406,16 @@ func (h *HTTP) resume(ctx context.Context, t *task.Turn, answered bool, yield yi
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer stop()
-	watch.Go(func() { h.watch(watching, t, news) })
-	f := follow{news: news, at: true, patience: h.config.Lost, still: "the agent has lost the task: it says that it works, but changes nothing"}
+	// One connection of a run is enough until its agent says that it still works, and a new turn needs it more.
+	works := func() {
+		if turns := &h.config.Slots.turns; !h.streamless.Load() && turns.try(2) {
+			watch.Go(func() {
+				defer turns.release()
+				h.watch(watching, t, news)
+			})
+		}
+	}
+	f := follow{news: news, works: works, at: true, patience: h.config.Lost, still: "the agent has lost the task: it says that it works, but changes nothing"}
 	if answered {
 		f.early, f.patience = true, h.config.Silence
 	}
@@ -416,6 +449,7 @@ type follow struct {
 	stamp    string          // of the last report
 	news     <-chan struct{} // when to ask sooner; nil for never
 	pushed   <-chan []byte   // what the agent pushes; nil for nothing
+	works    func()          // called once, when the agent says that it still works; nil for nothing
 	at       bool            // ask at once
 	early    bool            // the agent has answered the turn before it acted on it
 	patience time.Duration   // for how long the task may stand still
@@ -445,7 +479,7 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 			rep, pushed = h.push(ctx, t, body, f.stamp)
 		}
 		if !pushed {
-			rep, err = h.get(ctx, t)
+			rep, err = h.ask(ctx, t)
 		}
 		now := time.Now()
 		switch k := task.KindOf(err); {
@@ -481,6 +515,10 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 		default:
 			continue
 		}
+		if f.works != nil && !rep.Over() {
+			f.works()
+			f.works = nil
+		}
 		if rep.Stamp != f.stamp || rep.Over() {
 			f.stamp, changed, wait = rep.Stamp, now, pollFirst
 			if !yield(rep, nil) || rep.Over() {
@@ -493,6 +531,13 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 			return
 		}
 	}
+}
+
+// ask is get for a task that is polled: an agent that does not answer must not keep the slot from others.
+func (h *HTTP) ask(ctx context.Context, t *task.Turn) (task.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(pollTimeout, h.config.Silence))
+	defer cancel()
+	return h.get(ctx, t)
 }
 
 // untouched reports whether an agent's task rests just as it did when the turn before had ended.

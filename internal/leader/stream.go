@@ -34,9 +34,10 @@ const (
 )
 
 // Follow sends a start, continue or re-stream by stream and yields its events, each once and in order, until
-// the task has ended. Their numbers rise; a Partner may leave some out (AIP v01.00 §6.2.6 (3)). When the stream is cut, it comes back by itself and tells cut why; that of a continue
-// which was cut before its first event it cannot take up, since the continue may have been carried out. An
-// error that the Partner answers is an *Error, and the last thing that is yielded.
+// the task has ended. Their numbers rise; a Partner may leave some out (AIP v01.00 §6.2.6 (3)). When the stream is
+// cut, it comes back by itself and tells cut why; that of a continue which was cut before its first event it cannot
+// take up, since the continue may have been carried out. An error that the Partner answers is an *Error, and the last
+// thing that is yielded.
 func (c *Client) Follow(ctx context.Context, call *task.Call, cut func(error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		next := *call

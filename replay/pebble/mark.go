@@ -25,8 +25,8 @@ type mark struct {
 }
 
 // maxLost is more than the number of records that one log can lose. Only what is in the last file of the write-ahead
-// log can be lost (see walFile), and in all of its records that is one memtable, which counts more than 64 bytes for an entry
-// beside its key, and one Append that was too large for a memtable.
+// log can be lost (see walFile), and in all of its records that is one memtable of at most 32 MiB, which counts more than
+// 64 bytes for an entry beside its key, and one Append that was too large for a memtable.
 const maxLost = 1 << 20
 
 var errMark = errors.New("replay/pebble: the mark of the store is damaged")

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// busy is an agent for which no turn may wait.
+type busy struct {
+	*script
+	full bool
+}
+
+func (b *busy) Admit() error {
+	if b.full {
+		return task.Errorf(task.LimitExceeded, "the agent is busy")
+	}
+	return nil
+}
+
+// TestAdmit holds that a start or continue for which its agent has no room leaves no trace, and may come again.
+func TestAdmit(t *testing.T) {
+	agent := &busy{script: answers("x")}
+	b := setUp(t, memory(t), agent, func(c *Config) { c.MaxTasks = 1 })
+	b.do(call(task.Start, "t1"))
+	agent.full = true
+	for _, c := range []*task.Call{call(task.Start, "t2"), call(task.Continue, "t1")} {
+		if _, err := b.Do(t.Context(), leader, c); task.KindOf(err) != task.LimitExceeded {
+			t.Errorf("%s: %v", c.Message.Command, err)
+		}
+	}
+	if got := b.do(call(task.Get, "t1")); got.Status.State != task.AwaitingCompletion || len(got.MessageHistory) != 1 {
+		t.Errorf("a refused continue leaves the task %s with %d messages", got.Status.State, len(got.MessageHistory))
+	}
+	if _, err := b.Do(t.Context(), leader, call(task.Get, "t2")); task.KindOf(err) != task.TaskNotFound {
+		t.Errorf("a refused start leaves a task: %v", err)
+	}
+	agent.full = false
+	b.do(call(task.Continue, "t1"))
+	b.do(call(task.Complete, "t1"))
+	b.do(call(task.Start, "t2"))
+	if n := agent.turnCount(); n != 3 {
+		t.Errorf("the agent was given %d turns", n)
+	}
+}

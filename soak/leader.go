@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/leader"
+)
+
+// firstLeader is the Leader that must not notice anything.
+type firstLeader struct {
+	site   *site
+	client *leader.Client
+	names  atomic.Int64 // of the tasks
+	full   atomic.Bool  // the disk is full, or has been a moment ago
+
+	mu     sync.Mutex
+	wrong  []string // what is not as it should be
+	count  int      // of tasks that were checked
+	hooked []string // tasks with a webhook, which has to get their end
+}
+
+func newLeader(s *site, c *leader.Client) *firstLeader { return &firstLeader{site: s, client: c} }
+
+// complain notes that something is not as it should be.
+func (l *firstLeader) complain(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
+}
+
+// workers is how many tasks are under way at once, at most.
+const workers = 256
+
+// phase puts the gateway under load for a time, and returns what was measured. Of a hundred tasks, one is hit by each of
+// the agent's faults if faults is true. beside, if it is not nil, runs meanwhile.
+func (l *firstLeader) phase(ctx context.Context, rate int, d time.Duration, faults bool, beside func(context.Context)) *measured {
+	m := &measured{began: time.Now()}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	var group sync.WaitGroup
+	pace := make(chan struct{}, rate) // one for each request; what was not used within a second is lost
+	group.Go(func() { tick(ctx, rate, pace) })
+	group.Go(func() { m.watch(ctx, l.site) })
+	if beside != nil {
+		group.Go(func() { beside(ctx) })
+	}
+	for range workers {
+		group.Go(func() {
+			for {
+				select {
+				case <-pace:
+				case <-ctx.Done():
+					return
+				}
+				// A task that has begun goes on to its end, whatever the time.
+				j := &journey{firstLeader: l, name: l.names.Add(1), pace: pace, m: m, over: ctx.Done()}
+				if faults && rand.IntN(100) < len(agentFaults) {
+					j.fault = agentFaults[rand.IntN(len(agentFaults))]
+				}
+				j.run(context.WithoutCancel(ctx))
+			}
+		})
+	}
+	group.Wait()
+	m.took = time.Since(m.began)
+	return m
+}
+
+// tick lets so many requests a second be made.
+func tick(ctx context.Context, rate int, pace chan<- struct{}) {
+	const beat = 10 * time.Millisecond
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	began, given := time.Now(), 0
+	for {
+		select {
+		case now := <-ticker.C:
+			for due := int(now.Sub(began).Seconds() * float64(rate)); given < due; given++ {
+				select {
+				case pace <- struct{}{}:
+				default:
+				}
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// awaitWebhooks waits until the ends of all tasks with webhooks have been notified.
+func (l *firstLeader) awaitWebhooks(ctx context.Context) {
+	const most = time.Minute
+	for deadline := time.Now().Add(most); ; time.Sleep(100 * time.Millisecond) {
+		l.hooked = slices.DeleteFunc(l.hooked, l.site.hooks.has)
+		if len(l.hooked) == 0 || ctx.Err() != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			l.complain("the ends of %d tasks were not notified within %v, such as that of %s", len(l.hooked), most, l.hooked[0])
+			return
+		}
+	}
+}
+
+// verdict returns what was wrong, or nil.
+func (l *firstLeader) verdict() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Printf("\n%d tasks of the first Leader were checked, %d findings; %d notifications\n", l.count, len(l.wrong), l.site.hooks.count)
+	if !l.site.alive() {
+		l.wrong = append(l.wrong, "the gateway has ended; it said: "+l.site.log.String())
+	}
+	var errs []error
+	for _, w := range l.wrong[:min(len(l.wrong), 20)] {
+		errs = append(errs, errors.New(w))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+const (
+	// waitingPerRun is how many turns may wait for each run that an agent may have.
+	waitingPerRun = 8
+	// asksOf is the part of the connections that is kept for questions, cancels and what else is answered soon.
+	asksOf  = 8
+	maxAsks = 256
+)
+
+// Slots bound the requests that an agent is sent at once, and with them the connections to it. One part is for requests
+// that are answered when a turn ends, the other for those that are answered soon, so that neither holds up the other. A
+// turn whose agent is only asked how it stands has a slot for each question. They may be used by any number of
+// goroutines, and by several agents at once.
+type Slots struct {
+	max         int
+	turns, asks semaphore
+
+	mu     sync.Mutex
+	logged time.Time // when the log last said that turns wait
+}
+
+// NewSlots returns room for n requests at once, at least 2.
+func NewSlots(n int) *Slots {
+	n = max(n, 2)
+	asks := min(max(n/asksOf, 1), maxAsks)
+	return &Slots{max: n, turns: semaphore{max: n - asks}, asks: semaphore{max: asks}}
+}
+
+// admit returns an error of kind LimitExceeded where too many turns wait already. Turns that are admitted at the same
+// moment may exceed the bound by their number.
+func (s *Slots) admit() error {
+	if n := s.max; s.turns.queued() >= waitingPerRun*n {
+		return task.Errorf(task.LimitExceeded, "the agent is busy: it has %d runs, and %d more wait; try again later", n, waitingPerRun*n).
+			With("limit", "max_runs").With("max", n)
+	}
+	return nil
+}
+
+// shouldLog reports whether the log is to say that turns wait. It does so once a minute.
+func (s *Slots) shouldLog() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.logged.IsZero() && time.Since(s.logged) < time.Minute {
+		return false
+	}
+	s.logged = time.Now()
+	return true
+}
+
+// Admit implements partner.Admitter.
+func (h *HTTP) Admit() error { return h.config.Slots.admit() }
+
+// Admit implements partner.Admitter.
+func (a *FoundAgent) Admit() error { return a.config.Agent.Slots.admit() }
+
+// acquire waits for a slot for a turn and reports that the turn waits. Where ok is false, the turn is over; otherwise the
+// caller must release the slot.
+func (h *HTTP) acquire(ctx context.Context, yield yield) (ok bool) {
+	slots := h.config.Slots
+	if slots.turns.try(1) {
+		return true
+	}
+	if !yield(task.Report{Delivery: task.Waiting}, nil) {
+		return false
+	}
+	if slots.shouldLog() {
+		h.log.LogAttrs(ctx, slog.LevelInfo, "turns wait for a free run of the agent", slog.Int("waiting", slots.turns.queued()+1), slog.Int("max_runs", slots.max))
+	}
+	if !slots.turns.acquire(ctx) {
+		yield(task.Report{}, ended(ctx))
+		return false
+	}
+	if !yield(task.Report{Delivery: task.Sending}, nil) {
+		slots.turns.release()
+		return false
+	}
+	return true
+}
+
+// semaphore counts slots, and gives them to those who wait in their order. The zero semaphore has none.
+type semaphore struct {
+	mu        sync.Mutex
+	max, used int
+	waiting   []chan struct{} // closed when its slot is given
+}
+
+// try takes a slot without waiting. It leaves all but one part of them to others: half of them for part 2.
+func (s *semaphore) try(part int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used >= max(s.max/part, 1) || len(s.waiting) > 0 {
+		return false
+	}
+	s.used++
+	return true
+}
+
+// acquire waits for a slot. It reports false when ctx is done before.
+func (s *semaphore) acquire(ctx context.Context) bool {
+	s.mu.Lock()
+	if s.used < s.max && len(s.waiting) == 0 {
+		s.used++
+		s.mu.Unlock()
+		return true
+	}
+	given := make(chan struct{})
+	s.waiting = append(s.waiting, given)
+	s.mu.Unlock()
+	select {
+	case <-given:
+		return true
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.waiting, given); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		return false
+	}
+	s.used-- // it was given in the same moment
+	s.give()
+	return false
+}
+
+func (s *semaphore) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used--
+	s.give()
+}
+
+// give gives free slots to those who wait. s.mu is held.
+func (s *semaphore) give() {
+	for s.used < s.max && len(s.waiting) > 0 {
+		close(s.waiting[0])
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+		s.used++
+	}
+}
+
+func (s *semaphore) queued() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting)
+}

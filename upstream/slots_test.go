@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// counted counts the requests under way, and the most that there were at once.
+type counted struct {
+	http.Handler
+	now, most atomic.Int64
+}
+
+func (c *counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := c.now.Add(1)
+	for most := c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
+	}
+	defer c.now.Add(-1)
+	c.Handler.ServeHTTP(w, r)
+}
+
+// TestMaxRuns holds that no agent is sent more requests at once than it has slots for, that every turn has its own in the
+// end, and that a turn whose agent is only asked how it stands keeps none.
+func TestMaxRuns(t *testing.T) {
+	const tasks, slots = 100, 16
+	later := func(after time.Duration, then step) step {
+		return func(w http.ResponseWriter, r *http.Request, n int) {
+			pass(r, after)
+			then(w, r, n)
+		}
+	}
+	for _, tc := range []struct {
+		name   string
+		stream bool
+		resume bool
+		agent  script
+		atMost time.Duration
+	}{
+		{"answers later", false, false, script{"send": later(time.Second, says(is("completed")))}, 9 * time.Second},
+		{"streams", true, false, script{"sendSubscribe": later(time.Second, streams(true, news("completed")))}, 9 * time.Second},
+		{"is polled", false, false, script{"send": says(is("working")), "get": func(w http.ResponseWriter, r *http.Request, n int) {
+			says(is([]string{"working", "completed"}[min(n/(5*tasks), 1)]))(w, r, n)
+		}}, 20 * time.Second},
+		{"is picked up", false, true, script{"resubscribe": streams(true, news("working")), "get": later(time.Second/10, func(w http.ResponseWriter, r *http.Request, n int) {
+			says(is([]string{"working", "completed"}[min(n/(2*tasks), 1)]))(w, r, n)
+		})}, 30 * time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := &counted{Handler: tc.agent.handler()}
+			agent(t, c, func(c *Config) { c.Slots = NewSlots(slots) }, func(t *testing.T, h *HTTP, m *memory) {
+				begun := time.Now()
+				var all sync.WaitGroup
+				var finished atomic.Int64
+				for i := range tasks {
+					all.Go(func() {
+						x := turn("x")
+						x.Ref.Task = fmt.Sprint("t", i)
+						run := h.Run(t.Context(), x, tc.stream)
+						if tc.resume {
+							run = h.Resume(t.Context(), x)
+						}
+						for rep, err := range run {
+							if err != nil {
+								t.Errorf("task %d: %v", i, err)
+							}
+							if rep.Over() {
+								finished.Add(1)
+							}
+						}
+					})
+				}
+				all.Wait()
+				if n := finished.Load(); n != tasks {
+					t.Errorf("%d of %d tasks were finished", n, tasks)
+				}
+				if most := c.most.Load(); most > slots {
+					t.Errorf("the agent was sent %d requests at once", most)
+				}
+				if took := time.Since(begun); took > tc.atMost {
+					t.Errorf("all of them took %v", took)
+				}
+				if q, used := h.config.Slots.turns.queued(), h.config.Slots.turns.used+h.config.Slots.asks.used; q != 0 || used != 0 {
+					t.Errorf("%d turns wait and %d slots are taken, though all is done", q, used)
+				}
+			})
+		})
+	}
+}
+
+// TestTooManyWait holds that the queue of an agent has a bound, that a turn that waits says so, and that one whose caller
+// gives up leaves the queue.
+func TestTooManyWait(t *testing.T) {
+	agent(t, script{"send": hangs, "get": says(fails(-32001, "?"))}.handler(), func(c *Config) { c.Slots = NewSlots(4) }, func(t *testing.T, h *HTTP, _ *memory) {
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		var waiting atomic.Int64
+		for range 3 + 32 {
+			if err := h.Admit(); err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				for rep := range h.Run(ctx, turn("x"), false) {
+					if rep.Delivery == task.Waiting {
+						waiting.Add(1)
+					}
+				}
+			})
+			synctest.Wait()
+		}
+		if n := waiting.Load(); n != 32 {
+			t.Errorf("%d turns wait", n)
+		}
+		want := task.Errorf(task.LimitExceeded, "the agent is busy: it has 4 runs, and 32 more wait; try again later").With("limit", "max_runs").With("max", 4)
+		if diff := cmp.Diff(error(want), h.Admit()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		stop()
+		all.Wait()
+		if err := h.Admit(); err != nil {
+			t.Errorf("no turn waits any more: %v", err)
+		}
+		if q := h.config.Slots.turns.queued(); q != 0 {
+			t.Errorf("%d turns wait for nobody", q)
+		}
+	})
+}
+
+// TestResubscribesOnce holds that a turn that is picked up asks first, and takes up the stream only of a task at work.
+func TestResubscribesOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		get  step
+		want []string
+	}{
+		"it is done":    {says(is("completed")), []string{"get"}},
+		"it is unknown": {says(fails(-32001, "?")), []string{"get"}},
+		"it works":      {says(is("working"), is("working"), is("completed")), []string{"get", "resubscribe", "get", "get"}},
+	} {
+		var mu sync.Mutex
+		var asked []string
+		note := func(method string, then step) step {
+			return func(w http.ResponseWriter, r *http.Request, n int) {
+				mu.Lock()
+				asked = append(asked, method)
+				mu.Unlock()
+				then(w, r, n)
+			}
+		}
+		a := script{"get": note("get", tc.get), "resubscribe": note("resubscribe", streams(true))}
+		agent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+			show(h.Resume(t.Context(), turn("x")))
+		})
+		if diff := cmp.Diff(tc.want, asked); diff != "" {
+			t.Errorf("%s: the agent is asked (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestSemaphore holds that slots are neither lost nor made, however those who wait come and go.
+func TestSemaphore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &semaphore{max: 3}
+		var all sync.WaitGroup
+		var now, most, got atomic.Int64
+		for i := range 200 {
+			all.Go(func() {
+				random := rand.New(rand.NewPCG(1, uint64(i)))
+				time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(100))*time.Millisecond)
+				defer cancel()
+				if random.IntN(5) == 0 {
+					if !s.try(1 + random.IntN(2)) {
+						return
+					}
+				} else if !s.acquire(ctx) {
+					return
+				}
+				got.Add(1)
+				n := now.Add(1)
+				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+				}
+				time.Sleep(time.Duration(random.IntN(5)) * time.Millisecond)
+				now.Add(-1)
+				s.release()
+			})
+		}
+		all.Wait()
+		if most.Load() != 3 || s.used != 0 || len(s.waiting) != 0 || got.Load() < 3 {
+			t.Errorf("at most %d at once, %d taken in the end, %d waiting, %d had one", most.Load(), s.used, len(s.waiting), got.Load())
+		}
+	})
+}
