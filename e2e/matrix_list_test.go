@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,7 @@ func wireJobs(w *world) []job {
 		{"slashes", func(t *testing.T) { bySlashes(t, w) }},
 		{"versions", func(t *testing.T) { byVersions(t, w) }},
 		{"refused streams", func(t *testing.T) { byRefusal(t, w) }},
+		{"rules", func(t *testing.T) { byRules(t, w) }},
 	}
 }
 
@@ -160,5 +162,40 @@ func byRefusal(t *testing.T, w *world) {
 	status, media, body := ask(t, jsonRequest("GET", mount+"/tasks/none:subscribe", "", "Accept", stream, "A2A-Version", "1.0"))
 	if status != http.StatusNotFound || media != "application/json" || gjson.Get(body, "error.details.0.reason").Str != "TASK_NOT_FOUND" {
 		t.Errorf("in REST, a task that does not exist is answered with %d, %s: %s", status, media, body)
+	}
+}
+
+// byRules breaks rules of A2A, each of which has an answer of its own.
+func byRules(t *testing.T, w *world) {
+	mount := w.mount(w.backs[2])
+	_, _, body := ask(t, jsonRequest("POST", mount+"/message:send", v1Message("m", "echo hi"), "A2A-Version", "1.0"))
+	id := gjson.Get(body, "task.id").Str
+	if id == "" || gjson.Get(body, "task.status.state").Str != "TASK_STATE_COMPLETED" {
+		t.Fatalf("the task is answered as %s", body)
+	}
+	const none = "gw-aaaaaaaaaaaaaaaaaaaaaaaaaa"
+	hook := `{"id":"h","url":"` + w.inbox.url + `/rules"}`
+	for _, c := range []struct {
+		name   string
+		req    *http.Request
+		status int
+		media  string
+		says   string
+	}{
+		{"subscribing to what has ended", jsonRequest("POST", mount+"/tasks/"+id+":subscribe", "", "Accept", "text/event-stream"), 400, "application/json", `"UNSUPPORTED_OPERATION"`},
+		{"the same by JSON-RPC", jsonRequest("POST", mount, rpc("SubscribeToTask", `{"id":"`+id+`"}`), "Accept", "text/event-stream, application/json"), 200, "application/json", `-32004`},
+		{"a webhook of no task", jsonRequest("POST", mount+"/tasks/"+none+"/pushNotificationConfigs", hook), 404, "application/json", `"TASK_NOT_FOUND"`},
+		{"no webhook to delete", jsonRequest("DELETE", mount+"/tasks/"+id+"/pushNotificationConfigs/h", ""), 200, "application/a2a+json", `{}`},
+		{"0.3 over HTTP, get", jsonRequest("GET", mount+"/v1/tasks/"+id, ""), 200, "application/json", `"content":[{"text":"echo hi"}]`},
+		{"0.3 over HTTP, no task", jsonRequest("GET", mount+"/v1/tasks/"+none, ""), 404, "application/json", `{"code":-32001,`},
+		{"no parts", jsonRequest("POST", mount, rpc("message/send", `{"message":{"kind":"message","messageId":"m","role":"user","parts":[]}}`)), 200, "application/json", `-32602`},
+		{"no id, and no message", jsonRequest("POST", mount, `{"jsonrpc":"2.0","method":"message/send","params":{}}`), 200, "application/json", `-32602`},
+		{"no JSON", jsonRequest("POST", mount+"/message:send", v1Message("m", "echo hi")+`,"x":1`), 400, "application/json", `"PARSE_ERROR"`},
+		{"no JSON, by its own word", jsonRequest("POST", mount+"/message:send", v1Message("m", "echo hi"), "Content-Type", "text/plain"), 400, "application/json", `"CONTENT_TYPE_NOT_SUPPORTED"`},
+	} {
+		status, media, body := ask(t, c.req)
+		if status != c.status || media != c.media || !strings.Contains(body, c.says) {
+			t.Errorf("%s: answered with %d, %s: %s; want %d, %s with %s", c.name, status, media, body, c.status, c.media, c.says)
+		}
 	}
 }

@@ -206,3 +206,47 @@ func TestV03RESTWrites(t *testing.T) {
 		t.Errorf("a refusal to cancel is %d", got)
 	}
 }
+
+// FuzzV03RESTDecode: what is understood of a message can be told in a history, and is understood as the same.
+func FuzzV03RESTDecode(f *testing.F) {
+	for _, s := range []string{
+		`{"message":{"messageId":"m","role":"ROLE_USER","content":[{"text":"hi"},{"file":{"fileWithBytes":"YUdWc2JHOD0=","name":"n"}},{"data":{"data":{"a":1}},"metadata":{"k":1}}]}}`,
+		`{"message":{"messageId":"m","parts":[{"kind":"file","file":{"bytes":"aGVsbG8="}},{"kind":"data","data":{"data":1}}]},"configuration":{"blocking":true,"pushNotification":{"url":"u"}}}`,
+		`{"message":{"messageId":"m","content":[{"file":{"fileWithUri":"u","fileWithBytes":"QQ"}}]}}`, `1`, `{"config":{"pushNotificationConfig":{"url":"u"}}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if _, bad := jsonrpc.ParseValue(body, jsonrpc.Limits{}); bad != nil {
+			return
+		}
+		for _, path := range []string{"v1/message:send", "v1/tasks/t/pushNotificationConfigs"} {
+			call, err := v03REST("POST", path, string(body))
+			if err != nil {
+				if e, ok := err.(*task.Error); !ok || e.Detail == "" || e.Field == "" {
+					t.Fatalf("%v", err)
+				}
+				continue
+			}
+			if call.Op != translate.Command {
+				continue
+			}
+			tk := &task.Task{ID: "t", Status: task.Status{State: task.Working}, MessageHistory: []task.Message{call.Message}}
+			get := &translate.Call{History: -1}
+			get.Message.Command = task.Get
+			var shown struct{ History []json.RawMessage }
+			if err := json.Unmarshal(a2a.V03RESTServer(false).AppendTask(nil, nil, get, tk), &shown); err != nil || len(shown.History) != 1 {
+				t.Fatalf("%v: %s", err, shown.History)
+			}
+			again, err := v03REST("POST", path, `{"message":`+string(shown.History[0])+`}`)
+			if err != nil {
+				t.Fatalf("%v, for %s", err, shown.History[0])
+			}
+			for i, it := range call.Message.DataItems {
+				if got := again.Message.DataItems[i]; got.Kind != it.Kind || got.Text != it.Text || got.Bytes != it.Bytes || got.URI != it.URI || got.Name != it.Name {
+					t.Fatalf("%+v is not %+v, for %s", got, it, shown.History[0])
+				}
+			}
+		}
+	})
+}

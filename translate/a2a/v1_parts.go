@@ -208,7 +208,7 @@ func v1Base64(s string) (standard string, ok bool) {
 			return s, false
 		}
 	}
-	if len(digits)%4 == 1 {
+	if len(digits)%4 == 1 || digits == "" && s != "" {
 		return s, false
 	}
 	if !foreign && len(s)%4 == 0 {
