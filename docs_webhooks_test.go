@@ -205,7 +205,10 @@ func TestDocsWebhookLimits(t *testing.T) {
 		"how long a webhook waits for its task":                         "keepEmpty",
 		"how long the webhooks of an ended task stay, once all is told": "keepEnded",
 		"`Retry-After` that is kept":                                    "maxRetryAfter",
-		"attempts at one endpoint at the same time":                     "flyingProven",
+		"attempts at one endpoint at the same time, for one Leader":     "flyingProven",
+		"attempts of one Leader at the same time":                       "leaderFlying",
+		"endpoints in memory, of one Leader":                            "leaderEndpoints",
+		"endpoints in memory, of all Leaders":                           "maxEndpoints",
 		"endpoints disabled by name":                                    "maxDisabled",
 	}
 	seen := 0

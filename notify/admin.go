@@ -298,14 +298,9 @@ func (e *Engine) Endpoints(ctx context.Context) ([]Endpoint, error) {
 	now := time.Now()
 	s := &e.sched
 	s.mu.Lock()
-	for name, p := range s.endpoints {
-		o := get(name)
-		o.InFlight, o.Failures = p.flying, p.breaker.failures
-		switch {
-		case p.breaker.open(now):
-			o.State, o.Until = "open", p.breaker.until
-		case p.breaker.halfOpen(now):
-			o.State = "half-open"
+	for _, l := range s.leaders {
+		for name, p := range l.endpoints {
+			get(name).merge(p, now)
 		}
 	}
 	for name := range s.disabled {
@@ -319,4 +314,16 @@ func (e *Engine) Endpoints(ctx context.Context) ([]Endpoint, error) {
 	}
 	slices.SortFunc(out, func(a, b Endpoint) int { return cmp.Compare(a.URL, b.URL) })
 	return out, nil
+}
+
+// merge adds what is known of an endpoint by the webhooks of one Leader. The worst of all Leaders' states is shown.
+func (o *Endpoint) merge(p *endpoint, now time.Time) {
+	o.InFlight += p.flying
+	o.Failures = max(o.Failures, p.breaker.failures)
+	switch {
+	case p.breaker.open(now):
+		o.State, o.Until = "open", later(o.Until, p.breaker.until)
+	case p.breaker.halfOpen(now) && o.State == "closed":
+		o.State = "half-open"
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"net/url"
 	"strings"
@@ -16,9 +17,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// endpoint is what is known of one scheme, host and port. Endpoints take turns, however many deliveries each
-// of them has, and one that does not answer holds up only itself. It is guarded by the schedule's lock.
+// endpoint is what is known of one scheme, host and port by the webhooks of one Leader. Endpoints take turns, however
+// many deliveries each of them has, and one that does not answer holds up only itself. It is guarded by the schedule's
+// lock.
 type endpoint struct {
+	of      *leader
 	name    string // scheme://host:port
 	ready   []job  // deliveries that wait for their turn, oldest first
 	flying  int    // attempts under way
@@ -59,9 +62,12 @@ func (p *endpoint) quota(now time.Time) int {
 	return readyOther
 }
 
+// unused reports whether nothing waits or is under way.
+func (p *endpoint) unused() bool { return p.flying == 0 && len(p.ready) == 0 && !p.skipped }
+
 // idle reports whether nothing would be lost if the endpoint were forgotten.
 func (p *endpoint) idle(now time.Time) bool {
-	return p.flying == 0 && len(p.ready) == 0 && !p.skipped &&
+	return p.unused() &&
 		(p.breaker.failures == 0 && p.breaker.until.IsZero() || now.Sub(later(p.breaker.until, p.used)) > breakMost)
 }
 
@@ -138,8 +144,10 @@ func (e *Engine) Disable(ctx context.Context, endpoint string) error {
 	s.mu.Lock()
 	s.disabled[name] = now
 	var drained []job
-	if p := s.endpoints[name]; p != nil {
-		drained = s.drain(p)
+	for _, l := range s.leaders {
+		if p := l.endpoints[name]; p != nil {
+			drained = append(drained, s.drain(p)...)
+		}
 	}
 	s.mu.Unlock()
 	e.readmit(drained)
@@ -159,9 +167,13 @@ func (e *Engine) Enable(ctx context.Context, endpoint string) error {
 	s := &e.sched
 	s.mu.Lock()
 	delete(s.disabled, name)
-	if p := s.endpoints[name]; p != nil {
-		p.breaker = breaker{}
+	for _, l := range s.leaders {
+		if p := l.endpoints[name]; p != nil {
+			p.breaker = breaker{}
+		}
 	}
+	hash := s.asleepKey("", name).endpoint
+	maps.DeleteFunc(s.asleep, func(key asleepKey, _ asleepBreaker) bool { return key.endpoint == hash })
 	s.mu.Unlock()
 	e.logger().Info("a webhook endpoint is enabled", "endpoint", name)
 	for w, err := range e.store.Due(ctx, Class, afterRestart, replay.EndOfTime) {

@@ -131,7 +131,7 @@ func (b *box) write(ctx context.Context, now time.Time, records [][]byte, told b
 	for i := range n.Configs {
 		c := &n.Configs[i]
 		if _, ok := n.due(c, now); ok {
-			if to := e.sched.gate(endpointOf(c.Webhook.URL), now); !to.IsZero() {
+			if to := e.sched.gate(b.name, endpointOf(c.Webhook.URL), now); !to.IsZero() {
 				n.postpone(c, now, to)
 			}
 		}

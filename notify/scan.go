@@ -91,9 +91,11 @@ func (e *Engine) visit(w replay.Wakeup, now time.Time) error {
 		s.mu.Unlock()
 		return nil // whoever ends that delivery sees to the others
 	}
-	if p := s.leftOf[hash]; p != nil {
-		if len(p.ready) >= p.quota(now) {
-			p.skipped = true
+	if by, left := s.leftOf[hash]; left {
+		if !by.gone(now) {
+			if by.endpoint != nil {
+				by.endpoint.skipped = true
+			}
 			s.leftAt = earlier(s.leftAt, w.At)
 			s.mu.Unlock()
 			return nil
@@ -139,7 +141,7 @@ func (e *Engine) look(name string) error {
 	for i := range b.note.Configs {
 		c := &b.note.Configs[i]
 		if _, due := b.note.due(c, now); due {
-			if rewrite = !e.sched.gate(endpointOf(c.Webhook.URL), now).IsZero(); rewrite {
+			if rewrite = !e.sched.gate(b.name, endpointOf(c.Webhook.URL), now).IsZero(); rewrite {
 				break
 			}
 		}

@@ -3,7 +3,6 @@
 package notify
 
 import (
-	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -18,15 +17,18 @@ import (
 type schedule struct {
 	engine *Engine
 
-	mu        sync.Mutex // guards all below, and the endpoints
-	running   bool
-	slots     int
-	endpoints map[string]*endpoint
-	disabled  map[string]time.Time // endpoints, since when
+	mu              sync.Mutex // guards all below, and the endpoints
+	running         bool
+	slots           int
+	leaders         map[string]*leader // those with endpoints in memory, by quota.Key
+	known           int                // endpoints of all of them
+	most, mostOfOne int                // endpoints of all Leaders, and of one: maxEndpoints and leaderEndpoints, but for tests
+	asleep          map[asleepKey]asleepBreaker
+	disabled        map[string]time.Time // endpoints, since when
 
 	jobs  map[string][]string // ids of the webhooks of an outbox whose delivery is in memory, waiting or under way
 	ready int                 // deliveries that wait
-	lines [3][]*endpoint      // endpoints whose turn will come, by what is known of them
+	lines [3][]*leader        // Leaders whose turn will come, by what is known of their endpoints
 	turn  int                 // the line whose turn it is
 
 	fast    int // attempts that hold a slot
@@ -36,7 +38,7 @@ type schedule struct {
 
 	full   bool                 // deliveries were left in the store for want of room for all
 	leftAt time.Time            // the earliest time of what was left since the last scan; replay.EndOfTime for nothing
-	leftOf map[uint64]*endpoint // hashes of outboxes that were left because of one endpoint
+	leftOf map[uint64]blocker   // hashes of outboxes that were left for one reason
 	shut   <-chan struct{}      // no attempt begins before it is closed; nil for none
 	sore   map[string]time.Time // outboxes that the store would not write, and when to try again
 }
@@ -73,20 +75,22 @@ const (
 	slowAfter    = time.Second
 	slowUntried  = 100 * time.Millisecond // likewise, at an endpoint that is not proven: many of them hang
 	maxEndpoints = 16384                  // endpoints in memory; beyond it, deliveries to others wait in the store
+	crowded      = 5 * time.Second        // when to look again for room for another endpoint
 	maxLeftOf    = 1 << 16                // beyond it, a scan reads more heads than it must
 	maxSore      = 1024                   // beyond it, any one is tried again too early
 	soreFor      = 10 * time.Second
-	disabledFor  = time.Hour   // how long what is due at a disabled endpoint is put off at a time
-	crowded      = time.Minute // when to look again for room for another endpoint
+	disabledFor  = time.Hour // how long what is due at a disabled endpoint is put off at a time
 	soon         = time.Second
 )
 
 func (s *schedule) init(e *Engine) {
 	s.engine = e
-	s.endpoints = make(map[string]*endpoint)
+	s.leaders = make(map[string]*leader)
+	s.most, s.mostOfOne = maxEndpoints, leaderEndpoints
+	s.asleep = make(map[asleepKey]asleepBreaker)
 	s.disabled = make(map[string]time.Time)
 	s.jobs = make(map[string][]string)
-	s.leftOf = make(map[uint64]*endpoint)
+	s.leftOf = make(map[uint64]blocker)
 	s.sore = make(map[string]time.Time)
 	s.leftAt = replay.EndOfTime
 }
@@ -108,114 +112,18 @@ func (s *schedule) halt() {
 	s.running = false
 }
 
-// gate returns when to come back with what is due at an endpoint, or the zero time if it may be delivered now.
-func (s *schedule) gate(name string, now time.Time) time.Time {
+// gate returns when to come back with what is due of an outbox at an endpoint, or the zero time if it may be delivered
+// now.
+func (s *schedule) gate(outbox, name string, now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, off := s.disabled[name]; off {
 		return now.Add(jitter(disabledFor, 0.2))
 	}
-	if p := s.endpoints[name]; p != nil && p.breaker.open(now) {
-		return p.breaker.after(now)
+	if b := s.breakerOf(s.leaderOf(outbox), name); b.open(now) {
+		return b.after(now)
 	}
 	return time.Time{}
-}
-
-// admit gives what is due in an outbox its place in line, or leaves it to be found in the store when there is
-// room. What is due later is left to the keeper. b.mu is held.
-func (b *box) admit(now time.Time) {
-	s := &b.engine.sched
-	wake, _ := b.note.wake()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	left, by := 0, (*endpoint)(nil)
-	for i := range b.note.Configs {
-		c := &b.note.Configs[i]
-		if _, due := b.note.due(c, now); !due {
-			continue
-		}
-		p, ok := s.enqueue(b.name, c, now)
-		if ok {
-			continue
-		}
-		if left++; left == 1 {
-			by = p
-		} else if by != p {
-			by = nil
-		}
-	}
-	if left > 0 {
-		s.leftAt = earlier(s.leftAt, wake)
-		if by != nil && len(s.leftOf) < maxLeftOf {
-			s.leftOf[maphash.String(b.engine.seed, b.name)] = by
-		}
-	}
-	if wake.After(now) {
-		b.engine.alarm.At(wake)
-	}
-	s.dispatch()
-}
-
-// enqueue puts the delivery of a webhook into memory, if there is room. If not, it returns the endpoint that
-// is to blame, nil if it is none.
-func (s *schedule) enqueue(outbox string, c *config, now time.Time) (*endpoint, bool) {
-	if slices.Contains(s.jobs[outbox], c.Webhook.ID) {
-		return nil, true
-	}
-	if !s.running {
-		return nil, false // Configure looks at everything
-	}
-	if until, sore := s.sore[outbox]; sore {
-		if until.After(now) {
-			s.engine.alarm.At(until)
-			return nil, false
-		}
-		delete(s.sore, outbox)
-	}
-	p := s.endpoint(endpointOf(c.Webhook.URL), now)
-	if p == nil {
-		s.engine.alarm.At(now.Add(crowded))
-		return nil, false
-	}
-	if _, off := s.disabled[p.name]; off || p.breaker.open(now) {
-		s.engine.alarm.At(now.Add(soon)) // since a moment ago; the next look puts it off
-		return nil, false
-	}
-	if len(p.ready) >= p.quota(now) {
-		p.skipped = true
-		return p, false
-	}
-	if s.ready >= maxReady && len(p.ready)+p.flying > 0 {
-		s.full = true
-		return nil, false
-	}
-	s.jobs[outbox] = append(s.jobs[outbox], c.Webhook.ID)
-	p.ready = append(p.ready, job{outbox, c.Webhook.ID, p})
-	p.used = now
-	s.ready++
-	s.queue(p, now)
-	return p, true
-}
-
-// endpoint returns the one of a name, or nil if there are too many.
-func (s *schedule) endpoint(name string, now time.Time) *endpoint {
-	p := s.endpoints[name]
-	if p != nil {
-		return p
-	}
-	if n := len(s.endpoints); n >= maxEndpoints || n >= 1024 && n&(n-1) == 0 {
-		for other, q := range s.endpoints {
-			if q.idle(now) {
-				delete(s.endpoints, other)
-			}
-		}
-		if len(s.endpoints) >= maxEndpoints {
-			return nil
-		}
-	}
-	p = &endpoint{name: name, used: now}
-	s.endpoints[name] = p
-	return p
 }
 
 // queue lets an endpoint stand in line if it has anything to do and may do more at the same time.
@@ -231,7 +139,17 @@ func (s *schedule) queue(p *endpoint, now time.Time) {
 	case p.breaker.failures > 0:
 		line = failingLine
 	}
-	s.lines[line] = append(s.lines[line], p)
+	l := p.of
+	l.lines[line] = append(l.lines[line], p)
+	s.lineUp(l, line)
+}
+
+// lineUp lets a Leader stand in a line if it has endpoints there and may try one.
+func (s *schedule) lineUp(l *leader, line int) {
+	if !l.inLine[line] && len(l.lines[line]) > 0 && l.mayTry(line) {
+		l.inLine[line] = true
+		s.lines[line] = append(s.lines[line], l)
+	}
 }
 
 // dispatch starts attempts while there are slots. Endpoints that are not proven get half of the slots, so that
@@ -253,16 +171,20 @@ func (s *schedule) dispatch() {
 		f := &flight{job: p.ready[0], untried: !p.proven(now), retry: p.breaker.failures > 0}
 		p.ready = p.ready[1:]
 		s.ready--
+		p.of.ready--
 		p.flying++
+		p.of.flying++
 		p.used = now
 		s.fast++
 		after := slowAfter
 		if f.untried {
 			s.untried++
+			p.of.untried++
 			after = slowUntried
 		}
 		if f.retry {
 			s.retries++
+			p.of.retries++
 		}
 		s.queue(p, now)
 		s.room(p, now)
@@ -271,19 +193,30 @@ func (s *schedule) dispatch() {
 	}
 }
 
-// pop takes the first endpoint of the line whose turn it is, or of the next one that may go on.
+// pop takes an endpoint of the Leader who is the first in the line whose turn it is, or in the next one that may go on.
+// A Leader who has more endpoints there goes to the end of the line.
 func (s *schedule) pop() *endpoint {
 	mayTry := s.untried < max(1, s.slots/2) && s.fast+s.slow < maxFlying-reserved
 	for range s.lines {
 		s.turn = (s.turn + 1) % len(s.lines)
-		l := s.lines[s.turn]
-		if len(l) == 0 || s.turn != provenLine && !mayTry || s.turn == failingLine && s.retries >= maxRetries {
+		line := s.turn
+		if line != provenLine && !mayTry || line == failingLine && s.retries >= maxRetries {
 			continue
 		}
-		p := l[0]
-		l[0] = nil
-		s.lines[s.turn] = l[1:]
-		return p
+		for len(s.lines[line]) > 0 {
+			l := s.lines[line][0]
+			s.lines[line][0] = nil
+			s.lines[line] = s.lines[line][1:]
+			l.inLine[line] = false
+			if !l.mayTry(line) {
+				continue // land lets it stand in line again
+			}
+			p := l.lines[line][0]
+			l.lines[line][0] = nil
+			l.lines[line] = l.lines[line][1:]
+			s.lineUp(l, line)
+			return p
+		}
 	}
 	return nil
 }
@@ -298,8 +231,8 @@ func (s *schedule) room(p *endpoint, now time.Time) {
 			s.engine.alarm.At(now.Add(soon)) // there may be many of them, and none has much to gain
 		}
 	}
-	if s.full && s.ready <= maxReady/2 {
-		s.full = false
+	if s.full && s.ready <= maxReady/2 || p.of.full && p.of.ready <= leaderReady/2 {
+		s.full, p.of.full = s.full && s.ready > maxReady/2, false
 		s.engine.alarm.At(now)
 	}
 }
@@ -326,8 +259,14 @@ func (s *schedule) land(f *flight) {
 	defer s.mu.Unlock()
 	f.landed = true
 	f.timer.Stop()
+	l := f.to.of
+	l.flying--
+	if f.untried {
+		l.untried--
+	}
 	if f.retry {
 		s.retries--
+		l.retries--
 	}
 	if f.slow {
 		s.slow--
@@ -339,6 +278,9 @@ func (s *schedule) land(f *flight) {
 	}
 	now := time.Now()
 	f.to.flying--
+	for line := range l.lines {
+		s.lineUp(l, line)
+	}
 	s.queue(f.to, now)
 	s.room(f.to, now)
 	s.dispatch()
@@ -366,6 +308,7 @@ func (s *schedule) drain(p *endpoint) []job {
 	drained := p.ready
 	p.ready = nil
 	s.ready -= len(drained)
+	p.of.ready -= len(drained)
 	for _, j := range drained {
 		s.unlist(j)
 	}
