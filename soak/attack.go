@@ -62,7 +62,9 @@ const (
 
 func newAttack(s *site) *attack {
 	a := &attack{site: s, ended: make(chan struct{})}
-	for i, name := range []string{"webhooks at dead hosts", "readers that do not read", "starts of 4 MiB that hang", "invented senders"} {
+	for i, name := range []string{
+		"webhooks at dead hosts", "readers that do not read", "starts of 4 MiB that hang", "invented senders",
+	} {
 		a.kinds[i].name = name
 	}
 	return a
@@ -131,9 +133,10 @@ func (a *attack) readSlowly(ctx context.Context, c *leader.Client) {
 		return
 	}
 	config.ServerName = "localhost"
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","method":"stream","id":1,"params":{"message":{"senderId":%q,"command":"re-stream","taskId":"big"}}}`, c.Sender)
-	request := fmt.Sprintf("POST /stream HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		a.site.front, len(body), body)
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","method":"stream","id":1,"params":{"message":`+
+		`{"senderId":%q,"command":"re-stream","taskId":"big"}}}`, c.Sender)
+	request := fmt.Sprintf("POST /stream HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
+		"Content-Length: %d\r\n\r\n%s", a.site.front, len(body), body)
 	var group sync.WaitGroup
 	defer group.Wait()
 	for range readers {

@@ -16,8 +16,8 @@ const (
 // reloadEvery is how often the configuration is replaced.
 const reloadEvery = 10 * time.Second
 
-// disturb replaces the configuration again and again, and fills the disk twice in a run, and at least every four minutes
-// of a long one.
+// disturb replaces the configuration again and again, and fills the disk twice in a run, and every four minutes of a
+// long one.
 func (s *site) disturb(ctx context.Context, d time.Duration, l *firstLeader) {
 	reload := time.NewTicker(reloadEvery)
 	defer reload.Stop()

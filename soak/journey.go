@@ -217,8 +217,10 @@ func (j *journey) hook(ctx context.Context) error {
 
 // setWebhook makes a webhook of a task.
 func setWebhook(ctx context.Context, c *leader.Client, front, taskID, url string) error {
-	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notification/set","id":1,"params":{"taskId":%q,"url":%q,"token":"t"}}`, taskID, url)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+front+"/notification/set", bytes.NewReader(body))
+	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notification/set","id":1,"params":`+
+		`{"taskId":%q,"url":%q,"token":"t"}}`, taskID, url)
+	path := "https://" + front + "/notification/set"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -40,9 +40,11 @@ func (l *firstLeader) complain(format string, args ...any) {
 // workers is how many tasks are under way at once, at most.
 const workers = 256
 
-// phase puts the gateway under load for a time, and returns what was measured. Of a hundred tasks, one is hit by each of
-// the agent's faults if faults is true. beside, if it is not nil, runs meanwhile.
-func (l *firstLeader) phase(ctx context.Context, rate int, d time.Duration, faults bool, beside func(context.Context)) *measured {
+// phase puts the gateway under load for a time, and returns what was measured. Of a hundred tasks, one is hit by each
+// of the agent's faults if faults is true. beside, if it is not nil, runs meanwhile.
+func (l *firstLeader) phase(
+	ctx context.Context, rate int, d time.Duration, faults bool, beside func(context.Context),
+) *measured {
 	m := &measured{began: time.Now()}
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -115,7 +117,8 @@ func (l *firstLeader) awaitWebhooks(ctx context.Context) {
 func (l *firstLeader) verdict() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fmt.Printf("\n%d tasks of the first Leader were checked, %d findings; %d notifications\n", l.count, len(l.wrong), l.site.hooks.count)
+	fmt.Printf("\n%d tasks of the first Leader were checked, %d findings; %d notifications\n",
+		l.count, len(l.wrong), l.site.hooks.count)
 	if !l.site.alive() {
 		l.wrong = append(l.wrong, "the gateway has ended; it said: "+l.site.log.String())
 	}

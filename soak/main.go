@@ -2,9 +2,9 @@
 
 // Command soak runs the real binary for a long time under load and faults, and checks what a Leader gets meanwhile.
 // A first Leader starts, continues, completes, cancels, streams and sets webhooks at a steady rate: for a quiet time,
-// then while the agent cuts connections and is slow, the disk is full, the configuration is replaced and a second Leader
-// attacks, and then for a quiet time again. Every task must end as the agent says, with a history that is legal and
-// complete; latencies, memory and open files must stay what they were.
+// then while the agent cuts connections and is slow, the disk is full, the configuration is replaced and a second
+// Leader attacks, and then for a quiet time again. Every task must end as the agent says, with a history that is legal
+// and complete; latencies, memory and open files must stay what they were.
 //
 //	go run ./soak [-caddy ./caddy] [-for 10m] [-quiet 1m] [-rate 500] [-ratio 2] [-attack=false]
 //
@@ -38,7 +38,7 @@ func main() {
 	flag.DurationVar(&s.faulty, "for", 10*time.Minute, "how long with faults")
 	flag.DurationVar(&s.quiet, "quiet", time.Minute, "how long without, before and at most a quarter of it after")
 	flag.IntVar(&s.rate, "rate", 500, "requests of the first Leader a second")
-	flag.Float64Var(&s.ratio, "ratio", 2, "how many times the latencies of the quiet run are allowed; 0 to report them only")
+	flag.Float64Var(&s.ratio, "ratio", 2, "how many times the latencies of the quiet run are allowed; 0: all")
 	flag.BoolVar(&s.attack, "attack", true, "let a second Leader attack")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

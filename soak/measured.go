@@ -145,7 +145,8 @@ func judge(quiet, faulty, after *measured, ratio float64) error {
 		got := faulty.percentile(share) / quiet.percentile(share)
 		fmt.Printf("p%.0f with faults to without: %.2f\n", 100*share, got)
 		if ratio > 0 && got > ratio {
-			errs = append(errs, fmt.Errorf("p%.0f is %.2f times that of the quiet run, and may be %.2f times", 100*share, got, ratio))
+			errs = append(errs, fmt.Errorf("p%.0f is %.2f times that of the quiet run, and may be %.2f times",
+				100*share, got, ratio))
 		}
 	}
 	for _, flat := range []struct {

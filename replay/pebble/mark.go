@@ -25,8 +25,8 @@ type mark struct {
 }
 
 // maxLost is more than the number of records that one log can lose. Only what is in the last file of the write-ahead
-// log can be lost (see walFile), and in all of its records that is one memtable of at most 32 MiB, which counts more than
-// 64 bytes for an entry beside its key, and one Append that was too large for a memtable.
+// log can be lost (see walFile), and in all of its records that is one memtable of at most 32 MiB, which counts more
+// than 64 bytes for an entry beside its key, and one Append that was too large for a memtable.
 const maxLost = 1 << 20
 
 var errMark = errors.New("replay/pebble: the mark of the store is damaged")
@@ -49,8 +49,8 @@ func parseMark(b []byte) (mark, error) {
 	return mark{losses: losses, closed: b[n] == 1, boot: string(b[n+1:])}, nil
 }
 
-// begin finds out whether records may have been lost since the database was open before, and notes in it that it is open,
-// if it can be written.
+// begin finds out whether records may have been lost since the database was open before, and notes in it that it is
+// open, if it can be written.
 func (s *Store) begin(g *generation, mode openMode) error {
 	value, closer, err := g.db.Get([]byte{spaceMark})
 	switch {
