@@ -11,7 +11,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -30,15 +29,23 @@ type attack struct {
 
 // tally counts what one kind of attack has done.
 type tally struct {
-	name           string
-	taken, refused atomic.Int64
+	name string
+
+	mu      sync.Mutex // guards what follows
+	taken   int
+	refused int
+	last    error // that something was refused with
 }
 
 func (t *tally) note(err error) {
-	if err != nil {
-		t.refused.Add(1)
-	} else {
-		t.taken.Add(1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case err == nil:
+		t.taken++
+	case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded): // the end of the attack
+		t.refused++
+		t.last = err
 	}
 }
 
@@ -215,8 +222,13 @@ func (a *attack) inventSenders(ctx context.Context) {
 
 // print says what the attacks were.
 func (a *attack) print() {
-	fmt.Printf("\n%-34s %10s %10s\n", "attacks", "taken", "refused")
+	fmt.Printf("\n%-34s %10s %10s  %s\n", "attacks", "taken", "refused", "such as")
 	for i := range a.kinds {
-		fmt.Printf("%-34s %10d %10d\n", a.kinds[i].name, a.kinds[i].taken.Load(), a.kinds[i].refused.Load())
+		t := &a.kinds[i]
+		fmt.Printf("%-34s %10d %10d", t.name, t.taken, t.refused)
+		if t.last != nil {
+			fmt.Printf("  %.120s", t.last)
+		}
+		fmt.Println()
 	}
 }
