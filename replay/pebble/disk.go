@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -28,6 +29,7 @@ import (
 type disk struct {
 	vfs.FS
 	reserve *reserve
+	debris  *debris
 	memory  *vfs.MemFS                // what Pebble made after the fence was raised
 	last    atomic.Pointer[walFile]   // the newest file of the write-ahead log
 	failed  atomic.Pointer[diskError] // why the fence was raised; nil while it is down
@@ -44,8 +46,8 @@ func (e *diskError) Error() string   { return fmt.Sprintf("%v: %v", replay.ErrUn
 func (e *diskError) Unwrap() []error { return []error{replay.ErrUnavailable, e.cause} }
 
 // newDisk returns the file system for one opening of the database in dir.
-func newDisk(system vfs.FS, dir string, r *reserve) *disk {
-	d := &disk{FS: system, reserve: r, memory: vfs.NewMem(), raised: make(chan struct{})}
+func newDisk(system vfs.FS, dir string, r *reserve, tables *debris) *disk {
+	d := &disk{FS: system, reserve: r, debris: tables, memory: vfs.NewMem(), raised: make(chan struct{})}
 	_ = d.memory.MkdirAll(dir, 0o700) // of an empty file system
 	return d
 }
@@ -193,9 +195,10 @@ func (d *disk) fenced(name string, f vfs.File) vfs.File {
 		d.last.Store(file)
 		return file
 	case ".sst":
-		return &fencedFile{File: f, disk: d, table: true}
+		d.debris.begin(name)
+		return &fencedFile{File: f, disk: d, table: name}
 	}
-	return &fencedFile{File: f, disk: d}
+	return &fencedFile{File: f, disk: d, manifest: strings.HasPrefix(path.Base(name), "MANIFEST-")}
 }
 
 // fencedFile is a file, or a directory, that was opened before the fence was raised. What of it is on the disk then is
@@ -203,8 +206,9 @@ func (d *disk) fenced(name string, f vfs.File) vfs.File {
 // it writes another one, in memory.
 type fencedFile struct {
 	vfs.File
-	disk  *disk
-	table bool
+	disk     *disk
+	table    string // its path; empty if it is none
+	manifest bool
 }
 
 // change does what changes the file, unless the fence is up.
@@ -215,7 +219,7 @@ func (f *fencedFile) change(do func() error) error {
 			f.disk.fail(err)
 		}
 	}
-	if f.table {
+	if f.table != "" {
 		return err
 	}
 	return nil
@@ -228,7 +232,15 @@ func (f *fencedFile) Write(p []byte) (int, error) {
 }
 
 // Sync implements vfs.File.
-func (f *fencedFile) Sync() error { return f.change(f.File.Sync) }
+func (f *fencedFile) Sync() error {
+	return f.change(func() error {
+		err := f.File.Sync()
+		if err == nil && f.manifest {
+			f.disk.debris.named()
+		}
+		return err
+	})
+}
 
 // SyncData implements vfs.File.
 func (f *fencedFile) SyncData() error { return f.change(f.File.SyncData) }
@@ -243,5 +255,10 @@ func (f *fencedFile) SyncTo(length int64) (full bool, err error) {
 func (f *fencedFile) Close() error {
 	err := f.File.Close()
 	f.disk.reserve.closed()
-	return f.change(func() error { return err })
+	return f.change(func() error {
+		if err == nil && f.table != "" {
+			f.disk.debris.finish(f.table)
+		}
+		return err
+	})
 }

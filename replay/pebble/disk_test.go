@@ -242,6 +242,70 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestDebris has the disk take small files, but no tables: each try to open the database fails. What the tries leave does
+// not take the disk.
+func TestDebris(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		system := smallDisk()
+		var full atomic.Bool
+		var refused atomic.Int64
+		s, err := open(watchedFS{system, func(op, name string) error {
+			if full.Load() && path.Ext(name) == ".sst" && op == "write" {
+				refused.Add(1)
+				return syscall.ENOSPC
+			}
+			return nil
+		}}, "/store", replay.Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reopened := s.Reopened()
+		last := uint64(0)
+		for ; last < 1000; last++ {
+			full.Store(last >= 30)
+			a := replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 100_000)}, Tell: true}
+			if err := s.Append(t.Context(), a); err != nil {
+				break
+			}
+			synctest.Wait()
+		}
+		<-time.After(5 * time.Minute)
+		if refused.Load() < 5 {
+			t.Errorf("the disk refused %d times, want more tries", refused.Load())
+		}
+		names, err := system.List("/store")
+		if err != nil {
+			t.Fatal(err)
+		}
+		levels, err := s.db.SSTables()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		for _, tables := range levels {
+			want += len(tables)
+		}
+		got := 0
+		for _, name := range names {
+			if path.Ext(name) == ".sst" {
+				got++
+			}
+		}
+		if want == 0 || got != want {
+			t.Errorf("%d tables are on the disk, %d in the database", got, want)
+		}
+		full.Store(false)
+		<-reopened
+		checkZeros(t, s, "a", last)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := len(s.debris.tables); n > 0 {
+			t.Errorf("%d tables count as debris after a clean end", n)
+		}
+	})
+}
+
 // lines is a slog.Handler that keeps what would be seen: level and message of each line above debug.
 type lines struct {
 	mu   sync.Mutex

@@ -29,7 +29,7 @@ type generation struct {
 // newGeneration returns a generation without a database.
 func (s *Store) newGeneration() *generation {
 	return &generation{
-		disk:      newDisk(s.system, s.dir, s.reserve),
+		disk:      newDisk(s.system, s.dir, s.reserve, s.debris),
 		logs:      newLogs(),
 		snapshots: make(map[*pebble.Snapshot]struct{}),
 	}

@@ -31,6 +31,7 @@ type Store struct {
 	log      *slog.Logger
 	sizes    sizes
 	reserve  *reserve
+	debris   *debris
 	room     *room
 	settings atomic.Pointer[replay.Settings]
 
@@ -74,6 +75,7 @@ func open(system vfs.FS, dir string, settings replay.Settings, log *slog.Logger)
 		dir:        dir,
 		log:        log,
 		sizes:      sizesFor(system, dir),
+		debris:     newDebris(),
 		available:  newAvailability(),
 		done:       make(chan struct{}),
 		supervised: make(chan struct{}),

@@ -88,7 +88,7 @@ func (s *Store) openFirst() (err error) {
 	}
 	if why, ok := errors.AsType[*diskError](err); ok && desc.Exists {
 		var failed error
-		if s.generation, failed = s.openGeneration(openRead); failed != nil {
+		if s.generation, failed = s.openReadable(); failed != nil {
 			return err
 		}
 		s.fails(why)
@@ -139,7 +139,7 @@ func (s *Store) supervise() {
 			why := s.disk.failed.Load()
 			s.unsynced = s.unsynced || why.unsynced
 			s.fails(why)
-			_ = s.replace(openRead) // without, every call fails until the next try
+			_ = s.replace(s.openReadable) // without, every call fails until the next try
 		case <-s.room.short:
 			s.log.Warn("replay: the disk is almost full; new tasks are refused",
 				slog.String("free", humanize.IBytes(s.room.low.Load())), slog.String("needed", humanize.IBytes(s.room.least)))
@@ -176,7 +176,7 @@ func (s *Store) restore() {
 func (s *Store) reopen() bool {
 	err := s.probe()
 	if err == nil {
-		err = s.replace(openWrite)
+		err = s.replace(func() (*generation, error) { return s.openGeneration(openWrite) })
 	}
 	if err != nil {
 		s.log.Debug("replay: the store cannot be written yet", slog.Any("error", err))
@@ -186,19 +186,39 @@ func (s *Store) reopen() bool {
 	return true
 }
 
-// replace closes the generation, and puts another one in its place. Where that cannot be opened, there is one that can
-// be read, or one without a database.
-func (s *Store) replace(mode openMode) error {
+// replace closes the generation, and puts in its place what open returns. Where that fails, there is one that can be
+// read, or one without a database.
+func (s *Store) replace(open func() (*generation, error)) error {
 	s.put(s.newGeneration())
-	g, err := s.openGeneration(mode)
-	if err != nil && mode != openRead {
-		g, _ = s.openGeneration(openRead)
+	g, err := open()
+	if err != nil {
+		g, _ = s.openReadable()
 	}
 	if g != nil {
 		s.put(g)
 	}
 	s.available.announce(&s.available.replaced)
 	return err
+}
+
+// openReadable opens the database for reading, and removes what was left of tables when the disk failed.
+func (s *Store) openReadable() (*generation, error) {
+	g, err := s.openGeneration(openRead)
+	if err != nil {
+		return nil, err
+	}
+	levels, err := g.db.SSTables()
+	if err != nil {
+		return nil, errors.Join(err, g.close())
+	}
+	parts := make(map[string]bool)
+	for _, tables := range levels {
+		for _, table := range tables {
+			parts[s.system.PathJoin(s.dir, table.BackingSSTNum.String()+".sst")] = true
+		}
+	}
+	s.debris.remove(s.system, func(table string) bool { return parts[table] })
+	return g, nil
 }
 
 // put puts a generation in the place of the one that there is, and closes that.
