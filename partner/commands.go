@@ -228,7 +228,11 @@ func ignored(cmd task.Command, state task.State) error {
 
 // goOn begins another turn of a task that rests. lv.mu is held.
 func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool) (*run, error) {
-	if limit := p.MaxBytes; lv.head.bytes > limit {
+	whole := lv.fold.Task
+	if whole.Status.State == task.AwaitingCompletion {
+		whole.Products = nil // they are withdrawn
+	}
+	if limit := p.MaxBytes; whole.Size()+c.Message.Size() > limit {
 		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to go on; start another").
 			With("limit", "max_bytes").With("max", limit)
 	}

@@ -325,6 +325,12 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 		}
 	}
 
+	if len(rep.Items) > 0 && rep.State != b.state {
+		if over := lv.tooLong(rep.Items); over != "" {
+			b.move(task.Failed, []task.DataItem{task.Text(over)}, nil)
+			return b.write(ctx)
+		}
+	}
 	switch {
 	case rep.State == task.None || rep.State == task.Accepted:
 		// No news, or that of a stage which the task has left behind.
@@ -395,6 +401,20 @@ func (lv *live) tooLarge(chunks []task.Chunk, offer []string) string {
 		return ""
 	}
 	return fmt.Sprintf("the products have %d bytes, but %s allows no more than %d (maxProductsBytes)", total, whose, max)
+}
+
+// tooLong says why the histories would be larger than what is kept of a task, once a status with these items is added.
+func (lv *live) tooLong(items []task.DataItem) string {
+	p := lv.partner()
+	if p == nil || p.MaxBytes == 0 {
+		return ""
+	}
+	t := lv.fold.Task
+	t.Products, t.Status = nil, task.Status{DataItems: items}
+	if t.Size() <= p.MaxBytes {
+		return ""
+	}
+	return fmt.Sprintf("the task's histories would exceed the %d bytes that this gateway keeps of a task (max_bytes)", p.MaxBytes)
 }
 
 // fail ends a task whose agent cannot go on, with the reason. lv.mu is held.

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestTaskIsBounded: what is kept of a task does not grow with its turns, whoever makes them long.
+func TestTaskIsBounded(t *testing.T) {
+	const most = 64 << 10
+	long := []task.DataItem{task.Text(strings.Repeat("x", 10<<10))}
+	for _, tc := range []struct {
+		name    string
+		message []task.DataItem
+		report  task.Report
+	}{
+		{"long messages", long, task.Report{State: task.AwaitingCompletion}},
+		{"long news", nil, task.Report{State: task.AwaitingCompletion, Items: long}},
+		{"long products are withdrawn", nil, task.Report{State: task.AwaitingCompletion, Whole: true,
+			Products: []task.Product{{ID: "p", DataItems: long}}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			store := memory(t)
+			agent := &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(tc.report, nil) }}
+			b := setUp(t, store, agent, func(c *Config) { c.MaxBytes = most })
+			b.do(call(task.Start, "t1"))
+			var refused *task.Error
+			for i := range 400 {
+				_, err := b.Do(t.Context(), leader, call(task.Continue, "t1", func(c *task.Call) {
+					c.Message.ID, c.Message.DataItems = fmt.Sprint(i), tc.message
+				}))
+				if errors.As(err, &refused) {
+					break
+				}
+			}
+			if refused == nil || refused.Kind != task.LimitExceeded || refused.Data["limit"] != "max_bytes" {
+				t.Errorf("400 turns end with %v", refused)
+			}
+			head, snapshot, _, err := store.Load(t.Context(), b.LogOf(leader, "t1"))
+			if err != nil || len(snapshot) > 2*most || head.Bytes > 2*most {
+				t.Errorf("%d bytes are kept behind a snapshot of %d, %v", head.Bytes, len(snapshot), err)
+			}
+			if got := b.do(call(task.Complete, "t1")); got.Status.State != task.Completed {
+				t.Errorf("complete answers %s", got.Status.State)
+			}
+		})
+	}
+	t.Run("one turn without an end", func(t *testing.T) {
+		agent := &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+			for {
+				if !yield(task.Report{State: task.AwaitingInput, Open: true, Items: long}, nil) ||
+					!yield(task.Report{State: task.Working}, nil) {
+					return
+				}
+			}
+		}}
+		b := setUp(t, memory(t), agent, func(c *Config) { c.MaxBytes = most })
+		s, err := b.Stream(t.Context(), leader, call(task.Start, "t1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range s.Follow(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := b.do(call(task.Get, "t1"))
+		if got.Status.State != task.Failed || !strings.Contains(got.Status.DataItems[0].Text, "max_bytes") || got.Size() > 2*most {
+			t.Errorf("the task ends as %+v", got.Status)
+		}
+	})
+}
