@@ -248,7 +248,7 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool)
 	}
 	m := stamped(c.Message)
 	from := lv.fold.Task.Status.State
-	lv.note.Stream, lv.note.Open, lv.note.Unsent = stream, false, false
+	lv.note.Stream, lv.note.Open, lv.note.Unsent, lv.note.Taken = stream, false, false, false
 	if c.Terms.Response != 0 {
 		lv.note.Terms.Response = c.Terms.Response
 	}

@@ -149,7 +149,7 @@ func (lv *live) adopt(p *Partner) {
 
 // turn returns the turn that the task is at, as Agent.Resume takes it. lv.mu is held.
 func (lv *live) turn() *task.Turn {
-	t := &task.Turn{Ref: lv.note.Ref, Known: lv.fold.Task.Products, Withdrawn: lv.fold.Withdrawn, Stamp: lv.note.Stamp}
+	t := &task.Turn{Ref: lv.note.Ref, Known: lv.fold.Task.Products, Withdrawn: lv.fold.Withdrawn, Stamp: lv.note.Stamp, Taken: lv.note.Taken}
 	if lv.note.Pending != nil {
 		t.Message = *lv.note.Pending
 	} else if n := len(lv.fold.Task.MessageHistory); n > 0 {

@@ -67,6 +67,7 @@ type note struct {
 	Open    bool       `json:"open,omitempty"`    // the agent may go on by itself while the task awaits input
 	// Unsent says that nothing of the turn's message has been sent to the agent yet.
 	Unsent bool `json:"unsent,omitempty"`
+	Taken  bool `json:"taken,omitempty"` // the agent has answered the turn's message before it acted on it
 }
 
 // encode returns the JSON that json.Unmarshal reads back by the tags. It is written twice for every turn, so it
@@ -118,6 +119,9 @@ func (n *note) encode() []byte {
 	}
 	if n.Unsent {
 		dst = append(dst, `,"unsent":true`...)
+	}
+	if n.Taken {
+		dst = append(dst, `,"taken":true`...)
 	}
 	return append(dst, '}')
 }

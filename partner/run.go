@@ -229,7 +229,7 @@ func (lv *live) takeReport(ctx context.Context, r *run, rep *task.Report) (reste
 	}
 	if rep.Delivery != task.NoNews {
 		r.wait(rep.Delivery == task.Waiting)
-		return false, lv.deliver(ctx, rep.Delivery == task.Waiting)
+		return false, lv.deliver(ctx, rep.Delivery)
 	}
 	if rep.State == task.Canceled && lv.hold(*rep) {
 		return true, nil
@@ -254,16 +254,17 @@ func (lv *live) takeReport(ctx context.Context, r *run, rep *task.Report) (reste
 	return !rep.Open, nil
 }
 
-// deliver remembers whether the message of the turn is yet to be sent, so that it is sent after a crash. A start that is
-// pending is sent then in any case. lv.mu is held.
-func (lv *live) deliver(ctx context.Context, unsent bool) error {
+// deliver remembers what has become of the message of the turn, so that after a crash it is sent if it was not, and not
+// sent again if the agent has it. A start that is pending is sent then in any case. lv.mu is held.
+func (lv *live) deliver(ctx context.Context, d task.Delivery) error {
+	unsent, taken := d == task.Waiting, d == task.Taken
 	if err := lv.load(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
-	if lv.note.Unsent == unsent {
+	if lv.note.Unsent == unsent && lv.note.Taken == taken {
 		return nil
 	}
-	lv.note.Unsent = unsent
+	lv.note.Unsent, lv.note.Taken = unsent, taken
 	if lv.note.Pending != nil {
 		return nil
 	}

@@ -36,6 +36,7 @@ func TestUnsent(t *testing.T) {
 		{"it was sent after somebody had asked", []task.Delivery{task.Waiting, task.Sending}, 2 * time.Second, false, task.Failed, nil},
 		{"it waits again", []task.Delivery{task.Waiting, task.Sending, task.Waiting}, 2 * time.Second, false, task.AwaitingCompletion, []task.State{task.None}},
 		{"a continue waits", []task.Delivery{task.Waiting}, 0, true, task.AwaitingCompletion, []task.State{task.AwaitingInput}},
+		{"a continue was taken", []task.Delivery{task.Waiting, task.Sending, task.Taken}, 0, true, task.AwaitingCompletion, nil},
 		{"a continue was sent", []task.Delivery{task.Waiting, task.Sending}, 0, true, task.Failed, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -86,6 +87,13 @@ func TestUnsent(t *testing.T) {
 				}
 				defer e.Close()
 				second := answers("done")
+				second.resume = func(_ context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+					if turn.Taken {
+						yield(finished("done"), nil)
+						return
+					}
+					yield(task.Report{}, task.Errorf(task.TaskNotFound, "the agent does not know the task"))
+				}
 				config.Agent = second
 				p = e.Register(config)
 				synctest.Wait()

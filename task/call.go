@@ -86,6 +86,9 @@ type Turn struct {
 	// From is the state that a continue found the task in; None in a start. After AwaitingCompletion the agent's
 	// own task has ended, so that most dialects begin another one.
 	From State
+	// Taken says of a turn that is resumed that the agent has answered its message before it acted on it. A task that
+	// rests as Stamp says may still change.
+	Taken bool
 	// Webhook is where the agent is to tell of the task unasked; nil for nowhere. Its Token is to come with it.
 	Webhook *Webhook
 }
@@ -126,7 +129,7 @@ type Report struct {
 	Delivery Delivery
 }
 
-// Delivery says what has become of a turn's message before the agent has said anything.
+// Delivery says what has become of a turn's message before the agent has acted on it.
 type Delivery uint8
 
 // The deliveries. A turn that never waits tells none of them.
@@ -134,6 +137,7 @@ const (
 	NoNews  Delivery = iota
 	Waiting          // nothing of the message has been sent yet
 	Sending          // it is about to be sent, after it has waited
+	Taken            // the agent has answered it, and has not acted on it yet
 )
 
 // Over reports whether a report ends its turn: nothing follows before the Leader acts.

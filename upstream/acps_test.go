@@ -149,13 +149,43 @@ func TestContinueIsAnsweredFirst(t *testing.T) {
 			begun := time.Now()
 			var got []string
 			for rep, err := range h.Run(t.Context(), then(last, "t", tc.text), false) {
-				got, last = append(got, one(rep, err)), rep
+				if rep.Delivery == task.NoNews {
+					got, last = append(got, one(rep, err)), rep
+				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%q (-want +got):\n%s", tc.text, diff)
 			}
 			if took := time.Since(begun).Truncate(tc.took); took != tc.took {
 				t.Errorf("%q took %v", tc.text, time.Since(begun))
+			}
+		}
+	})
+}
+
+// TestContinueIsTakenOnce holds that a continue which was answered before it was acted on goes on by asking, and is not
+// made again, when another process picks the turn up.
+func TestContinueIsTakenOnce(t *testing.T) {
+	a := &acps{rpc: "/", works: 40 * time.Second}
+	agent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *HTTP, _ *memory) {
+		var last task.Report
+		for rep := range h.Run(t.Context(), start("t", "ask"), false) {
+			last = rep
+		}
+		x := then(last, "t", "blue")
+		for rep := range h.Run(t.Context(), x, false) {
+			if x.Taken = rep.Delivery == task.Taken; !x.Taken {
+				t.Errorf("the agent has taken the message, and the report is %+v", rep)
+			}
+			break // as at a crash
+		}
+		a.taken()
+		if diff := cmp.Diff([]string{"awaiting-completion p=done blue"}, show(h.Resume(t.Context(), x))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		for _, asked := range a.taken() {
+			if asked == "/ continue" {
+				t.Error("the message was sent again")
 			}
 		}
 	})

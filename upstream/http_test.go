@@ -211,10 +211,12 @@ func turn(text string) *task.Turn {
 	return &task.Turn{Ref: task.Ref{Task: "t", Session: "s"}, Message: task.Message{DataItems: []task.DataItem{task.Text(text)}}}
 }
 
-// show lists the reports of a run.
+// show lists the reports of a run, but for those of the delivery.
 func show(seq iter.Seq2[task.Report, error]) (all []string) {
 	for rep, err := range seq {
-		all = append(all, one(rep, err))
+		if rep.Delivery == task.NoNews {
+			all = append(all, one(rep, err))
+		}
 	}
 	return all
 }

@@ -27,7 +27,7 @@ func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(y
 				broken = err
 				return false
 			}
-			spoken = spoken || rep.Delivery == task.NoNews
+			spoken = spoken || rep.Delivery == task.NoNews || rep.Delivery == task.Taken
 			return yield(rep, err)
 		})
 		switch {

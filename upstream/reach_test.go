@@ -27,7 +27,7 @@ func showAll(h *HTTP, t *task.Turn, stream bool) (all []string) {
 		switch rep.Delivery {
 		case task.Waiting:
 			s = "waiting"
-		case task.Sending:
+		case task.Sending, task.Taken:
 			continue
 		}
 		if len(all) == 0 || all[len(all)-1] != s {

@@ -60,7 +60,7 @@ func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[tas
 
 // Resume implements partner.Agent.
 func (h *HTTP) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error] {
-	return func(yield func(task.Report, error) bool) { h.resume(ctx, t, false, yield) }
+	return func(yield func(task.Report, error) bool) { h.resume(ctx, t, t.Taken, yield) }
 }
 
 // Cancel implements partner.Agent. Some agents answer before the task is canceled, so the state is asked for
@@ -98,14 +98,15 @@ func (h *HTTP) Cancel(ctx context.Context, t *task.Turn) (task.Report, error) {
 // call sends a request that has one answer.
 func (h *HTTP) call(ctx context.Context, t *task.Turn, e errand) (task.Report, error) {
 	u := h.rpc.url()
+	other := h.rpc.other(u)
+	if other == nil {
+		return h.callAt(ctx, t, e, u) // and the request is let go of when it has been sent
+	}
 	rep, err := h.callAt(ctx, t, e, u)
-	if err == nil {
+	switch {
+	case err == nil:
 		h.rpc.here(u)
-	}
-	if !notHere(err) {
-		return rep, err
-	}
-	if other := h.rpc.other(u); other != nil {
+	case notHere(err):
 		if rep, err := h.callAt(ctx, t, e, other); !notHere(err) {
 			h.rpc.here(other)
 			return rep, err
@@ -183,7 +184,11 @@ func (h *HTTP) answered(ctx context.Context, t *task.Turn, rep task.Report, err 
 // meanwhile, or nil.
 func (h *HTTP) goesOn(ctx context.Context, t *task.Turn, rep task.Report, pushed <-chan []byte, yield yield) {
 	f := follow{stamp: rep.Stamp, pushed: pushed, patience: h.config.Silence, still: "the agent has changed nothing"}
-	if f.early = early(t, &rep); !f.early && (!yield(rep, nil) || rep.Over()) {
+	if f.early = early(t, &rep); f.early {
+		if !yield(task.Report{Delivery: task.Taken}, nil) {
+			return
+		}
+	} else if !yield(rep, nil) || rep.Over() {
 		return
 	}
 	h.poll(ctx, named(t, &rep), f, yield)
@@ -256,11 +261,11 @@ func (h *HTTP) cannotStream(ctx context.Context, t *task.Turn, err error) bool {
 // stream carries a turn out by a request that is answered with events, or by one without where the agent has no
 // streams, which is remembered.
 func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
-	body, u := h.turn(t, true), h.events.url()
-	if h.streamAt(ctx, t, body, u, yield) {
+	u := h.events.url()
+	if h.streamAt(ctx, t, h.turn(t, true), u, yield) {
 		return
 	}
-	if other := h.events.other(u); other != nil && h.streamAt(ctx, t, body, other, yield) {
+	if other := h.events.other(u); other != nil && h.streamAt(ctx, t, h.turn(t, true), other, yield) {
 		return
 	}
 	if h.unnamed(t) { // so that it is streams that are not supported, and nothing about the task
@@ -364,6 +369,9 @@ func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen, acted bool, _
 		}
 		seen, t = true, named(t, &rep)
 		if !acted && early(t, &rep) {
+			if !yield(task.Report{Delivery: task.Taken}, nil) {
+				return seen, acted, t, nil
+			}
 			continue
 		}
 		acted = true
