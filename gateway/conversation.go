@@ -289,9 +289,9 @@ func (c *conversation) stream(w http.ResponseWriter, a *answer) *stream {
 	if t := &s.events.Task; !call.Snapshot {
 		// A dialect's stream that has ended stays so for who comes back to its end.
 		s.over = c.again && a.stream.After == a.stream.Last && !t.Status.State.Terminal() && s.frames.Snapshot(nil, t).End
-		// It may be open for days, so it keeps nothing that it need not: only this of the task is told again.
-		*t = task.Task{ID: t.ID, SessionID: t.SessionID, GroupID: t.GroupID}
+		s.forgetTask()
 	}
+	s.memory = c.h.Memory.Lease(c.leader)
 	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && a.stream.After == 0)
 	return s
 }

@@ -121,3 +121,30 @@ func (p *pieces) Write(b []byte) (int, error) {
 	p.largest = max(p.largest, len(b))
 	return p.all.Write(b)
 }
+
+// TestMemoryOfStreams proves that a frame that there is no memory for is refused by a frame, that the stream can be gone
+// on with, and that a stream that rests holds nothing.
+func TestMemoryOfStreams(t *testing.T) {
+	var counter quota.Counter
+	g := open(t, func(h *Handler) {
+		h.Limits.Bytes = 1 << 20
+		h.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}}
+	})
+	g.post("/agents/one/rpc", message("rpc", "start", "t1", strings.Repeat("x", 100<<10)))
+	again := message("stream", "re-stream", "t1", "")
+
+	other := g.handler.Memory.Lease("leader")
+	if err := other.Hold(1 << 20); err != nil {
+		t.Fatal(err)
+	}
+	_, got := g.post("/agents/one/stream", again)
+	if !strings.Contains(got, `"code":-32050`) || !strings.Contains(got, `"limit":"memory_per_leader"`) {
+		t.Errorf("without memory: %.300s", got)
+	}
+	other.Release()
+
+	res, next := g.openStream(t.Context(), again)
+	defer res.Body.Close()
+	until(t, next, "awaiting-completion")
+	waitFor(t, func() bool { return counter.Total() == 0 })
+}

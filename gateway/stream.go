@@ -75,7 +75,8 @@ type stream struct {
 	id      jsonrpc.ID
 	leader  string
 	events  *partner.Stream
-	expires time.Time // when the certificate of the caller does; zero without one
+	memory  quota.Lease // for the frame that is being written
+	expires time.Time   // when the certificate of the caller does; zero without one
 	frames  translate.Encoder
 	last    uint64 // the number of the last event that was told
 
@@ -92,6 +93,12 @@ func (s *stream) run() {
 		defer stop()
 		s.finish(s.tell())
 	}
+}
+
+// forgetTask keeps no more of the task than every frame repeats: the stream may be open for days.
+func (s *stream) forgetTask() {
+	t := &s.events.Task
+	*t = task.Task{ID: t.ID, SessionID: t.SessionID, GroupID: t.GroupID}
 }
 
 // begin opens the stream. It returns what ends it, or nil if it could not be opened.
@@ -112,6 +119,7 @@ func (s *stream) begin() (stop func()) {
 		s.cut(nil)
 		s.span.End()
 		o.Open.remove(s.leader)
+		s.memory.Release()
 	}
 	var err error
 	s.out, err = sseproxy.NewWriter(s.w, sseproxy.Options{
@@ -132,6 +140,9 @@ func (s *stream) tell() error {
 		return nil
 	}
 	if s.snapshot {
+		if err := s.memory.Hold(2 * s.events.Task.Size()); err != nil { // the task, and its frame
+			return partner.MemoryError(err)
+		}
 		var frame translate.Frame
 		s.out.Event(s.last, func(dst []byte) ([]byte, string) {
 			frame = s.frames.Snapshot(dst, &s.events.Task)
@@ -141,6 +152,8 @@ func (s *stream) tell() error {
 		if err := s.out.Flush(); err != nil || frame.End {
 			return err
 		}
+		s.forgetTask()
+		s.memory.Release()
 	}
 	for rec, err := range s.events.Follow(s.ctx) {
 		if err != nil {
@@ -164,6 +177,11 @@ func (s *stream) tell() error {
 
 // append adds the frame of an event to what is to be sent.
 func (s *stream) append(rec *replay.Record) (frame translate.Frame, err error) {
+	// The record, and its frame: a large one is written before the next is read.
+	if err := s.memory.Hold(2 * int64(len(rec.Data))); err != nil {
+		return frame, partner.MemoryError(err)
+	}
+	defer s.memory.Release()
 	if direct, ok := s.frames.(translate.RecordEncoder); ok {
 		s.out.Event(rec.Seq, func(dst []byte) ([]byte, string) {
 			frame = direct.Record(dst, rec.Seq, rec.Data)

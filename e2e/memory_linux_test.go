@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/leader"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// maxResident is how much memory the gateway may take with its default limits, in MiB, whatever one Leader reads.
+const maxResident = 400
+
+// large is a text of which a request, as large as one may be, consists.
+var large = strings.Repeat("x", 4<<20-4096)
+
+// peak returns the most memory that the gateway has ever had, in MiB.
+func (s *site) peak() int {
+	s.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+	if m == nil {
+		s.t.Fatalf("the system does not say: %s", status)
+	}
+	kb, _ := strconv.Atoi(string(m[1]))
+	return kb >> 10
+}
+
+// held returns what the gateway says that callers hold of one thing.
+func (s *site) held(what string) int64 {
+	s.t.Helper()
+	res, err := http.Get(s.adminURL() + "/debug/vars")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var vars struct {
+		AIP map[string]int64 `json:"aip"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&vars); err != nil {
+		s.t.Fatal(err)
+	}
+	n, ok := vars.AIP[what]
+	if !ok {
+		s.t.Fatalf("the gateway does not say how much is held of %q", what)
+	}
+	return n
+}
+
+// nothingHeld waits until the gateway counts no memory as held.
+func (s *site) nothingHeld() {
+	s.t.Helper()
+	eventually(s.t, "nothing is held any more", func() bool { return s.held("memory") == 0 })
+}
+
+// inMemory fails the test if the gateway has taken too much memory, or counts any as held though nothing is.
+func (s *site) inMemory() {
+	s.t.Helper()
+	s.nothingHeld()
+	got := s.peak()
+	s.t.Logf("the gateway has had %d MiB", got)
+	if got > maxResident {
+		s.t.Errorf("the gateway has had %d MiB of memory, and should have had no more than %d", got, maxResident)
+	}
+}
+
+// TestMemoryOfHangingTurns has one Leader start large tasks at an agent that reads all and never answers.
+func TestMemoryOfHangingTurns(t *testing.T) {
+	agent := newFakeAgent(t, func(w http.ResponseWriter, r *http.Request, h heard) {
+		if h.Method != "tasks/cancel" {
+			<-r.Context().Done()
+		}
+		writeTask(w, h, "canceled", "")
+	})
+	s := serve(t, config{handle: "aip_gateway a2a/legacy " + agent.url})
+	l := leaderOf(t, s.url())
+	const tasks = 100
+	refused := make([]bool, tasks)
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 4)
+	for i := range tasks {
+		all.Add(1)
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots; all.Done() }()
+			call := startCall(fmt.Sprint("t", i), large)
+			call.Terms.Response = time.Millisecond
+			_, err := l.try(call)
+			var refusal *leader.Error
+			switch {
+			case err == nil:
+			case !errors.As(err, &refusal) || refusal.Code != -32050:
+				t.Errorf("start %d: %v", i, explain(err))
+			default:
+				refused[i] = true
+				if members := data(t, refusal.Data); members["limit"] != "memory_per_leader" {
+					t.Errorf("start %d is refused for another limit: %s", i, refusal.Raw)
+				}
+			}
+		}()
+	}
+	all.Wait()
+	taken := 0
+	for i := range tasks {
+		if !refused[i] {
+			taken++
+			l.cancel(fmt.Sprint("t", i))
+		}
+	}
+	t.Logf("%d of %d starts were taken", taken, tasks)
+	if taken < 4 || taken > 20 {
+		t.Errorf("%d starts were taken", taken)
+	}
+	s.nothingHeld()
+	t.Logf("the gateway has had %d MiB", s.peak())
+}
+
+// TestMemoryOfSlowReaders has many callers of one Leader ask for a large task and read no more than a little of it.
+func TestMemoryOfSlowReaders(t *testing.T) {
+	_, address := sampleAgent(t)
+	for name, command := range map[string]task.Command{"get": task.Get, "stream": task.ReStream} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, config{handle: "aip_gateway a2a/legacy http://" + address})
+			l := leaderOf(t, s.url())
+			l.start("large", large)
+			path := "/rpc"
+			if command == task.ReStream {
+				path = "/stream"
+			}
+			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":{"message":{"type":"message","id":"m",`+
+				`"sentAt":"2026-01-01T00:00:00Z","senderRole":"leader","senderId":%q,"command":%q,"taskId":"large","dataItems":[]}}}`,
+				path[1:], l.Sender, command)
+			request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+				path, len(body), body)
+			roots := x509.NewCertPool()
+			roots.AddCert(keyPair(t, certificates(t).CA).Leaf)
+			own := []tls.Certificate{keyPair(t, certificates(t).Leader)}
+			config := &tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: own}
+			const readers = 200
+			var conns []*tls.Conn
+			served, refused := 0, 0
+			for i := range readers {
+				raw, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.port))
+				if err != nil {
+					t.Fatal(err)
+				}
+				raw.(*net.TCPConn).SetReadBuffer(4096)
+				conn := tls.Client(raw, config)
+				defer conn.Close()
+				conns = append(conns, conn)
+				if _, err := io.WriteString(conn, request); err != nil {
+					t.Fatal(err)
+				}
+				res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1<<10), nil)
+				if err != nil {
+					t.Fatalf("reader %d: %v", i, err)
+				}
+				first := make([]byte, 512)
+				n, err := io.ReadAtLeast(res.Body, first, 100)
+				if err != nil {
+					t.Fatalf("reader %d: %v", i, err)
+				}
+				switch text := string(first[:n]); {
+				case strings.Contains(text, `"result"`):
+					served++
+				case strings.Contains(text, `"code":-32050`) && strings.Contains(text, `"limit":"memory_per_leader"`):
+					refused++
+				default:
+					t.Errorf("reader %d got %s", i, text)
+				}
+			}
+			t.Logf("%d readers were served, and %d refused", served, refused)
+			if served < 4 {
+				t.Errorf("only %d readers were served", served)
+			}
+			l.Close()
+			for _, conn := range conns {
+				conn.Close()
+			}
+			s.inMemory()
+		})
+	}
+}
