@@ -235,7 +235,7 @@ type errand struct {
 	ref  task.Ref
 	body []byte
 
-	// again makes a large body once more, where it must be sent again; nil for a body that is kept.
+	// again makes the body, where it is large: it is not kept while the agent is at work. Nil where body is it.
 	again func() []byte
 }
 
@@ -266,6 +266,9 @@ func (h *HTTP) target(e errand, base *url.URL) (string, *url.URL) {
 func (h *HTTP) open(ctx context.Context, e errand, base *url.URL, header http.Header) (*exchange, error) {
 	x := &exchange{http: h, parent: ctx}
 	body := e.body
+	if e.again != nil {
+		body = e.again()
+	}
 	method, target := h.target(e, base)
 	if method == http.MethodGet {
 		body = nil

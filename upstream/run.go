@@ -149,11 +149,10 @@ func (h *HTTP) turn(t *task.Turn, stream bool) errand {
 	}
 	size := int(t.Message.Size())
 	encode := func() []byte { return h.config.Codec.AppendTurn(make([]byte, 0, 512+size), t, stream) }
-	e := errand{what: what, ref: t.Ref, body: encode()}
 	if size > largest {
-		e.again = encode
+		return errand{what: what, ref: t.Ref, again: encode}
 	}
-	return e
+	return errand{what: what, ref: t.Ref, body: encode()}
 }
 
 // send carries a turn out by a request that is answered when the turn rests, or before.
