@@ -141,8 +141,8 @@ func (r *callRest) extra() json.RawMessage {
 	return r.params.Extra(family, paramsWords)
 }
 
-// inHistory returns a message as a history shows it. What a caller has sent is shown without the members that no version
-// of A2A has: those are for the agent, and readers that hold a Task to its schema refuse it with them.
+// inHistory returns a message as a history shows it. What a caller has sent is shown without the members that no
+// version of A2A has: those are for the agent, and readers that hold a Task to its schema refuse it with them.
 func inHistory(m *task.Message) task.Message {
 	shown := *m
 	if m.SenderRole == task.Partner {

@@ -14,10 +14,10 @@ import (
 )
 
 // V03RESTServer returns the side of A2A 0.3 over plain HTTP towards callers. Its methods are those of 0.3, its objects
-// are not: 0.3 takes them from its schema for gRPC, as 1.0 does, so that most of this is the server of 1.0. What differs
-// is here: the paths begin with v1, a Message has content in the place of parts, files and data are nested, a status
-// says whether it is final, CANCELLED has two Ls, and errors are JSON-RPC's. Callers that write the objects of 0.3's
-// JSON-RPC are understood.
+// are not: 0.3 takes them from its schema for gRPC, as 1.0 does, so that most of this is the server of 1.0. The
+// differences are here: the paths begin with v1, a Message has content in the place of parts, files and data are nested,
+// a status says whether it is final, CANCELLED has two Ls, and errors are JSON-RPC's as well. Callers that write the
+// objects of 0.3's JSON-RPC are understood.
 func V03RESTServer(confirm bool) translate.Server {
 	return v03RESTServer{v1Server{confirm: confirm, rest: true, v03: true}}
 }
@@ -94,8 +94,8 @@ func (v03RESTServer) NotificationHeader(w *task.Webhook) []translate.Field {
 	return legacyNotificationHeader(w)
 }
 
-// v03Configuration reads what a configuration of 0.3 says in other words than 1.0. In the schema, blocking is false where
-// a configuration does not say it.
+// v03Configuration reads what a configuration of 0.3 says in other words than 1.0. In the schema, blocking is false
+// where a configuration does not say it.
 func (r *v1Request) v03Configuration(configuration gjson.Result, call *translate.Call) {
 	call.History = 0 // as in its JSON-RPC
 	if !configuration.Exists() {

@@ -39,8 +39,8 @@ func (s v1Server) Decode(req *translate.Request) (translate.Call, error) {
 		if s.v03 {
 			break // which has no rule for it
 		}
-		return translate.Call{}, task.Errorf(task.ContentTypeNotSupported, "the Content-Type must be application/json or %s", v1ContentType).
-			At("Content-Type")
+		return translate.Call{}, task.Errorf(task.ContentTypeNotSupported,
+			"the Content-Type must be application/json or %s", v1ContentType).At("Content-Type")
 	}
 	r := v1Request{req: req, root: "params", v03: s.v03}
 	if s.rest {

@@ -22,8 +22,7 @@ func V1RESTServer(confirm bool) translate.Server {
 	return v1RESTServer{v1Server{confirm: confirm, rest: true}}
 }
 
-// v1Server is both bindings of 1.0, and what they share with HTTP+JSON of 0.3, whose objects are made of the same schema
-// language: see v03RESTServer.
+// v1Server is both bindings of 1.0, and, with v03, what they share with HTTP+JSON of 0.3: see v03RESTServer.
 type v1Server struct{ confirm, rest, v03 bool }
 
 // Name implements translate.Server.
