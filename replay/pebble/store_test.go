@@ -4,6 +4,8 @@ package pebble
 
 import (
 	"log/slog"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -36,6 +38,20 @@ func TestPebble(t *testing.T) {
 				t.Fatal(err)
 			}
 			return openAt(t, st.(opened).dir, s)
+		},
+		Break: func(t *testing.T, s replay.Settings) (replay.Store, func(bool)) {
+			t.Helper()
+			var broken atomic.Bool
+			st, err := open(watchedFS{smallDisk(), func(op, name string) error {
+				if broken.Load() {
+					return syscall.EROFS
+				}
+				return nil
+			}}, "/store", s, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return st, broken.Store
 		},
 	})
 }

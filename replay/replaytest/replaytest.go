@@ -29,6 +29,10 @@ type Options struct {
 
 	// Reopen closes a store and opens it again with what it held. It is nil for a driver that forgets.
 	Reopen func(t *testing.T, s replay.Store, settings replay.Settings) replay.Store
+
+	// Break opens an empty store, which the suite closes, on a disk that takes no changes while it is broken, and
+	// returns what breaks and mends it. It is nil for a driver without a disk.
+	Break func(t *testing.T, settings replay.Settings) (s replay.Store, broken func(bool))
 }
 
 // Run runs the suite. open returns an empty store, which the suite closes.
@@ -69,6 +73,7 @@ func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, 
 		{"Model", testModel},
 		{"Reopen", testReopen},
 		{"ReopenExpired", testReopenExpired},
+		{"Unavailable", testUnavailable},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			body := func(t *testing.T) { test.run(&env{T: t, Options: o, open: open}) }
