@@ -157,7 +157,7 @@ type Limits struct {
 	TasksPerLeader int `json:"tasks_per_leader,omitempty"`
 
 	// How many bytes of memory the requests, answers, streams and running tasks of all Leaders and all handlers may
-	// hold together. Default: 256 MiB, or a quarter of what the process may use (GOMEMLIMIT) where that is less.
+	// hold together. Default: 192 MiB, or a quarter of what the process may use (GOMEMLIMIT) where that is less.
 	Memory int64 `json:"memory,omitempty"`
 
 	// How many of these bytes one Leader may hold. Default: a quarter of memory.
@@ -178,7 +178,7 @@ var heldMemory quota.Counter
 
 // defaultMemory returns the default of limits.memory, in bytes.
 func defaultMemory() int64 {
-	const most = 256 << 20
+	const most = 192 << 20
 	return min(most, debug.SetMemoryLimit(-1)/4) // Caddy sets the limit by the cgroup's or the system's memory
 }
 
