@@ -56,4 +56,7 @@ func TestWebhooksOfTwoLeaders(t *testing.T) {
 	fresh := newSink(t)
 	first := lead(good, "first", fresh.origin()+"/first")
 	fresh.hears("/first", first)
+	if ended := s.deliveries("status=failing"); len(ended) > 0 {
+		t.Errorf("the other Leader waited until %d attempts that hang had ended", len(ended))
+	}
 }

@@ -190,7 +190,7 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 			fill(d, l.Record)
 		}
 		for record := c.Cursor + 1; record <= n.last(); record++ {
-			if !c.Webhook.Wants(n.entry(record).State) {
+			if s := n.entry(record).State; s == task.None || !c.Webhook.Wants(s) {
 				continue
 			}
 			d := base

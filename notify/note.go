@@ -19,12 +19,13 @@ type note struct {
 	Epoch string    `json:"epoch"`           // of the engine that last made sure that nothing is missing
 	Life  uint64    `json:"life,omitempty"`  // how often the taskId has been used again
 	First uint64    `json:"first"`           // number of the record that Queue begins with
-	Queue []entry   `json:"queue,omitempty"` // every record kept, oldest first
+	Queue []entry   `json:"queue,omitempty"` // every record from First on, oldest first
+	Waste int       `json:"waste,omitempty"` // bytes of records before First that are kept for those of webhooks between them
 
 	Configs []config `json:"configs"`
 }
 
-// entry is a record of the outbox, without its body.
+// entry is a record of the outbox, without its body. Its State is None where the record is that of a webhook.
 type entry struct {
 	Event uint64     `json:"e"` // its number in the task's log
 	State task.State `json:"s"`
@@ -35,10 +36,14 @@ type entry struct {
 
 // config is one webhook: a follower of the outbox.
 type config struct {
-	Webhook task.Webhook `json:"webhook"`
-	Rev     uint64       `json:"rev,omitempty"` // how often it was replaced
-	From    uint64       `json:"from"`          // events up to this one were before it was set
-	Cursor  uint64       `json:"cursor"`        // number of the last record that is dealt with
+	// Webhook has a record of its own, so that its URL and its secrets are not written again whenever a cursor moves. A
+	// stored note has it only if an earlier build wrote that.
+	Webhook task.Webhook `json:"webhook,omitzero"`
+	Kept    uint64       `json:"kept,omitempty"`  // number of that record; 0 while there is none
+	Size    int          `json:"bytes,omitempty"` // of that record
+	Rev     uint64       `json:"rev,omitempty"`   // how often it was replaced
+	From    uint64       `json:"from"`            // events up to this one were before it was set
+	Cursor  uint64       `json:"cursor"`          // number of the last record that is dealt with
 
 	// Of the record after Cursor, the head, which holds up those behind it.
 	Attempts int       `json:"attempts,omitempty"`
@@ -137,7 +142,7 @@ func (n *note) skip(c *config, now time.Time) {
 	}
 	for n.pending(c) {
 		en := n.entry(c.Cursor + 1)
-		if (en.Event > c.From || en.Life < n.Life) && c.Webhook.Wants(en.State) {
+		if en.State != task.None && (en.Event > c.From || en.Life < n.Life) && c.Webhook.Wants(en.State) {
 			break
 		}
 		c.Cursor++
@@ -173,11 +178,17 @@ func (n *note) tidy(now time.Time) (lost int) {
 		n.skip(c, now)
 	}
 	n.trim()
-	size := 0
+	count, size := 0, 0
 	for i := range n.Queue {
+		if n.Queue[i].State != task.None {
+			count++
+		}
 		size += n.Queue[i].Size
 	}
-	for len(n.Queue) > maxRecords || size > maxBytes && len(n.Queue) > 1 {
+	for count > maxRecords || size > maxBytes && count > 1 {
+		if n.Queue[0].State != task.None {
+			count--
+		}
 		size -= n.Queue[0].Size
 		for i := range n.Configs {
 			c := &n.Configs[i]
@@ -191,7 +202,7 @@ func (n *note) tidy(now time.Time) (lost int) {
 				lost++
 			}
 		}
-		n.Queue, n.First = n.Queue[1:], n.First+1
+		n.drop(1)
 	}
 	for i := range n.Configs {
 		n.skip(&n.Configs[i], now)
@@ -211,8 +222,51 @@ func (n *note) trim() {
 		}
 	}
 	if need > n.First {
-		n.Queue, n.First = n.Queue[need-n.First:], need
+		n.drop(need - n.First)
 	}
+}
+
+// drop forgets a number of the oldest records.
+func (n *note) drop(count uint64) {
+	for i := range n.Queue[:count] {
+		if n.Queue[i].State != task.None {
+			n.Waste += n.Queue[i].Size
+		}
+	}
+	n.Queue, n.First = n.Queue[count:], n.First+count
+}
+
+// forget is for a webhook whose record is not needed any more.
+func (n *note) forget(c *config) {
+	n.Waste += c.Size
+	c.Kept, c.Size = 0, 0
+}
+
+// keep makes data the record of a webhook.
+func (n *note) keep(c *config, data []byte, now time.Time) {
+	n.Queue = append(n.Queue, entry{At: now.UnixMilli(), Size: len(data)})
+	c.Kept, c.Size = n.last(), len(data)
+}
+
+// oldest returns the number of the oldest record that is needed.
+func (n *note) oldest() uint64 {
+	first := n.First
+	for i := range n.Configs {
+		first = min(first, n.Configs[i].Kept)
+	}
+	return first
+}
+
+// wasteful reports whether the records of webhooks should be written again, so that those between them can go: they are
+// when they have no more bytes than what goes, so that at most twice as much is written and kept as is needed.
+func (n *note) wasteful() bool {
+	size := 0
+	for i := range n.Configs {
+		if c := &n.Configs[i]; c.Kept < n.First {
+			size += c.Size
+		}
+	}
+	return size > 0 && n.Waste >= size
 }
 
 // target is a delivery whose time has come.

@@ -105,6 +105,17 @@ func (b *box) load(ctx context.Context) error {
 	if err != nil {
 		return task.Errorf(task.Internal, "the outbox of the task is damaged").Because(err)
 	}
+	for i := range n.Configs {
+		if c := &n.Configs[i]; c.Kept > 0 {
+			data, err := b.record(ctx, c.Kept)
+			if err != nil {
+				return partner.StoreError(err, "the store cannot be read")
+			}
+			if err := json.Unmarshal(data, &c.Webhook); err != nil {
+				return task.Errorf(task.Internal, "the outbox of the task is damaged").Because(err)
+			}
+		}
+	}
 	b.loaded, b.exists, b.last, b.note = true, true, head.Last, n
 	return nil
 }
@@ -124,7 +135,12 @@ func decodeNote(data []byte) (note, error) {
 // done with it. b.mu is held.
 func (b *box) write(ctx context.Context, now time.Time, records [][]byte, told bool) error {
 	e, n := b.engine, &b.note
-	if lost := n.tidy(now); lost > 0 {
+	records, lost, err := b.tidy(now, records)
+	if err != nil {
+		b.loaded = false
+		return task.Errorf(task.Internal, "the outbox of the task cannot be stored").Because(err)
+	}
+	if lost > 0 {
 		e.counts.dead.Add(uint64(lost))
 		b.logger().Warn("an outbox is full; its oldest notifications are dropped", "dropped", lost)
 	}
@@ -137,13 +153,18 @@ func (b *box) write(ctx context.Context, now time.Time, records [][]byte, told b
 		}
 	}
 	wake, _ := n.wake()
-	data, err := json.Marshal(n)
+	stored := *n
+	stored.Configs = slices.Clone(n.Configs)
+	for i := range stored.Configs {
+		stored.Configs[i].Webhook = task.Webhook{}
+	}
+	data, err := json.Marshal(&stored)
 	if err != nil {
 		b.loaded = false
 		return task.Errorf(task.Internal, "the outbox of the task cannot be stored").Because(err)
 	}
 	err = e.store.Append(context.WithoutCancel(ctx), replay.Append{
-		Log: b.name, Expect: b.last, Records: records, Note: data, Wake: wake, Trim: n.First - 1, Tell: told,
+		Log: b.name, Expect: b.last, Records: records, Note: data, Wake: wake, Trim: n.oldest() - 1, Tell: told,
 	})
 	if err != nil {
 		b.loaded = false
@@ -153,6 +174,36 @@ func (b *box) write(ctx context.Context, now time.Time, records [][]byte, told b
 	b.exists = true
 	b.admit(now)
 	return nil
+}
+
+// tidy puts the note in order, and adds the records of webhooks that have none, or are to be written again. b.mu is held.
+func (b *box) tidy(now time.Time, records [][]byte) (_ [][]byte, lost int, _ error) {
+	n := &b.note
+	keep := func(before uint64) error {
+		for i := range n.Configs {
+			if c := &n.Configs[i]; c.Kept < before {
+				data, err := json.Marshal(&c.Webhook)
+				if err != nil {
+					return err
+				}
+				n.keep(c, data, now)
+				records = append(records, data)
+			}
+		}
+		return nil
+	}
+	if err := keep(1); err != nil {
+		return nil, 0, err
+	}
+	lost = n.tidy(now)
+	if n.wasteful() {
+		if err := keep(n.First); err != nil {
+			return nil, 0, err
+		}
+		n.Waste = 0
+		lost += n.tidy(now)
+	}
+	return records, lost, nil
 }
 
 // update loads the box, changes its note and writes it. change is called again where another write went before,

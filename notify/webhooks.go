@@ -62,6 +62,7 @@ func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (ta
 		if c == nil {
 			return false, noSuchWebhook(task.InvalidParams)
 		}
+		n.forget(c)
 		c.Webhook = w
 		c.Rev++
 		c.Disabled, c.DisabledAt = "", time.Time{}
@@ -150,7 +151,7 @@ func (b *box) create(ctx context.Context, w task.Webhook, at At) error {
 		}
 		c := config{Webhook: w, From: at.Seq, Cursor: n.last()}
 		for c.Cursor >= n.First {
-			if en := n.entry(c.Cursor); en.Life < n.Life || en.Event <= at.Seq {
+			if en := n.entry(c.Cursor); en.State != task.None && (en.Life < n.Life || en.Event <= at.Seq) {
 				break
 			}
 			c.Cursor--
@@ -191,6 +192,9 @@ func (e *Engine) Delete(ctx context.Context, log, id string) error {
 	return e.change(ctx, log, func(n *note, _ time.Time) (bool, error) {
 		if id == "" {
 			had := len(n.Configs) > 0
+			for i := range n.Configs {
+				n.forget(&n.Configs[i])
+			}
 			n.Configs = nil
 			return had, nil
 		}
@@ -198,6 +202,7 @@ func (e *Engine) Delete(ctx context.Context, log, id string) error {
 		if i < 0 {
 			return false, noSuchWebhook(task.TaskNotFound)
 		}
+		n.forget(&n.Configs[i])
 		n.Configs = slices.Delete(n.Configs, i, i+1)
 		return true, nil
 	})

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// weighed is a store that counts the bytes that it is given.
+type weighed struct {
+	replay.Store
+	bytes atomic.Int64
+}
+
+func (w *weighed) Append(ctx context.Context, a replay.Append) error {
+	n := len(a.Note)
+	for _, r := range a.Records {
+		n += len(r)
+	}
+	w.bytes.Add(int64(n))
+	return w.Store.Append(ctx, a)
+}
+
+// The URL and the secrets of a webhook are written when it is set, and not whenever a notification is delivered; and
+// yet what is kept of a task that goes on for long stays small.
+func TestHooksAreWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &weighed{Store: memory()}
+		w := newWorld(t, s)
+		defer func() { w.e.Close() }()
+		l := w.task("a")
+		var want []task.Webhook
+		for range maxHooks {
+			h, err := w.e.Set(t.Context(), l.log, task.Webhook{URL: here, Token: strings.Repeat("t", 4096), Dialect: "aip"}, At{})
+			must(t, err)
+			want = append(want, h)
+		}
+		s.bytes.Store(0)
+		must(t, l.move(task.Accepted, task.Working, task.AwaitingCompletion))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		n := s.bytes.Load()
+		t.Logf("a start writes %d bytes", n)
+		if n > 512<<10 {
+			t.Errorf("a start with %d webhooks writes %d bytes", maxHooks, n)
+		}
+		for range 500 {
+			must(t, l.move(task.Working, task.AwaitingInput))
+			synctest.Wait()
+		}
+		head, err := s.Head(t.Context(), outboxOf(l.log))
+		must(t, err)
+		if most := int64(2*maxHooks*(4096+256) + 4096); head.Bytes > most {
+			t.Errorf("%d bytes are kept, want %d at most", head.Bytes, most)
+		}
+		w.restart()
+		got, err := w.e.Get(t.Context(), l.log, "")
+		must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("after all that (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What an earlier build has written, with the webhooks in the note, is read, and written in the present form.
+func TestHooksInTheNote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory())
+		defer func() { w.e.Close() }()
+		l := w.task("a")
+		old, err := json.Marshal(map[string]any{"seen": 0, "made": time.Now(), "epoch": "x", "first": 1, "configs": []any{map[string]any{
+			"webhook": task.Webhook{ID: "mine", URL: here, Token: "secret-token", Dialect: "aip"}, "from": 0, "cursor": 0}}})
+		must(t, err)
+		must(t, w.store.Append(t.Context(), replay.Append{Log: outboxOf(l.log), Note: old, Wake: time.Now().Add(time.Hour)}))
+		w.restart()
+		must(t, l.move(task.Accepted, task.Working))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.restart()
+		must(t, l.move(task.AwaitingInput))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]task.State{task.Accepted, task.Working, task.AwaitingInput}, w.sink.history(t, here)); diff != "" {
+			t.Errorf("it was told (-want +got):\n%s", diff)
+		}
+		head, err := w.store.Head(t.Context(), outboxOf(l.log))
+		must(t, err)
+		if strings.Contains(string(head.Note), "secret-token") || w.sink.all()[2].header.Get("X-Token") != "secret-token" {
+			t.Errorf("the note is %s", head.Note)
+		}
+	})
+}
