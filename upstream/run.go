@@ -9,7 +9,6 @@ import (
 	"iter"
 	"log/slog"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,11 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// How a task is polled: soon after a change, then ever more slowly.
+// How long one question may take.
 const (
-	pollFirst = 100 * time.Millisecond
-	pollMost  = 2 * time.Second
-
 	pollTimeout   = 30 * time.Second // for one question about a task that is polled
 	askTimeout    = 10 * time.Second // for one question about a task whose run has failed
 	cancelTimeout = 2 * time.Second  // for a cancel to take effect
@@ -402,180 +398,4 @@ func pieces(r *task.Report) bool {
 
 func empty(r *task.Report) bool {
 	return r.State == task.None && r.Said == "" && len(r.Items) == 0 && len(r.Chunks) == 0 && !r.Whole && r.Ref == nil
-}
-
-// resume goes on with a turn by polling: no stream tells what was missed. A new stream, where the agent gives
-// one, only tells when to ask: some lose the last event of it.
-// Where the agent has answered the turn already, it may be about to act on it.
-func (h *HTTP) resume(ctx context.Context, t *task.Turn, answered bool, yield yield) {
-	watching, stop := context.WithCancel(ctx)
-	news := make(chan struct{}, 1)
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	defer stop()
-	// One connection of a run is enough until its agent says that it still works, and a new turn needs it more.
-	works := func() {
-		if turns := &h.config.Slots.turns; !h.streamless.Load() && turns.try(2) {
-			watch.Go(func() {
-				defer turns.release()
-				h.watch(watching, t, news)
-			})
-		}
-	}
-	f := follow{news: news, works: works, at: true, patience: h.config.Lost, still: "the agent has lost the task: it says that it works, but changes nothing"}
-	if answered {
-		f.early, f.patience = true, h.config.Silence
-	}
-	h.poll(ctx, t, f, yield)
-}
-
-// watch tells news of every event of a resubscribed stream.
-func (h *HTTP) watch(ctx context.Context, t *task.Turn, news chan<- struct{}) {
-	e := errand{what: translate.Resubscribe, ref: t.Ref, body: h.config.Codec.AppendResubscribe(nil, t.Ref)}
-	x, err := h.open(ctx, e, h.events.url(), h.event)
-	if err != nil {
-		return
-	}
-	defer x.close(nil)
-	if !x.streams() {
-		return
-	}
-	for events := x.events(); ; {
-		if _, err := events.Next(); err != nil {
-			return
-		}
-		select {
-		case news <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// follow says how a task is polled.
-type follow struct {
-	stamp    string          // of the last report
-	news     <-chan struct{} // when to ask sooner; nil for never
-	pushed   <-chan []byte   // what the agent pushes; nil for nothing
-	works    func()          // called once, when the agent says that it still works; nil for nothing
-	at       bool            // ask at once
-	early    bool            // the agent has answered the turn before it acted on it
-	patience time.Duration   // for how long the task may stand still
-	still    string          // what that means
-}
-
-// poll yields what a task has changed to, until it rests. An agent that does not answer may be restarting: it has
-// the time of one silence to come back. One that rests just as it did before the turn has never taken it, unless it has
-// answered the turn: then it is about to act on it, and where it never does, its task is as it says.
-func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
-	wait, begun := pollFirst, time.Now()
-	answered, changed := begun, begun
-	for first := true; ; first = false {
-		var body []byte
-		if !(first && f.at) {
-			var ok bool
-			if body, ok = pause(ctx, h.jitter(wait), &f); !ok {
-				yield(task.Report{}, ended(ctx))
-				return
-			}
-		}
-		wait = min(2*wait, pollMost)
-		var rep task.Report
-		var err error
-		pushed := false
-		if body != nil {
-			rep, pushed = h.push(ctx, t, body, f.stamp)
-		}
-		if !pushed {
-			rep, err = h.ask(ctx, t)
-		}
-		now := time.Now()
-		switch k := task.KindOf(err); {
-		case err == nil && f.early && untouched(t, &rep):
-			if answered = now; now.Sub(changed) >= f.patience {
-				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent has not acted on a message", slog.String("task", t.Ref.Task), slog.Duration("for", f.patience))
-				yield(rep, nil)
-				return
-			}
-			continue
-		case err == nil && untouched(t, &rep):
-			yield(task.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not taken the message"))
-			return
-		case err == nil:
-			answered = now
-		case ctx.Err() != nil:
-			yield(task.Report{}, ended(ctx))
-			return
-		case k == task.TaskNotFound || k == task.MethodNotFound:
-			yield(task.Report{}, h.unknownMethod(err))
-			return
-		case !passes(err):
-			yield(task.Report{}, err)
-			return
-		case now.Sub(answered) >= h.config.Silence:
-			var e *task.Error
-			detail := "it gives no answer"
-			if errors.As(err, &e) {
-				detail = e.Detail
-			}
-			yield(task.Report{}, task.Errorf(task.AgentTimeout, "the agent has not told of the task for %v: %s", h.config.Silence, detail).Because(err))
-			return
-		default:
-			continue
-		}
-		if f.works != nil && !rep.Over() {
-			f.works()
-			f.works = nil
-		}
-		if rep.Stamp != f.stamp || rep.Over() {
-			f.stamp, changed, wait = rep.Stamp, now, pollFirst
-			if !yield(rep, nil) || rep.Over() {
-				return
-			}
-			continue
-		}
-		if now.Sub(changed) >= f.patience && !rep.Open {
-			yield(task.Report{}, task.Errorf(task.AgentTimeout, "%s for %v", f.still, f.patience))
-			return
-		}
-	}
-}
-
-// ask is get for a task that is polled: an agent that does not answer must not keep the slot from others.
-func (h *HTTP) ask(ctx context.Context, t *task.Turn) (task.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(pollTimeout, h.config.Silence))
-	defer cancel()
-	return h.get(ctx, t)
-}
-
-// untouched reports whether an agent's task rests just as it did when the turn before had ended.
-func untouched(t *task.Turn, rep *task.Report) bool {
-	known := slices.Concat(t.Withdrawn, t.Known)
-	return t.Stamp != "" && rep.Over() && rep.Stamp == t.Stamp && len(task.Diff(known, rep.Products)) == 0
-}
-
-// pause waits for a time, or for news, but never so short that an agent is flooded with questions. What is pushed
-// ends it at once, and is returned. ok is false when ctx is done.
-func pause(ctx context.Context, wait time.Duration, f *follow) (pushed []byte, ok bool) {
-	least := time.NewTimer(min(wait, pollFirst))
-	defer least.Stop()
-	select {
-	case <-least.C:
-	case pushed = <-f.pushed:
-		return pushed, true
-	case <-ctx.Done():
-		return nil, false
-	}
-	if wait <= pollFirst {
-		return nil, true
-	}
-	rest := time.NewTimer(wait - pollFirst)
-	defer rest.Stop()
-	select {
-	case <-rest.C:
-	case <-f.news:
-	case pushed = <-f.pushed:
-	case <-ctx.Done():
-		return nil, false
-	}
-	return pushed, true
 }
