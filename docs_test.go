@@ -382,6 +382,7 @@ func TestDocsMessages(t *testing.T) {
 		"identity is given twice in aip_gateway":                                                                block("identity off\nidentity off"),
 		`response is "…", but must be a duration, such as 30s or 24h`:                                           block("timeouts {\nresponse 30\n}"),
 		"timeouts must not be negative":                                                                         block("timeouts {\nresponse -1s\n}"),
+		"timeouts: max_awaiting is …, but must be at least awaiting_input and awaiting_completion":              block("timeouts {\nmax_awaiting 1h\n}"),
 		`there is no "…" in timeouts`:                                                                           block("timeouts {\nanswer 1s\n}"),
 		`body is "…", but must be a size, such as 64MiB`:                                                        block("limits {\nbody big\n}"),
 		`depth is "…", but must be a whole number`:                                                              block("limits {\ndepth deep\n}"),

@@ -165,6 +165,7 @@ func (p *parser) notify(n *Notify) {
 //			blocking            <duration>
 //			awaiting_input      <duration>
 //			awaiting_completion <duration>
+//			max_awaiting        <duration>
 //		}
 //		limits {
 //			body               <size>
@@ -256,6 +257,8 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 					p.duration(&g.Timeouts.AwaitingInput)
 				case "awaiting_completion":
 					p.duration(&g.Timeouts.AwaitingCompletion)
+				case "max_awaiting":
+					p.duration(&g.Timeouts.MaxAwaiting)
 				default:
 					return false
 				}

@@ -137,6 +137,10 @@ type Timeouts struct {
 
 	// How long a finished task waits for the Leader's word before it is completed. Default: 24h.
 	AwaitingCompletion caddy.Duration `json:"awaiting_completion,omitempty"`
+
+	// The longest that a task waits for its Leader, whatever the Leader asks for: a longer awaitingInputTimeout or
+	// awaitingCompletionTimeout is shortened to it. Default: 30d.
+	MaxAwaiting caddy.Duration `json:"max_awaiting,omitempty"`
 }
 
 // Limits bound what callers may ask for.
@@ -292,6 +296,7 @@ func (g *Gateway) fillDefaults() {
 	orDuration(&g.Timeouts.Blocking, 10*time.Minute)
 	orDuration(&g.Timeouts.AwaitingInput, 24*time.Hour)
 	orDuration(&g.Timeouts.AwaitingCompletion, 24*time.Hour)
+	orDuration(&g.Timeouts.MaxAwaiting, 30*24*time.Hour)
 	orDuration(&g.Heartbeat, 15*time.Second)
 	orDuration(&g.WriteTimeout, 30*time.Second)
 	orInt(&g.Limits.Streams, 20_000)
@@ -357,6 +362,9 @@ func (g *Gateway) check() error {
 	}
 	if g.Agent.Timeout < 0 || g.Timeouts.Response < 0 || g.Timeouts.Blocking < 0 || g.Timeouts.AwaitingInput < 0 || g.Timeouts.AwaitingCompletion < 0 {
 		return errors.New("timeouts must not be negative")
+	}
+	if t := &g.Timeouts; t.MaxAwaiting < max(t.AwaitingInput, t.AwaitingCompletion) {
+		return fmt.Errorf("timeouts: max_awaiting is %s, but must be at least awaiting_input and awaiting_completion", time.Duration(t.MaxAwaiting))
 	}
 	if g.Heartbeat < caddy.Duration(time.Second) {
 		return fmt.Errorf("heartbeat: %s is too short; use a second or more", time.Duration(g.Heartbeat))
@@ -431,13 +439,14 @@ func (g *Gateway) partnerConfig(a *App) partner.Config {
 			AwaitingInput:      time.Duration(g.Timeouts.AwaitingInput),
 			AwaitingCompletion: time.Duration(g.Timeouts.AwaitingCompletion),
 		},
-		MaxEvents: a.Store.MaxEvents,
-		MaxBytes:  a.Store.MaxBytes,
-		MaxTasks:  g.Limits.TasksPerLeader,
-		Memory:    g.memory(),
-		Stopping:  exiting.Done(),
-		Drain:     time.Duration(a.Drain),
-		Log:       g.log,
+		MaxAwaiting: time.Duration(g.Timeouts.MaxAwaiting),
+		MaxEvents:   a.Store.MaxEvents,
+		MaxBytes:    a.Store.MaxBytes,
+		MaxTasks:    g.Limits.TasksPerLeader,
+		Memory:      g.memory(),
+		Stopping:    exiting.Done(),
+		Drain:       time.Duration(a.Drain),
+		Log:         g.log,
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -76,4 +78,20 @@ func TestTaskIsBounded(t *testing.T) {
 			t.Errorf("the task ends as %+v", got.Status)
 		}
 	})
+}
+
+// TestAwaitingIsBounded: a Leader may not have a task wait for longer than the gateway allows.
+func TestAwaitingIsBounded(t *testing.T) {
+	const longest = 30 * 24 * time.Hour
+	for _, state := range []task.State{task.AwaitingInput, task.AwaitingCompletion} {
+		for asked, want := range map[time.Duration]time.Duration{longest - 1e9: longest - 1e9, math.MaxInt64: longest} {
+			store := memory(t)
+			b := setUp(t, store, bringTo(state), func(c *Config) { c.MaxAwaiting = longest })
+			got := b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.AwaitingInput, c.Terms.AwaitingCompletion = asked, asked }))
+			head, err := store.Head(t.Context(), b.LogOf(leader, "t1"))
+			if wait := head.Wake.Sub(got.Status.ChangedAt); err != nil || wait != want {
+				t.Errorf("a task %s waits for %v where %v was asked for, %v", state, wait, asked, err)
+			}
+		}
+	}
 }

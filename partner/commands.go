@@ -137,7 +137,7 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 	}
 	lv.note = note{
 		Watched: watched,
-		Terms:   c.Terms.Or(p.Terms),
+		Terms:   c.Terms.Or(p.Terms).AtMost(p.MaxAwaiting),
 		Ref:     task.Ref{Task: derive("task", lv.log), Session: derive("session", p.Name, leader, m.SessionID)},
 		Pending: &m,
 		At:      now,

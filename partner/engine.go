@@ -104,6 +104,9 @@ type Config struct {
 	Agent Agent
 	Terms task.Terms // for what a Leader leaves open; none of them may be zero but MaxProductsBytes
 
+	// MaxAwaiting is how long a task may wait for its Leader, whatever that asks for; 0 is no bound.
+	MaxAwaiting time.Duration
+
 	MaxEvents int   // events kept per task; beyond it the oldest go, behind a snapshot
 	MaxBytes  int64 // bytes kept per task, likewise, and the most that its products may have
 	MaxTasks  int   // unfinished tasks per Leader

@@ -68,6 +68,14 @@ func (t Terms) Or(defaults Terms) Terms {
 	return t
 }
 
+// AtMost returns t with no wait of a task for its Leader longer than max; 0 is no bound.
+func (t Terms) AtMost(max time.Duration) Terms {
+	if max > 0 {
+		t.AwaitingInput, t.AwaitingCompletion = min(t.AwaitingInput, max), min(t.AwaitingCompletion, max)
+	}
+	return t
+}
+
 // Ref names a task and its session as the agent knows them.
 type Ref struct {
 	Task    string `json:"task,omitempty"`
