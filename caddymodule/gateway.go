@@ -80,8 +80,8 @@ type Gateway struct {
 	// Default: 15s.
 	Heartbeat caddy.Duration `json:"heartbeat,omitempty"`
 
-	// How long the caller of a stream may take nothing in of what it is sent before its connection is closed. It
-	// can come back and go on where it was. Default: 30s.
+	// How long the caller of a stream, or of an answer of more than 64 KiB, may take nothing in of what it is sent
+	// before its connection is closed. It can come back; a stream goes on where it was. Default: 30s.
 	WriteTimeout caddy.Duration `json:"write_timeout,omitempty"`
 
 	app     *App

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +38,54 @@ func (c *numb) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// numbed returns a transport whose only connection is numb after some kilobytes.
+func numbed(transport *http.Transport) (*http.Transport, *numb) {
+	conn := &numb{left: 8 << 10, wake: make(chan struct{})}
+	own := transport.Clone()
+	own.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		conn.Conn = c
+		return conn, c.(*net.TCPConn).SetReadBuffer(4 << 10)
+	}
+	if !own.ForceAttemptHTTP2 {
+		own.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	}
+	return own, conn
+}
+
+// wantClosed waits until the gateway has closed the connection.
+func (c *numb) wantClosed(t *testing.T) {
+	t.Helper()
+	close(c.wake)
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, c.Conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the connection is still open")
+	}
+}
+
+// ask sends a request by a transport, which must answer by a version of HTTP.
+func (s *site) ask(transport http.RoundTripper, path string, body []byte, version int) *http.Response {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(within(s.t, 2*patience), http.MethodPost, s.url()+path, bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		s.t.Fatalf("HTTP/%d: %v", version, err)
+	}
+	s.t.Cleanup(func() { res.Body.Close() })
+	if res.ProtoMajor != version {
+		s.t.Fatalf("it is HTTP/%d, want HTTP/%d", res.ProtoMajor, version)
+	}
+	return res
+}
+
 // TestCallersThatNeverRead opens streams whose callers read no more than the beginning. What they are sent fits into the
 // buffers of the system, so that no write of the gateway lasts.
 func TestCallersThatNeverRead(t *testing.T) {
@@ -51,72 +100,48 @@ func TestCallersThatNeverRead(t *testing.T) {
 		}
 	}`, 2*each)})
 	l := leaderOf(t, s.url())
-	open := func(transport *http.Transport, body []byte) (*http.Response, error) {
-		req, err := http.NewRequestWithContext(within(t, 2*patience), http.MethodPost, s.url()+"/stream", bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return transport.RoundTrip(req)
-	}
 	var conns []*numb
-	for name, transport := range map[string]*http.Transport{
-		"1": l.transports(t)["1"].(*http.Transport), "2": l.transports(t)["2"].(*http.Transport),
-	} {
+	for version, transport := range map[int]http.RoundTripper{1: l.transports(t)["1"], 2: l.transports(t)["2"]} {
 		for i := range each {
-			conn := &numb{left: 8 << 10, wake: make(chan struct{})}
+			own, conn := numbed(transport.(*http.Transport))
 			conns = append(conns, conn)
-			own := transport.Clone()
-			own.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-				c, err := new(net.Dialer).DialContext(ctx, network, address)
-				if err != nil {
-					return nil, err
-				}
-				if err := c.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-					return nil, err
-				}
-				conn.Conn = c
-				return conn, nil
-			}
-			if name == "1" {
-				own.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
-			}
-			res, err := open(own, streamBody(l.Sender, "start", fmt.Sprintf("h%s-%d", name, i), "stream 900 0", ""))
-			if err != nil {
-				t.Fatalf("HTTP/%s: %v", name, err)
-			}
-			if got := fmt.Sprint(res.ProtoMajor); got != name {
-				t.Fatalf("it is HTTP/%s, want HTTP/%s", got, name)
-			}
-			defer res.Body.Close()
+			s.ask(own, "/stream", streamBody(l.Sender, "start", fmt.Sprintf("h%d-%d", version, i), "stream 900 0", ""), version)
 		}
 	}
-	transport := l.HTTP.Transport.(*http.Transport)
 	eventually(t, "the streams of callers that never read have ended", func() bool {
-		var open2 []*http.Response
-		defer func() {
-			for _, res := range open2 {
-				res.Body.Close()
-			}
-		}()
 		for range 2 * each {
-			res, err := open(transport, streamBody(l.Sender, "re-stream", "h1-0", "", ""))
-			if err != nil {
-				t.Fatal(err)
-			}
-			open2 = append(open2, res)
+			res := s.ask(l.HTTP.Transport, "/stream", streamBody(l.Sender, "re-stream", "h1-0", "", ""), 2)
+			defer res.Body.Close()
 			if res.Header.Get("Content-Type") != "text/event-stream" {
 				return false
 			}
 		}
 		return true
 	})
-	for i, conn := range conns {
-		close(conn.wake)
-		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(io.Discard, conn.Conn); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("connection %d is still open", i)
-		}
+	for _, conn := range conns {
+		conn.wantClosed(t)
+	}
+}
+
+// TestAnswersThatNobodyReads asks for a large task and reads no more than the beginning.
+func TestAnswersThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
+		writeTask(w, h, "completed", strings.Repeat("x", 8<<20))
+	})
+	s := serve(t, config{options: "debug", handle: "aip_gateway a2a/legacy " + agent.url + " {\n\t\twrite_timeout 1s\n\t}"})
+	l := leaderOf(t, s.url())
+	l.start("large", "hello")
+	var conns []*numb
+	for version, transport := range map[int]http.RoundTripper{1: l.transports(t)["1"], 2: l.transports(t)["2"]} {
+		own, conn := numbed(transport.(*http.Transport))
+		conns = append(conns, conn)
+		s.ask(own, "/rpc", bytes.ReplaceAll(streamBody(l.Sender, "get", "large", "", ""), []byte(`"stream"`), []byte(`"rpc"`)), version)
+	}
+	eventually(t, "both answers are given up", func() bool {
+		return strings.Count(s.out.String(), "an answer was not delivered") == len(conns)
+	})
+	for _, conn := range conns {
+		conn.wantClosed(t)
 	}
 }

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// connection is a caller's TCP connection. While streams are open on it, the system closes it if the caller takes
-// nothing in: a write alone does not tell, since it is done when the system has buffered what it was given, and a stream
-// on which little happens fills no buffer for hours. Over HTTP/2 a write that waits for the connection cannot even be
-// ended by its own deadline.
+// connection is a caller's TCP connection. While streams and large answers are written to it, the system closes it if
+// the caller takes nothing in: a write alone does not tell, since it is done when the system has buffered what it was
+// given, and a stream on which little happens fills no buffer for hours. Over HTTP/2 a write that waits for the
+// connection cannot even be ended by its own deadline.
 type connection struct {
 	socket syscall.RawConn
 
 	mu      sync.Mutex
-	streams int
-	timeout time.Duration // the longest of those of its streams
+	guards  int
+	timeout time.Duration // the longest of those of its guards
 }
 
 type connectionKey struct{}
 
-// WithConnection returns the context for the requests of a connection, for http.Server.ConnContext. Without it, streams
-// notice callers that take nothing in only by writes that do not end.
+// WithConnection returns the context for the requests of a connection, for http.Server.ConnContext. Without it,
+// callers that take nothing in are noticed only by writes that do not end.
 func WithConnection(ctx context.Context, c net.Conn) context.Context {
 	if ctx.Value(connectionKey{}) != nil {
 		return ctx // by another handler of the same server
@@ -46,16 +46,16 @@ func WithConnection(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// guardStream has the connection of a request closed when its caller takes nothing in for the time of a write. It
+// guardConnection has the connection of a request closed when its caller takes nothing in for the time of a write. It
 // returns what ends that.
-func guardStream(ctx context.Context, timeout time.Duration) (end func()) {
+func guardConnection(ctx context.Context, timeout time.Duration) (end func()) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
 		return func() {}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.streams++
+	c.guards++
 	if timeout > c.timeout {
 		c.timeout = timeout
 		limitUnread(c.socket, timeout)
@@ -63,11 +63,11 @@ func guardStream(ctx context.Context, timeout time.Duration) (end func()) {
 	return c.leave
 }
 
-// leave ends the guard with the last stream: other requests on the connection have time-outs of their own.
+// leave ends the guard with the last of them: other requests on the connection have time-outs of their own.
 func (c *connection) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.streams--; c.streams == 0 {
+	if c.guards--; c.guards == 0 {
 		c.timeout = 0
 		limitUnread(c.socket, 0)
 	}

@@ -189,7 +189,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	if a.status != 0 {
 		w.WriteHeader(a.status)
 	}
-	if err := writeAnswer(w, a.body, h.Streaming.WriteTimeout); err != nil {
+	if err := writeAnswer(c.ctx, w, a.body, h.Streaming.WriteTimeout); err != nil {
 		h.Log.Debug("an answer was not delivered", "error", err)
 	}
 	return nil

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -65,11 +66,12 @@ const pieceSize = 64 << 10
 
 // writeAnswer writes an answer. A large one is written in pieces, each of which its caller must take in in time, so that
 // a caller that reads nothing does not hold memory for ever.
-func writeAnswer(w http.ResponseWriter, body []byte, timeout time.Duration) error {
+func writeAnswer(ctx context.Context, w http.ResponseWriter, body []byte, timeout time.Duration) error {
 	if len(body) <= pieceSize {
 		_, err := w.Write(body)
 		return err
 	}
+	defer guardConnection(ctx, timeout)()
 	control := http.NewResponseController(w)
 	defer control.SetWriteDeadline(time.Time{})
 	for piece := range slices.Chunk(body, pieceSize) {

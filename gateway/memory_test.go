@@ -101,7 +101,7 @@ func TestLargeAnswersInPieces(t *testing.T) {
 	for _, size := range []int{0, 1, pieceSize, pieceSize + 1, 10*pieceSize - 1} {
 		body := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
 		w := &pieces{ResponseWriter: httptest.NewRecorder()}
-		if err := writeAnswer(w, body, 0); err != nil {
+		if err := writeAnswer(t.Context(), w, body, 0); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(body), w.all.String()); diff != "" || w.largest > pieceSize {

@@ -109,7 +109,7 @@ func (s *stream) begin() (stop func()) {
 		wait := time.AfterFunc(rand.N(o.DrainFor+1), func() { s.cut(errDrained) })
 		context.AfterFunc(s.ctx, func() { wait.Stop() })
 	})
-	unguard := guardStream(s.ctx, o.WriteTimeout)
+	unguard := guardConnection(s.ctx, o.WriteTimeout)
 	stop = func() {
 		undrain()
 		unguard()
