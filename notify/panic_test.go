@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,16 +53,17 @@ func TestPanic(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, memory())
 				defer w.e.Close()
-				broken := true
+				var broken atomic.Bool
+				broken.Store(true)
 				w.sink.set(func(n *notice) (time.Duration, int, error) {
-					if c.send && broken && strings.HasSuffix(n.url, "bad") {
+					if c.send && broken.Load() && strings.HasSuffix(n.url, "bad") {
 						w.sink.mu.Unlock() // RoundTrip does not come to it
 						panic("send")
 					}
 					return 0, 200, nil
 				})
 				w.conf.Dialects = func(name, _ string) Wire {
-					if broken && name == "bad" {
+					if broken.Load() && name == "bad" {
 						return c.wire
 					}
 					return plain{}
@@ -88,7 +90,7 @@ func TestPanic(t *testing.T) {
 				if s := w.log.String(); strings.Count(s, "this is a bug of the gateway") != 4 || !strings.Contains(s, "panic_test.go") {
 					t.Errorf("the log says %s", s)
 				}
-				broken = false
+				broken.Store(false)
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				for _, url := range []string{here, here + "bad"} {
