@@ -2,7 +2,7 @@
 
 package quota
 
-import "unsafe"
+import "context"
 
 // Budget is a Counter with limits of its own. The zero Budget has none.
 type Budget struct {
@@ -20,83 +20,87 @@ type Lease struct {
 	budget Budget
 	leader string
 	n      int64 // counted
-	shared []byte
 }
 
 // Lease returns a lease for a Leader that holds nothing yet.
 func (b Budget) Lease(leader string) Lease { return Lease{budget: b, leader: leader} }
 
 // Hold makes n the bytes that are held, or returns an *ExceededError and changes nothing. To hold less never fails.
-// More than the limit counts as the limit, so that what is very large can be had as long as nothing else is held.
-func (l *Lease) Hold(n int64) error { return l.hold(n, false) }
+// More than the limit counts as the limit, so that what is very large can be had as long as nothing else is held. It does
+// not stand in the line of those that Wait, and gets nothing while another lease of the Leader does.
+func (l *Lease) Hold(n int64) error {
+	c := l.budget.Counter
+	if c == nil {
+		return nil
+	}
+	n = l.counted(n)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n > l.n {
+		if err := c.fits(l.leader, n-l.n, l.budget.Limits); err != nil {
+			return err
+		}
+		if len(c.lines[Key(l.leader)]) > 0 {
+			return l.exceeded()
+		}
+	}
+	l.set(n)
+	return nil
+}
+
+// Wait returns when at least n bytes are held, counted as Hold counts them. The leases of one Leader get what they wait for
+// in the order in which they came, and Leaders wait for each other only where the total is reached. It returns an
+// *ExceededError, and changes nothing, when ctx ends first. A lease that waits should hold little.
+func (l *Lease) Wait(ctx context.Context, n int64) error {
+	c := l.budget.Counter
+	if n = l.counted(n); n <= l.n || c == nil {
+		return nil
+	}
+	w := &waiter{lease: l, n: n, ready: make(chan struct{})}
+	c.enter(w)
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+		return c.leave(w)
+	}
+}
 
 // Take is Hold for what cannot be refused any more: it is counted, even beyond the limits.
-func (l *Lease) Take(n int64) { _ = l.hold(n, true) }
-
-func (l *Lease) hold(n int64, always bool) error {
+func (l *Lease) Take(n int64) {
+	c := l.budget.Counter
 	if n <= Free {
 		n = 0
 	}
-	c := l.budget.Counter
 	if n == l.n || c == nil {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !always {
-		n = min(n, l.budget.Limits.of(Key(l.leader)))
-		if err := c.fits(l.leader, n-l.n, l.budget.Limits); err != nil && n > l.n {
-			return err
-		}
-	}
-	c.add(Key(l.leader), n-l.n)
-	l.n = n
-	return nil
-}
-
-// Share holds bytes that other leases may hold, too, and that are counted once for all of them. A lease shares one
-// slice at a time; it is given back by Release.
-func (l *Lease) Share(data []byte) error {
-	l.unshare()
-	c := l.budget.Counter
-	if len(data) <= Free || c == nil {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first := unsafe.SliceData(data)
-	if c.shared[first] == 0 {
-		n := min(int64(len(data)), l.budget.Limits.of(Key(l.leader)))
-		if err := c.fits(l.leader, n, l.budget.Limits); err != nil {
-			return err
-		}
-		c.add(Key(l.leader), int64(len(data)))
-	}
-	if c.shared == nil {
-		c.shared = make(map[*byte]int)
-	}
-	c.shared[first]++
-	l.shared = data
-	return nil
-}
-
-func (l *Lease) unshare() {
-	if l.shared == nil {
 		return
 	}
-	c := l.budget.Counter
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	first := unsafe.SliceData(l.shared)
-	if c.shared[first]--; c.shared[first] == 0 {
-		delete(c.shared, first)
-		c.add(Key(l.leader), -int64(len(l.shared)))
-	}
-	l.shared = nil
+	l.set(n)
 }
 
 // Release gives everything back.
-func (l *Lease) Release() {
-	l.unshare()
-	l.Take(0)
+func (l *Lease) Release() { l.Take(0) }
+
+// counted returns how many bytes count when n are held within the limits.
+func (l *Lease) counted(n int64) int64 {
+	if n <= Free {
+		return 0
+	}
+	return min(n, l.budget.Limits.of(Key(l.leader)))
+}
+
+// set makes n the bytes that are counted. The counter's mutex is held.
+func (l *Lease) set(n int64) {
+	before := l.n
+	l.n = n
+	l.budget.Counter.add(Key(l.leader), n-before)
+}
+
+// exceeded returns the error of the Leader's own limit.
+func (l *Lease) exceeded() error {
+	limits := l.budget.Limits
+	max := limits.of(Key(l.leader))
+	return &ExceededError{PerLeader: max == limits.PerLeader, Max: max}
 }

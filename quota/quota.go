@@ -57,7 +57,8 @@ type Counter struct {
 	total int64
 	held  map[string]int64 // by Key; no entry is zero
 
-	shared map[*byte]int // how many leases hold a slice, by its first byte
+	lines   map[string][]*waiter // by Key, first come first; no entry is empty
+	tickets uint64
 }
 
 // Take counts n more for a Leader, or returns an *ExceededError and changes nothing. What was taken must be given back.
@@ -97,7 +98,7 @@ func (c *Counter) Total() int64 {
 	return c.total
 }
 
-// add changes what a key holds. c.mu is held.
+// add changes what a key holds, and lets those go on that wait for what is given back. c.mu is held.
 func (c *Counter) add(key string, n int64) {
 	if c.held == nil {
 		c.held = make(map[string]int64)
@@ -105,5 +106,8 @@ func (c *Counter) add(key string, n int64) {
 	c.total += n
 	if c.held[key] += n; c.held[key] == 0 {
 		delete(c.held, key)
+	}
+	if n < 0 && len(c.lines) > 0 {
+		c.serve()
 	}
 }

@@ -3,6 +3,7 @@
 package quota
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 
@@ -99,7 +100,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestLeases proves, for any order of what leases hold, take, share and release, that what is counted is what they hold,
+// TestLeases proves, for any order of what leases hold, take, wait for and release, that what is counted is what they hold,
 // and that nothing is held in the end.
 func TestLeases(t *testing.T) {
 	const unit = 2 * Free
@@ -109,13 +110,11 @@ func TestLeases(t *testing.T) {
 	var counter Counter
 	budget := Budget{&counter, limits}
 	leases := make([]Lease, 40)
-	slices := make([][]byte, len(leaders)) // each of one Leader
-	for i := range slices {
-		slices[i] = make([]byte, 3*unit)
-	}
 	for i := range leases {
 		leases[i] = budget.Lease(leaders[i%len(leaders)])
 	}
+	ended, end := context.WithCancel(t.Context())
+	end()
 	for range 20_000 {
 		i := r.IntN(len(leases))
 		l, before := &leases[i], counter.Total()
@@ -131,20 +130,15 @@ func TestLeases(t *testing.T) {
 		case 2:
 			l.Take(n / 20)
 		case 3:
-			_ = l.Share(slices[i%len(leaders)])
+			if had := l.n; l.Wait(ended, n/10) != nil && (l.n != had || counter.Total() != before) {
+				t.Fatalf("who left the line holds %d instead of %d", l.n, had)
+			}
 		case 4:
 			l.Release()
 		}
 		var total int64
-		shared := make(map[string]int64)
 		for j := range leases {
 			total += leases[j].n
-			if leases[j].shared != nil {
-				shared[leases[j].leader] = int64(len(leases[j].shared))
-			}
-		}
-		for _, n := range shared {
-			total += n
 		}
 		if total != counter.Total() {
 			t.Fatalf("%d are held, and %d counted", total, counter.Total())
@@ -153,8 +147,8 @@ func TestLeases(t *testing.T) {
 	for i := range leases {
 		leases[i].Release()
 	}
-	if counter.total != 0 || len(counter.held) != 0 || len(counter.shared) != 0 {
-		t.Errorf("in the end %d are held, by %v, and %d slices are shared", counter.total, counter.held, len(counter.shared))
+	if counter.total != 0 || len(counter.held) != 0 || len(counter.lines) != 0 {
+		t.Errorf("in the end %d are held, by %v, and %d Leaders wait", counter.total, counter.held, len(counter.lines))
 	}
 }
 
