@@ -34,13 +34,13 @@ type disk struct {
 	last    atomic.Pointer[walFile]   // the newest file of the write-ahead log
 	failed  atomic.Pointer[diskError] // why the fence was raised; nil while it is down
 	raised  chan struct{}             // closed when the fence is raised
+	// unsynced is set when the write-ahead log could not be synced. The system may drop then what was written to it,
+	// even while the machine goes on.
+	unsynced atomic.Bool
 }
 
 // diskError says why a store is unavailable.
-type diskError struct {
-	cause    error
-	unsynced bool // what is in the write-ahead log may be lost with the power, though it was to be synced
-}
+type diskError struct{ cause error }
 
 func (e *diskError) Error() string   { return fmt.Sprintf("%v: %v", replay.ErrUnavailable, e.cause) }
 func (e *diskError) Unwrap() []error { return []error{replay.ErrUnavailable, e.cause} }
@@ -61,12 +61,16 @@ func (d *disk) err() error {
 }
 
 // fail raises the fence.
-func (d *disk) fail(err error) { d.raise(&diskError{cause: err}) }
-
-func (d *disk) raise(err *diskError) {
-	if d.failed.CompareAndSwap(nil, err) {
+func (d *disk) fail(err error) {
+	if d.failed.CompareAndSwap(nil, &diskError{err}) {
 		close(d.raised)
 	}
+}
+
+// failToSync raises the fence because the write-ahead log could not be synced.
+func (d *disk) failToSync(err error) {
+	d.unsynced.Store(true)
+	d.fail(err)
 }
 
 // sync makes what was written to the write-ahead log before the call survive a loss of power.

@@ -64,7 +64,9 @@ func (s *Store) begin(g *generation, mode openMode) error {
 		}
 	}
 	boot := bootID(s.system)
-	unsynced := s.begun && s.unsynced
+	_, err = s.system.Stat(s.system.PathJoin(s.dir, unsyncedName))
+	s.noted = err == nil
+	unsynced := s.begun && s.unsynced || s.noted
 	down := !s.begun && !g.mark.closed && (boot == "" || boot != g.mark.boot)
 	if unsynced || down {
 		g.mark.losses++
@@ -83,8 +85,35 @@ func (s *Store) begin(g *generation, mode openMode) error {
 	if err := g.setMark(); err != nil {
 		return err
 	}
-	s.begun, s.unsynced = true, false
+	if s.noted {
+		_ = s.system.Remove(s.system.PathJoin(s.dir, unsyncedName)) // if it stays, the next opening leaves out numbers again
+	}
+	s.begun, s.unsynced, s.noted = true, false, false
 	return nil
+}
+
+// unsyncedName is the file that tells the next process that this one could not sync the store. Without it, that one would
+// take its end for one that loses nothing, if the machine was not started again.
+const unsyncedName = "UNSYNCED" // no name of Pebble's
+
+// noteUnsynced makes that file when it is needed. The disk may not let it be made yet.
+func (s *Store) noteUnsynced() {
+	if !s.unsynced || s.noted {
+		return
+	}
+	name := s.system.PathJoin(s.dir, unsyncedName)
+	f, err := s.system.Create(name, vfs.WriteCategoryUnspecified)
+	for err != nil && s.reserve.release(err) {
+		f, err = s.system.Create(name, vfs.WriteCategoryUnspecified)
+	}
+	if err != nil {
+		return
+	}
+	dir, err := s.system.OpenDir(s.dir)
+	if err == nil {
+		err = errors.Join(dir.Sync(), dir.Close())
+	}
+	s.noted = errors.Join(err, f.Sync(), f.Close()) == nil
 }
 
 // end notes in the database that the store is closed. Nothing is written after that.

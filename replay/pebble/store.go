@@ -40,6 +40,7 @@ type Store struct {
 	available *availability
 	begun     bool // a generation could be written; of open and supervise alone
 	unsynced  bool // since then, what others may have read could not be synced; likewise
+	noted     bool // unsyncedName is there; likewise
 
 	done       chan struct{}
 	closing    sync.Once
@@ -221,7 +222,10 @@ func (s *Store) Close() error {
 		if failed == nil && s.disk.err() == nil {
 			s.closed = s.end()
 		}
-		s.closed = errors.Join(s.closed, s.generation.close(), s.lock.Close(), cmp.Or(s.disk.err(), failed))
+		s.closed = errors.Join(s.closed, s.generation.close())
+		s.unsynced = s.unsynced || s.disk.unsynced.Load()
+		s.noteUnsynced()
+		s.closed = errors.Join(s.closed, s.lock.Close(), cmp.Or(s.disk.err(), failed))
 		s.reserve.close()
 	})
 	return s.closed

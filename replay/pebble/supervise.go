@@ -136,10 +136,9 @@ func (s *Store) supervise() {
 			if s.available.err() == nil {
 				failed = time.Now()
 			}
-			why := s.disk.failed.Load()
-			s.unsynced = s.unsynced || why.unsynced
-			s.fails(why)
+			s.fails(s.disk.failed.Load())
 			_ = s.replace(s.openReadable) // without, every call fails until the next try
+			s.noteUnsynced()
 		case <-s.room.short:
 			s.log.Warn("replay: the disk is almost full; new tasks are refused",
 				slog.String("free", humanize.IBytes(s.room.low.Load())), slog.String("needed", humanize.IBytes(s.room.least)))
@@ -158,6 +157,7 @@ func (s *Store) ailing() bool {
 
 // restore makes good what does not keep the store from being written.
 func (s *Store) restore() {
+	s.noteUnsynced()
 	if err := s.reserve.restore(); err != nil {
 		s.log.Debug("replay: the reserve cannot be made", slog.Any("error", err))
 	}
@@ -230,6 +230,7 @@ func (s *Store) put(g *generation) {
 	if err := old.close(); err != nil {
 		s.log.Debug("replay: the database was not closed cleanly", slog.Any("error", err))
 	}
+	s.unsynced = s.unsynced || old.disk.unsynced.Load()
 }
 
 // What has to be written before the database is opened again: a file, and its size in bytes.

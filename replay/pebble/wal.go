@@ -50,7 +50,7 @@ func (f *walFile) SyncData() error {
 	if written := f.written.Load(); written-f.begun >= writeBack && f.disk.err() == nil {
 		f.begun = written
 		if _, err := f.SyncTo(written); err != nil {
-			f.disk.fail(err)
+			f.disk.failToSync(err)
 		}
 	}
 	return nil
@@ -65,6 +65,12 @@ func (f *walFile) Close() error {
 	f.mu.Lock()
 	for f.syncing {
 		f.idle.Wait()
+	}
+	// Behind the fence nobody waits for a sync. It tells whether the system could keep what was written before.
+	if f.synced < f.written.Load() && !f.disk.unsynced.Load() {
+		if err := f.File.SyncData(); err != nil {
+			f.disk.failToSync(err)
+		}
 	}
 	f.synced = math.MaxInt64 // nothing is left to be synced
 	f.mu.Unlock()
@@ -89,7 +95,7 @@ func (f *walFile) sync(n int64) {
 		written := f.written.Load()
 		f.mu.Unlock()
 		if err := f.File.SyncData(); err != nil {
-			f.disk.raise(&diskError{err, true})
+			f.disk.failToSync(err)
 		}
 		f.mu.Lock()
 		f.synced = max(f.synced, written)
