@@ -236,6 +236,10 @@ type Mounted interface {
 // again where it is in doubt whether the agent has it.
 type Repeater interface{ RepeatsStart() }
 
+// A LateActor is a Client whose agents may leave a task as it is while they act on a continue, and may act on one twice
+// that they are sent twice. So an unchanged task does not prove that its agent does not have the message.
+type LateActor interface{ ActsLate() }
+
 // A Completer is a Client whose agents await a Leader's word as AIP's do, so that the gateway passes on what ends
 // a task: complete.
 type Completer interface {

@@ -24,6 +24,7 @@ import (
 type acps struct {
 	rpc, stream string        // the paths that it serves; an empty stream is none
 	works       time.Duration // how long a turn takes
+	cuts        bool          // it takes a continue, and then breaks the connection
 
 	mu    sync.Mutex
 	tasks map[string]*acpsTask
@@ -78,6 +79,9 @@ func (a *acps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if command == "continue" && text != "" && known.state.Rests() && known.due.IsZero() {
 		known.due, known.next = time.Now().Add(a.works), "done "+text
+	}
+	if command == "continue" && a.cuts {
+		panic(http.ErrAbortHandler)
 	}
 	products := ""
 	if known.product != "" {
@@ -189,6 +193,61 @@ func TestContinueIsTakenOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestContinueIsNotSentTwice holds that a continue of which nothing is known but that it was sent is not sent again to an
+// agent that may be acting on it, and that its result is not lost.
+func TestContinueIsNotSentTwice(t *testing.T) {
+	for _, tc := range []struct {
+		name, text string
+		resume     bool // by another process, after a crash
+		stream     bool
+		want       string
+		took       time.Duration
+	}{
+		{"the agent acts", "blue", false, false, "awaiting-completion p=done blue", 40 * time.Second},
+		{"the agent acts, by stream", "blue", false, true, "awaiting-completion p=done blue", 40 * time.Second},
+		{"the agent acts, after a crash", "blue", true, false, "awaiting-completion p=done blue", 40 * time.Second},
+		{"the agent does not act", "", false, false, "awaiting-input", 5 * time.Minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := &acps{rpc: "/", stream: "/", works: 40 * time.Second}
+			agent(t, a, func(c *Config) { speaksAIP("http://agent/")(c); c.RetryFor = 10 * time.Second }, func(t *testing.T, h *HTTP, _ *memory) {
+				var last task.Report
+				for rep := range h.Run(t.Context(), start("t", "ask"), false) {
+					last = rep
+				}
+				a.mu.Lock()
+				a.cuts = true
+				a.mu.Unlock()
+				x, begun := then(last, "t", tc.text), time.Now()
+				var got []string
+				if !tc.resume {
+					got = show(h.Run(t.Context(), x, tc.stream))
+				} else if _, err := h.callAt(t.Context(), x, h.turn(x, false), h.url); err == nil {
+					t.Fatal("the connection did not break")
+				}
+				if tc.resume || len(got) > 0 && got[len(got)-1] != tc.want { // as the life-cycle does after an error
+					got = show(h.Resume(t.Context(), x))
+				}
+				if len(got) != 1 || got[0] != tc.want {
+					t.Errorf("got %q, want %q", got, tc.want)
+				}
+				if took := time.Since(begun); took < tc.took || took > tc.took+5*time.Second {
+					t.Errorf("it took %v, want %v", took, tc.took)
+				}
+				sent := 0
+				for _, asked := range a.taken() {
+					if asked == "/ continue" {
+						sent++
+					}
+				}
+				if sent != 1 {
+					t.Errorf("the message was sent %d times", sent)
+				}
+			})
+		})
+	}
 }
 
 // TestUnchangedAnswer holds that an answer of the state before the turn is waited out where the state is dated. An agent

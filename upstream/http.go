@@ -85,6 +85,7 @@ type HTTP struct {
 
 	namer      bool // the agent names its tasks itself
 	repeats    bool // the agent answers a start that it has by its task
+	actsLate   bool // the agent may leave a task unchanged while it acts on a continue
 	names      names
 	streamless atomic.Bool // the agent has said that it has no streams
 
@@ -124,6 +125,7 @@ func NewHTTP(config Config) (*HTTP, error) {
 	h := &HTTP{config: config, url: u, log: config.Logger, jitter: spread}
 	_, h.namer = config.Codec.(namer)
 	_, h.repeats = config.Codec.(translate.Repeater)
+	_, h.actsLate = config.Codec.(translate.LateActor)
 	h.rpc, h.events = places(u, config.Codec)
 	if h.log == nil {
 		h.log = slog.Default()

@@ -38,11 +38,10 @@ func (h *HTTP) resume(ctx context.Context, t *task.Turn, answered bool, yield yi
 			})
 		}
 	}
-	f := follow{news: news, works: works, at: true, patience: h.config.Lost, still: "the agent has lost the task: it says that it works, but changes nothing"}
-	if answered {
-		f.early, f.patience = true, h.config.Silence
-	}
-	h.poll(ctx, t, f, yield)
+	h.poll(ctx, t, follow{
+		news: news, works: works, at: true, early: answered,
+		patience: h.config.Lost, still: "the agent has lost the task: it says that it works, but changes nothing",
+	}, yield)
 }
 
 // watch tells news of every event of a resubscribed stream.
@@ -81,7 +80,8 @@ type follow struct {
 
 // poll yields what a task has changed to, until it rests. An agent that does not answer may be restarting: it has
 // the time of one silence to come back. One that rests just as it did before the turn has never taken it, unless it has
-// answered the turn: then it is about to act on it, and where it never does, its task is as it says.
+// answered the turn, or is of those that act late: then it may be about to act, and where it never does, its task is as
+// it says.
 func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 	wait, begun := pollFirst, time.Now()
 	answered, changed := begun, begun
@@ -106,9 +106,9 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 		}
 		now := time.Now()
 		switch k := task.KindOf(err); {
-		case err == nil && f.early && untouched(t, &rep):
-			if answered = now; now.Sub(changed) >= f.patience {
-				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent has not acted on a message", slog.String("task", t.Ref.Task), slog.Duration("for", f.patience))
+		case err == nil && (f.early || h.actsLate) && untouched(t, &rep):
+			if answered = now; now.Sub(changed) >= h.config.Silence {
+				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent has not acted on a message", slog.String("task", t.Ref.Task), slog.Duration("for", h.config.Silence))
 				yield(rep, nil)
 				return
 			}

@@ -16,7 +16,8 @@ const reachTries = 3
 
 // reach makes a turn, and makes it again where the agent has not got it: nothing was sent, or the connection broke before
 // the agent had said anything, and the agent, which knows the task by the gateway's name for it, says that it does not
-// have the turn. It is given up after RetryFor. A turn that cannot be asked for and may have been sent is not made again.
+// have the turn. It is given up after RetryFor. A turn that may have been sent, and of which the agent cannot say whether
+// it has it, is not made again.
 func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(yield)) {
 	again := newRetry(h.config.RetryFor)
 	for try := 1; ; try++ {
@@ -52,7 +53,7 @@ func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(y
 			if !yield(task.Report{Delivery: task.Sending}, nil) {
 				return
 			}
-		case h.unnamed(t) || try >= reachTries && again.over() || !h.lacks(ctx, t, again):
+		case h.unnamed(t) || h.actsLate && t.From != task.None || try >= reachTries && again.over() || !h.lacks(ctx, t, again):
 			if errors.Is(broken, errCut) && !h.unnamed(t) {
 				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent's stream was cut; going on by asking", slog.String("task", t.Ref.Task))
 				h.resume(ctx, t, false, yield)

@@ -92,6 +92,10 @@ func (c *client) Streams(t *task.Turn) bool { return c.continues || commandOf(t)
 // RepeatsStart implements translate.Repeater: a task has the name that its Leader gives it (§4.3).
 func (*client) RepeatsStart() {}
 
+// ActsLate implements translate.LateActor: the reference implementation leaves the state of a task to what is built upon
+// it, and does not look at the ids of messages.
+func (*client) ActsLate() {}
+
 // turnID makes an id for a message that has none. It is the same when the same turn is made again, and another
 // one in the next turn.
 func turnID(t *task.Turn, command task.Command) string {
