@@ -13,7 +13,10 @@ import (
 // buffer holds one request and its answer. Buffers are used again: what is decoded keeps no part of them.
 type buffer struct{ in, out []byte }
 
-var buffers = sync.Pool{New: func() any { return &buffer{in: make([]byte, 0, 4<<10), out: make([]byte, 0, 4<<10)} }}
+var buffers = sync.Pool{New: func() any { return &buffer{in: make([]byte, 0, firstRoom), out: make([]byte, 0, firstRoom)} }}
+
+// firstRoom is how many bytes a buffer has room for at first.
+const firstRoom = 4 << 10
 
 // keepable is the size up to which a buffer is used again, so that one large request does not cost its memory
 // for ever.
@@ -48,10 +51,11 @@ func (b *buffer) read(w http.ResponseWriter, r *http.Request, limit int, timeout
 			return nil
 		}
 		if len(b.in) == cap(b.in) {
-			if err := hold(2 * cap(b.in)); err != nil {
+			more := max(cap(b.in), firstRoom) // a buffer that a large request has left has no room at all
+			if err := hold(cap(b.in) + more); err != nil {
 				return err
 			}
-			b.in = slices.Grow(b.in, cap(b.in))
+			b.in = slices.Grow(b.in, more)
 		}
 		n, err := r.Body.Read(b.in[len(b.in):min(cap(b.in), limit+1)])
 		b.in = b.in[:len(b.in)+n]
