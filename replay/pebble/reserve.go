@@ -67,10 +67,7 @@ func (r *reserve) release(err error) bool {
 		r.file = false
 	}
 	if released {
-		select {
-		case r.used <- struct{}{}:
-		default:
-		}
+		signal(r.used)
 	}
 	return released
 }

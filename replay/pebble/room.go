@@ -38,16 +38,17 @@ func sizesFor(system vfs.FS, dir string) sizes {
 // room says whether the disk has room for new logs. Those that are there may be appended to, end and be dropped with
 // less, so that what has begun can be finished.
 type room struct {
-	system vfs.FS
-	dir    string
-	least  uint64        // bytes
-	looked atomic.Int64  // when the disk was last asked; nanoseconds of Unix time
-	low    atomic.Uint64 // bytes that were free when there was too little; 0 while there is enough
-	short  chan struct{} // says that there has become too little
+	system  vfs.FS
+	dir     string
+	least   uint64        // bytes
+	looked  atomic.Int64  // when the disk was last asked; nanoseconds of Unix time
+	low     atomic.Uint64 // bytes that were free when there was too little; 0 while there is enough
+	changed chan struct{} // says that there has become too little, or enough again
+	told    bool          // that there is too little; of supervise alone
 }
 
 func newRoom(system vfs.FS, dir string, least uint64) *room {
-	return &room{system: system, dir: dir, least: least, short: make(chan struct{}, 1)}
+	return &room{system: system, dir: dir, least: least, changed: make(chan struct{}, 1)}
 }
 
 // lookEvery is how long what the disk has answered is believed.
@@ -73,14 +74,11 @@ func (r *room) look() {
 	if r.low.Load() > 0 {
 		least += least / 4
 	}
-	if err != nil || usage.AvailBytes >= least {
-		r.low.Store(0)
-		return
+	low := uint64(0)
+	if err == nil && usage.AvailBytes < least {
+		low = max(usage.AvailBytes, 1)
 	}
-	if r.low.Swap(max(usage.AvailBytes, 1)) == 0 {
-		select {
-		case r.short <- struct{}{}:
-		default:
-		}
+	if was := r.low.Swap(low); (was > 0) != (low > 0) {
+		signal(r.changed)
 	}
 }

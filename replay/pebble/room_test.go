@@ -62,6 +62,23 @@ func TestRoom(t *testing.T) {
 		if err := add("new", 0, false); err != nil {
 			t.Errorf("a new log: %v", err)
 		}
+		reopened = s.Reopened()
+		free(255)
+		<-time.After(lookEvery)
+		if err := add("newer", 0, false); !errors.Is(err, replay.ErrUnavailable) {
+			t.Errorf("a new log: %v, want ErrUnavailable", err)
+		}
+		<-time.After(10 * time.Minute)
+		free(1000)
+		if err := add("newer", 0, false); err != nil { // the store finds out by this
+			t.Errorf("a new log: %v", err)
+		}
+		synctest.Wait()
+		select {
+		case <-reopened:
+		default:
+			t.Error("those who were refused are not told that there is room again")
+		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -69,6 +86,7 @@ func TestRoom(t *testing.T) {
 			"WARN replay: the disk is almost full; new tasks are refused",
 			"WARN replay: the disk has room again; new tasks are taken",
 		}
+		want = append(want, want...) // for both times
 		if d := cmp.Diff(want, logged.get()); d != "" {
 			t.Errorf("log (-want +got):\n%s", d)
 		}

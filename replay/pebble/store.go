@@ -174,12 +174,13 @@ func (s *Store) enterToWrite(ctx context.Context) error {
 }
 
 // exit ends a use of the generation, whose outcome is *err. What was done or read on a disk whose fence is up, perhaps
-// never reached the disk.
+// never reached the disk. What the system does not let be read passes, or does not; the supervisor lets callers try again.
 func (s *Store) exit(err *error) {
 	if failed := s.disk.err(); failed != nil {
 		*err = failed
 	} else if _, ok := errors.AsType[syscall.Errno](*err); ok {
 		*err = fmt.Errorf("%w: %w", replay.ErrUnavailable, *err)
+		signal(s.available.unread)
 	}
 	s.gate.RUnlock()
 }

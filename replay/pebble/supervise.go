@@ -28,13 +28,23 @@ const (
 type availability struct {
 	why atomic.Pointer[diskError] // why the store cannot be written; nil while it can
 
+	unread chan struct{} // says that something could not be read, for which the store is not opened again
+
 	mu       sync.Mutex
 	replaced chan struct{} // closed when there is another generation
 	reopened chan struct{} // closed when the store can be written again
 }
 
 func newAvailability() *availability {
-	return &availability{replaced: make(chan struct{}), reopened: make(chan struct{})}
+	return &availability{unread: make(chan struct{}, 1), replaced: make(chan struct{}), reopened: make(chan struct{})}
+}
+
+// signal says something on a channel that holds one value, unless that was said already.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // err returns why the store cannot be written, nil while it can.
@@ -110,14 +120,15 @@ func (s *Store) fails(why *diskError) {
 func (s *Store) supervise() {
 	defer close(s.supervised)
 	var wait time.Duration
+	var again <-chan time.Time // when it tries again; nil while there is nothing to try
 	var failed, reopened time.Time
+	unread := false // callers wait until they are to try again
 	if s.available.err() != nil {
 		failed = time.Now()
 	}
 	s.restore()
 	for {
-		var again <-chan time.Time
-		if s.ailing() {
+		if again == nil && (unread || s.ailing()) {
 			wait = min(max(2*wait, retryFirst), retryMost)
 			again = time.After(wait - rand.N(wait/4))
 		}
@@ -125,9 +136,13 @@ func (s *Store) supervise() {
 		case <-s.done:
 			return
 		case <-again:
+			again = nil
 			if s.available.err() != nil && s.reopen() {
-				reopened = time.Now()
-				s.log.Warn("replay: the store can be written again", slog.Duration("after", reopened.Sub(failed)))
+				s.log.Warn("replay: the store can be written again", slog.Duration("after", time.Since(failed)))
+				unread = true
+			}
+			if unread && s.available.err() == nil {
+				unread, reopened = false, time.Now()
 				s.available.announce(&s.available.reopened)
 			}
 			s.restore()
@@ -139,12 +154,14 @@ func (s *Store) supervise() {
 			s.fails(s.disk.failed.Load())
 			_ = s.replace(s.openReadable) // without, every call fails until the next try
 			s.noteUnsynced()
-		case <-s.room.short:
-			s.log.Warn("replay: the disk is almost full; new tasks are refused",
-				slog.String("free", humanize.IBytes(s.room.low.Load())), slog.String("needed", humanize.IBytes(s.room.least)))
+			again = nil
+		case <-s.available.unread:
+			unread = true
+		case <-s.room.changed:
+			s.tellRoom()
 		case <-s.reserve.used:
 		}
-		if time.Since(reopened) > retryForget {
+		if again == nil && time.Since(reopened) > retryForget {
 			wait = 0
 		}
 	}
@@ -161,14 +178,25 @@ func (s *Store) restore() {
 	if err := s.reserve.restore(); err != nil {
 		s.log.Debug("replay: the reserve cannot be made", slog.Any("error", err))
 	}
-	if s.room.low.Load() == 0 {
+	if s.room.low.Load() > 0 {
+		s.room.look()
+	}
+}
+
+// tellRoom says that the disk has become almost full, or has room again.
+func (s *Store) tellRoom() {
+	low := s.room.low.Load()
+	if short := low > 0; short == s.room.told {
 		return
 	}
-	if s.room.look(); s.room.low.Load() == 0 {
-		s.log.Warn("replay: the disk has room again; new tasks are taken")
-		if s.available.err() == nil {
-			s.available.announce(&s.available.reopened)
-		}
+	if s.room.told = low > 0; s.room.told {
+		s.log.Warn("replay: the disk is almost full; new tasks are refused",
+			slog.String("free", humanize.IBytes(low)), slog.String("needed", humanize.IBytes(s.room.least)))
+		return
+	}
+	s.log.Warn("replay: the disk has room again; new tasks are taken")
+	if s.available.err() == nil {
+		s.available.announce(&s.available.reopened)
 	}
 }
 
@@ -179,6 +207,9 @@ func (s *Store) reopen() bool {
 		err = s.replace(func() (*generation, error) { return s.openGeneration(openWrite) })
 	}
 	if err != nil {
+		if s.db == nil { // it could not even be read when it failed
+			_ = s.replace(s.openReadable)
+		}
 		s.log.Debug("replay: the store cannot be written yet", slog.Any("error", err))
 		return false
 	}

@@ -63,10 +63,7 @@ func (w *sweeper) expect(expires stamp, size int64) {
 
 // look lets the next look come as soon as there is something to be dropped.
 func (w *sweeper) look() {
-	select {
-	case w.sooner <- struct{}{}:
-	default:
-	}
+	signal(w.sooner)
 }
 
 // sweep drops the logs whose retention is over, and others that have ended where all of them take too much, until the
