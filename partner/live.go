@@ -418,6 +418,7 @@ func (lv *live) trim(ctx context.Context, a *replay.Append) error {
 	a.Snapshot = task.AppendEvent(nil, &task.Event{Task: &fold.Task})
 	lv.head.kept -= n
 	lv.head.bytes = bytes
+	lv.size = int64(len(a.Snapshot)) + bytes
 	lv.logger().Info("dropping a task's oldest events", "through", a.Trim)
 	return nil
 }
