@@ -310,6 +310,7 @@ func (b *batch) write(ctx context.Context) error {
 	a.Note = lv.note.encode()
 	if lv.overfull(len(b.events), size) {
 		if err := lv.trim(ctx, &a); err != nil {
+			lv.forget() // the clock and the note have moved on without the log
 			return err
 		}
 	}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// untrimmed is a store whose logs cannot be read, while they can be written.
+type untrimmed struct {
+	replay.Store
+	fails bool
+}
+
+func (s *untrimmed) Load(ctx context.Context, log string) (replay.Head, []byte, []replay.Record, error) {
+	if s.fails {
+		return replay.Head{}, nil, nil, errors.New("a bad sector")
+	}
+	return s.Store.Load(ctx, log)
+}
+
+// TestContinueThatCannotBeTrimmed: a continue before which the log cannot be shortened changes nothing of what is
+// remembered of the task.
+func TestContinueThatCannotBeTrimmed(t *testing.T) {
+	store := &untrimmed{Store: memory(t)}
+	agent := &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		if !yield(task.Report{State: task.AwaitingInput, Open: true}, nil) {
+			return
+		}
+		<-ctx.Done()
+	}}
+	b := setUp(t, store, agent, func(c *Config) { c.MaxEvents = 3 })
+	b.do(call(task.Start, "t1"))
+	store.fails = true
+	b.want(call(task.Continue, "t1", func(c *task.Call) { c.Message.ID = "again" }), task.Internal)
+	store.fails = false
+	// The mark of a watcher is written with all that is remembered of the task.
+	if err := b.Watch(t.Context(), leader, "t1", func(string, task.At) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	head, err := store.Head(t.Context(), b.LogOf(leader, "t1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n note
+	if err := json.Unmarshal(head.Note, &n); err != nil || n.State != task.AwaitingInput || !n.Open || !n.Watched {
+		t.Errorf("what is remembered of the task is %s, %v", head.Note, err)
+	}
+	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingInput)
+}
