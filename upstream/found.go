@@ -199,42 +199,60 @@ func (a *FoundAgent) Run(ctx context.Context, t *task.Turn, stream bool) iter.Se
 	return func(yield func(task.Report, error) bool) {
 		again := newRetry(a.config.Agent.RetryFor)
 		h, err := a.get(ctx)
+		waited := false
 		for ; err != nil && errors.Is(err, errPassing) && !again.over(); h, err = a.get(ctx) {
-			if !yield(task.Report{Delivery: task.Waiting}, nil) {
+			if waited = true; !yield(task.Report{Delivery: task.Waiting}, nil) {
 				return
 			}
 			again.pause(ctx, spread)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			yield(task.Report{}, err)
 			return
+		case waited && !yield(task.Report{Delivery: task.Sending}, nil):
+			return
 		}
-		for h != nil {
-			again := (*HTTP)(nil)
-			for rep, err := range h.Run(ctx, t, stream) {
-				if err != nil && unknownTo(err) {
-					if again = a.fallBack(h); again != nil {
-						break
-					}
-				}
-				if !yield(rep, err) {
-					return
-				}
-			}
-			h = again
-		}
+		a.carry(h, yield, func(h *HTTP) iter.Seq2[task.Report, error] { return h.Run(ctx, t, stream) })
 	}
 }
 
-// Resume implements partner.Agent.
+// carry yields the reports of h, and those of the agent in another dialect where h does not know a method.
+func (a *FoundAgent) carry(h *HTTP, yield yield, reports func(*HTTP) iter.Seq2[task.Report, error]) {
+	for h != nil {
+		again := (*HTTP)(nil)
+		for rep, err := range reports(h) {
+			if err != nil && unknownTo(err) {
+				if again = a.fallBack(h); again != nil {
+					break
+				}
+			}
+			if !yield(rep, err) {
+				return
+			}
+		}
+		h = again
+	}
+}
+
+// Resume implements partner.Agent. An agent that cannot be found may be restarting, and work on the turn, so it has the
+// time of one silence to come back.
 func (a *FoundAgent) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error] {
 	return func(yield func(task.Report, error) bool) {
+		silence := or(a.config.Agent.Silence, defaultSilence)
+		again := newRetry(silence)
 		h, err := a.get(ctx)
-		if err != nil {
-			yield(task.Report{}, err)
-			return
+		for ; err != nil && ctx.Err() == nil && !again.over(); h, err = a.get(ctx) {
+			again.pause(ctx, spread)
 		}
-		h.Resume(ctx, t)(yield)
+		switch {
+		case ctx.Err() != nil:
+			yield(task.Report{}, ended(ctx))
+		case err != nil: // not AgentUnavailable, which says that the agent has not taken the turn
+			yield(task.Report{}, task.Errorf(task.AgentTimeout, "the agent was not found for %v", silence).Because(err))
+		default:
+			a.carry(h, yield, func(h *HTTP) iter.Seq2[task.Report, error] { return h.Resume(ctx, t) })
+		}
 	}
 }
 

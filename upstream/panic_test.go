@@ -22,6 +22,11 @@ func (buggy) Reply([]byte, []task.Product) (task.Report, error) {
 	return task.Report{}, fmt.Errorf("%d", none[len(none)])
 }
 
+// buggyWatch is a codec with a bug in what asks for a stream again.
+type buggyWatch struct{ translate.Client }
+
+func (buggyWatch) AppendResubscribe([]byte, task.Ref) []byte { panic("a stream") }
+
 // buggyFinder has a bug in what reads cards.
 type buggyFinder struct{ translate.Finder }
 
@@ -48,6 +53,13 @@ func TestPanicReachesTheRun(t *testing.T) {
 		}
 		if len(callbacks.open) != 0 {
 			t.Error("a run that is over can still be pushed to")
+		}
+	})
+
+	working := script{"get": says(is("working"), is("working"), is("completed"))}
+	agent(t, working.handler(), func(c *Config) { c.Codec = buggyWatch{a2a.Legacy()} }, func(t *testing.T, h *HTTP, _ *memory) {
+		if got := show(h.Resume(t.Context(), turn("x"))); got[len(got)-1] != "completed" {
+			t.Errorf("a turn that cannot be watched ends with %q", got)
 		}
 	})
 

@@ -5,7 +5,9 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -44,8 +46,15 @@ func (h *HTTP) resume(ctx context.Context, t *task.Turn, answered bool, yield yi
 	}, yield)
 }
 
-// watch tells news of every event of a resubscribed stream.
+// watch tells news of every event of a resubscribed stream. A bug in it costs the stream only: the task is asked for as
+// well.
 func (h *HTTP) watch(ctx context.Context, t *task.Turn, news chan<- struct{}) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.LogAttrs(ctx, slog.LevelError, "the gateway failed while it read a stream of the agent; this is a bug of the gateway", slog.String("task", t.Ref.Task),
+				slog.String("panic", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
+		}
+	}()
 	e := errand{what: translate.Resubscribe, ref: t.Ref, body: h.config.Codec.AppendResubscribe(nil, t.Ref)}
 	x, err := h.open(ctx, e, h.events.url(), h.event)
 	if err != nil {

@@ -159,17 +159,58 @@ func TestFindingWaits(t *testing.T) {
 		a := findAt(t, "http://agent/")
 		a.config.Agent.RetryFor, a.config.Agent.Dial, a.config.Discover.Dial = 10*time.Second, dial, dial
 		var got []string
+		var last task.Delivery // without Sending, the message would be sent again after a crash
 		for rep, err := range a.Run(t.Context(), turn("x"), false) {
 			if rep.Delivery == task.NoNews {
 				got = append(got, one(rep, err))
+			} else {
+				last = rep.Delivery
 			}
 		}
 		if diff := cmp.Diff([]string{"completed"}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
+		if last != task.Sending {
+			t.Errorf("before it was sent, the message was said to be at %d, want %d", last, task.Sending)
+		}
 		a.Close()
 		srv.Close()
 	})
+}
+
+// TestResumeWaitsForTheAgent holds that a turn that may be under way is not taken for one that its agent does not have,
+// because the agent is yet to be found and is down.
+func TestResumeWaitsForTheAgent(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		down time.Duration
+		want string
+	}{
+		{"for a while", 20 * time.Second, "completed"},
+		{"for too long", time.Hour, "agent-timeout: the agent was not found for 5m0s"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory()
+				srv := &http.Server{Handler: &speaker{card: cardOf03, methods: map[string]string{"tasks/get": done03}}}
+				go srv.Serve(m)
+				begun := time.Now()
+				dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+					if time.Since(begun) < tc.down {
+						return nil, errors.New("connection refused")
+					}
+					return m.dial(ctx, network, address)
+				}
+				a := findAt(t, "http://agent/")
+				a.config.Agent.RetryFor, a.config.Agent.Dial, a.config.Discover.Dial = 10*time.Second, dial, dial
+				if diff := cmp.Diff([]string{tc.want}, show(a.Resume(t.Context(), turn("x")))); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				a.Close()
+				srv.Close()
+			})
+		})
+	}
 }
 
 // TestUntrustedIsFinal holds that a certificate that is not trusted is no reason to wait.
