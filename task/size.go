@@ -7,10 +7,10 @@ const entrySize = 128
 
 // Size returns about how many bytes a task takes in memory, or in any dialect.
 func (t *Task) Size() int64 {
-	n := entrySize + statusSize(&t.Status) + int64(len(t.Extra))
+	n := entrySize + statusSize(&t.Status) + int64(len(t.ID)+len(t.SenderID)+len(t.GroupID)+len(t.SessionID)+len(t.Extra))
 	for i := range t.Products {
 		p := &t.Products[i]
-		n += entrySize + int64(len(p.Name)+len(p.Description)+len(p.Extra)) + itemsSize(p.DataItems)
+		n += entrySize + int64(len(p.ID)+len(p.Name)+len(p.Description)+len(p.Extra)) + itemsSize(p.DataItems)
 	}
 	for i := range t.MessageHistory {
 		n += t.MessageHistory[i].Size()
@@ -23,7 +23,11 @@ func (t *Task) Size() int64 {
 
 // Size returns about how many bytes a message takes in memory, or in any dialect.
 func (m *Message) Size() int64 {
-	return entrySize + int64(len(m.Params)+len(m.Extra)) + itemsSize(m.DataItems)
+	n := entrySize + int64(len(m.ID)+len(m.SenderID)+len(m.TaskID)+len(m.GroupID)+len(m.SessionID)+len(m.Params)+len(m.Extra))
+	for _, who := range m.Mentions {
+		n += entrySize + int64(len(who))
+	}
+	return n + itemsSize(m.DataItems)
 }
 
 func statusSize(s *Status) int64 {
@@ -33,7 +37,7 @@ func statusSize(s *Status) int64 {
 func itemsSize(items []DataItem) (n int64) {
 	for i := range items {
 		it := &items[i]
-		n += entrySize + int64(len(it.Text)+len(it.Bytes)+len(it.Data)+len(it.Metadata))
+		n += entrySize + int64(len(it.Text)+len(it.Name)+len(it.MIMEType)+len(it.URI)+len(it.Bytes)+len(it.Data)+len(it.Metadata))
 	}
 	return n
 }
