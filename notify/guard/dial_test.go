@@ -274,6 +274,10 @@ func TestDialTLSCanceled(t *testing.T) {
 }
 
 func TestDialTimeout(t *testing.T) {
+	// Package net reads the system's DNS configuration once, and keeps a channel with it that must not belong to a bubble.
+	if _, err := startDNS(t).resolver().LookupNetIP(t.Context(), "ip4", "unknown.example"); err == nil {
+		t.Error("an unknown name was found")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		silent := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			<-ctx.Done()
