@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/notify"
@@ -274,13 +273,4 @@ func together(n int, f func(i int) error) (failed error) {
 	}
 	group.Wait()
 	return failed
-}
-
-// ownCPU returns the time that this process has computed.
-func ownCPU() (time.Duration, error) {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, err
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
