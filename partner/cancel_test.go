@@ -121,3 +121,24 @@ func TestCancelRaces(t *testing.T) {
 		})
 	}
 }
+
+// TestNothingFollowsTheEnd: a run and a cancel may both be told by the agent how a turn ends. What the run reports after
+// that does not begin the turn again.
+func TestNothingFollowsTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := setUp(t, memory(t), hangs())
+		b.do(call(task.Start, "t1"))
+		lv := b.engine.acquire(b.LogOf(leader, "t1"))
+		defer lv.release()
+		piece := task.Report{Chunks: []task.Chunk{{Product: finished("late").Products[0], Append: true}}}
+		for i, rep := range []task.Report{finished("x"), piece, finished("y"), {State: task.Working}} {
+			if rested, err := lv.take(t.Context(), lv.run, rep, nil); !rested || err != nil {
+				t.Errorf("report %d: rested is %v, %v", i, rested, err)
+			}
+		}
+		b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
+		if diff := cmp.Diff(finished("x").Products, b.do(call(task.Get, "t1")).Products); diff != "" {
+			t.Errorf("products (-want +got):\n%s", diff)
+		}
+	})
+}

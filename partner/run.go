@@ -237,6 +237,10 @@ func (lv *live) takeReport(ctx context.Context, r *run, rep *task.Report) (reste
 	if err := lv.load(ctx); err != nil {
 		return false, fmt.Errorf("%w: %w", errStore, err)
 	}
+	if lv.note.Pending == nil && !lv.note.Open && lv.fold.Task.Status.State.Rests() {
+		r.rest()
+		return true, nil // a cancel has asked the agent, too, and was told of the end before the run
+	}
 	if err := lv.apply(ctx, rep); err != nil {
 		return false, fmt.Errorf("%w: %w", errStore, err)
 	}
