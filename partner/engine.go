@@ -35,7 +35,6 @@ type Engine struct {
 
 	mu       sync.RWMutex          // held for reading by whoever adds to work, which must not happen once Close waits
 	partners map[string][]*Partner // by name; the last one registered is the present one
-	seen     map[string]bool       // names whose unfinished runs have been picked up
 
 	open  openTasks
 	alarm *replay.Alarm
@@ -61,7 +60,6 @@ func open(ctx context.Context, store replay.Store, watcher Watcher, wall func() 
 		wall:     wall,
 		seed:     maphash.MakeSeed(),
 		partners: make(map[string][]*Partner),
-		seen:     make(map[string]bool),
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.work = newWorkers(e.base.Done())
@@ -129,18 +127,17 @@ type Partner struct {
 	engine *Engine
 }
 
-// Register adds a Partner. The first one of a name picks up the runs of that name that an earlier process
-// left unfinished. Several may share a name, as the old and the new configuration do during a reload; the
+// Register adds a Partner. The first one of a name, and the first after all of that name were unregistered, picks up the
+// turns of that name that no run works on. Several may share a name, as the old and the new configuration do during a reload; the
 // last one to come answers for the tasks that nobody else is at work on.
 func (e *Engine) Register(c Config) *Partner {
 	p := &Partner{Config: c, engine: e}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.partners[c.Name] = append(e.partners[c.Name], p)
-	if !e.seen[c.Name] && e.base.Err() == nil {
-		e.seen[c.Name] = true
+	if len(e.partners[c.Name]) == 0 && e.base.Err() == nil {
 		e.work.Go(func() { e.recover(c.Name) })
 	}
+	e.partners[c.Name] = append(e.partners[c.Name], p)
 	return p
 }
 

@@ -267,3 +267,33 @@ func TestAuthorizationOutlivesARestart(t *testing.T) {
 		})
 	}
 }
+
+// TestPartnerThatComesBack: turns that could not be picked up before their Partner went away are picked up when it is
+// registered again.
+func TestPartnerThatComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := ill(t)
+		b := setUp(t, store, hangs())
+		b.do(call(task.Start, "t1"))
+		b.engine.Close()
+
+		agent := &script{resume: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(finished("x"), nil) }}
+		engine, err := Open(t.Context(), store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer engine.Close()
+		synctest.Wait()
+		store.mu.Lock()
+		store.read, store.reads = replay.ErrUnavailable, 1
+		store.mu.Unlock()
+		config := b.Config
+		config.Agent = agent
+		engine.Register(config).Unregister()
+		time.Sleep(time.Minute)
+		back := engine.Register(config)
+		defer back.Unregister()
+		synctest.Wait()
+		b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
+	})
+}
