@@ -77,6 +77,8 @@ func TestAccept(t *testing.T) {
 	store.shut = false
 	b.do(call(task.Continue, "t1", accept, func(c *task.Call) { c.Message.ID = "third" }))
 	check("a continue", []task.At{{Seq: 4, Exists: true}}, 0)
+	b.do(call(task.Continue, "t1", accept, func(c *task.Call) { c.Message.ID = "third" }))
+	check("a continue again", []task.At{{Seq: 7, Exists: true}}, 0)
 	log := b.LogOf(leader, "t1")
 	if diff := cmp.Diff(map[string][]task.State{log: {task.Working, task.AwaitingCompletion}}, w.told); diff != "" {
 		t.Errorf("from the continue on, there is told (-want +got):\n%s", diff)

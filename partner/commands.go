@@ -159,7 +159,8 @@ func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool)
 	case cmd == task.Get:
 		return lv.histories(c), nil, nil
 	case lv.repeats(&c.Message):
-		return lv.snapshot(), nil, nil
+		err := lv.acceptUnchanged(ctx, c)
+		return lv.snapshot(), nil, err
 	case cmd == task.Cancel && c.Finished && state == task.AwaitingCompletion:
 		return task.Task{}, nil, task.Errorf(task.TaskNotCancelable, "the task is completed, and cannot be canceled any more")
 	case cmd == task.ReStream && c.Strict && (state.Terminal() || c.Finished && state == task.AwaitingCompletion):
