@@ -416,7 +416,11 @@ func (lv *live) trim(ctx context.Context, a *replay.Append) error {
 		return damaged(err)
 	}
 	a.Trim = records[n-1].Seq
-	a.Snapshot = task.AppendEvent(nil, &task.Event{Task: &fold.Task})
+	whole := task.Event{Task: &fold.Task}
+	if !fold.Task.Status.State.Rests() { // else the turn is over, and the next one withdraws for itself
+		whole.Withdrawn = fold.Withdrawn
+	}
+	a.Snapshot = task.AppendEvent(nil, &whole)
 	lv.head.kept -= n
 	lv.head.bytes = bytes
 	lv.size = int64(len(a.Snapshot)) + bytes

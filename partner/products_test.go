@@ -100,3 +100,47 @@ func TestProductsOfTheLastTurn(t *testing.T) {
 		})
 	}
 }
+
+// TestWithdrawnAfterATrim: what a continue withdrew is known after a crash, even if the continue is no longer in the log, so
+// that the agent's answer of before is not taken for a new one.
+func TestWithdrawnAfterATrim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory(t)
+		var resumed *task.Turn
+		agent := &script{
+			run: func(ctx context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+				if turn.Message.Command == task.Start {
+					yield(task.Report{State: task.AwaitingCompletion, Whole: true, Products: products("a", "1"), Stamp: "first"}, nil)
+					return
+				}
+				for range 40 {
+					if !yield(task.Report{Chunks: []task.Chunk{{Product: products("b", "x")[0], Append: true}}}, nil) {
+						return
+					}
+				}
+				<-ctx.Done()
+			},
+			resume: func(ctx context.Context, turn *task.Turn, _ func(task.Report, error) bool) {
+				resumed = turn
+				<-ctx.Done()
+			},
+		}
+		trims := func(c *Config) { c.MaxEvents = 16 }
+		b := setUp(t, store, agent, trims)
+		b.do(call(task.Start, "t1"))
+		if _, err := b.Stream(t.Context(), leader, call(task.Continue, "t1")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.engine.Close()
+		b = setUp(t, store, agent, trims)
+		synctest.Wait()
+		b.engine.Close()
+		if resumed == nil {
+			t.Fatal("the turn was not resumed")
+		}
+		if diff := cmp.Diff(products("a", "1"), resumed.Withdrawn); diff != "" {
+			t.Errorf("withdrawn (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -30,6 +30,8 @@ type Event struct {
 	// Cause is the Leader's message that made this event happen. It takes no number of its own, so that
 	// eventSeq counts only what a Leader is told.
 	Cause *Message
+	// Withdrawn is what a snapshot keeps for Fold.Withdrawn beside its Task; nil for nothing.
+	Withdrawn []Product
 }
 
 // Chunk is a product or a piece of one (AIP v01.00 §6.2.4).
@@ -42,7 +44,7 @@ type Chunk struct {
 }
 
 // The kinds of event, as the first byte of the stored form. A stored event is one line or more: a letter for its kind and
-// the JSON of that, the JSON of its offer, and the JSON of its cause. No JSON of ours holds a line feed, so an event can be
+// the JSON of that, the JSON of its offer or of what was withdrawn, and the JSON of its cause. No JSON of ours holds a line feed, so an event can be
 // taken apart without being parsed.
 const (
 	TaskEvent    = 't'
@@ -50,7 +52,8 @@ const (
 	ChunkEvent   = 'c'
 	MessageEvent = 'm'
 
-	offerEvent = 'o' // a StatusEvent that has an offer
+	offerEvent     = 'o' // a StatusEvent that has an offer
+	withdrawnEvent = 'w' // a TaskEvent that has withdrawn products, in a Task of their own
 )
 
 // SplitEvent takes a stored event apart: its kind, the JSON of that, and the JSON of its cause, nil where it
@@ -63,19 +66,28 @@ func SplitEvent(data []byte) (kind byte, value, cause []byte) {
 	return kind, value, cause
 }
 
-func splitEvent(data []byte) (kind byte, value, offer, cause []byte) {
+// splitEvent is SplitEvent with the second line of an event that has an offer or withdrawn products.
+func splitEvent(data []byte) (kind byte, value, second, cause []byte) {
 	kind = data[0]
 	value, cause, _ = bytes.Cut(data[1:], []byte{'\n'})
-	if kind == offerEvent {
+	switch kind {
+	case offerEvent:
 		kind = StatusEvent
-		offer, cause, _ = bytes.Cut(cause, []byte{'\n'})
+	case withdrawnEvent:
+		kind = TaskEvent
+	default:
+		return kind, value, nil, cause
 	}
-	return kind, value, offer, cause
+	second, cause, _ = bytes.Cut(cause, []byte{'\n'})
+	return kind, value, second, cause
 }
 
 // AppendEvent appends the stored form of ev, which DecodeEvent reads.
 func AppendEvent(dst []byte, ev *Event) []byte {
 	switch {
+	case ev.Task != nil && ev.Withdrawn != nil:
+		dst = append(AppendTask(append(dst, withdrawnEvent), ev.Task), '\n')
+		dst = AppendTask(dst, &Task{Products: ev.Withdrawn})
 	case ev.Task != nil:
 		dst = AppendTask(append(dst, TaskEvent), ev.Task)
 	case ev.Status != nil && ev.Offer != nil:
@@ -106,7 +118,7 @@ func DecodeEvent(data []byte) (Event, error) {
 	if len(data) == 0 {
 		return ev, errors.New("task: decoding an event of the log: it is empty")
 	}
-	kind, value, offer, cause := splitEvent(data)
+	kind, value, second, cause := splitEvent(data)
 	var into any
 	switch kind {
 	case TaskEvent:
@@ -125,8 +137,14 @@ func DecodeEvent(data []byte) (Event, error) {
 		return ev, fmt.Errorf("task: decoding an event of the log: there is no kind %q", data[0])
 	}
 	err := json.Unmarshal(value, into)
-	if err == nil && offer != nil {
-		err = json.Unmarshal(offer, &ev.Offer)
+	switch {
+	case err != nil || second == nil:
+	case ev.Task != nil:
+		var withdrawn Task
+		err = json.Unmarshal(second, &withdrawn)
+		ev.Withdrawn = withdrawn.Products
+	default:
+		err = json.Unmarshal(second, &ev.Offer)
 	}
 	if err == nil && cause != nil {
 		ev.Cause = new(Message)
@@ -144,8 +162,7 @@ type Fold struct {
 	Task Task
 	Seq  uint64 // number of the last event that was applied
 
-	// Withdrawn is what the task offered when the present turn began, where a continue withdrew that. A snapshot does not
-	// keep it.
+	// Withdrawn is what the task offered when the present turn began, where a continue withdrew that.
 	Withdrawn []Product
 
 	// growing holds the text of products that arrive in pieces, so that a long stream costs no copy of all
@@ -162,7 +179,7 @@ func (f *Fold) Apply(ev Event) {
 		f.Task.StatusHistory = slices.Clone(ev.Task.StatusHistory)
 		f.Task.MessageHistory = slices.Clone(ev.Task.MessageHistory)
 		f.Task.Products = append([]Product(nil), ev.Task.Products...) // nil where there are none, stored or not
-		f.growing = nil
+		f.growing, f.Withdrawn = nil, ev.Withdrawn
 		if len(f.Task.StatusHistory) == 0 {
 			f.Task.StatusHistory = []Status{f.Task.Status}
 		}

@@ -50,6 +50,28 @@ func TestOffer(t *testing.T) {
 	}
 }
 
+// TestSnapshotKeepsWhatWasWithdrawn: it is for the fold alone, and in its stored form a snapshot is one like any other.
+func TestSnapshotKeepsWhatWasWithdrawn(t *testing.T) {
+	withdrawn := []Product{{ID: "a", DataItems: []DataItem{Text("1\n2")}}}
+	whole := Event{Task: &Task{ID: "t", SessionID: "s", Status: Status{State: Working, ChangedAt: time.Date(2025, 9, 1, 12, 0, 0, 0, time.UTC)}}}
+	plain := AppendEvent(nil, &whole)
+	whole.Withdrawn = withdrawn
+	stored := AppendEvent(nil, &whole)
+	got, err := DecodeEvent(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f Fold
+	f.Apply(got)
+	if diff := cmp.Diff(withdrawn, f.Withdrawn); diff != "" {
+		t.Errorf("withdrawn (-want +got):\n%s", diff)
+	}
+	kind, value, cause := SplitEvent(stored)
+	if wantKind, wantValue, _ := SplitEvent(plain); kind != wantKind || string(value) != string(wantValue) || cause != nil {
+		t.Errorf("%q is taken apart as %q, %s and %s", stored, kind, value, cause)
+	}
+}
+
 // TestOldLogKeepsItsProducts folds a log of the time before offers, whose pieces add to what an earlier turn made.
 func TestOldLogKeepsItsProducts(t *testing.T) {
 	const state = `{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00"}`
