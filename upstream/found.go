@@ -200,7 +200,7 @@ func (a *FoundAgent) Run(ctx context.Context, t *task.Turn, stream bool) iter.Se
 		again := newRetry(a.config.Agent.RetryFor)
 		h, err := a.get(ctx)
 		waited := false
-		for ; err != nil && errors.Is(err, errPassing) && !again.over(); h, err = a.get(ctx) {
+		for ; err != nil && errors.Is(err, errPassing) && !again.over(err); h, err = a.get(ctx) {
 			if waited = true; !yield(task.Report{Delivery: task.Waiting}, nil) {
 				return
 			}
@@ -242,7 +242,7 @@ func (a *FoundAgent) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Re
 		silence := or(a.config.Agent.Silence, defaultSilence)
 		again := newRetry(silence)
 		h, err := a.get(ctx)
-		for ; err != nil && ctx.Err() == nil && !again.over(); h, err = a.get(ctx) {
+		for ; err != nil && ctx.Err() == nil && !again.over(err); h, err = a.get(ctx) {
 			again.pause(ctx, spread)
 		}
 		switch {

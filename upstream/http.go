@@ -320,6 +320,8 @@ func (x *exchange) broken(err error, when string) *task.Error {
 		return ended(x.parent)
 	case context.Cause(x.ctx) == errSilent:
 		return task.Errorf(task.AgentTimeout, "the agent was silent for %v", x.http.config.Silence)
+	case errors.As(err, &dial) && isStarved(err):
+		return task.Errorf(task.AgentUnavailable, "the gateway cannot reach the agent: it has no file descriptors left").Because(err)
 	case errors.As(err, &dial):
 		return task.Errorf(task.AgentUnavailable, "the agent cannot be reached").Because(err)
 	case alerted(err):

@@ -16,8 +16,8 @@ const reachTries = 3
 
 // reach makes a turn, and makes it again where the agent has not got it: nothing was sent, or the connection broke before
 // the agent had said anything, and the agent, which knows the task by the gateway's name for it, says that it does not
-// have the turn. It is given up after RetryFor. A turn that may have been sent, and of which the agent cannot say whether
-// it has it, is not made again.
+// have the turn. It is given up after RetryFor, or after starvedMost where the gateway has no file descriptors
+// left. A turn that may have been sent, and of which the agent cannot say whether it has it, is not made again.
 func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(yield)) {
 	again := newRetry(h.config.RetryFor)
 	for try := 1; ; try++ {
@@ -35,11 +35,16 @@ func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(y
 		case broken == nil:
 			return
 		case unsent(broken):
-			if again.over() {
+			if again.over(broken) {
 				yield(task.Report{}, broken)
 				return
 			}
-			if try == 1 {
+			switch {
+			case isStarved(broken):
+				if h.config.Slots.starved.due() {
+					h.log.LogAttrs(ctx, slog.LevelWarn, "no file descriptors are left to reach the agent; its tasks wait", slog.Any("error", broken))
+				}
+			case try == 1:
 				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent cannot be reached; trying again", slog.String("task", t.Ref.Task),
 					slog.Duration("for", h.config.RetryFor), slog.Any("error", broken))
 			}
@@ -53,7 +58,7 @@ func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(y
 			if !yield(task.Report{Delivery: task.Sending}, nil) {
 				return
 			}
-		case h.unnamed(t) || h.actsLate && t.From != task.None || try >= reachTries && again.over() || !h.lacks(ctx, t, again):
+		case h.unnamed(t) || h.actsLate && t.From != task.None || try >= reachTries && again.over(broken) || !h.lacks(ctx, t, again):
 			if errors.Is(broken, errCut) && !h.unnamed(t) {
 				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent's stream was cut; going on by asking", slog.String("task", t.Ref.Task))
 				h.resume(ctx, t, false, yield)
@@ -63,7 +68,7 @@ func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(y
 			return
 		default:
 			h.log.LogAttrs(ctx, slog.LevelInfo, "the agent has not got the message; sending it again", slog.String("task", t.Ref.Task))
-			if try > 1 && !again.over() && !again.pause(ctx, h.jitter) {
+			if try > 1 && !again.over(broken) && !again.pause(ctx, h.jitter) {
 				yield(task.Report{}, ended(ctx))
 				return
 			}
@@ -88,7 +93,7 @@ func misconfigured(err error) bool {
 func (h *HTTP) lacks(ctx context.Context, t *task.Turn, again *retry) bool {
 	for {
 		lacks, err := h.missed(ctx, t)
-		if err == nil || !passes(err) || again.over() || !again.pause(ctx, h.jitter) {
+		if err == nil || !passes(err) || again.over(err) || !again.pause(ctx, h.jitter) {
 			return lacks
 		}
 	}

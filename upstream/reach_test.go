@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,23 +42,29 @@ func showAll(h *HTTP, t *task.Turn, stream bool) (all []string) {
 // TestRefusedConnections holds that a turn of which nothing was sent waits for its agent, whoever names its task.
 func TestRefusedConnections(t *testing.T) {
 	const unreachable = "agent-unavailable: the agent cannot be reached"
+	const noFiles = "agent-unavailable: the gateway cannot reach the agent: it has no file descriptors left"
+	refused, starved := errors.New("connection refused"), &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
 	working := script{
 		"send": says(is("completed")), "sendSubscribe": streams(true, news("completed")),
 		"message/send": says(done03rpc), "message/stream": streams(true, done03rpc),
 	}
 	for _, tc := range []struct {
 		name        string
+		why         error
 		down, lasts time.Duration
 		stream      bool
 		names       bool
 		want        []string
 		least, most time.Duration
 	}{
-		{"down for a while", 5 * time.Second, 10 * time.Second, false, false, []string{"waiting", "completed"}, 5 * time.Second, 7 * time.Second},
-		{"down for a while, by stream", 5 * time.Second, 10 * time.Second, true, false, []string{"waiting", "completed"}, 5 * time.Second, 8 * time.Second},
-		{"down for a while, and it names its tasks", 5 * time.Second, 10 * time.Second, false, true, []string{"waiting", "completed"}, 5 * time.Second, 8 * time.Second},
-		{"down for too long", time.Hour, 10 * time.Second, false, false, []string{"waiting", unreachable}, 7 * time.Second, 10 * time.Second},
-		{"no time to wait", time.Hour, 0, false, false, []string{unreachable}, 0, 0},
+		{"down for a while", refused, 5 * time.Second, 10 * time.Second, false, false, []string{"waiting", "completed"}, 5 * time.Second, 7 * time.Second},
+		{"down for a while, by stream", refused, 5 * time.Second, 10 * time.Second, true, false, []string{"waiting", "completed"}, 5 * time.Second, 8 * time.Second},
+		{"down for a while, and it names its tasks", refused, 5 * time.Second, 10 * time.Second, false, true, []string{"waiting", "completed"}, 5 * time.Second, 8 * time.Second},
+		{"down for too long", refused, time.Hour, 10 * time.Second, false, false, []string{"waiting", unreachable}, 7 * time.Second, 10 * time.Second},
+		{"no time to wait", refused, time.Hour, 0, false, false, []string{unreachable}, 0, 0},
+		{"no file descriptors for a while", starved, time.Minute, 10 * time.Second, false, false, []string{"waiting", "completed"}, time.Minute, 63 * time.Second},
+		{"no file descriptors, and no time to wait", starved, time.Minute, 0, true, true, []string{"waiting", "completed"}, time.Minute, 63 * time.Second},
+		{"no file descriptors for too long", starved, time.Hour, 10 * time.Second, false, false, []string{"waiting", noFiles}, 5 * time.Minute, 6 * time.Minute},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var up time.Time
@@ -68,7 +76,7 @@ func TestRefusedConnections(t *testing.T) {
 				dial := c.Dial
 				c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 					if time.Now().Before(up) {
-						return nil, errors.New("connection refused")
+						return nil, tc.why
 					}
 					return dial(ctx, network, address)
 				}

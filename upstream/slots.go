@@ -28,8 +28,8 @@ type Slots struct {
 	max         int
 	turns, asks semaphore
 
-	mu     sync.Mutex
-	logged time.Time // when the log last said that turns wait
+	// Lines of the log: that turns wait for a slot, and that they wait for a file descriptor.
+	waits, starved minutely
 }
 
 // NewSlots returns room for n requests at once, at least 2.
@@ -49,14 +49,20 @@ func (s *Slots) admit() error {
 	return nil
 }
 
-// shouldLog reports whether the log is to say that turns wait. It does so once a minute.
-func (s *Slots) shouldLog() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.logged.IsZero() && time.Since(s.logged) < time.Minute {
+// minutely paces a line of the log that many turns have reason for.
+type minutely struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+// due reports whether the line is to be written. It does so once a minute.
+func (m *minutely) due() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.last.IsZero() && time.Since(m.last) < time.Minute {
 		return false
 	}
-	s.logged = time.Now()
+	m.last = time.Now()
 	return true
 }
 
@@ -76,7 +82,7 @@ func (h *HTTP) acquire(ctx context.Context, yield yield) (ok bool) {
 	if !yield(task.Report{Delivery: task.Waiting}, nil) {
 		return false
 	}
-	if slots.shouldLog() {
+	if slots.waits.due() {
 		h.log.LogAttrs(ctx, slog.LevelInfo, "turns wait for a free run of the agent", slog.Int("waiting", slots.turns.queued()+1), slog.Int("max_runs", slots.max))
 	}
 	if !slots.turns.acquire(ctx) {
