@@ -3,12 +3,18 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
 // TestBodiesWithoutEnvelope holds bodies that have no envelope to the same strictness as those that have one.
@@ -55,4 +61,33 @@ func TestBodiesWithoutEnvelope(t *testing.T) {
 			t.Errorf("got %d", res.StatusCode)
 		}
 	})
+}
+
+// TestStoreIsUnavailable holds that a caller of plain HTTP is asked to try again later, by status and field, and that one
+// of JSON-RPC has the reason in the error.
+func TestStoreIsUnavailable(t *testing.T) {
+	g := open(t, func(h *Handler) {
+		h.Callers = []translate.Server{aip.Server(), a2a.V1Server(false), a2a.V1RESTServer(false)}
+		h.Partner = func(context.Context) (*partner.Partner, error) {
+			return nil, partner.StoreError(replay.ErrUnavailable, "the task cannot be stored")
+		}
+	})
+	type answer struct {
+		Status int
+		Field  string
+	}
+	for name, c := range map[string]struct {
+		path, body string
+		want       answer
+	}{
+		"REST":     {"/message:send", `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`, answer{503, "5"}},
+		"JSON-RPC": {"", `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"gw-aaaaaaaaaaaaaaaaaaaaaaaaaa"}}`, answer{200, ""}},
+		"AIP": {"/rpc", `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message","id":"m","sentAt":"2026-01-01T00:00:00Z",` +
+			`"senderRole":"leader","senderId":"l","command":"get","taskId":"t","dataItems":[]}}}`, answer{200, ""}},
+	} {
+		res, body := g.post("/agents/one"+c.path, c.body)
+		if diff := cmp.Diff(c.want, answer{res.StatusCode, res.Header.Get("Retry-After")}); diff != "" || !strings.Contains(body, `"STORE_UNAVAILABLE"`) {
+			t.Errorf("%s is answered %s (-want +got):\n%s", name, body, diff)
+		}
+	}
 }

@@ -121,14 +121,14 @@ func (e *Engine) miss(lv *live, now time.Time, err error) (kept bool) {
 }
 
 // adopt goes on with the turn of a task that is at work but has nobody to work on it, by asking the agent.
-// lv.mu is held.
-func (lv *live) adopt(p *Partner) {
+// It reports whether there was one. lv.mu is held.
+func (lv *live) adopt(p *Partner) bool {
 	state := lv.fold.Task.Status.State
 	mayGoOn := lv.note.Open && state == task.AwaitingInput
 	if !lv.exists || lv.run != nil || state.Rests() && !mayGoOn {
-		return
+		return false
 	}
-	lv.logger().Info("picking up an unfinished task", "state", string(state))
+	lv.logger().Debug("picking up an unfinished task", "state", string(state))
 	t := lv.turn()
 	pending := lv.note.Pending != nil
 	stream, unsent := lv.note.Stream, lv.note.Unsent
@@ -145,6 +145,7 @@ func (lv *live) adopt(p *Partner) {
 			return rested, err
 		})
 	})
+	return true
 }
 
 // turn returns the turn that the task is at, as Agent.Resume takes it. lv.mu is held.

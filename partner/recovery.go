@@ -82,6 +82,7 @@ func (e *Engine) recoverOnce(name string) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	var failure atomic.Pointer[error]
+	var resumed atomic.Int64
 	slots := make(chan struct{}, atOnce)
 	prefix := string(Class) + name + separator
 	for w, err := range e.store.Due(e.base, Class, replay.AtRestart, replay.EndOfTime) {
@@ -94,32 +95,39 @@ func (e *Engine) recoverOnce(name string) error {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			if err := e.resume(w); err != nil {
+			adopted, err := e.resume(w)
+			if err != nil {
 				failure.Store(&err)
+			}
+			if adopted {
+				resumed.Add(1)
 			}
 		})
 	}
 	group.Wait()
+	if p := e.current(name); p != nil && resumed.Load() > 0 {
+		p.Log.Info("unfinished tasks are picked up", "tasks", resumed.Load())
+	}
 	if err := failure.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// resume goes on with the turn of a task that no run works on, if its agent may be at work.
-func (e *Engine) resume(w replay.Wakeup) error {
+// resume goes on with the turn of a task that no run works on, if its agent may be at work. It reports whether it did.
+func (e *Engine) resume(w replay.Wakeup) (adopted bool, _ error) {
 	if !w.At.Equal(replay.AtRestart) {
 		// The task waits for its Leader, and mostly its agent does, too.
 		head, err := e.store.Head(e.base, w.Log)
 		if errors.Is(err, replay.ErrNotFound) {
-			return nil
+			return false, nil
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		var n note
 		if !bytes.Contains(head.Note, []byte(`"open":true`)) || json.Unmarshal(head.Note, &n) != nil || !n.Open {
-			return nil
+			return false, nil
 		}
 	}
 	lv := e.acquire(w.Log)
@@ -130,15 +138,15 @@ func (e *Engine) resume(w replay.Wakeup) error {
 	switch {
 	case errors.Is(err, errDamaged):
 		lv.logger().Error("an unfinished task cannot be resumed", "error", err)
-		return nil
+		return false, nil
 	case err != nil:
-		return err
+		return false, err
 	}
 	name, _, _ := splitLogName(w.Log)
 	if p := e.current(name); p != nil {
-		lv.adopt(p)
+		adopted = lv.adopt(p)
 	}
-	return nil
+	return adopted, nil
 }
 
 // mayPass reports whether an error is one of the store's that another attempt may not meet.
