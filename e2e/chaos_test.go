@@ -278,4 +278,7 @@ func TestMaxRuns(t *testing.T) {
 	s.start(c)
 	hanging = leaderOf(t, s.url()+"/silent")
 	check("after")
+	if n := strings.Count(s.out.String(), "\n"); n > 100 {
+		t.Errorf("the log has %d lines after the restart", n)
+	}
 }

@@ -16,7 +16,8 @@ type site struct {
 	dir         string
 	port, admin int
 	env         []string
-	*process    // the one that was started last
+	files       int // how many files the process may open; 0 for as many as the system lets it
+	*process        // the one that was started last
 }
 
 // config is a Caddyfile as far as tests differ in it.
@@ -99,7 +100,11 @@ func (s *site) start(c config) {
 
 func (s *site) run(path string) {
 	s.t.Helper()
-	s.process = startProcess(s.t, s.dir, s.env, caddyBinary(s.t), "run", "--config", path, "--adapter", "caddyfile")
+	command := []string{caddyBinary(s.t), "run", "--config", path, "--adapter", "caddyfile"}
+	if s.files > 0 {
+		command = append([]string{"/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, s.files)}, command...)
+	}
+	s.process = startProcess(s.t, s.dir, s.env, command[0], command[1:]...)
 	s.waitForPort(s.t, fmt.Sprintf("127.0.0.1:%d", s.port))
 }
 

@@ -9,34 +9,52 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/internal/leader"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // TestStoreAway takes the directory of the store away from a running gateway, as an unmounted volume does. Starts are
-// refused in those words, and work again without a restart when it is back. What was answered before is there.
+// refused in those words, and work again without a restart when it is back. What was answered before is there, and what
+// ran meanwhile ends as its agent says, for its webhook, too.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	_, agent := sampleAgent(t)
 	s := newSite(t)
 	dir := filepath.Join(s.dir, "store")
-	s.start(config{store: "store pebble " + dir, handle: "aip_gateway a2a/legacy http://" + agent})
-	caller := leaderOf(t, s.url())
+	s.start(config{
+		store: "store pebble " + dir, notify: here,
+		handle: "aip_gateway a2a/legacy http://" + agent + " {\ncallers aip a2a\n}",
+	})
+	caller, sink := leaderOf(t, s.url()), newSink(t)
+	caller.setHook(hook{URL: sink.origin() + "/hook", Token: "secret", TaskID: "runs"})
+	runs := startCall("runs", "slow 1")
+	runs.Terms.Response = time.Millisecond
+	caller.do(runs)
 	if err := os.Rename(dir, dir+".away"); err != nil {
 		t.Fatal(err)
 	}
 	var refusal *leader.Error
-	answered := 0
-	for ; refusal == nil && answered < 1000; answered++ { // the files that are open take some
-		_, err := caller.try(startCall(fmt.Sprint("big-", answered), strings.Repeat("big ", 20_000)))
+	stored := 0
+	for ; refusal == nil && stored < 1000; stored++ { // the files that are open take some
+		_, err := caller.try(startCall(fmt.Sprint("big-", stored), strings.Repeat("big ", 20_000)))
 		if err != nil && !errors.As(err, &refusal) {
 			t.Fatal(err)
 		}
 	}
-	answered-- // but for the last one
+	stored-- // but for the last one
 	if refusal == nil || refusal.Code != -32603 || data(t, refusal.Data)["reason"] != "STORE_UNAVAILABLE" {
 		t.Errorf("a start without a store: %+v, want -32603 with the reason STORE_UNAVAILABLE", refusal)
 	}
+	message := []byte(`{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`)
+	res, body := caller.post("/message:send", message, "A2A-Version", "1.0")
+	if got := res.Header.Get("Retry-After"); res.StatusCode != 503 || got != "5" || !strings.Contains(string(body), `"STORE_UNAVAILABLE"`) {
+		t.Errorf("a message by REST without a store: %d, Retry-After %q: %s", res.StatusCode, got, body)
+	}
+	caller.get("runs")
 	if err := os.Rename(dir+".away", dir); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +63,13 @@ func TestStoreAway(t *testing.T) {
 		return err == nil
 	})
 	caller.rests("after")
-	for i := range answered {
+	got := caller.rests("runs")
+	checkHistory(t, got)
+	if diff := cmp.Diff(answered{State: task.AwaitingCompletion, Says: "slow done"}, of(got)); diff != "" {
+		t.Errorf("the task that ran (-want +got):\n%s", diff)
+	}
+	sink.hears("/hook", got.StatusHistory)
+	for i := range stored {
 		checkHistory(t, caller.rests(fmt.Sprint("big-", i)))
 	}
 }
