@@ -267,21 +267,31 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 	return a, nil
 }
 
-// open counts a stream and lets the Partner begin it. After an error it is not counted.
-func (c *conversation) open(p *partner.Partner, call *task.Call) (*partner.Stream, error) {
+// open counts a stream and lets the Partner begin it. After an error or a panic it is not counted.
+func (c *conversation) open(p *partner.Partner, call *task.Call) (opened *partner.Stream, err error) {
 	if err := c.h.Streaming.Open.add(c.leader, &c.h.Streaming); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if opened == nil {
+			c.h.Streaming.Open.remove(c.leader)
+		}
+	}()
 	s, err := p.Stream(c.ctx, c.leader, call)
 	if err != nil {
-		c.h.Streaming.Open.remove(c.leader)
 		return nil, err
 	}
 	return &s, nil
 }
 
-// stream returns the stream that answers a request. It holds nothing of the request's body.
-func (c *conversation) stream(w http.ResponseWriter, a *answer) *stream {
+// stream returns the stream that answers a request. It holds nothing of the request's body. After a panic it is not
+// counted.
+func (c *conversation) stream(w http.ResponseWriter, a *answer) (made *stream) {
+	defer func() {
+		if made == nil {
+			c.h.Streaming.Open.remove(c.leader)
+		}
+	}()
 	s := &stream{h: c.h, w: w, ctx: c.ctx, span: c.span, caller: c.caller, id: bytes.Clone(c.req.ID), events: a.stream,
 		leader: c.leader, expires: c.expires, last: a.stream.After}
 	call := c.call
