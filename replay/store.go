@@ -57,9 +57,10 @@ type Store interface {
 	// promises that at all.
 	Sync(ctx context.Context) error
 
-	// Reopened returns a channel that is closed the next time the store can be written again after it could not
-	// (ErrUnavailable); nil for a driver to which that never happens. Take the next channel before acting on a closed
-	// one, so that no reopening is missed. It says nothing of why or for how long, and Close does not close it.
+	// Reopened returns a channel that is closed the next time that what failed with ErrUnavailable is worth another try,
+	// as a rule because the store can be written again; nil for a driver to which that never happens. Each ErrUnavailable
+	// is followed by such a time. Take the next channel before acting on a closed one, so that none is missed. It says
+	// nothing of why or for how long, and Close does not close it.
 	Reopened() <-chan struct{}
 
 	// Configure changes the settings that may change while the store is open; it applies to all later writes.

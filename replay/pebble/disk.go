@@ -126,7 +126,13 @@ func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, er
 // ReuseForWrite implements vfs.FS. Pebble writes new files of the write-ahead log over old ones.
 func (d *disk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	var f vfs.File
-	if d.try(func() (err error) { f, err = d.FS.ReuseForWrite(oldname, newname, category); return err }) {
+	if d.try(func() (err error) {
+		f, err = d.FS.ReuseForWrite(oldname, newname, category)
+		if errors.Is(err, fs.ErrNotExist) { // a try before has renamed it, and could not open it
+			f, err = d.FS.Create(newname, category)
+		}
+		return err
+	}) {
 		return d.fenced(newname, f), nil
 	}
 	return d.memory.Create(newname, category)

@@ -185,3 +185,45 @@ func TestOpenFull(t *testing.T) {
 		}
 	})
 }
+
+// starvedFS is a disk that renames a file to be written over, and then has no descriptor left to open it.
+type starvedFS struct {
+	vfs.FS
+	left *atomic.Int64 // times that it happens
+}
+
+func (fs starvedFS) Unwrap() vfs.FS { return fs.FS }
+
+func (fs starvedFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if fs.left.Add(-1) < 0 {
+		return fs.FS.ReuseForWrite(oldname, newname, category)
+	}
+	return nil, errors.Join(fs.Rename(oldname, newname), syscall.EMFILE)
+}
+
+// TestReserveForReuse has the process run out of descriptors when a file of the write-ahead log is used again.
+func TestReserveForReuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var left atomic.Int64
+		s, err := open(starvedFS{smallDisk(), &left}, "/store", replay.Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left.Store(2)
+		i := uint64(0)
+		for ; left.Load() > 0 && i < 1000; i++ {
+			a := replay.Append{Log: "a", Expect: i, Records: [][]byte{make([]byte, 50_000)}, Tell: true}
+			if err := s.Append(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if left.Load() > 0 {
+			t.Error("no file was used again")
+		}
+		checkZeros(t, s, "a", i)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
