@@ -63,7 +63,7 @@ func (e *Engine) keepUp() {
 		case err == nil:
 			wait = catchUpSoon
 		default:
-			e.logger().Error("outboxes cannot be compared with their tasks; trying again", "error", err)
+			e.loggerOf(err).Error("outboxes cannot be compared with their tasks; trying again", "error", err)
 			wait = min(2*wait, catchUpMost)
 			e.fallBehind()
 		}

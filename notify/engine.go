@@ -16,6 +16,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"errors"
 	"hash/maphash"
 	"log/slog"
 	"net"
@@ -213,6 +214,14 @@ func (e *Engine) logger() *slog.Logger {
 		return s.Log
 	}
 	return e.opened
+}
+
+// loggerOf is logger for an error that was met in the background. That the store is unavailable, it says itself, once.
+func (e *Engine) loggerOf(err error) *slog.Logger {
+	if errors.Is(err, replay.ErrUnavailable) {
+		return slog.New(slog.DiscardHandler)
+	}
+	return e.logger()
 }
 
 // Counts says what an engine has done since Open, and what it is about to do.

@@ -104,3 +104,34 @@ func TestStoreIsReopened(t *testing.T) {
 		}
 	})
 }
+
+// A store that is unavailable says so itself. The engine tries again, and adds no line for each try.
+func TestUnavailableIsNotLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fenced{Store: memory(), reopened: make(chan struct{})}
+		w := newWorld(t, f)
+		defer func() { w.e.Close() }()
+		w.sink.set(func(*notice) (time.Duration, int, error) { return 0, 500, nil })
+		for _, id := range []string{"a", "b", "c", "d", "e", "f"} { // enough to open the endpoint's breaker
+			l := w.task(id)
+			w.hook(l.log, here+id, At{})
+			must(t, l.move(task.Accepted))
+			synctest.Wait()
+		}
+		f.set(true)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		f.set(false)
+		w.sink.set(func(*notice) (time.Duration, int, error) { return 0, 200, nil })
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		for _, id := range []string{"a", "f"} {
+			if diff := cmp.Diff([]task.State{task.Accepted}, w.sink.history(t, here+id)); diff != "" {
+				t.Errorf("%s, after the store was reopened (-want +got):\n%s", id, diff)
+			}
+		}
+		if n := strings.Count(w.log.String(), "level=ERROR"); n > 6 {
+			t.Errorf("%d lines:\n%.2000s", n, w.log.String())
+		}
+	})
+}

@@ -3,6 +3,7 @@
 package notify
 
 import (
+	"errors"
 	"hash/maphash"
 	"time"
 
@@ -59,15 +60,21 @@ func (e *Engine) scan(from, now time.Time) {
 			next = w.At
 			break
 		}
-		if err == nil {
+		looked := err == nil
+		if looked {
 			err = e.visit(w, now)
 		}
-		if err != nil && e.base.Err() == nil {
-			e.logger().Error("an outbox cannot be looked at; trying again", "error", err)
-			e.leave(w.At)
-			next = now.Add(soon)
-			break
+		if err == nil || e.base.Err() != nil {
+			continue
 		}
+		e.loggerOf(err).Error("an outbox cannot be looked at; trying again", "error", err)
+		if looked && !errors.Is(err, replay.ErrUnavailable) {
+			e.sched.suffer(w.Log, now) // and holds up no other one
+			continue
+		}
+		e.leave(w.At)
+		next = now.Add(soon)
+		break
 	}
 	e.alarm.End(next)
 }
@@ -90,6 +97,12 @@ func (e *Engine) visit(w replay.Wakeup, now time.Time) error {
 	if len(s.jobs[w.Log]) > 0 {
 		s.mu.Unlock()
 		return nil // whoever ends that delivery sees to the others
+	}
+	if until, sore := s.sore[w.Log]; sore && until.After(now) {
+		s.leftAt = earlier(s.leftAt, w.At)
+		s.engine.alarm.At(until)
+		s.mu.Unlock()
+		return nil
 	}
 	if by, left := s.leftOf[hash]; left {
 		if !by.gone(now) {
@@ -157,7 +170,7 @@ func (e *Engine) look(name string) error {
 func (e *Engine) readmit(drained []job) {
 	for _, j := range drained {
 		if err := e.look(j.outbox); err != nil && e.base.Err() == nil {
-			e.logger().Error("a delivery cannot be put off", "error", err)
+			e.loggerOf(err).Error("a delivery cannot be put off", "error", err)
 			e.leave(afterRestart)
 			e.alarm.At(time.Now().Add(soon))
 		}
