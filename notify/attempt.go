@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -123,10 +124,15 @@ func (e *Engine) attempt(p *parcel, log *slog.Logger) (o outcome) {
 // errPanic is the error of an attempt that panicked.
 var errPanic = errors.New("notify: panic")
 
-// panicked logs a panic, and returns the error that stands for it.
+// panicked logs a panic, and returns the error that stands for it. The value of the panic may hold a payload, so it is
+// logged only where it is Go's own.
 func panicked(log *slog.Logger, v any) error {
+	why := fmt.Sprintf("%T", v)
+	if e, ok := v.(runtime.Error); ok {
+		why = e.Error()
+	}
 	log.Error("the gateway failed while it delivered a notification; this is a bug of the gateway",
-		"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		"panic", why, "stack", string(debug.Stack()))
 	return errPanic
 }
 

@@ -25,14 +25,14 @@ type faulty struct {
 
 func (f faulty) AppendNotification(dst []byte, t *task.Task) []byte {
 	if f.body != nil && f.body(t.ID) {
-		panic("body")
+		panic("a payload of the body")
 	}
 	return f.plain.AppendNotification(dst, t)
 }
 
 func (f faulty) NotificationHeader(w *task.Webhook) []translate.Field {
 	if f.header != nil && f.header(w.ID) {
-		panic("header")
+		panic("a payload of the header")
 	}
 	return f.plain.NotificationHeader(w)
 }
@@ -58,7 +58,7 @@ func TestPanic(t *testing.T) {
 				w.sink.set(func(n *notice) (time.Duration, int, error) {
 					if c.send && broken.Load() && strings.HasSuffix(n.url, "bad") {
 						w.sink.mu.Unlock() // RoundTrip does not come to it
-						panic("send")
+						panic("a payload of the send")
 					}
 					return 0, 200, nil
 				})
@@ -87,7 +87,7 @@ func TestPanic(t *testing.T) {
 				if diff := cmp.Diff([]Endpoint{{URL: "https://hooks.example.org:443", State: "closed", Queued: 2}}, ends); diff != "" {
 					t.Errorf("the endpoint (-want +got):\n%s", diff)
 				}
-				if s := w.log.String(); strings.Count(s, "this is a bug of the gateway") != 4 || !strings.Contains(s, "panic_test.go") {
+				if s := w.log.String(); strings.Count(s, "this is a bug of the gateway") != 4 || strings.Contains(s, "a payload") || !strings.Contains(s, "panic_test.go") {
 					t.Errorf("the log says %s", s)
 				}
 				broken.Store(false)
