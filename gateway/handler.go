@@ -189,10 +189,26 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	if a.status != 0 {
 		w.WriteHeader(a.status)
 	}
-	if err := writeAnswer(c.ctx, w, a.body, h.Streaming.WriteTimeout); err != nil {
+	if err := c.write(w, a.body); err != nil {
 		h.Log.Debug("an answer was not delivered", "error", err)
 	}
 	return nil
+}
+
+// write writes an answer. From HTTP/2 on, a caller may leave no room even for a small one. There a deadline is that of one
+// stream, and it stays: the last of an answer is sent when its handler has returned.
+func (c *conversation) write(w http.ResponseWriter, body []byte) error {
+	timeout := c.h.Streaming.WriteTimeout
+	if c.r.ProtoMajor < 2 {
+		return writeAnswer(c.ctx, w, body, timeout)
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(timeout))
+	err := writeAnswer(c.ctx, w, body, timeout)
+	if len(body) > pieceSize { // those of the pieces were taken back
+		_ = control.SetWriteDeadline(time.Now().Add(timeout))
+	}
+	return err
 }
 
 var (
