@@ -174,6 +174,13 @@ const maxURL = 400
 // bodyTimeout is how long a caller may take to send a request's body.
 const bodyTimeout = 30 * time.Second
 
+// memoryPatience is how long a call waits for memory. Callers on the reference implementation of AIP give up at 30 s.
+const memoryPatience = 20 * time.Second
+
+// streamPatience is how many times write_timeout a stream waits for memory: others hold it while they take in what they are
+// sent, or until they are cut.
+const streamPatience = 10
+
 // openStreams counts the open streams of this process, whatever configuration began them.
 var openStreams gateway.OpenStreams
 
@@ -257,6 +264,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		Streaming: gateway.Streaming{
 			Heartbeat:    time.Duration(g.Heartbeat),
 			WriteTimeout: time.Duration(g.WriteTimeout),
+			Patience:     streamPatience * time.Duration(g.WriteTimeout),
 			Max:          g.Limits.Streams,
 			MaxPerLeader: g.Limits.StreamsPerLeader,
 			Open:         &openStreams,
@@ -427,7 +435,7 @@ func (g *Gateway) name() string {
 
 func (g *Gateway) memory() quota.Budget {
 	limits := quota.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader}
-	return quota.Budget{Counter: &heldMemory, Limits: limits}
+	return quota.Budget{Counter: &heldMemory, Limits: limits, Patience: memoryPatience}
 }
 
 func (g *Gateway) partnerConfig(a *App) partner.Config {

@@ -96,12 +96,10 @@ func TestMemoryOfHangingTurns(t *testing.T) {
 	const tasks = 100
 	refused := make([]bool, tasks)
 	var all sync.WaitGroup
-	slots := make(chan struct{}, 4)
 	for i := range tasks {
 		all.Add(1)
-		slots <- struct{}{}
 		go func() {
-			defer func() { <-slots; all.Done() }()
+			defer all.Done()
 			call := startCall(fmt.Sprint("t", i), large)
 			call.Terms.Response = time.Millisecond
 			_, err := l.try(call)
@@ -127,14 +125,43 @@ func TestMemoryOfHangingTurns(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d starts were taken", taken, tasks)
-	if taken < 4 || taken > 20 {
+	if taken < 2 || taken > 12 {
 		t.Errorf("%d starts were taken", taken)
 	}
-	s.nothingHeld()
-	t.Logf("the gateway has had %d MiB", s.peak())
+	s.inMemory()
 }
 
-// TestMemoryOfSlowReaders has many callers of one Leader ask for a large task and read no more than a little of it.
+// readSlowly makes a request on a connection of its own, and takes in a large task by small pieces. It returns what is
+// wrong with the answer.
+func readSlowly(port int, config *tls.Config, request string) error {
+	raw, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return err
+	}
+	raw.(*net.TCPConn).SetReadBuffer(32 << 10)
+	conn := tls.Client(raw, config)
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		return err
+	}
+	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1<<10), nil)
+	if err != nil {
+		return err
+	}
+	var begins []byte
+	for n, piece := 0, make([]byte, 32<<10); n < len(large); {
+		got, err := res.Body.Read(piece)
+		if n += got; len(begins) < 512 {
+			begins = append(begins, piece[:got]...)
+		}
+		if err != nil {
+			return fmt.Errorf("after %d bytes, which begin with %.512s: %w", n, begins, err)
+		}
+	}
+	return nil
+}
+
+// TestMemoryOfSlowReaders has many callers of one Leader read a large task at the same time, each of them slowly.
 func TestMemoryOfSlowReaders(t *testing.T) {
 	_, address := sampleAgent(t)
 	for name, command := range map[string]task.Command{"get": task.Get, "stream": task.ReStream} {
@@ -156,46 +183,16 @@ func TestMemoryOfSlowReaders(t *testing.T) {
 			own := []tls.Certificate{keyPair(t, certificates(t).Leader)}
 			config := &tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: own}
 			const readers = 200
-			var conns []*tls.Conn
-			served, refused := 0, 0
+			var all sync.WaitGroup
 			for i := range readers {
-				raw, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.port))
-				if err != nil {
-					t.Fatal(err)
-				}
-				raw.(*net.TCPConn).SetReadBuffer(4096)
-				conn := tls.Client(raw, config)
-				defer conn.Close()
-				conns = append(conns, conn)
-				if _, err := io.WriteString(conn, request); err != nil {
-					t.Fatal(err)
-				}
-				res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1<<10), nil)
-				if err != nil {
-					t.Fatalf("reader %d: %v", i, err)
-				}
-				first := make([]byte, 512)
-				n, err := io.ReadAtLeast(res.Body, first, 100)
-				if err != nil {
-					t.Fatalf("reader %d: %v", i, err)
-				}
-				switch text := string(first[:n]); {
-				case strings.Contains(text, `"result"`):
-					served++
-				case strings.Contains(text, `"code":-32050`) && strings.Contains(text, `"limit":"memory_per_leader"`):
-					refused++
-				default:
-					t.Errorf("reader %d got %s", i, text)
-				}
+				all.Go(func() {
+					if err := readSlowly(s.port, config, request); err != nil {
+						t.Errorf("reader %d: %v", i, err)
+					}
+				})
 			}
-			t.Logf("%d readers were served, and %d refused", served, refused)
-			if served == 0 {
-				t.Error("no reader was served")
-			}
+			all.Wait()
 			l.Close()
-			for _, conn := range conns {
-				conn.Close()
-			}
 			s.inMemory()
 		})
 	}

@@ -38,8 +38,9 @@ type conversation struct {
 	leader  string
 	expires time.Time // when the certificate of the caller does; zero without one
 	memory  quota.Lease
-	held    bool // memory is that of the peer
-	again   bool // the caller comes back for the events behind one that it names by Last-Event-ID
+	held    bool   // memory is in use
+	holder  string // the Leader that memory is counted for
+	again   bool   // the caller comes back for the events behind one that it names by Last-Event-ID
 }
 
 // answer is what a request is answered with: a body, a stream, or, where nobody waits for it any more, nothing.
@@ -219,7 +220,9 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 		if !ok {
 			return a, task.Errorf(task.MethodNotFound, "tasks cannot be listed in %s", c.caller.Name())
 		}
-		page, err := p.List(c.ctx, c.leader, c.call.List)
+		list := *c.call.List
+		list.Room = c.room
+		page, err := p.List(c.ctx, c.leader, &list)
 		if err != nil {
 			return a, err
 		}
@@ -227,10 +230,7 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 		for i := range page.Tasks {
 			size += page.Tasks[i].Size()
 		}
-		if dst, err = c.room(dst, size); err != nil {
-			return a, err
-		}
-		a.body = lister.AppendTasks(dst, c.req.ID, &c.call, &page)
+		a.body = lister.AppendTasks(c.grow(dst, size), c.req.ID, &c.call, &page)
 		return a, nil
 	case translate.ExtendedCard:
 		var card []byte
@@ -248,22 +248,16 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 		return a, nil
 	}
 	call := c.call.Call // c.call outlives the request in a stream, and must not hold what accept does
-	call.Accept = c.accept(p)
+	call.Accept, call.Room = c.accept(p), c.room
 	if c.call.Stream {
 		a.stream, err = c.open(p, &call)
 		return a, err
 	}
-	t, err := p.Do(c.ctx, c.leader, &call)
-	if err == nil && c.call.History != 0 && c.call.Message.Command != task.Get {
-		t, err = p.Do(c.ctx, c.leader, &task.Call{Message: task.Message{Command: task.Get, TaskID: c.call.Message.TaskID}})
-	}
+	t, err := c.do(p, &call)
 	if err != nil {
 		return a, err
 	}
-	if dst, err = c.room(dst, t.Size()); err != nil {
-		return a, err
-	}
-	a.body = c.caller.AppendTask(dst, c.req.ID, &c.call, &t)
+	a.body = c.caller.AppendTask(c.grow(dst, t.Size()), c.req.ID, &c.call, &t)
 	return a, nil
 }
 
@@ -301,7 +295,11 @@ func (c *conversation) stream(w http.ResponseWriter, a *answer) (made *stream) {
 		s.over = c.again && a.stream.After == a.stream.Last && !t.Status.State.Terminal() && s.frames.Snapshot(nil, t).End
 		s.forgetTask()
 	}
-	s.memory = c.h.Memory.Lease(c.leader)
+	c.holdFor(c.leader)
+	s.memory, c.memory = c.memory, quota.Lease{}
+	if !call.Snapshot {
+		s.memory.Release()
+	}
 	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && a.stream.After == 0)
 	return s
 }

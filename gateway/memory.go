@@ -12,14 +12,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// A call holds memory three times: for its request, until that is decoded, then for what the Partner does with it, which
-// the Partner counts, and for its answer, until that is taken in.
+// A call holds memory for its request, until that is decoded, then for its message and the task as it was read, while the
+// Partner obeys it, and for its answer, until that is taken in. It waits for memory before it reads what takes it.
 
 // holdBody takes the memory for a request's body of n bytes, and for what it is decoded to. It is counted for the peer,
-// since nobody knows yet for whom the request claims to speak.
+// since the Leader for whom the request claims to speak is not known yet.
 func (c *conversation) holdBody(n int) error {
 	if n <= quota.Free {
 		return nil
@@ -29,30 +30,85 @@ func (c *conversation) holdBody(n int) error {
 		if peer, err := c.h.Guard.Peer(c.r.TLS); err == nil && peer.Verified() {
 			leader = string(peer.AIC)
 		}
-		c.memory, c.held = c.h.Memory.Lease(leader), true
+		c.holdFor(leader)
 	}
-	return partner.MemoryError(c.memory.Hold(2 * int64(n)))
+	return c.wait(2 * int64(n))
 }
 
-// release lets go of a request that has been decoded. What it was decoded to is the Partner's to count.
+// holdFor has memory counted for a Leader from now on.
+func (c *conversation) holdFor(leader string) {
+	if !c.held || quota.Key(c.holder) != quota.Key(leader) {
+		c.memory.Release()
+		c.memory, c.held, c.holder = c.h.Memory.Lease(leader), true, leader
+	}
+}
+
+// wait waits until the call holds n bytes of memory, unless the caller leaves, or the configuration is replaced.
+func (c *conversation) wait(n int64) error {
+	ctx, done := context.WithCancel(c.ctx)
+	defer done()
+	defer context.AfterFunc(c.h.Streaming.Drain, done)()
+	most := c.h.Memory.Patience
+	if c.call.Stream {
+		most = c.h.Streaming.Patience
+	}
+	err := partner.WaitForMemory(ctx, &c.memory, n, most)
+	if err != nil && c.ctx.Err() != nil {
+		return c.ctx.Err()
+	}
+	return err
+}
+
+// room implements task.Room.
+func (c *conversation) room(_ context.Context, n int64) error {
+	switch {
+	case n == 0:
+		c.memory.Release()
+	case n > quota.Free:
+		c.holdFor(c.leader)
+		return c.wait(n)
+	}
+	return nil
+}
+
+// release lets go of a request that has been decoded, but for its message.
 func (c *conversation) release(buf *buffer) {
 	if cap(buf.in) > quota.Free {
 		c.req = translate.Request{Request: jsonrpc.Request{ID: bytes.Clone(c.req.ID)}}
 		buf.in = nil
 	}
-	c.memory.Release()
+	c.memory.Take(c.call.Message.Size())
 }
 
-// room takes the memory for a result of about a size, and for its encoding, and returns dst with the room for that.
-func (c *conversation) room(dst []byte, size int64) ([]byte, error) {
+// do has the Partner carry out a command, and takes the memory for the task that answers it and for its encoding. If there
+// is none for what a turn has made, the task is let go of, and read again when there is.
+func (c *conversation) do(p *partner.Partner, call *task.Call) (task.Task, error) {
+	t, err := p.Do(c.ctx, c.leader, call)
+	if err != nil || call.Message.Command == task.Get {
+		return t, err
+	}
+	c.holdFor(c.leader)
+	fits := t.Size() <= quota.Free || c.memory.Hold(2*t.Size()) == nil
+	if fits && c.call.History == 0 {
+		return t, nil
+	}
+	t = task.Task{}
+	again := task.Call{Message: task.Message{Command: task.Get, TaskID: c.call.Message.TaskID}, Room: c.room}
+	if t, err = p.Do(c.ctx, c.leader, &again); c.call.History == 0 {
+		t.MessageHistory, t.StatusHistory = nil, nil
+	}
+	return t, err
+}
+
+// grow takes the memory for a result of about a size, and for its encoding, which the call has waited for, and returns dst
+// with the room for that.
+func (c *conversation) grow(dst []byte, size int64) []byte {
 	if size <= quota.Free {
-		return dst, nil
+		return dst
 	}
-	c.memory = c.h.Memory.Lease(c.leader)
-	if err := c.memory.Hold(2 * size); err != nil {
-		return dst, partner.MemoryError(err)
-	}
-	return slices.Grow(dst, int(size+size/16)), nil
+	c.holdFor(c.leader)
+	c.memory.Take(2 * size)
+	return slices.Grow(dst, int(size+size/16))
 }
 
 // sent keeps nothing of a call but its answer, of n bytes.

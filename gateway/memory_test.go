@@ -4,11 +4,14 @@ package gateway
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -147,4 +150,54 @@ func TestMemoryOfStreams(t *testing.T) {
 	defer res.Body.Close()
 	until(t, next, "awaiting-completion")
 	waitFor(t, func() bool { return counter.Total() == 0 })
+}
+
+// TestMemoryIsWaitedFor proves that an answer, and a stream, that there is no memory for now come as soon as there is, and
+// that a caller that leaves waits no longer.
+func TestMemoryIsWaitedFor(t *testing.T) {
+	var counter quota.Counter
+	g := open(t, func(h *Handler) {
+		h.Limits.Bytes = 1 << 20
+		h.Streaming.Patience = time.Minute
+		h.Memory = quota.Budget{Counter: &counter, Patience: time.Minute, Limits: quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}}
+	})
+	g.post("/agents/one/rpc", message("rpc", "start", "t1", strings.Repeat("x", 100<<10)))
+	waitFor(t, func() bool { return counter.Total() == 0 })
+	other := g.handler.Memory.Lease("leader")
+	if err := other.Hold(1 << 20); err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, "POST", g.server.URL+"/agents/one/rpc", strings.NewReader(message("rpc", "get", "t1", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan error)
+	go func() {
+		_, err := g.server.Client().Do(request)
+		left <- err
+	}()
+	waitFor(t, func() bool { return counter.Waiting() == 1 })
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller that left got %v", err)
+	}
+	waitFor(t, func() bool { return counter.Waiting() == 0 })
+
+	answers := make(chan string)
+	for _, c := range [][2]string{{"rpc", "get"}, {"stream", "re-stream"}} {
+		go func() {
+			_, got := g.post("/agents/one/"+c[0], message(c[0], c[1], "t1", ""))
+			answers <- got
+		}()
+	}
+	waitFor(t, func() bool { return counter.Waiting() == 2 })
+	other.Release()
+	for range 2 {
+		if got := <-answers; !strings.Contains(got, `"awaiting-completion"`) {
+			t.Errorf("got %.300s", got)
+		}
+		g.post("/agents/one/rpc", message("rpc", "complete", "t1", "")) // the stream ends
+	}
+	waitFor(t, func() bool { return counter.Total() == 0 && counter.Waiting() == 0 })
 }

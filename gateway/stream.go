@@ -26,6 +26,7 @@ import (
 type Streaming struct {
 	Heartbeat    time.Duration // how long a stream may be silent before a comment is sent
 	WriteTimeout time.Duration // how long a caller may take nothing in of what it is sent
+	Patience     time.Duration // how long a stream waits for memory
 	Max          int           // open streams of all Leaders
 	MaxPerLeader int
 
@@ -140,9 +141,7 @@ func (s *stream) tell() error {
 		return nil
 	}
 	if s.snapshot {
-		if err := s.memory.Hold(2 * s.events.Task.Size()); err != nil { // the task, and its frame
-			return partner.MemoryError(err)
-		}
+		s.memory.Take(2 * s.events.Task.Size()) // the task, and its frame: the call has waited for them
 		var frame translate.Frame
 		s.out.Event(s.last, func(dst []byte) ([]byte, string) {
 			frame = s.frames.Snapshot(dst, &s.events.Task)
@@ -155,7 +154,7 @@ func (s *stream) tell() error {
 		s.forgetTask()
 		s.memory.Release()
 	}
-	for rec, err := range s.events.Follow(s.ctx) {
+	for rec, err := range s.events.Follow(s.ctx, s.room) {
 		if err != nil {
 			return err
 		}
@@ -171,17 +170,36 @@ func (s *stream) tell() error {
 		if err := s.out.Flush(); err != nil || frame.End {
 			return err
 		}
+		s.memory.Release()
 	}
 	return nil
 }
 
+// room implements replay.Room for the stream: it takes the memory for n bytes of records, and for their frames.
+func (s *stream) room(ctx context.Context, n int) error {
+	switch {
+	case n == 0:
+		s.memory.Release()
+		return nil
+	case 2*n <= quota.Free:
+		return nil
+	}
+	if err := s.out.Flush(); err != nil {
+		return err
+	}
+	err := partner.WaitForMemory(ctx, &s.memory, 2*int64(n), s.h.Streaming.Patience)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
 // append adds the frame of an event to what is to be sent.
 func (s *stream) append(rec *replay.Record) (frame translate.Frame, err error) {
-	// The record, and its frame: a large one is written before the next is read.
-	if err := s.memory.Hold(2 * int64(len(rec.Data))); err != nil {
-		return frame, partner.MemoryError(err)
+	// A page that was read from the store has taken it already.
+	if err := s.room(s.ctx, len(rec.Data)); err != nil {
+		return frame, err
 	}
-	defer s.memory.Release()
 	if direct, ok := s.frames.(translate.RecordEncoder); ok {
 		s.out.Event(rec.Seq, func(dst []byte) ([]byte, string) {
 			frame = direct.Record(dst, rec.Seq, rec.Data)

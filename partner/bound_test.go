@@ -68,7 +68,7 @@ func TestTaskIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, err := range s.Follow(t.Context()) {
+		for _, err := range s.Follow(t.Context(), nil) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -106,7 +106,7 @@ func TestCancelRaces(t *testing.T) {
 					return // the stream may have no end
 				}
 				var last task.Event
-				for rec, err := range stream.Follow(t.Context()) {
+				for rec, err := range stream.Follow(t.Context(), nil) {
 					if err != nil {
 						t.Fatal(err)
 					}

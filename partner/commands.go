@@ -26,6 +26,12 @@ func (p *Partner) Do(ctx context.Context, leader string, c *task.Call) (task.Tas
 	if r.turn == nil {
 		return r.task, nil
 	}
+	r.task = task.Task{}
+	if c.Room != nil { // the task counts itself while the agent is at work
+		if err := c.Room(ctx, 0); err != nil {
+			return task.Task{}, err
+		}
+	}
 	return p.await(ctx, r.lv, r.turn)
 }
 
@@ -45,13 +51,13 @@ type acted struct {
 // it works.
 func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream bool) (acted, error) {
 	lv := p.engine.acquire(logName(p.Name, leader, c.Message.TaskID))
-	lv.mu.Lock()
+	if err := lv.lockWithin(ctx, c.Room, c.Message.Size()); err != nil {
+		lv.release()
+		return acted{}, err
+	}
 	defer lv.mu.Unlock()
 	r := acted{lv: lv}
-	err := lv.reserve(ctx)
-	if err == nil {
-		err = lv.load(ctx)
-	}
+	err := lv.load(ctx)
 	if err == nil {
 		command := c.Message.Command
 		if c.Either && command == task.Start && lv.exists {
@@ -106,10 +112,6 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 	if err := p.admit(); err != nil {
 		return nil, err
 	}
-	size := c.Message.Size()
-	if err := lv.grow(size); err != nil {
-		return nil, err
-	}
 	if !p.engine.open.add(lv.log, p.MaxTasks) {
 		return nil, task.Errorf(task.LimitExceeded, "you have %d unfinished tasks here; complete or cancel some", p.MaxTasks).
 			With("limit", "tasks_per_leader").With("max", p.MaxTasks)
@@ -148,7 +150,8 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 		undo()
 		return nil, err
 	}
-	lv.exists, lv.size = true, size
+	lv.exists, lv.size = true, m.Size()
+	lv.lease().Take(lv.size)
 	return p.begin(ctx, lv, m, task.None, stream), nil
 }
 
@@ -238,9 +241,6 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool)
 			With("limit", "max_bytes").With("max", limit)
 	}
 	if err := p.admit(); err != nil {
-		return nil, err
-	}
-	if err := lv.grow(c.Message.Size()); err != nil {
 		return nil, err
 	}
 	undo, err := lv.accept(c)

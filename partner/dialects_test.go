@@ -134,7 +134,7 @@ func TestSnapshotBeginsWhereTheTaskIs(t *testing.T) {
 	}
 	b.do(call(task.Complete, "t1"))
 	var seqs []uint64
-	for rec, err := range s.Follow(t.Context()) {
+	for rec, err := range s.Follow(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

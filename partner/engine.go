@@ -109,7 +109,7 @@ type Config struct {
 	MaxBytes  int64 // bytes kept per task, likewise, and the most that its products may have
 	MaxTasks  int   // unfinished tasks per Leader
 
-	// Memory bounds what running tasks take of it, and what is read of tasks for callers. What an agent adds to a task
+	// Memory counts what running tasks take of it, and what is read of tasks for callers. What an agent adds to a task
 	// that it works on is counted, but never refused. Zero means no bound.
 	Memory quota.Budget
 

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -50,6 +51,7 @@ type listed struct {
 	log     string
 	changed int64 // ns since 1970
 	id      string
+	bytes   int64 // stored of it
 }
 
 func (a listed) compare(b listed) int {
@@ -80,7 +82,7 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List) (task.P
 		}
 		page.Total++
 		_, _, id := splitLogName(e.Log)
-		one := listed{log: e.Log, changed: n.Changed.UnixNano(), id: id}
+		one := listed{log: e.Log, changed: n.Changed.UnixNano(), id: id, bytes: sizeOf(&e.Head)}
 		if l.Token != "" && one.compare(after) <= 0 {
 			continue
 		}
@@ -90,9 +92,15 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List) (task.P
 		}
 	}
 	slices.SortFunc(found, listed.compare)
-	memory := p.Memory.Lease(leader)
-	defer memory.Release()
 	var size int64
+	for _, one := range found {
+		size += 2 * one.bytes
+	}
+	if l.Room != nil && size > quota.Free {
+		if err := l.Room(ctx, size); err != nil {
+			return page, err
+		}
+	}
 	for _, one := range found {
 		t, err := p.read(ctx, one.log)
 		if errors.Is(err, replay.ErrNotFound) {
@@ -103,10 +111,6 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List) (task.P
 		}
 		if !l.Products {
 			t.Products = nil
-		}
-		size += t.Size()
-		if err := memory.Hold(size); err != nil {
-			return page, MemoryError(err)
 		}
 		page.Tasks = append(page.Tasks, t)
 	}
@@ -146,9 +150,6 @@ func (p *Partner) read(ctx context.Context, log string) (task.Task, error) {
 	defer lv.release()
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
-	if err := lv.reserve(ctx); err != nil {
-		return task.Task{}, err
-	}
 	if err := lv.load(ctx); err != nil {
 		return task.Task{}, err
 	}

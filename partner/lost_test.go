@@ -48,7 +48,7 @@ func TestLostEvents(t *testing.T) {
 				return nil, err
 			}
 			var got []uint64
-			for r, err := range s.Follow(t.Context()) {
+			for r, err := range s.Follow(t.Context(), nil) {
 				if err != nil {
 					return got, err
 				}

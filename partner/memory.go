@@ -5,6 +5,7 @@ package partner
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -25,6 +26,17 @@ func MemoryError(err error) error {
 		"try again later", e.Max).With("limit", "memory").With("max", e.Max)
 }
 
+// WaitForMemory returns when a lease holds at least n bytes, but waits no longer than for a time. A caller who is refused is
+// told the limit.
+func WaitForMemory(ctx context.Context, l *quota.Lease, n int64, most time.Duration) error {
+	if n <= quota.Free {
+		return nil
+	}
+	ctx, done := context.WithTimeout(ctx, most)
+	defer done()
+	return MemoryError(l.Wait(ctx, n))
+}
+
 // lease returns what counts the memory that the task takes while it is loaded. lv.mu is held.
 func (lv *live) lease() *quota.Lease {
 	if !lv.leased {
@@ -36,22 +48,42 @@ func (lv *live) lease() *quota.Lease {
 	return &lv.memory
 }
 
-// reserve takes the memory that loading the task for a caller will need, or refuses. What the gateway loads for itself,
-// to keep a deadline for one, is counted and never refused. lv.mu is held.
-func (lv *live) reserve(ctx context.Context) error {
-	if lv.loaded {
+// lockWithin locks the task when its caller has room for reading it, and for more bytes. After an error, the task is not
+// locked. What the gateway loads for itself, to keep a deadline for one, is counted and never refused.
+func (lv *live) lockWithin(ctx context.Context, room task.Room, more int64) error {
+	lv.mu.Lock()
+	if room == nil {
 		return nil
 	}
+	n, err := lv.size, error(nil)
+	if !lv.loaded {
+		n, err = lv.stored(ctx)
+	}
+	if n = 2*n + more; err == nil && n <= quota.Free { // what is stored, and what it is decoded to
+		return nil
+	}
+	lv.mu.Unlock()
+	if err == nil {
+		err = room(ctx, n)
+	}
+	if err != nil {
+		return err
+	}
+	lv.mu.Lock()
+	return nil
+}
+
+// stored returns how many bytes the store keeps of the task. lv.mu is held.
+func (lv *live) stored(ctx context.Context) (int64, error) {
 	head, err := lv.engine.store.Head(ctx, lv.log)
 	switch {
 	case errors.Is(err, replay.ErrNotFound):
 		lv.loaded = true
-		return nil
+		return 0, nil
 	case err != nil:
-		return StoreError(err, "the store cannot be read")
+		return 0, StoreError(err, "the store cannot be read")
 	}
-	return MemoryError(lv.lease().Hold(2 * head.Bytes)) // the records, and what they are decoded to
+	return sizeOf(&head), nil
 }
 
-// grow takes the memory for n more bytes of a task that is loaded, or refuses. lv.mu is held.
-func (lv *live) grow(n int64) error { return MemoryError(lv.lease().Hold(lv.size + n)) }
+func sizeOf(head *replay.Head) int64 { return head.Bytes + int64(len(head.Note)) }

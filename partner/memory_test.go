@@ -31,7 +31,7 @@ func TestMemory(t *testing.T) {
 			}
 		}}
 		b := setUp(t, memory(t), agent, func(c *Config) {
-			c.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 1000 * kib, PerLeader: 250 * kib}}
+			c.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 1000 * kib, PerLeader: 250 * kib}, Patience: time.Second}
 		})
 		held := func(least, most int64) {
 			t.Helper()
@@ -39,6 +39,18 @@ func TestMemory(t *testing.T) {
 			if n := counter.Total(); n < least*kib || n > most*kib {
 				t.Errorf("%d KiB are held, want %d to %d", n/kib, least, most)
 			}
+		}
+		// asks is a call as a front makes it, that waits for its memory.
+		asks := func(leader string, c *task.Call) (task.Task, error) {
+			memory := b.Memory.Lease(leader)
+			defer memory.Release()
+			c.Room = func(ctx context.Context, n int64) error {
+				if n == 0 {
+					memory.Release()
+				}
+				return WaitForMemory(ctx, &memory, n, b.Memory.Patience)
+			}
+			return b.Do(t.Context(), leader, c)
 		}
 		large := func(id string) *task.Call {
 			return call(task.Start, id, func(c *task.Call) {
@@ -50,7 +62,11 @@ func TestMemory(t *testing.T) {
 		held(100, 105)
 		b.do(large("t2"))
 		held(200, 210)
-		_, err := b.Do(t.Context(), leader, large("t3"))
+		began := time.Now()
+		_, err := asks(leader, large("t3"))
+		if waited := time.Since(began); waited != time.Second {
+			t.Errorf("it waited for %v", waited)
+		}
 		e, _ := errors.AsType[*task.Error](err)
 		if diff := cmp.Diff(map[string]any{"limit": "memory_per_leader", "max": int64(250 * kib)}, e.Data); e.Kind != task.LimitExceeded || diff != "" {
 			t.Errorf("got %v %s", err, diff)
@@ -59,7 +75,7 @@ func TestMemory(t *testing.T) {
 		if got := b.engine.open.n[ownerOf(b.LogOf(leader, "t3"))]; got != 2 {
 			t.Errorf("%d tasks are counted as unfinished, want 2", got)
 		}
-		if _, err := b.Do(t.Context(), "another", large("t3")); err != nil {
+		if _, err := asks("another", large("t3")); err != nil {
 			t.Errorf("another Leader's start: %v", err)
 		}
 		held(300, 315)
@@ -72,11 +88,13 @@ func TestMemory(t *testing.T) {
 		if err := other.Hold(100 * kib); err != nil {
 			t.Error(err)
 		}
-		b.want(call(task.Get, "t1"), task.LimitExceeded)
-		other.Release()
+		if _, err := asks(leader, call(task.Get, "t1")); task.KindOf(err) != task.LimitExceeded {
+			t.Errorf("got %v", err)
+		}
+		time.AfterFunc(time.Second/2, other.Release)
 		// More than a Leader may hold can be had by one that holds nothing else.
-		if got := b.do(call(task.Get, "t1")); task.ProductsSize(got.Products) != 400*kib {
-			t.Errorf("got products of %d bytes", task.ProductsSize(got.Products))
+		if got, err := asks(leader, call(task.Get, "t1")); err != nil || task.ProductsSize(got.Products) != 400*kib {
+			t.Errorf("got products of %d bytes, and %v", task.ProductsSize(got.Products), err)
 		}
 		held(0, 0)
 	})

@@ -51,7 +51,7 @@ func TestRejectionAfterTaking(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, err := range s.Follow(t.Context()) {
+				for _, err := range s.Follow(t.Context(), nil) {
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -77,10 +77,14 @@ func (lv *live) firstWord(ctx context.Context, turn *run) error {
 
 // Follow yields the stored form of the events, oldest first, and then waits for new ones, until the task has
 // ended or ctx is done. It never skips one: events that are no longer kept are an error of kind TaskNotFound
-// that says which are. Every error but that of ctx is a *task.Error.
-func (s *Stream) Follow(ctx context.Context) iter.Seq2[replay.Record, error] {
+// that says which are. room, which may be nil, is asked before much is held. Every error but that of ctx is a *task.Error.
+func (s *Stream) Follow(ctx context.Context, room replay.Room) iter.Seq2[replay.Record, error] {
+	following := ctx
+	if room != nil {
+		following = replay.WithRoom(ctx, room)
+	}
 	return func(yield func(replay.Record, error) bool) {
-		for rec, err := range s.store.Follow(ctx, s.log, s.After) {
+		for rec, err := range s.store.Follow(following, s.log, s.After) {
 			if err != nil {
 				yield(rec, streamError(ctx, err))
 				return
@@ -96,6 +100,9 @@ func streamError(ctx context.Context, err error) error {
 	if gone, ok := errors.AsType[*replay.GoneError](err); ok {
 		return task.Errorf(task.TaskNotFound, "the events after %d are no longer kept; get the task, and re-stream from %d on", gone.After, gone.First-1).
 			With("reason", "EVENTS_EXPIRED").With("firstEventSeq", gone.First).With("lastEventSeq", gone.Last)
+	}
+	if refused, ok := errors.AsType[*task.Error](err); ok {
+		return refused // by the caller's room
 	}
 	switch {
 	case ctx.Err() != nil:

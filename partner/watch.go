@@ -34,11 +34,13 @@ func (p *Partner) Look(ctx context.Context, leader, taskID string, f func(log st
 func (p *Partner) look(ctx context.Context, leader, taskID string, watch bool, f func(log string, at task.At) error) error {
 	lv := p.engine.acquire(logName(p.Name, leader, taskID))
 	defer lv.release()
-	lv.mu.Lock()
-	defer lv.mu.Unlock()
-	if err := lv.reserve(ctx); err != nil {
+	memory := p.Memory.Lease(leader)
+	defer memory.Release()
+	room := func(ctx context.Context, n int64) error { return WaitForMemory(ctx, &memory, n, p.Memory.Patience) }
+	if err := lv.lockWithin(ctx, room, 0); err != nil {
 		return err
 	}
+	defer lv.mu.Unlock()
 	if err := lv.load(ctx); err != nil {
 		return err
 	}

@@ -2,12 +2,16 @@
 
 package quota
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Budget is a Counter with limits of its own. The zero Budget has none.
 type Budget struct {
-	Counter *Counter
-	Limits  Limits
+	Counter  *Counter
+	Limits   Limits
+	Patience time.Duration // how long a call waits for some of it
 }
 
 // Free is up to how many bytes one Lease holds without being counted: what is so small is bounded by the number of

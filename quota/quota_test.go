@@ -108,7 +108,7 @@ func TestLeases(t *testing.T) {
 	leaders := []string{"a", "b", Unverified + "x", Unverified + "y"}
 	r := rand.New(rand.NewPCG(3, 4))
 	var counter Counter
-	budget := Budget{&counter, limits}
+	budget := Budget{Counter: &counter, Limits: limits}
 	leases := make([]Lease, 40)
 	for i := range leases {
 		leases[i] = budget.Lease(leaders[i%len(leaders)])
@@ -156,7 +156,7 @@ func TestLeases(t *testing.T) {
 // as long as nothing else is held.
 func TestLeaseBounds(t *testing.T) {
 	var counter Counter
-	budget := Budget{&counter, Limits{Total: 8 << 20, PerLeader: 4 << 20}}
+	budget := Budget{Counter: &counter, Limits: Limits{Total: 8 << 20, PerLeader: 4 << 20}}
 	a, again, b := budget.Lease("a"), budget.Lease("a"), budget.Lease("b")
 	var zero Lease
 	for i, c := range []struct {

@@ -82,3 +82,13 @@ func (c *Counter) remove(key string, i int) {
 		delete(c.lines, key)
 	}
 }
+
+// Waiting returns how many leases wait.
+func (c *Counter) Waiting() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, line := range c.lines {
+		n += len(line)
+	}
+	return n
+}

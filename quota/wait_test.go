@@ -60,7 +60,7 @@ func testLine(t *testing.T, total, perLeader int64, test func(t *testing.T, l *l
 	synctest.Test(t, func(t *testing.T) {
 		var counter Counter
 		l := &line{t: t, leases: make(map[string]*Lease),
-			budget: Budget{&counter, Limits{Total: total * unit, PerLeader: perLeader * unit}}}
+			budget: Budget{Counter: &counter, Limits: Limits{Total: total * unit, PerLeader: perLeader * unit}}}
 		test(t, l)
 		time.Sleep(time.Minute) // every wait is over
 		for _, lease := range l.leases {

@@ -47,6 +47,8 @@ type Store interface {
 	// ends is yielded as its error; the end of the log is not an error. Any number of followers may follow
 	// one log, and none of them slows the writer: one that falls behind reads the store again. One that has
 	// begun waits while the store is unavailable, and then goes on.
+	//
+	// A driver that copies large records calls the Room of WithRoom before it does.
 	Follow(ctx context.Context, log string, after uint64) iter.Seq2[Record, error]
 
 	// Due yields the logs of a class whose Wake lies in [from, until], earliest first; those of AtRestart come

@@ -3,6 +3,7 @@
 package task
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 )
@@ -37,7 +38,14 @@ type Call struct {
 	// can fail after it. An error refuses the command. undo, which may be nil, is called if the command cannot be
 	// stored. A command that changes nothing, and is not refused, is accepted as well.
 	Accept func(log string, at At) (undo func(), err error)
+
+	Room Room
 }
+
+// Room, if it is set, is called before about n bytes of memory are held for a call: for its message, and for what is read
+// from the store. It may wait, and is called while nothing is locked. An error refuses the call. With n 0 the call itself
+// holds them no longer; without that, they are held until its answer is sent.
+type Room func(ctx context.Context, n int64) error
 
 // Terms are what a Leader may ask for when it starts a task (AIP v01.00 §4.3, StartCommandParams). Zero
 // means that the Leader left it to the Partner.

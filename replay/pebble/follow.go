@@ -15,6 +15,8 @@ import (
 const (
 	pageRecords = 256
 	pageBytes   = 256 << 10
+
+	freeBytes = 16 << 10 // read without asking for room
 )
 
 // Follow implements replay.Store. A follower holds nothing of the store but its place in it: it reads a page up
@@ -25,7 +27,8 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2
 			yield(replay.Record{}, replay.ErrNotFound)
 			return
 		}
-		f := follower{store: s, name: name, after: after}
+		f := follower{store: s, name: name, after: after, room: freeBytes}
+		room := replay.RoomOf(ctx)
 		defer f.leave()
 		for {
 			replaced := s.available.whenReplaced()
@@ -43,6 +46,14 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2
 				}
 				continue
 			}
+			if f.wants > 0 {
+				if err := room(ctx, f.wants); err != nil {
+					yield(replay.Record{}, err)
+					return
+				}
+				f.room = f.wants
+				continue
+			}
 			for _, r := range f.page {
 				if err := ctx.Err(); err != nil {
 					yield(replay.Record{}, err)
@@ -52,6 +63,13 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2
 					return
 				}
 				f.after = r.Seq
+			}
+			if f.room > freeBytes {
+				f.page, f.room = nil, freeBytes
+				if err := room(ctx, 0); err != nil {
+					yield(replay.Record{}, err)
+					return
+				}
 			}
 			if f.after < v.Last {
 				continue
@@ -77,6 +95,8 @@ type follower struct {
 	after uint64
 	begun bool // it has read the log, in this generation or an earlier one
 	page  []replay.Record
+	room  int // how many bytes the page may have
+	wants int // how many bytes the next page has, where that is more than room
 
 	of   *generation // whose log is log
 	log  *log
@@ -92,10 +112,10 @@ func (f *follower) leave() {
 }
 
 // read returns the committed state of the log, and in f.page the records that follow f.after, some or all; none
-// when the log changed under its hands.
+// when the log changed under its hands, or when they have more bytes than f.room, which f.wants then says.
 func (f *follower) read(ctx context.Context) (v view, err error) {
 	clear(f.page)
-	f.page = f.page[:0]
+	f.page, f.wants = f.page[:0], 0
 	if err := f.store.enter(ctx); err != nil {
 		return view{}, err
 	}
@@ -119,12 +139,28 @@ func (f *follower) read(ctx context.Context) (v view, err error) {
 	if err != nil {
 		return v, err
 	}
-	size, next := 0, v.After(f.after)
-	for ok := it.First(); ok && seqOf(it.Key()) == next && len(f.page) < pageRecords && size < pageBytes; ok = it.Next() {
-		data := bytes.Clone(it.Value())
-		f.page = append(f.page, replay.Record{Seq: next, Data: data, More: next < v.Last})
-		size += len(data)
+	limit := pageBytes
+	if f.room > freeBytes {
+		limit = f.room
+	}
+	size, count, next := 0, 0, v.After(f.after)
+	for ok := it.First(); ok && seqOf(it.Key()) == next && count < pageRecords && size < pageBytes; ok = it.Next() {
+		n := len(it.Value())
+		if size > 0 && size+n > limit {
+			break // a large record has a page of its own
+		}
+		if size += n; size > f.room {
+			f.wants = size
+			f.page = nil
+		} else {
+			data := bytes.Clone(it.Value())
+			f.page = append(f.page, replay.Record{Seq: next, Data: data, More: next < v.Last})
+		}
+		count++
 		next = v.After(next)
+	}
+	if f.wants > 0 {
+		return v, errors.Join(it.Error(), it.Close())
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil || len(f.page) > 0 {
 		return v, err
