@@ -64,7 +64,7 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2
 				}
 				f.after = r.Seq
 			}
-			if f.room > freeBytes {
+			if f.room > pageBytes || f.room > freeBytes && f.after >= v.Last { // else the next page takes the same room
 				f.page, f.room = nil, freeBytes
 				if err := room(ctx, 0); err != nil {
 					yield(replay.Record{}, err)
