@@ -220,9 +220,7 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 		if !ok {
 			return a, task.Errorf(task.MethodNotFound, "tasks cannot be listed in %s", c.caller.Name())
 		}
-		list := *c.call.List
-		list.Room = c.room
-		page, err := p.List(c.ctx, c.leader, &list)
+		page, err := p.List(c.ctx, c.leader, c.call.List, c.room)
 		if err != nil {
 			return a, err
 		}

@@ -169,7 +169,7 @@ func TestList(t *testing.T) {
 		list := func(l task.List) (ids []string, pages int) {
 			t.Helper()
 			for {
-				page, err := b.List(t.Context(), leader, &l)
+				page, err := b.List(t.Context(), leader, &l, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -209,7 +209,7 @@ func TestList(t *testing.T) {
 			}
 		}
 		for _, token := range []string{"x", "!!", "bm90IGEgdG9rZW4"} {
-			if _, err := b.List(t.Context(), leader, &task.List{Token: token}); task.KindOf(err) != task.InvalidParams {
+			if _, err := b.List(t.Context(), leader, &task.List{Token: token}, nil); task.KindOf(err) != task.InvalidParams {
 				t.Errorf("the token %q: %v", token, err)
 			}
 		}

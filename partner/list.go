@@ -59,8 +59,8 @@ func (a listed) compare(b listed) int {
 }
 
 // List returns a page of a Leader's tasks. It reads what the store keeps of each of them beside its log, and the logs
-// of those on the page.
-func (p *Partner) List(ctx context.Context, leader string, l *task.List) (task.Page, error) {
+// of those on the page, for which it asks room, if that is set.
+func (p *Partner) List(ctx context.Context, leader string, l *task.List, room task.Room) (task.Page, error) {
 	page := task.Page{Size: l.Size}
 	if page.Size <= 0 {
 		page.Size = pageSize
@@ -96,8 +96,8 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List) (task.P
 	for _, one := range found {
 		size += 2 * one.bytes
 	}
-	if l.Room != nil && size > quota.Free {
-		if err := l.Room(ctx, size); err != nil {
+	if room != nil && size > quota.Free {
+		if err := room(ctx, size); err != nil {
 			return page, err
 		}
 	}

@@ -56,7 +56,6 @@ type List struct {
 	Size      int       // tasks on a page; 0 means the gateway's default
 	Token     string    // Page.Next of the page before
 	Products  bool      // with their products
-	Room      Room
 }
 
 // Page is a part of a caller's tasks, those first that changed last.
