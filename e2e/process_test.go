@@ -181,7 +181,16 @@ func (p *process) waitFor(t testing.TB, pattern string) []string {
 	re := regexp.MustCompile(pattern)
 	var found []string
 	eventually(t, p.name+" says "+pattern, func() bool {
+		ended := false
+		select {
+		case <-p.ended:
+			ended = true
+		default:
+		}
 		found = re.FindStringSubmatch(p.out.String())
+		if found == nil && ended {
+			t.Fatalf("%s has ended before it said %s: %v", p.name, pattern, p.err)
+		}
 		return found != nil
 	})
 	return found

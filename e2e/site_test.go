@@ -35,7 +35,7 @@ func newSite(t testing.TB) *site {
 	return &site{t: t, dir: t.TempDir(), port: freePort(t), admin: freePort(t)}
 }
 
-// serve starts a gateway with a configuration, and waits until it listens.
+// serve starts a gateway with a configuration, and waits until all of its sites listen.
 func serve(t testing.TB, c config) *site {
 	t.Helper()
 	s := newSite(t)
@@ -105,7 +105,7 @@ func (s *site) run(path string) {
 		command = append([]string{"/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, s.files)}, command...)
 	}
 	s.process = startProcess(s.t, s.dir, s.env, command[0], command[1:]...)
-	s.waitForPort(s.t, fmt.Sprintf("127.0.0.1:%d", s.port))
+	s.waitFor(s.t, "serving initial configuration") // all of its sites listen, and not only the first
 }
 
 // caddy runs a command of Caddy's in the site's directory.
