@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -36,7 +37,7 @@ func TestDocsMappingContent(t *testing.T) {
 			inMessage, inTask, artifactItems = "dataItems", "products", "dataItems"
 		}
 		for _, it := range items {
-			part := dig(c.AppendTurn(nil, &task.Turn{Message: task.Message{DataItems: []task.DataItem{it.item}}}, false), "params", "message", inMessage, "0")
+			part := dig(c.AppendTurn(nil, &agent.Turn{Message: task.Message{DataItems: []task.DataItem{it.item}}}, false), "params", "message", inMessage, "0")
 			want = append(want, []string{it.what, mappedServers[at].Name(), quoted(string(part))})
 
 			product := task.Product{ID: "p", DataItems: []task.DataItem{it.item}}

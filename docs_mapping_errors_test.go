@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -167,16 +168,16 @@ func TestDocsMappingHTTP(t *testing.T) {
 			if err != nil {
 				code = http.StatusTeapot // the others
 			}
-			agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
-			h, err := upstream.NewHTTP(upstream.Config{URL: agent.URL, Codec: a2a.Legacy(), Logger: slog.New(slog.DiscardHandler)})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+			h, err := upstream.NewHTTP(upstream.Config{URL: server.URL, Codec: a2a.Legacy(), Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			_, err = h.Cancel(ctx, &task.Turn{Ref: task.Ref{Task: "t"}})
+			_, err = h.Cancel(ctx, &agent.Turn{Ref: agent.Ref{Task: "t"}})
 			cancel()
 			h.Close()
-			agent.Close()
+			server.Close()
 			e, ok := errors.AsType[*task.Error](err)
 			if !ok || !strings.HasPrefix(e.Detail, row[1]) || !strings.Contains(e.Detail, fmt.Sprintf("(HTTP %d", code)) {
 				t.Errorf("docs/mapping.md says of HTTP %s %q, the gateway %v", status, row[1], err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/agent"
 )
 
 // TestDocsMappingLost adds members to what a peer says, and looks where they come out.
@@ -47,7 +47,7 @@ func TestDocsMappingLost(t *testing.T) {
 			}
 			kept := cmp.Diff(plain, call, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })) != ""
 			told := func(at int) string {
-				sent := mappedClients[at].AppendTurn(nil, &task.Turn{Ref: task.Ref{Task: "t"}, Message: call.Message}, false)
+				sent := mappedClients[at].AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t"}, Message: call.Message}, false)
 				switch {
 				case strings.Contains(string(sent), mark):
 					return "told"
@@ -99,12 +99,12 @@ func TestDocsMappingLost(t *testing.T) {
 		{[]int{inLegacy, in03, in10}, "artifacts.0.parts.0.other", mark},
 	} {
 		f := func(at int) string {
-			read := func(result string) task.Report {
+			read := func(result string) agent.Report {
 				rep, err := mappedClients[at].Reply(fmt.Appendf(nil, enveloped(at), result), nil)
 				if err != nil {
 					t.Fatalf("%s: %v", result, err)
 				}
-				rep.Stamp, rep.Dated = "", false // a sum of what was said, read or not
+				rep.Revision, rep.RevisionDated = "", false // a sum of what was said, read or not
 				return rep
 			}
 			if cmp.Diff(read(answers[at]), read(changed(t, answers[at], r.path, r.value))) == "" {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -194,9 +195,9 @@ func TestDocsMappingMethods(t *testing.T) {
 }
 
 func TestDocsMappingRequests(t *testing.T) {
-	ref := task.Ref{Task: "T", Session: "S"}
-	turn := func(from task.State) *task.Turn {
-		return &task.Turn{Ref: ref, From: from, Stamp: "x", Message: task.Message{ID: "M", DataItems: []task.DataItem{task.Text("hi")}}}
+	ref := agent.Ref{Task: "T", Session: "S"}
+	turn := func(from task.State) *agent.Turn {
+		return &agent.Turn{Ref: ref, From: from, Revision: "x", Message: task.Message{ID: "M", DataItems: []task.DataItem{task.Text("hi")}}}
 	}
 	hooked := turn(task.None)
 	hooked.Webhook = &task.Webhook{URL: "https://h"}
@@ -244,12 +245,12 @@ func TestDocsMappingRequests(t *testing.T) {
 	bind := mappedClients[inREST].(translate.Binder)
 	for _, r := range []struct {
 		what   string
-		errand translate.Errand
+		errand translate.Operation
 	}{
 		{"start, continue", translate.Send}, {"the same, by a stream", translate.SendStream}, {"cancel", translate.Cancel},
 		{"ask how it stands", translate.Get}, {"take up a cut stream", translate.Resubscribe}, {"the extended card", translate.Describe},
 	} {
-		method, path := bind.Bind(r.errand, task.Ref{Task: "{id}"})
+		method, path := bind.Bind(r.errand, agent.Ref{Task: "{id}"})
 		want = append(want, []string{r.what, quoted(method + " " + strings.NewReplacer("%7B", "{", "%7D", "}").Replace(path))})
 	}
 	mapped(t, header("for", "a2a/1.0-rest"), want)
@@ -274,7 +275,7 @@ func TestDocsMappingRequests(t *testing.T) {
 	want = nil
 	for _, r := range []struct {
 		what, value string
-		turn        *task.Turn
+		turn        *agent.Turn
 	}{
 		{"task, in a start", `"T"`, turn(task.None)},
 		{"task, in a continue", `"T"`, turn(task.AwaitingInput)},

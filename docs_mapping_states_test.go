@@ -55,7 +55,7 @@ func TestDocsMappingAgentStates(t *testing.T) {
 			return "refused"
 		case err != nil:
 			t.Fatal(err)
-		case rep.Open:
+		case rep.SelfResuming:
 			return quoted(string(rep.State)) + ", but may go on by itself"
 		case rep.State == task.None:
 			return "nothing: it is asked again"

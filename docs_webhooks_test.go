@@ -34,8 +34,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule"
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/notify"
-	"github.com/aip-gateway/aip-gateway/notify/guard"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -143,7 +143,7 @@ func TestDocsWebhookHeaders(t *testing.T) {
 	}
 	defer engine.Close()
 	engine.Configure(notify.Config{
-		Guard:    &guard.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		Egress:   &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Keys:     sign.Keys{key},
 		Dialects: func(string, string) notify.Wire { return aip.Server() },
 	})

@@ -16,8 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/notify"
-	"github.com/aip-gateway/aip-gateway/notify/guard"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -80,7 +80,7 @@ func (s *stand) open() error {
 	s.engine = engine
 	wire := aip.Server()
 	s.engine.Configure(notify.Config{
-		Guard:    &guard.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		Egress:   &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Dialects: func(string, string) notify.Wire { return wire },
 		Log:      slog.New(slog.DiscardHandler), // that endpoints are dead is known
 	})

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
@@ -126,19 +127,19 @@ func fill(ctx context.Context, dir, name string, n int) error {
 // prompt is an agent that has always finished.
 type prompt struct{}
 
-func (prompt) Run(context.Context, *task.Turn, bool) iter.Seq2[task.Report, error] {
-	return func(yield func(task.Report, error) bool) {
-		yield(task.Report{State: task.AwaitingCompletion, Items: []task.DataItem{task.Text("ok")}, Whole: true,
+func (prompt) Run(context.Context, *agent.Turn, bool) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		yield(agent.Report{State: task.AwaitingCompletion, Items: []task.DataItem{task.Text("ok")}, Full: true,
 			Products: []task.Product{{ID: "artifact-0", DataItems: []task.DataItem{task.Text("echo: hello there")}}}}, nil)
 	}
 }
 
-func (p prompt) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error] {
+func (p prompt) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
 	return p.Run(ctx, t, false)
 }
 
-func (prompt) Complete(context.Context, *task.Turn) error { return nil }
+func (prompt) Complete(context.Context, *agent.Turn) error { return nil }
 
-func (prompt) Cancel(context.Context, *task.Turn) (task.Report, error) {
-	return task.Report{State: task.Canceled}, nil
+func (prompt) Cancel(context.Context, *agent.Turn) (agent.Report, error) {
+	return agent.Report{State: task.Canceled}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -42,7 +43,7 @@ var (
 	moment  = time.Date(2025, 9, 1, 11, 58, 0, 0, time.FixedZone("", 8*60*60))
 	started = task.Message{ID: "msg-1", SentAt: moment, SenderRole: task.Leader, SenderID: "leader", Command: task.Start, TaskID: "task-1",
 		SessionID: "session-1", DataItems: []task.DataItem{task.Text("hello there 1")}}
-	turn  = task.Turn{Ref: task.Ref{Task: "task-1", Session: "session-1"}, Message: started}
+	turn  = agent.Turn{Ref: agent.Ref{Task: "task-1", Session: "session-1"}, Message: started}
 	whole = task.Task{ID: "task-1", SessionID: "session-1", Status: finished,
 		Products:       []task.Product{{ID: "artifact-0", DataItems: []task.DataItem{task.Text("echo: hello there 1")}}},
 		MessageHistory: []task.Message{started},

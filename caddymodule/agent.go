@@ -31,13 +31,13 @@ func (g *Gateway) reach(header http.Header, repl *caddy.Replacer) (agent, error)
 	where := upstream.DiscoverConfig{URL: g.Agent.URL, Finder: a2a.Finder(), Header: header, TLS: trust}
 	g.card = upstream.NewCard(where)
 	config := upstream.Config{
-		URL:      g.Agent.URL,
-		Header:   header,
-		TLS:      trust,
-		Silence:  time.Duration(g.Agent.Timeout),
-		RetryFor: time.Duration(*g.Agent.RetryFor),
-		Slots:    slotsOf(g.Agent.URL, g.Agent.MaxRuns),
-		Logger:   g.log,
+		URL:         g.Agent.URL,
+		Header:      header,
+		TLS:         trust,
+		IdleTimeout: time.Duration(g.Agent.Timeout),
+		RetryFor:    time.Duration(*g.Agent.RetryFor),
+		Slots:       slotsOf(g.Agent.URL, g.Agent.MaxRuns),
+		Logger:      g.log,
 	}
 	if url := g.app.Notify.Callback; url != "" {
 		config.Callbacks, config.CallbackURL, config.Pushes = &callbacks, url, g.card.Pushes

@@ -188,13 +188,13 @@ func (a *App) leave() {
 func (a *App) partnerOf(ctx context.Context, g *Gateway) (*partner.Partner, error) {
 	if a.closed.Load() {
 		return nil, task.Errorf(task.StoreUnavailable, "the configuration of this connection was replaced; send the request again").
-			With("reason", "STORE_UNAVAILABLE")
+			WithData("reason", "STORE_UNAVAILABLE")
 	}
 	select {
 	case <-a.started:
 		return g.partner, nil
 	case <-ctx.Done():
-		return nil, task.Errorf(task.Internal, "the gateway is starting").Because(ctx.Err())
+		return nil, task.Errorf(task.Internal, "the gateway is starting").WithCause(ctx.Err())
 	}
 }
 

@@ -47,7 +47,7 @@ func (f *callFlags) stream(cmd *cobra.Command, client *leader.Client, call *task
 		if err != nil {
 			return 1, err
 		}
-		if out.state.Terminal() || out.state.Rests() && !f.follow {
+		if out.state.Terminal() || out.state.Settled() && !f.follow {
 			break
 		}
 	}
@@ -145,7 +145,7 @@ func (p *eventPrinter) write(s string) {
 // next says what can be typed now.
 func (p *eventPrinter) next() {
 	p.endText()
-	if p.state.Rests() && !p.state.Terminal() {
+	if p.state.Settled() && !p.state.Terminal() {
 		p.line("next", "complete, continue or cancel, with --task "+p.taskID)
 	}
 }

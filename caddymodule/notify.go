@@ -10,8 +10,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/notify"
-	"github.com/aip-gateway/aip-gateway/notify/guard"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 )
 
@@ -42,7 +42,7 @@ type Notify struct {
 	// none; such agents are polled.
 	Callback string `json:"callback,omitempty"`
 
-	guard *guard.Guard
+	guard *egress.Policy
 	keys  sign.Keys
 }
 
@@ -57,7 +57,7 @@ func (n *Notify) provision() error {
 	if n.Concurrency == 0 {
 		n.Concurrency = notify.DefaultConcurrency
 	}
-	n.guard = new(guard.Guard)
+	n.guard = new(egress.Policy)
 	for _, s := range n.AllowNetworks {
 		prefix, err := netip.ParsePrefix(s)
 		if err != nil {
@@ -99,7 +99,7 @@ func (n *Notify) config() *notify.Config {
 		Attempts:    n.Attempts,
 		Timeout:     time.Duration(n.Timeout),
 		Concurrency: n.Concurrency,
-		Guard:       n.guard,
+		Egress:      n.guard,
 		Keys:        n.keys,
 		Dialects:    wireOf,
 	}

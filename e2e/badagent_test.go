@@ -157,7 +157,7 @@ func (a badAgent) check(t *testing.T, leader *caller) {
 		fail("%v", explain(err))
 		return
 	}
-	if s := first.Status.State; s.Rests() && s != got.Status.State {
+	if s := first.Status.State; s.Settled() && s != got.Status.State {
 		fail("the start was answered %s, but the task is %s", s, got.Status.State)
 	}
 	why := says(got.Status.DataItems)

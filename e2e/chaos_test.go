@@ -160,7 +160,7 @@ func chaosTask(t *testing.T, c *caller, id, what string) *task.Task {
 			t.Errorf("%s was refused: %v", id, explain(err))
 			return nil
 		}
-		if err == nil && got.Status.State.Rests() {
+		if err == nil && got.Status.State.Settled() {
 			return got
 		}
 		<-time.After(100 * time.Millisecond) // as a Leader does; no event tells when the gateway is back

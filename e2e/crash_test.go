@@ -60,7 +60,7 @@ func (m *memory) live(c *caller, random *rand.Rand) bool {
 	got, ok := m.say(c, first)
 	for turn := 0; ok; turn++ {
 		switch next := random.IntN(8); {
-		case got.Status.State.Terminal() || !got.Status.State.Rests() || next == 0:
+		case got.Status.State.Terminal() || !got.Status.State.Settled() || next == 0:
 			return true
 		case next == 1 && got.Status.State == task.AwaitingCompletion:
 			got, ok = m.say(c, commandCall(task.Complete, m.id))
@@ -118,7 +118,7 @@ func (m *memory) check(t *testing.T, c *caller) {
 	switch s := got.Status.State; {
 	case s == task.AwaitingCompletion && len(products) != turns, len(products) > turns:
 		t.Errorf("%s is %s after %d turns, in doubt %t, but has the products %q", m.id, s, turns, doubtful, products)
-	case !doubtful && m.states[len(m.states)-1].State.Rests() && s != m.states[len(m.states)-1].State:
+	case !doubtful && m.states[len(m.states)-1].State.Settled() && s != m.states[len(m.states)-1].State:
 		t.Errorf("%s: the last answer was %s, but now it is %s", m.id, m.states[len(m.states)-1].State, s)
 	}
 }

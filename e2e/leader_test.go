@@ -195,7 +195,7 @@ func (c *caller) settled(id string) (*task.Task, error) {
 	for {
 		got, err := c.try(commandCall(task.Get, id))
 		switch {
-		case err != nil || got.Status.State.Rests():
+		case err != nil || got.Status.State.Settled():
 			return got, err
 		case time.Now().After(deadline):
 			return got, fmt.Errorf("the task is still %s after %v", got.Status.State, patience)

@@ -12,8 +12,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/notify"
-	"github.com/aip-gateway/aip-gateway/notify/guard"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -104,7 +104,7 @@ func (g *gate) started(text string) string {
 // one twice.
 func TestWebhooksOfTasks(t *testing.T) {
 	g := open(t, everyCaller)
-	g.handler.Webhooks().Configure(notify.Config{Guard: &guard.Guard{}})
+	g.handler.Webhooks().Configure(notify.Config{Egress: &egress.Policy{}})
 	const gone = "gw-aaaaaaaaaaaaaaaaaaaaaaaaaa"
 	there := g.started("ask")
 	rpc := func(method, params string) func(id string) (*http.Response, string) {

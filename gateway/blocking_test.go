@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/notify"
@@ -29,16 +30,16 @@ type sleeper struct {
 	open  bool // it may go on by itself
 }
 
-func (s sleeper) Run(ctx context.Context, _ *task.Turn, _ bool) iter.Seq2[task.Report, error] {
-	return func(yield func(task.Report, error) bool) {
-		if !yield(task.Report{State: task.Working, Stamp: "working"}, nil) {
+func (s sleeper) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		if !yield(agent.Report{State: task.Working, Revision: "working"}, nil) {
 			return
 		}
 		timer := time.NewTimer(s.work)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			if yield(task.Report{State: s.state, Open: s.open, Stamp: "rests"}, nil) && s.open {
+			if yield(agent.Report{State: s.state, SelfResuming: s.open, Revision: "rests"}, nil) && s.open {
 				<-ctx.Done()
 			}
 		case <-ctx.Done():
@@ -46,15 +47,15 @@ func (s sleeper) Run(ctx context.Context, _ *task.Turn, _ bool) iter.Seq2[task.R
 	}
 }
 
-func (s sleeper) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error] {
+func (s sleeper) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
 	return s.Run(ctx, t, false)
 }
 
-func (sleeper) Cancel(context.Context, *task.Turn) (task.Report, error) {
-	return task.Report{State: task.Canceled}, nil
+func (sleeper) Cancel(context.Context, *agent.Turn) (agent.Report, error) {
+	return agent.Report{State: task.Canceled}, nil
 }
 
-func (sleeper) Complete(context.Context, *task.Turn) error { return nil }
+func (sleeper) Complete(context.Context, *agent.Turn) error { return nil }
 
 // TestBlocking: callers of A2A wait until their task rests, up to the limit; those of AIP for what they agreed to.
 func TestBlocking(t *testing.T) {

@@ -73,7 +73,7 @@ func (c *conversation) choose() {
 		return
 	}
 	for _, s := range c.h.Callers {
-		if at, ok := s.Route(c.r.Method, c.path); ok && at.Allow == "" && at.Bare == c.at.Bare && s.Speaks(&c.req) {
+		if at, ok := s.Route(c.r.Method, c.path); ok && at.Allow == "" && at.Unenveloped == c.at.Unenveloped && s.Matches(&c.req) {
 			c.caller, c.at = s, at
 			return
 		}
@@ -112,7 +112,7 @@ func (c *conversation) answer(buf *buffer) answer {
 func (c *conversation) parse(body []byte) error {
 	var req jsonrpc.Request
 	var bad *jsonrpc.Error
-	if c.at.Bare {
+	if c.at.Unenveloped {
 		req.Method = c.at.Method
 		if len(body) > 0 && c.r.Method != http.MethodGet && c.r.Method != http.MethodDelete {
 			req.Params, bad = jsonrpc.ParseValue(body, c.h.Limits)
@@ -124,7 +124,7 @@ func (c *conversation) parse(body []byte) error {
 		c.req.ID = bad.ID
 		return refusal(bad)
 	}
-	c.req = translate.Request{Request: req, HTTP: c.r.Method, Vars: c.at.Vars}
+	c.req = translate.Request{Request: req, HTTP: c.r.Method, PathParams: c.at.PathParams}
 	if v := c.r.Header["Content-Type"]; len(v) > 0 && len(body) > 0 {
 		media, _, _ := strings.Cut(v[0], ";")
 		c.req.Content = strings.ToLower(strings.TrimSpace(media))
@@ -145,7 +145,7 @@ func (c *conversation) parse(body []byte) error {
 func (c *conversation) admit() error {
 	if c.at.Method != "" && c.req.Method != c.at.Method {
 		return task.Errorf(task.InvalidRequest,
-			"this path takes the method %q; send others to their own path, or to the mount point", c.at.Method).At("method")
+			"this path takes the method %q; send others to their own path, or to the mount point", c.at.Method).WithField("method")
 	}
 	peer, err := c.h.Guard.Peer(c.r.TLS)
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *conversation) admit() error {
 	if c.call, err = c.caller.Decode(&c.req); err != nil {
 		return err
 	}
-	if !c.at.Bare {
+	if !c.at.Unenveloped {
 		// Dialects say first which method or params they do not take, because their callers expect that, or they
 		// have looked at this themselves.
 		if bad := c.req.Check(); bad != nil {

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -28,10 +29,10 @@ import (
 // busyAgent works on a turn until it is canceled.
 type busyAgent struct{ partner.Agent }
 
-func (busyAgent) Run(ctx context.Context, _ *task.Turn, _ bool) iter.Seq2[task.Report, error] {
-	return func(yield func(task.Report, error) bool) {
+func (busyAgent) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
 		<-ctx.Done()
-		yield(task.Report{}, ctx.Err())
+		yield(agent.Report{}, ctx.Err())
 	}
 }
 

@@ -237,12 +237,12 @@ func refusal(bad *jsonrpc.Error) error {
 	if bad.Code == jsonrpc.ParseError {
 		kind = task.ParseError
 	}
-	err := task.Errorf(kind, "%s", bad.Detail).At(bad.Field)
+	err := task.Errorf(kind, "%s", bad.Detail).WithField(bad.Field)
 	if kind == task.ParseError {
-		err.With("offset", bad.Offset)
+		err.WithData("offset", bad.Offset)
 	}
 	if bad.Limit != "" {
-		err.With("limit", bad.Limit).With("max", bad.Max)
+		err.WithData("limit", bad.Limit).WithData("max", bad.Max)
 	}
 	return err
 }

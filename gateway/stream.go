@@ -51,10 +51,10 @@ func (o *OpenStreams) add(leader string, s *Streaming) error {
 		return err
 	case exceeded.PerLeader:
 		return task.Errorf(task.LimitExceeded, "you have %d streams open here; close some, or use get", exceeded.Max).
-			With("limit", "streams_per_leader").With("max", exceeded.Max)
+			WithData("limit", "streams_per_leader").WithData("max", exceeded.Max)
 	}
 	return task.Errorf(task.LimitExceeded, "this gateway serves no more than %d streams; try again later, or use get", exceeded.Max).
-		With("limit", "streams").With("max", exceeded.Max)
+		WithData("limit", "streams").WithData("max", exceeded.Max)
 }
 
 // Count returns how many streams are open.
@@ -209,7 +209,7 @@ func (s *stream) append(rec *replay.Record) (frame translate.Frame, err error) {
 	}
 	ev, err := task.DecodeEvent(rec.Data)
 	if err != nil {
-		return frame, task.Errorf(task.Internal, "the task's log is damaged").Because(err)
+		return frame, task.Errorf(task.Internal, "the task's log is damaged").WithCause(err)
 	}
 	ev.Seq = rec.Seq
 	s.out.Event(rec.Seq, func(dst []byte) ([]byte, string) {

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/notify"
-	"github.com/aip-gateway/aip-gateway/notify/guard"
 )
 
 // sending is how a dialect sends a message along with a webhook.
@@ -63,7 +63,7 @@ func ofTask(id string) string {
 // hooked is everyone, with webhooks that may reach the loopback interface.
 func hooked(h *Handler) {
 	everyone(h)
-	h.Webhooks().Configure(notify.Config{Guard: &guard.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	h.Webhooks().Configure(notify.Config{Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Dialects: func(name, _ string) notify.Wire {
 			for _, s := range h.Callers {
 				if s.Name() == name {

@@ -113,7 +113,7 @@ func expiry(chains [][]*x509.Certificate) (last time.Time) {
 func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	if peer.Verified() && g.Mode != Off {
 		if !sameAIC(senderID, peer.AIC) {
-			return "", task.Errorf(task.AuthorizationFailed, "senderId is not the AIC of the client certificate.").At("senderId")
+			return "", task.Errorf(task.AuthorizationFailed, "senderId is not the AIC of the client certificate.").WithField("senderId")
 		}
 		return g.Owner(peer)
 	}
@@ -174,11 +174,11 @@ func notAllowed() error {
 func checkSender(s string) error {
 	switch {
 	case s == "":
-		return task.Errorf(task.InvalidParams, "senderId is empty.").At("senderId")
+		return task.Errorf(task.InvalidParams, "senderId is empty.").WithField("senderId")
 	case len(s) > maxSender:
-		return task.Errorf(task.InvalidParams, "senderId has %d bytes, and at most %d are allowed.", len(s), maxSender).At("senderId")
+		return task.Errorf(task.InvalidParams, "senderId has %d bytes, and at most %d are allowed.", len(s), maxSender).WithField("senderId")
 	case strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }):
-		return task.Errorf(task.InvalidParams, "senderId has a control character.").At("senderId")
+		return task.Errorf(task.InvalidParams, "senderId has a control character.").WithField("senderId")
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func parsePage(s string) (p page, ok bool) {
 func (e *Engine) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, error) {
 	from, ok := parsePage(f.After)
 	if !ok {
-		return nil, "", task.Errorf(task.InvalidParams, "after must be what the page before returned").At("after")
+		return nil, "", task.Errorf(task.InvalidParams, "after must be what the page before returned").WithField("after")
 	}
 	limit := min(cmp.Or(max(f.Limit, 0), defaultPage), maxPage)
 	var out []Delivery

@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/notify/guard"
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -69,7 +69,7 @@ type dialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 // transport returns the one of a configuration. It reaches only what the guard permits, at every dial, knows
 // no proxy and speaks HTTP/1.1. Redirects are not its business, nor anybody's here.
 func (e *Engine) transport(c *Config) *http.Transport {
-	d := &guard.Dialer{Guard: *c.Guard, Resolver: c.Resolver, TLS: c.TLS, Timeout: c.Timeout}
+	d := &egress.Dialer{Policy: *c.Egress, Resolver: c.Resolver, TLS: c.TLS, Timeout: c.Timeout}
 	return &http.Transport{
 		DialContext:            e.owned(d.DialPlain),
 		DialTLSContext:         e.owned(d.DialTLS),
@@ -189,7 +189,7 @@ func (e *Engine) send(p *parcel) outcome {
 // the other end sent.
 func (e *Engine) failure(ctx context.Context, p *parcel, err error) outcome {
 	o := outcome{sick: true}
-	var refused *guard.Error
+	var refused *egress.RefusedError
 	var unresolved *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	var timeout net.Error

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/notify/guard"
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -78,7 +78,7 @@ func TestOverTCP(t *testing.T) {
 		"header":   {server.URL + "/header", "not HTTP", nil},
 		"hang":     {server.URL + "/hang", "within 100ms", func(c *Config) { c.Timeout = 100 * time.Millisecond }},
 		"refused":  {closed.URL + "/ok", "was refused", nil},
-		"guarded":  {server.URL + "/ok", "not public", func(c *Config) { c.Guard = new(guard.Guard) }},
+		"guarded":  {server.URL + "/ok", "not public", func(c *Config) { c.Egress = new(egress.Policy) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := w.conf

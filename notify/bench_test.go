@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/notify/guard"
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
@@ -45,7 +45,7 @@ func BenchmarkDeliver(b *testing.B) {
 			key, err := sign.Parse(sign.GenerateHMAC())
 			must(b, err)
 			e.Configure(Config{
-				Guard: &guard.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Dialects: dialects, Keys: sign.Keys{key},
+				Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Dialects: dialects, Keys: sign.Keys{key},
 			})
 			const tasks = 64
 			tk := task.Task{ID: "a", SessionID: "s", Status: task.Status{State: task.Working}}

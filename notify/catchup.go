@@ -84,7 +84,7 @@ func (e *Engine) sleep(d time.Duration) bool {
 
 // compareAll compares every outbox with its task. It goes on after an error, of which it returns the last.
 func (e *Engine) compareAll() (failed error) {
-	for w, err := range e.store.Due(e.base, Class, replay.AtRestart, replay.EndOfTime) {
+	for w, err := range e.store.Due(e.base, Class, replay.Recover, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (b *box) catchUp(ctx context.Context) error {
 	var out batch
 	if err := out.missing(n, head, snapshot, records, now); err != nil {
 		b.loaded = false
-		return task.Errorf(task.Internal, "the task's log is damaged").Because(err)
+		return task.Errorf(task.Internal, "the task's log is damaged").WithCause(err)
 	}
 	if len(out.records) == 0 && n.Ended.Equal(ended) && (seen > 0 || n.Seen == 0) {
 		return nil

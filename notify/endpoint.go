@@ -92,7 +92,7 @@ func endpointOf(raw string) string {
 func parseEndpoint(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || len(s) > maxURL {
-		return "", task.Errorf(task.InvalidParams, "an endpoint is written as https://host or https://host:port").At("endpoint")
+		return "", task.Errorf(task.InvalidParams, "an endpoint is written as https://host or https://host:port").WithField("endpoint")
 	}
 	return endpointOf(s), nil
 }
@@ -113,8 +113,8 @@ func (s *schedule) loadDisabled(ctx context.Context, store replay.Store) error {
 			return err
 		}
 		var n disabledNote
-		if err := json.Unmarshal(entry.Head.Note, &n); err != nil {
-			return task.Errorf(task.Internal, "what is known of a webhook endpoint is damaged").Because(err)
+		if err := json.Unmarshal(entry.Head.Metadata, &n); err != nil {
+			return task.Errorf(task.Internal, "what is known of a webhook endpoint is damaged").WithCause(err)
 		}
 		if n.Disabled {
 			s.disabled[entry.Log[1:]] = n.At
@@ -135,7 +135,7 @@ func (e *Engine) Disable(ctx context.Context, endpoint string) error {
 	full := len(s.disabled) >= maxDisabled
 	s.mu.Unlock()
 	if full {
-		return task.Errorf(task.LimitExceeded, "%d endpoints are disabled; enable some", maxDisabled).With("limit", "endpoints").With("max", maxDisabled)
+		return task.Errorf(task.LimitExceeded, "%d endpoints are disabled; enable some", maxDisabled).WithData("limit", "endpoints").WithData("max", maxDisabled)
 	}
 	now := time.Now()
 	if err := e.markDisabled(ctx, name, true, now); err != nil {
@@ -225,7 +225,7 @@ func (e *Engine) markDisabled(ctx context.Context, endpoint string, disabled boo
 	if err == nil {
 		var data []byte
 		if data, err = json.Marshal(disabledNote{Disabled: disabled, At: now}); err == nil {
-			err = e.store.Append(ctx, replay.Append{Log: log, Expect: head.Last, Note: data, Tell: true})
+			err = e.store.Append(ctx, replay.Append{Log: log, Expect: head.Last, Metadata: data, Durable: true})
 		}
 	}
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/notify/guard"
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -38,8 +38,8 @@ type Config struct {
 	Timeout     time.Duration // of one attempt, from the look-up of the host to the end of the answer; default 15s
 	Concurrency int           // attempts at the same time; default 64. Those that take more than a second count apart
 
-	Guard    *guard.Guard // what may be reached; nil is the zero Guard: all that is public, by https
-	Keys     sign.Keys    // that sign; without any, notifications are not signed
+	Egress   *egress.Policy // what may be reached; nil is the zero Guard: all that is public, by https
+	Keys     sign.Keys      // that sign; without any, notifications are not signed
 	Resolver *net.Resolver
 	TLS      *tls.Config // default: the system's roots
 
@@ -159,8 +159,8 @@ func (e *Engine) Configure(c Config) {
 	if c.Concurrency <= 0 {
 		c.Concurrency = DefaultConcurrency
 	}
-	if c.Guard == nil {
-		c.Guard = new(guard.Guard)
+	if c.Egress == nil {
+		c.Egress = new(egress.Policy)
 	}
 	if c.Log == nil {
 		c.Log = e.opened

@@ -24,7 +24,7 @@ type weighed struct {
 }
 
 func (w *weighed) Append(ctx context.Context, a replay.Append) error {
-	n := len(a.Note)
+	n := len(a.Metadata)
 	for _, r := range a.Records {
 		n += len(r)
 	}
@@ -82,7 +82,7 @@ func TestHooksInTheNote(t *testing.T) {
 		old, err := json.Marshal(map[string]any{"seen": 0, "made": time.Now(), "epoch": "x", "first": 1, "configs": []any{map[string]any{
 			"webhook": task.Webhook{ID: "mine", URL: here, Token: "secret-token", Dialect: "aip"}, "from": 0, "cursor": 0}}})
 		must(t, err)
-		must(t, w.store.Append(t.Context(), replay.Append{Log: outboxOf(l.log), Note: old, Wake: time.Now().Add(time.Hour)}))
+		must(t, w.store.Append(t.Context(), replay.Append{Log: outboxOf(l.log), Metadata: old, DueAt: time.Now().Add(time.Hour)}))
 		w.restart()
 		must(t, l.move(task.Accepted, task.Working))
 		time.Sleep(time.Minute)
@@ -96,8 +96,8 @@ func TestHooksInTheNote(t *testing.T) {
 		}
 		head, err := w.store.Head(t.Context(), outboxOf(l.log))
 		must(t, err)
-		if strings.Contains(string(head.Note), "secret-token") || w.sink.all()[2].header.Get("X-Token") != "secret-token" {
-			t.Errorf("the note is %s", head.Note)
+		if strings.Contains(string(head.Metadata), "secret-token") || w.sink.all()[2].header.Get("X-Token") != "secret-token" {
+			t.Errorf("the note is %s", head.Metadata)
 		}
 	})
 }

@@ -377,7 +377,7 @@ func (n *note) wake() (at time.Time, goes bool) {
 	case n.Seen == 0:
 		return n.Made.Add(keepEmpty), true
 	}
-	return replay.AtRestart, false
+	return replay.Recover, false
 }
 
 func later(a, b time.Time) time.Time {

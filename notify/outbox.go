@@ -98,12 +98,12 @@ func (b *box) load(ctx context.Context) error {
 		b.loaded, b.over = true, true
 		return nil
 	}
-	n, err := decodeNote(head.Note)
+	n, err := decodeNote(head.Metadata)
 	if err == nil && n.last() != head.Last {
 		err = fmt.Errorf("its note ends at record %d, and the log at %d", n.last(), head.Last)
 	}
 	if err != nil {
-		return task.Errorf(task.Internal, "the outbox of the task is damaged").Because(err)
+		return task.Errorf(task.Internal, "the outbox of the task is damaged").WithCause(err)
 	}
 	for i := range n.Configs {
 		if c := &n.Configs[i]; c.Kept > 0 {
@@ -112,7 +112,7 @@ func (b *box) load(ctx context.Context) error {
 				return partner.StoreError(err, "the store cannot be read")
 			}
 			if err := json.Unmarshal(data, &c.Webhook); err != nil {
-				return task.Errorf(task.Internal, "the outbox of the task is damaged").Because(err)
+				return task.Errorf(task.Internal, "the outbox of the task is damaged").WithCause(err)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (b *box) write(ctx context.Context, now time.Time, records [][]byte, told b
 	records, lost, err := b.tidy(now, records)
 	if err != nil {
 		b.loaded = false
-		return task.Errorf(task.Internal, "the outbox of the task cannot be stored").Because(err)
+		return task.Errorf(task.Internal, "the outbox of the task cannot be stored").WithCause(err)
 	}
 	if lost > 0 {
 		e.counts.dead.Add(uint64(lost))
@@ -161,10 +161,10 @@ func (b *box) write(ctx context.Context, now time.Time, records [][]byte, told b
 	data, err := json.Marshal(&stored)
 	if err != nil {
 		b.loaded = false
-		return task.Errorf(task.Internal, "the outbox of the task cannot be stored").Because(err)
+		return task.Errorf(task.Internal, "the outbox of the task cannot be stored").WithCause(err)
 	}
 	err = e.store.Append(context.WithoutCancel(ctx), replay.Append{
-		Log: b.name, Expect: b.last, Records: records, Note: data, Wake: wake, Trim: n.oldest() - 1, Tell: told,
+		Log: b.name, Expect: b.last, Records: records, Metadata: data, DueAt: wake, Trim: n.oldest() - 1, Durable: told,
 	})
 	if err != nil {
 		b.loaded = false
@@ -233,7 +233,7 @@ func (b *box) update(ctx context.Context, told bool, change func(n *note, now ti
 func (b *box) end(ctx context.Context) error {
 	b.loaded = false
 	err := b.engine.store.Append(context.WithoutCancel(ctx), replay.Append{
-		Log: b.name, Expect: b.last, Note: []byte("{}"), End: true, Trim: b.last,
+		Log: b.name, Expect: b.last, Metadata: []byte("{}"), End: true, Trim: b.last,
 	})
 	if err == nil {
 		b.engine.owners.done(b.name)
@@ -283,7 +283,7 @@ const maxOutboxes = 100_000
 // count fills the counters from the store, where every outbox that has not ended has a Wake.
 func (o *owners) count(ctx context.Context, store replay.Store) error {
 	o.n = make(map[string]int)
-	for w, err := range store.Due(ctx, Class, replay.AtRestart, replay.EndOfTime) {
+	for w, err := range store.Due(ctx, Class, replay.Recover, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ const (
 	breath  = 50 * time.Millisecond // between two looks, at least
 )
 
-var afterRestart = replay.AtRestart.Add(1)
+var afterRestart = replay.Recover.Add(1)
 
 // keep brings what is due from the store into memory, until the engine closes. It looks no more than a tenth of
 // the time: what is added while there is room needs no look.
@@ -90,7 +90,7 @@ func (e *Engine) leave(at time.Time) {
 }
 
 // visit sees to an outbox that is due.
-func (e *Engine) visit(w replay.Wakeup, now time.Time) error {
+func (e *Engine) visit(w replay.DueLog, now time.Time) error {
 	s := &e.sched
 	hash := maphash.String(e.seed, w.Log)
 	s.mu.Lock()
@@ -135,7 +135,7 @@ func (e *Engine) look(name string) error {
 		e.alarm.At(wake)
 		return nil
 	}
-	if wake.Equal(replay.AtRestart) {
+	if wake.Equal(replay.Recover) {
 		return nil
 	}
 	if goes && b.note.Seen == 0 && b.note.Ended.IsZero() {
@@ -143,7 +143,7 @@ func (e *Engine) look(name string) error {
 		if err := b.catchUp(e.base); err != nil {
 			return err
 		}
-		if wake, goes = b.note.wake(); wake.After(now) || wake.Equal(replay.AtRestart) {
+		if wake, goes = b.note.wake(); wake.After(now) || wake.Equal(replay.Recover) {
 			return nil // what was missing has been written, and has its turn
 		}
 	}

@@ -19,7 +19,7 @@ func TestDamagedOutbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory()
 		must(t, store.Append(t.Context(), replay.Append{
-			Log: outboxOf(taskLog("damaged")), Note: []byte("}"), Wake: time.Unix(1, 0),
+			Log: outboxOf(taskLog("damaged")), Metadata: []byte("}"), DueAt: time.Unix(1, 0),
 		}))
 		w := newWorld(t, store)
 		defer func() { w.e.Close() }()

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/notify/guard"
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -36,7 +36,7 @@ func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (ta
 	if s == nil {
 		return w, task.Errorf(task.NotificationNotSupported, "webhooks are not configured")
 	}
-	if err := check(s.Guard, &w); err != nil {
+	if err := check(s.Egress, &w); err != nil {
 		return w, err
 	}
 	b := e.acquire(outboxOf(log))
@@ -76,39 +76,39 @@ func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (ta
 // noSuchWebhook is what is wrong with an id: of kind InvalidParams where one was to be replaced.
 func noSuchWebhook(k task.Kind) error {
 	if k == task.InvalidParams {
-		return task.Errorf(k, "this task has no webhook of this id; leave the id out to create one").At("params.id")
+		return task.Errorf(k, "this task has no webhook of this id; leave the id out to create one").WithField("params.id")
 	}
 	return task.Errorf(k, "this task has no webhook of this id")
 }
 
 // check refuses what can never be delivered to. The errors hold nothing of the URL's path and query.
-func check(g *guard.Guard, w *task.Webhook) error {
+func check(g *egress.Policy, w *task.Webhook) error {
 	if w.URL == "" || len(w.URL) > maxURL {
-		return task.Errorf(task.InvalidParams, "url must be a string of 1 to %d bytes", maxURL).At("params.url").With("max", maxURL)
+		return task.Errorf(task.InvalidParams, "url must be a string of 1 to %d bytes", maxURL).WithField("params.url").WithData("max", maxURL)
 	}
 	if _, err := g.CheckURL(w.URL); err != nil {
-		var refused *guard.Error
+		var refused *egress.RefusedError
 		if errors.As(err, &refused) {
-			return task.Errorf(task.InvalidParams, "%s", refused.Reason).At("params.url").Because(err)
+			return task.Errorf(task.InvalidParams, "%s", refused.Reason).WithField("params.url").WithCause(err)
 		}
-		return task.Errorf(task.InvalidParams, "this url cannot be used for a webhook").At("params.url")
+		return task.Errorf(task.InvalidParams, "this url cannot be used for a webhook").WithField("params.url")
 	}
 	if _, err := url.Parse(w.URL); err != nil {
-		return task.Errorf(task.InvalidParams, "url cannot be read").At("params.url")
+		return task.Errorf(task.InvalidParams, "url cannot be read").WithField("params.url")
 	}
 	for _, f := range []struct{ field, value string }{
 		{"params.token", w.Token}, {"params.scheme", w.Scheme}, {"params.credentials", w.Credentials},
 	} {
 		if len(f.value) > maxSecret {
-			return task.Errorf(task.InvalidParams, "at most %d bytes are allowed here", maxSecret).At(f.field).With("max", maxSecret)
+			return task.Errorf(task.InvalidParams, "at most %d bytes are allowed here", maxSecret).WithField(f.field).WithData("max", maxSecret)
 		}
 		if holdsControl(f.value) {
-			return task.Errorf(task.InvalidParams, "control characters are not allowed here").At(f.field)
+			return task.Errorf(task.InvalidParams, "control characters are not allowed here").WithField(f.field)
 		}
 	}
 	for _, st := range w.States {
 		if !st.Valid() {
-			return task.Errorf(task.InvalidParams, "a state must be one of %v", task.States()).At("params.states")
+			return task.Errorf(task.InvalidParams, "a state must be one of %v", task.States()).WithField("params.states")
 		}
 	}
 	return nil
@@ -125,12 +125,12 @@ func (b *box) create(ctx context.Context, w task.Webhook, at At) error {
 	made := !b.exists
 	if made && !b.engine.owners.add(b.name) {
 		return task.Errorf(task.LimitExceeded, "there are webhooks for %d of your tasks; wait until some have ended", maxOutboxes).
-			With("limit", "webhooks").With("max", maxOutboxes)
+			WithData("limit", "webhooks").WithData("max", maxOutboxes)
 	}
 	err := b.update(ctx, true, func(n *note, now time.Time) (bool, error) {
 		if len(n.Configs) >= maxHooks {
 			return false, task.Errorf(task.LimitExceeded, "a task may have at most %d webhooks; delete one", maxHooks).
-				With("limit", "webhooks").With("max", maxHooks)
+				WithData("limit", "webhooks").WithData("max", maxHooks)
 		}
 		switch {
 		case len(n.Configs) == 0 && n.Seen == 0 && n.Ended.IsZero():

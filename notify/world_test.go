@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/notify/guard"
+	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -154,7 +154,7 @@ type world struct {
 
 func newWorld(t testing.TB, store replay.Store) *world {
 	w := &world{t: t, store: store, sink: new(sink), log: new(bytes.Buffer)}
-	w.conf = Config{Guard: &guard.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Dialects: dialects}
+	w.conf = Config{Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Dialects: dialects}
 	w.open()
 	return w
 }
@@ -251,7 +251,7 @@ func (l *life) say(text string) error {
 
 func (l *life) add(ev task.Event, end bool) error {
 	err := l.w.store.Append(context.Background(), replay.Append{
-		Log: l.log, Expect: l.fold.Seq, Records: [][]byte{task.AppendEvent(nil, &ev)}, Wake: replay.AtRestart, End: end, Tell: true,
+		Log: l.log, Expect: l.fold.Seq, Records: [][]byte{task.AppendEvent(nil, &ev)}, DueAt: replay.Recover, End: end, Durable: true,
 	})
 	if err == nil {
 		ev.Seq = l.fold.Seq + 1

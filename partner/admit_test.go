@@ -23,10 +23,10 @@ func (b *busy) Admit() error {
 
 // TestAdmit holds that a start or continue for which its agent has no room leaves no trace, and may come again.
 func TestAdmit(t *testing.T) {
-	agent := &busy{script: answers("x")}
-	b := setUp(t, memory(t), agent, func(c *Config) { c.MaxTasks = 1 })
+	fake := &busy{script: answers("x")}
+	b := setUp(t, memory(t), fake, func(c *Config) { c.MaxTasks = 1 })
 	b.do(call(task.Start, "t1"))
-	agent.full = true
+	fake.full = true
 	for _, c := range []*task.Call{call(task.Start, "t2"), call(task.Continue, "t1")} {
 		if _, err := b.Do(t.Context(), leader, c); task.KindOf(err) != task.LimitExceeded {
 			t.Errorf("%s: %v", c.Message.Command, err)
@@ -38,11 +38,11 @@ func TestAdmit(t *testing.T) {
 	if _, err := b.Do(t.Context(), leader, call(task.Get, "t2")); task.KindOf(err) != task.TaskNotFound {
 		t.Errorf("a refused start leaves a task: %v", err)
 	}
-	agent.full = false
+	fake.full = false
 	b.do(call(task.Continue, "t1"))
 	b.do(call(task.Complete, "t1"))
 	b.do(call(task.Start, "t2"))
-	if n := agent.turnCount(); n != 3 {
+	if n := fake.turnCount(); n != 3 {
 		t.Errorf("the agent was given %d turns", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -21,17 +22,17 @@ func TestTaskIsBounded(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		message []task.DataItem
-		report  task.Report
+		report  agent.Report
 	}{
-		{"long messages", long, task.Report{State: task.AwaitingCompletion}},
-		{"long news", nil, task.Report{State: task.AwaitingCompletion, Items: long}},
-		{"long products are withdrawn", nil, task.Report{State: task.AwaitingCompletion, Whole: true,
+		{"long messages", long, agent.Report{State: task.AwaitingCompletion}},
+		{"long news", nil, agent.Report{State: task.AwaitingCompletion, Items: long}},
+		{"long products are withdrawn", nil, agent.Report{State: task.AwaitingCompletion, Full: true,
 			Products: []task.Product{{ID: "p", DataItems: long}}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			store := memory(t)
-			agent := &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(tc.report, nil) }}
-			b := setUp(t, store, agent, func(c *Config) { c.MaxBytes = most })
+			fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) { yield(tc.report, nil) }}
+			b := setUp(t, store, fake, func(c *Config) { c.MaxBytes = most })
 			b.do(call(task.Start, "t1"))
 			var refused *task.Error
 			for i := range 400 {
@@ -55,15 +56,15 @@ func TestTaskIsBounded(t *testing.T) {
 		})
 	}
 	t.Run("one turn without an end", func(t *testing.T) {
-		agent := &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			for {
-				if !yield(task.Report{State: task.AwaitingInput, Open: true, Items: long}, nil) ||
-					!yield(task.Report{State: task.Working}, nil) {
+				if !yield(agent.Report{State: task.AwaitingInput, SelfResuming: true, Items: long}, nil) ||
+					!yield(agent.Report{State: task.Working}, nil) {
 					return
 				}
 			}
 		}}
-		b := setUp(t, memory(t), agent, func(c *Config) { c.MaxBytes = most })
+		b := setUp(t, memory(t), fake, func(c *Config) { c.MaxBytes = most })
 		s, err := b.Stream(t.Context(), leader, call(task.Start, "t1"))
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +90,7 @@ func TestAwaitingIsBounded(t *testing.T) {
 			b := setUp(t, store, bringTo(state), func(c *Config) { c.MaxAwaiting = longest })
 			got := b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.AwaitingInput, c.Terms.AwaitingCompletion = asked, asked }))
 			head, err := store.Head(t.Context(), b.LogOf(leader, "t1"))
-			if wait := head.Wake.Sub(got.Status.ChangedAt); err != nil || wait != want {
+			if wait := head.DueAt.Sub(got.Status.ChangedAt); err != nil || wait != want {
 				t.Errorf("a task %s waits for %v where %v was asked for, %v", state, wait, asked, err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -23,11 +24,11 @@ type cancels struct {
 	decided chan struct{} // closed when no cancel waits any more; nil while none does
 	// held is the end that the run has reported while cancels wait: Canceled or Failed. It is not written before their
 	// answer is known, so that the history names the command that caused it.
-	held *task.Report
+	held *agent.Report
 }
 
 // hold keeps an end that the run reports for the cancels that wait. It reports false when there are none.
-func (c *cancels) hold(end task.Report) bool {
+func (c *cancels) hold(end agent.Report) bool {
 	if c.waiting > 0 {
 		c.held = &end
 	}
@@ -41,7 +42,7 @@ func (c *cancels) begin() {
 }
 
 // end returns the end that was held, to be written now, when the last cancel no longer waits.
-func (c *cancels) end() *task.Report {
+func (c *cancels) end() *agent.Report {
 	if c.waiting--; c.waiting > 0 {
 		return nil
 	}
@@ -59,7 +60,7 @@ func (p *Partner) cancel(ctx context.Context, lv *live, c *task.Call) error {
 	m := stamped(c.Message)
 	var items []task.DataItem
 	if lv.fold.Task.Status.State != task.AwaitingCompletion {
-		turn := &task.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products, Stamp: lv.note.Stamp}
+		turn := &agent.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products, Revision: lv.note.Stamp}
 		current := lv.run
 		lv.cancels.begin()
 		lv.mu.Unlock()
@@ -86,7 +87,7 @@ func (p *Partner) cancel(ctx context.Context, lv *live, c *task.Call) error {
 			items = held.Items
 		case held != nil && refused:
 			return lv.fail(ctx, held.Items[0].Text)
-		case refused && !state.Rests():
+		case refused && !state.Settled():
 			return refusal
 		case refusal != nil:
 			items = []task.DataItem{task.Text("canceled here, but the agent could not be told: " + detail(refusal))}
@@ -120,7 +121,7 @@ func (p *Partner) hearEnd(ctx context.Context, lv *live, r *run) {
 	defer done()
 	guard(lv.logger, func() (any, error) {
 		for rep, err := range p.Agent.Resume(ctx, turn) {
-			if err == nil && rep.Over() {
+			if err == nil && rep.EndsTurn() {
 				if rested, _ := lv.take(ctx, r, rep, nil); rested {
 					r.stop()
 				}
@@ -144,10 +145,10 @@ func wait(c <-chan struct{}, max time.Duration) bool {
 }
 
 // askToStop asks the agent to cancel. A nil error means that it stopped, or has nothing to stop.
-func (p *Partner) askToStop(ctx context.Context, lv *live, t *task.Turn) error {
+func (p *Partner) askToStop(ctx context.Context, lv *live, t *agent.Turn) error {
 	ctx, done := context.WithTimeout(ctx, cancelTimeout)
 	defer done()
-	_, err := guard(lv.logger, func() (task.Report, error) { return p.Agent.Cancel(ctx, t) })
+	_, err := guard(lv.logger, func() (agent.Report, error) { return p.Agent.Cancel(ctx, t) })
 	if task.KindOf(err) == task.TaskNotFound {
 		return nil
 	}

@@ -12,15 +12,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // TestCancelRaces: a cancel that the agent refuses because the task ends at the same moment is answered with the task as
 // it ended, and every end is in the log.
 func TestCancelRaces(t *testing.T) {
-	type run = func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool)
+	type run = func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool)
 	no := task.Errorf(task.TaskNotCancelable, "the agent refuses: it has ended")
-	canceled := task.Report{State: task.Canceled, Said: "canceled"}
+	canceled := agent.Report{State: task.Canceled, NativeState: "canceled"}
 	for _, tc := range []struct {
 		name    string
 		cancels int
@@ -40,48 +41,48 @@ func TestCancelRaces(t *testing.T) {
 			return nil
 		}, nil, nil, []task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
 		{"the agent cancels, and refuses", 1, func(int) error { time.Sleep(time.Millisecond); return no },
-			func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(canceled, nil) }, nil,
+			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) { yield(canceled, nil) }, nil,
 			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
 		{"the agent cancels, and drops the connection", 1,
 			func(int) error { return task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke") },
-			func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(canceled, nil) }, nil,
+			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) { yield(canceled, nil) }, nil,
 			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
 		{"the agent refuses, and its run breaks off", 1, func(int) error { time.Sleep(time.Millisecond); return no },
-			func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
-				yield(task.Report{}, task.Errorf(task.AgentUnavailable, "the agent went away"))
+			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				yield(agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent went away"))
 			}, nil,
 			[]task.State{task.Accepted, task.Working, task.Failed}, []task.Command{task.Start}},
 		{"the task has failed, and the run has not asked for it yet", 1, func(int) error { return no }, nil,
-			func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
-				yield(task.Report{State: task.Failed, Said: "failed"}, nil)
+			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				yield(agent.Report{State: task.Failed, NativeState: "failed"}, nil)
 			},
 			[]task.State{task.Accepted, task.Working, task.Failed}, []task.Command{task.Start}},
 		{"the task is canceled, and the run has not asked for it yet", 2, func(int) error { return no }, nil,
-			func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(canceled, nil) },
+			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) { yield(canceled, nil) },
 			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				agent := hangs()
+				hanging := hangs()
 				asked := make(chan struct{})
 				if tc.run != nil {
-					agent.run = func(ctx context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+					hanging.run = func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 						<-asked
 						tc.run(ctx, turn, yield)
 					}
 				}
 				if tc.resume != nil {
-					agent.resume = tc.resume
+					hanging.resume = tc.resume
 				}
 				var n atomic.Int32
-				agent.cancel = func(context.Context, *task.Turn) (task.Report, error) {
+				hanging.cancel = func(context.Context, *agent.Turn) (agent.Report, error) {
 					now := n.Add(1)
 					if now == 1 {
 						close(asked)
 					}
-					return task.Report{State: task.Canceled}, tc.obey(int(now))
+					return agent.Report{State: task.Canceled}, tc.obey(int(now))
 				}
-				b := setUp(t, memory(t), agent)
+				b := setUp(t, memory(t), hanging)
 				b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.Response = time.Millisecond }))
 				stream, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1"))
 				if err != nil {
@@ -130,8 +131,8 @@ func TestNothingFollowsTheEnd(t *testing.T) {
 		b.do(call(task.Start, "t1"))
 		lv := b.engine.acquire(b.LogOf(leader, "t1"))
 		defer lv.release()
-		piece := task.Report{Chunks: []task.Chunk{{Product: finished("late").Products[0], Append: true}}}
-		for i, rep := range []task.Report{finished("x"), piece, finished("y"), {State: task.Working}} {
+		piece := agent.Report{Chunks: []task.Chunk{{Product: finished("late").Products[0], Append: true}}}
+		for i, rep := range []agent.Report{finished("x"), piece, finished("y"), {State: task.Working}} {
 			if rested, err := lv.take(t.Context(), lv.run, rep, nil); !rested || err != nil {
 				t.Errorf("report %d: rested is %v, %v", i, rested, err)
 			}

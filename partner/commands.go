@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -60,7 +61,7 @@ func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream b
 	err := lv.load(ctx)
 	if err == nil {
 		command := c.Message.Command
-		if c.Either && command == task.Start && lv.exists {
+		if c.StartOrContinue && command == task.Start && lv.exists {
 			again := *c
 			again.Message.Command = task.Continue
 			c = &again
@@ -96,7 +97,7 @@ func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream b
 
 // NotFound returns the error that says that a caller has no task of an id.
 func NotFound(taskID string) error {
-	return task.Errorf(task.TaskNotFound, "no task of yours has this id; it may have ended and been dropped").With("taskId", taskID)
+	return task.Errorf(task.TaskNotFound, "no task of yours has this id; it may have ended and been dropped").WithData("taskId", taskID)
 }
 
 // admit asks the agent whether another turn may wait for it.
@@ -114,7 +115,7 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 	}
 	if !p.engine.open.add(lv.log, p.MaxTasks) {
 		return nil, task.Errorf(task.LimitExceeded, "you have %d unfinished tasks here; complete or cancel some", p.MaxTasks).
-			With("limit", "tasks_per_leader").With("max", p.MaxTasks)
+			WithData("limit", "tasks_per_leader").WithData("max", p.MaxTasks)
 	}
 	undo, err := lv.accept(c)
 	if err != nil {
@@ -140,12 +141,12 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 	lv.note = note{
 		Watched: watched,
 		Terms:   c.Terms.Or(p.Terms).AtMost(p.MaxAwaiting),
-		Ref:     task.Ref{Task: derive("task", lv.log), Session: derive("session", p.Name, leader, m.SessionID)},
+		Ref:     agent.Ref{Task: derive("task", lv.log), Session: derive("session", p.Name, leader, m.SessionID)},
 		Pending: &m,
 		At:      now,
 		Stream:  stream,
 	}
-	if err := lv.append(ctx, &replay.Append{Log: lv.log, Note: lv.note.encode(), Wake: replay.AtRestart}); err != nil {
+	if err := lv.append(ctx, &replay.Append{Log: lv.log, Metadata: lv.note.encode(), DueAt: replay.Recover}); err != nil {
 		p.engine.open.done(lv.log)
 		undo()
 		return nil, err
@@ -168,7 +169,7 @@ func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool)
 		return task.Task{}, nil, task.Errorf(task.TaskNotCancelable, "the task is completed, and cannot be canceled any more")
 	case cmd == task.ReStream && c.Strict && (state.Terminal() || c.Finished && state == task.AwaitingCompletion):
 		return task.Task{}, nil, task.Errorf(task.UnsupportedOperation, "the task has ended, so nothing follows; get it").
-			With("taskId", c.Message.TaskID)
+			WithData("taskId", c.Message.TaskID)
 	case !task.Applies(cmd, state):
 		if c.Strict && cmd != task.ReStream {
 			return task.Task{}, nil, ignored(cmd, state)
@@ -238,7 +239,7 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool)
 	}
 	if limit := p.MaxBytes; whole.Size()+c.Message.Size() > limit {
 		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to go on; start another").
-			With("limit", "max_bytes").With("max", limit)
+			WithData("limit", "max_bytes").WithData("max", limit)
 	}
 	if err := p.admit(); err != nil {
 		return nil, err
@@ -267,7 +268,7 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool)
 
 // passOn tells the agent that its task is completed. What it makes of that changes nothing here. lv.mu is held.
 func (p *Partner) passOn(lv *live, m task.Message) {
-	t := &task.Turn{Ref: lv.note.Ref, Message: m}
+	t := &agent.Turn{Ref: lv.note.Ref, Message: m}
 	logger := lv.logger()
 	p.engine.spawn(func(ctx context.Context) {
 		ctx, done := context.WithTimeout(ctx, cancelTimeout)

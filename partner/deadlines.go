@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -26,7 +27,7 @@ const (
 	atOnce = 16
 )
 
-var afterRestart = replay.AtRestart.Add(1)
+var afterRestart = replay.Recover.Add(1)
 
 // keepDeadlines ends the waiting of tasks whose time has come, until the engine closes.
 func (e *Engine) keepDeadlines() {
@@ -92,7 +93,7 @@ func (e *Engine) timeOut(log string, now time.Time) bool {
 		return e.miss(lv, now, err)
 	}
 	status := &lv.fold.Task.Status
-	if at := lv.wake(status.State, status.ChangedAt); !lv.exists || at.IsZero() || at.Equal(replay.AtRestart) || at.After(now) {
+	if at := lv.wake(status.State, status.ChangedAt); !lv.exists || at.IsZero() || at.Equal(replay.Recover) || at.After(now) {
 		return true
 	}
 	b := lv.batch()
@@ -125,7 +126,7 @@ func (e *Engine) miss(lv *live, now time.Time, err error) (kept bool) {
 func (lv *live) adopt(p *Partner) bool {
 	state := lv.fold.Task.Status.State
 	mayGoOn := lv.note.Open && state == task.AwaitingInput
-	if !lv.exists || lv.run != nil || state.Rests() && !mayGoOn {
+	if !lv.exists || lv.run != nil || state.Settled() && !mayGoOn {
 		return false
 	}
 	lv.logger().Debug("picking up an unfinished task", "state", string(state))
@@ -149,15 +150,15 @@ func (lv *live) adopt(p *Partner) bool {
 }
 
 // turn returns the turn that the task is at, as Agent.Resume takes it. lv.mu is held.
-func (lv *live) turn() *task.Turn {
-	t := &task.Turn{Ref: lv.note.Ref, Known: lv.fold.Task.Products, Withdrawn: lv.fold.Withdrawn, Stamp: lv.note.Stamp, Taken: lv.note.Taken}
+func (lv *live) turn() *agent.Turn {
+	t := &agent.Turn{Ref: lv.note.Ref, Known: lv.fold.Task.Products, Withdrawn: lv.fold.Withdrawn, Revision: lv.note.Stamp, Acknowledged: lv.note.Taken}
 	if lv.note.Pending != nil {
 		t.Message = *lv.note.Pending
 	} else if n := len(lv.fold.Task.MessageHistory); n > 0 {
 		t.Message = lv.fold.Task.MessageHistory[n-1]
 	}
 	for i := len(lv.fold.Task.StatusHistory) - 1; i >= 0 && t.Message.Command == task.Continue && t.From == task.None; i-- {
-		if s := lv.fold.Task.StatusHistory[i].State; s.Rests() {
+		if s := lv.fold.Task.StatusHistory[i].State; s.Settled() {
 			t.From = s
 		}
 	}

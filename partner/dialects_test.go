@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -19,14 +20,14 @@ import (
 // by themselves, agents that go on by themselves, lists.
 
 func TestAutoComplete(t *testing.T) {
-	agent := &completed{script: answers("hello"), told: make(chan string, 1)}
-	b := setUp(t, memory(t), agent)
+	fake := &completed{script: answers("hello"), told: make(chan string, 1)}
+	b := setUp(t, memory(t), fake)
 	got := b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.AutoComplete = true }))
 	if got.Status.State != task.Completed || len(got.Products) != 1 {
 		t.Errorf("start answered %+v", got)
 	}
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion, task.Completed)
-	if id := <-agent.told; id == "" {
+	if id := <-fake.told; id == "" {
 		t.Error("the agent was not told which task is completed")
 	}
 }
@@ -37,7 +38,7 @@ type completed struct {
 	told chan string
 }
 
-func (c *completed) Complete(_ context.Context, t *task.Turn) error {
+func (c *completed) Complete(_ context.Context, t *agent.Turn) error {
 	c.told <- t.Ref.Task
 	return nil
 }
@@ -55,20 +56,20 @@ func TestStrict(t *testing.T) {
 }
 
 func TestEither(t *testing.T) {
-	agent := answers("hello")
-	b := setUp(t, memory(t), agent)
-	either := func(c *task.Call) { c.Either = true }
+	fake := answers("hello")
+	b := setUp(t, memory(t), fake)
+	either := func(c *task.Call) { c.StartOrContinue = true }
 	b.do(call(task.Start, "t1", either))
 	b.do(call(task.Start, "t1", either, func(c *task.Call) { c.Message.ID = "second" }))
-	if n := agent.turnCount(); n != 2 || agent.turns[1].From != task.AwaitingCompletion || agent.turns[1].Message.Command != task.Continue {
-		t.Errorf("%d turns: %+v", n, agent.turns)
+	if n := fake.turnCount(); n != 2 || fake.turns[1].From != task.AwaitingCompletion || fake.turns[1].Message.Command != task.Continue {
+		t.Errorf("%d turns: %+v", n, fake.turns)
 	}
 }
 
 func TestAnAgentThatGoesOnByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		open := task.Report{State: task.AwaitingInput, Said: "auth-required", Open: true, Items: []task.DataItem{task.Text("log in")}}
-		agent := &script{run: func(ctx context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+		open := agent.Report{State: task.AwaitingInput, NativeState: "auth-required", SelfResuming: true, Items: []task.DataItem{task.Text("log in")}}
+		fake := &script{run: func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 			if turn.From == task.AwaitingInput { // the caller said something after all
 				yield(finished("said"), nil)
 				return
@@ -80,10 +81,10 @@ func TestAnAgentThatGoesOnByItself(t *testing.T) {
 			case <-time.After(10 * time.Minute):
 				yield(finished("logged in"), nil)
 			case <-ctx.Done():
-				yield(task.Report{}, ctx.Err())
+				yield(agent.Report{}, ctx.Err())
 			}
 		}}
-		b := setUp(t, memory(t), agent)
+		b := setUp(t, memory(t), fake)
 		start := func(id string) {
 			t.Helper()
 			begun := time.Now()
@@ -109,8 +110,8 @@ func TestAnAgentThatGoesOnByItself(t *testing.T) {
 func TestNobodyWaitsForAnAgentThatMayGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
-		b := setUp(t, memory(t), &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
-			if yield(task.Report{State: task.AwaitingInput, Open: true}, nil) {
+		b := setUp(t, memory(t), &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+			if yield(agent.Report{State: task.AwaitingInput, SelfResuming: true}, nil) {
 				<-ctx.Done()
 				close(stopped)
 			}

@@ -219,7 +219,7 @@ type openTasks struct {
 // count fills the counters from the store, where every unfinished task has a Wake.
 func (o *openTasks) count(ctx context.Context, store replay.Store) error {
 	o.n = make(map[string]int)
-	for w, err := range store.Due(ctx, Class, replay.AtRestart, replay.EndOfTime) {
+	for w, err := range store.Due(ctx, Class, replay.Recover, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}

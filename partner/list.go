@@ -77,7 +77,7 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List, room ta
 			return page, listError(ctx, err)
 		}
 		var n note
-		if err := json.Unmarshal(e.Head.Note, &n); err != nil || n.State == task.None || !wanted(l, &n) {
+		if err := json.Unmarshal(e.Head.Metadata, &n); err != nil || n.State == task.None || !wanted(l, &n) {
 			continue
 		}
 		page.Total++
@@ -139,7 +139,7 @@ func parseToken(token string) (after listed, err error) {
 		after.changed, err = strconv.ParseInt(changed, 10, 64)
 	}
 	if err != nil || !ok {
-		return after, task.Errorf(task.InvalidParams, "the page token is none that this gateway gave").At("params.pageToken")
+		return after, task.Errorf(task.InvalidParams, "the page token is none that this gateway gave").WithField("params.pageToken")
 	}
 	return after, nil
 }

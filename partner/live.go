@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -52,7 +53,7 @@ type log struct {
 // head.
 type note struct {
 	Terms task.Terms `json:"terms"`
-	Ref   task.Ref   `json:"ref"`
+	Ref   agent.Ref  `json:"ref"`
 	// Pending is the start that nobody has been told of yet: until somebody is, the agent may still reject it.
 	Pending *task.Message `json:"pending,omitempty"`
 	At      time.Time     `json:"at,omitzero"` // when Pending came
@@ -143,7 +144,7 @@ func (lv *live) load(ctx context.Context) error {
 	if err != nil {
 		return damaged(err)
 	}
-	if err := json.Unmarshal(head.Note, &lv.note); err != nil {
+	if err := json.Unmarshal(head.Metadata, &lv.note); err != nil {
 		return damaged(err)
 	}
 	lv.fold = fold
@@ -162,7 +163,7 @@ func (lv *live) load(ctx context.Context) error {
 var errDamaged = errors.New("partner: a damaged log")
 
 func damaged(err error) error {
-	return task.Errorf(task.Internal, "the task's log is damaged").Because(fmt.Errorf("%w: %w", errDamaged, err))
+	return task.Errorf(task.Internal, "the task's log is damaged").WithCause(fmt.Errorf("%w: %w", errDamaged, err))
 }
 
 // foldAll folds a log as the store returned it.
@@ -263,17 +264,17 @@ func (b *batch) say(items []task.DataItem) {
 
 // keep puts what a report says beyond the canon into the last status of the batch. Without one there is nothing to tell
 // it with: the next report that moves the task has it again, or it was of the moment.
-func (b *batch) keep(rep *task.Report) {
-	if len(rep.Extra) == 0 && len(rep.TaskExtra) == 0 {
+func (b *batch) keep(rep *agent.Report) {
+	if len(rep.Extensions) == 0 && len(rep.TaskExtensions) == 0 {
 		return
 	}
 	for i := len(b.events) - 1; i >= 0; i-- {
 		switch ev := &b.events[i]; {
 		case ev.Status != nil:
-			ev.Status.Extra, ev.Status.TaskExtra = rep.Extra, rep.TaskExtra
+			ev.Status.Extensions, ev.Status.TaskExtensions = rep.Extensions, rep.TaskExtensions
 			return
 		case ev.Task != nil:
-			ev.Task.Status.Extra, ev.Task.Extra = rep.Extra, rep.TaskExtra
+			ev.Task.Status.Extensions, ev.Task.Extensions = rep.Extensions, rep.TaskExtensions
 			return
 		}
 	}
@@ -303,11 +304,11 @@ func (b *batch) write(ctx context.Context) error {
 		a.Records[i] = buf[from:len(buf):len(buf)]
 		size += int64(len(buf) - from)
 		// The chunks that a loss of power takes are made again, under new numbers; a state that was told must stay true.
-		a.Tell = a.Tell || b.events[i].Chunk == nil
+		a.Durable = a.Durable || b.events[i].Chunk == nil
 	}
-	a.Wake = lv.wake(b.state, b.since)
+	a.DueAt = lv.wake(b.state, b.since)
 	lv.note.State, lv.note.Changed = b.state, b.since
-	a.Note = lv.note.encode()
+	a.Metadata = lv.note.encode()
 	if lv.overfull(len(b.events), size) {
 		if err := lv.trim(ctx, &a); err != nil {
 			lv.forget() // the clock and the note have moved on without the log
@@ -342,7 +343,7 @@ func (b *batch) write(ctx context.Context) error {
 	if a.End {
 		lv.engine.open.done(lv.log)
 	}
-	lv.engine.alarm.At(a.Wake)
+	lv.engine.alarm.At(a.DueAt)
 	if p := lv.partner(); p != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
 		lv.logger().Debug("task", "state", string(b.state), "events", len(b.events), "last", lv.head.last)
 	}
@@ -376,7 +377,7 @@ func (lv *live) wake(s task.State, since time.Time) time.Time {
 	case s == task.AwaitingCompletion:
 		return since.Add(lv.note.Terms.AwaitingCompletion)
 	}
-	return replay.AtRestart
+	return replay.Recover
 }
 
 // settle makes a pending start a task that is accepted, and at work, because somebody must be told of it.
@@ -417,7 +418,7 @@ func (lv *live) trim(ctx context.Context, a *replay.Append) error {
 	}
 	a.Trim = records[n-1].Seq
 	whole := task.Event{Task: &fold.Task}
-	if !fold.Task.Status.State.Rests() { // else the turn is over, and the next one withdraws for itself
+	if !fold.Task.Status.State.Settled() { // else the turn is over, and the next one withdraws for itself
 		whole.Withdrawn = fold.Withdrawn
 	}
 	a.Snapshot = task.AppendEvent(nil, &whole)

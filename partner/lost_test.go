@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -36,11 +37,11 @@ func TestLostEvents(t *testing.T) {
 		b.engine.Close()
 
 		speak := make(chan struct{})
-		agent := &script{resume: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		fake := &script{resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			<-speak
 			yield(finished("x"), nil)
 		}}
-		b = setUp(t, bereft{store, 1000}, agent)
+		b = setUp(t, bereft{store, 1000}, fake)
 		synctest.Wait()
 		from := func(seq uint64) ([]uint64, error) {
 			s, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1", func(c *task.Call) { c.AfterSeq = seq }))

@@ -20,10 +20,10 @@ func MemoryError(err error) error {
 		return err
 	case e.PerLeader:
 		return task.Errorf(task.LimitExceeded, "your calls and running tasks hold the %d bytes of memory that a Leader may have; "+
-			"let some end, and try again", e.Max).With("limit", "memory_per_leader").With("max", e.Max)
+			"let some end, and try again", e.Max).WithData("limit", "memory_per_leader").WithData("max", e.Max)
 	}
 	return task.Errorf(task.LimitExceeded, "calls and running tasks hold the %d bytes of memory that are for them; "+
-		"try again later", e.Max).With("limit", "memory").With("max", e.Max)
+		"try again later", e.Max).WithData("limit", "memory").WithData("max", e.Max)
 }
 
 // WaitForMemory returns when a lease holds at least n bytes, but waits no longer than for a time. A caller who is refused is
@@ -86,4 +86,4 @@ func (lv *live) stored(ctx context.Context) (int64, error) {
 	return sizeOf(&head), nil
 }
 
-func sizeOf(head *replay.Head) int64 { return head.Bytes + int64(len(head.Note)) }
+func sizeOf(head *replay.Head) int64 { return head.Bytes + int64(len(head.Metadata)) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -23,14 +24,14 @@ func TestMemory(t *testing.T) {
 		const kib = 1 << 10
 		var counter quota.Counter
 		proceed := make(chan struct{})
-		agent := &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			select {
 			case <-proceed:
 				yield(finished(strings.Repeat("y", 400*kib)), nil)
 			case <-ctx.Done():
 			}
 		}}
-		b := setUp(t, memory(t), agent, func(c *Config) {
+		b := setUp(t, memory(t), fake, func(c *Config) {
 			c.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 1000 * kib, PerLeader: 250 * kib}, Patience: time.Second}
 		})
 		held := func(least, most int64) {

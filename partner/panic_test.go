@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -29,14 +30,14 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 
 type panickingComplete struct{ *script }
 
-func (panickingComplete) Complete(context.Context, *task.Turn) error { panic("secret") }
+func (panickingComplete) Complete(context.Context, *agent.Turn) error { panic("secret") }
 
 // TestPanic holds that a bug of a codec fails the task that it is about, and nothing else.
 func TestPanic(t *testing.T) {
-	type yield = func(task.Report, error) bool
-	bug := func(context.Context, *task.Turn, yield) { var none []int; _ = none[len(none)] }
-	breaks := func(_ context.Context, _ *task.Turn, y yield) {
-		y(task.Report{}, task.Errorf(task.InvalidAgentResponse, "the connection broke"))
+	type yield = func(agent.Report, error) bool
+	bug := func(context.Context, *agent.Turn, yield) { var none []int; _ = none[len(none)] }
+	breaks := func(_ context.Context, _ *agent.Turn, y yield) {
+		y(agent.Report{}, task.Errorf(task.InvalidAgentResponse, "the connection broke"))
 	}
 	const failed = "failed: the gateway failed while it spoke with the agent; the operator finds the reason in its log"
 	for _, tc := range []struct {
@@ -47,7 +48,7 @@ func TestPanic(t *testing.T) {
 	}{
 		{"run", &script{run: bug, resume: bug}, task.Get, failed},
 		{"resume", &script{run: breaks, resume: bug}, task.Get, "failed: the connection broke"},
-		{"cancel", &script{run: hangs().run, cancel: func(context.Context, *task.Turn) (task.Report, error) { panic("secret") }},
+		{"cancel", &script{run: hangs().run, cancel: func(context.Context, *agent.Turn) (agent.Report, error) { panic("secret") }},
 			task.Cancel, "canceled: canceled here, but the agent could not be told: the gateway failed while it spoke with the agent; the operator finds the reason in its log"},
 		{"complete", panickingComplete{answers("x")}, task.Complete, "completed: "},
 	} {

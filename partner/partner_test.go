@@ -16,42 +16,43 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // script is an agent that does what a test tells it.
 type script struct {
-	run    func(ctx context.Context, t *task.Turn, yield func(task.Report, error) bool)
-	resume func(ctx context.Context, t *task.Turn, yield func(task.Report, error) bool)
-	cancel func(ctx context.Context, t *task.Turn) (task.Report, error)
+	run    func(ctx context.Context, t *agent.Turn, yield func(agent.Report, error) bool)
+	resume func(ctx context.Context, t *agent.Turn, yield func(agent.Report, error) bool)
+	cancel func(ctx context.Context, t *agent.Turn) (agent.Report, error)
 
 	mu    sync.Mutex
-	turns []task.Turn
+	turns []agent.Turn
 }
 
-func (s *script) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[task.Report, error] {
+func (s *script) Run(ctx context.Context, t *agent.Turn, stream bool) iter.Seq2[agent.Report, error] {
 	s.mu.Lock()
 	s.turns = append(s.turns, *t)
 	s.mu.Unlock()
-	return func(yield func(task.Report, error) bool) { s.run(ctx, t, yield) }
+	return func(yield func(agent.Report, error) bool) { s.run(ctx, t, yield) }
 }
 
-func (s *script) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error] {
-	return func(yield func(task.Report, error) bool) {
+func (s *script) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
 		if s.resume == nil {
-			yield(task.Report{}, task.Errorf(task.TaskNotFound, "the agent does not know the task"))
+			yield(agent.Report{}, task.Errorf(task.TaskNotFound, "the agent does not know the task"))
 			return
 		}
 		s.resume(ctx, t, yield)
 	}
 }
 
-func (s *script) Complete(context.Context, *task.Turn) error { return nil }
+func (s *script) Complete(context.Context, *agent.Turn) error { return nil }
 
-func (s *script) Cancel(ctx context.Context, t *task.Turn) (task.Report, error) {
+func (s *script) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error) {
 	if s.cancel == nil {
-		return task.Report{State: task.Canceled}, nil
+		return agent.Report{State: task.Canceled}, nil
 	}
 	return s.cancel(ctx, t)
 }
@@ -64,22 +65,22 @@ func (s *script) turnCount() int {
 
 // answers is an agent that finishes at once with one product.
 func answers(text string) *script {
-	return &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+	return &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 		yield(finished(text), nil)
 	}}
 }
 
-func finished(text string) task.Report {
-	return task.Report{State: task.AwaitingCompletion, Items: []task.DataItem{task.Text("ok")}, Whole: true,
-		Products: []task.Product{{ID: "p1", DataItems: []task.DataItem{task.Text(text)}}}, Said: "completed"}
+func finished(text string) agent.Report {
+	return agent.Report{State: task.AwaitingCompletion, Items: []task.DataItem{task.Text("ok")}, Full: true,
+		Products: []task.Product{{ID: "p1", DataItems: []task.DataItem{task.Text(text)}}}, NativeState: "completed"}
 }
 
 // hangs is an agent that works until it is stopped.
 func hangs() *script {
 	s := &script{}
-	s.run = func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+	s.run = func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 		<-ctx.Done()
-		yield(task.Report{}, task.Errorf(task.Internal, "stopped").Because(ctx.Err()))
+		yield(agent.Report{}, task.Errorf(task.Internal, "stopped").WithCause(ctx.Err()))
 	}
 	s.resume = s.run
 	return s
@@ -96,18 +97,18 @@ type bench struct {
 	*Partner
 }
 
-func setUp(t *testing.T, store replay.Store, agent Agent, change ...func(*Config)) *bench {
+func setUp(t *testing.T, store replay.Store, fake Agent, change ...func(*Config)) *bench {
 	t.Helper()
-	return setUpWatched(t, store, agent, nil, change...)
+	return setUpWatched(t, store, fake, nil, change...)
 }
 
-func setUpWatched(t *testing.T, store replay.Store, agent Agent, watcher Watcher, change ...func(*Config)) *bench {
+func setUpWatched(t *testing.T, store replay.Store, fake Agent, watcher Watcher, change ...func(*Config)) *bench {
 	t.Helper()
 	e, err := Open(t.Context(), store, watcher)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Name: "agent", Agent: agent, Terms: terms, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 100, Log: slog.New(slog.DiscardHandler)}
+	c := Config{Name: "agent", Agent: fake, Terms: terms, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 100, Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&c)
 	}
@@ -237,7 +238,7 @@ func TestIgnoredCommandsChangeNothing(t *testing.T) {
 
 // bringTo returns an agent that leaves a started task in a state, or on the way to it.
 func bringTo(s task.State) *script {
-	rep := task.Report{State: s, Said: string(s)}
+	rep := agent.Report{State: s, NativeState: string(s)}
 	if s == task.Completed {
 		rep.State = task.AwaitingCompletion
 	}
@@ -245,7 +246,7 @@ func bringTo(s task.State) *script {
 	case task.Working, task.Accepted, task.Canceled:
 		return hangs()
 	}
-	return &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(rep, nil) }}
+	return &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) { yield(rep, nil) }}
 }
 
 func reach(t *testing.T, b *bench, s task.State) {
@@ -283,11 +284,11 @@ func reach(t *testing.T, b *bench, s task.State) {
 
 func TestHundredStartsRunOnce(t *testing.T) {
 	gate := make(chan struct{})
-	agent := &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+	fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 		<-gate
 		yield(finished("once"), nil)
 	}}
-	b := setUp(t, memory(t), agent)
+	b := setUp(t, memory(t), fake)
 	var group sync.WaitGroup
 	answered := make(chan task.State, 100)
 	for range 100 {
@@ -309,15 +310,15 @@ func TestHundredStartsRunOnce(t *testing.T) {
 		t.Errorf("the first start answered %s", s)
 	}
 	group.Wait()
-	if n := agent.turnCount(); n != 1 {
+	if n := fake.turnCount(); n != 1 {
 		t.Errorf("the agent was asked %d times", n)
 	}
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
 }
 
 func TestLeadersDoNotMeet(t *testing.T) {
-	agent := answers("mine")
-	b := setUp(t, memory(t), agent)
+	fake := answers("mine")
+	b := setUp(t, memory(t), fake)
 	b.do(call(task.Start, "t1"))
 	for _, cmd := range []task.Command{task.Get, task.Continue, task.Complete, task.Cancel, task.ReStream} {
 		if _, err := b.Do(t.Context(), "other", call(cmd, "t1")); task.KindOf(err) != task.TaskNotFound || err == nil {
@@ -327,18 +328,18 @@ func TestLeadersDoNotMeet(t *testing.T) {
 	if _, err := b.Do(t.Context(), "other", call(task.Start, "t1")); err != nil {
 		t.Error(err)
 	}
-	if n := agent.turnCount(); n != 2 || agent.turns[0].Ref == agent.turns[1].Ref {
-		t.Errorf("two Leaders with the same taskId met at the agent: %+v", agent.turns)
+	if n := fake.turnCount(); n != 2 || fake.turns[0].Ref == fake.turns[1].Ref {
+		t.Errorf("two Leaders with the same taskId met at the agent: %+v", fake.turns)
 	}
 }
 
 func TestResponseTimeoutAnswersAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		agent := &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			time.Sleep(time.Minute)
 			yield(finished("late"), nil)
 		}}
-		b := setUp(t, memory(t), agent)
+		b := setUp(t, memory(t), fake)
 		began := time.Now()
 		got := b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.Response = 5 * time.Second }))
 		if got.Status.State != task.Working || time.Since(began) != 5*time.Second {
@@ -351,15 +352,15 @@ func TestResponseTimeoutAnswersAndGoesOn(t *testing.T) {
 
 func TestCallerLeavesAndTheRunGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		agent := &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			select {
 			case <-ctx.Done():
-				yield(task.Report{}, task.Errorf(task.Internal, "the connection was closed"))
+				yield(agent.Report{}, task.Errorf(task.Internal, "the connection was closed"))
 			case <-time.After(time.Second):
 				yield(finished("done"), nil)
 			}
 		}}
-		b := setUp(t, memory(t), agent)
+		b := setUp(t, memory(t), fake)
 		ctx, leave := context.WithTimeout(t.Context(), time.Millisecond)
 		defer leave()
 		if _, err := b.Do(ctx, leader, call(task.Start, "t1")); err != context.DeadlineExceeded {
@@ -420,28 +421,28 @@ func TestAgentFailures(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		err    *task.Error
-		resume func(ctx context.Context, t *task.Turn, yield func(task.Report, error) bool)
+		resume func(ctx context.Context, t *agent.Turn, yield func(agent.Report, error) bool)
 		want   task.State
 		says   string
 	}{
 		{"down", task.Errorf(task.AgentUnavailable, "the agent cannot be reached"), nil, task.Failed, "the agent cannot be reached"},
 		{"nonsense", task.Errorf(task.InvalidAgentResponse, "the agent answered HTML"), nil, task.Failed, "the agent answered HTML"},
-		{"cut, then done", task.Errorf(task.Internal, "cut"), func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		{"cut, then done", task.Errorf(task.Internal, "cut"), func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			yield(finished("after all"), nil)
 		}, task.AwaitingCompletion, "ok"},
-		{"cut, then lost", task.Errorf(task.Internal, "cut"), func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
-			yield(task.Report{State: task.Working}, nil)
-			yield(task.Report{}, task.Errorf(task.AgentTimeout, "the agent has lost the task"))
+		{"cut, then lost", task.Errorf(task.Internal, "cut"), func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+			yield(agent.Report{State: task.Working}, nil)
+			yield(agent.Report{}, task.Errorf(task.AgentTimeout, "the agent has lost the task"))
 		}, task.Failed, "the agent has lost the task"},
-		{"cut, then truth", task.Errorf(task.Internal, "cut"), func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
-			yield(task.Report{State: task.Failed, Items: []task.DataItem{task.Text("agent broke")}}, nil)
+		{"cut, then truth", task.Errorf(task.Internal, "cut"), func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+			yield(agent.Report{State: task.Failed, Items: []task.DataItem{task.Text("agent broke")}}, nil)
 		}, task.Failed, "agent broke"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			agent := &script{resume: c.resume, run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
-				yield(task.Report{}, c.err)
+			fake := &script{resume: c.resume, run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				yield(agent.Report{}, c.err)
 			}}
-			b := setUp(t, memory(t), agent)
+			b := setUp(t, memory(t), fake)
 			got := b.do(call(task.Start, "t1"))
 			if got.Status.State != c.want || len(got.Status.DataItems) != 1 || got.Status.DataItems[0].Text != c.says {
 				t.Errorf("got %+v, want %s saying %q", got.Status, c.want, c.says)
@@ -452,9 +453,9 @@ func TestAgentFailures(t *testing.T) {
 
 func TestRejectedOnlyWhileNobodyWasTold(t *testing.T) {
 	rejects := func() *script {
-		return &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		return &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			time.Sleep(10 * time.Second)
-			yield(task.Report{State: task.Rejected, Said: "rejected", Items: []task.DataItem{task.Text("not mine")}}, nil)
+			yield(agent.Report{State: task.Rejected, NativeState: "rejected", Items: []task.DataItem{task.Text("not mine")}}, nil)
 		}}
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -487,11 +488,11 @@ func TestMaxProductsBytes(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	refuses := func(context.Context, *task.Turn) (task.Report, error) {
-		return task.Report{}, task.Errorf(task.TaskNotCancelable, "not now")
+	refuses := func(context.Context, *agent.Turn) (agent.Report, error) {
+		return agent.Report{}, task.Errorf(task.TaskNotCancelable, "not now")
 	}
-	unreachable := func(context.Context, *task.Turn) (task.Report, error) {
-		return task.Report{}, task.Errorf(task.AgentUnavailable, "the agent cannot be reached")
+	unreachable := func(context.Context, *agent.Turn) (agent.Report, error) {
+		return agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent cannot be reached")
 	}
 	short := func(c *task.Call) { c.Terms.Response = time.Millisecond }
 
@@ -508,9 +509,9 @@ func TestCancel(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			agent := hangs()
-			agent.cancel = refuses
-			b := setUp(t, memory(t), agent)
+			fake := hangs()
+			fake.cancel = refuses
+			b := setUp(t, memory(t), fake)
 			b.do(call(task.Start, "t1", short))
 			b.want(call(task.Cancel, "t1"), task.TaskNotCancelable)
 			b.wantStates("t1", task.Accepted, task.Working)
@@ -518,11 +519,11 @@ func TestCancel(t *testing.T) {
 	})
 	t.Run("refused because it just ended", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			agent := &script{cancel: refuses, run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+			fake := &script{cancel: refuses, run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				time.Sleep(time.Second)
 				yield(finished("x"), nil)
 			}}
-			b := setUp(t, memory(t), agent)
+			b := setUp(t, memory(t), fake)
 			b.do(call(task.Start, "t1", short))
 			time.Sleep(900 * time.Millisecond)
 			if got := b.do(call(task.Cancel, "t1")); got.Status.State != task.Canceled {
@@ -532,9 +533,9 @@ func TestCancel(t *testing.T) {
 		})
 	})
 	t.Run("agent unreachable", func(t *testing.T) {
-		agent := hangs()
-		agent.cancel = unreachable
-		b := setUp(t, memory(t), agent)
+		fake := hangs()
+		fake.cancel = unreachable
+		b := setUp(t, memory(t), fake)
 		b.do(call(task.Start, "t1", short))
 		got := b.do(call(task.Cancel, "t1"))
 		if got.Status.State != task.Canceled || len(got.Status.DataItems) != 1 {
@@ -542,9 +543,9 @@ func TestCancel(t *testing.T) {
 		}
 	})
 	t.Run("while awaiting input, refused", func(t *testing.T) {
-		agent := bringTo(task.AwaitingInput)
-		agent.cancel = refuses
-		b := setUp(t, memory(t), agent)
+		fake := bringTo(task.AwaitingInput)
+		fake.cancel = refuses
+		b := setUp(t, memory(t), fake)
 		b.do(call(task.Start, "t1"))
 		if got := b.do(call(task.Cancel, "t1")); got.Status.State != task.Canceled {
 			t.Errorf("cancel answered %s", got.Status.State)
@@ -552,19 +553,19 @@ func TestCancel(t *testing.T) {
 	})
 	t.Run("the agent reports it too", func(t *testing.T) {
 		told := make(chan struct{})
-		agent := &script{
-			run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		fake := &script{
+			run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				<-told
-				yield(task.Report{State: task.Canceled, Said: "canceled"}, nil)
+				yield(agent.Report{State: task.Canceled, NativeState: "canceled"}, nil)
 				told <- struct{}{}
 			},
-			cancel: func(context.Context, *task.Turn) (task.Report, error) {
+			cancel: func(context.Context, *agent.Turn) (agent.Report, error) {
 				told <- struct{}{}
 				<-told
-				return task.Report{State: task.Canceled}, nil
+				return agent.Report{State: task.Canceled}, nil
 			},
 		}
-		b := setUp(t, memory(t), agent)
+		b := setUp(t, memory(t), fake)
 		b.do(call(task.Start, "t1", short))
 		b.do(call(task.Cancel, "t1"))
 		if diff := cmp.Diff([]task.Command{task.Start, task.Cancel}, commands(b.do(call(task.Get, "t1")))); diff != "" {
@@ -650,13 +651,13 @@ func TestRecovery(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory(t)
 				crash(t, store, told)
-				agent := &script{resume: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+				fake := &script{resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 					yield(finished("kept going"), nil)
 				}}
-				b := setUp(t, store, agent)
+				b := setUp(t, store, fake)
 				synctest.Wait()
 				b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
-				if agent.turnCount() != 0 {
+				if fake.turnCount() != 0 {
 					t.Error("the turn was sent again")
 				}
 			})
@@ -666,12 +667,12 @@ func TestRecovery(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memory(t)
 			crash(t, store, false)
-			agent := answers("again")
-			b := setUp(t, store, agent)
+			fake := answers("again")
+			b := setUp(t, store, fake)
 			synctest.Wait()
 			b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
-			if agent.turnCount() != 1 || agent.turns[0].Message.DataItems[0].Text != "please start" {
-				t.Errorf("the start was not made up for: %+v", agent.turns)
+			if fake.turnCount() != 1 || fake.turns[0].Message.DataItems[0].Text != "please start" {
+				t.Errorf("the start was not made up for: %+v", fake.turns)
 			}
 		})
 	})
@@ -688,14 +689,14 @@ func TestRecovery(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memory(t)
 			first := answers("first")
-			first.run = func(ctx context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+			first.run = func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 				if turn.Message.Command == task.Continue {
 					<-ctx.Done()
-					yield(task.Report{}, task.Errorf(task.Internal, "stopped"))
+					yield(agent.Report{}, task.Errorf(task.Internal, "stopped"))
 					return
 				}
 				rep := finished("first")
-				rep.Stamp = "completed 1"
+				rep.Revision = "completed 1"
 				yield(rep, nil)
 			}
 			b := setUp(t, store, first)
@@ -706,17 +707,17 @@ func TestRecovery(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.engine.Close()
-			agent := answers("second")
-			agent.resume = func(_ context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
-				if turn.Stamp != "completed 1" {
-					t.Errorf("the agent is asked with the stamp %q", turn.Stamp)
+			fake := answers("second")
+			fake.resume = func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
+				if turn.Revision != "completed 1" {
+					t.Errorf("the agent is asked with the stamp %q", turn.Revision)
 				}
-				yield(task.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not taken the message"))
+				yield(agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not taken the message"))
 			}
-			b = setUp(t, store, agent)
+			b = setUp(t, store, fake)
 			synctest.Wait()
-			if agent.turnCount() != 1 || agent.turns[0].Message.Command != task.Continue {
-				t.Errorf("the continue was not made up for: %+v", agent.turns)
+			if fake.turnCount() != 1 || fake.turns[0].Message.Command != task.Continue {
+				t.Errorf("the continue was not made up for: %+v", fake.turns)
 			}
 			b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion, task.Working, task.AwaitingCompletion)
 		})
@@ -727,9 +728,11 @@ func TestRecovery(t *testing.T) {
 			crash(t, store, true)
 			b := setUp(t, store, answers("x"), func(c *Config) { c.Name = "another" })
 			synctest.Wait()
-			agent := &script{resume: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(finished("x"), nil) }}
+			fake := &script{resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				yield(finished("x"), nil)
+			}}
 			c := b.Config
-			c.Name, c.Agent = "agent", agent
+			c.Name, c.Agent = "agent", fake
 			p := b.engine.Register(c)
 			defer p.Unregister()
 			synctest.Wait()
@@ -743,17 +746,17 @@ func TestRecovery(t *testing.T) {
 
 func TestTrim(t *testing.T) {
 	const pieces = 250
-	agent := &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+	fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 		for i := range pieces {
 			p := task.Product{ID: "p", DataItems: []task.DataItem{task.Text(fmt.Sprintf("%d ", i))}}
-			if !yield(task.Report{State: task.Working, Chunks: []task.Chunk{{Product: p, Append: i > 0}}}, nil) {
+			if !yield(agent.Report{State: task.Working, Chunks: []task.Chunk{{Product: p, Append: i > 0}}}, nil) {
 				return
 			}
 		}
-		yield(task.Report{State: task.AwaitingCompletion}, nil)
+		yield(agent.Report{State: task.AwaitingCompletion}, nil)
 	}}
 	store := memory(t)
-	b := setUp(t, store, agent, func(c *Config) { c.MaxEvents = 100 })
+	b := setUp(t, store, fake, func(c *Config) { c.MaxEvents = 100 })
 	got := b.do(call(task.Start, "t1"))
 	head, snapshot, records, err := store.Load(t.Context(), logName("agent", leader, "t1"))
 	if err != nil {
@@ -781,39 +784,39 @@ func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 		var mu sync.Mutex
 		pick := func(n int) int { mu.Lock(); defer mu.Unlock(); return rng.IntN(n) }
 		everything := []task.State{task.None, task.Accepted, task.Working, task.AwaitingInput, task.AwaitingCompletion, task.Canceled, task.Failed, task.Rejected}
-		moody := func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		moody := func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			for range 1 + pick(4) {
 				select {
 				case <-ctx.Done():
-					yield(task.Report{}, task.Errorf(task.Internal, "stopped"))
+					yield(agent.Report{}, task.Errorf(task.Internal, "stopped"))
 					return
 				case <-time.After(time.Duration(pick(3000)) * time.Millisecond):
 				}
-				rep := task.Report{State: everything[pick(len(everything))], Said: "said"}
+				rep := agent.Report{State: everything[pick(len(everything))], NativeState: "said"}
 				switch pick(4) {
 				case 0:
 					rep.Items = []task.DataItem{task.Text(fmt.Sprint("news ", pick(100)))}
 				case 1:
 					rep.Chunks = []task.Chunk{{Product: task.Product{ID: fmt.Sprint("p", pick(3)), DataItems: []task.DataItem{task.Text("x")}}, Append: pick(2) == 0}}
 				case 2:
-					rep.Whole, rep.Products = true, []task.Product{{ID: "p0", DataItems: []task.DataItem{task.Text(fmt.Sprint(pick(9)))}}}
+					rep.Full, rep.Products = true, []task.Product{{ID: "p0", DataItems: []task.DataItem{task.Text(fmt.Sprint(pick(9)))}}}
 				}
 				if !yield(rep, nil) {
 					return
 				}
 			}
 			if pick(2) == 0 {
-				yield(task.Report{}, task.Errorf(task.Kind(pick(18)), "broke"))
+				yield(agent.Report{}, task.Errorf(task.Kind(pick(18)), "broke"))
 			}
 		}
-		agent := &script{run: moody, resume: moody, cancel: func(context.Context, *task.Turn) (task.Report, error) {
+		fake := &script{run: moody, resume: moody, cancel: func(context.Context, *agent.Turn) (agent.Report, error) {
 			if pick(3) == 0 {
-				return task.Report{}, task.Errorf(task.Kind(pick(18)), "no")
+				return agent.Report{}, task.Errorf(task.Kind(pick(18)), "no")
 			}
-			return task.Report{State: everything[pick(len(everything))]}, nil
+			return agent.Report{State: everything[pick(len(everything))]}, nil
 		}}
 		store := memory(t)
-		b := setUp(t, store, agent, func(c *Config) { c.MaxEvents = 40; c.MaxTasks = 0 })
+		b := setUp(t, store, fake, func(c *Config) { c.MaxEvents = 40; c.MaxTasks = 0 })
 		var group sync.WaitGroup
 		for worker := range 4 {
 			group.Go(func() {
@@ -880,7 +883,7 @@ func legal(t *testing.T, got task.Task) {
 
 func TestNoteSurvives(t *testing.T) {
 	for _, n := range []note{
-		{Terms: terms, Ref: task.Ref{Task: "t\"1", Session: "s"}, Stamp: "completed 1a"},
+		{Terms: terms, Ref: agent.Ref{Task: "t\"1", Session: "s"}, Stamp: "completed 1a"},
 		{Terms: task.Terms{MaxProductsBytes: 7}, Stream: true, At: time.Unix(1, 5e6).UTC(), Pending: &task.Message{ID: "m", SentAt: time.Unix(9, 0).UTC(),
 			SenderRole: task.Leader, SenderID: "l", Command: task.Start, Params: []byte(`{"a":1}`), DataItems: []task.DataItem{task.Text("x")}, TaskID: "t"}},
 		{Terms: task.Terms{AutoComplete: true}, State: task.AwaitingInput, Changed: time.Unix(2, 7e6).UTC(), Session: "s\n", Watched: true, Open: true},

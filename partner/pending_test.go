@@ -10,36 +10,37 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // taken is what an agent says that has taken a task and has nothing to tell of it yet.
-func taken(name string) []task.Report {
-	return []task.Report{
-		{State: task.Accepted, Said: "submitted", Ref: &task.Ref{Task: name, Session: "c"}},
-		{State: task.Working, Said: "working"},
+func taken(name string) []agent.Report {
+	return []agent.Report{
+		{State: task.Accepted, NativeState: "submitted", Ref: &agent.Ref{Task: name, Session: "c"}},
+		{State: task.Working, NativeState: "working"},
 	}
 }
 
 // TestRejectionAfterTaking: an agent may take a task before it rejects it. As long as nobody was told of the task, it
 // never was accepted; a caller who follows has been told.
 func TestRejectionAfterTaking(t *testing.T) {
-	no := task.Report{State: task.Rejected, Said: "rejected", Items: []task.DataItem{task.Text("not my job")}}
+	no := agent.Report{State: task.Rejected, NativeState: "rejected", Items: []task.DataItem{task.Text("not my job")}}
 	for _, tc := range []struct {
 		name   string
-		before []task.Report
+		before []agent.Report
 		stream bool
 		want   []task.State
 	}{
 		{"nothing was told", taken("t"), false, []task.State{task.Rejected}},
 		{"it was followed", taken("t"), true, []task.State{task.Accepted, task.Working, task.Failed}},
-		{"it has said something", append(taken("t"), task.Report{State: task.Working, Said: "working", Items: []task.DataItem{task.Text("hm")}}), false,
+		{"it has said something", append(taken("t"), agent.Report{State: task.Working, NativeState: "working", Items: []task.DataItem{task.Text("hm")}}), false,
 			[]task.State{task.Accepted, task.Working, task.Failed}},
-		{"it has made something", append(taken("t"), task.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("x")}}}}}), false,
+		{"it has made something", append(taken("t"), agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("x")}}}}}), false,
 			[]task.State{task.Accepted, task.Working, task.Failed}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := setUp(t, memory(t), &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+			b := setUp(t, memory(t), &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				for _, rep := range append(tc.before[:len(tc.before):len(tc.before)], no) {
 					if !yield(rep, nil) {
 						return
@@ -69,7 +70,7 @@ func TestRejectionAfterTaking(t *testing.T) {
 func TestNameOfAnUntoldTask(t *testing.T) {
 	store := memory(t)
 	synctest.Test(t, func(t *testing.T) {
-		first := setUp(t, store, &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		first := setUp(t, store, &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			for _, rep := range taken("its own") {
 				if !yield(rep, nil) {
 					return
@@ -84,12 +85,12 @@ func TestNameOfAnUntoldTask(t *testing.T) {
 		}
 		first.engine.Close()
 
-		resumed := make(chan task.Ref, 1)
-		second := setUp(t, store, &script{resume: func(_ context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+		resumed := make(chan agent.Ref, 1)
+		second := setUp(t, store, &script{resume: func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 			resumed <- turn.Ref
 			yield(finished("done"), nil)
 		}})
-		if diff := cmp.Diff(task.Ref{Task: "its own", Session: "c"}, <-resumed); diff != "" {
+		if diff := cmp.Diff(agent.Ref{Task: "its own", Session: "c"}, <-resumed); diff != "" {
 			t.Errorf("what is asked for (-want +got):\n%s", diff)
 		}
 		synctest.Wait()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -24,42 +25,42 @@ func products(texts ...string) []task.Product {
 // TestProductsOfTheLastTurn: a task offers what its last turn offered, and within a turn what the agent's whole report
 // lists, in its order.
 func TestProductsOfTheLastTurn(t *testing.T) {
-	whole := func(state task.State, texts ...string) task.Report {
-		return task.Report{State: state, Said: string(state), Whole: true, Products: products(texts...)}
+	whole := func(state task.State, texts ...string) agent.Report {
+		return agent.Report{State: state, NativeState: string(state), Full: true, Products: products(texts...)}
 	}
-	piece := func(id, text string) task.Report {
-		return task.Report{Chunks: []task.Chunk{{Product: products(id, text)[0], Append: true, Last: true}}}
+	piece := func(id, text string) agent.Report {
+		return agent.Report{Chunks: []task.Chunk{{Product: products(id, text)[0], Append: true, Last: true}}}
 	}
 	for _, tc := range []struct {
 		name          string
-		first, second []task.Report // of the two turns
-		rests         task.State    // after the first
+		first, second []agent.Report // of the two turns
+		rests         task.State     // after the first
 		between       []task.Product
 		want          []task.Product
 	}{
-		{"others", []task.Report{whole(task.AwaitingCompletion, "a", "1")}, []task.Report{whole(task.AwaitingCompletion, "b", "2")},
+		{"others", []agent.Report{whole(task.AwaitingCompletion, "a", "1")}, []agent.Report{whole(task.AwaitingCompletion, "b", "2")},
 			task.AwaitingCompletion, nil, products("b", "2")},
-		{"the same again", []task.Report{whole(task.AwaitingCompletion, "a", "1", "b", "2")}, []task.Report{whole(task.AwaitingCompletion, "a", "1")},
+		{"the same again", []agent.Report{whole(task.AwaitingCompletion, "a", "1", "b", "2")}, []agent.Report{whole(task.AwaitingCompletion, "a", "1")},
 			task.AwaitingCompletion, nil, products("a", "1")},
-		{"pieces", []task.Report{piece("a", "1"), {State: task.AwaitingCompletion}}, []task.Report{piece("a", "2"), piece("a", "3"), {State: task.AwaitingCompletion}},
+		{"pieces", []agent.Report{piece("a", "1"), {State: task.AwaitingCompletion}}, []agent.Report{piece("a", "2"), piece("a", "3"), {State: task.AwaitingCompletion}},
 			task.AwaitingCompletion, nil, products("a", "23")},
-		{"none", []task.Report{whole(task.AwaitingCompletion, "a", "1")}, []task.Report{{State: task.Failed, Said: "failed"}},
+		{"none", []agent.Report{whole(task.AwaitingCompletion, "a", "1")}, []agent.Report{{State: task.Failed, NativeState: "failed"}},
 			task.AwaitingCompletion, nil, nil},
-		{"asked for input", []task.Report{whole(task.AwaitingInput, "a", "1")}, []task.Report{{State: task.AwaitingCompletion}},
+		{"asked for input", []agent.Report{whole(task.AwaitingInput, "a", "1")}, []agent.Report{{State: task.AwaitingCompletion}},
 			task.AwaitingInput, products("a", "1"), products("a", "1")},
-		{"in another order, one less", []task.Report{whole(task.AwaitingInput, "a", "1", "b", "2", "c", "3")},
-			[]task.Report{whole(task.AwaitingCompletion, "c", "3", "a", "1")},
+		{"in another order, one less", []agent.Report{whole(task.AwaitingInput, "a", "1", "b", "2", "c", "3")},
+			[]agent.Report{whole(task.AwaitingCompletion, "c", "3", "a", "1")},
 			task.AwaitingInput, products("a", "1", "b", "2", "c", "3"), products("c", "3", "a", "1")},
-		{"a new one in front", []task.Report{whole(task.AwaitingInput, "a", "1")}, []task.Report{whole(task.AwaitingCompletion, "z", "0", "a", "12")},
+		{"a new one in front", []agent.Report{whole(task.AwaitingInput, "a", "1")}, []agent.Report{whole(task.AwaitingCompletion, "z", "0", "a", "12")},
 			task.AwaitingInput, products("a", "1"), products("z", "0", "a", "12")},
-		{"a list of nothing takes nothing back", []task.Report{whole(task.AwaitingInput, "a", "1")}, []task.Report{whole(task.AwaitingCompletion)},
+		{"a list of nothing takes nothing back", []agent.Report{whole(task.AwaitingInput, "a", "1")}, []agent.Report{whole(task.AwaitingCompletion)},
 			task.AwaitingInput, products("a", "1"), products("a", "1")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory(t)
 				gate := make(chan struct{})
-				agent := &script{run: func(_ context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+				fake := &script{run: func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 					reports := tc.first
 					if turn.Message.Command == task.Continue {
 						<-gate
@@ -74,7 +75,7 @@ func TestProductsOfTheLastTurn(t *testing.T) {
 						}
 					}
 				}}
-				b := setUp(t, store, agent)
+				b := setUp(t, store, fake)
 				if got := b.do(call(task.Start, "t1")); got.Status.State != tc.rests {
 					t.Fatalf("the first turn rests in %s", got.Status.State)
 				}
@@ -106,34 +107,34 @@ func TestProductsOfTheLastTurn(t *testing.T) {
 func TestWithdrawnAfterATrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory(t)
-		var resumed *task.Turn
-		agent := &script{
-			run: func(ctx context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+		var resumed *agent.Turn
+		fake := &script{
+			run: func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 				if turn.Message.Command == task.Start {
-					yield(task.Report{State: task.AwaitingCompletion, Whole: true, Products: products("a", "1"), Stamp: "first"}, nil)
+					yield(agent.Report{State: task.AwaitingCompletion, Full: true, Products: products("a", "1"), Revision: "first"}, nil)
 					return
 				}
 				for range 40 {
-					if !yield(task.Report{Chunks: []task.Chunk{{Product: products("b", "x")[0], Append: true}}}, nil) {
+					if !yield(agent.Report{Chunks: []task.Chunk{{Product: products("b", "x")[0], Append: true}}}, nil) {
 						return
 					}
 				}
 				<-ctx.Done()
 			},
-			resume: func(ctx context.Context, turn *task.Turn, _ func(task.Report, error) bool) {
+			resume: func(ctx context.Context, turn *agent.Turn, _ func(agent.Report, error) bool) {
 				resumed = turn
 				<-ctx.Done()
 			},
 		}
 		trims := func(c *Config) { c.MaxEvents = 16 }
-		b := setUp(t, store, agent, trims)
+		b := setUp(t, store, fake, trims)
 		b.do(call(task.Start, "t1"))
 		if _, err := b.Stream(t.Context(), leader, call(task.Continue, "t1")); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		b.engine.Close()
-		b = setUp(t, store, agent, trims)
+		b = setUp(t, store, fake, trims)
 		synctest.Wait()
 		b.engine.Close()
 		if resumed == nil {

@@ -85,7 +85,7 @@ func (e *Engine) recoverOnce(name string) error {
 	var resumed atomic.Int64
 	slots := make(chan struct{}, atOnce)
 	prefix := string(Class) + name + separator
-	for w, err := range e.store.Due(e.base, Class, replay.AtRestart, replay.EndOfTime) {
+	for w, err := range e.store.Due(e.base, Class, replay.Recover, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}
@@ -115,8 +115,8 @@ func (e *Engine) recoverOnce(name string) error {
 }
 
 // resume goes on with the turn of a task that no run works on, if its agent may be at work. It reports whether it did.
-func (e *Engine) resume(w replay.Wakeup) (adopted bool, _ error) {
-	if !w.At.Equal(replay.AtRestart) {
+func (e *Engine) resume(w replay.DueLog) (adopted bool, _ error) {
+	if !w.At.Equal(replay.Recover) {
 		// The task waits for its Leader, and mostly its agent does, too.
 		head, err := e.store.Head(e.base, w.Log)
 		if errors.Is(err, replay.ErrNotFound) {
@@ -126,7 +126,7 @@ func (e *Engine) resume(w replay.Wakeup) (adopted bool, _ error) {
 			return false, err
 		}
 		var n note
-		if !bytes.Contains(head.Note, []byte(`"open":true`)) || json.Unmarshal(head.Note, &n) != nil || !n.Open {
+		if !bytes.Contains(head.Metadata, []byte(`"open":true`)) || json.Unmarshal(head.Metadata, &n) != nil || !n.Open {
 			return false, nil
 		}
 	}

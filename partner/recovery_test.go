@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -82,10 +83,10 @@ func (s *sick) Load(ctx context.Context, log string) (replay.Head, []byte, []rep
 	return s.Store.Load(ctx, log)
 }
 
-func (s *sick) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.Wakeup, error] {
-	return func(yield func(replay.Wakeup, error) bool) {
+func (s *sick) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.DueLog, error] {
+	return func(yield func(replay.DueLog, error) bool) {
 		if err := s.reading(); err != nil {
-			yield(replay.Wakeup{}, err)
+			yield(replay.DueLog{}, err)
 			return
 		}
 		s.Store.Due(ctx, class, from, until)(yield)
@@ -110,21 +111,21 @@ func TestReportsOutliveAFailingStore(t *testing.T) {
 			t.Run(tc.name+"/"+end, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := ill(t)
-					agent := hangs()
-					agent.run = func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
-						yield(task.Report{State: task.Working, Items: []task.DataItem{task.Text("begun")}}, nil)
+					fake := hangs()
+					fake.run = func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+						yield(agent.Report{State: task.Working, Items: []task.DataItem{task.Text("begun")}}, nil)
 						time.Sleep(time.Second)
 						store.ail(tc.err, false)
 						if end == "fails" {
-							yield(task.Report{}, task.Errorf(task.AgentTimeout, "the agent gave up"))
+							yield(agent.Report{}, task.Errorf(task.AgentTimeout, "the agent gave up"))
 							return
 						}
-						if !yield(task.Report{Chunks: []task.Chunk{{Product: finished("x").Products[0]}}}, nil) {
+						if !yield(agent.Report{Chunks: []task.Chunk{{Product: finished("x").Products[0]}}}, nil) {
 							return
 						}
 						yield(finished("x"), nil)
 					}
-					b := setUp(t, store, agent)
+					b := setUp(t, store, fake)
 					began := time.Now()
 					b.want(call(task.Start, "t1"), tc.kind)
 					if took := time.Since(began); took != time.Second {
@@ -145,7 +146,7 @@ func TestReportsOutliveAFailingStore(t *testing.T) {
 							t.Errorf("products (-want +got):\n%s", diff)
 						}
 					}
-					if n := agent.turnCount(); n != 1 {
+					if n := fake.turnCount(); n != 1 {
 						t.Errorf("the turn was carried out %d times", n)
 					}
 				})
@@ -156,22 +157,22 @@ func TestReportsOutliveAFailingStore(t *testing.T) {
 
 // TestWrittenAfterAll: an Append that failed may have been written. Nothing is added twice, and a start is not lost.
 func TestWrittenAfterAll(t *testing.T) {
-	piece := func(text string) task.Report {
-		return task.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p1", DataItems: []task.DataItem{task.Text(text)}}, Append: true}}}
+	piece := func(text string) agent.Report {
+		return agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p1", DataItems: []task.DataItem{task.Text(text)}}, Append: true}}}
 	}
 	t.Run("a piece", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := ill(t)
-			agent := &script{run: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+			fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				if yield(piece("one "), nil) {
 					store.ail(replay.ErrUnavailable, true)
 					yield(piece("two "), nil)
 				}
 			}}
-			agent.resume = func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+			fake.resume = func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				yield(finished("one two three"), nil)
 			}
-			b := setUp(t, store, agent)
+			b := setUp(t, store, fake)
 			b.do(call(task.Start, "t1"))
 			store.heal(true)
 			synctest.Wait()
@@ -183,14 +184,14 @@ func TestWrittenAfterAll(t *testing.T) {
 	t.Run("a start", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := ill(t)
-			agent := answers("x")
-			b := setUp(t, store, agent)
+			fake := answers("x")
+			b := setUp(t, store, fake)
 			synctest.Wait() // until the engine has looked for unfinished turns
 			store.ail(replay.ErrUnavailable, true)
 			b.want(call(task.Start, "t1"), task.StoreUnavailable)
 			store.heal(true)
 			synctest.Wait()
-			if n := agent.turnCount(); n != 1 {
+			if n := fake.turnCount(); n != 1 {
 				t.Errorf("the start was carried out %d times", n)
 			}
 			b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
@@ -206,7 +207,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 			b := setUp(t, store, hangs())
 			b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.Response = time.Millisecond }))
 			b.engine.Close()
-			agent := &script{resume: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+			fake := &script{resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				yield(finished("x"), nil)
 			}}
 			e, err := Open(t.Context(), store, nil)
@@ -219,7 +220,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 			store.read, store.reads = errors.New("a bad sector"), reads
 			store.mu.Unlock()
 			c := b.Config
-			c.Agent = agent
+			c.Agent = fake
 			defer e.Register(c).Unregister()
 			time.Sleep(time.Minute)
 			store.mu.Lock()
@@ -242,8 +243,8 @@ func TestAuthorizationOutlivesARestart(t *testing.T) {
 	for _, open := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			store := memory(t)
-			waits := &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
-				if yield(task.Report{State: task.AwaitingInput, Open: open, Said: "auth-required"}, nil) {
+			waits := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				if yield(agent.Report{State: task.AwaitingInput, SelfResuming: open, NativeState: "auth-required"}, nil) {
 					<-ctx.Done()
 				}
 			}}
@@ -255,7 +256,7 @@ func TestAuthorizationOutlivesARestart(t *testing.T) {
 				want = append(want, task.Working, task.AwaitingCompletion)
 			}
 			resumed := 0
-			b = setUp(t, store, &script{resume: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+			b = setUp(t, store, &script{resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				resumed++
 				yield(finished("logged in"), nil)
 			}})
@@ -277,7 +278,9 @@ func TestPartnerThatComesBack(t *testing.T) {
 		b.do(call(task.Start, "t1"))
 		b.engine.Close()
 
-		agent := &script{resume: func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) { yield(finished("x"), nil) }}
+		fake := &script{resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+			yield(finished("x"), nil)
+		}}
 		engine, err := Open(t.Context(), store, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -288,7 +291,7 @@ func TestPartnerThatComesBack(t *testing.T) {
 		store.read, store.reads = replay.ErrUnavailable, 1
 		store.mu.Unlock()
 		config := b.Config
-		config.Agent = agent
+		config.Agent = fake
 		engine.Register(config).Unregister()
 		time.Sleep(time.Minute)
 		back := engine.Register(config)

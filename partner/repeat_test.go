@@ -24,7 +24,7 @@ func TestContinueTwice(t *testing.T) {
 		}
 	}
 	strict := func(c *task.Call) { c.Strict = true }
-	either := func(c *task.Call) { c.Message.Command, c.Either, c.Strict = task.Start, true, true }
+	either := func(c *task.Call) { c.Message.Command, c.StartOrContinue, c.Strict = task.Start, true, true }
 	for _, tc := range []struct {
 		name string
 		rest task.State
@@ -36,8 +36,8 @@ func TestContinueTwice(t *testing.T) {
 		{"a2a before 0.2", task.AwaitingInput, either},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			agent := bringTo(tc.rest)
-			b := setUp(t, memory(t), agent)
+			fake := bringTo(tc.rest)
+			b := setUp(t, memory(t), fake)
 			b.do(call(task.Start, "t1"))
 			b.do(call(task.Continue, "t1", named("pay 100", tc.how)))
 			before := b.do(call(task.Get, "t1"))
@@ -45,13 +45,13 @@ func TestContinueTwice(t *testing.T) {
 			if again.Status.State != tc.rest || again.MessageHistory != nil {
 				t.Errorf("the repeated continue is answered %+v", again)
 			}
-			if diff := cmp.Diff(before, b.do(call(task.Get, "t1"))); diff != "" || agent.turnCount() != 2 {
-				t.Errorf("%d turns; the task has changed (-before +after):\n%s", agent.turnCount(), diff)
+			if diff := cmp.Diff(before, b.do(call(task.Get, "t1"))); diff != "" || fake.turnCount() != 2 {
+				t.Errorf("%d turns; the task has changed (-before +after):\n%s", fake.turnCount(), diff)
 			}
 			b.do(call(task.Continue, "t1", named("pay 200", tc.how)))
 			b.do(call(task.Continue, "t1", named("", tc.how)))
 			b.do(call(task.Continue, "t1", named("", tc.how)))
-			if n := agent.turnCount(); n != 5 {
+			if n := fake.turnCount(); n != 5 {
 				t.Errorf("%d turns: a message of another id, or of none, is a new one", n)
 			}
 			if tc.rest != task.AwaitingCompletion {

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -48,7 +49,7 @@ func (p *Partner) begin(ctx context.Context, lv *live, m task.Message, from task
 	if lv.run != nil {
 		lv.run.stop() // it only watched an agent that might have gone on by itself
 	}
-	t := &task.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products, Withdrawn: lv.fold.Withdrawn, Stamp: lv.note.Stamp, From: from}
+	t := &agent.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products, Withdrawn: lv.fold.Withdrawn, Revision: lv.note.Stamp, From: from}
 	return p.launch(ctx, lv, func(ctx context.Context, r *run) error {
 		return lv.follow(ctx, p, t, r, func() (bool, error) {
 			return lv.takeAll(ctx, r, p.Agent.Run(ctx, t, stream))
@@ -109,7 +110,7 @@ func (r *run) rest() {
 
 // follow sees a turn to its end: what the agent yields by itself, then, if that broke off, what it says when
 // it is asked again, and failing that, the truth about the failure.
-func (lv *live) follow(ctx context.Context, p *Partner, t *task.Turn, r *run, first func() (bool, error)) error {
+func (lv *live) follow(ctx context.Context, p *Partner, t *agent.Turn, r *run, first func() (bool, error)) error {
 	ctx, span := startSpan(ctx, "aip.run", attribute.String("aip.task.id", t.Message.TaskID), attribute.String("aip.command", string(t.Message.Command)))
 	defer span.End()
 
@@ -143,7 +144,7 @@ func (lv *live) follow(ctx context.Context, p *Partner, t *task.Turn, r *run, fi
 	span.SetStatus(codes.Error, task.KindOf(err).String())
 	lv.logger().Warn("the agent failed", "reason", err)
 	return lv.persist(ctx, r, func() error {
-		if ctx.Err() != nil || lv.run != r || lv.hold(task.Report{State: task.Failed, Items: []task.DataItem{task.Text(detail(err))}}) {
+		if ctx.Err() != nil || lv.run != r || lv.hold(agent.Report{State: task.Failed, Items: []task.DataItem{task.Text(detail(err))}}) {
 			return nil
 		}
 		if err := lv.fail(ctx, detail(err)); err != nil {
@@ -166,7 +167,7 @@ func mayBeRunning(err error) bool {
 var errStore = errors.New("partner: the store failed")
 
 // takeAll lets reports count until the turn rests.
-func (lv *live) takeAll(ctx context.Context, r *run, reports iter.Seq2[task.Report, error]) (rested bool, _ error) {
+func (lv *live) takeAll(ctx context.Context, r *run, reports iter.Seq2[agent.Report, error]) (rested bool, _ error) {
 	rested, err := guard(lv.logger, func() (bool, error) {
 		for rep, err := range reports {
 			if rested, err := lv.take(ctx, r, rep, err); rested || err != nil {
@@ -185,7 +186,7 @@ func (lv *live) takeAll(ctx context.Context, r *run, reports iter.Seq2[task.Repo
 
 // take lets a report count. It reports whether the turn rests now, or what ended it: the agent's error, or
 // the store's, marked as errStore.
-func (lv *live) take(ctx context.Context, r *run, rep task.Report, err error) (rested bool, _ error) {
+func (lv *live) take(ctx context.Context, r *run, rep agent.Report, err error) (rested bool, _ error) {
 	if err != nil {
 		return false, err
 	}
@@ -198,7 +199,7 @@ func (lv *live) take(ctx context.Context, r *run, rep task.Report, err error) (r
 
 // takeLater is take for a report that the store refused when last was the log's last record, as the live knew it; 0 where
 // it knew none.
-func (lv *live) takeLater(ctx context.Context, r *run, rep task.Report, last uint64) (rested bool, _ error) {
+func (lv *live) takeLater(ctx context.Context, r *run, rep agent.Report, last uint64) (rested bool, _ error) {
 	err := lv.persist(ctx, r, func() (err error) {
 		if err := lv.load(ctx); err != nil {
 			return fmt.Errorf("%w: %w", errStore, err)
@@ -214,7 +215,7 @@ func (lv *live) takeLater(ctx context.Context, r *run, rep task.Report, last uin
 }
 
 // takeOnce is take without another attempt. It returns the log's last record before the report, too.
-func (lv *live) takeOnce(ctx context.Context, r *run, rep *task.Report) (rested bool, last uint64, err error) {
+func (lv *live) takeOnce(ctx context.Context, r *run, rep *agent.Report) (rested bool, last uint64, err error) {
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
 	last = lv.head.last
@@ -223,12 +224,12 @@ func (lv *live) takeOnce(ctx context.Context, r *run, rep *task.Report) (rested 
 }
 
 // takeReport is takeOnce while lv.mu is held.
-func (lv *live) takeReport(ctx context.Context, r *run, rep *task.Report) (rested bool, _ error) {
+func (lv *live) takeReport(ctx context.Context, r *run, rep *agent.Report) (rested bool, _ error) {
 	if ctx.Err() != nil || lv.run != r {
 		return true, nil // canceled: whatever the agent says comes too late
 	}
-	if rep.Delivery != task.NoNews {
-		r.wait(rep.Delivery == task.Waiting)
+	if rep.Delivery != agent.DeliveryUnknown {
+		r.wait(rep.Delivery == agent.DeliveryQueued)
 		return false, lv.deliver(ctx, rep.Delivery)
 	}
 	if rep.State == task.Canceled && lv.hold(*rep) {
@@ -237,7 +238,7 @@ func (lv *live) takeReport(ctx context.Context, r *run, rep *task.Report) (reste
 	if err := lv.load(ctx); err != nil {
 		return false, fmt.Errorf("%w: %w", errStore, err)
 	}
-	if lv.note.Pending == nil && !lv.note.Open && lv.fold.Task.Status.State.Rests() {
+	if lv.note.Pending == nil && !lv.note.Open && lv.fold.Task.Status.State.Settled() {
 		r.rest()
 		return true, nil // a cancel has asked the agent, too, and was told of the end before the run
 	}
@@ -251,17 +252,17 @@ func (lv *live) takeReport(ctx context.Context, r *run, rep *task.Report) (reste
 		r.silent = false
 		close(r.spoken)
 	}
-	if !lv.fold.Task.Status.State.Rests() {
+	if !lv.fold.Task.Status.State.Settled() {
 		return false, nil
 	}
 	r.rest()
-	return !rep.Open, nil
+	return !rep.SelfResuming, nil
 }
 
 // deliver remembers what has become of the message of the turn, so that after a crash it is sent if it was not, and not
 // sent again if the agent has it. A start that is pending is sent then in any case. lv.mu is held.
-func (lv *live) deliver(ctx context.Context, d task.Delivery) error {
-	unsent, taken := d == task.Waiting, d == task.Taken
+func (lv *live) deliver(ctx context.Context, d agent.Delivery) error {
+	unsent, taken := d == agent.DeliveryQueued, d == agent.DeliveryAcknowledged
 	if err := lv.load(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
@@ -272,7 +273,7 @@ func (lv *live) deliver(ctx context.Context, d task.Delivery) error {
 	if lv.note.Pending != nil {
 		return nil
 	}
-	a := replay.Append{Log: lv.log, Expect: lv.head.last, Note: lv.note.encode(), Wake: replay.AtRestart}
+	a := replay.Append{Log: lv.log, Expect: lv.head.last, Metadata: lv.note.encode(), DueAt: replay.Recover}
 	if err := lv.append(ctx, &a); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
@@ -280,15 +281,15 @@ func (lv *live) deliver(ctx context.Context, d task.Delivery) error {
 }
 
 // apply writes what a report makes happen. lv.mu is held.
-func (lv *live) apply(ctx context.Context, rep *task.Report) error {
+func (lv *live) apply(ctx context.Context, rep *agent.Report) error {
 	if rep.Ref != nil {
 		lv.note.Ref = *rep.Ref
 	}
-	if rep.State.Rests() {
-		lv.note.Stamp = rep.Stamp
+	if rep.State.Settled() {
+		lv.note.Stamp = rep.Revision
 	}
 	if rep.State != task.None {
-		lv.note.Open = rep.Open
+		lv.note.Open = rep.SelfResuming
 	}
 	b := lv.batch()
 	if lv.note.Pending != nil {
@@ -305,7 +306,7 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 			if rep.Ref == nil {
 				return nil
 			}
-			return lv.append(ctx, &replay.Append{Log: lv.log, Note: lv.note.encode(), Wake: replay.AtRestart})
+			return lv.append(ctx, &replay.Append{Log: lv.log, Metadata: lv.note.encode(), DueAt: replay.Recover})
 		}
 		b.begin(task.Accepted, nil)
 	}
@@ -315,7 +316,7 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 
 	chunks := rep.Chunks
 	var offer []string
-	if rep.Whole {
+	if rep.Full {
 		chunks = task.Diff(lv.fold.Task.Products, rep.Products)
 		offer = task.Offer(lv.fold.Task.Products, rep.Products)
 	}
@@ -345,7 +346,7 @@ func (lv *live) apply(ctx context.Context, rep *task.Report) error {
 		}
 	case !b.move(rep.State, rep.Items, nil):
 		// The table has no way from here to where the agent says that it is: a refusal after acceptance.
-		items := append([]task.DataItem{task.Text("the agent says that the task is " + rep.Said)}, rep.Items...)
+		items := append([]task.DataItem{task.Text("the agent says that the task is " + rep.NativeState)}, rep.Items...)
 		if !b.move(task.Failed, items, nil) {
 			b.move(task.Canceled, items, nil)
 		}

@@ -15,12 +15,12 @@ func StoreError(err error, detail string) *task.Error {
 	switch {
 	case errors.Is(err, replay.ErrUnavailable):
 		return task.Errorf(task.StoreUnavailable, "the gateway's store cannot be used now; try again later").
-			With("reason", "STORE_UNAVAILABLE").Because(err)
+			WithData("reason", "STORE_UNAVAILABLE").WithCause(err)
 	case errors.Is(err, replay.ErrFull):
 		return task.Errorf(task.LimitExceeded, "the gateway's store is full of unfinished tasks; finish or cancel some").
-			With("limit", "store").Because(err)
+			WithData("limit", "store").WithCause(err)
 	case errors.Is(err, replay.ErrClosed):
-		return task.Errorf(task.Internal, "the gateway is stopping; try again").Because(err)
+		return task.Errorf(task.Internal, "the gateway is stopping; try again").WithCause(err)
 	}
-	return task.Errorf(task.Internal, "%s", detail).Because(err)
+	return task.Errorf(task.Internal, "%s", detail).WithCause(err)
 }

@@ -40,12 +40,12 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *task.Call) (Stre
 	switch {
 	case c.Snapshot && r.existed:
 		s.After = r.after
-	case c.Message.Command == task.Continue || c.Either && r.existed:
+	case c.Message.Command == task.Continue || c.StartOrContinue && r.existed:
 		s.After = r.before
 	case c.Message.Command == task.ReStream:
 		if s.After = c.AfterSeq; s.After > r.before {
 			return Stream{}, task.Errorf(task.InvalidParams, "the task has no event %d yet; the last one is %d", s.After, r.before).
-				At("params.message.commandParams.lastEventSeq").With("lastEventSeq", r.before)
+				WithField("params.message.commandParams.lastEventSeq").WithData("lastEventSeq", r.before)
 		}
 	}
 	if r.turn != nil && c.Message.Command == task.Start {
@@ -97,9 +97,9 @@ func (s *Stream) Follow(ctx context.Context, room replay.Room) iter.Seq2[replay.
 }
 
 func streamError(ctx context.Context, err error) error {
-	if gone, ok := errors.AsType[*replay.GoneError](err); ok {
+	if gone, ok := errors.AsType[*replay.CompactedError](err); ok {
 		return task.Errorf(task.TaskNotFound, "the events after %d are no longer kept; get the task, and re-stream from %d on", gone.After, gone.First-1).
-			With("reason", "EVENTS_EXPIRED").With("firstEventSeq", gone.First).With("lastEventSeq", gone.Last)
+			WithData("reason", "EVENTS_EXPIRED").WithData("firstEventSeq", gone.First).WithData("lastEventSeq", gone.Last)
 	}
 	if refused, ok := errors.AsType[*task.Error](err); ok {
 		return refused // by the caller's room

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -18,15 +19,15 @@ func TestMemoryOfALongTask(t *testing.T) {
 		const most = 64 << 10
 		var counter quota.Counter
 		news := strings.Repeat("x", 10<<10)
-		agent := &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
+		fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			for i := range 100 {
-				if !yield(task.Report{State: task.Working, Items: []task.DataItem{task.Text(news[i:])}}, nil) {
+				if !yield(agent.Report{State: task.Working, Items: []task.DataItem{task.Text(news[i:])}}, nil) {
 					return
 				}
 			}
 			<-ctx.Done()
 		}}
-		b := setUp(t, memory(t), agent, func(c *Config) {
+		b := setUp(t, memory(t), fake, func(c *Config) {
 			c.MaxBytes = most
 			c.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 1 << 20, PerLeader: 1 << 20}}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -19,25 +20,25 @@ import (
 // not, where the agent does not know the task.
 func TestUnsent(t *testing.T) {
 	short := func(c *task.Call) { c.Terms.Response = time.Second }
-	asks := func(_ context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
-		yield(task.Report{State: task.AwaitingInput, Said: "input-required", Stamp: "asked"}, nil)
+	asks := func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+		yield(agent.Report{State: task.AwaitingInput, NativeState: "input-required", Revision: "asked"}, nil)
 	}
 	for _, tc := range []struct {
 		name    string
-		reports []task.Delivery
+		reports []agent.Delivery
 		after   time.Duration // between them
 		cont    bool
 		want    task.State
 		from    []task.State // of the turns that the second agent is given
 	}{
-		{"it waits", []task.Delivery{task.Waiting}, 0, false, task.AwaitingCompletion, []task.State{task.None}},
-		{"it waits since somebody has asked", []task.Delivery{task.NoNews, task.Waiting}, 2 * time.Second, false, task.AwaitingCompletion, []task.State{task.None}},
-		{"it was sent", []task.Delivery{task.Waiting, task.Sending}, 0, false, task.Failed, nil},
-		{"it was sent after somebody had asked", []task.Delivery{task.Waiting, task.Sending}, 2 * time.Second, false, task.Failed, nil},
-		{"it waits again", []task.Delivery{task.Waiting, task.Sending, task.Waiting}, 2 * time.Second, false, task.AwaitingCompletion, []task.State{task.None}},
-		{"a continue waits", []task.Delivery{task.Waiting}, 0, true, task.AwaitingCompletion, []task.State{task.AwaitingInput}},
-		{"a continue was taken", []task.Delivery{task.Waiting, task.Sending, task.Taken}, 0, true, task.AwaitingCompletion, nil},
-		{"a continue was sent", []task.Delivery{task.Waiting, task.Sending}, 0, true, task.Failed, nil},
+		{"it waits", []agent.Delivery{agent.DeliveryQueued}, 0, false, task.AwaitingCompletion, []task.State{task.None}},
+		{"it waits since somebody has asked", []agent.Delivery{agent.DeliveryUnknown, agent.DeliveryQueued}, 2 * time.Second, false, task.AwaitingCompletion, []task.State{task.None}},
+		{"it was sent", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending}, 0, false, task.Failed, nil},
+		{"it was sent after somebody had asked", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending}, 2 * time.Second, false, task.Failed, nil},
+		{"it waits again", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending, agent.DeliveryQueued}, 2 * time.Second, false, task.AwaitingCompletion, []task.State{task.None}},
+		{"a continue waits", []agent.Delivery{agent.DeliveryQueued}, 0, true, task.AwaitingCompletion, []task.State{task.AwaitingInput}},
+		{"a continue was taken", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending, agent.DeliveryAcknowledged}, 0, true, task.AwaitingCompletion, nil},
+		{"a continue was sent", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending}, 0, true, task.Failed, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,13 +50,13 @@ func TestUnsent(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				first := &script{run: func(ctx context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
+				first := &script{run: func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 					if tc.cont && turn.Message.Command == task.Start {
 						asks(ctx, turn, yield)
 						return
 					}
 					for _, d := range tc.reports {
-						if d != task.NoNews && !yield(task.Report{Delivery: d}, nil) {
+						if d != agent.DeliveryUnknown && !yield(agent.Report{Delivery: d}, nil) {
 							return
 						}
 						select {
@@ -87,12 +88,12 @@ func TestUnsent(t *testing.T) {
 				}
 				defer e.Close()
 				second := answers("done")
-				second.resume = func(_ context.Context, turn *task.Turn, yield func(task.Report, error) bool) {
-					if turn.Taken {
+				second.resume = func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
+					if turn.Acknowledged {
 						yield(finished("done"), nil)
 						return
 					}
-					yield(task.Report{}, task.Errorf(task.TaskNotFound, "the agent does not know the task"))
+					yield(agent.Report{}, task.Errorf(task.TaskNotFound, "the agent does not know the task"))
 				}
 				config.Agent = second
 				p = e.Register(config)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -29,13 +30,13 @@ func (s *untrimmed) Load(ctx context.Context, log string) (replay.Head, []byte, 
 // remembered of the task.
 func TestContinueThatCannotBeTrimmed(t *testing.T) {
 	store := &untrimmed{Store: memory(t)}
-	agent := &script{run: func(ctx context.Context, _ *task.Turn, yield func(task.Report, error) bool) {
-		if !yield(task.Report{State: task.AwaitingInput, Open: true}, nil) {
+	fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+		if !yield(agent.Report{State: task.AwaitingInput, SelfResuming: true}, nil) {
 			return
 		}
 		<-ctx.Done()
 	}}
-	b := setUp(t, store, agent, func(c *Config) { c.MaxEvents = 3 })
+	b := setUp(t, store, fake, func(c *Config) { c.MaxEvents = 3 })
 	b.do(call(task.Start, "t1"))
 	store.fails = true
 	b.want(call(task.Continue, "t1", func(c *task.Call) { c.Message.ID = "again" }), task.Internal)
@@ -49,8 +50,8 @@ func TestContinueThatCannotBeTrimmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var n note
-	if err := json.Unmarshal(head.Note, &n); err != nil || n.State != task.AwaitingInput || !n.Open || !n.Watched {
-		t.Errorf("what is remembered of the task is %s, %v", head.Note, err)
+	if err := json.Unmarshal(head.Metadata, &n); err != nil || n.State != task.AwaitingInput || !n.Open || !n.Watched {
+		t.Errorf("what is remembered of the task is %s, %v", head.Metadata, err)
 	}
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingInput)
 }

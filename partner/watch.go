@@ -65,7 +65,7 @@ func (lv *live) watch(ctx context.Context) error {
 	}
 	lv.note.Watched = true
 	status := &lv.fold.Task.Status
-	a := replay.Append{Log: lv.log, Expect: lv.head.last, Note: lv.note.encode(), Wake: lv.wake(status.State, status.ChangedAt)}
+	a := replay.Append{Log: lv.log, Expect: lv.head.last, Metadata: lv.note.encode(), DueAt: lv.wake(status.State, status.ChangedAt)}
 	return lv.append(ctx, &a)
 }
 

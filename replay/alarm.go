@@ -41,7 +41,7 @@ func NewAlarm(wall func() time.Time) *Alarm {
 // At lets the next look come at t, if that is earlier than planned. What is due at no time, or at the next restart,
 // changes nothing.
 func (a *Alarm) At(t time.Time) {
-	if t.IsZero() || t.Equal(AtRestart) {
+	if t.IsZero() || t.Equal(Recover) {
 		return
 	}
 	a.mu.Lock()

@@ -25,7 +25,7 @@ func TestAlarm(t *testing.T) {
 	}
 	a.Begin()
 	a.At(time.Time{})
-	a.At(AtRestart)
+	a.At(Recover)
 	if told() || !a.Next().Equal(EndOfTime) {
 		t.Error("what is due at no time changes something")
 	}

@@ -187,20 +187,20 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 			head.Bytes += int64(len(data))
 		}
 	}
-	size := logOverhead + int64(len(a.Log)+len(a.Note)+len(snapshot)) + head.Bytes + recordOverhead*int64(len(kept)+len(added))
+	size := logOverhead + int64(len(a.Log)+len(a.Metadata)+len(snapshot)) + head.Bytes + recordOverhead*int64(len(kept)+len(added))
 	grows := size - l.size
 	if grows > 0 && !a.End && m.size-m.idle+grows > m.settings.Capacity {
 		return ErrFull
 	}
 
-	head.Note = bytes.Clone(a.Note)
+	head.Metadata = bytes.Clone(a.Metadata)
 	for i, data := range added {
 		kept = append(kept, Record{Seq: first + uint64(i), Data: bytes.Clone(data)})
 	}
 	l.head, l.snapshot, l.records, l.size = head, snapshot, kept, size
 	m.logs[a.Log] = l
 	m.size += grows
-	if head.Wake.IsZero() {
+	if head.DueAt.IsZero() {
 		delete(m.waking, l)
 	} else {
 		m.waking[l] = struct{}{}

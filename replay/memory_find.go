@@ -18,25 +18,25 @@ import (
 const listPage = 256
 
 // Due implements Store. It looks at every log that has a Wake.
-func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[Wakeup, error] {
-	return func(yield func(Wakeup, error) bool) {
+func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[DueLog, error] {
+	return func(yield func(DueLog, error) bool) {
 		if err := m.enter(ctx); err != nil {
-			yield(Wakeup{}, err)
+			yield(DueLog{}, err)
 			return
 		}
-		var due []Wakeup
+		var due []DueLog
 		for l := range m.waking {
-			if at := l.head.Wake; l.name[0] == class && !at.Before(from) && !at.After(until) {
-				due = append(due, Wakeup{Log: l.name, At: at})
+			if at := l.head.DueAt; l.name[0] == class && !at.Before(from) && !at.After(until) {
+				due = append(due, DueLog{Log: l.name, At: at})
 			}
 		}
 		m.mu.Unlock()
-		slices.SortFunc(due, func(a, b Wakeup) int {
+		slices.SortFunc(due, func(a, b DueLog) int {
 			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Log, b.Log))
 		})
 		for _, w := range due {
 			if err := ctx.Err(); err != nil {
-				yield(Wakeup{}, err)
+				yield(DueLog{}, err)
 				return
 			}
 			if !yield(w, nil) {

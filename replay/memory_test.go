@@ -117,7 +117,7 @@ func TestMemoryMany(t *testing.T) {
 		if err := add(m, log, 0, 1000, false); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Append(t.Context(), replay.Append{Log: log, Expect: 1, Trim: uint64(rnd.IntN(2)), Note: make([]byte, rnd.IntN(3000)), End: true}); err != nil {
+		if err := m.Append(t.Context(), replay.Append{Log: log, Expect: 1, Trim: uint64(rnd.IntN(2)), Metadata: make([]byte, rnd.IntN(3000)), End: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,7 +128,7 @@ func TestMemoryMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		total += h.Bytes + int64(len(h.Note)+len(s))
+		total += h.Bytes + int64(len(h.Metadata)+len(s))
 	}
 	if total > capacity || total < capacity/2 || left[len(left)-1] != "2999" {
 		t.Errorf("%d logs with %d bytes are kept, the last is %s", len(left), total, left[len(left)-1])

@@ -21,7 +21,7 @@ func (s Settings) WithDefaults() Settings {
 	return s
 }
 
-// Reach tells whether a follower can go on after a record: the error is a *GoneError when a record that it is
+// Reach tells whether a follower can go on after a record: the error is a *CompactedError when a record that it is
 // owed is no longer kept, or the number was left out, a *FutureError when there is no such record yet. The last number
 // of a gap can be gone on after: it is what a follower that fell into the gap is given.
 func (h Head) Reach(after uint64) error {
@@ -29,11 +29,11 @@ func (h Head) Reach(after uint64) error {
 		return &FutureError{After: after, Last: h.Last}
 	}
 	if after+1 < h.First {
-		return &GoneError{After: after, First: h.First, Last: h.Last}
+		return &CompactedError{After: after, First: h.First, Last: h.Last}
 	}
 	for _, g := range h.Gaps {
 		if after >= max(g.From, h.First) && after < g.To {
-			return &GoneError{After: after, First: g.To + 1, Last: h.Last}
+			return &CompactedError{After: after, First: g.To + 1, Last: h.Last}
 		}
 	}
 	return nil
@@ -88,8 +88,8 @@ func (a *Append) Next(h Head, now time.Time) (Head, error) {
 	for _, r := range a.Records {
 		h.Bytes += int64(len(r))
 	}
-	h.Note = a.Note
-	h.Wake = a.Wake
+	h.Metadata = a.Metadata
+	h.DueAt = a.DueAt
 	if a.End {
 		h.Ended = now
 	}

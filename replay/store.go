@@ -35,14 +35,14 @@ type Store interface {
 
 	// Append carries a out as one atomic write. It fails with ErrConflict, changing nothing, when the log's
 	// last record is not a.Expect, or the log has ended: another writer was faster. When it returns nil, what
-	// was written survives the death of the process; see Append.Tell for the loss of power.
+	// was written survives the death of the process; see Append.Durable for the loss of power.
 	Append(ctx context.Context, a Append) error
 
 	// Follow yields the records of a log that come after a number, oldest first, then waits for new ones
 	// until the log has ended or ctx is done. Zero means from the very first record.
 	//
 	// Follow never skips a record. If a record that it owes is no longer kept, or after is a number that
-	// Append.Skip left out, it yields a *GoneError and stops; if after is beyond the last record, a
+	// Append.Skip left out, it yields a *CompactedError and stops; if after is beyond the last record, a
 	// *FutureError. Where there is no such log, ErrNotFound. A ctx that
 	// ends is yielded as its error; the end of the log is not an error. Any number of followers may follow
 	// one log, and none of them slows the writer: one that falls behind reads the store again. One that has
@@ -51,9 +51,9 @@ type Store interface {
 	// A driver that copies large records calls the Room of WithRoom before it does.
 	Follow(ctx context.Context, log string, after uint64) iter.Seq2[Record, error]
 
-	// Due yields the logs of a class whose Wake lies in [from, until], earliest first; those of AtRestart come
+	// Due yields the logs of a class whose Wake lies in [from, until], earliest first; those of Recover come
 	// before all others. It sees the store as it is at the call.
-	Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[Wakeup, error]
+	Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[DueLog, error]
 
 	// Sync makes all that was appended before the call survive a loss of power, where the store's Sync mode
 	// promises that at all.
@@ -75,9 +75,9 @@ type Store interface {
 // MaxName is the greatest length of a log's name, in bytes.
 const MaxName = 1024
 
-// AtRestart is the Wake of a log that somebody is at work on right now: it is due as soon as the store is
+// Recover is the Wake of a log that somebody is at work on right now: it is due as soon as the store is
 // opened by a process that knows nothing of that work.
-var AtRestart = time.Unix(0, 0)
+var Recover = time.Unix(0, 0)
 
 // Record is one entry of a log. Records are numbered from 1, without gaps but those of Append.Skip.
 type Record struct {
@@ -88,13 +88,13 @@ type Record struct {
 
 // Head is what a log knows of itself beside its records.
 type Head struct {
-	First uint64    // number of the oldest record kept; Last+1 when none is
-	Last  uint64    // number of the newest record ever written; 0 when there is none yet
-	Bytes int64     // size of the records kept
-	Note  []byte    // the writer's own, as last appended
-	Wake  time.Time // as last appended; zero for none
-	Ended time.Time // when it ended; zero while it has not
-	Gaps  []Gap     // the numbers above First that Append.Skip left out, in order
+	First    uint64    // number of the oldest record kept; Last+1 when none is
+	Last     uint64    // number of the newest record ever written; 0 when there is none yet
+	Bytes    int64     // size of the records kept
+	Metadata []byte    // the writer's own, as last appended
+	DueAt    time.Time // as last appended; zero for none
+	Ended    time.Time // when it ended; zero while it has not
+	Gaps     []Gap     // the numbers above First that Append.Skip left out, in order
 	// Lost is how many records after Last may have been read and then lost with the power. A writer that gives
 	// the numbers of its records to others leaves out as many with its next Append, so that none is used again.
 	Lost uint64
@@ -111,24 +111,24 @@ type Entry struct {
 
 // Append is one atomic write.
 type Append struct {
-	Log     string
-	Expect  uint64    // number of the last record that the writer knows; 0 for none, which also makes a new log
-	Records [][]byte  // may be empty: a write of the note alone. The store keeps no reference to them
-	Note    []byte    // replaces the note
-	Wake    time.Time // replaces the time at which Due yields the log; zero for none
-	End     bool      // nothing more follows; the log is kept for Settings.Retention and then dropped
-	Skip    uint64    // how many numbers to leave out before the first of Records; not looked at when there is none
-	Trim    uint64    // drop the records up to this number, which Snapshot stands for; 0 drops none
+	Log      string
+	Expect   uint64    // number of the last record that the writer knows; 0 for none, which also makes a new log
+	Records  [][]byte  // may be empty: a write of the note alone. The store keeps no reference to them
+	Metadata []byte    // replaces the note
+	DueAt    time.Time // replaces the time at which Due yields the log; zero for none
+	End      bool      // nothing more follows; the log is kept for Settings.Retention and then dropped
+	Skip     uint64    // how many numbers to leave out before the first of Records; not looked at when there is none
+	Trim     uint64    // drop the records up to this number, which Snapshot stands for; 0 drops none
 	// Snapshot stands for every record up to Trim. It is not looked at when Trim drops nothing.
 	Snapshot []byte
 
 	// Tell says that somebody will be told of this write: with SyncState it survives a loss of power before
 	// Append returns. Without Tell it does so only with SyncAlways.
-	Tell bool
+	Durable bool
 }
 
 // Wakeup says that a log's time has come.
-type Wakeup struct {
+type DueLog struct {
 	Log string
 	At  time.Time
 }
@@ -194,11 +194,11 @@ var (
 	ErrUnavailable = errors.New("replay: the store is unavailable")
 )
 
-// GoneError says that a follower cannot go on after a record: those that come next are no longer kept, or its number
+// CompactedError says that a follower cannot go on after a record: those that come next are no longer kept, or its number
 // is one that was left out. It can go on after First-1.
-type GoneError struct{ After, First, Last uint64 }
+type CompactedError struct{ After, First, Last uint64 }
 
-func (e *GoneError) Error() string {
+func (e *CompactedError) Error() string {
 	return fmt.Sprintf("replay: records after %d were asked for, but only %d to %d are kept", e.After, e.First, e.Last)
 }
 

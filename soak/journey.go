@@ -112,7 +112,7 @@ func (j *journey) say(ctx context.Context, command task.Command, text string, wa
 		if err == nil && t.Status.State == want {
 			return t, nil
 		}
-		if err == nil && (t.Status.State.Terminal() || t.Status.State.Rests()) {
+		if err == nil && (t.Status.State.Terminal() || t.Status.State.Settled()) {
 			return nil, fmt.Errorf("%s left it %s, which should be %s: %s", command, t.Status.State, want, said(t))
 		}
 		if time.Now().After(deadline) {

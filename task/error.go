@@ -77,10 +77,10 @@ func Errorf(k Kind, format string, args ...any) *Error {
 }
 
 // At returns e with its field set.
-func (e *Error) At(field string) *Error { e.Field = field; return e }
+func (e *Error) WithField(field string) *Error { e.Field = field; return e }
 
 // With returns e with one more member of Data.
-func (e *Error) With(key string, value any) *Error {
+func (e *Error) WithData(key string, value any) *Error {
 	if e.Data == nil {
 		e.Data = make(map[string]any, 2)
 	}
@@ -89,7 +89,7 @@ func (e *Error) With(key string, value any) *Error {
 }
 
 // Because returns e with its cause set.
-func (e *Error) Because(err error) *Error { e.Err = err; return e }
+func (e *Error) WithCause(err error) *Error { e.Err = err; return e }
 
 // Error implements error.
 func (e *Error) Error() string {

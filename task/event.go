@@ -40,7 +40,7 @@ type Chunk struct {
 	Append  bool    `json:"append"`    // adds to the product of the same id; otherwise begins it, replacing what was there
 	Last    bool    `json:"lastChunk"` // nothing more of this product follows
 
-	Extra json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for, of the piece and not of the product
+	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for, of the piece and not of the product
 }
 
 // The kinds of event, as the first byte of the stored form. A stored event is one line or more: a letter for its kind and
@@ -186,8 +186,8 @@ func (f *Fold) Apply(ev Event) {
 	case ev.Status != nil:
 		moved := ev.Status.State != f.Task.Status.State
 		f.Task.Status = *ev.Status
-		if news := ev.Status.TaskExtra; len(news) > 0 {
-			f.Task.Extra, f.Task.Status.TaskExtra = merged(f.Task.Extra, news), nil
+		if news := ev.Status.TaskExtensions; len(news) > 0 {
+			f.Task.Extensions, f.Task.Status.TaskExtensions = merged(f.Task.Extensions, news), nil
 		}
 		if moved {
 			f.Task.StatusHistory = append(f.Task.StatusHistory, f.Task.Status)
@@ -251,8 +251,8 @@ func (f *Fold) chunk(c *Chunk) {
 	if c.Product.Description != "" {
 		p.Description = c.Product.Description
 	}
-	if len(c.Product.Extra) > 0 {
-		p.Extra = c.Product.Extra
+	if len(c.Product.Extensions) > 0 {
+		p.Extensions = c.Product.Extensions
 	}
 	p.DataItems = slices.Clone(p.DataItems)
 	for _, it := range c.Product.DataItems {

@@ -28,13 +28,13 @@ func (g generator) event(seq uint64) Event {
 		ev.Task = &t
 	case 1, 2:
 		s := g.status()
-		s.TaskExtra = g.extra()
+		s.TaskExtensions = g.extra()
 		ev.Status = &s
 	case 3:
 		m := g.message()
 		ev.Message = &m
 	default:
-		ev.Chunk = &Chunk{Product: g.product(), Append: g.IntN(3) > 0, Last: g.IntN(2) == 0, Extra: g.extra()}
+		ev.Chunk = &Chunk{Product: g.product(), Append: g.IntN(3) > 0, Last: g.IntN(2) == 0, Extensions: g.extra()}
 	}
 	return ev
 }
@@ -152,7 +152,7 @@ func TestDiff(t *testing.T) {
 			now[i].DataItems = slices.Clone(now[i].DataItems)
 			items := &now[i].DataItems
 			if extra := g.extra(); len(extra) > 0 && g.IntN(2) == 0 { // one that is gone is not told
-				now[i].Extra = extra
+				now[i].Extensions = extra
 			}
 			switch g.IntN(7) {
 			case 0:

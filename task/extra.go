@@ -15,14 +15,14 @@ import (
 //
 // It is rare, so that nothing here is of any cost where there is none.
 
-// MaxExtra is how many bytes an Extra may have. A larger one is dropped, and the object goes on without it.
-const MaxExtra = 64 << 10
+// MaxExtensions is how many bytes an Extra may have. A larger one is dropped, and the object goes on without it.
+const MaxExtensions = 64 << 10
 
 // Rest gathers the members that a codec does not understand. The zero Rest is empty.
 //
 // What is taken out of it is without the members that are in a list of names, in any spelling: names are case-sensitive
 // in JSON, so "TaskID" is no taskId and is not read as one, but the object cannot be passed on with it, because its
-// next reader may not be as strict. See AppendExtra.
+// next reader may not be as strict. See AppendExtensions.
 type Rest struct {
 	members []byte // "a":1,"b":2
 	objects []byte // of AddObject
@@ -47,7 +47,7 @@ func (r *Rest) AddObject(name string, inner *Rest, known string) {
 
 // fits reports whether so many bytes more may be kept. Where not, nothing is.
 func (r *Rest) fits(more int) bool {
-	if r.over = r.over || len(r.members)+len(r.objects)+more > MaxExtra; r.over {
+	if r.over = r.over || len(r.members)+len(r.objects)+more > MaxExtensions; r.over {
 		r.members, r.objects = nil, nil
 	}
 	return !r.over
@@ -109,7 +109,7 @@ func (r *Rest) Join(metadata json.RawMessage, family, known string) json.RawMess
 
 // Bounded returns an Extra, or nil if it is too large.
 func Bounded(extra json.RawMessage) json.RawMessage {
-	if len(extra) > MaxExtra {
+	if len(extra) > MaxExtensions {
 		return nil
 	}
 	return extra
@@ -129,11 +129,11 @@ func Member(object json.RawMessage, name string) (value json.RawMessage) {
 	return value
 }
 
-// AppendExtra appends the members, each behind a comma, by which a codec of a family writes what it did not
+// AppendExtensions appends the members, each behind a comma, by which a codec of a family writes what it did not
 // understand when it read an object: those of own, but for the ones in known, a list of names with spaces between
 // them that the codec gives a meaning of its own, in any spelling. Last comes the metadata: own's, with what other
 // families have in extra, and with one more member, of a name and a string, where none of them has that name.
-func AppendExtra(dst []byte, own, extra json.RawMessage, family, known, name, value string) []byte {
+func AppendExtensions(dst []byte, own, extra json.RawMessage, family, known, name, value string) []byte {
 	if len(own) == 0 && len(extra) == 0 && name == "" {
 		return dst
 	}
@@ -203,7 +203,7 @@ func merged(old, news json.RawMessage) json.RawMessage {
 		return news
 	}
 	const levels = 3 // families, their members, and what is in those
-	if out := mergedTo(nil, old, news, levels); len(out) <= MaxExtra {
+	if out := mergedTo(nil, old, news, levels); len(out) <= MaxExtensions {
 		return out
 	}
 	return news

@@ -39,11 +39,11 @@ func TestRest(t *testing.T) {
 }
 
 func TestRestIsBounded(t *testing.T) {
-	half := `"` + strings.Repeat("x", MaxExtra/2-100) + `"`
+	half := `"` + strings.Repeat("x", MaxExtensions/2-100) + `"`
 	var fits, large, inner, outer Rest
 	fits.Add("a", half)
 	fits.Add("b", half)
-	if n := len(fits.Extra("f", "known")); n < MaxExtra-200 || n > MaxExtra {
+	if n := len(fits.Extra("f", "known")); n < MaxExtensions-200 || n > MaxExtensions {
 		t.Errorf("what fits has %d bytes", n)
 	}
 	for range 3 {
@@ -98,7 +98,7 @@ func TestAppendExtra(t *testing.T) {
 		"one more, of other": {``, `{"k":1}`, `k`, `,"metadata":{"k":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := AppendExtra([]byte("{"), json.RawMessage(tt.own), json.RawMessage(tt.extra), "f", "b known a", tt.key, "v")
+			got := AppendExtensions([]byte("{"), json.RawMessage(tt.own), json.RawMessage(tt.extra), "f", "b known a", tt.key, "v")
 			if d := cmp.Diff("{"+tt.want, string(got)); d != "" {
 				t.Error(d)
 			}
@@ -109,15 +109,15 @@ func TestAppendExtra(t *testing.T) {
 // TestForm: what a family wrote stands where it wrote it, and never in the place of something else.
 func TestForm(t *testing.T) {
 	extra := json.RawMessage(`{"aip":{"x":1,"id":"no","state":2},"a2a":{"y":2}}`)
-	s := Status{State: Working, DataItems: []DataItem{{Kind: TextItem, Text: "t", Metadata: json.RawMessage(`{"aip":{"text":"no","z":3}}`)}}, Extra: extra, TaskExtra: extra}
+	s := Status{State: Working, DataItems: []DataItem{{Kind: TextItem, Text: "t", Metadata: json.RawMessage(`{"aip":{"text":"no","z":3}}`)}}, Extensions: extra, TaskExtensions: extra}
 	want := `{"state":"working","stateChangedAt":"0001-01-01T00:00:00Z","dataItems":[{"type":"text","text":"t","z":3}],"x":1,"id":"no","metadata":{"a2a":{"y":2}}}`
 	if d := cmp.Diff(want, string(Form("aip").AppendStatus(nil, &s))); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(`,"x":1,"state":2,"metadata":{"a2a":{"y":2}}`, string(Form("aip").AppendEventExtra(nil, &s))); d != "" {
+	if d := cmp.Diff(`,"x":1,"state":2,"metadata":{"a2a":{"y":2}}`, string(Form("aip").AppendEventExtensions(nil, &s))); d != "" {
 		t.Error(d)
 	}
-	p := Product{ID: "p", Extra: extra}
+	p := Product{ID: "p", Extensions: extra}
 	if d := cmp.Diff(`{"id":"p","dataItems":[],"x":1,"state":2,"metadata":{"a2a":{"y":2}}}`, string(Form("aip").AppendProduct(nil, &p))); d != "" {
 		t.Error(d)
 	}
@@ -127,42 +127,42 @@ func TestForm(t *testing.T) {
 func TestFoldExtra(t *testing.T) {
 	var f Fold
 	said := func(extra string) Event {
-		return Event{Status: &Status{State: Working, TaskExtra: json.RawMessage(extra), Extra: json.RawMessage(`{"a2a":{"s":1}}`)}}
+		return Event{Status: &Status{State: Working, TaskExtensions: json.RawMessage(extra), Extensions: json.RawMessage(`{"a2a":{"s":1}}`)}}
 	}
 	piece := func(extra string, add bool) Event {
-		return Event{Chunk: &Chunk{Product: Product{ID: "p", Extra: json.RawMessage(extra)}, Append: add, Extra: json.RawMessage(`{"a2a":{"not":"kept"}}`)}}
+		return Event{Chunk: &Chunk{Product: Product{ID: "p", Extensions: json.RawMessage(extra)}, Append: add, Extensions: json.RawMessage(`{"a2a":{"not":"kept"}}`)}}
 	}
 	first := json.RawMessage(`{"a2a":{"x":1,"metadata":{"a":{"deep":1}}}}`)
 	for _, ev := range []Event{
-		{Task: &Task{ID: "t", Extra: first}}, said(`{"a2a":{"metadata":{"b":2,"\u0061":{"new":1}}},"aip":{}}`), said(``), said(`{"a2a":{"x":[3]}}`),
+		{Task: &Task{ID: "t", Extensions: first}}, said(`{"a2a":{"metadata":{"b":2,"\u0061":{"new":1}}},"aip":{}}`), said(``), said(`{"a2a":{"x":[3]}}`),
 		piece(`{"a2a":{"v":1}}`, false), piece(``, true), piece(`{"a2a":{"v":2}}`, true), piece(``, true),
 	} {
 		f.Apply(ev)
 	}
 	want := Task{
-		ID: "t", Extra: json.RawMessage(`{"a2a":{"x":[3],"metadata":{"a":{"new":1},"b":2}},"aip":{}}`),
-		Status:   Status{State: Working, Extra: json.RawMessage(`{"a2a":{"s":1}}`)},
-		Products: []Product{{ID: "p", Extra: json.RawMessage(`{"a2a":{"v":2}}`)}},
+		ID: "t", Extensions: json.RawMessage(`{"a2a":{"x":[3],"metadata":{"a":{"new":1},"b":2}},"aip":{}}`),
+		Status:   Status{State: Working, Extensions: json.RawMessage(`{"a2a":{"s":1}}`)},
+		Products: []Product{{ID: "p", Extensions: json.RawMessage(`{"a2a":{"v":2}}`)}},
 	}
-	want.StatusHistory = []Status{{}, {State: Working, Extra: want.Status.Extra}}
+	want.StatusHistory = []Status{{}, {State: Working, Extensions: want.Status.Extensions}}
 	if d := cmp.Diff(want, f.Task); d != "" {
 		t.Error(d)
 	}
 	if string(first) != `{"a2a":{"x":1,"metadata":{"a":{"deep":1}}}}` {
 		t.Errorf("an event has changed: %s", first)
 	}
-	large := `{"a2a":{"y":"` + strings.Repeat("y", MaxExtra-100) + `"}}`
+	large := `{"a2a":{"y":"` + strings.Repeat("y", MaxExtensions-100) + `"}}`
 	f.Apply(said(large))
 	f.Apply(said(`{"a2a":{"z":"` + strings.Repeat("z", 200) + `"}}`))
-	if len(f.Task.Extra) > MaxExtra || Member(Member(f.Task.Extra, "a2a"), "z") == nil {
-		t.Errorf("the task's Extra has %d bytes", len(f.Task.Extra))
+	if len(f.Task.Extensions) > MaxExtensions || Member(Member(f.Task.Extensions, "a2a"), "z") == nil {
+		t.Errorf("the task's Extra has %d bytes", len(f.Task.Extensions))
 	}
 }
 
 // TestDiffExtra: another Extra is told without the data items, and one that is gone is not told.
 func TestDiffExtra(t *testing.T) {
 	p := func(extra string, items ...DataItem) []Product {
-		return []Product{{ID: "p", DataItems: items, Extra: json.RawMessage(extra)}}
+		return []Product{{ID: "p", DataItems: items, Extensions: json.RawMessage(extra)}}
 	}
 	told := p(`{"a2a":{"v":2}}`)[0]
 	if d := cmp.Diff([]Chunk{{Product: told, Append: true, Last: true}}, Diff(p(``, Text("t")), p(`{"a2a":{"v":2}}`, Text("t")))); d != "" {
@@ -207,8 +207,8 @@ func TestNoExtraIsFree(t *testing.T) {
 	m, buf := Message{ID: "m", DataItems: []DataItem{Text("t")}}, make([]byte, 0, 1000)
 	if n := testing.AllocsPerRun(100, func() {
 		var r Rest
-		m.Extra = r.Extra("a2a", "known")
-		buf = AppendExtra(Form("aip").AppendMessage(buf[:0], &m), Member(m.Extra, "a2a"), m.Extra, "a2a", "", "", "")
+		m.Extensions = r.Extra("a2a", "known")
+		buf = AppendExtensions(Form("aip").AppendMessage(buf[:0], &m), Member(m.Extensions, "a2a"), m.Extensions, "a2a", "", "", "")
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

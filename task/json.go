@@ -73,7 +73,7 @@ func (f Form) AppendTask(dst []byte, t *Task) []byte {
 	dst = appendOptional(dst, `,"groupId":`, t.GroupID)
 	dst = append(dst, `,"sessionId":`...)
 	dst = AppendString(dst, t.SessionID)
-	return append(f.AppendTaskExtra(dst, t), '}')
+	return append(f.AppendTaskExtensions(dst, t), '}')
 }
 
 // AppendStatus appends the JSON of s.
@@ -89,9 +89,9 @@ func (f Form) AppendStatus(dst []byte, s *Status) []byte {
 		dst = append(dst, `,"dataItems":`...)
 		dst = f.appendItems(dst, s.DataItems)
 	}
-	dst = f.appendExtra(dst, s.Extra, StatusWords)
+	dst = f.appendExtra(dst, s.Extensions, StatusWords)
 	if f == Log { // others tell it with the event
-		dst = appendRaw(dst, `,"taskMetadata":`, s.TaskExtra)
+		dst = appendRaw(dst, `,"taskMetadata":`, s.TaskExtensions)
 	}
 	return append(dst, '}')
 }
@@ -126,7 +126,7 @@ func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	dst = appendOptional(dst, `,"taskId":`, m.TaskID)
 	dst = appendOptional(dst, `,"groupId":`, m.GroupID)
 	dst = appendOptional(dst, `,"sessionId":`, m.SessionID)
-	return append(f.appendExtra(dst, m.Extra, MessageWords), '}')
+	return append(f.appendExtra(dst, m.Extensions, MessageWords), '}')
 }
 
 // AppendProduct appends the JSON of p.
@@ -140,7 +140,7 @@ func (f Form) AppendProduct(dst []byte, p *Product) []byte {
 	dst = appendOptional(dst, `,"description":`, p.Description)
 	dst = append(dst, `,"dataItems":`...)
 	dst = f.appendItems(dst, p.DataItems)
-	return append(f.appendExtra(dst, p.Extra, ProductWords), '}')
+	return append(f.appendExtra(dst, p.Extensions, ProductWords), '}')
 }
 
 // AppendChunk appends the JSON of c: the members that are its own in a ProductChunkEvent (§6.2.4).
@@ -154,7 +154,7 @@ func (f Form) AppendChunk(dst []byte, c *Chunk) []byte {
 	dst = strconv.AppendBool(dst, c.Append)
 	dst = append(dst, `,"lastChunk":`...)
 	dst = strconv.AppendBool(dst, c.Last)
-	return append(f.appendExtra(dst, c.Extra, EventWords), '}')
+	return append(f.appendExtra(dst, c.Extensions, EventWords), '}')
 }
 
 func (f Form) appendItems(dst []byte, items []DataItem) []byte {
@@ -187,13 +187,13 @@ func (f Form) appendItem(dst []byte, it *DataItem) []byte {
 }
 
 // AppendTaskExtra appends the Extra of t in a form, for a dialect that writes its tasks by itself.
-func (f Form) AppendTaskExtra(dst []byte, t *Task) []byte {
-	return f.appendExtra(dst, t.Extra, TaskWords)
+func (f Form) AppendTaskExtensions(dst []byte, t *Task) []byte {
+	return f.appendExtra(dst, t.Extensions, TaskWords)
 }
 
 // AppendEventExtra appends what a dialect of the form's family said of a change of state beside it.
-func (f Form) AppendEventExtra(dst []byte, s *Status) []byte {
-	return f.appendExtra(dst, s.TaskExtra, EventWords)
+func (f Form) AppendEventExtensions(dst []byte, s *Status) []byte {
+	return f.appendExtra(dst, s.TaskExtensions, EventWords)
 }
 
 func (f Form) appendExtra(dst []byte, extra json.RawMessage, known string) []byte {
@@ -202,7 +202,7 @@ func (f Form) appendExtra(dst []byte, extra json.RawMessage, known string) []byt
 	}
 	if f != Log {
 		if own := Member(extra, string(f)); isObject(own) {
-			return AppendExtra(dst, own, extra, string(f), known, "", "")
+			return AppendExtensions(dst, own, extra, string(f), known, "", "")
 		}
 	}
 	return appendRaw(dst, `,"metadata":`, extra)

@@ -69,7 +69,7 @@ func (g generator) product() Product {
 func (g generator) message() Message {
 	m := Message{
 		ID: g.id(), SentAt: g.time(), SenderRole: Leader, SenderID: g.id(), Command: Commands()[g.IntN(6)], Params: g.raw(),
-		DataItems: g.items(), TaskID: g.text(), GroupID: g.text(), SessionID: g.text(), Extra: g.extra(),
+		DataItems: g.items(), TaskID: g.text(), GroupID: g.text(), SessionID: g.text(), Extensions: g.extra(),
 	}
 	for range g.IntN(3) {
 		m.Mentions = append(m.Mentions, g.text())
@@ -87,7 +87,7 @@ func (g generator) products() (out []Product) {
 }
 
 func (g generator) task() Task {
-	t := Task{ID: g.id(), SenderID: g.text(), Status: g.status(), Products: g.products(), GroupID: g.text(), SessionID: g.text(), Extra: g.extra()}
+	t := Task{ID: g.id(), SenderID: g.text(), Status: g.status(), Products: g.products(), GroupID: g.text(), SessionID: g.text(), Extensions: g.extra()}
 	for range g.IntN(3) {
 		t.MessageHistory = append(t.MessageHistory, g.message())
 		t.StatusHistory = append(t.StatusHistory, g.status())
@@ -194,7 +194,7 @@ func TestAppendTaskIsWhole(t *testing.T) {
 func TestProductsSize(t *testing.T) {
 	products := []Product{
 		{ID: "not counted", Name: "not counted", DataItems: []DataItem{Text("北京"), {Kind: FileItem, Name: "not counted", Bytes: "QUJD", URI: "not counted"}}},
-		{DataItems: []DataItem{{Kind: DataKind, Data: json.RawMessage(`{"a":1}`), Metadata: json.RawMessage(`{}`)}}, Extra: json.RawMessage(`{"f":{}}`)},
+		{DataItems: []DataItem{{Kind: DataKind, Data: json.RawMessage(`{"a":1}`), Metadata: json.RawMessage(`{}`)}}, Extensions: json.RawMessage(`{"f":{}}`)},
 	}
 	if got, want := ProductsSize(products), int64(6+4+7+8); got != want {
 		t.Errorf("got %d, want %d", got, want)

@@ -7,10 +7,10 @@ const entrySize = 128
 
 // Size returns about how many bytes a task takes in memory, or in any dialect.
 func (t *Task) Size() int64 {
-	n := entrySize + statusSize(&t.Status) + int64(len(t.ID)+len(t.SenderID)+len(t.GroupID)+len(t.SessionID)+len(t.Extra))
+	n := entrySize + statusSize(&t.Status) + int64(len(t.ID)+len(t.SenderID)+len(t.GroupID)+len(t.SessionID)+len(t.Extensions))
 	for i := range t.Products {
 		p := &t.Products[i]
-		n += entrySize + int64(len(p.ID)+len(p.Name)+len(p.Description)+len(p.Extra)) + itemsSize(p.DataItems)
+		n += entrySize + int64(len(p.ID)+len(p.Name)+len(p.Description)+len(p.Extensions)) + itemsSize(p.DataItems)
 	}
 	for i := range t.MessageHistory {
 		n += t.MessageHistory[i].Size()
@@ -23,7 +23,7 @@ func (t *Task) Size() int64 {
 
 // Size returns about how many bytes a message takes in memory, or in any dialect.
 func (m *Message) Size() int64 {
-	n := entrySize + int64(len(m.ID)+len(m.SenderID)+len(m.TaskID)+len(m.GroupID)+len(m.SessionID)+len(m.Params)+len(m.Extra))
+	n := entrySize + int64(len(m.ID)+len(m.SenderID)+len(m.TaskID)+len(m.GroupID)+len(m.SessionID)+len(m.Params)+len(m.Extensions))
 	for _, who := range m.Mentions {
 		n += entrySize + int64(len(who))
 	}
@@ -31,7 +31,7 @@ func (m *Message) Size() int64 {
 }
 
 func statusSize(s *Status) int64 {
-	return entrySize + int64(len(s.Extra)+len(s.TaskExtra)) + itemsSize(s.DataItems)
+	return entrySize + int64(len(s.Extensions)+len(s.TaskExtensions)) + itemsSize(s.DataItems)
 }
 
 func itemsSize(items []DataItem) (n int64) {

@@ -16,13 +16,13 @@ func TestSizeCountsEverything(t *testing.T) {
 		return DataItem{Data: json.RawMessage("{}"), Metadata: json.RawMessage("{}")}
 	}
 	status := func() Status {
-		return Status{DataItems: []DataItem{item()}, Extra: json.RawMessage("{}"), TaskExtra: json.RawMessage("{}")}
+		return Status{DataItems: []DataItem{item()}, Extensions: json.RawMessage("{}"), TaskExtensions: json.RawMessage("{}")}
 	}
 	whole := Task{
-		Status: status(), StatusHistory: []Status{status()}, Extra: json.RawMessage("{}"),
-		Products: []Product{{DataItems: []DataItem{item()}, Extra: json.RawMessage("{}")}},
+		Status: status(), StatusHistory: []Status{status()}, Extensions: json.RawMessage("{}"),
+		Products: []Product{{DataItems: []DataItem{item()}, Extensions: json.RawMessage("{}")}},
 		MessageHistory: []Message{{Mentions: []string{""}, Params: json.RawMessage("{}"), DataItems: []DataItem{item()},
-			Extra: json.RawMessage("{}")}},
+			Extensions: json.RawMessage("{}")}},
 	}
 	const long = 1000
 	before, texts := whole.Size(), 0

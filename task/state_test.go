@@ -90,7 +90,7 @@ func TestWords(t *testing.T) {
 		if got, want := s.Terminal(), slices.Contains(terminal, s); got != want {
 			t.Errorf("%q.Terminal() = %v", s, got)
 		}
-		if got, want := s.Rests(), slices.Contains(rests, s); got != want {
+		if got, want := s.Settled(), slices.Contains(rests, s); got != want {
 			t.Errorf("%q.Rests() = %v", s, got)
 		}
 	}

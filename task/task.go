@@ -19,7 +19,7 @@ type Task struct {
 	GroupID        string    `json:"groupId,omitempty"`        // group mode only
 	SessionID      string    `json:"sessionId"`
 
-	Extra json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for; see MaxExtra
+	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for; see MaxExtensions
 }
 
 // Status is the state of a Task, since when, and what the Partner says about it.
@@ -28,10 +28,10 @@ type Status struct {
 	ChangedAt time.Time  `json:"stateChangedAt"`
 	DataItems []DataItem `json:"dataItems,omitempty"`
 
-	Extra json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
-	// TaskExtra is what the agent said of its task along with the state: an Extra that Fold adds to the Task's. Only
+	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
+	// TaskExtensions is what the agent said of its task along with the state: an Extra that Fold adds to the Task's. Only
 	// the Status of an event has one.
-	TaskExtra json.RawMessage `json:"taskMetadata,omitempty"`
+	TaskExtensions json.RawMessage `json:"taskMetadata,omitempty"`
 }
 
 // Role tells which side sent a message.
@@ -56,7 +56,7 @@ type Message struct {
 	TaskID     string          `json:"taskId,omitempty"`
 	GroupID    string          `json:"groupId,omitempty"`
 	SessionID  string          `json:"sessionId,omitempty"`
-	Extra      json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
+	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
 }
 
 // Product is a result of a Task (AIP v01.00 §4.4).
@@ -66,7 +66,7 @@ type Product struct {
 	Description string     `json:"description,omitempty"`
 	DataItems   []DataItem `json:"dataItems"`
 
-	Extra json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
+	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
 }
 
 // ItemKind tells the three kinds of data item apart.
@@ -100,7 +100,7 @@ func Text(s string) DataItem { return DataItem{Kind: TextItem, Text: s} }
 func ProductsSize(products []Product) int64 {
 	var n int64
 	for i := range products {
-		n += int64(len(products[i].Extra))
+		n += int64(len(products[i].Extensions))
 		for j := range products[i].DataItems {
 			it := &products[i].DataItems[j]
 			n += int64(len(it.Text) + len(it.Bytes) + len(it.Data))

@@ -9,6 +9,7 @@ package translate
 import (
 	"net/url"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -25,7 +26,7 @@ type Server interface {
 
 	// Speaks reports whether a request is of this dialect. It is asked where several may call and the path
 	// does not decide.
-	Speaks(req *Request) bool
+	Matches(req *Request) bool
 
 	// Decode reads a request. Whatever it refuses, it refuses with a *task.Error that names the field. The
 	// Call holds copies: the request's body may be used for something else afterwards.
@@ -90,8 +91,8 @@ type Route struct {
 	Method string
 	// Bare says that there is no envelope: Method is what the request stands for, Vars what its path says, and
 	// its body, which GET and DELETE do not have, is the params.
-	Bare bool
-	Vars map[string]string
+	Unenveloped bool
+	PathParams  map[string]string
 	// Allow is set, to what an Allow field holds, where the path exists but does not take the request's method
 	// of HTTP.
 	Allow string
@@ -100,11 +101,11 @@ type Route struct {
 // Request is a request as a codec reads it. A bare one has no ID, and no Params where it had no body.
 type Request struct {
 	jsonrpc.Request
-	HTTP    string            // the method of HTTP
-	Content string            // the media type that the Content-Type of the body names, without parameters; empty for none
-	Version string            // the version that the caller names, A2A-Version as header or query; empty for none
-	Vars    map[string]string // of a bare Route
-	Query   url.Values        // of a bare request
+	HTTP       string            // the method of HTTP
+	Content    string            // the media type that the Content-Type of the body names, without parameters; empty for none
+	Version    string            // the version that the caller names, A2A-Version as header or query; empty for none
+	PathParams map[string]string // of a bare Route
+	Query      url.Values        // of a bare request
 }
 
 // Op says what a Call asks for.
@@ -180,33 +181,33 @@ type Client interface {
 	Header() []Field
 
 	// AppendTurn appends the request that carries a turn out; with stream, one that is answered by a stream.
-	AppendTurn(dst []byte, t *task.Turn, stream bool) []byte
+	AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte
 	// AppendGet appends the request for the present state of a task.
-	AppendGet(dst []byte, ref task.Ref) []byte
+	AppendGet(dst []byte, ref agent.Ref) []byte
 	// AppendCancel appends the request to cancel a task.
-	AppendCancel(dst []byte, ref task.Ref) []byte
+	AppendCancel(dst []byte, ref agent.Ref) []byte
 	// AppendResubscribe appends the request to go on with the stream of a task.
-	AppendResubscribe(dst []byte, ref task.Ref) []byte
+	AppendResubscribe(dst []byte, ref agent.Ref) []byte
 
 	// Reply reads the body of the answer to a turn, get or cancel. An error that the agent reports is a
 	// *task.Error of its kind; what the dialect does not allow is InvalidAgentResponse. known are the
 	// products so far, which tell the agent's artifacts apart.
-	Reply(body []byte, known []task.Product) (task.Report, error)
+	Reply(body []byte, known []task.Product) (agent.Report, error)
 
 	// NewStream returns a reader of one stream's events.
 	NewStream(known []task.Product) Stream
 
 	// Push reads the body of a request by which the agent tells of a task unasked. The zero Report says that it
 	// means nothing to a Leader.
-	Push(body []byte, known []task.Product) (task.Report, error)
+	Push(body []byte, known []task.Product) (agent.Report, error)
 }
 
 // Errand is what a request to an agent is for.
-type Errand uint8
+type Operation uint8
 
 // The errands of a Client: those of its Append methods, a turn being answered at once or by a stream.
 const (
-	Send Errand = iota
+	Send Operation = iota
 	SendStream
 	Get
 	Cancel
@@ -220,16 +221,16 @@ const (
 type Binder interface {
 	// Bind returns the method of HTTP and the path, with its query, to append to the agent's URL. A GET is sent
 	// without a body.
-	Bind(e Errand, ref task.Ref) (method, path string)
+	Bind(e Operation, ref agent.Ref) (method, path string)
 }
 
 // A Mounted Client is one whose agents have a path for each method, or one URL for all of them, or no streams at all.
 // Which it is, is found out.
 type Mounted interface {
 	// Path returns the path of an errand below the agent's mount point, without a slash before it.
-	Path(e Errand) string
+	Path(e Operation) string
 	// Streams reports whether a turn may be answered by a stream.
-	Streams(t *task.Turn) bool
+	Streams(t *agent.Turn) bool
 }
 
 // A Repeater is a Client whose agents answer a start of a task that they have with the task as it is. So a start is sent
@@ -244,7 +245,7 @@ type LateActor interface{ ActsLate() }
 // a task: complete.
 type Completer interface {
 	// AppendComplete appends the request to complete a task.
-	AppendComplete(dst []byte, ref task.Ref) []byte
+	AppendComplete(dst []byte, ref agent.Ref) []byte
 }
 
 // A Describer is a Client whose agents may have a card that only those see whom they know.
@@ -258,12 +259,12 @@ type Describer interface {
 // A Registrar is a Client whose agents take a webhook not along with a turn, but by a request of its own before it.
 type Registrar interface {
 	// AppendRegister appends the request that tells the agent where to tell of a task.
-	AppendRegister(dst []byte, ref task.Ref, w *task.Webhook) []byte
+	AppendRegister(dst []byte, ref agent.Ref, w *task.Webhook) []byte
 }
 
 // Stream reads the events of one stream of an agent, in order. It is used by one goroutine.
 type Stream interface {
 	// Event reads one event of the stream. event is its SSE name, data its data. The zero Report says that
 	// the event means nothing to a Leader.
-	Event(event string, data []byte) (task.Report, error)
+	Event(event string, data []byte) (agent.Report, error)
 }

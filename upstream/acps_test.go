@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
@@ -77,7 +78,7 @@ func (a *acps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !known.due.IsZero() && !time.Now().Before(known.due) {
 		*known = acpsTask{state: task.AwaitingCompletion, since: known.due, product: known.next}
 	}
-	if command == "continue" && text != "" && known.state.Rests() && known.due.IsZero() {
+	if command == "continue" && text != "" && known.state.Settled() && known.due.IsZero() {
 		known.due, known.next = time.Now().Add(a.works), "done "+text
 	}
 	if command == "continue" && a.cuts {
@@ -117,13 +118,13 @@ func speaksAIP(url string) func(*Config) {
 }
 
 // start and then return the turns of one task.
-func start(id, text string) *task.Turn {
-	return &task.Turn{Ref: task.Ref{Task: id, Session: "s"}, Message: task.Message{Command: task.Start, DataItems: []task.DataItem{task.Text(text)}}}
+func start(id, text string) *agent.Turn {
+	return &agent.Turn{Ref: agent.Ref{Task: id, Session: "s"}, Message: task.Message{Command: task.Start, DataItems: []task.DataItem{task.Text(text)}}}
 }
 
-func then(last task.Report, id, text string) *task.Turn {
+func then(last agent.Report, id, text string) *agent.Turn {
 	t := start(id, text)
-	t.Message.Command, t.From, t.Stamp, t.Known = task.Continue, last.State, last.Stamp, last.Products
+	t.Message.Command, t.From, t.Revision, t.Known = task.Continue, last.State, last.Revision, last.Products
 	if text == "" {
 		t.Message.DataItems = nil
 	}
@@ -133,8 +134,8 @@ func then(last task.Report, id, text string) *task.Turn {
 // TestContinueIsAnsweredFirst holds that an answer of an agent that has not acted yet is not the end of the turn.
 func TestContinueIsAnsweredFirst(t *testing.T) {
 	a := &acps{rpc: "/", works: 40 * time.Second}
-	agent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *HTTP, _ *memory) {
-		var last task.Report
+	withAgent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *HTTP, _ *memory) {
+		var last agent.Report
 		for rep, err := range h.Run(t.Context(), start("t", "ask"), false) {
 			if err != nil {
 				t.Fatal(err)
@@ -153,7 +154,7 @@ func TestContinueIsAnsweredFirst(t *testing.T) {
 			begun := time.Now()
 			var got []string
 			for rep, err := range h.Run(t.Context(), then(last, "t", tc.text), false) {
-				if rep.Delivery == task.NoNews {
+				if rep.Delivery == agent.DeliveryUnknown {
 					got, last = append(got, one(rep, err)), rep
 				}
 			}
@@ -171,14 +172,14 @@ func TestContinueIsAnsweredFirst(t *testing.T) {
 // made again, when another process picks the turn up.
 func TestContinueIsTakenOnce(t *testing.T) {
 	a := &acps{rpc: "/", works: 40 * time.Second}
-	agent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *HTTP, _ *memory) {
-		var last task.Report
+	withAgent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *HTTP, _ *memory) {
+		var last agent.Report
 		for rep := range h.Run(t.Context(), start("t", "ask"), false) {
 			last = rep
 		}
 		x := then(last, "t", "blue")
 		for rep := range h.Run(t.Context(), x, false) {
-			if x.Taken = rep.Delivery == task.Taken; !x.Taken {
+			if x.Acknowledged = rep.Delivery == agent.DeliveryAcknowledged; !x.Acknowledged {
 				t.Errorf("the agent has taken the message, and the report is %+v", rep)
 			}
 			break // as at a crash
@@ -212,8 +213,8 @@ func TestContinueIsNotSentTwice(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := &acps{rpc: "/", stream: "/", works: 40 * time.Second}
-			agent(t, a, func(c *Config) { speaksAIP("http://agent/")(c); c.RetryFor = 10 * time.Second }, func(t *testing.T, h *HTTP, _ *memory) {
-				var last task.Report
+			withAgent(t, a, func(c *Config) { speaksAIP("http://agent/")(c); c.RetryFor = 10 * time.Second }, func(t *testing.T, h *HTTP, _ *memory) {
+				var last agent.Report
 				for rep := range h.Run(t.Context(), start("t", "ask"), false) {
 					last = rep
 				}
@@ -272,7 +273,7 @@ func TestUnchangedAnswer(t *testing.T) {
 			[]string{"completed"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			agent(t, tc.agent.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, tc.agent.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
 				before, err := h.config.Codec.Reply([]byte(tc.before), nil)
 				if err != nil {
 					t.Fatal(err)
@@ -305,7 +306,7 @@ func TestWhereAPartnerAnswers(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := &acps{rpc: tc.rpc, stream: tc.stream}
-			agent(t, a, speaksAIP("http://agent"+tc.url), func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, a, speaksAIP("http://agent"+tc.url), func(t *testing.T, h *HTTP, _ *memory) {
 				for i, want := range [][]string{tc.first, tc.again} {
 					id := fmt.Sprint("t", i)
 					var state task.State
@@ -344,7 +345,7 @@ func TestWhereAPartnerAnswers(t *testing.T) {
 // ever.
 func TestNoPartner(t *testing.T) {
 	a := &acps{rpc: "/a/rpc"}
-	agent(t, a, speaksAIP("http://agent/b"), func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, a, speaksAIP("http://agent/b"), func(t *testing.T, h *HTTP, _ *memory) {
 		want := []string{"invalid-agent-response: no agent answers at the agent's URL (HTTP 404, application/json)"}
 		for _, stream := range []bool{false, true, false} {
 			if diff := cmp.Diff(want, show(h.Run(t.Context(), start("t", "x"), stream))); diff != "" {

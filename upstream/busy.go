@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -39,7 +40,7 @@ func busy(retryAfter string) error {
 func (h *HTTP) patiently(ctx context.Context, yield yield, turn func(yield)) {
 	for try := 1; ; try++ {
 		var again *busyError
-		turn(func(rep task.Report, err error) bool {
+		turn(func(rep agent.Report, err error) bool {
 			if try < busyTries && errors.As(err, &again) {
 				return false
 			}
@@ -50,7 +51,7 @@ func (h *HTTP) patiently(ctx context.Context, yield yield, turn func(yield)) {
 		}
 		wait := max(again.after, busyFirst<<(try-1))
 		if wait > busyMost {
-			yield(task.Report{}, task.Errorf(task.AgentUnavailable, "the agent takes no requests for %v", again.after))
+			yield(agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent takes no requests for %v", again.after))
 			return
 		}
 		h.log.InfoContext(ctx, "the agent takes no requests now; trying again", "after", wait)
@@ -59,7 +60,7 @@ func (h *HTTP) patiently(ctx context.Context, yield yield, turn func(yield)) {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			yield(task.Report{}, ended(ctx))
+			yield(agent.Report{}, ended(ctx))
 			return
 		}
 	}

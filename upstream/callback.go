@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -157,7 +158,7 @@ func (cb *callback) queue(body []byte) bool {
 // pushed carries a turn out by a request that is answered once, and takes what the agent pushes in the meantime as
 // news of it. Whatever is pushed twice, or late, changes nothing. The agent is asked as well, so that a push that is
 // lost costs no more than time.
-func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
+func (h *HTTP) pushed(ctx context.Context, t *agent.Turn, yield yield) {
 	if !h.acquire(ctx, yield) {
 		return
 	}
@@ -174,7 +175,7 @@ func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
 		}
 	}
 	type reply struct {
-		rep   task.Report
+		rep   agent.Report
 		err   error
 		panic any
 	}
@@ -200,8 +201,8 @@ func (h *HTTP) pushed(ctx context.Context, t *task.Turn, yield yield) {
 		if !ok {
 			return false
 		}
-		stamp = rep.Stamp
-		return !yield(rep, nil) || rep.Over()
+		stamp = rep.Revision
+		return !yield(rep, nil) || rep.EndsTurn()
 	}
 	for {
 		select {
@@ -242,7 +243,7 @@ func (p *senderPanic) RuntimeError() {}
 
 // push reads what an agent has pushed. ok is false where it says nothing new of the whole task: a piece of it could
 // not be told from one that was had already, so that it is only a reason to ask.
-func (h *HTTP) push(ctx context.Context, t *task.Turn, body []byte, stamp string) (rep task.Report, ok bool) {
+func (h *HTTP) push(ctx context.Context, t *agent.Turn, body []byte, stamp string) (rep agent.Report, ok bool) {
 	if len(body) == 0 {
 		return rep, false
 	}
@@ -251,7 +252,7 @@ func (h *HTTP) push(ctx context.Context, t *task.Turn, body []byte, stamp string
 		h.log.LogAttrs(ctx, slog.LevelDebug, "a push of the agent makes no sense", slog.String("task", t.Ref.Task), slog.Any("error", err))
 		return rep, false
 	}
-	return rep, rep.State != task.None && rep.Whole && (stamp == "" || rep.Stamp != stamp) && !untouched(t, &rep)
+	return rep, rep.State != task.None && rep.Full && (stamp == "" || rep.Revision != stamp) && !untouched(t, &rep)
 }
 
 // tell sends a request whose answer means nothing but that it was taken, in the slot of its turn.
@@ -271,7 +272,7 @@ func (h *HTTP) tell(ctx context.Context, e errand) error {
 }
 
 // Complete passes a Leader's word on to an agent that awaits it, and does nothing for all others.
-func (h *HTTP) Complete(ctx context.Context, t *task.Turn) error {
+func (h *HTTP) Complete(ctx context.Context, t *agent.Turn) error {
 	c, ok := h.config.Codec.(translate.Completer)
 	if !ok {
 		return nil

@@ -95,7 +95,7 @@ func TestPushed(t *testing.T) {
 				c.Callbacks, c.CallbackURL = &callbacks, "http://gateway.example/callback/"
 				c.Pushes = func(context.Context) bool { return true }
 			}
-			agent(t, p, settings, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, p, settings, func(t *testing.T, h *HTTP, _ *memory) {
 				begun := time.Now()
 				got := show(h.Run(t.Context(), turn("x"), true))
 				if tc.want == nil { // how many reports there are depends on which comes first

@@ -124,10 +124,10 @@ func (k *asker) broken(ctx context.Context, err error) error {
 	case k.ctx.Err() != nil:
 		return ended(k.ctx)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return task.Errorf(task.AgentTimeout, "the agent did not answer within %v; start it, or correct its URL", questionTimeout).Because(err)
+		return task.Errorf(task.AgentTimeout, "the agent did not answer within %v; start it, or correct its URL", questionTimeout).WithCause(err)
 	}
 	if !misconfigured(err) {
 		err = errors.Join(errPassing, err)
 	}
-	return task.Errorf(task.AgentUnavailable, "the agent cannot be reached; start it, or correct its URL").Because(err)
+	return task.Errorf(task.AgentUnavailable, "the agent cannot be reached; start it, or correct its URL").WithCause(err)
 }

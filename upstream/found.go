@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -140,9 +141,9 @@ func (a *FoundAgent) look(ctx context.Context, s *search) {
 // unfound is what a Leader is told of an agent that was not found: nothing has reached it.
 func unfound(err error) error {
 	if e, ok := errors.AsType[*task.Error](err); ok {
-		return task.Errorf(task.AgentUnavailable, "%s", e.Detail).Because(err)
+		return task.Errorf(task.AgentUnavailable, "%s", e.Detail).WithCause(err)
 	}
-	return task.Errorf(task.AgentUnavailable, "the agent was not found").Because(err)
+	return task.Errorf(task.AgentUnavailable, "the agent was not found").WithCause(err)
 }
 
 // speak returns the agent in a dialect.
@@ -195,30 +196,30 @@ func unknownTo(err error) bool {
 }
 
 // Run implements partner.Agent.
-func (a *FoundAgent) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[task.Report, error] {
-	return func(yield func(task.Report, error) bool) {
+func (a *FoundAgent) Run(ctx context.Context, t *agent.Turn, stream bool) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
 		again := newRetry(a.config.Agent.RetryFor)
 		h, err := a.get(ctx)
 		waited := false
 		for ; err != nil && errors.Is(err, errPassing) && !again.over(err); h, err = a.get(ctx) {
-			if waited = true; !yield(task.Report{Delivery: task.Waiting}, nil) {
+			if waited = true; !yield(agent.Report{Delivery: agent.DeliveryQueued}, nil) {
 				return
 			}
 			again.pause(ctx, spread)
 		}
 		switch {
 		case err != nil:
-			yield(task.Report{}, err)
+			yield(agent.Report{}, err)
 			return
-		case waited && !yield(task.Report{Delivery: task.Sending}, nil):
+		case waited && !yield(agent.Report{Delivery: agent.DeliverySending}, nil):
 			return
 		}
-		a.carry(h, yield, func(h *HTTP) iter.Seq2[task.Report, error] { return h.Run(ctx, t, stream) })
+		a.carry(h, yield, func(h *HTTP) iter.Seq2[agent.Report, error] { return h.Run(ctx, t, stream) })
 	}
 }
 
 // carry yields the reports of h, and those of the agent in another dialect where h does not know a method.
-func (a *FoundAgent) carry(h *HTTP, yield yield, reports func(*HTTP) iter.Seq2[task.Report, error]) {
+func (a *FoundAgent) carry(h *HTTP, yield yield, reports func(*HTTP) iter.Seq2[agent.Report, error]) {
 	for h != nil {
 		again := (*HTTP)(nil)
 		for rep, err := range reports(h) {
@@ -237,9 +238,9 @@ func (a *FoundAgent) carry(h *HTTP, yield yield, reports func(*HTTP) iter.Seq2[t
 
 // Resume implements partner.Agent. An agent that cannot be found may be restarting, and work on the turn, so it has the
 // time of one silence to come back.
-func (a *FoundAgent) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error] {
-	return func(yield func(task.Report, error) bool) {
-		silence := or(a.config.Agent.Silence, defaultSilence)
+func (a *FoundAgent) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		silence := or(a.config.Agent.IdleTimeout, defaultSilence)
 		again := newRetry(silence)
 		h, err := a.get(ctx)
 		for ; err != nil && ctx.Err() == nil && !again.over(err); h, err = a.get(ctx) {
@@ -247,26 +248,26 @@ func (a *FoundAgent) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Re
 		}
 		switch {
 		case ctx.Err() != nil:
-			yield(task.Report{}, ended(ctx))
+			yield(agent.Report{}, ended(ctx))
 		case err != nil: // not AgentUnavailable, which says that the agent has not taken the turn
-			yield(task.Report{}, task.Errorf(task.AgentTimeout, "the agent was not found for %v", silence).Because(err))
+			yield(agent.Report{}, task.Errorf(task.AgentTimeout, "the agent was not found for %v", silence).WithCause(err))
 		default:
-			a.carry(h, yield, func(h *HTTP) iter.Seq2[task.Report, error] { return h.Resume(ctx, t) })
+			a.carry(h, yield, func(h *HTTP) iter.Seq2[agent.Report, error] { return h.Resume(ctx, t) })
 		}
 	}
 }
 
 // Cancel implements partner.Agent.
-func (a *FoundAgent) Cancel(ctx context.Context, t *task.Turn) (task.Report, error) {
+func (a *FoundAgent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error) {
 	h, err := a.get(ctx)
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	return h.Cancel(ctx, t)
 }
 
 // Complete implements partner.Agent.
-func (a *FoundAgent) Complete(ctx context.Context, t *task.Turn) error {
+func (a *FoundAgent) Complete(ctx context.Context, t *agent.Turn) error {
 	h, err := a.get(ctx)
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -36,12 +37,12 @@ type Config struct {
 	Header http.Header
 	TLS    *tls.Config // for https; default: the system's roots
 
-	Silence  time.Duration // for how long the agent may send nothing, and change nothing when asked; default 5m
-	Lost     time.Duration // after a cut, for how long a task may stand still before it counts as lost; default 30s
-	RetryFor time.Duration // for how long a turn that the agent has not got is sent again; 0 for not at all
-	Slots    *Slots        // for the requests under way; default: 1024
-	MaxReply int           // greatest size of an answer, in bytes; default 16 MiB
-	MaxEvent int           // greatest size of one event of a stream, in bytes; default MaxReply
+	IdleTimeout  time.Duration // for how long the agent may send nothing, and change nothing when asked; default 5m
+	StallTimeout time.Duration // after a cut, for how long a task may stand still before it counts as lost; default 30s
+	RetryFor     time.Duration // for how long a turn that the agent has not got is sent again; 0 for not at all
+	Slots        *Slots        // for the requests under way; default: 1024
+	MaxReply     int           // greatest size of an answer, in bytes; default 16 MiB
+	MaxEvent     int           // greatest size of one event of a stream, in bytes; default MaxReply
 
 	// Callbacks takes what the agent pushes, at CallbackURL; nil if it has nowhere to. Pushes reports whether the
 	// agent pushes and has no streams, so that it is told where to; nil for no.
@@ -115,8 +116,8 @@ func NewHTTP(config Config) (*HTTP, error) {
 		}
 	}
 	u.Fragment, u.RawFragment = "", ""
-	config.Silence = or(config.Silence, defaultSilence)
-	config.Lost = or(config.Lost, defaultLost)
+	config.IdleTimeout = or(config.IdleTimeout, defaultSilence)
+	config.StallTimeout = or(config.StallTimeout, defaultLost)
 	config.MaxReply = or(config.MaxReply, defaultMaxReply)
 	config.MaxEvent = or(config.MaxEvent, config.MaxReply)
 	if config.Slots == nil {
@@ -233,8 +234,8 @@ var errSilent = errors.New("upstream: the agent is silent")
 
 // errand is a request to the agent.
 type errand struct {
-	what translate.Errand
-	ref  task.Ref
+	what translate.Operation
+	ref  agent.Ref
 	body []byte
 
 	// again makes the body, where it is large: it is not kept while the agent is at work. Nil where body is it.
@@ -277,7 +278,7 @@ func (h *HTTP) open(ctx context.Context, e errand, base *url.URL, header http.He
 	}
 	header, x.span = startSpan(ctx, h.url, body, header)
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
-	x.quiet = time.AfterFunc(h.config.Silence, func() { x.cancel(errSilent) })
+	x.quiet = time.AfterFunc(h.config.IdleTimeout, func() { x.cancel(errSilent) })
 	req := (&http.Request{Method: method, URL: target, Host: h.host, Header: header}).WithContext(x.ctx)
 	if len(body) > 0 {
 		req.ContentLength = int64(len(body))
@@ -297,7 +298,7 @@ func (h *HTTP) open(ctx context.Context, e errand, base *url.URL, header http.He
 func (x *exchange) Read(p []byte) (int, error) {
 	n, err := x.res.Body.Read(p)
 	if n > 0 {
-		x.quiet.Reset(x.http.config.Silence)
+		x.quiet.Reset(x.http.config.IdleTimeout)
 	}
 	return n, err
 }
@@ -319,15 +320,15 @@ func (x *exchange) broken(err error, when string) *task.Error {
 	case x.parent.Err() != nil:
 		return ended(x.parent)
 	case context.Cause(x.ctx) == errSilent:
-		return task.Errorf(task.AgentTimeout, "the agent was silent for %v", x.http.config.Silence)
+		return task.Errorf(task.AgentTimeout, "the agent was silent for %v", x.http.config.IdleTimeout)
 	case errors.As(err, &dial) && isStarved(err):
-		return task.Errorf(task.AgentUnavailable, "the gateway cannot reach the agent: it has no file descriptors left").Because(err)
+		return task.Errorf(task.AgentUnavailable, "the gateway cannot reach the agent: it has no file descriptors left").WithCause(err)
 	case errors.As(err, &dial):
-		return task.Errorf(task.AgentUnavailable, "the agent cannot be reached").Because(err)
+		return task.Errorf(task.AgentUnavailable, "the agent cannot be reached").WithCause(err)
 	case alerted(err):
-		return task.Errorf(task.AgentUnavailable, "the agent does not take the gateway's certificate; the operator must check tls client_cert").Because(err)
+		return task.Errorf(task.AgentUnavailable, "the agent does not take the gateway's certificate; the operator must check tls client_cert").WithCause(err)
 	}
-	return task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke %s", when).Because(errors.Join(errPassing, err))
+	return task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke %s", when).WithCause(errors.Join(errPassing, err))
 }
 
 // alerted reports whether the other end has ended TLS by an alert: in TLS 1.3, one that does not take a certificate says
@@ -353,9 +354,9 @@ func passes(err error) bool {
 func ended(ctx context.Context) *task.Error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return task.Errorf(task.AgentTimeout, "the agent did not answer in time").Because(cause)
+		return task.Errorf(task.AgentTimeout, "the agent did not answer in time").WithCause(cause)
 	}
-	return task.Errorf(task.Internal, "the gateway no longer waits for the agent").Because(cause)
+	return task.Errorf(task.Internal, "the gateway no longer waits for the agent").WithCause(cause)
 }
 
 // mediaType returns the answer's media type, for comparison and for people.
@@ -376,23 +377,23 @@ func (x *exchange) events() *sseproxy.Reader {
 }
 
 // reply reads the whole answer.
-func (x *exchange) reply(known []task.Product) (task.Report, error) {
+func (x *exchange) reply(known []task.Product) (agent.Report, error) {
 	in := buffers.Get().(*[]byte)
 	defer putBuffer(in)
 	max := x.http.config.MaxReply
 	if n := x.res.ContentLength; n > int64(max) {
-		return task.Report{}, x.tooLarge(max)
+		return agent.Report{}, x.tooLarge(max)
 	}
 	var err error
 	if *in, err = readAll((*in)[:0], io.LimitReader(x, int64(max)+1)); err != nil {
-		return task.Report{}, x.broken(err, "in the middle of its answer")
+		return agent.Report{}, x.broken(err, "in the middle of its answer")
 	}
 	if len(*in) > max {
-		return task.Report{}, x.tooLarge(max)
+		return agent.Report{}, x.tooLarge(max)
 	}
 	rep, err := x.http.config.Codec.Reply(*in, known)
 	if err != nil {
-		return task.Report{}, x.refused(err)
+		return agent.Report{}, x.refused(err)
 	}
 	return rep, nil
 }
@@ -410,7 +411,7 @@ func (x *exchange) refused(err error) error {
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		// Not AuthorizationFailed: the Leader would take it for its own.
 		return task.Errorf(task.InvalidAgentResponse,
-			"the agent refuses the gateway's credentials (HTTP %d); the operator must check header_up", status).Because(err)
+			"the agent refuses the gateway's credentials (HTTP %d); the operator must check header_up", status).WithCause(err)
 	}
 	if kind != task.InvalidAgentResponse {
 		return err
@@ -419,14 +420,14 @@ func (x *exchange) refused(err error) error {
 	switch {
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		return task.Errorf(task.AgentUnavailable, "the agent takes no requests now (HTTP %d)", status).
-			Because(errors.Join(busy(x.res.Header.Get("Retry-After")), err))
+			WithCause(errors.Join(busy(x.res.Header.Get("Retry-After")), err))
 	case status >= 300 && status < 400:
-		return task.Errorf(kind, "the agent redirects (HTTP %d), which is not followed; the operator must give its final URL", status).Because(err)
+		return task.Errorf(kind, "the agent redirects (HTTP %d), which is not followed; the operator must give its final URL", status).WithCause(err)
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusGone:
-		return task.Errorf(kind, "no agent answers at the agent's URL (HTTP %d, %s)", status, media).Because(errors.Join(errNoAgent, err))
+		return task.Errorf(kind, "no agent answers at the agent's URL (HTTP %d, %s)", status, media).WithCause(errors.Join(errNoAgent, err))
 	}
 	if status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
-		return task.Errorf(kind, "whoever stands before the agent does not reach it (HTTP %d, %s)", status, media).Because(errors.Join(errPassing, err))
+		return task.Errorf(kind, "whoever stands before the agent does not reach it (HTTP %d, %s)", status, media).WithCause(errors.Join(errPassing, err))
 	}
 	var e *task.Error
 	if errors.As(err, &e) && e.Detail != "" {
@@ -434,7 +435,7 @@ func (x *exchange) refused(err error) error {
 		if status == http.StatusInternalServerError || status == http.StatusNotImplemented {
 			cause = errors.Join(errFault, cause)
 		}
-		return task.Errorf(kind, "%s (HTTP %d, %s)", strings.TrimSuffix(e.Detail, "."), status, media).Because(cause)
+		return task.Errorf(kind, "%s (HTTP %d, %s)", strings.TrimSuffix(e.Detail, "."), status, media).WithCause(cause)
 	}
 	return fmt.Errorf("HTTP %d, %s: %w", status, media, err)
 }

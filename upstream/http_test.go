@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -65,8 +66,8 @@ func (m *memory) Accept() (net.Conn, error) {
 func (m *memory) Close() error   { m.close.Do(func() { close(m.done) }); return nil }
 func (m *memory) Addr() net.Addr { return &net.TCPAddr{} }
 
-// agent runs f in a bubble, with an HTTP whose agent is handler. The bubble fails the test when a goroutine is left.
-func agent(t *testing.T, handler http.Handler, change func(*Config), f func(t *testing.T, h *HTTP, m *memory)) {
+// withAgent runs f in a bubble, with an HTTP whose agent is handler. The bubble fails the test when a goroutine is left.
+func withAgent(t *testing.T, handler http.Handler, change func(*Config), f func(t *testing.T, h *HTTP, m *memory)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
@@ -207,21 +208,21 @@ func fails(code int, message string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":%d,"message":%q}}`, code, message)
 }
 
-func turn(text string) *task.Turn {
-	return &task.Turn{Ref: task.Ref{Task: "t", Session: "s"}, Message: task.Message{DataItems: []task.DataItem{task.Text(text)}}}
+func turn(text string) *agent.Turn {
+	return &agent.Turn{Ref: agent.Ref{Task: "t", Session: "s"}, Message: task.Message{DataItems: []task.DataItem{task.Text(text)}}}
 }
 
 // show lists the reports of a run, but for those of the delivery.
-func show(seq iter.Seq2[task.Report, error]) (all []string) {
+func show(seq iter.Seq2[agent.Report, error]) (all []string) {
 	for rep, err := range seq {
-		if rep.Delivery == task.NoNews {
+		if rep.Delivery == agent.DeliveryUnknown {
 			all = append(all, one(rep, err))
 		}
 	}
 	return all
 }
 
-func one(rep task.Report, err error) string {
+func one(rep agent.Report, err error) string {
 	if err != nil {
 		var e *task.Error
 		if !errors.As(err, &e) {
@@ -229,7 +230,7 @@ func one(rep task.Report, err error) string {
 		}
 		return e.Kind.String() + ": " + e.Detail
 	}
-	s := rep.Said
+	s := rep.NativeState
 	for _, p := range rep.Products {
 		s += " " + p.ID + "=" + p.DataItems[0].Text
 	}
@@ -393,8 +394,8 @@ func TestRun(t *testing.T) {
 			[]string{"working", "agent-timeout: the agent has not told of the task for 1m0s: whoever stands before the agent does not reach it (HTTP 502, text/html)"}, 61 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			limits := func(c *Config) { c.Silence, c.MaxReply = time.Minute, 4096 }
-			agent(t, tc.agent.handler(), limits, func(t *testing.T, h *HTTP, _ *memory) {
+			limits := func(c *Config) { c.IdleTimeout, c.MaxReply = time.Minute, 4096 }
+			withAgent(t, tc.agent.handler(), limits, func(t *testing.T, h *HTTP, _ *memory) {
 				begun := time.Now()
 				if diff := cmp.Diff(tc.want, show(h.Run(t.Context(), turn("x"), tc.stream))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
@@ -409,7 +410,7 @@ func TestRun(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	a := script{"get": says(is("working", has("a")), is("completed", has("a", "b")))}
-	agent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
 		want := []string{"working artifact-0=a", "completed artifact-0=ab"}
 		if diff := cmp.Diff(want, show(h.Resume(t.Context(), turn("x")))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -434,7 +435,7 @@ func TestCancel(t *testing.T) {
 		{"no such method", script{}, "invalid-agent-response: the agent does not speak a2a/legacy; the operator must check its dialect", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			agent(t, tc.agent.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, tc.agent.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
 				begun := time.Now()
 				if diff := cmp.Diff(tc.want, one(h.Cancel(t.Context(), turn("x")))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
@@ -463,7 +464,7 @@ func TestStreamIsCutAnywhere(t *testing.T) {
 			"sendSubscribe": func(w http.ResponseWriter, r *http.Request, n int) { raw(answer)(w, r, n) }}
 		for cut := range len(body) + 1 {
 			answer = head + body[:cut]
-			agent(t, s.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, s.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
 				var fold task.Fold
 				fold.Apply(task.Event{Seq: 1, Task: &task.Task{}})
 				var last task.State
@@ -474,7 +475,7 @@ func TestStreamIsCutAnywhere(t *testing.T) {
 					if rep.State != task.None {
 						last = rep.State
 					}
-					if rep.Whole {
+					if rep.Full {
 						rep.Chunks = task.Diff(fold.Task.Products, rep.Products)
 					}
 					for i := range rep.Chunks {
@@ -494,7 +495,7 @@ func TestStreamIsCutAnywhere(t *testing.T) {
 func TestAnswerIsCutAnywhere(t *testing.T) {
 	answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(is("completed")), is("completed"))
 	for cut := range len(answer) {
-		agent(t, script{"send": raw(answer[:cut])}.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+		withAgent(t, script{"send": raw(answer[:cut])}.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
 			n := 0
 			for _, err := range h.Run(t.Context(), turn("x"), false) {
 				if n++; err == nil || task.KindOf(err) == task.AgentUnavailable || n > 1 {
@@ -510,7 +511,7 @@ func TestAnswerIsCutAnywhere(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	for _, stream := range []bool{false, true} {
-		agent(t, http.NotFoundHandler(), nil, func(t *testing.T, h *HTTP, m *memory) {
+		withAgent(t, http.NotFoundHandler(), nil, func(t *testing.T, h *HTTP, m *memory) {
 			m.Close()
 			if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"}, show(h.Run(t.Context(), turn("x"), stream))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -520,7 +521,7 @@ func TestUnreachable(t *testing.T) {
 	slow := func(c *Config) {
 		c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
 	}
-	agent(t, http.NotFoundHandler(), slow, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, http.NotFoundHandler(), slow, func(t *testing.T, h *HTTP, _ *memory) {
 		begun := time.Now()
 		if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"}, show(h.Run(t.Context(), turn("x"), false))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -542,7 +543,7 @@ func TestEnd(t *testing.T) {
 	for name, a := range agents {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, stream), func(t *testing.T) {
-				agent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+				withAgent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
 					why := errors.New("enough")
 					ctx, cancel := context.WithCancelCause(t.Context())
 					time.AfterFunc(5*time.Second, func() { cancel(why) })
@@ -586,7 +587,7 @@ func TestRequest(t *testing.T) {
 		c.URL = "http://agent/base?x=1#frag"
 		c.Header = http.Header{"authorization": {"Bearer k"}, "X-Two": {"a", "b"}, "Host": {"other"}, "Accept": {"text/html"}}
 	}
-	agent(t, handler, change, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, handler, change, func(t *testing.T, h *HTTP, _ *memory) {
 		show(h.Run(t.Context(), turn("x"), false))
 		show(h.Run(t.Context(), turn("x"), true))
 	})
@@ -624,7 +625,7 @@ func TestNewHTTP(t *testing.T) {
 
 // The connection is used again after an answer and after a stream that the agent ends.
 func TestConnectionsAreKept(t *testing.T) {
-	agent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *HTTP, m *memory) {
+	withAgent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *HTTP, m *memory) {
 		for range 3 {
 			show(h.Run(t.Context(), turn("a b"), false))
 			show(h.Run(t.Context(), turn("a b"), true))
@@ -693,7 +694,7 @@ func TestSampleAgent(t *testing.T) {
 		{"fail", false, []string{"failed"}},
 		{"fail", true, []string{"working", "failed"}},
 	} {
-		agent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *HTTP, _ *memory) {
+		withAgent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *HTTP, _ *memory) {
 			if diff := cmp.Diff(tc.want, show(h.Run(t.Context(), turn(tc.text), tc.stream))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.text, diff)
 			}

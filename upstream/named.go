@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -16,7 +17,7 @@ import (
 type namer interface{ NamesTasks() }
 
 // unnamed reports whether it is for the agent to name the task of a turn.
-func (h *HTTP) unnamed(t *task.Turn) bool {
+func (h *HTTP) unnamed(t *agent.Turn) bool {
 	return h.namer && (t.From == task.None || t.From == task.AwaitingCompletion)
 }
 
@@ -30,13 +31,13 @@ type names struct {
 
 // naming is the name of one turn's task.
 type naming struct {
-	ref  *task.Ref     // nil if the turn ended without one
+	ref  *agent.Ref    // nil if the turn ended without one
 	done chan struct{} // closed once ref is known
 }
 
 // begin registers a turn. report is to be called with whatever the agent says, end when the turn is over, both by the
 // same goroutine.
-func (n *names) begin(t *task.Turn) (report func(*task.Report), end func()) {
+func (n *names) begin(t *agent.Turn) (report func(*agent.Report), end func()) {
 	w, key := &naming{done: make(chan struct{})}, t.Ref.Task
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -45,13 +46,13 @@ func (n *names) begin(t *task.Turn) (report func(*task.Report), end func()) {
 	}
 	n.waiting[key] = w
 	over := false
-	known := func(ref *task.Ref) {
+	known := func(ref *agent.Ref) {
 		if !over {
 			over, w.ref = true, ref
 			close(w.done)
 		}
 	}
-	return func(rep *task.Report) {
+	return func(rep *agent.Report) {
 			if rep.Ref != nil {
 				known(rep.Ref)
 			}
@@ -66,7 +67,7 @@ func (n *names) begin(t *task.Turn) (report func(*task.Report), end func()) {
 }
 
 // of returns a turn with the name that its agent gives the task, waiting for it where it is about to come.
-func (n *names) of(ctx context.Context, t *task.Turn) (*task.Turn, error) {
+func (n *names) of(ctx context.Context, t *agent.Turn) (*agent.Turn, error) {
 	n.mu.Lock()
 	w := n.waiting[t.Ref.Task]
 	n.mu.Unlock()
@@ -85,5 +86,5 @@ func (n *names) of(ctx context.Context, t *task.Turn) (*task.Turn, error) {
 	if w.ref == nil {
 		return t, nil
 	}
-	return named(t, &task.Report{Ref: w.ref}), nil
+	return named(t, &agent.Report{Ref: w.ref}), nil
 }

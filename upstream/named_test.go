@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
@@ -90,7 +91,7 @@ func TestCancelByTheAgentsName(t *testing.T) {
 		{"it has no streams", &namer03{after: time.Hour}, []string{"message/stream", "message/send"}, "agent-timeout: the agent has not said yet what it calls the task"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			agent(t, tc.agent, names03, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, tc.agent, names03, func(t *testing.T, h *HTTP, _ *memory) {
 				tc.agent.canceled = make(chan struct{})
 				ctx, stop := context.WithCancel(t.Context())
 				var said []string
@@ -101,7 +102,7 @@ func TestCancelByTheAgentsName(t *testing.T) {
 				}()
 				synctest.Wait()
 				rep, err := h.Cancel(t.Context(), turn("x"))
-				got := rep.Said
+				got := rep.NativeState
 				if err != nil {
 					got = err.Error()
 				}
@@ -130,7 +131,7 @@ func TestCancelByTheAgentsName(t *testing.T) {
 // TestStreamsAreTriedOnce holds that an agent which has no streams is not asked for one with every task.
 func TestStreamsAreTriedOnce(t *testing.T) {
 	a := &namer03{after: time.Second}
-	agent(t, a, names03, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, a, names03, func(t *testing.T, h *HTTP, _ *memory) {
 		a.canceled = make(chan struct{})
 		for range 3 {
 			if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), turn("x"), false))); diff != "" {
@@ -146,10 +147,10 @@ func TestStreamsAreTriedOnce(t *testing.T) {
 // TestAContinueNeedsNoStream holds that a task whose name is known goes on as its caller asks for it.
 func TestAContinueNeedsNoStream(t *testing.T) {
 	a := &namer03{streams: true, after: time.Second}
-	agent(t, a, names03, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, a, names03, func(t *testing.T, h *HTTP, _ *memory) {
 		a.canceled = make(chan struct{})
 		again := turn("x")
-		again.From, again.Ref = task.AwaitingInput, task.Ref{Task: "its own"}
+		again.From, again.Ref = task.AwaitingInput, agent.Ref{Task: "its own"}
 		if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), again, false))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

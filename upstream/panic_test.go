@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -17,15 +18,15 @@ import (
 // buggy is a codec with a bug in what reads answers.
 type buggy struct{ translate.Client }
 
-func (buggy) Reply([]byte, []task.Product) (task.Report, error) {
+func (buggy) Reply([]byte, []task.Product) (agent.Report, error) {
 	var none []int
-	return task.Report{}, fmt.Errorf("%d", none[len(none)])
+	return agent.Report{}, fmt.Errorf("%d", none[len(none)])
 }
 
 // buggyWatch is a codec with a bug in what asks for a stream again.
 type buggyWatch struct{ translate.Client }
 
-func (buggyWatch) AppendResubscribe([]byte, task.Ref) []byte { panic("a stream") }
+func (buggyWatch) AppendResubscribe([]byte, agent.Ref) []byte { panic("a stream") }
 
 // buggyFinder has a bug in what reads cards.
 type buggyFinder struct{ translate.Finder }
@@ -45,7 +46,7 @@ func TestPanicReachesTheRun(t *testing.T) {
 		c.Callbacks, c.CallbackURL = &callbacks, "http://gateway.example/callback/"
 		c.Pushes = func(context.Context) bool { return true }
 	}
-	agent(t, script{"send": says(is("completed"))}.handler(), settings, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, script{"send": says(is("completed"))}.handler(), settings, func(t *testing.T, h *HTTP, _ *memory) {
 		for range 2 {
 			if why := panics(func() { show(h.Run(t.Context(), turn("x"), false)) }); !strings.Contains(why, "upstream.buggy.Reply") {
 				t.Errorf("a run that is pushed to panics with %q", why)
@@ -57,14 +58,14 @@ func TestPanicReachesTheRun(t *testing.T) {
 	})
 
 	working := script{"get": says(is("working"), is("working"), is("completed"))}
-	agent(t, working.handler(), func(c *Config) { c.Codec = buggyWatch{a2a.Legacy()} }, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, working.handler(), func(c *Config) { c.Codec = buggyWatch{a2a.Legacy()} }, func(t *testing.T, h *HTTP, _ *memory) {
 		if got := show(h.Resume(t.Context(), turn("x"))); got[len(got)-1] != "completed" {
 			t.Errorf("a turn that cannot be watched ends with %q", got)
 		}
 	})
 
 	card := script{"": says(cardOf03)}
-	agent(t, card.handler(), nil, func(t *testing.T, h *HTTP, m *memory) {
+	withAgent(t, card.handler(), nil, func(t *testing.T, h *HTTP, m *memory) {
 		a := &FoundAgent{log: h.log, config: FoundConfig{Discover: DiscoverConfig{URL: "http://agent/", Finder: buggyFinder{a2a.Finder()}, Dial: m.dial}}}
 		for range 2 { // the second one is not kept waiting for the first
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -25,7 +26,7 @@ const (
 // resume goes on with a turn by polling: no stream tells what was missed. A new stream, where the agent gives
 // one, only tells when to ask: some lose the last event of it.
 // Where the agent has answered the turn already, it may be about to act on it.
-func (h *HTTP) resume(ctx context.Context, t *task.Turn, answered bool, yield yield) {
+func (h *HTTP) resume(ctx context.Context, t *agent.Turn, answered bool, yield yield) {
 	watching, stop := context.WithCancel(ctx)
 	news := make(chan struct{}, 1)
 	var watch sync.WaitGroup
@@ -42,13 +43,13 @@ func (h *HTTP) resume(ctx context.Context, t *task.Turn, answered bool, yield yi
 	}
 	h.poll(ctx, t, follow{
 		news: news, works: works, at: true, early: answered,
-		patience: h.config.Lost, still: "the agent has lost the task: it says that it works, but changes nothing",
+		patience: h.config.StallTimeout, still: "the agent has lost the task: it says that it works, but changes nothing",
 	}, yield)
 }
 
 // watch tells news of every event of a resubscribed stream. A bug in it costs the stream only: the task is asked for as
 // well.
-func (h *HTTP) watch(ctx context.Context, t *task.Turn, news chan<- struct{}) {
+func (h *HTTP) watch(ctx context.Context, t *agent.Turn, news chan<- struct{}) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.LogAttrs(ctx, slog.LevelError, "the gateway failed while it read a stream of the agent; this is a bug of the gateway", slog.String("task", t.Ref.Task),
@@ -91,7 +92,7 @@ type follow struct {
 // the time of one silence to come back. One that rests just as it did before the turn has never taken it, unless it has
 // answered the turn, or is of those that act late: then it may be about to act, and where it never does, its task is as
 // it says.
-func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
+func (h *HTTP) poll(ctx context.Context, t *agent.Turn, f follow, yield yield) {
 	wait, begun := pollFirst, time.Now()
 	answered, changed := begun, begun
 	for first := true; ; first = false {
@@ -99,12 +100,12 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 		if !(first && f.at) {
 			var ok bool
 			if body, ok = pause(ctx, h.jitter(wait), &f); !ok {
-				yield(task.Report{}, ended(ctx))
+				yield(agent.Report{}, ended(ctx))
 				return
 			}
 		}
 		wait = min(2*wait, pollMost)
-		var rep task.Report
+		var rep agent.Report
 		var err error
 		pushed := false
 		if body != nil {
@@ -116,66 +117,66 @@ func (h *HTTP) poll(ctx context.Context, t *task.Turn, f follow, yield yield) {
 		now := time.Now()
 		switch k := task.KindOf(err); {
 		case err == nil && (f.early || h.actsLate) && untouched(t, &rep):
-			if answered = now; now.Sub(changed) >= h.config.Silence {
-				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent has not acted on a message", slog.String("task", t.Ref.Task), slog.Duration("for", h.config.Silence))
+			if answered = now; now.Sub(changed) >= h.config.IdleTimeout {
+				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent has not acted on a message", slog.String("task", t.Ref.Task), slog.Duration("for", h.config.IdleTimeout))
 				yield(rep, nil)
 				return
 			}
 			continue
 		case err == nil && untouched(t, &rep):
-			yield(task.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not taken the message"))
+			yield(agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not taken the message"))
 			return
 		case err == nil:
 			answered = now
 		case ctx.Err() != nil:
-			yield(task.Report{}, ended(ctx))
+			yield(agent.Report{}, ended(ctx))
 			return
 		case k == task.TaskNotFound || k == task.MethodNotFound:
-			yield(task.Report{}, h.unknownMethod(err))
+			yield(agent.Report{}, h.unknownMethod(err))
 			return
 		case !passes(err):
-			yield(task.Report{}, err)
+			yield(agent.Report{}, err)
 			return
-		case now.Sub(answered) >= h.config.Silence:
+		case now.Sub(answered) >= h.config.IdleTimeout:
 			var e *task.Error
 			detail := "it gives no answer"
 			if errors.As(err, &e) {
 				detail = e.Detail
 			}
-			yield(task.Report{}, task.Errorf(task.AgentTimeout, "the agent has not told of the task for %v: %s", h.config.Silence, detail).Because(err))
+			yield(agent.Report{}, task.Errorf(task.AgentTimeout, "the agent has not told of the task for %v: %s", h.config.IdleTimeout, detail).WithCause(err))
 			return
 		default:
 			continue
 		}
-		if f.works != nil && !rep.Over() {
+		if f.works != nil && !rep.EndsTurn() {
 			f.works()
 			f.works = nil
 		}
-		if rep.Stamp != f.stamp || rep.Over() {
-			f.stamp, changed, wait = rep.Stamp, now, pollFirst
-			if !yield(rep, nil) || rep.Over() {
+		if rep.Revision != f.stamp || rep.EndsTurn() {
+			f.stamp, changed, wait = rep.Revision, now, pollFirst
+			if !yield(rep, nil) || rep.EndsTurn() {
 				return
 			}
 			continue
 		}
-		if now.Sub(changed) >= f.patience && !rep.Open {
-			yield(task.Report{}, task.Errorf(task.AgentTimeout, "%s for %v", f.still, f.patience))
+		if now.Sub(changed) >= f.patience && !rep.SelfResuming {
+			yield(agent.Report{}, task.Errorf(task.AgentTimeout, "%s for %v", f.still, f.patience))
 			return
 		}
 	}
 }
 
 // ask is get for a task that is polled: an agent that does not answer must not keep the slot from others.
-func (h *HTTP) ask(ctx context.Context, t *task.Turn) (task.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(pollTimeout, h.config.Silence))
+func (h *HTTP) ask(ctx context.Context, t *agent.Turn) (agent.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(pollTimeout, h.config.IdleTimeout))
 	defer cancel()
 	return h.get(ctx, t)
 }
 
 // untouched reports whether an agent's task rests just as it did when the turn before had ended.
-func untouched(t *task.Turn, rep *task.Report) bool {
+func untouched(t *agent.Turn, rep *agent.Report) bool {
 	known := slices.Concat(t.Withdrawn, t.Known)
-	return t.Stamp != "" && rep.Over() && rep.Stamp == t.Stamp && len(task.Diff(known, rep.Products)) == 0
+	return t.Revision != "" && rep.EndsTurn() && rep.Revision == t.Revision && len(task.Diff(known, rep.Products)) == 0
 }
 
 // pause waits for a time, or for news, but never so short that an agent is flooded with questions. What is pushed

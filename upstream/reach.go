@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -18,17 +19,17 @@ const reachTries = 3
 // the agent had said anything, and the agent, which knows the task by the gateway's name for it, says that it does not
 // have the turn. It is given up after RetryFor, or after starvedMost where the gateway has no file descriptors
 // left. A turn that may have been sent, and of which the agent cannot say whether it has it, is not made again.
-func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(yield)) {
+func (h *HTTP) reach(ctx context.Context, t *agent.Turn, yield yield, turn func(yield)) {
 	again := newRetry(h.config.RetryFor)
 	for try := 1; ; try++ {
 		var broken error
 		spoken := false
-		turn(func(rep task.Report, err error) bool {
+		turn(func(rep agent.Report, err error) bool {
 			if err != nil && !spoken && ctx.Err() == nil && (unsent(err) || errors.Is(err, errPassing)) {
 				broken = err
 				return false
 			}
-			spoken = spoken || rep.Delivery == task.NoNews || rep.Delivery == task.Taken
+			spoken = spoken || rep.Delivery == agent.DeliveryUnknown || rep.Delivery == agent.DeliveryAcknowledged
 			return yield(rep, err)
 		})
 		switch {
@@ -36,7 +37,7 @@ func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(y
 			return
 		case unsent(broken):
 			if again.over(broken) {
-				yield(task.Report{}, broken)
+				yield(agent.Report{}, broken)
 				return
 			}
 			switch {
@@ -48,14 +49,14 @@ func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(y
 				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent cannot be reached; trying again", slog.String("task", t.Ref.Task),
 					slog.Duration("for", h.config.RetryFor), slog.Any("error", broken))
 			}
-			if !yield(task.Report{Delivery: task.Waiting}, nil) {
+			if !yield(agent.Report{Delivery: agent.DeliveryQueued}, nil) {
 				return
 			}
 			if !again.pause(ctx, h.jitter) {
-				yield(task.Report{}, ended(ctx))
+				yield(agent.Report{}, ended(ctx))
 				return
 			}
-			if !yield(task.Report{Delivery: task.Sending}, nil) {
+			if !yield(agent.Report{Delivery: agent.DeliverySending}, nil) {
 				return
 			}
 		case h.unnamed(t) || h.actsLate && t.From != task.None || try >= reachTries && again.over(broken) || !h.lacks(ctx, t, again):
@@ -64,12 +65,12 @@ func (h *HTTP) reach(ctx context.Context, t *task.Turn, yield yield, turn func(y
 				h.resume(ctx, t, false, yield)
 				return
 			}
-			yield(task.Report{}, broken)
+			yield(agent.Report{}, broken)
 			return
 		default:
 			h.log.LogAttrs(ctx, slog.LevelInfo, "the agent has not got the message; sending it again", slog.String("task", t.Ref.Task))
 			if try > 1 && !again.over(broken) && !again.pause(ctx, h.jitter) {
-				yield(task.Report{}, ended(ctx))
+				yield(agent.Report{}, ended(ctx))
 				return
 			}
 		}
@@ -90,7 +91,7 @@ func misconfigured(err error) bool {
 }
 
 // lacks reports whether the agent says that it does not have a turn. An agent that does not answer is asked again.
-func (h *HTTP) lacks(ctx context.Context, t *task.Turn, again *retry) bool {
+func (h *HTTP) lacks(ctx context.Context, t *agent.Turn, again *retry) bool {
 	for {
 		lacks, err := h.missed(ctx, t)
 		if err == nil || !passes(err) || again.over(err) || !again.pause(ctx, h.jitter) {
@@ -101,7 +102,7 @@ func (h *HTTP) lacks(ctx context.Context, t *task.Turn, again *retry) bool {
 
 // missed asks the agent whether it has a turn, and reports whether it has not: it does not know the task, or the task is
 // as the turn before has left it. A start of which the agent takes a second one for the first need not be asked for.
-func (h *HTTP) missed(ctx context.Context, t *task.Turn) (bool, error) {
+func (h *HTTP) missed(ctx context.Context, t *agent.Turn) (bool, error) {
 	first := t.From == task.None && t.Message.Command != task.Continue
 	if h.repeats && first {
 		return true, nil

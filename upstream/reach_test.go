@@ -18,18 +18,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
 // showAll is show with what the gateway reports of the delivery, but for what is repeated.
-func showAll(h *HTTP, t *task.Turn, stream bool) (all []string) {
+func showAll(h *HTTP, t *agent.Turn, stream bool) (all []string) {
 	for rep, err := range h.Run(context.Background(), t, stream) {
 		s := one(rep, err)
 		switch rep.Delivery {
-		case task.Waiting:
+		case agent.DeliveryQueued:
 			s = "waiting"
-		case task.Sending, task.Taken:
+		case agent.DeliverySending, agent.DeliveryAcknowledged:
 			continue
 		}
 		if len(all) == 0 || all[len(all)-1] != s {
@@ -81,7 +82,7 @@ func TestRefusedConnections(t *testing.T) {
 					return dial(ctx, network, address)
 				}
 			}
-			agent(t, working.handler(), settings, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, working.handler(), settings, func(t *testing.T, h *HTTP, _ *memory) {
 				begun := time.Now()
 				up = begun.Add(tc.down)
 				if diff := cmp.Diff(tc.want, showAll(h, turn("x"), tc.stream)); diff != "" {
@@ -130,7 +131,7 @@ func TestBrokenConnections(t *testing.T) {
 					c.Codec = a2a.V03()
 				}
 			}
-			agent(t, tc.agent.handler(), settings, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, tc.agent.handler(), settings, func(t *testing.T, h *HTTP, _ *memory) {
 				x := turn("x")
 				if tc.from != task.None {
 					before, err := h.config.Codec.Reply([]byte(is("input-required")), nil)
@@ -167,9 +168,9 @@ func TestFindingWaits(t *testing.T) {
 		a := findAt(t, "http://agent/")
 		a.config.Agent.RetryFor, a.config.Agent.Dial, a.config.Discover.Dial = 10*time.Second, dial, dial
 		var got []string
-		var last task.Delivery // without Sending, the message would be sent again after a crash
+		var last agent.Delivery // without Sending, the message would be sent again after a crash
 		for rep, err := range a.Run(t.Context(), turn("x"), false) {
-			if rep.Delivery == task.NoNews {
+			if rep.Delivery == agent.DeliveryUnknown {
 				got = append(got, one(rep, err))
 			} else {
 				last = rep.Delivery
@@ -178,8 +179,8 @@ func TestFindingWaits(t *testing.T) {
 		if diff := cmp.Diff([]string{"completed"}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if last != task.Sending {
-			t.Errorf("before it was sent, the message was said to be at %d, want %d", last, task.Sending)
+		if last != agent.DeliverySending {
+			t.Errorf("before it was sent, the message was said to be at %d, want %d", last, agent.DeliverySending)
 		}
 		a.Close()
 		srv.Close()

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -24,23 +25,23 @@ const (
 	cancelTimeout = 2 * time.Second  // for a cancel to take effect
 )
 
-type yield = func(task.Report, error) bool
+type yield = func(agent.Report, error) bool
 
 // Run implements partner.Agent.
-func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[task.Report, error] {
-	return func(yield func(task.Report, error) bool) {
+func (h *HTTP) Run(ctx context.Context, t *agent.Turn, stream bool) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
 		unnamed := h.unnamed(t)
 		if unnamed {
 			report, end := h.names.begin(t)
 			defer end()
 			told := yield
-			yield = func(rep task.Report, err error) bool {
+			yield = func(rep agent.Report, err error) bool {
 				more := told(rep, err)
 				report(&rep)
 				return more
 			}
 		}
-		carry := func(yield func(task.Report, error) bool) {
+		carry := func(yield func(agent.Report, error) bool) {
 			switch {
 			case h.config.Callbacks != nil && h.config.Pushes != nil && h.config.Pushes(ctx):
 				h.pushed(ctx, t, yield)
@@ -50,27 +51,27 @@ func (h *HTTP) Run(ctx context.Context, t *task.Turn, stream bool) iter.Seq2[tas
 				h.send(ctx, t, yield)
 			}
 		}
-		h.patiently(ctx, yield, func(yield func(task.Report, error) bool) { h.reach(ctx, t, yield, carry) })
+		h.patiently(ctx, yield, func(yield func(agent.Report, error) bool) { h.reach(ctx, t, yield, carry) })
 	}
 }
 
 // Resume implements partner.Agent.
-func (h *HTTP) Resume(ctx context.Context, t *task.Turn) iter.Seq2[task.Report, error] {
-	return func(yield func(task.Report, error) bool) { h.resume(ctx, t, t.Taken, yield) }
+func (h *HTTP) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) { h.resume(ctx, t, t.Acknowledged, yield) }
 }
 
 // Cancel implements partner.Agent. Some agents answer before the task is canceled, so the state is asked for
 // until it rests, for a short time.
-func (h *HTTP) Cancel(ctx context.Context, t *task.Turn) (task.Report, error) {
+func (h *HTTP) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error) {
 	t, err := h.names.of(ctx, t)
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	rep, err := h.call(ctx, t, errand{what: translate.Cancel, ref: t.Ref, body: h.config.Codec.AppendCancel(nil, t.Ref)})
 	if err != nil {
-		return task.Report{}, h.unknownMethod(err)
+		return agent.Report{}, h.unknownMethod(err)
 	}
-	if rep.Over() {
+	if rep.EndsTurn() {
 		return rep, nil
 	}
 	short, cancel := context.WithTimeout(ctx, cancelTimeout)
@@ -80,19 +81,19 @@ func (h *HTTP) Cancel(ctx context.Context, t *task.Turn) (task.Report, error) {
 			break
 		}
 		if now, err := h.get(short, t); err == nil {
-			if rep = now; rep.Over() {
+			if rep = now; rep.EndsTurn() {
 				break
 			}
 		}
 	}
 	if ctx.Err() != nil {
-		return task.Report{}, ended(ctx)
+		return agent.Report{}, ended(ctx)
 	}
 	return rep, nil
 }
 
 // call sends a request that has one answer.
-func (h *HTTP) call(ctx context.Context, t *task.Turn, e errand) (task.Report, error) {
+func (h *HTTP) call(ctx context.Context, t *agent.Turn, e errand) (agent.Report, error) {
 	u := h.rpc.url()
 	other := h.rpc.other(u)
 	if other == nil {
@@ -112,16 +113,16 @@ func (h *HTTP) call(ctx context.Context, t *task.Turn, e errand) (task.Report, e
 }
 
 // callAt sends a request to u. The slot for a turn is its caller's to take; all others take one here.
-func (h *HTTP) callAt(ctx context.Context, t *task.Turn, e errand, u *url.URL) (task.Report, error) {
+func (h *HTTP) callAt(ctx context.Context, t *agent.Turn, e errand, u *url.URL) (agent.Report, error) {
 	if e.what != translate.Send {
 		if !h.config.Slots.asks.acquire(ctx) {
-			return task.Report{}, ended(ctx)
+			return agent.Report{}, ended(ctx)
 		}
 		defer h.config.Slots.asks.release()
 	}
 	x, err := h.open(ctx, e, u, h.unary)
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	rep, err := x.reply(t.Known)
 	x.close(err)
@@ -130,15 +131,15 @@ func (h *HTTP) callAt(ctx context.Context, t *task.Turn, e errand, u *url.URL) (
 
 // get asks for a task. The reference implementation of ACPs v1 fails where it does not know one, and a task that is
 // started by the gateway's name for it can be started again.
-func (h *HTTP) get(ctx context.Context, t *task.Turn) (task.Report, error) {
+func (h *HTTP) get(ctx context.Context, t *agent.Turn) (agent.Report, error) {
 	rep, err := h.call(ctx, t, errand{what: translate.Get, ref: t.Ref, body: h.config.Codec.AppendGet(nil, t.Ref)})
 	if h.repeats && errors.Is(err, errFault) {
-		err = task.Errorf(task.TaskNotFound, "the agent says nothing of the task").Because(err)
+		err = task.Errorf(task.TaskNotFound, "the agent says nothing of the task").WithCause(err)
 	}
 	return rep, err
 }
 
-func (h *HTTP) turn(t *task.Turn, stream bool) errand {
+func (h *HTTP) turn(t *agent.Turn, stream bool) errand {
 	what := translate.Send
 	if stream {
 		what = translate.SendStream
@@ -152,7 +153,7 @@ func (h *HTTP) turn(t *task.Turn, stream bool) errand {
 }
 
 // send carries a turn out by a request that is answered when the turn rests, or before.
-func (h *HTTP) send(ctx context.Context, t *task.Turn, yield yield) {
+func (h *HTTP) send(ctx context.Context, t *agent.Turn, yield yield) {
 	if !h.acquire(ctx, yield) {
 		return
 	}
@@ -161,13 +162,13 @@ func (h *HTTP) send(ctx context.Context, t *task.Turn, yield yield) {
 }
 
 // sendHeld sends a turn in a slot that its caller has taken, and gives the slot back: a poll needs none.
-func (h *HTTP) sendHeld(ctx context.Context, t *task.Turn) (task.Report, error) {
+func (h *HTTP) sendHeld(ctx context.Context, t *agent.Turn) (agent.Report, error) {
 	defer h.config.Slots.turns.release()
 	return h.call(ctx, t, h.turn(t, false))
 }
 
 // answered yields the one answer to a turn. Where that is not the end, the task is polled.
-func (h *HTTP) answered(ctx context.Context, t *task.Turn, rep task.Report, err error, yield yield) {
+func (h *HTTP) answered(ctx context.Context, t *agent.Turn, rep agent.Report, err error, yield yield) {
 	if err != nil {
 		h.failed(ctx, t, err, task.State.Terminal, yield)
 		return
@@ -177,13 +178,13 @@ func (h *HTTP) answered(ctx context.Context, t *task.Turn, rep task.Report, err 
 
 // goesOn yields the first answer to a turn, and polls the task where that is not the end. pushed is what the agent pushes
 // meanwhile, or nil.
-func (h *HTTP) goesOn(ctx context.Context, t *task.Turn, rep task.Report, pushed <-chan []byte, yield yield) {
-	f := follow{stamp: rep.Stamp, pushed: pushed, patience: h.config.Silence, still: "the agent has changed nothing"}
+func (h *HTTP) goesOn(ctx context.Context, t *agent.Turn, rep agent.Report, pushed <-chan []byte, yield yield) {
+	f := follow{stamp: rep.Revision, pushed: pushed, patience: h.config.IdleTimeout, still: "the agent has changed nothing"}
 	if f.early = early(t, &rep); f.early {
-		if !yield(task.Report{Delivery: task.Taken}, nil) {
+		if !yield(agent.Report{Delivery: agent.DeliveryAcknowledged}, nil) {
 			return
 		}
-	} else if !yield(rep, nil) || rep.Over() {
+	} else if !yield(rep, nil) || rep.EndsTurn() {
 		return
 	}
 	h.poll(ctx, named(t, &rep), f, yield)
@@ -191,10 +192,10 @@ func (h *HTTP) goesOn(ctx context.Context, t *task.Turn, rep task.Report, pushed
 
 // early reports whether an agent has answered a turn before it has acted on it: its task rests, and has not changed
 // since the turn before.
-func early(t *task.Turn, rep *task.Report) bool { return rep.Dated && untouched(t, rep) }
+func early(t *agent.Turn, rep *agent.Report) bool { return rep.RevisionDated && untouched(t, rep) }
 
 // named returns t with the names that the agent has given the task.
-func named(t *task.Turn, rep *task.Report) *task.Turn {
+func named(t *agent.Turn, rep *agent.Report) *agent.Turn {
 	if rep.Ref == nil {
 		return t
 	}
@@ -205,7 +206,7 @@ func named(t *task.Turn, rep *task.Report) *task.Turn {
 
 // failed yields what the agent has stored of a turn that went wrong, in place of the error, if that is final:
 // some agents answer a turn that fails with an error of their own.
-func (h *HTTP) failed(ctx context.Context, t *task.Turn, err error, final func(task.State) bool, yield yield) {
+func (h *HTTP) failed(ctx context.Context, t *agent.Turn, err error, final func(task.State) bool, yield yield) {
 	if k := task.KindOf(err); (k == task.Internal || k == task.AgentTimeout) && ctx.Err() == nil {
 		short, cancel := context.WithTimeout(ctx, askTimeout)
 		rep, bad := h.get(short, t)
@@ -215,7 +216,7 @@ func (h *HTTP) failed(ctx context.Context, t *task.Turn, err error, final func(t
 			return
 		}
 	}
-	yield(task.Report{}, h.unknownMethod(err))
+	yield(agent.Report{}, h.unknownMethod(err))
 }
 
 // unknownMethod turns an agent's "no such method" into what it is for a Leader, who has called another one.
@@ -223,11 +224,11 @@ func (h *HTTP) unknownMethod(err error) error {
 	if task.KindOf(err) != task.MethodNotFound {
 		return err
 	}
-	return task.Errorf(task.InvalidAgentResponse, "the agent does not speak %s; the operator must check its dialect", h.config.Codec.Name()).Because(err)
+	return task.Errorf(task.InvalidAgentResponse, "the agent does not speak %s; the operator must check its dialect", h.config.Codec.Name()).WithCause(err)
 }
 
 // mayStream reports whether a turn may be asked to be answered by a stream.
-func (h *HTTP) mayStream(t *task.Turn) bool {
+func (h *HTTP) mayStream(t *agent.Turn) bool {
 	if m, ok := h.config.Codec.(translate.Mounted); ok {
 		return m.Streams(t) && !h.streamless.Load()
 	}
@@ -237,7 +238,7 @@ func (h *HTTP) mayStream(t *task.Turn) bool {
 // cannotStream reports whether an error that answers a turn means that an agent has no streams where it was asked for
 // one, and has done nothing. That there is no task of a name, where none was named, is what REST says of a place that
 // does not exist.
-func (h *HTTP) cannotStream(ctx context.Context, t *task.Turn, err error) bool {
+func (h *HTTP) cannotStream(ctx context.Context, t *agent.Turn, err error) bool {
 	_, mounted := h.config.Codec.(translate.Mounted)
 	switch kind := task.KindOf(err); {
 	case kind == task.MethodNotFound, kind == task.UnsupportedOperation:
@@ -255,7 +256,7 @@ func (h *HTTP) cannotStream(ctx context.Context, t *task.Turn, err error) bool {
 
 // stream carries a turn out by a request that is answered with events, or by one without where the agent has no
 // streams, which is remembered.
-func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
+func (h *HTTP) stream(ctx context.Context, t *agent.Turn, yield yield) {
 	u := h.events.url()
 	if h.streamAt(ctx, t, h.turn(t, true), u, yield) {
 		return
@@ -267,7 +268,7 @@ func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
 		h.streamless.Store(true)
 	}
 	_, mounted := h.config.Codec.(translate.Mounted)
-	h.send(ctx, t, func(rep task.Report, err error) bool {
+	h.send(ctx, t, func(rep agent.Report, err error) bool {
 		if err == nil && mounted && !h.events.known.Load() && !h.streamless.Swap(true) {
 			h.log.LogAttrs(ctx, slog.LevelInfo, "the agent has no streams; its tasks are asked for")
 		}
@@ -276,7 +277,7 @@ func (h *HTTP) stream(ctx context.Context, t *task.Turn, yield yield) {
 }
 
 // streamAt carries a turn out by a stream from u. It reports false where the agent has none there, and has done nothing.
-func (h *HTTP) streamAt(ctx context.Context, t *task.Turn, e errand, u *url.URL, yield yield) bool {
+func (h *HTTP) streamAt(ctx context.Context, t *agent.Turn, e errand, u *url.URL, yield yield) bool {
 	if !h.acquire(ctx, yield) {
 		return true
 	}
@@ -308,17 +309,17 @@ func (h *HTTP) streamAt(ctx context.Context, t *task.Turn, e errand, u *url.URL,
 	switch {
 	case err == nil: // it rests, or nobody listens
 	case ctx.Err() != nil:
-		yield(task.Report{}, ended(ctx))
+		yield(agent.Report{}, ended(ctx))
 	case errors.Is(err, errCut) && !seen && !h.unnamed(t):
-		yield(task.Report{}, task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke before it said anything").
-			Because(errors.Join(errPassing, errCut)))
+		yield(agent.Report{}, task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke before it said anything").
+			WithCause(errors.Join(errPassing, errCut)))
 	case errors.Is(err, errCut):
 		h.log.LogAttrs(ctx, slog.LevelWarn, "the agent's stream was cut; going on by asking", slog.String("task", t.Ref.Task))
 		h.resume(ctx, t, !acted, yield)
 	case !seen && h.cannotStream(ctx, t, err):
 		return false
 	case seen: // so whatever rests now is the end of this turn, and not of the last one
-		h.failed(ctx, t, err, task.State.Rests, yield)
+		h.failed(ctx, t, err, task.State.Settled, yield)
 	default:
 		h.failed(ctx, t, err, task.State.Terminal, yield)
 	}
@@ -334,13 +335,13 @@ const maxTogether = 256
 // together, so that a fast agent does not cost a write for each. seen reports whether there was any event, and acted
 // whether there was one that shows that the agent has acted on the turn. The turn is returned with the names that the
 // agent has given the task.
-func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen, acted bool, _ *task.Turn, err error) {
+func (h *HTTP) read(x *exchange, t *agent.Turn, yield yield) (seen, acted bool, _ *agent.Turn, err error) {
 	events, codec := x.events(), h.config.Codec.NewStream(t.Known)
-	var together task.Report
+	var together agent.Report
 	var refused error // what the codec has against an event
 	for {
 		ev, err := events.Next()
-		var rep task.Report
+		var rep agent.Report
 		if err == nil {
 			rep, err = codec.Event(ev.Name, ev.Data)
 			refused = err
@@ -364,7 +365,7 @@ func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen, acted bool, _
 		}
 		seen, t = true, named(t, &rep)
 		if !acted && early(t, &rep) {
-			if !yield(task.Report{Delivery: task.Taken}, nil) {
+			if !yield(agent.Report{Delivery: agent.DeliveryAcknowledged}, nil) {
 				return seen, acted, t, nil
 			}
 			continue
@@ -373,17 +374,17 @@ func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen, acted bool, _
 		if len(together.Chunks) > 0 {
 			rep.Chunks = append(together.Chunks, rep.Chunks...)
 		}
-		if together = (task.Report{}); pieces(&rep) && len(rep.Chunks) < maxTogether && events.Ready() {
+		if together = (agent.Report{}); pieces(&rep) && len(rep.Chunks) < maxTogether && events.Ready() {
 			together = rep
 			continue
 		}
 		if !yield(rep, nil) {
 			return seen, acted, t, nil
 		}
-		if rep.Open {
+		if rep.SelfResuming {
 			x.quiet.Stop() // until the agent goes on, which may take as long as the task may await input
 		}
-		if rep.Over() {
+		if rep.EndsTurn() {
 			x.quiet.Reset(linger)
 			io.Copy(io.Discard, io.LimitReader(x.res.Body, 1<<10))
 			return seen, acted, t, nil
@@ -392,10 +393,10 @@ func (h *HTTP) read(x *exchange, t *task.Turn, yield yield) (seen, acted bool, _
 }
 
 // pieces reports whether a report is of nothing but pieces of products.
-func pieces(r *task.Report) bool {
-	return len(r.Chunks) > 0 && r.State == task.None && len(r.Items) == 0 && !r.Whole && r.Ref == nil
+func pieces(r *agent.Report) bool {
+	return len(r.Chunks) > 0 && r.State == task.None && len(r.Items) == 0 && !r.Full && r.Ref == nil
 }
 
-func empty(r *task.Report) bool {
-	return r.State == task.None && r.Said == "" && len(r.Items) == 0 && len(r.Chunks) == 0 && !r.Whole && r.Ref == nil
+func empty(r *agent.Report) bool {
+	return r.State == task.None && r.NativeState == "" && len(r.Items) == 0 && len(r.Chunks) == 0 && !r.Full && r.Ref == nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -44,7 +45,7 @@ func NewSlots(n int) *Slots {
 func (s *Slots) admit() error {
 	if n := s.max; s.turns.queued() >= waitingPerRun*n {
 		return task.Errorf(task.LimitExceeded, "the agent is busy: it has %d runs, and %d more wait; try again later", n, waitingPerRun*n).
-			With("limit", "max_runs").With("max", n)
+			WithData("limit", "max_runs").WithData("max", n)
 	}
 	return nil
 }
@@ -79,17 +80,17 @@ func (h *HTTP) acquire(ctx context.Context, yield yield) (ok bool) {
 	if slots.turns.try(1) {
 		return true
 	}
-	if !yield(task.Report{Delivery: task.Waiting}, nil) {
+	if !yield(agent.Report{Delivery: agent.DeliveryQueued}, nil) {
 		return false
 	}
 	if slots.waits.due() {
 		h.log.LogAttrs(ctx, slog.LevelInfo, "turns wait for a free run of the agent", slog.Int("waiting", slots.turns.queued()+1), slog.Int("max_runs", slots.max))
 	}
 	if !slots.turns.acquire(ctx) {
-		yield(task.Report{}, ended(ctx))
+		yield(agent.Report{}, ended(ctx))
 		return false
 	}
-	if !yield(task.Report{Delivery: task.Sending}, nil) {
+	if !yield(agent.Report{Delivery: agent.DeliverySending}, nil) {
 		slots.turns.release()
 		return false
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -60,7 +61,7 @@ func TestMaxRuns(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := &counted{Handler: tc.agent.handler()}
-			agent(t, c, func(c *Config) { c.Slots = NewSlots(slots) }, func(t *testing.T, h *HTTP, m *memory) {
+			withAgent(t, c, func(c *Config) { c.Slots = NewSlots(slots) }, func(t *testing.T, h *HTTP, m *memory) {
 				begun := time.Now()
 				var all sync.WaitGroup
 				var finished atomic.Int64
@@ -76,7 +77,7 @@ func TestMaxRuns(t *testing.T) {
 							if err != nil {
 								t.Errorf("task %d: %v", i, err)
 							}
-							if rep.Over() {
+							if rep.EndsTurn() {
 								finished.Add(1)
 							}
 						}
@@ -103,7 +104,7 @@ func TestMaxRuns(t *testing.T) {
 // TestTooManyWait holds that the queue of an agent has a bound, that a turn that waits says so, and that one whose caller
 // gives up leaves the queue.
 func TestTooManyWait(t *testing.T) {
-	agent(t, script{"send": hangs, "get": says(fails(-32001, "?"))}.handler(), func(c *Config) { c.Slots = NewSlots(4) }, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, script{"send": hangs, "get": says(fails(-32001, "?"))}.handler(), func(c *Config) { c.Slots = NewSlots(4) }, func(t *testing.T, h *HTTP, _ *memory) {
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		var waiting atomic.Int64
@@ -113,7 +114,7 @@ func TestTooManyWait(t *testing.T) {
 			}
 			all.Go(func() {
 				for rep := range h.Run(ctx, turn("x"), false) {
-					if rep.Delivery == task.Waiting {
+					if rep.Delivery == agent.DeliveryQueued {
 						waiting.Add(1)
 					}
 				}
@@ -123,7 +124,7 @@ func TestTooManyWait(t *testing.T) {
 		if n := waiting.Load(); n != 32 {
 			t.Errorf("%d turns wait", n)
 		}
-		want := task.Errorf(task.LimitExceeded, "the agent is busy: it has 4 runs, and 32 more wait; try again later").With("limit", "max_runs").With("max", 4)
+		want := task.Errorf(task.LimitExceeded, "the agent is busy: it has 4 runs, and 32 more wait; try again later").WithData("limit", "max_runs").WithData("max", 4)
 		if diff := cmp.Diff(error(want), h.Admit()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -159,7 +160,7 @@ func TestResubscribesOnce(t *testing.T) {
 			}
 		}
 		a := script{"get": note("get", tc.get), "resubscribe": note("resubscribe", streams(true))}
-		agent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+		withAgent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
 			show(h.Resume(t.Context(), turn("x")))
 		})
 		if diff := cmp.Diff(tc.want, asked); diff != "" {

@@ -30,7 +30,7 @@ func TestSpan(t *testing.T) {
 		},
 	}
 	seen := tracetest.NewSpanRecorder()
-	agent(t, answers.handler(), func(c *Config) { c.URL = "http://agent:81/" }, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, answers.handler(), func(c *Config) { c.URL = "http://agent:81/" }, func(t *testing.T, h *HTTP, _ *memory) {
 		ctx, caller := sdk.NewTracerProvider(sdk.WithSpanProcessor(seen)).Tracer("test").Start(t.Context(), "caller")
 		member, _ := baggage.NewMember("k", "v")
 		bag, _ := baggage.New(member)

@@ -65,7 +65,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		seq++
 		setRecord(b, a.Log, seq, r)
 	}
-	moveTime(b, appendWakeKey, stampOf(old.Wake), stampOf(next.Wake), a.Log, nil)
+	moveTime(b, appendWakeKey, stampOf(old.DueAt), stampOf(next.DueAt), a.Log, nil)
 	if a.End {
 		if size, err = s.endedSize(&a, &next); err != nil {
 			return err
@@ -78,7 +78,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		s.sweeper.counting.RLock()
 		defer s.sweeper.counting.RUnlock()
 	}
-	durable := settings.Sync == replay.SyncAlways || settings.Sync == replay.SyncState && a.Tell
+	durable := settings.Sync == replay.SyncAlways || settings.Sync == replay.SyncState && a.Durable
 	if err := s.commit(b, durable); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // batchSize is about what a takes as a batch: the records, and five small entries.
 func batchSize(a *replay.Append) int {
 	entry := recordKeyLen(a.Log) + 16
-	n := 64 + maxHeadLen + len(a.Note) + len(a.Snapshot) + (5+len(a.Records))*entry
+	n := 64 + maxHeadLen + len(a.Metadata) + len(a.Snapshot) + (5+len(a.Records))*entry
 	for _, r := range a.Records {
 		n += len(r)
 	}
@@ -23,11 +23,11 @@ func batchSize(a *replay.Append) int {
 func setHead(b *pebble.Batch, log string, h *head) {
 	var buf [maxHeadLen]byte
 	fixed := *h
-	fixed.Note = nil
+	fixed.Metadata = nil
 	numbers := fixed.append(buf[:0])
-	op := b.SetDeferred(nameKeyLen(log), len(numbers)+len(h.Note))
+	op := b.SetDeferred(nameKeyLen(log), len(numbers)+len(h.Metadata))
 	appendNameKey(op.Key[:0], spaceHead, log)
-	copy(op.Value[copy(op.Value, numbers):], h.Note)
+	copy(op.Value[copy(op.Value, numbers):], h.Metadata)
 	_ = op.Finish() // fails only for an indexed batch
 }
 
@@ -97,6 +97,6 @@ func deleteLog(b *pebble.Batch, log string, h *head) {
 		appendNameKey(op.Key[:0], space, log)
 		_ = op.Finish()
 	}
-	moveTime(b, appendWakeKey, stampOf(h.Wake), 0, log, nil)
+	moveTime(b, appendWakeKey, stampOf(h.DueAt), 0, log, nil)
 	moveTime(b, appendExpiryKey, h.expires, 0, log, nil)
 }

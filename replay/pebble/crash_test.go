@@ -70,12 +70,12 @@ func writeForever(s *Store, seed uint64) {
 				panic(err)
 			}
 			for last := h.Last; ; {
-				a := replay.Append{Log: log, Expect: last, Tell: rnd.IntN(4) == 0, Wake: replay.AtRestart}
+				a := replay.Append{Log: log, Expect: last, Durable: rnd.IntN(4) == 0, DueAt: replay.Recover}
 				for range 1 + rnd.IntN(3) {
 					last++
 					a.Records = append(a.Records, content(log, last))
 				}
-				a.Note = strconv.AppendUint(nil, last, 10)
+				a.Metadata = strconv.AppendUint(nil, last, 10)
 				if err := s.Append(context.Background(), a); err != nil {
 					panic(err)
 				}
@@ -147,7 +147,7 @@ func TestKill(t *testing.T) {
 		s := openAt(t, dir, replay.Settings{})
 		for log, want := range acked {
 			h, _, records, err := s.Load(t.Context(), log)
-			if err != nil || h.Last < want || uint64(len(records)) != h.Last || string(h.Note) != strconv.FormatUint(h.Last, 10) {
+			if err != nil || h.Last < want || uint64(len(records)) != h.Last || string(h.Metadata) != strconv.FormatUint(h.Last, 10) {
 				t.Fatalf("round %d, log %s: %d of %d records, head %+v, %v", round, log, len(records), want, h, err)
 			}
 			for _, r := range records {
@@ -166,7 +166,7 @@ func TestKill(t *testing.T) {
 				t.Errorf("round %d, log %s: Head: %v (-listed +got):\n%s", round, entry.Log, err, d)
 			}
 			due := 0
-			for w, err := range s.Due(t.Context(), entry.Log[0], replay.AtRestart, replay.AtRestart) {
+			for w, err := range s.Due(t.Context(), entry.Log[0], replay.Recover, replay.Recover) {
 				if err != nil || w.Log != entry.Log {
 					t.Fatalf("round %d: %q is due among the logs of %q, %v", round, w.Log, entry.Log[0], err)
 				}

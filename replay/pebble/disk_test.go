@@ -48,15 +48,15 @@ func TestTornLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range uint64(5) {
-			if err := s.Append(t.Context(), replay.Append{Log: "a", Expect: i, Records: [][]byte{make([]byte, 3000)}, Tell: true}); err != nil {
+			if err := s.Append(t.Context(), replay.Append{Log: "a", Expect: i, Records: [][]byte{make([]byte, 3000)}, Durable: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		broken.Store(true)
 		var wg sync.WaitGroup
 		for _, a := range []replay.Append{
-			{Log: "b", Records: [][]byte{make([]byte, 3000)}, Tell: true},
-			{Log: "c", Records: [][]byte{make([]byte, 1<<20)}, Tell: true}, // takes another memtable, and file
+			{Log: "b", Records: [][]byte{make([]byte, 3000)}, Durable: true},
+			{Log: "c", Records: [][]byte{make([]byte, 1<<20)}, Durable: true}, // takes another memtable, and file
 		} {
 			wg.Go(func() {
 				if err := s.Append(context.Background(), a); !errors.Is(err, syscall.ENOSPC) {
@@ -116,7 +116,7 @@ func TestFaults(t *testing.T) {
 								record = append(record, make([]byte, rnd.IntN(3<<20))...)
 							}
 							err := s.Append(context.Background(), replay.Append{
-								Log: logOf(w), Expect: acked[w], Records: [][]byte{record}, Tell: rnd.IntN(4) == 0,
+								Log: logOf(w), Expect: acked[w], Records: [][]byte{record}, Durable: rnd.IntN(4) == 0,
 							})
 							if err != nil {
 								if !errors.Is(err, replay.ErrUnavailable) || !errors.Is(err, cause) {
@@ -207,7 +207,7 @@ func TestFullDisk(t *testing.T) {
 				full.Store(true)
 				last := uint64(0)
 				for ; last < 1000; last++ {
-					err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 100_000)}, Tell: true})
+					err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 100_000)}, Durable: true})
 					if err != nil {
 						if !errors.Is(err, replay.ErrUnavailable) || !errors.Is(err, syscall.ENOSPC) {
 							t.Errorf("Append: %v, want the disk's error", err)
@@ -224,7 +224,7 @@ func TestFullDisk(t *testing.T) {
 				full.Store(false)
 				<-reopened
 				checkZeros(t, s, "a", last)
-				if err := s.Append(t.Context(), replay.Append{Log: "b", Tell: true}); err != nil {
+				if err := s.Append(t.Context(), replay.Append{Log: "b", Durable: true}); err != nil {
 					t.Error(err)
 				}
 				if err := s.Close(); err != nil {
@@ -263,7 +263,7 @@ func TestDebris(t *testing.T) {
 		last := uint64(0)
 		for ; last < 1000; last++ {
 			full.Store(last >= 30)
-			a := replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 100_000)}, Tell: true}
+			a := replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 100_000)}, Durable: true}
 			if err := s.Append(t.Context(), a); err != nil {
 				break
 			}

@@ -19,8 +19,8 @@ const duePage = 256
 
 // Due implements replay.Store. It reads pages of a snapshot, so that it holds nothing else of the store while the
 // caller works on what it yields, and Close need not wait for that.
-func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.Wakeup, error] {
-	return func(yield func(replay.Wakeup, error) bool) {
+func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.DueLog, error] {
+	return func(yield func(replay.DueLog, error) bool) {
 		lower := appendWakeKey(nil, max(stampOf(from), 1), string([]byte{class}))
 		upper := appendWakeKey(nil, stampOf(until)+1, string([]byte{class}))
 		if bytes.Compare(lower, upper) >= 0 {
@@ -28,11 +28,11 @@ func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter
 		}
 		of, snapshot, err := s.takeSnapshot(ctx)
 		if err != nil {
-			yield(replay.Wakeup{}, err)
+			yield(replay.DueLog{}, err)
 			return
 		}
 		defer of.dropSnapshot(snapshot)
-		inPages(ctx, yield, func(page []replay.Wakeup) (_ []replay.Wakeup, more bool, err error) {
+		inPages(ctx, yield, func(page []replay.DueLog) (_ []replay.DueLog, more bool, err error) {
 			page, lower, err = s.duePage(ctx, of, snapshot, lower, upper, page)
 			return page, len(page) == duePage, err
 		})
@@ -65,8 +65,8 @@ func inPages[T any](ctx context.Context, yield func(T, error) bool, read func(pa
 // duePage appends to page the entries of the index by Wake that lie in [lower, upper), until there are enough, and
 // returns with it the lower bound of what is left. The snapshot is one of a generation, and gone when that is replaced.
 func (s *Store) duePage(
-	ctx context.Context, of *generation, snapshot *pebble.Snapshot, lower, upper []byte, page []replay.Wakeup,
-) (_ []replay.Wakeup, _ []byte, err error) {
+	ctx context.Context, of *generation, snapshot *pebble.Snapshot, lower, upper []byte, page []replay.DueLog,
+) (_ []replay.DueLog, _ []byte, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -80,7 +80,7 @@ func (s *Store) duePage(
 	}
 	for ok := it.First(); ok && len(page) < duePage; ok = it.Next() {
 		at, log := splitWakeKey(it.Key())
-		page = append(page, replay.Wakeup{Log: log, At: at.time()})
+		page = append(page, replay.DueLog{Log: log, At: at.time()})
 		if len(page) == duePage {
 			lower = append(append(lower[:0:0], it.Key()...), 0) // the least key that is greater
 		}

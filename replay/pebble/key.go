@@ -107,7 +107,7 @@ func headBounds(prefix, after string) (lower, upper []byte) {
 	return lower, upper
 }
 
-// stamp is a time as it is stored: 0 for none, else 1 + the nanoseconds since 1970. AtRestart is the earliest;
+// stamp is a time as it is stored: 0 for none, else 1 + the nanoseconds since 1970. Recover is the earliest;
 // what lies outside of the years 1970 to 2262 is taken for the nearest time within.
 type stamp uint64
 
@@ -155,10 +155,10 @@ func (h *head) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, h.First)
 	b = binary.AppendUvarint(b, h.Last)
 	b = binary.AppendUvarint(b, uint64(h.Bytes))
-	b = binary.AppendUvarint(b, uint64(stampOf(h.Wake)))
+	b = binary.AppendUvarint(b, uint64(stampOf(h.DueAt)))
 	b = binary.AppendUvarint(b, uint64(stampOf(h.Ended)))
 	b = binary.AppendUvarint(b, uint64(h.expires))
-	return append(b, h.Note...)
+	return append(b, h.Metadata...)
 }
 
 // maxHeadLen is the greatest length of a stored head without its note and gaps.
@@ -179,9 +179,9 @@ func parseHead(b []byte, losses uint64) (head, error) {
 	h.Last = p.next()
 	h.Bytes = int64(p.next())
 	wake, ended := p.next(), p.next()
-	h.Wake, h.Ended = stamp(wake).time(), stamp(ended).time()
+	h.DueAt, h.Ended = stamp(wake).time(), stamp(ended).time()
 	h.expires = stamp(p.next())
-	h.Note = p.rest
+	h.Metadata = p.rest
 	if p.failed || h.First == 0 || h.First > h.Last+1 || h.Bytes < 0 || wake > math.MaxInt64 || ended > math.MaxInt64 {
 		return head{}, errHead
 	}

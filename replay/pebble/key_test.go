@@ -18,7 +18,7 @@ import (
 
 func TestStamp(t *testing.T) {
 	times := []time.Time{ // in order
-		{}, replay.AtRestart, time.Unix(0, 1), time.Unix(1, 0), time.Unix(1_800_000_000, 999_999_999), time.Unix(9_223_372_035, 999_999_999),
+		{}, replay.Recover, time.Unix(0, 1), time.Unix(1, 0), time.Unix(1_800_000_000, 999_999_999), time.Unix(9_223_372_035, 999_999_999),
 	}
 	stamps := make([]stamp, len(times))
 	for i, at := range times {
@@ -31,7 +31,7 @@ func TestStamp(t *testing.T) {
 		t.Errorf("stamps are not in the order of their times: %d", stamps)
 	}
 	for at, want := range map[time.Time]time.Time{
-		time.Unix(-1, 999):   replay.AtRestart,
+		time.Unix(-1, 999):   replay.Recover,
 		time.Unix(1<<40, 0):  time.Unix(9_223_372_036, 854_775_806),
 		time.Unix(1<<62, 99): time.Unix(9_223_372_036, 854_775_806),
 	} {
@@ -121,10 +121,10 @@ func FuzzHeadBounds(f *testing.F) {
 func FuzzHead(f *testing.F) {
 	for _, h := range []head{
 		{Head: replay.Head{First: 1}},
-		{Head: replay.Head{First: 1, Last: 3, Bytes: 1200, Note: []byte("note"), Wake: replay.AtRestart}},
-		{Head: replay.Head{First: 301, Last: 300, Note: []byte{0}, Wake: time.Unix(1_800_000_000, 5), Ended: time.Unix(1_900_000_000, 6)}, expires: 1 << 62},
+		{Head: replay.Head{First: 1, Last: 3, Bytes: 1200, Metadata: []byte("note"), DueAt: replay.Recover}},
+		{Head: replay.Head{First: 301, Last: 300, Metadata: []byte{0}, DueAt: time.Unix(1_800_000_000, 5), Ended: time.Unix(1_900_000_000, 6)}, expires: 1 << 62},
 		{Head: replay.Head{First: 1 << 40, Last: 1 << 50, Bytes: 1 << 40}},
-		{Head: replay.Head{First: 5, Last: 300, Gaps: []replay.Gap{{From: 4, To: 9}, {From: 11, To: 299}}, Note: []byte("note")}, losses: 2},
+		{Head: replay.Head{First: 5, Last: 300, Gaps: []replay.Gap{{From: 4, To: 9}, {From: 11, To: 299}}, Metadata: []byte("note")}, losses: 2},
 	} {
 		f.Add(h.append(nil))
 	}
@@ -147,7 +147,7 @@ func FuzzHead(f *testing.F) {
 		if d := cmp.Diff(h, again, cmp.AllowUnexported(head{}), cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("(-first +again):\n%s", d)
 		}
-		if h.First > h.Last+1 || !bytes.HasSuffix(b, h.Note) {
+		if h.First > h.Last+1 || !bytes.HasSuffix(b, h.Metadata) {
 			t.Fatalf("%x was read as %+v", b, h)
 		}
 	})

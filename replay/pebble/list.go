@@ -50,9 +50,9 @@ func (s *Store) listPage(ctx context.Context, prefix, after string, page []repla
 		if err != nil {
 			return nil, false, errors.Join(err, it.Close())
 		}
-		h.Note = bytes.Clone(h.Note)
+		h.Metadata = bytes.Clone(h.Metadata)
 		page = append(page, replay.Entry{Log: string(it.Key()[1:]), Head: h.Head})
-		size += len(h.Note)
+		size += len(h.Metadata)
 		more = len(page) == listPage || size >= pageBytes
 	}
 	return page, more, errors.Join(it.Error(), it.Close())

@@ -33,7 +33,7 @@ type log struct {
 
 // settle makes h the head of l. The caller holds l.write.
 func (l *log) settle(h head) {
-	h.Note = nil
+	h.Metadata = nil
 	l.mu.Lock()
 	if l.known && l.head.First > 0 && h.First == 0 {
 		l.life++
@@ -76,7 +76,7 @@ func (l *log) stored(db *pebble.DB) (head, error) {
 		return head{}, err
 	}
 	h, err := parseHead(value, l.losses.Load())
-	h.Note = bytes.Clone(h.Note)
+	h.Metadata = bytes.Clone(h.Metadata)
 	if err := errors.Join(err, closer.Close()); err != nil {
 		return head{}, err
 	}

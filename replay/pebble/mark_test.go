@@ -41,7 +41,7 @@ func appendRecords(t *testing.T, s *Store, log string, tell bool, records ...str
 	if err != nil && !errors.Is(err, replay.ErrNotFound) {
 		t.Fatal(err)
 	}
-	a := replay.Append{Log: log, Expect: h.Last, Skip: h.Lost, Tell: tell}
+	a := replay.Append{Log: log, Expect: h.Last, Skip: h.Lost, Durable: tell}
 	for _, r := range records {
 		a.Records = append(a.Records, []byte(r))
 	}
@@ -116,7 +116,7 @@ func TestLostNumbers(t *testing.T) {
 			const next = 2 + maxLost + 1
 			for _, lost := range []uint64{3, 4, next - 2} {
 				_, err = after(t, s, "a", lost)
-				if d := cmp.Diff(&replay.GoneError{After: lost, First: next, Last: next + 2}, err); d != "" {
+				if d := cmp.Diff(&replay.CompactedError{After: lost, First: next, Last: next + 2}, err); d != "" {
 					t.Errorf("after %d, which was lost (-want +got):\n%s", lost, d)
 				}
 			}

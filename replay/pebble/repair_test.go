@@ -48,7 +48,7 @@ func TestRepair(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, size := range []int{100_000, 300_000, 1000} { // the second one does not fit into the first file
-				a := replay.Append{Log: "a", Expect: uint64(i), Records: [][]byte{make([]byte, size)}, Tell: true}
+				a := replay.Append{Log: "a", Expect: uint64(i), Records: [][]byte{make([]byte, size)}, Durable: true}
 				if err := s.Append(t.Context(), a); err != nil {
 					t.Fatal(err)
 				}

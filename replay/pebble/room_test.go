@@ -32,7 +32,7 @@ func TestRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		add := func(log string, expect uint64, end bool) error {
-			return s.Append(t.Context(), replay.Append{Log: log, Expect: expect, Records: [][]byte{{1}}, Tell: true, End: end})
+			return s.Append(t.Context(), replay.Append{Log: log, Expect: expect, Records: [][]byte{{1}}, Durable: true, End: end})
 		}
 		if err := errors.Join(add("a", 0, false), add("b", 0, false)); err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func TestOpenFull(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := replay.Append{Log: "a", Records: [][]byte{{0}, {0}}, Tell: true}
+		a := replay.Append{Log: "a", Records: [][]byte{{0}, {0}}, Durable: true}
 		if err := errors.Join(s.Append(t.Context(), a), s.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestReserveForReuse(t *testing.T) {
 		left.Store(2)
 		i := uint64(0)
 		for ; left.Load() > 0 && i < 1000; i++ {
-			a := replay.Append{Log: "a", Expect: i, Records: [][]byte{make([]byte, 50_000)}, Tell: true}
+			a := replay.Append{Log: "a", Expect: i, Records: [][]byte{make([]byte, 50_000)}, Durable: true}
 			if err := s.Append(t.Context(), a); err != nil {
 				t.Fatal(err)
 			}

@@ -90,7 +90,7 @@ func TestUnread(t *testing.T) {
 		if tries < 10 || tries > 20 {
 			t.Errorf("%d tries in 5 minutes, want one every 30 s at most", tries)
 		}
-		if err := s.Append(t.Context(), replay.Append{Log: "b", Records: [][]byte{{1}}, Tell: true}); err != nil {
+		if err := s.Append(t.Context(), replay.Append{Log: "b", Records: [][]byte{{1}}, Durable: true}); err != nil {
 			t.Errorf("what can be written: %v", err)
 		}
 		broken.Store(false)
@@ -121,12 +121,12 @@ func TestUnreadAtFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{{0}}, Tell: true}); err != nil {
+		if err := s.Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{{0}}, Durable: true}); err != nil {
 			t.Fatal(err)
 		}
 		unread.Store(true)
 		unwritten.Store(true)
-		if err := s.Append(t.Context(), replay.Append{Log: "b", Tell: true}); !errors.Is(err, replay.ErrUnavailable) {
+		if err := s.Append(t.Context(), replay.Append{Log: "b", Durable: true}); !errors.Is(err, replay.ErrUnavailable) {
 			t.Errorf("Append: %v, want ErrUnavailable", err)
 		}
 		synctest.Wait()

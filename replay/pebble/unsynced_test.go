@@ -50,7 +50,7 @@ func TestUnsynced(t *testing.T) {
 					t.Fatalf("before the failure: %q, %v", got, err)
 				}
 				broken.Store(true)
-				err = s.Append(t.Context(), replay.Append{Log: "b", Records: [][]byte{{1}}, Tell: true})
+				err = s.Append(t.Context(), replay.Append{Log: "b", Records: [][]byte{{1}}, Durable: true})
 				if !errors.Is(err, replay.ErrUnavailable) {
 					t.Errorf("Append: %v, want ErrUnavailable", err)
 				}

@@ -62,7 +62,7 @@ func TestSyncs(t *testing.T) {
 				}
 				add := func(tell bool) func() error {
 					return func() error {
-						err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 8000)}, Tell: tell})
+						err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 8000)}, Durable: tell})
 						last++
 						return err
 					}
@@ -123,7 +123,7 @@ func TestSyncTogether(t *testing.T) {
 		const writers = 10
 		for i := range writers {
 			go func() {
-				if err := s.Append(context.Background(), replay.Append{Log: fmt.Sprint(i), Records: [][]byte{{1}}, Tell: true}); err != nil {
+				if err := s.Append(context.Background(), replay.Append{Log: fmt.Sprint(i), Records: [][]byte{{1}}, Durable: true}); err != nil {
 					t.Error(err)
 				}
 				written.Add(1)
@@ -215,7 +215,7 @@ func TestFails(t *testing.T) {
 									broken.Store(true)
 								}
 								err := s.Append(context.Background(), replay.Append{
-									Log: fmt.Sprint(w), Expect: acked[w], Records: [][]byte{make([]byte, 3000)}, Tell: acked[w]%4 == 0,
+									Log: fmt.Sprint(w), Expect: acked[w], Records: [][]byte{make([]byte, 3000)}, Durable: acked[w]%4 == 0,
 								})
 								if err != nil {
 									if !errors.Is(err, replay.ErrUnavailable) || !errors.Is(err, syscall.EIO) {
@@ -309,13 +309,13 @@ func TestPowerLoss(t *testing.T) {
 					default:
 					}
 					a := replay.Append{
-						Log: fmt.Sprint(w), Expect: last, Records: [][]byte{make([]byte, rnd.IntN(4000))}, Tell: rnd.IntN(4) == 0,
+						Log: fmt.Sprint(w), Expect: last, Records: [][]byte{make([]byte, rnd.IntN(4000))}, Durable: rnd.IntN(4) == 0,
 					}
 					if err := s.Append(context.Background(), a); err != nil {
 						t.Error(err)
 						return
 					}
-					if mode == replay.SyncAlways || mode == replay.SyncState && a.Tell {
+					if mode == replay.SyncAlways || mode == replay.SyncState && a.Durable {
 						durable[w].Store(last + 1)
 					}
 					returned[w].Store(last + 1)

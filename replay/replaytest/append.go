@@ -26,20 +26,20 @@ func testAppend(e *env) {
 		want   state
 	}{
 		{
-			replay.Append{Note: []byte("new"), Wake: replay.AtRestart},
-			state{Head: replay.Head{First: 1, Note: []byte("new"), Wake: replay.AtRestart}},
+			replay.Append{Metadata: []byte("new"), DueAt: replay.Recover},
+			state{Head: replay.Head{First: 1, Metadata: []byte("new"), DueAt: replay.Recover}},
 		}, {
-			replay.Append{Records: data(r[:3]), Note: []byte("three"), Wake: at, Tell: true},
-			state{replay.Head{First: 1, Last: 3, Bytes: size(r[:3]), Note: []byte("three"), Wake: at}, nil, r[:3]},
+			replay.Append{Records: data(r[:3]), Metadata: []byte("three"), DueAt: at, Durable: true},
+			state{replay.Head{First: 1, Last: 3, Bytes: size(r[:3]), Metadata: []byte("three"), DueAt: at}, nil, r[:3]},
 		}, {
-			replay.Append{Expect: 3, Note: []byte("note alone, and longer than the one before")},
-			state{replay.Head{First: 1, Last: 3, Bytes: size(r[:3]), Note: []byte("note alone, and longer than the one before")}, nil, r[:3]},
+			replay.Append{Expect: 3, Metadata: []byte("note alone, and longer than the one before")},
+			state{replay.Head{First: 1, Last: 3, Bytes: size(r[:3]), Metadata: []byte("note alone, and longer than the one before")}, nil, r[:3]},
 		}, {
-			replay.Append{Expect: 3, Records: data(r[3:4]), Wake: at},
-			state{replay.Head{First: 1, Last: 4, Bytes: size(r[:4]), Wake: at}, nil, r[:4]},
+			replay.Append{Expect: 3, Records: data(r[3:4]), DueAt: at},
+			state{replay.Head{First: 1, Last: 4, Bytes: size(r[:4]), DueAt: at}, nil, r[:4]},
 		}, {
-			replay.Append{Expect: 4, Records: data(r[4:]), Note: []byte("end"), End: true, Tell: true},
-			state{replay.Head{First: 1, Last: 6, Bytes: size(r), Note: []byte("end"), Ended: at}, nil, r},
+			replay.Append{Expect: 4, Records: data(r[4:]), Metadata: []byte("end"), End: true, Durable: true},
+			state{replay.Head{First: 1, Last: 6, Bytes: size(r), Metadata: []byte("end"), Ended: at}, nil, r},
 		},
 	} {
 		before := time.Now()
@@ -60,10 +60,10 @@ func testAppend(e *env) {
 func testRefused(e *env) {
 	s := e.store(replay.Settings{})
 	r := numbered("a", 1, 2)
-	e.append(s, replay.Append{Log: "a", Records: data(r), Note: []byte("n")})
+	e.append(s, replay.Append{Log: "a", Records: data(r), Metadata: []byte("n")})
 	e.append(s, replay.Append{Log: "ended", Records: data(r), End: true})
 	e.append(s, replay.Append{Log: "empty and ended", End: true})
-	open := state{replay.Head{First: 1, Last: 2, Bytes: size(r), Note: []byte("n")}, nil, r}
+	open := state{replay.Head{First: 1, Last: 2, Bytes: size(r), Metadata: []byte("n")}, nil, r}
 	ended := state{replay.Head{First: 1, Last: 2, Bytes: size(r), Ended: time.Now()}, nil, r}
 	for _, test := range []struct {
 		name     string
@@ -73,10 +73,10 @@ func testRefused(e *env) {
 		{"behind", replay.Append{Log: "a", Expect: 1, Records: data(r)}, true},
 		{"ahead", replay.Append{Log: "a", Expect: 3, Records: data(r)}, true},
 		{"new", replay.Append{Log: "a", Records: data(r)}, true},
-		{"note alone", replay.Append{Log: "a", Expect: 1, Note: []byte("x")}, true},
+		{"note alone", replay.Append{Log: "a", Expect: 1, Metadata: []byte("x")}, true},
 		{"unknown log", replay.Append{Log: "b", Expect: 1, Records: data(r)}, true},
 		{"ended", replay.Append{Log: "ended", Expect: 2, Records: data(r)}, true},
-		{"ended, note alone", replay.Append{Log: "ended", Expect: 2, Note: []byte("x")}, true},
+		{"ended, note alone", replay.Append{Log: "ended", Expect: 2, Metadata: []byte("x")}, true},
 		{"ended, again", replay.Append{Log: "ended", Expect: 2, End: true}, true},
 		{"ended without records", replay.Append{Log: "empty and ended", Records: data(r)}, true},
 		{"trim ahead", replay.Append{Log: "a", Expect: 2, Records: data(r), Trim: 5}, false},
@@ -103,15 +103,15 @@ func testNames(e *env) {
 		strings.Repeat("x", replay.MaxName-1), strings.Repeat("x", replay.MaxName), strings.Repeat("\xff", replay.MaxName), "A",
 	}
 	for i, log := range names {
-		e.append(s, replay.Append{Log: log, Records: data(numbered(log, 1, i+1)), Wake: time.Unix(int64(i+1), 0)})
+		e.append(s, replay.Append{Log: log, Records: data(numbered(log, 1, i+1)), DueAt: time.Unix(int64(i+1), 0)})
 	}
 	for i, log := range names {
 		r := numbered(log, 1, i+1)
-		e.wantLoad(s, log, state{replay.Head{First: 1, Last: uint64(i + 1), Bytes: size(r), Wake: time.Unix(int64(i+1), 0)}, nil, r})
+		e.wantLoad(s, log, state{replay.Head{First: 1, Last: uint64(i + 1), Bytes: size(r), DueAt: time.Unix(int64(i+1), 0)}, nil, r})
 	}
-	due := make(map[byte][]replay.Wakeup)
+	due := make(map[byte][]replay.DueLog)
 	for i, log := range names {
-		due[log[0]] = append(due[log[0]], replay.Wakeup{Log: log, At: time.Unix(int64(i+1), 0)})
+		due[log[0]] = append(due[log[0]], replay.DueLog{Log: log, At: time.Unix(int64(i+1), 0)})
 	}
 	for class := range 256 {
 		e.wantDue(s, byte(class), time.Unix(1, 0), time.Unix(int64(len(names)), 0), due[byte(class)]...)
@@ -120,7 +120,7 @@ func testNames(e *env) {
 	entry := func(log string) replay.Entry {
 		i := slices.Index(names, log)
 		r := numbered(log, 1, i+1)
-		return replay.Entry{Log: log, Head: replay.Head{First: 1, Last: uint64(i + 1), Bytes: size(r), Wake: time.Unix(int64(i+1), 0)}}
+		return replay.Entry{Log: log, Head: replay.Head{First: 1, Last: uint64(i + 1), Bytes: size(r), DueAt: time.Unix(int64(i+1), 0)}}
 	}
 	for i, after := range append([]string{""}, sorted...) {
 		var all []replay.Entry
@@ -148,10 +148,10 @@ func testNames(e *env) {
 func testBuffers(e *env) {
 	s := e.store(replay.Settings{})
 	buf := []byte("note/one/two/snapshot")
-	e.append(s, replay.Append{Log: "a", Note: buf[:4], Records: [][]byte{buf[5:8], buf[9:12]}, Trim: 1, Snapshot: buf[13:]})
+	e.append(s, replay.Append{Log: "a", Metadata: buf[:4], Records: [][]byte{buf[5:8], buf[9:12]}, Trim: 1, Snapshot: buf[13:]})
 	copy(buf, "XXXXXXXXXXXXXXXXXXXXXXXXXXX")
 	want := state{
-		replay.Head{First: 2, Last: 2, Bytes: 3, Note: []byte("note")}, []byte("snapshot"), []replay.Record{{Seq: 2, Data: []byte("two")}},
+		replay.Head{First: 2, Last: 2, Bytes: 3, Metadata: []byte("note")}, []byte("snapshot"), []replay.Record{{Seq: 2, Data: []byte("two")}},
 	}
 	e.wantLoad(s, "a", want)
 	e.append(s, replay.Append{Log: "b", Records: [][]byte{nil, {}}}) // records may be empty
@@ -202,7 +202,7 @@ func testWriters(e *env) {
 			var last uint64
 			for i := 0; i < each; {
 				record := fmt.Appendf(nil, "%d/%d", w, i)
-				err := s.Append(ctx, replay.Append{Log: "a", Expect: last, Records: [][]byte{record, record}, Note: record, Tell: i%5 == 0})
+				err := s.Append(ctx, replay.Append{Log: "a", Expect: last, Records: [][]byte{record, record}, Metadata: record, Durable: i%5 == 0})
 				switch {
 				case err == nil:
 					last += 2
@@ -240,7 +240,7 @@ func testWriters(e *env) {
 		}
 		next[w]++
 	}
-	if d := cmp.Diff(string(records[len(records)-1].Data), string(h.Note)); d != "" {
+	if d := cmp.Diff(string(records[len(records)-1].Data), string(h.Metadata)); d != "" {
 		e.Errorf("note of another append than the last record (-record +note):\n%s", d)
 	}
 }
@@ -288,8 +288,8 @@ func testSkip(e *env) {
 	a, b, c := numbered("a", 1, 3), numbered("a", 14, 2), numbered("a", 17, 1)
 	all := slices.Concat(a, b, c)
 	e.append(s, replay.Append{Log: "a", Records: data(a)})
-	e.append(s, replay.Append{Log: "a", Expect: 3, Note: []byte("no records"), Skip: 5})
-	e.wantLoad(s, "a", state{replay.Head{First: 1, Last: 3, Bytes: size(a), Note: []byte("no records")}, nil, a})
+	e.append(s, replay.Append{Log: "a", Expect: 3, Metadata: []byte("no records"), Skip: 5})
+	e.wantLoad(s, "a", state{replay.Head{First: 1, Last: 3, Bytes: size(a), Metadata: []byte("no records")}, nil, a})
 	e.append(s, replay.Append{Log: "a", Expect: 3, Records: data(b), Skip: 10})
 	e.append(s, replay.Append{Log: "a", Expect: 15, Records: data(c), Skip: 1})
 	gaps := []replay.Gap{{From: 4, To: 13}, {From: 16, To: 16}}
@@ -302,7 +302,7 @@ func testSkip(e *env) {
 	}
 	for after := uint64(4); after < 13; after++ {
 		_, err := follow(s.Follow(e.Context(), "a", after))
-		if d := cmp.Diff(&replay.GoneError{After: after, First: 14, Last: 17}, err); d != "" {
+		if d := cmp.Diff(&replay.CompactedError{After: after, First: 14, Last: 17}, err); d != "" {
 			e.Errorf("Follow(%d) (-want +got):\n%s", after, d)
 		}
 	}

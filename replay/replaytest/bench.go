@@ -30,9 +30,9 @@ func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.S
 	var n atomic.Int64
 	// A task as a unary call makes it: known, then done.
 	task := func(b *testing.B, s replay.Store, log string) {
-		err := s.Append(b.Context(), replay.Append{Log: log, Note: note, Wake: replay.AtRestart})
+		err := s.Append(b.Context(), replay.Append{Log: log, Metadata: note, DueAt: replay.Recover})
 		if err == nil {
-			err = s.Append(b.Context(), replay.Append{Log: log, Records: [][]byte{record, record, record}, Note: note, Wake: deadline, Tell: true})
+			err = s.Append(b.Context(), replay.Append{Log: log, Records: [][]byte{record, record, record}, Metadata: note, DueAt: deadline, Durable: true})
 		}
 		if err != nil {
 			b.Error(err)
@@ -68,7 +68,7 @@ func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.S
 			if _, _, _, err := s.Load(b.Context(), log); !errors.Is(err, replay.ErrNotFound) {
 				b.Fatal(err)
 			}
-			if err := s.Append(b.Context(), replay.Append{Log: log, Note: note, Wake: replay.AtRestart}); err != nil {
+			if err := s.Append(b.Context(), replay.Append{Log: log, Metadata: note, DueAt: replay.Recover}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -91,7 +91,7 @@ func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.S
 		b.RunParallel(func(pb *testing.PB) {
 			log := name()
 			for i := uint64(0); pb.Next(); i++ {
-				if err := s.Append(b.Context(), replay.Append{Log: log, Expect: i, Records: [][]byte{record}, Note: note}); err != nil {
+				if err := s.Append(b.Context(), replay.Append{Log: log, Expect: i, Records: [][]byte{record}, Metadata: note}); err != nil {
 					b.Error(err)
 				}
 			}

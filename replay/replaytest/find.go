@@ -20,19 +20,19 @@ func testDueClasses(e *env) {
 	for class := range 256 {
 		c := string([]byte{byte(class)})
 		for _, log := range []string{c + "late", c + "soon", c} {
-			e.append(s, replay.Append{Log: log, Wake: at})
+			e.append(s, replay.Append{Log: log, DueAt: at})
 		}
-		e.append(s, replay.Append{Log: c + "late", Wake: at.Add(1)})
-		e.append(s, replay.Append{Log: c + "running", Wake: replay.AtRestart})
+		e.append(s, replay.Append{Log: c + "late", DueAt: at.Add(1)})
+		e.append(s, replay.Append{Log: c + "running", DueAt: replay.Recover})
 		e.append(s, replay.Append{Log: c + "none"})
 	}
 	forever := time.Unix(1<<40, 0)
 	for class := range 256 {
 		c := string([]byte{byte(class)})
-		running, soon := replay.Wakeup{Log: c + "running", At: replay.AtRestart}, replay.Wakeup{Log: c + "soon", At: at}
-		alone, late := replay.Wakeup{Log: c, At: at}, replay.Wakeup{Log: c + "late", At: at.Add(1)}
-		e.wantDue(s, byte(class), replay.AtRestart, forever, running, alone, soon, late)
-		e.wantDue(s, byte(class), replay.AtRestart, replay.AtRestart, running)
+		running, soon := replay.DueLog{Log: c + "running", At: replay.Recover}, replay.DueLog{Log: c + "soon", At: at}
+		alone, late := replay.DueLog{Log: c, At: at}, replay.DueLog{Log: c + "late", At: at.Add(1)}
+		e.wantDue(s, byte(class), replay.Recover, forever, running, alone, soon, late)
+		e.wantDue(s, byte(class), replay.Recover, replay.Recover, running)
 		e.wantDue(s, byte(class), at, at, alone, soon)
 		e.wantDue(s, byte(class), at.Add(1), forever, late)
 		e.wantDue(s, byte(class), at.Add(2), forever)
@@ -53,18 +53,18 @@ func testHead(e *env) {
 		append replay.Append
 		want   replay.Head
 	}{
-		{replay.Append{Note: []byte("one")}, replay.Head{First: 1, Note: []byte("one")}},
+		{replay.Append{Metadata: []byte("one")}, replay.Head{First: 1, Metadata: []byte("one")}},
 		{
-			replay.Append{Records: data(r[:3]), Note: []byte("another"), Wake: replay.AtRestart},
-			replay.Head{First: 1, Last: 3, Bytes: size(r[:3]), Note: []byte("another"), Wake: replay.AtRestart},
+			replay.Append{Records: data(r[:3]), Metadata: []byte("another"), DueAt: replay.Recover},
+			replay.Head{First: 1, Last: 3, Bytes: size(r[:3]), Metadata: []byte("another"), DueAt: replay.Recover},
 		},
 		{
-			replay.Append{Expect: 3, Trim: 2, Snapshot: []byte("s"), Wake: time.Unix(7, 7)},
-			replay.Head{First: 3, Last: 3, Bytes: size(r[2:3]), Wake: time.Unix(7, 7)},
+			replay.Append{Expect: 3, Trim: 2, Snapshot: []byte("s"), DueAt: time.Unix(7, 7)},
+			replay.Head{First: 3, Last: 3, Bytes: size(r[2:3]), DueAt: time.Unix(7, 7)},
 		},
 		{
-			replay.Append{Expect: 3, Records: data(r[3:]), Note: []byte("end"), End: true},
-			replay.Head{First: 3, Last: 4, Bytes: size(r[2:]), Note: []byte("end"), Ended: time.Now()},
+			replay.Append{Expect: 3, Records: data(r[3:]), Metadata: []byte("end"), End: true},
+			replay.Head{First: 3, Last: 4, Bytes: size(r[2:]), Metadata: []byte("end"), Ended: time.Now()},
 		},
 	} {
 		step.append.Log = "a"
@@ -85,19 +85,19 @@ func testList(e *env) {
 	e.wantList(s, "", "")
 	heads := map[string]replay.Head{
 		"s":          {First: 1},
-		"t":          {First: 1, Note: []byte("one byte")},
-		"t\x00":      {First: 1, Wake: replay.AtRestart},
-		"t/a":        {First: 1, Last: 2, Bytes: size(numbered("t/a", 1, 2)), Note: []byte("a")},
+		"t":          {First: 1, Metadata: []byte("one byte")},
+		"t\x00":      {First: 1, DueAt: replay.Recover},
+		"t/a":        {First: 1, Last: 2, Bytes: size(numbered("t/a", 1, 2)), Metadata: []byte("a")},
 		"t/a/1":      {First: 1, Last: 1, Bytes: size(numbered("t/a/1", 1, 1)), Ended: time.Now()},
-		"t/b":        {First: 1, Wake: time.Unix(9, 0)},
+		"t/b":        {First: 1, DueAt: time.Unix(9, 0)},
 		"t\xff":      {First: 1},
 		"t\xff\xff":  {First: 1},
 		"u":          {First: 1},
 		"\xff":       {First: 1},
-		"\xff\xff/1": {First: 1, Note: []byte("last")},
+		"\xff\xff/1": {First: 1, Metadata: []byte("last")},
 	}
 	for log, h := range heads {
-		e.append(s, replay.Append{Log: log, Records: data(numbered(log, 1, int(h.Last))), Note: h.Note, Wake: h.Wake, End: !h.Ended.IsZero()})
+		e.append(s, replay.Append{Log: log, Records: data(numbered(log, 1, int(h.Last))), Metadata: h.Metadata, DueAt: h.DueAt, End: !h.Ended.IsZero()})
 	}
 	for _, test := range []struct {
 		prefix, after string
@@ -149,12 +149,12 @@ func testListPages(e *env) {
 	const n = 1024 // whole pages, as a driver may have them
 	entries := make([]replay.Entry, n)
 	for i := range n {
-		entries[i] = replay.Entry{Log: fmt.Sprintf("t%04d", i), Head: replay.Head{First: 1, Note: fmt.Append(nil, i)}}
+		entries[i] = replay.Entry{Log: fmt.Sprintf("t%04d", i), Head: replay.Head{First: 1, Metadata: fmt.Append(nil, i)}}
 	}
 	for i := range n {
 		i = i * 389 % n // not in their order
 		for _, class := range []string{"s", "t", "u"} {
-			e.append(s, replay.Append{Log: class + entries[i].Log[1:], Note: entries[i].Head.Note})
+			e.append(s, replay.Append{Log: class + entries[i].Log[1:], Metadata: entries[i].Head.Metadata})
 		}
 	}
 	for _, from := range []int{0, 1, 255, 256, 257, 511, 512, 700, n - 1, n} {
@@ -173,20 +173,20 @@ func testListNotes(e *env) {
 	for i := range 40 {
 		note := slices.Repeat([]byte{byte(i)}, i*1500)
 		log := fmt.Sprintf("t%02d", i)
-		e.append(s, replay.Append{Log: log, Note: note})
-		want = append(want, replay.Entry{Log: log, Head: replay.Head{First: 1, Note: note}})
+		e.append(s, replay.Append{Log: log, Metadata: note})
+		want = append(want, replay.Entry{Log: log, Head: replay.Head{First: 1, Metadata: note}})
 	}
 	var got []replay.Entry // kept until all have been seen: a note belongs to the caller
 	for entry, err := range s.List(e.Context(), "t", "") {
 		if err != nil {
 			e.Fatal(err)
 		}
-		e.append(s, replay.Append{Log: entry.Log, Note: []byte("replaced")})
+		e.append(s, replay.Append{Log: entry.Log, Metadata: []byte("replaced")})
 		got = append(got, entry)
 	}
 	if !slices.EqualFunc(want, got, sameEntry) {
 		for i := range got { // a difference of notes would be a long one
-			e.Logf("%q, %d bytes of %d", got[i].Log, len(got[i].Head.Note), got[i].Head.Note[:min(1, len(got[i].Head.Note))])
+			e.Logf("%q, %d bytes of %d", got[i].Log, len(got[i].Head.Metadata), got[i].Head.Metadata[:min(1, len(got[i].Head.Metadata))])
 		}
 		e.Errorf("these are not the %d logs with their notes", len(want))
 	}

@@ -62,12 +62,12 @@ func testFollowErrors(e *env) {
 		{"none", 0, replay.ErrNotFound},
 		{"none", 1, replay.ErrNotFound},
 		{"", 0, replay.ErrNotFound},
-		{"a", 0, &replay.GoneError{After: 0, First: 5, Last: 9}},
-		{"a", 3, &replay.GoneError{After: 3, First: 5, Last: 9}},
+		{"a", 0, &replay.CompactedError{After: 0, First: 5, Last: 9}},
+		{"a", 3, &replay.CompactedError{After: 3, First: 5, Last: 9}},
 		{"a", 10, &replay.FutureError{After: 10, Last: 9}},
 		{"a", 1<<64 - 1, &replay.FutureError{After: 1<<64 - 1, Last: 9}},
 		{"empty", 1, &replay.FutureError{After: 1}},
-		{"trimmed", 8, &replay.GoneError{After: 8, First: 10, Last: 9}},
+		{"trimmed", 8, &replay.CompactedError{After: 8, First: 10, Last: 9}},
 	} {
 		got, err := follow(s.Follow(e.Context(), test.log, test.after))
 		if d := cmp.Diff(fmt.Sprintf("%T %[1]v", test.want), fmt.Sprintf("%T %[1]v", err)); d != "" || len(got) > 0 {
@@ -189,7 +189,7 @@ func testFollowTrimmed(e *env) {
 	for range followers {
 		wg.Go(func() {
 			got, err := follow(s.Follow(ctx, "a", 0))
-			var gone *replay.GoneError
+			var gone *replay.CompactedError
 			if err != nil && !errors.As(err, &gone) {
 				e.Errorf("Follow: %v", err)
 			}
@@ -224,7 +224,7 @@ func testFollowTrimmed(e *env) {
 		got = append(got, rec.Seq)
 		e.append(s, replay.Append{Log: "b", Expect: 1, Records: data(r[1:1000]), Trim: 900, Snapshot: []byte("s")})
 	}
-	var gone *replay.GoneError
+	var gone *replay.CompactedError
 	if !errors.As(err, &gone) || len(got) != 1 {
 		e.Errorf("records %v, error %v, want a GoneError after 1", got, err)
 	}
@@ -283,7 +283,7 @@ func testFollowDropped(e *env) {
 			e.append(s, replay.Append{Log: "a", Records: data(numbered("b", 1, 3000))})
 		}
 	}
-	var gone *replay.GoneError
+	var gone *replay.CompactedError
 	if !errors.Is(err, replay.ErrNotFound) && !errors.As(err, &gone) {
 		e.Errorf("%d records, error %v, want ErrNotFound or a GoneError", len(got), err)
 	}

@@ -65,7 +65,7 @@ func testModel(e *env) {
 				m.load(e, s, log)
 			}
 			for class := byte('a'); class <= 'd'; class++ {
-				m.due(e, s, class, replay.AtRestart, time.Unix(100, 0))
+				m.due(e, s, class, replay.Recover, time.Unix(100, 0))
 			}
 			m.list(e, s, "", "")
 		}
@@ -93,7 +93,7 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 	if l == nil {
 		l = &modelLog{state: state{Head: replay.Head{First: 1}}}
 	}
-	a := replay.Append{Log: log, Expect: l.Head.Last, Tell: rnd.IntN(10) == 0, End: rnd.IntN(15) == 0}
+	a := replay.Append{Log: log, Expect: l.Head.Last, Durable: rnd.IntN(10) == 0, End: rnd.IntN(15) == 0}
 	conflict := !l.Head.Ended.IsZero()
 	if l.Head.Last > 0 && rnd.IntN(8) == 0 {
 		a.Expect = rnd.Uint64N(l.Head.Last)
@@ -107,13 +107,13 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 		a.Records = append(a.Records, record)
 	}
 	if rnd.IntN(2) == 0 {
-		a.Note = fmt.Append(nil, rnd.Uint32())
+		a.Metadata = fmt.Append(nil, rnd.Uint32())
 	}
 	switch rnd.IntN(3) {
 	case 0:
-		a.Wake = replay.AtRestart
+		a.DueAt = replay.Recover
 	case 1:
-		a.Wake = time.Unix(int64(1+rnd.IntN(18)), int64(rnd.IntN(2)))
+		a.DueAt = time.Unix(int64(1+rnd.IntN(18)), int64(rnd.IntN(2)))
 	}
 	if rnd.IntN(10) == 0 {
 		a.Skip = 1 + rnd.Uint64N(20)
@@ -152,7 +152,7 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 		l.Head.First, l.Snapshot = a.Trim+1, a.Snapshot
 		l.Head.Gaps = slices.DeleteFunc(slices.Clone(l.Head.Gaps), func(g replay.Gap) bool { return g.To <= a.Trim })
 	}
-	l.Head.Bytes, l.Head.Note, l.Head.Wake = size(l.Records), a.Note, a.Wake
+	l.Head.Bytes, l.Head.Metadata, l.Head.DueAt = size(l.Records), a.Metadata, a.DueAt
 	if a.End {
 		l.Head.Ended = time.Now()
 		l.expires = l.Head.Ended.Add(retention)
@@ -202,7 +202,7 @@ func (m model) follow(e *env, s replay.Store, rnd *rand.Rand, log string) {
 		return
 	}
 	got, err := follow(s.Follow(e.Context(), log, after))
-	var gone *replay.GoneError
+	var gone *replay.CompactedError
 	var future *replay.FutureError
 	switch {
 	case after > l.Head.Last:
@@ -230,13 +230,13 @@ func (m model) list(e *env, s replay.Store, prefix, after string) {
 }
 
 func (m model) due(e *env, s replay.Store, class byte, from, until time.Time) {
-	var want []replay.Wakeup
+	var want []replay.DueLog
 	for name, l := range m {
-		if at := l.Head.Wake; name[0] == class && !at.IsZero() && !at.Before(from) && !at.After(until) {
-			want = append(want, replay.Wakeup{Log: name, At: at})
+		if at := l.Head.DueAt; name[0] == class && !at.IsZero() && !at.Before(from) && !at.After(until) {
+			want = append(want, replay.DueLog{Log: name, At: at})
 		}
 	}
-	slices.SortFunc(want, func(a, b replay.Wakeup) int {
+	slices.SortFunc(want, func(a, b replay.DueLog) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Log, b.Log))
 	})
 	e.wantDue(s, class, from, until, want...)

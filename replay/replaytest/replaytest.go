@@ -156,8 +156,8 @@ func (e *env) wantNotFound(s replay.Store, log string) {
 // sameEntry is equal for entries.
 func sameEntry(a, b replay.Entry) bool {
 	g, h := a.Head, b.Head
-	return a.Log == b.Log && g.First == h.First && g.Last == h.Last && g.Bytes == h.Bytes && bytes.Equal(g.Note, h.Note) &&
-		g.Wake.Equal(h.Wake) && g.Ended.IsZero() == h.Ended.IsZero() && slices.Equal(g.Gaps, h.Gaps) && g.Lost == h.Lost
+	return a.Log == b.Log && g.First == h.First && g.Last == h.Last && g.Bytes == h.Bytes && bytes.Equal(g.Metadata, h.Metadata) &&
+		g.DueAt.Equal(h.DueAt) && g.Ended.IsZero() == h.Ended.IsZero() && slices.Equal(g.Gaps, h.Gaps) && g.Lost == h.Lost
 }
 
 func sameRecord(a, b replay.Record) bool {
@@ -200,9 +200,9 @@ func (e *env) wantFollow(s replay.Store, log string, after uint64, want []replay
 	}
 }
 
-func (e *env) due(s replay.Store, class byte, from, until time.Time) []replay.Wakeup {
+func (e *env) due(s replay.Store, class byte, from, until time.Time) []replay.DueLog {
 	e.Helper()
-	var due []replay.Wakeup
+	var due []replay.DueLog
 	for w, err := range s.Due(e.Context(), class, from, until) {
 		if err != nil {
 			e.Fatalf("Due: %v", err)
@@ -212,7 +212,7 @@ func (e *env) due(s replay.Store, class byte, from, until time.Time) []replay.Wa
 	return due
 }
 
-func (e *env) wantDue(s replay.Store, class byte, from, until time.Time, want ...replay.Wakeup) {
+func (e *env) wantDue(s replay.Store, class byte, from, until time.Time, want ...replay.DueLog) {
 	e.Helper()
 	if d := cmp.Diff(want, e.due(s, class, from, until), cmpopts.EquateEmpty()); d != "" {
 		e.Fatalf("Due of %q (-want +got):\n%s", class, d)

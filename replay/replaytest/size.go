@@ -21,7 +21,7 @@ func testMaxSize(e *env) {
 	record := [][]byte{make([]byte, size)}
 	add := func(log string, end bool) {
 		e.Helper()
-		e.append(s, replay.Append{Log: log, Records: record, Wake: wake, End: end})
+		e.append(s, replay.Append{Log: log, Records: record, DueAt: wake, End: end})
 	}
 	// kept waits until so many logs are kept that have ended, and checks that they are the last of those.
 	kept := func(want int, ended []string) {
@@ -55,7 +55,7 @@ func testMaxSize(e *env) {
 	for i := range 3 * most {
 		ended = append(ended, fmt.Sprintf("ended%02d", i))
 		add(ended[i], false)
-		e.append(s, replay.Append{Log: ended[i], Expect: 1, End: true, Wake: wake})
+		e.append(s, replay.Append{Log: ended[i], Expect: 1, End: true, DueAt: wake})
 		e.pass(time.Second)
 	}
 	kept(most, ended)
@@ -77,7 +77,7 @@ func testMaxSize(e *env) {
 		e.Errorf("Follow of a log that was dropped: %v", err)
 	}
 	n := 0
-	for _, w := range e.due(s, 'e', replay.AtRestart, wake) {
+	for _, w := range e.due(s, 'e', replay.Recover, wake) {
 		if n++; !slices.Contains(ended[len(ended)-3:], w.Log) {
 			e.Errorf("%s is due, and was dropped", w.Log)
 		}

@@ -18,31 +18,31 @@ func testDue(e *env) {
 	s := e.store(replay.Settings{})
 	start := time.Unix(1_800_000_000, 123_456_789)
 	at := func(sec int) time.Time { return start.Add(time.Duration(sec) * time.Second) }
-	wakeup := func(log string, t time.Time) replay.Wakeup { return replay.Wakeup{Log: "t/" + log, At: t} }
+	wakeup := func(log string, t time.Time) replay.DueLog { return replay.DueLog{Log: "t/" + log, At: t} }
 	last := make(map[string]uint64)
 	set := func(log string, t time.Time, end bool) {
 		e.Helper()
-		e.append(s, replay.Append{Log: "t/" + log, Expect: last[log], Records: [][]byte{{1}}, Wake: t, End: end})
+		e.append(s, replay.Append{Log: "t/" + log, Expect: last[log], Records: [][]byte{{1}}, DueAt: t, End: end})
 		last[log]++
 	}
 	forever := time.Unix(1<<40, 0)
-	e.wantDue(s, 't', replay.AtRestart, forever)
+	e.wantDue(s, 't', replay.Recover, forever)
 
 	set("late", at(9), false)
 	set("early", at(1), false)
-	set("running 2", replay.AtRestart, false)
+	set("running 2", replay.Recover, false)
 	set("none", time.Time{}, false)
 	set("middle", at(5), false)
-	set("running 1", replay.AtRestart, false)
+	set("running 1", replay.Recover, false)
 	set("same b", at(7), false)
 	set("same a", at(7), false)
-	running := []replay.Wakeup{wakeup("running 1", replay.AtRestart), wakeup("running 2", replay.AtRestart)}
-	timed := []replay.Wakeup{
+	running := []replay.DueLog{wakeup("running 1", replay.Recover), wakeup("running 2", replay.Recover)}
+	timed := []replay.DueLog{
 		wakeup("early", at(1)), wakeup("middle", at(5)), wakeup("same a", at(7)), wakeup("same b", at(7)), wakeup("late", at(9)),
 	}
-	e.wantDue(s, 't', replay.AtRestart, forever, append(running[:2:2], timed...)...)
+	e.wantDue(s, 't', replay.Recover, forever, append(running[:2:2], timed...)...)
 	e.wantDue(s, 't', time.Time{}, forever, append(running[:2:2], timed...)...)
-	e.wantDue(s, 't', replay.AtRestart, replay.AtRestart, running...)
+	e.wantDue(s, 't', replay.Recover, replay.Recover, running...)
 	e.wantDue(s, 't', at(1), at(5), timed[:2]...) // both ends belong
 	e.wantDue(s, 't', at(1).Add(1), at(5).Add(-1))
 	e.wantDue(s, 't', at(5), at(1))
@@ -52,14 +52,14 @@ func testDue(e *env) {
 	set("late", at(2), false)         // earlier
 	set("middle", time.Time{}, false) // no more
 	set("running 1", at(3), false)
-	set("running 2", replay.AtRestart, false) // again
-	set("same a", at(7), false)               // the same
-	set("same b", at(7), true)                // also of a log that has ended
-	e.wantDue(s, 't', replay.AtRestart, forever,
+	set("running 2", replay.Recover, false) // again
+	set("same a", at(7), false)             // the same
+	set("same b", at(7), true)              // also of a log that has ended
+	e.wantDue(s, 't', replay.Recover, forever,
 		running[1], wakeup("late", at(2)), wakeup("running 1", at(3)), wakeup("same a", at(7)), wakeup("same b", at(7)), wakeup("early", at(8)))
 
 	// An append that is refused leaves it.
-	if err := s.Append(e.Context(), replay.Append{Log: "t/late", Expect: 77, Wake: at(100)}); !errors.Is(err, replay.ErrConflict) {
+	if err := s.Append(e.Context(), replay.Append{Log: "t/late", Expect: 77, DueAt: at(100)}); !errors.Is(err, replay.ErrConflict) {
 		e.Errorf("error %v, want ErrConflict", err)
 	}
 	e.wantDue(s, 't', at(2), at(2), wakeup("late", at(2)))
@@ -71,28 +71,28 @@ func testDuePages(e *env) {
 	const n = 700
 	for i := range n {
 		for _, class := range []string{"", "/", "1"} { // others are not met: those of the class begin with 0
-			e.append(s, replay.Append{Log: fmt.Sprintf("%s%04d", class, i), Wake: time.Unix(int64(1+i/3), 0)})
+			e.append(s, replay.Append{Log: fmt.Sprintf("%s%04d", class, i), DueAt: time.Unix(int64(1+i/3), 0)})
 		}
 	}
 	i := 0
-	for w, err := range s.Due(e.Context(), '0', replay.AtRestart, time.Unix(n, 0)) {
+	for w, err := range s.Due(e.Context(), '0', replay.Recover, time.Unix(n, 0)) {
 		if err != nil {
 			e.Fatal(err)
 		}
-		if want := (replay.Wakeup{Log: fmt.Sprintf("%04d", i), At: time.Unix(int64(1+i/3), 0)}); w != want {
+		if want := (replay.DueLog{Log: fmt.Sprintf("%04d", i), At: time.Unix(int64(1+i/3), 0)}); w != want {
 			e.Fatalf("log %d: %v, want %v", i, w, want)
 		}
 		if i%2 == 0 {
-			e.append(s, replay.Append{Log: w.Log, Wake: time.Unix(n-1, 0)}) // would be met again
+			e.append(s, replay.Append{Log: w.Log, DueAt: time.Unix(n-1, 0)}) // would be met again
 		} else {
-			e.append(s, replay.Append{Log: fmt.Sprintf("%04d", n-1-i/2), Wake: time.Time{}})
+			e.append(s, replay.Append{Log: fmt.Sprintf("%04d", n-1-i/2), DueAt: time.Time{}})
 		}
 		i++
 	}
 	if i != n {
 		e.Errorf("%d logs were due, want %d", i, n)
 	}
-	for range s.Due(e.Context(), '0', replay.AtRestart, time.Unix(n, 0)) {
+	for range s.Due(e.Context(), '0', replay.Recover, time.Unix(n, 0)) {
 		break
 	}
 }
@@ -108,10 +108,10 @@ func testRetention(e *env) {
 	wake := time.Unix(5, 0)
 	for i := range 200 { // more than a driver may drop at a time
 		log := fmt.Sprint(i)
-		e.append(s, replay.Append{Log: log, Records: data(r), Wake: wake})
-		e.append(s, replay.Append{Log: log, Expect: 40, Records: data(r[:1]), Trim: uint64(i%2) * 30, Snapshot: []byte("s"), End: true, Wake: wake})
+		e.append(s, replay.Append{Log: log, Records: data(r), DueAt: wake})
+		e.append(s, replay.Append{Log: log, Expect: 40, Records: data(r[:1]), Trim: uint64(i%2) * 30, Snapshot: []byte("s"), End: true, DueAt: wake})
 	}
-	e.append(s, replay.Append{Log: "open", Records: data(r), Wake: wake})
+	e.append(s, replay.Append{Log: "open", Records: data(r), DueAt: wake})
 	if e.Bubble {
 		e.pass(settings.Retention - 1)
 		e.wantFollow(s, "0", 39, append(r[39:40:40], replay.Record{Seq: 41, Data: r[0].Data}))
@@ -122,14 +122,14 @@ func testRetention(e *env) {
 			e.Errorf("Follow(%d): %v, want ErrNotFound", i, err)
 		}
 	}
-	e.wantLoad(s, "open", state{replay.Head{First: 1, Last: 40, Bytes: size(r), Wake: wake}, nil, r})
+	e.wantLoad(s, "open", state{replay.Head{First: 1, Last: 40, Bytes: size(r), DueAt: wake}, nil, r})
 	for class := range 256 {
 		if class != 'o' {
-			e.wantDue(s, byte(class), replay.AtRestart, wake)
+			e.wantDue(s, byte(class), replay.Recover, wake)
 		}
 	}
-	e.wantDue(s, 'o', replay.AtRestart, wake, replay.Wakeup{Log: "open", At: wake})
-	e.wantList(s, "", "", replay.Entry{Log: "open", Head: replay.Head{First: 1, Last: 40, Bytes: size(r), Wake: wake}})
+	e.wantDue(s, 'o', replay.Recover, wake, replay.DueLog{Log: "open", At: wake})
+	e.wantList(s, "", "", replay.Entry{Log: "open", Head: replay.Head{First: 1, Last: 40, Bytes: size(r), DueAt: wake}})
 
 	// The name can be used again, and nothing of before is left in it.
 	e.append(s, replay.Append{Log: "1", Records: data(r[:2])})
@@ -213,7 +213,7 @@ func testClose(e *env) {
 	_, follow := follow(s.Follow(e.Context(), "a", 0))
 	_, head := s.Head(e.Context(), "a")
 	for name, err := range map[string]error{
-		"Load": load, "Head": head, "Follow": follow, "Due": last(s.Due(e.Context(), 'a', replay.AtRestart, replay.AtRestart)),
+		"Load": load, "Head": head, "Follow": follow, "Due": last(s.Due(e.Context(), 'a', replay.Recover, replay.Recover)),
 		"List": last(s.List(e.Context(), "", "")), "Sync": s.Sync(e.Context()), "a writer": writer,
 		"Append": s.Append(e.Context(), replay.Append{Log: "new"}),
 	} {
@@ -228,7 +228,7 @@ func testCloseInLoops(e *env) {
 	for _, name := range []string{"Due", "Follow", "List"} {
 		s := e.store(replay.Settings{})
 		for i := range 600 {
-			e.append(s, replay.Append{Log: fmt.Sprintf("t%d", i), Wake: replay.AtRestart})
+			e.append(s, replay.Append{Log: fmt.Sprintf("t%d", i), DueAt: replay.Recover})
 		}
 		e.append(s, replay.Append{Log: "a", Records: data(numbered("a", 1, 1000))})
 		n := 0
@@ -243,7 +243,7 @@ func testCloseInLoops(e *env) {
 		var err error
 		switch name {
 		case "Due":
-			for _, e2 := range s.Due(e.Context(), 't', replay.AtRestart, replay.AtRestart) {
+			for _, e2 := range s.Due(e.Context(), 't', replay.Recover, replay.Recover) {
 				err = loop(e2)
 			}
 			if err == nil && n == 600 {
@@ -281,7 +281,7 @@ func testContext(e *env) {
 	_, follow := follow(s.Follow(canceled, "a", 0))
 	_, head := s.Head(canceled, "a")
 	for name, err := range map[string]error{
-		"Load": load, "Head": head, "Follow": follow, "Due": last(s.Due(canceled, 'a', replay.AtRestart, replay.AtRestart)),
+		"Load": load, "Head": head, "Follow": follow, "Due": last(s.Due(canceled, 'a', replay.Recover, replay.Recover)),
 		"List": last(s.List(canceled, "", "")), "Sync": s.Sync(canceled), "Append": s.Append(canceled, replay.Append{Log: "b"}),
 	} {
 		if !errors.Is(err, context.Canceled) {
@@ -300,20 +300,20 @@ func testReopen(e *env) {
 		settings := replay.Settings{Sync: mode}
 		s := e.open(e.T, settings)
 		r := numbered("a", 1, 30)
-		e.append(s, replay.Append{Log: "a", Records: data(r), Trim: 3, Snapshot: []byte("snapshot"), Note: []byte("note"), Wake: replay.AtRestart, Tell: true})
-		e.append(s, replay.Append{Log: "b", Note: []byte("running"), Wake: time.Unix(9, 9)})
+		e.append(s, replay.Append{Log: "a", Records: data(r), Trim: 3, Snapshot: []byte("snapshot"), Metadata: []byte("note"), DueAt: replay.Recover, Durable: true})
+		e.append(s, replay.Append{Log: "b", Metadata: []byte("running"), DueAt: time.Unix(9, 9)})
 		e.append(s, replay.Append{Log: "c", Records: data(r[:2]), End: true})
 		for range 3 {
 			s = e.Reopen(e.T, s, settings)
 			e.wantLoad(s, "a", state{
-				replay.Head{First: 4, Last: 30, Bytes: size(r[3:]), Note: []byte("note"), Wake: replay.AtRestart}, []byte("snapshot"), r[3:],
+				replay.Head{First: 4, Last: 30, Bytes: size(r[3:]), Metadata: []byte("note"), DueAt: replay.Recover}, []byte("snapshot"), r[3:],
 			})
-			e.wantLoad(s, "b", state{Head: replay.Head{First: 1, Note: []byte("running"), Wake: time.Unix(9, 9)}})
+			e.wantLoad(s, "b", state{Head: replay.Head{First: 1, Metadata: []byte("running"), DueAt: time.Unix(9, 9)}})
 			e.wantLoad(s, "c", state{replay.Head{First: 1, Last: 2, Bytes: size(r[:2]), Ended: time.Now()}, nil, r[:2]})
-			e.wantDue(s, 'a', replay.AtRestart, time.Now(), replay.Wakeup{Log: "a", At: replay.AtRestart})
-			e.wantDue(s, 'b', replay.AtRestart, time.Now(), replay.Wakeup{Log: "b", At: time.Unix(9, 9)})
+			e.wantDue(s, 'a', replay.Recover, time.Now(), replay.DueLog{Log: "a", At: replay.Recover})
+			e.wantDue(s, 'b', replay.Recover, time.Now(), replay.DueLog{Log: "b", At: time.Unix(9, 9)})
 			e.wantList(s, "", "a",
-				replay.Entry{Log: "b", Head: replay.Head{First: 1, Note: []byte("running"), Wake: time.Unix(9, 9)}},
+				replay.Entry{Log: "b", Head: replay.Head{First: 1, Metadata: []byte("running"), DueAt: time.Unix(9, 9)}},
 				replay.Entry{Log: "c", Head: replay.Head{First: 1, Last: 2, Bytes: size(r[:2]), Ended: time.Now()}})
 			e.wantFollow(s, "c", 1, r[1:2])
 		}

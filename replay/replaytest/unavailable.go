@@ -45,12 +45,12 @@ func testUnavailable(e *env) {
 		broken(true)
 		var err error
 		for i := uint64(0); err == nil; i++ { // some may still be written
-			err = s.Append(ctx, replay.Append{Log: fmt.Sprint("filler", last), Expect: i, Records: [][]byte{make([]byte, 100_000)}, Tell: true})
+			err = s.Append(ctx, replay.Append{Log: fmt.Sprint("filler", last), Expect: i, Records: [][]byte{make([]byte, 100_000)}, Durable: true})
 		}
 		if !errors.Is(err, replay.ErrUnavailable) {
 			e.Errorf("Append: %v, want ErrUnavailable", err)
 		}
-		for w, err := range s.Due(ctx, 'f', replay.AtRestart, replay.EndOfTime) {
+		for w, err := range s.Due(ctx, 'f', replay.Recover, replay.EndOfTime) {
 			if err != nil && !errors.Is(err, replay.ErrUnavailable) {
 				e.Errorf("Due: %q, %v", w.Log, err)
 			}

@@ -129,7 +129,7 @@ type cardReader struct{ err error }
 
 func (r *cardReader) wrong(at, want string) {
 	if r.err == nil {
-		r.err = refuse("the agent's card has a member that is not %s", want).At(at)
+		r.err = refuse("the agent's card has a member that is not %s", want).WithField(at)
 	}
 }
 
@@ -169,7 +169,7 @@ func (r *cardReader) list(v gjson.Result, at string, most int, f func(at string,
 	n := 0
 	v.ForEach(func(_, v gjson.Result) bool {
 		if n == most && r.err == nil {
-			r.err = refuse("the agent's card has a list of more than %d", most).At(at)
+			r.err = refuse("the agent's card has a list of more than %d", most).WithField(at)
 		}
 		if r.err == nil {
 			f(at+"."+strconv.Itoa(n), v)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -39,7 +40,7 @@ func TestDescribe(t *testing.T) {
 				if err != nil || call.Op != translate.ExtendedCard {
 					t.Errorf("the server reads %+v, %v", call, err)
 				}
-			} else if method, path := tc.client.(translate.Binder).Bind(translate.Describe, task.Ref{}); method != "GET" || path != "/extendedAgentCard" {
+			} else if method, path := tc.client.(translate.Binder).Bind(translate.Describe, agent.Ref{}); method != "GET" || path != "/extendedAgentCard" {
 				t.Errorf("it asks by %s %s", method, path)
 			}
 			got, err := client.Description(server.AppendCard(nil, jsonrpc.ID("1"), []byte(card)))

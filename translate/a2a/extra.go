@@ -72,17 +72,17 @@ func appendResultRest(dst []byte, extra json.RawMessage, state task.State) []byt
 	if state == task.None {
 		name = ""
 	}
-	return task.AppendExtra(dst, task.Member(extra, family), extra, family, resultWords, name, string(state))
+	return task.AppendExtensions(dst, task.Member(extra, family), extra, family, resultWords, name, string(state))
 }
 
 // appendMessageRest appends what was not understood of a message.
 func appendMessageRest(dst []byte, extra json.RawMessage) []byte {
-	return task.AppendExtra(dst, kept(extra, "message"), extra, family, messageWords, "", "")
+	return task.AppendExtensions(dst, kept(extra, "message"), extra, family, messageWords, "", "")
 }
 
 // appendStatusRest appends what was not understood of a status, beside its message.
 func appendStatusRest(dst []byte, extra json.RawMessage) []byte {
-	return task.AppendExtra(dst, task.Member(extra, family), nil, family, statusWords, "", "")
+	return task.AppendExtensions(dst, task.Member(extra, family), nil, family, statusWords, "", "")
 }
 
 // appendArtifactRest appends what was not understood of an artifact. One of v0.1 has its product's id in its metadata,
@@ -92,7 +92,7 @@ func appendArtifactRest(dst []byte, extra json.RawMessage, id string) []byte {
 	if id != "" {
 		name = "productId"
 	}
-	return task.AppendExtra(dst, task.Member(extra, family), extra, family, artifactWords, name, id)
+	return task.AppendExtensions(dst, task.Member(extra, family), extra, family, artifactWords, name, id)
 }
 
 // appendPartRest appends the metadata of a part, and what was not understood of it.
@@ -101,7 +101,7 @@ func appendPartRest(dst []byte, metadata json.RawMessage, known string) []byte {
 		return dst
 	}
 	if own := task.Member(metadata, family); len(own) > 0 && own[0] == '{' {
-		return task.AppendExtra(dst, own, metadata, family, known, "", "")
+		return task.AppendExtensions(dst, own, metadata, family, known, "", "")
 	}
 	return append(append(dst, `,"metadata":`...), v1Line(metadata)...)
 }
@@ -123,12 +123,12 @@ func appendTurnRest(dst []byte, extra json.RawMessage, ref string) []byte {
 			return true
 		})
 	}
-	return task.AppendExtra(append(dst, ']'), own, extra, family, referringWords, "", "")
+	return task.AppendExtensions(append(dst, ']'), own, extra, family, referringWords, "", "")
 }
 
 // appendParamsRest appends what was not understood of a request's params.
 func appendParamsRest(dst []byte, extra json.RawMessage) []byte {
-	return task.AppendExtra(dst, task.Member(extra, family), nil, family, paramsWords, "", "")
+	return task.AppendExtensions(dst, task.Member(extra, family), nil, family, paramsWords, "", "")
 }
 
 // callRest gathers what is not understood of a request.
@@ -148,8 +148,8 @@ func inHistory(m *task.Message) task.Message {
 	if m.SenderRole == task.Partner {
 		return shown
 	}
-	if own := kept(m.Extra, "message"); len(own) > 0 {
-		shown.Extra = with(m.Extra, pick(own, "metadata", "extensions", "referenceTaskIds"))
+	if own := kept(m.Extensions, "message"); len(own) > 0 {
+		shown.Extensions = with(m.Extensions, pick(own, "metadata", "extensions", "referenceTaskIds"))
 	}
 	for i := range m.DataItems {
 		metadata := m.DataItems[i].Metadata
@@ -160,7 +160,7 @@ func inHistory(m *task.Message) task.Message {
 			shown.DataItems = slices.Clone(m.DataItems)
 		}
 		own := pick(task.Member(metadata, family), "metadata")
-		rest := task.AppendExtra([]byte{'{'}, own, metadata, family, "", "", "")
+		rest := task.AppendExtensions([]byte{'{'}, own, metadata, family, "", "", "")
 		if len(rest) > 1 {
 			rest = append(rest[:1], rest[2:]...) // the comma
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -112,7 +113,7 @@ func TestExtraOfRequests(t *testing.T) {
 		}
 		for _, to := range extraVersions {
 			t.Run(from.name+" to "+to.name, func(t *testing.T) {
-				turn := &task.Turn{Ref: task.Ref{Task: "T", Session: "S"}, Message: call.Message}
+				turn := &agent.Turn{Ref: agent.Ref{Task: "T", Session: "S"}, Message: call.Message}
 				for _, stream := range []bool{false, true} {
 					want := map[string]string{
 						"message.metadata": `{"mm":1}`, "message.extensions": `["e"]`, "message.referenceTaskIds": `["r"]`, "message.mx": `{"a":[1.0]}`,
@@ -150,7 +151,7 @@ func TestExtraOfHistories(t *testing.T) {
 		for _, to := range extraVersions {
 			t.Run(from.name+" to "+to.name, func(t *testing.T) {
 				said := call.Message
-				said.Extra = append([]byte(`{"aip":{"y":1},`), said.Extra[1:]...)
+				said.Extensions = append([]byte(`{"aip":{"y":1},`), said.Extensions[1:]...)
 				tk := &task.Task{ID: "T", Status: task.Status{State: task.Working}, MessageHistory: []task.Message{said}}
 				holds(t, strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), get, tk)), "history.0.", map[string]string{
 					"metadata": `{"mm":1,"aip":{"y":1}}`, "extensions": `["e"]`, "referenceTaskIds": `["r"]`, "mx": "",
@@ -185,7 +186,7 @@ func TestExtraOfReplies(t *testing.T) {
 		for _, c := range task.Diff(nil, rep.Products) {
 			apply(task.Event{Chunk: &c})
 		}
-		apply(task.Event{Status: &task.Status{State: rep.State, DataItems: rep.Items, Extra: rep.Extra, TaskExtra: rep.TaskExtra}})
+		apply(task.Event{Status: &task.Status{State: rep.State, DataItems: rep.Items, Extensions: rep.Extensions, TaskExtensions: rep.TaskExtensions}})
 		if d := cmp.Diff(0, len(task.Diff(fold.Task.Products, rep.Products))); d != "" {
 			t.Errorf("%s: what is known is told again", from.name)
 		}
@@ -209,7 +210,7 @@ func TestExtraOfReplies(t *testing.T) {
 					"metadata": `{"tm":1}`, "tx": `{"b":null}`,
 				})
 				s := to.server.NewStream(jsonrpc.ID("1"), c, &fold.Task)
-				frame := s.Event(nil, &task.Event{Status: &task.Status{State: status.State, DataItems: status.Items, Extra: status.Extra, TaskExtra: status.TaskExtra}})
+				frame := s.Event(nil, &task.Event{Status: &task.Status{State: status.State, DataItems: status.Items, Extensions: status.Extensions, TaskExtensions: status.TaskExtensions}})
 				holds(t, strict(t, frame.Data), to.update, map[string]string{"status.message.mx": "1", "metadata": `{"em":1}`, "ex": "1"})
 				frame = s.Event(nil, &task.Event{Chunk: &piece.Chunks[0]})
 				holds(t, strict(t, frame.Data), to.piece, map[string]string{"artifact.ax": "1", "metadata": `{"em":1}`, "ex": "1"})
@@ -223,11 +224,11 @@ func TestExtraOfOthers(t *testing.T) {
 	extra := json.RawMessage(`{"aip":{"x":1,"extensions":"no"}}`)
 	items := []task.DataItem{{Kind: task.TextItem, Text: "hi", Metadata: json.RawMessage(`{"m":1,"aip":{"x":1}}`)}}
 	state := &task.Task{
-		ID: "t1", SessionID: "s1", Extra: extra, Status: task.Status{State: task.AwaitingInput, DataItems: items, Extra: extra},
-		Products: []task.Product{{ID: "p", DataItems: items, Extra: extra}},
+		ID: "t1", SessionID: "s1", Extensions: extra, Status: task.Status{State: task.AwaitingInput, DataItems: items, Extensions: extra},
+		Products: []task.Product{{ID: "p", DataItems: items, Extensions: extra}},
 	}
 	for _, v := range extraVersions {
-		turn := &task.Turn{Message: task.Message{DataItems: items, Extra: extra}}
+		turn := &agent.Turn{Message: task.Message{DataItems: items, Extensions: extra}}
 		out := strict(t, v.client.AppendTurn(nil, turn, true))
 		for path, want := range map[string]string{"message.metadata": string(extra), "message.x": "", "metadata": "", "message.parts.0.metadata": string(items[0].Metadata)} {
 			if got := out.Get(path).Raw; got != want {
@@ -250,7 +251,7 @@ func TestExtraOfProducts(t *testing.T) {
 		`{"a2a":{"metadata":{"productId":"theirs","a":1}}}`: `{"productId":"theirs","a":1}`,
 		`{"a2a":{"metadata":{"a":1}},"aip":{}}`:             `{"a":1,"aip":{},"productId":"p"}`,
 	} {
-		state := &task.Task{ID: "t", Products: []task.Product{{ID: "p", Extra: json.RawMessage(extra)}}}
+		state := &task.Task{ID: "t", Products: []task.Product{{ID: "p", Extensions: json.RawMessage(extra)}}}
 		out := strict(t, a2a.LegacyServer(true).AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), state))
 		if got := out.Get("artifacts.0.metadata").Raw; got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -268,7 +269,7 @@ func TestExtraOfAnswers(t *testing.T) {
 		{a2a.V1(), `{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}],"metadata":{"a":1},"extensions":["e"]}}`},
 	} {
 		rep, err := c.client.Reply([]byte(`{"jsonrpc":"2.0","id":1,"result":`+c.result+`}`), nil)
-		want := []task.Product{{ID: "m", DataItems: []task.DataItem{task.Text("x")}, Extra: json.RawMessage(`{"a2a":{"metadata":{"a":1},"extensions":["e"]}}`)}}
+		want := []task.Product{{ID: "m", DataItems: []task.DataItem{task.Text("x")}, Extensions: json.RawMessage(`{"a2a":{"metadata":{"a":1},"extensions":["e"]}}`)}}
 		if d := cmp.Diff(want, rep.Products); d != "" || err != nil {
 			t.Errorf("%v\n%s", err, d)
 		}
@@ -282,7 +283,7 @@ func sayable(t *testing.T, call *translate.Call) {
 		t.Fatalf("%q", out)
 	}
 	for _, v := range extraVersions {
-		strict(t, v.client.AppendTurn(nil, &task.Turn{Message: call.Message, From: task.AwaitingCompletion, Ref: task.Ref{Task: "T"}}, true))
+		strict(t, v.client.AppendTurn(nil, &agent.Turn{Message: call.Message, From: task.AwaitingCompletion, Ref: agent.Ref{Task: "T"}}, true))
 	}
 }
 
@@ -299,8 +300,8 @@ func FuzzExtraReply(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			now := task.Task{ID: "t", SessionID: "s", Extra: rep.TaskExtra, Products: rep.Products,
-				Status: task.Status{State: task.Working, DataItems: rep.Items, Extra: rep.Extra, TaskExtra: rep.TaskExtra}}
+			now := task.Task{ID: "t", SessionID: "s", Extensions: rep.TaskExtensions, Products: rep.Products,
+				Status: task.Status{State: task.Working, DataItems: rep.Items, Extensions: rep.Extensions, TaskExtensions: rep.TaskExtensions}}
 			if out := task.AppendTask(nil, &now); !json.Valid(out) || bytes.ContainsAny(out, "\n\r") {
 				t.Fatalf("%q", out)
 			}
@@ -319,7 +320,7 @@ func FuzzExtraReply(f *testing.F) {
 // TestExtraOfTheLastWord: what an agent says as it finishes is told with the state that its task is completed in.
 func TestExtraOfTheLastWord(t *testing.T) {
 	finished := &task.Status{State: task.AwaitingCompletion, DataItems: []task.DataItem{task.Text("bye")},
-		Extra: json.RawMessage(`{"a2a":{"message":{"metadata":{"mm":1}}}}`), TaskExtra: json.RawMessage(`{"a2a":{"ex":1}}`)}
+		Extensions: json.RawMessage(`{"a2a":{"message":{"metadata":{"mm":1}}}}`), TaskExtensions: json.RawMessage(`{"a2a":{"ex":1}}`)}
 	completed := &task.Status{State: task.Completed}
 	now := &task.Task{ID: "t", SessionID: "s", Status: *completed, StatusHistory: []task.Status{*finished, *completed}}
 	for _, v := range []struct {

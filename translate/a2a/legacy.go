@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -27,7 +28,7 @@ func (legacy) Name() string { return nameLegacy }
 // Header implements translate.Client: v0.1 has no field for its version.
 func (legacy) Header() []translate.Field { return nil }
 
-func (legacy) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
+func (legacy) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	method := "tasks/send"
 	if stream {
 		method = "tasks/sendSubscribe"
@@ -39,26 +40,26 @@ func (legacy) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 	}
 	dst = append(dst, `,"message":{"role":"user","parts":`...)
 	dst = appendLegacyParts(dst, t.Message.DataItems)
-	dst = append(appendMessageRest(dst, t.Message.Extra), '}')
-	if modes := task.Member(kept(t.Message.Extra, "configuration"), "acceptedOutputModes"); len(modes) > 0 {
+	dst = append(appendMessageRest(dst, t.Message.Extensions), '}')
+	if modes := task.Member(kept(t.Message.Extensions, "configuration"), "acceptedOutputModes"); len(modes) > 0 {
 		dst = append(append(dst, `,"acceptedOutputModes":`...), modes...)
 	}
 	if t.Webhook != nil { // agents that do not know it here ignore it, and are followed all the same
 		dst = append(dst, `,"pushNotification":`...)
 		dst = appendLegacyConfig(dst, &task.Webhook{URL: t.Webhook.URL, Token: t.Webhook.Token})
 	}
-	return append(appendParamsRest(dst, t.Message.Extra), '}', '}')
+	return append(appendParamsRest(dst, t.Message.Extensions), '}', '}')
 }
 
-func (legacy) AppendGet(dst []byte, ref task.Ref) []byte {
+func (legacy) AppendGet(dst []byte, ref agent.Ref) []byte {
 	return append(beginLegacy(dst, "tasks/get", ref.Task), '}', '}')
 }
 
-func (legacy) AppendCancel(dst []byte, ref task.Ref) []byte {
+func (legacy) AppendCancel(dst []byte, ref agent.Ref) []byte {
 	return append(beginLegacy(dst, "tasks/cancel", ref.Task), '}', '}')
 }
 
-func (legacy) AppendResubscribe(dst []byte, ref task.Ref) []byte {
+func (legacy) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 	return append(beginLegacy(dst, "tasks/resubscribe", ref.Task), '}', '}')
 }
 
@@ -74,27 +75,27 @@ func beginLegacy(dst []byte, method, taskID string) []byte {
 
 // Reply reads a Task. It copies body once; the report's texts are views of that copy. What is known already does
 // not matter, because a Task holds all its artifacts.
-func (legacy) Reply(body []byte, _ []task.Product) (task.Report, error) {
+func (legacy) Reply(body []byte, _ []task.Product) (agent.Report, error) {
 	res, err := response(append([]byte(nil), body...))
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return task.Report{}, failed(legacyFailures, res.Failure)
+		return agent.Report{}, failed(legacyFailures, res.Failure)
 	}
 	m := legacyMembers(res.Result)
 	if !m.status.Exists() {
-		return task.Report{}, refuse("the agent's answer has no status, so it is no Task")
+		return agent.Report{}, refuse("the agent's answer has no status, so it is no Task")
 	}
 	return m.report(new(artifacts))
 }
 
 // Push implements translate.Client. v0.1 leaves open what a webhook is told: a Task, one event as a JSON-RPC
 // notification, or an event with the Task's members.
-func (legacy) Push(body []byte, known []task.Product) (task.Report, error) {
+func (legacy) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := pushed(body)
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	return legacyMembers(v).report(&artifacts{known: known})
 }
@@ -109,19 +110,19 @@ func (legacy) NewStream(known []task.Product) translate.Stream {
 // agents set it on an artifact that comes before the last status, and some never do.
 type legacyStream struct{ artifacts artifacts }
 
-func (s *legacyStream) Event(event string, data []byte) (task.Report, error) {
+func (s *legacyStream) Event(event string, data []byte) (agent.Report, error) {
 	if event == "close" || len(data) == 0 { // "close" repeats the end of the task in a form of its own
-		return task.Report{}, nil
+		return agent.Report{}, nil
 	}
 	res, err := response(append([]byte(nil), data...))
 	if err != nil {
 		if !legacyEvent(event) { // a ping, or whatever else the agent's server sends for itself
 			err = nil
 		}
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return task.Report{}, failed(legacyFailures, res.Failure)
+		return agent.Report{}, failed(legacyFailures, res.Failure)
 	}
 	return legacyMembers(res.Result).report(&s.artifacts)
 }
@@ -165,8 +166,8 @@ func legacyMembers(result gjson.Result) legacyResult {
 }
 
 // report reads what is there: a status, artifacts, or neither, which means nothing.
-func (m legacyResult) report(a *artifacts) (task.Report, error) {
-	var rep task.Report
+func (m legacyResult) report(a *artifacts) (agent.Report, error) {
+	var rep agent.Report
 	if !m.raw.IsObject() {
 		return rep, refuse("the agent's answer has a result that is no object")
 	}
@@ -174,7 +175,7 @@ func (m legacyResult) report(a *artifacts) (task.Report, error) {
 		if err := a.chunks(&rep, m.artifact); err != nil {
 			return rep, err
 		}
-		rep.Chunks[len(rep.Chunks)-1].Extra = m.rest.Extra(family, resultWords)
+		rep.Chunks[len(rep.Chunks)-1].Extensions = m.rest.Extra(family, resultWords)
 	}
 	if !m.status.Exists() {
 		return rep, nil
@@ -183,29 +184,29 @@ func (m legacyResult) report(a *artifacts) (task.Report, error) {
 		return rep, err
 	}
 	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.event) {
-		rep.Whole = true
+		rep.Full = true
 		if err := a.whole(&rep, m.artifacts); err != nil {
 			return rep, err
 		}
 	}
-	rep.Stamp, rep.Dated = legacyStamp(&rep, m.status, m.artifacts)
-	rep.TaskExtra = m.rest.Extra(family, resultWords)
+	rep.Revision, rep.RevisionDated = legacyStamp(&rep, m.status, m.artifacts)
+	rep.TaskExtensions = m.rest.Extra(family, resultWords)
 	return rep, nil
 }
 
 // legacyStamp returns the stamp of a task. One that rests is stamped by its status alone, since that is all that
 // the last event of a stream tells. dated reports whether the agent says when it changed its state;
 // whole seconds do not tell two turns within one second apart.
-func legacyStamp(rep *task.Report, status, artifacts gjson.Result) (stamp string, dated bool) {
+func legacyStamp(rep *agent.Report, status, artifacts gjson.Result) (stamp string, dated bool) {
 	sum := crc32.ChecksumIEEE([]byte(status.Raw))
-	if !rep.State.Rests() {
+	if !rep.State.Settled() {
 		sum = crc32.Update(sum, crc32.IEEETable, []byte(artifacts.Raw))
 	}
-	return rep.Said + " " + strconv.FormatUint(uint64(sum), 16), strings.Contains(status.Get("timestamp").Str, ".")
+	return rep.NativeState + " " + strconv.FormatUint(uint64(sum), 16), strings.Contains(status.Get("timestamp").Str, ".")
 }
 
 // legacyStatus reads a TaskStatus of a version before 1.0 into rep.
-func legacyStatus(rep *task.Report, status gjson.Result, version string) error {
+func legacyStatus(rep *agent.Report, status gjson.Result, version string) error {
 	if !status.IsObject() {
 		return refuse("the agent's answer has a status that is no object")
 	}
@@ -229,7 +230,7 @@ func legacyStatus(rep *task.Report, status gjson.Result, version string) error {
 	if !ok {
 		return refuse("the agent's answer has the state %q, which A2A %s does not have", clean(state.Str, maxWord), version)
 	}
-	rep.State, rep.Said = s, state.Str
+	rep.State, rep.NativeState = s, state.Str
 	if message.Exists() {
 		said := v03Members(message)
 		items, err := legacyParts(said.parts)
@@ -239,9 +240,9 @@ func legacyStatus(rep *task.Report, status gjson.Result, version string) error {
 		rep.Items = items
 		others.AddObject("message", &said.rest, messageWords)
 	}
-	rep.Extra = others.Extra(family, statusWords)
+	rep.Extensions = others.Extra(family, statusWords)
 	if state.Str == authRequired {
-		rep.Open = true
+		rep.SelfResuming = true
 		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"a2aState":"auth-required"}`)})
 	}
 	return nil

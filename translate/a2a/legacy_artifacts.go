@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -67,7 +68,7 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 			others.Add(key, v.Raw)
 		}
 	})
-	art.product.Extra = others.Extra(family, artifactWords)
+	art.product.Extensions = others.Extra(family, artifactWords)
 	if !whole || index < 0 {
 		return art, false, refuse("the agent's answer has an artifact whose index is no number from 0 on")
 	}
@@ -118,7 +119,7 @@ func hasIndex(id, base string) bool {
 }
 
 // chunks adds the artifact of an event to rep.
-func (a *artifacts) chunks(rep *task.Report, v gjson.Result) error {
+func (a *artifacts) chunks(rep *agent.Report, v gjson.Result) error {
 	art, fresh, err := a.next(v)
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func (a *artifacts) knows(id string) bool {
 
 // whole adds the artifacts of a Task to rep. Some agents list every chunk that they ever sent, so these are
 // put together, the way task.Fold does it with those of a stream.
-func (a *artifacts) whole(rep *task.Report, list gjson.Result) error {
+func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 	if !list.Exists() {
 		return nil
 	}
@@ -197,8 +198,8 @@ func (w *whole) add(v gjson.Result) error {
 	if art.product.Description != "" {
 		p.Description = art.product.Description
 	}
-	if art.product.Extra != nil {
-		p.Extra = art.product.Extra
+	if art.product.Extensions != nil {
+		p.Extensions = art.product.Extensions
 	}
 	for _, it := range art.product.DataItems {
 		last := len(p.DataItems) - 1

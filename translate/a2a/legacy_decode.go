@@ -98,7 +98,7 @@ func (r *legacyReader) webhook(params gjson.Result, taskID, dialect string) *tas
 // legacySend reads TaskSendParams. The caller has named the task, so the same id again goes on with it.
 func (r *legacyReader) legacySend(params gjson.Result, call *translate.Call) {
 	m := &call.Message
-	m.Command, call.Either = task.Start, true
+	m.Command, call.StartOrContinue = task.Start, true
 	var message, config gjson.Result
 	var rest callRest
 	members(params, func(key string, v gjson.Result) {
@@ -143,5 +143,5 @@ func (r *legacyReader) legacySend(params gjson.Result, call *translate.Call) {
 		}
 	})
 	m.DataItems = r.items(parts, "params.message.parts")
-	m.Extra = rest.extra()
+	m.Extensions = rest.extra()
 }

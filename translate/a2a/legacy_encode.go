@@ -69,7 +69,7 @@ func legacySaid(t *task.Task) *task.Status {
 
 // legacySpeaks reports whether a status has a message.
 func legacySpeaks(said *task.Status) bool {
-	return len(said.DataItems) > 0 || len(said.Extra) > 0 && len(kept(said.Extra, "message")) > 0
+	return len(said.DataItems) > 0 || len(said.Extensions) > 0 && len(kept(said.Extensions, "message")) > 0
 }
 
 // legacyHistory returns the last n messages of a task that say anything, all of them where n is negative.
@@ -128,10 +128,10 @@ func (s legacyServer) appendTask(dst []byte, t *task.Task, history int) []byte {
 	for i := range list {
 		dst = append(dst, legacyNext(i, `,"history":[`)...)
 		m := inHistory(&list[i])
-		dst = appendLegacyMessage(dst, legacyRole(&m), m.DataItems, m.Extra)
+		dst = appendLegacyMessage(dst, legacyRole(&m), m.DataItems, m.Extensions)
 	}
 	dst = legacyClosed(dst, len(list))
-	dst = appendLegacyMetadata(dst, t.Extra, t.Status.State, s.word(t.Status.State))
+	dst = appendLegacyMetadata(dst, t.Extensions, t.Status.State, s.word(t.Status.State))
 	return append(dst, '}')
 }
 
@@ -156,9 +156,9 @@ func (s legacyServer) appendStatus(dst []byte, st, said *task.Status) []byte {
 	dst = append(append(dst, s.word(st.State)...), '"')
 	if legacySpeaks(said) {
 		dst = append(dst, `,"message":`...)
-		dst = appendLegacyMessage(dst, "agent", said.DataItems, said.Extra)
+		dst = appendLegacyMessage(dst, "agent", said.DataItems, said.Extensions)
 	}
-	return append(appendStatusRest(appendLegacyTime(dst, st), said.Extra), '}')
+	return append(appendStatusRest(appendLegacyTime(dst, st), said.Extensions), '}')
 }
 
 func appendLegacyMessage(dst []byte, role string, items []task.DataItem, extra json.RawMessage) []byte {
@@ -174,7 +174,7 @@ func appendLegacyArtifact(dst []byte, p *task.Product, index int) []byte {
 	dst = appendLegacyParts(dst, p.DataItems)
 	dst = legacyOptional(dst, `,"name":`, p.Name)
 	dst = legacyOptional(dst, `,"description":`, p.Description)
-	dst = append(appendArtifactRest(dst, p.Extra, p.ID), `,"index":`...)
+	dst = append(appendArtifactRest(dst, p.Extensions, p.ID), `,"index":`...)
 	return strconv.AppendInt(dst, int64(index), 10)
 }
 
@@ -241,16 +241,16 @@ func (e *legacyEncoder) begin(dst []byte) []byte {
 
 // message tells of what the Partner says as news of a task that is at work.
 func (e *legacyEncoder) message(dst []byte, m *task.Message) translate.Frame {
-	st := &task.Status{State: task.Working, ChangedAt: m.SentAt, DataItems: m.DataItems, Extra: m.Extra}
+	st := &task.Status{State: task.Working, ChangedAt: m.SentAt, DataItems: m.DataItems, Extensions: m.Extensions}
 	return e.status(dst, st, st)
 }
 
 func (e *legacyEncoder) status(dst []byte, st, said *task.Status) translate.Frame {
-	end := st.State.Rests()
+	end := st.State.Settled()
 	dst = append(e.begin(dst), `,"status":`...)
 	dst = e.appendStatus(dst, st, said)
 	dst = strconv.AppendBool(append(dst, `,"final":`...), end)
-	dst = appendLegacyMetadata(dst, said.TaskExtra, st.State, e.word(st.State))
+	dst = appendLegacyMetadata(dst, said.TaskExtensions, st.State, e.word(st.State))
 	return translate.Frame{Name: legacyStatusUpdate, Data: jsonrpc.End(append(dst, '}')), End: end}
 }
 
@@ -259,6 +259,6 @@ func (e *legacyEncoder) chunk(dst []byte, c *task.Chunk) translate.Frame {
 	dst = appendLegacyArtifact(dst, &c.Product, e.index(c.Product.ID))
 	dst = strconv.AppendBool(append(dst, `,"append":`...), c.Append)
 	dst = strconv.AppendBool(append(dst, `,"lastChunk":`...), c.Last)
-	dst = appendResultRest(append(dst, `},"final":false`...), c.Extra, task.None)
+	dst = appendResultRest(append(dst, `},"final":false`...), c.Extensions, task.None)
 	return translate.Frame{Name: legacyArtifactUpdate, Data: jsonrpc.End(append(dst, '}'))}
 }

@@ -26,7 +26,7 @@ type legacyReader struct{ err *task.Error }
 
 func (r *legacyReader) fail(field, format string, args ...any) {
 	if r.err == nil {
-		r.err = task.Errorf(task.InvalidParams, format, args...).At(field)
+		r.err = task.Errorf(task.InvalidParams, format, args...).WithField(field)
 	}
 }
 
@@ -103,7 +103,7 @@ func (r *legacyReader) items(v gjson.Result, field string) (items []task.DataIte
 	v.ForEach(func(_, part gjson.Result) bool {
 		if len(items) == maxLegacyItems {
 			r.fail(field, "%s must have at most %d entries", legacyLast(field), maxLegacyItems)
-			r.err.With("limit", legacyLast(field)).With("max", maxLegacyItems)
+			r.err.WithData("limit", legacyLast(field)).WithData("max", maxLegacyItems)
 			return false
 		}
 		it := r.item(part, field, len(items))

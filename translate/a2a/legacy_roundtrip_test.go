@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -160,7 +161,7 @@ func (l *legacyLog) grow() {
 			st.DataItems = nil
 		}
 		var cause *task.Message
-		if state.Rests() {
+		if state.Settled() {
 			cause = &task.Message{ID: "m", SentAt: l.now, SenderRole: task.Leader, Command: task.Continue, DataItems: l.items(2)}
 		}
 		l.add(task.Event{Status: st, Cause: cause})
@@ -195,7 +196,7 @@ func TestLegacyRoundTrip(t *testing.T) {
 						seen.Apply(task.Event{Chunk: &rep.Chunks[i]})
 					}
 					d.sameNews(t, ev, &frame, &rep, untold)
-					d.sameTask(t, l, seen.Task.Products, rep.Stamp)
+					d.sameTask(t, l, seen.Task.Products, rep.Revision)
 				}
 				l.grow()
 			}
@@ -204,9 +205,9 @@ func TestLegacyRoundTrip(t *testing.T) {
 }
 
 // sameNews compares an event with the report that it became.
-func (d *legacyDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.Frame, rep *task.Report, untold []task.DataItem) {
+func (d *legacyDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.Frame, rep *agent.Report, untold []task.DataItem) {
 	t.Helper()
-	if frame.End != rep.Over() {
+	if frame.End != rep.EndsTurn() {
 		t.Fatalf("%s: the end is %t, for\n%s", d.server.Name(), frame.End, frame.Data)
 	}
 	switch {
@@ -245,7 +246,7 @@ func (d *legacyDialect) sameTask(t *testing.T, l *legacyLog, streamed []task.Pro
 	for i, p := range now.Products {
 		want = append(want, d.product(p, i))
 	}
-	unread := cmpopts.IgnoreFields(task.Product{}, "Extra") // the gateway's own metadata
+	unread := cmpopts.IgnoreFields(task.Product{}, "Extensions") // the gateway's own metadata
 	if diff := cmp.Diff(want, asked.Products, unread); diff != "" {
 		t.Fatalf("%s: (-want +got):\n%s", d.server.Name(), diff)
 	}
@@ -256,11 +257,11 @@ func (d *legacyDialect) sameTask(t *testing.T, l *legacyLog, streamed []task.Pro
 		t.Fatalf("%s: (-want +got):\n%s", d.server.Name(), diff)
 	}
 	if d.client.Name() == "a2a/0.3" {
-		if diff := cmp.Diff(&task.Ref{Task: "t", Session: "s"}, asked.Ref); diff != "" {
+		if diff := cmp.Diff(&agent.Ref{Task: "t", Session: "s"}, asked.Ref); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	}
-	if state := now.Status.State; state.Rests() && stamp != asked.Stamp && (state != task.Completed || d.auto) {
-		t.Fatalf("%s: %s is stamped %q in a stream and %q when asked for", d.server.Name(), state, stamp, asked.Stamp)
+	if state := now.Status.State; state.Settled() && stamp != asked.Revision && (state != task.Completed || d.auto) {
+		t.Fatalf("%s: %s is stamped %q in a stream and %q when asked for", d.server.Name(), state, stamp, asked.Revision)
 	}
 }

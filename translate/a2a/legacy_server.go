@@ -47,7 +47,7 @@ func legacyRoute(method, path string) (r translate.Route, ok bool) {
 }
 
 // Speaks implements translate.Server.
-func (legacyServer) Speaks(req *translate.Request) bool { return legacyNameOf(req) == nameLegacy }
+func (legacyServer) Matches(req *translate.Request) bool { return legacyNameOf(req) == nameLegacy }
 
 // legacyNameOf returns the name of the dialect before 1.0 that a request is of, or nothing. Some methods are the same
 // in all of these versions; there, the version that the caller names decides, and then who has made the task's id: in

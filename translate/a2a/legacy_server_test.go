@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -65,11 +66,11 @@ func TestLegacyDecode(t *testing.T) {
 	}
 	full := message(task.Start, task.DataItem{Kind: task.TextItem, Text: "a\nb", Metadata: []byte(`{"m":1}`)},
 		task.DataItem{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", Bytes: "eA=="}, task.DataItem{Kind: task.DataKind, Data: []byte(`{"d":1}`)})
-	full.SessionID, full.Extra = "s1", []byte(`{"a2a":{"metadata":{}}}`)
+	full.SessionID, full.Extensions = "s1", []byte(`{"a2a":{"metadata":{}}}`)
 	want := []translate.Call{
-		{Method: "tasks/send", Call: task.Call{Message: full, Either: true}, Blocking: true, History: 3,
+		{Method: "tasks/send", Call: task.Call{Message: full, StartOrContinue: true}, Blocking: true, History: 3,
 			Webhook: &task.Webhook{ID: "default", TaskID: "t1", URL: "https://x/", Token: "k", Scheme: "bearer", Credentials: "c", Dialect: "a2a/legacy"}},
-		{Method: "tasks/sendSubscribe", Call: task.Call{Message: message(task.Start, task.Text("hi")), Either: true, Snapshot: true}, Stream: true},
+		{Method: "tasks/sendSubscribe", Call: task.Call{Message: message(task.Start, task.Text("hi")), StartOrContinue: true, Snapshot: true}, Stream: true},
 		{Method: "tasks/get", Call: task.Call{Message: message(task.Get)}, History: 10},
 		{Method: "tasks/cancel", Call: task.Call{Message: message(task.Cancel), Strict: true, Finished: true}},
 		{Method: "tasks/resubscribe", Call: task.Call{Message: message(task.ReStream), Snapshot: true}, Stream: true},
@@ -88,7 +89,7 @@ func TestLegacyDecode(t *testing.T) {
 	got, err := legacyDecode(t, a2a.LegacyServer(true), legacyRequest("tasks/send", `{"id":"t1","sessionId":null,"historyLength":null,"pushNotification":null,"metadata":null,"acceptedOutputModes":null,`+
 		`"message":{"role":"user","metadata":null,"parts":[{"type":"text","text":"hi","metadata":null},{"text":"no type"},{"kind":"text","text":"a later word"}]}}`))
 	items := []task.DataItem{task.Text("hi"), task.Text("no type"), task.Text("a later word")}
-	if diff := cmp.Diff(translate.Call{Method: "tasks/send", Blocking: true, Call: task.Call{Message: message(task.Start, items...), Either: true}}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(translate.Call{Method: "tasks/send", Blocking: true, Call: task.Call{Message: message(task.Start, items...), StartOrContinue: true}}, got); diff != "" || err != nil {
 		t.Errorf("nulls: %v (-want +got):\n%s", err, diff)
 	}
 }
@@ -96,7 +97,7 @@ func TestLegacyDecode(t *testing.T) {
 // What a client of v0.1 sends, a server of v0.1 reads as it was meant.
 func TestLegacyTurnArrives(t *testing.T) {
 	items := []task.DataItem{task.Text("a"), {Kind: task.FileItem, Name: "n", Bytes: "eA=="}, {Kind: task.DataKind, Data: []byte(`{"d":[]}`), Metadata: []byte(`{"m":1}`)}}
-	turn := &task.Turn{Ref: task.Ref{Task: "t1", Session: "s1"}, Message: task.Message{DataItems: items}, Webhook: &task.Webhook{URL: "https://x/", Token: "k"}}
+	turn := &agent.Turn{Ref: agent.Ref{Task: "t1", Session: "s1"}, Message: task.Message{DataItems: items}, Webhook: &task.Webhook{URL: "https://x/", Token: "k"}}
 	hook := &task.Webhook{ID: "default", TaskID: "t1", URL: "https://x/", Token: "k", Dialect: "a2a/legacy"}
 	for _, stream := range []bool{false, true} {
 		call, err := legacyDecode(t, a2a.LegacyServer(false), a2a.Legacy().AppendTurn(nil, turn, stream))
@@ -193,7 +194,7 @@ func TestLegacySpeaks(t *testing.T) {
 		}
 		var got []string
 		for _, s := range []translate.Server{a2a.LegacyServer(false), a2a.V03Server(false)} {
-			if s.Speaks(&translate.Request{Request: req, HTTP: "POST", Version: tc.version}) {
+			if s.Matches(&translate.Request{Request: req, HTTP: "POST", Version: tc.version}) {
 				got = append(got, s.Name())
 			}
 		}
@@ -253,7 +254,7 @@ func TestLegacyFaults(t *testing.T) {
 			}
 		}
 	}
-	got := string(a2a.LegacyServer(false).AppendError([]byte("x"), jsonrpc.ID("7"), task.Errorf(task.AgentTimeout, "it was silent").With("taskId", "t").At("f")))
+	got := string(a2a.LegacyServer(false).AppendError([]byte("x"), jsonrpc.ID("7"), task.Errorf(task.AgentTimeout, "it was silent").WithData("taskId", "t").WithField("f")))
 	want := `x{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Internal error","data":{"errorType":"AGENT_TIMEOUT","field":"f","taskId":"t","details":"it was silent"}}}`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -428,7 +429,7 @@ func FuzzLegacyDecode(f *testing.F) {
 		}
 		for _, s := range []translate.Server{a2a.LegacyServer(false), a2a.V03Server(true)} {
 			r := &translate.Request{Request: req, HTTP: "POST"}
-			s.Speaks(r)
+			s.Matches(r)
 			call, err := s.Decode(r)
 			if err != nil {
 				var e *task.Error
@@ -440,7 +441,7 @@ func FuzzLegacyDecode(f *testing.F) {
 			if m := call.Message; !m.Command.Valid() || m.SenderRole != task.Leader || m.SenderID != "" {
 				t.Fatalf("%s: %+v", s.Name(), m)
 			}
-			check(t, task.Report{Items: call.Message.DataItems}, nil)
+			check(t, agent.Report{Items: call.Message.DataItems}, nil)
 			sayable(t, &call)
 		}
 	})

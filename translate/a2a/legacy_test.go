@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -91,7 +92,7 @@ func events(stream []byte) []event {
 }
 
 // show renders a report, or the error in its place, in a form to compare.
-func show(rep task.Report, err error) string {
+func show(rep agent.Report, err error) string {
 	if err != nil {
 		var e *task.Error
 		if !errors.As(err, &e) {
@@ -101,13 +102,13 @@ func show(rep task.Report, err error) string {
 	}
 	var b strings.Builder
 	b.WriteString("report")
-	if rep.Whole {
+	if rep.Full {
 		b.WriteString(" whole")
 	}
-	if rep.State != task.None || rep.Said != "" {
-		fmt.Fprintf(&b, " %s (%s)", rep.State, rep.Said)
+	if rep.State != task.None || rep.NativeState != "" {
+		fmt.Fprintf(&b, " %s (%s)", rep.State, rep.NativeState)
 	}
-	if rep.Open {
+	if rep.SelfResuming {
 		b.WriteString(" open")
 	}
 	if rep.Ref != nil {
@@ -130,18 +131,18 @@ func product(p *task.Product) string { return string(task.AppendProduct(nil, p))
 
 func TestLegacyRequests(t *testing.T) {
 	c := a2a.Legacy()
-	turn := func(items ...task.DataItem) *task.Turn {
-		return &task.Turn{Ref: task.Ref{Task: "t\"1", Session: "s1"}, Message: task.Message{DataItems: items}}
+	turn := func(items ...task.DataItem) *agent.Turn {
+		return &agent.Turn{Ref: agent.Ref{Task: "t\"1", Session: "s1"}, Message: task.Message{DataItems: items}}
 	}
-	ref := task.Ref{Task: "t1"}
+	ref := agent.Ref{Task: "t1"}
 	for _, tc := range []struct{ name, got, want string }{
 		{"send", string(c.AppendTurn(nil, turn(task.Text("a \"b\"\n")), false)),
 			`{"jsonrpc":"2.0","id":"t\"1","method":"tasks/send","params":{"id":"t\"1","sessionId":"s1","message":{"role":"user","parts":[{"type":"text","text":"a \"b\"\n"}]}}}`},
 		{"stream", string(c.AppendTurn(nil, turn(), true)),
 			`{"jsonrpc":"2.0","id":"t\"1","method":"tasks/sendSubscribe","params":{"id":"t\"1","sessionId":"s1","message":{"role":"user","parts":[]}}}`},
-		{"no session", string(c.AppendTurn(nil, &task.Turn{Ref: ref}, false)),
+		{"no session", string(c.AppendTurn(nil, &agent.Turn{Ref: ref}, false)),
 			`{"jsonrpc":"2.0","id":"t1","method":"tasks/send","params":{"id":"t1","message":{"role":"user","parts":[]}}}`},
-		{"webhook", string(c.AppendTurn(nil, &task.Turn{Ref: ref, Webhook: &task.Webhook{ID: "w", URL: "https://x/", Token: "k"}}, false)),
+		{"webhook", string(c.AppendTurn(nil, &agent.Turn{Ref: ref, Webhook: &task.Webhook{ID: "w", URL: "https://x/", Token: "k"}}, false)),
 			`{"jsonrpc":"2.0","id":"t1","method":"tasks/send","params":{"id":"t1","message":{"role":"user","parts":[]},"pushNotification":{"url":"https://x/","token":"k"}}}`},
 		{"every kind of item", string(c.AppendTurn(nil, turn(
 			task.DataItem{Kind: task.TextItem, Text: "x", Metadata: []byte(`{"m":1}`)},
@@ -353,7 +354,7 @@ func TestLegacyStamp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return rep.Stamp
+		return rep.Revision
 	}
 	base := stamp(`"status":{"state":"working","timestamp":"1"},"artifacts":[{"parts":[{"text":"a"}]}]`)
 	if base == "" || base != stamp(`"history":[1],"artifacts":[{"parts":[{"text":"a"}]}],"status":{"state":"working","timestamp":"1"}`) {
@@ -454,7 +455,7 @@ func TestLegacyKeepsNothingOfTheBody(t *testing.T) {
 }
 
 // check holds what every report must: states and items that AIP allows, ids that tell products apart.
-func check(t *testing.T, rep task.Report, err error) {
+func check(t *testing.T, rep agent.Report, err error) {
 	if err != nil {
 		var e *task.Error
 		if !errors.As(err, &e) || e.Detail == "" || strings.ContainsAny(e.Detail, "\n\r\x1b") {
@@ -515,7 +516,7 @@ func FuzzReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		rep, err := a2a.Legacy().Reply(body, []task.Product{{ID: "artifact-0-a"}})
 		check(t, rep, err)
-		if err == nil && rep.Said == "" {
+		if err == nil && rep.NativeState == "" {
 			t.Fatal("a reply without a state")
 		}
 	})
@@ -596,7 +597,7 @@ func BenchmarkLegacyReply(b *testing.B) {
 }
 
 func BenchmarkLegacyTurn(b *testing.B) {
-	turn := &task.Turn{Ref: task.Ref{Task: "0123456789abcdef0123456789abcdef", Session: "s"}, Message: task.Message{DataItems: []task.DataItem{task.Text("echo hello")}}}
+	turn := &agent.Turn{Ref: agent.Ref{Task: "0123456789abcdef0123456789abcdef", Session: "s"}, Message: task.Message{DataItems: []task.DataItem{task.Text("echo hello")}}}
 	var dst []byte
 	b.ReportAllocs()
 	for b.Loop() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -45,7 +46,7 @@ func (v03) NamesTasks() {}
 
 // AppendTurn implements translate.Client. The agent makes the names of a task and its context, so a start has none.
 // A task that has ended cannot be gone on with: that makes another one, in the same context.
-func (v03) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
+func (v03) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	method := v03Send
 	if stream {
 		method = v03Stream
@@ -62,15 +63,15 @@ func (v03) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 	case t.From == task.None:
 	case t.From == task.AwaitingCompletion:
 		dst = legacyOptional(dst, `,"contextId":`, t.Ref.Session)
-		if t.Ref.Task != "" && !strings.HasPrefix(t.Stamp, v03MessageStamp) {
+		if t.Ref.Task != "" && !strings.HasPrefix(t.Revision, v03MessageStamp) {
 			refers = t.Ref.Task
 		}
 	default:
 		dst = legacyOptional(dst, `,"taskId":`, t.Ref.Task)
 		dst = legacyOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
-	dst = append(appendTurnRest(dst, t.Message.Extra, refers), '}')
-	if config := kept(t.Message.Extra, "configuration"); !stream || t.Webhook != nil || len(config) > 0 {
+	dst = append(appendTurnRest(dst, t.Message.Extensions, refers), '}')
+	if config := kept(t.Message.Extensions, "configuration"); !stream || t.Webhook != nil || len(config) > 0 {
 		// Until 0.2.5 the modes had to be there. No agent refuses none, and some refuse all that they do not know.
 		dst = append(dst, `,"configuration":{"acceptedOutputModes":`...)
 		if modes := task.Member(config, "acceptedOutputModes"); len(modes) > 0 {
@@ -84,57 +85,57 @@ func (v03) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 		if t.Webhook != nil {
 			dst = appendLegacyConfig(append(dst, `,"pushNotificationConfig":`...), t.Webhook)
 		}
-		dst = append(task.AppendExtra(dst, config, nil, family, configWords, "", ""), '}')
+		dst = append(task.AppendExtensions(dst, config, nil, family, configWords, "", ""), '}')
 	}
-	return append(appendParamsRest(dst, t.Message.Extra), '}', '}')
+	return append(appendParamsRest(dst, t.Message.Extensions), '}', '}')
 }
 
 // v03MessageID returns the id of a turn's message. It is the same whenever the turn is carried out again, so that
 // agents that look at it take it for the same message.
-func v03MessageID(t *task.Turn) string {
+func v03MessageID(t *agent.Turn) string {
 	switch {
 	case t.Message.ID != "":
 		return t.Message.ID
 	case t.From == task.None:
 		return t.Ref.Task
 	}
-	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Stamp))), 16)
+	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Revision))), 16)
 }
 
 // AppendGet implements translate.Client. No history is asked for: the gateway keeps its own.
-func (v03) AppendGet(dst []byte, ref task.Ref) []byte {
+func (v03) AppendGet(dst []byte, ref agent.Ref) []byte {
 	return append(beginLegacy(dst, legacyGet, ref.Task), `,"historyLength":0}}`...)
 }
 
-func (v03) AppendCancel(dst []byte, ref task.Ref) []byte {
+func (v03) AppendCancel(dst []byte, ref agent.Ref) []byte {
 	return append(beginLegacy(dst, legacyCancel, ref.Task), '}', '}')
 }
 
-func (v03) AppendResubscribe(dst []byte, ref task.Ref) []byte {
+func (v03) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 	return append(beginLegacy(dst, legacyResubscribe, ref.Task), '}', '}')
 }
 
 // Reply reads a Task or a Message. It copies body once; the report's texts are views of that copy.
-func (v03) Reply(body []byte, known []task.Product) (task.Report, error) {
+func (v03) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	res, err := response(append([]byte(nil), body...))
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return task.Report{}, failed(v03Failures, res.Failure)
+		return agent.Report{}, failed(v03Failures, res.Failure)
 	}
 	m := v03Members(res.Result)
 	if !m.status.Exists() && !m.isMessage() {
-		return task.Report{}, refuse("the agent's answer has neither a status nor a messageId, so it is no Task and no Message")
+		return agent.Report{}, refuse("the agent's answer has neither a status nor a messageId, so it is no Task and no Message")
 	}
 	return m.report(&v03Artifacts{known: known})
 }
 
 // Push reads a Task, which is what 0.3 tells webhooks, or any event of a stream.
-func (v03) Push(body []byte, known []task.Product) (task.Report, error) {
+func (v03) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := pushed(body)
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	m := v03Members(v)
 	return m.report(&v03Artifacts{known: known})
@@ -153,19 +154,19 @@ type v03Events struct {
 	task      bool // there is a task, so that a Message is news of it
 }
 
-func (s *v03Events) Event(event string, data []byte) (task.Report, error) {
+func (s *v03Events) Event(event string, data []byte) (agent.Report, error) {
 	if len(data) == 0 {
-		return task.Report{}, nil
+		return agent.Report{}, nil
 	}
 	res, err := response(append([]byte(nil), data...))
 	if err != nil {
 		if event != "" && event != "message" && event != "error" { // whatever the agent's server sends for itself
 			err = nil
 		}
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return task.Report{}, failed(v03Failures, res.Failure)
+		return agent.Report{}, failed(v03Failures, res.Failure)
 	}
 	m := v03Members(res.Result)
 	if s.task && m.isMessage() {
@@ -238,7 +239,7 @@ func (m *v03Result) isMessage() bool {
 }
 
 // report reads what is there: a Message, a status, artifacts, or neither, which means nothing.
-func (m *v03Result) report(a *v03Artifacts) (rep task.Report, err error) {
+func (m *v03Result) report(a *v03Artifacts) (rep agent.Report, err error) {
 	if !m.raw.IsObject() {
 		return rep, refuse("the agent's answer has a result that is no object")
 	}
@@ -255,7 +256,7 @@ func (m *v03Result) report(a *v03Artifacts) (rep task.Report, err error) {
 		if err := a.chunk(&rep, m.artifact, m.append, m.last); err != nil {
 			return rep, err
 		}
-		rep.Chunks[len(rep.Chunks)-1].Extra = m.rest.Extra(family, resultWords)
+		rep.Chunks[len(rep.Chunks)-1].Extensions = m.rest.Extra(family, resultWords)
 	}
 	if !m.status.Exists() {
 		return rep, nil
@@ -264,18 +265,18 @@ func (m *v03Result) report(a *v03Artifacts) (rep task.Report, err error) {
 		return rep, err
 	}
 	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.update) {
-		rep.Whole = true
+		rep.Full = true
 		if err := a.whole(&rep, m.artifacts); err != nil {
 			return rep, err
 		}
 	}
-	rep.Stamp, rep.Dated = legacyStamp(&rep, m.status, m.artifacts)
-	rep.TaskExtra = m.rest.Extra(family, resultWords)
+	rep.Revision, rep.RevisionDated = legacyStamp(&rep, m.status, m.artifacts)
+	rep.TaskExtensions = m.rest.Extra(family, resultWords)
 	return rep, nil
 }
 
 // ref returns the names that the agent gave to the task and its context; nil where it gave none.
-func (m *v03Result) ref() (*task.Ref, error) {
+func (m *v03Result) ref() (*agent.Ref, error) {
 	id := m.id
 	if m.update {
 		id = m.taskID
@@ -286,7 +287,7 @@ func (m *v03Result) ref() (*task.Ref, error) {
 	if len(id.Str) > maxV03ID || len(m.contextID.Str) > maxV03ID {
 		return nil, refuse("the agent's answer has an id of more than %d bytes", maxV03ID)
 	}
-	return &task.Ref{Task: id.Str, Session: m.contextID.Str}, nil
+	return &agent.Ref{Task: id.Str, Session: m.contextID.Str}, nil
 }
 
 // v03MessageStamp begins the stamp of what an agent said without making a task of it, so that the next turn does
@@ -295,8 +296,8 @@ const v03MessageStamp = "message "
 
 // message reads a Message in place of a Task: the agent has finished, and what it says is the product. It has a name
 // only where the agent says in which context it was.
-func (m *v03Result) message() (rep task.Report, err error) {
-	p := task.Product{ID: v03ID(m.messageID.Str, "message", ""), Extra: m.rest.Extra(family, artifactWords)}
+func (m *v03Result) message() (rep agent.Report, err error) {
+	p := task.Product{ID: v03ID(m.messageID.Str, "message", ""), Extensions: m.rest.Extra(family, artifactWords)}
 	if p.DataItems, err = legacyParts(m.parts); err != nil {
 		return rep, err
 	}
@@ -304,14 +305,14 @@ func (m *v03Result) message() (rep task.Report, err error) {
 	if rep.Ref, err = m.ref(); err != nil {
 		return rep, err
 	}
-	rep.State, rep.Said = task.AwaitingCompletion, "message"
-	rep.Whole, rep.Products = true, []task.Product{p}
-	rep.Stamp = v03MessageStamp + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(m.messageID.Raw+m.parts.Raw))), 16)
+	rep.State, rep.NativeState = task.AwaitingCompletion, "message"
+	rep.Full, rep.Products = true, []task.Product{p}
+	rep.Revision = v03MessageStamp + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(m.messageID.Raw+m.parts.Raw))), 16)
 	return rep, nil
 }
 
 // news reads a Message of an agent that is at work on a task. One of the gateway's own means nothing.
-func (m *v03Result) news() (rep task.Report, err error) {
+func (m *v03Result) news() (rep agent.Report, err error) {
 	if m.role.Str == "user" {
 		return rep, nil
 	}
@@ -320,6 +321,6 @@ func (m *v03Result) news() (rep task.Report, err error) {
 	}
 	var others task.Rest
 	others.AddObject("message", &m.rest, messageWords)
-	rep.State, rep.Said, rep.Extra = task.Working, "message", others.Extra(family, statusWords)
+	rep.State, rep.NativeState, rep.Extensions = task.Working, "message", others.Extra(family, statusWords)
 	return rep, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -46,7 +47,7 @@ func (a *v03Artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, 
 			others.Add(key, v.Raw)
 		}
 	})
-	p.Extra = others.Extra(family, artifactWords)
+	p.Extensions = others.Extra(family, artifactWords)
 	if p.DataItems, err = legacyParts(parts); err != nil {
 		return p, adds, err
 	}
@@ -86,7 +87,7 @@ func (a *v03Artifacts) see(id string) (before bool) {
 }
 
 // chunk adds the artifact of an event to rep. What is not there yet cannot be added to.
-func (a *v03Artifacts) chunk(rep *task.Report, v gjson.Result, adds, last bool) error {
+func (a *v03Artifacts) chunk(rep *agent.Report, v gjson.Result, adds, last bool) error {
 	p, inside, err := a.read(v)
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func (a *v03Artifacts) knows(id string) bool {
 
 // whole adds the artifacts of a Task to rep. Where one is listed more than once, these are the pieces that it was
 // made of, each of which adds to it unless it says otherwise.
-func (a *v03Artifacts) whole(rep *task.Report, list gjson.Result) (err error) {
+func (a *v03Artifacts) whole(rep *agent.Report, list gjson.Result) (err error) {
 	if !list.Exists() {
 		return nil
 	}
@@ -140,8 +141,8 @@ func (a *v03Artifacts) whole(rep *task.Report, list gjson.Result) (err error) {
 			if p.Description != "" {
 				old.Description = p.Description
 			}
-			if p.Extra != nil {
-				old.Extra = p.Extra
+			if p.Extensions != nil {
+				old.Extensions = p.Extensions
 			}
 			old.DataItems = append(old.DataItems, p.DataItems...)
 		}

@@ -147,7 +147,7 @@ func (r *legacyReader) v03Send(params gjson.Result, call *translate.Call) {
 	if len(m.DataItems) == 0 {
 		r.fail(at+"parts", "parts must have at least one entry")
 	}
-	m.Extra = rest.extra()
+	m.Extensions = rest.extra()
 }
 
 // v03Configuration reads a MessageSendConfiguration. Which content its caller takes is between it and the agent, so that

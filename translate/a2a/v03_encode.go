@@ -30,10 +30,10 @@ func (s v03Server) appendTask(dst []byte, t *task.Task, history int) []byte {
 	for i := range list {
 		m := inHistory(&list[i])
 		dst = append(dst, legacyNext(i, `,"history":[`)...)
-		dst = appendV03Message(dst, t, m.ID, legacyRole(&m), m.SentAt, m.DataItems, m.Extra)
+		dst = appendV03Message(dst, t, m.ID, legacyRole(&m), m.SentAt, m.DataItems, m.Extensions)
 	}
 	dst = legacyClosed(dst, len(list))
-	dst = appendLegacyMetadata(dst, t.Extra, t.Status.State, legacyWord(t.Status.State, s.confirm))
+	dst = appendLegacyMetadata(dst, t.Extensions, t.Status.State, legacyWord(t.Status.State, s.confirm))
 	return append(dst, '}')
 }
 
@@ -43,9 +43,9 @@ func (s v03Server) appendStatus(dst []byte, t *task.Task, st, said *task.Status)
 	dst = append(append(dst, legacyWord(st.State, s.confirm)...), '"')
 	if legacySpeaks(said) {
 		dst = append(dst, `,"message":`...)
-		dst = appendV03Message(dst, t, "", "agent", st.ChangedAt, said.DataItems, said.Extra)
+		dst = appendV03Message(dst, t, "", "agent", st.ChangedAt, said.DataItems, said.Extensions)
 	}
-	return append(appendStatusRest(appendLegacyTime(dst, st), said.Extra), '}')
+	return append(appendStatusRest(appendLegacyTime(dst, st), said.Extensions), '}')
 }
 
 // appendV03Message appends a Message that belongs to t. One without an id gets one that is the same wherever the message
@@ -76,7 +76,7 @@ func appendV03Artifact(dst []byte, p *task.Product) []byte {
 	dst = legacyOptional(dst, `,"name":`, p.Name)
 	dst = legacyOptional(dst, `,"description":`, p.Description)
 	dst = appendParts(append(dst, `,"parts":`...), "kind", p.DataItems)
-	return append(appendArtifactRest(dst, p.Extra, ""), '}')
+	return append(appendArtifactRest(dst, p.Extensions, ""), '}')
 }
 
 // NewStream implements translate.Server.
@@ -97,7 +97,7 @@ type v03Encoder struct {
 // Snapshot implements translate.Encoder.
 func (e *v03Encoder) Snapshot(dst []byte, t *task.Task) translate.Frame {
 	dst = e.appendTask(jsonrpc.BeginResult(dst, e.id), t, e.history)
-	return translate.Frame{Data: jsonrpc.End(dst), End: t.Status.State.Rests()}
+	return translate.Frame{Data: jsonrpc.End(dst), End: t.Status.State.Settled()}
 }
 
 // Event implements translate.Encoder.
@@ -118,7 +118,7 @@ func (e *v03Encoder) Event(dst []byte, ev *task.Event) translate.Frame {
 	case ev.Chunk != nil:
 		return e.chunk(dst, ev.Chunk)
 	case ev.Message != nil && ev.Message.SenderRole == task.Partner:
-		st := &task.Status{State: task.Working, ChangedAt: ev.Message.SentAt, DataItems: ev.Message.DataItems, Extra: ev.Message.Extra}
+		st := &task.Status{State: task.Working, ChangedAt: ev.Message.SentAt, DataItems: ev.Message.DataItems, Extensions: ev.Message.Extensions}
 		return e.status(dst, st, st)
 	}
 	return translate.Frame{}
@@ -134,11 +134,11 @@ func (e *v03Encoder) begin(dst []byte, kind string) []byte {
 }
 
 func (e *v03Encoder) status(dst []byte, st, said *task.Status) translate.Frame {
-	end := st.State.Rests()
+	end := st.State.Settled()
 	dst = append(e.begin(dst, "status-update"), `,"status":`...)
 	dst = e.appendStatus(dst, &e.task, st, said)
 	dst = strconv.AppendBool(append(dst, `,"final":`...), end)
-	dst = appendLegacyMetadata(dst, said.TaskExtra, st.State, legacyWord(st.State, e.confirm))
+	dst = appendLegacyMetadata(dst, said.TaskExtensions, st.State, legacyWord(st.State, e.confirm))
 	return translate.Frame{Data: jsonrpc.End(append(dst, '}')), End: end}
 }
 
@@ -147,6 +147,6 @@ func (e *v03Encoder) chunk(dst []byte, c *task.Chunk) translate.Frame {
 	dst = appendV03Artifact(dst, &c.Product)
 	dst = strconv.AppendBool(append(dst, `,"append":`...), c.Append)
 	dst = strconv.AppendBool(append(dst, `,"lastChunk":`...), c.Last)
-	dst = appendResultRest(dst, c.Extra, task.None)
+	dst = appendResultRest(dst, c.Extensions, task.None)
 	return translate.Frame{Data: jsonrpc.End(append(dst, '}'))}
 }

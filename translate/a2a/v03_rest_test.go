@@ -23,7 +23,7 @@ func v03REST(method, path, body string) (translate.Call, error) {
 	if !ok || r.Allow != "" {
 		return translate.Call{}, task.Errorf(task.MethodNotFound, "no route, allow %q", r.Allow)
 	}
-	req := &translate.Request{HTTP: method, Vars: r.Vars}
+	req := &translate.Request{HTTP: method, PathParams: r.PathParams}
 	req.Method = r.Method
 	if body != "" {
 		params, bad := jsonrpc.ParseValue([]byte(body), jsonrpc.Limits{})
@@ -54,7 +54,7 @@ func TestV03RESTRoutes(t *testing.T) {
 		case r.Allow != "":
 			got = "allow " + r.Allow
 		}
-		if got != want || ok && !r.Bare {
+		if got != want || ok && !r.Unenveloped {
 			t.Errorf("%s %s is %s, want %s", method, path, got, want)
 		}
 	}
@@ -188,7 +188,7 @@ func TestV03RESTWrites(t *testing.T) {
 		"none":          {s.AppendWebhooks(nil, nil, &translate.Call{Op: translate.DeleteWebhooks}, nil), `{}`},
 		"a card":        {s.(translate.Describing).AppendCard(nil, nil, []byte(`{"name":"n"}`)), `{"name":"n"}`},
 		"told webhooks": {s.AppendNotification(nil, tk)[:12], `{"kind":"tas`},
-		"an error": {s.AppendError([]byte("+"), nil, task.Errorf(task.TaskNotFound, "gone").With("taskId", "t1"))[1:],
+		"an error": {s.AppendError([]byte("+"), nil, task.Errorf(task.TaskNotFound, "gone").WithData("taskId", "t1"))[1:],
 			`{"code":-32001,"message":"Task not found","data":{"taskId":"t1","details":"gone"},"error":{"code":404,"status":"NOT_FOUND","message":"gone",` +
 				`"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"taskId":"t1"}}]}}`},
 	} {

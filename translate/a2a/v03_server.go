@@ -24,7 +24,7 @@ func (v03Server) Route(method, path string) (r translate.Route, ok bool) {
 }
 
 // Speaks implements translate.Server.
-func (v03Server) Speaks(req *translate.Request) bool { return legacyNameOf(req) == name03 }
+func (v03Server) Matches(req *translate.Request) bool { return legacyNameOf(req) == name03 }
 
 // AppendTask implements translate.Server: the response is the Task.
 func (s v03Server) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -52,7 +53,7 @@ func TestV03Decode(t *testing.T) {
 	full := message(task.Start, "", task.DataItem{Kind: task.TextItem, Text: "a\nb", Metadata: []byte(`{"m":1}`)},
 		task.DataItem{Kind: task.FileItem, Name: "n", URI: "https://f/"}, task.DataItem{Kind: task.DataKind, Data: []byte(`{"d":1}`)})
 	full.SessionID = "c1"
-	full.Extra = []byte(`{"a2a":{"metadata":{},"configuration":{"acceptedOutputModes":["text/plain"]},"message":{"referenceTaskIds":["t0"]}}}`)
+	full.Extensions = []byte(`{"a2a":{"metadata":{},"configuration":{"acceptedOutputModes":["text/plain"]},"message":{"referenceTaskIds":["t0"]}}}`)
 	answer := message(task.Continue, "t1", task.Text("hi"))
 	auto := task.Terms{AutoComplete: true}
 	get := task.Call{Message: message(task.Get, "t1")}
@@ -155,7 +156,7 @@ func TestV03TurnArrives(t *testing.T) {
 	items := []task.DataItem{task.Text("a"), {Kind: task.FileItem, Name: "n", Bytes: "eA=="}, {Kind: task.DataKind, Data: []byte(`{"d":[]}`), Metadata: []byte(`{"m":1}`)}}
 	for _, stream := range []bool{false, true} {
 		for _, from := range []task.State{task.None, task.AwaitingInput, task.AwaitingCompletion} {
-			turn := &task.Turn{Ref: task.Ref{Task: "t", Session: "c"}, From: from, Message: task.Message{ID: "m", DataItems: items},
+			turn := &agent.Turn{Ref: agent.Ref{Task: "t", Session: "c"}, From: from, Message: task.Message{ID: "m", DataItems: items},
 				Webhook: &task.Webhook{ID: "w", URL: "https://x/", Token: "k", Scheme: "Bearer", Credentials: "s"}}
 			call, err := legacyDecode(t, a2a.V03Server(false), a2a.V03().AppendTurn(nil, turn, stream))
 			if err != nil {
@@ -166,7 +167,7 @@ func TestV03TurnArrives(t *testing.T) {
 			case task.AwaitingInput:
 				want.Command, want.TaskID, want.SessionID = task.Continue, "t", "c"
 			case task.AwaitingCompletion:
-				want.SessionID, want.Extra = "c", []byte(`{"a2a":{"message":{"referenceTaskIds":["t"]}}}`)
+				want.SessionID, want.Extensions = "c", []byte(`{"a2a":{"message":{"referenceTaskIds":["t"]}}}`)
 			}
 			hook := *turn.Webhook
 			hook.Dialect, hook.TaskID = "a2a/0.3", want.TaskID

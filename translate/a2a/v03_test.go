@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -23,37 +24,37 @@ func TestV03Captures(t *testing.T) { captured(t, v03Captures, a2a.V03()) }
 
 func TestV03Requests(t *testing.T) {
 	c := a2a.V03()
-	turn := func(change func(*task.Turn)) *task.Turn {
-		t := &task.Turn{Ref: task.Ref{Task: "t1", Session: "s1"}, Message: task.Message{ID: "m\"1", DataItems: []task.DataItem{task.Text("hi")}}}
+	turn := func(change func(*agent.Turn)) *agent.Turn {
+		t := &agent.Turn{Ref: agent.Ref{Task: "t1", Session: "s1"}, Message: task.Message{ID: "m\"1", DataItems: []task.DataItem{task.Text("hi")}}}
 		change(t)
 		return t
 	}
 	const message = `{"message":{"kind":"message","messageId":"m\"1","role":"user","parts":[{"kind":"text","text":"hi"}]`
 	const send, stream = `{"jsonrpc":"2.0","id":"m\"1","method":"message/send","params":` + message, `{"jsonrpc":"2.0","id":"m\"1","method":"message/stream","params":` + message
 	const blocking = `},"configuration":{"acceptedOutputModes":[],"blocking":true}}}`
-	none := func(*task.Turn) {}
+	none := func(*agent.Turn) {}
 	for _, tc := range []struct{ name, got, want string }{
 		{"start", string(c.AppendTurn([]byte("x"), turn(none), false)), "x" + send + blocking},
 		{"start by a stream", string(c.AppendTurn(nil, turn(none), true)), stream + `}}}`},
-		{"answer", string(c.AppendTurn(nil, turn(func(t *task.Turn) { t.From = task.AwaitingInput }), true)),
+		{"answer", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From = task.AwaitingInput }), true)),
 			stream + `,"taskId":"t1","contextId":"s1"}}}`},
-		{"go on after the end", string(c.AppendTurn(nil, turn(func(t *task.Turn) { t.From, t.Stamp = task.AwaitingCompletion, "completed 1" }), false)),
+		{"go on after the end", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From, t.Revision = task.AwaitingCompletion, "completed 1" }), false)),
 			send + `,"contextId":"s1","referenceTaskIds":["t1"]` + blocking},
-		{"go on after a message", string(c.AppendTurn(nil, turn(func(t *task.Turn) { t.From, t.Stamp = task.AwaitingCompletion, "message 1" }), true)),
+		{"go on after a message", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From, t.Revision = task.AwaitingCompletion, "message 1" }), true)),
 			stream + `,"contextId":"s1"}}}`},
-		{"go on after a message in no context", string(c.AppendTurn(nil, turn(func(t *task.Turn) { t.From, t.Ref = task.AwaitingCompletion, task.Ref{} }), true)),
+		{"go on after a message in no context", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From, t.Ref = task.AwaitingCompletion, agent.Ref{} }), true)),
 			stream + `}}}`},
-		{"webhook, by a stream", string(c.AppendTurn(nil, turn(func(t *task.Turn) { t.Webhook = &task.Webhook{URL: "https://x/", Token: "k"} }), true)),
+		{"webhook, by a stream", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.Webhook = &task.Webhook{URL: "https://x/", Token: "k"} }), true)),
 			stream + `},"configuration":{"acceptedOutputModes":[],"pushNotificationConfig":{"url":"https://x/","token":"k"}}}}`},
-		{"webhook", string(c.AppendTurn(nil, turn(func(t *task.Turn) {
+		{"webhook", string(c.AppendTurn(nil, turn(func(t *agent.Turn) {
 			t.Webhook = &task.Webhook{ID: "w", URL: "https://x/", Scheme: "Bearer", Credentials: "c"}
 		}), false)),
 			send + `},"configuration":{"acceptedOutputModes":[],"blocking":true,"pushNotificationConfig":{"url":"https://x/","id":"w","authentication":{"schemes":["Bearer"],"credentials":"c"}}}}}`},
-		{"start without an id", string(c.AppendTurn(nil, &task.Turn{Ref: task.Ref{Task: "t1"}}, true)),
+		{"start without an id", string(c.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t1"}}, true)),
 			`{"jsonrpc":"2.0","id":"t1","method":"message/stream","params":{"message":{"kind":"message","messageId":"t1","role":"user","parts":[]}}}`},
-		{"answer without an id", string(c.AppendTurn(nil, &task.Turn{Ref: task.Ref{Task: "t1"}, From: task.AwaitingInput, Stamp: "a"}, true)),
+		{"answer without an id", string(c.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t1"}, From: task.AwaitingInput, Revision: "a"}, true)),
 			`{"jsonrpc":"2.0","id":"t1-e8b7be43","method":"message/stream","params":{"message":{"kind":"message","messageId":"t1-e8b7be43","role":"user","parts":[],"taskId":"t1"}}}`},
-		{"every kind of item", string(c.AppendTurn(nil, &task.Turn{Message: task.Message{ID: "m", DataItems: []task.DataItem{
+		{"every kind of item", string(c.AppendTurn(nil, &agent.Turn{Message: task.Message{ID: "m", DataItems: []task.DataItem{
 			{Kind: task.TextItem, Text: "x", Metadata: []byte(`{"m":1}`)},
 			{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", URI: "http://x/"},
 			{Kind: task.FileItem, Bytes: "eA=="},
@@ -62,9 +63,9 @@ func TestV03Requests(t *testing.T) {
 			`{"jsonrpc":"2.0","id":"m","method":"message/stream","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[` +
 				`{"kind":"text","text":"x","metadata":{"m":1}},{"kind":"file","file":{"name":"n","mimeType":"text/plain","uri":"http://x/"}},` +
 				`{"kind":"file","file":{"bytes":"eA=="}},{"kind":"data","data":{"d":[1]}}]}}}`},
-		{"get", string(c.AppendGet(nil, task.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1","historyLength":0}}`},
-		{"cancel", string(c.AppendCancel(nil, task.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/cancel","params":{"id":"t1"}}`},
-		{"resubscribe", string(c.AppendResubscribe(nil, task.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/resubscribe","params":{"id":"t1"}}`},
+		{"get", string(c.AppendGet(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1","historyLength":0}}`},
+		{"cancel", string(c.AppendCancel(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/cancel","params":{"id":"t1"}}`},
+		{"resubscribe", string(c.AppendResubscribe(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/resubscribe","params":{"id":"t1"}}`},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
@@ -263,11 +264,11 @@ func TestV03Push(t *testing.T) {
 // A report that rests has the same stamp whether it came by a stream or was asked for, and another one than the next.
 func TestV03Stamp(t *testing.T) {
 	const done = `"status":{"state":"completed","timestamp":"1"}`
-	stamp := func(rep task.Report, err error) string {
-		if err != nil || rep.Stamp == "" {
-			t.Fatalf("stamp %q, error %v", rep.Stamp, err)
+	stamp := func(rep agent.Report, err error) string {
+		if err != nil || rep.Revision == "" {
+			t.Fatalf("stamp %q, error %v", rep.Revision, err)
 		}
-		return rep.Stamp
+		return rep.Revision
 	}
 	asked := stamp(a2a.V03().Reply([]byte(v03Whole(done+`,"artifacts":[{"artifactId":"a"}],"history":[1]`)), nil))
 	if told := stamp(a2a.V03().NewStream(nil).Event("", []byte(`{"result":{"taskId":"t","final":true,`+done+`}}`))); told != asked {
@@ -335,7 +336,7 @@ func FuzzV03Reply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		rep, err := a2a.V03().Reply(body, []task.Product{{ID: "a"}})
 		check(t, rep, err)
-		if err == nil && rep.Said == "" {
+		if err == nil && rep.NativeState == "" {
 			t.Fatal("a reply without a state")
 		}
 	})

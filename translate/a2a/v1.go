@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -61,7 +62,7 @@ func (v1Client) NamesTasks() {}
 
 // AppendTurn appends a message. That of a start names neither task nor context, since an agent gives its own
 // names. A task that has ended cannot be gone on with: what follows is another one, in the same context.
-func (c v1Client) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
+func (c v1Client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	method := v1Send
 	if stream {
 		method = v1SendStream
@@ -83,7 +84,7 @@ func (c v1Client) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 		dst = v1AppendOptional(dst, `,"taskId":`, taskID)
 		dst = v1AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
-	dst = appendTurnRest(dst, t.Message.Extra, refers)
+	dst = appendTurnRest(dst, t.Message.Extensions, refers)
 	dst = append(dst, `},"configuration":{"historyLength":0`...) // the gateway keeps its own
 	if t.Webhook != nil {
 		w := *t.Webhook
@@ -91,23 +92,23 @@ func (c v1Client) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 		dst = append(dst, `,"taskPushNotificationConfig":`...)
 		dst = v1AppendConfig(dst, &w)
 	}
-	dst = append(task.AppendExtra(dst, kept(t.Message.Extra, "configuration"), nil, family, controlWords, "", ""), '}')
-	return c.end(append(appendParamsRest(dst, t.Message.Extra), '}'))
+	dst = append(task.AppendExtensions(dst, kept(t.Message.Extensions, "configuration"), nil, family, controlWords, "", ""), '}')
+	return c.end(append(appendParamsRest(dst, t.Message.Extensions), '}'))
 }
 
 // v1MessageID returns the id of a turn's message. It is the same whenever the turn is carried out again, so that
 // agents that look at it take it for the same message.
-func v1MessageID(t *task.Turn) string {
+func v1MessageID(t *agent.Turn) string {
 	switch {
 	case t.Message.ID != "":
 		return t.Message.ID
 	case t.From == task.None:
 		return t.Ref.Task
 	}
-	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Stamp))), 16)
+	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Revision))), 16)
 }
 
-func (c v1Client) AppendGet(dst []byte, ref task.Ref) []byte {
+func (c v1Client) AppendGet(dst []byte, ref agent.Ref) []byte {
 	if c.rest {
 		return dst
 	}
@@ -115,23 +116,23 @@ func (c v1Client) AppendGet(dst []byte, ref task.Ref) []byte {
 	return c.end(append(dst, `,"historyLength":0}`...))
 }
 
-func (c v1Client) AppendCancel(dst []byte, ref task.Ref) []byte {
+func (c v1Client) AppendCancel(dst []byte, ref agent.Ref) []byte {
 	return c.appendBare(dst, v1CancelTask, ref)
 }
 
-func (c v1Client) AppendResubscribe(dst []byte, ref task.Ref) []byte {
+func (c v1Client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 	return c.appendBare(dst, v1Subscribe, ref)
 }
 
 // appendBare appends a request that says no more than which task it is about.
-func (c v1Client) appendBare(dst []byte, method string, ref task.Ref) []byte {
+func (c v1Client) appendBare(dst []byte, method string, ref agent.Ref) []byte {
 	if c.rest { // the path says which
 		return append(dst, '{', '}')
 	}
 	return c.end(append(c.beginTask(dst, method, ref), '}'))
 }
 
-func (c v1Client) beginTask(dst []byte, method string, ref task.Ref) []byte {
+func (c v1Client) beginTask(dst []byte, method string, ref agent.Ref) []byte {
 	dst = c.begin(dst, ref.Task, method)
 	dst = append(dst, `{"id":`...)
 	return task.AppendString(dst, ref.Task)
@@ -158,7 +159,7 @@ type v1RESTClient struct{ v1Client }
 
 // Bind implements translate.Binder. Subscribing is a POST: that is what the text of A2A says, where its schema
 // says GET, and agents take it.
-func (v1RESTClient) Bind(e translate.Errand, ref task.Ref) (method, path string) {
+func (v1RESTClient) Bind(e translate.Operation, ref agent.Ref) (method, path string) {
 	switch e {
 	case translate.Send:
 		return "POST", "/message:send"

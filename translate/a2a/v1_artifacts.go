@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -35,7 +36,7 @@ func v1Artifact(v gjson.Result, adds bool) (p task.Product, err error) {
 			others.Add(key, v.Raw)
 		}
 	})
-	p.Extra = others.Extra(family, artifactWords)
+	p.Extensions = others.Extra(family, artifactWords)
 	if p.ID == "" { // A2A demands an id; an artifact without one is known by its name
 		p.ID = "artifact"
 		if p.Name != "" {
@@ -60,7 +61,7 @@ func (r *v1Reader) see(id string, adds bool) (fresh bool, err error) {
 }
 
 // chunk adds the artifact of an event to rep.
-func (r *v1Reader) chunk(rep *task.Report, m *v1Members) error {
+func (r *v1Reader) chunk(rep *agent.Report, m *v1Members) error {
 	adds := m.append.Bool()
 	p, err := v1Artifact(m.artifact, adds)
 	if err != nil {
@@ -73,7 +74,7 @@ func (r *v1Reader) chunk(rep *task.Report, m *v1Members) error {
 	if adds && fresh && r.product(p.ID) == nil { // what is not there yet cannot be added to
 		adds = false
 	}
-	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: m.last.Bool(), Extra: m.rest.Extra(family, resultWords)})
+	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: m.last.Bool(), Extensions: m.rest.Extra(family, resultWords)})
 	return nil
 }
 
@@ -88,8 +89,8 @@ func (r *v1Reader) product(id string) *task.Product {
 
 // whole adds the artifacts of a Task to rep. Agents that sent an artifact in pieces may show every piece as a part
 // of its own, where task.Fold has put the text together; so is it done here, lest the same be told twice.
-func (r *v1Reader) whole(rep *task.Report, list gjson.Result) error {
-	rep.Whole = true
+func (r *v1Reader) whole(rep *agent.Report, list gjson.Result) error {
+	rep.Full = true
 	if !list.Exists() {
 		return nil
 	}

@@ -31,7 +31,7 @@ func (s v1Server) Decode(req *translate.Request) (translate.Call, error) {
 	if v := strings.TrimSpace(req.Version); v != "" && v != "1.0" && !strings.HasPrefix(v, "1.0.") && !strings.HasPrefix(v, "0.") {
 		// Callers that name an older version, but call by these names, are understood.
 		return translate.Call{}, task.Errorf(task.UnsupportedOperation, "this version is not spoken here; speak 1.0").
-			At("A2A-Version").Because(errV1Version)
+			WithField("A2A-Version").WithCause(errV1Version)
 	}
 	switch req.Content { // what callers send without saying what it is can only be JSON
 	case "", "application/json", v1ContentType:
@@ -40,7 +40,7 @@ func (s v1Server) Decode(req *translate.Request) (translate.Call, error) {
 			break // which has no rule for it
 		}
 		return translate.Call{}, task.Errorf(task.ContentTypeNotSupported,
-			"the Content-Type must be application/json or %s", v1ContentType).At("Content-Type")
+			"the Content-Type must be application/json or %s", v1ContentType).WithField("Content-Type")
 	}
 	r := v1Request{req: req, root: "params", v03: s.v03}
 	if s.rest {
@@ -116,7 +116,7 @@ func (r *v1Request) fail(path, format string, args ...any) {
 			field = "params." + path
 		}
 	}
-	r.err = task.Errorf(task.InvalidParams, format, args...).At(field)
+	r.err = task.Errorf(task.InvalidParams, format, args...).WithField(field)
 }
 
 // v1Last returns the last name of a path.
@@ -124,7 +124,7 @@ func v1Last(path string) string { return path[strings.LastIndexByte(path, '.')+1
 
 // param returns one of the params. Those in the path come first, since it is they that the request was routed by.
 func (r *v1Request) param(name string) (v gjson.Result) {
-	if text, ok := r.req.Vars[name]; ok {
+	if text, ok := r.req.PathParams[name]; ok {
 		return gjson.Result{Type: gjson.String, Str: text}
 	}
 	if v = v1Member(r.req.Params, name); v.Type == gjson.Null && r.req.Query.Has(name) {
@@ -299,7 +299,7 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 			rest.params.Add(key, v.Raw)
 		}
 	})
-	m.Extra = rest.extra()
+	m.Extensions = rest.extra()
 	call.Stream = r.req.Method == v1SendStream
 	call.Blocking = !call.Stream && call.Terms.Response == 0
 	if m.TaskID == "" {
@@ -323,7 +323,7 @@ func (r *v1Request) parts(v gjson.Result) []task.DataItem {
 	v.ForEach(func(_, part gjson.Result) bool {
 		if len(items) == v1MaxParts {
 			r.fail(path, "parts must have at most %d entries", v1MaxParts)
-			r.err.With("limit", "parts").With("max", v1MaxParts)
+			r.err.WithData("limit", "parts").WithData("max", v1MaxParts)
 			return false
 		}
 		at := path + "[" + strconv.Itoa(len(items)) + "]"

@@ -114,7 +114,7 @@ func (s v1Server) appendTask(dst []byte, t *task.Task, history int, products boo
 		}
 		dst = append(dst, ']')
 	}
-	return append(appendResultRest(dst, t.Extra, task.None), '}')
+	return append(appendResultRest(dst, t.Extensions, task.None), '}')
 }
 
 // v1History returns the messages from the one on with which n of them say something. A2A has no commands, so those
@@ -166,7 +166,7 @@ func (s v1Server) appendStatus(dst []byte, st, said *task.Status, taskID, sessio
 	dst = append(append(dst, s.state(st.State)...), '"')
 	if legacySpeaks(said) {
 		m := task.Message{
-			ID: "status-" + strconv.FormatInt(said.ChangedAt.UnixMilli(), 36), SenderRole: task.Partner, DataItems: said.DataItems, Extra: said.Extra,
+			ID: "status-" + strconv.FormatInt(said.ChangedAt.UnixMilli(), 36), SenderRole: task.Partner, DataItems: said.DataItems, Extensions: said.Extensions,
 		}
 		dst = append(dst, `,"message":`...)
 		dst = s.appendMessage(dst, &m, taskID, session)
@@ -176,7 +176,7 @@ func (s v1Server) appendStatus(dst []byte, st, said *task.Status, taskID, sessio
 		dst = st.ChangedAt.UTC().AppendFormat(dst, v1Time)
 		dst = append(dst, '"')
 	}
-	return append(appendStatusRest(dst, said.Extra), '}')
+	return append(appendStatusRest(dst, said.Extensions), '}')
 }
 
 // v1Time is the form of times that are written: ISO 8601 in UTC with milliseconds.
@@ -198,7 +198,7 @@ func (s v1Server) appendMessage(dst []byte, m *task.Message, taskID, session str
 	dst = s.appendParts(dst, m.DataItems)
 	dst = v1AppendOptional(dst, `,"taskId":`, taskID)
 	dst = v1AppendOptional(dst, `,"contextId":`, session)
-	return append(appendMessageRest(dst, m.Extra), '}')
+	return append(appendMessageRest(dst, m.Extensions), '}')
 }
 
 // appendParts appends the parts that data items make.
@@ -216,7 +216,7 @@ func (s v1Server) appendArtifact(dst []byte, p *task.Product) []byte {
 	dst = v1AppendOptional(dst, `,"description":`, p.Description)
 	dst = append(dst, `,"parts":`...)
 	dst = s.appendParts(dst, p.DataItems)
-	return append(appendArtifactRest(dst, p.Extra, ""), '}')
+	return append(appendArtifactRest(dst, p.Extensions, ""), '}')
 }
 
 // NewStream implements translate.Server. The id must stay as it is until the stream has ended.
@@ -240,7 +240,7 @@ func (f *v1Frames) Snapshot(dst []byte, t *task.Task) translate.Frame {
 	f.state = t.Status.State
 	dst = append(f.server.begin(dst, f.id), `{"task":`...)
 	dst = append(f.server.appendTask(dst, t, f.history, true), '}')
-	return translate.Frame{Data: f.server.end(dst), End: f.state.Rests()}
+	return translate.Frame{Data: f.server.end(dst), End: f.state.Settled()}
 }
 
 // Event implements translate.Encoder. There is no mark for the last event: the stream ends behind a state that
@@ -270,11 +270,11 @@ func (f *v1Frames) Event(dst []byte, ev *task.Event) translate.Frame {
 		if ev.Chunk.Last {
 			dst = append(dst, `,"lastChunk":true`...)
 		}
-		dst = appendResultRest(dst, ev.Chunk.Extra, task.None)
+		dst = appendResultRest(dst, ev.Chunk.Extensions, task.None)
 		return translate.Frame{Data: f.server.end(append(dst, '}', '}'))}
 	case ev.Message != nil && ev.Message.SenderRole == task.Partner && len(ev.Message.DataItems) > 0:
 		// A Message of A2A would be all of the answer, so what the Partner says is news of the present state.
-		st := &task.Status{State: f.state, ChangedAt: ev.Message.SentAt, DataItems: ev.Message.DataItems, Extra: ev.Message.Extra}
+		st := &task.Status{State: f.state, ChangedAt: ev.Message.SentAt, DataItems: ev.Message.DataItems, Extensions: ev.Message.Extensions}
 		return f.update(dst, st, st)
 	}
 	return translate.Frame{}
@@ -286,10 +286,10 @@ func (f *v1Frames) update(dst []byte, st, said *task.Status) translate.Frame {
 	dst = append(f.names(dst), `,"status":`...)
 	dst = f.server.appendStatus(dst, st, said, f.task, f.session)
 	if f.server.v03 {
-		dst = strconv.AppendBool(append(dst, `,"final":`...), st.State.Rests())
+		dst = strconv.AppendBool(append(dst, `,"final":`...), st.State.Settled())
 	}
-	dst = appendResultRest(dst, said.TaskExtra, task.None)
-	return translate.Frame{Data: f.server.end(append(dst, '}', '}')), End: st.State.Rests()}
+	dst = appendResultRest(dst, said.TaskExtensions, task.None)
+	return translate.Frame{Data: f.server.end(append(dst, '}', '}')), End: st.State.Settled()}
 }
 
 // names appends which task an event belongs to.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -54,7 +55,7 @@ func TestV1Errors(t *testing.T) {
 			t.Errorf("%v is not tested", k)
 			continue
 		}
-		err := task.Errorf(k, "some words").At("params.id").With("taskId", `t"1`).With("max", 7).Because(errors.New("secret"))
+		err := task.Errorf(k, "some words").WithField("params.id").WithData("taskId", `t"1`).WithData("max", 7).WithCause(errors.New("secret"))
 		details := fmt.Sprintf(info, w.reason)
 		for got, want := range map[string]string{
 			string(rpc.AppendError(nil, jsonrpc.ID("1"), err)):                                               fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"some words","data":%s}}`, w.code, details),
@@ -314,7 +315,7 @@ func TestV1Identity(t *testing.T) {
 				for _, adds := range []bool{false, true} {
 					chunk := task.Chunk{Product: want.Products[i], Append: adds, Last: adds}
 					rep, err := events.Event("", frames.Event(nil, &task.Event{Chunk: &chunk}).Data)
-					if diff := cmp.Diff(task.Report{Chunks: []task.Chunk{chunk}}, rep); diff != "" || err != nil {
+					if diff := cmp.Diff(agent.Report{Chunks: []task.Chunk{chunk}}, rep); diff != "" || err != nil {
 						t.Errorf("%s, a chunk: %v\n%s", b.name, err, diff)
 					}
 				}
@@ -322,8 +323,8 @@ func TestV1Identity(t *testing.T) {
 		}
 		for _, from := range []task.State{task.None, task.AwaitingInput, task.AwaitingCompletion} {
 			for _, stream := range []bool{false, true} {
-				turn := &task.Turn{
-					Ref: task.Ref{Task: "t1", Session: "c1"}, From: from,
+				turn := &agent.Turn{
+					Ref: agent.Ref{Task: "t1", Session: "c1"}, From: from,
 					Message: task.Message{ID: "m1", DataItems: v1Whole(task.Working).Products[0].DataItems},
 					Webhook: &task.Webhook{ID: "w", URL: "u", Token: "tok", Scheme: "s", Credentials: "c"},
 				}
@@ -352,7 +353,7 @@ func TestV1Identity(t *testing.T) {
 					want.Strict, want.Snapshot, want.Webhook.TaskID, want.Terms.AutoComplete = true, stream, "t1", false
 				case task.AwaitingCompletion:
 					want.Message.SessionID = "c1"
-					want.Message.Extra = []byte(`{"a2a":{"message":{"referenceTaskIds":["t1"]}}}`)
+					want.Message.Extensions = []byte(`{"a2a":{"message":{"referenceTaskIds":["t1"]}}}`)
 				}
 				if diff := cmp.Diff(want, c); diff != "" {
 					t.Errorf("%s, from %q (-want +got):\n%s", b.name, from, diff)
@@ -362,11 +363,11 @@ func TestV1Identity(t *testing.T) {
 	}
 }
 
-func v1Same(t *testing.T, name string, want *task.Task, state task.State, rep task.Report, err error) {
+func v1Same(t *testing.T, name string, want *task.Task, state task.State, rep agent.Report, err error) {
 	t.Helper()
-	rep.Said, rep.Stamp, rep.Dated = "", "", false
-	if diff := cmp.Diff(task.Report{
-		State: state, Items: want.Status.DataItems, Whole: true, Products: want.Products, Ref: &task.Ref{Task: want.ID, Session: want.SessionID},
+	rep.NativeState, rep.Revision, rep.RevisionDated = "", "", false
+	if diff := cmp.Diff(agent.Report{
+		State: state, Items: want.Status.DataItems, Full: true, Products: want.Products, Ref: &agent.Ref{Task: want.ID, Session: want.SessionID},
 	}, rep); diff != "" || err != nil {
 		t.Errorf("%s, %s: %v (-want +got)\n%s", name, want.Status.State, err, diff)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 	"golang.org/x/tools/txtar"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -36,7 +37,7 @@ var v1Known = []task.Product{{ID: "a", DataItems: []task.DataItem{task.Text("xy"
 
 // v1Check checks what is true of all that is read of an agent: an error has a kind, and what a report holds can be
 // stored as JSON on one line.
-func v1Check(t *testing.T, rep task.Report, err error) {
+func v1Check(t *testing.T, rep agent.Report, err error) {
 	t.Helper()
 	if err != nil {
 		if e, ok := errors.AsType[*task.Error](err); !ok || e.Detail == "" || strings.ContainsAny(e.Detail, "\n\r") {
@@ -44,7 +45,7 @@ func v1Check(t *testing.T, rep task.Report, err error) {
 		}
 		return
 	}
-	if rep.State != task.None && (!rep.State.Valid() || rep.Stamp == "") || rep.Open && rep.State != task.AwaitingInput {
+	if rep.State != task.None && (!rep.State.Valid() || rep.Revision == "") || rep.SelfResuming && rep.State != task.AwaitingInput {
 		t.Fatalf("%+v", rep)
 	}
 	all := append([]task.Product{{DataItems: rep.Items}}, rep.Products...)
@@ -133,7 +134,7 @@ func FuzzV1Decode(f *testing.F) {
 		if call.Op != translate.Command || call.Message.Command != task.Start {
 			return
 		}
-		turn := &task.Turn{Message: call.Message}
+		turn := &agent.Turn{Message: call.Message}
 		said, err := v1Decode(rpc, a2a.V1().AppendTurn(nil, turn, call.Stream))
 		if err != nil {
 			t.Fatalf("%v, for\n%s", err, a2a.V1().AppendTurn(nil, turn, call.Stream))

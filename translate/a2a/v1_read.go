@@ -10,22 +10,23 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // Reply reads a Task or a Message. It copies body once; the report's texts are views of that copy.
-func (c v1Client) Reply(body []byte, known []task.Product) (task.Report, error) {
+func (c v1Client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	res, err := c.parse(body)
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return task.Report{}, v1Failed(res.Failure)
+		return agent.Report{}, v1Failed(res.Failure)
 	}
 	if kind, _ := v1Shape(res.Result); kind == v1Nothing {
-		return task.Report{}, refuse("the agent's answer is neither a Task nor a Message")
+		return agent.Report{}, refuse("the agent's answer is neither a Task nor a Message")
 	}
 	r := v1Reader{known: known}
 	return r.report(res.Result)
@@ -33,10 +34,10 @@ func (c v1Client) Reply(body []byte, known []task.Product) (task.Report, error) 
 
 // Push reads a StreamResponse, with or without an envelope around it: A2A 1.0 sends none, but agents that told 0.3
 // of their tasks may. Notifications come at least once, and in any order.
-func (v1Client) Push(body []byte, known []task.Product) (task.Report, error) {
+func (v1Client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := pushed(body)
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	r := v1Reader{known: known}
 	return r.report(v)
@@ -53,9 +54,9 @@ type v1Events struct {
 	reader v1Reader
 }
 
-func (s *v1Events) Event(event string, data []byte) (task.Report, error) {
+func (s *v1Events) Event(event string, data []byte) (agent.Report, error) {
 	if len(data) == 0 {
-		return task.Report{}, nil
+		return agent.Report{}, nil
 	}
 	res, err := s.client.parse(data)
 	if err != nil {
@@ -64,10 +65,10 @@ func (s *v1Events) Event(event string, data []byte) (task.Report, error) {
 		default: // a ping, or whatever else the agent's server sends for itself
 			err = nil
 		}
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return task.Report{}, v1Failed(res.Failure)
+		return agent.Report{}, v1Failed(res.Failure)
 	}
 	return s.reader.report(res.Result)
 }
@@ -220,8 +221,8 @@ type v1Reader struct {
 }
 
 // report reads an answer, an event of a stream or a notification. What it cannot recognise means nothing.
-func (r *v1Reader) report(result gjson.Result) (task.Report, error) {
-	var rep task.Report
+func (r *v1Reader) report(result gjson.Result) (agent.Report, error) {
+	var rep agent.Report
 	if !result.IsObject() {
 		return rep, refuse("the agent's answer is no object")
 	}
@@ -233,30 +234,30 @@ func (r *v1Reader) report(result gjson.Result) (task.Report, error) {
 			return rep, refuse("the agent's answer is a Task that has no status")
 		}
 		if err := r.whole(&rep, m.artifacts); err != nil {
-			return task.Report{}, err
+			return agent.Report{}, err
 		}
 		if err := v1Status(&rep, m.status); err != nil {
-			return task.Report{}, err
+			return agent.Report{}, err
 		}
-		rep.Stamp, rep.Dated = legacyStamp(&rep, m.status, m.artifacts)
-		rep.TaskExtra = m.rest.Extra(family, resultWords)
+		rep.Revision, rep.RevisionDated = legacyStamp(&rep, m.status, m.artifacts)
+		rep.TaskExtensions = m.rest.Extra(family, resultWords)
 		r.name(&rep, m.id, m.contextID)
 	case v1Message:
 		return r.message(&m, v)
 	case v1StatusUpdate:
 		if m.status.Exists() {
 			if err := v1Status(&rep, m.status); err != nil {
-				return task.Report{}, err
+				return agent.Report{}, err
 			}
-			rep.Stamp, rep.Dated = legacyStamp(&rep, m.status, gjson.Result{})
-			rep.TaskExtra = m.rest.Extra(family, resultWords)
+			rep.Revision, rep.RevisionDated = legacyStamp(&rep, m.status, gjson.Result{})
+			rep.TaskExtensions = m.rest.Extra(family, resultWords)
 		}
 		if !r.named { // a stream is about one task, so what comes later has nothing to add, and may be wrong
 			r.name(&rep, m.taskID, m.contextID)
 		}
 	case v1ArtifactUpdate:
 		if err := r.chunk(&rep, &m); err != nil {
-			return task.Report{}, err
+			return agent.Report{}, err
 		}
 		if !r.named {
 			r.name(&rep, m.taskID, m.contextID)
@@ -265,29 +266,29 @@ func (r *v1Reader) report(result gjson.Result) (task.Report, error) {
 	return rep, nil
 }
 
-func (r *v1Reader) name(rep *task.Report, id, session gjson.Result) {
+func (r *v1Reader) name(rep *agent.Report, id, session gjson.Result) {
 	if id.Str != "" {
-		rep.Ref, r.named = &task.Ref{Task: id.Str, Session: session.Str}, true
+		rep.Ref, r.named = &agent.Ref{Task: id.Str, Session: session.Str}, true
 	}
 }
 
 // message reads a Message that answers a turn without a task. The agent has finished with it, and has nothing that
 // could be asked for or canceled; but it may know the conversation again.
-func (r *v1Reader) message(m *v1Members, v gjson.Result) (task.Report, error) {
+func (r *v1Reader) message(m *v1Members, v gjson.Result) (agent.Report, error) {
 	items, err := v1Items(m.parts, false)
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	id := m.messageID.Str
 	if id == "" {
 		id = "message"
 	}
 	r.named = true
-	return task.Report{
-		State: task.AwaitingCompletion, Said: "message",
-		Whole: true, Products: []task.Product{{ID: id, DataItems: items, Extra: m.rest.Extra(family, artifactWords)}},
-		Ref:   &task.Ref{Task: m.taskID.Str, Session: m.contextID.Str},
-		Stamp: "message " + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(v.Raw))), 16),
+	return agent.Report{
+		State: task.AwaitingCompletion, NativeState: "message",
+		Full: true, Products: []task.Product{{ID: id, DataItems: items, Extensions: m.rest.Extra(family, artifactWords)}},
+		Ref:      &agent.Ref{Task: m.taskID.Str, Session: m.contextID.Str},
+		Revision: "message " + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(v.Raw))), 16),
 	}, nil
 }
 
@@ -295,7 +296,7 @@ func (r *v1Reader) message(m *v1Members, v gjson.Result) (task.Report, error) {
 const v1AuthRequired = `{"a2aState":"auth-required"}`
 
 // v1Status reads a TaskStatus into rep. One that names no state says that the agent does not know.
-func v1Status(rep *task.Report, status gjson.Result) error {
+func v1Status(rep *agent.Report, status gjson.Result) error {
 	if !status.IsObject() {
 		return refuse("the agent's answer has a status that is no object")
 	}
@@ -319,16 +320,16 @@ func v1Status(rep *task.Report, status gjson.Result) error {
 	if !ok {
 		return refuse("the agent's answer has the state %q, which A2A 1.0 does not have", clean(state.Str, maxWord))
 	}
-	rep.State, rep.Said = s, state.Str
+	rep.State, rep.NativeState = s, state.Str
 	said := v1MembersOf(message)
 	items, err := v1Items(said.parts, false)
 	if err != nil {
 		return err
 	}
 	others.AddObject("message", &said.rest, messageWords)
-	rep.Extra = others.Extra(family, statusWords)
+	rep.Extensions = others.Extra(family, statusWords)
 	if rep.Items = items; state.Str == "TASK_STATE_AUTH_REQUIRED" {
-		rep.Open = true
+		rep.SelfResuming = true
 		rep.Items = append(items, task.DataItem{Kind: task.DataKind, Data: []byte(v1AuthRequired)})
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -48,14 +49,14 @@ func TestV1States(t *testing.T) {
 		for _, b := range v1Bindings {
 			body := v1Wrap(b.client, `{"task":{"id":"t","contextId":"c","status":{"state":`+tc.word+`,"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}]}}}}`)
 			rep, err := b.client.Reply(body, nil)
-			if err != nil || rep.State != tc.state || rep.Open != tc.open || v1Items(rep.Items) != tc.items || rep.Stamp == "" {
+			if err != nil || rep.State != tc.state || rep.SelfResuming != tc.open || v1Items(rep.Items) != tc.items || rep.Revision == "" {
 				t.Errorf("%s, %s: %+v, %v", b.name, tc.word, rep, err)
 			}
 		}
 	}
 	for _, word := range []string{`"completed"`, `"TASK_STATE_PAUSED"`, `"working"`, `3`, `{}`, `true`} {
 		rep, err := a2a.V1().Reply(v1Wrap(a2a.V1(), `{"id":"t","status":{"state":`+word+`}}`), nil)
-		if task.KindOf(err) != task.InvalidAgentResponse || !cmp.Equal(rep, task.Report{}) {
+		if task.KindOf(err) != task.InvalidAgentResponse || !cmp.Equal(rep, agent.Report{}) {
 			t.Errorf("%s: %+v, %v", word, rep, err)
 		}
 	}
@@ -143,7 +144,7 @@ func TestV1Parts(t *testing.T) {
 			continue
 		}
 		items := rep.Products[0].DataItems
-		again := string(a2a.V1REST().AppendTurn(nil, &task.Turn{Message: task.Message{ID: "m", DataItems: items}}, false))
+		again := string(a2a.V1REST().AppendTurn(nil, &agent.Turn{Message: task.Message{ID: "m", DataItems: items}}, false))
 		want := `{"message":{"messageId":"m","role":"ROLE_USER","parts":[` + tc.again + `]},"configuration":{"historyLength":0}}`
 		if diff := cmp.Diff("["+tc.item+"]", v1Items(items)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.part, diff)
@@ -255,10 +256,10 @@ func TestV1Stamps(t *testing.T) {
 	const rests = `{"state":"TASK_STATE_INPUT_REQUIRED","timestamp":"2026-11-20T19:44:40.1Z","message":{"messageId":"m1","parts":[{"text":"which?"}]}}`
 	stamp := func(result string) string {
 		rep, err := a2a.V1REST().Push([]byte(result), nil)
-		if err != nil || rep.Stamp == "" {
+		if err != nil || rep.Revision == "" {
 			t.Fatalf("%s: %+v, %v", result, rep, err)
 		}
-		return rep.Stamp
+		return rep.Revision
 	}
 	asked := stamp(`{"id":"t","status":` + rests + `,"artifacts":[{"artifactId":"a"}]}`)
 	if told := stamp(`{"statusUpdate":{"status":` + rests + `}}`); told != asked {
@@ -287,7 +288,7 @@ func TestV1Push(t *testing.T) {
 		}
 	}
 	for _, body := range []string{`{}`, `{"hello":{}}`, `{"error":{"code":1,"message":"x"}}`} {
-		if rep, err := a2a.V1().Push([]byte(body), nil); err != nil || !cmp.Equal(rep, task.Report{}) {
+		if rep, err := a2a.V1().Push([]byte(body), nil); err != nil || !cmp.Equal(rep, agent.Report{}) {
 			t.Errorf("%s: %+v, %v", body, rep, err)
 		}
 	}
@@ -379,10 +380,10 @@ func TestV1Refusals(t *testing.T) {
 func TestV1Ownership(t *testing.T) {
 	const result = `{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING","message":{"parts":[{"text":"x"},{"data":{"a":1}}]}},"artifacts":[{"artifactId":"a","parts":[{"raw":"QUJD","metadata":{"b":2}}]}]}}`
 	for _, b := range v1Bindings {
-		for name, read := range map[string]func([]byte) (task.Report, error){
-			"Reply": func(body []byte) (task.Report, error) { return b.client.Reply(body, nil) },
-			"Event": func(body []byte) (task.Report, error) { return b.client.NewStream(nil).Event("", body) },
-			"Push":  func(body []byte) (task.Report, error) { return b.client.Push(body, nil) },
+		for name, read := range map[string]func([]byte) (agent.Report, error){
+			"Reply": func(body []byte) (agent.Report, error) { return b.client.Reply(body, nil) },
+			"Event": func(body []byte) (agent.Report, error) { return b.client.NewStream(nil).Event("", body) },
+			"Push":  func(body []byte) (agent.Report, error) { return b.client.Push(body, nil) },
 		} {
 			body := v1Wrap(b.client, result)
 			rep, err := read(body)

@@ -41,7 +41,7 @@ func (v1Server) Route(method, path string) (r translate.Route, ok bool) {
 
 // Speaks implements translate.Server: no other dialect has these methods. A caller of 1.0 that calls what no
 // dialect has is told so in its own words; those before 1.0 have a slash in all of theirs.
-func (v1Server) Speaks(req *translate.Request) bool {
+func (v1Server) Matches(req *translate.Request) bool {
 	switch req.Method {
 	case v1Send, v1SendStream, v1GetTask, v1ListTasks, v1CancelTask, v1Subscribe,
 		v1CreateConfig, v1GetConfig, v1ListConfigs, v1DeleteConfig, v1ExtendedCard:
@@ -113,7 +113,7 @@ type v1Verb struct{ http, method string }
 
 // v1Route returns the route of a path that has some verbs. The names of vars are those of the params.
 func v1Route(method string, vars map[string]string, verbs ...v1Verb) translate.Route {
-	r := translate.Route{Bare: true, Vars: vars}
+	r := translate.Route{Unenveloped: true, PathParams: vars}
 	i := slices.IndexFunc(verbs, func(v v1Verb) bool { return v.http == method })
 	if i >= 0 {
 		r.Method = verbs[i].method

@@ -201,8 +201,8 @@ func TestV1Routes(t *testing.T) {
 		switch {
 		case ok && r.Allow != "":
 			got = "allow " + r.Allow
-		case ok && r.Bare:
-			got = fmt.Sprintf("%s %v", r.Method, r.Vars)
+		case ok && r.Unenveloped:
+			got = fmt.Sprintf("%s %v", r.Method, r.PathParams)
 		case ok:
 			got = "an envelope"
 		}
@@ -213,7 +213,7 @@ func TestV1Routes(t *testing.T) {
 	rpc := a2a.V1Server(false)
 	for path, want := range map[string]bool{"": true, "/": true, "rpc": false} {
 		r, ok := rpc.Route("POST", path)
-		if ok != want || r.Method != "" || r.Bare || r.Allow != "" {
+		if ok != want || r.Method != "" || r.Unenveloped || r.Allow != "" {
 			t.Errorf("%q is %+v, %v", path, r, ok)
 		}
 	}
@@ -226,7 +226,7 @@ func TestV1Routes(t *testing.T) {
 func TestV1Versions(t *testing.T) {
 	for _, b := range v1Bindings {
 		speaks := func(method, version string) bool {
-			return b.server.Speaks(&translate.Request{Request: jsonrpc.Request{Method: method}, Version: version})
+			return b.server.Matches(&translate.Request{Request: jsonrpc.Request{Method: method}, Version: version})
 		}
 		for _, v := range v1Valid {
 			for _, version := range []string{"", "1.0", "0.3", "7"} {

@@ -16,6 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 	"golang.org/x/tools/txtar"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -133,10 +134,10 @@ func v1Decode(s translate.Server, text []byte) (translate.Call, error) {
 		return translate.Call{}, err
 	}
 	r, ok := s.Route(method, strings.TrimPrefix(u.Path, "/"))
-	if !ok || r.Allow != "" || !r.Bare {
+	if !ok || r.Allow != "" || !r.Unenveloped {
 		return translate.Call{}, fmt.Errorf("the route of %s is %+v", line, r)
 	}
-	req := &translate.Request{HTTP: method, Vars: r.Vars, Query: u.Query()}
+	req := &translate.Request{HTTP: method, PathParams: r.PathParams, Query: u.Query()}
 	req.Method = r.Method
 	if body = strings.TrimSpace(body); body != "" {
 		if !json.Valid([]byte(body)) {
@@ -164,7 +165,7 @@ func v1Show(c translate.Call, err error) string {
 	for _, m := range [...]struct {
 		key string
 		set bool
-	}{{"stream", c.Stream}, {"snapshot", c.Snapshot}, {"strict", c.Strict}, {"either", c.Either}, {"auto", c.Terms.AutoComplete}} {
+	}{{"stream", c.Stream}, {"snapshot", c.Snapshot}, {"strict", c.Strict}, {"either", c.StartOrContinue}, {"auto", c.Terms.AutoComplete}} {
 		if m.set {
 			b.WriteString(" " + m.key)
 		}
@@ -197,19 +198,19 @@ func v1ShowError(err error) string {
 }
 
 // v1ShowReport renders a report, or the error in its place, in a form to compare.
-func v1ShowReport(rep task.Report, err error) string {
+func v1ShowReport(rep agent.Report, err error) string {
 	if err != nil {
 		return v1ShowError(err)
 	}
 	var b strings.Builder
 	b.WriteString("report")
-	if rep.Whole {
+	if rep.Full {
 		b.WriteString(" whole")
 	}
-	if rep.State != task.None || rep.Said != "" {
-		fmt.Fprintf(&b, " %s (%s)", rep.State, rep.Said)
+	if rep.State != task.None || rep.NativeState != "" {
+		fmt.Fprintf(&b, " %s (%s)", rep.State, rep.NativeState)
 	}
-	if rep.Open {
+	if rep.SelfResuming {
 		b.WriteString(" open")
 	}
 	if rep.Ref != nil {
@@ -235,27 +236,27 @@ func v1Items(items []task.DataItem) string {
 // TestV1Requests tests what is asked of agents.
 func TestV1Requests(t *testing.T) {
 	hook := &task.Webhook{ID: "w", TaskID: "ours", URL: "https://gw.example/hook", Token: "tok", Scheme: "Bearer", Credentials: "cred", Dialect: "x"}
-	ref := task.Ref{Task: "t\"1", Session: "c1"}
+	ref := agent.Ref{Task: "t\"1", Session: "c1"}
 	says := task.Message{ID: "m1", DataItems: []task.DataItem{task.Text("a \"b\"\n")}}
 	for _, tc := range []struct {
 		name   string
-		turn   task.Turn
+		turn   agent.Turn
 		stream bool
 		want   string // the params
 	}{
-		{"start", task.Turn{Ref: ref, Message: says}, false,
+		{"start", agent.Turn{Ref: ref, Message: says}, false,
 			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},"configuration":{"historyLength":0}}`},
-		{"start without an id", task.Turn{Ref: ref}, true,
+		{"start without an id", agent.Turn{Ref: ref}, true,
 			`{"message":{"messageId":"t\"1","role":"ROLE_USER","parts":[]},"configuration":{"historyLength":0}}`},
-		{"start with a webhook", task.Turn{Ref: ref, Message: says, Webhook: hook}, true,
+		{"start with a webhook", agent.Turn{Ref: ref, Message: says, Webhook: hook}, true,
 			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},"configuration":{"historyLength":0,"taskPushNotificationConfig":{"url":"https://gw.example/hook","id":"w","token":"tok","authentication":{"scheme":"Bearer","credentials":"cred"}}}}`},
-		{"answer", task.Turn{Ref: ref, Message: says, From: task.AwaitingInput, Webhook: &task.Webhook{URL: "u"}}, true,
+		{"answer", agent.Turn{Ref: ref, Message: says, From: task.AwaitingInput, Webhook: &task.Webhook{URL: "u"}}, true,
 			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}],"taskId":"t\"1","contextId":"c1"},"configuration":{"historyLength":0,"taskPushNotificationConfig":{"url":"u","taskId":"t\"1"}}}`},
-		{"answer without an id", task.Turn{Ref: task.Ref{Task: "t"}, From: task.AwaitingInput, Stamp: "input 1"}, false,
+		{"answer without an id", agent.Turn{Ref: agent.Ref{Task: "t"}, From: task.AwaitingInput, Revision: "input 1"}, false,
 			`{"message":{"messageId":"t-832dec17","role":"ROLE_USER","parts":[],"taskId":"t"},"configuration":{"historyLength":0}}`},
-		{"go on", task.Turn{Ref: ref, Message: says, From: task.AwaitingCompletion}, false,
+		{"go on", agent.Turn{Ref: ref, Message: says, From: task.AwaitingCompletion}, false,
 			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}],"contextId":"c1","referenceTaskIds":["t\"1"]},"configuration":{"historyLength":0}}`},
-		{"go on after a mere message", task.Turn{Message: says, From: task.AwaitingCompletion}, false,
+		{"go on after a mere message", agent.Turn{Message: says, From: task.AwaitingCompletion}, false,
 			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},"configuration":{"historyLength":0}}`},
 	} {
 		method := "SendMessage"
@@ -298,7 +299,7 @@ func TestV1Bind(t *testing.T) {
 	}
 	for _, id := range []string{"t1", "a b", "urn:x:y", "100%", "ü?#&=+"} {
 		for _, tc := range []struct {
-			errand translate.Errand
+			errand translate.Operation
 			method string
 			suffix string
 		}{
@@ -308,7 +309,7 @@ func TestV1Bind(t *testing.T) {
 			{translate.Cancel, "CancelTask", "tasks/" + id + ":cancel"},
 			{translate.Resubscribe, "SubscribeToTask", "tasks/" + id + ":subscribe"},
 		} {
-			verb, target := c.Bind(tc.errand, task.Ref{Task: id, Session: "c"})
+			verb, target := c.Bind(tc.errand, agent.Ref{Task: id, Session: "c"})
 			u, err := url.Parse("http://agent.example/base" + target)
 			if err != nil {
 				t.Fatal(err)
@@ -318,7 +319,7 @@ func TestV1Bind(t *testing.T) {
 				t.Errorf("%s of %q goes to %s", tc.method, id, target)
 			}
 			r, ok := a2a.V1RESTServer(false).Route(verb, path)
-			if !ok || r.Method != tc.method || !r.Bare || r.Vars != nil && r.Vars["id"] != id {
+			if !ok || r.Method != tc.method || !r.Unenveloped || r.PathParams != nil && r.PathParams["id"] != id {
 				t.Errorf("%s %s is routed as %+v", verb, target, r)
 			}
 			if tc.errand == translate.Get && u.RawQuery != "historyLength=0" {

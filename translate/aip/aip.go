@@ -47,7 +47,7 @@ func (server) Route(method, path string) (r translate.Route, ok bool) {
 }
 
 // Speaks implements translate.Server: its methods are those that AIP has on paths of their own.
-func (s server) Speaks(req *translate.Request) bool {
+func (s server) Matches(req *translate.Request) bool {
 	_, ok := s.Route("POST", req.Method)
 	return ok && req.Method != ""
 }

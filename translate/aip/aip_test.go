@@ -49,7 +49,7 @@ func TestRoute(t *testing.T) {
 		"RPC": {}, "/rpc": {}, "rpc/": {}, "notification": {}, "notification/stop": {}, "tasks/send": {},
 	} {
 		got, ok := Server().Route("POST", path)
-		if got.Method != want.method || ok != want.ok || got.Allow != "" || got.Bare {
+		if got.Method != want.method || ok != want.ok || got.Allow != "" || got.Unenveloped {
 			t.Errorf("Route(%q) = %+v, %v, want %+v", path, got, ok, want)
 		}
 		if got, ok := Server().Route("GET", path); ok && got.Allow != "POST" {
@@ -197,7 +197,7 @@ func TestDecode(t *testing.T) {
 				c.Message.TaskID, c.Message.SessionID = strings.Repeat("é", 128), strings.Repeat("s", 256)
 			})},
 		"other members": {body("rpc", with(least(task.Start), object{"x": object{"taskId": "other"}, "TaskId": "other"})), start(func(c *translate.Call) {
-			c.Message.Extra = json.RawMessage(`{"aip":{"x":{"taskId":"other"}}}`) // TaskId might be taken for a taskId
+			c.Message.Extensions = json.RawMessage(`{"aip":{"x":{"taskId":"other"}}}`) // TaskId might be taken for a taskId
 		})},
 		"members of other kinds of item": {body("rpc", with(least(task.Start), object{"dataItems": []any{
 			object{"type": "text", "text": "", "uri": 1, "data": "x"}, object{"type": "file", "uri": "u", "bytes": "", "name": nil, "text": 1}}})),
@@ -442,15 +442,15 @@ func TestAppendError(t *testing.T) {
 	}{
 		"no kind":  {errors.New("secret"), `{"code":-32603,"message":"Internal server error"}`},
 		"no words": {&task.Error{Kind: task.TaskNotFound, Err: errors.New("secret")}, `{"code":-32001,"message":"Task not found"}`},
-		"field": {task.Errorf(task.InvalidParams, "taskId is missing").At("params.message.taskId"),
+		"field": {task.Errorf(task.InvalidParams, "taskId is missing").WithField("params.message.taskId"),
 			`{"code":-32602,"message":"Invalid method parameters","data":{"field":"params.message.taskId","details":"taskId is missing"}}`},
-		"limit": {fmt.Errorf("wrapped: %w", task.Errorf(task.LimitExceeded, "too many streams").With("max", 7).With("limit", "streams")),
+		"limit": {fmt.Errorf("wrapped: %w", task.Errorf(task.LimitExceeded, "too many streams").WithData("max", 7).WithData("limit", "streams")),
 			`{"code":-32050,"message":"Limit exceeded","data":{"limit":"streams","max":7,"details":"too many streams"}}`},
-		"agent": {task.Errorf(task.AgentUnavailable, "no connection").Because(errors.New("secret")),
+		"agent": {task.Errorf(task.AgentUnavailable, "no connection").WithCause(errors.New("secret")),
 			`{"code":-32603,"message":"Internal server error","data":{"errorType":"AGENT_UNAVAILABLE","details":"no connection"}}`},
-		"reserved": {task.Errorf(task.InvalidParams, "a").With("details", "b").With("field", "c"),
+		"reserved": {task.Errorf(task.InvalidParams, "a").WithData("details", "b").WithData("field", "c"),
 			`{"code":-32602,"message":"Invalid method parameters","data":{"details":"a"}}`},
-		"unsayable": {task.Errorf(task.InvalidParams, "").With("a", math.NaN()), `{"code":-32602,"message":"Invalid method parameters"}`},
+		"unsayable": {task.Errorf(task.InvalidParams, "").WithData("a", math.NaN()), `{"code":-32602,"message":"Invalid method parameters"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := `{"jsonrpc":"2.0","id":7,"error":` + tt.want + `}`
@@ -546,8 +546,8 @@ func randomMessage(rnd *rand.Rand) task.Message {
 		return json.RawMessage(pick("", "{}", `{"a":[1.0,1e3,null,{"b":"\n\u00e9"}]}`, `{ "spaced" : true }`))
 	}
 	m := task.Message{
-		Extra: json.RawMessage(pick("", "", `{"aip":{"x":[1.0,{"y":null}]}}`, `{"a2a":{"message":{}},"aip":{"x":1}}`)),
-		ID:    optional(), SenderRole: task.Leader, SenderID: id(), TaskID: id(), SessionID: optional(), GroupID: optional(),
+		Extensions: json.RawMessage(pick("", "", `{"aip":{"x":[1.0,{"y":null}]}}`, `{"a2a":{"message":{}},"aip":{"x":1}}`)),
+		ID:         optional(), SenderRole: task.Leader, SenderID: id(), TaskID: id(), SessionID: optional(), GroupID: optional(),
 		Command: task.Commands()[rnd.IntN(6)], Params: raw(),
 		SentAt: time.Unix(rnd.Int64N(4e9), rnd.Int64N(1e9)).In(time.FixedZone("", 60*(rnd.IntN(28*60)-14*60))),
 	}
@@ -620,7 +620,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 // unknown leaves out what there is no field for.
-var unknown = cmp.Options{cmpopts.IgnoreFields(task.Message{}, "Extra"), cmpopts.IgnoreFields(task.DataItem{}, "Metadata")}
+var unknown = cmp.Options{cmpopts.IgnoreFields(task.Message{}, "Extensions"), cmpopts.IgnoreFields(task.DataItem{}, "Metadata")}
 
 func BenchmarkParseDecode(b *testing.B) {
 	for name, body := range map[string][]byte{"start": vector(b, "02-rpc-start.request.json"), "full": body("rpc", full())} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -54,10 +55,10 @@ func (c *client) Header() []translate.Field { return nil }
 // mentions and its group are the caller's own affair, and no business of a Partner that is spoken to alone.
 //
 // Turn.Webhook is not used: AIP registers a webhook by a request of its own (§6.3.1), and a turn has only one.
-func (c *client) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
+func (c *client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	command := commandOf(t)
 	m := c.message(command, t.Ref)
-	m.Params, m.DataItems, m.Extra = passed(t.Message.Params), t.Message.DataItems, t.Message.Extra
+	m.Params, m.DataItems, m.Extensions = passed(t.Message.Params), t.Message.DataItems, t.Message.Extensions
 	if !t.Message.SentAt.IsZero() {
 		m.SentAt = t.Message.SentAt
 	}
@@ -71,7 +72,7 @@ func (c *client) AppendTurn(dst []byte, t *task.Turn, stream bool) []byte {
 	return c.appendRequest(dst, method, &m)
 }
 
-func commandOf(t *task.Turn) task.Command {
+func commandOf(t *agent.Turn) task.Command {
 	if t.From != task.None || t.Message.Command == task.Continue {
 		return task.Continue
 	}
@@ -79,7 +80,7 @@ func commandOf(t *task.Turn) task.Command {
 }
 
 // Path implements translate.Mounted: a method is its own path (§6, §7).
-func (*client) Path(e translate.Errand) string {
+func (*client) Path(e translate.Operation) string {
 	if e == translate.SendStream || e == translate.Resubscribe {
 		return methodStream
 	}
@@ -87,7 +88,7 @@ func (*client) Path(e translate.Errand) string {
 }
 
 // Streams implements translate.Mounted.
-func (c *client) Streams(t *task.Turn) bool { return c.continues || commandOf(t) == task.Start }
+func (c *client) Streams(t *agent.Turn) bool { return c.continues || commandOf(t) == task.Start }
 
 // RepeatsStart implements translate.Repeater: a task has the name that its Leader gives it (§4.3).
 func (*client) RepeatsStart() {}
@@ -98,41 +99,41 @@ func (*client) ActsLate() {}
 
 // turnID makes an id for a message that has none. It is the same when the same turn is made again, and another
 // one in the next turn.
-func turnID(t *task.Turn, command task.Command) string {
-	sum := crc32.ChecksumIEEE([]byte(t.Stamp))
+func turnID(t *agent.Turn, command task.Command) string {
+	sum := crc32.ChecksumIEEE([]byte(t.Revision))
 	sum = crc32.Update(sum, crc32.IEEETable, task.AppendStatus(nil, &task.Status{DataItems: t.Message.DataItems}))
 	return t.Ref.Task + "-" + string(command) + "-" + strconv.FormatUint(uint64(sum), 16)
 }
 
 // AppendGet implements translate.Client.
-func (c *client) AppendGet(dst []byte, ref task.Ref) []byte {
+func (c *client) AppendGet(dst []byte, ref agent.Ref) []byte {
 	m := c.message(task.Get, ref)
 	m.Params = c.getParams
 	return c.appendRequest(dst, methodRPC, &m)
 }
 
 // AppendCancel implements translate.Client.
-func (c *client) AppendCancel(dst []byte, ref task.Ref) []byte {
+func (c *client) AppendCancel(dst []byte, ref agent.Ref) []byte {
 	m := c.message(task.Cancel, ref)
 	return c.appendRequest(dst, methodRPC, &m)
 }
 
 // AppendComplete implements translate.Completer.
-func (c *client) AppendComplete(dst []byte, ref task.Ref) []byte {
+func (c *client) AppendComplete(dst []byte, ref agent.Ref) []byte {
 	m := c.message(task.Complete, ref)
 	return c.appendRequest(dst, methodRPC, &m)
 }
 
 // AppendResubscribe implements translate.Client. Nobody knows here which event was the last, so the stream is
 // asked for from the beginning: its events tell that there is news, and the news is asked for.
-func (c *client) AppendResubscribe(dst []byte, ref task.Ref) []byte {
+func (c *client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 	m := c.message(task.ReStream, ref)
 	return c.appendRequest(dst, methodStream, &m)
 }
 
 // message returns a message that gives a command. One that the gateway repeats has the same id, since it means
 // the same.
-func (c *client) message(command task.Command, ref task.Ref) task.Message {
+func (c *client) message(command task.Command, ref agent.Ref) task.Message {
 	return task.Message{
 		ID: ref.Task + "-" + string(command), SentAt: epoch, SenderRole: task.Leader, SenderID: c.sender,
 		Command: command, TaskID: ref.Task, SessionID: ref.Session,

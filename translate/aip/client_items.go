@@ -70,7 +70,7 @@ func readProduct(v gjson.Result) (p task.Product, err error) {
 		}
 		return true
 	})
-	p.Extra = others.extra(task.ProductWords)
+	p.Extensions = others.extra(task.ProductWords)
 	if p.ID == "" || len(p.ID) > maxID {
 		return task.Product{}, refuse("the agent's answer has a product whose id is no string of 1 to %d bytes", maxID)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -18,19 +19,19 @@ import (
 
 // Reply implements translate.Client: an RpcResponse (§6.1.2). It copies body once; the report's texts are views of
 // that copy.
-func (c *client) Reply(body []byte, known []task.Product) (task.Report, error) {
+func (c *client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	result, err := answer(bytes.Clone(body))
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	return whole(result, known)
 }
 
 // Push implements translate.Client: the body of a notification (§6.3.5), a Task without an envelope.
-func (c *client) Push(body []byte, known []task.Product) (task.Report, error) {
+func (c *client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, bad := jsonrpc.ParseValue(bytes.Clone(body), jsonrpc.Limits{Bytes: math.MaxInt})
 	if bad != nil {
-		return task.Report{}, refuse("the agent's notification is not one JSON object")
+		return agent.Report{}, refuse("the agent's notification is not one JSON object")
 	}
 	return whole(v, known)
 }
@@ -44,20 +45,20 @@ type clientStream struct{}
 
 // Event implements translate.Stream. An event whose content is of no kind that AIP has means nothing: it is a later
 // version's.
-func (clientStream) Event(event string, data []byte) (task.Report, error) {
+func (clientStream) Event(event string, data []byte) (agent.Report, error) {
 	if len(data) == 0 {
-		return task.Report{}, nil
+		return agent.Report{}, nil
 	}
 	result, err := answer(bytes.Clone(data))
 	if err != nil {
 		if event != "" && event != "message" && task.KindOf(err) == task.InvalidAgentResponse {
 			err = nil // a ping, or whatever else the agent's server sends for itself
 		}
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	v := member(result, "eventData")
 	if !v.IsObject() {
-		return task.Report{}, refuse("the agent's event has no eventData that is an object")
+		return agent.Report{}, refuse("the agent's event has no eventData that is an object")
 	}
 	m := contentOf(v)
 	switch {
@@ -69,13 +70,13 @@ func (clientStream) Event(event string, data []byte) (task.Report, error) {
 		// Said on the way: a Partner has a Task for its results. It is at work, or it would say nothing.
 		items, err := readItems(m.items)
 		if err != nil || len(items) == 0 {
-			return task.Report{}, err
+			return agent.Report{}, err
 		}
-		return task.Report{
-			State: task.Working, Items: items, Extra: m.rest.extra(task.StatusWords), Said: "message", Stamp: "message " + checksum(m.items.Raw),
+		return agent.Report{
+			State: task.Working, Items: items, Extensions: m.rest.extra(task.StatusWords), NativeState: "message", Revision: "message " + checksum(m.items.Raw),
 		}, nil
 	}
-	return task.Report{}, nil
+	return agent.Report{}, nil
 }
 
 // content holds the members of a Task, a Message, a TaskStatusUpdateEvent or a ProductChunkEvent, and of what
@@ -116,9 +117,9 @@ func contentOf(v gjson.Result) (m content) {
 }
 
 // whole reads a Task, or a Message that a Partner gives in its place.
-func whole(v gjson.Result, known []task.Product) (task.Report, error) {
+func whole(v gjson.Result, known []task.Product) (agent.Report, error) {
 	if !v.IsObject() {
-		return task.Report{}, refuse("the agent's answer is no object")
+		return agent.Report{}, refuse("the agent's answer is no object")
 	}
 	m := contentOf(v)
 	switch {
@@ -127,22 +128,22 @@ func whole(v gjson.Result, known []task.Product) (task.Report, error) {
 	case m.kind.Str == "message" || absent(m.kind) && !absent(m.items):
 		return m.message(known)
 	}
-	return task.Report{}, refuse("the agent's answer is neither a Task nor a Message")
+	return agent.Report{}, refuse("the agent's answer is neither a Task nor a Message")
 }
 
 // message reads a Message that is the whole answer to a turn. There is no task to wait for, so it is what the agent
 // had to say: a product beside those that are known.
-func (m *content) message(known []task.Product) (task.Report, error) {
+func (m *content) message(known []task.Product) (agent.Report, error) {
 	items, err := readItems(m.items)
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
-	rep := task.Report{State: task.AwaitingCompletion, Said: "message", Whole: true, Products: slices.Clone(known)}
-	rep.Stamp = "message " + checksum(m.id.Raw, m.items.Raw)
+	rep := agent.Report{State: task.AwaitingCompletion, NativeState: "message", Full: true, Products: slices.Clone(known)}
+	rep.Revision = "message " + checksum(m.id.Raw, m.items.Raw)
 	if len(items) == 0 {
 		return rep, nil
 	}
-	p := task.Product{ID: "message", DataItems: items, Extra: m.rest.extra(task.ProductWords)}
+	p := task.Product{ID: "message", DataItems: items, Extensions: m.rest.extra(task.ProductWords)}
 	if id := m.id.Str; id != "" && len(id) <= maxID {
 		p.ID = id
 	}
@@ -151,8 +152,8 @@ func (m *content) message(known []task.Product) (task.Report, error) {
 }
 
 // task reads what has a status: a Task, or a TaskStatusUpdateEvent, which has no products.
-func (m *content) task() (task.Report, error) {
-	var rep task.Report
+func (m *content) task() (agent.Report, error) {
+	var rep agent.Report
 	var state, changedAt, items gjson.Result
 	var others rest
 	if !m.status.IsObject() {
@@ -180,16 +181,16 @@ func (m *content) task() (task.Report, error) {
 	}
 	var err error
 	if rep.Items, err = readItems(items); err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
-	rep.State, rep.Said = s, state.Str
-	rep.Extra, rep.TaskExtra = others.extra(task.StatusWords), m.rest.extra(task.TaskWords)
-	if rep.Whole = m.kind.Str == "task" || m.kind.Str == "task-result" || !absent(m.products); rep.Whole {
+	rep.State, rep.NativeState = s, state.Str
+	rep.Extensions, rep.TaskExtensions = others.extra(task.StatusWords), m.rest.extra(task.TaskWords)
+	if rep.Full = m.kind.Str == "task" || m.kind.Str == "task-result" || !absent(m.products); rep.Full {
 		if rep.Products, err = readProducts(m.products); err != nil {
-			return task.Report{}, err
+			return agent.Report{}, err
 		}
 	}
-	rep.Stamp, rep.Dated = stamp(&rep, changedAt.Str, m.products.Raw), changedAt.Str != ""
+	rep.Revision, rep.RevisionDated = stamp(&rep, changedAt.Str, m.products.Raw), changedAt.Str != ""
 	return rep, nil
 }
 
@@ -211,13 +212,13 @@ func stateOf(word string) (s task.State, ok bool) {
 // stamp returns the stamp of a task: its state, since when, and a sum of what it says. A task that rests is stamped
 // without its products, since the last event of a stream does not tell them. The sum is of what was read, because
 // a Partner may write the same status with nulls in an answer and without them in an event.
-func stamp(rep *task.Report, changedAt, products string) string {
+func stamp(rep *agent.Report, changedAt, products string) string {
 	sum := crc32.ChecksumIEEE([]byte(changedAt))
 	sum = crc32.Update(sum, crc32.IEEETable, task.AppendStatus(nil, &task.Status{DataItems: rep.Items}))
-	if !rep.State.Rests() {
+	if !rep.State.Settled() {
 		sum = crc32.Update(sum, crc32.IEEETable, []byte(products))
 	}
-	return rep.Said + " " + clean(changedAt, maxWord) + " " + strconv.FormatUint(uint64(sum), 16)
+	return rep.NativeState + " " + clean(changedAt, maxWord) + " " + strconv.FormatUint(uint64(sum), 16)
 }
 
 func checksum(parts ...string) string {
@@ -229,15 +230,15 @@ func checksum(parts ...string) string {
 }
 
 // chunk reads a ProductChunkEvent (§6.2.4).
-func (m *content) chunk() (task.Report, error) {
+func (m *content) chunk() (agent.Report, error) {
 	p, err := readProduct(m.product)
 	if err != nil {
-		return task.Report{}, err
+		return agent.Report{}, err
 	}
 	for _, v := range [...]gjson.Result{m.append, m.last} {
 		if !absent(v) && !v.IsBool() {
-			return task.Report{}, refuse("the agent's product chunk has an append or lastChunk that is neither true nor false")
+			return agent.Report{}, refuse("the agent's product chunk has an append or lastChunk that is neither true nor false")
 		}
 	}
-	return task.Report{Chunks: []task.Chunk{{Product: p, Append: m.append.Bool(), Last: m.last.Bool(), Extra: m.rest.extra(task.EventWords)}}}, nil
+	return agent.Report{Chunks: []task.Chunk{{Product: p, Append: m.append.Bool(), Last: m.last.Bool(), Extensions: m.rest.extra(task.EventWords)}}}, nil
 }

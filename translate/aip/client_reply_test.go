@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -28,7 +29,7 @@ func TestClientVectors(t *testing.T) {
 		}
 		tk := decodeJSON[task.Task](t, res.Result.Raw)
 		got, err := c.Reply(vector(t, name), nil)
-		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp", "Dated")); d != "" || err != nil {
+		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision", "RevisionDated")); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, d)
 		}
 	}
@@ -38,7 +39,7 @@ func TestClientVectors(t *testing.T) {
 	} {
 		tk := decodeJSON[task.Task](t, string(vector(t, name)))
 		got, err := c.Push(vector(t, name), nil)
-		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp", "Dated")); d != "" || err != nil {
+		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision", "RevisionDated")); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, d)
 		}
 	}
@@ -48,8 +49,8 @@ func TestClientVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last := i == 3; rep.State.Rests() != last {
-			t.Errorf("event %d: rests %v", i, rep.State.Rests())
+		if last := i == 3; rep.State.Settled() != last {
+			t.Errorf("event %d: rests %v", i, rep.State.Settled())
 		}
 		for i := range rep.Chunks {
 			fold.Apply(task.Event{Chunk: &rep.Chunks[i]})
@@ -174,10 +175,10 @@ func TestReply(t *testing.T) {
 				if err != nil {
 					t.Fatal(version, err)
 				}
-				if d := cmp.Diff(tt.want, news{rep.State, rep.Items, rep.Products, rep.Whole}, cmpopts.EquateEmpty()); d != "" {
+				if d := cmp.Diff(tt.want, news{rep.State, rep.Items, rep.Products, rep.Full}, cmpopts.EquateEmpty()); d != "" {
 					t.Errorf("%s:\n%s", version, d)
 				}
-				if rep.Said == "" || rep.Stamp == "" || rep.Ref != nil || rep.Open {
+				if rep.NativeState == "" || rep.Revision == "" || rep.Ref != nil || rep.SelfResuming {
 					t.Errorf("%s: %+v", version, rep)
 				}
 			}
@@ -241,7 +242,7 @@ func TestReplyRefuses(t *testing.T) {
 				if !ok || e.Kind != tt.kind || e.Detail == "" {
 					t.Errorf("%s: got %+v, %v, want %v", version, rep, err, tt.kind)
 				}
-				if d := cmp.Diff(task.Report{}, rep); d != "" {
+				if d := cmp.Diff(agent.Report{}, rep); d != "" {
 					t.Errorf("%s: a report beside the error:\n%s", version, d)
 				}
 			}
@@ -265,29 +266,29 @@ func TestClientEvent(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		event, data string
-		want        task.Report
+		want        agent.Report
 		kind        task.Kind // Internal where there is no error
 	}{
-		"nothing":       {"", "", task.Report{}, task.Internal},
-		"ping":          {"ping", "2025-09-01 12:00:00", task.Report{}, task.Internal},
-		"garbage":       {"", "2025-09-01 12:00:00", task.Report{}, task.InvalidAgentResponse},
-		"message name":  {"message", "ping", task.Report{}, task.InvalidAgentResponse},
-		"named error":   {"error", `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Stream events expired"}}`, task.Report{}, task.TaskNotFound},
-		"no data":       {"", `{"jsonrpc":"2.0","id":"1","result":{"eventSeq":7}}`, task.Report{}, task.InvalidAgentResponse},
-		"later version": {"", event(`{"type":"product-removed","taskId":"t"}`), task.Report{}, task.Internal},
+		"nothing":       {"", "", agent.Report{}, task.Internal},
+		"ping":          {"ping", "2025-09-01 12:00:00", agent.Report{}, task.Internal},
+		"garbage":       {"", "2025-09-01 12:00:00", agent.Report{}, task.InvalidAgentResponse},
+		"message name":  {"message", "ping", agent.Report{}, task.InvalidAgentResponse},
+		"named error":   {"error", `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Stream events expired"}}`, agent.Report{}, task.TaskNotFound},
+		"no data":       {"", `{"jsonrpc":"2.0","id":"1","result":{"eventSeq":7}}`, agent.Report{}, task.InvalidAgentResponse},
+		"later version": {"", event(`{"type":"product-removed","taskId":"t"}`), agent.Report{}, task.Internal},
 		"chunk": {"", event(`{"type":"product-chunk","product":{"id":"p","dataItems":[{"type":"text","text":"a"}]},"append":true,"lastChunk":null}`),
-			task.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("a")}}, Append: true}}}, task.Internal},
+			agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("a")}}, Append: true}}}, task.Internal},
 		"chunk, message": {"", event(`{"type":"product-chunk","id":"m","dataItems":[],"senderRole":"partner","product":{"id":"p"},"lastChunk":true}`),
-			task.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p"}, Last: true}}}, task.Internal},
-		"chunk, no product": {"", event(`{"type":"product-chunk","product":[]}`), task.Report{}, task.InvalidAgentResponse},
-		"append text":       {"", event(`{"type":"product-chunk","product":{"id":"p"},"append":"true"}`), task.Report{}, task.InvalidAgentResponse},
-		"lastChunk number":  {"", event(`{"type":"product-chunk","product":{"id":"p"},"lastChunk":1}`), task.Report{}, task.InvalidAgentResponse},
+			agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p"}, Last: true}}}, task.Internal},
+		"chunk, no product": {"", event(`{"type":"product-chunk","product":[]}`), agent.Report{}, task.InvalidAgentResponse},
+		"append text":       {"", event(`{"type":"product-chunk","product":{"id":"p"},"append":"true"}`), agent.Report{}, task.InvalidAgentResponse},
+		"lastChunk number":  {"", event(`{"type":"product-chunk","product":{"id":"p"},"lastChunk":1}`), agent.Report{}, task.InvalidAgentResponse},
 		"status": {"", event(`{"type":"task-status-update","id":"m","dataItems":[{"type":"text","text":"no"}],"status":{"state":"awaiting-input","dataItems":[{"type":"text","text":"a"}]}}`),
-			task.Report{State: task.AwaitingInput, Said: "awaiting-input", Items: []task.DataItem{task.Text("a")}}, task.Internal},
-		"wrong state": {"", event(`{"type":"status-update","status":{"state":"done"}}`), task.Report{}, task.InvalidAgentResponse},
+			agent.Report{State: task.AwaitingInput, NativeState: "awaiting-input", Items: []task.DataItem{task.Text("a")}}, task.Internal},
+		"wrong state": {"", event(`{"type":"status-update","status":{"state":"done"}}`), agent.Report{}, task.InvalidAgentResponse},
 		"message": {"", event(`{"type":"message","id":"m","dataItems":[{"type":"text","text":"a"}]}`),
-			task.Report{State: task.Working, Said: "message", Items: []task.DataItem{task.Text("a")}}, task.Internal},
-		"empty message": {"", event(`{"type":"message","id":"m","dataItems":[]}`), task.Report{}, task.Internal},
+			agent.Report{State: task.Working, NativeState: "message", Items: []task.DataItem{task.Text("a")}}, task.Internal},
+		"empty message": {"", event(`{"type":"message","id":"m","dataItems":[]}`), agent.Report{}, task.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for version, s := range sides() {
@@ -295,7 +296,7 @@ func TestClientEvent(t *testing.T) {
 				if (err != nil) != (tt.kind != task.Internal) || err != nil && task.KindOf(err) != tt.kind {
 					t.Errorf("%s: got %v, want %v", version, err, tt.kind)
 				}
-				if d := cmp.Diff(tt.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp", "Dated")); d != "" {
+				if d := cmp.Diff(tt.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision", "RevisionDated")); d != "" {
 					t.Errorf("%s:\n%s", version, d)
 				}
 			}
@@ -314,7 +315,7 @@ func TestPushRefuses(t *testing.T) {
 		`{"type":"task","status":{"state":"Completed"}}`, strings.Repeat("[", 1<<20),
 	} {
 		rep, err := Client("").Push([]byte(body), nil)
-		if task.KindOf(err) != task.InvalidAgentResponse || rep.Stamp != "" {
+		if task.KindOf(err) != task.InvalidAgentResponse || rep.Revision != "" {
 			t.Errorf("%.60q: got %+v, %v", body, rep, err)
 		}
 	}
@@ -327,7 +328,7 @@ func TestStamp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return rep.Stamp
+		return rep.Revision
 	}
 	told := func(data string) string {
 		t.Helper()
@@ -335,7 +336,7 @@ func TestStamp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return rep.Stamp
+		return rep.Revision
 	}
 	const rest = `"state":"awaiting-input","stateChangedAt":"2025-09-01T12:00:00+08:00"`
 	was := get(`{"type":"task","status":{` + rest + `,"dataItems":null},"products":null}`)
@@ -368,10 +369,10 @@ func TestStamp(t *testing.T) {
 // TestClientOwnership: a report does not change when the body that it came from is used for something else.
 func TestClientOwnership(t *testing.T) {
 	c := Client("gateway")
-	for name, read := range map[string]func([]byte) (task.Report, error){
-		"03-rpc-start.response-awaiting-completion.json": func(b []byte) (task.Report, error) { return c.Reply(b, nil) },
-		"30-group-task-awaiting-completion.json":         func(b []byte) (task.Report, error) { return c.Push(b, nil) },
-		"13-stream-start.events.json": func(b []byte) (task.Report, error) {
+	for name, read := range map[string]func([]byte) (agent.Report, error){
+		"03-rpc-start.response-awaiting-completion.json": func(b []byte) (agent.Report, error) { return c.Reply(b, nil) },
+		"30-group-task-awaiting-completion.json":         func(b []byte) (agent.Report, error) { return c.Push(b, nil) },
+		"13-stream-start.events.json": func(b []byte) (agent.Report, error) {
 			return c.NewStream(nil).Event("", decodeJSON[[]json.RawMessage](t, string(b))[1])
 		},
 	} {
@@ -394,18 +395,18 @@ func TestClientOwnership(t *testing.T) {
 }
 
 // plausible checks what every report must be, and that what a Leader is told of it reads the same again.
-func plausible(t *testing.T, rep task.Report, err error) {
+func plausible(t *testing.T, rep agent.Report, err error) {
 	t.Helper()
 	if err != nil {
 		if e, ok := errors.AsType[*task.Error](err); !ok || e.Detail == "" {
 			t.Fatalf("refused without a kind or a sentence: %v", err)
 		}
-		if d := cmp.Diff(task.Report{}, rep); d != "" {
+		if d := cmp.Diff(agent.Report{}, rep); d != "" {
 			t.Fatalf("a report beside the error:\n%s", d)
 		}
 		return
 	}
-	if rep.State != task.None && !rep.State.Valid() || rep.State == task.Completed || (rep.State == task.None) != (rep.Stamp == "") {
+	if rep.State != task.None && !rep.State.Valid() || rep.State == task.Completed || (rep.State == task.None) != (rep.Revision == "") {
 		t.Fatalf("got %+v", rep)
 	}
 	tk := task.Task{ID: "t", Status: task.Status{State: task.Working, DataItems: rep.Items}, Products: rep.Products}
@@ -418,7 +419,7 @@ func plausible(t *testing.T, rep task.Report, err error) {
 			t.Fatalf("%s: more than one line: %q", version, out)
 		}
 		again, err := s.client.Reply(out, nil)
-		if d := cmp.Diff(said(&tk), again, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp", "Dated")); d != "" || err != nil {
+		if d := cmp.Diff(said(&tk), again, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision", "RevisionDated")); d != "" || err != nil {
 			t.Fatalf("%s: %v\n%s", version, err, d)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -50,8 +51,8 @@ func TestClientNames(t *testing.T) {
 }
 
 func TestClientRequests(t *testing.T) {
-	ref := task.Ref{Task: `t"1`, Session: "s1"}
-	turn := &task.Turn{Ref: ref, Message: task.Message{
+	ref := agent.Ref{Task: `t"1`, Session: "s1"}
+	turn := &agent.Turn{Ref: ref, Message: task.Message{
 		ID: "m1", SentAt: time.Date(2025, 9, 1, 11, 58, 0, 0, beijing), SenderRole: task.Leader, SenderID: "the caller",
 		Mentions: []string{"all"}, Command: task.Start, TaskID: "the caller's", SessionID: "the caller's", GroupID: "g",
 		Params:    json.RawMessage(`{"responseTimeout":1,"priority":"high"}`),
@@ -118,8 +119,8 @@ func TestClientRequests(t *testing.T) {
 
 // TestTurnID: a message that has no id is given one, which is the same for the same turn only.
 func TestTurnID(t *testing.T) {
-	id := func(turn task.Turn) string {
-		turn.Ref = task.Ref{Task: "t"}
+	id := func(turn agent.Turn) string {
+		turn.Ref = agent.Ref{Task: "t"}
 		call, err := decode(t, Client("gateway").AppendTurn(nil, &turn, false))
 		if err != nil {
 			t.Fatal(err)
@@ -128,9 +129,9 @@ func TestTurnID(t *testing.T) {
 	}
 	hello := task.Message{DataItems: []task.DataItem{task.Text("hello")}}
 	seen := map[string]int{}
-	for i, turn := range []task.Turn{
-		{}, {Message: hello}, {Message: hello, From: task.AwaitingInput}, {Message: hello, From: task.AwaitingInput, Stamp: "a"},
-		{Message: hello, From: task.AwaitingCompletion, Stamp: "b"},
+	for i, turn := range []agent.Turn{
+		{}, {Message: hello}, {Message: hello, From: task.AwaitingInput}, {Message: hello, From: task.AwaitingInput, Revision: "a"},
+		{Message: hello, From: task.AwaitingCompletion, Revision: "b"},
 	} {
 		got := id(turn)
 		if got != id(turn) || !strings.HasPrefix(got, "t-") {
@@ -171,7 +172,7 @@ func TestServerReadsClient(t *testing.T) {
 				m.TaskID = "t"
 			}
 			stream := rnd.IntN(2) == 0
-			turn := &task.Turn{Ref: task.Ref{Task: m.TaskID, Session: m.SessionID}, Message: m}
+			turn := &agent.Turn{Ref: agent.Ref{Task: m.TaskID, Session: m.SessionID}, Message: m}
 			got, err := decodeBy(t, s.server, s.client.AppendTurn(nil, turn, stream))
 			if err != nil {
 				t.Fatalf("%s: %v, for\n%+v", version, err, m)
@@ -186,7 +187,7 @@ func TestServerReadsClient(t *testing.T) {
 				t.Fatalf("%s:\n%s", version, d)
 			}
 		}
-		ref := task.Ref{Task: "t", Session: "s"}
+		ref := agent.Ref{Task: "t", Session: "s"}
 		for command, body := range map[task.Command][]byte{
 			task.Get: s.client.AppendGet(nil, ref), task.Cancel: s.client.AppendCancel(nil, ref),
 			task.Complete: s.client.(translate.Completer).AppendComplete(nil, ref), task.ReStream: s.client.AppendResubscribe(nil, ref),
@@ -245,8 +246,8 @@ func randomTask(rnd *rand.Rand, state task.State) task.Task {
 }
 
 // said is the report that tells of a task, without its stamp.
-func said(tk *task.Task) task.Report {
-	rep := task.Report{State: tk.Status.State, Said: string(tk.Status.State), Items: tk.Status.DataItems, Whole: true, Products: tk.Products}
+func said(tk *task.Task) agent.Report {
+	rep := agent.Report{State: tk.Status.State, NativeState: string(tk.Status.State), Items: tk.Status.DataItems, Full: true, Products: tk.Products}
 	if rep.State == task.Completed { // a Partner that has completed it by itself
 		rep.State = task.AwaitingCompletion
 	}
@@ -255,7 +256,7 @@ func said(tk *task.Task) task.Report {
 
 // TestClientReadsServer: what the gateway writes as a Partner, it reads as a Leader.
 func TestClientReadsServer(t *testing.T) {
-	unstamped := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(task.Report{}, "Stamp", "Dated")}
+	unstamped := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision", "RevisionDated")}
 	id := jsonrpc.ID("1")
 	for version, s := range sides() {
 		rnd := rand.New(rand.NewPCG(7, 8))
@@ -265,8 +266,8 @@ func TestClientReadsServer(t *testing.T) {
 				want := said(&tk)
 
 				reply, err := s.client.Reply(s.server.AppendTask(nil, id, nil, &tk), nil)
-				if d := cmp.Diff(want, reply, unstamped); d != "" || err != nil || reply.Stamp == "" {
-					t.Fatalf("%s, reply: %v, stamp %q\n%s", version, err, reply.Stamp, d)
+				if d := cmp.Diff(want, reply, unstamped); d != "" || err != nil || reply.Revision == "" {
+					t.Fatalf("%s, reply: %v, stamp %q\n%s", version, err, reply.Revision, d)
 				}
 				push, err := s.client.Push(s.server.AppendNotification(nil, &tk), nil)
 				if d := cmp.Diff(reply, push, cmpopts.EquateEmpty()); d != "" || err != nil {
@@ -274,7 +275,7 @@ func TestClientReadsServer(t *testing.T) {
 				}
 
 				out, in := s.server.NewStream(id, nil, &tk), s.client.NewStream(nil)
-				event := func(ev task.Event) task.Report {
+				event := func(ev task.Event) agent.Report {
 					t.Helper()
 					rep, err := in.Event("", out.Event(nil, &ev).Data)
 					if err != nil {
@@ -286,16 +287,16 @@ func TestClientReadsServer(t *testing.T) {
 					t.Fatalf("%s, task:\n%s", version, d)
 				}
 				status := event(task.Event{Seq: 2, Status: &tk.Status})
-				if reply.State.Rests() && status.Stamp != reply.Stamp {
-					t.Fatalf("%s: a task that rests has the stamp %q in a stream and %q in an answer", version, status.Stamp, reply.Stamp)
+				if reply.State.Settled() && status.Revision != reply.Revision {
+					t.Fatalf("%s: a task that rests has the stamp %q in a stream and %q in an answer", version, status.Revision, reply.Revision)
 				}
-				want.Whole, want.Products = false, nil
+				want.Full, want.Products = false, nil
 				if d := cmp.Diff(want, status, unstamped); d != "" {
 					t.Fatalf("%s, status:\n%s", version, d)
 				}
 				for i := range tk.Products {
 					c := task.Chunk{Product: tk.Products[i], Append: rnd.IntN(2) == 0, Last: rnd.IntN(2) == 0}
-					if d := cmp.Diff(task.Report{Chunks: []task.Chunk{c}}, event(task.Event{Seq: 3, Chunk: &c}), cmpopts.EquateEmpty()); d != "" {
+					if d := cmp.Diff(agent.Report{Chunks: []task.Chunk{c}}, event(task.Event{Seq: 3, Chunk: &c}), cmpopts.EquateEmpty()); d != "" {
 						t.Fatalf("%s, chunk:\n%s", version, d)
 					}
 				}

@@ -24,7 +24,7 @@ const (
 // once Decode has returned.
 func (server) Decode(req *translate.Request) (translate.Call, error) {
 	if bad := req.Check(); bad != nil {
-		return translate.Call{}, task.Errorf(task.InvalidRequest, "%s", bad.Detail).At(bad.Field)
+		return translate.Call{}, task.Errorf(task.InvalidRequest, "%s", bad.Detail).WithField(bad.Field)
 	}
 	var r reader
 	var call translate.Call
@@ -130,7 +130,7 @@ func (r *reader) call(params gjson.Result, stream bool) translate.Call {
 		m.DataItems = r.items(f.items)
 	}
 	m.Params = r.object(f.params, "params.message.commandParams")
-	m.Extra = f.rest.extra(task.MessageWords)
+	m.Extensions = f.rest.extra(task.MessageWords)
 	r.commandParams(f.params, &call)
 	return call
 }

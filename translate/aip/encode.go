@@ -53,7 +53,7 @@ func (s *stream) append(dst []byte, ev *task.Event) []byte {
 		dst = form.AppendMessage(dst, ev.Message)
 	case ev.Status != nil:
 		dst = form.AppendStatus(beginStatus(dst, t), ev.Status)
-		dst = appendSession(form.AppendEventExtra(dst, ev.Status), t)
+		dst = appendSession(form.AppendEventExtensions(dst, ev.Status), t)
 	case ev.Chunk != nil:
 		dst = beginChunk(dst, t)
 		at := len(dst)

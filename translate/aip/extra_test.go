@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -58,7 +59,7 @@ func TestExtraOfCommands(t *testing.T) {
 		}
 		for to, s := range sides() {
 			for _, stream := range []bool{false, true} {
-				out := strictly(t, s.client.AppendTurn(nil, &task.Turn{Ref: task.Ref{Task: "T", Session: "S"}, Message: call.Message}, stream))
+				out := strictly(t, s.client.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "T", Session: "S"}, Message: call.Message}, stream))
 				at := "message."
 				if to == "v2" && !stream {
 					at = "command."
@@ -103,8 +104,8 @@ func TestExtraOfTasks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		now := task.Task{ID: "t", SessionID: "s", Status: task.Status{State: rep.State, DataItems: rep.Items, Extra: rep.Extra}, Extra: rep.TaskExtra, Products: rep.Products}
-		status := task.Event{Seq: 1, Status: &task.Status{State: news.State, DataItems: news.Items, Extra: news.Extra, TaskExtra: news.TaskExtra}}
+		now := task.Task{ID: "t", SessionID: "s", Status: task.Status{State: rep.State, DataItems: rep.Items, Extensions: rep.Extensions}, Extensions: rep.TaskExtensions, Products: rep.Products}
+		status := task.Event{Seq: 1, Status: &task.Status{State: news.State, DataItems: news.Items, Extensions: news.Extensions, TaskExtensions: news.TaskExtensions}}
 		chunk := task.Event{Seq: 2, Chunk: &piece.Chunks[0]}
 		for to, s := range sides() {
 			t.Run(from+" to "+to, func(t *testing.T) {
@@ -135,9 +136,9 @@ func TestExtraOfTasks(t *testing.T) {
 // TestExtraOfOthers: what another family keeps is metadata, in what is sent as in what is told.
 func TestExtraOfOthers(t *testing.T) {
 	extra := json.RawMessage(`{"a2a":{"message":{"extensions":["e"]}}}`)
-	state := task.Task{ID: "t", SessionID: "s", Extra: extra, Status: task.Status{State: task.Working, Extra: extra, TaskExtra: extra}, Products: []task.Product{{ID: "p", Extra: extra}}}
+	state := task.Task{ID: "t", SessionID: "s", Extensions: extra, Status: task.Status{State: task.Working, Extensions: extra, TaskExtensions: extra}, Products: []task.Product{{ID: "p", Extensions: extra}}}
 	for version, s := range sides() {
-		out := strictly(t, s.client.AppendTurn(nil, &task.Turn{Ref: task.Ref{Task: "t"}, Message: task.Message{Extra: extra}}, true))
+		out := strictly(t, s.client.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t"}, Message: task.Message{Extensions: extra}}, true))
 		holds(t, out, map[string]string{"message.metadata": string(extra)})
 		out = strictly(t, s.server.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &state))
 		holds(t, out, map[string]string{"metadata": string(extra), "status.metadata": string(extra), "products.0.metadata": string(extra)})

@@ -21,14 +21,14 @@ type reader struct{ err *task.Error }
 
 func (r *reader) fail(field, format string, args ...any) {
 	if r.err == nil {
-		r.err = task.Errorf(task.InvalidParams, format, args...).At(field)
+		r.err = task.Errorf(task.InvalidParams, format, args...).WithField(field)
 	}
 }
 
 func (r *reader) tooMany(field string, most int) {
 	if r.err == nil {
 		r.fail(field, "%s must have at most %d entries", last(field), most)
-		r.err.With("limit", last(field)).With("max", most)
+		r.err.WithData("limit", last(field)).WithData("max", most)
 	}
 }
 

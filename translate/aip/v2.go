@@ -39,7 +39,7 @@ func (*serverV2) Name() string { return nameV2 }
 
 // Speaks implements translate.Server. The versions share their methods, so a request is known by its command: by
 // where it stands, or by its type. Those about webhooks are the same in all versions, and are left to v01.00.
-func (*serverV2) Speaks(req *translate.Request) bool {
+func (*serverV2) Matches(req *translate.Request) bool {
 	switch req.Method {
 	case methodRPC, methodStream, methodNotificationStart:
 	default:

@@ -98,7 +98,7 @@ func (r *reader) callV2(params gjson.Result, stream bool) translate.Call {
 		message.DataItems = r.items(f.items)
 	}
 	message.Params = r.object(f.params, m+"commandParams")
-	message.Extra = f.rest.extra(task.MessageWords)
+	message.Extensions = f.rest.extra(task.MessageWords)
 	if r.err == nil && !absent(f.params) {
 		r.commandParamsV2(f.params, &call)
 	}

@@ -91,7 +91,7 @@ func TestSpeaksV2(t *testing.T) {
 		"another protocol's message": {body("message/send", object{"kind": "message"}), false},
 	} {
 		req := request(t, tt.body)
-		if got := ServerV2("").Speaks(&translate.Request{Request: req, HTTP: "POST"}); got != tt.want {
+		if got := ServerV2("").Matches(&translate.Request{Request: req, HTTP: "POST"}); got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}
@@ -291,7 +291,7 @@ func TestAppendV2(t *testing.T) {
 // TestErrorsV2: the versions have the same errors.
 func TestErrorsV2(t *testing.T) {
 	for _, k := range task.Kinds() {
-		err := task.Errorf(k, "a sentence").At("params.command.taskId")
+		err := task.Errorf(k, "a sentence").WithField("params.command.taskId")
 		if d := cmp.Diff(string(Server().AppendError(nil, jsonrpc.ID("1"), err)), string(ServerV2("").AppendError(nil, jsonrpc.ID("1"), err))); d != "" {
 			t.Errorf("%v:\n%s", k, d)
 		}
@@ -333,7 +333,7 @@ func FuzzDecodeV2(f *testing.F) {
 			return
 		}
 		whole := &translate.Request{Request: req, HTTP: "POST"}
-		spoken := ServerV2("").Speaks(whole)
+		spoken := ServerV2("").Matches(whole)
 		want, err := ServerV2("").Decode(whole)
 		if err != nil {
 			if e, ok := errors.AsType[*task.Error](err); !ok || e.Detail == "" || e.Kind == task.MethodNotFound && spoken {

@@ -21,7 +21,7 @@ import (
 func TestVectors(t *testing.T) {
 	for name, check := range map[string]func(*testing.T, []byte){
 		"01-error-task-not-found.response.json": errorVector(task.Errorf(task.TaskNotFound,
-			"任务可能已完成并被清除，或者任务ID无效").With("taskId", "task-not-exist-123")),
+			"任务可能已完成并被清除，或者任务ID无效").WithData("taskId", "task-not-exist-123")),
 		"02-rpc-start.request.json":                      call(task.Start, false),
 		"03-rpc-start.response-awaiting-completion.json": taskResult,
 		"04-rpc-continue.request.json":                   call(task.Continue, false),

@@ -79,15 +79,15 @@ func Tasks() []task.Task {
 			{Kind: task.FileItem, Name: s, Bytes: "QUJD"},
 			{Kind: task.DataKind, Data: json.RawMessage(`{"b":[1.0,null,{}]}`), Metadata: json.RawMessage(`{}`)},
 		}
-		status := task.Status{State: task.AwaitingInput, ChangedAt: at, DataItems: items, Extra: extra}
+		status := task.Status{State: task.AwaitingInput, ChangedAt: at, DataItems: items, Extensions: extra}
 		out = append(out, task.Task{
 			ID: s, SessionID: s, SenderID: s, GroupID: s,
-			Status:   status,
-			Extra:    extra,
-			Products: []task.Product{{ID: s, Name: s, Description: s, DataItems: items, Extra: extra}, {ID: "p2"}},
+			Status:     status,
+			Extensions: extra,
+			Products:   []task.Product{{ID: s, Name: s, Description: s, DataItems: items, Extensions: extra}, {ID: "p2"}},
 			MessageHistory: []task.Message{{
 				ID: s, SentAt: at, SenderRole: task.Leader, SenderID: s, Mentions: []string{s, s}, Command: task.Start,
-				Params: json.RawMessage(`{"responseTimeout":1}`), DataItems: items, TaskID: s, GroupID: s, SessionID: s, Extra: extra,
+				Params: json.RawMessage(`{"responseTimeout":1}`), DataItems: items, TaskID: s, GroupID: s, SessionID: s, Extensions: extra,
 			}, {ID: "m2", SentAt: at, SenderRole: task.Partner}},
 			StatusHistory: []task.Status{{State: task.Working, ChangedAt: at}, status},
 		})
@@ -179,7 +179,7 @@ func errorKinds(t *testing.T, s translate.Server) {
 		task.InvalidParams: -32602, task.Internal: -32603,
 	}
 	for _, k := range task.Kinds() {
-		e := task.Errorf(k, "a sentence").At("params.a").With("max", 7).Because(errors.New(secret))
+		e := task.Errorf(k, "a sentence").WithField("params.a").WithData("max", 7).WithCause(errors.New(secret))
 		for name, err := range map[string]error{"plain": e, "wrapped": fmt.Errorf(secret+": %w", e)} {
 			out := s.AppendError(nil, jsonrpc.ID("1"), err)
 			res := response(t, k.String(), out)
@@ -199,7 +199,7 @@ func errorKinds(t *testing.T, s translate.Server) {
 	for name, err := range map[string]error{
 		"no kind":      errors.New(secret),
 		"unknown kind": &task.Error{Kind: 255, Err: errors.New(secret)},
-		"hostile":      task.Errorf(task.InvalidParams, "%s", strings.Join(Strings(), "")).At("a\nb").With("\n", func() {}),
+		"hostile":      task.Errorf(task.InvalidParams, "%s", strings.Join(Strings(), "")).WithField("a\nb").WithData("\n", func() {}),
 	} {
 		out := s.AppendError(nil, jsonrpc.ID("1"), err)
 		res := response(t, name, out)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package guard
+package egress
 
 import (
 	"context"
@@ -55,13 +55,13 @@ func untouched(t *testing.T, l net.Listener) {
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-func refusal(t *testing.T, dial dialFunc, address string) *Error {
+func refusal(t *testing.T, dial dialFunc, address string) *RefusedError {
 	t.Helper()
 	conn, err := dial(t.Context(), "tcp", address)
 	if conn != nil {
 		_ = conn.Close()
 	}
-	var refused *Error
+	var refused *RefusedError
 	if conn != nil || !errors.As(err, &refused) {
 		t.Fatalf("%s: a connection %v and error %v, want an *Error alone", address, conn != nil, err)
 	}
@@ -75,7 +75,7 @@ func TestDialAfterRebinding(t *testing.T) {
 
 	// When the webhook is set, all is well.
 	dns.set("rebind.example", "8.8.8.8")
-	u, err := d.Guard.CheckURL("https://rebind.example:" + port + "/")
+	u, err := d.Policy.CheckURL("https://rebind.example:" + port + "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,13 +86,13 @@ func TestDialAfterRebinding(t *testing.T) {
 	if diff := cmp.Diff([]string{"8.8.8.8"}, []string{addrs[0].String()}); diff != "" {
 		t.Fatalf("the first answer (-want +got):\n%s", diff)
 	}
-	if err := d.Guard.Check(addrs[0]); err != nil {
+	if err := d.Policy.Check(addrs[0]); err != nil {
 		t.Fatal(err)
 	}
 
 	// When it is delivered, it is not.
 	dns.set("rebind.example", "127.0.0.1")
-	want := Error{Host: "rebind.example", Addr: netip.MustParseAddr("127.0.0.1"), Reason: loopback}
+	want := RefusedError{Host: "rebind.example", Addr: netip.MustParseAddr("127.0.0.1"), Reason: loopback}
 	for _, dial := range []dialFunc{d.DialTLS, d.DialPlain} {
 		before := dns.count("rebind.example")
 		got := refusal(t, dial, u.Host)
@@ -134,14 +134,14 @@ func TestDialMixedName(t *testing.T) {
 		l, port := listen(t)
 
 		// Nobody answers at the good one. This may change, so the dial has failed and is not refused.
-		d := &Dialer{Guard: Guard{Allow: prefixes("127.0.0.2/32")}, Resolver: dns.resolver()}
+		d := &Dialer{Policy: Policy{Allow: prefixes("127.0.0.2/32")}, Resolver: dns.resolver()}
 		conn, err := d.DialPlain(t.Context(), "tcp", "mixed.example:"+port)
-		if refused := (*Error)(nil); err == nil || errors.As(err, &refused) {
+		if refused := (*RefusedError)(nil); err == nil || errors.As(err, &refused) {
 			t.Errorf("%v: %v and %v, want an error that is no *Error", order, conn, err)
 		}
 		untouched(t, l)
 
-		d = &Dialer{Guard: Guard{Allow: prefixes("127.0.0.1/32")}, Resolver: dns.resolver()}
+		d = &Dialer{Policy: Policy{Allow: prefixes("127.0.0.1/32")}, Resolver: dns.resolver()}
 		conn, err = d.DialPlain(t.Context(), "tcp", "mixed.example:"+port)
 		if err != nil {
 			t.Fatalf("%v: %v", order, err)
@@ -157,11 +157,11 @@ func TestDialUnreachable(t *testing.T) {
 	dns := startDNS(t)
 	_, port := listen(t)
 	dns.set("down.example", "127.0.0.2") // where nobody listens
-	d := &Dialer{Guard: Guard{Allow: prefixes("127.0.0.0/8")}, Resolver: dns.resolver()}
+	d := &Dialer{Policy: Policy{Allow: prefixes("127.0.0.0/8")}, Resolver: dns.resolver()}
 	for _, address := range []string{"down.example:" + port, "unknown.example:" + port} {
 		for _, dial := range []dialFunc{d.DialTLS, d.DialPlain} {
 			conn, err := dial(t.Context(), "tcp", address)
-			if refused := (*Error)(nil); err == nil || errors.As(err, &refused) {
+			if refused := (*RefusedError)(nil); err == nil || errors.As(err, &refused) {
 				t.Errorf("%s: %v and %v, want an error that is no *Error", address, conn, err)
 			}
 		}
@@ -218,10 +218,10 @@ func TestDialUnderTransport(t *testing.T) {
 			"http://example.com" + portOf(plain.Listener) + "/?to=http://169.254.169.254/latest/",
 			"The address of the webhook is not public: it is in 169.254.0.0/16, Link Local."},
 	} {
-		d := &Dialer{Guard: Guard{Allow: prefixes(tt.allow...)}, Resolver: dns.resolver(), TLS: &tls.Config{RootCAs: roots, NextProtos: tt.protos}}
+		d := &Dialer{Policy: Policy{Allow: prefixes(tt.allow...)}, Resolver: dns.resolver(), TLS: &tls.Config{RootCAs: roots, NextProtos: tt.protos}}
 		transport := &http.Transport{DialContext: d.DialPlain, DialTLSContext: d.DialTLS, ForceAttemptHTTP2: true}
 		got, err := get(transport, tt.url)
-		var refused *Error
+		var refused *RefusedError
 		switch {
 		case errors.As(err, &refused):
 			got = refused.Reason
@@ -257,7 +257,7 @@ func TestDialTLSCanceled(t *testing.T) {
 		accepted <- conn
 		cancel()
 	}()
-	d := &Dialer{Guard: Guard{Allow: prefixes("127.0.0.0/8")}, Timeout: time.Hour}
+	d := &Dialer{Policy: Policy{Allow: prefixes("127.0.0.0/8")}, Timeout: time.Hour}
 	conn, err := d.DialTLS(ctx, "tcp", l.Addr().String())
 	if conn != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v and %v, want %v", conn, err, context.Canceled)
@@ -288,7 +288,7 @@ func TestDialTimeout(t *testing.T) {
 			for _, dial := range []dialFunc{d.DialTLS, d.DialPlain} {
 				began := time.Now()
 				conn, err := dial(t.Context(), "tcp", "silent.example:443")
-				if refused := (*Error)(nil); err == nil || errors.As(err, &refused) {
+				if refused := (*RefusedError)(nil); err == nil || errors.As(err, &refused) {
 					t.Errorf("%v and %v, want an error that is no *Error", conn, err)
 				}
 				if diff := cmp.Diff(tt.want, time.Since(began)); diff != "" {
@@ -323,7 +323,7 @@ func TestControl(t *testing.T) {
 		{"tcp", ":443", false},
 		{"tcp", "", false},
 	} {
-		err := new(Guard).control(tt.network, tt.address, false)
+		err := new(Policy).control(tt.network, tt.address, false)
 		if diff := cmp.Diff(tt.passes, err == nil); diff != "" {
 			t.Errorf("%s %s: %v (-want +got):\n%s", tt.network, tt.address, err, diff)
 		}

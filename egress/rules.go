@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guard decides which addresses a webhook may reach. Whoever sets a webhook makes the gateway open
+// Package egress decides which addresses a webhook may reach. Whoever sets a webhook makes the gateway open
 // connections, and the gateway stands where its callers do not: beside private services and cloud metadata.
 //
 // CheckURL refuses at once what can never be reached, so that the one who sets the URL is told. It is a
@@ -8,7 +8,7 @@
 // that is dialled, at every dial; redirects and names that change their address gain nothing.
 //
 // An http.Transport that uses Dialer must leave its Proxy nil: behind a proxy only the proxy's address would be seen.
-package guard
+package egress
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 
 // Guard decides which addresses a webhook may reach. The zero Guard allows what is public, by https. It may be
 // used by any number of goroutines at once, and is not changed after its first use.
-type Guard struct {
+type Policy struct {
 	// Allow lists networks that may be reached although they are special. They may also be reached by plain
 	// http, and only they. An IPv4 network is written as IPv4. Of 64:ff9b::/96 it opens the translator: the
 	// IPv4 address behind it is then judged by itself.
@@ -27,7 +27,7 @@ type Guard struct {
 
 // Error says that the guard has refused something. Any other error of this package's dial functions means that
 // a receiver could not be reached, which may change by itself; a refusal does not.
-type Error struct {
+type RefusedError struct {
 	Host string // the host as it was asked for; empty where there is none that can be named
 	// Addr is the address that was refused; the zero Addr where it was the URL. Where Host is a name, Addr is
 	// for the log only: it would tell a caller about the operator's network.
@@ -36,7 +36,7 @@ type Error struct {
 }
 
 // Error implements error. Like Addr, it is for the log.
-func (e *Error) Error() string {
+func (e *RefusedError) Error() string {
 	var s strings.Builder
 	s.WriteString("the guard of webhooks refuses")
 	if e.Host != "" {
@@ -49,14 +49,14 @@ func (e *Error) Error() string {
 }
 
 // Check decides about an address that is to be reached by https. Errors are *Error.
-func (g *Guard) Check(addr netip.Addr) error { return g.judge(addr, false) }
+func (g *Policy) Check(addr netip.Addr) error { return g.judge(addr, false) }
 
 // CheckPlain decides about an address that is to be reached by plain http: it must be in Allow. Errors are *Error.
-func (g *Guard) CheckPlain(addr netip.Addr) error { return g.judge(addr, true) }
+func (g *Policy) CheckPlain(addr netip.Addr) error { return g.judge(addr, true) }
 
-func (g *Guard) judge(addr netip.Addr, plain bool) error {
+func (g *Policy) judge(addr netip.Addr, plain bool) error {
 	refuse := func(format string, args ...any) error {
-		return &Error{Addr: addr, Reason: fmt.Sprintf(format, args...)}
+		return &RefusedError{Addr: addr, Reason: fmt.Sprintf(format, args...)}
 	}
 	if !addr.IsValid() {
 		return refuse("The webhook has no address.")
@@ -72,7 +72,7 @@ func (g *Guard) judge(addr netip.Addr, plain bool) error {
 		// to everybody.
 		b := bare.As16()
 		if err := g.judge(netip.AddrFrom4([4]byte(b[12:])), plain); err != nil {
-			return refuse("%s", err.(*Error).Reason)
+			return refuse("%s", err.(*RefusedError).Reason)
 		}
 		return nil
 	case allowed:
@@ -90,7 +90,7 @@ func (g *Guard) judge(addr netip.Addr, plain bool) error {
 	return nil
 }
 
-func (g *Guard) allows(addr netip.Addr) bool {
+func (g *Policy) allows(addr netip.Addr) bool {
 	for _, p := range g.Allow {
 		if p.Contains(addr) {
 			return true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package guard
+package egress
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 // With DialTLS forgotten, nothing public is reached at all. It may be used by any number of goroutines at once,
 // and is not changed after its first use. The zero Dialer reaches what is public, by https.
 type Dialer struct {
-	Guard    Guard
+	Policy   Policy
 	Resolver *net.Resolver // default: net.DefaultResolver
 	Timeout  time.Duration // for lookup, connection and TLS handshake together; default 10s
 	// TLS is for https; default: the system's roots. For HTTP/2 its NextProtos name h2, as with any DialTLSContext.
@@ -77,14 +77,14 @@ func (d *Dialer) timeout() time.Duration {
 func (d *Dialer) dial(ctx context.Context, network, address string, plain bool) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, &Error{Reason: "The webhook has no address with a port."}
+		return nil, &RefusedError{Reason: "The webhook has no address with a port."}
 	}
 	var permitted atomic.Bool // one of the addresses was; two of them may be tried at the same time
 	dialer := net.Dialer{
 		KeepAlive: keepAlive,
 		Resolver:  d.Resolver,
 		ControlContext: func(_ context.Context, network, address string, _ syscall.RawConn) error {
-			err := d.Guard.control(network, address, plain)
+			err := d.Policy.control(network, address, plain)
 			if err == nil {
 				permitted.Store(true)
 			}
@@ -92,7 +92,7 @@ func (d *Dialer) dial(ctx context.Context, network, address string, plain bool) 
 		},
 	}
 	conn, err := dialer.DialContext(ctx, network, address)
-	var refused *Error
+	var refused *RefusedError
 	switch {
 	case !errors.As(err, &refused):
 		return conn, err
@@ -108,13 +108,13 @@ func (d *Dialer) dial(ctx context.Context, network, address string, plain bool) 
 }
 
 // control decides about one connection. address is what net is about to connect to: an address and a port.
-func (g *Guard) control(network, address string, plain bool) error {
+func (g *Policy) control(network, address string, plain bool) error {
 	if !strings.HasPrefix(network, "tcp") {
-		return &Error{Reason: "The webhook must be reached by TCP."}
+		return &RefusedError{Reason: "The webhook must be reached by TCP."}
 	}
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return &Error{Reason: "The webhook has no address."}
+		return &RefusedError{Reason: "The webhook has no address."}
 	}
 	return g.judge(to.Addr(), plain)
 }

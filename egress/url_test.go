@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package guard
+package egress
 
 import (
 	"errors"
@@ -147,13 +147,13 @@ func TestCheckURL(t *testing.T) {
 		{"https://internal.example/", "", ""},
 	} {
 		for _, by := range []struct {
-			guard Guard
+			guard Policy
 			want  string
-		}{{Guard{}, tt.public}, {Guard{Allow: prefixes("127.0.0.0/8")}, tt.local}} {
+		}{{Policy{}, tt.public}, {Policy{Allow: prefixes("127.0.0.0/8")}, tt.local}} {
 			u, err := by.guard.CheckURL(tt.raw)
 			got := ""
 			if err != nil {
-				var refused *Error
+				var refused *RefusedError
 				if !errors.As(err, &refused) || u != nil {
 					t.Errorf("%q: %v and %v, want an *Error alone", tt.raw, u, err)
 					continue
@@ -173,21 +173,21 @@ func TestCheckURL(t *testing.T) {
 // Go refuses an IPv4 address in brackets today. Should that change, the guard still does.
 func TestCheckHostInBrackets(t *testing.T) {
 	for _, host := range []string{"[127.0.0.1]", "[8.8.8.8]", "[a.example]", "[]"} {
-		if err := new(Guard).checkHost(&url.URL{Scheme: "https", Host: host}); err == nil {
+		if err := new(Policy).checkHost(&url.URL{Scheme: "https", Host: host}); err == nil {
 			t.Errorf("%s passes", host)
 		}
 	}
 }
 
 func TestCheckURLNamesTheHost(t *testing.T) {
-	for raw, want := range map[string]Error{
+	for raw, want := range map[string]RefusedError{
 		"https://127.0.0.1/" + secret:    {Host: "127.0.0.1", Addr: netip.MustParseAddr("127.0.0.1"), Reason: loopback},
 		"https://localhost/?" + secret:   {Host: "localhost", Reason: notPublic},
 		"https://a.example:0/?" + secret: {Host: "a.example", Reason: port},
 		"https://a..example/?" + secret:  {Reason: noName},
 	} {
-		_, err := new(Guard).CheckURL(raw)
-		var refused *Error
+		_, err := new(Policy).CheckURL(raw)
+		var refused *RefusedError
 		if !errors.As(err, &refused) {
 			t.Errorf("%q: %v, want an *Error", raw, err)
 			continue
@@ -233,10 +233,10 @@ func FuzzCheckURL(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		local := &Guard{Allow: prefixes("127.0.0.0/8")}
-		u, err := new(Guard).CheckURL(raw)
+		local := &Policy{Allow: prefixes("127.0.0.0/8")}
+		u, err := new(Policy).CheckURL(raw)
 		if err != nil {
-			var refused *Error
+			var refused *RefusedError
 			if !errors.As(err, &refused) || refused.Reason == "" {
 				t.Fatalf("%q: %v, want an *Error with a reason", raw, err)
 			}
@@ -257,7 +257,7 @@ func FuzzCheckURL(f *testing.F) {
 			t.Errorf("%q passes, but its host can be read as %v", raw, odd)
 		}
 		if err == nil {
-			if err := new(Guard).Check(addr); err != nil {
+			if err := new(Policy).Check(addr); err != nil {
 				t.Errorf("%q passes, but not its address: %v", raw, err)
 			}
 		}

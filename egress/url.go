@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package guard
+package egress
 
 import (
 	"net/netip"
@@ -20,7 +20,7 @@ const (
 // up. Errors are *Error.
 //
 // Names that belong to no public DNS pass where Allow is not empty: what they stand for is judged at the dial.
-func (g *Guard) CheckURL(raw string) (*url.URL, error) {
+func (g *Policy) CheckURL(raw string) (*url.URL, error) {
 	switch {
 	case raw == "":
 		return nil, bad("The URL of the webhook is empty.")
@@ -56,16 +56,16 @@ func (g *Guard) CheckURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-func bad(reason string) error { return &Error{Reason: reason} }
+func bad(reason string) error { return &RefusedError{Reason: reason} }
 
-func (g *Guard) checkHost(u *url.URL) error {
+func (g *Policy) checkHost(u *url.URL) error {
 	host := u.Hostname()
 	addr, err := netip.ParseAddr(host)
 	bracketed := strings.HasPrefix(u.Host, "[")
 	switch {
 	case err == nil && bracketed == addr.Is6():
 		if err := g.judge(addr, u.Scheme == "http"); err != nil {
-			refused := err.(*Error)
+			refused := err.(*RefusedError)
 			refused.Host = host
 			return refused
 		}
@@ -79,10 +79,10 @@ func (g *Guard) checkHost(u *url.URL) error {
 	}
 	labels := strings.Split(name, ".")
 	if isNumber(labels[len(labels)-1]) {
-		return &Error{Host: host, Reason: "The host of the webhook looks like a number; an address is written as four decimal numbers."}
+		return &RefusedError{Host: host, Reason: "The host of the webhook looks like a number; an address is written as four decimal numbers."}
 	}
 	if len(g.Allow) == 0 && !isPublicName(name) {
-		return &Error{Host: host, Reason: "The host of the webhook is not a name of the public DNS."}
+		return &RefusedError{Host: host, Reason: "The host of the webhook is not a name of the public DNS."}
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func checkPort(u *url.URL) error {
 		return nil
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return &Error{Host: u.Hostname(), Reason: "The port of the webhook must be a number from 1 to 65535."}
+		return &RefusedError{Host: u.Hostname(), Reason: "The port of the webhook must be a number from 1 to 65535."}
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package guard
+package egress
 
 import (
 	"errors"
@@ -96,14 +96,14 @@ func TestCheck(t *testing.T) {
 	named := map[string]bool{}
 	for _, tt := range borders {
 		addr := netip.MustParseAddr(tt.addr)
-		err := new(Guard).Check(addr)
+		err := new(Policy).Check(addr)
 		if tt.network == "" {
 			if err != nil {
 				t.Errorf("%s is refused: %v", tt.addr, err)
 			}
 			continue
 		}
-		var refused *Error
+		var refused *RefusedError
 		if !errors.As(err, &refused) {
 			t.Errorf("%s: %v, want an *Error", tt.addr, err)
 			continue
@@ -119,7 +119,7 @@ func TestCheck(t *testing.T) {
 		if n.prefix == unicast {
 			in = "outside " + n.prefix.String() + ", "
 		}
-		want := Error{Addr: addr, Reason: "The address of the webhook is not public: it is " + in + tt.network + "."}
+		want := RefusedError{Addr: addr, Reason: "The address of the webhook is not public: it is " + in + tt.network + "."}
 		if diff := cmp.Diff(want, *refused, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.addr, diff)
 		}
@@ -146,13 +146,13 @@ func TestSpecialIsRefusedWhole(t *testing.T) {
 		}
 		end, _ := netip.AddrFromSlice(last)
 		for _, addr := range []netip.Addr{first, end} {
-			if new(Guard).Check(addr) == nil {
+			if new(Policy).Check(addr) == nil {
 				t.Errorf("%s, of %s, passes", addr, n.prefix)
 			}
-			if new(Guard).CheckPlain(addr) == nil {
+			if new(Policy).CheckPlain(addr) == nil {
 				t.Errorf("%s, of %s, passes as plain http", addr, n.prefix)
 			}
-			allowed := &Guard{Allow: []netip.Prefix{n.prefix}}
+			allowed := &Policy{Allow: []netip.Prefix{n.prefix}}
 			// Behind the translator there is one more address to judge.
 			if err := allowed.CheckPlain(addr); (err != nil) != (n.prefix == nat64) {
 				t.Errorf("%s, where %s is allowed: %v", addr, n.prefix, err)
@@ -192,7 +192,7 @@ func TestCheckWithAllow(t *testing.T) {
 		{[]string{"64:ff9b::/96", "10.0.0.0/8"}, "64:ff9b::10.1.2.3", true, true},
 		{[]string{"64:ff9b::/96", "10.0.0.0/8"}, "64:ff9b::169.254.169.254", false, false},
 	} {
-		g := &Guard{Allow: prefixes(tt.allow...)}
+		g := &Policy{Allow: prefixes(tt.allow...)}
 		addr := netip.MustParseAddr(tt.addr)
 		got := [2]bool{g.Check(addr) == nil, g.CheckPlain(addr) == nil}
 		if diff := cmp.Diff([2]bool{tt.https, tt.plain}, got); diff != "" {
@@ -202,9 +202,9 @@ func TestCheckWithAllow(t *testing.T) {
 }
 
 func TestCheckNoAddress(t *testing.T) {
-	everything := &Guard{Allow: prefixes("0.0.0.0/0", "::/0")}
+	everything := &Policy{Allow: prefixes("0.0.0.0/0", "::/0")}
 	for _, addr := range []netip.Addr{{}, netip.MustParseAddr("2606:4700:4700::1111%eth0"), netip.MustParseAddr("::ffff:8.8.8.8%eth0")} {
-		var refused *Error
+		var refused *RefusedError
 		if err := everything.Check(addr); !errors.As(err, &refused) {
 			t.Errorf("%v: %v, want an *Error", addr, err)
 		}
@@ -214,14 +214,14 @@ func TestCheckNoAddress(t *testing.T) {
 func TestErrorText(t *testing.T) {
 	addr := netip.MustParseAddr("10.0.0.1")
 	for _, tt := range []struct {
-		err  Error
+		err  RefusedError
 		want string
 	}{
-		{Error{Reason: "No."}, "the guard of webhooks refuses: No."},
-		{Error{Host: "a.example", Reason: "No."}, "the guard of webhooks refuses a.example: No."},
-		{Error{Host: "a.example", Addr: addr, Reason: "No."}, "the guard of webhooks refuses a.example at 10.0.0.1: No."},
-		{Error{Host: "10.0.0.1", Addr: addr, Reason: "No."}, "the guard of webhooks refuses 10.0.0.1: No."},
-		{Error{Addr: addr, Reason: "No."}, "the guard of webhooks refuses at 10.0.0.1: No."},
+		{RefusedError{Reason: "No."}, "the guard of webhooks refuses: No."},
+		{RefusedError{Host: "a.example", Reason: "No."}, "the guard of webhooks refuses a.example: No."},
+		{RefusedError{Host: "a.example", Addr: addr, Reason: "No."}, "the guard of webhooks refuses a.example at 10.0.0.1: No."},
+		{RefusedError{Host: "10.0.0.1", Addr: addr, Reason: "No."}, "the guard of webhooks refuses 10.0.0.1: No."},
+		{RefusedError{Addr: addr, Reason: "No."}, "the guard of webhooks refuses at 10.0.0.1: No."},
 	} {
 		if diff := cmp.Diff(tt.want, tt.err.Error()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent is the contract between the life-cycle of a task and the code that carries its turns out: what an agent
+// is asked (Turn), and what it answers (Report). It knows no protocol and no transport.
+package agent
+
+import (
+	"encoding/json"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Ref names a task and its session as the agent knows them.
+type Ref struct {
+	Task    string `json:"task,omitempty"`
+	Session string `json:"session,omitempty"`
+}
+
+// Turn is one start or continue, to be carried out by an agent.
+type Turn struct {
+	// Ref names the task. The names in a start were made by the gateway; an agent that makes its own names takes them
+	// as hints.
+	Ref     Ref
+	Message task.Message
+	// Known is what the task offers so far.
+	Known []task.Product
+	// Withdrawn is what the task offered before a continue withdrew it.
+	Withdrawn []task.Product
+	// Revision is that of the report which ended the turn before. An agent that still reports it has not begun this turn.
+	Revision string
+
+	// From is the state in which a continue found the task; None in a start. After AwaitingCompletion the agent's
+	// own task has ended, so that most dialects begin another one.
+	From task.State
+	// Acknowledged says of a resumed turn that the agent has answered its message before it acted on it. So a task that
+	// is settled at Revision may still change.
+	Acknowledged bool
+	// Webhook is where the agent pushes what it does; nil if it does not push. Each push must carry its Token.
+	Webhook *task.Webhook
+}
+
+// Report is what an agent says about a turn: the whole of it, or a piece of news. The zero Report says nothing.
+type Report struct {
+	// State is the AIP state that stands for the agent's own state; None when the report does not speak of it.
+	// An agent that says it has finished is AwaitingCompletion: only a Leader completes a task.
+	State task.State
+	// Items is what the agent said along with its state.
+	Items []task.DataItem
+	// Extensions and TaskExtensions become the members of the same name of the Status that the report leads to.
+	Extensions, TaskExtensions json.RawMessage
+
+	// Products is every product of the task as the agent knows it now, where Full is set. Otherwise Chunks
+	// are new pieces, in order.
+	Full     bool
+	Products []task.Product
+	Chunks   []task.Chunk
+
+	// Ref is set when the agent has given the task a name of its own.
+	Ref *Ref
+
+	// SelfResuming says of a settled State that the agent may go on without a message: it gets what it waits for in
+	// another way.
+	SelfResuming bool
+
+	// NativeState is the agent's own word for its state, for log lines.
+	NativeState string
+	// Revision changes whenever the agent changes anything in the task; a task whose Revision stands still for long is
+	// one that the agent has lost. The Revision of a settled report is the same whether it came by a stream or was asked
+	// for.
+	Revision string
+	// RevisionDated says that Revision holds the time when the agent changed its state, so that an equal Revision proves
+	// that nothing has changed. Without it, the agent may have reported the same again.
+	RevisionDated bool
+
+	// Delivery is set in a report that says nothing else. Such a report comes from the gateway and not from the agent.
+	Delivery Delivery
+}
+
+// EndsTurn reports whether a report ends its turn: nothing follows before the Leader acts.
+func (r *Report) EndsTurn() bool { return r.State.Settled() && !r.SelfResuming }
+
+// Delivery says how far the delivery of a turn's message to the agent has come, before the agent acts on it.
+type Delivery uint8
+
+// The deliveries. A turn whose message is sent at once reports none of them.
+const (
+	DeliveryUnknown      Delivery = iota
+	DeliveryQueued                // nothing of the message has been sent yet
+	DeliverySending               // the message has waited, and is about to be sent
+	DeliveryAcknowledged          // the agent has answered the message, and has not acted on it yet
+)

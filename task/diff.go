@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+// Diff returns the chunks that turn the known products into the present ones. A product whose text only grew
+// gives the piece that was added; products that are gone, or stand in another order, are for Offer to tell. An
+// Extra that is gone stays, too, and one that is all that has changed gives a piece without data items.
+func Diff(known, now []Product) []Chunk {
+	var out []Chunk
+	for i := range now {
+		p := &now[i]
+		old := findProduct(known, p.ID)
+		switch {
+		case old == nil:
+			out = append(out, Chunk{Product: *p, Last: true})
+		case sameProduct(old, p):
+		default:
+			if tail, ok := grown(old, p); ok {
+				out = append(out, Chunk{Product: tail, Append: true, Last: true})
+			} else {
+				out = append(out, Chunk{Product: *p, Last: true})
+			}
+		}
+	}
+	return out
+}
+
+// Offer returns the ids of the present products, in their order, where Diff alone would leave the task with others or in
+// another order; nil where it would not. An agent that lists no products at all may be one that does not list them, so
+// that takes nothing back.
+func Offer(known, now []Product) []string {
+	if len(now) == 0 {
+		return nil
+	}
+	ids := make([]string, len(now))
+	same := len(known) <= len(now)
+	for i := range now {
+		ids[i] = now[i].ID
+		same = same && (i >= len(known) || known[i].ID == ids[i])
+	}
+	if same {
+		return nil
+	}
+	return ids
+}
+
+func findProduct(list []Product, id string) *Product {
+	for i := range list {
+		if list[i].ID == id {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+func sameProduct(a, b *Product) bool {
+	if a.Name != b.Name || a.Description != b.Description || len(a.DataItems) != len(b.DataItems) || !sameExtra(a, b) {
+		return false
+	}
+	for i := range a.DataItems {
+		if !sameItem(&a.DataItems[i], &b.DataItems[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameExtra reports whether b's Extra is not news to who knows a.
+func sameExtra(a, b *Product) bool {
+	return len(b.Extensions) == 0 || string(a.Extensions) == string(b.Extensions)
+}
+
+func sameItem(a, b *DataItem) bool {
+	return a.Kind == b.Kind && a.Text == b.Text && a.Name == b.Name && a.MIMEType == b.MIMEType &&
+		a.URI == b.URI && a.Bytes == b.Bytes && string(a.Data) == string(b.Data) &&
+		string(a.Metadata) == string(b.Metadata)
+}
+
+// grown returns what was added to old to make p, if p is old with something added at its end.
+func grown(old, p *Product) (Product, bool) {
+	n := len(old.DataItems)
+	if n == 0 && len(p.DataItems) > 0 || len(p.DataItems) < n || p.Name != old.Name || p.Description != old.Description {
+		return Product{}, false
+	}
+	tail := Product{ID: p.ID}
+	if !sameExtra(old, p) {
+		tail.Extensions = p.Extensions
+	}
+	if n == 0 {
+		return tail, true
+	}
+	for i := range n - 1 {
+		if !sameItem(&old.DataItems[i], &p.DataItems[i]) {
+			return Product{}, false
+		}
+	}
+	for i := n; i < len(p.DataItems); i++ {
+		if plainText(&p.DataItems[i-1]) && plainText(&p.DataItems[i]) {
+			return Product{}, false // appending would join the two texts
+		}
+	}
+	last, was := p.DataItems[n-1], &old.DataItems[n-1]
+	switch {
+	case sameItem(was, &last):
+	case plainText(was) && plainText(&last) && len(last.Text) > len(was.Text) && last.Text[:len(was.Text)] == was.Text:
+		tail.DataItems = append(tail.DataItems, Text(last.Text[len(was.Text):]))
+	default:
+		return Product{}, false
+	}
+	tail.DataItems = append(tail.DataItems, p.DataItems[n:]...)
+	return tail, true
+}
