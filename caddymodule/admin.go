@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -28,26 +28,17 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "admin.api.aip", New: func() caddy.Module { return new(Admin) }}
 }
 
-// The routes of the admin API.
-const (
-	adminDeliveries = "/aip/deliveries"
-	adminReplay     = "/aip/deliveries/replay"
-	adminEndpoints  = "/aip/endpoints"
-	adminDisable    = "/aip/endpoints/disable"
-	adminEnable     = "/aip/endpoints/enable"
-)
-
 // maxAdminBody is the greatest size of a request's body, in bytes.
 const maxAdminBody = 1 << 20
 
 // Routes implements caddy.AdminRouter.
 func (*Admin) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
-		{Pattern: adminDeliveries, Handler: adminRoute(http.MethodGet, listDeliveries)},
-		{Pattern: adminReplay, Handler: adminRoute(http.MethodPost, replayDeliveries)},
-		{Pattern: adminEndpoints, Handler: adminRoute(http.MethodGet, listEndpoints)},
-		{Pattern: adminDisable, Handler: adminRoute(http.MethodPost, switchEndpoint((*notify.Engine).Disable))},
-		{Pattern: adminEnable, Handler: adminRoute(http.MethodPost, switchEndpoint((*notify.Engine).Enable))},
+		{Pattern: adminapi.Deliveries, Handler: adminRoute(http.MethodGet, listDeliveries)},
+		{Pattern: adminapi.ReplayDeliveries, Handler: adminRoute(http.MethodPost, replayDeliveries)},
+		{Pattern: adminapi.Endpoints, Handler: adminRoute(http.MethodGet, listEndpoints)},
+		{Pattern: adminapi.DisableEndpoint, Handler: adminRoute(http.MethodPost, switchEndpoint((*notify.Engine).Disable))},
+		{Pattern: adminapi.EnableEndpoint, Handler: adminRoute(http.MethodPost, switchEndpoint((*notify.Engine).Enable))},
 	}
 }
 
@@ -87,30 +78,6 @@ func present() (engine *notify.Engine) {
 		return true
 	})
 	return engine
-}
-
-// delivery is a notification that was not delivered, as the admin API tells of it.
-type delivery struct {
-	ID         string        `json:"id"`
-	Status     notify.Status `json:"status"`
-	Partner    string        `json:"partner"`
-	Leader     string        `json:"leader"`
-	Task       string        `json:"task"`
-	Webhook    string        `json:"webhook"`
-	Endpoint   string        `json:"endpoint"`
-	Event      uint64        `json:"event"`
-	State      task.State    `json:"state"`
-	At         time.Time     `json:"at"`
-	Attempts   int           `json:"attempts"`
-	Next       time.Time     `json:"next,omitzero"`
-	LastStatus int           `json:"last_status,omitempty"`
-	LastError  string        `json:"last_error,omitempty"`
-}
-
-// deliveryPage is a page of them.
-type deliveryPage struct {
-	Deliveries []delivery `json:"deliveries"`
-	Next       string     `json:"next,omitempty"` // to be given as after for more
 }
 
 // filterOf reads which deliveries are meant from a query.
@@ -158,20 +125,15 @@ func listDeliveries(e *notify.Engine, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := deliveryPage{Deliveries: make([]delivery, 0, len(list)), Next: next}
+	page := adminapi.DeliveryPage{Deliveries: make([]adminapi.Delivery, 0, len(list)), Next: next}
 	for i := range list {
 		d := &list[i]
-		page.Deliveries = append(page.Deliveries, delivery{
+		page.Deliveries = append(page.Deliveries, adminapi.Delivery{
 			ID: d.ID, Status: d.Status, Partner: d.Partner, Leader: d.Leader, Task: d.Task, Webhook: d.Webhook, Endpoint: d.Endpoint,
 			Event: d.Event, State: d.State, At: d.At, Attempts: d.Attempts, Next: d.Next, LastStatus: d.LastStatus, LastError: d.LastError,
 		})
 	}
 	return page, nil
-}
-
-// replayed says how many dead letters are tried again.
-type replayed struct {
-	Replayed int `json:"replayed"`
 }
 
 // replayDeliveries takes its filter from the query, too, so that what was listed can be replayed by the same words.
@@ -184,17 +146,7 @@ func replayDeliveries(e *notify.Engine, r *http.Request) (any, error) {
 		return nil, task.Errorf(task.InvalidParams, "say which: by id, task, webhook, host, leader or partner, or all of them by status=dead")
 	}
 	n, err := e.Replay(r.Context(), f)
-	return replayed{n}, err
-}
-
-// endpoint is where webhooks are delivered to, as the admin API tells of it.
-type endpoint struct {
-	Endpoint string    `json:"endpoint"`
-	State    string    `json:"state"`
-	InFlight int       `json:"in_flight"`
-	Queued   int       `json:"queued"`
-	Failures int       `json:"failures"`
-	Until    time.Time `json:"until,omitzero"`
+	return adminapi.Replayed{Replayed: n}, err
 }
 
 func listEndpoints(e *notify.Engine, r *http.Request) (any, error) {
@@ -202,19 +154,19 @@ func listEndpoints(e *notify.Engine, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]endpoint, 0, len(list))
+	out := make([]adminapi.Endpoint, 0, len(list))
 	for _, p := range list {
-		out = append(out, endpoint{p.URL, p.State, p.InFlight, p.Queued, p.Failures, p.Until})
+		out = append(out, adminapi.Endpoint{
+			Endpoint: p.URL, State: p.State, InFlight: p.InFlight, Queued: p.Queued, Failures: p.Failures, Until: p.Until,
+		})
 	}
-	return map[string]any{"endpoints": out}, nil
+	return adminapi.EndpointList{Endpoints: out}, nil
 }
 
 // switchEndpoint disables or enables the endpoint that the body names.
 func switchEndpoint(to func(*notify.Engine, context.Context, string) error) func(*notify.Engine, *http.Request) (any, error) {
 	return func(e *notify.Engine, r *http.Request) (any, error) {
-		var body struct {
-			Endpoint string `json:"endpoint"`
-		}
+		var body adminapi.EndpointName
 		d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&body); err != nil || body.Endpoint == "" {
@@ -223,9 +175,7 @@ func switchEndpoint(to func(*notify.Engine, context.Context, string) error) func
 		if err := to(e, r.Context(), body.Endpoint); err != nil {
 			return nil, err
 		}
-		return struct {
-			Endpoint string `json:"endpoint"`
-		}{body.Endpoint}, nil
+		return body, nil
 	}
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package caddymodule hosts the gateway in Caddy: the aip app, which owns the store and the life-cycle of all
-// tasks, the aip_gateway handler, which is one Partner, and the caddy aip commands. It is the only package
-// that imports Caddy, and holds nothing but configuration and hosting.
+// tasks, and the aip_gateway handler, which is one Partner. It holds configuration, hosting and the admin API only,
+// and brings package command with it.
 package caddymodule
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
+	_ "github.com/aip-gateway/aip-gateway/caddymodule/command" // registers caddy aip
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 )

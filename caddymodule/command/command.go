@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+// Package command is caddy aip: the commands to try, test and operate a gateway. Importing it registers them.
+package command
 
 import (
 	"fmt"

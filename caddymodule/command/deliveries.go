@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package command
 
 import (
 	"bytes"
@@ -17,6 +17,8 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
 func deliveriesCommand() *cobra.Command {
@@ -30,8 +32,8 @@ up, and replays them. It asks Caddy's admin API.
 	}
 	onlyGroup(cmd)
 	cmd.AddCommand(listDeliveriesCommand(), replayDeliveriesCommand(), endpointsCommand(),
-		switchCommand("disable", "Holds all notifications to an endpoint", adminDisable),
-		switchCommand("enable", "Goes on with the notifications to an endpoint", adminEnable))
+		switchCommand("disable", "Holds all notifications to an endpoint", adminapi.DisableEndpoint),
+		switchCommand("enable", "Goes on with the notifications to an endpoint", adminapi.EnableEndpoint))
 	return cmd
 }
 
@@ -134,8 +136,8 @@ week) and disabled (held, because the webhook or its endpoint is disabled).
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			for {
 				q.Set("limit", strconv.Itoa(min(limit-printed, 1000)))
-				var page deliveryPage
-				raw, err := admin.ask(http.MethodGet, adminDeliveries, q, nil, &page)
+				var page adminapi.DeliveryPage
+				raw, err := admin.ask(http.MethodGet, adminapi.Deliveries, q, nil, &page)
 				if err != nil {
 					return err
 				}
@@ -149,7 +151,7 @@ week) and disabled (held, because the webhook or its endpoint is disabled).
 				for i := range page.Deliveries {
 					d := &page.Deliveries[i]
 					if printed++; !asJSON {
-						fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Status, d.State, clean(d.Task), d.Endpoint, d.Attempts, soon(d.Next), clean(d.last()), d.ID)
+						fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Status, d.State, clean(d.Task), d.Endpoint, d.Attempts, soon(d.Next), clean(lastOf(d)), d.ID)
 					}
 				}
 				if page.Next == "" || printed >= limit {
@@ -170,8 +172,8 @@ week) and disabled (held, because the webhook or its endpoint is disabled).
 	return cmd
 }
 
-// last says how the last attempt ended.
-func (d *delivery) last() string {
+// lastOf says how the last attempt ended.
+func lastOf(d *adminapi.Delivery) string {
 	switch {
 	case d.LastError != "":
 		return d.LastError
@@ -209,8 +211,8 @@ or all of them with --status dead.
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter.ids = append(filter.ids, args...)
-			var out replayed
-			if _, err := admin.ask(http.MethodPost, adminReplay, filter.query(), nil, &out); err != nil {
+			var out adminapi.Replayed
+			if _, err := admin.ask(http.MethodPost, adminapi.ReplayDeliveries, filter.query(), nil, &out); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d to be tried again\n", out.Replayed)
@@ -235,10 +237,8 @@ half-open (it is being tried) and disabled.
 		Example: `  $ caddy aip deliveries endpoints`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var out struct {
-				Endpoints []endpoint `json:"endpoints"`
-			}
-			if _, err := admin.ask(http.MethodGet, adminEndpoints, nil, nil, &out); err != nil {
+			var out adminapi.EndpointList
+			if _, err := admin.ask(http.MethodGet, adminapi.Endpoints, nil, nil, &out); err != nil {
 				return err
 			}
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -269,10 +269,8 @@ https://hooks.example.com. What waits for it is kept while it is disabled.
 		Example: "  $ caddy aip deliveries " + name + " https://hooks.example.com",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var out struct {
-				Endpoint string `json:"endpoint"`
-			}
-			if _, err := admin.ask(http.MethodPost, path, nil, map[string]string{"endpoint": args[0]}, &out); err != nil {
+			var out adminapi.EndpointName
+			if _, err := admin.ask(http.MethodPost, path, nil, adminapi.EndpointName{Endpoint: args[0]}, &out); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is %sd\n", out.Endpoint, strings.TrimSuffix(name, "d"))

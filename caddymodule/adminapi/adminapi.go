@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package adminapi is the interface of the gateway's part of Caddy's admin API: its routes, and the JSON that they
+// take and answer. The aip app serves it, and the caddy aip deliveries commands use it.
+package adminapi
+
+import (
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// The routes.
+const (
+	Deliveries       = "/aip/deliveries"        // GET: DeliveryPage
+	ReplayDeliveries = "/aip/deliveries/replay" // POST: Replayed
+	Endpoints        = "/aip/endpoints"         // GET: EndpointList
+	DisableEndpoint  = "/aip/endpoints/disable" // POST EndpointName: EndpointName
+	EnableEndpoint   = "/aip/endpoints/enable"  // POST EndpointName: EndpointName
+)
+
+// Delivery is a notification that was not delivered.
+type Delivery struct {
+	ID         string        `json:"id"`
+	Status     notify.Status `json:"status"`
+	Partner    string        `json:"partner"`
+	Leader     string        `json:"leader"`
+	Task       string        `json:"task"`
+	Webhook    string        `json:"webhook"`
+	Endpoint   string        `json:"endpoint"`
+	Event      uint64        `json:"event"`
+	State      task.State    `json:"state"`
+	At         time.Time     `json:"at"`
+	Attempts   int           `json:"attempts"`
+	Next       time.Time     `json:"next,omitzero"`
+	LastStatus int           `json:"last_status,omitempty"`
+	LastError  string        `json:"last_error,omitempty"`
+}
+
+// DeliveryPage is a page of deliveries.
+type DeliveryPage struct {
+	Deliveries []Delivery `json:"deliveries"`
+	Next       string     `json:"next,omitempty"` // the parameter after of the next page; empty on the last one
+}
+
+// Replayed says how many dead letters will be sent again.
+type Replayed struct {
+	Replayed int `json:"replayed"`
+}
+
+// Endpoint is where webhooks are delivered to, with the state of its circuit breaker.
+type Endpoint struct {
+	Endpoint string    `json:"endpoint"` // scheme, host and port
+	State    string    `json:"state"`
+	InFlight int       `json:"in_flight"`
+	Queued   int       `json:"queued"`
+	Failures int       `json:"failures"`
+	Until    time.Time `json:"until,omitzero"`
+}
+
+// EndpointList holds all endpoints that are in use.
+type EndpointList struct {
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// EndpointName names an endpoint.
+type EndpointName struct {
+	Endpoint string `json:"endpoint"`
+}
