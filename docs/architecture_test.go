@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+)
+
+// TestDocsArchitecture keeps docs/architecture.md from forgetting a room or a dependency.
+func TestDocsArchitecture(t *testing.T) {
+	text := pages(t)["docs/architecture.md"]
+	for file := range strings.Lines(run(t, "git", "ls-files")) {
+		if room, _, in := strings.Cut(strings.TrimSpace(file), "/"); in && !strings.HasPrefix(room, ".") && !strings.Contains(text, "`"+room+"/`") {
+			t.Errorf("docs/architecture.md does not mention %s/", room)
+		}
+	}
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct, indirect := regexp.MustCompile(`^\t(\S+) v\S+$`), regexp.MustCompile(`^\t(\S+)$`)
+	found := 0
+	for line := range strings.Lines(string(mod)) {
+		m := direct.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if m == nil {
+			if m = indirect.FindStringSubmatch(strings.TrimRight(line, "\n")); m == nil {
+				continue // a tool has no version, what is indirect has a remark
+			}
+		}
+		found++
+		// The table leaves the host out where all know it, and the package where the module says enough.
+		name := regexp.MustCompile(`(/cmd/.*|/trace)$`).ReplaceAllString(strings.TrimPrefix(m[1], "github.com/"), "")
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("docs/architecture.md does not say why there is %s", m[1])
+		}
+	}
+	if found < 15 {
+		t.Errorf("only %d dependencies were found", found)
+	}
+}

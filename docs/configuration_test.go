@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/dustin/go-humanize"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule"
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+const settingsTable = "| Caddyfile (JSON) | effect | default |"
+
+// TestDocsSettings walks the configuration by its JSON tags.
+func TestDocsSettings(t *testing.T) {
+	text := pages(t)["docs/configuration.md"]
+	found := 0
+	var walk func(path string, typ reflect.Type)
+	walk = func(path string, typ reflect.Type) {
+		for f := range typ.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "" {
+				continue
+			}
+			if f.Type.Kind() == reflect.Struct {
+				walk(path+name+".", f.Type)
+				continue
+			}
+			found++
+			if !strings.Contains(text, "`"+path+name+"`") {
+				t.Errorf("docs/configuration.md does not mention the setting `%s%s`", path, name)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[caddymodule.App]())
+	walk("", reflect.TypeFor[caddymodule.Gateway]())
+	if found < 40 {
+		t.Errorf("only %d settings were found", found)
+	}
+}
+
+// TestDocsSubdirectives looks up every word that the parser of Caddyfiles knows.
+func TestDocsSubdirectives(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "caddymodule/caddyfile.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := pages(t)["docs/configuration.md"]
+	found := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		var words []ast.Expr
+		switch n := n.(type) {
+		case *ast.CaseClause:
+			words = n.List
+		case *ast.KeyValueExpr: // card's words are the keys of a map
+			words = []ast.Expr{n.Key}
+		}
+		for _, e := range words {
+			word, ok := stringOf(e)
+			if !ok {
+				continue
+			}
+			found++
+			known := regexp.MustCompile("`([a-z {]+\\{ )?" + regexp.QuoteMeta(word) + "( [^`]*)?`")
+			if !known.MatchString(text) && !strings.Contains(text, "`"+word+"`: ") && !strings.Contains(text, ": `"+word+"`") {
+				t.Errorf("docs/configuration.md does not mention the subdirective %s", word)
+			}
+		}
+		return true
+	})
+	if found < 40 {
+		t.Errorf("only %d subdirectives were found", found)
+	}
+}
+
+func stringOf(e ast.Expr) (string, bool) {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return "", false
+	}
+	s, err := strconv.Unquote(lit.Value)
+	return s, err == nil
+}
+
+// TestDocsDefaults compares the defaults that the tables show with those that the modules fill in.
+func TestDocsDefaults(t *testing.T) {
+	parent, err := caddy.ProvisionContext(new(caddy.Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := caddy.NewContext(parent)
+	defer cancel()
+	got := make(map[string]any)
+	load := func(id, config string) {
+		t.Helper()
+		module, err := ctx.LoadModuleByID(id, json.RawMessage(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		flatten(t, "", module, got)
+	}
+	load("aip", `{}`)
+	load("aip", `{"store":{"driver":"memory"}}`)
+	got["store.driver"] = "pebble"
+	got["store.sync"] = replay.SyncMode(0).String() // it is not filled in
+	load("http.handlers.aip_gateway", `{"agent":{"dialect":"a2a/legacy","url":"http://127.0.0.1:9101"}}`)
+
+	parsers := []func(string) (any, error){
+		func(s string) (any, error) { n, err := strconv.Atoi(s); return float64(n), err },
+		func(s string) (any, error) { d, err := caddy.ParseDuration(s); return float64(d), err },
+		func(s string) (any, error) { n, err := humanize.ParseBytes(s); return float64(n), err },
+		func(s string) (any, error) { return s, nil },
+	}
+	setting, value := regexp.MustCompile("\\(`([a-z_.]+)`\\)"), regexp.MustCompile("^`([^`]+)`$")
+	found := 0
+	for _, row := range tables(pages(t)["docs/configuration.md"], settingsTable) {
+		name, says := setting.FindStringSubmatch(row[0]), value.FindStringSubmatch(row[2])
+		if name == nil || says == nil {
+			continue
+		}
+		found++
+		ok := slices.ContainsFunc(parsers, func(parse func(string) (any, error)) bool {
+			want, err := parse(says[1])
+			return err == nil && reflect.DeepEqual(got[name[1]], want)
+		})
+		if !ok {
+			t.Errorf("docs/configuration.md says that the default of %s is %s, the code that it is %v", name[1], says[1], got[name[1]])
+		}
+	}
+	if found < 24 {
+		t.Errorf("only %d defaults were found", found)
+	}
+}
+
+// flatten adds the members of a module's JSON by their paths.
+func flatten(t *testing.T, path string, v any, into map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members map[string]any
+	if err := json.Unmarshal(text, &members); err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range members {
+		if inner, ok := m.(map[string]any); ok {
+			flatten(t, path+name+".", inner, into)
+			continue
+		}
+		if list, ok := m.([]any); ok && len(list) == 1 {
+			m = list[0]
+		}
+		into[path+name] = m
+	}
+}
+
+// TestDocsDialects holds the tables of docs/configuration.md against what the configuration takes.
+func TestDocsDialects(t *testing.T) {
+	for _, tt := range []struct{ header, config, list string }{
+		{"| `agent <dialect>` | the agent speaks | the URL is |", "aip_gateway x http://127.0.0.1:1", `this gateway can front (.*)$`},
+		{"| `callers <dialect>` | callers speak | at |", "aip_gateway a2a http://127.0.0.1:1 {\ncallers x\n}", `this gateway can serve (.*)$`},
+	} {
+		err := validate(string(caddyfile.Format([]byte(":8443 {\n" + tt.config + "\n}\n"))))
+		if err == nil {
+			t.Fatalf("%s: no error", tt.config)
+		}
+		list := regexp.MustCompile(tt.list).FindStringSubmatch(err.Error())
+		if list == nil {
+			t.Fatalf("%s: %v", tt.config, err)
+		}
+		want := strings.Split(list[1], ", ")
+		got := firstQuoted(t, "docs/configuration.md", tt.header)
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("docs/configuration.md does not have the dialects of the code (-code +page):\n%s", diff)
+		}
+	}
+}

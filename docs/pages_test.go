@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/notify/sign"
+)
+
+// pages returns every document, by its path.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, name := range append(names, "README.md", "CONTRIBUTING.md", "CHANGELOG.md") {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = string(content)
+	}
+	return all
+}
+
+// tables returns the rows of the tables of a page that have this header, as trimmed cells.
+func tables(text, header string) [][]string {
+	var rows [][]string
+	in := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == header:
+			in = true
+		case !strings.HasPrefix(line, "|"):
+			in = false
+		case in && !strings.HasPrefix(line, "|---"):
+			cells := strings.Split(strings.Trim(line, "|"), "|")
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
+			}
+			rows = append(rows, cells)
+		}
+	}
+	return rows
+}
+
+// validate does what `caddy validate` does.
+func validate(config string) error {
+	adapted, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(config), map[string]any{"filename": "Caddyfile"})
+	if err != nil {
+		return err
+	}
+	if len(warnings) > 0 {
+		return fmt.Errorf("warnings: %v", warnings)
+	}
+	var c caddy.Config
+	if err := json.Unmarshal(adapted, &c); err != nil {
+		return err
+	}
+	return caddy.Validate(&c)
+}
+
+// TestDocsExamples takes every Caddyfile by its word.
+func TestDocsExamples(t *testing.T) {
+	all := pages(t)
+	// The examples name certificates as getting-started.md makes them.
+	t.Chdir(t.TempDir())
+	if _, err := devpki.Make(devpki.Options{Dir: ".pki"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("WEBHOOK_SIGNING_KEY", sign.Generate())
+	t.Setenv("AGENT_TOKEN", "secret")
+	fence := regexp.MustCompile("(?s)( *)```caddyfile\n(.*?)```")
+	found := 0
+	for name, text := range all {
+		for _, m := range fence.FindAllStringSubmatch(text, -1) {
+			found++
+			input := strings.ReplaceAll("\n"+m[2], "\n"+m[1], "\n")
+			formatted := string(caddyfile.Format([]byte(input)))
+			if strings.TrimSpace(formatted) != strings.TrimSpace(input) {
+				t.Errorf("%s: an example is not formatted as caddy fmt does:\n%s", name, input)
+			}
+			if err := validate(strings.ReplaceAll(formatted, "/etc/caddy/leaders-ca.pem", ".pki/ca.pem")); err != nil {
+				t.Errorf("%s: an example is not valid: %v\n%s", name, err, input)
+			}
+		}
+	}
+	if found < 18 {
+		t.Errorf("only %d examples were found", found)
+	}
+}
+
+// TestDocsLinks follows every link within the documents, headings included.
+func TestDocsLinks(t *testing.T) {
+	all := pages(t)
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	found := 0
+	for name, text := range all {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			found++
+			file, heading, _ := strings.Cut(m[1], "#")
+			if file == "" {
+				file = filepath.Base(name)
+			}
+			file = filepath.Join(filepath.Dir(name), file)
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s links to %s: %v", name, m[1], err)
+			}
+			if heading != "" && !slices.Contains(headings(all[file]), heading) {
+				t.Errorf("%s links to %s, but there is no such heading", name, m[1])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d links were found", found)
+	}
+}
+
+// headings returns the anchors that a page's headings have.
+func headings(text string) (anchors []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		anchors = append(anchors, strings.ReplaceAll(kept, " ", "-"))
+	}
+	return anchors
+}
+
+// minus is how the documents write the sign of a code.
+func minus(code int) string { return strings.ReplaceAll(strconv.Itoa(code), "-", "−") }
+
+// TestMain runs the tests in the repository's root, because pages and code are named by their paths there.
+func TestMain(m *testing.M) {
+	if err := os.Chdir(".."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
+	}
+	return string(out)
+}
+
+// inQuotes returns what stands in backquotes.
+func inQuotes(cell string) (all []string) {
+	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
+		all = append(all, m[1])
+	}
+	return all
+}
+
+// firstQuoted returns the first word in backquotes of every row of a table.
+func firstQuoted(t *testing.T, page, header string) (all []string) {
+	t.Helper()
+	for _, row := range tables(pages(t)[page], header) {
+		all = append(all, inQuotes(row[0])[0])
+	}
+	return all
+}

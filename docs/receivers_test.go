@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/notify/sign"
+)
+
+// TestDocsReceivers runs the receivers of docs/webhooks.md, and sends them notifications that they must take, and
+// others that they must not.
+func TestDocsReceivers(t *testing.T) {
+	const token = "a secret of mine"
+	text := pages(t)["docs/webhooks.md"]
+	code := func(language string) string {
+		m := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("docs/webhooks.md has no receiver in %s", language)
+		}
+		if n := strings.Count(m[1], "\n"); n > 15 {
+			t.Errorf("the receiver in %s has %d lines", language, n)
+		}
+		return m[1]
+	}
+	dir := t.TempDir()
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const port = "listen(8080)"
+	node := code("js")
+	if !strings.Contains(node, port) {
+		t.Fatalf("the receiver in js does not %s", port)
+	}
+	write("receiver.js", strings.Replace(node, port, `listen(0, "127.0.0.1", function () { console.log(this.address().port) })`, 1))
+	write("go.mod", "module receiver\n\ngo 1.26\n")
+	write("receive.go", "package main\n\nimport (\n"+goImports(code("go"))+")\n\n"+code("go"))
+	write("main.go", `package main
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+)
+
+var (
+	key   ed25519.PublicKey
+	token = os.Getenv("WEBHOOK_TOKEN")
+)
+
+func main() {
+	key, _ = base64.StdEncoding.DecodeString(strings.TrimPrefix(os.Getenv("WEBHOOK_KEY"), "whpk_"))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(l.Addr().(*net.TCPAddr).Port)
+	panic(http.Serve(l, http.HandlerFunc(receive)))
+}
+`)
+	build := exec.Command("go", "build", "-o", "receiver", ".")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("the receiver in Go does not compile: %v\n%s", err, out)
+	}
+
+	public, shared := sign.Generate(), sign.GenerateHMAC()
+	for _, tt := range []struct {
+		name, key, verify string
+		command           []string
+		takes             int // of POSTs that are no success
+	}{
+		{"node ed25519", public, publicOf(t, public), []string{"node", "receiver.js"}, http.StatusNoContent},
+		{"node hmac", shared, shared, []string{"node", "receiver.js"}, http.StatusNoContent},
+		{"go", public, publicOf(t, public), []string{"./receiver"}, http.StatusOK},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			key, err := sign.Parse(tt.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := sign.Parse(sign.Generate())
+			if err != nil {
+				t.Fatal(err)
+			}
+			url, said := startReceiver(t, dir, tt.command, "WEBHOOK_KEY="+tt.verify, "WEBHOOK_TOKEN="+token)
+			body := `{"type":"task","id":"t1","status":{"state":"working"}}`
+			now := time.Now()
+			post := func(id string, at time.Time, keys sign.Keys, sent string, change func(http.Header)) int {
+				t.Helper()
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(sent))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set(sign.HeaderID, id)
+				req.Header.Set(sign.HeaderTimestamp, sign.Timestamp(at))
+				if s := keys.Header(id, at, []byte(body)); s != "" {
+					req.Header.Set(sign.HeaderSignature, s)
+				}
+				req.Header.Set("X-ACPS-AIP-Notification-Token", token)
+				change(req.Header)
+				res, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer res.Body.Close()
+				return res.StatusCode
+			}
+			same := func(http.Header) {}
+			set := func(name, value string) func(http.Header) {
+				return func(h http.Header) {
+					if h.Del(name); value != "" {
+						h.Set(name, value)
+					}
+				}
+			}
+			for _, p := range []struct {
+				name string
+				got  int
+				good bool
+			}{
+				{"no token", post("msg_0", now, sign.Keys{key}, body, set("X-ACPS-AIP-Notification-Token", "")), false},
+				{"another token", post("msg_0", now, sign.Keys{key}, body, set("X-ACPS-AIP-Notification-Token", "x")), false},
+				{"no signature", post("msg_0", now, nil, body, same), false},
+				{"an empty signature", post("msg_0", now, nil, body, set(sign.HeaderSignature, "v1a, v1,")), false},
+				{"another key", post("msg_0", now, sign.Keys{other}, body, same), false},
+				{"another body", post("msg_0", now, sign.Keys{key}, body+" ", same), false},
+				{"another id", post("msg_0", now, sign.Keys{key}, body, set(sign.HeaderID, "msg_9")), false},
+				{"no id", post("msg_0", now, sign.Keys{key}, body, set(sign.HeaderID, "")), false},
+				{"no time", post("msg_0", now, sign.Keys{key}, body, set(sign.HeaderTimestamp, "")), false},
+				{"another time", post("msg_0", now, sign.Keys{key}, body, set(sign.HeaderTimestamp, sign.Timestamp(now.Add(time.Minute)))), false},
+				{"too old", post("msg_0", now.Add(-6*time.Minute), sign.Keys{key}, body, same), false},
+				{"too new", post("msg_0", now.Add(6*time.Minute), sign.Keys{key}, body, same), false},
+				{"good", post("msg_1", now, sign.Keys{key}, body, same), true},
+				{"good, again", post("msg_1", now, sign.Keys{key}, body, same), true},
+				{"good, with another key before it", post("msg_2", now, sign.Keys{other, key}, body, same), true},
+			} {
+				want := http.StatusUnauthorized
+				if p.good {
+					want = tt.takes
+				}
+				if p.got != want {
+					t.Errorf("%s: status %d, want %d", p.name, p.got, want)
+				}
+			}
+			if tt.command[0] == "node" { // that one passes over what it has seen
+				if diff := cmp.Diff([]string{"t1 working", "t1 working"}, said(2)); diff != "" {
+					t.Errorf("the receiver says (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// goImports returns the import lines of the packages that code names.
+func goImports(code string) string {
+	var lines strings.Builder
+	for _, path := range []string{"crypto/ed25519", "encoding/base64", "io", "log", "net/http", "strconv", "strings", "time"} {
+		if strings.Contains(code, filepath.Base(path)+".") {
+			fmt.Fprintf(&lines, "\t%q\n", path)
+		}
+	}
+	return lines.String()
+}
+
+func publicOf(t *testing.T, secret string) string {
+	t.Helper()
+	key, err := sign.Parse(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key.Public()
+}
+
+// startReceiver runs a program that prints the port that it listens on, until the end of the test. said returns the
+// next lines that it prints.
+func startReceiver(t *testing.T, dir string, command []string, env ...string) (url string, said func(n int) []string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+	})
+	lines := bufio.NewScanner(out)
+	said = func(n int) (all []string) {
+		for range n {
+			if !lines.Scan() {
+				t.Fatalf("the receiver has ended: %s", stderr.String())
+			}
+			all = append(all, lines.Text())
+		}
+		return all
+	}
+	return "http://127.0.0.1:" + said(1)[0] + "/aip", said
+}
