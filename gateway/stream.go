@@ -142,12 +142,7 @@ func (s *stream) tell() error {
 	}
 	if s.snapshot {
 		s.memory.Take(2 * s.events.Task.Size()) // the task, and its frame: the call has waited for them
-		var frame translate.Frame
-		s.out.Event(s.last, func(dst []byte) ([]byte, string) {
-			frame = s.frames.Snapshot(dst, &s.events.Task)
-			return frame.Data, frame.Name
-		})
-		s.told = frame.Data != nil
+		frame := s.write(s.last, func(dst []byte) translate.Frame { return s.frames.Snapshot(dst, &s.events.Task) })
 		if err := s.out.Flush(); err != nil || frame.End {
 			return err
 		}
@@ -163,7 +158,6 @@ func (s *stream) tell() error {
 			return err
 		}
 		s.last = rec.Seq
-		s.told = s.told || frame.Data != nil
 		if rec.More && !frame.End {
 			continue // more can be had at once: they are sent together
 		}
@@ -194,29 +188,35 @@ func (s *stream) room(ctx context.Context, n int) error {
 	return err
 }
 
-// append adds the frame of an event to what is to be sent.
-func (s *stream) append(rec *replay.Record) (frame translate.Frame, err error) {
+// append adds the frames of an event to what is to be sent, and returns the last one.
+func (s *stream) append(rec *replay.Record) (last translate.Frame, err error) {
 	// A page that was read from the store has taken it already.
 	if err := s.room(s.ctx, len(rec.Data)); err != nil {
-		return frame, err
+		return last, err
 	}
 	if direct, ok := s.frames.(translate.RecordEncoder); ok {
-		s.out.Event(rec.Seq, func(dst []byte) ([]byte, string) {
-			frame = direct.Record(dst, rec.Seq, rec.Data)
-			return frame.Data, frame.Name
-		})
-		return frame, nil
+		return s.write(rec.Seq, func(dst []byte) translate.Frame { return direct.Record(dst, rec.Seq, rec.Data) }), nil
 	}
 	ev, err := task.DecodeEvent(rec.Data)
 	if err != nil {
-		return frame, task.Errorf(task.Internal, "the task's log is damaged").WithCause(err)
+		return last, task.Errorf(task.Internal, "the task's log is damaged").WithCause(err)
 	}
 	ev.Seq = rec.Seq
-	s.out.Event(rec.Seq, func(dst []byte) ([]byte, string) {
-		frame = s.frames.Event(dst, &ev)
-		return frame.Data, frame.Name
-	})
-	return frame, nil
+	return s.write(rec.Seq, func(dst []byte) translate.Frame { return s.frames.Event(dst, &ev) }), nil
+}
+
+// write adds the frames of the event with the number id to what is to be sent, and returns the last one, which is the
+// only one with the number. next appends the first.
+func (s *stream) write(id uint64, next func(dst []byte) translate.Frame) (last translate.Frame) {
+	for next != nil {
+		s.out.Event(id, func(dst []byte) ([]byte, string, bool) {
+			last = next(dst)
+			return last.Data, last.Name, last.Next != nil
+		})
+		s.told = s.told || last.Data != nil
+		next = last.Next
+	}
+	return last
 }
 
 // finish ends a stream with what its caller must be told.

@@ -74,20 +74,26 @@ func (s *Writer) interval() time.Duration {
 	return min(s.options.Heartbeat, time.Until(s.options.Until))
 }
 
-// Event gathers an event. build appends its data, which must be one line, and returns it with the event's name;
-// without data there is no event. id is its number.
-func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string)) {
+// Event gathers an event. build appends its data, which must be one line, and returns it with the event's name; without
+// data there is no event. id is its number, which is left out where build returns more: then other events with the same
+// number follow, and only the last of them has it.
+func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string, more bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.gathered()
 	before := len(b)
 	b = append(b, "id: "...)
 	b = strconv.AppendUint(b, id, 10)
-	b = append(b, "\ndata: "...)
-	data, name := build(b)
+	b = append(b, '\n')
+	numbered := len(b)
+	b = append(b, "data: "...)
+	data, name, more := build(b)
 	if data == nil {
 		s.keep(b[:before])
 		return
+	}
+	if more {
+		data = append(data[:before], data[numbered:]...)
 	}
 	// The name comes last, because it is known last; the order of an event's fields means nothing.
 	if name != "" {
