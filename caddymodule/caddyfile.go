@@ -5,15 +5,12 @@ package caddymodule
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
-	"github.com/dustin/go-humanize"
 )
 
 func init() {
@@ -55,23 +52,15 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.Err("the aip option is given twice")
 	}
 	app := new(App)
-	p := parser{Dispenser: d}
+	p := &parser{Dispenser: d}
 	d.Next()
 	if d.NextArg() {
 		return nil, d.ArgErr()
 	}
-	p.block("aip", func(name string) bool {
-		switch name {
-		case "store":
-			p.store(&app.Store)
-		case "notify":
-			p.notify(&app.Notify)
-		case "drain":
-			p.duration(&app.Drain)
-		default:
-			return false
-		}
-		return true
+	p.block("aip", options{
+		"store":  func() { p.store(&app.Store) },
+		"notify": p.notify(&app.Notify),
+		"drain":  p.duration(&app.Drain),
 	})
 	if p.err != nil {
 		return nil, p.err
@@ -96,48 +85,28 @@ func (p *parser) store(s *Store) {
 		p.fail("store " + s.Driver + " takes no argument " + strconv.Quote(p.Val()))
 		return
 	}
-	p.block("store", func(name string) bool {
-		switch name {
-		case "sync":
-			p.word(&s.Sync)
-		case "retention":
-			p.duration(&s.Retention)
-		case "max_events":
-			p.number(&s.MaxEvents)
-		case "max_bytes":
-			p.size(&s.MaxBytes)
-		case "max_size":
-			p.size(&s.MaxSize)
-		case "capacity":
-			p.size(&s.Capacity)
-		default:
-			return false
-		}
-		return true
+	p.block("store", options{
+		"sync":       p.word(&s.Sync),
+		"retention":  p.duration(&s.Retention),
+		"max_events": p.number(&s.MaxEvents),
+		"max_bytes":  size(p, &s.MaxBytes),
+		"max_size":   size(p, &s.MaxSize),
+		"capacity":   size(p, &s.Capacity),
 	})
 }
 
-func (p *parser) notify(n *Notify) {
-	p.block("notify", func(name string) bool {
-		switch name {
-		case "attempts":
-			p.number(&n.Attempts)
-		case "timeout":
-			p.duration(&n.Timeout)
-		case "concurrency":
-			p.number(&n.Concurrency)
-		case "allow_networks":
-			p.words(&n.AllowNetworks)
-		case "signing_key":
+func (p *parser) notify(n *Notify) func() {
+	return p.section(options{
+		"attempts":       p.number(&n.Attempts),
+		"timeout":        p.duration(&n.Timeout),
+		"concurrency":    p.number(&n.Concurrency),
+		"allow_networks": p.words(&n.AllowNetworks),
+		"signing_key": func() {
 			var key string
-			p.word(&key)
+			p.word(&key)()
 			n.SigningKeys = append(n.SigningKeys, key)
-		case "callback":
-			p.word(&n.Callback)
-		default:
-			return false
-		}
-		return true
+		},
+		"callback": p.word(&n.Callback),
 	})
 }
 
@@ -212,86 +181,40 @@ func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 
 // UnmarshalCaddyfile sets up the handler from a Caddyfile. It judges no values: Provision does.
 func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	p := parser{Dispenser: d}
+	p := &parser{Dispenser: d}
 	d.Next()
 	if d.NextArg() {
 		p.agentArgs(&g.Agent, d.Val())
 	}
-	p.block("aip_gateway", func(name string) bool {
-		switch name {
-		case "agent":
-			if g.Agent.Dialect != "" {
-				p.fail("the agent is given twice; an aip_gateway fronts one")
-				return true
-			}
-			p.agent(&g.Agent)
-		case "aic":
-			p.word(&g.AIC)
-		case "base_path":
-			g.BasePath = "" // the block is more explicit than the matcher
-			p.word(&g.BasePath)
-		case "callers":
-			p.words(&g.Callers)
-		case "identity":
-			p.word(&g.Identity)
-		case "allow":
-			p.words(&g.Allow)
-		case "heartbeat":
-			p.duration(&g.Heartbeat)
-		case "write_timeout":
-			p.duration(&g.WriteTimeout)
-		case "completion":
-			p.word(&g.Completion)
-		case "public_url":
-			p.word(&g.PublicURL)
-		case "card":
-			p.card(&g.Card)
-		case "timeouts":
-			p.block("timeouts", func(name string) bool {
-				switch name {
-				case "response":
-					p.duration(&g.Timeouts.Response)
-				case "blocking":
-					p.duration(&g.Timeouts.Blocking)
-				case "awaiting_input":
-					p.duration(&g.Timeouts.AwaitingInput)
-				case "awaiting_completion":
-					p.duration(&g.Timeouts.AwaitingCompletion)
-				case "max_awaiting":
-					p.duration(&g.Timeouts.MaxAwaiting)
-				default:
-					return false
-				}
-				return true
-			})
-		case "limits":
-			p.block("limits", func(name string) bool {
-				switch name {
-				case "body":
-					var n int64
-					p.size(&n)
-					g.Limits.Body = int(n)
-				case "depth":
-					p.number(&g.Limits.Depth)
-				case "streams":
-					p.number(&g.Limits.Streams)
-				case "streams_per_leader":
-					p.number(&g.Limits.StreamsPerLeader)
-				case "tasks_per_leader":
-					p.number(&g.Limits.TasksPerLeader)
-				case "memory":
-					p.size(&g.Limits.Memory)
-				case "memory_per_leader":
-					p.size(&g.Limits.MemoryPerLeader)
-				default:
-					return false
-				}
-				return true
-			})
-		default:
-			return false
-		}
-		return true
+	t, l := &g.Timeouts, &g.Limits
+	p.block("aip_gateway", options{
+		"agent":         func() { p.agent(&g.Agent) },
+		"aic":           p.word(&g.AIC),
+		"base_path":     p.word(&g.BasePath), // more explicit than the matcher
+		"callers":       p.words(&g.Callers),
+		"identity":      p.word(&g.Identity),
+		"allow":         p.words(&g.Allow),
+		"heartbeat":     p.duration(&g.Heartbeat),
+		"write_timeout": p.duration(&g.WriteTimeout),
+		"completion":    p.word(&g.Completion),
+		"public_url":    p.word(&g.PublicURL),
+		"card":          p.card(&g.Card),
+		"timeouts": p.section(options{
+			"response":            p.duration(&t.Response),
+			"blocking":            p.duration(&t.Blocking),
+			"awaiting_input":      p.duration(&t.AwaitingInput),
+			"awaiting_completion": p.duration(&t.AwaitingCompletion),
+			"max_awaiting":        p.duration(&t.MaxAwaiting),
+		}),
+		"limits": p.section(options{
+			"body":               size(p, &l.Body),
+			"depth":              p.number(&l.Depth),
+			"streams":            p.number(&l.Streams),
+			"streams_per_leader": p.number(&l.StreamsPerLeader),
+			"tasks_per_leader":   p.number(&l.TasksPerLeader),
+			"memory":             size(p, &l.Memory),
+			"memory_per_leader":  size(p, &l.MemoryPerLeader),
+		}),
 	})
 	if p.err == nil && g.Agent.Dialect == "" {
 		p.fail("no agent is given; write aip_gateway <dialect> <url>, or agent <dialect> <url> in its block")
@@ -299,71 +222,49 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return p.err
 }
 
-func (p *parser) card(c *CardConfig) {
-	p.block("card", func(name string) bool {
-		into, ok := map[string]*string{
-			"signatures": &c.Signatures, "acs": &c.ACS, "organization": &c.Organization, "organization_url": &c.OrganizationURL,
-			"department": &c.Department, "country": &c.Country, "license": &c.License, "ca_challenge_url": &c.CAChallengeURL,
-		}[name]
-		if ok {
-			p.word(into)
-		}
-		return ok
+func (p *parser) card(c *CardConfig) func() {
+	return p.section(options{
+		"signatures":       p.word(&c.Signatures),
+		"acs":              p.word(&c.ACS),
+		"organization":     p.word(&c.Organization),
+		"organization_url": p.word(&c.OrganizationURL),
+		"department":       p.word(&c.Department),
+		"country":          p.word(&c.Country),
+		"license":          p.word(&c.License),
+		"ca_challenge_url": p.word(&c.CAChallengeURL),
 	})
 }
 
 func (p *parser) agent(a *AgentConfig) {
+	if a.Dialect != "" {
+		p.fail("the agent is given twice; an aip_gateway fronts one")
+		return
+	}
 	if !p.NextArg() {
 		p.fail("agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101")
 		return
 	}
 	p.agentArgs(a, p.Val())
-	p.block("agent", func(name string) bool {
-		switch name {
-		case "header_up":
-			args := p.RemainingArgs()
-			if len(args) != 2 {
-				p.fail("header_up needs a name and a value")
-				return true
-			}
+	p.block("agent", options{
+		"header_up": p.pair("a name and a value", func(name, value string) {
 			if a.HeaderUp == nil {
 				a.HeaderUp = make(http.Header)
 			}
-			a.HeaderUp.Add(args[0], args[1])
-		case "timeout":
-			p.duration(&a.Timeout)
-		case "retry_for":
+			a.HeaderUp.Add(name, value)
+		}),
+		"timeout": p.duration(&a.Timeout),
+		"retry_for": func() {
 			a.RetryFor = new(caddy.Duration)
-			p.duration(a.RetryFor)
-		case "max_runs":
-			p.number(&a.MaxRuns)
-		case "tls":
-			p.agentTLS(&a.TLS)
-		default:
-			return false
-		}
-		return true
-	})
-}
-
-func (p *parser) agentTLS(t *AgentTLS) {
-	p.block("tls", func(name string) bool {
-		switch name {
-		case "ca":
-			p.words(&t.CA)
-		case "client_cert":
-			args := p.RemainingArgs()
-			if len(args) != 2 {
-				p.fail("client_cert needs a certificate and a key, both PEM files")
-				return true
-			}
-			t.Cert, t.Key = args[0], args[1]
-		case "server_name":
-			p.word(&t.ServerName)
-		default:
-			return false
-		}
-		return true
+			p.duration(a.RetryFor)()
+		},
+		"max_runs": p.number(&a.MaxRuns),
+		"tls": p.section(options{
+			"ca": p.words(&a.TLS.CA),
+			"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
+				a.TLS.Cert, a.TLS.Key = cert, key
+			}),
+			"server_name": p.word(&a.TLS.ServerName),
+		}),
 	})
 }
 
@@ -377,90 +278,6 @@ func (p *parser) agentArgs(a *AgentConfig, dialect string) {
 	if p.NextArg() {
 		p.fail("agent takes a dialect and a URL, but there is also " + strconv.Quote(p.Val()))
 	}
-}
-
-// parser reads values and remembers the first mistake, so that the grammar above reads like the grammar.
-type parser struct {
-	*caddyfile.Dispenser
-	err error
-}
-
-func (p *parser) fail(why string) {
-	if p.err == nil {
-		p.err = p.Err(why)
-	}
-}
-
-// repeatable are the names that may stand in a block more than once.
-var repeatable = []string{"header_up", "allow", "allow_networks", "signing_key"}
-
-// block reads a block, if there is one, each name in it at most once but for those that add to a list. known
-// reports false for a name that it does not have.
-func (p *parser) block(what string, known func(name string) bool) {
-	seen := make(map[string]bool)
-	for nesting := p.Nesting(); p.err == nil && p.NextBlock(nesting); {
-		name := p.Val()
-		if seen[name] && !slices.Contains(repeatable, name) {
-			p.fail(name + " is given twice in " + what)
-			return
-		}
-		seen[name] = true
-		if !known(name) {
-			p.fail("there is no " + strconv.Quote(name) + " in " + what)
-		}
-	}
-}
-
-// word reads the only argument.
-func (p *parser) word(into *string) {
-	name := p.Val()
-	args := p.RemainingArgs()
-	if len(args) != 1 {
-		p.fail(name + " needs exactly one value")
-		return
-	}
-	*into = args[0]
-}
-
-func (p *parser) words(into *[]string) {
-	name := p.Val()
-	args := p.RemainingArgs()
-	if len(args) == 0 {
-		p.fail(name + " needs at least one value")
-	}
-	*into = append(*into, args...)
-}
-
-func (p *parser) duration(into *caddy.Duration) {
-	d := time.Duration(*into)
-	value(p, &d, "a duration, such as 30s or 24h", caddy.ParseDuration)
-	*into = caddy.Duration(d)
-}
-
-func (p *parser) number(into *int) { value(p, into, "a whole number", strconv.Atoi) }
-
-func (p *parser) size(into *int64) {
-	value(p, into, "a size, such as 64MiB", func(s string) (int64, error) {
-		n, err := humanize.ParseBytes(s)
-		if n > 1<<50 {
-			err = strconv.ErrRange
-		}
-		return int64(n), err
-	})
-}
-
-// value reads the only argument as something that must be what must says.
-func value[T any](p *parser, into *T, must string, parse func(string) (T, error)) {
-	name, s := p.Val(), ""
-	if p.word(&s); s == "" {
-		return
-	}
-	v, err := parse(s)
-	if err != nil {
-		p.fail(name + " is " + strconv.Quote(s) + ", but must be " + must)
-		return
-	}
-	*into = v
 }
 
 // Interface guards.

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/dustin/go-humanize"
+)
+
+// parser reads a directive of a Caddyfile and keeps the first error, so that the options read like a grammar.
+type parser struct {
+	*caddyfile.Dispenser
+	err error
+}
+
+// options are the options of a block by their names, each with the function that reads its values.
+type options map[string]func()
+
+// repeatable are the options that may stand in a block more than once. Each time adds to a list.
+var repeatable = []string{"header_up", "allow", "allow_networks", "signing_key"}
+
+func (p *parser) fail(why string) {
+	if p.err == nil {
+		p.err = p.Err(why)
+	}
+}
+
+// block reads a block, if there is one.
+func (p *parser) block(name string, known options) {
+	seen := make(map[string]bool)
+	for nesting := p.Nesting(); p.err == nil && p.NextBlock(nesting); {
+		option := p.Val()
+		read, ok := known[option]
+		switch {
+		case !ok:
+			p.fail("there is no " + strconv.Quote(option) + " in " + name)
+		case seen[option] && !slices.Contains(repeatable, option):
+			p.fail(option + " is given twice in " + name)
+		default:
+			seen[option] = true
+			read()
+		}
+	}
+}
+
+// section returns what reads an option that has a block of its own and no values.
+func (p *parser) section(known options) func() {
+	return func() { p.block(p.Val(), known) }
+}
+
+// word returns what reads an option with one value.
+func (p *parser) word(into *string) func() {
+	return value(p, into, "", func(s string) (string, error) { return s, nil })
+}
+
+// words returns what reads an option with one value or more. They are added to a list.
+func (p *parser) words(into *[]string) func() {
+	return func() {
+		name := p.Val()
+		args := p.RemainingArgs()
+		if len(args) == 0 {
+			p.fail(name + " needs at least one value")
+		}
+		*into = append(*into, args...)
+	}
+}
+
+// pair returns what reads an option with two values. needs names them for the error.
+func (p *parser) pair(needs string, set func(first, second string)) func() {
+	return func() {
+		name := p.Val()
+		args := p.RemainingArgs()
+		if len(args) != 2 {
+			p.fail(name + " needs " + needs)
+			return
+		}
+		set(args[0], args[1])
+	}
+}
+
+// duration returns what reads an option with a duration.
+func (p *parser) duration(into *caddy.Duration) func() {
+	return value(p, into, "a duration, such as 30s or 24h", func(s string) (caddy.Duration, error) {
+		d, err := caddy.ParseDuration(s)
+		return caddy.Duration(d), err
+	})
+}
+
+// number returns what reads an option with a whole number.
+func (p *parser) number(into *int) func() { return value(p, into, "a whole number", strconv.Atoi) }
+
+// maxSize is the largest size that an option takes, in bytes.
+const maxSize = 1 << 50
+
+// size returns what reads an option with a size in bytes, as a plain number or with a unit.
+func size[T int | int64](p *parser, into *T) func() {
+	return value(p, into, "a size, such as 64MiB", func(s string) (T, error) {
+		n, err := humanize.ParseBytes(s)
+		if n > maxSize {
+			err = strconv.ErrRange
+		}
+		return T(n), err
+	})
+}
+
+// value returns what reads an option with one value. The error says that it must be must. An empty value, such as that
+// of an environment variable that is not set, is as good as none.
+func value[T any](p *parser, into *T, must string, parse func(string) (T, error)) func() {
+	return func() {
+		name := p.Val()
+		args := p.RemainingArgs()
+		if len(args) != 1 {
+			p.fail(name + " needs exactly one value")
+			return
+		}
+		var v T
+		var err error
+		if args[0] != "" {
+			v, err = parse(args[0])
+		}
+		if err != nil {
+			p.fail(name + " is " + strconv.Quote(args[0]) + ", but must be " + must)
+			return
+		}
+		*into = v
+	}
+}
