@@ -97,7 +97,7 @@ func fill(ctx context.Context, dir, name string, n int) error {
 		return err
 	}
 	defer store.Close()
-	engine, err := partner.Open(ctx, store, nil)
+	engine, err := partner.Open(ctx, store, partner.Options{})
 	if err != nil {
 		return err
 	}

@@ -177,7 +177,7 @@ func (s *Store) open() (*openStore, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("store: %w", err), store.Close())
 		}
-		engine, err := partner.Open(context.Background(), store, webhooks)
+		engine, err := partner.Open(context.Background(), store, partner.Options{Watcher: webhooks})
 		if err != nil {
 			webhooks.Close()
 			return nil, errors.Join(fmt.Errorf("store: %w", err), store.Close())

@@ -98,7 +98,7 @@ func TestBlocking(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				engine, err := partner.Open(t.Context(), store, webhooks)
+				engine, err := partner.Open(t.Context(), store, partner.Options{Watcher: webhooks})
 				if err != nil {
 					t.Fatal(err)
 				}

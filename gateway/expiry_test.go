@@ -42,7 +42,7 @@ func TestStreamEndsWithItsCertificate(t *testing.T) {
 		const leader = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
 		store := replay.NewMemory(replay.Settings{})
 		defer store.Close()
-		engine, err := partner.Open(t.Context(), store, nil)
+		engine, err := partner.Open(t.Context(), store, partner.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

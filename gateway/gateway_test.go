@@ -82,7 +82,7 @@ func open(t *testing.T, change ...func(*Handler)) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := partner.Open(t.Context(), store, webhooks)
+	engine, err := partner.Open(t.Context(), store, partner.Options{Watcher: webhooks})
 	if err != nil {
 		t.Fatal(err)
 	}

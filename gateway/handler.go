@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -56,6 +57,8 @@ type Handler struct {
 	Limits jsonrpc.Limits
 	// BodyTimeout is how long a caller may take to send a request's body.
 	BodyTimeout time.Duration
+	// Tracing makes the spans of calls that come without a recorded span; nil makes none.
+	Tracing trace.TracerProvider
 	// Memory bounds what callers hold of it by their requests, answers and streams. Zero means no bound.
 	Memory quota.Budget
 	// Streaming is how streams are served.
@@ -247,21 +250,12 @@ func refusal(bad *jsonrpc.Error) error {
 	return err
 }
 
-// trace returns a context that belongs to the caller's trace. Where a tracer is at work (Caddy's tracing
-// directive), the call is a span of its own; where none is, the caller's traceparent is passed on unchanged.
+// trace returns a context that belongs to the caller's trace. Where a tracer is at work (Caddy's tracing directive, or
+// Handler.Tracing), the call is a span of its own; where none is, the caller's traceparent is passed on unchanged.
 func (h *Handler) trace(r *http.Request) (context.Context, trace.Span) {
 	ctx := r.Context()
-	parent := trace.SpanFromContext(ctx)
-	if !parent.SpanContext().IsValid() {
-		if r.Header["Traceparent"] == nil {
-			return ctx, parent
-		}
+	if !trace.SpanContextFromContext(ctx).IsValid() && r.Header["Traceparent"] != nil {
 		ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
-		return ctx, trace.SpanFromContext(ctx)
 	}
-	if !parent.IsRecording() {
-		return ctx, trace.SpanFromContext(context.Background())
-	}
-	return parent.TracerProvider().Tracer("github.com/aip-gateway/aip-gateway").Start(ctx, "aip.call",
-		trace.WithAttributes(attribute.String("rpc.system", "jsonrpc")))
+	return tracing.Start(ctx, h.Tracing, trace.SpanKindInternal, "aip.call", attribute.String("rpc.system", "jsonrpc"))
 }

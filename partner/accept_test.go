@@ -30,7 +30,7 @@ func (s *closedTo) Append(ctx context.Context, a replay.Append) error {
 func TestAccept(t *testing.T) {
 	store := &closedTo{Store: memory(t)}
 	w := &witness{hooks: make(map[string]bool), told: make(map[string][]task.State)}
-	b := setUpWatched(t, store, answers("hello"), w, func(c *Config) { c.MaxTasks = 1 })
+	b := setUpWith(t, store, answers("hello"), Options{Watcher: w}, func(c *Config) { c.MaxTasks = 1 })
 	var calls []task.At
 	undone := 0
 	var refuse error

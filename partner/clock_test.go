@@ -21,7 +21,7 @@ func TestClockSteps(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory(t)
 				var ahead atomic.Int64
-				e, err := open(t.Context(), store, nil, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+				e, err := Open(t.Context(), store, Options{wall: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -241,7 +241,7 @@ func (w *witness) Tell(_ context.Context, log string, changes []task.Change) {
 func TestWatch(t *testing.T) {
 	store := memory(t)
 	w := &witness{hooks: make(map[string]bool), told: make(map[string][]task.State)}
-	b := setUpWatched(t, store, answers("hello"), w)
+	b := setUpWith(t, store, answers("hello"), Options{Watcher: w})
 	before, during := b.LogOf(leader, "before"), b.LogOf(leader, "during")
 
 	watch := func(id string, want task.At) {

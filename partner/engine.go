@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -24,7 +26,8 @@ import (
 type Engine struct {
 	store   replay.Store
 	watcher Watcher
-	wall    func() time.Time // the clock that deadlines go by
+	tracing trace.TracerProvider // nil for none
+	wall    func() time.Time     // the clock that deadlines go by
 
 	base context.Context // ends when the engine closes; every run lives in it
 	stop context.CancelFunc
@@ -46,18 +49,26 @@ type shard struct {
 	live map[string]*live
 }
 
-// Open makes an engine over a store. The store and the watcher, which may be nil, stay the caller's, to be closed
-// after the engine.
-func Open(ctx context.Context, store replay.Store, watcher Watcher) (*Engine, error) {
-	return open(ctx, store, watcher, time.Now)
+// Options are what an Engine uses beside its store. They stay the caller's, to be closed after the engine.
+type Options struct {
+	Watcher Watcher // nil for none
+	// Tracing makes the spans of turns that are not a part of a caller's trace, such as those that are resumed after a
+	// restart. Nil makes none.
+	Tracing trace.TracerProvider
+
+	wall func() time.Time // the clock that deadlines go by; nil is time.Now
 }
 
-// open is Open with a wall clock.
-func open(ctx context.Context, store replay.Store, watcher Watcher, wall func() time.Time) (*Engine, error) {
+// Open makes an engine over a store, which stays the caller's, to be closed after the engine.
+func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
+	if o.wall == nil {
+		o.wall = time.Now
+	}
 	e := &Engine{
 		store:    store,
-		watcher:  watcher,
-		wall:     wall,
+		watcher:  o.Watcher,
+		tracing:  o.Tracing,
+		wall:     o.wall,
 		seed:     maphash.MakeSeed(),
 		partners: make(map[string][]*Partner),
 	}
@@ -70,7 +81,7 @@ func open(ctx context.Context, store replay.Store, watcher Watcher, wall func() 
 		e.stop()
 		return nil, err
 	}
-	e.alarm = replay.NewAlarm(wall)
+	e.alarm = replay.NewAlarm(o.wall)
 	e.work.Go(e.keepDeadlines)
 	e.work.Go(e.recoverReopened)
 	return e, nil

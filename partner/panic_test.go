@@ -55,7 +55,7 @@ func TestPanic(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := replay.NewMemory(replay.Settings{})
-				e, err := Open(t.Context(), store, nil)
+				e, err := Open(t.Context(), store, Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

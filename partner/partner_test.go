@@ -99,12 +99,12 @@ type bench struct {
 
 func setUp(t *testing.T, store replay.Store, fake Agent, change ...func(*Config)) *bench {
 	t.Helper()
-	return setUpWatched(t, store, fake, nil, change...)
+	return setUpWith(t, store, fake, Options{}, change...)
 }
 
-func setUpWatched(t *testing.T, store replay.Store, fake Agent, watcher Watcher, change ...func(*Config)) *bench {
+func setUpWith(t *testing.T, store replay.Store, fake Agent, o Options, change ...func(*Config)) *bench {
 	t.Helper()
-	e, err := Open(t.Context(), store, watcher)
+	e, err := Open(t.Context(), store, o)
 	if err != nil {
 		t.Fatal(err)
 	}

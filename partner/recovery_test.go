@@ -210,7 +210,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 			fake := &script{resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				yield(finished("x"), nil)
 			}}
-			e, err := Open(t.Context(), store, nil)
+			e, err := Open(t.Context(), store, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -281,7 +281,7 @@ func TestPartnerThatComesBack(t *testing.T) {
 		fake := &script{resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			yield(finished("x"), nil)
 		}}
-		engine, err := Open(t.Context(), store, nil)
+		engine, err := Open(t.Context(), store, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

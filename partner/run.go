@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -111,7 +112,8 @@ func (r *run) rest() {
 // follow sees a turn to its end: what the agent yields by itself, then, if that broke off, what it says when
 // it is asked again, and failing that, the truth about the failure.
 func (lv *live) follow(ctx context.Context, p *Partner, t *agent.Turn, r *run, first func() (bool, error)) error {
-	ctx, span := startSpan(ctx, "aip.run", attribute.String("aip.task.id", t.Message.TaskID), attribute.String("aip.command", string(t.Message.Command)))
+	ctx, span := tracing.Start(ctx, lv.engine.tracing, trace.SpanKindInternal, "aip.run",
+		attribute.String("aip.task.id", t.Message.TaskID), attribute.String("aip.command", string(t.Message.Command)))
 	defer span.End()
 
 	rested, err := first()
@@ -445,14 +447,4 @@ func detail(err error) string {
 		return e.Detail
 	}
 	return "the agent failed"
-}
-
-// startSpan begins a span of the tracer that the caller's span belongs to, so that tracing is on exactly
-// where the caller's is.
-func startSpan(ctx context.Context, name string, attrs ...attribute.KeyValue) (context.Context, trace.Span) {
-	parent := trace.SpanFromContext(ctx)
-	if !parent.IsRecording() {
-		return ctx, trace.SpanFromContext(context.Background())
-	}
-	return parent.TracerProvider().Tracer("github.com/aip-gateway/aip-gateway").Start(ctx, name, trace.WithAttributes(attrs...))
 }

@@ -46,7 +46,7 @@ func TestUnsent(t *testing.T) {
 				defer store.Close()
 				log := slog.New(slog.DiscardHandler)
 				config := Config{Name: "agent", Terms: terms, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 100, Log: log}
-				e, err := Open(t.Context(), store, nil)
+				e, err := Open(t.Context(), store, Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -83,7 +83,7 @@ func TestUnsent(t *testing.T) {
 				time.Sleep(time.Minute)
 				e.Close()
 
-				if e, err = Open(t.Context(), store, nil); err != nil {
+				if e, err = Open(t.Context(), store, Options{}); err != nil {
 					t.Fatal(err)
 				}
 				defer e.Close()

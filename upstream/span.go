@@ -15,10 +15,9 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/task"
 )
-
-const scope = "github.com/aip-gateway/aip-gateway/upstream"
 
 // span is the client span of one request; the zero span is that of a request that nobody traces.
 type span struct{ trace.Span }
@@ -27,21 +26,21 @@ type span struct{ trace.Span }
 // The given header is not changed.
 func startSpan(ctx context.Context, u *url.URL, body []byte, header http.Header) (http.Header, span) {
 	var s span
-	caller := trace.SpanFromContext(ctx)
-	if caller.IsRecording() {
+	caller := trace.SpanContextFromContext(ctx)
+	if tracing.Enabled(ctx, nil) {
 		method := gjson.GetBytes(body, "method").Str
-		ctx, s.Span = caller.TracerProvider().Tracer(scope).Start(ctx, method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		ctx, s.Span = tracing.Start(ctx, nil, trace.SpanKindClient, method,
 			attribute.String("rpc.system", "jsonrpc"),
 			attribute.String("rpc.jsonrpc.version", "2.0"),
 			attribute.String("rpc.method", method),
 			attribute.String("http.request.method", http.MethodPost),
 			attribute.String("server.address", u.Hostname()),
-		))
+		)
 		if port, err := strconv.Atoi(u.Port()); err == nil {
 			s.SetAttributes(attribute.Int("server.port", port))
 		}
 	}
-	if !caller.SpanContext().IsValid() && baggage.FromContext(ctx).Len() == 0 {
+	if !caller.IsValid() && baggage.FromContext(ctx).Len() == 0 {
 		return header, s
 	}
 	header = header.Clone()
