@@ -64,9 +64,9 @@ func CardFormOf(file, version string, generations []string) (form CardForm, ok b
 		return CardLegacy, o.serves(nameLegacy)
 	case "agent-card.json":
 		switch generation := generationOf(version); {
-		case has03 && (generation == 0 || !has1):
+		case has03 && (generation == verV03 || !has1):
 			return CardV03, true
-		case generation == 1:
+		case generation == verV1:
 			return CardV1, has1
 		}
 		return CardHybrid, has1
@@ -97,9 +97,9 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 		dst = append(dst, `,"url":`...)
 		dst = append(task.AppendString(dst, c.Provider.URL), '}')
 	}
-	dst = appendCardText(dst, `,"documentationUrl":`, c.DocumentationURL)
+	dst = legacyOptional(dst, `,"documentationUrl":`, c.DocumentationURL)
 	if o.Form != CardLegacy {
-		dst = appendCardText(dst, `,"iconUrl":`, c.IconURL)
+		dst = legacyOptional(dst, `,"iconUrl":`, c.IconURL)
 	}
 	if zero {
 		dst = append(dst, `,"url":`...)
@@ -251,13 +251,6 @@ func first(texts ...string) string {
 		}
 	}
 	return ""
-}
-
-func appendCardText(dst []byte, key, value string) []byte {
-	if value == "" {
-		return dst
-	}
-	return task.AppendString(append(dst, key...), value)
 }
 
 func appendCardWords(dst []byte, key string, list []string) []byte {

@@ -4,21 +4,11 @@ package a2a
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
-)
-
-// The dialects by their names in a configuration.
-const (
-	nameLegacy = "a2a/legacy"
-	name03     = "a2a/0.3" // and 0.2, whose messages are the same
-	name03REST = "a2a/0.3-rest"
-	name10     = "a2a/1.0"
-	name10REST = "a2a/1.0-rest"
 )
 
 // The bindings that cards name.
@@ -55,13 +45,13 @@ func (finder) Offers(c *translate.Card) []translate.Offer {
 		rest := strings.EqualFold(i.Binding, bindingREST)
 		o := translate.Offer{URL: i.URL}
 		switch generation := generationOf(i.Version); {
-		case rpc && generation == 1:
+		case rpc && generation == verV1:
 			o.Dialect, o.Why = name10, "its card lists JSONRPC 1.0"
-		case rest && generation == 1:
+		case rest && generation == verV1:
 			o.Dialect, o.Why = name10REST, "its card lists HTTP+JSON 1.0"
-		case rpc && generation == 0:
+		case rpc && generation == verV03:
 			o.Dialect, o.Why = name03, "its card names a protocolVersion of 0.2 or 0.3"
-		case rpc && generation == legacyGeneration:
+		case rpc && generation == verLegacy:
 			o.Dialect, o.Why = nameLegacy, "its card names a protocolVersion of 0.1"
 		case rpc && i.Version == "" && (c.Security.Version == "0.2" || c.Extended):
 			// 0.2 named its version from 0.2.5 on, and had these members from 0.2.1 on.
@@ -85,30 +75,6 @@ func (finder) Unspoken(c *translate.Card) string {
 	}
 	return "the agent's card offers only gRPC, which this gateway does not speak; " +
 		"let the agent serve JSONRPC or HTTP+JSON as well, and list it in its card"
-}
-
-const legacyGeneration = -1
-
-// generationOf returns 1 for 1.x, 0 for 0.2 and above, legacyGeneration for 0.1, and something else for what is
-// no version or none that is known.
-func generationOf(version string) int {
-	const unknown = -2
-	major, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(version), "v"), ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	switch major {
-	case "1":
-		return 1
-	case "0":
-		n, err := strconv.Atoi(minor)
-		switch {
-		case err != nil || n < 0:
-			return unknown
-		case n < 2:
-			return legacyGeneration
-		}
-		return 0
-	}
-	return unknown
 }
 
 // Probes implements translate.Finder. tasks/get is no probe: it is the same in all versions before 1.0.

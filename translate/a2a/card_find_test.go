@@ -33,9 +33,10 @@ func TestOffers(t *testing.T) {
 }
 
 func TestGenerations(t *testing.T) {
-	for version, want := range map[string]int{
-		"1.0": 1, "1.0.0": 1, "1": 1, "v1.0": 1, " 1.2": 1, "0.3": 0, "0.3.0": 0, "0.2.5": 0, "0.2": 0, "0.10": 0,
-		"0.1": legacyGeneration, "0.1.0": legacyGeneration, "": -2, "2.0": -2, "0": -2, "0.x": -2, "0.-3": -2, "10": -2, "one": -2,
+	for version, want := range map[string]verGeneration{
+		"1.0": verV1, "1.0.0": verV1, "1": verV1, "v1.0": verV1, " 1.2": verV1,
+		"0.3": verV03, "0.3.0": verV03, "0.2.5": verV03, "0.2": verV03, "0.10": verV03,
+		"0.1": verLegacy, "0.1.0": verLegacy, "": verUnknown, "2.0": verUnknown, "0": verUnknown, "0.x": verUnknown, "0.-3": verUnknown, "10": verUnknown, "one": verUnknown,
 	} {
 		if got := generationOf(version); got != want {
 			t.Errorf("generationOf(%q) = %d, want %d", version, got, want)

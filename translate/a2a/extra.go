@@ -4,7 +4,6 @@ package a2a
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -139,58 +138,4 @@ func (r *callRest) extra() json.RawMessage {
 	r.params.AddObject("configuration", &r.configuration, controlWords)
 	r.params.AddObject("message", &r.message, messageWords)
 	return r.params.Extra(family, paramsWords)
-}
-
-// inHistory returns a message as a history shows it. What a caller has sent is shown without the members that no
-// version of A2A has: those are for the agent, and readers that hold a Task to its schema refuse it with them.
-func inHistory(m *task.Message) task.Message {
-	shown := *m
-	if m.SenderRole == task.Partner {
-		return shown
-	}
-	if own := kept(m.Extensions, "message"); len(own) > 0 {
-		shown.Extensions = with(m.Extensions, pick(own, "metadata", "extensions", "referenceTaskIds"))
-	}
-	for i := range m.DataItems {
-		metadata := m.DataItems[i].Metadata
-		if len(task.Member(metadata, family)) == 0 {
-			continue
-		}
-		if &shown.DataItems[0] == &m.DataItems[0] {
-			shown.DataItems = slices.Clone(m.DataItems)
-		}
-		own := pick(task.Member(metadata, family), "metadata")
-		rest := task.AppendExtensions([]byte{'{'}, own, metadata, family, "", "", "")
-		if len(rest) > 1 {
-			rest = append(rest[:1], rest[2:]...) // the comma
-		}
-		shown.DataItems[i].Metadata = task.Member(append(rest, '}'), "metadata")
-	}
-	return shown
-}
-
-// pick returns an object with only the named members of another one.
-func pick(object json.RawMessage, names ...string) []byte {
-	dst := []byte{'{'}
-	for _, name := range names {
-		if v := task.Member(object, name); v != nil {
-			if len(dst) > 1 {
-				dst = append(dst, ',')
-			}
-			dst = append(append(task.AppendString(dst, name), ':'), v...)
-		}
-	}
-	return append(dst, '}')
-}
-
-// with returns an Extra that has message in the place of all that the family has in it.
-func with(extra json.RawMessage, message []byte) json.RawMessage {
-	dst := append(append([]byte(`{"`+family+`":{"message":`), message...), '}')
-	gjson.ParseBytes(extra).ForEach(func(key, v gjson.Result) bool {
-		if key.Str != family {
-			dst = append(append(append(append(dst, ','), key.Raw...), ':'), v.Raw...)
-		}
-		return true
-	})
-	return append(dst, '}')
 }

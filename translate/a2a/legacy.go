@@ -5,15 +5,9 @@
 package a2a
 
 import (
-	"encoding/json"
-	"hash/crc32"
-	"strconv"
-	"strings"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -23,17 +17,25 @@ func Legacy() translate.Client { return legacy{} }
 
 type legacy struct{}
 
+// The methods of v0.1 that no later version has.
+const (
+	legacySend          = "tasks/send"
+	legacySendSubscribe = "tasks/sendSubscribe"
+	legacyPushSet       = "tasks/pushNotification/set"
+	legacyPushGet       = "tasks/pushNotification/get"
+)
+
 func (legacy) Name() string { return nameLegacy }
 
 // Header implements translate.Client: v0.1 has no field for its version.
 func (legacy) Header() []translate.Field { return nil }
 
 func (legacy) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
-	method := "tasks/send"
+	method := legacySend
 	if stream {
-		method = "tasks/sendSubscribe"
+		method = legacySendSubscribe
 	}
-	dst = beginLegacy(dst, method, t.Ref.Task)
+	dst = rpcBegin(dst, method, t.Ref.Task)
 	if t.Ref.Session != "" {
 		dst = append(dst, `,"sessionId":`...)
 		dst = task.AppendString(dst, t.Ref.Session)
@@ -51,26 +53,17 @@ func (legacy) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	return append(appendParamsRest(dst, t.Message.Extensions), '}', '}')
 }
 
+// AppendGet implements translate.Client. No history is asked for: the gateway keeps its own.
 func (legacy) AppendGet(dst []byte, ref agent.Ref) []byte {
-	return append(beginLegacy(dst, "tasks/get", ref.Task), '}', '}')
+	return append(rpcBegin(dst, rpcGet, ref.Task), '}', '}')
 }
 
 func (legacy) AppendCancel(dst []byte, ref agent.Ref) []byte {
-	return append(beginLegacy(dst, "tasks/cancel", ref.Task), '}', '}')
+	return append(rpcBegin(dst, rpcCancel, ref.Task), '}', '}')
 }
 
 func (legacy) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
-	return append(beginLegacy(dst, "tasks/resubscribe", ref.Task), '}', '}')
-}
-
-// beginLegacy appends a request up to the task's id in its params. The request's own id is the task's too,
-// which makes a capture of the wire readable. No history is asked for: the gateway keeps its own.
-func beginLegacy(dst []byte, method, taskID string) []byte {
-	var room [96]byte
-	id := task.AppendString(room[:0], taskID)
-	dst = jsonrpc.BeginRequest(dst, id, method)
-	dst = append(dst, `{"id":`...)
-	return append(dst, id...)
+	return append(rpcBegin(dst, rpcResubscribe, ref.Task), '}', '}')
 }
 
 // Reply reads a Task. It copies body once; the report's texts are views of that copy. What is known already does
@@ -136,6 +129,8 @@ func legacyEvent(name string) bool {
 	return false
 }
 
+var legacyStatusForm = statusForm{version: "v0.1", state: legacyState, parts: legacyParts, authRequired: authRequired}
+
 // legacyResult holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. Those that
 // are null count as missing: agents of April 2025 write so what they have not.
 type legacyResult struct {
@@ -180,7 +175,7 @@ func (m legacyResult) report(a *artifacts) (agent.Report, error) {
 	if !m.status.Exists() {
 		return rep, nil
 	}
-	if err := legacyStatus(&rep, m.status, "v0.1"); err != nil {
+	if err := legacyStatusForm.read(&rep, m.status); err != nil {
 		return rep, err
 	}
 	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.event) {
@@ -192,99 +187,4 @@ func (m legacyResult) report(a *artifacts) (agent.Report, error) {
 	rep.Revision, rep.RevisionDated = legacyStamp(&rep, m.status, m.artifacts)
 	rep.TaskExtensions = m.rest.Extra(family, resultWords)
 	return rep, nil
-}
-
-// legacyStamp returns the stamp of a task. One that rests is stamped by its status alone, since that is all that
-// the last event of a stream tells. dated reports whether the agent says when it changed its state;
-// whole seconds do not tell two turns within one second apart.
-func legacyStamp(rep *agent.Report, status, artifacts gjson.Result) (stamp string, dated bool) {
-	sum := crc32.ChecksumIEEE([]byte(status.Raw))
-	if !rep.State.Settled() {
-		sum = crc32.Update(sum, crc32.IEEETable, []byte(artifacts.Raw))
-	}
-	return rep.NativeState + " " + strconv.FormatUint(uint64(sum), 16), strings.Contains(status.Get("timestamp").Str, ".")
-}
-
-// legacyStatus reads a TaskStatus of a version before 1.0 into rep.
-func legacyStatus(rep *agent.Report, status gjson.Result, version string) error {
-	if !status.IsObject() {
-		return refuse("the agent's answer has a status that is no object")
-	}
-	var state, message gjson.Result
-	var others task.Rest
-	members(status, func(key string, v gjson.Result) {
-		switch key {
-		case "state":
-			state = v
-		case "message":
-			message = v
-		case "timestamp":
-		default:
-			others.Add(key, v.Raw)
-		}
-	})
-	if state.Type != gjson.String {
-		return refuse("the agent's answer has a status without a state")
-	}
-	s, ok := legacyState(state.Str)
-	if !ok {
-		return refuse("the agent's answer has the state %q, which A2A %s does not have", clean(state.Str, maxWord), version)
-	}
-	rep.State, rep.NativeState = s, state.Str
-	if message.Exists() {
-		said := v03Members(message)
-		items, err := legacyParts(said.parts)
-		if err != nil {
-			return err
-		}
-		rep.Items = items
-		others.AddObject("message", &said.rest, messageWords)
-	}
-	rep.Extensions = others.Extra(family, statusWords)
-	if state.Str == authRequired {
-		rep.SelfResuming = true
-		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"a2aState":"auth-required"}`)})
-	}
-	return nil
-}
-
-// authRequired is the state of a task that waits until somebody has shown the agent who they are, which comes to
-// it by another way than A2A.
-const authRequired = "auth-required"
-
-// legacyState returns the AIP state that a state of a version before 1.0 means. v0.1 has fewer of them, but its
-// agents may have grown. "unknown" means none: the agent does not say.
-func legacyState(word string) (s task.State, ok bool) {
-	switch word {
-	case "submitted":
-		return task.Accepted, true
-	case "working":
-		return task.Working, true
-	case "input-required", authRequired:
-		return task.AwaitingInput, true
-	case "completed":
-		return task.AwaitingCompletion, true
-	case "canceled", "cancelled":
-		return task.Canceled, true
-	case "failed":
-		return task.Failed, true
-	case "rejected":
-		return task.Rejected, true
-	case "unknown":
-		return task.None, true
-	}
-	return task.None, false
-}
-
-// members calls f with every member of an object that is not null.
-func members(object gjson.Result, f func(key string, v gjson.Result)) {
-	if !object.IsObject() {
-		return
-	}
-	object.ForEach(func(key, v gjson.Result) bool {
-		if v.Type != gjson.Null {
-			f(key.Str, v)
-		}
-		return true
-	})
 }

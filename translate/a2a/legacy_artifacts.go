@@ -16,9 +16,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// maxArtifacts is how many artifacts one task may have. Chunks of one artifact count as one.
-const maxArtifacts = 1000
-
 // maxName is how long, in bytes, a name may be to stand in an id as it is; of a longer one, its hash does.
 const maxName = 64
 
@@ -217,6 +214,3 @@ func (w *whole) add(v gjson.Result) error {
 	}
 	return nil
 }
-
-// plainText reports whether an item is text and nothing else, so that it can be joined with its neighbour.
-func plainText(it *task.DataItem) bool { return it.Kind == task.TextItem && len(it.Metadata) == 0 }

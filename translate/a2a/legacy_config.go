@@ -58,16 +58,8 @@ func appendLegacyConfig(dst []byte, w *task.Webhook) []byte {
 	return append(dst, '}')
 }
 
-// legacyOptional appends a member, unless it is empty.
-func legacyOptional(dst []byte, key, value string) []byte {
-	if value == "" {
-		return dst
-	}
-	return task.AppendString(append(dst, key...), value)
-}
-
-// config reads a PushNotificationConfig into w.
-func (r *legacyReader) config(v gjson.Result, field string, w *task.Webhook) {
+// legacyReadConfig reads a PushNotificationConfig into w.
+func legacyReadConfig(r *legacyReader, v gjson.Result, field string, w *task.Webhook) {
 	if !v.IsObject() {
 		r.fail(field, "%s must be an object with the member url", legacyLast(field))
 		return
@@ -87,7 +79,7 @@ func (r *legacyReader) config(v gjson.Result, field string, w *task.Webhook) {
 			members(v, func(key string, v gjson.Result) {
 				switch key {
 				case "schemes":
-					w.Scheme = r.scheme(v, field+".authentication.schemes")
+					w.Scheme = legacyReadScheme(r, v, field+".authentication.schemes")
 				case "credentials":
 					w.Credentials = r.bounded(v, field+".authentication.credentials", maxLegacySecret)
 				}
@@ -99,8 +91,8 @@ func (r *legacyReader) config(v gjson.Result, field string, w *task.Webhook) {
 	}
 }
 
-// scheme reads the first of a list of schemes.
-func (r *legacyReader) scheme(v gjson.Result, field string) (first string) {
+// legacyReadScheme reads the first of a list of schemes.
+func legacyReadScheme(r *legacyReader, v gjson.Result, field string) (first string) {
 	if !v.IsArray() {
 		r.fail(field, "schemes must be an array of strings")
 		return ""

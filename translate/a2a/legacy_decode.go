@@ -9,9 +9,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
+// legacyDecoder reads what callers of v0.1 send.
+type legacyDecoder struct{ legacyReader }
+
 // Decode implements translate.Server.
 func (s legacyServer) Decode(req *translate.Request) (translate.Call, error) {
-	var r legacyReader
+	var r legacyDecoder
 	var call translate.Call
 	call.Message.SenderRole = task.Leader
 	if !r.object(req.Params, "params") {
@@ -20,24 +23,24 @@ func (s legacyServer) Decode(req *translate.Request) (translate.Call, error) {
 	switch req.Method {
 	case legacySend:
 		call.Method, call.Blocking = legacySend, true
-		r.legacySend(req.Params, &call)
+		r.send(req.Params, &call)
 	case legacySendSubscribe:
 		call.Method = legacySendSubscribe
-		r.legacySend(req.Params, &call)
+		r.send(req.Params, &call)
 		call.Stream, call.Snapshot = true, true // of a task that exists, since what came before has been told
-	case legacyGet:
-		call.Method = legacyGet
+	case rpcGet:
+		call.Method = rpcGet
 		r.about(req.Params, task.Get, &call)
-	case legacyCancel:
-		call.Method = legacyCancel
+	case rpcCancel:
+		call.Method = rpcCancel
 		r.about(req.Params, task.Cancel, &call)
 		call.Finished = !s.confirm
-	case legacyResubscribe:
-		call.Method = legacyResubscribe
+	case rpcResubscribe:
+		call.Method = rpcResubscribe
 		r.about(req.Params, task.ReStream, &call)
 	case legacyPushSet:
 		call.Method, call.Op = legacyPushSet, translate.SetWebhook
-		call.Webhook = r.webhook(req.Params, "id", nameLegacy)
+		call.Webhook = legacyReadWebhook(&r.legacyReader, req.Params, "id", nameLegacy)
 		call.Webhook.ID = legacyWebhookID
 		call.Message.Command, call.Message.TaskID = task.Get, call.Webhook.TaskID
 	case legacyPushGet:
@@ -57,46 +60,8 @@ func (s legacyServer) Decode(req *translate.Request) (translate.Call, error) {
 // next one replaces it.
 const legacyWebhookID = "default"
 
-// about reads the params of methods that are about one task that exists: {id, historyLength}.
-func (r *legacyReader) about(params gjson.Result, command task.Command, call *translate.Call) {
-	m := &call.Message
-	m.Command = command
-	members(params, func(key string, v gjson.Result) {
-		switch key {
-		case "id":
-			m.TaskID = r.id(v, "params.id")
-		case "historyLength":
-			call.History = r.count(v, "params.historyLength")
-		}
-	})
-	r.required(m.TaskID, "params.id")
-	switch command {
-	case task.Cancel:
-		call.Strict = true
-	case task.ReStream:
-		call.Stream, call.Snapshot = true, true
-	}
-}
-
-// webhook reads the params that set one: {id, pushNotificationConfig}, where taskID is the name of the first.
-func (r *legacyReader) webhook(params gjson.Result, taskID, dialect string) *task.Webhook {
-	w := &task.Webhook{Dialect: dialect}
-	var config gjson.Result
-	members(params, func(key string, v gjson.Result) {
-		switch key {
-		case taskID:
-			w.TaskID = r.id(v, "params."+taskID)
-		case "pushNotificationConfig":
-			config = v
-		}
-	})
-	r.required(w.TaskID, "params."+taskID)
-	r.config(config, "params.pushNotificationConfig", w)
-	return w
-}
-
-// legacySend reads TaskSendParams. The caller has named the task, so the same id again goes on with it.
-func (r *legacyReader) legacySend(params gjson.Result, call *translate.Call) {
+// send reads TaskSendParams. The caller has named the task, so the same id again goes on with it.
+func (r *legacyDecoder) send(params gjson.Result, call *translate.Call) {
 	m := &call.Message
 	m.Command, call.StartOrContinue = task.Start, true
 	var message, config gjson.Result
@@ -123,7 +88,7 @@ func (r *legacyReader) legacySend(params gjson.Result, call *translate.Call) {
 	r.required(m.TaskID, "params.id")
 	if config.Exists() {
 		w := &task.Webhook{TaskID: m.TaskID, Dialect: nameLegacy}
-		r.config(config, "params.pushNotification", w)
+		legacyReadConfig(&r.legacyReader, config, "params.pushNotification", w)
 		w.ID = legacyWebhookID
 		call.Webhook = w
 	}

@@ -17,99 +17,12 @@ const (
 	legacyArtifactUpdate = "task_artifact_update"
 )
 
-// legacyWord returns the word of the versions before 1.0 for a state. A task that awaits its completion asks for
-// input where its caller is to confirm, and is completed where not.
-func legacyWord(s task.State, confirm bool) string {
-	switch s {
-	case task.Accepted:
-		return "submitted"
-	case task.Working, task.Failed, task.Canceled, task.Rejected, task.Completed:
-		return string(s) // the same in both
-	case task.AwaitingInput:
-		return "input-required"
-	case task.AwaitingCompletion:
-		if confirm {
-			return "input-required"
-		}
-		return "completed"
-	}
-	return "unknown"
-}
-
 // word is legacyWord, but v0.1 has no word for a refusal.
 func (s legacyServer) word(state task.State) string {
 	if state == task.Rejected {
 		state = task.Failed
 	}
 	return legacyWord(state, s.confirm)
-}
-
-// appendLegacyMetadata appends what was not understood of a Task or an event, and in its metadata what the dialect's word
-// for a state does not say.
-func appendLegacyMetadata(dst []byte, extra json.RawMessage, state task.State, word string) []byte {
-	if state != task.AwaitingCompletion && (state != task.Rejected || word == string(task.Rejected)) {
-		state = task.None
-	}
-	return appendResultRest(dst, extra, state)
-}
-
-// legacySaid returns the status that says what a task says with its state. A task that was completed without a word says
-// what it said when it had finished: that stage is hidden from most callers.
-func legacySaid(t *task.Task) *task.Status {
-	if t.Status.State != task.Completed || len(t.Status.DataItems) > 0 {
-		return &t.Status
-	}
-	for i := len(t.StatusHistory) - 1; i >= 0; i-- {
-		if h := &t.StatusHistory[i]; h.State == task.AwaitingCompletion {
-			return h
-		}
-	}
-	return &t.Status
-}
-
-// legacySpeaks reports whether a status has a message.
-func legacySpeaks(said *task.Status) bool {
-	return len(said.DataItems) > 0 || len(said.Extensions) > 0 && len(kept(said.Extensions, "message")) > 0
-}
-
-// legacyHistory returns the last n messages of a task that say anything, all of them where n is negative.
-func legacyHistory(t *task.Task, n int) []task.Message {
-	if n == 0 {
-		return nil
-	}
-	list := t.MessageHistory
-	if n > 0 { // go back only as far as needed
-		at := len(list)
-		for ; at > 0 && n > 0; at-- {
-			if len(list[at-1].DataItems) > 0 {
-				n--
-			}
-		}
-		list = list[at:]
-	}
-	var out []task.Message
-	for i := range list {
-		if len(list[i].DataItems) > 0 {
-			out = append(out, list[i])
-		}
-	}
-	return out
-}
-
-// legacyRole returns the role of a message's sender.
-func legacyRole(m *task.Message) string {
-	if m.SenderRole == task.Partner {
-		return "agent"
-	}
-	return "user"
-}
-
-// appendLegacyTime appends the member that says since when, in UTC, which more callers can read.
-func appendLegacyTime(dst []byte, st *task.Status) []byte {
-	if st.ChangedAt.IsZero() {
-		return dst
-	}
-	return task.AppendTime(append(dst, `,"timestamp":`...), st.ChangedAt.UTC())
 }
 
 // appendTask appends a Task with the last messages of its history.
@@ -124,31 +37,20 @@ func (s legacyServer) appendTask(dst []byte, t *task.Task, history int) []byte {
 		dst = append(appendLegacyArtifact(dst, &t.Products[i], i), `,"lastChunk":true}`...)
 	}
 	dst = legacyClosed(dst, len(t.Products))
-	list := legacyHistory(t, history)
-	for i := range list {
-		dst = append(dst, legacyNext(i, `,"history":[`)...)
-		m := inHistory(&list[i])
-		dst = appendLegacyMessage(dst, legacyRole(&m), m.DataItems, m.Extensions)
-	}
-	dst = legacyClosed(dst, len(list))
-	dst = appendLegacyMetadata(dst, t.Extensions, t.Status.State, s.word(t.Status.State))
-	return append(dst, '}')
-}
-
-// legacyNext returns what stands before the entry i of a list, and legacyClosed appends what stands after n of them: a
-// list without entries is left out.
-func legacyNext(i int, begin string) string {
-	if i == 0 {
-		return begin
-	}
-	return ","
-}
-
-func legacyClosed(dst []byte, n int) []byte {
-	if n > 0 {
+	if shown := v1History(t.MessageHistory, history); len(shown) > 0 {
+		sep := `,"history":[`
+		for i := range shown {
+			if len(shown[i].DataItems) > 0 {
+				m := inHistory(&shown[i])
+				dst = append(dst, sep...)
+				dst = appendLegacyMessage(dst, legacyRole(&m), m.DataItems, m.Extensions)
+				sep = ","
+			}
+		}
 		dst = append(dst, ']')
 	}
-	return dst
+	dst = appendLegacyMetadata(dst, t.Extensions, t.Status.State, s.word(t.Status.State))
+	return append(dst, '}')
 }
 
 func (s legacyServer) appendStatus(dst []byte, st, said *task.Status) []byte {

@@ -3,18 +3,10 @@
 package a2a
 
 import (
-	"bytes"
-	"encoding/json"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
 )
-
-// appendLegacyParts appends the parts of v0.1 that data items make.
-func appendLegacyParts(dst []byte, items []task.DataItem) []byte {
-	return appendParts(dst, "type", items)
-}
 
 // appendParts appends the parts that data items make. word is the member that tells what a part is: versions
 // differ in nothing else, and agents insist on theirs.
@@ -154,26 +146,4 @@ func legacyFile(it *task.DataItem, file gjson.Result) (ok bool) {
 	f.Kind, f.Metadata = task.FileItem, it.Metadata
 	*it = f
 	return true
-}
-
-// object returns the JSON of v on one line: as it is where it is an object, otherwise as the member "value" of
-// one, because AIP's structured data is always an object.
-func object(v gjson.Result) json.RawMessage {
-	if v.IsObject() {
-		return raw(v)
-	}
-	return append(append([]byte(`{"value":`), raw(v)...), '}')
-}
-
-// raw returns the JSON of v on one line.
-func raw(v gjson.Result) json.RawMessage {
-	b := []byte(v.Raw)
-	if bytes.IndexByte(b, '\n') < 0 && bytes.IndexByte(b, '\r') < 0 {
-		return b
-	}
-	var line bytes.Buffer
-	if err := json.Compact(&line, b); err != nil {
-		return b // cannot happen: v is valid
-	}
-	return line.Bytes()
 }

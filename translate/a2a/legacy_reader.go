@@ -143,10 +143,3 @@ func (r *legacyReader) item(part gjson.Result, field string, n int) task.DataIte
 	}
 	return it
 }
-
-// legacyBase64 reports whether s is the standard base64 of RFC 4648 §4, with its padding: the one that agents take.
-func legacyBase64(s string) bool {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-	digits := strings.TrimSuffix(strings.TrimSuffix(s, "="), "=")
-	return len(s)%4 == 0 && strings.Trim(digits, letters) == ""
-}

@@ -11,7 +11,7 @@ import (
 // AppendRegister implements translate.Registrar: agents of v0.1 keep a webhook by a request of its own, and some
 // take none along with a turn.
 func (legacy) AppendRegister(dst []byte, ref agent.Ref, w *task.Webhook) []byte {
-	dst = beginLegacy(dst, "tasks/pushNotification/set", ref.Task)
+	dst = rpcBegin(dst, legacyPushSet, ref.Task)
 	dst = append(dst, `,"pushNotificationConfig":`...)
 	dst = appendLegacyConfig(dst, w)
 	return append(dst, '}', '}')

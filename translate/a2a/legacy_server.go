@@ -3,8 +3,6 @@
 package a2a
 
 import (
-	"github.com/tidwall/gjson"
-
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -17,73 +15,17 @@ func LegacyServer(confirm bool) translate.Server { return legacyServer{confirm} 
 
 type legacyServer struct{ confirm bool }
 
-// The methods of v0.1.
-const (
-	legacySend          = "tasks/send"
-	legacySendSubscribe = "tasks/sendSubscribe"
-	legacyGet           = "tasks/get"
-	legacyCancel        = "tasks/cancel"
-	legacyResubscribe   = "tasks/resubscribe"
-	legacyPushSet       = "tasks/pushNotification/set"
-	legacyPushGet       = "tasks/pushNotification/get"
-)
-
 // Name implements translate.Server.
 func (legacyServer) Name() string { return nameLegacy }
 
 // Route implements translate.Server: all methods are called at one place.
 func (legacyServer) Route(method, path string) (r translate.Route, ok bool) {
-	return legacyRoute(method, path)
-}
-
-func legacyRoute(method, path string) (r translate.Route, ok bool) {
-	if path != "" {
-		return r, false
-	}
-	if method != "POST" {
-		r.Allow = "POST"
-	}
-	return r, true
+	return rpcRoute(method, path)
 }
 
 // Speaks implements translate.Server.
-func (legacyServer) Matches(req *translate.Request) bool { return legacyNameOf(req) == nameLegacy }
-
-// legacyNameOf returns the name of the dialect before 1.0 that a request is of, or nothing. Some methods are the same
-// in all of these versions; there, the version that the caller names decides, and then who has made the task's id: in
-// v0.1 its caller, later the gateway.
-func legacyNameOf(req *translate.Request) string {
-	generation := 0
-	if req.Version != "" {
-		if generation = generationOf(req.Version); generation != 0 && generation != legacyGeneration {
-			return ""
-		}
-	}
-	switch req.Method {
-	case legacySend, legacySendSubscribe, legacyPushSet, legacyPushGet:
-		return nameLegacy
-	case v03Send, v03Stream, v03PushSet, v03PushGet, v03PushList, v03PushDelete, v03ExtendedCard:
-		return name03
-	case legacyGet, legacyCancel, legacyResubscribe:
-	default:
-		return ""
-	}
-	switch {
-	case generation == legacyGeneration:
-		return nameLegacy
-	case req.Version != "":
-		return name03
-	}
-	var id gjson.Result
-	members(req.Params, func(key string, v gjson.Result) {
-		if key == "id" {
-			id = v
-		}
-	})
-	if id.Type == gjson.String && translate.MadeHere(id.Str) {
-		return name03
-	}
-	return nameLegacy
+func (legacyServer) Matches(req *translate.Request) bool {
+	return rpcMatches(req, verLegacy, legacySend, legacySendSubscribe, legacyPushSet, legacyPushGet)
 }
 
 // AppendTask implements translate.Server: the response is the Task.
@@ -110,9 +52,6 @@ func (s legacyServer) AppendWebhooks(dst []byte, id jsonrpc.ID, c *translate.Cal
 	return jsonrpc.End(append(dst, '}'))
 }
 
-// legacyNoWebhook answers who asks for the one webhook of a task that has none.
-var legacyNoWebhook = task.Errorf(task.TaskNotFound, "this task has no push notification configuration")
-
 // AppendError implements translate.Server.
 func (legacyServer) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	e := legacyErrorOf(err)
@@ -135,3 +74,10 @@ func (legacyServer) NotificationHeader(w *task.Webhook) []translate.Field {
 // ErrorEvents says that what refuses a stream is told as an event of it. Callers of 0.3 whose request does not show its
 // version are answered here, too.
 func (legacyServer) ErrorEvents() bool { return true }
+
+// Where completion is auto, two states of AIP are the same word of A2A, and a webhook is told of it once. In 0.3 and
+// 1.0 that is when the task is completed, which follows at once; in v0.1 when its agent has finished, because the task
+// stays open for its caller.
+
+// NotifiedStates implements translate.Selective.
+func (s legacyServer) NotifiedStates() []task.State { return allBut(task.Completed, s.confirm) }

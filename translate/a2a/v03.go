@@ -52,7 +52,7 @@ func (v03) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 		method = v03Stream
 	}
 	var room [96]byte
-	id := task.AppendString(room[:0], v03MessageID(t))
+	id := task.AppendString(room[:0], v1MessageID(t))
 	dst = jsonrpc.BeginRequest(dst, id, method)
 	dst = append(dst, `{"message":{"kind":"message","messageId":`...)
 	dst = append(dst, id...)
@@ -90,29 +90,17 @@ func (v03) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	return append(appendParamsRest(dst, t.Message.Extensions), '}', '}')
 }
 
-// v03MessageID returns the id of a turn's message. It is the same whenever the turn is carried out again, so that
-// agents that look at it take it for the same message.
-func v03MessageID(t *agent.Turn) string {
-	switch {
-	case t.Message.ID != "":
-		return t.Message.ID
-	case t.From == task.None:
-		return t.Ref.Task
-	}
-	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Revision))), 16)
-}
-
 // AppendGet implements translate.Client. No history is asked for: the gateway keeps its own.
 func (v03) AppendGet(dst []byte, ref agent.Ref) []byte {
-	return append(beginLegacy(dst, legacyGet, ref.Task), `,"historyLength":0}}`...)
+	return append(rpcBegin(dst, rpcGet, ref.Task), `,"historyLength":0}}`...)
 }
 
 func (v03) AppendCancel(dst []byte, ref agent.Ref) []byte {
-	return append(beginLegacy(dst, legacyCancel, ref.Task), '}', '}')
+	return append(rpcBegin(dst, rpcCancel, ref.Task), '}', '}')
 }
 
 func (v03) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
-	return append(beginLegacy(dst, legacyResubscribe, ref.Task), '}', '}')
+	return append(rpcBegin(dst, rpcResubscribe, ref.Task), '}', '}')
 }
 
 // Reply reads a Task or a Message. It copies body once; the report's texts are views of that copy.
@@ -183,6 +171,8 @@ func (s *v03Events) Event(event string, data []byte) (agent.Report, error) {
 	s.named = s.named || rep.Ref != nil
 	return rep, nil
 }
+
+var v03StatusForm = statusForm{version: "0.3", state: legacyState, parts: legacyParts, authRequired: authRequired}
 
 // v03Result holds the members of a Task, a Message or an event. Those that are null count as missing.
 type v03Result struct {
@@ -261,7 +251,7 @@ func (m *v03Result) report(a *v03Artifacts) (rep agent.Report, err error) {
 	if !m.status.Exists() {
 		return rep, nil
 	}
-	if err := legacyStatus(&rep, m.status, "0.3"); err != nil {
+	if err := v03StatusForm.read(&rep, m.status); err != nil {
 		return rep, err
 	}
 	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.update) {
@@ -323,4 +313,15 @@ func (m *v03Result) news() (rep agent.Report, err error) {
 	others.AddObject("message", &m.rest, messageWords)
 	rep.State, rep.NativeState, rep.Extensions = task.Working, "message", others.Extra(family, statusWords)
 	return rep, nil
+}
+
+// AppendDescribe implements translate.Describer.
+func (v03) AppendDescribe(dst []byte) []byte {
+	// The params are an object though there are none: some agents refuse a request without.
+	return append(jsonrpc.BeginRequest(dst, task.AppendString(nil, describeID), v03ExtendedCard), '{', '}', '}')
+}
+
+// Description implements translate.Describer.
+func (v03) Description(body []byte) ([]byte, error) {
+	return description(body, func(f *jsonrpc.Failure) error { return failed(v03Failures, f) })
 }

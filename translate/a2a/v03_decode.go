@@ -14,9 +14,12 @@ import (
 // atOnce is a timeout for the answer to callers that do not wait for their task to get anywhere.
 const atOnce = time.Nanosecond
 
+// v03Decoder reads what callers of 0.2 and 0.3 send.
+type v03Decoder struct{ legacyReader }
+
 // Decode implements translate.Server.
 func (s v03Server) Decode(req *translate.Request) (translate.Call, error) {
-	var r legacyReader
+	var r v03Decoder
 	var call translate.Call
 	call.Message.SenderRole = task.Leader
 	call.Blocking = req.Method == v03Send
@@ -30,33 +33,33 @@ func (s v03Server) Decode(req *translate.Request) (translate.Call, error) {
 	switch req.Method {
 	case v03Send:
 		call.Method = v03Send
-		r.v03Send(req.Params, &call)
+		r.send(req.Params, &call)
 	case v03Stream:
 		call.Method, call.Stream = v03Stream, true
-		r.v03Send(req.Params, &call)
+		r.send(req.Params, &call)
 		call.Snapshot = call.Message.Command == task.Continue // a start tells all that happens
-	case legacyGet:
-		call.Method, call.History = legacyGet, -1
+	case rpcGet:
+		call.Method, call.History = rpcGet, -1
 		r.about(req.Params, task.Get, &call)
-	case legacyCancel:
-		call.Method = legacyCancel
+	case rpcCancel:
+		call.Method = rpcCancel
 		r.about(req.Params, task.Cancel, &call)
-	case legacyResubscribe:
-		call.Method = legacyResubscribe
+	case rpcResubscribe:
+		call.Method = rpcResubscribe
 		r.about(req.Params, task.ReStream, &call)
 	case v03PushSet:
 		call.Method, call.Op = v03PushSet, translate.SetWebhook
-		call.Webhook = r.webhook(req.Params, "taskId", name03)
+		call.Webhook = legacyReadWebhook(&r.legacyReader, req.Params, "taskId", name03)
 	case v03PushGet:
 		call.Method, call.Op = v03PushGet, translate.GetWebhooks
-		call.Webhook = r.v03WebhookID(req.Params)
+		call.Webhook = r.webhookID(req.Params)
 	case v03PushList:
 		call.Method, call.Op = v03PushList, translate.GetWebhooks
-		call.Webhook = r.v03WebhookID(req.Params)
+		call.Webhook = r.webhookID(req.Params)
 		call.Webhook.ID = ""
 	case v03PushDelete:
 		call.Method, call.Op = v03PushDelete, translate.DeleteWebhooks
-		call.Webhook = r.v03WebhookID(req.Params)
+		call.Webhook = r.webhookID(req.Params)
 		r.required(call.Webhook.ID, "params.pushNotificationConfigId")
 	default:
 		r.err = task.Errorf(task.MethodNotFound, "the methods of A2A 0.3 are message/send and stream, tasks/get, cancel and resubscribe, and tasks/pushNotificationConfig/set, get, list and delete")
@@ -75,8 +78,8 @@ func (s v03Server) Decode(req *translate.Request) (translate.Call, error) {
 	return call, nil
 }
 
-// v03WebhookID reads the params that name a webhook: {id, pushNotificationConfigId}, the first of which is the task's.
-func (r *legacyReader) v03WebhookID(params gjson.Result) *task.Webhook {
+// webhookID reads the params that name a webhook: {id, pushNotificationConfigId}, the first of which is the task's.
+func (r *v03Decoder) webhookID(params gjson.Result) *task.Webhook {
 	w := &task.Webhook{Dialect: name03}
 	members(params, func(key string, v gjson.Result) {
 		switch key {
@@ -90,9 +93,9 @@ func (r *legacyReader) v03WebhookID(params gjson.Result) *task.Webhook {
 	return w
 }
 
-// v03Send reads MessageSendParams. A message that names a task goes on with it; any other starts one, which the gateway
+// send reads MessageSendParams. A message that names a task goes on with it; any other starts one, which the gateway
 // gives a name.
-func (r *legacyReader) v03Send(params gjson.Result, call *translate.Call) {
+func (r *v03Decoder) send(params gjson.Result, call *translate.Call) {
 	var message, configuration gjson.Result
 	var rest callRest
 	members(params, func(key string, v gjson.Result) {
@@ -142,7 +145,7 @@ func (r *legacyReader) v03Send(params gjson.Result, call *translate.Call) {
 		m.Command, call.Strict = task.Continue, true
 	}
 	if configuration.Exists() && r.object(configuration, "params.configuration") {
-		r.v03Configuration(configuration, call, &rest.configuration)
+		r.configuration(configuration, call, &rest.configuration)
 	}
 	if len(m.DataItems) == 0 {
 		r.fail(at+"parts", "parts must have at least one entry")
@@ -150,9 +153,9 @@ func (r *legacyReader) v03Send(params gjson.Result, call *translate.Call) {
 	m.Extensions = rest.extra()
 }
 
-// v03Configuration reads a MessageSendConfiguration. Which content its caller takes is between it and the agent, so that
+// configuration reads a MessageSendConfiguration. Which content its caller takes is between it and the agent, so that
 // goes to others.
-func (r *legacyReader) v03Configuration(configuration gjson.Result, call *translate.Call, others *task.Rest) {
+func (r *v03Decoder) configuration(configuration gjson.Result, call *translate.Call, others *task.Rest) {
 	const at = "params.configuration."
 	members(configuration, func(key string, v gjson.Result) {
 		switch key {
@@ -164,7 +167,7 @@ func (r *legacyReader) v03Configuration(configuration gjson.Result, call *transl
 			call.History = r.count(v, at+"historyLength")
 		case "pushNotificationConfig":
 			w := &task.Webhook{TaskID: call.Message.TaskID, Dialect: name03}
-			r.config(v, at+"pushNotificationConfig", w)
+			legacyReadConfig(&r.legacyReader, v, at+"pushNotificationConfig", w)
 			call.Webhook = w
 		case "returnImmediately", "taskPushNotificationConfig": // of other versions
 		default:

@@ -26,13 +26,18 @@ func (s v03Server) appendTask(dst []byte, t *task.Task, history int) []byte {
 		dst = appendV03Artifact(dst, &t.Products[i])
 	}
 	dst = legacyClosed(dst, len(t.Products))
-	list := legacyHistory(t, history)
-	for i := range list {
-		m := inHistory(&list[i])
-		dst = append(dst, legacyNext(i, `,"history":[`)...)
-		dst = appendV03Message(dst, t, m.ID, legacyRole(&m), m.SentAt, m.DataItems, m.Extensions)
+	if shown := v1History(t.MessageHistory, history); len(shown) > 0 {
+		sep := `,"history":[`
+		for i := range shown {
+			if len(shown[i].DataItems) > 0 {
+				m := inHistory(&shown[i])
+				dst = append(dst, sep...)
+				dst = appendV03Message(dst, t, m.ID, legacyRole(&m), m.SentAt, m.DataItems, m.Extensions)
+				sep = ","
+			}
+		}
+		dst = append(dst, ']')
 	}
-	dst = legacyClosed(dst, len(list))
 	dst = appendLegacyMetadata(dst, t.Extensions, t.Status.State, legacyWord(t.Status.State, s.confirm))
 	return append(dst, '}')
 }

@@ -102,11 +102,11 @@ func (r *v1Request) v03Configuration(configuration gjson.Result, call *translate
 		return
 	}
 	const at = "configuration."
-	if !r.flag(at+"blocking", v1Member(configuration, "blocking")) {
+	if !r.flag(at+"blocking", memberOf(configuration, "blocking")) {
 		call.Terms.Response = atOnce
 	}
 	for _, name := range [...]string{"pushNotification", "pushNotificationConfig"} { // the latter in its JSON-RPC
-		if config := v1Member(configuration, name); config.Exists() {
+		if config := memberOf(configuration, name); config.Exists() {
 			call.Webhook = &task.Webhook{TaskID: call.Message.TaskID}
 			r.v03Config(at+name, config, call.Webhook)
 		}
@@ -119,7 +119,7 @@ func (r *v1Request) v03Webhook(w *task.Webhook) {
 	if config := r.object("config", r.param("config")); config.Exists() {
 		at, outer = "config.", config
 	}
-	r.v03Config(at+"pushNotificationConfig", v1Member(outer, "pushNotificationConfig"), w)
+	r.v03Config(at+"pushNotificationConfig", memberOf(outer, "pushNotificationConfig"), w)
 	if w.ID == "" {
 		w.ID = r.id("configId", r.param("configId"), false)
 	}
@@ -128,7 +128,7 @@ func (r *v1Request) v03Webhook(w *task.Webhook) {
 func (r *v1Request) v03Config(at string, v gjson.Result, w *task.Webhook) {
 	w.Dialect = name03
 	var reader legacyReader
-	if reader.config(v, at, w); r.err == nil {
+	if legacyReadConfig(&reader, v, at, w); r.err == nil {
 		r.err = reader.err
 	}
 }
@@ -140,19 +140,19 @@ func (r *v1Request) v03Part(path string, v gjson.Result) task.DataItem {
 		r.fail(path, "a part must have a text, a file with its bytes or its place, or data")
 		return task.DataItem{}
 	}
-	if metadata := v1Member(v, "metadata"); metadata.Exists() {
+	if metadata := memberOf(v, "metadata"); metadata.Exists() {
 		r.object(path+".metadata", metadata)
 	}
-	switch named := v1Member(v, "kind").Exists(); {
+	switch named := memberOf(v, "kind").Exists(); {
 	case it.Kind == task.DataKind && !named:
-		if inner := v1Member(v1Member(v, "data"), "data"); inner.Exists() {
+		if inner := memberOf(memberOf(v, "data"), "data"); inner.Exists() {
 			it.Data = object(inner)
 		}
 	case it.Bytes != "":
 		if it.Bytes, ok = v1Base64(it.Bytes); !ok {
 			r.fail(path+".file", "the bytes of a file must be base64")
 		}
-		if v1Member(v1Member(v, "file"), "fileWithBytes").Exists() {
+		if memberOf(memberOf(v, "file"), "fileWithBytes").Exists() {
 			it.Bytes = v03Bytes(it.Bytes)
 		}
 	}
@@ -190,8 +190,8 @@ func appendV03RESTParts(dst []byte, items []task.DataItem) []byte {
 			} else {
 				dst = task.AppendString(append(dst, `{"file":{"fileWithUri":`...), it.URI)
 			}
-			dst = v1AppendOptional(dst, `,"mimeType":`, it.MIMEType)
-			dst = append(v1AppendOptional(dst, `,"name":`, it.Name), '}')
+			dst = legacyOptional(dst, `,"mimeType":`, it.MIMEType)
+			dst = append(legacyOptional(dst, `,"name":`, it.Name), '}')
 		default:
 			dst = append(dst, `{"data":{"data":`...)
 			if len(it.Data) == 0 {

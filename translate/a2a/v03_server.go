@@ -20,11 +20,14 @@ func (v03Server) Name() string { return name03 }
 
 // Route implements translate.Server: all methods are called at one place.
 func (v03Server) Route(method, path string) (r translate.Route, ok bool) {
-	return legacyRoute(method, path)
+	return rpcRoute(method, path)
 }
 
 // Speaks implements translate.Server.
-func (v03Server) Matches(req *translate.Request) bool { return legacyNameOf(req) == name03 }
+func (v03Server) Matches(req *translate.Request) bool {
+	return rpcMatches(req, verV03,
+		v03Send, v03Stream, v03PushSet, v03PushGet, v03PushList, v03PushDelete, v03ExtendedCard)
+}
 
 // AppendTask implements translate.Server: the response is the Task.
 func (s v03Server) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
@@ -82,3 +85,11 @@ func (v03Server) NotificationHeader(w *task.Webhook) []translate.Field {
 
 // ErrorEvents says that what refuses a stream is told as an event of it.
 func (v03Server) ErrorEvents() bool { return true }
+
+// NotifiedStates implements translate.Selective.
+func (s v03Server) NotifiedStates() []task.State { return allBut(task.AwaitingCompletion, s.confirm) }
+
+// AppendCard implements translate.Describing.
+func (v03Server) AppendCard(dst []byte, id jsonrpc.ID, card []byte) []byte {
+	return jsonrpc.End(append(jsonrpc.BeginResult(dst, id), card...))
+}

@@ -3,9 +3,7 @@
 package a2a
 
 import (
-	"hash/crc32"
 	"net/url"
-	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -15,12 +13,6 @@ import (
 
 // A2A 1.0 has one set of messages and two bindings of them: JSON-RPC, and plain HTTP, which is called REST here.
 // Whatever differs between the two is the envelope, and stands behind the field rest.
-
-// The names of A2A 1.0. Webhooks are of the first one in both bindings, because what they are told is the same.
-const (
-	v1Name     = "a2a/1.0"
-	v1RESTName = "a2a/1.0-rest"
-)
 
 // The methods of A2A 1.0. A request of REST is known by the one that it stands for.
 const (
@@ -47,9 +39,9 @@ type v1Client struct{ rest bool }
 
 func (c v1Client) Name() string {
 	if c.rest {
-		return v1RESTName
+		return name10REST
 	}
-	return v1Name
+	return name10
 }
 
 // v1Header tells the version with every request: agents take one without for 0.3.
@@ -77,12 +69,12 @@ func (c v1Client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	switch t.From {
 	case task.None:
 	case task.AwaitingCompletion:
-		dst = v1AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+		dst = legacyOptional(dst, `,"contextId":`, t.Ref.Session)
 		refers = t.Ref.Task // none where the agent answered with a mere message
 	default:
 		taskID = t.Ref.Task
-		dst = v1AppendOptional(dst, `,"taskId":`, taskID)
-		dst = v1AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+		dst = legacyOptional(dst, `,"taskId":`, taskID)
+		dst = legacyOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
 	dst = appendTurnRest(dst, t.Message.Extensions, refers)
 	dst = append(dst, `},"configuration":{"historyLength":0`...) // the gateway keeps its own
@@ -94,18 +86,6 @@ func (c v1Client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	}
 	dst = append(task.AppendExtensions(dst, kept(t.Message.Extensions, "configuration"), nil, family, controlWords, "", ""), '}')
 	return c.end(append(appendParamsRest(dst, t.Message.Extensions), '}'))
-}
-
-// v1MessageID returns the id of a turn's message. It is the same whenever the turn is carried out again, so that
-// agents that look at it take it for the same message.
-func v1MessageID(t *agent.Turn) string {
-	switch {
-	case t.Message.ID != "":
-		return t.Message.ID
-	case t.From == task.None:
-		return t.Ref.Task
-	}
-	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Revision))), 16)
 }
 
 func (c v1Client) AppendGet(dst []byte, ref agent.Ref) []byte {

@@ -127,20 +127,10 @@ func (r *v1Request) param(name string) (v gjson.Result) {
 	if text, ok := r.req.PathParams[name]; ok {
 		return gjson.Result{Type: gjson.String, Str: text}
 	}
-	if v = v1Member(r.req.Params, name); v.Type == gjson.Null && r.req.Query.Has(name) {
+	if v = memberOf(r.req.Params, name); v.Type == gjson.Null && r.req.Query.Has(name) {
 		return gjson.Result{Type: gjson.String, Str: r.req.Query.Get(name)}
 	}
 	return v
-}
-
-// v1Member returns the member of an object that has exactly this name.
-func v1Member(object gjson.Result, name string) (found gjson.Result) {
-	members(object, func(key string, v gjson.Result) {
-		if key == name {
-			found = v
-		}
-	})
-	return found
 }
 
 func (r *v1Request) text(path string, v gjson.Result, most int) string {
@@ -285,7 +275,7 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 				break
 			}
 			config := r.object(at+key, v)
-			call.Webhook = r.webhook(at+key+".", func(name string) gjson.Result { return v1Member(config, name) })
+			call.Webhook = r.webhook(at+key+".", func(name string) gjson.Result { return memberOf(config, name) })
 			call.Webhook.TaskID = m.TaskID
 		case "blocking", "pushNotificationConfig", "pushNotification": // of other versions
 		default:
@@ -370,19 +360,19 @@ func (r *v1Request) part(path string, v gjson.Result) task.DataItem {
 
 // webhook reads a TaskPushNotificationConfig, whose members member returns.
 func (r *v1Request) webhook(at string, member func(name string) gjson.Result) *task.Webhook {
-	w := &task.Webhook{Dialect: v1Name}
+	w := &task.Webhook{Dialect: name10}
 	w.ID = r.id(at+"id", member("id"), false)
 	w.URL = r.word(at+"url", member("url"), v1MaxURL, true)
 	w.Token = r.word(at+"token", member("token"), v1MaxSecret, false)
 	auth := r.object(at+"authentication", member("authentication"))
-	w.Scheme = r.word(at+"authentication.scheme", v1Member(auth, "scheme"), v1MaxID, auth.Exists())
-	w.Credentials = r.word(at+"authentication.credentials", v1Member(auth, "credentials"), v1MaxSecret, false)
+	w.Scheme = r.word(at+"authentication.scheme", memberOf(auth, "scheme"), v1MaxID, auth.Exists())
+	w.Credentials = r.word(at+"authentication.credentials", memberOf(auth, "credentials"), v1MaxSecret, false)
 	return w
 }
 
 // webhooks reads what is asked about the webhooks that a task has. There are few, so that all are on one page.
 func (r *v1Request) webhooks(call *translate.Call) {
-	w := &task.Webhook{Dialect: v1Name}
+	w := &task.Webhook{Dialect: name10}
 	w.TaskID = r.id("taskId", r.param("taskId"), true)
 	call.Webhook, call.Op = w, translate.GetWebhooks
 	switch r.req.Method {

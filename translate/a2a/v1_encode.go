@@ -68,13 +68,13 @@ func (s v1Server) AppendWebhooks(dst []byte, id jsonrpc.ID, c *translate.Call, h
 func v1AppendConfig(dst []byte, w *task.Webhook) []byte {
 	dst = append(dst, `{"url":`...)
 	dst = task.AppendString(dst, w.URL)
-	dst = v1AppendOptional(dst, `,"id":`, w.ID)
-	dst = v1AppendOptional(dst, `,"taskId":`, w.TaskID)
-	dst = v1AppendOptional(dst, `,"token":`, w.Token)
+	dst = legacyOptional(dst, `,"id":`, w.ID)
+	dst = legacyOptional(dst, `,"taskId":`, w.TaskID)
+	dst = legacyOptional(dst, `,"token":`, w.Token)
 	if w.Scheme != "" {
 		dst = append(dst, `,"authentication":{"scheme":`...)
 		dst = task.AppendString(dst, w.Scheme)
-		dst = append(v1AppendOptional(dst, `,"credentials":`, w.Credentials), '}')
+		dst = append(legacyOptional(dst, `,"credentials":`, w.Credentials), '}')
 	}
 	return append(dst, '}')
 }
@@ -89,7 +89,7 @@ func (s v1Server) AppendNotification(dst []byte, t *task.Task) []byte {
 func (s v1Server) appendTask(dst []byte, t *task.Task, history int, products bool) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = task.AppendString(dst, t.ID)
-	dst = v1AppendOptional(dst, `,"contextId":`, t.SessionID)
+	dst = legacyOptional(dst, `,"contextId":`, t.SessionID)
 	dst = append(dst, `,"status":`...)
 	dst = s.appendStatus(dst, &t.Status, legacySaid(t), t.ID, t.SessionID)
 	if products && len(t.Products) > 0 {
@@ -115,19 +115,6 @@ func (s v1Server) appendTask(dst []byte, t *task.Task, history int, products boo
 		dst = append(dst, ']')
 	}
 	return append(appendResultRest(dst, t.Extensions, task.None), '}')
-}
-
-// v1History returns the messages from the one on with which n of them say something. A2A has no commands, so those
-// that say nothing are not shown.
-func v1History(all []task.Message, n int) []task.Message {
-	first := len(all)
-	for i := len(all) - 1; i >= 0 && n != 0; i-- {
-		if len(all[i].DataItems) > 0 {
-			first = i
-			n--
-		}
-	}
-	return all[first:]
 }
 
 // state returns the word for a state. What awaits completion is completed, or asks for more.
@@ -196,8 +183,8 @@ func (s v1Server) appendMessage(dst []byte, m *task.Message, taskID, session str
 		dst = append(dst, `,"parts":`...)
 	}
 	dst = s.appendParts(dst, m.DataItems)
-	dst = v1AppendOptional(dst, `,"taskId":`, taskID)
-	dst = v1AppendOptional(dst, `,"contextId":`, session)
+	dst = legacyOptional(dst, `,"taskId":`, taskID)
+	dst = legacyOptional(dst, `,"contextId":`, session)
 	return append(appendMessageRest(dst, m.Extensions), '}')
 }
 
@@ -212,8 +199,8 @@ func (s v1Server) appendParts(dst []byte, items []task.DataItem) []byte {
 func (s v1Server) appendArtifact(dst []byte, p *task.Product) []byte {
 	dst = append(dst, `{"artifactId":`...)
 	dst = task.AppendString(dst, p.ID)
-	dst = v1AppendOptional(dst, `,"name":`, p.Name)
-	dst = v1AppendOptional(dst, `,"description":`, p.Description)
+	dst = legacyOptional(dst, `,"name":`, p.Name)
+	dst = legacyOptional(dst, `,"description":`, p.Description)
 	dst = append(dst, `,"parts":`...)
 	dst = s.appendParts(dst, p.DataItems)
 	return append(appendArtifactRest(dst, p.Extensions, ""), '}')
@@ -296,5 +283,5 @@ func (f *v1Frames) update(dst []byte, st, said *task.Status) translate.Frame {
 func (f *v1Frames) names(dst []byte) []byte {
 	dst = append(dst, `"taskId":`...)
 	dst = task.AppendString(dst, f.task)
-	return v1AppendOptional(dst, `,"contextId":`, f.session)
+	return legacyOptional(dst, `,"contextId":`, f.session)
 }

@@ -5,7 +5,6 @@ package a2a
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -38,8 +37,8 @@ func v1AppendPart(dst []byte, it *task.DataItem) []byte {
 			dst = append(dst, `{"url":`...)
 			dst = task.AppendString(dst, it.URI)
 		}
-		dst = v1AppendOptional(dst, `,"filename":`, it.Name)
-		dst = v1AppendOptional(dst, `,"mediaType":`, it.MIMEType)
+		dst = legacyOptional(dst, `,"filename":`, it.Name)
+		dst = legacyOptional(dst, `,"mediaType":`, it.MIMEType)
 	default:
 		dst = append(dst, `{"data":`...)
 		dst = append(dst, v1Value(it.Data)...)
@@ -65,21 +64,6 @@ func v1Value(data json.RawMessage) []byte {
 		return raw(only)
 	}
 	return v1Line(data)
-}
-
-// v1Line returns JSON on one line, as events go out.
-func v1Line(b []byte) []byte {
-	if bytes.IndexByte(b, '\n') >= 0 || bytes.IndexByte(b, '\r') >= 0 {
-		return raw(gjson.ParseBytes(b))
-	}
-	return b
-}
-
-func v1AppendOptional(dst []byte, key, value string) []byte {
-	if value == "" {
-		return dst
-	}
-	return task.AppendString(append(dst, key...), value)
 }
 
 // v1Part holds the members of a part. Its strings are views of what it was read from.
@@ -193,32 +177,6 @@ func v1With(object json.RawMessage, key, value string) json.RawMessage {
 	dst = append(task.AppendString(dst, key), ':')
 	return append(task.AppendString(dst, value), '}')
 }
-
-// v1Base64 returns s as the standard base64 with padding that AIP has: A2A takes the one for URLs as well, and
-// padding may be missing in both. ok is false where s is neither; it is returned as it was.
-func v1Base64(s string) (standard string, ok bool) {
-	digits := strings.TrimSuffix(strings.TrimSuffix(s, "="), "=")
-	foreign := false
-	for i := 0; i < len(digits); i++ {
-		switch c := digits[i]; {
-		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '+', c == '/':
-		case c == '-', c == '_':
-			foreign = true
-		default:
-			return s, false
-		}
-	}
-	if len(digits)%4 == 1 || digits == "" && s != "" {
-		return s, false
-	}
-	if !foreign && len(s)%4 == 0 {
-		return s, true
-	}
-	const padding = "=="
-	return v1Standard.Replace(digits) + padding[:(4-len(digits)%4)%4], true
-}
-
-var v1Standard = strings.NewReplacer("-", "+", "_", "/")
 
 // v1Items reads the parts that an agent sends. What is none of the four kinds becomes a data item that holds the
 // part as it was sent, so that nothing of it is lost.

@@ -236,7 +236,7 @@ func (r *v1Reader) report(result gjson.Result) (agent.Report, error) {
 		if err := r.whole(&rep, m.artifacts); err != nil {
 			return agent.Report{}, err
 		}
-		if err := v1Status(&rep, m.status); err != nil {
+		if err := v1StatusForm.read(&rep, m.status); err != nil {
 			return agent.Report{}, err
 		}
 		rep.Revision, rep.RevisionDated = legacyStamp(&rep, m.status, m.artifacts)
@@ -246,7 +246,7 @@ func (r *v1Reader) report(result gjson.Result) (agent.Report, error) {
 		return r.message(&m, v)
 	case v1StatusUpdate:
 		if m.status.Exists() {
-			if err := v1Status(&rep, m.status); err != nil {
+			if err := v1StatusForm.read(&rep, m.status); err != nil {
 				return agent.Report{}, err
 			}
 			rep.Revision, rep.RevisionDated = legacyStamp(&rep, m.status, gjson.Result{})
@@ -292,47 +292,10 @@ func (r *v1Reader) message(m *v1Members, v gjson.Result) (agent.Report, error) {
 	}, nil
 }
 
-// v1AuthRequired marks a task that waits until its agent has been given permission by another way.
-const v1AuthRequired = `{"a2aState":"auth-required"}`
-
-// v1Status reads a TaskStatus into rep. One that names no state says that the agent does not know.
-func v1Status(rep *agent.Report, status gjson.Result) error {
-	if !status.IsObject() {
-		return refuse("the agent's answer has a status that is no object")
-	}
-	var state, message gjson.Result
-	var others task.Rest
-	members(status, func(key string, v gjson.Result) {
-		switch key {
-		case "state":
-			state = v
-		case "message":
-			message = v
-		case "timestamp":
-		default:
-			others.Add(key, v.Raw)
-		}
-	})
-	if state.Type != gjson.String && state.Type != gjson.Null {
-		return refuse("the agent's answer has a state that is no word")
-	}
-	s, ok := v1State(state.Str)
-	if !ok {
-		return refuse("the agent's answer has the state %q, which A2A 1.0 does not have", clean(state.Str, maxWord))
-	}
-	rep.State, rep.NativeState = s, state.Str
-	said := v1MembersOf(message)
-	items, err := v1Items(said.parts, false)
-	if err != nil {
-		return err
-	}
-	others.AddObject("message", &said.rest, messageWords)
-	rep.Extensions = others.Extra(family, statusWords)
-	if rep.Items = items; state.Str == "TASK_STATE_AUTH_REQUIRED" {
-		rep.SelfResuming = true
-		rep.Items = append(items, task.DataItem{Kind: task.DataKind, Data: []byte(v1AuthRequired)})
-	}
-	return nil
+// v1StatusForm is that of 1.0. A status that names no state says that the agent does not know.
+var v1StatusForm = statusForm{
+	version: "1.0", state: v1State, authRequired: "TASK_STATE_AUTH_REQUIRED",
+	parts: func(list gjson.Result) ([]task.DataItem, error) { return v1Items(list, false) },
 }
 
 // v1State returns the AIP state that a state of A2A 1.0 means. The schema before 1.0 wrote CANCELLED.
@@ -356,4 +319,26 @@ func v1State(word string) (s task.State, ok bool) {
 		return task.Rejected, true
 	}
 	return task.None, false
+}
+
+// AppendDescribe implements translate.Describer.
+func (c v1Client) AppendDescribe(dst []byte) []byte {
+	if c.rest {
+		return dst
+	}
+	return c.end(append(c.begin(dst, describeID, v1ExtendedCard), '{', '}'))
+}
+
+// Description implements translate.Describer.
+func (c v1Client) Description(body []byte) ([]byte, error) {
+	if !c.rest {
+		return description(body, func(f *jsonrpc.Failure) error { return v1Failed(f) })
+	}
+	if !gjson.ValidBytes(body) {
+		return nil, refuse("the agent's answer is no card")
+	}
+	if f := v1Failure(gjson.ParseBytes(body)); f != nil {
+		return nil, v1Failed(f)
+	}
+	return body, nil
 }

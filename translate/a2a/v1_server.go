@@ -155,3 +155,11 @@ func (v1Server) NotificationHeader(w *task.Webhook) []translate.Field {
 	}
 	return header
 }
+
+// NotifiedStates implements translate.Selective.
+func (s v1Server) NotifiedStates() []task.State { return allBut(task.AwaitingCompletion, s.confirm) }
+
+// AppendCard implements translate.Describing.
+func (s v1Server) AppendCard(dst []byte, id jsonrpc.ID, card []byte) []byte {
+	return s.end(append(s.begin(dst, id), card...))
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"encoding/json"
+	"hash/crc32"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// legacyStamp returns the stamp of a task. One that rests is stamped by its status alone, since that is all that
+// the last event of a stream tells. dated reports whether the agent says when it changed its state;
+// whole seconds do not tell two turns within one second apart.
+func legacyStamp(rep *agent.Report, status, artifacts gjson.Result) (stamp string, dated bool) {
+	sum := crc32.ChecksumIEEE([]byte(status.Raw))
+	if !rep.State.Settled() {
+		sum = crc32.Update(sum, crc32.IEEETable, []byte(artifacts.Raw))
+	}
+	return rep.NativeState + " " + strconv.FormatUint(uint64(sum), 16), strings.Contains(status.Get("timestamp").Str, ".")
+}
+
+// statusForm is how a version writes a TaskStatus.
+type statusForm struct {
+	version string
+	// state returns the state of AIP that a word means. The empty word stands for a state that is missing.
+	state        func(word string) (s task.State, ok bool)
+	parts        func(list gjson.Result) ([]task.DataItem, error)
+	authRequired string // the state of a task that waits until the agent has been given permission by another way
+}
+
+// read reads a TaskStatus into rep.
+func (f *statusForm) read(rep *agent.Report, status gjson.Result) error {
+	if !status.IsObject() {
+		return refuse("the agent's answer has a status that is no object")
+	}
+	var state, parts gjson.Result
+	var others, said task.Rest
+	members(status, func(key string, v gjson.Result) {
+		switch key {
+		case "state":
+			state = v
+		case "message":
+			members(v, func(key string, v gjson.Result) {
+				switch key {
+				case "parts":
+					parts = v
+				case "artifacts", "append", "lastChunk", "history": // of no message
+				default:
+					addResult(&said, key, v)
+				}
+			})
+		case "timestamp":
+		default:
+			others.Add(key, v.Raw)
+		}
+	})
+	if state.Type != gjson.String && state.Type != gjson.Null {
+		return refuse("the agent's answer has a state that is no string")
+	}
+	s, ok := f.state(state.Str)
+	switch {
+	case !ok && state.Str == "":
+		return refuse("the agent's answer has a status without a state")
+	case !ok:
+		return refuse("the agent's answer has the state %q, which A2A %s does not have", clean(state.Str, maxWord), f.version)
+	}
+	items, err := f.parts(parts)
+	if err != nil {
+		return err
+	}
+	rep.State, rep.NativeState, rep.Items = s, state.Str, items
+	others.AddObject("message", &said, messageWords)
+	rep.Extensions = others.Extra(family, statusWords)
+	if state.Str == f.authRequired {
+		rep.SelfResuming = true
+		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"a2aState":"auth-required"}`)})
+	}
+	return nil
+}
+
+// authRequired is the state of a task that waits until somebody has shown the agent who they are, which comes to
+// it by another way than A2A.
+const authRequired = "auth-required"
+
+// legacyState returns the AIP state that a state of a version before 1.0 means. v0.1 has fewer of them, but its
+// agents may have grown. "unknown" means none: the agent does not say.
+func legacyState(word string) (s task.State, ok bool) {
+	switch word {
+	case "submitted":
+		return task.Accepted, true
+	case "working":
+		return task.Working, true
+	case "input-required", authRequired:
+		return task.AwaitingInput, true
+	case "completed":
+		return task.AwaitingCompletion, true
+	case "canceled", "cancelled":
+		return task.Canceled, true
+	case "failed":
+		return task.Failed, true
+	case "rejected":
+		return task.Rejected, true
+	case "unknown":
+		return task.None, true
+	}
+	return task.None, false
+}
+
+// legacyWord returns the word of the versions before 1.0 for a state. A task that awaits its completion asks for
+// input where its caller is to confirm, and is completed where not.
+func legacyWord(s task.State, confirm bool) string {
+	switch s {
+	case task.Accepted:
+		return "submitted"
+	case task.Working, task.Failed, task.Canceled, task.Rejected, task.Completed:
+		return string(s) // the same in both
+	case task.AwaitingInput:
+		return "input-required"
+	case task.AwaitingCompletion:
+		if confirm {
+			return "input-required"
+		}
+		return "completed"
+	}
+	return "unknown"
+}
+
+// appendLegacyMetadata appends what was not understood of a Task or an event, and in its metadata what the dialect's word
+// for a state does not say.
+func appendLegacyMetadata(dst []byte, extra json.RawMessage, state task.State, word string) []byte {
+	if state != task.AwaitingCompletion && (state != task.Rejected || word == string(task.Rejected)) {
+		state = task.None
+	}
+	return appendResultRest(dst, extra, state)
+}
+
+// legacySaid returns the status that says what a task says with its state. A task that was completed without a word says
+// what it said when it had finished: that stage is hidden from most callers.
+func legacySaid(t *task.Task) *task.Status {
+	if t.Status.State != task.Completed || len(t.Status.DataItems) > 0 {
+		return &t.Status
+	}
+	for i := len(t.StatusHistory) - 1; i >= 0; i-- {
+		if h := &t.StatusHistory[i]; h.State == task.AwaitingCompletion {
+			return h
+		}
+	}
+	return &t.Status
+}
+
+// legacySpeaks reports whether a status has a message.
+func legacySpeaks(said *task.Status) bool {
+	return len(said.DataItems) > 0 || len(said.Extensions) > 0 && len(kept(said.Extensions, "message")) > 0
+}
+
+// appendLegacyTime appends the member that says since when, in UTC, which more callers can read.
+func appendLegacyTime(dst []byte, st *task.Status) []byte {
+	if st.ChangedAt.IsZero() {
+		return dst
+	}
+	return task.AppendTime(append(dst, `,"timestamp":`...), st.ChangedAt.UTC())
+}
+
+// allBut returns all states but one, or nil for all of them where they are all different words.
+func allBut(one task.State, confirm bool) []task.State {
+	if confirm {
+		return nil
+	}
+	return slices.DeleteFunc(task.States(), func(s task.State) bool { return s == one })
+}
