@@ -211,9 +211,9 @@ func TestDocsMappingRequests(t *testing.T) {
 		{"start, by a stream", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.None), true) }},
 		{"continue", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.AwaitingInput), false) }},
 		{"continue, by a stream", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.AwaitingInput), true) }},
-		{"cancel", func(c translate.Client) []byte { return c.AppendCancel(nil, ref) }},
-		{"ask how it stands", func(c translate.Client) []byte { return c.AppendGet(nil, ref) }},
-		{"take up a cut stream", func(c translate.Client) []byte { return c.AppendResubscribe(nil, ref) }},
+		{"cancel", func(c translate.Client) []byte { return c.(translate.Canceler).AppendCancel(nil, ref) }},
+		{"ask how it stands", func(c translate.Client) []byte { return c.(translate.Getter).AppendGet(nil, ref) }},
+		{"take up a cut stream", func(c translate.Client) []byte { return c.(translate.Resubscriber).AppendResubscribe(nil, ref) }},
 		{"complete", func(c translate.Client) []byte {
 			if c, ok := c.(translate.Completer); ok {
 				return c.AppendComplete(nil, ref)

@@ -186,13 +186,6 @@ type Client interface {
 
 	// AppendTurn appends the request that carries a turn out; with stream, one that is answered by a stream.
 	AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte
-	// AppendGet appends the request for the present state of a task.
-	AppendGet(dst []byte, ref agent.Ref) []byte
-	// AppendCancel appends the request to cancel a task.
-	AppendCancel(dst []byte, ref agent.Ref) []byte
-	// AppendResubscribe appends the request to go on with the stream of a task.
-	AppendResubscribe(dst []byte, ref agent.Ref) []byte
-
 	// Reply reads the body of the answer to a turn, get or cancel. An error that the agent reports is a
 	// *task.Error of its kind; what the dialect does not allow is InvalidAgentResponse. known are the
 	// products so far, which tell the agent's artifacts apart.
@@ -206,19 +199,39 @@ type Client interface {
 	Push(body []byte, known []task.Product) (agent.Report, error)
 }
 
-// Errand is what a request to an agent is for.
+// A Getter is a Client whose agents can be asked for the present state of a task. Without it, a turn is known only by the
+// answer to its own request: it is not polled, and it is lost with its connection.
+type Getter interface {
+	// AppendGet appends the request for the present state of a task.
+	AppendGet(dst []byte, ref agent.Ref) []byte
+}
+
+// A Canceler is a Client whose agents can be asked to cancel a task. Without it, a cancel closes the connection of the
+// turn, and the task is canceled.
+type Canceler interface {
+	// AppendCancel appends the request to cancel a task.
+	AppendCancel(dst []byte, ref agent.Ref) []byte
+}
+
+// A Resubscriber is a Client whose agents continue the stream of a task on a new connection.
+type Resubscriber interface {
+	// AppendResubscribe appends the request to continue the stream of a task.
+	AppendResubscribe(dst []byte, ref agent.Ref) []byte
+}
+
+// Operation is what a request asks of an agent.
 type Operation uint8
 
-// The errands of a Client: those of its Append methods, a turn being answered at once or by a stream.
+// The operations. Those of a facet are only sent to agents whose Client has it.
 const (
-	Send Operation = iota
-	SendStream
-	Get
-	Cancel
-	Resubscribe
-	Complete // of a Completer
-	Register // of a Registrar
-	Describe // of a Describer
+	Send        Operation = iota // a turn that is answered once
+	SendStream                   // a turn that is answered by a stream
+	Get                          // of a Getter
+	Cancel                       // of a Canceler
+	Resubscribe                  // of a Resubscriber
+	Complete                     // of a Completer
+	Register                     // of a Registrar
+	Describe                     // of a Describer
 )
 
 // A Binder is a Client whose requests are told apart by method of HTTP and path, and not by what is in them.
@@ -236,6 +249,11 @@ type Mounted interface {
 	// Streams reports whether a turn may be answered by a stream.
 	Streams(t *agent.Turn) bool
 }
+
+// A Namer is a Client whose agents name their tasks themselves. Before such an agent has answered, nothing can be asked
+// about the task, and a cancel would go to a name that the agent does not know. A stream says the name at once, so that a
+// turn of such a task is sent for a stream wherever the agent has streams.
+type Namer interface{ NamesTasks() }
 
 // A Repeater is a Client whose agents answer a start of a task that they have with the task as it is. So a start is sent
 // again where it is in doubt whether the agent has it.

@@ -124,7 +124,7 @@ func NewHTTP(config Config) (*HTTP, error) {
 		config.Slots = NewSlots(defaultSlots)
 	}
 	h := &HTTP{config: config, url: u, log: config.Logger, jitter: spread}
-	_, h.namer = config.Codec.(namer)
+	_, h.namer = config.Codec.(translate.Namer)
 	_, h.repeats = config.Codec.(translate.Repeater)
 	_, h.actsLate = config.Codec.(translate.LateActor)
 	h.rpc, h.events = places(u, config.Codec)

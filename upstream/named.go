@@ -11,11 +11,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// A namer is a Client whose agents name their tasks themselves. Before such an agent has answered, nothing can be
-// asked about the task, and a cancel would go to a name that the agent does not know. A stream says the name at once,
-// so that a task is begun by one wherever the agent has streams.
-type namer interface{ NamesTasks() }
-
 // unnamed reports whether it is for the agent to name the task of a turn.
 func (h *HTTP) unnamed(t *agent.Turn) bool {
 	return h.namer && (t.From == task.None || t.From == task.AwaitingCompletion)

@@ -24,7 +24,10 @@ func (buggy) Reply([]byte, []task.Product) (agent.Report, error) {
 }
 
 // buggyWatch is a codec with a bug in what asks for a stream again.
-type buggyWatch struct{ translate.Client }
+type buggyWatch struct {
+	translate.Client
+	translate.Getter
+}
 
 func (buggyWatch) AppendResubscribe([]byte, agent.Ref) []byte { panic("a stream") }
 
@@ -58,7 +61,7 @@ func TestPanicReachesTheRun(t *testing.T) {
 	})
 
 	working := script{"get": says(is("working"), is("working"), is("completed"))}
-	withAgent(t, working.handler(), func(c *Config) { c.Codec = buggyWatch{a2a.Legacy()} }, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, working.handler(), func(c *Config) { c.Codec = buggyWatch{a2a.Legacy(), a2a.Legacy().(translate.Getter)} }, func(t *testing.T, h *HTTP, _ *memory) {
 		if got := show(h.Resume(t.Context(), turn("x"))); got[len(got)-1] != "completed" {
 			t.Errorf("a turn that cannot be watched ends with %q", got)
 		}

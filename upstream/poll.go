@@ -56,7 +56,11 @@ func (h *HTTP) watch(ctx context.Context, t *agent.Turn, news chan<- struct{}) {
 				slog.String("panic", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
 		}
 	}()
-	e := errand{what: translate.Resubscribe, ref: t.Ref, body: h.config.Codec.AppendResubscribe(nil, t.Ref)}
+	resubscriber, ok := h.config.Codec.(translate.Resubscriber)
+	if !ok {
+		return
+	}
+	e := errand{what: translate.Resubscribe, ref: t.Ref, body: resubscriber.AppendResubscribe(nil, t.Ref)}
 	x, err := h.open(ctx, e, h.events.url(), h.event)
 	if err != nil {
 		return

@@ -63,11 +63,15 @@ func (h *HTTP) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report
 // Cancel implements partner.Agent. Some agents answer before the task is canceled, so the state is asked for
 // until it rests, for a short time.
 func (h *HTTP) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error) {
+	canceler, ok := h.config.Codec.(translate.Canceler)
+	if !ok {
+		return agent.Report{State: task.Canceled}, nil
+	}
 	t, err := h.names.of(ctx, t)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	rep, err := h.call(ctx, t, errand{what: translate.Cancel, ref: t.Ref, body: h.config.Codec.AppendCancel(nil, t.Ref)})
+	rep, err := h.call(ctx, t, errand{what: translate.Cancel, ref: t.Ref, body: canceler.AppendCancel(nil, t.Ref)})
 	if err != nil {
 		return agent.Report{}, h.unknownMethod(err)
 	}
@@ -132,7 +136,11 @@ func (h *HTTP) callAt(ctx context.Context, t *agent.Turn, e errand, u *url.URL) 
 // get asks for a task. The reference implementation of ACPs v1 fails where it does not know one, and a task that is
 // started by the gateway's name for it can be started again.
 func (h *HTTP) get(ctx context.Context, t *agent.Turn) (agent.Report, error) {
-	rep, err := h.call(ctx, t, errand{what: translate.Get, ref: t.Ref, body: h.config.Codec.AppendGet(nil, t.Ref)})
+	getter, ok := h.config.Codec.(translate.Getter)
+	if !ok {
+		return agent.Report{}, task.Errorf(task.UnsupportedOperation, "the agent cannot be asked for the state of a task")
+	}
+	rep, err := h.call(ctx, t, errand{what: translate.Get, ref: t.Ref, body: getter.AppendGet(nil, t.Ref)})
 	if h.repeats && errors.Is(err, errFault) {
 		err = task.Errorf(task.TaskNotFound, "the agent says nothing of the task").WithCause(err)
 	}

@@ -156,9 +156,9 @@ func TestLegacyRequests(t *testing.T) {
 				`{"type":"file","file":{"name":"n","mimeType":"text/plain","uri":"http://x/"}},` +
 				`{"type":"file","file":{"bytes":"eA=="}},` +
 				`{"type":"data","data":{"d":[1]}},{"type":"data","data":{}}]}}}`},
-		{"get", string(c.AppendGet([]byte("x"), ref)), `x{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1"}}`},
-		{"cancel", string(c.AppendCancel(nil, ref)), `{"jsonrpc":"2.0","id":"t1","method":"tasks/cancel","params":{"id":"t1"}}`},
-		{"resubscribe", string(c.AppendResubscribe(nil, ref)), `{"jsonrpc":"2.0","id":"t1","method":"tasks/resubscribe","params":{"id":"t1"}}`},
+		{"get", string(c.(translate.Getter).AppendGet([]byte("x"), ref)), `x{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1"}}`},
+		{"cancel", string(c.(translate.Canceler).AppendCancel(nil, ref)), `{"jsonrpc":"2.0","id":"t1","method":"tasks/cancel","params":{"id":"t1"}}`},
+		{"resubscribe", string(c.(translate.Resubscriber).AppendResubscribe(nil, ref)), `{"jsonrpc":"2.0","id":"t1","method":"tasks/resubscribe","params":{"id":"t1"}}`},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)

@@ -90,7 +90,7 @@ func (v03) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	return append(appendParamsRest(dst, t.Message.Extensions), '}', '}')
 }
 
-// AppendGet implements translate.Client. No history is asked for: the gateway keeps its own.
+// AppendGet implements translate.Getter. No history is asked for: the gateway keeps its own.
 func (v03) AppendGet(dst []byte, ref agent.Ref) []byte {
 	return append(rpcBegin(dst, rpcGet, ref.Task), `,"historyLength":0}}`...)
 }

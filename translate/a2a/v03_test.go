@@ -63,9 +63,9 @@ func TestV03Requests(t *testing.T) {
 			`{"jsonrpc":"2.0","id":"m","method":"message/stream","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[` +
 				`{"kind":"text","text":"x","metadata":{"m":1}},{"kind":"file","file":{"name":"n","mimeType":"text/plain","uri":"http://x/"}},` +
 				`{"kind":"file","file":{"bytes":"eA=="}},{"kind":"data","data":{"d":[1]}}]}}}`},
-		{"get", string(c.AppendGet(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1","historyLength":0}}`},
-		{"cancel", string(c.AppendCancel(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/cancel","params":{"id":"t1"}}`},
-		{"resubscribe", string(c.AppendResubscribe(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/resubscribe","params":{"id":"t1"}}`},
+		{"get", string(c.(translate.Getter).AppendGet(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1","historyLength":0}}`},
+		{"cancel", string(c.(translate.Canceler).AppendCancel(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/cancel","params":{"id":"t1"}}`},
+		{"resubscribe", string(c.(translate.Resubscriber).AppendResubscribe(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/resubscribe","params":{"id":"t1"}}`},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)

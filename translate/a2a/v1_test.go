@@ -276,7 +276,7 @@ func TestV1Requests(t *testing.T) {
 		t.Error("the turn's webhook has changed")
 	}
 	for i, c := range []translate.Client{a2a.V1(), a2a.V1REST()} {
-		got := []string{string(c.AppendGet(nil, ref)), string(c.AppendCancel(nil, ref)), string(c.AppendResubscribe(nil, ref))}
+		got := []string{string(c.(translate.Getter).AppendGet(nil, ref)), string(c.(translate.Canceler).AppendCancel(nil, ref)), string(c.(translate.Resubscriber).AppendResubscribe(nil, ref))}
 		want := []string{
 			`{"jsonrpc":"2.0","id":"t\"1","method":"GetTask","params":{"id":"t\"1","historyLength":0}}`,
 			`{"jsonrpc":"2.0","id":"t\"1","method":"CancelTask","params":{"id":"t\"1"}}`,

@@ -105,14 +105,14 @@ func turnID(t *agent.Turn, command task.Command) string {
 	return t.Ref.Task + "-" + string(command) + "-" + strconv.FormatUint(uint64(sum), 16)
 }
 
-// AppendGet implements translate.Client.
+// AppendGet implements translate.Getter.
 func (c *client) AppendGet(dst []byte, ref agent.Ref) []byte {
 	m := c.message(task.Get, ref)
 	m.Params = c.getParams
 	return c.appendRequest(dst, methodRPC, &m)
 }
 
-// AppendCancel implements translate.Client.
+// AppendCancel implements translate.Canceler.
 func (c *client) AppendCancel(dst []byte, ref agent.Ref) []byte {
 	m := c.message(task.Cancel, ref)
 	return c.appendRequest(dst, methodRPC, &m)
@@ -124,7 +124,7 @@ func (c *client) AppendComplete(dst []byte, ref agent.Ref) []byte {
 	return c.appendRequest(dst, methodRPC, &m)
 }
 
-// AppendResubscribe implements translate.Client. Nobody knows here which event was the last, so the stream is
+// AppendResubscribe implements translate.Resubscriber. Nobody knows here which event was the last, so the stream is
 // asked for from the beginning: its events tell that there is news, and the news is asked for.
 func (c *client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 	m := c.message(task.ReStream, ref)

@@ -90,17 +90,17 @@ func TestClientRequests(t *testing.T) {
 			func(c translate.Client) []byte { return c.AppendTurn(nil, &continued, true) },
 			v1("stream", "m1") + known + `"command":"continue",` + hello, v2("rpc", "command", "m1") + known + `"command":"continue",` + hello},
 		"get": {
-			func(c translate.Client) []byte { return c.AppendGet(nil, ref) },
+			func(c translate.Client) []byte { return c.(translate.Getter).AppendGet(nil, ref) },
 			v1("rpc", `t\"1-get`) + unknown + `"command":"get","commandParams":{"lastMessageSentAt":"2999-01-01T00:00:00+08:00","lastStateChangedAt":"2999-01-01T00:00:00+08:00"},` + bare,
 			v2("rpc", "command", `t\"1-get`) + unknown + `"command":"get","commandParams":{"lastCommandSentAt":"2999-01-01T00:00:00+08:00","lastStateChangedAt":"2999-01-01T00:00:00+08:00"},` + bare},
 		"cancel": {
-			func(c translate.Client) []byte { return c.AppendCancel(nil, ref) },
+			func(c translate.Client) []byte { return c.(translate.Canceler).AppendCancel(nil, ref) },
 			v1("rpc", `t\"1-cancel`) + unknown + `"command":"cancel",` + bare, v2("rpc", "command", `t\"1-cancel`) + unknown + `"command":"cancel",` + bare},
 		"complete": {
 			func(c translate.Client) []byte { return c.(translate.Completer).AppendComplete(nil, ref) },
 			v1("rpc", `t\"1-complete`) + unknown + `"command":"complete",` + bare, v2("rpc", "command", `t\"1-complete`) + unknown + `"command":"complete",` + bare},
 		"re-stream": {
-			func(c translate.Client) []byte { return c.AppendResubscribe(nil, ref) },
+			func(c translate.Client) []byte { return c.(translate.Resubscriber).AppendResubscribe(nil, ref) },
 			v1("stream", `t\"1-re-stream`) + unknown + `"command":"re-stream",` + bare, v2("stream", "message", `t\"1-re-stream`) + unknown + `"command":"re-stream",` + bare},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,8 +189,8 @@ func TestServerReadsClient(t *testing.T) {
 		}
 		ref := agent.Ref{Task: "t", Session: "s"}
 		for command, body := range map[task.Command][]byte{
-			task.Get: s.client.AppendGet(nil, ref), task.Cancel: s.client.AppendCancel(nil, ref),
-			task.Complete: s.client.(translate.Completer).AppendComplete(nil, ref), task.ReStream: s.client.AppendResubscribe(nil, ref),
+			task.Get: s.client.(translate.Getter).AppendGet(nil, ref), task.Cancel: s.client.(translate.Canceler).AppendCancel(nil, ref),
+			task.Complete: s.client.(translate.Completer).AppendComplete(nil, ref), task.ReStream: s.client.(translate.Resubscriber).AppendResubscribe(nil, ref),
 		} {
 			got, err := decodeBy(t, s.server, body)
 			if err != nil {
