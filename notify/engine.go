@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -74,8 +75,8 @@ type Engine struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // attempts, the keeper, the catching up, dials
 
-	seed   maphash.Seed
-	shards [64]shard
+	seed  maphash.Seed
+	boxes *keylock.Map[box] // by name
 
 	// epoch changes when changes may have passed without being told: at Open, and when the store would not take
 	// one. An outbox that bears another one is compared with its task's log before anything is added to it.
@@ -95,12 +96,6 @@ type Engine struct {
 	strange map[string]bool // dialects that were warned of
 }
 
-// shard holds the outboxes that somebody is at work on right now.
-type shard struct {
-	mu    sync.Mutex
-	boxes map[string]*box
-}
-
 // counts are what Counts returns, as they grow.
 type counts struct{ delivered, failed, dead atomic.Uint64 }
 
@@ -118,9 +113,7 @@ func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, e
 		strange: make(map[string]bool),
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
-	for i := range e.shards {
-		e.shards[i].boxes = make(map[string]*box)
-	}
+	e.boxes = keylock.New(func(name string) *box { return &box{engine: e, name: name} })
 	e.alarm = replay.NewAlarm(time.Now)
 	e.newEpoch()
 	e.sched.init(e)

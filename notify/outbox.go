@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"slices"
 	"strings"
@@ -47,9 +46,7 @@ func splitName(outbox string) (partner, leader, taskID string) {
 // the log's only writer. The mutex is never held while a receiver is waited for.
 type box struct {
 	engine *Engine
-	shard  *shard
 	name   string
-	users  int // under shard.mu
 
 	mu     sync.Mutex
 	loaded bool
@@ -60,26 +57,9 @@ type box struct {
 }
 
 // acquire returns the one box of an outbox, which the caller must release.
-func (e *Engine) acquire(name string) *box {
-	s := &e.shards[maphash.String(e.seed, name)%uint64(len(e.shards))]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.boxes[name]
-	if b == nil {
-		b = &box{engine: e, shard: s, name: name}
-		s.boxes[name] = b
-	}
-	b.users++
-	return b
-}
+func (e *Engine) acquire(name string) *box { return e.boxes.Acquire(name) }
 
-func (b *box) release() {
-	b.shard.mu.Lock()
-	defer b.shard.mu.Unlock()
-	if b.users--; b.users == 0 {
-		delete(b.shard.boxes, b.name)
-	}
-}
+func (b *box) release() { b.engine.boxes.Release(b.name) }
 
 // load reads the head of the outbox, once. b.mu is held.
 func (b *box) load(ctx context.Context) error {

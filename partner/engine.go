@@ -7,7 +7,6 @@ package partner
 
 import (
 	"context"
-	"hash/maphash"
 	"log/slog"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -33,20 +33,13 @@ type Engine struct {
 	stop context.CancelFunc
 	work *workers // runs, the deadline keeper, recoveries
 
-	seed   maphash.Seed
-	shards [64]shard
+	live *keylock.Map[live] // by log; a task that rests is not in memory at all
 
 	mu       sync.RWMutex          // held for reading by whoever adds to work, which must not happen once Close waits
 	partners map[string][]*Partner // by name; the last one registered is the present one
 
 	open  openTasks
 	alarm *replay.Alarm
-}
-
-// shard holds the tasks that somebody is at work on right now. A task that rests is not in memory at all.
-type shard struct {
-	mu   sync.Mutex
-	live map[string]*live
 }
 
 // Options are what an Engine uses beside its store. They stay the caller's, to be closed after the engine.
@@ -69,14 +62,11 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 		watcher:  o.Watcher,
 		tracing:  o.Tracing,
 		wall:     o.wall,
-		seed:     maphash.MakeSeed(),
 		partners: make(map[string][]*Partner),
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.work = newWorkers(e.base.Done())
-	for i := range e.shards {
-		e.shards[i].live = make(map[string]*live)
-	}
+	e.live = keylock.New(func(log string) *live { return &live{engine: e, log: log} })
 	if err := e.open.count(ctx, store); err != nil {
 		e.stop()
 		return nil, err
@@ -199,24 +189,10 @@ func splitLogName(log string) (partner, leader, taskID string) {
 }
 
 // acquire returns the one live of a log, which the caller must release.
-func (e *Engine) acquire(log string) *live {
-	s := &e.shards[maphash.String(e.seed, log)%uint64(len(e.shards))]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	lv := s.live[log]
-	if lv == nil {
-		lv = &live{engine: e, shard: s, log: log}
-		s.live[log] = lv
-	}
-	lv.users++
-	return lv
-}
+func (e *Engine) acquire(log string) *live { return e.live.Acquire(log) }
 
 func (lv *live) release() {
-	lv.shard.mu.Lock()
-	defer lv.shard.mu.Unlock()
-	if lv.users--; lv.users == 0 {
-		delete(lv.shard.live, lv.log)
+	if lv.engine.live.Release(lv.log) {
 		lv.memory.Release()
 	}
 }

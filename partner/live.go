@@ -22,9 +22,7 @@ import (
 // engine the log's only writer.
 type live struct {
 	engine *Engine
-	shard  *shard
 	log    string
-	users  int // under shard.mu
 
 	mu     sync.Mutex
 	loaded bool

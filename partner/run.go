@@ -71,9 +71,7 @@ func (p *Partner) launch(ctx context.Context, lv *live, work func(context.Contex
 		return r
 	}
 	lv.run = r
-	lv.shard.mu.Lock()
-	lv.users++ // the goroutine's
-	lv.shard.mu.Unlock()
+	p.engine.acquire(lv.log) // for the goroutine
 	p.engine.work.Go(func() {
 		defer lv.release()
 		defer stop()

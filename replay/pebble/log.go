@@ -5,12 +5,12 @@ package pebble
 import (
 	"bytes"
 	"errors"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -18,7 +18,6 @@ import (
 type log struct {
 	name   string
 	losses *atomic.Uint64 // logs.losses
-	users  int            // guarded by the shard's lock
 
 	// write is held by whoever changes the log, until the change is committed, so that nothing that a power
 	// loss may still take is read or followed. Commits of different logs go together.
@@ -128,64 +127,23 @@ func (l *log) look() view {
 // written to several times while it runs, and only the first write has to look its head up.
 type logs struct {
 	losses atomic.Uint64 // mark.losses of the open database
-	seed   maphash.Seed
-	shards [64]struct {
-		sync.Mutex
-		logs map[string]*log
-		idle int // of these, those without users
-	}
+	byName *keylock.Map[log]
 }
 
-// idleLogs is the number of logs that a shard keeps though nobody uses them; all shards together, 16384, which
-// take about 5 MB.
-const idleLogs = 256
+// idleLogs is the number of logs that are kept in memory though they are not in use. They take about 5 MB.
+const idleLogs = 16384
 
 func newLogs() *logs {
-	ls := &logs{seed: maphash.MakeSeed()}
-	for i := range ls.shards {
-		ls.shards[i].logs = make(map[string]*log)
-	}
+	ls := new(logs)
+	ls.byName = keylock.NewCached(idleLogs,
+		func(name string) *log { return &log{name: name, losses: &ls.losses} },
+		// Only a log that may be appended to is kept. Its fields are read without l.mu: it has no user.
+		func(l *log) bool { return l.head.First > 0 && l.head.Ended.IsZero() })
 	return ls
 }
 
 // use returns the one log of a name. Each use ends with a call of leave.
-func (ls *logs) use(name string) *log {
-	s := &ls.shards[maphash.String(ls.seed, name)%uint64(len(ls.shards))]
-	s.Lock()
-	defer s.Unlock()
-	l := s.logs[name]
-	if l == nil {
-		l = &log{name: name, losses: &ls.losses}
-		s.logs[name] = l
-	} else if l.users == 0 {
-		s.idle--
-	}
-	l.users++
-	return l
-}
+func (ls *logs) use(name string) *log { return ls.byName.Acquire(name) }
 
-// leave ends a use. A log that nobody uses is kept only while it may be appended to; when there are too many of
-// them, any one goes.
-func (ls *logs) leave(l *log) {
-	s := &ls.shards[maphash.String(ls.seed, l.name)%uint64(len(ls.shards))]
-	s.Lock()
-	defer s.Unlock()
-	l.users--
-	if l.users > 0 {
-		return
-	}
-	if l.head.First == 0 || !l.head.Ended.IsZero() { // no l.mu: without users nobody writes it
-		delete(s.logs, l.name)
-		return
-	}
-	if s.idle < idleLogs {
-		s.idle++
-		return
-	}
-	for name, other := range s.logs {
-		if other.users == 0 && other != l {
-			delete(s.logs, name)
-			return
-		}
-	}
-}
+// leave ends a use.
+func (ls *logs) leave(l *log) { ls.byName.Release(l.name) }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keylock
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+type counter struct {
+	key string
+	mu  sync.Mutex
+	n   int
+}
+
+func create(key string) *counter { return &counter{key: key} }
+
+// TestExclusion proves that the users of one key share one mutex, and that nothing is left when they are done.
+func TestExclusion(t *testing.T) {
+	m := New(create)
+	held := [3]*counter{}
+	for k := range held {
+		held[k] = m.Acquire(fmt.Sprint(k))
+	}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for i := range 3000 {
+				key := fmt.Sprint(i % 3)
+				c := m.Acquire(key)
+				c.mu.Lock()
+				c.n++
+				c.mu.Unlock()
+				if m.Release(key) {
+					t.Error("the last use ended while the value was in use")
+				}
+			}
+		})
+	}
+	group.Wait()
+	for k, c := range held {
+		if key := fmt.Sprint(k); c.key != key || c.n != 8000 {
+			t.Errorf("the value of %q has key %q and %d", key, c.key, c.n)
+		}
+		if !m.Release(c.key) {
+			t.Error("the last use is not reported")
+		}
+		if next := m.Acquire(c.key); next == c {
+			t.Error("a value that is not in use was kept")
+		}
+		m.Release(c.key)
+	}
+	for i := range m.shards {
+		if n := len(m.shards[i].used); n > 0 {
+			t.Errorf("%d values are left", n)
+		}
+	}
+}
+
+// TestCached proves that values are kept for their next use: those that keep accepts, the most recently used ones.
+func TestCached(t *testing.T) {
+	m := NewCached(shards, create, func(c *counter) bool { return c.n > 0 })
+	use := func(key string, n int) *counter {
+		c := m.Acquire(key)
+		defer m.Release(key)
+		c.n += n
+		return c
+	}
+	first := use("a", 0)
+	if use("a", 1) == first {
+		t.Error("a value was kept although keep refused it")
+	}
+	second := use("a", 0)
+	if second.n != 1 {
+		t.Error("a value was not kept although keep accepted it")
+	}
+	held := m.Acquire("a")
+	sameShard := func(n int) (key string) {
+		for i := 0; n > 0; i++ {
+			if key = fmt.Sprint(i); m.shard(key) == m.shard("a") {
+				n--
+			}
+		}
+		return key
+	}
+	other := use(sameShard(1), 1) // evicts "a", which is in use
+	if m.Acquire("a") != held {
+		t.Error("a value in use was replaced")
+	}
+	m.Release("a")
+	m.Release("a")
+	if use("a", 0) != held {
+		t.Error("a value was not kept after its last use")
+	}
+	if use(other.key, 0) == other {
+		t.Error("more values are kept than allowed")
+	}
+	use("a", -1)
+	if use("a", 0) == held {
+		t.Error("a value was kept after keep had refused it")
+	}
+}
