@@ -81,7 +81,7 @@ func (s *stand) open() error {
 	wire := aip.Server()
 	s.engine.Configure(notify.Config{
 		Egress:   &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Dialects: func(string, string) notify.Wire { return wire },
+		Dialects: func(*task.Webhook, string) notify.Wire { return wire },
 		Log:      slog.New(slog.DiscardHandler), // that endpoints are dead is known
 	})
 	return nil

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -84,16 +84,15 @@ func (g *Gateway) callers() ([]translate.Server, error) {
 	return list, nil
 }
 
-// wireOf returns how webhooks that were set in a dialect are told of a Partner's tasks, whoever may call now. nil where
-// there is no such dialect.
-func wireOf(dialect, partner string) notify.Wire {
-	name, confirm := strings.CutSuffix(dialect, gateway.ConfirmMark)
+// wireOf returns the dialect in which a webhook of a Partner's task is notified, also where callers may not use it any
+// more. nil where there is no such dialect.
+func wireOf(w *task.Webhook, partner string) notify.Wire {
 	if _, err := identity.ParseAIC(partner); err != nil {
 		partner = "" // it is filed under its agent's URL
 	}
 	for _, s := range servers {
-		if s.name == name {
-			return s.make(confirm, partner)
+		if s.name == w.Dialect {
+			return s.make(w.Confirm, partner)
 		}
 	}
 	return nil

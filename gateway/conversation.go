@@ -163,9 +163,7 @@ func (c *conversation) admit() error {
 		}
 	}
 	if w := c.call.Webhook; w != nil {
-		if c.h.Confirm {
-			w.Dialect += ConfirmMark
-		}
+		w.Confirm = c.h.Confirm
 		if s, ok := c.caller.(translate.Selective); ok && len(w.States) == 0 {
 			w.States = s.NotifiedStates()
 		}

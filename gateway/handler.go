@@ -42,8 +42,8 @@ type Handler struct {
 	// Callers are the dialects that are served. Where a path is open to several, the first that speaks the
 	// request has it.
 	Callers []translate.Server
-	// Confirm says that Callers were made for a Partner whose tasks wait to be confirmed. What webhooks are told goes
-	// with it, so that it is marked in their dialect by ConfirmMark.
+	// Confirm says that Callers were made for a Partner whose tasks wait to be confirmed. Webhooks remember it
+	// (task.Webhook.Confirm), because their notifications must show tasks in the same way.
 	Confirm bool
 	// Guard decides who may call.
 	Guard *identity.Guard
@@ -66,9 +66,6 @@ type Handler struct {
 
 	Log *slog.Logger
 }
-
-// ConfirmMark stands behind the name of the dialect of a webhook that was set where Handler.Confirm is.
-const ConfirmMark = " confirm"
 
 // Serves reports whether a request is for the Partner, by its path alone.
 func (h *Handler) Serves(r *http.Request) bool {

@@ -109,7 +109,7 @@ func (c *conversation) useWebhook(log string, at task.At) (func(context.Context)
 			return func(context.Context) error { return nil }, err
 		}
 		// It is told in the dialect that the task is started in: versions of AIP set it by the same words.
-		hooks[0].Dialect, hooks[0].States = w.Dialect, w.States
+		hooks[0].Dialect, hooks[0].Confirm, hooks[0].States = w.Dialect, w.Confirm, w.States
 		w = hooks[0]
 	}
 	return engine.Put(c.ctx, log, w, notify.At{Seq: at.Seq, Ended: at.Ended})

@@ -99,7 +99,7 @@ func (b *box) pack(j job) (*parcel, error) {
 	p := &parcel{setup: e.setup.Load(), target: t, rev: c.Rev, since: time.UnixMilli(en.At), began: now}
 	p.id = webhookID(b.name, c.Webhook.ID, en)
 	partner, _, _ := splitName(b.name)
-	wire := p.setup.Dialects(c.Webhook.Dialect, partner)
+	wire := p.setup.Dialects(&c.Webhook, partner)
 	if wire == nil {
 		e.warnStrange(c.Webhook.Dialect)
 		return nil, errStrange

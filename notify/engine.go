@@ -44,9 +44,9 @@ type Config struct {
 	Resolver *net.Resolver
 	TLS      *tls.Config // default: the system's roots
 
-	// Dialects returns how a dialect tells a webhook of a Partner's task, nil where there is no such dialect. What is
-	// to be told in such a one waits.
-	Dialects func(name, partner string) Wire
+	// Dialects returns the dialect in which a webhook of a Partner's task is notified, by its Dialect and Confirm; nil
+	// where there is no such dialect. The notifications of such a webhook wait.
+	Dialects func(w *task.Webhook, partner string) Wire
 
 	Log *slog.Logger // default: the one that Open was given
 }
@@ -159,7 +159,7 @@ func (e *Engine) Configure(c Config) {
 		c.Log = e.opened
 	}
 	if c.Dialects == nil {
-		c.Dialects = func(string, string) Wire { return nil }
+		c.Dialects = func(*task.Webhook, string) Wire { return nil }
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -101,3 +101,48 @@ func TestHooksInTheNote(t *testing.T) {
 		}
 	})
 }
+
+// Stores of earlier builds have Confirm as a suffix of the dialect's name, in the record of a webhook and, earlier still,
+// in the note. It is read as what it is now, and written so when the webhook is written next.
+func TestConfirmAsASuffix(t *testing.T) {
+	const hook = `{"id":"mine","url":"https://hooks.example.org/x?secret=query","token":"secret-token",` +
+		`"dialect":"a2a/1.0 confirm","states":["working"]}`
+	for name, stored := range map[string]struct {
+		note    string
+		records [][]byte
+	}{
+		"record": {`{"seen":0,"made":"2026-11-22T11:02:15.661141964Z","epoch":"GHFJPXOVJ4VW","first":2,` +
+			`"configs":[{"kept":1,"bytes":134,"from":0,"cursor":1}]}`, [][]byte{[]byte(hook)}},
+		"note": {`{"seen":0,"made":"2026-11-22T11:02:15.661141964Z","epoch":"GHFJPXOVJ4VW","first":1,` +
+			`"configs":[{"webhook":` + hook + `,"from":0,"cursor":0}]}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, log := memory(), taskLog("a")
+				must(t, store.Append(t.Context(), replay.Append{
+					Log: outboxOf(log), Metadata: []byte(stored.note), Records: stored.records, DueAt: time.Now().Add(time.Hour),
+				}))
+				w := newWorld(t, store)
+				defer func() { w.e.Close() }()
+				want := task.Webhook{
+					ID: "mine", TaskID: "a", URL: here, Token: "secret-token", Dialect: "a2a/1.0", Confirm: true,
+					States: []task.State{task.Working},
+				}
+				for range 2 {
+					got, err := w.e.Get(t.Context(), log, "mine")
+					if diff := cmp.Diff([]task.Webhook{want}, got); diff != "" || err != nil {
+						t.Errorf("%v (-want +got):\n%s", err, diff)
+					}
+					_, err = w.e.Set(t.Context(), log, want, At{})
+					must(t, err)
+					w.restart()
+				}
+				_, _, records, err := store.Load(t.Context(), outboxOf(log))
+				must(t, err)
+				if s := string(records[len(records)-1].Data); !strings.Contains(s, `"dialect":"a2a/1.0","confirm":true`) {
+					t.Errorf("it is written as %s", s)
+				}
+			})
+		})
+	}
+}

@@ -86,7 +86,8 @@ func (b *box) load(ctx context.Context) error {
 		return task.Errorf(task.Internal, "the outbox of the task is damaged").WithCause(err)
 	}
 	for i := range n.Configs {
-		if c := &n.Configs[i]; c.Kept > 0 {
+		c := &n.Configs[i]
+		if c.Kept > 0 {
 			data, err := b.record(ctx, c.Kept)
 			if err != nil {
 				return partner.StoreError(err, "the store cannot be read")
@@ -95,9 +96,17 @@ func (b *box) load(ctx context.Context) error {
 				return task.Errorf(task.Internal, "the outbox of the task is damaged").WithCause(err)
 			}
 		}
+		readConfirm(&c.Webhook)
 	}
 	b.loaded, b.exists, b.last, b.note = true, true, head.Last, n
 	return nil
+}
+
+// readConfirm reads Confirm as earlier builds wrote it: as a suffix of the dialect's name.
+func readConfirm(w *task.Webhook) {
+	if name, confirm := strings.CutSuffix(w.Dialect, " confirm"); confirm {
+		w.Dialect, w.Confirm = name, true
+	}
 }
 
 func decodeNote(data []byte) (note, error) {

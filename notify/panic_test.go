@@ -62,8 +62,8 @@ func TestPanic(t *testing.T) {
 					}
 					return 0, 200, nil
 				})
-				w.conf.Dialects = func(name, _ string) Wire {
-					if broken.Load() && name == "bad" {
+				w.conf.Dialects = func(w *task.Webhook, _ string) Wire {
+					if broken.Load() && w.Dialect == "bad" {
 						return c.wire
 					}
 					return plain{}

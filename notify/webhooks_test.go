@@ -265,7 +265,7 @@ func TestUnknownDialectWaits(t *testing.T) {
 		if n := strings.Count(w.log.String(), "dialect"); n != 2 { // one line, with the word twice
 			t.Errorf("the log says %s", w.log)
 		}
-		w.conf.Dialects = func(string, string) Wire { return plain{} }
+		w.conf.Dialects = func(*task.Webhook, string) Wire { return plain{} }
 		w.e.Configure(w.conf)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()

@@ -135,8 +135,8 @@ func (plain) NotificationHeader(w *task.Webhook) []translate.Field {
 	return []translate.Field{{Name: "Content-Type", Value: "application/json"}, {Name: "X-Token", Value: w.Token}}
 }
 
-func dialects(name, _ string) Wire {
-	if name == "aip" {
+func dialects(w *task.Webhook, _ string) Wire {
+	if w.Dialect == "aip" {
 		return plain{}
 	}
 	return nil

@@ -18,8 +18,12 @@ type Webhook struct {
 	Scheme      string `json:"scheme,omitempty"`
 	Credentials string `json:"credentials,omitempty"`
 
-	Dialect string  `json:"dialect"`          // that it was set in, and in which it is told
-	States  []State `json:"states,omitempty"` // it is told of these only; none means of all
+	// Dialect is the one that it was set in, and in which its notifications are written. Confirm says that they show a
+	// task that its agent has finished as one that waits for input, so that its caller can confirm the result.
+	Dialect string `json:"dialect"`
+	Confirm bool   `json:"confirm,omitempty"`
+
+	States []State `json:"states,omitempty"` // it is notified of these only; none means of all
 }
 
 // Wants reports whether a webhook is to be told of a state.
