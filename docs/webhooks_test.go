@@ -120,22 +120,22 @@ func TestDocsWebhookLimits(t *testing.T) {
 	constants, steps := notifyConstants(t)
 	text := pages(t)["docs/webhooks.md"]
 	limits := map[string]string{
-		"webhooks of one task":                                          "maxHooks",
-		"tasks with webhooks of one Leader, at one Partner":             "maxOutboxes",
-		"bytes of a URL":                                                "maxURL",
-		"bytes of a token, or of credentials":                           "maxSecret",
-		"notifications kept for one task":                               "maxRecords",
-		"bytes of them":                                                 "maxBytes",
-		"dead letters of one webhook":                                   "maxDead",
-		"how long dead letters are kept":                                "keepDead",
-		"how long a webhook waits for its task":                         "keepEmpty",
-		"how long the webhooks of an ended task stay, once all is told": "keepEnded",
-		"`Retry-After` that is kept":                                    "maxRetryAfter",
-		"attempts at one endpoint at the same time, for one Leader":     "flyingProven",
-		"attempts of one Leader at the same time":                       "leaderFlying",
-		"endpoints in memory, of one Leader":                            "leaderEndpoints",
-		"endpoints in memory, of all Leaders":                           "maxEndpoints",
-		"endpoints disabled by name":                                    "maxDisabled",
+		"webhooks of one task":                                                   "maxHooks",
+		"tasks with webhooks of one Leader, at one Partner":                      "maxOutboxes",
+		"bytes of a URL":                                                         "maxURL",
+		"bytes of a token, or of credentials":                                    "maxSecret",
+		"notifications kept for one task":                                        "maxRecords",
+		"bytes of these notifications":                                           "maxBytes",
+		"dead letters of one webhook":                                            "maxDead",
+		"how long dead letters are kept":                                         "keepDead",
+		"how long a webhook may exist without its task":                          "keepEmpty",
+		"how long webhooks stay after their task has ended and all is delivered": "keepEnded",
+		"longest `Retry-After` that is respected":                                "maxRetryAfter",
+		"attempts at one endpoint at the same time, for one Leader":              "flyingProven",
+		"attempts of one Leader at the same time":                                "leaderFlying",
+		"endpoints in memory, of one Leader":                                     "leaderEndpoints",
+		"endpoints in memory, of all Leaders":                                    "maxEndpoints",
+		"endpoints disabled by name":                                             "maxDisabled",
 	}
 	seen := 0
 	for _, row := range tables(text, "| limit | value | at the limit |") {
@@ -153,9 +153,9 @@ func TestDocsWebhookLimits(t *testing.T) {
 		t.Errorf("docs/webhooks.md has %d of %d limits", seen, len(limits))
 	}
 
-	sentence := regexp.MustCompile(`A failure is tried again after (.*?), each`).FindStringSubmatch(text)
+	sentence := regexp.MustCompile(`A failed attempt is retried after (.*?), each`).FindStringSubmatch(text)
 	if sentence == nil {
-		t.Fatal("docs/webhooks.md does not say when a failure is tried again")
+		t.Fatal("docs/webhooks.md does not say when a failed attempt is retried")
 	}
 	var got []int64
 	for _, s := range regexp.MustCompile(`,| and `).Split(sentence[1], -1) {
