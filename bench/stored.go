@@ -112,9 +112,9 @@ func fill(ctx context.Context, dir, name string, n int) error {
 	for range 32 {
 		group.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				call := &task.Call{Message: task.Message{ID: "m", SenderRole: task.Leader, SenderID: "leader", Command: task.Start,
+				call := task.Call{Message: task.Message{ID: "m", SenderRole: task.Leader, SenderID: "leader", Command: task.Start,
 					TaskID: fmt.Sprint("stored-", i), SessionID: "s", DataItems: []task.DataItem{task.Text("hello there")}}}
-				if _, err := p.Do(ctx, "leader", call); err != nil {
+				if _, err := p.Do(ctx, "leader", &partner.Request{Call: call}); err != nil {
 					stop(err)
 				}
 			}

@@ -243,8 +243,7 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 		a.body = d.AppendCard(dst, c.req.ID, card)
 		return a, nil
 	}
-	call := c.call.Call // c.call outlives the request in a stream, and must not hold what accept does
-	call.Accept, call.Room = c.accept(p), c.room
+	call := partner.Request{Call: c.call.Call, Policy: c.call.Policy, Accept: c.accept(p), Room: c.room}
 	if c.call.Stream {
 		a.stream, err = c.open(p, &call)
 		return a, err
@@ -258,7 +257,7 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 }
 
 // open counts a stream and lets the Partner begin it. After an error or a panic it is not counted.
-func (c *conversation) open(p *partner.Partner, call *task.Call) (opened *partner.Stream, err error) {
+func (c *conversation) open(p *partner.Partner, call *partner.Request) (opened *partner.Stream, err error) {
 	if err := c.h.Streaming.Open.add(c.leader, &c.h.Streaming); err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (c *conversation) wait(n int64) error {
 	return err
 }
 
-// room implements task.Room.
+// room implements partner.Room.
 func (c *conversation) room(_ context.Context, n int64) error {
 	switch {
 	case n == 0:
@@ -82,7 +82,7 @@ func (c *conversation) release(buf *buffer) {
 
 // do has the Partner carry out a command, and takes the memory for the task that answers it and for its encoding. If there
 // is none for what a turn has made, the task is let go of, and read again when there is.
-func (c *conversation) do(p *partner.Partner, call *task.Call) (task.Task, error) {
+func (c *conversation) do(p *partner.Partner, call *partner.Request) (task.Task, error) {
 	t, err := p.Do(c.ctx, c.leader, call)
 	if err != nil || call.Message.Command == task.Get {
 		return t, err
@@ -93,7 +93,8 @@ func (c *conversation) do(p *partner.Partner, call *task.Call) (task.Task, error
 		return t, nil
 	}
 	t = task.Task{}
-	again := task.Call{Message: task.Message{Command: task.Get, TaskID: c.call.Message.TaskID}, Room: c.room}
+	get := task.Message{Command: task.Get, TaskID: c.call.Message.TaskID}
+	again := partner.Request{Call: task.Call{Message: get}, Room: c.room}
 	if t, err = p.Do(c.ctx, c.leader, &again); c.call.History == 0 {
 		t.MessageHistory, t.StatusHistory = nil, nil
 	}

@@ -34,7 +34,7 @@ func TestAccept(t *testing.T) {
 	var calls []task.At
 	undone := 0
 	var refuse error
-	accept := func(c *task.Call) {
+	accept := func(c *Request) {
 		c.Accept = func(log string, at task.At) (func(), error) {
 			if log != b.LogOf(leader, c.Message.TaskID) {
 				t.Errorf("the log is %q", log)
@@ -50,7 +50,7 @@ func TestAccept(t *testing.T) {
 		}
 		calls, undone = nil, 0
 	}
-	strictly := func(c *task.Call) { accept(c); c.Strict = true }
+	strictly := func(c *Request) { accept(c); c.Strict = true }
 
 	b.want(call(task.Continue, "t1", accept), task.TaskNotFound)
 	check("a task that does not exist", nil, 0)
@@ -72,18 +72,18 @@ func TestAccept(t *testing.T) {
 	check("a start again", []task.At{{Seq: 4, Exists: true}}, 0)
 
 	store.shut = true
-	b.want(call(task.Continue, "t1", accept, func(c *task.Call) { c.Message.ID = "second" }), task.StoreUnavailable)
+	b.want(call(task.Continue, "t1", accept, func(c *Request) { c.Message.ID = "second" }), task.StoreUnavailable)
 	check("a continue that is not stored", []task.At{{Seq: 4, Exists: true}}, 1)
 	store.shut = false
-	b.do(call(task.Continue, "t1", accept, func(c *task.Call) { c.Message.ID = "third" }))
+	b.do(call(task.Continue, "t1", accept, func(c *Request) { c.Message.ID = "third" }))
 	check("a continue", []task.At{{Seq: 4, Exists: true}}, 0)
-	b.do(call(task.Continue, "t1", accept, func(c *task.Call) { c.Message.ID = "third" }))
+	b.do(call(task.Continue, "t1", accept, func(c *Request) { c.Message.ID = "third" }))
 	check("a continue again", []task.At{{Seq: 7, Exists: true}}, 0)
 	log := b.LogOf(leader, "t1")
 	if diff := cmp.Diff(map[string][]task.State{log: {task.Working, task.AwaitingCompletion}}, w.told); diff != "" {
 		t.Errorf("from the continue on, there is told (-want +got):\n%s", diff)
 	}
 	b.do(call(task.Complete, "t1"))
-	b.want(call(task.Continue, "t1", strictly, func(c *task.Call) { c.Message.ID = "fourth" }), task.UnsupportedOperation)
+	b.want(call(task.Continue, "t1", strictly, func(c *Request) { c.Message.ID = "fourth" }), task.UnsupportedOperation)
 	check("a task that has ended", nil, 0)
 }

@@ -27,7 +27,7 @@ func TestAdmit(t *testing.T) {
 	b := setUp(t, memory(t), fake, func(c *Config) { c.MaxTasks = 1 })
 	b.do(call(task.Start, "t1"))
 	fake.full = true
-	for _, c := range []*task.Call{call(task.Start, "t2"), call(task.Continue, "t1")} {
+	for _, c := range []*Request{call(task.Start, "t2"), call(task.Continue, "t1")} {
 		if _, err := b.Do(t.Context(), leader, c); task.KindOf(err) != task.LimitExceeded {
 			t.Errorf("%s: %v", c.Message.Command, err)
 		}

@@ -36,7 +36,7 @@ func TestTaskIsBounded(t *testing.T) {
 			b.do(call(task.Start, "t1"))
 			var refused *task.Error
 			for i := range 400 {
-				_, err := b.Do(t.Context(), leader, call(task.Continue, "t1", func(c *task.Call) {
+				_, err := b.Do(t.Context(), leader, call(task.Continue, "t1", func(c *Request) {
 					c.Message.ID, c.Message.DataItems = fmt.Sprint(i), tc.message
 				}))
 				if errors.As(err, &refused) {
@@ -88,7 +88,7 @@ func TestAwaitingIsBounded(t *testing.T) {
 		for asked, want := range map[time.Duration]time.Duration{longest - 1e9: longest - 1e9, math.MaxInt64: longest} {
 			store := memory(t)
 			b := setUp(t, store, bringTo(state), func(c *Config) { c.MaxAwaiting = longest })
-			got := b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.AwaitingInput, c.Terms.AwaitingCompletion = asked, asked }))
+			got := b.do(call(task.Start, "t1", func(c *Request) { c.Terms.AwaitingInput, c.Terms.AwaitingCompletion = asked, asked }))
 			head, err := store.Head(t.Context(), b.LogOf(leader, "t1"))
 			if wait := head.DueAt.Sub(got.Status.ChangedAt); err != nil || wait != want {
 				t.Errorf("a task %s waits for %v where %v was asked for, %v", state, wait, asked, err)

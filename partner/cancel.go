@@ -55,7 +55,7 @@ func (c *cancels) end() *agent.Report {
 // cancel stops the agent, where it is at work, and ends the task. lv.mu is held at the call and at the return, but not
 // while the agent is asked. An agent that cannot be asked does not keep a Leader from canceling. One that refuses does,
 // unless the task has ended by then: through another cancel, or by itself.
-func (p *Partner) cancel(ctx context.Context, lv *live, c *task.Call) error {
+func (p *Partner) cancel(ctx context.Context, lv *live, c *Request) error {
 	ctx = context.WithoutCancel(ctx) // what the agent was asked has an effect, whether the caller waits or not
 	m := stamped(c.Message)
 	var items []task.DataItem

@@ -83,7 +83,7 @@ func TestCancelRaces(t *testing.T) {
 					return agent.Report{State: task.Canceled}, tc.obey(int(now))
 				}
 				b := setUp(t, memory(t), hanging)
-				b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.Response = time.Millisecond }))
+				b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Millisecond }))
 				stream, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1"))
 				if err != nil {
 					t.Fatal(err)

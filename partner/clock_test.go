@@ -31,7 +31,7 @@ func TestClockSteps(t *testing.T) {
 				defer p.Unregister()
 				start := func(id string, wait time.Duration) {
 					t.Helper()
-					if _, err := p.Do(t.Context(), leader, call(task.Start, id, func(c *task.Call) { c.Terms.AwaitingInput = wait })); err != nil {
+					if _, err := p.Do(t.Context(), leader, call(task.Start, id, func(c *Request) { c.Terms.AwaitingInput = wait })); err != nil {
 						t.Fatal(err)
 					}
 				}

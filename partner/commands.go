@@ -18,7 +18,7 @@ import (
 // and regardless of ctx, which only ends the waiting. A command that the table does not carry out in the
 // task's state changes nothing and is answered with the task as it is. A task of another Leader does not
 // exist. Every error is a *task.Error, but for that of a ctx that ended.
-func (p *Partner) Do(ctx context.Context, leader string, c *task.Call) (task.Task, error) {
+func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task, error) {
 	r, err := p.act(ctx, leader, c, false)
 	if err != nil {
 		return task.Task{}, err
@@ -50,7 +50,7 @@ type acted struct {
 
 // act carries out a command up to the point where an agent is at work. stream asks the agent for news while
 // it works.
-func (p *Partner) act(ctx context.Context, leader string, c *task.Call, stream bool) (acted, error) {
+func (p *Partner) act(ctx context.Context, leader string, c *Request, stream bool) (acted, error) {
 	lv := p.engine.acquire(logName(p.Name, leader, c.Message.TaskID))
 	if err := lv.lockWithin(ctx, c.Room, c.Message.Size()); err != nil {
 		lv.release()
@@ -109,7 +109,7 @@ func (p *Partner) admit() error {
 }
 
 // start stores the intent and sets the agent to work. lv.mu is held.
-func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Call, stream bool) (*run, error) {
+func (p *Partner) start(ctx context.Context, lv *live, leader string, c *Request, stream bool) (*run, error) {
 	if err := p.admit(); err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 	}
 	lv.note = note{
 		Watched: watched,
-		Terms:   c.Terms.Or(p.Terms).AtMost(p.MaxAwaiting),
+		Terms:   agreedTerms{c.Terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete},
 		Ref:     agent.Ref{Task: derive("task", lv.log), Session: derive("session", p.Name, leader, m.SessionID)},
 		Pending: &m,
 		At:      now,
@@ -157,7 +157,7 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *task.Ca
 }
 
 // obey carries out a command on a task that exists. lv.mu is held.
-func (p *Partner) obey(ctx context.Context, lv *live, c *task.Call, stream bool) (task.Task, *run, error) {
+func (p *Partner) obey(ctx context.Context, lv *live, c *Request, stream bool) (task.Task, *run, error) {
 	state := lv.fold.Task.Status.State
 	switch cmd := c.Message.Command; {
 	case cmd == task.Get:
@@ -232,7 +232,7 @@ func ignored(cmd task.Command, state task.State) error {
 }
 
 // goOn begins another turn of a task that rests. lv.mu is held.
-func (p *Partner) goOn(ctx context.Context, lv *live, c *task.Call, stream bool) (*run, error) {
+func (p *Partner) goOn(ctx context.Context, lv *live, c *Request, stream bool) (*run, error) {
 	whole := lv.fold.Task
 	if whole.Status.State == task.AwaitingCompletion {
 		whole.Products = nil // they are withdrawn
@@ -288,7 +288,7 @@ func stamped(m task.Message) task.Message {
 }
 
 // histories returns the task as get shows it. lv.mu is held.
-func (lv *live) histories(c *task.Call) task.Task {
+func (lv *live) histories(c *Request) task.Task {
 	t := lv.fold.Task
 	if after := c.MessagesAfter; !after.IsZero() {
 		t.MessageHistory = slices.DeleteFunc(slices.Clone(t.MessageHistory), func(m task.Message) bool { return !m.SentAt.After(after) })

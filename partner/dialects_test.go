@@ -22,7 +22,7 @@ import (
 func TestAutoComplete(t *testing.T) {
 	fake := &completed{script: answers("hello"), told: make(chan string, 1)}
 	b := setUp(t, memory(t), fake)
-	got := b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.AutoComplete = true }))
+	got := b.do(call(task.Start, "t1", func(c *Request) { c.AutoComplete = true }))
 	if got.Status.State != task.Completed || len(got.Products) != 1 {
 		t.Errorf("start answered %+v", got)
 	}
@@ -45,8 +45,8 @@ func (c *completed) Complete(_ context.Context, t *agent.Turn) error {
 
 func TestStrict(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))
-	b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.AutoComplete = true }))
-	strict := func(c *task.Call) { c.Strict = true }
+	b.do(call(task.Start, "t1", func(c *Request) { c.AutoComplete = true }))
+	strict := func(c *Request) { c.Strict = true }
 	b.want(call(task.Cancel, "t1", strict), task.TaskNotCancelable)
 	b.want(call(task.Continue, "t1", strict), task.UnsupportedOperation)
 	b.want(call(task.Continue, "t2", strict), task.TaskNotFound)
@@ -58,9 +58,9 @@ func TestStrict(t *testing.T) {
 func TestEither(t *testing.T) {
 	fake := answers("hello")
 	b := setUp(t, memory(t), fake)
-	either := func(c *task.Call) { c.StartOrContinue = true }
+	either := func(c *Request) { c.StartOrContinue = true }
 	b.do(call(task.Start, "t1", either))
-	b.do(call(task.Start, "t1", either, func(c *task.Call) { c.Message.ID = "second" }))
+	b.do(call(task.Start, "t1", either, func(c *Request) { c.Message.ID = "second" }))
 	if n := fake.turnCount(); n != 2 || fake.turns[1].From != task.AwaitingCompletion || fake.turns[1].Message.Command != task.Continue {
 		t.Errorf("%d turns: %+v", n, fake.turns)
 	}
@@ -126,7 +126,7 @@ func TestNobodyWaitsForAnAgentThatMayGoOn(t *testing.T) {
 func TestSnapshotBeginsWhereTheTaskIs(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))
 	b.do(call(task.Start, "t1"))
-	s, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1", func(c *task.Call) { c.Snapshot = true }))
+	s, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1", func(c *Request) { c.Snapshot = true }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestList(t *testing.T) {
 		want := make([]string, 0, 25)
 		for i := range 25 {
 			id := fmt.Sprintf("t%02d", i)
-			b.do(call(task.Start, id, func(c *task.Call) {
+			b.do(call(task.Start, id, func(c *Request) {
 				if i%5 == 0 {
 					c.Message.SessionID = "another"
 				}

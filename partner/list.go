@@ -60,7 +60,7 @@ func (a listed) compare(b listed) int {
 
 // List returns a page of a Leader's tasks. It reads what the store keeps of each of them beside its log, and the logs
 // of those on the page, for which it asks room, if that is set.
-func (p *Partner) List(ctx context.Context, leader string, l *task.List, room task.Room) (task.Page, error) {
+func (p *Partner) List(ctx context.Context, leader string, l *task.List, room Room) (task.Page, error) {
 	page := task.Page{Size: l.Size}
 	if page.Size <= 0 {
 		page.Size = pageSize

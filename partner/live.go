@@ -50,8 +50,8 @@ type log struct {
 // note is what the life-cycle must remember of a task and no Leader is told. The store keeps it in the log's
 // head.
 type note struct {
-	Terms task.Terms `json:"terms"`
-	Ref   agent.Ref  `json:"ref"`
+	Terms agreedTerms `json:"terms"`
+	Ref   agent.Ref   `json:"ref"`
 	// Pending is the start that nobody has been told of yet: until somebody is, the agent may still reject it.
 	Pending *task.Message `json:"pending,omitempty"`
 	At      time.Time     `json:"at,omitzero"` // when Pending came
@@ -67,6 +67,12 @@ type note struct {
 	// Unsent says that nothing of the turn's message has been sent to the agent yet.
 	Unsent bool `json:"unsent,omitempty"`
 	Taken  bool `json:"taken,omitempty"` // the agent has answered the turn's message before it acted on it
+}
+
+// agreedTerms are the terms of a task, and what of its caller's policy holds after the command that started it.
+type agreedTerms struct {
+	task.Terms
+	AutoComplete bool `json:"autoComplete,omitempty"`
 }
 
 // encode returns the JSON that json.Unmarshal reads back by the tags. It is written twice for every turn, so it

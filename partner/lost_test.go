@@ -44,7 +44,7 @@ func TestLostEvents(t *testing.T) {
 		b = setUp(t, bereft{store, 1000}, fake)
 		synctest.Wait()
 		from := func(seq uint64) ([]uint64, error) {
-			s, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1", func(c *task.Call) { c.AfterSeq = seq }))
+			s, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1", func(c *Request) { c.AfterSeq = seq }))
 			if err != nil {
 				return nil, err
 			}

@@ -50,7 +50,7 @@ func (lv *live) lease() *quota.Lease {
 
 // lockWithin locks the task when its caller has room for reading it, and for more bytes. After an error, the task is not
 // locked. What the gateway loads for itself, to keep a deadline for one, is counted and never refused.
-func (lv *live) lockWithin(ctx context.Context, room task.Room, more int64) error {
+func (lv *live) lockWithin(ctx context.Context, room Room, more int64) error {
 	lv.mu.Lock()
 	if room == nil {
 		return nil

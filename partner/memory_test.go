@@ -42,7 +42,7 @@ func TestMemory(t *testing.T) {
 			}
 		}
 		// asks is a call as a front makes it, that waits for its memory.
-		asks := func(leader string, c *task.Call) (task.Task, error) {
+		asks := func(leader string, c *Request) (task.Task, error) {
 			memory := b.Memory.Lease(leader)
 			defer memory.Release()
 			c.Room = func(ctx context.Context, n int64) error {
@@ -53,8 +53,8 @@ func TestMemory(t *testing.T) {
 			}
 			return b.Do(t.Context(), leader, c)
 		}
-		large := func(id string) *task.Call {
-			return call(task.Start, id, func(c *task.Call) {
+		large := func(id string) *Request {
+			return call(task.Start, id, func(c *Request) {
 				c.Message.DataItems = []task.DataItem{task.Text(strings.Repeat("x", 100*kib))}
 				c.Terms.Response = time.Millisecond
 			})

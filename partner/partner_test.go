@@ -127,16 +127,16 @@ func memory(t *testing.T) replay.Store {
 	return s
 }
 
-func call(cmd task.Command, id string, change ...func(*task.Call)) *task.Call {
-	c := &task.Call{Message: task.Message{ID: "msg-" + string(cmd), SenderRole: task.Leader, SenderID: leader, Command: cmd,
-		DataItems: []task.DataItem{task.Text("please " + string(cmd))}, TaskID: id, SessionID: "session-1"}}
+func call(cmd task.Command, id string, change ...func(*Request)) *Request {
+	c := &Request{Call: task.Call{Message: task.Message{ID: "msg-" + string(cmd), SenderRole: task.Leader, SenderID: leader,
+		Command: cmd, DataItems: []task.DataItem{task.Text("please " + string(cmd))}, TaskID: id, SessionID: "session-1"}}}
 	for _, f := range change {
 		f(c)
 	}
 	return c
 }
 
-func (b *bench) do(c *task.Call) task.Task {
+func (b *bench) do(c *Request) task.Task {
 	b.t.Helper()
 	got, err := b.Do(b.t.Context(), leader, c)
 	if err != nil {
@@ -145,7 +145,7 @@ func (b *bench) do(c *task.Call) task.Task {
 	return got
 }
 
-func (b *bench) want(c *task.Call, kind task.Kind) {
+func (b *bench) want(c *Request, kind task.Kind) {
 	b.t.Helper()
 	_, err := b.Do(b.t.Context(), leader, c)
 	if err == nil || task.KindOf(err) != kind {
@@ -204,11 +204,11 @@ func TestLifeOfATask(t *testing.T) {
 	}
 
 	mid := got.StatusHistory[2].ChangedAt
-	part := b.do(call(task.Get, "t1", func(c *task.Call) { c.StatesAfter = mid }))
+	part := b.do(call(task.Get, "t1", func(c *Request) { c.StatesAfter = mid }))
 	if diff := cmp.Diff([]task.State{task.Working, task.AwaitingCompletion, task.Completed}, states(part)); diff != "" {
 		t.Errorf("statusHistory after %v (-want +got):\n%s", mid, diff)
 	}
-	part = b.do(call(task.Get, "t1", func(c *task.Call) { c.MessagesAfter = got.MessageHistory[2].SentAt }))
+	part = b.do(call(task.Get, "t1", func(c *Request) { c.MessagesAfter = got.MessageHistory[2].SentAt }))
 	if len(part.MessageHistory) != 0 {
 		t.Errorf("messages after the last one: %v", commands(part))
 	}
@@ -251,7 +251,7 @@ func bringTo(s task.State) *script {
 
 func reach(t *testing.T, b *bench, s task.State) {
 	t.Helper()
-	start := call(task.Start, "t1", func(c *task.Call) {
+	start := call(task.Start, "t1", func(c *Request) {
 		if s == task.Working || s == task.Canceled { // the agent hangs
 			c.Terms.Response = time.Millisecond
 		}
@@ -341,7 +341,7 @@ func TestResponseTimeoutAnswersAndGoesOn(t *testing.T) {
 		}}
 		b := setUp(t, memory(t), fake)
 		began := time.Now()
-		got := b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.Response = 5 * time.Second }))
+		got := b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = 5 * time.Second }))
 		if got.Status.State != task.Working || time.Since(began) != 5*time.Second {
 			t.Errorf("answered %s after %v", got.Status.State, time.Since(began))
 		}
@@ -388,7 +388,7 @@ func TestDeadlines(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := memory(t)
 					b := setUp(t, store, bringTo(c.waits))
-					b.do(call(task.Start, "t1", func(call *task.Call) { call.Terms = c.terms }))
+					b.do(call(task.Start, "t1", func(call *Request) { call.Terms = c.terms }))
 					if restart {
 						b.engine.Close()
 						b = setUp(t, store, hangs())
@@ -465,7 +465,7 @@ func TestRejectedOnlyWhileNobodyWasTold(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), rejects())
-		b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.Response = time.Second }))
+		b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Second }))
 		time.Sleep(time.Minute)
 		b.wantStates("t1", task.Accepted, task.Working, task.Failed)
 	})
@@ -477,7 +477,7 @@ func TestMaxProductsBytes(t *testing.T) {
 		want task.State
 	}{{5, task.AwaitingCompletion}, {4, task.Failed}, {0, task.AwaitingCompletion}} {
 		b := setUp(t, memory(t), answers("12345"))
-		got := b.do(call(task.Start, "t1", func(call *task.Call) { call.Terms.MaxProductsBytes = c.max }))
+		got := b.do(call(task.Start, "t1", func(call *Request) { call.Terms.MaxProductsBytes = c.max }))
 		if got.Status.State != c.want {
 			t.Errorf("with a limit of %d, five bytes gave %s", c.max, got.Status.State)
 		}
@@ -494,7 +494,7 @@ func TestCancel(t *testing.T) {
 	unreachable := func(context.Context, *agent.Turn) (agent.Report, error) {
 		return agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent cannot be reached")
 	}
-	short := func(c *task.Call) { c.Terms.Response = time.Millisecond }
+	short := func(c *Request) { c.Terms.Response = time.Millisecond }
 
 	t.Run("while working", func(t *testing.T) {
 		b := setUp(t, memory(t), hangs())
@@ -636,7 +636,7 @@ func TestRecovery(t *testing.T) {
 	crash := func(t *testing.T, store replay.Store, told bool) {
 		b := setUp(t, store, hangs())
 		if told {
-			b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.Response = time.Millisecond }))
+			b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Millisecond }))
 		} else {
 			ctx, leave := context.WithTimeout(t.Context(), time.Millisecond)
 			defer leave()
@@ -823,7 +823,7 @@ func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 				for i := range 200 {
 					id := fmt.Sprint("t", pick(1+i/10))
 					cmd := []task.Command{task.Start, task.Start, task.Get, task.Continue, task.Complete, task.Cancel}[pick(6)]
-					_, err := b.Do(t.Context(), leader, call(cmd, id, func(c *task.Call) {
+					_, err := b.Do(t.Context(), leader, call(cmd, id, func(c *Request) {
 						c.Message.ID = fmt.Sprint("m", pick(1000))
 						c.Terms.Response = time.Duration(1+pick(2000)) * time.Millisecond
 					}))
@@ -883,10 +883,10 @@ func legal(t *testing.T, got task.Task) {
 
 func TestNoteSurvives(t *testing.T) {
 	for _, n := range []note{
-		{Terms: terms, Ref: agent.Ref{Task: "t\"1", Session: "s"}, Stamp: "completed 1a"},
-		{Terms: task.Terms{MaxProductsBytes: 7}, Stream: true, At: time.Unix(1, 5e6).UTC(), Pending: &task.Message{ID: "m", SentAt: time.Unix(9, 0).UTC(),
+		{Terms: agreedTerms{Terms: terms}, Ref: agent.Ref{Task: "t\"1", Session: "s"}, Stamp: "completed 1a"},
+		{Terms: agreedTerms{Terms: task.Terms{MaxProductsBytes: 7}}, Stream: true, At: time.Unix(1, 5e6).UTC(), Pending: &task.Message{ID: "m", SentAt: time.Unix(9, 0).UTC(),
 			SenderRole: task.Leader, SenderID: "l", Command: task.Start, Params: []byte(`{"a":1}`), DataItems: []task.DataItem{task.Text("x")}, TaskID: "t"}},
-		{Terms: task.Terms{AutoComplete: true}, State: task.AwaitingInput, Changed: time.Unix(2, 7e6).UTC(), Session: "s\n", Watched: true, Open: true},
+		{Terms: agreedTerms{AutoComplete: true}, State: task.AwaitingInput, Changed: time.Unix(2, 7e6).UTC(), Session: "s\n", Watched: true, Open: true},
 	} {
 		var got note
 		if err := json.Unmarshal(n.encode(), &got); err != nil {

@@ -102,7 +102,7 @@ func TestNameOfAnUntoldTask(t *testing.T) {
 func TestCancelOfWhatIsFinished(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))
 	b.do(call(task.Start, "t1"))
-	b.want(call(task.Cancel, "t1", func(c *task.Call) { c.Finished = true }), task.TaskNotCancelable)
+	b.want(call(task.Cancel, "t1", func(c *Request) { c.Finished = true }), task.TaskNotCancelable)
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
 	if got := b.do(call(task.Cancel, "t1")); got.Status.State != task.Canceled {
 		t.Errorf("for a Leader, the cancel is answered by %s", got.Status.State)

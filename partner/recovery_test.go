@@ -205,7 +205,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := ill(t)
 			b := setUp(t, store, hangs())
-			b.do(call(task.Start, "t1", func(c *task.Call) { c.Terms.Response = time.Millisecond }))
+			b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Millisecond }))
 			b.engine.Close()
 			fake := &script{resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				yield(finished("x"), nil)

@@ -15,23 +15,23 @@ import (
 // TestContinueTwice: a caller whose answer was lost sends the same message again. It is not carried out again, in
 // whatever state the task is by then.
 func TestContinueTwice(t *testing.T) {
-	named := func(id string, more ...func(*task.Call)) func(*task.Call) {
-		return func(c *task.Call) {
+	named := func(id string, more ...func(*Request)) func(*Request) {
+		return func(c *Request) {
 			c.Message.ID = id
 			for _, f := range more {
 				f(c)
 			}
 		}
 	}
-	strict := func(c *task.Call) { c.Strict = true }
-	either := func(c *task.Call) { c.Message.Command, c.StartOrContinue, c.Strict = task.Start, true, true }
+	strict := func(c *Request) { c.Strict = true }
+	either := func(c *Request) { c.Message.Command, c.StartOrContinue, c.Strict = task.Start, true, true }
 	for _, tc := range []struct {
 		name string
 		rest task.State
-		how  func(*task.Call)
+		how  func(*Request)
 	}{
-		{"aip, awaiting input", task.AwaitingInput, func(*task.Call) {}},
-		{"aip, awaiting completion", task.AwaitingCompletion, func(*task.Call) {}},
+		{"aip, awaiting input", task.AwaitingInput, func(*Request) {}},
+		{"aip, awaiting completion", task.AwaitingCompletion, func(*Request) {}},
 		{"a2a, awaiting input", task.AwaitingInput, strict},
 		{"a2a before 0.2", task.AwaitingInput, either},
 	} {
@@ -71,7 +71,7 @@ func TestContinueTwiceByStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), answers("x"))
 		b.do(call(task.Start, "t1"))
-		again := func(c *task.Call) { c.Message.ID = "again" }
+		again := func(c *Request) { c.Message.ID = "again" }
 		first, err := b.Stream(t.Context(), leader, call(task.Continue, "t1", again))
 		if err != nil {
 			t.Fatal(err)

@@ -38,7 +38,7 @@ func TestWaitingEndsWhenTheProcessStops(t *testing.T) {
 			if !tc.stopped {
 				begin = begin.Add(time.Minute)
 			}
-			got := b.do(call(task.Start, "t", func(c *task.Call) { c.Terms.Response = tc.response }))
+			got := b.do(call(task.Start, "t", func(c *Request) { c.Terms.Response = tc.response }))
 			if diff := cmp.Diff(task.Working, got.Status.State); diff != "" {
 				t.Errorf("%s: (-want +got):\n%s", name, diff)
 			}

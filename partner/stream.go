@@ -30,7 +30,7 @@ type Stream struct {
 // of a continue those that it causes, of a re-stream those after the given one. A start of a task that exists
 // is a re-stream from the beginning; a continue that the table ignores, one from the end. A continue that is repeated is a
 // re-stream of the events that it caused.
-func (p *Partner) Stream(ctx context.Context, leader string, c *task.Call) (Stream, error) {
+func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream, error) {
 	r, err := p.act(ctx, leader, c, true)
 	if err != nil {
 		return Stream{}, err

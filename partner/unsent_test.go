@@ -19,7 +19,7 @@ import (
 // TestUnsent holds that a turn whose message was never sent is sent after a restart, and one that may have been sent is
 // not, where the agent does not know the task.
 func TestUnsent(t *testing.T) {
-	short := func(c *task.Call) { c.Terms.Response = time.Second }
+	short := func(c *Request) { c.Terms.Response = time.Second }
 	asks := func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 		yield(agent.Report{State: task.AwaitingInput, NativeState: "input-required", Revision: "asked"}, nil)
 	}
@@ -68,7 +68,7 @@ func TestUnsent(t *testing.T) {
 				}}
 				config.Agent = first
 				p := e.Register(config)
-				do := func(c *task.Call) task.Task {
+				do := func(c *Request) task.Task {
 					t.Helper()
 					got, err := p.Do(t.Context(), leader, c)
 					if err != nil {

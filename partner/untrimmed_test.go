@@ -39,7 +39,7 @@ func TestContinueThatCannotBeTrimmed(t *testing.T) {
 	b := setUp(t, store, fake, func(c *Config) { c.MaxEvents = 3 })
 	b.do(call(task.Start, "t1"))
 	store.fails = true
-	b.want(call(task.Continue, "t1", func(c *task.Call) { c.Message.ID = "again" }), task.Internal)
+	b.want(call(task.Continue, "t1", func(c *Request) { c.Message.ID = "again" }), task.Internal)
 	store.fails = false
 	// The mark of a watcher is written with all that is remembered of the task.
 	if err := b.Watch(t.Context(), leader, "t1", func(string, task.At) error { return nil }); err != nil {

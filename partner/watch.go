@@ -71,7 +71,7 @@ func (lv *live) watch(ctx context.Context) error {
 
 // accept calls the Accept of a command that is about to be stored. The write that follows must hold the mark that it
 // leaves in the note. Where that write fails, the caller calls undo. lv.mu is held.
-func (lv *live) accept(c *task.Call) (undo func(), err error) {
+func (lv *live) accept(c *Request) (undo func(), err error) {
 	if c.Accept == nil {
 		return func() {}, nil
 	}
@@ -87,7 +87,7 @@ func (lv *live) accept(c *task.Call) (undo func(), err error) {
 }
 
 // acceptUnchanged calls the Accept of a command that changes nothing. lv.mu is held.
-func (lv *live) acceptUnchanged(ctx context.Context, c *task.Call) error {
+func (lv *live) acceptUnchanged(ctx context.Context, c *Request) error {
 	if c.Accept == nil {
 		return nil
 	}

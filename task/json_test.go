@@ -202,11 +202,11 @@ func TestProductsSize(t *testing.T) {
 }
 
 func TestTermsOr(t *testing.T) {
-	defaults := Terms{1, 2, 3, 4, false}
+	defaults := Terms{1, 2, 3, 4}
 	if got := (Terms{}).Or(defaults); got != defaults {
 		t.Errorf("got %+v", got)
 	}
-	if own := (Terms{5, 6, 7, 8, true}); own.Or(defaults) != own {
+	if own := (Terms{5, 6, 7, 8}); own.Or(defaults) != own {
 		t.Errorf("got %+v", own.Or(defaults))
 	}
 }

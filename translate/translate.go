@@ -10,6 +10,7 @@ import (
 	"net/url"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/dialect"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -125,6 +126,7 @@ const (
 // in a start is made by the gateway. SenderID is empty in dialects that name no sender.
 type Call struct {
 	task.Call
+	dialect.Policy
 	Op     Op
 	Method string // the dialect's own word for it, where several have the same Op; a constant, no view
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/dialect"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -68,12 +69,12 @@ func TestLegacyDecode(t *testing.T) {
 		task.DataItem{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", Bytes: "eA=="}, task.DataItem{Kind: task.DataKind, Data: []byte(`{"d":1}`)})
 	full.SessionID, full.Extensions = "s1", []byte(`{"a2a":{"metadata":{}}}`)
 	want := []translate.Call{
-		{Method: "tasks/send", Call: task.Call{Message: full, StartOrContinue: true}, Blocking: true, History: 3,
+		{Method: "tasks/send", Call: task.Call{Message: full}, Policy: dialect.Policy{StartOrContinue: true}, Blocking: true, History: 3,
 			Webhook: &task.Webhook{ID: "default", TaskID: "t1", URL: "https://x/", Token: "k", Scheme: "bearer", Credentials: "c", Dialect: "a2a/legacy"}},
-		{Method: "tasks/sendSubscribe", Call: task.Call{Message: message(task.Start, task.Text("hi")), StartOrContinue: true, Snapshot: true}, Stream: true},
+		{Method: "tasks/sendSubscribe", Call: task.Call{Message: message(task.Start, task.Text("hi"))}, Policy: dialect.Policy{StartOrContinue: true, Snapshot: true}, Stream: true},
 		{Method: "tasks/get", Call: task.Call{Message: message(task.Get)}, History: 10},
-		{Method: "tasks/cancel", Call: task.Call{Message: message(task.Cancel), Strict: true, Finished: true}},
-		{Method: "tasks/resubscribe", Call: task.Call{Message: message(task.ReStream), Snapshot: true}, Stream: true},
+		{Method: "tasks/cancel", Call: task.Call{Message: message(task.Cancel)}, Policy: dialect.Policy{Strict: true, Finished: true}},
+		{Method: "tasks/resubscribe", Call: task.Call{Message: message(task.ReStream)}, Policy: dialect.Policy{Snapshot: true}, Stream: true},
 		{Method: "tasks/pushNotification/set", Op: translate.SetWebhook, Call: task.Call{Message: message(task.Get)},
 			Webhook: &task.Webhook{ID: "default", TaskID: "t1", URL: "https://x/", Token: "k", Dialect: "a2a/legacy"}},
 		{Method: "tasks/pushNotification/get", Op: translate.GetWebhooks, Call: task.Call{Message: message(task.Get)},
@@ -89,7 +90,7 @@ func TestLegacyDecode(t *testing.T) {
 	got, err := legacyDecode(t, a2a.LegacyServer(true), legacyRequest("tasks/send", `{"id":"t1","sessionId":null,"historyLength":null,"pushNotification":null,"metadata":null,"acceptedOutputModes":null,`+
 		`"message":{"role":"user","metadata":null,"parts":[{"type":"text","text":"hi","metadata":null},{"text":"no type"},{"kind":"text","text":"a later word"}]}}`))
 	items := []task.DataItem{task.Text("hi"), task.Text("no type"), task.Text("a later word")}
-	if diff := cmp.Diff(translate.Call{Method: "tasks/send", Blocking: true, Call: task.Call{Message: message(task.Start, items...), StartOrContinue: true}}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(translate.Call{Method: "tasks/send", Blocking: true, Call: task.Call{Message: message(task.Start, items...)}, Policy: dialect.Policy{StartOrContinue: true}}, got); diff != "" || err != nil {
 		t.Errorf("nulls: %v (-want +got):\n%s", err, diff)
 	}
 }

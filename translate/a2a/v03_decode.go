@@ -73,7 +73,7 @@ func (s v03Server) Decode(req *translate.Request) (translate.Call, error) {
 		call.Message.TaskID = call.Webhook.TaskID
 	}
 	if call.Message.Command == task.Start {
-		call.Terms.AutoComplete = !s.confirm
+		call.AutoComplete = !s.confirm
 	}
 	return call, nil
 }

@@ -64,7 +64,7 @@ func TestV03RESTDecode(t *testing.T) {
 	start := func(items ...task.DataItem) translate.Call {
 		var c translate.Call
 		c.Message = task.Message{ID: "m1", SenderRole: task.Leader, Command: task.Start, DataItems: items}
-		c.Terms.AutoComplete, c.Blocking = true, true
+		c.AutoComplete, c.Blocking = true, true
 		return c
 	}
 	about := func(command task.Command, change func(*translate.Call)) translate.Call {
@@ -113,7 +113,7 @@ func TestV03RESTDecode(t *testing.T) {
 		"a stream that goes on": {"POST", "v1/message:stream", `{"message":{"messageId":"m1","taskId":"t1","contextId":"c1","role":"ROLE_USER","content":[{"text":"hi"}]}}`, func() translate.Call {
 			c := start(task.Text("hi"))
 			c.Message.Command, c.Message.TaskID, c.Message.SessionID = task.Continue, "t1", "c1"
-			c.Terms.AutoComplete, c.Blocking, c.Strict, c.Stream, c.Snapshot = false, false, true, true, true
+			c.AutoComplete, c.Blocking, c.Strict, c.Stream, c.Snapshot = false, false, true, true, true
 			return c
 		}()},
 		"get":       {"GET", "v1/tasks/t1", "", about(task.Get, nil)},

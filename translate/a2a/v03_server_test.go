@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/dialect"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -55,18 +56,18 @@ func TestV03Decode(t *testing.T) {
 	full.SessionID = "c1"
 	full.Extensions = []byte(`{"a2a":{"metadata":{},"configuration":{"acceptedOutputModes":["text/plain"]},"message":{"referenceTaskIds":["t0"]}}}`)
 	answer := message(task.Continue, "t1", task.Text("hi"))
-	auto := task.Terms{AutoComplete: true}
+	auto := dialect.Policy{AutoComplete: true}
 	get := task.Call{Message: message(task.Get, "t1")}
 	want := []translate.Call{
-		{Method: "message/send", Call: task.Call{Message: full, Terms: task.Terms{AutoComplete: true, Response: 1}}, History: 2,
+		{Method: "message/send", Call: task.Call{Message: full, Terms: task.Terms{Response: 1}}, Policy: auto, History: 2,
 			Webhook: &task.Webhook{ID: "w1", URL: "https://x/", Token: "k", Scheme: "Bearer", Credentials: "c", Dialect: "a2a/0.3"}},
-		{Method: "message/send", Call: task.Call{Message: answer, Strict: true}, Blocking: true, Webhook: &task.Webhook{TaskID: "t1", URL: "https://x/", Dialect: "a2a/0.3"}},
-		{Method: "message/stream", Call: task.Call{Message: message(task.Start, "", task.Text("hi")), Terms: auto}, Stream: true},
-		{Method: "message/stream", Call: task.Call{Message: answer, Strict: true, Snapshot: true}, Stream: true},
+		{Method: "message/send", Call: task.Call{Message: answer}, Policy: dialect.Policy{Strict: true}, Blocking: true, Webhook: &task.Webhook{TaskID: "t1", URL: "https://x/", Dialect: "a2a/0.3"}},
+		{Method: "message/stream", Call: task.Call{Message: message(task.Start, "", task.Text("hi"))}, Policy: auto, Stream: true},
+		{Method: "message/stream", Call: task.Call{Message: answer}, Policy: dialect.Policy{Strict: true, Snapshot: true}, Stream: true},
 		{Method: "tasks/get", Call: get, History: -1},
 		{Method: "tasks/get", Call: get},
-		{Method: "tasks/cancel", Call: task.Call{Message: message(task.Cancel, "t1"), Strict: true}},
-		{Method: "tasks/resubscribe", Call: task.Call{Message: message(task.ReStream, "t1"), Snapshot: true}, Stream: true},
+		{Method: "tasks/cancel", Call: task.Call{Message: message(task.Cancel, "t1")}, Policy: dialect.Policy{Strict: true}},
+		{Method: "tasks/resubscribe", Call: task.Call{Message: message(task.ReStream, "t1")}, Policy: dialect.Policy{Snapshot: true}, Stream: true},
 		{Method: "tasks/pushNotificationConfig/set", Op: translate.SetWebhook, Call: get, TaskExists: true, Webhook: &task.Webhook{TaskID: "t1", URL: "https://x/", Token: "k", Dialect: "a2a/0.3"}},
 		{Method: "tasks/pushNotificationConfig/get", Op: translate.GetWebhooks, Call: get, TaskExists: true, Webhook: hook("w1")},
 		{Method: "tasks/pushNotificationConfig/get", Op: translate.GetWebhooks, Call: get, TaskExists: true, Webhook: hook("")},
@@ -77,7 +78,7 @@ func TestV03Decode(t *testing.T) {
 	for i, body := range v03Requests {
 		for _, confirm := range []bool{false, true} {
 			want := want[i]
-			want.Terms.AutoComplete = want.Terms.AutoComplete && !confirm
+			want.AutoComplete = want.AutoComplete && !confirm
 			got, err := legacyDecode(t, a2a.V03Server(confirm), body)
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
 				t.Errorf("%s: %v (-want +got):\n%s", body, err, diff)

@@ -294,7 +294,7 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 	call.Blocking = !call.Stream && call.Terms.Response == 0
 	if m.TaskID == "" {
 		m.Command = task.Start
-		call.Terms.AutoComplete = complete
+		call.AutoComplete = complete
 		return
 	}
 	m.Command = task.Continue

@@ -346,11 +346,11 @@ func TestV1Identity(t *testing.T) {
 				want.Message = task.Message{ID: "m1", SenderRole: task.Leader, Command: task.Start, DataItems: turn.Message.DataItems}
 				want.Blocking = !stream
 				want.Stream, want.Webhook = stream, &task.Webhook{ID: "w", URL: "u", Token: "tok", Scheme: "s", Credentials: "c", Dialect: "a2a/1.0"}
-				want.Terms.AutoComplete = true
+				want.AutoComplete = true
 				switch from {
 				case task.AwaitingInput:
 					want.Message.Command, want.Message.TaskID, want.Message.SessionID = task.Continue, "t1", "c1"
-					want.Strict, want.Snapshot, want.Webhook.TaskID, want.Terms.AutoComplete = true, stream, "t1", false
+					want.Strict, want.Snapshot, want.Webhook.TaskID, want.AutoComplete = true, stream, "t1", false
 				case task.AwaitingCompletion:
 					want.Message.SessionID = "c1"
 					want.Message.Extensions = []byte(`{"a2a":{"message":{"referenceTaskIds":["t1"]}}}`)

@@ -127,7 +127,7 @@ func TestV1Decode(t *testing.T) {
 	for _, s := range []translate.Server{a2a.V1Server(true), a2a.V1RESTServer(true)} {
 		req := &translate.Request{}
 		req.Method, req.Params = "SendMessage", gjson.Parse(`{`+message+`}}`)
-		if c, err := s.Decode(req); err != nil || c.Terms.AutoComplete {
+		if c, err := s.Decode(req); err != nil || c.AutoComplete {
 			t.Errorf("%s with confirm: %+v, %v", s.Name(), c, err)
 		}
 		req.Method, req.Params = "ListTasks", gjson.Parse(`{"status":"TASK_STATE_INPUT_REQUIRED"}`)

@@ -165,7 +165,7 @@ func v1Show(c translate.Call, err error) string {
 	for _, m := range [...]struct {
 		key string
 		set bool
-	}{{"stream", c.Stream}, {"snapshot", c.Snapshot}, {"strict", c.Strict}, {"either", c.StartOrContinue}, {"auto", c.Terms.AutoComplete}} {
+	}{{"stream", c.Stream}, {"snapshot", c.Snapshot}, {"strict", c.Strict}, {"either", c.StartOrContinue}, {"auto", c.AutoComplete}} {
 		if m.set {
 			b.WriteString(" " + m.key)
 		}

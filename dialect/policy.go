@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dialect is the contract between the dialect that a caller speaks and the life-cycle of tasks: what the
+// life-cycle must know of the dialect to carry out a command as the caller expects it.
+package dialect
+
+// Policy says how a command is carried out where dialects differ. The zero Policy is that of AIP v01.00.
+type Policy struct {
+	// Strict makes a command that the state table ignores an error: UnsupportedOperation, and of a cancel
+	// TaskNotCancelable. The same holds for a re-stream of a task that has ended, and for a webhook to be set under an id
+	// that is not known.
+	Strict bool
+	// StartOrContinue makes a start of a task that exists a continue.
+	StartOrContinue bool
+	// Finished says that, for the caller, a task that awaits completion has ended: a cancel of it is refused, and with
+	// Strict a re-stream, too.
+	Finished bool
+	// Snapshot makes a stream begin with the task as it is and continue with what comes after: the dialect has no event
+	// numbers to continue from.
+	Snapshot bool
+	// AutoComplete completes a task that is started as soon as its agent has finished: the dialect has no complete
+	// command.
+	AutoComplete bool
+}

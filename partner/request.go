@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+
+	"github.com/aip-gateway/aip-gateway/dialect"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Request is a command of a Leader, and how it is to be carried out.
+type Request struct {
+	task.Call
+	dialect.Policy
+
+	// Accept, if it is set, is called when a start or a continue is accepted, while nothing else can happen to the task:
+	// with the name of the task's log, and with where the task stands before the command. Only the store can fail after
+	// it. An error refuses the command. undo, which may be nil, is called if the command cannot be stored. A command that
+	// changes nothing, and is not refused, is accepted as well.
+	Accept func(log string, at task.At) (undo func(), err error)
+
+	Room Room
+}
+
+// Room, if it is set, is called before about n bytes of memory are held for a request: for its message, and for what is
+// read from the store. It may wait, and is called while nothing is locked. An error refuses the request. With n 0 the
+// request itself holds them no longer; without that, they are held until its answer is sent.
+type Room func(ctx context.Context, n int64) error
