@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"internal/tracing":        {},
 	"notify/sign":             {},
 	"gateway": {"task", "jsonrpc", "translate", "replay", "quota", "partner", "notify", "sseproxy", "identity",
-		"internal/tracing"},
+		"upstream", "translate/aip", "translate/a2a", "internal/tracing"},
 	"caddymodule": {"task", "jsonrpc", "translate", "translate/aip", "translate/a2a", "replay", "replay/pebble", "quota",
 		"partner", "notify", "egress", "notify/sign", "upstream", "identity", "gateway", "internal/legacyagent",
 		"caddymodule/adminapi", "caddymodule/command"},

@@ -73,7 +73,7 @@ func present() (engine *notify.Engine) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if len(o.settings) > 0 {
-			engine = o.webhooks
+			engine = o.tasks.Webhooks
 		}
 		return true
 	})

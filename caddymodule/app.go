@@ -18,7 +18,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
 	_ "github.com/aip-gateway/aip-gateway/caddymodule/command" // registers caddy aip
-	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -109,7 +108,7 @@ func (a *App) Start() error {
 	a.opened, a.holds = opened, true
 	opened.configure(a)
 	for _, g := range a.members {
-		g.partner = opened.engine.Register(g.partnerConfig(a))
+		g.front.Register(opened.tasks)
 	}
 	close(a.started)
 	return nil
@@ -121,9 +120,7 @@ func (a *App) Stop() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, g := range a.members {
-		if g.partner != nil {
-			g.partner.Unregister()
-		}
+		g.front.Unregister()
 	}
 	if a.opened != nil {
 		a.opened.forget(a)
@@ -185,17 +182,17 @@ func (a *App) leave() {
 	}
 }
 
-// partnerOf returns a handler's Partner, as soon as the app has started: servers may start before it.
-func (a *App) partnerOf(ctx context.Context, g *Gateway) (*partner.Partner, error) {
+// ready returns as soon as the app has started: servers may start before it.
+func (a *App) ready(ctx context.Context) error {
 	if a.closed.Load() {
-		return nil, task.Errorf(task.StoreUnavailable, "the configuration of this connection was replaced; send the request again").
+		return task.Errorf(task.StoreUnavailable, "the configuration of this connection was replaced; send the request again").
 			WithData("reason", "STORE_UNAVAILABLE")
 	}
 	select {
 	case <-a.started:
-		return g.partner, nil
+		return nil
 	case <-ctx.Done():
-		return nil, task.Errorf(task.Internal, "the gateway is starting").WithCause(ctx.Err())
+		return task.Errorf(task.Internal, "the gateway is starting").WithCause(ctx.Err())
 	}
 }
 

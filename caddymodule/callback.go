@@ -29,7 +29,7 @@ func (*Callback) CaddyModule() caddy.ModuleInfo {
 
 // ServeHTTP takes a push.
 func (*Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	callbacks.ServeHTTP(w, r)
+	process.Callbacks.ServeHTTP(w, r)
 	return nil
 }
 

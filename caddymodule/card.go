@@ -3,18 +3,9 @@
 package caddymodule
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/url"
-	"slices"
-	"strings"
-	"sync"
-	"time"
 
-	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
@@ -72,105 +63,4 @@ func checkPublicURL(setting, s string) error {
 		return fmt.Errorf("%s must be a URL without credentials, query and fragment", setting)
 	}
 	return nil
-}
-
-// errSigned is why no card is shown.
-var errSigned = errors.New("the agent has signed its card, and card signatures is refuse")
-
-// documents returns what the Partner shows to anybody.
-func (g *Gateway) documents(callers []translate.Server, mode identity.Mode) map[string]gateway.Document {
-	generations := generationsOf(callers)
-	var incomplete sync.Once
-	docs := map[string]gateway.Document{
-		".well-known/acs.json": func(ctx context.Context, base, _ string) ([]byte, error) {
-			card, changed, err := g.describe(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if g.started.After(changed) {
-				changed = g.started
-			}
-			options := aip.ACSOptions{
-				AIC: g.AIC, Modified: changed, ProtocolVersion: g.Card.ACS, Base: base,
-				MutualTLS: mode == identity.Required, Notification: true, CAChallengeBaseURL: g.Card.CAChallengeURL,
-				Organization: g.Card.Organization, Department: g.Card.Department, ProviderURL: g.Card.OrganizationURL,
-				License: g.Card.License, CountryCode: g.Card.Country,
-			}
-			incomplete.Do(func() {
-				if missing := aip.MissingACS(card, options); len(missing) > 0 {
-					g.log.Warn("the ACS lacks what its version demands; set it in card, or aic", "members", missing)
-				}
-			})
-			return aip.AppendACS(nil, card, options), nil
-		},
-	}
-	if !slices.ContainsFunc(generations, func(name string) bool { return strings.HasPrefix(name, auto) }) {
-		return docs
-	}
-	for _, file := range cardFiles {
-		docs[".well-known/"+file] = func(ctx context.Context, base, version string) ([]byte, error) {
-			form, ok := a2a.CardFormOf(file, version, generations)
-			if !ok {
-				return nil, nil
-			}
-			card, _, err := g.describe(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return g.show(card, a2a.CardOptions{Form: form, Base: base, Generations: generations, MutualTLS: mode == identity.Required, Extended: card.Extended})
-		}
-	}
-	return docs
-}
-
-// generationsOf names the dialects of those who may call.
-func generationsOf(callers []translate.Server) (names []string) {
-	for _, s := range callers {
-		names = append(names, s.Name())
-	}
-	return names
-}
-
-// cardFiles are the names of the public cards.
-var cardFiles = []string{"agent.json", "agent-card.json"}
-
-// show makes a card of what an agent says of itself.
-func (g *Gateway) show(card *translate.Card, o a2a.CardOptions) ([]byte, error) {
-	if card.Signed && g.Card.Signatures == a2a.RefuseSignatures {
-		return nil, errSigned
-	}
-	o.Push, o.Signatures = true, g.Card.Signatures
-	return a2a.AppendCard(nil, card, o), nil
-}
-
-// extended returns what makes the card that only callers get, of the one that the agent shows to the gateway.
-func (g *Gateway) extended(callers []translate.Server, mode identity.Mode) func(context.Context, string, string) ([]byte, error) {
-	generations := generationsOf(callers)
-	return func(ctx context.Context, base, dialect string) ([]byte, error) {
-		public, _, err := g.describe(ctx)
-		if err != nil || !public.Extended {
-			return nil, err
-		}
-		body, err := g.agent.Describe(ctx)
-		if err != nil {
-			return nil, err
-		}
-		card, err := a2a.ParseCard(body)
-		if err != nil {
-			return nil, err
-		}
-		form := a2a.CardV1
-		if strings.HasPrefix(dialect, "a2a/0.3") {
-			form = a2a.CardV03
-		}
-		return g.show(card, a2a.CardOptions{Form: form, Base: base, Generations: generations, MutualTLS: mode == identity.Required, Extended: true})
-	}
-}
-
-// describe returns the agent's card, or, for an agent whose dialect has none, what is known of it.
-func (g *Gateway) describe(ctx context.Context) (*translate.Card, time.Time, error) {
-	if !strings.HasPrefix(g.Agent.Dialect, auto) {
-		return &translate.Card{Name: g.AIC, Streaming: true}, g.started, nil // not its URL, which is nobody's business
-	}
-	return g.card.Get(ctx)
 }

@@ -3,7 +3,7 @@
 package caddymodule
 
 import (
-	"context"
+	"crypto/tls"
 	"errors"
 	"expvar"
 	"fmt"
@@ -20,10 +20,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -84,13 +84,9 @@ type Gateway struct {
 	// before its connection is closed. It can come back; a stream goes on where it was. Default: 30s.
 	WriteTimeout caddy.Duration `json:"write_timeout,omitempty"`
 
-	app     *App
-	log     *slog.Logger
-	front   *gateway.Handler
-	agent   agent
-	card    *upstream.Card
-	started time.Time        // when the configuration was
-	partner *partner.Partner // set when the app starts
+	app   *App
+	log   *slog.Logger
+	front *gateway.Gateway // nil before it is provisioned
 }
 
 // AgentConfig says how the agent is reached.
@@ -181,11 +177,8 @@ const memoryPatience = 20 * time.Second
 // sent, or until they are cut.
 const streamPatience = 10
 
-// openStreams counts the open streams of this process, whatever configuration began them.
-var openStreams gateway.OpenStreams
-
-// heldMemory counts the bytes of memory that callers hold in this process, whatever configuration serves them.
-var heldMemory quota.Counter
+// process is what all configurations share.
+var process gateway.Process
 
 // defaultMemory returns the default of limits.memory, in bytes.
 func defaultMemory() int64 {
@@ -196,7 +189,7 @@ func defaultMemory() int64 {
 func init() {
 	// Caddy's admin API serves it under /debug/vars.
 	expvar.Publish("aip", expvar.Func(func() any {
-		return map[string]int64{"memory": heldMemory.Total(), "streams": int64(openStreams.Count())}
+		return map[string]int64{"memory": process.Memory.Total(), "streams": int64(process.Streams.Count())}
 	}))
 }
 
@@ -231,9 +224,9 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 			header.Add(field, value)
 		}
 	}
-	callers, err := g.callers()
+	callers, err := gateway.Callers(g.Callers, g.Completion == completionConfirm, g.AIC)
 	if err != nil {
-		return err
+		return fmt.Errorf("callers: %w", err)
 	}
 	app, err := ctx.App("aip")
 	if err != nil {
@@ -243,35 +236,12 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(gateway.WithConnection)
 	}
-	g.started = time.Now()
-	if g.agent, err = g.reach(header, repl); err != nil {
+	trust, err := g.Agent.TLS.config(repl)
+	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	g.front = &gateway.Handler{
-		Base:         g.BasePath,
-		PublicURL:    strings.TrimSuffix(g.PublicURL, "/"),
-		Documents:    g.documents(callers, guard.Mode),
-		Callers:      callers,
-		Confirm:      g.Completion == completionConfirm,
-		ExtendedCard: g.extended(callers, guard.Mode),
-		Guard:        guard,
-		Partner:      func(ctx context.Context) (*partner.Partner, error) { return g.app.partnerOf(ctx, g) },
-		Webhooks:     func() *notify.Engine { return g.app.opened.webhooks },
-		Blocking:     time.Duration(g.Timeouts.Blocking),
-		Limits:       jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
-		BodyTimeout:  bodyTimeout,
-		Memory:       g.memory(),
-		Streaming: gateway.Streaming{
-			Heartbeat:    time.Duration(g.Heartbeat),
-			WriteTimeout: time.Duration(g.WriteTimeout),
-			Patience:     streamPatience * time.Duration(g.WriteTimeout),
-			Max:          g.Limits.Streams,
-			MaxPerLeader: g.Limits.StreamsPerLeader,
-			Open:         &openStreams,
-			Drain:        g.app.draining,
-			DrainFor:     time.Duration(g.app.Drain),
-		},
-		Log: g.log,
+	if g.front, err = gateway.New(g.config(guard, callers, header, trust)); err != nil {
+		return fmt.Errorf("agent: %w", err)
 	}
 	return g.app.add(g)
 }
@@ -281,9 +251,6 @@ const (
 	completionAuto    = "auto"
 	completionConfirm = "confirm"
 )
-
-// callbacks takes what agents push, whatever configuration the runs belong to that wait for it.
-var callbacks upstream.Callbacks
 
 func (g *Gateway) fillDefaults() {
 	if len(g.Callers) == 0 {
@@ -332,8 +299,8 @@ func orInt[T int | int64](n *T, otherwise T) {
 
 // check finds what is wrong with the configuration, before anything is made of it.
 func (g *Gateway) check() error {
-	if _, ok := clients[g.Agent.Dialect]; !ok && g.Agent.Dialect != auto {
-		return fmt.Errorf("agent: there is no dialect %q; this gateway can front %s", g.Agent.Dialect, agentDialects())
+	if err := gateway.CheckAgentDialect(g.Agent.Dialect); err != nil {
+		return fmt.Errorf("agent: %w", err)
 	}
 	u, err := url.Parse(g.Agent.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -433,28 +400,62 @@ func (g *Gateway) name() string {
 	return g.Agent.URL
 }
 
-func (g *Gateway) memory() quota.Budget {
-	limits := quota.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader}
-	return quota.Budget{Counter: &heldMemory, Limits: limits, Patience: memoryPatience}
-}
-
-func (g *Gateway) partnerConfig(a *App) partner.Config {
-	return partner.Config{
-		Name:  g.name(),
-		Agent: g.agent,
-		Terms: task.Terms{
-			Response:           time.Duration(g.Timeouts.Response),
-			AwaitingInput:      time.Duration(g.Timeouts.AwaitingInput),
-			AwaitingCompletion: time.Duration(g.Timeouts.AwaitingCompletion),
+// config returns what the gateway is made of.
+func (g *Gateway) config(guard *identity.Guard, callers []translate.Server, header http.Header, trust *tls.Config) gateway.Config {
+	a := g.app
+	return gateway.Config{
+		Process: &process,
+		Ready:   a.ready,
+		Partner: partner.Config{
+			Name: g.name(),
+			Terms: task.Terms{
+				Response:           time.Duration(g.Timeouts.Response),
+				AwaitingInput:      time.Duration(g.Timeouts.AwaitingInput),
+				AwaitingCompletion: time.Duration(g.Timeouts.AwaitingCompletion),
+			},
+			MaxAwaiting: time.Duration(g.Timeouts.MaxAwaiting),
+			MaxEvents:   a.Store.MaxEvents,
+			MaxBytes:    a.Store.MaxBytes,
+			MaxTasks:    g.Limits.TasksPerLeader,
+			Stopping:    exiting.Done(),
+			Drain:       time.Duration(a.Drain),
 		},
-		MaxAwaiting: time.Duration(g.Timeouts.MaxAwaiting),
-		MaxEvents:   a.Store.MaxEvents,
-		MaxBytes:    a.Store.MaxBytes,
-		MaxTasks:    g.Limits.TasksPerLeader,
-		Memory:      g.memory(),
-		Stopping:    exiting.Done(),
-		Drain:       time.Duration(a.Drain),
-		Log:         g.log,
+		Agent: gateway.AgentConfig{
+			Dialect:     g.Agent.Dialect,
+			Sender:      g.sender(),
+			MaxRequests: g.Agent.MaxRuns,
+			HTTP: upstream.Config{
+				URL:         g.Agent.URL,
+				Header:      header,
+				TLS:         trust,
+				IdleTimeout: time.Duration(g.Agent.Timeout),
+				RetryFor:    time.Duration(*g.Agent.RetryFor),
+				CallbackURL: a.Notify.Callback,
+				Logger:      g.log,
+			},
+		},
+		AIC:            g.AIC,
+		Cards:          gateway.Cards(g.Card),
+		Base:           g.BasePath,
+		PublicURL:      strings.TrimSuffix(g.PublicURL, "/"),
+		Callers:        callers,
+		Confirm:        g.Completion == completionConfirm,
+		Guard:          guard,
+		Blocking:       time.Duration(g.Timeouts.Blocking),
+		Limits:         jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
+		BodyTimeout:    bodyTimeout,
+		Memory:         quota.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader},
+		MemoryPatience: memoryPatience,
+		Streaming: gateway.Streaming{
+			Heartbeat:    time.Duration(g.Heartbeat),
+			WriteTimeout: time.Duration(g.WriteTimeout),
+			Patience:     streamPatience * time.Duration(g.WriteTimeout),
+			Max:          g.Limits.Streams,
+			MaxPerLeader: g.Limits.StreamsPerLeader,
+			Drain:        a.draining,
+			DrainFor:     time.Duration(a.Drain),
+		},
+		Log: g.log,
 	}
 }
 
@@ -499,8 +500,8 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 
 // Cleanup closes what the handler keeps open towards the agent. Calls under way keep their connections.
 func (g *Gateway) Cleanup() error {
-	if g.agent != nil {
-		g.agent.Close()
+	if g.front != nil {
+		g.front.Close()
 	}
 	return nil
 }

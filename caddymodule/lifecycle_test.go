@@ -293,8 +293,8 @@ func TestStreamsAreDrained(t *testing.T) {
 	if !strings.Contains(got, "retry: ") || !strings.Contains(got, "awaiting-completion") {
 		t.Errorf("the stream ended with\n%s", got)
 	}
-	if openStreams.Count() != 0 {
-		t.Errorf("%d streams are still counted", openStreams.Count())
+	if process.Streams.Count() != 0 {
+		t.Errorf("%d streams are still counted", process.Streams.Count())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 )
@@ -101,6 +102,6 @@ func (n *Notify) config() *notify.Config {
 		Concurrency: n.Concurrency,
 		Egress:      n.guard,
 		Keys:        n.keys,
-		Dialects:    wireOf,
+		Dialects:    gateway.Wire,
 	}
 }

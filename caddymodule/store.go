@@ -13,8 +13,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/notify"
-	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
 )
@@ -142,9 +142,7 @@ func (s *Store) key() string { return s.Driver + ":" + s.Dir }
 
 // openStore is a store in use, with the life-cycle of its tasks. Configurations share it.
 type openStore struct {
-	store    replay.Store
-	engine   *partner.Engine
-	webhooks *notify.Engine
+	tasks *gateway.Tasks
 
 	mu       sync.Mutex
 	settings []wish // of the configurations that have started and not stopped, oldest first
@@ -173,16 +171,11 @@ func (s *Store) open() (*openStore, error) {
 				return nil, fmt.Errorf("store: %w", err)
 			}
 		}
-		webhooks, err := notify.Open(context.Background(), store, slog.New(processLog{name: "aip.notify"}))
+		tasks, err := gateway.OpenTasks(context.Background(), store, slog.New(processLog{name: "aip.notify"}))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("store: %w", err), store.Close())
+			return nil, fmt.Errorf("store: %w", err)
 		}
-		engine, err := partner.Open(context.Background(), store, partner.Options{Watcher: webhooks})
-		if err != nil {
-			webhooks.Close()
-			return nil, errors.Join(fmt.Errorf("store: %w", err), store.Close())
-		}
-		return &openStore{store: store, engine: engine, webhooks: webhooks}, nil
+		return &openStore{tasks: tasks}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -236,14 +229,10 @@ func (o *openStore) want(a *App, w *wish) {
 	}
 	o.settings = kept
 	if n := len(kept); n > 0 {
-		o.store.Configure(kept[n-1].settings)
-		o.webhooks.Configure(kept[n-1].notify)
+		o.tasks.Store.Configure(kept[n-1].settings)
+		o.tasks.Webhooks.Configure(kept[n-1].notify)
 	}
 }
 
 // Destruct stops the work on all tasks, which the next process will pick up, and closes the store.
-func (o *openStore) Destruct() error {
-	o.engine.Close()
-	o.webhooks.Close()
-	return o.store.Close()
-}
+func (o *openStore) Destruct() error { return o.tasks.Close() }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package gateway
 
 import (
 	"fmt"
@@ -31,15 +31,13 @@ var clients = map[string]func(sender string) translate.Client{
 	"a2a/1.0-rest": func(string) translate.Client { return a2a.V1REST() },
 }
 
-// caller is one of those that may call.
+// caller is a dialect of callers.
 type caller struct {
 	name string // in callers
 	make func(confirm bool, aic string) translate.Server
 }
 
-// servers are those of callers, in the order in which they are asked whether they speak a request. confirm says
-// that a task that its agent has finished waits for its caller's word in dialects that have none; aic is the
-// Partner's.
+// servers are the dialects of callers, in the order in which they are asked whether they match a request.
 var servers = []caller{
 	{"aip/2", func(_ bool, aic string) translate.Server { return aip.ServerV2(aic) }},
 	{"aip", func(bool, string) translate.Server { return aip.Server() }},
@@ -50,11 +48,32 @@ var servers = []caller{
 	{"a2a/legacy", func(confirm bool, _ string) translate.Server { return a2a.LegacyServer(confirm) }},
 }
 
-// agentDialects and callerDialects name what there is.
-func agentDialects() string {
+// CheckAgentDialect returns an error that names the dialects of agents, if there is none of a name.
+func CheckAgentDialect(name string) error {
+	if _, ok := clients[name]; ok || name == auto {
+		return nil
+	}
 	list := append(slices.Collect(maps.Keys(clients)), auto)
 	slices.Sort(list)
-	return strings.Join(list, ", ")
+	return fmt.Errorf("there is no dialect %q; this gateway can front %s", name, strings.Join(list, ", "))
+}
+
+// Callers returns the dialects of callers by their names, in the order in which they are asked whether they match a
+// request. confirm says that a task that its agent has finished waits for its caller in dialects that have no such
+// state; aic is the Partner's.
+func Callers(names []string, confirm bool, aic string) ([]translate.Server, error) {
+	for _, name := range names {
+		if name != auto && !slices.ContainsFunc(servers, func(s caller) bool { return s.name == name }) {
+			return nil, fmt.Errorf("there is no dialect %q; this gateway can serve %s", name, callerDialects())
+		}
+	}
+	var list []translate.Server
+	for _, s := range servers {
+		if slices.Contains(names, s.name) || strings.HasPrefix(s.name, auto+"/") && slices.Contains(names, auto) {
+			list = append(list, s.make(confirm, aic))
+		}
+	}
+	return list, nil
 }
 
 func callerDialects() string {
@@ -68,25 +87,9 @@ func callerDialects() string {
 	return strings.Join(list, ", ")
 }
 
-// callers returns the dialects of those who may call.
-func (g *Gateway) callers() ([]translate.Server, error) {
-	for _, name := range g.Callers {
-		if name != auto && !slices.ContainsFunc(servers, func(s caller) bool { return s.name == name }) {
-			return nil, fmt.Errorf("callers: there is no dialect %q; this gateway can serve %s", name, callerDialects())
-		}
-	}
-	var list []translate.Server
-	for _, s := range servers {
-		if slices.Contains(g.Callers, s.name) || strings.HasPrefix(s.name, auto+"/") && slices.Contains(g.Callers, auto) {
-			list = append(list, s.make(g.Completion == completionConfirm, g.AIC))
-		}
-	}
-	return list, nil
-}
-
-// wireOf returns the dialect in which a webhook of a Partner's task is notified, also where callers may not use it any
+// Wire returns the dialect in which a webhook of a Partner's task is notified, also where callers may not use it any
 // more. nil where there is no such dialect.
-func wireOf(w *task.Webhook, partner string) notify.Wire {
+func Wire(w *task.Webhook, partner string) notify.Wire {
 	if _, err := identity.ParseAIC(partner); err != nil {
 		partner = "" // it is filed under its agent's URL
 	}
@@ -96,4 +99,12 @@ func wireOf(w *task.Webhook, partner string) notify.Wire {
 		}
 	}
 	return nil
+}
+
+// names returns the names of dialects.
+func names(callers []translate.Server) (list []string) {
+	for _, s := range callers {
+		list = append(list, s.Name())
+	}
+	return list
 }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// Process is what all gateways of a process share, whatever configuration they belong to. The zero Process is ready for
+// use. It is not to be copied.
+type Process struct {
+	Streams   OpenStreams        // the open streams
+	Memory    quota.Counter      // the bytes of memory that callers hold
+	Callbacks upstream.Callbacks // takes what agents push
+
+	mu    sync.Mutex
+	slots map[slotsKey]*upstream.Slots // those of agents. An entry is small, and stays
+}
+
+type slotsKey struct {
+	url string
+	max int
+}
+
+// slotsOf returns the slots of an agent, by its URL and their number: requests of an earlier configuration last during
+// and after a reload, and count.
+func (p *Process) slotsOf(url string, max int) *upstream.Slots {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := slotsKey{url, max}
+	if p.slots == nil {
+		p.slots = make(map[slotsKey]*upstream.Slots)
+	}
+	if p.slots[key] == nil {
+		p.slots[key] = upstream.NewSlots(max)
+	}
+	return p.slots[key]
+}
+
+// Tasks is what all gateways over one store share: the life-cycle of their tasks, and the tasks' webhooks. It outlives
+// configurations.
+type Tasks struct {
+	Store    replay.Store
+	Engine   *partner.Engine
+	Webhooks *notify.Engine
+}
+
+// OpenTasks takes up the tasks of a store. Tasks that an earlier process has left are continued as soon as a gateway is
+// registered for their Partner. The store belongs to Tasks then, and is closed after an error, too. The logger is that
+// of webhooks.
+func OpenTasks(ctx context.Context, store replay.Store, log *slog.Logger) (*Tasks, error) {
+	webhooks, err := notify.Open(ctx, store, log)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	engine, err := partner.Open(ctx, store, partner.Options{Watcher: webhooks})
+	if err != nil {
+		webhooks.Close()
+		return nil, errors.Join(err, store.Close())
+	}
+	return &Tasks{store, engine, webhooks}, nil
+}
+
+// Close stops the work on all tasks, which the next process continues, and closes the store.
+func (t *Tasks) Close() error {
+	t.Engine.Close()
+	t.Webhooks.Close()
+	return t.Store.Close()
+}
