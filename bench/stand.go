@@ -192,7 +192,7 @@ func (s *stand) tell(t *changing) {
 		t.at = now
 	}
 	told := strconv.FormatInt(now.UnixNano(), 10)
-	s.engine.Tell(s.ctx, t.log, []task.Change{{Seq: t.seq, Task: &task.Task{ID: t.log[len("tbench\x00leader\x00"):], SessionID: "session-1",
+	s.engine.Notify(s.ctx, t.log, []task.Change{{Seq: t.seq, Task: &task.Task{ID: t.log[len("tbench\x00leader\x00"):], SessionID: "session-1",
 		Status:   task.Status{State: state, ChangedAt: t.at, DataItems: []task.DataItem{task.Text(told + " ")}},
 		Products: []task.Product{{ID: "artifact-0", DataItems: []task.DataItem{task.Text("echo: hello there")}}}}}})
 }

@@ -79,7 +79,7 @@ func TestDocsWebhookHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := task.Task{ID: "task", Status: task.Status{State: task.Accepted, ChangedAt: time.Now()}}
-	engine.Tell(t.Context(), log, []task.Change{{Seq: 1, Task: &now}})
+	engine.Notify(t.Context(), log, []task.Change{{Seq: 1, Task: &now}})
 	got := <-arrived
 	delete(got, "Content-Length")
 

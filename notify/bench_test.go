@@ -62,7 +62,7 @@ func BenchmarkDeliver(b *testing.B) {
 				want.Store(int64(n))
 				seq++
 				for j := range n {
-					e.Tell(b.Context(), taskLog(fmt.Sprint(j)), []Change{{Seq: seq, Task: &tk}})
+					e.Notify(b.Context(), taskLog(fmt.Sprint(j)), []Change{{Seq: seq, Task: &tk}})
 				}
 				<-done
 				i += n

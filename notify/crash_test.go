@@ -234,7 +234,7 @@ func whatever(t *testing.T, seed uint64) {
 			l.w = inner
 			if l.mute = tell; !restart { // or it dies before it could tell
 				tk := l.fold.Task
-				w.e.Tell(t.Context(), l.log, []Change{{Seq: l.fold.Seq, Task: &tk}})
+				w.e.Notify(t.Context(), l.log, []Change{{Seq: l.fold.Seq, Task: &tk}})
 			}
 		}
 		time.Sleep(pause)

@@ -41,7 +41,7 @@ func (e *Engine) Watches(ctx context.Context, log string) (bool, error) {
 // right after they were appended to the task's log, by whoever writes that, in the order of their numbers, and
 // is one write that waits for no fsync: after a loss of power the outbox is made good from the task's log. So
 // it is when the store will not have the write. Where the task has no webhooks, Tell does nothing.
-func (e *Engine) Tell(ctx context.Context, log string, changes []Change) {
+func (e *Engine) Notify(ctx context.Context, log string, changes []Change) {
 	if len(changes) == 0 || !e.owners.ever() {
 		return
 	}

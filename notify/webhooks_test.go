@@ -289,7 +289,7 @@ func TestTaskIDUsedAgain(t *testing.T) {
 		first := len(w.sink.all())
 		// The store still has the old log, so this one is told of without being stored.
 		again := task.Task{ID: "a", Status: task.Status{State: task.Accepted, ChangedAt: time.Now()}}
-		w.e.Tell(t.Context(), l.log, []Change{{Seq: 1, Task: &again}})
+		w.e.Notify(t.Context(), l.log, []Change{{Seq: 1, Task: &again}})
 		synctest.Wait()
 		got := w.sink.all()
 		if len(got) != first+1 || got[first].id == got[0].id {

@@ -238,7 +238,7 @@ func (l *life) move(states ...task.State) error {
 		l.told = append(l.told, s)
 		if !l.mute {
 			t := l.fold.Task
-			l.w.e.Tell(context.Background(), l.log, []Change{{Seq: l.fold.Seq, Task: &t}})
+			l.w.e.Notify(context.Background(), l.log, []Change{{Seq: l.fold.Seq, Task: &t}})
 		}
 	}
 	return nil

@@ -230,7 +230,7 @@ func (w *witness) Watches(_ context.Context, log string) (bool, error) {
 	return w.hooks[log], nil
 }
 
-func (w *witness) Tell(_ context.Context, log string, changes []task.Change) {
+func (w *witness) Notify(_ context.Context, log string, changes []task.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range changes {

@@ -342,7 +342,7 @@ func (b *batch) write(ctx context.Context) error {
 		}
 	}
 	if len(changes) > 0 {
-		lv.engine.watcher.Tell(ctx, lv.log, changes)
+		lv.engine.watcher.Notify(ctx, lv.log, changes)
 	}
 	if a.End {
 		lv.engine.open.done(lv.log)

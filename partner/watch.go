@@ -9,15 +9,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Watcher is told of the tasks that somebody outside wants to hear of. Its methods may be called by any number of
-// goroutines at once, but for one log by one at a time.
+// Watcher is notified of the changes of watched tasks. Its methods may be called by any number of goroutines at once,
+// but for one log by one at a time.
 type Watcher interface {
 	// Watches reports whether a task that is about to be started is watched. A task that exists becomes watched
 	// by Partner.Watch.
 	Watches(ctx context.Context, log string) (bool, error)
-	// Tell tells of changes of a watched task's state, in order, once they are stored and before the next command
-	// is obeyed. It must not wait for anybody outside. ctx carries the trace of what caused them.
-	Tell(ctx context.Context, log string, changes []task.Change)
+	// Notify receives changes of a watched task's state, in order, after they are appended to the task's log and before
+	// the next command is executed. It must not wait for a receiver. ctx carries the trace of what caused them.
+	Notify(ctx context.Context, log string, changes []task.Change)
 }
 
 // Watch calls f with where a Leader's task stands, and with the name of its log, while nothing can happen to the
