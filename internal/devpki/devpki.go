@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devpki makes the certificates that a first try of the gateway needs: a root, one for the server and
-// two for Leaders, with AICs in them. It is for development: keys lie in plain files.
+// Package devpki makes certificates with AICs for development: a root, one for the server and two for Leaders. Their
+// keys are stored in plain files.
 package devpki
 
 import (
@@ -20,28 +20,28 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
-// Salt is what the check digits of made v2 AICs are computed with. A registrar's salt is secret; this one is
-// the example of the specification, so that anyone can verify the digits.
+// Salt is the salt of the check digits of AICs of form v2 that this package makes. A registrar's salt is secret; this
+// one is the example of the specification, so that anyone can verify the digits.
 var Salt = []byte{0x12, 0x34}
 
-// Validity and notice of the certificates.
+// The validity of certificates.
 const (
 	rootValidity = 10 * 365 * 24 * time.Hour
 	leafValidity = 365 * 24 * time.Hour
-	backdate     = time.Hour           // for clocks that lag behind
-	soon         = 30 * 24 * time.Hour // certificates that end within it are reported
+	backdate     = time.Hour           // for clocks that are slow
+	soon         = 30 * 24 * time.Hour // File.Expires
 )
 
-// Options say what to make.
+// Options are the settings of Make.
 type Options struct {
-	Dir    string       // made where it is missing
-	Hosts  []string     // names and addresses of the server beside localhost, 127.0.0.1 and ::1
-	Leader identity.AIC // for both Leader certificates. Empty: each gets one of its own, in the form of its profile
-	Force  bool         // make everything anew
-	Now    time.Time    // zero: the present
+	Dir    string       // created if it is missing
+	Hosts  []string     // more names and addresses of the server than localhost, 127.0.0.1 and ::1
+	Leader identity.AIC // of both Leader certificates. Default: a new one for each, in the form of its profile
+	Force  bool         // replace all certificates
+	Now    time.Time    // default: the current time
 }
 
-// File is one certificate of the folder, and its key.
+// File is a certificate and its key.
 type File struct {
 	Cert string // path of the certificate, PEM
 	Key  string // path of its private key, PEM, readable by its owner only
@@ -50,22 +50,22 @@ type File struct {
 	AIC      identity.AIC // empty for the root
 	NotAfter time.Time
 
-	Made    bool   // it was made just now; otherwise it was there and is still good
-	Because string // why one that was there was made anew
-	Expires bool   // it ends within 30 days
+	Made    bool   // by this call of Make; otherwise an earlier one was kept
+	Because string // why an earlier one was replaced
+	Expires bool   // within 30 days
 }
 
-// PKI is the folder as Make leaves it.
+// PKI is the content of the folder after Make.
 type PKI struct {
 	CA, Server, Leader, LeaderV1 File
 }
 
-// Files returns the certificates in the order in which they are made.
+// Files returns the certificates in the order in which Make makes them.
 func (p *PKI) Files() []File { return []File{p.CA, p.Server, p.Leader, p.LeaderV1} }
 
-// Make makes what is missing in a folder. A certificate that is there and serves is kept; one that has ended or
-// lacks what is asked for is made anew. What cannot be read, or has another root, is an error and stays as it
-// is, unless forced: it may be somebody else's.
+// Make makes the certificates that are missing in a folder. It keeps those that are valid, and replaces those that have
+// expired or lack a host or AIC of the options. A file that cannot be read, or a certificate of another root, is an error
+// and stays unchanged unless Force is set, because it may have another owner.
 func Make(o Options) (*PKI, error) {
 	if o.Now.IsZero() {
 		o.Now = time.Now()
@@ -115,7 +115,7 @@ type pair struct {
 	key  *ecdsa.PrivateKey
 }
 
-// root reads the root, or makes it.
+// root reads or makes the root.
 func (o *Options) root(f *File) (*pair, error) {
 	old, err := o.read(f)
 	if err != nil {
@@ -123,7 +123,7 @@ func (o *Options) root(f *File) (*pair, error) {
 	}
 	if old != nil {
 		if !old.cert.IsCA {
-			return nil, inTheWay(fmt.Errorf("%s is not the certificate of a CA", f.Cert))
+			return nil, withHint(fmt.Errorf("%s is not the certificate of a CA", f.Cert))
 		}
 		if f.Because = expired(old.cert, o.Now); f.Because == "" {
 			f.keep(old.cert, o.Now)
@@ -133,8 +133,8 @@ func (o *Options) root(f *File) (*pair, error) {
 	return o.make(f, rootTemplate(o.Now), nil)
 }
 
-// leaf makes a certificate by its profile, unless there is one that serves. Certificates of another root are
-// replaced only where the root was made just now.
+// leaf makes a certificate by its profile, unless there is a valid one. It replaces certificates of another root only
+// if the root is new.
 func (o *Options) leaf(f *File, p profile, ca *pair, newRoot bool) error {
 	old, err := o.read(f)
 	if err != nil {
@@ -143,14 +143,14 @@ func (o *Options) leaf(f *File, p profile, ca *pair, newRoot bool) error {
 	if old != nil {
 		switch signed := old.cert.CheckSignatureFrom(ca.cert) == nil; {
 		case !signed && !newRoot:
-			return inTheWay(fmt.Errorf("%s is not signed by the root of its folder", f.Cert))
+			return withHint(fmt.Errorf("%s is not signed by the root in its folder", f.Cert))
 		case !signed:
 			f.Because = "the root is new"
 		default:
 			f.Because = cmp.Or(expired(old.cert, o.Now), p.lacks(old.cert))
 		}
 		if f.Because == "" {
-			f.AIC, _ = identity.FromCertificate(old.cert) // p.lacks has seen that there is one
+			f.AIC, _ = identity.FromCertificate(old.cert) // p.lacks has checked it
 			f.keep(old.cert, o.Now)
 			return nil
 		}
@@ -168,7 +168,7 @@ func (o *Options) leaf(f *File, p profile, ca *pair, newRoot bool) error {
 
 func expired(cert *x509.Certificate, now time.Time) string {
 	if now.After(cert.NotAfter) {
-		return "it ended on " + cert.NotAfter.UTC().Format(time.DateOnly)
+		return "it expired on " + cert.NotAfter.UTC().Format(time.DateOnly)
 	}
 	return ""
 }
@@ -178,7 +178,7 @@ func (f *File) keep(cert *x509.Certificate, now time.Time) {
 	f.Expires = cert.NotAfter.Sub(now) < soon
 }
 
-// make signs a template with a fresh key and writes both files. Without a CA the certificate signs itself.
+// make signs a template with a new key and writes both files. Without a CA, the certificate is self-signed.
 func (o *Options) make(f *File, template *x509.Certificate, ca *pair) (*pair, error) {
 	made, err := sign(template, ca)
 	if err != nil {
@@ -191,7 +191,7 @@ func (o *Options) make(f *File, template *x509.Certificate, ca *pair) (*pair, er
 	return made, nil
 }
 
-// read returns the pair that the files hold, or nil where there is none or all is made anew.
+// read returns the pair in the files, or nil if there is none or Force is set.
 func (o *Options) read(f *File) (*pair, error) {
 	if o.Force {
 		return nil, nil
@@ -203,10 +203,11 @@ func (o *Options) read(f *File) (*pair, error) {
 	case errors.Is(err, errNoPair):
 		return nil, nil
 	}
-	return nil, inTheWay(err)
+	return nil, withHint(err)
 }
 
-func inTheWay(err error) error {
+// withHint adds to an error of an existing file what the user can do.
+func withHint(err error) error {
 	return fmt.Errorf("%w; move it away, choose another folder or use --force", err)
 }
 
@@ -215,14 +216,17 @@ func checkHosts(hosts []string) error {
 		if net.ParseIP(h) != nil {
 			continue
 		}
-		ok := h != "" && len(h) <= 253 && !slices.ContainsFunc(strings.Split(strings.TrimPrefix(h, "*."), "."), func(label string) bool {
-			return label == "" || len(label) > 63 || strings.ContainsFunc(label, func(r rune) bool {
-				return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
-			})
-		})
-		if !ok {
+		labels := strings.Split(strings.TrimPrefix(h, "*."), ".")
+		if h == "" || len(h) > 253 || slices.ContainsFunc(labels, notALabel) {
 			return fmt.Errorf("the host %q is neither a name nor an IP address; give it without scheme and port", h)
 		}
 	}
 	return nil
+}
+
+// notALabel reports whether a string is no label of a host name.
+func notALabel(s string) bool {
+	return s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+	})
 }

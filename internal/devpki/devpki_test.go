@@ -68,8 +68,7 @@ func TestMakeFiles(t *testing.T) {
 	}
 }
 
-// The certificates do what they are for: a handshake in which both sides are verified, whatever the host, and
-// after which the guard knows the Leader.
+// The certificates work in a handshake that verifies both sides, for every host, and the guard finds the Leader in it.
 func TestHandshake(t *testing.T) {
 	p := mustMake(t, Options{Dir: t.TempDir(), Hosts: []string{"Agent.example.com", "192.0.2.7"}})
 	roots := x509.NewCertPool()
@@ -86,7 +85,7 @@ func TestHandshake(t *testing.T) {
 			client, far := net.Pipe()
 			tlsServer := tls.Server(far, &tls.Config{Certificates: []tls.Certificate{server},
 				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots,
-				SessionTicketsDisabled: true}) // nobody reads them from the pipe
+				SessionTicketsDisabled: true}) // nothing reads them from the pipe
 			var wg sync.WaitGroup
 			var serverErr error
 			wg.Go(func() { serverErr = tlsServer.Handshake() })
@@ -110,6 +109,11 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
+// pemOf returns a PEM block whose content is no DER.
+func pemOf(kind string) []byte {
+	return []byte("-----BEGIN " + kind + "-----\nAAAA\n-----END " + kind + "-----\n")
+}
+
 func load(t *testing.T, f File) tls.Certificate {
 	t.Helper()
 	c, err := tls.LoadX509KeyPair(f.Cert, f.Key)
@@ -119,7 +123,7 @@ func load(t *testing.T, f File) tls.Certificate {
 	return c
 }
 
-func TestMakeKeepsWhatServes(t *testing.T) {
+func TestMakeKeepsValidCertificates(t *testing.T) {
 	start := time.Date(2025, 9, 1, 12, 0, 0, 0, time.UTC)
 	day := 24 * time.Hour
 	keep := []string{"", "", "", ""}
@@ -138,10 +142,14 @@ func TestMakeKeepsWhatServes(t *testing.T) {
 		{name: "another host", again: Options{Hosts: []string{"b.example.com"}},
 			want: []string{"", "made: it lacked the host b.example.com", "", ""}},
 		{name: "expires soon", after: 340 * day, want: []string{"", "expires", "expires", "expires"}},
-		{name: "leaves have ended", after: 366 * day,
-			want: []string{"", "made: it ended on 2026-09-01", "made: it ended on 2026-09-01", "made: it ended on 2026-09-01"}},
-		{name: "root has ended", after: 3651 * day,
-			want: []string{"made: it ended on 2035-08-30", "made: the root is new", "made: the root is new", "made: the root is new"}},
+		{name: "leaves have expired", after: 366 * day,
+			want: []string{
+				"", "made: it expired on 2026-09-01", "made: it expired on 2026-09-01", "made: it expired on 2026-09-01",
+			}},
+		{name: "root has expired", after: 3651 * day,
+			want: []string{
+				"made: it expired on 2035-08-30", "made: the root is new", "made: the root is new", "made: the root is new",
+			}},
 		{name: "force", again: Options{Force: true}, want: anew(""), newAICs: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,27 +191,27 @@ func TestMakeGivenLeader(t *testing.T) {
 	if p.Leader.AIC != givenAIC || p.LeaderV1.AIC != givenAIC {
 		t.Errorf("Leaders %s and %s, want %s", p.Leader.AIC, p.LeaderV1.AIC, givenAIC)
 	}
-	if want := "it was made out to " + string(first.Leader.AIC); p.Leader.Because != want {
+	if want := "it was issued for " + string(first.Leader.AIC); p.Leader.Because != want {
 		t.Errorf("because %q, want %q", p.Leader.Because, want)
 	}
 	if p.CA.Made || p.Server.Made {
 		t.Error("the root or the server was made again")
 	}
 	if again := mustMake(t, Options{Dir: dir}); again.Leader.AIC != givenAIC || again.Leader.Made {
-		t.Errorf("without a wish: %+v", again.Leader)
+		t.Errorf("without an AIC in the options: %+v", again.Leader)
 	}
 }
 
-func TestMakeLeavesWhatIsNotItsOwn(t *testing.T) {
+func TestMakeKeepsForeignFiles(t *testing.T) {
 	other := mustMake(t, Options{Dir: t.TempDir()})
 	for _, tt := range []struct {
 		name, file string
 		content    []byte
 		want       string
 	}{
-		{"no PEM", "leader.pem", []byte("hello"), `leader.pem has no PEM block "CERTIFICATE" at its begin`},
-		{"no certificate", "ca.pem", []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "ca.pem: x509: malformed certificate"},
-		{"no key", "ca-key.pem", []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "ca-key.pem cannot be read as a private key"},
+		{"no PEM", "leader.pem", []byte("hello"), `leader.pem has no PEM block "CERTIFICATE" at its beginning`},
+		{"no certificate", "ca.pem", pemOf("CERTIFICATE"), "ca.pem: x509: malformed certificate"},
+		{"no key", "ca-key.pem", pemOf("PRIVATE KEY"), "ca-key.pem cannot be read as a private key"},
 		{"another key", "server-key.pem", read(t, other.Server.Key), "server-key.pem is not the key of"},
 		{"too large", "server.pem", make([]byte, maxPEM+1), "server.pem has 65537 bytes, too many for a PEM file"},
 		{"missing half", "server-key.pem", nil, "no such file or directory"},
@@ -241,7 +249,7 @@ func TestMakeLeavesWhatIsNotItsOwn(t *testing.T) {
 			}
 		}
 		_, err := Make(Options{Dir: dir})
-		if want := p.Server.Cert + " is not signed by the root of its folder"; err == nil || !strings.Contains(err.Error(), want) {
+		if want := p.Server.Cert + " is not signed by the root in its folder"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	})

@@ -15,13 +15,13 @@ import (
 	"path/filepath"
 )
 
-// maxPEM bounds a file that is read, in bytes.
+// maxPEM is the largest size of a PEM file, in bytes.
 const maxPEM = 64 << 10
 
-// errNoPair says that neither of the two files is there.
+// errNoPair reports that neither of the two files exists.
 var errNoPair = errors.New("no certificate and no key")
 
-// sign makes a key and signs a certificate for it. Without a CA the certificate signs itself.
+// sign makes a key and signs a certificate for it. Without a CA, the certificate is self-signed.
 func sign(template *x509.Certificate, ca *pair) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -86,12 +86,12 @@ func readPEM(path, kind string) ([]byte, error) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil || block.Type != kind {
-		return nil, fmt.Errorf("%s has no PEM block %q at its begin", path, kind)
+		return nil, fmt.Errorf("%s has no PEM block %q at its beginning", path, kind)
 	}
 	return block.Bytes, nil
 }
 
-// writePair writes the key first: a certificate that is there has its key.
+// writePair writes the key first, so that a certificate never exists without its key.
 func writePair(f *File, p *pair) error {
 	der, err := x509.MarshalPKCS8PrivateKey(p.key)
 	if err != nil {
@@ -103,8 +103,7 @@ func writePair(f *File, p *pair) error {
 	return writePEM(f.Cert, "CERTIFICATE", p.cert.Raw, 0o644)
 }
 
-// writePEM replaces a file as a whole, so that no reader sees half of it. CreateTemp makes it 0600, so that a
-// key is at no moment readable by others.
+// writePEM replaces a file atomically. CreateTemp uses mode 0600, so that a key is never readable by others.
 func writePEM(path, kind string, der []byte, mode os.FileMode) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

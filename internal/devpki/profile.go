@@ -14,15 +14,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
-// profile says what a leaf looks like.
+// profile describes the certificates of one role.
 type profile struct {
-	want     identity.AIC                 // whom it is made out to; empty means anyone
-	fresh    func() (identity.AIC, error) // makes an AIC for it
-	hosts    []string                     // the hosts that it must name
+	want     identity.AIC                 // the AIC that it must have; empty for any
+	newAIC   func() (identity.AIC, error) // used where want is empty and no earlier certificate has an AIC
+	hosts    []string                     // that it must be valid for
 	template func(aic identity.AIC, now time.Time) *x509.Certificate
 }
 
-// aicFor returns the AIC to make a certificate out to. Whoever had the old one keeps its name.
+// aicFor returns the AIC of a new certificate. A certificate that replaces an old one keeps its AIC.
 func (p *profile) aicFor(old *pair) (identity.AIC, error) {
 	if p.want != "" {
 		return p.want, nil
@@ -32,10 +32,10 @@ func (p *profile) aicFor(old *pair) (identity.AIC, error) {
 			return aic, nil
 		}
 	}
-	return p.fresh()
+	return p.newAIC()
 }
 
-// lacks says what a certificate lacks of what the profile asks for, or nothing.
+// lacks says in what a certificate differs from the profile. It is empty if it does not.
 func (p *profile) lacks(cert *x509.Certificate) string {
 	for _, h := range p.hosts {
 		if ip := net.ParseIP(h); ip != nil && !slices.ContainsFunc(cert.IPAddresses, ip.Equal) ||
@@ -47,17 +47,17 @@ func (p *profile) lacks(cert *x509.Certificate) string {
 	case err != nil:
 		return "it had no AIC"
 	case p.want != "" && aic != p.want:
-		return "it was made out to " + string(aic)
+		return "it was issued for " + string(aic)
 	}
 	return ""
 }
 
-// serverProfile is that of v02.00 for a server: one usage, and the names of its hosts.
+// serverProfile is the profile of ACPs v02.00 for a server: one key usage, and the names of its hosts.
 func serverProfile(hosts []string) profile {
 	hosts = slices.Concat([]string{"localhost", "127.0.0.1", "::1"}, hosts)
 	return profile{
-		fresh: freshV2,
-		hosts: hosts,
+		newAIC: newAICV2,
+		hosts:  hosts,
 		template: func(aic identity.AIC, now time.Time) *x509.Certificate {
 			t := leafTemplate(string(aic), "acps", aic, now, x509.ExtKeyUsageServerAuth)
 			for _, h := range hosts {
@@ -74,22 +74,22 @@ func serverProfile(hosts []string) profile {
 	}
 }
 
-// leaderProfile is that of v02.00 for a client: one usage, and the bare AIC as its name.
+// leaderProfile is the profile of ACPs v02.00 for a client: one key usage, and the AIC as its name.
 func leaderProfile(want identity.AIC) profile {
 	return profile{
-		want:  want,
-		fresh: freshV2,
+		want:   want,
+		newAIC: newAICV2,
 		template: func(aic identity.AIC, now time.Time) *x509.Certificate {
 			return leafTemplate(string(aic), "acps", aic, now, x509.ExtKeyUsageClientAuth)
 		},
 	}
 }
 
-// leaderV1Profile is that of v01.00, which has a domain behind the AIC and both usages in one certificate.
+// leaderV1Profile is the profile of ACPs v01.00: a domain follows the AIC, and one certificate has both key usages.
 func leaderV1Profile(want identity.AIC) profile {
 	return profile{
-		want:  want,
-		fresh: func() (identity.AIC, error) { return identity.MakeV1(identity.FieldsV1{}) },
+		want:   want,
+		newAIC: func() (identity.AIC, error) { return identity.MakeV1(identity.FieldsV1{}) },
 		template: func(aic identity.AIC, now time.Time) *x509.Certificate {
 			name := string(aic) + ".acps.pub"
 			t := leafTemplate(name, "agent", aic, now, x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth)
@@ -99,7 +99,7 @@ func leaderV1Profile(want identity.AIC) profile {
 	}
 }
 
-func freshV2() (identity.AIC, error) { return identity.MakeV2(identity.FieldsV2{}, Salt) }
+func newAICV2() (identity.AIC, error) { return identity.MakeV2(identity.FieldsV2{}, Salt) }
 
 func rootTemplate(now time.Time) *x509.Certificate {
 	return &x509.Certificate{
@@ -107,13 +107,15 @@ func rootTemplate(now time.Time) *x509.Certificate {
 		NotBefore:             now.Add(-backdate),
 		NotAfter:              now.Add(rootValidity),
 		IsCA:                  true,
-		MaxPathLenZero:        true, // it signs leaves only
+		MaxPathLenZero:        true, // it must not sign other CAs
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 }
 
-func leafTemplate(commonName, scheme string, aic identity.AIC, now time.Time, usage ...x509.ExtKeyUsage) *x509.Certificate {
+func leafTemplate(
+	commonName, scheme string, aic identity.AIC, now time.Time, usage ...x509.ExtKeyUsage,
+) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:               subject(commonName),
 		NotBefore:             now.Add(-backdate),

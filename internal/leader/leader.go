@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leader is an AIP Leader as far as its transport goes: it sends the commands of a task to a Partner
-// and reads the answers (AIP v01.00 §6.1).
+// Package leader is the transport of an AIP Leader: it sends the commands of a task to a Partner and reads the answers
+// (AIP v01.00 §6.1).
 package leader
 
 import (
@@ -19,20 +19,20 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// DefaultMaxBytes is how large an answer may be where a Client does not say.
+// DefaultMaxBytes is the default of Client.MaxBytes.
 const DefaultMaxBytes = 64 << 20
 
-// Client sends commands to one Partner. Its methods may be called by any number of goroutines at once.
+// Client sends commands to one Partner. Its methods may be called concurrently.
 type Client struct {
 	HTTP     *http.Client
-	Sender   string // the senderId of messages that have none: the Leader's AIC
-	MaxBytes int64  // how large an answer may be; zero means DefaultMaxBytes
+	Sender   string // the default senderId of messages: the Leader's AIC
+	MaxBytes int64  // the largest size of an answer, in bytes. Default: DefaultMaxBytes
 
 	base *url.URL
 }
 
-// New returns a client of the Partner at a URL, the mount point of a gateway, with a connection pool of its
-// own. config holds the Leader's certificate and the roots to trust; nil means none and the system's.
+// New returns a client of the Partner at a URL, the mount point of a gateway, with its own connection pool. config holds
+// the Leader's certificate and the trusted roots; nil means no certificate and the system's roots.
 func New(mount string, config *tls.Config) (*Client, error) {
 	u, err := url.Parse(mount)
 	switch {
@@ -41,7 +41,7 @@ func New(mount string, config *tls.Config) (*Client, error) {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("the URL must begin with https:// or http:// and have a host")
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return nil, errors.New("the URL must have no user, query or fragment: it is the place where the Partner is mounted")
+		return nil, errors.New("the URL must have no user, query or fragment: it is the mount point of the Partner")
 	}
 	transport := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -52,7 +52,7 @@ func New(mount string, config *tls.Config) (*Client, error) {
 		ForceAttemptHTTP2:      true,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	// A command is for the Partner that it was addressed to: redirects are answers, and wrong ones.
+	// A command must reach no other Partner than the one at the URL, so a redirect is an error.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{HTTP: &http.Client{Transport: transport, CheckRedirect: stay}, base: u}, nil
 }
@@ -60,15 +60,15 @@ func New(mount string, config *tls.Config) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.HTTP.CloseIdleConnections() }
 
-// Answer is what a Partner answers a command with: a Task or, more rarely, a Message.
+// Answer is a Partner's answer to a command: a Task or, more rarely, a Message.
 type Answer struct {
 	Task    *task.Task
 	Message *task.Message
 	Raw     []byte // the whole response as it was sent
 }
 
-// Do sends a command by rpc and reads the answer. What the message of the call leaves open is filled in: its
-// id, time and sender, and its parameters from the call. An error that the Partner answers is an *Error.
+// Do sends a command by rpc and reads the answer. It fills in the message's id, time, sender and parameters where they
+// are missing. If the Partner answers an error, it returns an *Error.
 func (c *Client) Do(ctx context.Context, call *task.Call) (*Answer, error) {
 	m := c.complete(call)
 	id := requestID(&m)
@@ -112,8 +112,7 @@ func (c *Client) read(r io.Reader) ([]byte, error) {
 	return body, nil
 }
 
-// StatusError is an answer with an HTTP status other than 200, which a Partner gives to no command, not even to
-// a wrong one.
+// StatusError is an answer with an HTTP status other than 200. A Partner answers every command with 200, errors too.
 type StatusError struct {
 	Status int
 	Body   []byte

@@ -205,12 +205,12 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		{``, "the answer is not a JSON-RPC response"},
 		{`<html>`, "the answer is not a JSON-RPC response"},
 		{`{"jsonrpc":"2.0",` + id + `}`, "the answer is not a JSON-RPC response: a response needs a result or an error"},
-		{`{"jsonrpc":"2.0","id":"msg-2","result":{"type":"task"}}`, "the answer is not to this request: its id is another"},
-		{`{"jsonrpc":"2.0","id":null,"result":{"type":"task"}}`, "the answer is not to this request: its id is another"},
+		{`{"jsonrpc":"2.0","id":"msg-2","result":{"type":"task"}}`, "the answer has the id of another request"},
+		{`{"jsonrpc":"2.0","id":null,"result":{"type":"task"}}`, "the answer has the id of another request"},
 		{`{"jsonrpc":"2.0",` + id + `,"result":true}`, "the answer is neither a task nor a message"},
 		{`{"jsonrpc":"2.0",` + id + `,"result":{"type":"task-result"}}`, "the answer is neither a task nor a message"},
-		{`{"jsonrpc":"2.0",` + id + `,"result":{"type":"task","status":{"state":"Working"}}}`, "the answer is a task in a state that AIP does not have"},
-		{`{"jsonrpc":"2.0",` + id + `,"result":{"type":"task","products":{}}}`, "the answer is not what AIP allows: json: cannot unmarshal"},
+		{`{"jsonrpc":"2.0",` + id + `,"result":{"type":"task","status":{"state":"Working"}}}`, "the answer is a task in an unknown state"},
+		{`{"jsonrpc":"2.0",` + id + `,"result":{"type":"task","products":{}}}`, "the answer is no valid AIP object: json: cannot unmarshal"},
 	} {
 		_, err := partner(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, tt.body) }).
 			Do(t.Context(), &task.Call{Message: task.Message{ID: "msg-1"}})

@@ -17,10 +17,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// NewID returns an id that nobody else has: prefix, a hyphen and 26 random letters and digits.
+// NewID returns a unique id: prefix, a hyphen and 26 random letters and digits.
 func NewID(prefix string) string { return prefix + "-" + rand.Text() }
 
-// complete returns the message of a call with everything filled in that it leaves open.
+// complete returns the message of a call, with defaults for the members that are missing.
 func (c *Client) complete(call *task.Call) task.Message {
 	m := call.Message
 	if m.ID == "" {
@@ -41,7 +41,7 @@ func (c *Client) complete(call *task.Call) task.Message {
 	return m
 }
 
-// params returns the commandParams of a call (AIP v01.00 §4.3, §6.2), or nil where there is nothing to say.
+// params returns the commandParams of a call (AIP v01.00 §4.3, §6.2), or nil if it has none.
 func params(call *task.Call) json.RawMessage {
 	dst := []byte{'{'}
 	number := func(key string, n int64) {
@@ -79,8 +79,8 @@ func appendTimeOrNull(dst []byte, t time.Time) []byte {
 	return task.AppendTime(dst, t)
 }
 
-// requestID returns the id of the request that carries a message: the message's own, so that a log on either
-// side names one thing only.
+// requestID returns the id of the request with a message. It is the message's id, so that logs on both sides name one id
+// only.
 func requestID(m *task.Message) jsonrpc.ID { return task.AppendString(nil, m.ID) }
 
 func appendRequest(dst []byte, id jsonrpc.ID, method string, m *task.Message) []byte {
@@ -94,7 +94,7 @@ func appendRequest(dst []byte, id jsonrpc.ID, method string, m *task.Message) []
 type Error struct {
 	Code    int64
 	Message string
-	Data    json.RawMessage // empty where there is none
+	Data    json.RawMessage // nil if there is none
 	Raw     []byte          // the whole response as it was sent
 }
 
@@ -112,7 +112,7 @@ func decode(body []byte, id jsonrpc.ID) (*Answer, error) {
 		return nil, &Error{Code: f.Code, Message: f.Message, Data: json.RawMessage(f.Data.Raw), Raw: body}
 	}
 	if !sameID(res.ID, id) {
-		return nil, fmt.Errorf("the answer is not to this request: its id is another")
+		return nil, fmt.Errorf("the answer has the id of another request")
 	}
 	a := &Answer{Raw: body}
 	var err error
@@ -121,7 +121,7 @@ func decode(body []byte, id jsonrpc.ID) (*Answer, error) {
 		a.Task = new(task.Task)
 		err = json.Unmarshal([]byte(res.Result.Raw), a.Task)
 		if err == nil && !a.Task.Status.State.Valid() {
-			return nil, fmt.Errorf("the answer is a task in a state that AIP does not have")
+			return nil, fmt.Errorf("the answer is a task in an unknown state")
 		}
 	case "message":
 		a.Message = new(task.Message)
@@ -130,12 +130,12 @@ func decode(body []byte, id jsonrpc.ID) (*Answer, error) {
 		return nil, fmt.Errorf("the answer is neither a task nor a message")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the answer is not what AIP allows: %w", err)
+		return nil, fmt.Errorf("the answer is no valid AIP object: %w", err)
 	}
 	return a, nil
 }
 
-// sameID compares ids as JSON values: another writer may escape a string in another way.
+// sameID compares ids as JSON values, because encoders escape strings in different ways.
 func sameID(a, b jsonrpc.ID) bool {
 	return slices.Equal(a, b) || len(a) > 0 && a[0] == '"' && gjson.ParseBytes(a).Str == gjson.ParseBytes(b).Str
 }

@@ -26,65 +26,67 @@ type Event struct {
 	Raw []byte // the whole frame as it was sent; valid until the next event
 }
 
-// How a stream that was cut is taken up again.
+// How a stream that was interrupted is resumed.
 const (
 	firstWait = 100 * time.Millisecond
-	mostWait  = 5 * time.Second
-	tries     = 12 // without an event in between
+	maxWait   = 5 * time.Second
+	tries     = 12 // in a row without an event
 )
 
-// Follow sends a start, continue or re-stream by stream and yields its events, each once and in order, until
-// the task has ended. Their numbers rise; a Partner may leave some out (AIP v01.00 §6.2.6 (3)). When the stream is
-// cut, it comes back by itself and tells cut why; that of a continue which was cut before its first event it cannot
-// take up, since the continue may have been carried out. An error that the Partner answers is an *Error, and the last
-// thing that is yielded.
-func (c *Client) Follow(ctx context.Context, call *task.Call, cut func(error)) iter.Seq2[Event, error] {
+// Follow sends a start, continue or re-stream by stream and yields its events, each once and in order, until the task
+// ends. Event numbers rise, with gaps where a Partner leaves some out (AIP v01.00 §6.2.6 (3)). When the stream is
+// interrupted, Follow calls interrupted with the reason and resumes the stream. It cannot resume the stream of a continue
+// that was interrupted before its first event, because the continue may have been executed. If the Partner answers an
+// error, Follow yields an *Error and returns.
+func (c *Client) Follow(ctx context.Context, call *task.Call, interrupted func(error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		next := *call
 		last, begun, failures := call.AfterSeq, false, 0
-		for wait := firstWait; ; wait = min(2*wait, mostWait) {
-			over := false // the task has ended, or nobody listens
+		for wait := firstWait; ; wait = min(2*wait, maxWait) {
+			done := false // the task has ended, or the caller has stopped the iteration
 			err := c.stream(ctx, &next, func(ev Event) error {
 				switch {
 				case ev.Seq <= last && !begun && next.Message.Command == task.Start:
-					return nil // a start that is made again tells everything again
+					return nil // a repeated start sends all events again
 				case ev.Seq <= last, !begun && next.Message.Command == task.Start && ev.Seq != 1:
 					return fmt.Errorf("%w: event %d came after %d", errOutOfOrder, ev.Seq, last)
 				}
 				last, begun, failures, wait = ev.Seq, true, 0, firstWait
-				if over = !yield(ev, nil); over {
-					return errors.New("nobody listens")
+				if done = !yield(ev, nil); done {
+					return errStopped
 				}
-				over = ev.Status != nil && ev.Status.State.Terminal() || ev.Task != nil && ev.Task.Status.State.Terminal()
+				done = ev.Status != nil && ev.Status.State.Terminal() || ev.Task != nil && ev.Task.Status.State.Terminal()
 				return nil
 			})
 			var refused *Error
 			var status *StatusError
 			switch {
-			case over:
+			case done:
 				return
 			case ctx.Err() != nil:
 				yield(Event{}, ctx.Err())
 				return
 			case err == nil && next.Message.Command == task.ReStream && !begun:
-				return // the task has ended, and there was nothing left to tell
+				return // the task has ended, and there were no more events
 			case errors.As(err, &refused), errors.As(err, &status), errors.Is(err, errOutOfOrder):
 				yield(Event{}, err)
 				return
 			case !begun && next.Message.Command == task.Continue:
-				yield(Event{}, fmt.Errorf("the stream was cut before its first event, so that it is not known whether the continue was carried out: %w", err))
+				yield(Event{}, fmt.Errorf("the stream was interrupted before its first event; "+
+					"whether the continue was executed is unknown: %w", err))
 				return
 			}
 			if failures++; failures >= tries {
-				yield(Event{}, fmt.Errorf("the stream was cut after event %d and cannot be taken up again: %w", last, err))
+				yield(Event{}, fmt.Errorf("the stream was interrupted after event %d and cannot be resumed: %w", last, err))
 				return
 			}
 			if err == nil {
 				err = io.EOF
 			}
-			cut(err)
+			interrupted(err)
 			if begun {
-				next = task.Call{Message: task.Message{Command: task.ReStream, TaskID: call.Message.TaskID, SessionID: call.Message.SessionID}, AfterSeq: last}
+				m := task.Message{Command: task.ReStream, TaskID: call.Message.TaskID, SessionID: call.Message.SessionID}
+				next = task.Call{Message: m, AfterSeq: last}
 			}
 			select {
 			case <-time.After(wait/2 + rand.N(wait/2)):
@@ -94,9 +96,12 @@ func (c *Client) Follow(ctx context.Context, call *task.Call, cut func(error)) i
 	}
 }
 
-var errOutOfOrder = errors.New("the Partner's stream is not in order")
+var (
+	errOutOfOrder = errors.New("the Partner's stream is not in order")
+	errStopped    = errors.New("the caller has stopped the iteration")
+)
 
-// stream sends one request by stream and hands its events on, until the stream ends or each fails.
+// stream sends one request by stream and calls each with its events, until the stream ends or each fails.
 func (c *Client) stream(ctx context.Context, call *task.Call, each func(Event) error) error {
 	m := c.complete(call)
 	id := requestID(&m)
@@ -116,7 +121,7 @@ func (c *Client) stream(ctx context.Context, call *task.Call, each func(Event) e
 		if _, err := decode(body, id); err != nil {
 			return err
 		}
-		return errors.New("the answer to stream is no stream")
+		return errors.New("the answer is no stream")
 	}
 	events := sseproxy.NewReader(res.Body, sseproxy.Limits{})
 	for {
@@ -170,10 +175,10 @@ func decodeEvent(frame []byte, id jsonrpc.ID) (Event, error) {
 		ev.Chunk = new(task.Chunk)
 		into = ev.Chunk
 	default:
-		return ev, fmt.Errorf("%w: event %d is none of AIP's", errOutOfOrder, seq)
+		return ev, fmt.Errorf("%w: event %d has an unknown type", errOutOfOrder, seq)
 	}
 	if err := json.Unmarshal([]byte(data.Raw), into); err != nil {
-		return ev, fmt.Errorf("%w: event %d is not what AIP allows: %w", errOutOfOrder, seq, err)
+		return ev, fmt.Errorf("%w: event %d is no valid AIP event: %w", errOutOfOrder, seq, err)
 	}
 	if ev.Task == nil && ev.Message == nil && ev.Chunk == nil && ev.Status == nil {
 		return ev, fmt.Errorf("%w: event %d is empty", errOutOfOrder, seq)

@@ -163,6 +163,6 @@ func TestFollowEnds(t *testing.T) {
 	}
 	c = partnerThat(t, func(io.Writer, *asked) { panic(http.ErrAbortHandler) })
 	if _, cuts, err := follow(t, c, task.Continue, 0); err == nil || cuts != 0 {
-		t.Errorf("a continue that was cut before its first event gave %v and %d cuts", err, cuts)
+		t.Errorf("a continue that was interrupted before its first event gave %v and %d cuts", err, cuts)
 	}
 }

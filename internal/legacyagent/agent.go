@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package legacyagent is a small A2A v0.1 agent, to try the gateway with, to test it and to measure it. What it
-// does is said by the first word of a message:
+// Package legacyagent is a small A2A v0.1 agent for demonstrations, tests and benchmarks of the gateway. The first word
+// of a message is its command:
 //
 //	stream N [MS]   an artifact in N chunks, one every MS milliseconds (default 100)
-//	clock N [MS]    likewise, each chunk being the time at which it is sent, in nanoseconds since 1970
-//	slow SECONDS    works for so long and tells every second
-//	ask             asks for a colour, and answers what is said next
+//	clock N [MS]    the same, but each chunk is the time at which it is sent, in nanoseconds since 1970
+//	slow SECONDS    works for this time and reports every second
+//	ask             asks for a colour, and repeats the next message
 //	fail            fails
 //	file            an artifact with a file
 //	data            an artifact with structured data
 //
 // Anything else is echoed; in a stream, word by word.
 //
-// It is well-behaved: errors have HTTP status 200, a stream ends with its turn, work goes on when the client leaves.
+// Errors have HTTP status 200, a stream ends with its turn, and work continues when the client disconnects.
 package legacyagent
 
 import (
@@ -28,11 +28,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Options are an agent's settings. The zero Options are fine.
+// Options are an agent's settings. The zero value is valid.
 type Options struct {
-	URL   string        // the endpoint that the card names; default: that of the request for the card
-	Tasks int           // how many tasks are remembered, the oldest being dropped; default 10,000
-	Pace  time.Duration // between two words of a streamed echo
+	URL   string        // the endpoint in the card. Default: the host of the request for the card
+	Tasks int           // how many tasks are kept; beyond it, the oldest is dropped. Default: 10,000
+	Pace  time.Duration // pause between two words of a streamed echo. Default: none
 }
 
 const (
@@ -46,14 +46,14 @@ type Agent struct {
 
 	mu    sync.Mutex
 	tasks map[string]*record
-	ring  []*record // every task, at its place in the order of their making
-	next  int       // the place in ring of the next one
+	ring  []*record // all tasks in the order of their creation, as a ring
+	next  int       // the index in ring of the next task
 
-	work   sync.WaitGroup // the turns that are carried out
-	closed bool           // under mu
+	work   sync.WaitGroup // running turns
+	closed bool           // guarded by mu
 }
 
-// New returns an agent. Close must be called when it is not needed any more.
+// New returns an agent. The caller must close it.
 func New(o Options) *Agent {
 	if o.Tasks <= 0 {
 		o.Tasks = defaultTasks
@@ -61,7 +61,7 @@ func New(o Options) *Agent {
 	return &Agent{options: o, tasks: make(map[string]*record)}
 }
 
-// Close cancels all work and waits for its end. Requests that come later are refused.
+// Close cancels all turns and waits for their end. Later messages are refused.
 func (a *Agent) Close() error {
 	a.mu.Lock()
 	a.closed = true
@@ -85,7 +85,7 @@ func (a *Agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	default:
 		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "this agent is called by POST", http.StatusMethodNotAllowed)
+		http.Error(w, "this agent accepts POST only", http.StatusMethodNotAllowed)
 	}
 }
 
@@ -98,10 +98,12 @@ func (a *Agent) card(w http.ResponseWriter, r *http.Request) {
 		}
 		url = scheme + "://" + r.Host + "/"
 	}
-	b := append([]byte(`{"name":"Echo","description":"A sample agent that speaks A2A v0.1","url":`), task.AppendString(nil, url)...)
-	b = append(b, `,"version":"1.0.0","capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},`+
+	b := []byte(`{"name":"Echo","description":"A sample agent that speaks A2A v0.1","url":`)
+	b = append(task.AppendString(b, url), `,"version":"1.0.0",`+
+		`"capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},`+
 		`"authentication":{"schemes":[]},"defaultInputModes":["text"],"defaultOutputModes":["text","file","data"],`+
-		`"skills":[{"id":"echo","name":"Echo","description":"Repeats what you say","tags":["sample"],"examples":["hello","stream 5 200","slow 3","ask","fail","file","data"]}]}`...)
+		`"skills":[{"id":"echo","name":"Echo","description":"Repeats what you say","tags":["sample"],`+
+		`"examples":["hello","stream 5 200","slow 3","ask","fail","file","data"]}]}`...)
 	answer(w, b)
 }
 
@@ -122,7 +124,7 @@ func (a *Agent) rpc(w http.ResponseWriter, r *http.Request) {
 	defer buffers.Put(out)
 	var err error
 	if *in, err = readAll((*in)[:0], io.LimitReader(r.Body, maxBody+1)); err != nil {
-		http.Error(w, "the request is cut off", http.StatusBadRequest)
+		http.Error(w, "the request is incomplete", http.StatusBadRequest)
 		return
 	}
 	req, bad := jsonrpc.Parse(*in, jsonrpc.Limits{Bytes: maxBody})
@@ -175,12 +177,12 @@ var (
 	errNotFound = &failure{-32001, "Task not found"}
 	errFinal    = &failure{-32002, "Task cannot be canceled"}
 	errPush     = &failure{-32003, "Push Notification is not supported"}
-	errBusy     = &failure{-32600, "The task is at work"}
+	errBusy     = &failure{-32600, "The task is running"}
 	errFull     = &failure{-32603, "The task has too many artifacts"}
 	errClosed   = &failure{-32603, "The agent is shutting down"}
 )
 
-// call carries out a method that is answered with one Task, and appends that.
+// call executes a method whose answer is one Task, and appends that.
 func (a *Agent) call(ctx context.Context, req *jsonrpc.Request, dst []byte) ([]byte, *failure) {
 	switch req.Method {
 	case "tasks/send":
@@ -222,7 +224,7 @@ func (a *Agent) find(req *jsonrpc.Request) (*record, *failure) {
 	return nil, errNotFound
 }
 
-// begin starts the turn that a message asks for. Its events are those of the turn, in a stream.
+// begin starts the turn of a message. streamed reports whether a stream follows it.
 func (a *Agent) begin(m incoming, streamed bool) (*turn, *failure) {
 	a.mu.Lock()
 	if a.closed {
@@ -232,26 +234,26 @@ func (a *Agent) begin(m incoming, streamed bool) (*turn, *failure) {
 	r := a.tasks[m.id]
 	if r == nil {
 		r = &record{id: m.id, session: m.session}
-		a.remember(r)
+		a.add(r)
 	}
 	t, steps, bad := r.begin(m.text, streamed, a.options.Pace)
 	if bad != nil {
 		a.mu.Unlock()
 		return nil, bad
 	}
-	now := !streamed && steps[0].wait == 0 // a goroutine would cost more than the work
-	if !now {
-		a.work.Go(func() { t.carryOut(steps) })
+	atOnce := !streamed && steps[0].wait == 0 // a goroutine would cost more than the work
+	if !atOnce {
+		a.work.Go(func() { t.execute(steps) })
 	}
 	a.mu.Unlock()
-	if now {
-		t.carryOut(steps)
+	if atOnce {
+		t.execute(steps)
 	}
 	return t, nil
 }
 
-// remember keeps a task, in the place of the oldest where there are too many.
-func (a *Agent) remember(r *record) {
+// add stores a task, and drops the oldest one where there are too many.
+func (a *Agent) add(r *record) {
 	a.tasks[r.id] = r
 	if len(a.ring) < a.options.Tasks {
 		a.ring = append(a.ring, r)
@@ -268,7 +270,7 @@ func (a *Agent) remember(r *record) {
 func (a *Agent) stream(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
 	var t *turn
 	var bad *failure
-	var event []byte // what a resubscriber is told first
+	var event []byte // the first one for a resubscriber
 	var from int
 	if req.Method == "tasks/sendSubscribe" {
 		var m incoming

@@ -93,7 +93,7 @@ func TestAgent(t *testing.T) {
 		{"echo", []string{"send hi \"you\"", "get"}, []string{
 			ok(begin + says("completed", "ok") + `,"artifacts":[` + text("echo", `echo: hi "you"`, 0, false, true) + `]}`),
 			ok(begin + says("completed", "ok") + `,"artifacts":[` + text("echo", `echo: hi "you"`, 0, false, true) + `]}`)}},
-		{"a finished task is taken up again", []string{"send a", "send b"}, []string{
+		{"a finished task is continued", []string{"send a", "send b"}, []string{
 			ok(begin + says("completed", "ok") + `,"artifacts":[` + text("echo", "echo: a", 0, false, true) + `]}`),
 			ok(begin + says("completed", "ok") + `,"artifacts":[` + text("echo", "echo: a", 0, false, true) + `,` + text("echo", "echo: b", 1, false, true) + `]}`)}},
 		{"word by word", []string{"sendSubscribe hello big  world"}, []string{
@@ -166,7 +166,7 @@ func TestDisconnect(t *testing.T) {
 		}
 		want := []string{
 			status(working, false) + status(says("working", "tick 0"), false),
-			`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"The task is at work"}}`,
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"The task is running"}}`,
 			status(says("working", "tick 0"), false) + status(says("working", "tick 1"), false) + status(says("working", "tick 2"), false) + status(says("completed", "slow done"), true),
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

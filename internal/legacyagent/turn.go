@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// incoming is what a message says.
+// incoming is the part of a message that the agent uses.
 type incoming struct{ id, session, text string }
 
 func message(req *jsonrpc.Request) (incoming, *failure) {
@@ -23,34 +23,34 @@ func message(req *jsonrpc.Request) (incoming, *failure) {
 		return incoming{}, errID
 	}
 	var text string
-	some := false
+	found := false
 	for _, part := range req.Params.Get("message.parts").Array() {
 		if part.Get("type").Str == "text" {
 			text += part.Get("text").Str
-			some = true
+			found = true
 		}
 	}
-	if !some {
+	if !found {
 		return incoming{}, errParts
 	}
-	// The request is a view of a buffer that is used again.
+	// The request is a view of a buffer that will be reused.
 	return incoming{strings.Clone(id), strings.Clone(req.Params.Get("sessionId").Str), strings.Clone(text)}, nil
 }
 
-// step is one thing that the agent does in a turn: a state that it enters, or a piece of an artifact.
+// step is one action of a turn: a new state, or a chunk of an artifact.
 type step struct {
 	wait  time.Duration // before it
 	state string
 	say   string
 
 	name         string // of the artifact; empty where the step is a state
-	part         string // JSON; empty where text is meant
+	part         string // JSON of a part that is no text; otherwise empty
 	text         string
-	clock        bool // the text is the time at which it is told, in nanoseconds since 1970
+	clock        bool // the text is the time of sending, in nanoseconds since 1970
 	append, last bool
 }
 
-// The greatest numbers in commands.
+// The largest numbers in commands.
 const (
 	maxChunks  = 20_000
 	maxMillis  = 60_000
@@ -59,9 +59,9 @@ const (
 
 const maxArtifacts = 1000 // of one task
 
-// plan says what the agent does with a message.
-func plan(text string, answers, streamed bool, pace time.Duration) []step {
-	if answers {
+// plan returns the steps for a message. isAnswer reports that the agent had asked for it.
+func plan(text string, isAnswer, streamed bool, pace time.Duration) []step {
+	if isAnswer {
 		return []step{{name: "answer", text: "you said: " + text, last: true}, {state: "completed", say: "done"}}
 	}
 	words := strings.Fields(text)
@@ -73,25 +73,30 @@ func plan(text string, answers, streamed bool, pace time.Duration) []step {
 		}
 		return otherwise
 	}
+	// chunks returns the steps of an artifact in several chunks. Without text, each chunk is the time of its sending.
+	chunks := func(name string, text func(i int) string) []step {
+		n := max(1, number(1, 3, maxChunks))
+		wait := time.Duration(number(2, 100, maxMillis)) * time.Millisecond
+		steps := make([]step, 0, n+1)
+		for i := range n {
+			s := step{wait: wait, name: name, clock: text == nil, append: i > 0, last: i == n-1}
+			if text != nil {
+				s.text = text(i)
+			}
+			steps = append(steps, s)
+		}
+		return steps
+	}
 	command := ""
 	if len(words) > 0 {
 		command = words[0]
 	}
 	switch command {
 	case "stream":
-		n, wait := max(1, number(1, 3, maxChunks)), time.Duration(number(2, 100, maxMillis))*time.Millisecond
-		steps := make([]step, 0, n+1)
-		for i := range n {
-			steps = append(steps, step{wait: wait, name: "out", text: "chunk-" + strconv.Itoa(i) + " ", append: i > 0, last: i == n-1})
-		}
+		steps := chunks("out", func(i int) string { return "chunk-" + strconv.Itoa(i) + " " })
 		return append(steps, step{state: "completed", say: "streamed"})
 	case "clock":
-		n, wait := max(1, number(1, 3, maxChunks)), time.Duration(number(2, 100, maxMillis))*time.Millisecond
-		steps := make([]step, 0, n+1)
-		for i := range n {
-			steps = append(steps, step{wait: wait, name: "clock", clock: true, append: i > 0, last: i == n-1})
-		}
-		return append(steps, step{state: "completed", say: "ok"})
+		return append(chunks("clock", nil), step{state: "completed", say: "ok"})
 	case "slow":
 		n := max(1, number(1, 10, maxSeconds))
 		steps := make([]step, 0, n+1)
@@ -104,9 +109,11 @@ func plan(text string, answers, streamed bool, pace time.Duration) []step {
 	case "fail":
 		return []step{{state: "failed", say: "agent broke"}}
 	case "file":
-		return []step{{name: "file", part: `{"type":"file","file":{"name":"hello.txt","mimeType":"text/plain","bytes":"aGVsbG8K"}}`, last: true}, {state: "completed", say: "ok"}}
+		const part = `{"type":"file","file":{"name":"hello.txt","mimeType":"text/plain","bytes":"aGVsbG8K"}}`
+		return []step{{name: "file", part: part, last: true}, {state: "completed", say: "ok"}}
 	case "data":
-		return []step{{name: "data", part: `{"type":"data","data":{"colour":"blue","parts":[1,2,3]}}`, last: true}, {state: "completed", say: "ok"}}
+		const part = `{"type":"data","data":{"colour":"blue","parts":[1,2,3]}}`
+		return []step{{name: "data", part: part, last: true}, {state: "completed", say: "ok"}}
 	}
 	if !streamed {
 		return []step{{name: "echo", text: "echo: " + text, last: true}, {state: "completed", say: "ok"}}
@@ -128,7 +135,7 @@ type record struct {
 	say       string
 	changed   time.Time
 	artifacts []artifact
-	turn      *turn // the one that is carried out, nil while none is
+	turn      *turn // the running one, or nil
 }
 
 type artifact struct {
@@ -138,17 +145,17 @@ type artifact struct {
 	last bool
 }
 
-// turn is the carrying out of one message. Its fields are under the mutex of its record.
+// turn is the execution of one message. The mutex of its record guards its fields.
 type turn struct {
 	record *record
-	told   bool          // somebody may listen
-	events [][]byte      // what was told, as results of JSON-RPC
-	news   chan struct{} // closed when there is more, nil while nobody waits
-	over   bool
+	listen bool          // events are kept, because a client may follow the turn
+	events [][]byte      // results of JSON-RPC
+	news   chan struct{} // closed when there is more; nil while no client waits
+	ended  bool
 	stop   chan struct{} // closed to cancel
 }
 
-// begin begins a turn.
+// begin starts a turn.
 func (r *record) begin(text string, streamed bool, pace time.Duration) (*turn, []step, *failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,14 +166,14 @@ func (r *record) begin(text string, streamed bool, pace time.Duration) (*turn, [
 		return nil, nil, errFull
 	}
 	steps := plan(text, r.state == "input-required", streamed, pace)
-	r.turn = &turn{record: r, told: streamed, stop: make(chan struct{})}
+	r.turn = &turn{record: r, listen: streamed, stop: make(chan struct{})}
 	t := r.turn
 	r.apply(&step{state: "working"})
 	return t, steps, nil
 }
 
-// carryOut takes the steps of a turn.
-func (t *turn) carryOut(steps []step) {
+// execute takes the steps of a turn, until its end or a cancel.
+func (t *turn) execute(steps []step) {
 	r := t.record
 	for i := range steps {
 		if steps[i].wait > 0 {
@@ -179,18 +186,18 @@ func (t *turn) carryOut(steps []step) {
 			}
 		}
 		r.mu.Lock()
-		over := t.over
-		if !over {
+		ended := t.ended
+		if !ended {
 			r.apply(&steps[i])
 		}
 		r.mu.Unlock()
-		if over {
+		if ended {
 			return
 		}
 	}
 }
 
-// apply takes one step, as a part of the present turn where there is one. r.mu is held.
+// apply takes one step, as a part of the running turn if there is one. r.mu is held.
 func (r *record) apply(s *step) {
 	t := r.turn
 	if s.name == "" {
@@ -209,11 +216,11 @@ func (r *record) apply(s *step) {
 	if t == nil {
 		return
 	}
-	if t.told {
+	if t.listen {
 		t.events = append(t.events, r.event(s))
 	}
 	if s.name == "" && s.state != "working" {
-		t.over, r.turn = true, nil
+		t.ended, r.turn = true, nil
 	}
 	if t.news != nil {
 		close(t.news)
@@ -221,17 +228,17 @@ func (r *record) apply(s *step) {
 	}
 }
 
-// event returns what is told of a step that was just taken.
+// event returns the event of a step that was just taken.
 func (r *record) event(s *step) []byte {
 	if s.name == "" {
 		return r.statusEvent()
 	}
 	b := append(r.beginEvent(), `,"artifact":`...)
-	b = appendArtifact(b, &artifact{name: s.name, part: s.part, text: []byte(s.text), last: s.last}, len(r.artifacts)-1, s.append)
-	return append(b, '}')
+	chunk := artifact{name: s.name, part: s.part, text: []byte(s.text), last: s.last}
+	return append(appendArtifact(b, &chunk, len(r.artifacts)-1, s.append), '}')
 }
 
-// cancel ends the task, if there is anything to end.
+// cancel ends the task. It reports false for one that has ended.
 func (r *record) cancel() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,25 +246,25 @@ func (r *record) cancel() bool {
 		return false
 	}
 	if r.turn != nil {
-		r.turn.told = true // resubscribers are told, whoever began the turn
+		r.turn.listen = true // for clients that resubscribe
 		close(r.turn.stop)
 	}
 	r.apply(&step{state: "canceled", say: "canceled"})
 	return true
 }
 
-// join returns the present turn, how many of its events are past, and where the task stands.
+// join returns the running turn, how many of its events are past, and the task's status.
 func (r *record) join() (t *turn, past int, status []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.turn == nil {
-		return &turn{record: r, over: true}, 0, r.statusEvent()
+		return &turn{record: r, ended: true}, 0, r.statusEvent()
 	}
-	r.turn.told = true
+	r.turn.listen = true
 	return r.turn, len(r.turn.events), r.statusEvent()
 }
 
-// follow calls f with every event of the turn after the first seen ones, until it is over, f fails or ctx is done.
+// follow calls f with every event of the turn after the first seen ones, until the turn ends, f fails or ctx is done.
 func (t *turn) follow(ctx context.Context, seen int, f func([]byte) error) {
 	r := t.record
 	r.mu.Lock()
@@ -272,7 +279,7 @@ func (t *turn) follow(ctx context.Context, seen int, f func([]byte) error) {
 				return
 			}
 		}
-		if t.over {
+		if t.ended {
 			return
 		}
 		if t.news == nil {
