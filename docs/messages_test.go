@@ -78,7 +78,7 @@ func TestDocsMessages(t *testing.T) {
 		"client_cert needs a certificate and a key, both PEM files":                                             agent("tls {\nclient_cert a.pem\n}"),
 		"tls client_cert: …":                                                                                    agent("tls {\nclient_cert go.mod go.mod\n}"),
 		"header_up needs a name and a value":                                                                    agent("header_up Authorization Bearer x"),
-		`header_up "…" has a name or a value that HTTP does not allow`:                                          agent(`header_up "A B" x`),
+		`the header field "…" has a name or a value that HTTP does not allow`:                                   agent(`header_up "A B" x`),
 		`callers: there is no dialect "…"; this gateway can serve …`:                                            block("callers aip/9"),
 		"aic: the check digits of the AIC are …, and … would be right":                                          block("aic 10001000011K912345E789ABCDEF2354"),
 		`base_path: "…" does not begin with a slash`:                                                            block("base_path x"),

@@ -63,8 +63,8 @@ func FetchCard(ctx context.Context, config DiscoverConfig) (*translate.Card, err
 	}
 	card, err := d.card()
 	if err == nil && card == nil {
-		err = task.Errorf(task.InvalidAgentResponse,
-			"the agent shows no card, neither below its URL nor at the root of its host%s; correct its URL or header_up", d.odd())
+		err = Failed(task.InvalidAgentResponse, CardMissing, nil,
+			"the agent shows no card, neither below its URL nor at the root of its host%s", d.odd())
 	}
 	return card, err
 }
@@ -94,7 +94,7 @@ func newDiscovery(ctx context.Context, config DiscoverConfig) (*discovery, error
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("the agent's URL must begin with http:// or https:// and a host")
 	case u.User != nil:
-		return nil, errors.New("the agent's URL must not hold credentials; give them by header_up")
+		return nil, &Error{Reason: URLHasCredentials, Err: errors.New("the agent's URL must not hold credentials")}
 	case config.Finder == nil:
 		return nil, errors.New("nothing is known by which the agent's dialect could be found")
 	}
@@ -180,8 +180,8 @@ func (d *discovery) odd() string {
 
 // failed is the error of a search that found nothing.
 func (d *discovery) failed(what string) error {
-	return task.Errorf(task.InvalidAgentResponse,
-		"%s%s; correct the agent's URL or header_up, or name its dialect, as in: agent a2a/0.3 <endpoint>", what, d.odd())
+	return Failed(task.InvalidAgentResponse, DialectUnknown, nil,
+		"%s%s; the operator must check the agent's URL and credentials, or name its dialect", what, d.odd())
 }
 
 // find finds the dialect: first what the card offers is asked whether it holds; then everything is asked

@@ -104,14 +104,17 @@ func NewHTTP(config Config) (*HTTP, error) {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("the agent's URL must begin with http:// or https:// and a host")
 	case u.User != nil:
-		return nil, errors.New("the agent's URL must not hold credentials; give them by header_up")
+		return nil, &Error{Reason: URLHasCredentials, Err: errors.New("the agent's URL must not hold credentials")}
 	case config.Codec == nil:
 		return nil, errors.New("the agent's dialect is missing")
 	}
 	for name, values := range config.Header {
 		for _, v := range values {
 			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(v) {
-				return nil, fmt.Errorf("header_up %q has a name or a value that HTTP does not allow", name)
+				return nil, &Error{
+					Reason: InvalidHeader,
+					Err:    fmt.Errorf("the header field %q has a name or a value that HTTP does not allow", name),
+				}
 			}
 		}
 	}
@@ -326,7 +329,7 @@ func (x *exchange) broken(err error, when string) *task.Error {
 	case errors.As(err, &dial):
 		return task.Errorf(task.AgentUnavailable, "the agent cannot be reached").WithCause(err)
 	case alerted(err):
-		return task.Errorf(task.AgentUnavailable, "the agent does not take the gateway's certificate; the operator must check tls client_cert").WithCause(err)
+		return Failed(task.AgentUnavailable, CertificateRefused, err, "the agent refuses the gateway's client certificate; the operator must check it")
 	}
 	return task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke %s", when).WithCause(errors.Join(errPassing, err))
 }
@@ -410,8 +413,8 @@ func (x *exchange) refused(err error) error {
 	}
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		// Not AuthorizationFailed: the Leader would take it for its own.
-		return task.Errorf(task.InvalidAgentResponse,
-			"the agent refuses the gateway's credentials (HTTP %d); the operator must check header_up", status).WithCause(err)
+		return Failed(task.InvalidAgentResponse, CredentialsRefused, err,
+			"the agent refuses the gateway's credentials (HTTP %d); the operator must check them", status)
 	}
 	if kind != task.InvalidAgentResponse {
 		return err
@@ -422,7 +425,7 @@ func (x *exchange) refused(err error) error {
 		return task.Errorf(task.AgentUnavailable, "the agent takes no requests now (HTTP %d)", status).
 			WithCause(errors.Join(busy(x.res.Header.Get("Retry-After")), err))
 	case status >= 300 && status < 400:
-		return task.Errorf(kind, "the agent redirects (HTTP %d), which is not followed; the operator must give its final URL", status).WithCause(err)
+		return Failed(kind, Redirected, err, "the agent redirects (HTTP %d), which is not followed; the operator must give its final URL", status)
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusGone:
 		return task.Errorf(kind, "no agent answers at the agent's URL (HTTP %d, %s)", status, media).WithCause(errors.Join(errNoAgent, err))
 	}

@@ -273,8 +273,8 @@ func TestRun(t *testing.T) {
 		{"nothing", false, script{"send": status(200, "", "")}, []string{"invalid-agent-response: the agent's answer is no JSON-RPC response: the body is empty (HTTP 200, no media type)"}, 0},
 		{"another shape", false, script{"send": status(200, "application/json", `{"result":{"message":{}}}`)}, []string{"invalid-agent-response: the agent's answer has no status, so it is no Task (HTTP 200, application/json)"}, 0},
 		{"a long media type", false, script{"send": status(200, "a/"+strings.Repeat("b", 100), "x")}, []string{"invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected (HTTP 200, no media type)"}, 0},
-		{"refused", false, script{"send": status(401, "text/plain", "who?")}, []string{"invalid-agent-response: the agent refuses the gateway's credentials (HTTP 401); the operator must check header_up"}, 0},
-		{"refused in JSON", false, script{"send": status(403, "application/json", fails(-31401, "who?"))}, []string{"invalid-agent-response: the agent refuses the gateway's credentials (HTTP 403); the operator must check header_up"}, 0},
+		{"refused", false, script{"send": status(401, "text/plain", "who?")}, []string{"invalid-agent-response: the agent refuses the gateway's credentials (HTTP 401); the operator must check them"}, 0},
+		{"refused in JSON", false, script{"send": status(403, "application/json", fails(-31401, "who?"))}, []string{"invalid-agent-response: the agent refuses the gateway's credentials (HTTP 403); the operator must check them"}, 0},
 		{"no agent", false, script{"send": status(404, "text/plain", "what?")}, []string{"invalid-agent-response: no agent answers at the agent's URL (HTTP 404, text/plain)"}, 0},
 		{"an error of the agent with 404", false, script{"send": status(404, "application/json", fails(-32001, "what?"))}, []string{"task-not-found: the agent does not know this task: what?"}, 0},
 		{"a redirect", false, script{"send": func(w http.ResponseWriter, r *http.Request, n int) {
@@ -606,7 +606,7 @@ func TestNewHTTP(t *testing.T) {
 		{"", "the agent's URL must begin with http:// or https:// and a host"},
 		{"ftp://a/", "the agent's URL must begin with http:// or https:// and a host"},
 		{"http:///x", "the agent's URL must begin with http:// or https:// and a host"},
-		{"http://u:secret@a/", "the agent's URL must not hold credentials; give them by header_up"},
+		{"http://u:secret@a/", "the agent's URL must not hold credentials"},
 		{"http://u:secret@a\x7f/", "the agent's URL cannot be read"},
 	} {
 		_, err := NewHTTP(Config{URL: tc.url, Codec: a2a.Legacy()})
@@ -618,7 +618,7 @@ func TestNewHTTP(t *testing.T) {
 		t.Error("a dialect is not needed")
 	}
 	_, err := NewHTTP(Config{URL: "http://a/", Codec: a2a.Legacy(), Header: http.Header{"X-Key": {"secret\nX: y"}}})
-	if want := `header_up "X-Key" has a name or a value that HTTP does not allow`; fmt.Sprint(err) != want {
+	if want := `the header field "X-Key" has a name or a value that HTTP does not allow`; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %v", err, want)
 	}
 }

@@ -232,7 +232,7 @@ func (h *HTTP) unknownMethod(err error) error {
 	if task.KindOf(err) != task.MethodNotFound {
 		return err
 	}
-	return task.Errorf(task.InvalidAgentResponse, "the agent does not speak %s; the operator must check its dialect", h.config.Codec.Name()).WithCause(err)
+	return Failed(task.InvalidAgentResponse, WrongDialect, err, "the agent does not speak %s; the operator must check its dialect", h.config.Codec.Name())
 }
 
 // mayStream reports whether a turn may be asked to be answered by a stream.

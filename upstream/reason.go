@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Reason says why an agent cannot be used, or why it did not answer a request. The driver of a turn decides by it whether
+// the request is sent again; where an operator must act, it says on what.
+type Reason uint8
+
+// The reasons. What an operator must change is said of those that do not pass by themselves.
+const (
+	NoReason Reason = iota
+
+	// No connection came about, so nothing was sent.
+	Unreachable // the agent cannot be reached now
+	OutOfFiles  // the gateway, or its system, has no file descriptors left
+
+	// The agent may have received the request.
+	Disconnected // the connection broke before the answer was complete
+	StreamCut    // the stream of an answer ended before the turn did
+	ProxyFailed  // a proxy in front of the agent does not reach it
+	Overloaded   // the agent takes no requests now, and has done nothing
+	ServerFailed // the agent's server failed
+	Rejected     // the transport's status says that the agent did not take the request, in an answer that is not understood
+	NoAgent      // no agent answers at the URL
+	WrongDialect // the agent does not know a method of its dialect: the dialect that is configured is wrong
+
+	// The operator must change the configuration.
+	CredentialsRefused   // the agent refuses the credentials that the gateway sends: the header fields
+	CertificateRefused   // the agent refuses the gateway's client certificate, or its absence
+	CertificateUntrusted // the gateway does not trust the agent's certificate, or the agent does not speak TLS
+	Redirected           // the agent redirects, which is not followed: the URL must be the final one
+	InvalidURL           // the agent's URL cannot be used
+	URLHasCredentials    // the agent's URL holds credentials, which belong into a header field
+	InvalidHeader        // a header field for the agent has a name or a value that HTTP does not allow
+	CardMissing          // the agent shows no card: its URL or the credentials are wrong
+	DialectUnknown       // what the agent speaks was not found: its URL or the credentials are wrong, or it needs a dialect
+)
+
+var reasonNames = [...]string{
+	"no reason",
+	"unreachable", "out of files",
+	"disconnected", "stream cut", "proxy failed", "overloaded", "server failed", "rejected", "no agent", "wrong dialect",
+	"credentials refused", "certificate refused", "certificate untrusted", "redirected", "invalid URL",
+	"URL has credentials", "invalid header", "card missing", "dialect unknown",
+}
+
+// String returns the reason as it stands in log lines.
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("reason(%d)", uint8(r))
+}
+
+// Error is what a transport knows of a failure. It is the cause of a task.Error.
+type Error struct {
+	Reason     Reason
+	RetryAfter time.Duration // of Overloaded: the time that the agent asks for; 0 where it names none
+	Err        error         // the cause, for the log; nil for none
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return e.Reason.String()
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ReasonOf returns the reason of the first Error in err's chain, and NoReason where there is none.
+func ReasonOf(err error) Reason {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Reason
+	}
+	return NoReason
+}
+
+// Failed returns a task.Error that has a reason. cause may be nil.
+func Failed(kind task.Kind, reason Reason, cause error, format string, args ...any) *task.Error {
+	return task.Errorf(kind, format, args...).WithCause(&Error{Reason: reason, Err: cause})
+}
