@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -147,7 +148,7 @@ func (c *conversation) admit() error {
 		return task.Errorf(task.InvalidRequest,
 			"this path takes the method %q; send others to their own path, or to the mount point", c.at.Method).WithField("method")
 	}
-	peer, err := c.h.Guard.Peer(c.r.TLS)
+	peer, err := c.h.Guard.Check(identity.OfConnection(c.r.TLS))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -27,8 +28,8 @@ func (c *conversation) holdBody(n int) error {
 	}
 	if !c.held {
 		leader := quota.Unverified
-		if peer, err := c.h.Guard.Peer(c.r.TLS); err == nil && peer.Verified() {
-			leader = string(peer.AIC)
+		if peer, err := c.h.Guard.Check(identity.OfConnection(c.r.TLS)); err == nil && peer.Verified() {
+			leader = peer.Leader()
 		}
 		c.holdFor(leader)
 	}

@@ -3,14 +3,9 @@
 package identity
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
-	"encoding/binary"
-	"encoding/hex"
 	"strings"
-	"sync/atomic"
 
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -76,34 +71,4 @@ func cutSuffixFold(s, suffix string) (string, bool) {
 		return s[:n], true
 	}
 	return s, false
-}
-
-// known remembers the peers of the last certificates, because one connection brings the same certificate with
-// every request. A slot belongs to whoever was there last: a collision costs one reading of a certificate.
-// Only verified certificates come here, so a stranger cannot push others out.
-var known [1024]atomic.Pointer[knownPeer]
-
-type knownPeer struct {
-	cert *x509.Certificate
-	peer Peer
-}
-
-// peerOf returns the peer that a verified certificate is made out to.
-func peerOf(cert *x509.Certificate) (Peer, error) {
-	slot := &known[0]
-	if n := len(cert.Raw); n >= 4 {
-		// A certificate ends with its signature, which is as good as random.
-		slot = &known[binary.LittleEndian.Uint32(cert.Raw[n-4:])%uint32(len(known))]
-	}
-	if k := slot.Load(); k != nil && (k.cert == cert || bytes.Equal(k.cert.Raw, cert.Raw)) {
-		return k.peer, nil
-	}
-	aic, err := FromCertificate(cert)
-	if err != nil {
-		return Peer{}, err
-	}
-	sum := sha256.Sum256(cert.Raw)
-	peer := Peer{AIC: aic, Fingerprint: hex.EncodeToString(sum[:])}
-	slot.Store(&knownPeer{cert, peer})
-	return peer, nil
 }

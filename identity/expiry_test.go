@@ -51,7 +51,7 @@ func TestCertificateExpires(t *testing.T) {
 			} {
 				time.Sleep(time.Until(ends.Add(at.wait - tt.want)))
 				for _, mode := range []Mode{Required, Optional, Off} {
-					peer, err := (&Guard{Mode: mode}).Peer(state)
+					peer, err := (&Guard{Mode: mode}).Check(OfConnection(state))
 					want := at.want
 					if mode == Off {
 						want = outcome{}

@@ -3,8 +3,6 @@
 package identity
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,18 +11,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 )
-
-// Peer is the authenticated other end of a connection. The zero Peer is one that nobody has verified.
-type Peer struct {
-	AIC         AIC
-	Fingerprint string // SHA-256 of the certificate, in lower-case hex
-
-	// Expires is the last moment at which its certificate, or the longest of its chains, is valid. Zero without one.
-	Expires time.Time
-}
-
-// Verified reports whether p showed a certificate that counts.
-func (p Peer) Verified() bool { return p.AIC != "" }
 
 // Mode says how much a Guard asks of a caller.
 type Mode string
@@ -55,55 +41,35 @@ type Guard struct {
 	Allow []AIC // the only Leaders to admit; none means every Leader
 }
 
-// Peer returns the other end of a connection. Only a certificate that TLS has verified counts, and only as long as it is
-// valid: TLS looks at it when the connection is opened, and the connection may last for longer. With mode required
-// there must be one; with optional, none gives the zero Peer; with off, the zero Peer is all there is. An error is a
-// *task.Error of kind AuthenticationRequired.
-func (g *Guard) Peer(state *tls.ConnectionState) (Peer, error) {
+// Check returns what counts of a peer. A proof counts only as long as it is valid: a connection may last for longer. With
+// mode required there must be one; with optional, none gives the zero Peer; with off, the zero Peer is all there is. An
+// error is a *task.Error of kind AuthenticationRequired.
+func (g *Guard) Check(peer Peer) (Peer, error) {
 	switch {
 	case g.Mode == Off:
 		return Peer{}, nil
-	case state != nil && len(state.VerifiedChains) > 0 && len(state.VerifiedChains[0]) > 0:
-		peer, err := peerOf(state.VerifiedChains[0][0])
-		if err != nil {
-			return Peer{}, err
-		}
-		if peer.Expires = expiry(state.VerifiedChains); time.Now().After(peer.Expires) {
+	case peer.Verified():
+		if !peer.Expires.IsZero() && time.Now().After(peer.Expires) {
 			return Peer{}, Expired()
 		}
 		return peer, nil
-	case state != nil && len(state.PeerCertificates) > 0 && g.Mode == Optional:
+	case peer.refused == errNotVerified && g.Mode == Optional:
 		return Peer{}, refuse("The client certificate was not verified. The operator of this gateway has to set " +
 			"`mode verify_if_given` in the tls client_auth of the site.")
-	case state != nil && len(state.PeerCertificates) > 0:
+	case peer.refused == errNotVerified:
 		return Peer{}, refuse("The client certificate was not verified. The operator of this gateway has to set " +
 			"`mode require_and_verify` in the tls client_auth of the site.")
+	case peer.refused != nil:
+		return Peer{}, peer.refused
 	case g.Mode == Optional:
 		return Peer{}, nil
-	default:
-		return Peer{}, refuse("A client certificate with an AIC is required.")
 	}
+	return Peer{}, refuse("A client certificate with an AIC is required.")
 }
 
 // Expired is the error for a peer whose certificate has expired since its connection was opened.
 func Expired() error {
 	return refuse("The client certificate has expired. Open a new connection with one that is valid.")
-}
-
-// expiry returns when the longest of the verified chains ends: a chain ends with its first certificate.
-func expiry(chains [][]*x509.Certificate) (last time.Time) {
-	for _, chain := range chains {
-		ends := chain[0].NotAfter
-		for _, cert := range chain[1:] {
-			if cert.NotAfter.Before(ends) {
-				ends = cert.NotAfter
-			}
-		}
-		if ends.After(last) {
-			last = ends
-		}
-	}
-	return last
 }
 
 // Admit binds the senderId of a request to its peer, and returns the name of the Leader that the request's
@@ -112,7 +78,7 @@ func expiry(chains [][]*x509.Certificate) (last time.Time) {
 // senderId is not the peer's AIC, or the Leader is not on the list.
 func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	if peer.Verified() && g.Mode != Off {
-		if !sameAIC(senderID, peer.AIC) {
+		if !peer.Is(senderID) {
 			return "", task.Errorf(task.AuthorizationFailed, "senderId is not the AIC of the client certificate.").WithField("senderId")
 		}
 		return g.Owner(peer)
@@ -122,7 +88,7 @@ func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	}
 	switch {
 	case g.Mode == Off:
-		if !g.allows(AIC(normalise(senderID))) {
+		if !g.allows(AICKind, normalise(senderID)) {
 			return "", notAllowed()
 		}
 		return senderID, nil
@@ -141,10 +107,10 @@ func (g *Guard) Owner(peer Peer) (leader string, err error) {
 		return "", nil
 	case !peer.Verified():
 		return "", refuse("A client certificate with an AIC is required, because this request carries no senderId.")
-	case !g.allows(peer.AIC):
+	case !g.allows(peer.Kind, peer.ID):
 		return "", notAllowed()
 	default:
-		return string(peer.AIC), nil
+		return peer.Leader(), nil
 	}
 }
 
@@ -165,7 +131,10 @@ func (g *Guard) Anonymous(peer Peer) (leader string, err error) {
 	return g.Owner(peer)
 }
 
-func (g *Guard) allows(aic AIC) bool { return len(g.Allow) == 0 || slices.Contains(g.Allow, aic) }
+// allows reports whether a Leader may call. A list admits none but AICs.
+func (g *Guard) allows(kind Kind, id string) bool {
+	return len(g.Allow) == 0 || kind == AICKind && slices.Contains(g.Allow, AIC(id))
+}
 
 func notAllowed() error {
 	return task.Errorf(task.AuthorizationFailed, "This Leader is not allowed to call this Partner.")

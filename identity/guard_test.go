@@ -6,11 +6,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/hex"
 	"errors"
 	"math/big"
 	"net/url"
@@ -152,10 +150,9 @@ func outcomeOf(err error) outcome {
 	return outcome{Detail: errText(err)}
 }
 
-func TestGuardPeer(t *testing.T) {
+func TestGuardCheck(t *testing.T) {
 	cert := certificate(t, aicV2, "acps://"+aicV2)
-	sum := sha256.Sum256(cert.Raw)
-	peer := Peer{AIC: aicV2, Fingerprint: hex.EncodeToString(sum[:]), Expires: cert.NotAfter}
+	peer := Peer{Proof: ByCertificate, Kind: AICKind, ID: aicV2, Expires: cert.NotAfter}
 	foreign := certificate(t, "localhost")
 
 	verified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
@@ -195,8 +192,8 @@ func TestGuardPeer(t *testing.T) {
 	} {
 		g := Guard{Mode: tt.mode}
 		for range 2 { // the second time from memory
-			got, err := g.Peer(tt.state)
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			got, err := g.Check(OfConnection(tt.state))
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(Peer{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 			}
 			if diff := cmp.Diff(tt.err, outcomeOf(err)); diff != "" {
@@ -207,7 +204,7 @@ func TestGuardPeer(t *testing.T) {
 }
 
 func TestGuardAdmit(t *testing.T) {
-	peer := Peer{AIC: aicV2, Fingerprint: "ab"}
+	peer := Peer{Proof: ByCertificate, Kind: AICKind, ID: aicV2}
 	mismatch := outcome{task.AuthorizationFailed, "senderId is not the AIC of the client certificate."}
 	denied := outcome{task.AuthorizationFailed, "This Leader is not allowed to call this Partner."}
 	required := outcome{task.AuthenticationRequired, "A client certificate with an AIC is required."}
@@ -257,7 +254,7 @@ func TestGuardAdmit(t *testing.T) {
 }
 
 func TestGuardOwner(t *testing.T) {
-	peer := Peer{AIC: aicV2}
+	peer := Peer{Proof: ByCertificate, Kind: AICKind, ID: aicV2}
 	for _, tt := range []struct {
 		name  string
 		guard Guard
@@ -279,6 +276,39 @@ func TestGuardOwner(t *testing.T) {
 	}
 }
 
+// TestOtherProofs: a guard takes a peer as its front has proven it. Its id is matched as it is, never as an AIC, and names
+// a Leader that no AIC names.
+func TestOtherProofs(t *testing.T) {
+	for _, proof := range []Proof{ByToken, ByBroker} {
+		peer, err := new(Guard).Check(Peer{Proof: proof, Kind: "aid", ID: "did:x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			name, sender, want string
+			guard              Guard
+			fails              bool
+		}{
+			{"same", "did:x", "aid:did:x", Guard{}, false},
+			{"another case", "DID:X", "", Guard{}, true},
+			{"its name here", "aid:did:x", "", Guard{}, true},
+			{"only AICs are on the list", "did:x", "", Guard{Allow: []AIC{other, "did:x"}}, true},
+		} {
+			got, err := tt.guard.Admit(peer, tt.sender)
+			if got != tt.want || (err != nil) != tt.fails {
+				t.Errorf("%s: %q, %v", tt.name, got, err)
+			}
+		}
+		if got, err := new(Guard).Owner(peer); got != "aid:did:x" || err != nil {
+			t.Errorf("as the owner: %q, %v", got, err)
+		}
+	}
+	ended := Peer{Proof: ByToken, Kind: "aid", ID: "did:x", Expires: time.Now().Add(-time.Second)}
+	if _, err := new(Guard).Check(ended); task.KindOf(err) != task.AuthenticationRequired {
+		t.Errorf("a token that has expired: %v", err)
+	}
+}
+
 // Two certificates that share a slot of the memory are never taken for each other.
 func TestPeersDoNotMix(t *testing.T) {
 	certs := []*x509.Certificate{certificate(t, aicV1), certificate(t, aicV2), certificate(t, other)}
@@ -290,8 +320,8 @@ func TestPeersDoNotMix(t *testing.T) {
 	for i, cert := range certs {
 		wg.Go(func() {
 			for range 1000 {
-				if got, err := peerOf(cert); err != nil || got.AIC != want[i] {
-					t.Errorf("peer %s, %v, want %s", got.AIC, err, want[i])
+				if got, err := aicOf(cert); err != nil || got != want[i] {
+					t.Errorf("peer %s, %v, want %s", got, err, want[i])
 					return
 				}
 			}
@@ -310,12 +340,12 @@ func TestIdentityOfARequestAllocatesNothing(t *testing.T) {
 	}
 	g := &Guard{Allow: []AIC{other, aicV2}}
 	sender := strings.ToLower(aicV2)
-	if _, err := g.Peer(connection(cert)); err != nil {
+	if _, err := g.Check(OfConnection(connection(cert))); err != nil {
 		t.Fatal(err)
 	}
 	for _, state := range []*tls.ConnectionState{connection(cert), connection(again)} {
 		n := testing.AllocsPerRun(100, func() {
-			peer, err := g.Peer(state)
+			peer, err := g.Check(OfConnection(state))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -338,7 +368,7 @@ func BenchmarkIdentityOfARequest(b *testing.B) {
 	g, state := &Guard{Allow: []AIC{aicV2}}, connection(cert)
 	b.ReportAllocs()
 	for b.Loop() {
-		peer, err := g.Peer(state)
+		peer, err := g.Check(OfConnection(state))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func partnerAt(t *testing.T, answer func(request gjson.Result, leader string) st
 		}
 		request := gjson.ParseBytes(body)
 		var leader string
-		peer, err := guard.Peer(r.TLS)
+		peer, err := guard.Check(identity.OfConnection(r.TLS))
 		if err == nil {
 			leader, err = guard.Admit(peer, request.Get("params.message.senderId").Str)
 		}

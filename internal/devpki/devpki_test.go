@@ -99,8 +99,8 @@ func TestHandshake(t *testing.T) {
 				t.Errorf("%s, %s: %v", host, leader.Cert, serverErr)
 			}
 			state := tlsServer.ConnectionState()
-			peer, err := (&identity.Guard{}).Peer(&state)
-			if err != nil || peer.AIC != leader.AIC {
+			peer, err := (&identity.Guard{}).Check(identity.OfConnection(&state))
+			if err != nil || peer.ID != string(leader.AIC) {
 				t.Errorf("%s: peer %v, %v", leader.Cert, peer, err)
 			}
 			client.Close()
