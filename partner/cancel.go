@@ -18,7 +18,7 @@ const (
 	refusedTimeout = time.Second
 )
 
-// cancels are the cancel commands of a task that wait for the agent's answer. They are under the live's mutex.
+// cancels are the cancel commands of a task that wait for the agent's answer. They are under the task's mutex.
 type cancels struct {
 	waiting int
 	decided chan struct{} // closed when no cancel waits any more; nil while none does
@@ -28,7 +28,7 @@ type cancels struct {
 }
 
 // hold keeps an end that the run reports for the cancels that wait. It reports false when there are none.
-func (c *cancels) hold(end agent.Report) bool {
+func (c *cancels) holdEnd(end agent.Report) bool {
 	if c.waiting > 0 {
 		c.held = &end
 	}
@@ -52,77 +52,77 @@ func (c *cancels) end() *agent.Report {
 	return held
 }
 
-// cancel stops the agent, where it is at work, and ends the task. lv.mu is held at the call and at the return, but not
+// cancel stops the agent, where it is at work, and ends the task. tk.mu is held at the call and at the return, but not
 // while the agent is asked. An agent that cannot be asked does not keep a Leader from canceling. One that refuses does,
 // unless the task has ended by then: through another cancel, or by itself.
-func (p *Partner) cancel(ctx context.Context, lv *live, c *Request) error {
+func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error {
 	ctx = context.WithoutCancel(ctx) // what the agent was asked has an effect, whether the caller waits or not
-	m := stamped(c.Message)
+	m := withSentAt(c.Message)
 	var items []task.DataItem
-	if lv.fold.Task.Status.State != task.AwaitingCompletion {
-		turn := &agent.Turn{Ref: lv.note.Ref, Message: m, Known: lv.fold.Task.Products, Revision: lv.note.Stamp}
-		current := lv.run
-		lv.cancels.begin()
-		lv.mu.Unlock()
-		refusal := p.askToStop(ctx, lv, turn)
+	if tk.fold.Task.Status.State != task.AwaitingCompletion {
+		turn := &agent.Turn{Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task.Products, Revision: tk.meta.Revision}
+		current := tk.run
+		tk.cancels.begin()
+		tk.mu.Unlock()
+		refusal := p.cancelAgent(ctx, tk, turn)
 		refused := task.KindOf(refusal) == task.TaskNotCancelable
 		if refused && current != nil {
-			p.hearEnd(ctx, lv, current)
+			p.awaitEndReport(ctx, tk, current)
 		}
-		lv.mu.Lock()
-		decided, held := lv.decided, lv.cancels.end()
-		if refused && lv.waiting > 0 {
+		tk.mu.Lock()
+		decided, held := tk.decided, tk.cancels.end()
+		if refused && tk.waiting > 0 {
 			// The agent may have refused because it obeys another cancel.
-			lv.mu.Unlock()
+			tk.mu.Unlock()
 			wait(decided, cancelTimeout)
-			lv.mu.Lock()
+			tk.mu.Lock()
 		}
-		if err := lv.load(ctx); err != nil {
+		if err := tk.load(ctx); err != nil {
 			return err
 		}
-		switch state := lv.fold.Task.Status.State; {
+		switch state := tk.fold.Task.Status.State; {
 		case !task.Applies(task.Cancel, state):
 			return nil // it has ended in the meantime: the Leader is answered how
 		case held != nil && held.State == task.Canceled:
 			items = held.Items
 		case held != nil && refused:
-			return lv.fail(ctx, held.Items[0].Text)
+			return tk.fail(ctx, held.Items[0].Text)
 		case refused && !state.Settled():
 			return refusal
 		case refusal != nil:
 			items = []task.DataItem{task.Text("canceled here, but the agent could not be told: " + detail(refusal))}
 		}
 	}
-	b := lv.batch()
+	b := tk.batch()
 	b.move(task.Canceled, items, &m)
 	if err := b.write(ctx); err != nil {
 		return err
 	}
-	if lv.run != nil {
-		lv.run.stop()
+	if tk.run != nil {
+		tk.run.stop()
 	}
 	return nil
 }
 
 // hearEnd has the agent report the end of a task that it refused to cancel, because agents refuse when the task has just
 // ended: the run is about to report it, or has not asked for it yet.
-func (p *Partner) hearEnd(ctx context.Context, lv *live, r *run) {
+func (p *Partner) awaitEndReport(ctx context.Context, tk *activeTask, r *run) {
 	if wait(r.done, refusedTimeout) {
 		return
 	}
-	lv.mu.Lock()
-	err := lv.load(ctx)
-	turn := lv.turn()
-	lv.mu.Unlock()
+	tk.mu.Lock()
+	err := tk.load(ctx)
+	turn := tk.turn()
+	tk.mu.Unlock()
 	if err != nil {
 		return
 	}
 	ctx, done := context.WithTimeout(ctx, refusedTimeout)
 	defer done()
-	guard(lv.logger, func() (any, error) {
+	guard(tk.logger, func() (any, error) {
 		for rep, err := range p.Agent.Resume(ctx, turn) {
 			if err == nil && rep.EndsTurn() {
-				if rested, _ := lv.take(ctx, r, rep, nil); rested {
+				if rested, _ := tk.handleReport(ctx, r, rep, nil); rested {
 					r.stop()
 				}
 			}
@@ -145,10 +145,10 @@ func wait(c <-chan struct{}, max time.Duration) bool {
 }
 
 // askToStop asks the agent to cancel. A nil error means that it stopped, or has nothing to stop.
-func (p *Partner) askToStop(ctx context.Context, lv *live, t *agent.Turn) error {
+func (p *Partner) cancelAgent(ctx context.Context, tk *activeTask, t *agent.Turn) error {
 	ctx, done := context.WithTimeout(ctx, cancelTimeout)
 	defer done()
-	_, err := guard(lv.logger, func() (agent.Report, error) { return p.Agent.Cancel(ctx, t) })
+	_, err := guard(tk.logger, func() (agent.Report, error) { return p.Agent.Cancel(ctx, t) })
 	if task.KindOf(err) == task.TaskNotFound {
 		return nil
 	}

@@ -129,11 +129,11 @@ func TestNothingFollowsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), hangs())
 		b.do(call(task.Start, "t1"))
-		lv := b.engine.acquire(b.LogOf(leader, "t1"))
-		defer lv.release()
+		tk := b.engine.acquire(b.LogOf(leader, "t1"))
+		defer tk.release()
 		piece := agent.Report{Chunks: []task.Chunk{{Product: finished("late").Products[0], Append: true}}}
 		for i, rep := range []agent.Report{finished("x"), piece, finished("y"), {State: task.Working}} {
-			if rested, err := lv.take(t.Context(), lv.run, rep, nil); !rested || err != nil {
+			if rested, err := tk.handleReport(t.Context(), tk.run, rep, nil); !rested || err != nil {
 				t.Errorf("report %d: rested is %v, %v", i, rested, err)
 			}
 		}

@@ -19,11 +19,11 @@ import (
 // task's state changes nothing and is answered with the task as it is. A task of another Leader does not
 // exist. Every error is a *task.Error, but for that of a ctx that ended.
 func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task, error) {
-	r, err := p.act(ctx, leader, c, false)
+	r, err := p.carryOut(ctx, leader, c, false)
 	if err != nil {
 		return task.Task{}, err
 	}
-	defer r.lv.release()
+	defer r.tk.release()
 	if r.turn == nil {
 		return r.task, nil
 	}
@@ -33,13 +33,13 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task,
 			return task.Task{}, err
 		}
 	}
-	return p.await(ctx, r.lv, r.turn)
+	return p.await(ctx, r.tk, r.turn)
 }
 
 // acted is what a command has brought about: the task, and the turn that it began, if it began one. Whoever
-// has it must release lv.
-type acted struct {
-	lv     *live
+// has it must release tk.
+type outcome struct {
+	tk     *activeTask
 	task   task.Task
 	turn   *run
 	before uint64 // the last event before the command
@@ -50,47 +50,47 @@ type acted struct {
 
 // act carries out a command up to the point where an agent is at work. stream asks the agent for news while
 // it works.
-func (p *Partner) act(ctx context.Context, leader string, c *Request, stream bool) (acted, error) {
-	lv := p.engine.acquire(logName(p.Name, leader, c.Message.TaskID))
-	if err := lv.lockWithin(ctx, c.Room, c.Message.Size()); err != nil {
-		lv.release()
-		return acted{}, err
+func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, stream bool) (outcome, error) {
+	tk := p.engine.acquire(logName(p.Name, leader, c.Message.TaskID))
+	if err := tk.lockWithMemory(ctx, c.Room, c.Message.Size()); err != nil {
+		tk.release()
+		return outcome{}, err
 	}
-	defer lv.mu.Unlock()
-	r := acted{lv: lv}
-	err := lv.load(ctx)
+	defer tk.mu.Unlock()
+	r := outcome{tk: tk}
+	err := tk.load(ctx)
 	if err == nil {
 		command := c.Message.Command
-		if c.StartOrContinue && command == task.Start && lv.exists {
+		if c.StartOrContinue && command == task.Start && tk.exists {
 			again := *c
 			again.Message.Command = task.Continue
 			c = &again
 		}
 		switch {
-		case !lv.exists && command == task.Start:
-			if r.turn, err = p.start(ctx, lv, leader, c, stream); err == nil {
-				m := lv.note.Pending
+		case !tk.exists && command == task.Start:
+			if r.turn, err = p.start(ctx, tk, leader, c, stream); err == nil {
+				m := tk.meta.Pending
 				r.task.ID, r.task.SessionID, r.task.GroupID = m.TaskID, m.SessionID, m.GroupID
 			}
-		case !lv.exists:
+		case !tk.exists:
 			err = NotFound(c.Message.TaskID)
 		default:
 			// A task at work that nobody here works on was orphaned by a failing store.
-			lv.adopt(p)
+			tk.resumeTurn(p)
 			// Whoever asks for a task that is starting must be told of it.
-			if err = lv.settle(ctx); err == nil {
-				r.before, r.existed = lv.head.last, true
-				if stream && lv.repeats(&c.Message) {
-					r.before = lv.beforeMessage(ctx, c.Message.ID)
+			if err = tk.commitPending(ctx); err == nil {
+				r.before, r.existed = tk.logState.last, true
+				if stream && tk.isRepeated(&c.Message) {
+					r.before = tk.seqBeforeMessage(ctx, c.Message.ID)
 				}
-				r.task, r.turn, err = p.obey(ctx, lv, c, stream)
-				r.after = lv.head.last
+				r.task, r.turn, err = p.execute(ctx, tk, c, stream)
+				r.after = tk.logState.last
 			}
 		}
 	}
 	if err != nil {
-		lv.release()
-		return acted{}, err
+		tk.release()
+		return outcome{}, err
 	}
 	return r, nil
 }
@@ -108,18 +108,18 @@ func (p *Partner) admit() error {
 	return nil
 }
 
-// start stores the intent and sets the agent to work. lv.mu is held.
-func (p *Partner) start(ctx context.Context, lv *live, leader string, c *Request, stream bool) (*run, error) {
+// start stores the intent and sets the agent to work. tk.mu is held.
+func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *Request, stream bool) (*run, error) {
 	if err := p.admit(); err != nil {
 		return nil, err
 	}
-	if !p.engine.open.add(lv.log, p.MaxTasks) {
+	if !p.engine.open.add(tk.log, p.MaxTasks) {
 		return nil, task.Errorf(task.LimitExceeded, "you have %d unfinished tasks here; complete or cancel some", p.MaxTasks).
 			WithData("limit", "tasks_per_leader").WithData("max", p.MaxTasks)
 	}
-	undo, err := lv.accept(c)
+	undo, err := tk.accept(c)
 	if err != nil {
-		p.engine.open.done(lv.log)
+		p.engine.open.done(tk.log)
 		return nil, err
 	}
 	m := c.Message
@@ -128,43 +128,43 @@ func (p *Partner) start(ctx context.Context, lv *live, leader string, c *Request
 		m.SentAt = now.In(beijing).Truncate(time.Millisecond)
 	}
 	if m.SessionID == "" {
-		m.SessionID = derive("session", lv.log)
+		m.SessionID = derive("session", tk.log)
 	}
 	watched := false
 	if w := p.engine.watcher; w != nil {
-		if watched, err = w.Watches(ctx, lv.log); err != nil {
-			p.engine.open.done(lv.log)
+		if watched, err = w.Watches(ctx, tk.log); err != nil {
+			p.engine.open.done(tk.log)
 			undo()
 			return nil, StoreError(err, "the store cannot be read")
 		}
 	}
-	lv.note = note{
+	tk.meta = metadata{
 		Watched: watched,
 		Terms:   agreedTerms{c.Terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete},
-		Ref:     agent.Ref{Task: derive("task", lv.log), Session: derive("session", p.Name, leader, m.SessionID)},
+		Ref:     agent.Ref{Task: derive("task", tk.log), Session: derive("session", p.Name, leader, m.SessionID)},
 		Pending: &m,
-		At:      now,
+		PendingAt:      now,
 		Stream:  stream,
 	}
-	if err := lv.append(ctx, &replay.Append{Log: lv.log, Metadata: lv.note.encode(), DueAt: replay.Recover}); err != nil {
-		p.engine.open.done(lv.log)
+	if err := tk.append(ctx, &replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover}); err != nil {
+		p.engine.open.done(tk.log)
 		undo()
 		return nil, err
 	}
-	lv.exists, lv.size = true, m.Size()
-	lv.lease().Take(lv.size)
-	return p.begin(ctx, lv, m, task.None, stream), nil
+	tk.exists, tk.size = true, m.Size()
+	tk.lease().Take(tk.size)
+	return p.beginTurn(ctx, tk, m, task.None, stream), nil
 }
 
-// obey carries out a command on a task that exists. lv.mu is held.
-func (p *Partner) obey(ctx context.Context, lv *live, c *Request, stream bool) (task.Task, *run, error) {
-	state := lv.fold.Task.Status.State
+// obey carries out a command on a task that exists. tk.mu is held.
+func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, stream bool) (task.Task, *run, error) {
+	state := tk.fold.Task.Status.State
 	switch cmd := c.Message.Command; {
 	case cmd == task.Get:
-		return lv.histories(c), nil, nil
-	case lv.repeats(&c.Message):
-		err := lv.acceptUnchanged(ctx, c)
-		return lv.snapshot(), nil, err
+		return tk.histories(c), nil, nil
+	case tk.isRepeated(&c.Message):
+		err := tk.acceptUnchanged(ctx, c)
+		return tk.snapshot(), nil, err
 	case cmd == task.Cancel && c.Finished && state == task.AwaitingCompletion:
 		return task.Task{}, nil, task.Errorf(task.TaskNotCancelable, "the task is completed, and cannot be canceled any more")
 	case cmd == task.ReStream && c.Strict && (state.Terminal() || c.Finished && state == task.AwaitingCompletion):
@@ -172,42 +172,42 @@ func (p *Partner) obey(ctx context.Context, lv *live, c *Request, stream bool) (
 			WithData("taskId", c.Message.TaskID)
 	case !task.Applies(cmd, state):
 		if c.Strict && cmd != task.ReStream {
-			return task.Task{}, nil, ignored(cmd, state)
+			return task.Task{}, nil, ignoredError(cmd, state)
 		}
-		err := lv.acceptUnchanged(ctx, c)
-		return lv.snapshot(), nil, err
+		err := tk.acceptUnchanged(ctx, c)
+		return tk.snapshot(), nil, err
 	case cmd == task.Continue:
-		turn, err := p.goOn(ctx, lv, c, stream)
-		return lv.snapshot(), turn, err
+		turn, err := p.continueTask(ctx, tk, c, stream)
+		return tk.snapshot(), turn, err
 	case cmd == task.Complete:
-		m := stamped(c.Message)
-		b := lv.batch()
+		m := withSentAt(c.Message)
+		b := tk.batch()
 		b.move(task.Completed, nil, &m)
 		err := b.write(ctx)
 		if err == nil {
-			p.passOn(lv, m)
+			p.forwardComplete(tk, m)
 		}
-		return lv.snapshot(), nil, err
+		return tk.snapshot(), nil, err
 	case cmd == task.Cancel:
-		err := p.cancel(ctx, lv, c)
-		return lv.snapshot(), nil, err
+		err := p.cancel(ctx, tk, c)
+		return tk.snapshot(), nil, err
 	}
-	return lv.snapshot(), nil, nil
+	return tk.snapshot(), nil, nil
 }
 
 // repeats reports whether a message is a continue that was carried out already: a caller whose answer was lost sends it
-// again, and it must not run twice. A message without an id is always a new one. lv.mu is held.
-func (lv *live) repeats(m *task.Message) bool {
+// again, and it must not run twice. A message without an id is always a new one. tk.mu is held.
+func (tk *activeTask) isRepeated(m *task.Message) bool {
 	return m.Command == task.Continue && m.ID != "" &&
-		slices.ContainsFunc(lv.fold.Task.MessageHistory, func(had task.Message) bool { return had.ID == m.ID })
+		slices.ContainsFunc(tk.fold.Task.MessageHistory, func(had task.Message) bool { return had.ID == m.ID })
 }
 
 // beforeMessage returns the number of the event before the one that a message caused, and that of the last event where
-// it is no longer kept. lv.mu is held.
-func (lv *live) beforeMessage(ctx context.Context, id string) uint64 {
-	_, _, records, err := lv.engine.store.Load(ctx, lv.log)
+// it is no longer kept. tk.mu is held.
+func (tk *activeTask) seqBeforeMessage(ctx context.Context, id string) uint64 {
+	_, _, records, err := tk.engine.store.Load(ctx, tk.log)
 	if err != nil {
-		return lv.head.last
+		return tk.logState.last
 	}
 	for _, r := range records {
 		if _, _, cause := task.SplitEvent(r.Data); cause == nil {
@@ -217,11 +217,11 @@ func (lv *live) beforeMessage(ctx context.Context, id string) uint64 {
 			return r.Seq - 1
 		}
 	}
-	return lv.head.last
+	return tk.logState.last
 }
 
 // ignored is what a caller is told whose dialect has no commands that change nothing.
-func ignored(cmd task.Command, state task.State) error {
+func ignoredError(cmd task.Command, state task.State) error {
 	switch {
 	case cmd == task.Cancel:
 		return task.Errorf(task.TaskNotCancelable, "the task is %s, and cannot be canceled any more", state)
@@ -231,9 +231,9 @@ func ignored(cmd task.Command, state task.State) error {
 	return task.Errorf(task.UnsupportedOperation, "the task is %s and takes no message now; wait until it asks for one", state)
 }
 
-// goOn begins another turn of a task that rests. lv.mu is held.
-func (p *Partner) goOn(ctx context.Context, lv *live, c *Request, stream bool) (*run, error) {
-	whole := lv.fold.Task
+// goOn begins another turn of a task that rests. tk.mu is held.
+func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, stream bool) (*run, error) {
+	whole := tk.fold.Task
 	if whole.Status.State == task.AwaitingCompletion {
 		whole.Products = nil // they are withdrawn
 	}
@@ -244,52 +244,52 @@ func (p *Partner) goOn(ctx context.Context, lv *live, c *Request, stream bool) (
 	if err := p.admit(); err != nil {
 		return nil, err
 	}
-	undo, err := lv.accept(c)
+	undo, err := tk.accept(c)
 	if err != nil {
 		return nil, err
 	}
-	m := stamped(c.Message)
-	from := lv.fold.Task.Status.State
-	lv.note.Stream, lv.note.Open, lv.note.Unsent, lv.note.Taken = stream, false, false, false
+	m := withSentAt(c.Message)
+	from := tk.fold.Task.Status.State
+	tk.meta.Stream, tk.meta.SelfResuming, tk.meta.Unsent, tk.meta.Acknowledged = stream, false, false, false
 	if c.Terms.Response != 0 {
-		lv.note.Terms.Response = c.Terms.Response
+		tk.meta.Terms.Response = c.Terms.Response
 	}
-	b := lv.batch()
+	b := tk.batch()
 	b.move(task.Working, nil, &m)
-	if from == task.AwaitingCompletion && len(lv.fold.Task.Products) > 0 {
+	if from == task.AwaitingCompletion && len(tk.fold.Task.Products) > 0 {
 		b.events[len(b.events)-1].Offer = []string{} // the Leader did not take what it was offered
 	}
 	if err := b.write(ctx); err != nil {
 		undo()
 		return nil, err
 	}
-	return p.begin(ctx, lv, m, from, stream), nil
+	return p.beginTurn(ctx, tk, m, from, stream), nil
 }
 
-// passOn tells the agent that its task is completed. What it makes of that changes nothing here. lv.mu is held.
-func (p *Partner) passOn(lv *live, m task.Message) {
-	t := &agent.Turn{Ref: lv.note.Ref, Message: m}
-	logger := lv.logger()
+// passOn tells the agent that its task is completed. What it makes of that changes nothing here. tk.mu is held.
+func (p *Partner) forwardComplete(tk *activeTask, m task.Message) {
+	t := &agent.Turn{Ref: tk.meta.Ref, Message: m}
+	logger := tk.logger()
 	p.engine.spawn(func(ctx context.Context) {
 		ctx, done := context.WithTimeout(ctx, cancelTimeout)
 		defer done()
-		if _, err := guard(lv.logger, func() (any, error) { return nil, p.Agent.Complete(ctx, t) }); err != nil {
+		if _, err := guard(tk.logger, func() (any, error) { return nil, p.Agent.Complete(ctx, t) }); err != nil {
 			logger.Debug("the agent was not told that its task is completed", "reason", err)
 		}
 	})
 }
 
 // stamped returns a message with the time of its arrival, where it does not say when it was sent.
-func stamped(m task.Message) task.Message {
+func withSentAt(m task.Message) task.Message {
 	if m.SentAt.IsZero() {
 		m.SentAt = time.Now().In(beijing).Truncate(time.Millisecond)
 	}
 	return m
 }
 
-// histories returns the task as get shows it. lv.mu is held.
-func (lv *live) histories(c *Request) task.Task {
-	t := lv.fold.Task
+// histories returns the task as get shows it. tk.mu is held.
+func (tk *activeTask) histories(c *Request) task.Task {
+	t := tk.fold.Task
 	if after := c.MessagesAfter; !after.IsZero() {
 		t.MessageHistory = slices.DeleteFunc(slices.Clone(t.MessageHistory), func(m task.Message) bool { return !m.SentAt.After(after) })
 	}
@@ -300,14 +300,14 @@ func (lv *live) histories(c *Request) task.Task {
 }
 
 // await waits for a turn to rest, but not longer than the Leader agreed to, and not longer than the process has left.
-func (p *Partner) await(ctx context.Context, lv *live, turn *run) (task.Task, error) {
+func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run) (task.Task, error) {
 	began := time.Now()
 	patience := time.NewTimer(turn.response)
 	defer patience.Stop()
 	stopping := p.Stopping
 	for waiting := true; waiting; {
 		select {
-		case <-turn.rests:
+		case <-turn.settled:
 			waiting = false
 		case <-patience.C:
 			waiting = false
@@ -318,25 +318,25 @@ func (p *Partner) await(ctx context.Context, lv *live, turn *run) (task.Task, er
 			return task.Task{}, ctx.Err()
 		}
 	}
-	lv.mu.Lock()
-	defer lv.mu.Unlock()
-	if decided := lv.decided; lv.held != nil { // the turn has ended, and a cancel is about to write how
-		lv.mu.Unlock()
+	tk.mu.Lock()
+	defer tk.mu.Unlock()
+	if decided := tk.decided; tk.held != nil { // the turn has ended, and a cancel is about to write how
+		tk.mu.Unlock()
 		select {
 		case <-decided:
 		case <-patience.C:
 		case <-ctx.Done():
 		}
-		lv.mu.Lock()
+		tk.mu.Lock()
 	}
-	if err := lv.load(ctx); err != nil {
+	if err := tk.load(ctx); err != nil {
 		return task.Task{}, err
 	}
 	if turn.err != nil {
 		return task.Task{}, turn.err
 	}
-	if err := lv.settle(ctx); err != nil {
+	if err := tk.commitPending(ctx); err != nil {
 		return task.Task{}, err
 	}
-	return lv.snapshot(), nil
+	return tk.snapshot(), nil
 }

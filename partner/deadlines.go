@@ -18,13 +18,13 @@ import (
 
 const (
 	// farAway is when the keeper looks again though nothing is due: a store may be written by another hand.
-	farAway = time.Hour
+	longestWait = time.Hour
 	// margin is how far back the keeper looks when nothing was left to do.
 	margin = time.Minute
 	// retryDeadline is how long the keeper waits after the store failed.
 	retryDeadline = time.Second
 	// atOnce is how many deadlines, or recoveries, are worked on at a time.
-	atOnce = 16
+	concurrency = 16
 )
 
 var afterRestart = replay.Recover.Add(1)
@@ -55,10 +55,10 @@ func (e *Engine) keepDeadlines() {
 func (e *Engine) expire(from time.Time) bool {
 	e.alarm.Begin()
 	now := e.wall()
-	next := now.Add(farAway)
+	next := now.Add(longestWait)
 	var group sync.WaitGroup
 	var failed atomic.Bool
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, concurrency)
 	for w, err := range e.store.Due(e.base, Class, from, next) {
 		if err != nil {
 			failed.Store(true)
@@ -85,63 +85,63 @@ func (e *Engine) expire(from time.Time) bool {
 // timeOut does what rows 11 and 15 of the table say, if the task still waits. It reports false if the store
 // would not have it.
 func (e *Engine) timeOut(log string, now time.Time) bool {
-	lv := e.acquire(log)
-	defer lv.release()
-	lv.mu.Lock()
-	defer lv.mu.Unlock()
-	if err := lv.load(e.base); err != nil {
-		return e.miss(lv, now, err)
+	tk := e.acquire(log)
+	defer tk.release()
+	tk.mu.Lock()
+	defer tk.mu.Unlock()
+	if err := tk.load(e.base); err != nil {
+		return e.retryTimeOut(tk, now, err)
 	}
-	status := &lv.fold.Task.Status
-	if at := lv.wake(status.State, status.ChangedAt); !lv.exists || at.IsZero() || at.Equal(replay.Recover) || at.After(now) {
+	status := &tk.fold.Task.Status
+	if at := tk.dueAt(status.State, status.ChangedAt); !tk.exists || at.IsZero() || at.Equal(replay.Recover) || at.After(now) {
 		return true
 	}
-	b := lv.batch()
+	b := tk.batch()
 	if status.State == task.AwaitingInput {
 		b.move(task.Canceled, []task.DataItem{task.Text("canceled: no input came in time (awaitingInputTimeout)")}, nil)
 	} else {
 		b.move(task.Completed, []task.DataItem{task.Text("completed: nobody objected in time (awaitingCompletionTimeout)")}, nil)
 	}
 	if err := b.write(e.base); err != nil {
-		return e.miss(lv, now, err)
+		return e.retryTimeOut(tk, now, err)
 	}
-	if lv.run != nil {
-		lv.run.stop()
+	if tk.run != nil {
+		tk.run.stop()
 	}
 	return true
 }
 
 // miss plans another look at a deadline that the store did not let be kept. A store that is unavailable says so itself,
 // and the engine looks again when it is reopened.
-func (e *Engine) miss(lv *live, now time.Time, err error) (kept bool) {
+func (e *Engine) retryTimeOut(tk *activeTask, now time.Time, err error) (kept bool) {
 	if task.KindOf(err) != task.StoreUnavailable {
-		lv.logger().Error("a deadline cannot be kept", "error", err)
+		tk.logger().Error("a deadline cannot be kept", "error", err)
 		e.alarm.At(now.Add(retryDeadline))
 	}
 	return false
 }
 
 // adopt goes on with the turn of a task that is at work but has nobody to work on it, by asking the agent.
-// It reports whether there was one. lv.mu is held.
-func (lv *live) adopt(p *Partner) bool {
-	state := lv.fold.Task.Status.State
-	mayGoOn := lv.note.Open && state == task.AwaitingInput
-	if !lv.exists || lv.run != nil || state.Settled() && !mayGoOn {
+// It reports whether there was one. tk.mu is held.
+func (tk *activeTask) resumeTurn(p *Partner) bool {
+	state := tk.fold.Task.Status.State
+	mayGoOn := tk.meta.SelfResuming && state == task.AwaitingInput
+	if !tk.exists || tk.run != nil || state.Settled() && !mayGoOn {
 		return false
 	}
-	lv.logger().Debug("picking up an unfinished task", "state", string(state))
-	t := lv.turn()
-	pending := lv.note.Pending != nil
-	stream, unsent := lv.note.Stream, lv.note.Unsent
-	p.launch(p.engine.base, lv, func(ctx context.Context, r *run) error {
-		return lv.follow(ctx, p, t, r, func() (bool, error) {
+	tk.logger().Debug("picking up an unfinished task", "state", string(state))
+	t := tk.turn()
+	pending := tk.meta.Pending != nil
+	stream, unsent := tk.meta.Stream, tk.meta.Unsent
+	p.launch(p.engine.base, tk, func(ctx context.Context, r *run) error {
+		return tk.runTurn(ctx, p, t, r, func() (bool, error) {
 			if unsent {
-				return lv.takeAll(ctx, r, p.Agent.Run(ctx, t, stream))
+				return tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
 			}
-			rested, err := lv.takeAll(ctx, r, p.Agent.Resume(ctx, t))
+			rested, err := tk.consume(ctx, r, p.Agent.Resume(ctx, t))
 			if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
 				// The agent never heard of it: the turn is still to be made.
-				rested, err = lv.takeAll(ctx, r, p.Agent.Run(ctx, t, stream))
+				rested, err = tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
 			}
 			return rested, err
 		})
@@ -149,16 +149,16 @@ func (lv *live) adopt(p *Partner) bool {
 	return true
 }
 
-// turn returns the turn that the task is at, as Agent.Resume takes it. lv.mu is held.
-func (lv *live) turn() *agent.Turn {
-	t := &agent.Turn{Ref: lv.note.Ref, Known: lv.fold.Task.Products, Withdrawn: lv.fold.Withdrawn, Revision: lv.note.Stamp, Acknowledged: lv.note.Taken}
-	if lv.note.Pending != nil {
-		t.Message = *lv.note.Pending
-	} else if n := len(lv.fold.Task.MessageHistory); n > 0 {
-		t.Message = lv.fold.Task.MessageHistory[n-1]
+// turn returns the turn that the task is at, as Agent.Resume takes it. tk.mu is held.
+func (tk *activeTask) turn() *agent.Turn {
+	t := &agent.Turn{Ref: tk.meta.Ref, Known: tk.fold.Task.Products, Withdrawn: tk.fold.Withdrawn, Revision: tk.meta.Revision, Acknowledged: tk.meta.Acknowledged}
+	if tk.meta.Pending != nil {
+		t.Message = *tk.meta.Pending
+	} else if n := len(tk.fold.Task.MessageHistory); n > 0 {
+		t.Message = tk.fold.Task.MessageHistory[n-1]
 	}
-	for i := len(lv.fold.Task.StatusHistory) - 1; i >= 0 && t.Message.Command == task.Continue && t.From == task.None; i-- {
-		if s := lv.fold.Task.StatusHistory[i].State; s.Settled() {
+	for i := len(tk.fold.Task.StatusHistory) - 1; i >= 0 && t.Message.Command == task.Continue && t.From == task.None; i-- {
+		if s := tk.fold.Task.StatusHistory[i].State; s.Settled() {
 			t.From = s
 		}
 	}

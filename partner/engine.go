@@ -33,7 +33,7 @@ type Engine struct {
 	stop context.CancelFunc
 	work *workers // runs, the deadline keeper, recoveries
 
-	live *keylock.Map[live] // by log; a task that rests is not in memory at all
+	active *keylock.Map[activeTask] // by log; a task that rests is not in memory at all
 
 	mu       sync.RWMutex          // held for reading by whoever adds to work, which must not happen once Close waits
 	partners map[string][]*Partner // by name; the last one registered is the present one
@@ -66,7 +66,7 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.work = newWorkers(e.base.Done())
-	e.live = keylock.New(func(log string) *live { return &live{engine: e, log: log} })
+	e.active = keylock.New(func(log string) *activeTask { return &activeTask{engine: e, log: log} })
 	if err := e.open.count(ctx, store); err != nil {
 		e.stop()
 		return nil, err
@@ -136,7 +136,7 @@ func (e *Engine) Register(c Config) *Partner {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.partners[c.Name]) == 0 && e.base.Err() == nil {
-		e.work.Go(func() { e.recover(c.Name) })
+		e.work.Go(func() { e.recoverAll(c.Name) })
 	}
 	e.partners[c.Name] = append(e.partners[c.Name], p)
 	return p
@@ -189,11 +189,11 @@ func splitLogName(log string) (partner, leader, taskID string) {
 }
 
 // acquire returns the one live of a log, which the caller must release.
-func (e *Engine) acquire(log string) *live { return e.live.Acquire(log) }
+func (e *Engine) acquire(log string) *activeTask { return e.active.Acquire(log) }
 
-func (lv *live) release() {
-	if lv.engine.live.Release(lv.log) {
-		lv.memory.Release()
+func (tk *activeTask) release() {
+	if tk.engine.active.Release(tk.log) {
+		tk.memory.Release()
 	}
 }
 

@@ -76,7 +76,7 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List, room Ro
 		if err != nil {
 			return page, listError(ctx, err)
 		}
-		var n note
+		var n metadata
 		if err := json.Unmarshal(e.Head.Metadata, &n); err != nil || n.State == task.None || !wanted(l, &n) {
 			continue
 		}
@@ -121,7 +121,7 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List, room Ro
 	return page, nil
 }
 
-func wanted(l *task.List, n *note) bool {
+func wanted(l *task.List, n *metadata) bool {
 	return (l.SessionID == "" || n.Session == l.SessionID) &&
 		(len(l.States) == 0 || slices.Contains(l.States, n.State)) &&
 		(l.After.IsZero() || n.Changed.After(l.After))
@@ -146,17 +146,17 @@ func parseToken(token string) (after listed, err error) {
 
 // read returns a task with its histories, as it is now.
 func (p *Partner) read(ctx context.Context, log string) (task.Task, error) {
-	lv := p.engine.acquire(log)
-	defer lv.release()
-	lv.mu.Lock()
-	defer lv.mu.Unlock()
-	if err := lv.load(ctx); err != nil {
+	tk := p.engine.acquire(log)
+	defer tk.release()
+	tk.mu.Lock()
+	defer tk.mu.Unlock()
+	if err := tk.load(ctx); err != nil {
 		return task.Task{}, err
 	}
-	if !lv.exists {
+	if !tk.exists {
 		return task.Task{}, replay.ErrNotFound
 	}
-	return lv.fold.Task, nil
+	return tk.fold.Task, nil
 }
 
 func listError(ctx context.Context, err error) error {

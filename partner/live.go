@@ -20,19 +20,19 @@ import (
 
 // live is a task that somebody is at work on. There is one of it for each log, so its mutex is what makes the
 // engine the log's only writer.
-type live struct {
+type activeTask struct {
 	engine *Engine
 	log    string
 
 	mu     sync.Mutex
 	loaded bool
 	exists bool      // the task has been started, told or not
-	head   log       // what the store holds
+	logState   logState       // what the store holds
 	fold   task.Fold // what it amounts to
-	note   note
+	meta   metadata
 	run    *run // the turn under way in this process
 	cancels
-	last time.Time // of the last event; the next is later
+	lastTime time.Time // of the last event; the next is later
 
 	size   int64       // about how many bytes the task takes in memory
 	memory quota.Lease // counts them
@@ -40,7 +40,7 @@ type live struct {
 }
 
 // log is what a writer must know of the log that it appends to.
-type log struct {
+type logState struct {
 	last  uint64
 	kept  int
 	bytes int64
@@ -49,24 +49,24 @@ type log struct {
 
 // note is what the life-cycle must remember of a task and no Leader is told. The store keeps it in the log's
 // head.
-type note struct {
+type metadata struct {
 	Terms agreedTerms `json:"terms"`
 	Ref   agent.Ref   `json:"ref"`
 	// Pending is the start that nobody has been told of yet: until somebody is, the agent may still reject it.
 	Pending *task.Message `json:"pending,omitempty"`
-	At      time.Time     `json:"at,omitzero"` // when Pending came
+	PendingAt      time.Time     `json:"at,omitzero"` // when Pending came
 	Stream  bool          `json:"stream,omitempty"`
-	Stamp   string        `json:"stamp,omitempty"` // of the report that ended the last turn
+	Revision   string        `json:"stamp,omitempty"` // of the report that ended the last turn
 	// What a list of tasks shows and sorts by, so that it need not read the logs: the state, since when, and the
 	// session. No state means that nobody has been told of the task yet.
 	State   task.State `json:"state,omitempty"`
 	Changed time.Time  `json:"changed,omitzero"`
 	Session string     `json:"session,omitempty"`
 	Watched bool       `json:"watched,omitempty"` // the engine's Watcher is told of every change of state
-	Open    bool       `json:"open,omitempty"`    // the agent may go on by itself while the task awaits input
+	SelfResuming    bool       `json:"open,omitempty"`    // the agent may go on by itself while the task awaits input
 	// Unsent says that nothing of the turn's message has been sent to the agent yet.
 	Unsent bool `json:"unsent,omitempty"`
-	Taken  bool `json:"taken,omitempty"` // the agent has answered the turn's message before it acted on it
+	Acknowledged  bool `json:"taken,omitempty"` // the agent has answered the turn's message before it acted on it
 }
 
 // agreedTerms are the terms of a task, and what of its caller's policy holds after the command that started it.
@@ -77,7 +77,7 @@ type agreedTerms struct {
 
 // encode returns the JSON that json.Unmarshal reads back by the tags. It is written twice for every turn, so it
 // is appended by hand.
-func (n *note) encode() []byte {
+func (n *metadata) encode() []byte {
 	room := 512
 	if n.Pending != nil {
 		room += int(n.Pending.Size())
@@ -103,13 +103,13 @@ func (n *note) encode() []byte {
 		dst = append(dst, `,"pending":`...)
 		dst = task.AppendMessage(dst, n.Pending)
 		dst = append(dst, `,"at":`...)
-		dst = task.AppendTime(dst, n.At)
+		dst = task.AppendTime(dst, n.PendingAt)
 	}
 	if n.Stream {
 		dst = append(dst, `,"stream":true`...)
 	}
-	if n.Stamp != "" {
-		dst = task.AppendString(append(dst, `,"stamp":`...), n.Stamp)
+	if n.Revision != "" {
+		dst = task.AppendString(append(dst, `,"stamp":`...), n.Revision)
 	}
 	if n.State != task.None {
 		dst = task.AppendString(append(dst, `,"state":`...), string(n.State))
@@ -119,26 +119,26 @@ func (n *note) encode() []byte {
 	if n.Watched {
 		dst = append(dst, `,"watched":true`...)
 	}
-	if n.Open {
+	if n.SelfResuming {
 		dst = append(dst, `,"open":true`...)
 	}
 	if n.Unsent {
 		dst = append(dst, `,"unsent":true`...)
 	}
-	if n.Taken {
+	if n.Acknowledged {
 		dst = append(dst, `,"taken":true`...)
 	}
 	return append(dst, '}')
 }
 
-// load reads the task from the store, once. lv.mu is held.
-func (lv *live) load(ctx context.Context) error {
-	if lv.loaded {
+// load reads the task from the store, once. tk.mu is held.
+func (tk *activeTask) load(ctx context.Context) error {
+	if tk.loaded {
 		return nil
 	}
-	head, snapshot, records, err := lv.engine.store.Load(ctx, lv.log)
+	head, snapshot, records, err := tk.engine.store.Load(ctx, tk.log)
 	if errors.Is(err, replay.ErrNotFound) {
-		lv.loaded = true
+		tk.loaded = true
 		return nil
 	}
 	if err != nil {
@@ -148,18 +148,18 @@ func (lv *live) load(ctx context.Context) error {
 	if err != nil {
 		return damaged(err)
 	}
-	if err := json.Unmarshal(head.Metadata, &lv.note); err != nil {
+	if err := json.Unmarshal(head.Metadata, &tk.meta); err != nil {
 		return damaged(err)
 	}
-	lv.fold = fold
-	lv.head = log{last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost}
-	lv.last = lastTime(&fold.Task)
-	lv.exists, lv.loaded = true, true
-	lv.size = int64(len(snapshot)) + head.Bytes
-	if lv.note.Pending != nil {
-		lv.size += lv.note.Pending.Size()
+	tk.fold = fold
+	tk.logState = logState{last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost}
+	tk.lastTime = lastTimeOf(&fold.Task)
+	tk.exists, tk.loaded = true, true
+	tk.size = int64(len(snapshot)) + head.Bytes
+	if tk.meta.Pending != nil {
+		tk.size += tk.meta.Pending.Size()
 	}
-	lv.lease().Take(lv.size)
+	tk.lease().Take(tk.size)
 	return nil
 }
 
@@ -192,7 +192,7 @@ func foldAll(head replay.Head, snapshot []byte, records []replay.Record) (task.F
 	return fold, nil
 }
 
-func lastTime(t *task.Task) time.Time {
+func lastTimeOf(t *task.Task) time.Time {
 	last := t.Status.ChangedAt
 	for i := range t.StatusHistory {
 		if at := t.StatusHistory[i].ChangedAt; at.After(last) {
@@ -207,39 +207,39 @@ var beijing = time.FixedZone("", 8*60*60)
 
 // tick returns the time of the next event: at, or a millisecond after the one before it, whichever is later,
 // so that lastStateChangedAt hides nothing.
-func (lv *live) tick(at time.Time) time.Time {
+func (tk *activeTask) nextTime(at time.Time) time.Time {
 	at = at.In(beijing).Truncate(time.Millisecond)
-	if next := lv.last.Add(time.Millisecond); at.Before(next) {
+	if next := tk.lastTime.Add(time.Millisecond); at.Before(next) {
 		at = next
 	}
-	lv.last = at
+	tk.lastTime = at
 	return at
 }
 
 // batch gathers the events of one write. It works on a copy of the fold's view, since nothing counts before
 // it is stored.
 type batch struct {
-	lv     *live
+	tk     *activeTask
 	events []task.Event
 	state  task.State
 	since  time.Time // when state was entered
 }
 
-func (lv *live) batch() *batch {
-	return &batch{lv: lv, state: lv.fold.Task.Status.State, since: lv.fold.Task.Status.ChangedAt}
+func (tk *activeTask) batch() *batch {
+	return &batch{tk: tk, state: tk.fold.Task.Status.State, since: tk.fold.Task.Status.ChangedAt}
 }
 
 // begin adds the first event of a pending task, in state accepted or rejected.
-func (b *batch) begin(state task.State, items []task.DataItem) {
-	lv := b.lv
-	m := lv.note.Pending
-	status := task.Status{State: state, ChangedAt: lv.tick(lv.note.At), DataItems: items}
+func (b *batch) beginTask(state task.State, items []task.DataItem) {
+	tk := b.tk
+	m := tk.meta.Pending
+	status := task.Status{State: state, ChangedAt: tk.nextTime(tk.meta.PendingAt), DataItems: items}
 	b.state, b.since = state, status.ChangedAt
 	b.events = append(b.events, task.Event{
 		Task:  &task.Task{ID: m.TaskID, SessionID: m.SessionID, GroupID: m.GroupID, Status: status},
 		Cause: m,
 	})
-	lv.note.Pending, lv.note.At, lv.note.Session = nil, time.Time{}, m.SessionID
+	tk.meta.Pending, tk.meta.PendingAt, tk.meta.Session = nil, time.Time{}, m.SessionID
 }
 
 // move adds the events that lead to a state, by a legal path. It reports false where there is none.
@@ -248,9 +248,9 @@ func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) 
 	if path == nil {
 		return false
 	}
-	now := b.lv.engine.wall()
+	now := b.tk.engine.wall()
 	for i, s := range path {
-		status := &task.Status{State: s, ChangedAt: b.lv.tick(now)}
+		status := &task.Status{State: s, ChangedAt: b.tk.nextTime(now)}
 		ev := task.Event{Status: status}
 		if i == len(path)-1 {
 			status.DataItems, ev.Cause = items, cause
@@ -262,13 +262,13 @@ func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) 
 }
 
 // say adds more news of the present state: an event, but no row of the history.
-func (b *batch) say(items []task.DataItem) {
+func (b *batch) addStatus(items []task.DataItem) {
 	b.events = append(b.events, task.Event{Status: &task.Status{State: b.state, ChangedAt: b.since, DataItems: items}})
 }
 
 // keep puts what a report says beyond the canon into the last status of the batch. Without one there is nothing to tell
 // it with: the next report that moves the task has it again, or it was of the moment.
-func (b *batch) keep(rep *agent.Report) {
+func (b *batch) addExtensions(rep *agent.Report) {
 	if len(rep.Extensions) == 0 && len(rep.TaskExtensions) == 0 {
 		return
 	}
@@ -284,15 +284,15 @@ func (b *batch) keep(rep *agent.Report) {
 	}
 }
 
-// write stores the batch and then lets it count. lv.mu is held.
+// write stores the batch and then lets it count. tk.mu is held.
 func (b *batch) write(ctx context.Context) error {
-	lv := b.lv
+	tk := b.tk
 	if len(b.events) == 0 {
 		return nil
 	}
 	a := replay.Append{
-		Log: lv.log, Expect: lv.head.last, Records: make([][]byte, len(b.events)), End: b.state.Terminal(),
-		Skip: lv.head.lost,
+		Log: tk.log, Expect: tk.logState.last, Records: make([][]byte, len(b.events)), End: b.state.Terminal(),
+		Skip: tk.logState.lost,
 	}
 	var size int64
 	room := 512 * len(b.events)
@@ -310,104 +310,104 @@ func (b *batch) write(ctx context.Context) error {
 		// The chunks that a loss of power takes are made again, under new numbers; a state that was told must stay true.
 		a.Durable = a.Durable || b.events[i].Chunk == nil
 	}
-	a.DueAt = lv.wake(b.state, b.since)
-	lv.note.State, lv.note.Changed = b.state, b.since
-	a.Metadata = lv.note.encode()
-	if lv.overfull(len(b.events), size) {
-		if err := lv.trim(ctx, &a); err != nil {
-			lv.forget() // the clock and the note have moved on without the log
+	a.DueAt = tk.dueAt(b.state, b.since)
+	tk.meta.State, tk.meta.Changed = b.state, b.since
+	a.Metadata = tk.meta.encode()
+	if tk.exceedsLimits(len(b.events), size) {
+		if err := tk.trim(ctx, &a); err != nil {
+			tk.invalidate() // the clock and the note have moved on without the log
 			return err
 		}
 	}
-	if err := lv.append(ctx, &a); err != nil {
+	if err := tk.append(ctx, &a); err != nil {
 		return err
 	}
-	lv.head.kept += len(b.events)
-	lv.head.bytes += size
-	lv.size += size
+	tk.logState.kept += len(b.events)
+	tk.logState.bytes += size
+	tk.size += size
 	if first := &b.events[0]; first.Task != nil && first.Cause != nil {
-		lv.size -= first.Cause.Size() // it was counted when it came
+		tk.size -= first.Cause.Size() // it was counted when it came
 	}
-	lv.lease().Take(lv.size)
-	lv.head.last, lv.head.lost = lv.head.last+lv.head.lost, 0
+	tk.lease().Take(tk.size)
+	tk.logState.last, tk.logState.lost = tk.logState.last+tk.logState.lost, 0
 	var changes []task.Change
 	for i := range b.events {
-		lv.head.last++
-		b.events[i].Seq = lv.head.last
-		before := lv.fold.Task.Status.State
-		lv.fold.Apply(b.events[i])
-		if lv.note.Watched && lv.engine.watcher != nil && lv.fold.Task.Status.State != before {
-			t := lv.snapshot()
-			changes = append(changes, task.Change{Seq: lv.head.last, Task: &t})
+		tk.logState.last++
+		b.events[i].Seq = tk.logState.last
+		before := tk.fold.Task.Status.State
+		tk.fold.Apply(b.events[i])
+		if tk.meta.Watched && tk.engine.watcher != nil && tk.fold.Task.Status.State != before {
+			t := tk.snapshot()
+			changes = append(changes, task.Change{Seq: tk.logState.last, Task: &t})
 		}
 	}
 	if len(changes) > 0 {
-		lv.engine.watcher.Notify(ctx, lv.log, changes)
+		tk.engine.watcher.Notify(ctx, tk.log, changes)
 	}
 	if a.End {
-		lv.engine.open.done(lv.log)
+		tk.engine.open.done(tk.log)
 	}
-	lv.engine.alarm.At(a.DueAt)
-	if p := lv.partner(); p != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
-		lv.logger().Debug("task", "state", string(b.state), "events", len(b.events), "last", lv.head.last)
+	tk.engine.alarm.At(a.DueAt)
+	if p := tk.partner(); p != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
+		tk.logger().Debug("task", "state", string(b.state), "events", len(b.events), "last", tk.logState.last)
 	}
 	return nil
 }
 
 // append writes to the store. After a failure the live is read again before anything else is done with it,
 // because the clock, the note and, after a conflict, the log have moved on without it.
-func (lv *live) append(ctx context.Context, a *replay.Append) error {
-	err := lv.engine.store.Append(context.WithoutCancel(ctx), *a)
+func (tk *activeTask) append(ctx context.Context, a *replay.Append) error {
+	err := tk.engine.store.Append(context.WithoutCancel(ctx), *a)
 	if err == nil {
 		return nil
 	}
-	lv.forget()
+	tk.invalidate()
 	return StoreError(err, "the task cannot be stored")
 }
 
-// forget has the task read from the store again before anything else is done with it. lv.mu is held.
-func (lv *live) forget() {
-	lv.loaded, lv.exists, lv.fold, lv.note, lv.head, lv.size = false, false, task.Fold{}, note{}, log{}, 0
-	lv.memory.Take(0)
+// forget has the task read from the store again before anything else is done with it. tk.mu is held.
+func (tk *activeTask) invalidate() {
+	tk.loaded, tk.exists, tk.fold, tk.meta, tk.logState, tk.size = false, false, task.Fold{}, metadata{}, logState{}, 0
+	tk.memory.Take(0)
 }
 
 // wake returns when a task in a state must be looked at, if nobody acts before.
-func (lv *live) wake(s task.State, since time.Time) time.Time {
+func (tk *activeTask) dueAt(s task.State, since time.Time) time.Time {
 	switch {
 	case s.Terminal():
 		return time.Time{}
 	case s == task.AwaitingInput:
-		return since.Add(lv.note.Terms.AwaitingInput)
+		return since.Add(tk.meta.Terms.AwaitingInput)
 	case s == task.AwaitingCompletion:
-		return since.Add(lv.note.Terms.AwaitingCompletion)
+		return since.Add(tk.meta.Terms.AwaitingCompletion)
 	}
 	return replay.Recover
 }
 
 // settle makes a pending start a task that is accepted, and at work, because somebody must be told of it.
-func (lv *live) settle(ctx context.Context) error {
-	if lv.note.Pending == nil {
+func (tk *activeTask) commitPending(ctx context.Context) error {
+	if tk.meta.Pending == nil {
 		return nil
 	}
-	b := lv.batch()
-	b.begin(task.Accepted, nil)
+	b := tk.batch()
+	b.beginTask(task.Accepted, nil)
 	b.move(task.Working, nil, nil)
 	return b.write(ctx)
 }
 
 // overfull reports whether a write would exceed what is kept of a task.
-func (lv *live) overfull(events int, size int64) bool {
-	p := lv.partner()
-	return p != nil && (lv.head.kept+events > p.MaxEvents || lv.head.bytes+size > p.MaxBytes)
+func (tk *activeTask) exceedsLimits(events int, size int64) bool {
+	p := tk.partner()
+	return p != nil && (tk.logState.kept+events > p.MaxEvents || tk.logState.bytes+size > p.MaxBytes)
 }
 
 // trim adds to a write that the older half of the log goes, behind a snapshot of the task as it then was.
-func (lv *live) trim(ctx context.Context, a *replay.Append) error {
-	head, snapshot, records, err := lv.engine.store.Load(ctx, lv.log)
+func (tk *activeTask) trim(ctx context.Context, a *replay.Append) error {
+	head, snapshot, records, err := tk.engine.store.Load(ctx, tk.log)
 	if err != nil {
 		return StoreError(err, "the store cannot be read")
 	}
-	p := lv.partner()
+	p := tk.partner()
 	n, bytes := 0, head.Bytes
 	for n < len(records) && (len(records)-n > p.MaxEvents/2 || bytes > p.MaxBytes/2) {
 		bytes -= int64(len(records[n].Data))
@@ -426,39 +426,39 @@ func (lv *live) trim(ctx context.Context, a *replay.Append) error {
 		whole.Withdrawn = fold.Withdrawn
 	}
 	a.Snapshot = task.AppendEvent(nil, &whole)
-	lv.head.kept -= n
-	lv.head.bytes = bytes
-	lv.size = int64(len(a.Snapshot)) + bytes
-	lv.logger().Info("dropping a task's oldest events", "through", a.Trim)
+	tk.logState.kept -= n
+	tk.logState.bytes = bytes
+	tk.size = int64(len(a.Snapshot)) + bytes
+	tk.logger().Info("dropping a task's oldest events", "through", a.Trim)
 	return nil
 }
 
 // partner returns the Partner that the task is filed under: the one that runs it, or the present one.
-func (lv *live) partner() *Partner {
-	if lv.run != nil {
-		return lv.run.partner
+func (tk *activeTask) partner() *Partner {
+	if tk.run != nil {
+		return tk.run.partner
 	}
-	name, _, _ := splitLogName(lv.log)
-	return lv.engine.current(name)
+	name, _, _ := splitLogName(tk.log)
+	return tk.engine.current(name)
 }
 
 // logger returns a logger whose lines name the task, its Leader and its agent. It is the one of the present
 // configuration, since an earlier one's may be closed.
-func (lv *live) logger() *slog.Logger {
-	name, leader, id := splitLogName(lv.log)
+func (tk *activeTask) logger() *slog.Logger {
+	name, leader, id := splitLogName(tk.log)
 	l := slog.Default()
-	if p := lv.engine.current(name); p != nil {
+	if p := tk.engine.current(name); p != nil {
 		l = p.Log
-	} else if lv.run != nil {
-		l = lv.run.partner.Log
+	} else if tk.run != nil {
+		l = tk.run.partner.Log
 	}
 	return l.With("task", id, "leader", leader, "agent", name)
 }
 
 // snapshot returns the task as it is now, without its histories. The slices are shared with the fold, which
 // never changes what it has given out.
-func (lv *live) snapshot() task.Task {
-	t := lv.fold.Task
+func (tk *activeTask) snapshot() task.Task {
+	t := tk.fold.Task
 	t.MessageHistory, t.StatusHistory = nil, nil
 	return t
 }

@@ -37,48 +37,48 @@ func WaitForMemory(ctx context.Context, l *quota.Lease, n int64, most time.Durat
 	return MemoryError(l.Wait(ctx, n))
 }
 
-// lease returns what counts the memory that the task takes while it is loaded. lv.mu is held.
-func (lv *live) lease() *quota.Lease {
-	if !lv.leased {
-		if p := lv.partner(); p != nil {
-			_, leader, _ := splitLogName(lv.log)
-			lv.memory, lv.leased = p.Memory.Lease(leader), true
+// lease returns what counts the memory that the task takes while it is loaded. tk.mu is held.
+func (tk *activeTask) lease() *quota.Lease {
+	if !tk.leased {
+		if p := tk.partner(); p != nil {
+			_, leader, _ := splitLogName(tk.log)
+			tk.memory, tk.leased = p.Memory.Lease(leader), true
 		}
 	}
-	return &lv.memory
+	return &tk.memory
 }
 
 // lockWithin locks the task when its caller has room for reading it, and for more bytes. After an error, the task is not
 // locked. What the gateway loads for itself, to keep a deadline for one, is counted and never refused.
-func (lv *live) lockWithin(ctx context.Context, room Room, more int64) error {
-	lv.mu.Lock()
+func (tk *activeTask) lockWithMemory(ctx context.Context, room Room, more int64) error {
+	tk.mu.Lock()
 	if room == nil {
 		return nil
 	}
-	n, err := lv.size, error(nil)
-	if !lv.loaded {
-		n, err = lv.stored(ctx)
+	n, err := tk.size, error(nil)
+	if !tk.loaded {
+		n, err = tk.storedSize(ctx)
 	}
 	if n = 2*n + more; err == nil && n <= quota.Free { // what is stored, and what it is decoded to
 		return nil
 	}
-	lv.mu.Unlock()
+	tk.mu.Unlock()
 	if err == nil {
 		err = room(ctx, n)
 	}
 	if err != nil {
 		return err
 	}
-	lv.mu.Lock()
+	tk.mu.Lock()
 	return nil
 }
 
-// stored returns how many bytes the store keeps of the task. lv.mu is held.
-func (lv *live) stored(ctx context.Context) (int64, error) {
-	head, err := lv.engine.store.Head(ctx, lv.log)
+// stored returns how many bytes the store keeps of the task. tk.mu is held.
+func (tk *activeTask) storedSize(ctx context.Context) (int64, error) {
+	head, err := tk.engine.store.Head(ctx, tk.log)
 	switch {
 	case errors.Is(err, replay.ErrNotFound):
-		lv.loaded = true
+		tk.loaded = true
 		return 0, nil
 	case err != nil:
 		return 0, StoreError(err, "the store cannot be read")

@@ -259,15 +259,15 @@ func reach(t *testing.T, b *bench, s task.State) {
 	switch s {
 	case task.Accepted:
 		// The gateway never stays in this state: it sets the agent to work in the same breath. Write it by hand.
-		lv := b.engine.acquire(logName("agent", leader, "t1"))
-		defer lv.release()
-		lv.mu.Lock()
-		defer lv.mu.Unlock()
-		if _, err := b.start(t.Context(), lv, leader, start, false); err != nil {
+		tk := b.engine.acquire(logName("agent", leader, "t1"))
+		defer tk.release()
+		tk.mu.Lock()
+		defer tk.mu.Unlock()
+		if _, err := b.start(t.Context(), tk, leader, start, false); err != nil {
 			t.Fatal(err)
 		}
-		batch := lv.batch()
-		batch.begin(task.Accepted, nil)
+		batch := tk.batch()
+		batch.beginTask(task.Accepted, nil)
 		if err := batch.write(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -882,13 +882,13 @@ func legal(t *testing.T, got task.Task) {
 }
 
 func TestNoteSurvives(t *testing.T) {
-	for _, n := range []note{
-		{Terms: agreedTerms{Terms: terms}, Ref: agent.Ref{Task: "t\"1", Session: "s"}, Stamp: "completed 1a"},
-		{Terms: agreedTerms{Terms: task.Terms{MaxProductsBytes: 7}}, Stream: true, At: time.Unix(1, 5e6).UTC(), Pending: &task.Message{ID: "m", SentAt: time.Unix(9, 0).UTC(),
+	for _, n := range []metadata{
+		{Terms: agreedTerms{Terms: terms}, Ref: agent.Ref{Task: "t\"1", Session: "s"}, Revision: "completed 1a"},
+		{Terms: agreedTerms{Terms: task.Terms{MaxProductsBytes: 7}}, Stream: true, PendingAt: time.Unix(1, 5e6).UTC(), Pending: &task.Message{ID: "m", SentAt: time.Unix(9, 0).UTC(),
 			SenderRole: task.Leader, SenderID: "l", Command: task.Start, Params: []byte(`{"a":1}`), DataItems: []task.DataItem{task.Text("x")}, TaskID: "t"}},
-		{Terms: agreedTerms{AutoComplete: true}, State: task.AwaitingInput, Changed: time.Unix(2, 7e6).UTC(), Session: "s\n", Watched: true, Open: true},
+		{Terms: agreedTerms{AutoComplete: true}, State: task.AwaitingInput, Changed: time.Unix(2, 7e6).UTC(), Session: "s\n", Watched: true, SelfResuming: true},
 	} {
-		var got note
+		var got metadata
 		if err := json.Unmarshal(n.encode(), &got); err != nil {
 			t.Fatal(err)
 		}

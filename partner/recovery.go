@@ -25,7 +25,7 @@ const (
 
 // retry calls f until it reports that it is done, or ctx ends. Between two calls it waits, until the store can be
 // written again at the latest.
-func (e *Engine) retry(ctx context.Context, f func() (done bool)) {
+func (e *Engine) retryStore(ctx context.Context, f func() (done bool)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
@@ -57,7 +57,7 @@ func (e *Engine) recoverReopened() {
 		e.mu.RLock()
 		for name := range e.partners {
 			if e.base.Err() == nil {
-				e.work.Go(func() { e.recover(name) })
+				e.work.Go(func() { e.recoverAll(name) })
 			}
 		}
 		e.mu.RUnlock()
@@ -66,9 +66,9 @@ func (e *Engine) recoverReopened() {
 
 // recover resumes the turns of a Partner that no run works on: those that an earlier process left unfinished, or that a
 // failing store ended.
-func (e *Engine) recover(name string) {
+func (e *Engine) recoverAll(name string) {
 	failed := false
-	e.retry(e.base, func() bool {
+	e.retryStore(e.base, func() bool {
 		err := e.recoverOnce(name)
 		if p := e.current(name); err != nil && p != nil && !failed && e.base.Err() == nil {
 			p.Log.Error("unfinished tasks cannot be resumed; trying again", "error", err)
@@ -83,7 +83,7 @@ func (e *Engine) recoverOnce(name string) error {
 	defer group.Wait()
 	var failure atomic.Pointer[error]
 	var resumed atomic.Int64
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, concurrency)
 	prefix := string(Class) + name + separator
 	for w, err := range e.store.Due(e.base, Class, replay.Recover, replay.EndOfTime) {
 		if err != nil {
@@ -95,7 +95,7 @@ func (e *Engine) recoverOnce(name string) error {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			adopted, err := e.resume(w)
+			adopted, err := e.recoverTask(w)
 			if err != nil {
 				failure.Store(&err)
 			}
@@ -115,7 +115,7 @@ func (e *Engine) recoverOnce(name string) error {
 }
 
 // resume goes on with the turn of a task that no run works on, if its agent may be at work. It reports whether it did.
-func (e *Engine) resume(w replay.DueLog) (adopted bool, _ error) {
+func (e *Engine) recoverTask(w replay.DueLog) (adopted bool, _ error) {
 	if !w.At.Equal(replay.Recover) {
 		// The task waits for its Leader, and mostly its agent does, too.
 		head, err := e.store.Head(e.base, w.Log)
@@ -125,54 +125,54 @@ func (e *Engine) resume(w replay.DueLog) (adopted bool, _ error) {
 		if err != nil {
 			return false, err
 		}
-		var n note
-		if !bytes.Contains(head.Metadata, []byte(`"open":true`)) || json.Unmarshal(head.Metadata, &n) != nil || !n.Open {
+		var n metadata
+		if !bytes.Contains(head.Metadata, []byte(`"open":true`)) || json.Unmarshal(head.Metadata, &n) != nil || !n.SelfResuming {
 			return false, nil
 		}
 	}
-	lv := e.acquire(w.Log)
-	defer lv.release()
-	lv.mu.Lock()
-	defer lv.mu.Unlock()
-	err := lv.load(e.base)
+	tk := e.acquire(w.Log)
+	defer tk.release()
+	tk.mu.Lock()
+	defer tk.mu.Unlock()
+	err := tk.load(e.base)
 	switch {
 	case errors.Is(err, errDamaged):
-		lv.logger().Error("an unfinished task cannot be resumed", "error", err)
+		tk.logger().Error("an unfinished task cannot be resumed", "error", err)
 		return false, nil
 	case err != nil:
 		return false, err
 	}
 	name, _, _ := splitLogName(w.Log)
 	if p := e.current(name); p != nil {
-		adopted = lv.adopt(p)
+		adopted = tk.resumeTurn(p)
 	}
 	return adopted, nil
 }
 
 // mayPass reports whether an error is one of the store's that another attempt may not meet.
-func mayPass(err error) bool {
+func isTransient(err error) bool {
 	return errors.Is(err, errStore) && !errors.Is(err, replay.ErrClosed) && !errors.Is(err, errDamaged)
 }
 
 // persist calls write until the store takes what it appends, so that nothing that the agent reported is lost while the
-// store is full or fails. lv.mu is held while write runs, and not between two calls; what the run is for may have ended
+// store is full or fails. tk.mu is held while write runs, and not between two calls; what the run is for may have ended
 // in the meantime, which write must look at. The callers that wait for the run are answered with the error at once.
-func (lv *live) persist(ctx context.Context, r *run, write func() error) error {
+func (tk *activeTask) persist(ctx context.Context, r *run, write func() error) error {
 	var err error
 	failed := false
-	lv.engine.retry(ctx, func() bool {
-		lv.mu.Lock()
-		defer lv.mu.Unlock()
-		if err = write(); !mayPass(err) {
+	tk.engine.retryStore(ctx, func() bool {
+		tk.mu.Lock()
+		defer tk.mu.Unlock()
+		if err = write(); !isTransient(err) {
 			r.err = nil
 			return true
 		}
 		if !failed && task.KindOf(err) != task.StoreUnavailable {
-			lv.logger().LogAttrs(ctx, slog.LevelError, "a task cannot be stored; trying again", slog.Any("error", err))
+			tk.logger().LogAttrs(ctx, slog.LevelError, "a task cannot be stored; trying again", slog.Any("error", err))
 		}
 		failed = true
 		r.err = err
-		r.rest()
+		r.settle()
 		return false
 	})
 	return err

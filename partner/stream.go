@@ -14,7 +14,7 @@ import (
 
 // firstWord is how long a stream waits for the agent's first word before it begins by itself. Until then the
 // agent may still reject the task.
-const firstWord = 250 * time.Millisecond
+const firstReportWait = 250 * time.Millisecond
 
 // Stream is the events of one task, from one of them on.
 type Stream struct {
@@ -31,12 +31,12 @@ type Stream struct {
 // is a re-stream from the beginning; a continue that the table ignores, one from the end. A continue that is repeated is a
 // re-stream of the events that it caused.
 func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream, error) {
-	r, err := p.act(ctx, leader, c, true)
+	r, err := p.carryOut(ctx, leader, c, true)
 	if err != nil {
 		return Stream{}, err
 	}
-	defer r.lv.release()
-	s := Stream{Task: r.task, Last: r.after, store: p.engine.store, log: r.lv.log}
+	defer r.tk.release()
+	s := Stream{Task: r.task, Last: r.after, store: p.engine.store, log: r.tk.log}
 	switch {
 	case c.Snapshot && r.existed:
 		s.After = r.after
@@ -49,7 +49,7 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream
 		}
 	}
 	if r.turn != nil && c.Message.Command == task.Start {
-		if err := r.lv.firstWord(ctx, r.turn); err != nil {
+		if err := r.tk.awaitFirstReport(ctx, r.turn); err != nil {
 			return Stream{}, err
 		}
 	}
@@ -57,22 +57,22 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream
 }
 
 // firstWord waits until the agent has said something of a task that has just been started, but not for long.
-func (lv *live) firstWord(ctx context.Context, turn *run) error {
-	patience := time.NewTimer(firstWord)
+func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
+	patience := time.NewTimer(firstReportWait)
 	defer patience.Stop()
 	select {
-	case <-turn.spoken:
-	case <-turn.rests:
+	case <-turn.reported:
+	case <-turn.settled:
 	case <-patience.C:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	lv.mu.Lock()
-	defer lv.mu.Unlock()
-	if err := lv.load(ctx); err != nil {
+	tk.mu.Lock()
+	defer tk.mu.Unlock()
+	if err := tk.load(ctx); err != nil {
 		return err
 	}
-	return lv.settle(ctx)
+	return tk.commitPending(ctx)
 }
 
 // Follow yields the stored form of the events, oldest first, and then waits for new ones, until the task has

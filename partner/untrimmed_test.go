@@ -49,8 +49,8 @@ func TestContinueThatCannotBeTrimmed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var n note
-	if err := json.Unmarshal(head.Metadata, &n); err != nil || n.State != task.AwaitingInput || !n.Open || !n.Watched {
+	var n metadata
+	if err := json.Unmarshal(head.Metadata, &n); err != nil || n.State != task.AwaitingInput || !n.SelfResuming || !n.Watched {
 		t.Errorf("what is remembered of the task is %s, %v", head.Metadata, err)
 	}
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingInput)

@@ -32,68 +32,68 @@ func (p *Partner) Look(ctx context.Context, leader, taskID string, f func(log st
 }
 
 func (p *Partner) look(ctx context.Context, leader, taskID string, watch bool, f func(log string, at task.At) error) error {
-	lv := p.engine.acquire(logName(p.Name, leader, taskID))
-	defer lv.release()
+	tk := p.engine.acquire(logName(p.Name, leader, taskID))
+	defer tk.release()
 	memory := p.Memory.Lease(leader)
 	defer memory.Release()
 	room := func(ctx context.Context, n int64) error { return WaitForMemory(ctx, &memory, n, p.Memory.Patience) }
-	if err := lv.lockWithin(ctx, room, 0); err != nil {
+	if err := tk.lockWithMemory(ctx, room, 0); err != nil {
 		return err
 	}
-	defer lv.mu.Unlock()
-	if err := lv.load(ctx); err != nil {
+	defer tk.mu.Unlock()
+	if err := tk.load(ctx); err != nil {
 		return err
 	}
 	if watch {
-		if err := lv.watch(ctx); err != nil {
+		if err := tk.watch(ctx); err != nil {
 			return err
 		}
 	}
-	return f(lv.log, lv.at())
+	return f(tk.log, tk.standing())
 }
 
-// at returns where the task stands. lv.mu is held.
-func (lv *live) at() task.At {
-	return task.At{Seq: lv.head.last, Exists: lv.exists, Ended: lv.fold.Task.Status.State.Terminal()}
+// at returns where the task stands. tk.mu is held.
+func (tk *activeTask) standing() task.At {
+	return task.At{Seq: tk.logState.last, Exists: tk.exists, Ended: tk.fold.Task.Status.State.Terminal()}
 }
 
 // watch has the engine's Watcher told of what happens to a task that exists from now on. It comes before what makes
-// that necessary: a mark that means nothing does no harm, a watcher that is told nothing would. lv.mu is held.
-func (lv *live) watch(ctx context.Context) error {
-	if !lv.exists || lv.note.Watched || lv.fold.Task.Status.State.Terminal() {
+// that necessary: a mark that means nothing does no harm, a watcher that is told nothing would. tk.mu is held.
+func (tk *activeTask) watch(ctx context.Context) error {
+	if !tk.exists || tk.meta.Watched || tk.fold.Task.Status.State.Terminal() {
 		return nil
 	}
-	lv.note.Watched = true
-	status := &lv.fold.Task.Status
-	a := replay.Append{Log: lv.log, Expect: lv.head.last, Metadata: lv.note.encode(), DueAt: lv.wake(status.State, status.ChangedAt)}
-	return lv.append(ctx, &a)
+	tk.meta.Watched = true
+	status := &tk.fold.Task.Status
+	a := replay.Append{Log: tk.log, Expect: tk.logState.last, Metadata: tk.meta.encode(), DueAt: tk.dueAt(status.State, status.ChangedAt)}
+	return tk.append(ctx, &a)
 }
 
 // accept calls the Accept of a command that is about to be stored. The write that follows must hold the mark that it
-// leaves in the note. Where that write fails, the caller calls undo. lv.mu is held.
-func (lv *live) accept(c *Request) (undo func(), err error) {
+// leaves in the note. Where that write fails, the caller calls undo. tk.mu is held.
+func (tk *activeTask) accept(c *Request) (undo func(), err error) {
 	if c.Accept == nil {
 		return func() {}, nil
 	}
-	undo, err = c.Accept(lv.log, lv.at())
+	undo, err = c.Accept(tk.log, tk.standing())
 	if err != nil {
 		return nil, err
 	}
 	if undo == nil {
 		undo = func() {}
 	}
-	lv.note.Watched = true
+	tk.meta.Watched = true
 	return undo, nil
 }
 
-// acceptUnchanged calls the Accept of a command that changes nothing. lv.mu is held.
-func (lv *live) acceptUnchanged(ctx context.Context, c *Request) error {
+// acceptUnchanged calls the Accept of a command that changes nothing. tk.mu is held.
+func (tk *activeTask) acceptUnchanged(ctx context.Context, c *Request) error {
 	if c.Accept == nil {
 		return nil
 	}
-	if err := lv.watch(ctx); err != nil {
+	if err := tk.watch(ctx); err != nil {
 		return err
 	}
-	_, err := c.Accept(lv.log, lv.at())
+	_, err := c.Accept(tk.log, tk.standing())
 	return err
 }

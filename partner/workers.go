@@ -10,14 +10,14 @@ import (
 // workers runs functions in goroutines that are used again, because a fresh one grows its stack anew, and a
 // turn needs a deep one. It has no bound of its own: every run belongs to a task, and those are bounded.
 type workers struct {
-	under   sync.WaitGroup // functions under way
+	running   sync.WaitGroup // functions under way
 	serving sync.WaitGroup // goroutines
 	idle    chan func()    // a worker without work waits here
 	closing <-chan struct{}
 }
 
 // workerPatience is how long a worker waits for work before it ends.
-const workerPatience = 10 * time.Second
+const workerIdle = 10 * time.Second
 
 func newWorkers(closing <-chan struct{}) *workers {
 	return &workers{idle: make(chan func()), closing: closing}
@@ -25,9 +25,9 @@ func newWorkers(closing <-chan struct{}) *workers {
 
 // Go runs f. It must not be called once Wait waits.
 func (w *workers) Go(f func()) {
-	w.under.Add(1)
+	w.running.Add(1)
 	work := func() {
-		defer w.under.Done()
+		defer w.running.Done()
 		f()
 	}
 	select {
@@ -38,11 +38,11 @@ func (w *workers) Go(f func()) {
 }
 
 func (w *workers) serve(work func()) {
-	patience := time.NewTimer(workerPatience)
+	patience := time.NewTimer(workerIdle)
 	defer patience.Stop()
 	for {
 		work()
-		patience.Reset(workerPatience)
+		patience.Reset(workerIdle)
 		select {
 		case work = <-w.idle:
 		case <-w.closing:
@@ -55,6 +55,6 @@ func (w *workers) serve(work func()) {
 
 // Wait waits for all functions to return, and, once closing is closed, for the workers to end.
 func (w *workers) Wait() {
-	w.under.Wait()
+	w.running.Wait()
 	w.serving.Wait()
 }
