@@ -139,12 +139,12 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 		}
 	}
 	tk.meta = metadata{
-		Watched: watched,
-		Terms:   agreedTerms{c.Terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete},
-		Ref:     agent.Ref{Task: derive("task", tk.log), Session: derive("session", p.Name, leader, m.SessionID)},
-		Pending: &m,
-		PendingAt:      now,
-		Stream:  stream,
+		Watched:   watched,
+		Terms:     agreedTerms{c.Terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete},
+		Ref:       agent.Ref{Task: derive("task", tk.log), Session: derive("session", p.Name, leader, m.SessionID)},
+		Pending:   &m,
+		PendingAt: now,
+		Stream:    stream,
 	}
 	if err := tk.append(ctx, &replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover}); err != nil {
 		p.engine.open.done(tk.log)

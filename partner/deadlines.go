@@ -3,12 +3,10 @@
 package partner
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -119,48 +117,4 @@ func (e *Engine) retryTimeOut(tk *activeTask, now time.Time, err error) (kept bo
 		e.alarm.At(now.Add(retryDeadline))
 	}
 	return false
-}
-
-// adopt goes on with the turn of a task that is at work but has nobody to work on it, by asking the agent.
-// It reports whether there was one. tk.mu is held.
-func (tk *activeTask) resumeTurn(p *Partner) bool {
-	state := tk.fold.Task.Status.State
-	mayGoOn := tk.meta.SelfResuming && state == task.AwaitingInput
-	if !tk.exists || tk.run != nil || state.Settled() && !mayGoOn {
-		return false
-	}
-	tk.logger().Debug("picking up an unfinished task", "state", string(state))
-	t := tk.turn()
-	pending := tk.meta.Pending != nil
-	stream, unsent := tk.meta.Stream, tk.meta.Unsent
-	p.launch(p.engine.base, tk, func(ctx context.Context, r *run) error {
-		return tk.runTurn(ctx, p, t, r, func() (bool, error) {
-			if unsent {
-				return tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
-			}
-			rested, err := tk.consume(ctx, r, p.Agent.Resume(ctx, t))
-			if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
-				// The agent never heard of it: the turn is still to be made.
-				rested, err = tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
-			}
-			return rested, err
-		})
-	})
-	return true
-}
-
-// turn returns the turn that the task is at, as Agent.Resume takes it. tk.mu is held.
-func (tk *activeTask) turn() *agent.Turn {
-	t := &agent.Turn{Ref: tk.meta.Ref, Known: tk.fold.Task.Products, Withdrawn: tk.fold.Withdrawn, Revision: tk.meta.Revision, Acknowledged: tk.meta.Acknowledged}
-	if tk.meta.Pending != nil {
-		t.Message = *tk.meta.Pending
-	} else if n := len(tk.fold.Task.MessageHistory); n > 0 {
-		t.Message = tk.fold.Task.MessageHistory[n-1]
-	}
-	for i := len(tk.fold.Task.StatusHistory) - 1; i >= 0 && t.Message.Command == task.Continue && t.From == task.None; i-- {
-		if s := tk.fold.Task.StatusHistory[i].State; s.Settled() {
-			t.From = s
-		}
-	}
-	return t
 }

@@ -10,7 +10,7 @@ import (
 // workers runs functions in goroutines that are used again, because a fresh one grows its stack anew, and a
 // turn needs a deep one. It has no bound of its own: every run belongs to a task, and those are bounded.
 type workers struct {
-	running   sync.WaitGroup // functions under way
+	running sync.WaitGroup // functions under way
 	serving sync.WaitGroup // goroutines
 	idle    chan func()    // a worker without work waits here
 	closing <-chan struct{}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// batch gathers the events of one write. It works on a copy of the fold's view, since nothing counts before
+// it is stored.
+type batch struct {
+	tk     *activeTask
+	events []task.Event
+	state  task.State
+	since  time.Time // when state was entered
+}
+
+func (tk *activeTask) batch() *batch {
+	return &batch{tk: tk, state: tk.fold.Task.Status.State, since: tk.fold.Task.Status.ChangedAt}
+}
+
+// begin adds the first event of a pending task, in state accepted or rejected.
+func (b *batch) beginTask(state task.State, items []task.DataItem) {
+	tk := b.tk
+	m := tk.meta.Pending
+	status := task.Status{State: state, ChangedAt: tk.nextTime(tk.meta.PendingAt), DataItems: items}
+	b.state, b.since = state, status.ChangedAt
+	b.events = append(b.events, task.Event{
+		Task:  &task.Task{ID: m.TaskID, SessionID: m.SessionID, GroupID: m.GroupID, Status: status},
+		Cause: m,
+	})
+	tk.meta.Pending, tk.meta.PendingAt, tk.meta.Session = nil, time.Time{}, m.SessionID
+}
+
+// move adds the events that lead to a state, by a legal path. It reports false where there is none.
+func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) bool {
+	path := task.Path(b.state, to)
+	if path == nil {
+		return false
+	}
+	now := b.tk.engine.wall()
+	for i, s := range path {
+		status := &task.Status{State: s, ChangedAt: b.tk.nextTime(now)}
+		ev := task.Event{Status: status}
+		if i == len(path)-1 {
+			status.DataItems, ev.Cause = items, cause
+		}
+		b.events = append(b.events, ev)
+		b.state, b.since = s, status.ChangedAt
+	}
+	return true
+}
+
+// say adds more news of the present state: an event, but no row of the history.
+func (b *batch) addStatus(items []task.DataItem) {
+	b.events = append(b.events, task.Event{Status: &task.Status{State: b.state, ChangedAt: b.since, DataItems: items}})
+}
+
+// keep puts what a report says beyond the canon into the last status of the batch. Without one there is nothing to tell
+// it with: the next report that moves the task has it again, or it was of the moment.
+func (b *batch) addExtensions(rep *agent.Report) {
+	if len(rep.Extensions) == 0 && len(rep.TaskExtensions) == 0 {
+		return
+	}
+	for i := len(b.events) - 1; i >= 0; i-- {
+		switch ev := &b.events[i]; {
+		case ev.Status != nil:
+			ev.Status.Extensions, ev.Status.TaskExtensions = rep.Extensions, rep.TaskExtensions
+			return
+		case ev.Task != nil:
+			ev.Task.Status.Extensions, ev.Task.Extensions = rep.Extensions, rep.TaskExtensions
+			return
+		}
+	}
+}
+
+// write stores the batch and then lets it count. tk.mu is held.
+func (b *batch) write(ctx context.Context) error {
+	tk := b.tk
+	if len(b.events) == 0 {
+		return nil
+	}
+	a := replay.Append{
+		Log: tk.log, Expect: tk.logState.last, Records: make([][]byte, len(b.events)), End: b.state.Terminal(),
+		Skip: tk.logState.lost,
+	}
+	var size int64
+	room := 512 * len(b.events)
+	for i := range b.events {
+		if m := b.events[i].Cause; m != nil {
+			room += int(m.Size())
+		}
+	}
+	buf := make([]byte, 0, room)
+	for i := range b.events {
+		from := len(buf)
+		buf = task.AppendEvent(buf, &b.events[i])
+		a.Records[i] = buf[from:len(buf):len(buf)]
+		size += int64(len(buf) - from)
+		// The chunks that a loss of power takes are made again, under new numbers; a state that was told must stay true.
+		a.Durable = a.Durable || b.events[i].Chunk == nil
+	}
+	a.DueAt = tk.dueAt(b.state, b.since)
+	tk.meta.State, tk.meta.Changed = b.state, b.since
+	a.Metadata = tk.meta.encode()
+	if tk.exceedsLimits(len(b.events), size) {
+		if err := tk.trim(ctx, &a); err != nil {
+			tk.invalidate() // the clock and the note have moved on without the log
+			return err
+		}
+	}
+	if err := tk.append(ctx, &a); err != nil {
+		return err
+	}
+	tk.logState.kept += len(b.events)
+	tk.logState.bytes += size
+	tk.size += size
+	if first := &b.events[0]; first.Task != nil && first.Cause != nil {
+		tk.size -= first.Cause.Size() // it was counted when it came
+	}
+	tk.lease().Take(tk.size)
+	tk.logState.last, tk.logState.lost = tk.logState.last+tk.logState.lost, 0
+	var changes []task.Change
+	for i := range b.events {
+		tk.logState.last++
+		b.events[i].Seq = tk.logState.last
+		before := tk.fold.Task.Status.State
+		tk.fold.Apply(b.events[i])
+		if tk.meta.Watched && tk.engine.watcher != nil && tk.fold.Task.Status.State != before {
+			t := tk.snapshot()
+			changes = append(changes, task.Change{Seq: tk.logState.last, Task: &t})
+		}
+	}
+	if len(changes) > 0 {
+		tk.engine.watcher.Notify(ctx, tk.log, changes)
+	}
+	if a.End {
+		tk.engine.open.done(tk.log)
+	}
+	tk.engine.alarm.At(a.DueAt)
+	if p := tk.partner(); p != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
+		tk.logger().Debug("task", "state", string(b.state), "events", len(b.events), "last", tk.logState.last)
+	}
+	return nil
+}
+
+// append writes to the store. After a failure the live is read again before anything else is done with it,
+// because the clock, the note and, after a conflict, the log have moved on without it.
+func (tk *activeTask) append(ctx context.Context, a *replay.Append) error {
+	err := tk.engine.store.Append(context.WithoutCancel(ctx), *a)
+	if err == nil {
+		return nil
+	}
+	tk.invalidate()
+	return StoreError(err, "the task cannot be stored")
+}
+
+// settle makes a pending start a task that is accepted, and at work, because somebody must be told of it.
+func (tk *activeTask) commitPending(ctx context.Context) error {
+	if tk.meta.Pending == nil {
+		return nil
+	}
+	b := tk.batch()
+	b.beginTask(task.Accepted, nil)
+	b.move(task.Working, nil, nil)
+	return b.write(ctx)
+}
+
+// beijing is the zone that AIP's times are written in (v01.00 §4.2).
+var beijing = time.FixedZone("", 8*60*60)
+
+// tick returns the time of the next event: at, or a millisecond after the one before it, whichever is later,
+// so that lastStateChangedAt hides nothing.
+func (tk *activeTask) nextTime(at time.Time) time.Time {
+	at = at.In(beijing).Truncate(time.Millisecond)
+	if next := tk.lastTime.Add(time.Millisecond); at.Before(next) {
+		at = next
+	}
+	tk.lastTime = at
+	return at
+}

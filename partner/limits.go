@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// tooLarge says why the products would exceed what the Leader, or the gateway, allows, once chunks are added,
+// of those that offer names; nil names all.
+func (tk *activeTask) tooLarge(chunks []task.Chunk, offer []string) string {
+	max, whose := tk.meta.Terms.MaxProductsBytes, "the Leader"
+	if p := tk.partner(); p != nil && (max == 0 || p.MaxBytes < max) {
+		max, whose = p.MaxBytes, "this gateway"
+	}
+	if max == 0 {
+		return ""
+	}
+	have := make(map[string]int64, len(tk.fold.Task.Products))
+	var total int64
+	for i := range tk.fold.Task.Products {
+		if offer != nil && !slices.Contains(offer, tk.fold.Task.Products[i].ID) {
+			continue
+		}
+		n := task.ProductsSize(tk.fold.Task.Products[i : i+1])
+		have[tk.fold.Task.Products[i].ID] = n
+		total += n
+	}
+	for i := range chunks {
+		id, n := chunks[i].Product.ID, task.ProductsSize([]task.Product{chunks[i].Product})
+		if !chunks[i].Append {
+			total -= have[id]
+			have[id] = 0
+		}
+		have[id] += n
+		total += n
+	}
+	if total <= max {
+		return ""
+	}
+	return fmt.Sprintf("the products have %d bytes, but %s allows no more than %d (maxProductsBytes)", total, whose, max)
+}
+
+// tooLong says why the histories would be larger than what is kept of a task, once a status with these items is added.
+func (tk *activeTask) tooLong(items []task.DataItem) string {
+	p := tk.partner()
+	if p == nil || p.MaxBytes == 0 {
+		return ""
+	}
+	t := tk.fold.Task
+	t.Products, t.Status = nil, task.Status{DataItems: items}
+	if t.Size() <= p.MaxBytes {
+		return ""
+	}
+	return fmt.Sprintf("the task's histories would exceed the %d bytes that this gateway keeps of a task (max_bytes)", p.MaxBytes)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// note is what the life-cycle must remember of a task and no Leader is told. The store keeps it in the log's
+// head.
+type metadata struct {
+	Terms agreedTerms `json:"terms"`
+	Ref   agent.Ref   `json:"ref"`
+	// Pending is the start that nobody has been told of yet: until somebody is, the agent may still reject it.
+	Pending   *task.Message `json:"pending,omitempty"`
+	PendingAt time.Time     `json:"at,omitzero"` // when Pending came
+	Stream    bool          `json:"stream,omitempty"`
+	Revision  string        `json:"stamp,omitempty"` // of the report that ended the last turn
+	// What a list of tasks shows and sorts by, so that it need not read the logs: the state, since when, and the
+	// session. No state means that nobody has been told of the task yet.
+	State        task.State `json:"state,omitempty"`
+	Changed      time.Time  `json:"changed,omitzero"`
+	Session      string     `json:"session,omitempty"`
+	Watched      bool       `json:"watched,omitempty"` // the engine's Watcher is told of every change of state
+	SelfResuming bool       `json:"open,omitempty"`    // the agent may go on by itself while the task awaits input
+	// Unsent says that nothing of the turn's message has been sent to the agent yet.
+	Unsent       bool `json:"unsent,omitempty"`
+	Acknowledged bool `json:"taken,omitempty"` // the agent has answered the turn's message before it acted on it
+}
+
+// agreedTerms are the terms of a task, and what of its caller's policy holds after the command that started it.
+type agreedTerms struct {
+	task.Terms
+	AutoComplete bool `json:"autoComplete,omitempty"`
+}
+
+// encode returns the JSON that json.Unmarshal reads back by the tags. It is written twice for every turn, so it
+// is appended by hand.
+func (n *metadata) encode() []byte {
+	room := 512
+	if n.Pending != nil {
+		room += int(n.Pending.Size())
+	}
+	dst := make([]byte, 0, room)
+	dst = append(dst, `{"terms":{"response":`...)
+	dst = strconv.AppendInt(dst, int64(n.Terms.Response), 10)
+	dst = append(dst, `,"awaitingInput":`...)
+	dst = strconv.AppendInt(dst, int64(n.Terms.AwaitingInput), 10)
+	dst = append(dst, `,"awaitingCompletion":`...)
+	dst = strconv.AppendInt(dst, int64(n.Terms.AwaitingCompletion), 10)
+	dst = append(dst, `,"maxProductsBytes":`...)
+	dst = strconv.AppendInt(dst, n.Terms.MaxProductsBytes, 10)
+	if n.Terms.AutoComplete {
+		dst = append(dst, `,"autoComplete":true`...)
+	}
+	dst = append(dst, `},"ref":{"task":`...)
+	dst = task.AppendString(dst, n.Ref.Task)
+	dst = append(dst, `,"session":`...)
+	dst = task.AppendString(dst, n.Ref.Session)
+	dst = append(dst, '}')
+	if n.Pending != nil {
+		dst = append(dst, `,"pending":`...)
+		dst = task.AppendMessage(dst, n.Pending)
+		dst = append(dst, `,"at":`...)
+		dst = task.AppendTime(dst, n.PendingAt)
+	}
+	if n.Stream {
+		dst = append(dst, `,"stream":true`...)
+	}
+	if n.Revision != "" {
+		dst = task.AppendString(append(dst, `,"stamp":`...), n.Revision)
+	}
+	if n.State != task.None {
+		dst = task.AppendString(append(dst, `,"state":`...), string(n.State))
+		dst = task.AppendTime(append(dst, `,"changed":`...), n.Changed)
+		dst = task.AppendString(append(dst, `,"session":`...), n.Session)
+	}
+	if n.Watched {
+		dst = append(dst, `,"watched":true`...)
+	}
+	if n.SelfResuming {
+		dst = append(dst, `,"open":true`...)
+	}
+	if n.Unsent {
+		dst = append(dst, `,"unsent":true`...)
+	}
+	if n.Acknowledged {
+		dst = append(dst, `,"taken":true`...)
+	}
+	return append(dst, '}')
+}
