@@ -6,27 +6,26 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bufpool"
+	"github.com/aip-gateway/aip-gateway/quota"
 )
 
 // buffer holds one request and its answer. Buffers are used again: what is decoded keeps no part of them.
-type buffer struct{ in, out []byte }
+type buffer struct{ in, out *[]byte }
 
-var buffers = sync.Pool{New: func() any { return &buffer{in: make([]byte, 0, firstRoom), out: make([]byte, 0, firstRoom)} }}
+// A request that holds more than quota.Free is counted, so no larger buffer is used again for one that is not.
+var (
+	requests = bufpool.Pool{Largest: quota.Free}
+	answers  = bufpool.Pool{Largest: 256 << 10}
+)
 
-// firstRoom is how many bytes a buffer has room for at first.
-const firstRoom = 4 << 10
-
-// keepable is the size up to which a buffer is used again, so that one large request does not cost its memory
-// for ever.
-const keepable = 256 << 10
+func newBuffer() buffer { return buffer{requests.Get(), answers.Get()} }
 
 func (b *buffer) free() {
-	if cap(b.in)+cap(b.out) <= keepable {
-		b.in, b.out = b.in[:0], b.out[:0]
-		buffers.Put(b)
-	}
+	requests.Put(b.in)
+	answers.Put(b.out)
 }
 
 // read takes in a request's body, but no more than one byte over a limit, which is enough to know that it is
@@ -39,26 +38,27 @@ func (b *buffer) read(w http.ResponseWriter, r *http.Request, limit int, timeout
 	if err := control.SetReadDeadline(time.Now().Add(timeout)); err == nil {
 		defer control.SetReadDeadline(time.Time{})
 	}
-	b.in = b.in[:0]
-	if n := int(r.ContentLength); n > cap(b.in) && n <= limit {
+	in := (*b.in)[:0]
+	defer func() { *b.in = in }()
+	if n := int(r.ContentLength); n > cap(in) && n <= limit {
 		if err := hold(n + 1); err != nil {
 			return err
 		}
-		b.in = make([]byte, 0, n+1)
+		in = make([]byte, 0, n+1)
 	}
 	for {
-		if len(b.in) > limit {
+		if len(in) > limit {
 			return nil
 		}
-		if len(b.in) == cap(b.in) {
-			more := max(cap(b.in), firstRoom) // a buffer that a large request has left has no room at all
-			if err := hold(cap(b.in) + more); err != nil {
+		if len(in) == cap(in) {
+			more := max(cap(in), bufpool.First)
+			if err := hold(cap(in) + more); err != nil {
 				return err
 			}
-			b.in = slices.Grow(b.in, more)
+			in = slices.Grow(in, more)
 		}
-		n, err := r.Body.Read(b.in[len(b.in):min(cap(b.in), limit+1)])
-		b.in = b.in[:len(b.in)+n]
+		n, err := r.Body.Read(in[len(in):min(cap(in), limit+1)])
+		in = in[:len(in)+n]
 		if err == io.EOF {
 			return nil
 		}

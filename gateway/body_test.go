@@ -20,10 +20,11 @@ func TestBodies(t *testing.T) {
 				body := strings.Repeat("x", size)
 				r := httptest.NewRequest("POST", "/", wary{strings.NewReader(body)})
 				r.ContentLength = length
-				b := buffer{in: make([]byte, 0, room)}
+				in := make([]byte, 0, room)
+				b := buffer{in: &in}
 				err := b.read(httptest.NewRecorder(), r, limit, time.Minute, func(int) error { return nil })
 				want := body[:min(size, limit+1)]
-				if got := string(b.in); err != nil || got != want {
+				if got := string(in); err != nil || got != want {
 					t.Errorf("room %d, a body of %d bytes, length %d: %d bytes, %v", room, size, length, len(got), err)
 				}
 			}

@@ -83,8 +83,8 @@ func (c *conversation) choose() {
 
 // answer obeys the request in a buffer. It appends a body to the buffer's other half.
 func (c *conversation) answer(buf *buffer) answer {
-	dst := buf.out
-	if err := c.parse(buf.in); err != nil {
+	dst := *buf.out
+	if err := c.parse(*buf.in); err != nil {
 		return c.refuse(dst, err)
 	}
 	c.choose()

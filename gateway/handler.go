@@ -148,7 +148,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 		w.Header().Set("Connection", "close")
 	}
 	c.ctx, c.span = h.trace(r)
-	buf := buffers.Get().(*buffer)
+	buf := newBuffer()
 	defer buf.free() // a stream holds no buffer
 	defer c.memory.Release()
 	var a answer
@@ -156,14 +156,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	case task.KindOf(err) == task.LimitExceeded:
 		// The rest of the body is not waited for.
 		w.Header().Set("Connection", "close")
-		a = c.refuse(buf.out, err)
+		a = c.refuse(*buf.out, err)
 	case err != nil:
 		c.span.End()
 		h.Log.Debug("a request was not received", "error", err)
 		http.Error(w, "the request body did not arrive", http.StatusBadRequest)
 		return nil
 	default:
-		a = c.answer(buf)
+		a = c.answer(&buf)
 	}
 	if a.stream != nil {
 		return c.stream(w, &a)
@@ -172,7 +172,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) *stream {
 	if a.body == nil {
 		return nil // the caller has left
 	}
-	buf.out = a.body
+	*buf.out = a.body
 	c.sent(len(a.body))
 	header := w.Header()
 	header["Content-Type"] = jsonType

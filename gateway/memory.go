@@ -74,9 +74,9 @@ func (c *conversation) room(_ context.Context, n int64) error {
 
 // release lets go of a request that has been decoded, but for its message.
 func (c *conversation) release(buf *buffer) {
-	if cap(buf.in) > quota.Free {
+	if cap(*buf.in) > quota.Free {
 		c.req = translate.Request{Request: jsonrpc.Request{ID: bytes.Clone(c.req.ID)}}
-		buf.in = nil
+		*buf.in = nil
 	}
 	c.memory.Take(c.call.Message.Size())
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 )
 
 // Writer writes one caller's stream. Events are gathered by Event and sent by Flush; between them a comment
@@ -44,10 +46,10 @@ var (
 	ErrExpired = errors.New("sseproxy: the time of the stream is over")
 )
 
-var frames = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
-
 // maxGathered is how many bytes are gathered before they are sent whether Flush is called or not.
 const maxGathered = 64 << 10
+
+var frames = bufpool.Pool{Largest: 2 * maxGathered}
 
 // NewWriter begins a stream: status 200 and its headers, at once. Whoever makes it calls Close.
 func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
@@ -127,8 +129,7 @@ func (s *Writer) Retry(d time.Duration) {
 
 func (s *Writer) gathered() []byte {
 	if s.out == nil {
-		s.out = frames.Get().(*[]byte)
-		*s.out = (*s.out)[:0]
+		s.out = frames.Get()
 	}
 	return *s.out
 }
@@ -154,9 +155,7 @@ func (s *Writer) flush() error {
 	b := s.out
 	s.out = nil
 	err := s.send(*b)
-	if cap(*b) <= 2*maxGathered {
-		frames.Put(b)
-	}
+	frames.Put(b)
 	return err
 }
 

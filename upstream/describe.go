@@ -26,7 +26,7 @@ func (h *HTTP) Describe(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := readAll(nil, io.LimitReader(x, maxCard+1))
+	body, err := io.ReadAll(io.LimitReader(x, maxCard+1))
 	if err != nil {
 		err = x.broken(err, "in the middle of its card")
 	} else if len(body) > maxCard {

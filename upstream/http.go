@@ -22,6 +22,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -379,16 +380,18 @@ func (x *exchange) events() *sseproxy.Reader {
 	return sseproxy.NewReader(x, sseproxy.Limits{Line: max + len("data: "), Event: max})
 }
 
+var replies = bufpool.Pool{Largest: 256 << 10}
+
 // reply reads the whole answer.
 func (x *exchange) reply(known []task.Product) (agent.Report, error) {
-	in := buffers.Get().(*[]byte)
-	defer putBuffer(in)
+	in := replies.Get()
+	defer replies.Put(in)
 	max := x.http.config.MaxReply
 	if n := x.res.ContentLength; n > int64(max) {
 		return agent.Report{}, x.tooLarge(max)
 	}
 	var err error
-	if *in, err = readAll((*in)[:0], io.LimitReader(x, int64(max)+1)); err != nil {
+	if *in, err = bufpool.ReadAll(*in, io.LimitReader(x, int64(max)+1)); err != nil {
 		return agent.Report{}, x.broken(err, "in the middle of its answer")
 	}
 	if len(*in) > max {

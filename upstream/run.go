@@ -147,6 +147,9 @@ func (h *HTTP) get(ctx context.Context, t *agent.Turn) (agent.Report, error) {
 	return rep, err
 }
 
+// keptForRetry is the size of a message, in bytes, beyond which it is encoded again for each request rather than kept.
+const keptForRetry = 256 << 10
+
 func (h *HTTP) turn(t *agent.Turn, stream bool) errand {
 	what := translate.Send
 	if stream {
@@ -154,7 +157,7 @@ func (h *HTTP) turn(t *agent.Turn, stream bool) errand {
 	}
 	size := int(t.Message.Size())
 	encode := func() []byte { return h.config.Codec.AppendTurn(make([]byte, 0, 512+size), t, stream) }
-	if size > largest {
+	if size > keptForRetry {
 		return errand{what: what, ref: t.Ref, again: encode}
 	}
 	return errand{what: what, ref: t.Ref, body: encode()}

@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -116,14 +117,14 @@ func answer(w http.ResponseWriter, body []byte) {
 
 var jsonType = []string{"application/json"}
 
-var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+var buffers = bufpool.Pool{Largest: 256 << 10}
 
 func (a *Agent) rpc(w http.ResponseWriter, r *http.Request) {
-	in, out := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
+	in, out := buffers.Get(), buffers.Get()
 	defer buffers.Put(in)
 	defer buffers.Put(out)
 	var err error
-	if *in, err = readAll((*in)[:0], io.LimitReader(r.Body, maxBody+1)); err != nil {
+	if *in, err = bufpool.ReadAll(*in, io.LimitReader(r.Body, maxBody+1)); err != nil {
 		http.Error(w, "the request is incomplete", http.StatusBadRequest)
 		return
 	}
@@ -132,36 +133,20 @@ func (a *Agent) rpc(w http.ResponseWriter, r *http.Request) {
 		bad = req.Check()
 	}
 	if bad != nil {
-		answer(w, jsonrpc.AppendError((*out)[:0], bad.ID, bad.Code, bad.Detail, nil))
+		answer(w, jsonrpc.AppendError(*out, bad.ID, bad.Code, bad.Detail, nil))
 		return
 	}
 	if req.Method == "tasks/sendSubscribe" || req.Method == "tasks/resubscribe" {
 		a.stream(w, r, &req)
 		return
 	}
-	result, failure := a.call(r.Context(), &req, jsonrpc.BeginResult((*out)[:0], req.ID))
+	result, failure := a.call(r.Context(), &req, jsonrpc.BeginResult(*out, req.ID))
 	if failure != nil {
-		*out = jsonrpc.AppendError((*out)[:0], req.ID, failure.code, failure.message, nil)
+		*out = jsonrpc.AppendError(*out, req.ID, failure.code, failure.message, nil)
 	} else {
 		*out = jsonrpc.End(result)
 	}
 	answer(w, *out)
-}
-
-func readAll(dst []byte, src io.Reader) ([]byte, error) {
-	for {
-		if len(dst) == cap(dst) {
-			dst = append(dst, 0)[:len(dst)]
-		}
-		n, err := src.Read(dst[len(dst):cap(dst)])
-		dst = dst[:len(dst)+n]
-		if err == io.EOF {
-			return dst, nil
-		}
-		if err != nil {
-			return dst, err
-		}
-	}
 }
 
 // failure is an error of A2A v0.1.

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bufpool keeps byte buffers for their next use.
+package bufpool
+
+import (
+	"io"
+	"sync"
+)
+
+// Pool is a set of byte buffers. Its methods may be called by any number of goroutines at once.
+type Pool struct {
+	// Largest is the capacity up to which a buffer is kept, in bytes, so that one large message does not take its
+	// memory for ever.
+	Largest int
+
+	pool sync.Pool
+}
+
+// First is the capacity of a new buffer, in bytes.
+const First = 4 << 10
+
+// Get returns an empty buffer, which is the caller's until Put.
+func (p *Pool) Get() *[]byte {
+	b, ok := p.pool.Get().(*[]byte)
+	if !ok {
+		b = new([]byte)
+		*b = make([]byte, 0, First)
+	}
+	*b = (*b)[:0]
+	return b
+}
+
+// Put gives a buffer back. Neither it nor a slice of it may be used afterwards.
+func (p *Pool) Put(b *[]byte) {
+	if n := cap(*b); n > 0 && n <= p.Largest {
+		p.pool.Put(b)
+	}
+}
+
+// ReadAll appends all of src to dst, as io.ReadAll does to a new slice.
+func ReadAll(dst []byte, src io.Reader) ([]byte, error) {
+	for {
+		if len(dst) == cap(dst) {
+			dst = append(dst, 0)[:len(dst)]
+		}
+		n, err := src.Read(dst[len(dst):cap(dst)])
+		dst = dst[:len(dst)+n]
+		if err == io.EOF {
+			return dst, nil
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+}
