@@ -95,14 +95,14 @@ func grown(old, p *Product) (Product, bool) {
 		}
 	}
 	for i := n; i < len(p.DataItems); i++ {
-		if plainText(&p.DataItems[i-1]) && plainText(&p.DataItems[i]) {
+		if p.DataItems[i-1].PlainText() && p.DataItems[i].PlainText() {
 			return Product{}, false // appending would join the two texts
 		}
 	}
 	last, was := p.DataItems[n-1], &old.DataItems[n-1]
 	switch {
 	case sameItem(was, &last):
-	case plainText(was) && plainText(&last) && len(last.Text) > len(was.Text) && last.Text[:len(was.Text)] == was.Text:
+	case was.PlainText() && last.PlainText() && len(last.Text) > len(was.Text) && last.Text[:len(was.Text)] == was.Text:
 		tail.DataItems = append(tail.DataItems, Text(last.Text[len(was.Text):]))
 	default:
 		return Product{}, false

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Event is one thing that happened to a Task, and one record of its log. Exactly one of Task, Status, Chunk
@@ -165,9 +164,7 @@ type Fold struct {
 	// Withdrawn is what the task offered when the present turn began, where a continue withdrew that.
 	Withdrawn []Product
 
-	// growing holds the text of products that arrive in pieces, so that a long stream costs no copy of all
-	// that went before. A Builder never rewrites what it has given out.
-	growing map[string]*strings.Builder
+	pieces Pieces
 }
 
 // Apply adds one event. Events must come in the order of their numbers.
@@ -179,7 +176,7 @@ func (f *Fold) Apply(ev Event) {
 		f.Task.StatusHistory = slices.Clone(ev.Task.StatusHistory)
 		f.Task.MessageHistory = slices.Clone(ev.Task.MessageHistory)
 		f.Task.Products = append([]Product(nil), ev.Task.Products...) // nil where there are none, stored or not
-		f.growing, f.Withdrawn = nil, ev.Withdrawn
+		f.pieces, f.Withdrawn = Pieces{}, ev.Withdrawn
 		if len(f.Task.StatusHistory) == 0 {
 			f.Task.StatusHistory = []Status{f.Task.Status}
 		}
@@ -220,9 +217,9 @@ func (f *Fold) offer(ids []string, continued bool) {
 			offered = append(offered, *p)
 		}
 	}
-	for id := range f.growing {
+	for id := range f.pieces.texts {
 		if findProduct(offered, id) == nil {
-			delete(f.growing, id)
+			f.pieces.Forget(id)
 		}
 	}
 	f.Task.Products = offered
@@ -240,46 +237,11 @@ func (f *Fold) chunk(c *Chunk) {
 	f.Task.Products = slices.Clone(f.Task.Products)
 	p := &f.Task.Products[i]
 	if !c.Append {
-		delete(f.growing, p.ID)
+		f.pieces.Forget(p.ID)
 		*p = c.Product
 		p.DataItems = slices.Clone(p.DataItems)
 		return
 	}
-	if c.Product.Name != "" {
-		p.Name = c.Product.Name
-	}
-	if c.Product.Description != "" {
-		p.Description = c.Product.Description
-	}
-	if len(c.Product.Extensions) > 0 {
-		p.Extensions = c.Product.Extensions
-	}
 	p.DataItems = slices.Clone(p.DataItems)
-	for _, it := range c.Product.DataItems {
-		last := len(p.DataItems) - 1
-		if last >= 0 && plainText(&it) && plainText(&p.DataItems[last]) {
-			p.DataItems[last].Text = f.grow(p.ID, p.DataItems[last].Text, it.Text)
-			continue
-		}
-		delete(f.growing, p.ID)
-		p.DataItems = append(p.DataItems, it)
-	}
+	f.pieces.Add(p, &c.Product)
 }
-
-// grow returns head+tail, where head is what the last call for the same product returned.
-func (f *Fold) grow(product, head, tail string) string {
-	b := f.growing[product]
-	if b == nil {
-		if f.growing == nil {
-			f.growing = make(map[string]*strings.Builder)
-		}
-		b = new(strings.Builder)
-		b.WriteString(head)
-		f.growing[product] = b
-	}
-	b.WriteString(tail)
-	return b.String()
-}
-
-// plainText reports whether an item is text and nothing else, so that it can be joined with its neighbour.
-func plainText(it *DataItem) bool { return it.Kind == TextItem && len(it.Metadata) == 0 }

@@ -14,26 +14,25 @@ import (
 // AIP callers are sent it; both are hot, so it is appended by hand. encoding/json reads it back by the
 // struct tags of the same types, and a test holds the two together.
 
-// Form is a way to write the canon. The zero Form is that of the log. Otherwise it is the name of a family of dialects
-// whose words are the canon's: what they have in an Extra stands where they wrote it.
-type Form string
+// Form is a way to write the canon. It appends the members, each behind a comma, that stand for the extensions of an
+// object. The nil Form is that of the log, in which extensions are a member metadata.
+type Form func(dst []byte, extensions json.RawMessage, of Object) []byte
 
-// Log is the form of the log, in which every Extra is a member metadata.
-const Log Form = ""
+// Object says whose extensions a Form writes.
+type Object uint8
 
-// The members of AIP's objects in all of its versions, which an Extra never takes the place of: lists of names with
-// spaces between them.
+// The objects that have extensions.
 const (
-	TaskWords    = "type id sentAt senderRole senderId taskId groupId sessionId status products messageHistory commandHistory statusHistory"
-	StatusWords  = "state stateChangedAt dataItems taskMetadata"
-	MessageWords = "type id sentAt senderRole senderId mentions command commandParams dataItems taskId groupId sessionId"
-	ProductWords = "id name description dataItems"
-	ItemWords    = "type text name mimeType uri bytes data"
-	EventWords   = "type id sentAt senderRole senderId taskId groupId sessionId status product append lastChunk"
+	TaskObject Object = iota
+	StatusObject
+	MessageObject
+	ProductObject
+	ItemObject
+	EventObject // of a stream
 )
 
 // AppendTask appends the JSON of t: AIP's Task, with products always present and histories where there are any.
-func AppendTask(dst []byte, t *Task) []byte { return Log.AppendTask(dst, t) }
+func AppendTask(dst []byte, t *Task) []byte { return Form(nil).AppendTask(dst, t) }
 
 // AppendTask appends the JSON of t in a form.
 func (f Form) AppendTask(dst []byte, t *Task) []byte {
@@ -73,11 +72,11 @@ func (f Form) AppendTask(dst []byte, t *Task) []byte {
 	dst = appendOptional(dst, `,"groupId":`, t.GroupID)
 	dst = append(dst, `,"sessionId":`...)
 	dst = AppendString(dst, t.SessionID)
-	return append(f.AppendTaskExtensions(dst, t), '}')
+	return append(f.appendExtensions(dst, t.Extensions, TaskObject), '}')
 }
 
 // AppendStatus appends the JSON of s.
-func AppendStatus(dst []byte, s *Status) []byte { return Log.AppendStatus(dst, s) }
+func AppendStatus(dst []byte, s *Status) []byte { return Form(nil).AppendStatus(dst, s) }
 
 // AppendStatus appends the JSON of s in a form.
 func (f Form) AppendStatus(dst []byte, s *Status) []byte {
@@ -89,15 +88,15 @@ func (f Form) AppendStatus(dst []byte, s *Status) []byte {
 		dst = append(dst, `,"dataItems":`...)
 		dst = f.appendItems(dst, s.DataItems)
 	}
-	dst = f.appendExtra(dst, s.Extensions, StatusWords)
-	if f == Log { // others tell it with the event
+	dst = f.appendExtensions(dst, s.Extensions, StatusObject)
+	if f == nil { // others show it with the event
 		dst = appendRaw(dst, `,"taskMetadata":`, s.TaskExtensions)
 	}
 	return append(dst, '}')
 }
 
 // AppendMessage appends the JSON of m.
-func AppendMessage(dst []byte, m *Message) []byte { return Log.AppendMessage(dst, m) }
+func AppendMessage(dst []byte, m *Message) []byte { return Form(nil).AppendMessage(dst, m) }
 
 // AppendMessage appends the JSON of m in a form.
 func (f Form) AppendMessage(dst []byte, m *Message) []byte {
@@ -126,11 +125,11 @@ func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	dst = appendOptional(dst, `,"taskId":`, m.TaskID)
 	dst = appendOptional(dst, `,"groupId":`, m.GroupID)
 	dst = appendOptional(dst, `,"sessionId":`, m.SessionID)
-	return append(f.appendExtra(dst, m.Extensions, MessageWords), '}')
+	return append(f.appendExtensions(dst, m.Extensions, MessageObject), '}')
 }
 
 // AppendProduct appends the JSON of p.
-func AppendProduct(dst []byte, p *Product) []byte { return Log.AppendProduct(dst, p) }
+func AppendProduct(dst []byte, p *Product) []byte { return Form(nil).AppendProduct(dst, p) }
 
 // AppendProduct appends the JSON of p in a form.
 func (f Form) AppendProduct(dst []byte, p *Product) []byte {
@@ -140,11 +139,11 @@ func (f Form) AppendProduct(dst []byte, p *Product) []byte {
 	dst = appendOptional(dst, `,"description":`, p.Description)
 	dst = append(dst, `,"dataItems":`...)
 	dst = f.appendItems(dst, p.DataItems)
-	return append(f.appendExtra(dst, p.Extensions, ProductWords), '}')
+	return append(f.appendExtensions(dst, p.Extensions, ProductObject), '}')
 }
 
 // AppendChunk appends the JSON of c: the members that are its own in a ProductChunkEvent (§6.2.4).
-func AppendChunk(dst []byte, c *Chunk) []byte { return Log.AppendChunk(dst, c) }
+func AppendChunk(dst []byte, c *Chunk) []byte { return Form(nil).AppendChunk(dst, c) }
 
 // AppendChunk appends the JSON of c in a form.
 func (f Form) AppendChunk(dst []byte, c *Chunk) []byte {
@@ -154,7 +153,7 @@ func (f Form) AppendChunk(dst []byte, c *Chunk) []byte {
 	dst = strconv.AppendBool(dst, c.Append)
 	dst = append(dst, `,"lastChunk":`...)
 	dst = strconv.AppendBool(dst, c.Last)
-	return append(f.appendExtra(dst, c.Extensions, EventWords), '}')
+	return append(f.appendExtensions(dst, c.Extensions, EventObject), '}')
 }
 
 func (f Form) appendItems(dst []byte, items []DataItem) []byte {
@@ -183,29 +182,14 @@ func (f Form) appendItem(dst []byte, it *DataItem) []byte {
 	case DataKind:
 		dst = appendRaw(dst, `,"data":`, it.Data)
 	}
-	return append(f.appendExtra(dst, it.Metadata, ItemWords), '}')
+	return append(f.appendExtensions(dst, it.Metadata, ItemObject), '}')
 }
 
-// AppendTaskExtra appends the Extra of t in a form, for a dialect that writes its tasks by itself.
-func (f Form) AppendTaskExtensions(dst []byte, t *Task) []byte {
-	return f.appendExtra(dst, t.Extensions, TaskWords)
-}
-
-// AppendEventExtra appends what a dialect of the form's family said of a change of state beside it.
-func (f Form) AppendEventExtensions(dst []byte, s *Status) []byte {
-	return f.appendExtra(dst, s.TaskExtensions, EventWords)
-}
-
-func (f Form) appendExtra(dst []byte, extra json.RawMessage, known string) []byte {
-	if len(extra) == 0 {
-		return dst
+func (f Form) appendExtensions(dst []byte, extensions json.RawMessage, of Object) []byte {
+	if len(extensions) > 0 && f != nil {
+		return f(dst, extensions, of)
 	}
-	if f != Log {
-		if own := Member(extra, string(f)); isObject(own) {
-			return AppendExtensions(dst, own, extra, string(f), known, "", "")
-		}
-	}
-	return appendRaw(dst, `,"metadata":`, extra)
+	return appendRaw(dst, `,"metadata":`, extensions)
 }
 
 // AppendTime appends t as a JSON string in ISO 8601 with its own offset, and no more fraction than it has.

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // family is the name under which an Extra keeps what callers and agents of A2A say beyond the canon: metadata,
@@ -16,32 +17,32 @@ import (
 // understands: that of a Message is of the request's params, with the members message and configuration in it; that of
 // a Status is of a TaskStatus, with its message in it. So any version writes what any other has read. What other
 // families keep is shown as metadata.
-const family = "a2a"
+const family wire.Family = "a2a"
 
 // The members that objects have in any version and that mean something there, so that an Extra never sets them. Of
 // the params, tenant is among them, because a caller's choice of one is not for the agent. Control is what a
 // configuration says to whoever answers, which is the gateway.
 const (
-	resultWords = "id kind type taskId contextId sessionId status artifact artifacts history final append lastChunk " +
+	resultWords wire.Names = "id kind type taskId contextId sessionId status artifact artifacts history final append lastChunk " +
 		"messageId parts role eventType task message statusUpdate artifactUpdate"
-	messageWords    = "id kind type messageId role parts content taskId contextId sessionId status artifact final"
-	referringWords  = messageWords + " referenceTaskIds"
-	statusWords     = "state message timestamp"
-	artifactWords   = "kind type artifactId name description parts index append lastChunk"
-	legacyPartWords = "kind type text file data"
-	v1PartWords     = "kind type text file data raw url filename mediaType"
-	paramsWords     = "id message configuration taskId contextId sessionId historyLength pushNotification tenant acceptedOutputModes"
-	controlWords    = "blocking returnImmediately historyLength pushNotificationConfig pushNotification taskPushNotificationConfig"
-	configWords     = controlWords + " acceptedOutputModes"
+	messageWords    wire.Names = "id kind type messageId role parts content taskId contextId sessionId status artifact final"
+	referringWords  wire.Names = messageWords + " referenceTaskIds"
+	statusWords     wire.Names = "state message timestamp"
+	artifactWords   wire.Names = "kind type artifactId name description parts index append lastChunk"
+	legacyPartWords wire.Names = "kind type text file data"
+	v1PartWords     wire.Names = "kind type text file data raw url filename mediaType"
+	paramsWords     wire.Names = "id message configuration taskId contextId sessionId historyLength pushNotification tenant acceptedOutputModes"
+	controlWords    wire.Names = "blocking returnImmediately historyLength pushNotificationConfig pushNotification taskPushNotificationConfig"
+	configWords     wire.Names = controlWords + " acceptedOutputModes"
 )
 
 // aipState is the gateway's own word in the metadata of tasks. One that comes back is not news.
 const aipState = "aipState"
 
 // addResult adds a member of a Task or an event that has no field.
-func addResult(r *task.Rest, key string, v gjson.Result) {
+func addResult(r *wire.Extensions, key string, v gjson.Result) {
 	if key != "metadata" || !v.IsObject() || !strings.Contains(v.Raw, aipState) {
-		r.Add(key, v.Raw)
+		r.Add(key, v)
 		return
 	}
 	kept := []byte{'{'}
@@ -55,13 +56,13 @@ func addResult(r *task.Rest, key string, v gjson.Result) {
 		return true
 	})
 	if len(kept) > 1 {
-		r.Add(key, string(append(kept, '}')))
+		r.Add(key, gjson.ParseBytes(append(kept, '}')))
 	}
 }
 
 // kept returns what an Extra has of a message or a configuration.
 func kept(extra json.RawMessage, name string) json.RawMessage {
-	return task.Member(task.Member(extra, family), name)
+	return wire.MemberOf(family.Of(extra), name)
 }
 
 // appendResultRest appends what was not understood of a Task or an event. state is what its word for a state does not
@@ -71,17 +72,17 @@ func appendResultRest(dst []byte, extra json.RawMessage, state task.State) []byt
 	if state == task.None {
 		name = ""
 	}
-	return task.AppendExtensions(dst, task.Member(extra, family), extra, family, resultWords, name, string(state))
+	return family.AppendWith(dst, family.Of(extra), extra, resultWords, name, string(state))
 }
 
 // appendMessageRest appends what was not understood of a message.
 func appendMessageRest(dst []byte, extra json.RawMessage) []byte {
-	return task.AppendExtensions(dst, kept(extra, "message"), extra, family, messageWords, "", "")
+	return family.Append(dst, kept(extra, "message"), extra, messageWords)
 }
 
 // appendStatusRest appends what was not understood of a status, beside its message.
 func appendStatusRest(dst []byte, extra json.RawMessage) []byte {
-	return task.AppendExtensions(dst, task.Member(extra, family), nil, family, statusWords, "", "")
+	return family.Append(dst, family.Of(extra), nil, statusWords)
 }
 
 // appendArtifactRest appends what was not understood of an artifact. One of v0.1 has its product's id in its metadata,
@@ -91,16 +92,16 @@ func appendArtifactRest(dst []byte, extra json.RawMessage, id string) []byte {
 	if id != "" {
 		name = "productId"
 	}
-	return task.AppendExtensions(dst, task.Member(extra, family), extra, family, artifactWords, name, id)
+	return family.AppendWith(dst, family.Of(extra), extra, artifactWords, name, id)
 }
 
 // appendPartRest appends the metadata of a part, and what was not understood of it.
-func appendPartRest(dst []byte, metadata json.RawMessage, known string) []byte {
+func appendPartRest(dst []byte, metadata json.RawMessage, known wire.Names) []byte {
 	if len(metadata) == 0 {
 		return dst
 	}
-	if own := task.Member(metadata, family); len(own) > 0 && own[0] == '{' {
-		return task.AppendExtensions(dst, own, metadata, family, known, "", "")
+	if own := family.Of(metadata); len(own) > 0 && own[0] == '{' {
+		return family.Append(dst, own, metadata, known)
 	}
 	return append(append(dst, `,"metadata":`...), v1Line(metadata)...)
 }
@@ -114,7 +115,7 @@ func appendTurnRest(dst []byte, extra json.RawMessage, ref string) []byte {
 	dst = append(dst, `,"referenceTaskIds":[`...)
 	dst = task.AppendString(dst, ref)
 	own := kept(extra, "message")
-	if list := gjson.ParseBytes(task.Member(own, "referenceTaskIds")); list.IsArray() {
+	if list := gjson.ParseBytes(wire.MemberOf(own, "referenceTaskIds")); list.IsArray() {
 		list.ForEach(func(_, id gjson.Result) bool {
 			if id.Str != ref {
 				dst = append(append(dst, ','), id.Raw...)
@@ -122,20 +123,20 @@ func appendTurnRest(dst []byte, extra json.RawMessage, ref string) []byte {
 			return true
 		})
 	}
-	return task.AppendExtensions(append(dst, ']'), own, extra, family, referringWords, "", "")
+	return family.Append(append(dst, ']'), own, extra, referringWords)
 }
 
 // appendParamsRest appends what was not understood of a request's params.
 func appendParamsRest(dst []byte, extra json.RawMessage) []byte {
-	return task.AppendExtensions(dst, task.Member(extra, family), nil, family, paramsWords, "", "")
+	return family.Append(dst, family.Of(extra), nil, paramsWords)
 }
 
 // callRest gathers what is not understood of a request.
-type callRest struct{ params, message, configuration task.Rest }
+type callRest struct{ params, message, configuration wire.Extensions }
 
 // extra returns what was gathered, nil where there is nothing.
 func (r *callRest) extra() json.RawMessage {
 	r.params.AddObject("configuration", &r.configuration, controlWords)
 	r.params.AddObject("message", &r.message, messageWords)
-	return r.params.Extra(family, paramsWords)
+	return r.params.JSON(family, paramsWords)
 }

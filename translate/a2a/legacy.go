@@ -10,6 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // Legacy returns the client side of A2A v0.1.
@@ -43,7 +44,7 @@ func (legacy) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	dst = append(dst, `,"message":{"role":"user","parts":`...)
 	dst = appendLegacyParts(dst, t.Message.DataItems)
 	dst = append(appendMessageRest(dst, t.Message.Extensions), '}')
-	if modes := task.Member(kept(t.Message.Extensions, "configuration"), "acceptedOutputModes"); len(modes) > 0 {
+	if modes := wire.MemberOf(kept(t.Message.Extensions, "configuration"), "acceptedOutputModes"); len(modes) > 0 {
 		dst = append(append(dst, `,"acceptedOutputModes":`...), modes...)
 	}
 	if t.Webhook != nil { // agents that do not know it here ignore it, and are followed all the same
@@ -137,7 +138,7 @@ type legacyResult struct {
 	status, artifact, artifacts gjson.Result
 	event                       bool // it has what only events have, so that no artifacts do not mean none
 	raw                         gjson.Result
-	rest                        task.Rest
+	rest                        wire.Extensions
 }
 
 func legacyMembers(result gjson.Result) legacyResult {
@@ -170,7 +171,7 @@ func (m legacyResult) report(a *artifacts) (agent.Report, error) {
 		if err := a.chunks(&rep, m.artifact); err != nil {
 			return rep, err
 		}
-		rep.Chunks[len(rep.Chunks)-1].Extensions = m.rest.Extra(family, resultWords)
+		rep.Chunks[len(rep.Chunks)-1].Extensions = m.rest.JSON(family, resultWords)
 	}
 	if !m.status.Exists() {
 		return rep, nil
@@ -185,6 +186,6 @@ func (m legacyResult) report(a *artifacts) (agent.Report, error) {
 		}
 	}
 	rep.Revision, rep.RevisionDated = legacyStamp(&rep, m.status, m.artifacts)
-	rep.TaskExtensions = m.rest.Extra(family, resultWords)
+	rep.TaskExtensions = m.rest.JSON(family, resultWords)
 	return rep, nil
 }

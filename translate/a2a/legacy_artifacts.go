@@ -14,6 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // maxName is how long, in bytes, a name may be to stand in an id as it is; of a longer one, its hash does.
@@ -44,7 +45,7 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 	}
 	var index int64
 	var parts gjson.Result
-	var others task.Rest
+	var others wire.Extensions
 	whole := true
 	members(v, func(key string, v gjson.Result) {
 		switch key {
@@ -62,10 +63,10 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 			art.last = v.Bool()
 		case "kind", "type", "artifactId": // of other versions
 		default:
-			others.Add(key, v.Raw)
+			others.Add(key, v)
 		}
 	})
-	art.product.Extensions = others.Extra(family, artifactWords)
+	art.product.Extensions = others.JSON(family, artifactWords)
 	if !whole || index < 0 {
 		return art, false, refuse("the agent's answer has an artifact whose index is no number from 0 on")
 	}

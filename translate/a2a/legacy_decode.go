@@ -79,10 +79,10 @@ func (r *legacyDecoder) send(params gjson.Result, call *translate.Call) {
 		case "pushNotification":
 			config = v
 		case "acceptedOutputModes": // which has moved in later versions
-			rest.configuration.Add(key, v.Raw)
+			rest.configuration.Add(key, v)
 		case "configuration", "tenant":
 		default:
-			rest.params.Add(key, v.Raw)
+			rest.params.Add(key, v)
 		}
 	})
 	r.required(m.TaskID, "params.id")
@@ -104,7 +104,7 @@ func (r *legacyDecoder) send(params gjson.Result, call *translate.Call) {
 			parts = v
 		case "kind", "type": // of other versions
 		default:
-			rest.message.Add(key, v.Raw)
+			rest.message.Add(key, v)
 		}
 	})
 	m.DataItems = r.items(parts, "params.message.parts")

@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // appendParts appends the parts that data items make. word is the member that tells what a part is: versions
@@ -84,7 +85,7 @@ func legacyPart(part gjson.Result) task.DataItem {
 func legacyContent(part gjson.Result) (it task.DataItem, ok bool) {
 	var text, file, data gjson.Result
 	var word string
-	var others task.Rest
+	var others wire.Extensions
 	members(part, func(key string, v gjson.Result) {
 		switch key {
 		case "type", "kind":
@@ -100,7 +101,7 @@ func legacyContent(part gjson.Result) (it task.DataItem, ok bool) {
 				it.Metadata = raw(v)
 			}
 		default:
-			others.Add(key, v.Raw)
+			others.Add(key, v)
 		}
 	})
 	it.Metadata = others.Join(it.Metadata, family, legacyPartWords)

@@ -13,6 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // V03 returns the client side of A2A 0.2 and 0.3 over JSON-RPC, whose messages are the same.
@@ -74,7 +75,7 @@ func (v03) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	if config := kept(t.Message.Extensions, "configuration"); !stream || t.Webhook != nil || len(config) > 0 {
 		// Until 0.2.5 the modes had to be there. No agent refuses none, and some refuse all that they do not know.
 		dst = append(dst, `,"configuration":{"acceptedOutputModes":`...)
-		if modes := task.Member(config, "acceptedOutputModes"); len(modes) > 0 {
+		if modes := wire.MemberOf(config, "acceptedOutputModes"); len(modes) > 0 {
 			dst = append(dst, modes...) // but what the caller wants is for the caller to say
 		} else {
 			dst = append(dst, '[', ']')
@@ -85,7 +86,7 @@ func (v03) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 		if t.Webhook != nil {
 			dst = appendLegacyConfig(append(dst, `,"pushNotificationConfig":`...), t.Webhook)
 		}
-		dst = append(task.AppendExtensions(dst, config, nil, family, configWords, "", ""), '}')
+		dst = append(family.Append(dst, config, nil, configWords), '}')
 	}
 	return append(appendParamsRest(dst, t.Message.Extensions), '}', '}')
 }
@@ -182,7 +183,7 @@ type v03Result struct {
 	append, last                bool
 	update                      bool // it has what only updates have, so that no artifacts do not mean none
 	raw                         gjson.Result
-	rest                        task.Rest
+	rest                        wire.Extensions
 }
 
 func v03Members(result gjson.Result) v03Result {
@@ -246,7 +247,7 @@ func (m *v03Result) report(a *v03Artifacts) (rep agent.Report, err error) {
 		if err := a.chunk(&rep, m.artifact, m.append, m.last); err != nil {
 			return rep, err
 		}
-		rep.Chunks[len(rep.Chunks)-1].Extensions = m.rest.Extra(family, resultWords)
+		rep.Chunks[len(rep.Chunks)-1].Extensions = m.rest.JSON(family, resultWords)
 	}
 	if !m.status.Exists() {
 		return rep, nil
@@ -261,7 +262,7 @@ func (m *v03Result) report(a *v03Artifacts) (rep agent.Report, err error) {
 		}
 	}
 	rep.Revision, rep.RevisionDated = legacyStamp(&rep, m.status, m.artifacts)
-	rep.TaskExtensions = m.rest.Extra(family, resultWords)
+	rep.TaskExtensions = m.rest.JSON(family, resultWords)
 	return rep, nil
 }
 
@@ -287,7 +288,7 @@ const v03MessageStamp = "message "
 // message reads a Message in place of a Task: the agent has finished, and what it says is the product. It has a name
 // only where the agent says in which context it was.
 func (m *v03Result) message() (rep agent.Report, err error) {
-	p := task.Product{ID: v03ID(m.messageID.Str, "message", ""), Extensions: m.rest.Extra(family, artifactWords)}
+	p := task.Product{ID: v03ID(m.messageID.Str, "message", ""), Extensions: m.rest.JSON(family, artifactWords)}
 	if p.DataItems, err = legacyParts(m.parts); err != nil {
 		return rep, err
 	}
@@ -309,9 +310,9 @@ func (m *v03Result) news() (rep agent.Report, err error) {
 	if rep.Items, err = legacyParts(m.parts); err != nil {
 		return rep, err
 	}
-	var others task.Rest
+	var others wire.Extensions
 	others.AddObject("message", &m.rest, messageWords)
-	rep.State, rep.NativeState, rep.Extensions = task.Working, "message", others.Extra(family, statusWords)
+	rep.State, rep.NativeState, rep.Extensions = task.Working, "message", others.JSON(family, statusWords)
 	return rep, nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // v03Artifacts makes products of the artifacts of one task: an artifact's id is the product's.
@@ -29,7 +30,7 @@ func (a *v03Artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, 
 		return p, adds, refuse("the agent's answer has an artifact that is no object")
 	}
 	var id, parts gjson.Result
-	var others task.Rest
+	var others wire.Extensions
 	members(v, func(key string, v gjson.Result) {
 		switch key {
 		case "artifactId":
@@ -44,10 +45,10 @@ func (a *v03Artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, 
 			adds = v
 		case "kind", "type", "index", "lastChunk": // of other versions
 		default:
-			others.Add(key, v.Raw)
+			others.Add(key, v)
 		}
 	})
-	p.Extensions = others.Extra(family, artifactWords)
+	p.Extensions = others.JSON(family, artifactWords)
 	if p.DataItems, err = legacyParts(parts); err != nil {
 		return p, adds, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // atOnce is a timeout for the answer to callers that do not wait for their task to get anywhere.
@@ -106,7 +107,7 @@ func (r *v03Decoder) send(params gjson.Result, call *translate.Call) {
 			configuration = v
 		case "tenant":
 		default:
-			rest.params.Add(key, v.Raw)
+			rest.params.Add(key, v)
 		}
 	})
 	if !r.object(message, "params.message") {
@@ -133,7 +134,7 @@ func (r *v03Decoder) send(params gjson.Result, call *translate.Call) {
 			parts = v
 		case "type":
 		default:
-			rest.message.Add(key, v.Raw)
+			rest.message.Add(key, v)
 		}
 	})
 	r.required(m.ID, at+"messageId")
@@ -155,7 +156,7 @@ func (r *v03Decoder) send(params gjson.Result, call *translate.Call) {
 
 // configuration reads a MessageSendConfiguration. Which content its caller takes is between it and the agent, so that
 // goes to others.
-func (r *v03Decoder) configuration(configuration gjson.Result, call *translate.Call, others *task.Rest) {
+func (r *v03Decoder) configuration(configuration gjson.Result, call *translate.Call, others *wire.Extensions) {
 	const at = "params.configuration."
 	members(configuration, func(key string, v gjson.Result) {
 		switch key {
@@ -172,7 +173,7 @@ func (r *v03Decoder) configuration(configuration gjson.Result, call *translate.C
 		case "returnImmediately", "taskPushNotificationConfig": // of other versions
 		default:
 			if key != "acceptedOutputModes" || v.Get("0").Exists() { // it may have to be there without saying anything
-				others.Add(key, v.Raw)
+				others.Add(key, v)
 			}
 		}
 	})

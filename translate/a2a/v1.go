@@ -84,7 +84,7 @@ func (c v1Client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 		dst = append(dst, `,"taskPushNotificationConfig":`...)
 		dst = v1AppendConfig(dst, &w)
 	}
-	dst = append(task.AppendExtensions(dst, kept(t.Message.Extensions, "configuration"), nil, family, controlWords, "", ""), '}')
+	dst = append(family.Append(dst, kept(t.Message.Extensions, "configuration"), nil, controlWords), '}')
 	return c.end(append(appendParamsRest(dst, t.Message.Extensions), '}'))
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // An artifact of A2A 1.0 is a product of the same id. A continue after completion is another task to the agent;
@@ -20,7 +21,7 @@ func v1Artifact(v gjson.Result, adds bool) (p task.Product, err error) {
 		return p, refuse("the agent's answer has an artifact that is no object")
 	}
 	var parts gjson.Result
-	var others task.Rest
+	var others wire.Extensions
 	members(v, func(key string, v gjson.Result) {
 		switch key {
 		case "artifactId":
@@ -33,10 +34,10 @@ func v1Artifact(v gjson.Result, adds bool) (p task.Product, err error) {
 			parts = v
 		case "kind", "type", "index", "append", "lastChunk": // of other versions
 		default:
-			others.Add(key, v.Raw)
+			others.Add(key, v)
 		}
 	})
-	p.Extensions = others.Extra(family, artifactWords)
+	p.Extensions = others.JSON(family, artifactWords)
 	if p.ID == "" { // A2A demands an id; an artifact without one is known by its name
 		p.ID = "artifact"
 		if p.Name != "" {
@@ -74,7 +75,7 @@ func (r *v1Reader) chunk(rep *agent.Report, m *v1Members) error {
 	if adds && fresh && r.product(p.ID) == nil { // what is not there yet cannot be added to
 		adds = false
 	}
-	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: m.last.Bool(), Extensions: m.rest.Extra(family, resultWords)})
+	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: m.last.Bool(), Extensions: m.rest.JSON(family, resultWords)})
 	return nil
 }
 

@@ -238,7 +238,7 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 				parts = v
 			}
 		default:
-			rest.message.Add(key, v.Raw)
+			rest.message.Add(key, v)
 		}
 	})
 	m := &call.Message
@@ -279,14 +279,14 @@ func (r *v1Request) send(call *translate.Call, complete bool) {
 			call.Webhook.TaskID = m.TaskID
 		case "blocking", "pushNotificationConfig", "pushNotification": // of other versions
 		default:
-			rest.configuration.Add(key, v.Raw)
+			rest.configuration.Add(key, v)
 		}
 	})
 	members(r.req.Params, func(key string, v gjson.Result) {
 		switch key {
 		case "message", "configuration", "tenant":
 		default:
-			rest.params.Add(key, v.Raw)
+			rest.params.Add(key, v)
 		}
 	})
 	m.Extensions = rest.extra()

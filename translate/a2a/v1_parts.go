@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // v1AppendParts appends the parts that data items make.
@@ -70,7 +71,7 @@ func v1Value(data json.RawMessage) []byte {
 type v1Part struct {
 	text, raw, url, data, filename, mediaType, metadata gjson.Result
 
-	rest task.Rest
+	rest wire.Extensions
 }
 
 func v1PartOf(part gjson.Result) (p v1Part) {
@@ -96,7 +97,7 @@ func v1PartOf(part gjson.Result) (p v1Part) {
 		case "kind", "type": // of other versions, and some agents write it still
 		default:
 			if v.Type != gjson.Null {
-				p.rest.Add(key.Str, v.Raw)
+				p.rest.Add(key.Str, v)
 			}
 		}
 		return true

@@ -14,6 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // Reply reads a Task or a Message. It copies body once; the report's texts are views of that copy.
@@ -179,7 +180,7 @@ func v1Shape(result gjson.Result) (kind v1Kind, v gjson.Result) {
 type v1Members struct {
 	id, taskID, contextID, status, artifact, artifacts, append, last, messageID, parts gjson.Result
 
-	rest task.Rest
+	rest wire.Extensions
 }
 
 func v1MembersOf(object gjson.Result) (m v1Members) {
@@ -240,7 +241,7 @@ func (r *v1Reader) report(result gjson.Result) (agent.Report, error) {
 			return agent.Report{}, err
 		}
 		rep.Revision, rep.RevisionDated = legacyStamp(&rep, m.status, m.artifacts)
-		rep.TaskExtensions = m.rest.Extra(family, resultWords)
+		rep.TaskExtensions = m.rest.JSON(family, resultWords)
 		r.name(&rep, m.id, m.contextID)
 	case v1Message:
 		return r.message(&m, v)
@@ -250,7 +251,7 @@ func (r *v1Reader) report(result gjson.Result) (agent.Report, error) {
 				return agent.Report{}, err
 			}
 			rep.Revision, rep.RevisionDated = legacyStamp(&rep, m.status, gjson.Result{})
-			rep.TaskExtensions = m.rest.Extra(family, resultWords)
+			rep.TaskExtensions = m.rest.JSON(family, resultWords)
 		}
 		if !r.named { // a stream is about one task, so what comes later has nothing to add, and may be wrong
 			r.name(&rep, m.taskID, m.contextID)
@@ -286,7 +287,7 @@ func (r *v1Reader) message(m *v1Members, v gjson.Result) (agent.Report, error) {
 	r.named = true
 	return agent.Report{
 		State: task.AwaitingCompletion, NativeState: "message",
-		Full: true, Products: []task.Product{{ID: id, DataItems: items, Extensions: m.rest.Extra(family, artifactWords)}},
+		Full: true, Products: []task.Product{{ID: id, DataItems: items, Extensions: m.rest.JSON(family, artifactWords)}},
 		Ref:      &agent.Ref{Task: m.taskID.Str, Session: m.contextID.Str},
 		Revision: "message " + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(v.Raw))), 16),
 	}, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // legacyRole returns the role of a message's sender.
@@ -46,18 +47,18 @@ func inHistory(m *task.Message) task.Message {
 	}
 	for i := range m.DataItems {
 		metadata := m.DataItems[i].Metadata
-		if len(task.Member(metadata, family)) == 0 {
+		if len(family.Of(metadata)) == 0 {
 			continue
 		}
 		if &shown.DataItems[0] == &m.DataItems[0] {
 			shown.DataItems = slices.Clone(m.DataItems)
 		}
-		own := pick(task.Member(metadata, family), "metadata")
-		rest := task.AppendExtensions([]byte{'{'}, own, metadata, family, "", "", "")
+		own := pick(family.Of(metadata), "metadata")
+		rest := family.Append([]byte{'{'}, own, metadata, "")
 		if len(rest) > 1 {
 			rest = append(rest[:1], rest[2:]...) // the comma
 		}
-		shown.DataItems[i].Metadata = task.Member(append(rest, '}'), "metadata")
+		shown.DataItems[i].Metadata = wire.MemberOf(append(rest, '}'), "metadata")
 	}
 	return shown
 }
@@ -66,7 +67,7 @@ func inHistory(m *task.Message) task.Message {
 func pick(object json.RawMessage, names ...string) []byte {
 	dst := []byte{'{'}
 	for _, name := range names {
-		if v := task.Member(object, name); v != nil {
+		if v := wire.MemberOf(object, name); v != nil {
 			if len(dst) > 1 {
 				dst = append(dst, ',')
 			}
@@ -80,7 +81,7 @@ func pick(object json.RawMessage, names ...string) []byte {
 func with(extra json.RawMessage, message []byte) json.RawMessage {
 	dst := append(append([]byte(`{"`+family+`":{"message":`), message...), '}')
 	gjson.ParseBytes(extra).ForEach(func(key, v gjson.Result) bool {
-		if key.Str != family {
+		if key.Str != string(family) {
 			dst = append(append(append(append(dst, ','), key.Raw...), ':'), v.Raw...)
 		}
 		return true

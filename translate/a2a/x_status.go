@@ -13,6 +13,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // legacyStamp returns the stamp of a task. One that rests is stamped by its status alone, since that is all that
@@ -41,7 +42,7 @@ func (f *statusForm) read(rep *agent.Report, status gjson.Result) error {
 		return refuse("the agent's answer has a status that is no object")
 	}
 	var state, parts gjson.Result
-	var others, said task.Rest
+	var others, said wire.Extensions
 	members(status, func(key string, v gjson.Result) {
 		switch key {
 		case "state":
@@ -58,7 +59,7 @@ func (f *statusForm) read(rep *agent.Report, status gjson.Result) error {
 			})
 		case "timestamp":
 		default:
-			others.Add(key, v.Raw)
+			others.Add(key, v)
 		}
 	})
 	if state.Type != gjson.String && state.Type != gjson.Null {
@@ -77,7 +78,7 @@ func (f *statusForm) read(rep *agent.Report, status gjson.Result) error {
 	}
 	rep.State, rep.NativeState, rep.Items = s, state.Str, items
 	others.AddObject("message", &said, messageWords)
-	rep.Extensions = others.Extra(family, statusWords)
+	rep.Extensions = others.JSON(family, statusWords)
 	if state.Str == f.authRequired {
 		rep.SelfResuming = true
 		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"a2aState":"auth-required"}`)})

@@ -3,12 +3,10 @@
 package aip
 
 import (
-	"bytes"
-	"encoding/json"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // maxProducts is how many products one task may have.
@@ -16,11 +14,11 @@ const maxProducts = 1000
 
 // readProducts reads the products of a Task. Of those with the same id the last one counts.
 func readProducts(v gjson.Result) (products []task.Product, err error) {
-	if absent(v) {
+	if wire.Absent(v) {
 		return nil, nil
 	}
 	if !v.IsArray() {
-		return nil, refuse("the agent's answer has products that are no array")
+		return nil, wire.Refuse("the agent's answer has products that are no array")
 	}
 	v.ForEach(func(_, one gjson.Result) bool {
 		var p task.Product
@@ -28,7 +26,7 @@ func readProducts(v gjson.Result) (products []task.Product, err error) {
 			return false
 		}
 		if products = put(products, p); len(products) > maxProducts {
-			err = refuse("the agent's answer has more than %d products", maxProducts)
+			err = wire.Refuse("the agent's answer has more than %d products", maxProducts)
 		}
 		return err == nil
 	})
@@ -51,7 +49,7 @@ func put(products []task.Product, p task.Product) []task.Product {
 
 func readProduct(v gjson.Result) (p task.Product, err error) {
 	if !v.IsObject() {
-		return p, refuse("the agent's answer has a product that is no object")
+		return p, wire.Refuse("the agent's answer has a product that is no object")
 	}
 	var items gjson.Result
 	var others rest
@@ -70,9 +68,9 @@ func readProduct(v gjson.Result) (p task.Product, err error) {
 		}
 		return true
 	})
-	p.Extensions = others.extra(task.ProductWords)
-	if p.ID == "" || len(p.ID) > maxID {
-		return task.Product{}, refuse("the agent's answer has a product whose id is no string of 1 to %d bytes", maxID)
+	p.Extensions = others.extensions(productNames)
+	if p.ID == "" || len(p.ID) > wire.MaxID {
+		return task.Product{}, wire.Refuse("the agent's answer has a product whose id is no string of 1 to %d bytes", wire.MaxID)
 	}
 	if p.DataItems, err = readItems(items); err != nil {
 		return task.Product{}, err
@@ -82,23 +80,23 @@ func readProduct(v gjson.Result) (p task.Product, err error) {
 
 // readItems reads an agent's data items.
 func readItems(v gjson.Result) ([]task.DataItem, error) {
-	if absent(v) {
+	if wire.Absent(v) {
 		return nil, nil
 	}
 	if !v.IsArray() {
-		return nil, refuse("the agent's answer has dataItems that are no array")
+		return nil, wire.Refuse("the agent's answer has dataItems that are no array")
 	}
 	var items []task.DataItem
 	many := false
 	v.ForEach(func(_, one gjson.Result) bool {
-		if many = len(items) == maxItems; many {
+		if many = len(items) == wire.MaxItems; many {
 			return false
 		}
 		items = append(items, readItem(one))
 		return true
 	})
 	if many {
-		return nil, refuse("the agent's answer has more than %d dataItems in one list", maxItems)
+		return nil, wire.Refuse("the agent's answer has more than %d dataItems in one list", wire.MaxItems)
 	}
 	return items, nil
 }
@@ -107,12 +105,12 @@ func readItems(v gjson.Result) ([]task.DataItem, error) {
 // becomes a data item that holds it as it was sent, so that nothing of a result is lost.
 func readItem(v gjson.Result) task.DataItem {
 	if !v.IsObject() {
-		return task.DataItem{Kind: task.DataKind, Data: asObject(v)}
+		return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
 	}
 	var it task.DataItem
 	var kind, text, data gjson.Result
 	var url string
-	var others task.Rest
+	var others wire.Extensions
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "type":
@@ -133,16 +131,14 @@ func readItem(v gjson.Result) task.DataItem {
 			data = v
 		case "metadata":
 			if v.IsObject() {
-				it.Metadata = line(v)
+				it.Metadata = wire.Line(v)
 			}
 		default:
-			if !absent(v) {
-				others.Add(key.Str, v.Raw)
-			}
+			others.Add(key.Str, v)
 		}
 		return true
 	})
-	it.Metadata = others.Join(it.Metadata, family, task.ItemWords)
+	it.Metadata = others.Join(it.Metadata, family, itemNames)
 	switch {
 	case kind.Str == string(task.TextItem) && text.Type == gjson.String:
 		return task.DataItem{Kind: task.TextItem, Text: text.Str, Metadata: it.Metadata}
@@ -155,30 +151,8 @@ func readItem(v gjson.Result) task.DataItem {
 			it.URI = ""
 		}
 		return it
-	case kind.Str == string(task.DataKind) && !absent(data):
-		return task.DataItem{Kind: task.DataKind, Data: asObject(data), Metadata: it.Metadata}
+	case kind.Str == string(task.DataKind) && !wire.Absent(data):
+		return task.DataItem{Kind: task.DataKind, Data: wire.Object(data), Metadata: it.Metadata}
 	}
-	return task.DataItem{Kind: task.DataKind, Data: asObject(v)}
-}
-
-// asObject returns the JSON of v on one line: as it is where it is an object, otherwise as the member "value" of
-// one, because AIP's structured data is always an object.
-func asObject(v gjson.Result) json.RawMessage {
-	if v.IsObject() {
-		return line(v)
-	}
-	return append(append([]byte(`{"value":`), line(v)...), '}')
-}
-
-// line returns the JSON of v on one line.
-func line(v gjson.Result) json.RawMessage {
-	raw := []byte(v.Raw)
-	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
-		return raw
-	}
-	var b bytes.Buffer
-	if err := json.Compact(&b, raw); err != nil {
-		return raw // cannot happen: v is valid
-	}
-	return b.Bytes()
+	return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
 }

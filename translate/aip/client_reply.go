@@ -3,24 +3,22 @@
 package aip
 
 import (
-	"bytes"
 	"hash/crc32"
-	"math"
 	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // Reply implements translate.Client: an RpcResponse (§6.1.2). It copies body once; the report's texts are views of
 // that copy.
 func (c *client) Reply(body []byte, known []task.Product) (agent.Report, error) {
-	result, err := answer(bytes.Clone(body))
+	result, err := answer(body)
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -29,9 +27,9 @@ func (c *client) Reply(body []byte, known []task.Product) (agent.Report, error) 
 
 // Push implements translate.Client: the body of a notification (§6.3.5), a Task without an envelope.
 func (c *client) Push(body []byte, known []task.Product) (agent.Report, error) {
-	v, bad := jsonrpc.ParseValue(bytes.Clone(body), jsonrpc.Limits{Bytes: math.MaxInt})
-	if bad != nil {
-		return agent.Report{}, refuse("the agent's notification is not one JSON object")
+	v, err := wire.Value(body, "notification")
+	if err != nil {
+		return agent.Report{}, err
 	}
 	return whole(v, known)
 }
@@ -49,31 +47,31 @@ func (clientStream) Event(event string, data []byte) (agent.Report, error) {
 	if len(data) == 0 {
 		return agent.Report{}, nil
 	}
-	result, err := answer(bytes.Clone(data))
+	result, err := answer(data)
 	if err != nil {
 		if event != "" && event != "message" && task.KindOf(err) == task.InvalidAgentResponse {
 			err = nil // a ping, or whatever else the agent's server sends for itself
 		}
 		return agent.Report{}, err
 	}
-	v := member(result, "eventData")
+	v := wire.Member(result, "eventData")
 	if !v.IsObject() {
-		return agent.Report{}, refuse("the agent's event has no eventData that is an object")
+		return agent.Report{}, wire.Refuse("the agent's event has no eventData that is an object")
 	}
 	m := contentOf(v)
 	switch {
-	case !absent(m.product):
+	case !wire.Absent(m.product):
 		return m.chunk()
-	case !absent(m.status):
+	case !wire.Absent(m.status):
 		return m.task()
-	case !absent(m.items):
+	case !wire.Absent(m.items):
 		// Said on the way: a Partner has a Task for its results. It is at work, or it would say nothing.
 		items, err := readItems(m.items)
 		if err != nil || len(items) == 0 {
 			return agent.Report{}, err
 		}
 		return agent.Report{
-			State: task.Working, Items: items, Extensions: m.rest.extra(task.StatusWords), NativeState: "message", Revision: "message " + checksum(m.items.Raw),
+			State: task.Working, Items: items, Extensions: m.rest.extensions(statusNames), NativeState: "message", Revision: "message " + checksum(m.items.Raw),
 		}, nil
 	}
 	return agent.Report{}, nil
@@ -119,16 +117,16 @@ func contentOf(v gjson.Result) (m content) {
 // whole reads a Task, or a Message that a Partner gives in its place.
 func whole(v gjson.Result, known []task.Product) (agent.Report, error) {
 	if !v.IsObject() {
-		return agent.Report{}, refuse("the agent's answer is no object")
+		return agent.Report{}, wire.Refuse("the agent's answer is no object")
 	}
 	m := contentOf(v)
 	switch {
-	case !absent(m.status):
+	case !wire.Absent(m.status):
 		return m.task()
-	case m.kind.Str == "message" || absent(m.kind) && !absent(m.items):
+	case m.kind.Str == "message" || wire.Absent(m.kind) && !wire.Absent(m.items):
 		return m.message(known)
 	}
-	return agent.Report{}, refuse("the agent's answer is neither a Task nor a Message")
+	return agent.Report{}, wire.Refuse("the agent's answer is neither a Task nor a Message")
 }
 
 // message reads a Message that is the whole answer to a turn. There is no task to wait for, so it is what the agent
@@ -143,8 +141,8 @@ func (m *content) message(known []task.Product) (agent.Report, error) {
 	if len(items) == 0 {
 		return rep, nil
 	}
-	p := task.Product{ID: "message", DataItems: items, Extensions: m.rest.extra(task.ProductWords)}
-	if id := m.id.Str; id != "" && len(id) <= maxID {
+	p := task.Product{ID: "message", DataItems: items, Extensions: m.rest.extensions(productNames)}
+	if id := m.id.Str; id != "" && len(id) <= wire.MaxID {
 		p.ID = id
 	}
 	rep.Products = put(rep.Products, p)
@@ -157,7 +155,7 @@ func (m *content) task() (agent.Report, error) {
 	var state, changedAt, items gjson.Result
 	var others rest
 	if !m.status.IsObject() {
-		return rep, refuse("the agent's answer has a status that is no object")
+		return rep, wire.Refuse("the agent's answer has a status that is no object")
 	}
 	m.status.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
@@ -173,19 +171,19 @@ func (m *content) task() (agent.Report, error) {
 		return true
 	})
 	if state.Type != gjson.String {
-		return rep, refuse("the agent's answer has a status without a state")
+		return rep, wire.Refuse("the agent's answer has a status without a state")
 	}
 	s, ok := stateOf(state.Str)
 	if !ok {
-		return rep, refuse("the agent's answer has the state %q, which AIP does not have", clean(state.Str, maxWord))
+		return rep, wire.Refuse("the agent's answer has the state %q, which AIP does not have", wire.Clean(state.Str, wire.MaxWord))
 	}
 	var err error
 	if rep.Items, err = readItems(items); err != nil {
 		return agent.Report{}, err
 	}
 	rep.State, rep.NativeState = s, state.Str
-	rep.Extensions, rep.TaskExtensions = others.extra(task.StatusWords), m.rest.extra(task.TaskWords)
-	if rep.Full = m.kind.Str == "task" || m.kind.Str == "task-result" || !absent(m.products); rep.Full {
+	rep.Extensions, rep.TaskExtensions = others.extensions(statusNames), m.rest.extensions(taskNames)
+	if rep.Full = m.kind.Str == "task" || m.kind.Str == "task-result" || !wire.Absent(m.products); rep.Full {
 		if rep.Products, err = readProducts(m.products); err != nil {
 			return agent.Report{}, err
 		}
@@ -218,7 +216,7 @@ func stamp(rep *agent.Report, changedAt, products string) string {
 	if !rep.State.Settled() {
 		sum = crc32.Update(sum, crc32.IEEETable, []byte(products))
 	}
-	return rep.NativeState + " " + clean(changedAt, maxWord) + " " + strconv.FormatUint(uint64(sum), 16)
+	return rep.NativeState + " " + wire.Clean(changedAt, wire.MaxWord) + " " + strconv.FormatUint(uint64(sum), 16)
 }
 
 func checksum(parts ...string) string {
@@ -236,9 +234,9 @@ func (m *content) chunk() (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	for _, v := range [...]gjson.Result{m.append, m.last} {
-		if !absent(v) && !v.IsBool() {
-			return agent.Report{}, refuse("the agent's product chunk has an append or lastChunk that is neither true nor false")
+		if !wire.Absent(v) && !v.IsBool() {
+			return agent.Report{}, wire.Refuse("the agent's product chunk has an append or lastChunk that is neither true nor false")
 		}
 	}
-	return agent.Report{Chunks: []task.Chunk{{Product: p, Append: m.append.Bool(), Last: m.last.Bool(), Extensions: m.rest.extra(task.EventWords)}}}, nil
+	return agent.Report{Chunks: []task.Chunk{{Product: p, Append: m.append.Bool(), Last: m.last.Bool(), Extensions: m.rest.extensions(eventNames)}}}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 func TestClientVectors(t *testing.T) {
@@ -103,12 +104,12 @@ func TestClientErrors(t *testing.T) {
 	}
 	for i, f := range failures {
 		for _, g := range failures[:i] {
-			if f.code == g.code {
-				t.Errorf("code %d stands twice", f.code)
+			if f.Code == g.Code {
+				t.Errorf("code %d stands twice", f.Code)
 			}
 		}
 	}
-	if err := failed(-32099, "no\n\x00\xff  way "+strings.Repeat("x", 1000)); err.Kind != task.Internal ||
+	if err := wire.Failed(failures, -32099, "no\n\x00\xff  way "+strings.Repeat("x", 1000)); err.Kind != task.Internal ||
 		!strings.HasPrefix(err.Detail, "the agent reports error -32099: no way xxx") || len(err.Detail) > 300 {
 		t.Errorf("an unknown code is %v", err)
 	}

@@ -121,7 +121,7 @@ func TestClientRequests(t *testing.T) {
 func TestTurnID(t *testing.T) {
 	id := func(turn agent.Turn) string {
 		turn.Ref = agent.Ref{Task: "t"}
-		call, err := decode(t, Client("gateway").AppendTurn(nil, &turn, false))
+		call, err := decodeBody(t, Client("gateway").AppendTurn(nil, &turn, false))
 		if err != nil {
 			t.Fatal(err)
 		}

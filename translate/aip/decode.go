@@ -3,7 +3,6 @@
 package aip
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -11,26 +10,40 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Limits of what one message may hold.
-const (
-	maxID       = 256  // bytes of an id
-	maxItems    = 1000 // data items
-	maxMentions = 1000
-)
+// Decode implements translate.Server.
+func (server) Decode(req *translate.Request) (translate.Call, error) { return decode(req, &v1) }
 
-// Decode implements translate.Server. The Call holds copies: the request's body may be used for something else
-// once Decode has returned.
-func (server) Decode(req *translate.Request) (translate.Call, error) {
+// version is how a version of AIP words a command.
+type version struct {
+	name    string // of the dialect
+	command string // the type of a command
+	// find returns the command in the params of a request, and sets the Prefix to its path.
+	find func(r *reader, params gjson.Result) gjson.Result
+
+	// The names of the members of commandParams, where they differ; empty where the version has none.
+	responseTimeout, awaitingInputTimeout, awaitingCompletionTimeout, lastMessageSentAt string
+}
+
+// v1 is AIP v01.00: a command is a Message (§4.3), the member message of the params.
+var v1 = version{
+	name: name, command: "message", find: (*reader).findMessage,
+	responseTimeout: "responseTimeout", awaitingInputTimeout: "awaitingInputTimeout",
+	awaitingCompletionTimeout: "awaitingCompletionTimeout", lastMessageSentAt: "lastMessageSentAt",
+}
+
+// decode reads a request of any version. The Call holds copies.
+func decode(req *translate.Request, v *version) (translate.Call, error) {
 	if bad := req.Check(); bad != nil {
 		return translate.Call{}, task.Errorf(task.InvalidRequest, "%s", bad.Detail).WithField(bad.Field)
 	}
-	var r reader
+	r := reader{Reader: wire.Reader{Prefix: "params."}, version: v}
 	var call translate.Call
 	switch req.Method {
 	case methodRPC, methodStream:
-		call = r.call(req.Params, req.Method == methodStream)
+		call, _ = r.call(req.Params, req.Method == methodStream)
 	case methodNotificationStart:
 		call = r.notificationStart(req.Params)
 	case methodNotificationSet:
@@ -42,12 +55,33 @@ func (server) Decode(req *translate.Request) (translate.Call, error) {
 	case methodGroup:
 		return call, task.Errorf(task.GroupNotSupported, "this Partner does not join groups")
 	default:
-		return call, task.Errorf(task.MethodNotFound, "the methods of this Partner are %s, %s and notification/set, get, delete and start", methodRPC, methodStream)
+		return call, task.Errorf(task.MethodNotFound,
+			"the methods of this Partner are %s, %s and notification/set, get, delete and start", methodRPC, methodStream)
 	}
-	if r.err != nil {
-		return translate.Call{}, r.err
+	if r.Err != nil {
+		return translate.Call{}, r.Err
 	}
 	return call, nil
+}
+
+// reader reads requests of one version.
+type reader struct {
+	wire.Reader
+	version *version
+}
+
+// findMessage finds the Message in the params of v01.00.
+func (r *reader) findMessage(params gjson.Result) (message gjson.Result) {
+	if !params.IsObject() {
+		r.Fail("", "params must be an object with the member message")
+		return message
+	}
+	message = wire.Member(params, "message")
+	r.Prefix = "params.message."
+	if !message.IsObject() {
+		r.Fail("", "message must be an object")
+	}
+	return message
 }
 
 // fields are the members of a Message (§4.3) as they were sent.
@@ -92,171 +126,131 @@ func fieldsOf(message gjson.Result) (f fields) {
 	return f
 }
 
-// call reads the params of rpc and stream (§6.1.1, §6.2.1).
-func (r *reader) call(params gjson.Result, stream bool) translate.Call {
-	call := translate.Call{Stream: stream}
-	if !params.IsObject() {
-		r.fail("params", "params must be an object with the member message")
-		return call
-	}
-	message := member(params, "message")
-	if !message.IsObject() {
-		r.fail("params.message", "message must be an object")
-		return call
+// call reads the params of rpc and stream (§6.1.1, §6.2.1). It returns the commandParams as well.
+func (r *reader) call(params gjson.Result, stream bool) (call translate.Call, commandParams gjson.Result) {
+	call.Stream = stream
+	message := r.version.find(r, params)
+	if r.Err != nil {
+		return call, commandParams
 	}
 	f := fieldsOf(message)
-	if r.text(f.kind, "params.message.type") != "message" && !absent(f.kind) {
-		r.fail("params.message.type", `type must be "message"`)
+	r.Word(f.kind, "type", r.version.command)
+	if r.Text(f.senderRole, "senderRole") != string(task.Leader) && !wire.Absent(f.senderRole) {
+		r.Fail("senderRole", `senderRole must be "leader": only a Leader gives commands`)
 	}
-	if r.text(f.senderRole, "params.message.senderRole") != string(task.Leader) && !absent(f.senderRole) {
-		r.fail("params.message.senderRole", `senderRole must be "leader": only a Leader gives commands`)
-	}
-	command := r.command(f.command, stream)
-
 	m := &call.Message
-	m.Command, m.SenderRole = command, task.Leader
-	m.ID = r.id(f.id, "params.message.id")
-	m.SenderID = r.requiredID(f.senderID, "params.message.senderId")
-	m.TaskID = r.requiredID(f.taskID, "params.message.taskId")
-	m.SessionID = r.id(f.sessionID, "params.message.sessionId")
-	m.GroupID = r.id(f.groupID, "params.message.groupId")
-	m.SentAt = r.time(f.sentAt, "params.message.sentAt")
-	if r.err != nil {
-		return call
+	m.Command, m.SenderRole = r.command(f.command, stream), task.Leader
+	m.ID = r.ID(f.id, "id")
+	m.SenderID = r.RequiredID(f.senderID, "senderId")
+	m.TaskID = r.RequiredID(f.taskID, "taskId") // v02 lets a Partner refuse a start without it
+	m.SessionID = r.ID(f.sessionID, "sessionId")
+	m.GroupID = r.ID(f.groupID, "groupId")
+	m.SentAt = r.time(f.sentAt, "sentAt")
+	if r.Err != nil {
+		return call, f.params
 	}
-	own(&m.ID, &m.SenderID, &m.TaskID, &m.SessionID, &m.GroupID)
+	wire.Own(&m.ID, &m.SenderID, &m.TaskID, &m.SessionID, &m.GroupID)
 	m.Mentions = r.mentions(f.mentions)
-	if r.err == nil {
-		m.DataItems = r.items(f.items)
+	m.DataItems = r.items(f.items)
+	m.Params = r.JSON(f.params, "commandParams")
+	m.Extensions = f.rest.extensions(messageNames)
+	if r.Err == nil {
+		r.commandParams(f.params, &call)
 	}
-	m.Params = r.object(f.params, "params.message.commandParams")
-	m.Extensions = f.rest.extra(task.MessageWords)
-	r.commandParams(f.params, &call)
-	return call
+	return call, f.params
 }
 
 func (r *reader) command(v gjson.Result, stream bool) task.Command {
-	const field = "params.message.command"
-	if absent(v) {
-		r.fail(field, "command is missing; it must be one of %v", task.Commands())
+	const field = "command"
+	if wire.Absent(v) {
+		r.Fail(field, "command is missing; it must be one of %v", task.Commands())
 		return task.NoCommand
 	}
-	c := task.Command(r.text(v, field))
+	c := task.Command(r.Text(v, field))
 	for _, known := range task.Commands() {
 		if c != known {
 			continue
 		}
 		switch {
 		case stream && !streams(known):
-			r.fail(field, "%s is not answered by a stream; call the method %s", known, methodRPC)
+			r.Fail(field, "%s is not answered by a stream; call the method %s", known, methodRPC)
 		case !stream && !answers(known):
-			r.fail(field, "%s is answered by a stream; call the method %s", known, methodStream)
+			r.Fail(field, "%s is answered by a stream; call the method %s", known, methodStream)
 		}
 		return known // not c, which is a view of the body
 	}
-	r.fail(field, "command must be one of %v", task.Commands())
+	r.Fail(field, "command must be one of %v", task.Commands())
 	return task.NoCommand
 }
 
 // commandParams reads those parameters that the message's command has.
 func (r *reader) commandParams(params gjson.Result, call *translate.Call) {
-	if absent(params) {
-		return
-	}
-	const at = "params.message.commandParams."
-	params.ForEach(func(key, v gjson.Result) bool {
+	prefix := r.Prefix
+	r.Prefix += "commandParams."
+	wire.Members(params, func(key string, v gjson.Result) {
 		switch call.Message.Command {
 		case task.Start: // StartCommandParams, §4.3
-			switch key.Str {
-			case "responseTimeout":
-				call.Terms.Response = r.milliseconds(v, at+"responseTimeout")
-			case "awaitingInputTimeout":
-				call.Terms.AwaitingInput = r.milliseconds(v, at+"awaitingInputTimeout")
-			case "awaitingCompletionTimeout":
-				call.Terms.AwaitingCompletion = r.milliseconds(v, at+"awaitingCompletionTimeout")
+			switch key {
+			case r.version.responseTimeout:
+				call.Terms.Response = r.milliseconds(v, key)
+			case r.version.awaitingInputTimeout:
+				call.Terms.AwaitingInput = r.milliseconds(v, key)
+			case r.version.awaitingCompletionTimeout:
+				call.Terms.AwaitingCompletion = r.milliseconds(v, key)
 			case "maxProductsBytes":
-				call.Terms.MaxProductsBytes = r.count(v, at+"maxProductsBytes")
+				call.Terms.MaxProductsBytes = r.Count(v, key)
 			}
 		case task.Get: // GetCommandParams, §4.3
-			switch key.Str {
-			case "lastMessageSentAt":
-				call.MessagesAfter = r.time(v, at+"lastMessageSentAt")
+			switch key {
+			case r.version.lastMessageSentAt:
+				call.MessagesAfter = r.time(v, key)
 			case "lastStateChangedAt":
-				call.StatesAfter = r.time(v, at+"lastStateChangedAt")
+				call.StatesAfter = r.time(v, key)
 			}
 		case task.ReStream: // ReStreamCommandParams, §6.2.5
-			if key.Str == "lastEventSeq" {
-				call.AfterSeq = uint64(r.count(v, at+"lastEventSeq"))
+			if key == "lastEventSeq" {
+				call.AfterSeq = uint64(r.Count(v, key))
 			}
 		}
-		return true
 	})
+	r.Prefix = prefix
 }
 
 // mentions reads a list of ids, or the word "all", which stands for a list of that word.
-func (r *reader) mentions(v gjson.Result) []string {
-	const field = "params.message.mentions"
+func (r *reader) mentions(v gjson.Result) (ids []string) {
+	const field = "mentions"
 	switch {
-	case absent(v):
+	case wire.Absent(v):
 		return nil
 	case v.Type == gjson.String && v.Str == "all":
 		return []string{"all"}
 	case !v.IsArray():
-		r.fail(field, `mentions must be an array of ids, or "all"`)
+		r.Fail(field, `mentions must be an array of ids, or "all"`)
 		return nil
 	}
-	var out []string
-	v.ForEach(func(_, one gjson.Result) bool {
-		if len(out) == maxMentions {
-			r.tooMany(field, maxMentions)
-			return false
-		}
-		id := r.requiredID(one, "a mention")
-		if r.err != nil {
-			r.err.Field = fmt.Sprintf("%s[%d]", field, len(out))
-			return false
-		}
-		out = append(out, owned(one, id))
-		return true
+	r.Each(v, field, wire.MaxItems, func(one gjson.Result) {
+		ids = append(ids, wire.Owned(one, r.RequiredID(one, "")))
 	})
-	return out
+	return ids
 }
 
 // items reads data items (§4.5).
-func (r *reader) items(v gjson.Result) []task.DataItem {
-	const field = "params.message.dataItems"
-	if absent(v) {
+func (r *reader) items(v gjson.Result) (items []task.DataItem) {
+	if wire.Absent(v) {
 		return nil
 	}
-	if !v.IsArray() {
-		r.fail(field, "dataItems must be an array of data items")
-		return nil
-	}
-	var out []task.DataItem
-	v.ForEach(func(_, one gjson.Result) bool {
-		if len(out) == maxItems {
-			r.tooMany(field, maxItems)
-			return false
-		}
-		item := r.item(one)
-		if r.err != nil {
-			r.err.Field = fmt.Sprintf("%s[%d]%s", field, len(out), r.err.Field)
-			return false
-		}
-		out = append(out, item)
-		return true
-	})
-	return out
+	r.Each(v, "dataItems", wire.MaxItems, func(one gjson.Result) { items = append(items, r.item(one)) })
+	return items
 }
 
-// item reads one data item. The fields of its errors are relative to it.
+// item reads one data item.
 func (r *reader) item(v gjson.Result) (it task.DataItem) {
 	if !v.IsObject() {
-		r.fail("", "a data item must be an object")
+		r.Fail("", "a data item must be an object")
 		return it
 	}
 	var kind, text, name, mimeType, uri, bytes, data, metadata gjson.Result
-	var others task.Rest
+	var others wire.Extensions
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "type":
@@ -276,47 +270,45 @@ func (r *reader) item(v gjson.Result) (it task.DataItem) {
 		case "metadata":
 			metadata = v
 		default:
-			if !absent(v) {
-				others.Add(key.Str, v.Raw)
-			}
+			others.Add(key.Str, v)
 		}
 		return true
 	})
-	switch r.text(kind, ".type") {
+	switch r.Text(kind, ".type") {
 	case string(task.TextItem):
 		it.Kind = task.TextItem
-		if absent(text) {
-			r.fail(".text", "text is missing; a data item of type text needs it")
+		if wire.Absent(text) {
+			r.Fail(".text", "text is missing; a data item of type text needs it")
 		}
-		it.Text = owned(text, r.text(text, ".text"))
+		it.Text = wire.Owned(text, r.Text(text, ".text"))
 	case string(task.FileItem):
 		it.Kind = task.FileItem
-		it.Name = owned(name, r.text(name, ".name"))
-		it.MIMEType = owned(mimeType, r.text(mimeType, ".mimeType"))
-		it.URI = owned(uri, r.text(uri, ".uri"))
-		it.Bytes = owned(bytes, r.base64(bytes, ".bytes"))
+		it.Name = wire.Owned(name, r.Text(name, ".name"))
+		it.MIMEType = wire.Owned(mimeType, r.Text(mimeType, ".mimeType"))
+		it.URI = wire.Owned(uri, r.Text(uri, ".uri"))
+		it.Bytes = wire.Owned(bytes, r.Base64(bytes, ".bytes"))
 		switch {
 		case it.URI == "" && it.Bytes == "":
-			r.fail(".uri", "a file needs either uri or bytes, and has neither")
+			r.Fail(".uri", "a file needs either uri or bytes, and has neither")
 		case it.URI != "" && it.Bytes != "":
-			r.fail(".bytes", "a file needs either uri or bytes, and has both")
+			r.Fail(".bytes", "a file needs either uri or bytes, and has both")
 		}
 	case string(task.DataKind):
 		it.Kind = task.DataKind
-		if absent(data) {
-			r.fail(".data", "data is missing; a data item of type data needs it")
+		if wire.Absent(data) {
+			r.Fail(".data", "data is missing; a data item of type data needs it")
 		}
-		it.Data = r.object(data, ".data")
+		it.Data = r.JSON(data, ".data")
 	default:
-		r.fail(".type", "type must be text, file or data")
+		r.Fail(".type", "type must be text, file or data")
 	}
-	it.Metadata = others.Join(r.object(metadata, ".metadata"), family, task.ItemWords)
+	it.Metadata = others.Join(r.JSON(metadata, ".metadata"), family, itemNames)
 	return it
 }
 
 // milliseconds reads a duration. One that is too long to be counted is as long as can be.
 func (r *reader) milliseconds(v gjson.Result, field string) time.Duration {
-	n := r.count(v, field)
+	n := r.Count(v, field)
 	if n > math.MaxInt64/int64(time.Millisecond) {
 		return math.MaxInt64
 	}

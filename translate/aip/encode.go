@@ -3,15 +3,12 @@
 package aip
 
 import (
-	"encoding/json"
-	"errors"
-	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // AppendTask implements translate.Server: an RpcResponse (§6.1.2).
@@ -53,7 +50,7 @@ func (s *stream) append(dst []byte, ev *task.Event) []byte {
 		dst = form.AppendMessage(dst, ev.Message)
 	case ev.Status != nil:
 		dst = form.AppendStatus(beginStatus(dst, t), ev.Status)
-		dst = appendSession(form.AppendEventExtensions(dst, ev.Status), t)
+		dst = appendSession(appendExtensions(dst, ev.Status.TaskExtensions, task.EventObject), t)
 	case ev.Chunk != nil:
 		dst = beginChunk(dst, t)
 		at := len(dst)
@@ -119,8 +116,8 @@ func appendSession(dst []byte, t *task.Task) []byte {
 	return append(dst, '}')
 }
 
-// wire is how AIP says that something went wrong.
-type wire struct {
+// errorForm is how AIP says that something went wrong.
+type errorForm struct {
 	code      int
 	message   string
 	errorType string // told in data, where the code says too little
@@ -128,7 +125,7 @@ type wire struct {
 
 // errorTable holds every kind. Codes and messages are those of §5.2; −32050 is the gateway's own, from the range
 // that JSON-RPC leaves to servers.
-var errorTable = [...]wire{
+var errorTable = [...]errorForm{
 	task.Internal:                 {-32603, "Internal server error", ""},
 	task.ParseError:               {-32700, "Invalid JSON payload", ""},
 	task.InvalidRequest:           {-32600, "Invalid JSON-RPC Request", ""},
@@ -152,46 +149,7 @@ var errorTable = [...]wire{
 
 // AppendError implements translate.Server: an error response (§5.2).
 func (server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
-	e, ok := errors.AsType[*task.Error](err)
-	if !ok || int(e.Kind) >= len(errorTable) {
-		e = new(task.Error)
-	}
+	e := wire.ErrorOf(err)
 	w := &errorTable[e.Kind]
-	return jsonrpc.AppendError(dst, id, w.code, w.message, errorData(e, w.errorType))
-}
-
-// errorData returns the data member: what the error carries, its field, its type, and its sentence as the
-// details that the example in §5.2 has. It is nil where there is nothing to say.
-func errorData(e *task.Error, errorType string) []byte {
-	var dst []byte
-	add := func(key string, value []byte) {
-		if dst == nil {
-			dst = append(dst, '{')
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = append(task.AppendString(dst, key), ':')
-		dst = append(dst, value...)
-	}
-	str := func(key, value string) {
-		if value != "" {
-			add(key, task.AppendString(nil, value))
-		}
-	}
-	str("errorType", errorType)
-	str("field", e.Field)
-	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
-		switch key {
-		case "errorType", "field", "details": // said once
-			continue
-		}
-		if value, err := json.Marshal(e.Data[key]); err == nil {
-			add(key, value)
-		}
-	}
-	str("details", e.Detail)
-	if dst == nil {
-		return nil
-	}
-	return append(dst, '}')
+	return jsonrpc.AppendError(dst, id, w.code, w.message, wire.ErrorData(e, w.errorType))
 }

@@ -3,22 +3,15 @@
 package aip
 
 import (
-	"fmt"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // This file is AIP's notification style (§6.3). What AIP calls a NotificationConfig is the canon's Webhook.
-
-// Limits of what a NotificationConfig may hold, in bytes. What else its URL must be is not the dialect's business.
-const (
-	maxURL   = 2048
-	maxToken = 4096
-)
 
 // tokenHeader carries a webhook's token (§6.3.5). Later versions write it X-ACPs-AIP-Notification-Token, which is
 // the same field.
@@ -26,33 +19,20 @@ const tokenHeader = "X-ACPS-AIP-Notification-Token"
 
 // notificationSet reads a NotificationConfig (§6.3.1).
 func (r *reader) notificationSet(params gjson.Result) translate.Call {
-	w := new(task.Webhook)
+	w := &task.Webhook{Dialect: r.version.name}
 	call := translate.Call{Op: translate.SetWebhook, Webhook: w}
 	call.Strict = true // only the Partner makes ids
 	if !params.IsObject() {
-		r.fail("params", "params must be an object with the members url, token and taskId")
+		r.Fail("", "params must be an object with the members url, token and taskId")
 		return call
 	}
-	w.Dialect = name
-	w.ID = r.id(member(params, "id"), "params.id")
-	w.TaskID = r.requiredID(member(params, "taskId"), "params.taskId")
-	w.URL = r.bounded(member(params, "url"), "params.url", maxURL)
-	w.Token = r.bounded(member(params, "token"), "params.token", maxToken)
-	own(&w.ID, &w.TaskID, &w.URL, &w.Token)
+	w.ID = r.ID(wire.Member(params, "id"), "id")
+	w.TaskID = r.RequiredID(wire.Member(params, "taskId"), "taskId")
+	w.URL = r.Required(wire.Member(params, "url"), "url", wire.MaxURL)
+	w.Token = r.Required(wire.Member(params, "token"), "token", wire.MaxSecret)
+	wire.Own(&w.ID, &w.TaskID, &w.URL, &w.Token)
 	call.Message.TaskID = w.TaskID
 	return call
-}
-
-// bounded reads a string that must be there.
-func (r *reader) bounded(v gjson.Result, field string, most int) string {
-	if absent(v) {
-		r.fail(field, "%s is missing; it must be a string of 1 to %d bytes", last(field), most)
-	}
-	s := r.text(v, field)
-	if s == "" || len(s) > most {
-		r.fail(field, "%s must be a string of 1 to %d bytes", last(field), most)
-	}
-	return s
 }
 
 // notificationID reads the params of notification/get and delete (§6.3.2, §6.3.3).
@@ -60,68 +40,55 @@ func (r *reader) notificationID(params gjson.Result, op translate.Op) translate.
 	w := new(task.Webhook)
 	call := translate.Call{Op: op, Webhook: w}
 	if !params.IsObject() {
-		r.fail("params", "params must be an object with the member taskId")
+		r.Fail("", "params must be an object with the member taskId")
 		return call
 	}
-	w.TaskID = r.requiredID(member(params, "taskId"), "params.taskId")
-	w.ID = r.id(member(params, "notificationConfigId"), "params.notificationConfigId")
-	own(&w.ID, &w.TaskID)
+	w.TaskID = r.RequiredID(wire.Member(params, "taskId"), "taskId")
+	w.ID = r.ID(wire.Member(params, "notificationConfigId"), "notificationConfigId")
+	wire.Own(&w.ID, &w.TaskID)
 	call.Message.TaskID = w.TaskID
 	return call
 }
 
 // notificationStart reads a start whose parameters name a webhook (§6.3.4). They may hold those of any start, too.
 func (r *reader) notificationStart(params gjson.Result) translate.Call {
-	call := r.call(params, false)
-	if r.err != nil {
+	call, commandParams := r.call(params, false)
+	if r.Err != nil {
 		return call
 	}
 	if call.Message.Command != task.Start {
-		r.fail("params.message.command", "command must be start; give others by the method %s", methodRPC)
+		r.Fail("command", "command must be start; give others by the method %s", methodRPC)
 		return call
 	}
-	const at = "params.message.commandParams"
-	terms := member(member(params, "message"), "commandParams")
-	if !terms.IsObject() {
-		r.fail(at, "commandParams must be an object with the member notificationConfigId")
+	if !commandParams.IsObject() {
+		r.Fail("commandParams", "commandParams must be an object with the member notificationConfigId")
 		return call
 	}
-	w := &task.Webhook{TaskID: call.Message.TaskID, Dialect: name}
-	w.ID = r.requiredID(member(terms, "notificationConfigId"), at+".notificationConfigId")
-	own(&w.ID)
-	w.States = r.states(member(terms, "notifyOnStates"), at+".notifyOnStates")
+	r.Prefix += "commandParams."
+	w := &task.Webhook{TaskID: call.Message.TaskID, Dialect: r.version.name}
+	w.ID = r.RequiredID(wire.Member(commandParams, "notificationConfigId"), "notificationConfigId")
+	wire.Own(&w.ID)
+	w.States = r.states(wire.Member(commandParams, "notifyOnStates"), "notifyOnStates")
 	call.Webhook = w
 	return call
 }
 
 // states reads a list of states. One that is missing, null or empty means all of them.
-func (r *reader) states(v gjson.Result, field string) []task.State {
-	if absent(v) {
+func (r *reader) states(v gjson.Result, field string) (states []task.State) {
+	if wire.Absent(v) {
 		return nil
 	}
-	if !v.IsArray() {
-		r.fail(field, "%s must be an array of states", last(field))
-		return nil
-	}
-	var out []task.State
-	v.ForEach(func(_, one gjson.Result) bool {
-		at := fmt.Sprintf("%s[%d]", field, len(out))
-		s := task.State(r.text(one, at))
-		if r.err != nil {
-			return false
-		}
+	r.Each(v, field, wire.MaxItems, func(one gjson.Result) {
+		s := task.State(r.Text(one, ""))
 		for _, known := range task.States() {
 			if s == known {
-				if out = append(out, known); len(out) > maxItems {
-					r.tooMany(field, maxItems)
-				}
-				return r.err == nil
+				states = append(states, known)
+				return
 			}
 		}
-		r.fail(at, "a state must be one of %v", task.States())
-		return false
+		r.Fail("", "a state must be one of %v", task.States())
 	})
-	return out
+	return states
 }
 
 // AppendWebhooks implements translate.Server (§6.3.1 to §6.3.3).

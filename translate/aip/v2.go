@@ -8,6 +8,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // AIP v02.00 to v02.02 is the dialect aip/2. It has the states, commands, data items, errors and paths of v01.00,
@@ -48,11 +49,11 @@ func (*serverV2) Matches(req *translate.Request) bool {
 	if !req.Params.IsObject() {
 		return false
 	}
-	if !absent(member(req.Params, "command")) {
+	if !wire.Absent(wire.Member(req.Params, "command")) {
 		return true
 	}
-	message := member(req.Params, "message")
-	return message.IsObject() && member(message, "type").Str == typeCommand
+	message := wire.Member(req.Params, "message")
+	return message.IsObject() && wire.Member(message, "type").Str == typeCommand
 }
 
 // ClientV2 returns the side of AIP v02 towards a Partner, whose Leader the gateway is. Client says what else holds.

@@ -88,7 +88,7 @@ func (s *serverV2) appendResult(dst []byte, mark string, t *task.Task) []byte {
 		}
 		dst = append(dst, ']')
 	}
-	return append(form.AppendTaskExtensions(dst, t), '}')
+	return append(appendExtensions(dst, t.Extensions, task.TaskObject), '}')
 }
 
 // NewStream implements translate.Server.
@@ -121,7 +121,7 @@ func (s *streamV2) Event(dst []byte, ev *task.Event) translate.Frame {
 		dst = s.server.begin(beginEvent(dst, s.id, ev.Seq), typeStatus, mark, s.at, s.task)
 		dst = append(dst, `,"status":`...)
 		dst = form.AppendStatus(dst, ev.Status)
-		dst = append(form.AppendEventExtensions(dst, ev.Status), '}')
+		dst = append(appendExtensions(dst, ev.Status.TaskExtensions, task.EventObject), '}')
 	case ev.Chunk != nil:
 		dst = s.server.begin(beginEvent(dst, s.id, ev.Seq), typeChunk, mark, s.at, s.task)
 		at := len(dst)

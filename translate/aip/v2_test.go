@@ -119,7 +119,7 @@ func TestDecodeV2(t *testing.T) {
 			body("stream", with(leastV2(task.ReStream), object{"commandParams": object{"lastEventSeq": 2}}))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, err := decode(t, tt.v1)
+			want, err := decodeBody(t, tt.v1)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -153,3 +153,21 @@ func TestExtraOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestForm: what AIP wrote stands where it wrote it, and never in the place of something else.
+func TestForm(t *testing.T) {
+	extra := json.RawMessage(`{"aip":{"x":1,"id":"no","state":2},"a2a":{"y":2}}`)
+	s := task.Status{State: task.Working, DataItems: []task.DataItem{{Kind: task.TextItem, Text: "t", Metadata: json.RawMessage(`{"aip":{"text":"no","z":3}}`)}},
+		Extensions: extra, TaskExtensions: extra}
+	want := `{"state":"working","stateChangedAt":"0001-01-01T00:00:00Z","dataItems":[{"type":"text","text":"t","z":3}],"x":1,"id":"no","metadata":{"a2a":{"y":2}}}`
+	if d := cmp.Diff(want, string(form.AppendStatus(nil, &s))); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(`,"x":1,"state":2,"metadata":{"a2a":{"y":2}}`, string(appendExtensions(nil, s.TaskExtensions, task.EventObject))); d != "" {
+		t.Error(d)
+	}
+	p := task.Product{ID: "p", Extensions: extra}
+	if d := cmp.Diff(`{"id":"p","dataItems":[],"x":1,"state":2,"metadata":{"a2a":{"y":2}}}`, string(form.AppendProduct(nil, &p))); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// The extensions of an object are what the canon has no field for: a JSON object with a member for each family of
+// dialects, {"a2a":{"extensions":["x"]}}. Only codecs look into it, and each family only at its own member. Those of a
+// data item stand in its Metadata, beside what its sender wrote there.
+
+// MaxExtensions is how many bytes the extensions of an object may have. Larger ones are dropped.
+const MaxExtensions = 64 << 10
+
+// merged returns old with what news says: members that both have are put together where they are objects, down to the
+// members of a family's metadata, and otherwise news counts. Where that is too large, news is all.
+func merged(old, news json.RawMessage) json.RawMessage {
+	if len(old) == 0 {
+		return news
+	}
+	const levels = 3 // families, their members, and what is in those
+	if out := mergedTo(nil, old, news, levels); len(out) <= MaxExtensions {
+		return out
+	}
+	return news
+}
+
+func mergedTo(dst, old, news []byte, depth int) []byte {
+	with := make(map[string][]byte)
+	eachMember(news, func(key, v []byte) bool {
+		with[unquote(key)] = v
+		return true
+	})
+	begin := len(dst) + 1
+	dst = append(dst, '{')
+	add := func(key, v, w []byte) {
+		if len(dst) > begin {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, key...), ':')
+		switch {
+		case w == nil:
+			dst = append(dst, v...)
+		case depth > 1 && isObject(v) && isObject(w):
+			dst = mergedTo(dst, v, w, depth-1)
+		default:
+			dst = append(dst, w...)
+		}
+	}
+	eachMember(old, func(key, v []byte) bool {
+		name := unquote(key)
+		add(key, v, with[name])
+		delete(with, name)
+		return true
+	})
+	eachMember(news, func(key, w []byte) bool {
+		if _, left := with[unquote(key)]; left {
+			add(key, w, nil)
+		}
+		return true
+	})
+	return append(dst, '}')
+}
+
+// unquote returns the string that a key is.
+func unquote(key []byte) string {
+	if bytes.IndexByte(key, '\\') < 0 {
+		return string(key[1 : len(key)-1])
+	}
+	var s string
+	if err := json.Unmarshal(key, &s); err != nil {
+		return string(key)
+	}
+	return s
+}
+
+// eachMember calls f with the members of an object that is valid JSON, as they are written, until f returns false.
+// What is no object has none.
+func eachMember(object []byte, f func(key, value []byte) bool) {
+	i := skipSpace(object, 0)
+	if i >= len(object) || object[i] != '{' {
+		return
+	}
+	for i++; ; i++ {
+		i = skipSpace(object, i)
+		end := skipValue(object, i)
+		if end <= i || object[i] != '"' {
+			return
+		}
+		key := object[i:end]
+		if i = skipSpace(object, end); i >= len(object) || object[i] != ':' {
+			return
+		}
+		i = skipSpace(object, i+1)
+		if end = skipValue(object, i); end <= i {
+			return
+		}
+		if !f(key, object[i:end:end]) {
+			return
+		}
+		if i = skipSpace(object, end); i >= len(object) || object[i] != ',' {
+			return
+		}
+	}
+}
+
+func isObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipValue returns where the value that begins at i ends; i where there is none.
+func skipValue(b []byte, i int) int {
+	depth := 0
+	for at := i; at < len(b); at++ {
+		switch b[at] {
+		case '"':
+			for at++; at < len(b) && b[at] != '"'; at++ {
+				if b[at] == '\\' {
+					at++
+				}
+			}
+			if at >= len(b) {
+				return i
+			}
+			if depth == 0 {
+				return at + 1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return at
+			}
+			if depth--; depth == 0 {
+				return at + 1
+			}
+		case ',', ':', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return at
+			}
+		}
+	}
+	if depth > 0 {
+		return i
+	}
+	return len(b)
+}

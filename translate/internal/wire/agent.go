@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// How much of an agent's text an error may repeat, in characters.
+const (
+	MaxWord     = 40  // of a name, such as a state
+	MaxSentence = 200 // of an error message
+)
+
+// noLimit leaves the size of what an agent sends to the transport, which has read it already.
+var noLimit = jsonrpc.Limits{Bytes: math.MaxInt}
+
+// Refuse says that the agent answered something that its protocol does not allow. What the sentence repeats of the
+// agent's own text is Clean.
+func Refuse(format string, args ...any) *task.Error {
+	return task.Errorf(task.InvalidAgentResponse, format, args...)
+}
+
+// Response reads the envelope of an agent's answer. The answer is known by the connection that it came on, so its id is
+// not looked at. It copies body: the response is a view of the copy.
+func Response(body []byte) (jsonrpc.Response, error) {
+	res, bad := jsonrpc.ParseResponse(bytes.Clone(body), noLimit)
+	if bad != nil {
+		return res, Refuse("the agent's answer is no JSON-RPC response: %s", bad.Detail)
+	}
+	return res, nil
+}
+
+// Value reads what an agent sends without an envelope: its "answer", or its "notification". It copies body: the value is
+// a view of the copy.
+func Value(body []byte, what string) (gjson.Result, error) {
+	v, bad := jsonrpc.ParseValue(bytes.Clone(body), noLimit)
+	switch {
+	case bad == nil:
+		return v, nil
+	case bad.Code == jsonrpc.InvalidRequest: // a key that appears twice, or too deep
+		return v, Refuse("the agent's %s is refused: %s", what, bad.Detail)
+	}
+	return v, Refuse("the agent's %s is not one JSON value", what)
+}
+
+// Failure is an error that agents report: its code, the kind that it is here, and a sentence for where the agent gives no
+// message.
+type Failure struct {
+	Code   int64
+	Kind   task.Kind
+	Detail string
+}
+
+// Failed returns an error that an agent reports as one of its kind. What the table does not have is Internal.
+func Failed(table []Failure, code int64, message string) *task.Error {
+	kind, detail := task.Internal, "the agent reports error "+strconv.FormatInt(code, 10)
+	for i := range table {
+		if table[i].Code == code {
+			kind, detail = table[i].Kind, table[i].Detail
+			break
+		}
+	}
+	if message = Clean(message, MaxSentence); message != "" {
+		detail += ": " + message
+	}
+	return task.Errorf(kind, "%s", detail)
+}
+
+// Clean returns an agent's text as one line of at most limit characters, for an error or a log line. Of a page of HTML,
+// which proxies send in an agent's place, nothing is left.
+func Clean(s string, limit int) string {
+	// White space is not counted below, so it is bounded here.
+	if most := 4 * limit * utf8.UTFMax; len(s) > most {
+		s = s[:most]
+	}
+	if l := strings.ToLower(s); strings.Contains(l, "<html") || strings.Contains(l, "<!doctype") || strings.Contains(l, "</") {
+		return ""
+	}
+	var b strings.Builder
+	n, gap := 0, false
+	for _, r := range s {
+		switch {
+		case r == utf8.RuneError || unicode.IsSpace(r) || !unicode.IsPrint(r):
+			gap = n > 0
+			continue
+		case n >= limit:
+			return b.String() + "…"
+		case gap:
+			b.WriteByte(' ')
+			n++
+			gap = false
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// JoinTexts appends items to dst, with plain texts that follow each other joined to one. An agent that streams a text in
+// pieces may list the pieces when it is asked for the task, and the two must not differ. dst may be items[:0]: it never
+// gets ahead of them.
+func JoinTexts(dst, items []task.DataItem) []task.DataItem {
+	for i := 0; i < len(items); {
+		it, end := items[i], i+1
+		if it.PlainText() {
+			for end < len(items) && items[end].PlainText() {
+				end++
+			}
+		}
+		if end > i+1 {
+			var b strings.Builder
+			for _, piece := range items[i:end] {
+				b.WriteString(piece.Text)
+			}
+			it.Text = b.String()
+		}
+		dst = append(dst, it)
+		i = end
+	}
+	return dst
+}
