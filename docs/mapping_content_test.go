@@ -21,8 +21,8 @@ func TestDocsMappingContent(t *testing.T) {
 		item task.DataItem
 	}{
 		{"text", task.Text("T")},
-		{"file, its bytes", task.DataItem{Kind: task.FileItem, Name: "N", MIMEType: "M", Bytes: "QQ=="}},
-		{"file, its place", task.DataItem{Kind: task.FileItem, Name: "N", MIMEType: "M", URI: "U"}},
+		{"file with bytes", task.DataItem{Kind: task.FileItem, Name: "N", MIMEType: "M", Bytes: "QQ=="}},
+		{"file with a URI", task.DataItem{Kind: task.FileItem, Name: "N", MIMEType: "M", URI: "U"}},
 		{"data", task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"a":1}`)}},
 		{"data that was no object", task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`)}},
 		{"any, with metadata", task.DataItem{Kind: task.TextItem, Text: "T", Metadata: json.RawMessage(`{"k":1}`)}},

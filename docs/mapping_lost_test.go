@@ -50,7 +50,7 @@ func TestDocsMappingLost(t *testing.T) {
 				sent := mappedClients[at].AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t"}, Message: call.Message}, false)
 				switch {
 				case strings.Contains(string(sent), mark):
-					return "told"
+					return "passed on"
 				case kept:
 					return "in the task only"
 				}

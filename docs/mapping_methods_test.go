@@ -189,9 +189,9 @@ func TestDocsMappingMethods(t *testing.T) {
 			between = append(between, cells)
 		}
 	}
-	mapped(t, header("asks for", "aip, aip/2", "a2a/legacy", "a2a/0.3"), before)
-	mapped(t, header("asks for", "a2a/1.0", "a2a/1.0-rest"), since)
-	mapped(t, header("asks for", "a2a/0.3-rest"), between)
+	mapped(t, header("request", "aip, aip/2", "a2a/legacy", "a2a/0.3"), before)
+	mapped(t, header("request", "a2a/1.0", "a2a/1.0-rest"), since)
+	mapped(t, header("request", "a2a/0.3-rest"), between)
 }
 
 func TestDocsMappingRequests(t *testing.T) {
@@ -212,8 +212,8 @@ func TestDocsMappingRequests(t *testing.T) {
 		{"continue", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.AwaitingInput), false) }},
 		{"continue, by a stream", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.AwaitingInput), true) }},
 		{"cancel", func(c translate.Client) []byte { return c.(translate.Canceler).AppendCancel(nil, ref) }},
-		{"ask how it stands", func(c translate.Client) []byte { return c.(translate.Getter).AppendGet(nil, ref) }},
-		{"take up a cut stream", func(c translate.Client) []byte { return c.(translate.Resubscriber).AppendResubscribe(nil, ref) }},
+		{"poll the task", func(c translate.Client) []byte { return c.(translate.Getter).AppendGet(nil, ref) }},
+		{"resume a cut stream", func(c translate.Client) []byte { return c.(translate.Resubscriber).AppendResubscribe(nil, ref) }},
 		{"complete", func(c translate.Client) []byte {
 			if c, ok := c.(translate.Completer); ok {
 				return c.AppendComplete(nil, ref)
@@ -248,7 +248,7 @@ func TestDocsMappingRequests(t *testing.T) {
 		errand translate.Operation
 	}{
 		{"start, continue", translate.Send}, {"the same, by a stream", translate.SendStream}, {"cancel", translate.Cancel},
-		{"ask how it stands", translate.Get}, {"take up a cut stream", translate.Resubscribe}, {"the extended card", translate.Describe},
+		{"poll the task", translate.Get}, {"resume a cut stream", translate.Resubscribe}, {"the extended card", translate.Describe},
 	} {
 		method, path := bind.Bind(r.errand, agent.Ref{Task: "{id}"})
 		want = append(want, []string{r.what, quoted(method + " " + strings.NewReplacer("%7B", "{", "%7D", "}").Replace(path))})
@@ -291,7 +291,7 @@ func TestDocsMappingRequests(t *testing.T) {
 		}
 		want = append(want, []string{r.what, alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03), alike(t, f, in10, inREST)})
 	}
-	mapped(t, header("the agent is told", "aip, aip/2", "a2a/legacy", "a2a/0.3", "a2a/1.0, a2a/1.0-rest"), want)
+	mapped(t, header("in a request to the agent", "aip, aip/2", "a2a/legacy", "a2a/0.3", "a2a/1.0, a2a/1.0-rest"), want)
 }
 
 // mappedSend are the methods that send a message; mappedMessage is where it stands in the params.

@@ -56,9 +56,9 @@ func TestDocsMappingAgentStates(t *testing.T) {
 		case err != nil:
 			t.Fatal(err)
 		case rep.SelfResuming:
-			return quoted(string(rep.State)) + ", but may go on by itself"
+			return quoted(string(rep.State)) + ", but the agent may continue by itself"
 		case rep.State == task.None:
-			return "nothing: it is asked again"
+			return "nothing: it is polled again"
 		}
 		return quoted(string(rep.State))
 	}

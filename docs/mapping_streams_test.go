@@ -70,16 +70,16 @@ func TestDocsMappingStreams(t *testing.T) {
 				f := tell(list, at, &task.Event{Status: &task.Status{State: state, ChangedAt: at0}})
 				switch {
 				case f.Data == nil:
-					return "not told"
+					return "not shown"
 				case f.End:
 					return "ends"
 				}
-				return "goes on"
+				return "continues"
 			}
 		}
 		auto, confirm := end(mappedServers), end(confirming)
 		for _, at := range []int{inAIP, inAIP2} {
-			if auto(at) != "goes on" { // it is the log that ends an AIP stream
+			if auto(at) != "continues" { // it is the log that ends an AIP stream
 				t.Errorf("%s: %s %s", mappedServers[at].Name(), state, auto(at))
 			}
 		}
@@ -115,7 +115,7 @@ func TestDocsMappingStreams(t *testing.T) {
 		}
 		want = append(want, []string{r.what, f(in03), alike(t, f, in10, inREST)})
 	}
-	mapped(t, header("last words of an agent", "a2a/0.3", "a2a/1.0, a2a/1.0-rest"), want)
+	mapped(t, header("final text of an agent", "a2a/0.3", "a2a/1.0, a2a/1.0-rest"), want)
 
 	// Which streams begin with the task as it is.
 	want = nil
