@@ -185,9 +185,13 @@ func amount(s string) (int64, bool) {
 // notifyConstants returns the constants of package notify, and the steps between attempts.
 func notifyConstants(t *testing.T) (constants map[string]int64, steps []int64) {
 	t.Helper()
-	files, err := filepath.Glob("notify/*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"notify/*.go", "notify/*/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	constants = make(map[string]int64)
 	for _, name := range files {

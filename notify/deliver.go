@@ -7,12 +7,16 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
+	"log/slog"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/notify/delivery"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // steps are the times between the attempts of a delivery, each up to a fifth longer or shorter. Where there are
@@ -28,6 +32,39 @@ func step(attempts int) time.Duration { return steps[min(max(attempts, 1), len(s
 // unknownDialect is how long what is to be told in a dialect that there is not waits at a time.
 const unknownDialect = time.Minute
 
+// parcel is one attempt, ready to be sent.
+type parcel struct {
+	delivery.Attempt
+	box      *box
+	attempts int // that a notification has at most
+	target   target
+	rev      uint64 // of the webhook
+	since    time.Time
+	hook     task.Webhook
+	wire     Wire   // its dialect
+	record   []byte // of the outbox
+}
+
+// Log implements delivery.Message.
+func (p *parcel) Log() *slog.Logger {
+	return p.box.logger().With("webhook", p.hook.ID, "host", hostOf(p.URL), "webhook-id", p.ID)
+}
+
+// Encode implements delivery.Message.
+func (p *parcel) Encode(header http.Header) (body []byte, traceparent string, err error) {
+	h, t, err := decodeRecord(p.record)
+	if err != nil {
+		return nil, "", err
+	}
+	body = p.wire.AppendNotification(nil, &t)
+	for _, f := range p.wire.NotificationHeader(&p.hook) {
+		if f.Value != "" {
+			header.Set(f.Name, f.Value)
+		}
+	}
+	return body, h.Trace, nil
+}
+
 // run carries out one delivery whose turn it is.
 func (e *Engine) run(f *flight) {
 	b := e.acquire(f.outbox)
@@ -37,8 +74,8 @@ func (e *Engine) run(f *flight) {
 	if !ready {
 		return
 	}
-	out := e.attempt(p, b.logger())
-	drained := e.judge(f, p, &out)
+	out := e.sender.Send(&p.Attempt)
+	drained := e.judge(f, &out)
 	b.finish(f.job, p, &out)
 	e.readmit(drained)
 }
@@ -96,15 +133,21 @@ func (b *box) pack(j job) (*parcel, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parcel{setup: e.setup.Load(), target: t, rev: c.Rev, since: time.UnixMilli(en.At), began: now}
-	p.id = webhookID(b.name, c.Webhook.ID, en)
+	setup := e.setup.Load()
 	partner, _, _ := splitName(b.name)
-	wire := p.setup.Dialects(&c.Webhook, partner)
+	wire := setup.Dialects(&c.Webhook, partner)
 	if wire == nil {
 		e.warnStrange(c.Webhook.Dialect)
 		return nil, errStrange
 	}
-	p.wire, p.hook, p.record = wire, c.Webhook, data
+	p := &parcel{
+		Attempt: delivery.Attempt{
+			ID: webhookID(b.name, c.Webhook.ID, en), URL: c.Webhook.URL, Began: now,
+		},
+		box: b, attempts: setup.Attempts, target: t, rev: c.Rev, since: time.UnixMilli(en.At),
+		hook: c.Webhook, wire: wire, record: data,
+	}
+	p.Message = p
 	return p, nil
 }
 
@@ -128,8 +171,9 @@ func webhookID(outbox, webhook string, en *entry) string {
 }
 
 // judge tells the endpoint's breaker of an attempt. It returns the deliveries that must not be made now.
-func (e *Engine) judge(f *flight, p *parcel, o *outcome) (drained []job) {
-	if o.canceled || o.hopeless || o.internal {
+func (e *Engine) judge(f *flight, o *delivery.Outcome) (drained []job) {
+	switch o.Result {
+	case delivery.Canceled, delivery.Undeliverable, delivery.Internal:
 		return nil
 	}
 	now := time.Now()
@@ -139,16 +183,16 @@ func (e *Engine) judge(f *flight, p *parcel, o *outcome) (drained []job) {
 	ep.used = now
 	var opened, closed bool
 	was := !ep.breaker.until.IsZero()
-	if o.sick {
-		if opened = ep.breaker.fail(now); o.retryAfter > 0 {
-			opened = ep.breaker.hold(now, o.retryAfter) || opened
+	if o.Result == delivery.Unavailable {
+		if opened = ep.breaker.fail(now); o.RetryAfter > 0 {
+			opened = ep.breaker.hold(now, o.RetryAfter) || opened
 		}
 		if opened {
 			drained = s.drain(ep)
 		}
 	} else {
 		closed = ep.breaker.succeed()
-		if o.err == "" {
+		if o.Result == delivery.Delivered {
 			ep.okAt = now
 		}
 	}
@@ -156,7 +200,7 @@ func (e *Engine) judge(f *flight, p *parcel, o *outcome) (drained []job) {
 	s.mu.Unlock()
 	switch {
 	case opened && !was:
-		e.logger().Warn("a webhook endpoint does not work; its deliveries wait", "endpoint", ep.name, "failures", failures, "until", until, "error", o.err)
+		e.logger().Warn("a webhook endpoint does not work; its deliveries wait", "endpoint", ep.name, "failures", failures, "until", until, "error", o.Error)
 	case closed:
 		e.logger().Warn("a webhook endpoint works again", "endpoint", ep.name)
 	}
@@ -164,16 +208,16 @@ func (e *Engine) judge(f *flight, p *parcel, o *outcome) (drained []job) {
 }
 
 // finish stores what came of an attempt, and lets the next delivery of the webhook have its turn.
-func (b *box) finish(j job, p *parcel, o *outcome) {
+func (b *box) finish(j job, p *parcel, o *delivery.Outcome) {
 	e := b.engine
 	ctx := context.WithoutCancel(e.base) // what was delivered is accounted for, even while the engine closes
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e.sched.forget(j)
-	if o.canceled {
+	if o.Result == delivery.Canceled {
 		return
 	}
-	if o.err == "" {
+	if o.Result == delivery.Delivered {
 		e.counts.delivered.Add(1)
 	} else {
 		e.counts.failed.Add(1)
@@ -217,11 +261,11 @@ func (n *note) awaits(c *config, t target) bool {
 }
 
 // apply changes the note by the outcome of an attempt. It returns what is to be logged once that is stored.
-func (b *box) apply(n *note, c *config, p *parcel, o *outcome, now time.Time) (tell func()) {
-	e, id := b.engine, c.Webhook.ID
-	c.LastStatus, c.LastError = o.status, o.err
-	log := b.logger().With("webhook", id, "host", hostOf(c.Webhook.URL), "webhook-id", p.id, "status", o.status)
-	if o.err == "" {
+func (b *box) apply(n *note, c *config, p *parcel, o *delivery.Outcome, now time.Time) (tell func()) {
+	e := b.engine
+	c.LastStatus, c.LastError = o.Status, o.Error
+	log := p.Log().With("status", o.Status)
+	if o.Result == delivery.Delivered {
 		c.GaveUp = time.Time{}
 		if p.target.letter {
 			i := c.letter(p.target.record)
@@ -236,14 +280,14 @@ func (b *box) apply(n *note, c *config, p *parcel, o *outcome, now time.Time) (t
 	attempts, first, next := &c.Attempts, &c.First, &c.Next
 	if p.target.letter {
 		l := &c.Dead[c.letter(p.target.record)]
-		l.Status, l.Error = o.status, o.err
+		l.Status, l.Error = o.Status, o.Error
 		attempts, first, next = &l.Attempts, new(time.Time), &l.Next
 	}
 	*attempts++
 	if first.IsZero() {
-		*first = p.began
+		*first = p.Began
 	}
-	if o.gone {
+	if o.Result == delivery.Gone {
 		c.Disabled, c.DisabledAt = "the receiver answered 410 Gone", now
 		*next = now
 		return func() { log.Warn("a webhook is disabled: its receiver wants nothing more") }
@@ -252,16 +296,16 @@ func (b *box) apply(n *note, c *config, p *parcel, o *outcome, now time.Time) (t
 	// What queued up behind a dead head has had its time while that was tried: one attempt each, or a receiver
 	// that is down for good would take a day for every one of them.
 	behind := !p.target.letter && p.since.Before(c.GaveUp)
-	if o.hopeless || behind || n1 >= p.setup.Attempts {
-		n.bury(c, p.target, letter{Attempts: n1, At: now, Status: o.status, Error: o.err})
+	if o.Result == delivery.Undeliverable || behind || n1 >= p.attempts {
+		n.bury(c, p.target, letter{Attempts: n1, At: now, Status: o.Status, Error: o.Error})
 		c.GaveUp = now
 		return func() {
 			e.counts.dead.Add(1)
-			log.Warn("a notification is given up; it is a dead letter now", "attempts", n1, "error", o.err)
+			log.Warn("a notification is given up; it is a dead letter now", "attempts", n1, "error", o.Error)
 		}
 	}
-	*next = now.Add(max(jitter(step(n1), 0.2), o.retryAfter))
-	return func() { log.Debug("a notification was not delivered", "attempts", n1, "error", o.err) }
+	*next = now.Add(max(jitter(step(n1), 0.2), o.RetryAfter))
+	return func() { log.Debug("a notification was not delivered", "attempts", n1, "error", o.Error) }
 }
 
 // hostOf returns what may be logged of a URL.

@@ -25,8 +25,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
+	"github.com/aip-gateway/aip-gateway/notify/delivery"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -48,6 +51,9 @@ type Config struct {
 	// where there is no such dialect. The notifications of such a webhook wait.
 	Dialects func(w *task.Webhook, partner string) Wire
 
+	// TracerProvider traces deliveries. Default: they are not traced.
+	TracerProvider trace.TracerProvider
+
 	Log *slog.Logger // default: the one that Open was given
 }
 
@@ -68,8 +74,7 @@ const (
 // partner.Engine does. Its methods may be called by any number of goroutines at once.
 type Engine struct {
 	store  replay.Store
-	opened *slog.Logger      // what Open was given
-	trip   http.RoundTripper // for tests: instead of the network
+	opened *slog.Logger // what Open was given
 
 	base context.Context // ends when the engine closes; every attempt lives in it
 	stop context.CancelFunc
@@ -84,15 +89,15 @@ type Engine struct {
 	lag   chan struct{} // holds one: outboxes must be compared with their tasks
 
 	owners owners
-	setup  atomic.Pointer[setup] // nil until Configure
+	setup  atomic.Pointer[Config] // nil until Configure
+	sender *delivery.Sender
 	sched  schedule
 	alarm  *replay.Alarm
 	counts counts
 
 	mu      sync.Mutex // guards what follows, and whoever adds to work
 	closed  bool
-	keeping bool // the keeper runs
-	used    []*http.Transport
+	keeping bool            // the keeper runs
 	strange map[string]bool // dialects that were warned of
 }
 
@@ -102,6 +107,11 @@ type counts struct{ delivered, failed, dead atomic.Uint64 }
 // Open makes an engine over a store, which stays the caller's, to be closed after the engine. Nothing is
 // delivered before Configure.
 func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, error) {
+	return open(ctx, store, log, nil)
+}
+
+// open is Open with what replaces the network in tests.
+func open(ctx context.Context, store replay.Store, log *slog.Logger, trip http.RoundTripper) (*Engine, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -113,6 +123,7 @@ func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, e
 		strange: make(map[string]bool),
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
+	e.sender = delivery.New(e.base, trip)
 	e.boxes = keylock.New(func(name string) *box { return &box{engine: e, name: name} })
 	e.alarm = replay.NewAlarm(time.Now)
 	e.newEpoch()
@@ -132,12 +143,6 @@ func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, e
 func (e *Engine) newEpoch() {
 	epoch := rand.Text()[:12]
 	e.epoch.Store(&epoch)
-}
-
-// setup is a Config in force.
-type setup struct {
-	Config
-	trip http.RoundTripper
 }
 
 // Configure puts a configuration in force, for all attempts that begin from now on. Attempts under way end
@@ -166,18 +171,12 @@ func (e *Engine) Configure(c Config) {
 	if e.closed {
 		return
 	}
-	s := &setup{Config: c, trip: e.trip}
-	if s.trip == nil {
-		t := e.transport(&c)
-		s.trip = t
-		for _, old := range e.used {
-			old.CloseIdleConnections()
-		}
-		// An attempt under way may still give a connection back to an old one; beyond a few, they close by themselves.
-		e.used = append(e.used[max(0, len(e.used)-3):], t)
-	}
+	e.sender.Configure(delivery.Config{
+		Timeout: c.Timeout, Connections: 4 * c.Concurrency, PerEndpoint: flyingProven,
+		Egress: c.Egress, Keys: c.Keys, Resolver: c.Resolver, TLS: c.TLS, TracerProvider: c.TracerProvider, Log: c.Log,
+	})
 	clear(e.strange)
-	e.setup.Store(s)
+	e.setup.Store(&c)
 	e.sched.start(c.Concurrency)
 	if !e.keeping {
 		e.keeping = true
@@ -192,13 +191,10 @@ func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
 	e.stop()
-	used := e.used
 	e.mu.Unlock()
 	e.sched.halt()
 	e.work.Wait()
-	for _, t := range used {
-		t.CloseIdleConnections()
-	}
+	e.sender.Close()
 }
 
 // logger is the present configuration's, or the one of Open.

@@ -3,8 +3,6 @@
 package notify
 
 import (
-	"context"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,16 +98,5 @@ func TestPanic(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// A panic in a goroutine that dials is an error of the attempt, too.
-func TestPanicInDial(t *testing.T) {
-	w := newWorld(t, memory())
-	defer w.e.Close()
-	dial := w.e.owned(func(context.Context, string, string) (net.Conn, error) { panic("dial") })
-	_, err := dial(t.Context(), "tcp", "example.org:443")
-	if o := w.e.failure(t.Context(), &parcel{}, err); !o.internal || o.err == "" || !strings.Contains(w.log.String(), "panic_test.go") {
-		t.Errorf("the outcome is %+v, the log says %s", o, w.log)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/egress"
@@ -215,4 +216,9 @@ func (e *Engine) change(ctx context.Context, log string, change func(n *note, no
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.update(ctx, true, change)
+}
+
+// holdsControl reports whether s holds a character that could end a header field.
+func holdsControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }

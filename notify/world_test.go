@@ -175,11 +175,10 @@ func (s *safeLog) Write(p []byte) (int, error) {
 
 func (w *world) open() {
 	w.t.Helper()
-	e, err := Open(context.Background(), w.store, slog.New(slog.NewTextHandler(&safeLog{b: w.log}, nil)))
+	e, err := open(context.Background(), w.store, slog.New(slog.NewTextHandler(&safeLog{b: w.log}, nil)), w.sink)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	e.trip = w.sink
 	e.Configure(w.conf)
 	w.e = e
 }

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/tracing"
+	"github.com/aip-gateway/aip-gateway/notify/sign"
+)
+
+// maxAnswer is how many bytes of an answer's body are read. None are kept; they are read so that the connection can be
+// used again.
+const maxAnswer = 64 << 10
+
+// maxRetryAfter is the longest time for which a receiver may ask not to be sent anything.
+const maxRetryAfter = 24 * time.Hour
+
+// Message is a notification to be sent.
+type Message interface {
+	// Encode sets the header fields of the dialect and returns the body, and the traceparent of what caused the
+	// notification, empty where that is not known. An error means that the stored notification is damaged.
+	Encode(http.Header) (body []byte, traceparent string, err error)
+	// Log returns a logger whose lines name the notification.
+	Log() *slog.Logger
+}
+
+// Attempt is one attempt to deliver a Message.
+type Attempt struct {
+	ID      string // the webhook-id, the same for every attempt of a notification
+	URL     string
+	Began   time.Time
+	Message Message
+}
+
+// Result is the kind of an Outcome.
+type Result uint8
+
+// The results.
+const (
+	Delivered     Result = iota // the receiver answered with 2xx
+	Refused                     // the receiver answered with another status, which says nothing of its endpoint
+	Gone                        // the receiver answered 410: it wants nothing more
+	Unavailable                 // the endpoint did not answer, or with 429 or 5xx
+	Undeliverable               // no attempt can succeed
+	Internal                    // the gateway failed; nothing new is known of the endpoint
+	Canceled                    // the sender is closing; this does not count as an attempt
+)
+
+// Outcome is how an attempt ended.
+type Outcome struct {
+	Result     Result
+	Status     int           // of HTTP; 0 where there was no answer
+	Error      string        // what failed, without secrets; empty where it was delivered or canceled
+	RetryAfter time.Duration // for how long the receiver asks not to be sent anything; 0 where it does not ask
+}
+
+// Send makes an attempt. A panic fails this attempt and nothing else.
+func (s *Sender) Send(a *Attempt) (o Outcome) {
+	c := s.setup.Load()
+	defer func() {
+		if v := recover(); v != nil {
+			o = s.failure(context.Background(), c, panicked(a.Message.Log(), v))
+		}
+	}()
+	return s.send(c, a)
+}
+
+func (s *Sender) send(c *setup, a *Attempt) (o Outcome) {
+	o = Outcome{Result: Internal, Error: internalError} // for the span, if anything here panics
+	header := make(http.Header, 8)
+	body, traceparent, err := a.Message.Encode(header)
+	if err != nil {
+		a.Message.Log().Error("a notification is damaged", "error", err)
+		return Outcome{Result: Undeliverable, Error: "the stored notification is damaged"}
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, c.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.URL, bytes.NewReader(body))
+	if err != nil {
+		return Outcome{Result: Undeliverable, Error: "the URL cannot be used"}
+	}
+	req.Header = header
+	if tracing.Enabled(ctx, c.TracerProvider) {
+		span := startSpan(req, c.TracerProvider, a.ID, traceparent)
+		if span.IsRecording() {
+			traceparent = format(span.SpanContext())
+		}
+		defer func() { endSpan(span, &o) }()
+	}
+	c.sign(a, header, body, traceparent)
+	return s.roundTrip(c, req)
+}
+
+// sign sets the header fields that do not depend on the dialect.
+func (c *setup) sign(a *Attempt, header http.Header, body []byte, traceparent string) {
+	header.Set("User-Agent", "aip-gateway")
+	header.Set(sign.HeaderID, a.ID)
+	header.Set(sign.HeaderTimestamp, sign.Timestamp(a.Began))
+	if s := c.Keys.Header(a.ID, a.Began, body); s != "" {
+		header.Set(sign.HeaderSignature, s)
+	}
+	if traceparent == "" {
+		sum := sha256.Sum256([]byte(a.ID))
+		traceparent = "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-00"
+	}
+	header.Set("traceparent", traceparent)
+}
+
+// roundTrip sends the request and reads the answer.
+func (s *Sender) roundTrip(c *setup, req *http.Request) Outcome {
+	resp, err := c.trip.RoundTrip(req) // an http.Client would follow redirects
+	if err != nil {
+		return s.failure(req.Context(), c, err)
+	}
+	_, err = io.CopyN(io.Discard, resp.Body, maxAnswer)
+	_ = resp.Body.Close()
+	o := Outcome{Status: resp.StatusCode}
+	switch {
+	case o.Status >= 200 && o.Status < 300:
+		// The receiver has the notification; the rest of its answer does not matter.
+		return o
+	case err != nil && s.ctx.Err() != nil:
+		return Outcome{Result: Canceled}
+	}
+	o.Error = "the receiver answered with status " + strconv.Itoa(o.Status)
+	switch {
+	case o.Status == http.StatusGone:
+		o.Result = Gone
+	case o.Status >= 500 || o.Status == http.StatusTooManyRequests:
+		o.Result = Unavailable
+	default:
+		o.Result = Refused
+	}
+	if o.Status == http.StatusTooManyRequests || o.Status == http.StatusServiceUnavailable {
+		o.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+	}
+	return o
+}
+
+// failure is the outcome of an attempt without an answer. The text of the error itself may hold addresses, or what the
+// receiver sent.
+func (s *Sender) failure(ctx context.Context, c *setup, err error) Outcome {
+	o := Outcome{Result: Unavailable}
+	var refused *egress.RefusedError
+	var unresolved *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var timeout net.Error
+	switch {
+	case s.ctx.Err() != nil:
+		return Outcome{Result: Canceled}
+	case errors.Is(err, errPanic):
+		return Outcome{Result: Internal, Error: internalError}
+	case errors.As(err, &refused):
+		o.Error = refused.Reason
+	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
+		o.Error = "the receiver did not answer within " + c.Timeout.String()
+	case errors.As(err, &unresolved):
+		o.Error = "the host cannot be resolved"
+	case errors.As(err, &certificate):
+		o.Error = "the certificate of the receiver is not valid"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		o.Error = "the connection was refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		o.Error = "the connection was closed without an answer"
+	default:
+		o.Error = "the receiver could not be reached, or its answer was not HTTP"
+	}
+	return o
+}
+
+// retryAfter reads a Retry-After field: seconds, or a date. Anything else is ignored.
+func retryAfter(field string, now time.Time) time.Duration {
+	var d time.Duration
+	if n, err := strconv.ParseUint(field, 10, 63); err == nil {
+		d = time.Duration(min(n, uint64(maxRetryAfter/time.Second))) * time.Second
+	} else if at, err := http.ParseTime(field); err == nil {
+		d = at.Sub(now)
+	}
+	return min(max(d, 0), maxRetryAfter)
+}
+
+// errPanic is the error of an attempt that panicked, and internalError how it is shown.
+var errPanic = errors.New("delivery: panic")
+
+const internalError = "the gateway failed while it delivered the notification"
+
+// panicked logs a panic, and returns the error that stands for it. The value of the panic may hold a payload, so it is
+// logged only where it is Go's own.
+func panicked(log *slog.Logger, v any) error {
+	why := fmt.Sprintf("%T", v)
+	if e, ok := v.(runtime.Error); ok {
+		why = e.Error()
+	}
+	log.Error("the gateway failed while it delivered a notification; this is a bug of the gateway",
+		"panic", why, "stack", string(debug.Stack()))
+	return errPanic
+}
+
+// startSpan starts the span of an attempt. It belongs to the trace of what caused the notification, where that is known.
+func startSpan(req *http.Request, provider trace.TracerProvider, id, traceparent string) trace.Span {
+	ctx := req.Context()
+	if traceparent != "" {
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
+	}
+	_, span := tracing.Start(ctx, provider, trace.SpanKindClient, "aip.webhook",
+		attribute.String("http.request.method", http.MethodPost),
+		attribute.String("server.address", req.URL.Hostname()),
+		attribute.String("aip.webhook.message.id", id))
+	return span
+}
+
+// endSpan ends the span of an attempt.
+func endSpan(span trace.Span, o *Outcome) {
+	if o.Status != 0 {
+		span.SetAttributes(attribute.Int("http.response.status_code", o.Status))
+	}
+	if o.Error != "" {
+		span.SetStatus(codes.Error, o.Error)
+	}
+	span.End()
+}
+
+// format returns the traceparent of a span.
+func format(c trace.SpanContext) string {
+	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + c.TraceFlags().String()
+}

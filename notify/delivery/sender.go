@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package delivery makes attempts to deliver notifications: one signed POST each, to an address that the egress policy
+// permits. It does not know what a notification says, nor when it is due.
+package delivery
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/notify/sign"
+)
+
+// Config is how a Sender sends.
+type Config struct {
+	Timeout     time.Duration // of one attempt, from the lookup of the host to the end of the answer
+	Connections int           // idle connections that are kept, to all receivers
+	PerEndpoint int           // likewise, to one
+
+	Egress   *egress.Policy
+	Keys     sign.Keys     // sign each attempt; without a key, attempts are not signed
+	Resolver *net.Resolver // default: net.DefaultResolver
+	TLS      *tls.Config   // default: the system's roots
+
+	TracerProvider trace.TracerProvider // traces attempts; default: they are not traced
+	Log            *slog.Logger         // of panics
+}
+
+// maxAnswerHeader is the largest header of an answer that is read, in bytes.
+const maxAnswerHeader = 16 << 10
+
+// keptTransports is the number of transports of earlier configurations whose idle connections Configure closes. An
+// attempt in flight may still return a connection to an older one; that connection closes after idleTimeout.
+const (
+	keptTransports = 3
+	idleTimeout    = 30 * time.Second
+)
+
+// Sender makes attempts. Its methods may be called by any number of goroutines at once.
+type Sender struct {
+	ctx   context.Context   // of every attempt
+	trip  http.RoundTripper // for tests: replaces the network
+	setup atomic.Pointer[setup]
+	dials sync.WaitGroup
+
+	mu         sync.Mutex // guards what follows, and additions to dials
+	closed     bool
+	transports []*http.Transport // the present one and some earlier ones
+}
+
+// setup is a Config in force.
+type setup struct {
+	Config
+	trip http.RoundTripper
+}
+
+// New returns a Sender whose attempts are canceled when ctx ends. It sends over trip, or over connections of its own
+// where trip is nil. Configure must be called before Send.
+func New(ctx context.Context, trip http.RoundTripper) *Sender { return &Sender{ctx: ctx, trip: trip} }
+
+// Configure puts a configuration in force for all attempts that begin from now on.
+func (s *Sender) Configure(c Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	next := &setup{Config: c, trip: s.trip}
+	if next.trip == nil {
+		t := s.transport(&c)
+		next.trip = t
+		for _, old := range s.transports {
+			old.CloseIdleConnections()
+		}
+		s.transports = append(s.transports[max(0, len(s.transports)-keptTransports):], t)
+	}
+	s.setup.Store(next)
+}
+
+// Close waits for all dials, and closes idle connections. It is called when the context of New has ended, and with it
+// all attempts.
+func (s *Sender) Close() {
+	s.mu.Lock()
+	s.closed = true
+	transports := s.transports
+	s.mu.Unlock()
+	s.dials.Wait()
+	for _, t := range transports {
+		t.CloseIdleConnections()
+	}
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// transport returns the transport of a configuration. It asks the egress policy at every dial, uses no proxy and speaks
+// HTTP/1.1.
+func (s *Sender) transport(c *Config) *http.Transport {
+	d := &egress.Dialer{Policy: *c.Egress, Resolver: c.Resolver, TLS: c.TLS, Timeout: c.Timeout}
+	return &http.Transport{
+		DialContext:            s.owned(d.DialPlain),
+		DialTLSContext:         s.owned(d.DialTLS),
+		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxAnswerHeader,
+		MaxIdleConns:           c.Connections,
+		MaxIdleConnsPerHost:    c.PerEndpoint,
+		IdleConnTimeout:        idleTimeout,
+	}
+}
+
+// owned makes the sender the owner of a dial: a Transport dials in goroutines of its own, which continue when the
+// attempt has ended.
+func (s *Sender) owned(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (_ net.Conn, err error) {
+		defer func() { // a panic in a goroutine of the Transport would end the process
+			if v := recover(); v != nil {
+				err = panicked(s.setup.Load().Log, v)
+			}
+		}()
+		s.mu.Lock()
+		closed := s.closed
+		if !closed {
+			s.dials.Add(1)
+		}
+		s.mu.Unlock()
+		if closed {
+			return nil, context.Canceled
+		}
+		defer s.dials.Done()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.ctx, cancel)()
+		return dial(ctx, network, address)
+	}
+}
