@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"notify/sign":      {},
 	"gateway": {"task", "jsonrpc", "translate", "replay", "quota", "partner", "notify", "sseproxy", "identity",
 		"upstream", "translate/aip", "translate/a2a", "internal/tracing", "internal/bufpool"},
-	"caddymodule": {"task", "jsonrpc", "translate", "translate/aip", "translate/a2a", "replay", "replay/pebble", "quota",
+	"caddymodule": {"task", "jsonrpc", "translate/aip", "translate/a2a", "replay", "replay/pebble", "quota",
 		"partner", "notify", "egress", "notify/sign", "upstream", "identity", "gateway", "internal/legacyagent",
 		"caddymodule/adminapi", "caddymodule/command"},
 	"caddymodule/adminapi": {"task", "notify"},

@@ -59,7 +59,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.started = make(chan struct{})
 	a.draining, a.drain = context.WithCancel(context.Background())
-	orDuration(&a.Drain, 10*time.Second)
+	orDefault(&a.Drain, caddy.Duration(10*time.Second))
 	events, err := ctx.App("events")
 	if err != nil {
 		return err
@@ -146,10 +146,6 @@ func (a *App) release() error {
 	a.holds = false
 	return a.Store.release()
 }
-
-// exiting ends when the process is about to. Calls that wait for a task may belong to a configuration that was replaced
-// before.
-var exiting, exit = context.WithCancel(context.Background())
 
 // Handle drains the streams when this configuration is about to stop, whichever app is stopped first: at an exit,
 // Caddy waits for the servers' requests: streams, and calls that wait for a task. It implements caddyevents.Handler.

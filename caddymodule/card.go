@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"fmt"
-	"net/url"
 
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -32,13 +31,12 @@ type CardConfig struct {
 	CAChallengeURL string `json:"ca_challenge_url,omitempty"`
 }
 
-func (c *CardConfig) provision() error {
-	if c.Signatures == "" {
-		c.Signatures = a2a.DropSignatures
-	}
-	if c.ACS == "" {
-		c.ACS = aip.ACS01
-	}
+func (c *CardConfig) fillDefaults() {
+	orDefault(&c.Signatures, a2a.DropSignatures)
+	orDefault(&c.ACS, aip.ACS01)
+}
+
+func (c *CardConfig) check() error {
 	switch c.Signatures {
 	case a2a.DropSignatures, a2a.KeepSignatures, a2a.RefuseSignatures:
 	default:
@@ -46,21 +44,6 @@ func (c *CardConfig) provision() error {
 	}
 	if c.ACS != aip.ACS01 && c.ACS != aip.ACS02 {
 		return fmt.Errorf("card: acs is %q, but must be %s or %s", c.ACS, aip.ACS01, aip.ACS02)
-	}
-	return nil
-}
-
-// checkPublicURL finds what is wrong with a setting that is told to others as the beginning of URLs, if it is set.
-func checkPublicURL(setting, s string) error {
-	if s == "" {
-		return nil
-	}
-	u, err := url.Parse(s)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%s: %q is no http or https URL", setting, s)
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("%s must be a URL without credentials, query and fragment", setting)
 	}
 	return nil
 }

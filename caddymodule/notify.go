@@ -51,13 +51,9 @@ type Notify struct {
 const maxAttempts = 100
 
 func (n *Notify) provision() error {
-	if n.Attempts == 0 {
-		n.Attempts = notify.DefaultAttempts
-	}
-	orDuration(&n.Timeout, notify.DefaultTimeout)
-	if n.Concurrency == 0 {
-		n.Concurrency = notify.DefaultConcurrency
-	}
+	orDefault(&n.Attempts, notify.DefaultAttempts)
+	orDefault(&n.Timeout, caddy.Duration(notify.DefaultTimeout))
+	orDefault(&n.Concurrency, notify.DefaultConcurrency)
 	n.guard = new(egress.Policy)
 	for _, s := range n.AllowNetworks {
 		prefix, err := netip.ParsePrefix(s)

@@ -62,30 +62,20 @@ const (
 
 func (s *Store) provision() error {
 	repl := caddy.NewReplacer()
-	if s.Driver == "" {
-		s.Driver = driverPebble
-	}
+	orDefault(&s.Driver, driverPebble)
 	if s.Driver == driverPebble {
-		if s.Dir == "" {
-			s.Dir = filepath.Join(caddy.AppDataDir(), "aip")
-		}
+		orDefault(&s.Dir, filepath.Join(caddy.AppDataDir(), "aip"))
 		dir, err := filepath.Abs(repl.ReplaceAll(s.Dir, ""))
 		if err != nil {
 			return fmt.Errorf("store: the directory %q: %w", s.Dir, err)
 		}
 		s.Dir = dir
 	}
-	if s.Retention == 0 {
-		s.Retention = caddy.Duration(replay.DefaultRetention)
-	}
-	if s.MaxEvents == 0 {
-		s.MaxEvents = 10000
-	}
-	if s.MaxBytes == 0 {
-		s.MaxBytes = 64 << 20
-	}
-	if s.Capacity == 0 && s.Driver == driverMemory {
-		s.Capacity = replay.DefaultCapacity
+	orDefault(&s.Retention, caddy.Duration(replay.DefaultRetention))
+	orDefault(&s.MaxEvents, 10000)
+	orDefault(&s.MaxBytes, 64<<20)
+	if s.Driver == driverMemory {
+		orDefault(&s.Capacity, replay.DefaultCapacity)
 	}
 	return nil
 }

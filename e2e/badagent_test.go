@@ -59,8 +59,8 @@ func TestBadAgents(t *testing.T) {
 		{"a redirect", func(w http.ResponseWriter, r *http.Request, _ heard) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		}, `redirects \(HTTP 307\)`},
-		{"401", says(401, "text/plain", "Unauthorized"), `refuses the gateway's credentials \(HTTP 401\).*header_up`},
-		{"403 with JSON", says(403, "application/json", `{"error":"forbidden"}`), `refuses the gateway's credentials \(HTTP 403\).*header_up`},
+		{"401", says(401, "text/plain", "Unauthorized"), `refuses the gateway's credentials \(HTTP 401\).*operator must check them`},
+		{"403 with JSON", says(403, "application/json", `{"error":"forbidden"}`), `refuses the gateway's credentials \(HTTP 403\).*operator must check them`},
 		{"garbage", says(200, "application/octet-stream", "\x00\xff\xfe garbage"), `no JSON-RPC response`},
 		{"nothing", says(200, "application/json", ""), `no JSON-RPC response`},
 		{"204", says(204, "application/json", ""), `no JSON-RPC response`},
@@ -179,8 +179,8 @@ func TestRefusal(t *testing.T) {
 		answer func(http.ResponseWriter, *http.Request, heard)
 		reason string
 	}{
-		{"wrong credentials", status(http.StatusUnauthorized), `header_up`},
-		{"forbidden", status(http.StatusForbidden), `header_up`},
+		{"wrong credentials", status(http.StatusUnauthorized), `refuses the gateway's credentials`},
+		{"forbidden", status(http.StatusForbidden), `refuses the gateway's credentials`},
 		{"another URL", status(http.StatusNotFound), `no agent answers at the agent's URL`},
 		{"a web page", status(http.StatusOK), `no JSON-RPC response`},
 		{"an error", func(w http.ResponseWriter, _ *http.Request, h heard) {
@@ -269,11 +269,14 @@ func TestCredentials(t *testing.T) {
 	leader := leaderOf(t, s.url()+"/wrong")
 	leader.start("one", "hello")
 	got := leader.rests("one")
-	if why := says(got.Status.DataItems); got.Status.State != task.Failed || !strings.Contains(why, "header_up") ||
+	if why := says(got.Status.DataItems); got.Status.State != task.Failed || !strings.Contains(why, "credentials") ||
 		strings.Contains(why, wrong) {
 		t.Errorf("with the wrong key: %+v", of(got))
 	}
 	s.stop(t) // then all of the log is here
+	if !strings.Contains(s.out.String(), `"advice":"check header_up in agent"`) {
+		t.Error("the log does not name the option to check")
+	}
 	for _, key := range []string{right, wrong} {
 		if strings.Contains(s.out.String(), key) {
 			t.Errorf("the log has the key %s", key)

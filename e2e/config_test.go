@@ -88,7 +88,7 @@ func TestValidate(t *testing.T) {
 		{"no agent", config{handle: "aip_gateway {\nidentity required\n}"}, `no agent is given`},
 		{"two agents", gateway("agent a2a/legacy http://127.0.0.1:1"), `the agent is given twice`},
 		{"credentials in the URL", config{handle: "aip_gateway a2a/legacy http://me:secret-word@x/"}, `header_up`},
-		{"bad header", config{handle: "aip_gateway {\nagent a2a/legacy http://x/ {\nheader_up \"A B\" c\n}\n}"}, `header_up "A B"`},
+		{"bad header", config{handle: "aip_gateway {\nagent a2a/legacy http://x/ {\nheader_up \"A B\" c\n}\n}"}, `the header field "A B" .*check header_up in agent`},
 		{"bad duration", gateway("timeouts {\nresponse soon\n}"), `response is "soon", but must be a duration`},
 		{"negative duration", gateway("timeouts {\nresponse -1s\n}"), `negative`},
 		{"unknown setting", gateway("colour blue"), `there is no "colour" in aip_gateway`},

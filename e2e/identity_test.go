@@ -122,8 +122,8 @@ func TestWithoutCertificate(t *testing.T) {
 		t.Errorf("request, without a certificate: %s", got.Raw)
 	}
 	got := leaderOf(t, lenient.url()).refused(startCall("one", "hello"))
-	if details, _ := data(t, got.Data)["details"].(string); got.Code != -32008 || !strings.Contains(details, "mode require_and_verify") {
-		t.Errorf("request, with a certificate that nobody verified: %s", got.Raw)
+	if details, _ := data(t, got.Data)["details"].(string); got.Code != -32008 || !strings.Contains(details, "enable the verification of client certificates") {
+		t.Errorf("request, with a certificate that was not verified: %s", got.Raw)
 	}
 	if n := len(agent.requests("")); n != 0 {
 		t.Errorf("the agent was asked %d times, want never", n)

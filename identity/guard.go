@@ -53,12 +53,6 @@ func (g *Guard) Check(peer Peer) (Peer, error) {
 			return Peer{}, Expired()
 		}
 		return peer, nil
-	case peer.refused == errNotVerified && g.Mode == Optional:
-		return Peer{}, refuse("The client certificate was not verified. The operator of this gateway has to set " +
-			"`mode verify_if_given` in the tls client_auth of the site.")
-	case peer.refused == errNotVerified:
-		return Peer{}, refuse("The client certificate was not verified. The operator of this gateway has to set " +
-			"`mode require_and_verify` in the tls client_auth of the site.")
 	case peer.refused != nil:
 		return Peer{}, peer.refused
 	case g.Mode == Optional:

@@ -160,8 +160,8 @@ func TestGuardCheck(t *testing.T) {
 	stranger := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{foreign}, VerifiedChains: [][]*x509.Certificate{{foreign}}}
 	bare := &tls.ConnectionState{}
 
-	const notVerified = "The client certificate was not verified. The operator of this gateway has to set " +
-		"`mode %s` in the tls client_auth of the site."
+	notVerified := outcome{task.AuthenticationRequired, "The client certificate was not verified. The operator of this " +
+		"gateway must enable the verification of client certificates."}
 	required := outcome{task.AuthenticationRequired, "A client certificate with an AIC is required."}
 	notAnAIC := outcome{task.AuthenticationRequired, "The common name of the client certificate is not an AIC: " +
 		"the AIC has 9 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one."}
@@ -174,15 +174,13 @@ func TestGuardCheck(t *testing.T) {
 		err   outcome
 	}{
 		{"required, verified", Required, verified, peer, outcome{}},
-		{"required, unverified", Required, unverified, Peer{},
-			outcome{task.AuthenticationRequired, strings.Replace(notVerified, "%s", "require_and_verify", 1)}},
+		{"required, unverified", Required, unverified, Peer{}, notVerified},
 		{"required, foreign", Required, stranger, Peer{}, notAnAIC},
 		{"required, none", Required, bare, Peer{}, required},
 		{"required, no TLS", Required, nil, Peer{}, required},
 		{"zero mode, no TLS", "", nil, Peer{}, required},
 		{"optional, verified", Optional, verified, peer, outcome{}},
-		{"optional, unverified", Optional, unverified, Peer{},
-			outcome{task.AuthenticationRequired, strings.Replace(notVerified, "%s", "verify_if_given", 1)}},
+		{"optional, unverified", Optional, unverified, Peer{}, notVerified},
 		{"optional, foreign", Optional, stranger, Peer{}, notAnAIC},
 		{"optional, none", Optional, bare, Peer{}, outcome{}},
 		{"optional, no TLS", Optional, nil, Peer{}, outcome{}},

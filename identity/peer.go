@@ -10,6 +10,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // Peer is the other end of a connection, and what it has proven of itself. A front makes it from its transport. The zero
@@ -63,8 +65,14 @@ func (p Peer) Is(id string) bool {
 	return id == p.ID
 }
 
-// errNotVerified is why a certificate does not count that TLS was not asked to verify.
-var errNotVerified = errors.New("the client certificate was not verified")
+// ErrNotVerified is the cause of an error for a peer whose certificate the TLS server did not verify: the operator has to
+// enable the verification.
+var ErrNotVerified = errors.New("the TLS server does not verify client certificates")
+
+func notVerified() error {
+	return task.Errorf(task.AuthenticationRequired, "The client certificate was not verified. "+
+		"The operator of this gateway must enable the verification of client certificates.").WithCause(ErrNotVerified)
+}
 
 // OfConnection returns the peer of a TLS connection; state is nil where there is no TLS. Only a certificate that TLS has
 // verified counts.
@@ -79,7 +87,7 @@ func OfConnection(state *tls.ConnectionState) Peer {
 		}
 		return Peer{Proof: ByCertificate, Kind: AICKind, ID: string(aic), Expires: expiry(state.VerifiedChains)}
 	case len(state.PeerCertificates) > 0:
-		return Peer{refused: errNotVerified}
+		return Peer{refused: notVerified()}
 	}
 	return Peer{}
 }

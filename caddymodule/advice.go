@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// adviceByReason names the options of the Caddyfile that an operator must check when an agent cannot be used. No other
+// package knows these names.
+var adviceByReason = map[upstream.Reason]string{
+	upstream.CredentialsRefused:   "check header_up in agent",
+	upstream.CertificateRefused:   "check client_cert in the tls of agent",
+	upstream.CertificateUntrusted: "check ca and server_name in the tls of agent, and its URL",
+	upstream.Redirected:           "set the URL of agent to the one that it redirects to",
+	upstream.NoAgent:              "check the URL of agent",
+	upstream.InvalidURL:           "check the URL of agent",
+	upstream.URLHasCredentials:    "put credentials into header_up in agent",
+	upstream.InvalidHeader:        "check header_up in agent",
+	upstream.CardMissing:          "check the URL of agent, and header_up in it",
+	upstream.DialectUnknown:       "check the URL of agent and header_up in it, or name the dialect: agent a2a/0.3 <endpoint>",
+	upstream.WrongDialect:         "check the dialect of agent",
+}
+
+// adviceOn returns what an operator must change in the configuration to mend an error. It is empty where the
+// configuration is not the cause.
+func adviceOn(err error) string {
+	if errors.Is(err, identity.ErrNotVerified) {
+		return "set client_auth in the tls of the site: mode require_and_verify, or verify_if_given with identity optional"
+	}
+	return adviceByReason[upstream.ReasonOf(err)]
+}
+
+// advised adds the advice to an error of the configuration.
+func advised(err error) error {
+	if advice := adviceOn(err); advice != "" {
+		return fmt.Errorf("%w; %s", err, advice)
+	}
+	return err
+}
+
+// adviser adds the advice to log lines with an error.
+type adviser struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h adviser) Handle(ctx context.Context, r slog.Record) error {
+	var advice string
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok {
+			advice = adviceOn(err)
+		}
+		return advice == ""
+	})
+	if advice != "" {
+		r.AddAttrs(slog.String("advice", advice))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h adviser) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return adviser{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h adviser) WithGroup(name string) slog.Handler { return adviser{h.Handler.WithGroup(name)} }

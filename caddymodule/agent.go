@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// AgentConfig is how the agent is reached.
+type AgentConfig struct {
+	// The agent's dialect: a2a (its version is found out, from its card and by requests), a2a/1.0, a2a/1.0-rest,
+	// a2a/0.3 (also 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip or aip/2.
+	Dialect string `json:"dialect"`
+
+	// The http or https URL of the agent; for a2a, the URL where its card is.
+	URL string `json:"url"`
+
+	// Header fields of every request to the agent, such as its credentials. Values may hold placeholders, for example
+	// {env.TOKEN}. They are never logged. Default: none.
+	HeaderUp http.Header `json:"header_up,omitempty"`
+
+	// The certificates of both ends, for https.
+	TLS AgentTLS `json:"tls,omitzero"`
+
+	// How long a turn may be silent before it fails. Default: 5m.
+	Timeout caddy.Duration `json:"timeout,omitempty"`
+
+	// How long a start or continue is retried that has not reached the agent, because the agent refuses connections or
+	// they break. Then the task fails. 0 means no retry. Default: 10s.
+	RetryFor *caddy.Duration `json:"retry_for,omitempty"`
+
+	// How many requests the agent gets at the same time, which is also the number of connections to it. An eighth is
+	// reserved for get and cancel. Further starts and continues wait; at eight times as many, new ones are refused. At
+	// least 2. Default: a quarter of the files that the process may open, 16 to 16384.
+	MaxRuns int `json:"max_runs,omitempty"`
+}
+
+// The bounds of the default of max_runs.
+const (
+	minRuns = 16
+	maxRuns = 16384
+)
+
+func (a *AgentConfig) fillDefaults() {
+	orDefault(&a.Timeout, caddy.Duration(5*time.Minute))
+	orDefault(&a.RetryFor, new(caddy.Duration(10*time.Second)))
+	// The other three quarters of the files are for callers, webhooks and the store.
+	orDefault(&a.MaxRuns, min(max(maxFiles()/4, minRuns), maxRuns))
+}
+
+// maxURL is the largest length of an agent's URL, in bytes. The URL can be a part of each log's name.
+const maxURL = 400
+
+func (a *AgentConfig) check() error {
+	if err := gateway.CheckAgentDialect(a.Dialect); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	u, err := url.Parse(a.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("agent: %q is no http or https URL", a.URL)
+	case len(a.URL) > maxURL:
+		return fmt.Errorf("agent: the URL has %d bytes, but must have no more than %d", len(a.URL), maxURL)
+	case u.User != nil:
+		return errors.New("agent: put credentials into header_up, not into the URL, which is logged")
+	case a.MaxRuns < 2:
+		return fmt.Errorf("agent: max_runs is %d, but must be at least 2", a.MaxRuns)
+	case *a.RetryFor < 0:
+		return errors.New("agent: retry_for must not be negative; 0 means no retry")
+	case a.Timeout < 0:
+		return errors.New("agent: timeout must not be negative")
+	}
+	return nil
+}
+
+// config returns the configuration of the connection to the agent. It replaces placeholders and reads files.
+func (a *AgentConfig) config() (gateway.AgentConfig, error) {
+	repl := caddy.NewReplacer()
+	header := make(http.Header, len(a.HeaderUp))
+	for field, values := range a.HeaderUp {
+		for _, v := range values {
+			value, err := repl.ReplaceOrErr(v, true, true)
+			if err != nil {
+				return gateway.AgentConfig{}, fmt.Errorf("header_up %s has a placeholder without a value", field)
+			}
+			header.Add(field, value)
+		}
+	}
+	tls, err := a.TLS.config(repl)
+	if err != nil {
+		return gateway.AgentConfig{}, err
+	}
+	return gateway.AgentConfig{
+		Dialect:     a.Dialect,
+		MaxRequests: a.MaxRuns,
+		HTTP: upstream.Config{
+			URL:         a.URL,
+			Header:      header,
+			TLS:         tls,
+			IdleTimeout: time.Duration(a.Timeout),
+			RetryFor:    time.Duration(*a.RetryFor),
+		},
+	}, nil
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"expvar"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+)
+
+// process is the state that all configurations share.
+var process gateway.Process
+
+func init() {
+	// Caddy's admin API serves it under /debug/vars.
+	expvar.Publish("aip", expvar.Func(func() any {
+		return map[string]int64{"memory": process.Memory.Total(), "streams": int64(process.Streams.Count())}
+	}))
+}
+
+// exiting is done when the process is about to exit. It ends calls that wait for a task, also those of configurations
+// that were replaced.
+var exiting, exit = context.WithCancel(context.Background())

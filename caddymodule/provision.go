@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
+)
+
+// Provision sets up the handler.
+func (g *Gateway) Provision(ctx caddy.Context) error {
+	g.log = slog.New(adviser{ctx.Slogger().Handler()})
+	g.fillDefaults()
+	if err := g.check(); err != nil {
+		return err
+	}
+	app, err := ctx.App("aip")
+	if err != nil {
+		return err
+	}
+	g.app = app.(*App)
+	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
+		server.RegisterConnContext(gateway.WithConnection)
+	}
+	config, err := g.config()
+	if err != nil {
+		return err
+	}
+	if config.Guard.Mode == identity.Off {
+		g.log.Warn("identity is off: senderId is believed without proof; use this for development only", "agent", g.name())
+	}
+	if g.front, err = gateway.New(config); err != nil {
+		return fmt.Errorf("agent: %w", advised(err))
+	}
+	return g.app.add(g)
+}
+
+// The values of completion.
+const (
+	completionAuto    = "auto"
+	completionConfirm = "confirm"
+)
+
+func (g *Gateway) fillDefaults() {
+	if len(g.Callers) == 0 {
+		g.Callers = []string{"aip"}
+	}
+	orDefault(&g.Identity, string(identity.Required))
+	orDefault(&g.Completion, completionAuto)
+	orDefault(&g.Heartbeat, caddy.Duration(15*time.Second))
+	orDefault(&g.WriteTimeout, caddy.Duration(30*time.Second))
+	g.Agent.fillDefaults()
+	g.Card.fillDefaults()
+	g.Timeouts.fillDefaults()
+	g.Limits.fillDefaults()
+	g.BasePath = strings.TrimSuffix(g.BasePath, "/")
+	g.AIC = strings.ToUpper(g.AIC)
+}
+
+// orDefault sets a value that is not set.
+func orDefault[T comparable](value *T, otherwise T) {
+	var unset T
+	if *value == unset {
+		*value = otherwise
+	}
+}
+
+// check finds mistakes in the configuration before anything is made of it.
+func (g *Gateway) check() error {
+	if g.Completion != completionAuto && g.Completion != completionConfirm {
+		return fmt.Errorf("completion: it is %q, but must be auto or confirm", g.Completion)
+	}
+	if g.AIC != "" {
+		if _, err := identity.ParseAIC(g.AIC); err != nil {
+			return fmt.Errorf("aic: %w", err)
+		}
+	}
+	if g.BasePath != "" && !strings.HasPrefix(g.BasePath, "/") {
+		return fmt.Errorf("base_path: %q does not begin with a slash", g.BasePath)
+	}
+	if g.Heartbeat < caddy.Duration(time.Second) {
+		return fmt.Errorf("heartbeat: %s is too short; use a second or more", time.Duration(g.Heartbeat))
+	}
+	if g.WriteTimeout < caddy.Duration(time.Second) {
+		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
+	}
+	return cmp.Or(checkPublicURL("public_url", g.PublicURL),
+		g.Agent.check(), g.Card.check(), g.Timeouts.check(), g.Limits.check())
+}
+
+// checkPublicURL checks an option that URLs for others begin with, if it is set.
+func checkPublicURL(option, s string) error {
+	if s == "" {
+		return nil
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("%s: %q is no http or https URL", option, s)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%s must be a URL without credentials, query and fragment", option)
+	}
+	return nil
+}
+
+func (g *Gateway) guard() (*identity.Guard, error) {
+	mode, err := identity.ParseMode(g.Identity)
+	if err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	guard := &identity.Guard{Mode: mode}
+	for _, s := range g.Allow {
+		aic, err := identity.ParseAIC(s)
+		if err != nil {
+			return nil, fmt.Errorf("allow: %w", err)
+		}
+		guard.Allow = append(guard.Allow, aic)
+	}
+	return guard, nil
+}
+
+// name is the name under which the Partner's tasks are stored.
+func (g *Gateway) name() string { return cmp.Or(g.AIC, g.Agent.URL) }
+
+// bodyTimeout is how long a caller may take to send a request's body.
+const bodyTimeout = 30 * time.Second
+
+// memoryPatience is how long a call waits for memory. Callers on the reference implementation of AIP give up at 30 s.
+const memoryPatience = 20 * time.Second
+
+// streamPatience is how long a stream waits for memory, as a multiple of write_timeout: slow readers hold it for that long.
+const streamPatience = 10
+
+// config returns the configuration of the gateway.
+func (g *Gateway) config() (c gateway.Config, err error) {
+	guard, err := g.guard()
+	if err != nil {
+		return c, err
+	}
+	callers, err := gateway.Callers(g.Callers, g.Completion == completionConfirm, g.AIC)
+	if err != nil {
+		return c, fmt.Errorf("callers: %w", err)
+	}
+	agent, err := g.Agent.config()
+	if err != nil {
+		return c, fmt.Errorf("agent: %w", err)
+	}
+	agent.Sender = cmp.Or(g.AIC, "aip-gateway")
+	agent.HTTP.CallbackURL = g.app.Notify.Callback
+	agent.HTTP.Logger = g.log
+	return gateway.Config{
+		Process: &process,
+		Ready:   g.app.ready,
+		Partner: partner.Config{
+			Name:        g.name(),
+			Terms:       g.Timeouts.terms(),
+			MaxAwaiting: time.Duration(g.Timeouts.MaxAwaiting),
+			MaxEvents:   g.app.Store.MaxEvents,
+			MaxBytes:    g.app.Store.MaxBytes,
+			MaxTasks:    g.Limits.TasksPerLeader,
+			Stopping:    exiting.Done(),
+			Drain:       time.Duration(g.app.Drain),
+		},
+		Agent:          agent,
+		AIC:            g.AIC,
+		Cards:          gateway.Cards(g.Card),
+		Base:           g.BasePath,
+		PublicURL:      strings.TrimSuffix(g.PublicURL, "/"),
+		Callers:        callers,
+		Confirm:        g.Completion == completionConfirm,
+		Guard:          guard,
+		Blocking:       time.Duration(g.Timeouts.Blocking),
+		Limits:         jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
+		BodyTimeout:    bodyTimeout,
+		Memory:         quota.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader},
+		MemoryPatience: memoryPatience,
+		Streaming: gateway.Streaming{
+			Heartbeat:    time.Duration(g.Heartbeat),
+			WriteTimeout: time.Duration(g.WriteTimeout),
+			Patience:     streamPatience * time.Duration(g.WriteTimeout),
+			Max:          g.Limits.Streams,
+			MaxPerLeader: g.Limits.StreamsPerLeader,
+			Drain:        g.app.draining,
+			DrainFor:     time.Duration(g.app.Drain),
+		},
+		Log: g.log,
+	}, nil
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Timeouts are the defaults for the timeouts that a Leader may set when it starts a task.
+type Timeouts struct {
+	// How long a start or continue waits for its result. Then it is answered with the task in its current state, and the
+	// turn continues. Default: 25s, because clients on the reference implementation of AIP give up at 30s.
+	Response caddy.Duration `json:"response,omitempty"`
+
+	// How long a blocking call of A2A (a message without blocking false, or returnImmediately) waits for its task. Then
+	// it is answered with the task in its current state, and the turn continues. Default: 10m.
+	Blocking caddy.Duration `json:"blocking,omitempty"`
+
+	// How long a task waits for input before it is canceled. Default: 24h.
+	AwaitingInput caddy.Duration `json:"awaiting_input,omitempty"`
+
+	// How long a finished task waits for the Leader to accept its result before it is completed. Default: 24h.
+	AwaitingCompletion caddy.Duration `json:"awaiting_completion,omitempty"`
+
+	// The longest time that a task may wait for its Leader. Longer timeouts that a Leader sets (awaitingInputTimeout,
+	// awaitingCompletionTimeout) are shortened to it. Default: 30d.
+	MaxAwaiting caddy.Duration `json:"max_awaiting,omitempty"`
+}
+
+func (t *Timeouts) fillDefaults() {
+	orDefault(&t.Response, caddy.Duration(25*time.Second))
+	orDefault(&t.Blocking, caddy.Duration(10*time.Minute))
+	orDefault(&t.AwaitingInput, caddy.Duration(24*time.Hour))
+	orDefault(&t.AwaitingCompletion, caddy.Duration(24*time.Hour))
+	orDefault(&t.MaxAwaiting, caddy.Duration(30*24*time.Hour))
+}
+
+func (t *Timeouts) check() error {
+	if min(t.Response, t.Blocking, t.AwaitingInput, t.AwaitingCompletion) < 0 {
+		return errors.New("timeouts must not be negative")
+	}
+	if t.MaxAwaiting < max(t.AwaitingInput, t.AwaitingCompletion) {
+		return fmt.Errorf("timeouts: max_awaiting is %s, but must be at least awaiting_input and awaiting_completion",
+			time.Duration(t.MaxAwaiting))
+	}
+	return nil
+}
+
+// terms returns the terms of a task whose Leader sets none.
+func (t *Timeouts) terms() task.Terms {
+	return task.Terms{
+		Response:           time.Duration(t.Response),
+		AwaitingInput:      time.Duration(t.AwaitingInput),
+		AwaitingCompletion: time.Duration(t.AwaitingCompletion),
+	}
+}
