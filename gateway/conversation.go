@@ -244,7 +244,8 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 		a.body = d.AppendCard(dst, c.req.ID, card)
 		return a, nil
 	}
-	call := partner.Request{Call: c.call.Call, Policy: c.call.Policy, Accept: c.accept(p), Room: c.room}
+	call := partner.Request{Call: c.call.Call, Policy: c.call.Policy, Histories: c.call.History != 0 && !c.call.Stream,
+		Accept: c.accept(p), Room: c.room}
 	if c.call.Stream {
 		a.stream, err = c.open(p, &call)
 		return a, err

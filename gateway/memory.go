@@ -89,8 +89,7 @@ func (c *conversation) do(p *partner.Partner, call *partner.Request) (task.Task,
 		return t, err
 	}
 	c.holdFor(c.leader)
-	fits := t.Size() <= quota.Free || c.memory.Hold(2*t.Size()) == nil
-	if fits && c.call.History == 0 {
+	if t.Size() <= quota.Free || c.memory.Hold(2*t.Size()) == nil {
 		return t, nil
 	}
 	t = task.Task{}

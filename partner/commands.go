@@ -33,7 +33,7 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task,
 			return task.Task{}, err
 		}
 	}
-	return p.await(ctx, r.tk, r.turn)
+	return p.await(ctx, r.tk, r.turn, c)
 }
 
 // acted is what a command has brought about: the task, and the turn that it began, if it began one. Whoever
@@ -161,10 +161,10 @@ func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, strea
 	state := tk.fold.Task.Status.State
 	switch cmd := c.Message.Command; {
 	case cmd == task.Get:
-		return tk.histories(c), nil, nil
+		return tk.answer(c), nil, nil
 	case tk.isRepeated(&c.Message):
 		err := tk.acceptUnchanged(ctx, c)
-		return tk.snapshot(), nil, err
+		return tk.answer(c), nil, err
 	case cmd == task.Cancel && c.Finished && state == task.AwaitingCompletion:
 		return task.Task{}, nil, task.Errorf(task.TaskNotCancelable, "the task is completed, and cannot be canceled any more")
 	case cmd == task.ReStream && c.Strict && (state.Terminal() || c.Finished && state == task.AwaitingCompletion):
@@ -175,10 +175,10 @@ func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, strea
 			return task.Task{}, nil, ignoredError(cmd, state)
 		}
 		err := tk.acceptUnchanged(ctx, c)
-		return tk.snapshot(), nil, err
+		return tk.answer(c), nil, err
 	case cmd == task.Continue:
 		turn, err := p.continueTask(ctx, tk, c, stream)
-		return tk.snapshot(), turn, err
+		return tk.answer(c), turn, err
 	case cmd == task.Complete:
 		m := withSentAt(c.Message)
 		b := tk.batch()
@@ -187,12 +187,12 @@ func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, strea
 		if err == nil {
 			p.forwardComplete(tk, m)
 		}
-		return tk.snapshot(), nil, err
+		return tk.answer(c), nil, err
 	case cmd == task.Cancel:
 		err := p.cancel(ctx, tk, c)
-		return tk.snapshot(), nil, err
+		return tk.answer(c), nil, err
 	}
-	return tk.snapshot(), nil, nil
+	return tk.answer(c), nil, nil
 }
 
 // repeats reports whether a message is a continue that was carried out already: a caller whose answer was lost sends it
@@ -287,8 +287,11 @@ func withSentAt(m task.Message) task.Message {
 	return m
 }
 
-// histories returns the task as get shows it. tk.mu is held.
-func (tk *activeTask) histories(c *Request) task.Task {
+// answer returns the task as the answer to a request shows it. tk.mu is held.
+func (tk *activeTask) answer(c *Request) task.Task {
+	if c.Message.Command != task.Get && !c.Histories {
+		return tk.snapshot()
+	}
 	t := tk.fold.Task
 	if after := c.MessagesAfter; !after.IsZero() {
 		t.MessageHistory = slices.DeleteFunc(slices.Clone(t.MessageHistory), func(m task.Message) bool { return !m.SentAt.After(after) })
@@ -300,7 +303,7 @@ func (tk *activeTask) histories(c *Request) task.Task {
 }
 
 // await waits for a turn to rest, but not longer than the Leader agreed to, and not longer than the process has left.
-func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run) (task.Task, error) {
+func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run, c *Request) (task.Task, error) {
 	began := time.Now()
 	patience := time.NewTimer(turn.response)
 	defer patience.Stop()
@@ -338,5 +341,5 @@ func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run) (task.Ta
 	if err := tk.commitPending(ctx); err != nil {
 		return task.Task{}, err
 	}
-	return tk.snapshot(), nil
+	return tk.answer(c), nil
 }

@@ -20,6 +20,9 @@ type Request struct {
 	// changes nothing, and is not refused, is accepted as well.
 	Accept func(log string, at task.At) (undo func(), err error)
 
+	// Histories makes Do answer with the histories of the task, as it answers a get, whatever the command.
+	Histories bool
+
 	Room Room
 }
 
