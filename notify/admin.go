@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -60,7 +61,7 @@ const (
 
 // matches reports whether an outbox, by its name, may have deliveries that are meant.
 func (f *Filter) matches(outbox string) bool {
-	partner, leader, id := splitName(outbox)
+	partner, leader, id := logname.Split(outbox)
 	return (f.Partner == "" || f.Partner == partner) && (f.Leader == "" || f.Leader == leader) && (f.Task == "" || f.Task == id)
 }
 
@@ -116,7 +117,7 @@ func (e *Engine) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, 
 	}
 	limit := min(cmp.Or(max(f.Limit, 0), defaultPage), maxPage)
 	var out []Delivery
-	for w, err := range e.store.Due(ctx, Class, from.at, replay.EndOfTime) {
+	for w, err := range e.store.Due(ctx, logname.Outbox, from.at, replay.EndOfTime) {
 		if err != nil {
 			return nil, "", partner.StoreError(err, "the store cannot be read")
 		}
@@ -162,7 +163,7 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 	for i := range n.Configs {
 		c := &n.Configs[i]
 		base := Delivery{Webhook: c.Webhook.ID, Endpoint: endpointOf(c.Webhook.URL)}
-		base.Partner, base.Leader, base.Task = splitName(name)
+		base.Partner, base.Leader, base.Task = logname.Split(name)
 		held := c.Disabled != "" || e.sched.isDisabled(base.Endpoint)
 		fill := func(d Delivery, record uint64) {
 			en := n.entry(record)
@@ -211,7 +212,7 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 // pending is not held up. Those of disabled webhooks stay dead. After and Limit do not count.
 func (e *Engine) Replay(ctx context.Context, f Filter) (int, error) {
 	total := 0
-	for w, err := range e.store.Due(ctx, Class, afterRestart, replay.EndOfTime) {
+	for w, err := range e.store.Due(ctx, logname.Outbox, afterRestart, replay.EndOfTime) {
 		if err != nil {
 			return total, partner.StoreError(err, "the store cannot be read")
 		}
@@ -280,7 +281,7 @@ func (e *Engine) Endpoints(ctx context.Context) ([]Endpoint, error) {
 		}
 		return all[name]
 	}
-	for w, err := range e.store.Due(ctx, Class, afterRestart, replay.EndOfTime) {
+	for w, err := range e.store.Due(ctx, logname.Outbox, afterRestart, replay.EndOfTime) {
 		if err != nil {
 			return nil, partner.StoreError(err, "the store cannot be read")
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -84,7 +85,7 @@ func (e *Engine) sleep(d time.Duration) bool {
 
 // compareAll compares every outbox with its task. It goes on after an error, of which it returns the last.
 func (e *Engine) compareAll() (failed error) {
-	for w, err := range e.store.Due(e.base, Class, replay.Recover, replay.EndOfTime) {
+	for w, err := range e.store.Due(e.base, logname.Outbox, replay.Recover, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}
@@ -112,7 +113,7 @@ func (e *Engine) compare(name string) error {
 func (b *box) catchUp(ctx context.Context) error {
 	n := &b.note
 	epoch := *b.engine.epoch.Load() // as it was before the task's log is read
-	brief, err := b.engine.store.Head(ctx, taskOf(b.name))
+	brief, err := b.engine.store.Head(ctx, logname.TaskOf(b.name))
 	switch {
 	case errors.Is(err, replay.ErrNotFound):
 		if n.Seen == 0 || !n.Ended.IsZero() {
@@ -129,7 +130,7 @@ func (b *box) catchUp(ctx context.Context) error {
 		return nil
 	}
 
-	head, snapshot, records, err := b.engine.store.Load(ctx, taskOf(b.name))
+	head, snapshot, records, err := b.engine.store.Load(ctx, logname.TaskOf(b.name))
 	if errors.Is(err, replay.ErrNotFound) {
 		return nil // dropped just now; the next time says so
 	}

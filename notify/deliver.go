@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/notify/delivery"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -134,7 +135,7 @@ func (b *box) pack(j job) (*parcel, error) {
 		return nil, err
 	}
 	setup := e.setup.Load()
-	partner, _, _ := splitName(b.name)
+	partner, _, _ := logname.Split(b.name)
 	wire := setup.Dialects(&c.Webhook, partner)
 	if wire == nil {
 		e.warnStrange(c.Webhook.Dialect)
@@ -162,9 +163,9 @@ func (e *Engine) warnStrange(dialect string) {
 
 // webhookID returns the id of a notification: the same at every attempt, and after any crash.
 func webhookID(outbox, webhook string, en *entry) string {
-	key := taskOf(outbox) + separator + webhook + separator + strconv.FormatUint(en.Event, 10)
+	key := logname.TaskOf(outbox) + logname.Separator + webhook + logname.Separator + strconv.FormatUint(en.Event, 10)
 	if en.Life > 0 {
-		key += separator + strconv.FormatUint(en.Life, 10)
+		key += logname.Separator + strconv.FormatUint(en.Life, 10)
 	}
 	sum := sha256.Sum256([]byte(key))
 	return "msg_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -70,14 +71,14 @@ func TestDelivers(t *testing.T) {
 			t.Errorf("the last body is %s", last.body)
 		}
 
-		head, err := w.store.Head(t.Context(), outboxOf(l.log))
+		head, err := w.store.Head(t.Context(), logname.OutboxOf(l.log))
 		must(t, err)
 		if head.Bytes > 1000 || head.Last == 0 || !head.Ended.IsZero() { // of two webhooks, and no notification
 			t.Errorf("when all is told, the outbox is %+v", head)
 		}
 		time.Sleep(keepEnded + time.Minute)
 		synctest.Wait()
-		if head, err = w.store.Head(t.Context(), outboxOf(l.log)); err != nil || head.Ended.IsZero() {
+		if head, err = w.store.Head(t.Context(), logname.OutboxOf(l.log)); err != nil || head.Ended.IsZero() {
 			t.Errorf("a day later it has not ended: %+v, %v", head, err)
 		}
 		if w.e.owners.n["npartner\x00leader\x00"] != 0 {

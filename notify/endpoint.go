@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -108,7 +109,7 @@ const maxDisabled = 10_000
 
 // loadDisabled reads which endpoints are disabled.
 func (s *schedule) loadDisabled(ctx context.Context, store replay.Store) error {
-	for entry, err := range store.List(ctx, string(EndpointClass), "") {
+	for entry, err := range store.List(ctx, string(logname.Endpoint), "") {
 		if err != nil {
 			return err
 		}
@@ -176,7 +177,7 @@ func (e *Engine) Enable(ctx context.Context, endpoint string) error {
 	maps.DeleteFunc(s.asleep, func(key asleepKey, _ asleepBreaker) bool { return key.endpoint == hash })
 	s.mu.Unlock()
 	e.logger().Info("a webhook endpoint is enabled", "endpoint", name)
-	for w, err := range e.store.Due(ctx, Class, afterRestart, replay.EndOfTime) {
+	for w, err := range e.store.Due(ctx, logname.Outbox, afterRestart, replay.EndOfTime) {
 		if err != nil {
 			return partner.StoreError(err, "the store cannot be read; enable the endpoint again")
 		}
@@ -214,7 +215,7 @@ func (e *Engine) hasten(ctx context.Context, name, endpoint string) error {
 
 // markDisabled stores whether an endpoint is disabled. The log is never ended, because it may be needed again.
 func (e *Engine) markDisabled(ctx context.Context, endpoint string, disabled bool, now time.Time) error {
-	log := string(EndpointClass) + endpoint
+	log := string(logname.Endpoint) + endpoint
 	head, err := e.store.Head(ctx, log)
 	if errors.Is(err, replay.ErrNotFound) {
 		if !disabled {

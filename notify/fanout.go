@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -27,7 +28,7 @@ func (e *Engine) Watches(ctx context.Context, log string) (bool, error) {
 	if !e.owners.ever() {
 		return false, nil
 	}
-	head, err := e.store.Head(ctx, outboxOf(log))
+	head, err := e.store.Head(ctx, logname.OutboxOf(log))
 	if errors.Is(err, replay.ErrNotFound) {
 		return false, nil
 	}
@@ -46,7 +47,7 @@ func (e *Engine) Notify(ctx context.Context, log string, changes []Change) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // the changes are there, whether the caller still is or not
-	b := e.acquire(outboxOf(log))
+	b := e.acquire(logname.OutboxOf(log))
 	defer b.release()
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -59,7 +60,7 @@ func TestHooksAreWrittenOnce(t *testing.T) {
 			must(t, l.move(task.Working, task.AwaitingInput))
 			synctest.Wait()
 		}
-		head, err := s.Head(t.Context(), outboxOf(l.log))
+		head, err := s.Head(t.Context(), logname.OutboxOf(l.log))
 		must(t, err)
 		if most := int64(2*maxHooks*(4096+256) + 4096); head.Bytes > most {
 			t.Errorf("%d bytes are kept, want %d at most", head.Bytes, most)
@@ -82,7 +83,7 @@ func TestHooksInTheNote(t *testing.T) {
 		old, err := json.Marshal(map[string]any{"seen": 0, "made": time.Now(), "epoch": "x", "first": 1, "configs": []any{map[string]any{
 			"webhook": task.Webhook{ID: "mine", URL: here, Token: "secret-token", Dialect: "aip"}, "from": 0, "cursor": 0}}})
 		must(t, err)
-		must(t, w.store.Append(t.Context(), replay.Append{Log: outboxOf(l.log), Metadata: old, DueAt: time.Now().Add(time.Hour)}))
+		must(t, w.store.Append(t.Context(), replay.Append{Log: logname.OutboxOf(l.log), Metadata: old, DueAt: time.Now().Add(time.Hour)}))
 		w.restart()
 		must(t, l.move(task.Accepted, task.Working))
 		time.Sleep(time.Minute)
@@ -94,7 +95,7 @@ func TestHooksInTheNote(t *testing.T) {
 		if diff := cmp.Diff([]task.State{task.Accepted, task.Working, task.AwaitingInput}, w.sink.history(t, here)); diff != "" {
 			t.Errorf("it was told (-want +got):\n%s", diff)
 		}
-		head, err := w.store.Head(t.Context(), outboxOf(l.log))
+		head, err := w.store.Head(t.Context(), logname.OutboxOf(l.log))
 		must(t, err)
 		if strings.Contains(string(head.Metadata), "secret-token") || w.sink.all()[2].header.Get("X-Token") != "secret-token" {
 			t.Errorf("the note is %s", head.Metadata)
@@ -120,7 +121,7 @@ func TestConfirmAsASuffix(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, log := memory(), taskLog("a")
 				must(t, store.Append(t.Context(), replay.Append{
-					Log: outboxOf(log), Metadata: []byte(stored.note), Records: stored.records, DueAt: time.Now().Add(time.Hour),
+					Log: logname.OutboxOf(log), Metadata: []byte(stored.note), Records: stored.records, DueAt: time.Now().Add(time.Hour),
 				}))
 				w := newWorld(t, store)
 				defer func() { w.e.Close() }()
@@ -137,7 +138,7 @@ func TestConfirmAsASuffix(t *testing.T) {
 					must(t, err)
 					w.restart()
 				}
-				_, _, records, err := store.Load(t.Context(), outboxOf(log))
+				_, _, records, err := store.Load(t.Context(), logname.OutboxOf(log))
 				must(t, err)
 				if s := string(records[len(records)-1].Data); !strings.Contains(s, `"dialect":"a2a/1.0","confirm":true`) {
 					t.Errorf("it is written as %s", s)

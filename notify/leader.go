@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
@@ -44,7 +45,7 @@ func (l *leader) mayTry(line int) bool {
 
 // leaderOf returns the Leader of an outbox. One who has no endpoints is not kept.
 func (s *schedule) leaderOf(outbox string) *leader {
-	_, name, _ := splitName(outbox)
+	_, name, _ := logname.Split(outbox)
 	key := quota.Key(name)
 	l := s.leaders[key]
 	if l == nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -77,7 +78,7 @@ func TestEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
-		s, now, outbox := &w.e.sched, time.Now(), outboxOf(taskLog("a"))
+		s, now, outbox := &w.e.sched, time.Now(), logname.OutboxOf(taskLog("a"))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		const most, each = 2048, 128

@@ -13,34 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
-
-// Class is the first byte of the name of every outbox; the rest of it is that of the task's log. Endpoints
-// that an operator has disabled are logs of a class of their own.
-const (
-	Class         = 'n'
-	taskClass     = 't'
-	EndpointClass = 'e'
-)
-
-const separator = "\x00"
-
-// outboxOf returns the name of the outbox of a task's log.
-func outboxOf(log string) string { return string(Class) + log[1:] }
-
-// taskOf returns the name of the task's log of an outbox.
-func taskOf(outbox string) string { return string(taskClass) + outbox[1:] }
-
-// splitName takes the name of an outbox apart.
-func splitName(outbox string) (partner, leader, taskID string) {
-	partner, rest, _ := strings.Cut(outbox[1:], separator)
-	leader, taskID, _ = strings.Cut(rest, separator)
-	return partner, leader, taskID
-}
 
 // box is an outbox that somebody is at work on. There is one of it for each log, so its mutex makes the engine
 // the log's only writer. The mutex is never held while a receiver is waited for.
@@ -243,13 +220,13 @@ func (b *box) record(ctx context.Context, number uint64) ([]byte, error) {
 
 // logger returns a logger whose lines name the task, its Leader and its agent.
 func (b *box) logger() *slog.Logger {
-	partner, leader, id := splitName(b.name)
+	partner, leader, id := logname.Split(b.name)
 	return b.engine.logger().With("task", id, "leader", leader, "agent", partner)
 }
 
 // hooks returns the webhooks of an outbox as callers see them. b.mu is held.
 func (b *box) hooks() []task.Webhook {
-	_, _, id := splitName(b.name)
+	_, _, id := logname.Split(b.name)
 	out := make([]task.Webhook, len(b.note.Configs))
 	for i := range b.note.Configs {
 		out[i] = b.note.Configs[i].Webhook
@@ -262,7 +239,7 @@ func (b *box) hooks() []task.Webhook {
 // who have no webhooks pay nothing for them.
 type owners struct {
 	mu  sync.Mutex
-	n   map[string]int // by ownerOf
+	n   map[string]int // by logname.Owner
 	any bool
 }
 
@@ -272,30 +249,21 @@ const maxOutboxes = 100_000
 // count fills the counters from the store, where every outbox that has not ended has a Wake.
 func (o *owners) count(ctx context.Context, store replay.Store) error {
 	o.n = make(map[string]int)
-	for w, err := range store.Due(ctx, Class, replay.Recover, replay.EndOfTime) {
+	for w, err := range store.Due(ctx, logname.Outbox, replay.Recover, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}
-		o.n[ownerOf(w.Log)]++
+		o.n[logname.Owner(w.Log)]++
 		o.any = true
 	}
 	return nil
-}
-
-// ownerOf returns whose limits an outbox counts against: its Partner and Leader, all unverified Leaders being one.
-func ownerOf(name string) string {
-	partner, leader, _ := splitName(name)
-	if key := quota.Key(leader); key != leader {
-		return string(Class) + partner + separator + key + separator
-	}
-	return name[:strings.LastIndex(name, separator)+1]
 }
 
 // add counts one more outbox, unless there are too many.
 func (o *owners) add(name string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	owner := ownerOf(name)
+	owner := logname.Owner(name)
 	if o.n[owner] >= maxOutboxes {
 		return false
 	}
@@ -307,7 +275,7 @@ func (o *owners) add(name string) bool {
 func (o *owners) done(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	owner := ownerOf(name)
+	owner := logname.Owner(name)
 	if o.n[owner]--; o.n[owner] <= 0 {
 		delete(o.n, owner)
 	}

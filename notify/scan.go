@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -55,7 +56,7 @@ func (e *Engine) keep() {
 func (e *Engine) scan(from, now time.Time) {
 	e.alarm.Begin()
 	next := now.Add(farAway)
-	for w, err := range e.store.Due(e.base, Class, from, next) {
+	for w, err := range e.store.Due(e.base, logname.Outbox, from, next) {
 		if err == nil && w.At.After(now) {
 			next = w.At
 			break

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -19,7 +20,7 @@ func TestDamagedOutbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory()
 		must(t, store.Append(t.Context(), replay.Append{
-			Log: outboxOf(taskLog("damaged")), Metadata: []byte("}"), DueAt: time.Unix(1, 0),
+			Log: logname.OutboxOf(taskLog("damaged")), Metadata: []byte("}"), DueAt: time.Unix(1, 0),
 		}))
 		w := newWorld(t, store)
 		defer func() { w.e.Close() }()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -40,11 +41,11 @@ func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (ta
 	if err := check(s.Egress, &w); err != nil {
 		return w, err
 	}
-	b := e.acquire(outboxOf(log))
+	b := e.acquire(logname.OutboxOf(log))
 	defer b.release()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, _, w.TaskID = splitName(b.name)
+	_, _, w.TaskID = logname.Split(b.name)
 	if w.ID == "" {
 		w.ID = "notification-" + rand.Text()
 		return w, b.create(ctx, w, at)
@@ -169,7 +170,7 @@ func (b *box) create(ctx context.Context, w task.Webhook, at At) error {
 // Get returns the webhook of an id, or all of a task's where it is empty. That there is none is an error only
 // where one was named: of kind TaskNotFound, as AIP has it (v01.00 §6.3.3).
 func (e *Engine) Get(ctx context.Context, log, id string) ([]task.Webhook, error) {
-	b := e.acquire(outboxOf(log))
+	b := e.acquire(logname.OutboxOf(log))
 	defer b.release()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -211,7 +212,7 @@ func (e *Engine) Delete(ctx context.Context, log, id string) error {
 
 // change changes the note of an outbox; of one that does not exist, an empty one that cannot have changed.
 func (e *Engine) change(ctx context.Context, log string, change func(n *note, now time.Time) (bool, error)) error {
-	b := e.acquire(outboxOf(log))
+	b := e.acquire(logname.OutboxOf(log))
 	defer b.release()
 	b.mu.Lock()
 	defer b.mu.Unlock()

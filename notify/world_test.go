@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -215,7 +216,7 @@ type life struct {
 	mute bool         // Tell is not called
 }
 
-func taskLog(id string) string { return "tpartner\x00leader\x00" + id }
+func taskLog(id string) string { return logname.New("partner", "leader", id) }
 
 func (w *world) task(id string) *life { return &life{w: w, log: taskLog(id)} }
 
@@ -226,7 +227,7 @@ func (l *life) move(states ...task.State) error {
 		if !at.After(l.fold.Task.Status.ChangedAt) {
 			at = l.fold.Task.Status.ChangedAt.Add(time.Millisecond)
 		}
-		_, _, id := splitName(outboxOf(l.log))
+		_, _, id := logname.Split(logname.OutboxOf(l.log))
 		ev := task.Event{Status: &task.Status{State: s, ChangedAt: at}}
 		if l.fold.Seq == 0 {
 			ev = task.Event{Task: &task.Task{ID: id, SessionID: "s", Status: *ev.Status}}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -140,14 +141,14 @@ func (tk *activeTask) partner() *Partner {
 	if tk.run != nil {
 		return tk.run.partner
 	}
-	name, _, _ := splitLogName(tk.log)
+	name, _, _ := logname.Split(tk.log)
 	return tk.engine.current(name)
 }
 
 // logger returns a logger whose lines name the task, its Leader and its agent. It is the one of the present
 // configuration, since an earlier one's may be closed.
 func (tk *activeTask) logger() *slog.Logger {
-	name, leader, id := splitLogName(tk.log)
+	name, leader, id := logname.Split(tk.log)
 	l := slog.Default()
 	if p := tk.engine.current(name); p != nil {
 		l = p.Log

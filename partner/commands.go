@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -51,7 +52,7 @@ type outcome struct {
 // act carries out a command up to the point where an agent is at work. stream asks the agent for news while
 // it works.
 func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, stream bool) (outcome, error) {
-	tk := p.engine.acquire(logName(p.Name, leader, c.Message.TaskID))
+	tk := p.engine.acquire(logname.New(p.Name, leader, c.Message.TaskID))
 	if err := tk.lockWithMemory(ctx, c.Room, c.Message.Size()); err != nil {
 		tk.release()
 		return outcome{}, err

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -57,7 +58,7 @@ func (e *Engine) expire(from time.Time) bool {
 	var group sync.WaitGroup
 	var failed atomic.Bool
 	slots := make(chan struct{}, concurrency)
-	for w, err := range e.store.Due(e.base, Class, from, next) {
+	for w, err := range e.store.Due(e.base, logname.Task, from, next) {
 		if err != nil {
 			failed.Store(true)
 			next = now.Add(retryDeadline)

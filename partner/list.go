@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -30,16 +31,18 @@ const (
 const Anyone = "*"
 
 // LogOf returns the name of the log of a Leader's task.
-func (p *Partner) LogOf(leader, taskID string) string { return logName(p.Name, leader, taskID) }
+func (p *Partner) LogOf(leader, taskID string) string {
+	return logname.New(p.Name, leader, taskID)
+}
 
 // LeaderOf returns the Leader of a task of this id, or Anyone where there is none. It looks at every task of the
 // Partner, so it is only for where callers need not say who they are.
 func (p *Partner) LeaderOf(ctx context.Context, taskID string) (string, error) {
-	for e, err := range p.engine.store.List(ctx, logName(p.Name, "", "")[:1+len(p.Name)+len(separator)], "") {
+	for e, err := range p.engine.store.List(ctx, logname.OfPartner(p.Name), "") {
 		if err != nil {
 			return "", listError(ctx, err)
 		}
-		if _, leader, id := splitLogName(e.Log); id == taskID {
+		if _, leader, id := logname.Split(e.Log); id == taskID {
 			return leader, nil
 		}
 	}
@@ -72,7 +75,7 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List, room Ro
 	}
 	var found listedHeap // the best of what comes after the token, the worst of them on top
 	more := false
-	for e, err := range p.engine.store.List(ctx, logName(p.Name, leader, ""), "") {
+	for e, err := range p.engine.store.List(ctx, logname.OfLeader(p.Name, leader), "") {
 		if err != nil {
 			return page, listError(ctx, err)
 		}
@@ -81,7 +84,7 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List, room Ro
 			continue
 		}
 		page.Total++
-		_, _, id := splitLogName(e.Log)
+		_, _, id := logname.Split(e.Log)
 		one := listed{log: e.Log, changed: n.Changed.UnixNano(), id: id, bytes: sizeOf(&e.Head)}
 		if l.Token != "" && one.compare(after) <= 0 {
 			continue

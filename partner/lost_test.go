@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -77,7 +78,7 @@ func TestLostEvents(t *testing.T) {
 			}
 		}
 		b.do(call(task.Complete, "t1"))
-		head, err := store.Head(t.Context(), logName("agent", leader, "t1"))
+		head, err := store.Head(t.Context(), logname.New("agent", leader, "t1"))
 		if err != nil || head.Last != 1005 || !cmp.Equal(head.Gaps, []replay.Gap{{From: 3, To: 1002}}) {
 			t.Errorf("in the end: %+v, %v", head, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -41,7 +42,7 @@ func WaitForMemory(ctx context.Context, l *quota.Lease, n int64, most time.Durat
 func (tk *activeTask) lease() *quota.Lease {
 	if !tk.leased {
 		if p := tk.partner(); p != nil {
-			_, leader, _ := splitLogName(tk.log)
+			_, leader, _ := logname.Split(tk.log)
 			tk.memory, tk.leased = p.Memory.Lease(leader), true
 		}
 	}

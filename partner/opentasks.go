@@ -9,23 +9,24 @@ import (
 	"context"
 	"sync"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // openTasks counts the unfinished tasks of every Leader of every Partner.
 type openTasks struct {
 	mu sync.Mutex
-	n  map[string]int // by ownerOf
+	n  map[string]int // by logname.Owner
 }
 
 // count fills the counters from the store, where every unfinished task has a Wake.
 func (o *openTasks) count(ctx context.Context, store replay.Store) error {
 	o.n = make(map[string]int)
-	for w, err := range store.Due(ctx, Class, replay.Recover, replay.EndOfTime) {
+	for w, err := range store.Due(ctx, logname.Task, replay.Recover, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}
-		o.n[ownerOf(w.Log)]++
+		o.n[logname.Owner(w.Log)]++
 	}
 	return nil
 }
@@ -34,7 +35,7 @@ func (o *openTasks) count(ctx context.Context, store replay.Store) error {
 func (o *openTasks) add(log string, max int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	owner := ownerOf(log)
+	owner := logname.Owner(log)
 	if max > 0 && o.n[owner] >= max {
 		return false
 	}
@@ -45,7 +46,7 @@ func (o *openTasks) add(log string, max int) bool {
 func (o *openTasks) done(log string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	owner := ownerOf(log)
+	owner := logname.Owner(log)
 	if o.n[owner]--; o.n[owner] <= 0 {
 		delete(o.n, owner)
 	}

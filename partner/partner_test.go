@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -259,7 +260,7 @@ func reach(t *testing.T, b *bench, s task.State) {
 	switch s {
 	case task.Accepted:
 		// The gateway never stays in this state: it sets the agent to work in the same breath. Write it by hand.
-		tk := b.engine.acquire(logName("agent", leader, "t1"))
+		tk := b.engine.acquire(logname.New("agent", leader, "t1"))
 		defer tk.release()
 		tk.mu.Lock()
 		defer tk.mu.Unlock()
@@ -758,7 +759,7 @@ func TestTrim(t *testing.T) {
 	store := memory(t)
 	b := setUp(t, store, fake, func(c *Config) { c.MaxEvents = 100 })
 	got := b.do(call(task.Start, "t1"))
-	head, snapshot, records, err := store.Load(t.Context(), logName("agent", leader, "t1"))
+	head, snapshot, records, err := store.Load(t.Context(), logname.New("agent", leader, "t1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -847,7 +848,7 @@ func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			head, snapshot, records, err := store.Load(t.Context(), logName("agent", leader, id))
+			head, snapshot, records, err := store.Load(t.Context(), logname.New("agent", leader, id))
 			if err != nil {
 				t.Fatal(err)
 			}

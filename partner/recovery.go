@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -84,8 +85,8 @@ func (e *Engine) recoverOnce(name string) error {
 	var failure atomic.Pointer[error]
 	var resumed atomic.Int64
 	slots := make(chan struct{}, concurrency)
-	prefix := string(Class) + name + separator
-	for w, err := range e.store.Due(e.base, Class, replay.Recover, replay.EndOfTime) {
+	prefix := logname.OfPartner(name)
+	for w, err := range e.store.Due(e.base, logname.Task, replay.Recover, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}
@@ -142,7 +143,7 @@ func (e *Engine) recoverTask(w replay.DueLog) (adopted bool, _ error) {
 	case err != nil:
 		return false, err
 	}
-	name, _, _ := splitLogName(w.Log)
+	name, _, _ := logname.Split(w.Log)
 	if p := e.current(name); p != nil {
 		adopted = tk.resumeTurn(p)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -226,7 +227,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 			store.mu.Lock()
 			store.reads = 0
 			store.mu.Unlock()
-			head, snapshot, records, err := store.Load(t.Context(), logName("agent", leader, "t1"))
+			head, snapshot, records, err := store.Load(t.Context(), logname.New("agent", leader, "t1"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ package partner
 import (
 	"context"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -32,7 +33,7 @@ func (p *Partner) Look(ctx context.Context, leader, taskID string, f func(log st
 }
 
 func (p *Partner) look(ctx context.Context, leader, taskID string, watch bool, f func(log string, at task.At) error) error {
-	tk := p.engine.acquire(logName(p.Name, leader, taskID))
+	tk := p.engine.acquire(logname.New(p.Name, leader, taskID))
 	defer tk.release()
 	memory := p.Memory.Lease(leader)
 	defer memory.Release()

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package logname builds the names of logs and takes them apart. A name begins with the log's class, one byte, by which
+// the writers that share a store find their own logs. The logs of tasks and of their outboxes then name the Partner, the
+// Leader and the task, so that two Leaders that use the same taskId never meet.
+package logname
+
+import (
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/quota"
+)
+
+// The classes. They are stored, and so is the separator.
+const (
+	Task     = 't' // a task, written by package partner
+	Outbox   = 'n' // what is sent to a task's webhooks, written by package notify
+	Endpoint = 'e' // an endpoint of webhooks that an operator has disabled, written by package notify
+)
+
+// Separator stands between the parts of a name. None of them can hold it.
+const Separator = "\x00"
+
+// New returns the name of a task's own log.
+func New(partner, leader, taskID string) string {
+	return string(Task) + partner + Separator + leader + Separator + taskID // one allocation
+}
+
+// OfPartner begins the names of the logs of all tasks at a Partner.
+func OfPartner(partner string) string { return string(Task) + partner + Separator }
+
+// OfLeader begins the names of the logs of all tasks of a Leader at a Partner.
+func OfLeader(partner, leader string) string { return OfPartner(partner) + leader + Separator }
+
+// OutboxOf returns the name of the outbox of a task, whose own log has the name given.
+func OutboxOf(task string) string { return string(Outbox) + task[1:] }
+
+// TaskOf returns the name of a task's own log, where its outbox has the name given.
+func TaskOf(outbox string) string { return string(Task) + outbox[1:] }
+
+// Split takes apart the name of a task's log, or of its outbox.
+func Split(log string) (partner, leader, taskID string) {
+	if log == "" {
+		return "", "", ""
+	}
+	partner, rest, _ := strings.Cut(log[1:], Separator)
+	leader, taskID, _ = strings.Cut(rest, Separator)
+	return partner, leader, taskID
+}
+
+// Owner returns the key under which the logs of a class are counted: one for each Leader of each Partner, and one for all
+// Leaders of a Partner that are not verified.
+func Owner(log string) string {
+	partner, leader, _ := Split(log)
+	if key := quota.Key(leader); key != leader {
+		return log[:1] + partner + Separator + key + Separator
+	}
+	return log[:strings.LastIndex(log, Separator)+1]
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logname
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNames(t *testing.T) {
+	log := New("partner", "leader", "task")
+	if want := "tpartner\x00leader\x00task"; log != want {
+		t.Errorf("the name is %q, want %q as it is stored", log, want)
+	}
+	outbox := OutboxOf(log)
+	if partner, leader, id := Split(outbox); partner != "partner" || leader != "leader" || id != "task" {
+		t.Errorf("%q is split into %q, %q and %q", outbox, partner, leader, id)
+	}
+	if TaskOf(outbox) != log {
+		t.Errorf("%q does not lead back to %q", outbox, log)
+	}
+	if !strings.HasPrefix(log, OfPartner("partner")) || strings.HasPrefix(log, OfPartner("part")) {
+		t.Errorf("%q is found under the wrong Partner", log)
+	}
+	if partner, leader, id := Split(""); partner+leader+id != "" {
+		t.Errorf("an empty name has parts %q, %q and %q", partner, leader, id)
+	}
+}
+
+// TestOwner proves that all unverified Leaders of a Partner share their limits, and that no others do.
+func TestOwner(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		same bool
+	}{
+		{New("p", "a", "1"), New("p", "a", "2"), true},
+		{New("p", "unverified:a", "1"), New("p", "unverified:b", "2"), true},
+		{New("p", "unverified:a", "1"), New("q", "unverified:a", "1"), false},
+		{New("p", "unverified:a", "1"), New("p", "a", "1"), false},
+		{New("p", "a", "1"), New("p", "b", "1"), false},
+		{New("p", "a", "1"), OutboxOf(New("p", "a", "1")), false},
+	} {
+		if got := Owner(tc.a) == Owner(tc.b); got != tc.same {
+			t.Errorf("%q and %q have the same owner: %v, want %v", tc.a, tc.b, got, tc.same)
+		}
+	}
+}
