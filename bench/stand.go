@@ -21,6 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
@@ -81,7 +82,7 @@ func (s *stand) open() error {
 	wire := aip.Server()
 	s.engine.Configure(notify.Config{
 		Egress:   &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Dialects: func(*task.Webhook, string) notify.Wire { return wire },
+		Dialects: func(*task.Webhook, string) translate.Notifier { return wire },
 		Log:      slog.New(slog.DiscardHandler), // that endpoints are dead is known
 	})
 	return nil

@@ -71,7 +71,7 @@ func TestDocsWebhookHeaders(t *testing.T) {
 	engine.Configure(notify.Config{
 		Egress:   &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Keys:     sign.Keys{key},
-		Dialects: func(*task.Webhook, string) notify.Wire { return aip.Server() },
+		Dialects: func(*task.Webhook, string) translate.Notifier { return aip.Server() },
 	})
 	const log = "tpartner\x00leader\x00task"
 	hook := task.Webhook{URL: receiver.URL, Token: "secret", Dialect: "aip"}

@@ -97,7 +97,7 @@ func (c *conversation) answer(buf *buffer) answer {
 			attribute.String("aip.command", string(c.call.Message.Command)), attribute.String("aip.dialect", c.caller.Name()))
 	}
 	a, err := c.obey(dst)
-	if t, ok := c.caller.(translate.Typed); ok {
+	if t, ok := c.caller.(translate.ContentTyper); ok {
 		a.media = t.ContentType()
 	}
 	switch {
@@ -165,7 +165,7 @@ func (c *conversation) admit() error {
 	}
 	if w := c.call.Webhook; w != nil {
 		w.Confirm = c.h.Confirm
-		if s, ok := c.caller.(translate.Selective); ok && len(w.States) == 0 {
+		if s, ok := c.caller.(translate.StateFilter); ok && len(w.States) == 0 {
 			w.States = s.NotifiedStates()
 		}
 	}
@@ -231,7 +231,7 @@ func (c *conversation) obey(dst []byte) (a answer, err error) {
 		return a, nil
 	case translate.ExtendedCard:
 		var card []byte
-		d, ok := c.caller.(translate.Describing)
+		d, ok := c.caller.(translate.CardServer)
 		if ok && c.h.ExtendedCard != nil {
 			card, err = c.h.ExtendedCard(c.ctx, c.h.public(c.r), c.caller.Name())
 		}
@@ -315,7 +315,7 @@ func (c *conversation) refuse(dst []byte, err error) answer {
 	if s, ok := c.caller.(translate.Statuser); ok {
 		a.status = s.Status(err)
 	}
-	if s, ok := c.caller.(eventful); ok && s.ErrorEvents() && (a.status == 0 || a.status == http.StatusOK) && c.wantsEvents() {
+	if s, ok := c.caller.(translate.ErrorStreamer); ok && s.StreamsErrors() && (a.status == 0 || a.status == http.StatusOK) && c.wantsEvents() {
 		a.event = true
 		a.body = append(c.caller.AppendError(append(dst, "data: "...), c.req.ID, err), "\n\n"...)
 		return a
@@ -323,10 +323,6 @@ func (c *conversation) refuse(dst []byte, err error) answer {
 	a.body = c.caller.AppendError(dst, c.req.ID, err)
 	return a
 }
-
-// An eventful dialect tells what refuses a stream by a stream of one event, because some callers of it read nothing
-// else, and take any other answer for a stream that has ended well.
-type eventful interface{ ErrorEvents() bool }
 
 // wantsEvents reports whether the caller takes nothing but a stream.
 func (c *conversation) wantsEvents() bool {

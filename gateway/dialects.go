@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -89,7 +88,7 @@ func callerDialects() string {
 
 // Wire returns the dialect in which a webhook of a Partner's task is notified, also where callers may not use it any
 // more. nil where there is no such dialect.
-func Wire(w *task.Webhook, partner string) notify.Wire {
+func Wire(w *task.Webhook, partner string) translate.Notifier {
 	if _, err := identity.ParseAIC(partner); err != nil {
 		partner = "" // it is filed under its agent's URL
 	}

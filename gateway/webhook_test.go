@@ -19,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // sending is how a dialect sends a message along with a webhook.
@@ -65,7 +66,7 @@ func ofTask(id string) string {
 func hooked(h *Handler) {
 	everyone(h)
 	h.Webhooks().Configure(notify.Config{Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Dialects: func(w *task.Webhook, _ string) notify.Wire {
+		Dialects: func(w *task.Webhook, _ string) translate.Notifier {
 			for _, s := range h.Callers {
 				if s.Name() == w.Dialect {
 					return s

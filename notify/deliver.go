@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify/delivery"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // steps are the times between the attempts of a delivery, each up to a fifth longer or shorter. Where there are
@@ -42,8 +43,8 @@ type parcel struct {
 	rev      uint64 // of the webhook
 	since    time.Time
 	hook     task.Webhook
-	wire     Wire   // its dialect
-	record   []byte // of the outbox
+	wire     translate.Notifier // its dialect
+	record   []byte             // of the outbox
 }
 
 // Log implements delivery.Message.

@@ -49,18 +49,12 @@ type Config struct {
 
 	// Dialects returns the dialect in which a webhook of a Partner's task is notified, by its Dialect and Confirm; nil
 	// where there is no such dialect. The notifications of such a webhook wait.
-	Dialects func(w *task.Webhook, partner string) Wire
+	Dialects func(w *task.Webhook, partner string) translate.Notifier
 
 	// TracerProvider traces deliveries. Default: they are not traced.
 	TracerProvider trace.TracerProvider
 
 	Log *slog.Logger // default: the one that Open was given
-}
-
-// Wire is the part of translate.Server that tells webhooks.
-type Wire interface {
-	AppendNotification(dst []byte, t *task.Task) []byte
-	NotificationHeader(w *task.Webhook) []translate.Field
 }
 
 // Defaults of Config.
@@ -164,7 +158,7 @@ func (e *Engine) Configure(c Config) {
 		c.Log = e.opened
 	}
 	if c.Dialects == nil {
-		c.Dialects = func(*task.Webhook, string) Wire { return nil }
+		c.Dialects = func(*task.Webhook, string) translate.Notifier { return nil }
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -60,7 +60,7 @@ func TestPanic(t *testing.T) {
 					}
 					return 0, 200, nil
 				})
-				w.conf.Dialects = func(w *task.Webhook, _ string) Wire {
+				w.conf.Dialects = func(w *task.Webhook, _ string) translate.Notifier {
 					if broken.Load() && w.Dialect == "bad" {
 						return c.wire
 					}

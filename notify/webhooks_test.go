@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 func TestSetRefuses(t *testing.T) {
@@ -265,7 +266,7 @@ func TestUnknownDialectWaits(t *testing.T) {
 		if n := strings.Count(w.log.String(), "dialect"); n != 2 { // one line, with the word twice
 			t.Errorf("the log says %s", w.log)
 		}
-		w.conf.Dialects = func(*task.Webhook, string) Wire { return plain{} }
+		w.conf.Dialects = func(*task.Webhook, string) translate.Notifier { return plain{} }
 		w.e.Configure(w.conf)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()

@@ -136,7 +136,7 @@ func (plain) NotificationHeader(w *task.Webhook) []translate.Field {
 	return []translate.Field{{Name: "Content-Type", Value: "application/json"}, {Name: "X-Token", Value: w.Token}}
 }
 
-func dialects(w *task.Webhook, _ string) Wire {
+func dialects(w *task.Webhook, _ string) translate.Notifier {
 	if w.Dialect == "aip" {
 		return plain{}
 	}

@@ -248,7 +248,7 @@ func (d *discovery) find(card *translate.Card) (Found, error) {
 	if card == nil {
 		return Found{}, d.failed("the agent shows no card, and answers no question as a known version would")
 	}
-	if why := d.finder.Unspoken(card); why != "" {
+	if why := d.finder.Unsupported(card); why != "" {
 		return Found{}, task.Errorf(task.InvalidAgentResponse, "%s", why)
 	}
 	return Found{}, d.failed("the agent's card does not tell its version, and it answers no question as a known version would")

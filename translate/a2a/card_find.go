@@ -67,8 +67,8 @@ func (finder) Offers(c *translate.Card) []translate.Offer {
 	return offers
 }
 
-// Unspoken implements translate.Finder.
-func (finder) Unspoken(c *translate.Card) string {
+// Unsupported implements translate.Finder.
+func (finder) Unsupported(c *translate.Card) string {
 	other := func(i translate.Interface) bool { return !strings.EqualFold(i.Binding, bindingGRPC) }
 	if len(c.Interfaces) == 0 || slices.ContainsFunc(c.Interfaces, other) {
 		return ""

@@ -11,7 +11,7 @@ var (
 	_ translate.Describer  = v03{}
 	_ translate.Describer  = v1Client{}
 	_ translate.Describer  = v1RESTClient{}
-	_ translate.Describing = v03Server{}
-	_ translate.Describing = v1Server{}
-	_ translate.Describing = v1RESTServer{}
+	_ translate.CardServer = v03Server{}
+	_ translate.CardServer = v1Server{}
+	_ translate.CardServer = v1RESTServer{}
 )

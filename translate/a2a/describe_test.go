@@ -26,7 +26,7 @@ func TestDescribe(t *testing.T) {
 		{V1REST(), V1RESTServer(false), ""},
 	} {
 		t.Run(tc.client.Name(), func(t *testing.T) {
-			client, server := tc.client.(translate.Describer), tc.server.(translate.Describing)
+			client, server := tc.client.(translate.Describer), tc.server.(translate.CardServer)
 			asked := client.AppendDescribe(nil)
 			if got := gjson.GetBytes(asked, "method").Str; got != tc.method {
 				t.Errorf("it asks by %q: %s", got, asked)

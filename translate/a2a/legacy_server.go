@@ -71,13 +71,13 @@ func (legacyServer) NotificationHeader(w *task.Webhook) []translate.Field {
 	return legacyNotificationHeader(w)
 }
 
-// ErrorEvents says that what refuses a stream is told as an event of it. Callers of 0.3 whose request does not show its
+// StreamsErrors implements translate.ErrorStreamer. Callers of 0.3 whose request does not show its
 // version are answered here, too.
-func (legacyServer) ErrorEvents() bool { return true }
+func (legacyServer) StreamsErrors() bool { return true }
 
 // Where completion is auto, two states of AIP are the same word of A2A, and a webhook is told of it once. In 0.3 and
 // 1.0 that is when the task is completed, which follows at once; in v0.1 when its agent has finished, because the task
 // stays open for its caller.
 
-// NotifiedStates implements translate.Selective.
+// NotifiedStates implements translate.StateFilter.
 func (s legacyServer) NotifiedStates() []task.State { return allBut(task.Completed, s.confirm) }

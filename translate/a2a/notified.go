@@ -8,8 +8,8 @@ import (
 
 // Interface guards.
 var (
-	_ translate.Selective = legacyServer{}
-	_ translate.Selective = v03Server{}
-	_ translate.Selective = v1Server{}
-	_ translate.Selective = v1RESTServer{}
+	_ translate.StateFilter = legacyServer{}
+	_ translate.StateFilter = v03Server{}
+	_ translate.StateFilter = v1Server{}
+	_ translate.StateFilter = v1RESTServer{}
 )

@@ -208,5 +208,5 @@ func appendV03RESTParts(dst []byte, items []task.DataItem) []byte {
 var (
 	_ translate.Lister     = v03RESTServer{}
 	_ translate.Statuser   = v03RESTServer{}
-	_ translate.Describing = v03RESTServer{}
+	_ translate.CardServer = v03RESTServer{}
 )

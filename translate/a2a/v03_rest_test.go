@@ -186,7 +186,7 @@ func TestV03RESTWrites(t *testing.T) {
 		"a webhook":     {s.AppendWebhooks(nil, nil, one, hooks), config},
 		"webhooks":      {s.AppendWebhooks(nil, nil, &translate.Call{Op: translate.GetWebhooks}, hooks), `{"configs":[` + config + `],"nextPageToken":""}`},
 		"none":          {s.AppendWebhooks(nil, nil, &translate.Call{Op: translate.DeleteWebhooks}, nil), `{}`},
-		"a card":        {s.(translate.Describing).AppendCard(nil, nil, []byte(`{"name":"n"}`)), `{"name":"n"}`},
+		"a card":        {s.(translate.CardServer).AppendCard(nil, nil, []byte(`{"name":"n"}`)), `{"name":"n"}`},
 		"told webhooks": {s.AppendNotification(nil, tk)[:12], `{"kind":"tas`},
 		"an error": {s.AppendError([]byte("+"), nil, task.Errorf(task.TaskNotFound, "gone").WithData("taskId", "t1"))[1:],
 			`{"code":-32001,"message":"Task not found","data":{"taskId":"t1","details":"gone"},"error":{"code":404,"status":"NOT_FOUND","message":"gone",` +

@@ -83,13 +83,13 @@ func (v03Server) NotificationHeader(w *task.Webhook) []translate.Field {
 	return legacyNotificationHeader(w)
 }
 
-// ErrorEvents says that what refuses a stream is told as an event of it.
-func (v03Server) ErrorEvents() bool { return true }
+// StreamsErrors implements translate.ErrorStreamer.
+func (v03Server) StreamsErrors() bool { return true }
 
-// NotifiedStates implements translate.Selective.
+// NotifiedStates implements translate.StateFilter.
 func (s v03Server) NotifiedStates() []task.State { return allBut(task.AwaitingCompletion, s.confirm) }
 
-// AppendCard implements translate.Describing.
+// AppendCard implements translate.CardServer.
 func (v03Server) AppendCard(dst []byte, id jsonrpc.ID, card []byte) []byte {
 	return jsonrpc.End(append(jsonrpc.BeginResult(dst, id), card...))
 }

@@ -65,9 +65,9 @@ func (s v1Server) end(dst []byte) []byte {
 	return jsonrpc.End(dst)
 }
 
-// ErrorEvents reports whether what refuses a stream is told as an event of it: without an envelope, the status of HTTP
+// StreamsErrors implements translate.ErrorStreamer: without an envelope, the status of HTTP
 // says that it is refused.
-func (s v1Server) ErrorEvents() bool { return !s.rest }
+func (s v1Server) StreamsErrors() bool { return !s.rest }
 
 type v1RESTServer struct{ v1Server }
 
@@ -156,10 +156,10 @@ func (v1Server) NotificationHeader(w *task.Webhook) []translate.Field {
 	return header
 }
 
-// NotifiedStates implements translate.Selective.
+// NotifiedStates implements translate.StateFilter.
 func (s v1Server) NotifiedStates() []task.State { return allBut(task.AwaitingCompletion, s.confirm) }
 
-// AppendCard implements translate.Describing.
+// AppendCard implements translate.CardServer.
 func (s v1Server) AppendCard(dst []byte, id jsonrpc.ID, card []byte) []byte {
 	return s.end(append(s.begin(dst, id), card...))
 }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"github.com/aip-gateway/aip-gateway/dialect"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Op says what a Call asks for.
+type Op uint8
+
+// The operations. All but Command are about what the gateway keeps, and never reach an agent.
+const (
+	Command        Op = iota // what Call.Message.Command says
+	SetWebhook               // create or replace Call.Webhook
+	GetWebhooks              // the webhook Call.Webhook.ID of the task, or all of them where that is empty
+	DeleteWebhooks           // likewise
+	ListTasks                // Call.List
+	ExtendedCard             // the card that only callers may see
+)
+
+// Call is a decoded request: what is asked for, and how its answer is wanted. A Message.TaskID that is empty
+// in a start is made by the gateway. SenderID is empty in dialects that name no sender.
+type Call struct {
+	task.Call
+	dialect.Policy
+	Op     Op
+	Method string // the dialect's own name of it, where several have the same Op; a constant, no view
+
+	Stream bool // the answer is a stream of events
+	// Blocking says that a start or continue is answered when the agent finishes or needs input. Terms.Response does not
+	// say how long that may take: in the dialect, callers wait for as long as the gateway allows.
+	Blocking bool
+	// History is how many of the last messages the answer shows; negative means all of them.
+	History int
+
+	// Webhook is what SetWebhook, GetWebhooks and DeleteWebhooks are about; only TaskID and ID count for the last
+	// two. Of a Command it is the webhook to use: with a URL it is set first, with an ID alone it must exist,
+	// and States narrow it either way.
+	Webhook *task.Webhook
+	// TaskExists says that SetWebhook, GetWebhooks and DeleteWebhooks are for tasks that exist; otherwise a webhook may
+	// be there before its task. To delete one that is not there is no error then.
+	TaskExists bool
+	List       *task.List
+}

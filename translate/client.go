@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Client is a dialect's side towards an agent. The bodies that it makes are whole requests.
+type Client interface {
+	// Name is the dialect's name in a configuration.
+	Name() string
+
+	// Header returns the header fields that every request carries, beside those of content negotiation. It is
+	// not to be changed.
+	Header() []Field
+
+	// AppendTurn appends the request that carries a turn out; with stream, one that is answered by a stream.
+	AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte
+
+	// Reply reads the body of the answer to a turn, get or cancel. An error that the agent reports is a
+	// *task.Error of its kind; what the dialect does not allow is InvalidAgentResponse. known are the
+	// products so far, which tell the agent's artifacts apart.
+	Reply(body []byte, known []task.Product) (agent.Report, error)
+
+	// NewStream returns a reader of one stream's events.
+	NewStream(known []task.Product) Stream
+
+	// Push reads the body of a request by which the agent notifies the gateway of a task. The zero Report says that
+	// it means nothing to a Leader.
+	Push(body []byte, known []task.Product) (agent.Report, error)
+}
+
+// Stream reads the events of one stream of an agent, in order. It is used by one goroutine.
+type Stream interface {
+	// Event reads one event of the stream. event is its SSE name, data its data. The zero Report says that
+	// the event means nothing to a Leader.
+	Event(event string, data []byte) (agent.Report, error)
+}
+
+// Operation is what a request asks of an agent.
+type Operation uint8
+
+// The operations. Those of a facet are only sent to agents whose Client has it.
+const (
+	Send        Operation = iota // a turn that is answered once
+	SendStream                   // a turn that is answered by a stream
+	Get                          // of a Getter
+	Cancel                       // of a Canceler
+	Resubscribe                  // of a Resubscriber
+	Complete                     // of a Completer
+	Register                     // of a Registrar
+	Describe                     // of a Describer
+)
+
+// A Getter is a Client whose agents can be asked for the present state of a task. Without it, a turn is known only by the
+// answer to its own request: it is not polled, and it is lost with its connection.
+type Getter interface {
+	// AppendGet appends the request for the present state of a task.
+	AppendGet(dst []byte, ref agent.Ref) []byte
+}
+
+// A Canceler is a Client whose agents can be asked to cancel a task. Without it, a cancel closes the connection of the
+// turn, and the task is canceled.
+type Canceler interface {
+	// AppendCancel appends the request to cancel a task.
+	AppendCancel(dst []byte, ref agent.Ref) []byte
+}
+
+// A Resubscriber is a Client whose agents continue the stream of a task on a new connection.
+type Resubscriber interface {
+	// AppendResubscribe appends the request to continue the stream of a task.
+	AppendResubscribe(dst []byte, ref agent.Ref) []byte
+}
+
+// A Completer is a Client whose agents wait for a Leader to complete a task, as AIP's do. So the gateway forwards a
+// complete.
+type Completer interface {
+	// AppendComplete appends the request to complete a task.
+	AppendComplete(dst []byte, ref agent.Ref) []byte
+}
+
+// A Registrar is a Client whose agents take a webhook not along with a turn, but by a request of its own before it.
+type Registrar interface {
+	// AppendRegister appends the request that names the webhook by which the agent notifies the gateway of a task.
+	AppendRegister(dst []byte, ref agent.Ref, w *task.Webhook) []byte
+}
+
+// A Describer is a Client whose agents may have an extended card, for callers that they know.
+type Describer interface {
+	// AppendDescribe appends the request for that card.
+	AppendDescribe(dst []byte) []byte
+	// Description reads the answer, and returns the card in it as the agent wrote it.
+	Description(body []byte) ([]byte, error)
+}
+
+// A Binder is a Client whose requests are told apart by method of HTTP and path, and not by their content.
+type Binder interface {
+	// Bind returns the method of HTTP and the path, with its query, to append to the agent's URL. A GET is sent
+	// without a body.
+	Bind(op Operation, ref agent.Ref) (method, path string)
+}
+
+// A Mounted Client is one whose agents have a path for each method, or one URL for all of them, or no streams at all.
+// The gateway finds out which.
+type Mounted interface {
+	// Path returns the path of an operation below the agent's mount point, without a slash before it.
+	Path(op Operation) string
+	// Streams reports whether a turn may be answered by a stream.
+	Streams(t *agent.Turn) bool
+}
+
+// A Namer is a Client whose agents name their tasks themselves. Before such an agent has answered, nothing can be asked
+// about the task, and a cancel would go to a name that the agent does not know. A stream says the name at once, so
+// wherever the agent has streams, a turn of such a task asks for one.
+type Namer interface{ NamesTasks() }
+
+// A Repeater is a Client whose agents answer a repeated start with the task as it is. So a start is sent again where it
+// is in doubt whether the agent received it.
+type Repeater interface{ RepeatsStart() }
+
+// A LateActor is a Client whose agents may act on a continue long before their task shows it, and act twice on one that
+// they are sent twice. So an unchanged task does not prove that its agent has not received the message.
+type LateActor interface{ ActsLate() }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Encoder writes the frames of one stream, in order. It is used by one goroutine.
+type Encoder interface {
+	// Snapshot appends the first frame that shows the whole task.
+	Snapshot(dst []byte, t *task.Task) Frame
+	// Event appends the first frame of an event. A Frame without Data says that the dialect does not show the event.
+	Event(dst []byte, ev *task.Event) Frame
+}
+
+// A RecordEncoder is an Encoder that writes events as the log has them, so that an event is sent without being decoded.
+type RecordEncoder interface {
+	// Record does what Event does, from the stored form of the event.
+	Record(dst []byte, seq uint64, record []byte) Frame
+}
+
+// Frame is one message of a stream, such as one event of SSE.
+//
+// Most dialects have one frame for an event. Where a dialect has several, each names the Next one. A transport that
+// numbers its messages gives the event's number to the last frame only: a caller that has seen only some of the frames
+// then resumes after the event before, and receives all frames of the event again. So a frame with Data may only be
+// followed by frames with Data.
+type Frame struct {
+	Name string                 // the name of the event in SSE; empty for the default
+	Data []byte                 // dst with one line appended; nil for nothing
+	End  bool                   // the dialect's stream ends here, though the task may go on; set on the last frame only
+	Next func(dst []byte) Frame // appends the next frame of the same event; nil on the last frame
+}
