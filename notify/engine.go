@@ -82,12 +82,12 @@ type Engine struct {
 	epoch atomic.Pointer[string]
 	lag   chan struct{} // holds one: outboxes must be compared with their tasks
 
-	owners owners
-	setup  atomic.Pointer[Config] // nil until Configure
-	sender *delivery.Sender
-	sched  schedule
-	alarm  *replay.Alarm
-	counts counts
+	outboxes outboxes
+	setup    atomic.Pointer[Config] // nil until Configure
+	sender   *delivery.Sender
+	sched    schedule
+	alarm    *replay.Alarm
+	counts   counts
 
 	mu      sync.Mutex // guards what follows, and whoever adds to work
 	closed  bool
@@ -122,7 +122,7 @@ func open(ctx context.Context, store replay.Store, log *slog.Logger, trip http.R
 	e.alarm = replay.NewAlarm(time.Now)
 	e.newEpoch()
 	e.sched.init(e)
-	err := e.owners.count(ctx, store)
+	err := e.outboxes.count(ctx, store)
 	if err == nil {
 		err = e.sched.loadDisabled(ctx, store)
 	}

@@ -25,7 +25,7 @@ type Change = task.Change
 // Watches reports whether there are webhooks for a task that is about to be started, so that Tell must be
 // called. log is the name of the task's log.
 func (e *Engine) Watches(ctx context.Context, log string) (bool, error) {
-	if !e.owners.ever() {
+	if !e.outboxes.used.Load() {
 		return false, nil
 	}
 	head, err := e.store.Head(ctx, logname.OutboxOf(log))
@@ -43,7 +43,7 @@ func (e *Engine) Watches(ctx context.Context, log string) (bool, error) {
 // is one write that waits for no fsync: after a loss of power the outbox is made good from the task's log. So
 // it is when the store will not have the write. Where the task has no webhooks, Tell does nothing.
 func (e *Engine) Notify(ctx context.Context, log string, changes []Change) {
-	if len(changes) == 0 || !e.owners.ever() {
+	if len(changes) == 0 || !e.outboxes.used.Load() {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // the changes are there, whether the caller still is or not

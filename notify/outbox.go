@@ -8,13 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -202,7 +205,7 @@ func (b *box) end(ctx context.Context) error {
 		Log: b.name, Expect: b.last, Metadata: []byte("{}"), End: true, Trim: b.last,
 	})
 	if err == nil {
-		b.engine.owners.done(b.name)
+		b.engine.outboxes.done(b.name)
 	}
 	return err
 }
@@ -235,55 +238,36 @@ func (b *box) hooks() []task.Webhook {
 	return out
 }
 
-// owners counts the outboxes of every Leader of every Partner. any says that there ever was one, so that those
-// who have no webhooks pay nothing for them.
-type owners struct {
-	mu  sync.Mutex
-	n   map[string]int // by logname.Owner
-	any bool
+// outboxes counts the outboxes of every Leader at every Partner.
+type outboxes struct {
+	counter quota.Counter // by logname.Owner
+	used    atomic.Bool   // there ever was one, so that a Leader who has no webhooks pays nothing for them
 }
 
 // maxOutboxes is the number of outboxes that one Leader may have at one Partner.
 const maxOutboxes = 100_000
 
-// count fills the counters from the store, where every outbox that has not ended has a Wake.
-func (o *owners) count(ctx context.Context, store replay.Store) error {
-	o.n = make(map[string]int)
-	for w, err := range store.Due(ctx, logname.Outbox, replay.Recover, replay.EndOfTime) {
+// count fills the counter from the store, where every outbox that has not ended has a DueAt.
+func (o *outboxes) count(ctx context.Context, store replay.Store) error {
+	for due, err := range store.Due(ctx, logname.Outbox, replay.Recover, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}
-		o.n[logname.Owner(w.Log)]++
-		o.any = true
+		o.take(due.Log, math.MaxInt64)
 	}
 	return nil
 }
 
-// add counts one more outbox, unless there are too many.
-func (o *owners) add(name string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	owner := logname.Owner(name)
-	if o.n[owner] >= maxOutboxes {
+// add counts one more outbox, unless its Leader has too many already.
+func (o *outboxes) add(name string) bool { return o.take(name, maxOutboxes) }
+
+func (o *outboxes) take(name string, max int64) bool {
+	limits := quota.Limits{Total: math.MaxInt64, PerLeader: max}
+	if o.counter.Take(logname.Owner(name), 1, limits) != nil {
 		return false
 	}
-	o.n[owner]++
-	o.any = true
+	o.used.Store(true)
 	return true
 }
 
-func (o *owners) done(name string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	owner := logname.Owner(name)
-	if o.n[owner]--; o.n[owner] <= 0 {
-		delete(o.n, owner)
-	}
-}
-
-// ever reports whether there ever was an outbox.
-func (o *owners) ever() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.any
-}
+func (o *outboxes) done(name string) { o.counter.Give(logname.Owner(name), 1) }

@@ -125,7 +125,7 @@ func (b *box) create(ctx context.Context, w task.Webhook, at At) error {
 		return task.Errorf(task.UnsupportedOperation, "this task ended so long ago that nothing more is kept of it")
 	}
 	made := !b.exists
-	if made && !b.engine.owners.add(b.name) {
+	if made && !b.engine.outboxes.add(b.name) {
 		return task.Errorf(task.LimitExceeded, "there are webhooks for %d of your tasks; wait until some have ended", maxOutboxes).
 			WithData("limit", "webhooks").WithData("max", maxOutboxes)
 	}
@@ -162,7 +162,7 @@ func (b *box) create(ctx context.Context, w task.Webhook, at At) error {
 		return true, nil
 	})
 	if err != nil && made {
-		b.engine.owners.done(b.name)
+		b.engine.outboxes.done(b.name)
 	}
 	return err
 }

@@ -3,6 +3,7 @@
 package notify
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -51,7 +53,9 @@ func TestSetRefuses(t *testing.T) {
 		if e, ok := err.(*task.Error); !ok || e.Kind != task.LimitExceeded || e.Data["limit"] != "webhooks" {
 			t.Errorf("one too many: %v", err)
 		}
-		w.e.owners.n["npartner\x00leader\x00"] = maxOutboxes
+		for i := range maxOutboxes - w.e.outboxes.counter.Total() {
+			w.e.outboxes.add(logname.OutboxOf(taskLog(fmt.Sprint(i))))
+		}
 		_, err = w.e.Set(t.Context(), taskLog("b"), task.Webhook{URL: here}, At{})
 		if e, ok := err.(*task.Error); !ok || e.Kind != task.LimitExceeded || e.Data["max"] != maxOutboxes {
 			t.Errorf("one task too many: %v", err)

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -74,7 +73,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("got %v %s", err, diff)
 		}
 		b.want(call(task.Get, "t3"), task.TaskNotFound)
-		if got := b.engine.open.n[logname.Owner(b.LogOf(leader, "t3"))]; got != 2 {
+		if got := b.engine.open.counter.Total(); got != 2 {
 			t.Errorf("%d tasks are counted as unfinished, want 2", got)
 		}
 		if _, err := asks("another", large("t3")); err != nil {

@@ -7,47 +7,34 @@ package partner
 
 import (
 	"context"
-	"sync"
+	"math"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// openTasks counts the unfinished tasks of every Leader of every Partner.
-type openTasks struct {
-	mu sync.Mutex
-	n  map[string]int // by logname.Owner
-}
+// openTasks counts the unfinished tasks of every Leader at every Partner.
+type openTasks struct{ counter quota.Counter } // by logname.Owner
 
-// count fills the counters from the store, where every unfinished task has a Wake.
+// count fills the counter from the store, where every unfinished task has a DueAt.
 func (o *openTasks) count(ctx context.Context, store replay.Store) error {
-	o.n = make(map[string]int)
-	for w, err := range store.Due(ctx, logname.Task, replay.Recover, replay.EndOfTime) {
+	for due, err := range store.Due(ctx, logname.Task, replay.Recover, replay.EndOfTime) {
 		if err != nil {
 			return err
 		}
-		o.n[logname.Owner(w.Log)]++
+		o.add(due.Log, 0)
 	}
 	return nil
 }
 
-// add counts one more task, unless there are max already; max 0 is no limit.
+// add counts one more task, unless its Leader has max unfinished ones already; max 0 is no limit.
 func (o *openTasks) add(log string, max int) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	owner := logname.Owner(log)
-	if max > 0 && o.n[owner] >= max {
-		return false
+	limits := quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}
+	if max > 0 {
+		limits.PerLeader = int64(max)
 	}
-	o.n[owner]++
-	return true
+	return o.counter.Take(logname.Owner(log), 1, limits) == nil
 }
 
-func (o *openTasks) done(log string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	owner := logname.Owner(log)
-	if o.n[owner]--; o.n[owner] <= 0 {
-		delete(o.n, owner)
-	}
-}
+func (o *openTasks) done(log string) { o.counter.Give(logname.Owner(log), 1) }

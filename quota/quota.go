@@ -84,11 +84,12 @@ func (c *Counter) fits(leader string, n int64, l Limits) error {
 	return nil
 }
 
-// Give gives back n of what a Leader has taken.
+// Give gives back n of what a Leader has taken, or all of it where that is less.
 func (c *Counter) Give(leader string, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(Key(leader), -n)
+	key := Key(leader)
+	c.add(key, -min(n, c.held[key]))
 }
 
 // Total returns how much is held by all Leaders together.

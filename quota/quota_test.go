@@ -95,6 +95,7 @@ func TestNothingLeaks(t *testing.T) {
 	for _, h := range all {
 		counter.Give(h.leader, h.n)
 	}
+	counter.Give("a", 1) // more than is held
 	if counter.total != 0 || len(counter.held) != 0 {
 		t.Errorf("in the end %d are held, by %v", counter.total, counter.held)
 	}
