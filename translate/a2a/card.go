@@ -9,6 +9,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -26,18 +29,18 @@ const (
 // is a copy of body.
 func ParseCard(body []byte) (*translate.Card, error) {
 	if !utf8.Valid(body) || !json.Valid(body) {
-		return nil, refuse("the agent's card is not JSON in UTF-8")
+		return nil, reply.Refuse("the agent's card is not JSON in UTF-8")
 	}
 	doc := gjson.ParseBytes(body)
 	if !doc.IsObject() {
-		return nil, refuse("the agent's card is JSON, but no object")
+		return nil, reply.Refuse("the agent's card is JSON, but no object")
 	}
 	var r cardReader
 	c := &translate.Card{Raw: bytes.Clone(body)}
 	var supported, additional []translate.Interface
 	var url, transport, protocol string
 	telling := 0 // members that make it a card, and not just any object
-	members(doc, func(key string, v gjson.Result) {
+	value.Members(doc, func(key string, v gjson.Result) {
 		switch key {
 		case "name", "version", "url", "supportedInterfaces", "skills", "capabilities":
 			telling++
@@ -96,7 +99,7 @@ func ParseCard(body []byte) (*translate.Card, error) {
 		}
 	})
 	if telling < 2 {
-		return nil, refuse("the agent's card is an object, but no agent card")
+		return nil, reply.Refuse("the agent's card is an object, but no agent card")
 	}
 	c.Interfaces = supported
 	add := func(i translate.Interface) {
@@ -129,7 +132,7 @@ type cardReader struct{ err error }
 
 func (r *cardReader) wrong(at, want string) {
 	if r.err == nil {
-		r.err = refuse("the agent's card has a member that is not %s", want).WithField(at)
+		r.err = reply.Refuse("the agent's card has a member that is not %s", want).WithField(at)
 	}
 }
 
@@ -153,7 +156,7 @@ func (r *cardReader) object(v gjson.Result, at string, f func(name, at string, v
 		r.wrong(at, "an object")
 		return
 	}
-	members(v, func(name string, v gjson.Result) {
+	value.Members(v, func(name string, v gjson.Result) {
 		if r.err == nil {
 			f(name, at+"."+name, v)
 		}
@@ -169,7 +172,7 @@ func (r *cardReader) list(v gjson.Result, at string, most int, f func(at string,
 	n := 0
 	v.ForEach(func(_, v gjson.Result) bool {
 		if n == most && r.err == nil {
-			r.err = refuse("the agent's card has a list of more than %d", most).WithField(at)
+			r.err = reply.Refuse("the agent's card has a list of more than %d", most).WithField(at)
 		}
 		if r.err == nil {
 			f(at+"."+strconv.Itoa(n), v)
@@ -231,15 +234,15 @@ func (r *cardReader) interfaces(v gjson.Result, at string) (list []translate.Int
 // have a member type; a card for both has both.
 func (r *cardReader) security(doc gjson.Result) (s translate.Security) {
 	var old, required []byte
-	members(doc, func(key string, v gjson.Result) {
+	value.Members(doc, func(key string, v gjson.Result) {
 		switch key {
 		case "authentication":
 			r.object(v, key, func(string, string, gjson.Result) {})
 			if s.Version == "" {
-				s.Version, s.Schemes = "0.1", raw(v)
+				s.Version, s.Schemes = "0.1", value.Line(v)
 			}
 		case "securitySchemes":
-			s.Version, s.Schemes = "0.2", raw(v)
+			s.Version, s.Schemes = "0.2", value.Line(v)
 			r.object(v, key, func(_, _ string, v gjson.Result) { // its name is the agent's word, and not for errors
 				r.object(v, key, func(name, _ string, v gjson.Result) {
 					if v.IsObject() && strings.HasSuffix(name, wrapper) {
@@ -249,10 +252,10 @@ func (r *cardReader) security(doc gjson.Result) (s translate.Security) {
 			})
 		case "security":
 			r.list(v, key, maxWords, func(string, gjson.Result) {})
-			old = raw(v)
+			old = value.Line(v)
 		case "securityRequirements":
 			r.list(v, key, maxWords, func(string, gjson.Result) {})
-			required = raw(v)
+			required = value.Line(v)
 		}
 	})
 	if s.Required = old; s.Version == "1.0" && required != nil || old == nil {

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -50,23 +53,23 @@ func (o *CardOptions) serves(names ...string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(o.Generations, n) })
 }
 
-// CardFormOf returns the form of the card that a caller gets who asks for a file under /.well-known and names a
-// version, the empty one included. ok is false where the dialects that callers may speak have no such file.
-func CardFormOf(file, version string, generations []string) (form CardForm, ok bool) {
+// CardFormOf returns the form of the card that a caller gets who asks for a file under /.well-known and has
+// named a version, the empty one included. ok is false where the dialects that callers may speak have no such file.
+func CardFormOf(file, named string, generations []string) (form CardForm, ok bool) {
 	o := CardOptions{Generations: generations}
-	has1, has03 := o.serves(name10, name10REST), o.serves(name03)
+	has1, has03 := o.serves(version.Name10, version.Name10REST), o.serves(version.Name03)
 	switch file {
 	case "agent.json":
 		// A card of 0.2 has all that callers of v0.1 look for.
 		if has03 {
 			return CardV02, true
 		}
-		return CardLegacy, o.serves(nameLegacy)
+		return CardLegacy, o.serves(version.NameLegacy)
 	case "agent-card.json":
-		switch generation := generationOf(version); {
-		case has03 && (generation == verV03 || !has1):
+		switch generation := version.Parse(named); {
+		case has03 && (generation == version.V03 || !has1):
 			return CardV03, true
-		case generation == verV1:
+		case generation == version.V1:
 			return CardV1, has1
 		}
 		return CardHybrid, has1
@@ -83,7 +86,7 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	base := strings.TrimRight(o.Base, "/")
 	v1 := o.Form == CardV1 || o.Form == CardHybrid
 	// Where nothing of 1.0 is served, a card in its form lists what there is.
-	zero := !v1 || o.Form == CardHybrid && o.serves(name03)
+	zero := !v1 || o.Form == CardHybrid && o.serves(version.Name03)
 
 	dst = append(dst, `{"name":`...)
 	dst = task.AppendString(dst, first(c.Name, "agent"))
@@ -97,9 +100,9 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 		dst = append(dst, `,"url":`...)
 		dst = append(task.AppendString(dst, c.Provider.URL), '}')
 	}
-	dst = legacyOptional(dst, `,"documentationUrl":`, c.DocumentationURL)
+	dst = value.AppendOptional(dst, `,"documentationUrl":`, c.DocumentationURL)
 	if o.Form != CardLegacy {
-		dst = legacyOptional(dst, `,"iconUrl":`, c.IconURL)
+		dst = value.AppendOptional(dst, `,"iconUrl":`, c.IconURL)
 	}
 	if zero {
 		dst = append(dst, `,"url":`...)
@@ -108,7 +111,7 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 			dst = append(dst, `,"protocolVersion":"0.3.0","preferredTransport":"JSONRPC","additionalInterfaces":[{"url":`...)
 			dst = task.AppendString(dst, base)
 			dst = append(dst, `,"transport":"JSONRPC"}`...)
-			if o.serves(name03REST) {
+			if o.serves(version.Name03REST) {
 				dst = task.AppendString(append(dst, `,{"url":`...), base)
 				dst = append(dst, `,"transport":"HTTP+JSON"}`...)
 			}
@@ -154,13 +157,13 @@ func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
 	dst = append(dst, `,"supportedInterfaces":[`...)
 	begin := len(dst)
 	for _, i := range [...]struct{ name, binding, version string }{
-		{name10, bindingJSONRPC, "1.0"},
-		{name10REST, bindingREST, "1.0"},
-		{name03, bindingJSONRPC, "0.3"},
-		{name03REST, bindingREST, "0.3"},
+		{version.Name10, bindingJSONRPC, "1.0"},
+		{version.Name10REST, bindingREST, "1.0"},
+		{version.Name03, bindingJSONRPC, "0.3"},
+		{version.Name03REST, bindingREST, "0.3"},
 	} {
 		// A caller that asked for 1.0 is not to choose 0.3, if there is a choice.
-		if !o.serves(i.name) || i.version == "0.3" && o.Form == CardV1 && o.serves(name10, name10REST) {
+		if !o.serves(i.name) || i.version == "0.3" && o.Form == CardV1 && o.serves(version.Name10, version.Name10REST) {
 			continue
 		}
 		if len(dst) > begin {

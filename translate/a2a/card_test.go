@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
@@ -167,7 +169,7 @@ var allForms = []CardForm{CardLegacy, CardV02, CardV03, CardV1, CardHybrid}
 const base = "https://public.example/agents/a"
 
 // every is all that a gateway may serve.
-var every = []string{"aip", nameLegacy, name03, name10, name10REST}
+var every = []string{"aip", version.NameLegacy, version.Name03, version.Name10, version.Name10REST}
 
 func TestAppendCard(t *testing.T) {
 	c := parsed(t, "legacy-nulls")
@@ -199,10 +201,10 @@ func TestAppendCard(t *testing.T) {
 			`{` + who + `,"supportedInterfaces":[` + rpc + `,` + rest + `],
 			"capabilities":{"streaming":true,"pushNotifications":true,"extendedAgentCard":true},
 			"securitySchemes":{"mtls":{"mtlsSecurityScheme":{}}},` + types + `}`},
-		{"1.0 without REST", CardOptions{Form: CardV1, Generations: []string{name10, name03}},
+		{"1.0 without REST", CardOptions{Form: CardV1, Generations: []string{version.Name10, version.Name03}},
 			`{` + who + `,"supportedInterfaces":[` + rpc + `],
 			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},` + types + `}`},
-		{"1.0 where only 0.3 is served", CardOptions{Form: CardV1, Generations: []string{name03}},
+		{"1.0 where only 0.3 is served", CardOptions{Form: CardV1, Generations: []string{version.Name03}},
 			`{` + who + `,"supportedInterfaces":[` + old + `],
 			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},` + types + `}`},
 		{"hybrid", CardOptions{Form: CardHybrid, Generations: every, MutualTLS: true},
@@ -210,7 +212,7 @@ func TestAppendCard(t *testing.T) {
 			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},
 			"securitySchemes":{"mtls":{"type":"mutualTLS","mtlsSecurityScheme":{}}},
 			"security":[{"mtls":[]}],` + types + `}`},
-		{"hybrid where only 1.0 is served", CardOptions{Form: CardHybrid, Generations: []string{name10REST}},
+		{"hybrid where only 1.0 is served", CardOptions{Form: CardHybrid, Generations: []string{version.Name10REST}},
 			`{` + who + `,"supportedInterfaces":[` + rest + `],
 			"capabilities":{"streaming":true,"pushNotifications":false,"extendedAgentCard":false},` + types + `}`},
 	} {
@@ -349,7 +351,7 @@ func TestCardListsREST03(t *testing.T) {
 		CardHybrid: {additional, []any{supported("JSONRPC", "1.0"), supported("HTTP+JSON", "1.0"), supported("JSONRPC", "0.3"), supported("HTTP+JSON", "0.3")}},
 		CardV1:     {nil, []any{supported("JSONRPC", "1.0"), supported("HTTP+JSON", "1.0")}},
 	} {
-		o := CardOptions{Form: form, Base: base, Generations: append([]string{name03REST}, every...)}
+		o := CardOptions{Form: form, Base: base, Generations: append([]string{version.Name03REST}, every...)}
 		card := decoded(t, AppendCard(nil, parsed(t, "v10"), o)).(map[string]any)
 		if d := cmp.Diff(want, [2]any{card["additionalInterfaces"], card["supportedInterfaces"]}); d != "" {
 			t.Errorf("form %d (-want +got):\n%s", form, d)

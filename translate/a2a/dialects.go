@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package a2a is the Agent2Agent protocol. Each group of versions whose messages are the same is a package of its own
+// below this one; here are the dialects that they make, and what concerns all of them: agent cards, and how the version
+// that an agent speaks is found.
+package a2a
+
+import (
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/legacy"
+	v03 "github.com/aip-gateway/aip-gateway/translate/a2a/v03"
+	v1 "github.com/aip-gateway/aip-gateway/translate/a2a/v1"
+)
+
+// The sides towards agents.
+
+// Legacy returns a2a/legacy: A2A v0.1.
+func Legacy() translate.Client { return legacy.Client() }
+
+// V03 returns a2a/0.3: A2A 0.2 and 0.3 over JSON-RPC.
+func V03() translate.Client { return v03.Client() }
+
+// V1 returns a2a/1.0: A2A 1.0 over JSON-RPC.
+func V1() translate.Client { return v1.Client() }
+
+// V1REST returns a2a/1.0-rest: A2A 1.0 over HTTP+JSON. It is a translate.Binder.
+func V1REST() translate.Client { return v1.RESTClient() }
+
+// The sides towards callers. confirm says what a task is to callers whose agent has finished it, and which AIP has
+// await its completion: with confirm it requires input, without it is completed.
+
+// LegacyServer returns a2a/legacy. Without confirm, a completed task may be continued all the same, as in v0.1.
+func LegacyServer(confirm bool) translate.Server { return legacy.Server(confirm) }
+
+// V03Server returns a2a/0.3.
+func V03Server(confirm bool) translate.Server { return v03.Server(confirm) }
+
+// V03RESTServer returns a2a/0.3-rest: A2A 0.3 over HTTP+JSON.
+func V03RESTServer(confirm bool) translate.Server { return v03.RESTServer(confirm) }
+
+// V1Server returns a2a/1.0. It is a translate.Lister.
+func V1Server(confirm bool) translate.Server { return v1.Server(confirm) }
+
+// V1RESTServer returns a2a/1.0-rest. It is a translate.Lister and a translate.Statuser.
+func V1RESTServer(confirm bool) translate.Server { return v1.RESTServer(confirm) }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// The bindings that cards name.
+const (
+	bindingJSONRPC = "JSONRPC"
+	bindingREST    = "HTTP+JSON"
+	bindingGRPC    = "GRPC"
+)
+
+// Finder returns what A2A knows about finding out its version.
+func Finder() translate.Finder { return finder{} }
+
+type finder struct{}
+
+// Places implements translate.Finder. Some agents show each version another card, and the newest says the most.
+func (finder) Places() ([]string, []translate.Field) {
+	return []string{"/.well-known/agent-card.json", "/.well-known/agent.json"},
+		[]translate.Field{{Name: "A2A-Version", Value: "1.0"}}
+}
+
+// Card implements translate.Finder.
+func (finder) Card(body []byte) (*translate.Card, error) { return ParseCard(body) }
+
+// Offers implements translate.Finder. An interface with a tenant is left out: the dialects have no word for it.
+// So is what names a version of HTTP+JSON before 1.0, which is a protocol of its own.
+func (finder) Offers(c *translate.Card) []translate.Offer {
+	var offers []translate.Offer
+	for _, i := range c.Interfaces {
+		if i.URL == "" || i.Tenant != "" {
+			continue
+		}
+		// A binding is missing where an agent does not know that there are several.
+		rpc := i.Binding == "" || strings.EqualFold(i.Binding, bindingJSONRPC)
+		rest := strings.EqualFold(i.Binding, bindingREST)
+		o := translate.Offer{URL: i.URL}
+		switch generation := version.Parse(i.Version); {
+		case rpc && generation == version.V1:
+			o.Dialect, o.Why = version.Name10, "its card lists JSONRPC 1.0"
+		case rest && generation == version.V1:
+			o.Dialect, o.Why = version.Name10REST, "its card lists HTTP+JSON 1.0"
+		case rpc && generation == version.V03:
+			o.Dialect, o.Why = version.Name03, "its card names a protocolVersion of 0.2 or 0.3"
+		case rpc && generation == version.Legacy:
+			o.Dialect, o.Why = version.NameLegacy, "its card names a protocolVersion of 0.1"
+		case rpc && i.Version == "" && (c.Security.Version == "0.2" || c.Extended):
+			// 0.2 named its version from 0.2.5 on, and had these members from 0.2.1 on.
+			o.Dialect, o.Why = version.Name03, "its card has members that 0.2 brought"
+		case rpc && i.Version == "":
+			// 0.1 and early 0.2 look the same.
+			o.Why = "its card names no version"
+		default:
+			continue
+		}
+		offers = append(offers, o)
+	}
+	return offers
+}
+
+// Unsupported implements translate.Finder.
+func (finder) Unsupported(c *translate.Card) string {
+	other := func(i translate.Interface) bool { return !strings.EqualFold(i.Binding, bindingGRPC) }
+	if len(c.Interfaces) == 0 || slices.ContainsFunc(c.Interfaces, other) {
+		return ""
+	}
+	return "the agent's card offers only gRPC, which this gateway does not speak; " +
+		"let the agent serve JSONRPC or HTTP+JSON as well, and list it in its card"
+}
+
+// Probes implements translate.Finder. tasks/get is no probe: it is the same in all versions before 1.0.
+func (finder) Probes(id string) []translate.Probe {
+	probe := func(dialect, method, version string, no ...int64) translate.Probe {
+		body := jsonrpc.BeginRequest(nil, jsonrpc.ID("1"), method)
+		body = append(body, `{"id":`...)
+		body = task.AppendString(body, id)
+		body = jsonrpc.End(append(body, '}'))
+		p := translate.Probe{
+			Dialect: dialect, Body: body, Why: "it knows " + method,
+			Judge: func(body []byte) translate.Verdict { return judge(body, no) },
+		}
+		if version != "" {
+			p.Header = []translate.Field{{Name: "A2A-Version", Value: version}}
+		}
+		return p
+	}
+	return []translate.Probe{
+		// Only here does a failure of the agent prove nothing: any server of 1.0 can look up a task. A version
+		// that is not supported is a No, too.
+		probe(version.Name10, "GetTask", "1.0", -32603, -32009),
+		// An agent may have no webhooks, or fail over an id that it does not know, and still know the method.
+		probe(version.NameLegacy, "tasks/pushNotification/get", ""),
+		probe(version.Name03, "tasks/pushNotificationConfig/get", ""),
+	}
+}
+
+// judge reads the answer to a probe. Of an agent that does not know a method, some say so; others, which read a
+// request by its method, call it invalid or unreadable. no are more codes that are a No.
+func judge(body []byte, no []int64) translate.Verdict {
+	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
+	switch {
+	case bad != nil:
+		return translate.Unsure
+	case res.Failure == nil:
+		return translate.Yes
+	}
+	for _, code := range append([]int64{-32601, -32600, -32700}, no...) {
+		if res.Failure.Code == code {
+			return translate.No
+		}
+	}
+	return translate.Yes
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package message has what is the same in the messages of all versions.
+package message
+
+import (
+	"hash/crc32"
+	"strconv"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// legacyRole returns the role of a message's sender.
+func Role(m *task.Message) string {
+	if m.SenderRole == task.Partner {
+		return "agent"
+	}
+	return "user"
+}
+
+// v1MessageID returns the id of a turn's message. It is the same whenever the turn is carried out again, so that
+// agents that look at it take it for the same message.
+func ID(t *agent.Turn) string {
+	switch {
+	case t.Message.ID != "":
+		return t.Message.ID
+	case t.From == task.None:
+		return t.Ref.Task
+	}
+	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Revision))), 16)
+}
+
+// v1History returns the messages from the one on with which n of them say something. A2A has no commands, so those
+// that say nothing are not shown.
+func Last(all []task.Message, n int) []task.Message {
+	first := len(all)
+	for i := len(all) - 1; i >= 0 && n != 0; i-- {
+		if len(all[i].DataItems) > 0 {
+			first = i
+			n--
+		}
+	}
+	return all[first:]
+}

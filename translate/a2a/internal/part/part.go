@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package part reads and writes the parts of messages and artifacts of the versions before 1.0.
+package part
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// appendParts appends the parts that data items make. word is the member that tells what a part is: versions
+// differ in nothing else, and agents insist on theirs.
+func Append(dst []byte, word string, items []task.DataItem) []byte {
+	dst = append(dst, '[')
+	for i := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '{', '"'), word...), '"')
+		dst = append(appendContent(dst, &items[i]), '}')
+	}
+	return append(dst, ']')
+}
+
+// appendContent appends what follows a part's word.
+func appendContent(dst []byte, it *task.DataItem) []byte {
+	switch it.Kind {
+	case task.TextItem:
+		dst = append(dst, `:"text","text":`...)
+		dst = task.AppendString(dst, it.Text)
+	case task.FileItem:
+		dst = append(dst, `:"file","file":{`...)
+		begin := len(dst)
+		for _, m := range [...]struct{ key, value string }{
+			{`"name":`, it.Name}, {`"mimeType":`, it.MIMEType}, {`"uri":`, it.URI}, {`"bytes":`, it.Bytes},
+		} {
+			if m.value == "" {
+				continue
+			}
+			if len(dst) > begin {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, m.key...)
+			dst = task.AppendString(dst, m.value)
+		}
+		dst = append(dst, '}')
+	default:
+		dst = append(dst, `:"data","data":`...)
+		if len(it.Data) == 0 {
+			dst = append(dst, `{}`...)
+		}
+		dst = append(dst, it.Data...)
+	}
+	return extension.AppendPart(dst, it.Metadata, extension.PartMembers)
+}
+
+// legacyParts reads a list of parts.
+func Read(parts gjson.Result) ([]task.DataItem, error) {
+	if parts.Type == gjson.Null { // missing, too
+		return nil, nil
+	}
+	if !parts.IsArray() {
+		return nil, reply.Refuse("the agent's answer has parts that are no array")
+	}
+	var items []task.DataItem
+	parts.ForEach(func(_, part gjson.Result) bool {
+		items = append(items, read(part))
+		return true
+	})
+	return items, nil
+}
+
+// legacyPart reads one part. What is no text, file or data becomes a data item that holds the part as it was sent,
+// so that nothing of it is lost.
+func read(part gjson.Result) task.DataItem {
+	if it, ok := Content(part); ok {
+		return it
+	}
+	return task.DataItem{Kind: task.DataKind, Data: value.Object(part)}
+}
+
+// legacyContent reads one part, if it is a text, a file or data. Its type is believed only where the content agrees,
+// and is not needed: agents of later versions write "kind" in its place, and some write neither.
+func Content(part gjson.Result) (it task.DataItem, ok bool) {
+	var text, file, data gjson.Result
+	var word string
+	var others wire.Extensions
+	value.Members(part, func(key string, v gjson.Result) {
+		switch key {
+		case "type", "kind":
+			word = v.String()
+		case "text":
+			text = v
+		case "file":
+			file = v
+		case "data":
+			data = v
+		case "metadata":
+			if v.IsObject() {
+				it.Metadata = value.Line(v)
+			}
+		default:
+			others.Add(key, v)
+		}
+	})
+	it.Metadata = extension.OfPart(it.Metadata, &others, extension.PartMembers)
+	is := func(name string, v gjson.Result) bool { return v.Exists() && (word == name || word == "") }
+	switch {
+	case is("text", text) && text.Type == gjson.String:
+		it.Kind, it.Text = task.TextItem, text.Str
+		return it, true
+	case is("file", file) && readFile(&it, file):
+		return it, true
+	case is("data", data):
+		it.Kind, it.Data = task.DataKind, value.Object(data)
+		return it, true
+	}
+	return it, false
+}
+
+// legacyFile reads a file's content into it. AIP wants either a URI or the bytes: where an agent gives both, the
+// bytes are kept, because they need no permission to be read. ok is false where it gives neither.
+func readFile(it *task.DataItem, file gjson.Result) (ok bool) {
+	var f task.DataItem
+	value.Members(file, func(key string, v gjson.Result) {
+		if v.Type != gjson.String {
+			return
+		}
+		switch key {
+		case "name":
+			f.Name = v.Str
+		case "mimeType":
+			f.MIMEType = v.Str
+		case "uri", "fileWithUri": // the longer names are those of 0.3's schema for gRPC
+			f.URI = v.Str
+		case "bytes", "fileWithBytes":
+			f.Bytes = v.Str
+		}
+	})
+	if f.Bytes != "" {
+		f.URI = ""
+	}
+	if f.Bytes == "" && f.URI == "" {
+		return false
+	}
+	f.Kind, f.Metadata = task.FileItem, it.Metadata
+	*it = f
+	return true
+}

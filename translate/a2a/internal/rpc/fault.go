@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rpc
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// legacyFault is how versions before 1.0 tell a caller that something went wrong.
+type Fault struct {
+	code      int
+	message   string
+	errorType string // told in data, where the code says too little
+}
+
+// Codes of the gateway's own. A2A leaves identity to HTTP, and has no numbers for it: these are beyond what JSON-RPC
+// reserves, as those of other servers of A2A are. −32050 is that of AIP's callers, too.
+const (
+	unauthenticated = -31401
+	forbidden       = -31403
+	limitExceeded   = -32050
+)
+
+// legacyFaults holds every kind, in the numbers of v0.1. −32007 to −32009 are never used: they mean something else
+// in AIP than in later versions of A2A.
+var Faults = [...]Fault{
+	task.Internal:                 {-32603, "Internal error", ""},
+	task.ParseError:               {-32700, "Invalid JSON payload", ""},
+	task.InvalidRequest:           {-32600, "Request payload validation error", ""},
+	task.MethodNotFound:           {-32601, "Method not found", ""},
+	task.InvalidParams:            {-32602, "Invalid parameters", ""},
+	task.TaskNotFound:             {-32001, "Task not found", ""},
+	task.TaskNotCancelable:        {-32002, "Task cannot be canceled", ""},
+	task.NotificationNotSupported: {-32003, "Push Notification is not supported", ""},
+	task.UnsupportedOperation:     {-32004, "This operation is not supported", ""},
+	task.ContentTypeNotSupported:  {-32005, "Incompatible content types", ""},
+	task.InvalidAgentResponse:     {-32603, "Internal error", "INVALID_AGENT_RESPONSE"},
+	task.GroupNotSupported:        {-32004, "This operation is not supported", "GROUP_NOT_SUPPORTED"},
+	task.AuthenticationRequired:   {unauthenticated, "Authentication required", ""},
+	task.AuthorizationFailed:      {forbidden, "Authorization failed", ""},
+	task.AccessTokenInvalid:       {unauthenticated, "Invalid access token", "ACCESS_TOKEN_INVALID"},
+	task.LimitExceeded:            {limitExceeded, "Limit exceeded", ""},
+	task.AgentUnavailable:         {-32603, "Internal error", "AGENT_UNAVAILABLE"},
+	task.AgentTimeout:             {-32603, "Internal error", "AGENT_TIMEOUT"},
+	task.StoreUnavailable:         {-32603, "Internal error", ""},
+}
+
+// v03Faults are legacyFaults with what 0.2 brought.
+var FaultsV03 = func() [len(Faults)]Fault {
+	all := Faults
+	all[task.InvalidAgentResponse] = Fault{-32006, "Invalid agent response type", ""}
+	return all
+}()
+
+// append appends an error response. What has no kind is an internal error, without its text.
+func (f *Fault) Append(dst []byte, id jsonrpc.ID, e *task.Error) []byte {
+	return jsonrpc.AppendError(dst, id, f.code, f.message, data(e, f.errorType))
+}
+
+// appendFault appends the members of an error object without what stands around them.
+func AppendObject(dst []byte, f *Fault, e *task.Error) []byte {
+	dst = strconv.AppendInt(append(dst, `"code":`...), int64(f.code), 10)
+	dst = task.AppendString(append(dst, `,"message":`...), f.message)
+	if data := data(e, f.errorType); data != nil {
+		dst = append(append(dst, `,"data":`...), data...)
+	}
+	return dst
+}
+
+// legacyErrorOf returns the task.Error in err, or one that says nothing where there is none.
+func ErrorOf(err error) *task.Error {
+	if e, ok := errors.AsType[*task.Error](err); ok && int(e.Kind) < len(Faults) {
+		return e
+	}
+	return new(task.Error)
+}
+
+// legacyHTTPStatus returns the status of HTTP of an error response: A2A tells by it who must say who they are, and
+// JSON-RPC by its code all else.
+func HTTPStatus(err error) int {
+	switch task.KindOf(err) {
+	case task.AuthenticationRequired, task.AccessTokenInvalid:
+		return 401
+	case task.AuthorizationFailed:
+		return 403
+	}
+	return 200
+}
+
+// legacyFaultData returns the data member: what the error carries, its field, its type, and its sentence. It is nil
+// where there is nothing to say.
+func data(e *task.Error, errorType string) []byte {
+	var dst []byte
+	add := func(key string, value []byte) {
+		sep := byte(',')
+		if dst == nil {
+			sep = '{'
+		}
+		dst = append(task.AppendString(append(dst, sep), key), ':')
+		dst = append(dst, value...)
+	}
+	str := func(key, value string) {
+		if value != "" {
+			add(key, task.AppendString(nil, value))
+		}
+	}
+	str("errorType", errorType)
+	str("field", e.Field)
+	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
+		switch key {
+		case "errorType", "field", "details": // said once
+			continue
+		}
+		if value, err := json.Marshal(e.Data[key]); err == nil {
+			add(key, value)
+		}
+	}
+	str("details", e.Detail)
+	if dst == nil {
+		return nil
+	}
+	return append(dst, '}')
+}

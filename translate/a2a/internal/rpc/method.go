@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rpc is JSON-RPC as callers of the versions before 1.0 use it: how their requests are told apart and read, and
+// how they are refused.
+package rpc
+
+import (
+	"slices"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// The methods that v0.1, 0.2 and 0.3 share.
+const (
+	Get         = "tasks/get"
+	Cancel      = "tasks/cancel"
+	Resubscribe = "tasks/resubscribe"
+)
+
+// rpcRoute returns the route of a path: all methods are called at the mount point.
+func Route(method, path string) (r translate.Route, ok bool) {
+	if path != "" {
+		return r, false
+	}
+	if method != "POST" {
+		r.Allow = "POST"
+	}
+	return r, true
+}
+
+// rpcMatches reports whether a request is of generation g, which alone has the methods own. For the methods that
+// versions share, the version that the caller names decides, and then who made the task's id: in v0.1 its caller, in
+// later versions the gateway.
+func Matches(req *translate.Request, g version.Generation, own ...string) bool {
+	named := version.Unknown
+	if req.Version != "" {
+		if named = version.Parse(req.Version); named != version.Legacy && named != version.V03 {
+			return false
+		}
+	}
+	switch req.Method {
+	case Get, Cancel, Resubscribe:
+	default:
+		return slices.Contains(own, req.Method)
+	}
+	if named == version.Unknown {
+		named = version.Legacy
+		if id := value.Member(req.Params, "id"); id.Type == gjson.String && translate.MadeHere(id.Str) {
+			named = version.V03
+		}
+	}
+	return named == g
+}
+
+// rpcBegin appends a request up to the task's id in its params. The request's own id is the task's too, which makes a
+// capture of the wire readable.
+func Begin(dst []byte, method, taskID string) []byte {
+	var room [96]byte
+	id := task.AppendString(room[:0], taskID)
+	dst = jsonrpc.BeginRequest(dst, id, method)
+	dst = append(dst, `{"id":`...)
+	return append(dst, id...)
+}

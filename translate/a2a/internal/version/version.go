@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package version tells the versions of A2A apart, and names their dialects.
+package version
+
+import (
+	"strconv"
+	"strings"
+)
+
+// The dialects by their names in a configuration.
+const (
+	NameLegacy = "a2a/legacy"
+	Name03     = "a2a/0.3" // and 0.2, whose messages are the same
+	Name03REST = "a2a/0.3-rest"
+	Name10     = "a2a/1.0"
+	Name10REST = "a2a/1.0-rest"
+)
+
+// verGeneration is a group of versions whose messages are the same.
+type Generation uint8
+
+// The generations.
+const (
+	Unknown Generation = iota // no version, or one that is not known
+	Legacy                    // 0.1
+	V03                       // 0.2 and above
+	V1                        // 1.x
+)
+
+// generationOf returns the generation that a version is of: 0.3, 0.3.0, v1.0.
+func Parse(version string) Generation {
+	major, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(version), "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	switch major {
+	case "1":
+		return V1
+	case "0":
+		n, err := strconv.Atoi(minor)
+		switch {
+		case err != nil || n < 0:
+			return Unknown
+		case n < 2:
+			return Legacy
+		}
+		return V03
+	}
+	return Unknown
+}

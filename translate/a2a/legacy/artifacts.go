@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package legacy
+
+import (
+	"hash/fnv"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// maxName is how long, in bytes, a name may be to stand in an id as it is; of a longer one, its hash does.
+const maxName = 64
+
+// artifacts makes products of the artifacts of one task.
+//
+// In v0.1 an artifact is known by its index alone, but agents leave that at 0 for all of them, so one with
+// another name is another artifact. A product's id is made of nothing but these two: "artifact-0" without a
+// name, "artifact-0-report" with one. So it is the same in a stream, in a poll, in the next turn and after a restart,
+// whatever the order in which artifacts are seen. Only a chunk that adds to an artifact may leave the name out:
+// it belongs to the one with its index that was touched last.
+type artifacts struct {
+	known []task.Product // of earlier turns
+	seen  []string       // ids of this turn's artifacts, the one touched last at the end
+}
+
+// artifact is one artifact of v0.1, whole or a chunk.
+type artifact struct {
+	product      task.Product
+	append, last bool
+}
+
+// next reads one artifact. fresh is set where it is the first with its id.
+func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
+	if !v.IsObject() {
+		return art, false, reply.Refuse("the agent's answer has an artifact that is no object")
+	}
+	var index int64
+	var parts gjson.Result
+	var others wire.Extensions
+	whole := true
+	value.Members(v, func(key string, v gjson.Result) {
+		switch key {
+		case "name":
+			art.product.Name = v.String()
+		case "description":
+			art.product.Description = v.String()
+		case "parts":
+			parts = v
+		case "index":
+			index, whole = jsonrpc.Int(v)
+		case "append":
+			art.append = v.Bool()
+		case "lastChunk":
+			art.last = v.Bool()
+		case "kind", "type", "artifactId": // of other versions
+		default:
+			others.Add(key, v)
+		}
+	})
+	art.product.Extensions = extension.OfArtifact(&others)
+	if !whole || index < 0 {
+		return art, false, reply.Refuse("the agent's answer has an artifact whose index is no number from 0 on")
+	}
+	if art.product.DataItems, err = part.Read(parts); err != nil {
+		return art, false, err
+	}
+	art.product.ID = a.id(index, art.product.Name, art.append)
+	if i := slices.Index(a.seen, art.product.ID); i >= 0 {
+		a.seen = append(append(a.seen[:i], a.seen[i+1:]...), art.product.ID)
+		return art, false, nil
+	}
+	if len(a.seen) == part.MaxArtifacts {
+		return art, false, reply.Refuse("the agent's answer has more than %d artifacts", part.MaxArtifacts)
+	}
+	a.seen = append(a.seen, art.product.ID)
+	return art, true, nil
+}
+
+// id returns the id of the product that an artifact is, or belongs to.
+func (a *artifacts) id(index int64, name string, adds bool) string {
+	base := "artifact-" + strconv.FormatInt(index, 10)
+	if len(name) > maxName {
+		h := fnv.New64a()
+		io.WriteString(h, name)
+		name = strconv.FormatUint(h.Sum64(), 16)
+	}
+	if name != "" {
+		return base + "-" + name
+	}
+	if adds {
+		for i := len(a.seen) - 1; i >= 0; i-- {
+			if hasIndex(a.seen[i], base) {
+				return a.seen[i]
+			}
+		}
+		for i := len(a.known) - 1; i >= 0; i-- {
+			if hasIndex(a.known[i].ID, base) {
+				return a.known[i].ID
+			}
+		}
+	}
+	return base
+}
+
+func hasIndex(id, base string) bool {
+	rest, ok := strings.CutPrefix(id, base)
+	return ok && (rest == "" || rest[0] == '-')
+}
+
+// chunks adds the artifact of an event to rep.
+func (a *artifacts) chunks(rep *agent.Report, v gjson.Result) error {
+	art, fresh, err := a.next(v)
+	if err != nil {
+		return err
+	}
+	c := task.Chunk{Product: art.product, Append: art.append, Last: art.last}
+	if fresh && c.Append { // what is not there yet cannot be added to
+		c.Append = a.knows(c.Product.ID)
+	}
+	rep.Chunks = append(rep.Chunks, c)
+	return nil
+}
+
+func (a *artifacts) knows(id string) bool {
+	for i := range a.known {
+		if a.known[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// whole adds the artifacts of a Task to rep. Some agents list every chunk that they ever sent, so these are
+// put together, the way task.Fold does it with those of a stream.
+func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
+	if !list.Exists() {
+		return nil
+	}
+	if !list.IsArray() {
+		return reply.Refuse("the agent's answer has artifacts that are no array")
+	}
+	var w whole // the list goes back to the task's beginning, so nothing is known before it
+	var err error
+	list.ForEach(func(_, v gjson.Result) bool {
+		err = w.add(v)
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	a.seen = w.list.seen // a stream goes on from here
+	rep.Products = w.products
+	return nil
+}
+
+// whole puts the artifacts of one Task together.
+type whole struct {
+	list     artifacts
+	products []task.Product
+	// texts holds the last text of the product at the same place while it grows, so that many small chunks cost
+	// no copy of all that went before. A Builder never rewrites what it has given out.
+	texts []*strings.Builder
+}
+
+func (w *whole) add(v gjson.Result) error {
+	art, fresh, err := w.list.next(v)
+	if err != nil {
+		return err
+	}
+	if fresh {
+		w.products = append(w.products, art.product)
+		w.texts = append(w.texts, nil)
+		return nil
+	}
+	i := len(w.products) - 1
+	for w.products[i].ID != art.product.ID {
+		i--
+	}
+	p := &w.products[i]
+	if !art.append {
+		*p, w.texts[i] = art.product, nil
+		return nil
+	}
+	if art.product.Name != "" {
+		p.Name = art.product.Name
+	}
+	if art.product.Description != "" {
+		p.Description = art.product.Description
+	}
+	if art.product.Extensions != nil {
+		p.Extensions = art.product.Extensions
+	}
+	for _, it := range art.product.DataItems {
+		last := len(p.DataItems) - 1
+		if last < 0 || !part.PlainText(&it) || !part.PlainText(&p.DataItems[last]) {
+			p.DataItems = append(p.DataItems, it)
+			w.texts[i] = nil
+			continue
+		}
+		if w.texts[i] == nil {
+			w.texts[i] = new(strings.Builder)
+			w.texts[i].WriteString(p.DataItems[last].Text)
+		}
+		w.texts[i].WriteString(it.Text)
+		p.DataItems[last].Text = w.texts[i].String()
+	}
+	return nil
+}

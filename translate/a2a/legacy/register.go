@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package legacy
+
+import (
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
+)
+
+// AppendRegister implements translate.Registrar: agents of v0.1 keep a webhook by a request of its own, and some
+// take none along with a turn.
+func (client) AppendRegister(dst []byte, ref agent.Ref, w *task.Webhook) []byte {
+	dst = rpc.Begin(dst, pushSet, ref.Task)
+	dst = append(dst, `,"pushNotificationConfig":`...)
+	dst = webhook.Append(dst, w)
+	return append(dst, '}', '}')
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package legacy
+
+import (
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
+)
+
+// legacyNewServer returns the side of A2A v0.1 towards callers. confirm says what a task is that awaits its completion,
+// for which A2A has no word: with confirm it asks its caller for input; without, it is completed, and may be gone on
+// with all the same, as v0.1 has it.
+func Server(confirm bool) translate.Server { return server{confirm} }
+
+type server struct{ confirm bool }
+
+// Name implements translate.Server.
+func (server) Name() string { return version.NameLegacy }
+
+// Route implements translate.Server: all methods are called at one place.
+func (server) Route(method, path string) (r translate.Route, ok bool) {
+	return rpc.Route(method, path)
+}
+
+// Speaks implements translate.Server.
+func (server) Matches(req *translate.Request) bool {
+	return rpc.Matches(req, version.Legacy, send, sendSubscribe, pushSet, pushGet)
+}
+
+// AppendTask implements translate.Server: the response is the Task.
+func (s server) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
+	dst = jsonrpc.BeginResult(dst, id)
+	dst = s.appendTask(dst, t, c.History)
+	return jsonrpc.End(dst)
+}
+
+// AppendWebhooks implements translate.Server: {id, pushNotificationConfig}. v0.1 cannot delete.
+func (s server) AppendWebhooks(dst []byte, id jsonrpc.ID, c *translate.Call, hooks []task.Webhook) []byte {
+	if c.Op == translate.DeleteWebhooks {
+		return jsonrpc.End(append(jsonrpc.BeginResult(dst, id), "null"...))
+	}
+	if len(hooks) == 0 {
+		return s.AppendError(dst, id, webhook.NotFound)
+	}
+	w := hooks[0]
+	dst = append(jsonrpc.BeginResult(dst, id), `{"id":`...)
+	dst = task.AppendString(dst, w.TaskID)
+	dst = append(dst, `,"pushNotificationConfig":`...)
+	w.ID = "" // callers of v0.1 do not know of it
+	dst = webhook.Append(dst, &w)
+	return jsonrpc.End(append(dst, '}'))
+}
+
+// AppendError implements translate.Server.
+func (server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
+	e := rpc.ErrorOf(err)
+	return rpc.Faults[e.Kind].Append(dst, id, e)
+}
+
+// Status implements translate.Statuser.
+func (server) Status(err error) int { return rpc.HTTPStatus(err) }
+
+// AppendNotification implements translate.Server: the Task, without its history.
+func (s server) AppendNotification(dst []byte, t *task.Task) []byte {
+	return s.appendTask(dst, t, 0)
+}
+
+// NotificationHeader implements translate.Server.
+func (server) NotificationHeader(w *task.Webhook) []translate.Field {
+	return webhook.Header(w)
+}
+
+// StreamsErrors implements translate.ErrorStreamer. Callers of 0.3 whose request does not show its version are
+// answered here, too.
+func (server) StreamsErrors() bool { return true }
+
+// Where completion is auto, two states of AIP are the same word of A2A, and a webhook is told of it once. In 0.3 and
+// 1.0 that is when the task is completed, which follows at once; in v0.1 when its agent has finished, because the task
+// stays open for its caller.
+
+// NotifiedStates implements translate.StateFilter.
+func (s server) NotifiedStates() []task.State { return status.AllBut(task.Completed, s.confirm) }
+
+// Interface guards.
+var (
+	_ translate.Server      = server{}
+	_ translate.Statuser    = server{}
+	_ translate.StateFilter = server{}
+)

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v03
+
+import (
+	"hash/fnv"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// v03Artifacts makes products of the artifacts of one task: an artifact's id is the product's.
+//
+// Texts that follow each other in an artifact become one. A stream tells them in pieces, which join in the product;
+// some agents list the pieces when they are asked for the task, and the two must not differ.
+type artifacts struct {
+	known []task.Product // of earlier turns
+	seen  map[string]bool
+}
+
+// read reads an artifact, whole or a piece.
+func (a *artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, err error) {
+	if !v.IsObject() {
+		return p, adds, reply.Refuse("the agent's answer has an artifact that is no object")
+	}
+	var id, parts gjson.Result
+	var others wire.Extensions
+	value.Members(v, func(key string, v gjson.Result) {
+		switch key {
+		case "artifactId":
+			id = v
+		case "name":
+			p.Name = v.String()
+		case "description":
+			p.Description = v.String()
+		case "parts":
+			parts = v
+		case "append":
+			adds = v
+		case "kind", "type", "index", "lastChunk": // of other versions
+		default:
+			others.Add(key, v)
+		}
+	})
+	p.Extensions = extension.OfArtifact(&others)
+	if p.DataItems, err = part.Read(parts); err != nil {
+		return p, adds, err
+	}
+	p.DataItems = join(nil, p.DataItems)
+	p.ID = productID(id.Str, "artifact", p.Name)
+	if !a.seen[p.ID] && len(a.seen) == part.MaxArtifacts {
+		return p, adds, reply.Refuse("the agent's answer has more than %d artifacts", part.MaxArtifacts)
+	}
+	return p, adds, nil
+}
+
+// v03ID returns the id of a product: the one that the agent gave, its hash where it is too long, or a made one where
+// there is none.
+func productID(id, kind, name string) string {
+	if id == "" {
+		if id = kind; name != "" {
+			id += "-" + name
+		}
+	}
+	if len(id) <= maxID {
+		return id
+	}
+	h := fnv.New64a()
+	io.WriteString(h, id)
+	return kind + "-" + strconv.FormatUint(h.Sum64(), 16)
+}
+
+// see notes that a product is there, and reports whether it was there before.
+func (a *artifacts) see(id string) (before bool) {
+	if before = a.seen[id]; !before {
+		if a.seen == nil {
+			a.seen = make(map[string]bool)
+		}
+		a.seen[id] = true
+	}
+	return before
+}
+
+// chunk adds the artifact of an event to rep. What is not there yet cannot be added to.
+func (a *artifacts) chunk(rep *agent.Report, v gjson.Result, adds, last bool) error {
+	p, inside, err := a.read(v)
+	if err != nil {
+		return err
+	}
+	adds = adds || inside.Bool()
+	if !a.see(p.ID) && adds {
+		adds = a.knows(p.ID)
+	}
+	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: last})
+	return nil
+}
+
+func (a *artifacts) knows(id string) bool {
+	for i := range a.known {
+		if a.known[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// whole adds the artifacts of a Task to rep. Where one is listed more than once, these are the pieces that it was
+// made of, each of which adds to it unless it says otherwise.
+func (a *artifacts) whole(rep *agent.Report, list gjson.Result) (err error) {
+	if !list.Exists() {
+		return nil
+	}
+	if !list.IsArray() {
+		return reply.Refuse("the agent's answer has artifacts that are no array")
+	}
+	at := make(map[string]int)
+	list.ForEach(func(_, v gjson.Result) bool {
+		var p task.Product
+		var adds gjson.Result
+		if p, adds, err = a.read(v); err != nil {
+			return false
+		}
+		a.see(p.ID)
+		i, again := at[p.ID]
+		switch {
+		case !again:
+			at[p.ID] = len(rep.Products)
+			rep.Products = append(rep.Products, p)
+		case adds.IsBool() && !adds.Bool():
+			rep.Products[i] = p
+		default:
+			old := &rep.Products[i]
+			if p.Name != "" {
+				old.Name = p.Name
+			}
+			if p.Description != "" {
+				old.Description = p.Description
+			}
+			if p.Extensions != nil {
+				old.Extensions = p.Extensions
+			}
+			old.DataItems = append(old.DataItems, p.DataItems...)
+		}
+		return true
+	})
+	for i := range rep.Products {
+		p := &rep.Products[i]
+		p.DataItems = join(p.DataItems[:0], p.DataItems)
+	}
+	return err
+}
+
+// v03Join appends items to dst with texts that follow each other made one. dst may be the beginning of items' own
+// memory, because it never gets ahead of them.
+func join(dst, items []task.DataItem) []task.DataItem {
+	for i := 0; i < len(items); {
+		it, end := items[i], i+1
+		if part.PlainText(&it) {
+			for end < len(items) && part.PlainText(&items[end]) {
+				end++
+			}
+		}
+		if end > i+1 {
+			var b strings.Builder
+			for _, piece := range items[i:end] {
+				b.WriteString(piece.Text)
+			}
+			it.Text = b.String()
+		}
+		dst = append(dst, it)
+		i = end
+	}
+	return dst
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v03 is A2A 0.2 and 0.3, whose messages are the same: over JSON-RPC, and, towards callers, over HTTP+JSON. The
+// objects of the latter are those out of which 1.0 grew, so that its server is the one of package v1 with another schema.
+package v03
+
+import (
+	"hash/crc32"
+	"strconv"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// v03NewClient returns the side towards agents of A2A 0.2 and 0.3 over JSON-RPC, whose messages are the same.
+func Client() translate.Client { return client{} }
+
+type client struct{}
+
+// The methods of 0.2 and 0.3 that v0.1 does not have.
+const (
+	send         = "message/send"
+	sendStream   = "message/stream"
+	pushSet      = "tasks/pushNotificationConfig/set"
+	pushGet      = "tasks/pushNotificationConfig/get"
+	pushList     = "tasks/pushNotificationConfig/list"
+	pushDelete   = "tasks/pushNotificationConfig/delete"
+	extendedCard = "agent/getAuthenticatedExtendedCard"
+)
+
+// maxV03ID is how long, in bytes, the ids may be that an agent makes.
+const maxID = 256
+
+func (client) Name() string { return version.Name03 }
+
+var header = []translate.Field{{Name: "A2A-Version", Value: "0.3"}}
+
+// Header implements translate.Client. Agents of later versions answer in this one where they are told to.
+func (client) Header() []translate.Field { return header }
+
+// NamesTasks says that agents name their tasks themselves.
+func (client) NamesTasks() {}
+
+// AppendTurn implements translate.Client. The agent makes the names of a task and its context, so a start has none.
+// A task that has ended cannot be gone on with: that makes another one, in the same context.
+func (client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
+	method := send
+	if stream {
+		method = sendStream
+	}
+	var room [96]byte
+	id := task.AppendString(room[:0], message.ID(t))
+	dst = jsonrpc.BeginRequest(dst, id, method)
+	dst = append(dst, `{"message":{"kind":"message","messageId":`...)
+	dst = append(dst, id...)
+	dst = append(dst, `,"role":"user","parts":`...)
+	dst = part.Append(dst, "kind", t.Message.DataItems)
+	refers := ""
+	switch {
+	case t.From == task.None:
+	case t.From == task.AwaitingCompletion:
+		dst = value.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+		if t.Ref.Task != "" && !strings.HasPrefix(t.Revision, messageRevision) {
+			refers = t.Ref.Task
+		}
+	default:
+		dst = value.AppendOptional(dst, `,"taskId":`, t.Ref.Task)
+		dst = value.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+	}
+	dst = append(extension.AppendTurn(dst, t.Message.Extensions, refers), '}')
+	if config := extension.Configuration(t.Message.Extensions); !stream || t.Webhook != nil || len(config) > 0 {
+		// Until 0.2.5 the modes had to be there. No agent refuses none, and some refuse all that they do not know.
+		dst = append(dst, `,"configuration":{"acceptedOutputModes":`...)
+		if modes := extension.OutputModes(t.Message.Extensions); len(modes) > 0 {
+			dst = append(dst, modes...) // but what the caller wants is for the caller to say
+		} else {
+			dst = append(dst, '[', ']')
+		}
+		if !stream {
+			dst = append(dst, `,"blocking":true`...) // what is left out means different things to agents
+		}
+		if t.Webhook != nil {
+			dst = webhook.Append(append(dst, `,"pushNotificationConfig":`...), t.Webhook)
+		}
+		dst = append(extension.AppendConfiguration(dst, t.Message.Extensions, false), '}')
+	}
+	return append(extension.AppendParams(dst, t.Message.Extensions), '}', '}')
+}
+
+// AppendGet implements translate.Getter. No history is asked for: the gateway keeps its own.
+func (client) AppendGet(dst []byte, ref agent.Ref) []byte {
+	return append(rpc.Begin(dst, rpc.Get, ref.Task), `,"historyLength":0}}`...)
+}
+
+func (client) AppendCancel(dst []byte, ref agent.Ref) []byte {
+	return append(rpc.Begin(dst, rpc.Cancel, ref.Task), '}', '}')
+}
+
+func (client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
+	return append(rpc.Begin(dst, rpc.Resubscribe, ref.Task), '}', '}')
+}
+
+// Reply reads a Task or a Message. It copies body once; the report's texts are views of that copy.
+func (client) Reply(body []byte, known []task.Product) (agent.Report, error) {
+	res, err := reply.Parse(append([]byte(nil), body...))
+	if err != nil {
+		return agent.Report{}, err
+	}
+	if res.Failure != nil {
+		return agent.Report{}, reply.Failed(reply.FailuresV03, res.Failure)
+	}
+	m := membersOf(res.Result)
+	if !m.status.Exists() && !m.isMessage() {
+		return agent.Report{}, reply.Refuse("the agent's answer has neither a status nor a messageId, so it is no Task and no Message")
+	}
+	return m.report(&artifacts{known: known})
+}
+
+// Push reads a Task, which is what 0.3 tells webhooks, or any event of a stream.
+func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
+	v, err := reply.Pushed(body)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	m := membersOf(v)
+	return m.report(&artifacts{known: known})
+}
+
+func (client) NewStream(known []task.Product) translate.Stream {
+	return &stream{artifacts: artifacts{known: known}}
+}
+
+// v03Events reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are told apart by what
+// they have in them, since "kind" may be missing. Events belong to the stream's task whatever id they have: some
+// agents report a failure under another. It is not the event's "final" that ends a turn but its state.
+type stream struct {
+	artifacts artifacts
+	named     bool // the agent's names have been told
+	task      bool // there is a task, so that a Message is news of it
+}
+
+func (s *stream) Event(event string, data []byte) (agent.Report, error) {
+	if len(data) == 0 {
+		return agent.Report{}, nil
+	}
+	res, err := reply.Parse(append([]byte(nil), data...))
+	if err != nil {
+		if event != "" && event != "message" && event != "error" { // whatever the agent's server sends for itself
+			err = nil
+		}
+		return agent.Report{}, err
+	}
+	if res.Failure != nil {
+		return agent.Report{}, reply.Failed(reply.FailuresV03, res.Failure)
+	}
+	m := membersOf(res.Result)
+	if s.task && m.isMessage() {
+		return m.news()
+	}
+	rep, err := m.report(&s.artifacts)
+	if err != nil {
+		return rep, err
+	}
+	s.task = s.task || m.status.Exists() || m.artifact.Exists()
+	if s.named {
+		rep.Ref = nil
+	}
+	s.named = s.named || rep.Ref != nil
+	return rep, nil
+}
+
+var statusForm = status.Form{Version: "0.3", State: status.State, Parts: part.Read, AuthRequired: status.AuthRequired}
+
+// v03Result holds the members of a Task, a Message or an event. Those that are null count as missing.
+type result struct {
+	id, taskID, contextID       gjson.Result
+	messageID, role, parts      gjson.Result
+	status, artifact, artifacts gjson.Result
+	append, last                bool
+	update                      bool // it has what only updates have, so that no artifacts do not mean none
+	raw                         gjson.Result
+	rest                        wire.Extensions
+}
+
+func membersOf(v gjson.Result) result {
+	m := result{raw: v}
+	value.Members(v, func(key string, v gjson.Result) {
+		switch key {
+		case "kind":
+			m.update = m.update || strings.HasSuffix(v.Str, "-update")
+		case "id":
+			m.id = v
+		case "taskId":
+			m.taskID, m.update = v, true
+		case "contextId":
+			m.contextID = v
+		case "messageId":
+			m.messageID = v
+		case "role":
+			m.role = v
+		case "parts":
+			m.parts = v
+		case "status":
+			m.status = v
+		case "artifact":
+			m.artifact = v
+		case "artifacts":
+			m.artifacts = v
+		case "append":
+			m.append = v.Bool()
+		case "lastChunk":
+			m.last = v.Bool()
+		case "final":
+			m.update = true
+		case "type", "history":
+		default:
+			extension.AddResult(&m.rest, key, v)
+		}
+	})
+	return m
+}
+
+// isMessage reports whether a result is a Message: nothing else has parts of its own.
+func (m *result) isMessage() bool {
+	return !m.status.Exists() && !m.artifact.Exists() && (m.messageID.Exists() || m.parts.Exists())
+}
+
+// report reads what is there: a Message, a status, artifacts, or neither, which means nothing.
+func (m *result) report(a *artifacts) (rep agent.Report, err error) {
+	if !m.raw.IsObject() {
+		return rep, reply.Refuse("the agent's answer has a result that is no object")
+	}
+	if m.isMessage() {
+		return m.message()
+	}
+	if !m.status.Exists() && !m.artifact.Exists() {
+		return rep, nil
+	}
+	if rep.Ref, err = m.ref(); err != nil {
+		return rep, err
+	}
+	if m.artifact.Exists() {
+		if err := a.chunk(&rep, m.artifact, m.append, m.last); err != nil {
+			return rep, err
+		}
+		rep.Chunks[len(rep.Chunks)-1].Extensions = extension.OfResult(&m.rest)
+	}
+	if !m.status.Exists() {
+		return rep, nil
+	}
+	if err := statusForm.Read(&rep, m.status); err != nil {
+		return rep, err
+	}
+	if !m.artifact.Exists() && (m.artifacts.Exists() || !m.update) {
+		rep.Full = true
+		if err := a.whole(&rep, m.artifacts); err != nil {
+			return rep, err
+		}
+	}
+	rep.Revision, rep.RevisionDated = status.Revision(&rep, m.status, m.artifacts)
+	rep.TaskExtensions = extension.OfResult(&m.rest)
+	return rep, nil
+}
+
+// ref returns the names that the agent gave to the task and its context; nil where it gave none.
+func (m *result) ref() (*agent.Ref, error) {
+	id := m.id
+	if m.update {
+		id = m.taskID
+	}
+	if id.Str == "" && m.contextID.Str == "" {
+		return nil, nil
+	}
+	if len(id.Str) > maxID || len(m.contextID.Str) > maxID {
+		return nil, reply.Refuse("the agent's answer has an id of more than %d bytes", maxID)
+	}
+	return &agent.Ref{Task: id.Str, Session: m.contextID.Str}, nil
+}
+
+// v03MessageStamp begins the stamp of what an agent said without making a task of it, so that the next turn does
+// not refer to one.
+const messageRevision = "message "
+
+// message reads a Message in place of a Task: the agent has finished, and what it says is the product. It has a name
+// only where the agent says in which context it was.
+func (m *result) message() (rep agent.Report, err error) {
+	p := task.Product{ID: productID(m.messageID.Str, "message", ""), Extensions: extension.OfArtifact(&m.rest)}
+	if p.DataItems, err = part.Read(m.parts); err != nil {
+		return rep, err
+	}
+	m.id = m.taskID
+	if rep.Ref, err = m.ref(); err != nil {
+		return rep, err
+	}
+	rep.State, rep.NativeState = task.AwaitingCompletion, "message"
+	rep.Full, rep.Products = true, []task.Product{p}
+	rep.Revision = messageRevision + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(m.messageID.Raw+m.parts.Raw))), 16)
+	return rep, nil
+}
+
+// news reads a Message of an agent that is at work on a task. One of the gateway's own means nothing.
+func (m *result) news() (rep agent.Report, err error) {
+	if m.role.Str == "user" {
+		return rep, nil
+	}
+	if rep.Items, err = part.Read(m.parts); err != nil {
+		return rep, err
+	}
+	var others wire.Extensions
+	rep.State, rep.NativeState, rep.Extensions = task.Working, "message", extension.OfStatus(&others, &m.rest)
+	return rep, nil
+}
+
+// AppendDescribe implements translate.Describer.
+func (client) AppendDescribe(dst []byte) []byte {
+	// The params are an object though there are none: some agents refuse a request without.
+	return append(jsonrpc.BeginRequest(dst, task.AppendString(nil, reply.CardID), extendedCard), '{', '}', '}')
+}
+
+// Description implements translate.Describer.
+func (client) Description(body []byte) ([]byte, error) {
+	return reply.Card(body, func(f *jsonrpc.Failure) error { return reply.Failed(reply.FailuresV03, f) })
+}
+
+// Interface guards.
+var (
+	_ translate.Client    = client{}
+	_ translate.Describer = client{}
+)

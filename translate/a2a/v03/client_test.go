@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v03_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+)
+
+const v03Captures = "testdata/go.txtar"
+
+// TestV03Captures reads what a real agent sent, and what it told webhooks.
+func TestV03Captures(t *testing.T) { a2atest.Captures(t, v03Captures, a2a.V03()) }
+
+func TestV03Requests(t *testing.T) {
+	c := a2a.V03()
+	turn := func(change func(*agent.Turn)) *agent.Turn {
+		t := &agent.Turn{Ref: agent.Ref{Task: "t1", Session: "s1"}, Message: task.Message{ID: "m\"1", DataItems: []task.DataItem{task.Text("hi")}}}
+		change(t)
+		return t
+	}
+	const message = `{"message":{"kind":"message","messageId":"m\"1","role":"user","parts":[{"kind":"text","text":"hi"}]`
+	const send, stream = `{"jsonrpc":"2.0","id":"m\"1","method":"message/send","params":` + message, `{"jsonrpc":"2.0","id":"m\"1","method":"message/stream","params":` + message
+	const blocking = `},"configuration":{"acceptedOutputModes":[],"blocking":true}}}`
+	none := func(*agent.Turn) {}
+	for _, tc := range []struct{ name, got, want string }{
+		{"start", string(c.AppendTurn([]byte("x"), turn(none), false)), "x" + send + blocking},
+		{"start by a stream", string(c.AppendTurn(nil, turn(none), true)), stream + `}}}`},
+		{"answer", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From = task.AwaitingInput }), true)),
+			stream + `,"taskId":"t1","contextId":"s1"}}}`},
+		{"go on after the end", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From, t.Revision = task.AwaitingCompletion, "completed 1" }), false)),
+			send + `,"contextId":"s1","referenceTaskIds":["t1"]` + blocking},
+		{"go on after a message", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From, t.Revision = task.AwaitingCompletion, "message 1" }), true)),
+			stream + `,"contextId":"s1"}}}`},
+		{"go on after a message in no context", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From, t.Ref = task.AwaitingCompletion, agent.Ref{} }), true)),
+			stream + `}}}`},
+		{"webhook, by a stream", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.Webhook = &task.Webhook{URL: "https://x/", Token: "k"} }), true)),
+			stream + `},"configuration":{"acceptedOutputModes":[],"pushNotificationConfig":{"url":"https://x/","token":"k"}}}}`},
+		{"webhook", string(c.AppendTurn(nil, turn(func(t *agent.Turn) {
+			t.Webhook = &task.Webhook{ID: "w", URL: "https://x/", Scheme: "Bearer", Credentials: "c"}
+		}), false)),
+			send + `},"configuration":{"acceptedOutputModes":[],"blocking":true,"pushNotificationConfig":{"url":"https://x/","id":"w","authentication":{"schemes":["Bearer"],"credentials":"c"}}}}}`},
+		{"start without an id", string(c.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t1"}}, true)),
+			`{"jsonrpc":"2.0","id":"t1","method":"message/stream","params":{"message":{"kind":"message","messageId":"t1","role":"user","parts":[]}}}`},
+		{"answer without an id", string(c.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t1"}, From: task.AwaitingInput, Revision: "a"}, true)),
+			`{"jsonrpc":"2.0","id":"t1-e8b7be43","method":"message/stream","params":{"message":{"kind":"message","messageId":"t1-e8b7be43","role":"user","parts":[],"taskId":"t1"}}}`},
+		{"every kind of item", string(c.AppendTurn(nil, &agent.Turn{Message: task.Message{ID: "m", DataItems: []task.DataItem{
+			{Kind: task.TextItem, Text: "x", Metadata: []byte(`{"m":1}`)},
+			{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", URI: "http://x/"},
+			{Kind: task.FileItem, Bytes: "eA=="},
+			{Kind: task.DataKind, Data: []byte(`{"d":[1]}`)},
+		}}}, true)),
+			`{"jsonrpc":"2.0","id":"m","method":"message/stream","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[` +
+				`{"kind":"text","text":"x","metadata":{"m":1}},{"kind":"file","file":{"name":"n","mimeType":"text/plain","uri":"http://x/"}},` +
+				`{"kind":"file","file":{"bytes":"eA=="}},{"kind":"data","data":{"d":[1]}}]}}}`},
+		{"get", string(c.(translate.Getter).AppendGet(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1","historyLength":0}}`},
+		{"cancel", string(c.(translate.Canceler).AppendCancel(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/cancel","params":{"id":"t1"}}`},
+		{"resubscribe", string(c.(translate.Resubscriber).AppendResubscribe(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/resubscribe","params":{"id":"t1"}}`},
+	} {
+		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
+	}
+	if diff := cmp.Diff([]translate.Field{{Name: "A2A-Version", Value: "0.3"}}, c.Header()); diff != "" {
+		t.Errorf("header (-want +got):\n%s", diff)
+	}
+}
+
+// v03Whole wraps the members of a Task.
+func v03Whole(members string) string {
+	return `{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c",` + members + `}}`
+}
+
+func TestV03Reply(t *testing.T) {
+	const working, report = `"status":{"state":"working"}`, "report whole working (working) task=t session=c\n"
+	text := func(id, text string) string {
+		return fmt.Sprintf("  product {\"id\":%q,\"dataItems\":[{\"type\":\"text\",\"text\":%q}]}\n", id, text)
+	}
+	for _, tc := range []struct{ name, in, want string }{
+		{"a task", v03Whole(working), report},
+		{"a task without kind and context", `{"result":{"id":"t","status":{"state":"submitted"}}}`, "report whole accepted (submitted) task=t session=\n"},
+		{"a task without names", `{"result":{"status":{"state":"submitted"}}}`, "report whole accepted (submitted)\n"},
+		{"nulls", v03Whole(working + `,"artifacts":null,"history":null,"metadata":null,"taskId":null,"messageId":null`), report},
+		{"rejected", v03Whole(`"status":{"state":"rejected"}`), "report whole rejected (rejected) task=t session=c\n"},
+		{"unknown", v03Whole(`"status":{"state":"unknown"}`), "report whole  (unknown) task=t session=c\n"},
+		{"auth-required", v03Whole(`"status":{"state":"auth-required","message":{"parts":[{"kind":"text","text":"log in"}]}}`),
+			"report whole awaiting-input (auth-required) open task=t session=c\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"log in\"},{\"type\":\"data\",\"data\":{\"a2aState\":\"auth-required\"}}]}\n"},
+		{"a later version's state", v03Whole(`"status":{"state":"TASK_STATE_WORKING"}`),
+			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_WORKING\", which A2A 0.3 does not have\n"},
+
+		{"a message", `{"result":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"a"},{"kind":"text","text":"b"}]}}`,
+			"report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}\n"},
+		{"a message in a context", `{"result":{"messageId":"m","role":"agent","contextId":"c","parts":[]}}`,
+			"report whole awaiting-completion (message) task= session=c\n  product {\"id\":\"m\",\"dataItems\":[]}\n"},
+		{"a message without an id", `{"result":{"parts":[{"kind":"text","text":"a"}]}}`, "report whole awaiting-completion (message)\n" + text("message", "a")},
+
+		{"texts are joined", v03Whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"},{"kind":"text","text":"2"},{"kind":"data","data":{}},{"kind":"text","text":"3"}]}]`),
+			report + "  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"12\"},{\"type\":\"data\",\"data\":{}},{\"type\":\"text\",\"text\":\"3\"}]}\n"},
+		{"pieces are put together", v03Whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"b","parts":[]},{"artifactId":"a","name":"n","description":"d","append":true,"parts":[{"kind":"text","text":"2"}]},{"artifactId":"a","parts":[{"kind":"text","text":"3"}]}]`),
+			report + "  product {\"id\":\"a\",\"name\":\"n\",\"description\":\"d\",\"dataItems\":[{\"type\":\"text\",\"text\":\"123\"}]}\n  product {\"id\":\"b\",\"dataItems\":[]}\n"},
+		{"a piece that begins anew", v03Whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"a","append":false,"parts":[{"kind":"text","text":"2"}]}]`),
+			report + text("a", "2")},
+		{"no artifactId", v03Whole(working + `,"artifacts":[{"parts":[{"kind":"text","text":"1"}]},{"name":"n","parts":[]}]`),
+			report + text("artifact", "1") + "  product {\"id\":\"artifact-n\",\"name\":\"n\",\"dataItems\":[]}\n"},
+		{"a long artifactId", v03Whole(working + `,"artifacts":[{"artifactId":"` + strings.Repeat("i", 257) + `","parts":[{"kind":"text","text":"1"}]}]`),
+			report + text("artifact-eb610bfd56c0a924", "1")},
+		{"files", v03Whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"file","file":{"fileWithBytes":"eA=="}},{"kind":"file","file":{"fileWithUri":"u"}}]}]`),
+			report + "  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"file\",\"bytes\":\"eA==\"},{\"type\":\"file\",\"uri\":\"u\"}]}\n"},
+
+		{"neither", `{"result":{"kind":"task","id":"t"}}`, "error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no Message\n"},
+		{"no object", `{"result":null,"id":1}`, "error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no Message\n"},
+		{"a long id", `{"result":{"id":"` + strings.Repeat("i", 257) + `","status":{"state":"working"}}}`, "error invalid-agent-response: the agent's answer has an id of more than 256 bytes\n"},
+		{"artifacts that are no array", v03Whole(working + `,"artifacts":{}`), "error invalid-agent-response: the agent's answer has artifacts that are no array\n"},
+		{"an artifact that is no object", v03Whole(working + `,"artifacts":[1]`), "error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
+		{"parts that are no array", v03Whole(working + `,"artifacts":[{"artifactId":"a","parts":{}}]`), "error invalid-agent-response: the agent's answer has parts that are no array\n"},
+		{"too many artifacts", v03Whole(working + `,"artifacts":[` + v03Many(1001) + `]`), "error invalid-agent-response: the agent's answer has more than 1000 artifacts\n"},
+		{"no JSON", `<html>`, "error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			body := []byte(tc.in)
+			rep, err := a2a.V03().Reply(body, nil)
+			for i := range body {
+				body[i] = '#' // the report is the reader's own
+			}
+			if diff := cmp.Diff(tc.want, a2atest.Show(rep, err)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func v03Many(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(`{"artifactId":"%d"}`, i)
+	}
+	return strings.Join(list, ",")
+}
+
+func TestV03Errors(t *testing.T) {
+	for _, tc := range []struct{ in, want string }{
+		{`{"code":-32700}`, "internal: the agent could not read the gateway's request"},
+		{`{"code":-32600}`, "internal: the agent does not accept the gateway's request"},
+		{`{"code":-32601}`, "method-not-found: the agent does not have this method"},
+		{`{"code":-32602}`, "invalid-params: the agent does not accept the parameters"},
+		{`{"code":-32603,"data":"secret"}`, "internal: the agent failed"},
+		{`{"code":-32001}`, "task-not-found: the agent does not know this task"},
+		{`{"code":-32002}`, "task-not-cancelable: the agent refuses to cancel this task"},
+		{`{"code":-32003}`, "notification-not-supported: the agent has no push notifications"},
+		{`{"code":-32004}`, "unsupported-operation: the agent does not support this"},
+		{`{"code":-32005}`, "content-type-not-supported: the agent does not take this kind of content"},
+		{`{"code":-32006}`, "invalid-agent-response: the agent says that it made an invalid response"},
+		{`{"code":-32007}`, "unsupported-operation: the agent has no extended card"},
+		{`{"code":-32008,"message":"x"}`, "internal: the agent reports error -32008: x"},
+		{`{"code":-32009}`, "internal: the agent reports error -32009"},
+		{`{"code":-31401}`, "internal: the agent wants to know who the gateway is"},
+	} {
+		body, want := []byte(`{"jsonrpc":"2.0","id":1,"error":`+tc.in+`}`), "error "+tc.want+"\n"
+		if diff := cmp.Diff(want, a2atest.Show(a2a.V03().Reply(body, nil))); diff != "" {
+			t.Errorf("reply (-want +got):\n%s", diff)
+		}
+		for _, name := range []string{"", "message", "error"} {
+			if diff := cmp.Diff(want, a2atest.Show(a2a.V03().NewStream(nil).Event(name, body))); diff != "" {
+				t.Errorf("event %q (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}
+
+func TestV03Stream(t *testing.T) {
+	status := func(id, state string) a2atest.Event {
+		return a2atest.Event{Data: []byte(`{"result":{"kind":"status-update","taskId":"` + id + `","contextId":"c","status":{"state":"` + state + `"},"final":false}}`)}
+	}
+	artifact := func(members string) a2atest.Event {
+		return a2atest.Event{Data: []byte(`{"result":{"kind":"artifact-update","taskId":"t","contextId":"c",` + members + `}}`)}
+	}
+	message := func(role, text string) a2atest.Event {
+		return a2atest.Event{Data: []byte(`{"result":{"kind":"message","messageId":"m","role":"` + role + `","parts":[{"kind":"text","text":"` + text + `"}]}}`)}
+	}
+	chunk := func(id, text string, adds, last bool) string {
+		return fmt.Sprintf("  chunk append=%t last=%t {\"id\":%q,\"dataItems\":[{\"type\":\"text\",\"text\":%q}]}\n", adds, last, id, text)
+	}
+	known := []task.Product{{ID: "old"}}
+	for _, tc := range []struct {
+		name string
+		in   []a2atest.Event
+		want string
+	}{
+		{"names are told once", []a2atest.Event{{Data: []byte(v03Whole(`"status":{"state":"submitted"}`))}, status("t", "working"), status("t", "input-required")},
+			"report whole accepted (submitted) task=t session=c\nreport working (working)\nreport awaiting-input (input-required)\n"},
+		{"a failure under another id", []a2atest.Event{status("t", "working"), status("other", "failed")},
+			"report working (working) task=t session=c\nreport failed (failed)\n"},
+		{"a failure as a task", []a2atest.Event{status("t", "working"), {Data: []byte(v03Whole(`"status":{"state":"failed"}`))}},
+			"report working (working) task=t session=c\nreport whole failed (failed)\n"},
+		{"no kind", []a2atest.Event{{Data: []byte(`{"result":{"taskId":"t","status":{"state":"working"}}}`)}, {Data: []byte(`{"result":{"taskId":"t","artifact":{"artifactId":"a","parts":[{"text":"1"}]}}}`)}},
+			"report working (working) task=t session=\nreport\n" + chunk("a", "1", false, false)},
+		{"a kind and nothing else that tells", []a2atest.Event{{Data: []byte(`{"result":{"kind":"status-update","status":{"state":"working"}}}`)}}, "report working (working)\n"},
+		{"append stands on the event", []a2atest.Event{
+			artifact(`"append":true,"artifact":{"artifactId":"a","parts":[{"text":"1"}]}`),
+			artifact(`"append":true,"lastChunk":true,"artifact":{"artifactId":"a","parts":[{"text":"2"},{"text":"3"}]}`),
+			artifact(`"append":false,"artifact":{"artifactId":"a","parts":[{"text":"4"}]}`),
+			artifact(`"artifact":{"artifactId":"a","append":true,"parts":[{"text":"5"}]}`),
+			artifact(`"append":true,"artifact":{"artifactId":"old","parts":[{"text":"6"}]}`),
+		}, "report task=t session=c\n" + chunk("a", "1", false, false) + "report\n" + chunk("a", "23", true, true) + "report\n" + chunk("a", "4", false, false) +
+			"report\n" + chunk("a", "5", true, false) + "report\n" + chunk("old", "6", true, false)},
+		{"after a task", []a2atest.Event{{Data: []byte(v03Whole(`"status":{"state":"working"},"artifacts":[{"artifactId":"a","parts":[{"text":"1"}]}]`))}, artifact(`"append":true,"artifact":{"artifactId":"a","parts":[{"text":"2"}]}`)},
+			"report whole working (working) task=t session=c\n  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\nreport\n" + chunk("a", "2", true, false)},
+		{"a message alone", []a2atest.Event{message("agent", "hi")}, "report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\n"},
+		{"a message without parts", []a2atest.Event{{Data: []byte(`{"result":{"messageId":"m","parts":{}}}`)}}, "error invalid-agent-response: the agent's answer has parts that are no array\n"},
+		{"a long context", []a2atest.Event{{Data: []byte(`{"result":{"messageId":"m","contextId":"` + strings.Repeat("c", 257) + `"}}`)}}, "error invalid-agent-response: the agent's answer has an id of more than 256 bytes\n"},
+		{"a message of a task without parts", []a2atest.Event{status("t", "working"), {Data: []byte(`{"result":{"messageId":"m","parts":{}}}`)}},
+			"report working (working) task=t session=c\nerror invalid-agent-response: the agent's answer has parts that are no array\n"},
+		{"an artifact that is no object", []a2atest.Event{artifact(`"artifact":1`)}, "error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
+		{"a status of no known state", []a2atest.Event{status("t", "x")}, "error invalid-agent-response: the agent's answer has the state \"x\", which A2A 0.3 does not have\n"},
+		{"a message of a task", []a2atest.Event{status("t", "submitted"), message("agent", "hi"), message("user", "x")},
+			"report accepted (submitted) task=t session=c\nreport working (message)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\nreport\n"},
+		{"both at once", []a2atest.Event{artifact(`"artifact":{"artifactId":"a","parts":[{"text":"1"}]},"status":{"state":"completed"}`)},
+			"report awaiting-completion (completed) task=t session=c\n" + chunk("a", "1", false, false)},
+		{"what means nothing", []a2atest.Event{{}, {Name: "ping", Data: []byte("2026")}, {Name: "message", Data: []byte(`{"result":{}}`)}}, "report\nreport\nreport\n"},
+		{"an error that is none", []a2atest.Event{{Name: "error", Data: []byte(`x`)}}, "error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
+		{"no object", []a2atest.Event{{Name: "message", Data: []byte(`{"result":1}`)}}, "error invalid-agent-response: the agent's answer has a result that is no object\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := a2a.V03().NewStream(known)
+			var got string
+			for _, ev := range tc.in {
+				got += a2atest.Show(s.Event(ev.Name, ev.Data))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestV03Push(t *testing.T) {
+	known := []task.Product{{ID: "a"}}
+	for _, tc := range []struct{ name, in, want string }{
+		{"a task", `{"kind":"task","id":"t","contextId":"c","status":{"state":"working"}}`, "report whole working (working) task=t session=c\n"},
+		{"a task in an envelope", v03Whole(`"status":{"state":"working"}`), "report whole working (working) task=t session=c\n"},
+		{"a status", `{"taskId":"t","contextId":"c","status":{"state":"completed"},"final":true}`, "report awaiting-completion (completed) task=t session=c\n"},
+		{"an artifact in a notification", `{"jsonrpc":"2.0","method":"x","params":{"taskId":"t","append":true,"lastChunk":true,"artifact":{"artifactId":"a","parts":[{"text":"1"}]}}}`,
+			"report task=t session=\n  chunk append=true last=true {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
+		{"a message", `{"kind":"message","messageId":"m","parts":[{"text":"1"}]}`, "report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
+		{"nothing", `{"x":1}`, "report\n"},
+		{"no JSON", `{`, "error invalid-agent-response: the agent's notification is no JSON\n"},
+	} {
+		if diff := cmp.Diff(tc.want, a2atest.Show(a2a.V03().Push([]byte(tc.in), known))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
+	}
+}
+
+// A report that rests has the same stamp whether it came by a stream or was asked for, and another one than the next.
+func TestV03Stamp(t *testing.T) {
+	const done = `"status":{"state":"completed","timestamp":"1"}`
+	stamp := func(rep agent.Report, err error) string {
+		if err != nil || rep.Revision == "" {
+			t.Fatalf("stamp %q, error %v", rep.Revision, err)
+		}
+		return rep.Revision
+	}
+	asked := stamp(a2a.V03().Reply([]byte(v03Whole(done+`,"artifacts":[{"artifactId":"a"}],"history":[1]`)), nil))
+	if told := stamp(a2a.V03().NewStream(nil).Event("", []byte(`{"result":{"taskId":"t","final":true,`+done+`}}`))); told != asked {
+		t.Errorf("asked %q, told %q", asked, told)
+	}
+	first := stamp(a2a.V03().Reply([]byte(`{"result":{"messageId":"1","parts":[]}}`), nil))
+	if second := stamp(a2a.V03().Reply([]byte(`{"result":{"messageId":"2","parts":[]}}`), nil)); second == first || first == asked {
+		t.Errorf("two messages have the stamps %q and %q", first, second)
+	}
+}
+
+// However an agent's task is followed, by its stream or by a poll of the pieces that it lists, the products come out the
+// same.
+func TestV03StreamAndPollAgree(t *testing.T) {
+	for seed := range uint64(500) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		var fold task.Fold
+		fold.Apply(task.Event{Seq: 1, Task: &task.Task{}})
+		stream := a2a.V03().NewStream(nil)
+		var list []string
+		began := map[int]bool{}
+		for range 1 + rnd.IntN(12) {
+			id := rnd.IntN(3)
+			adds := began[id] && rnd.IntN(4) > 0
+			began[id] = true
+			var parts []string
+			for range rnd.IntN(4) {
+				parts = append(parts, [...]string{`{"kind":"text","text":"x"}`, `{"kind":"text","text":"y","metadata":{"k":1}}`, `{"kind":"data","data":{}}`}[rnd.IntN(3)])
+			}
+			members := fmt.Sprintf(`"artifactId":"%d","parts":[%s]`, id, strings.Join(parts, ","))
+			list = append(list, fmt.Sprintf(`{"append":%t,%s}`, adds, members))
+			rep, err := stream.Event("", []byte(fmt.Sprintf(`{"result":{"taskId":"t","append":%t,"artifact":{%s}}}`, adds, members)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range rep.Chunks {
+				fold.Apply(task.Event{Seq: fold.Seq + 1, Chunk: &rep.Chunks[i]})
+			}
+			poll, err := a2a.V03().Reply([]byte(v03Whole(`"status":{"state":"working"},"artifacts":[`+strings.Join(list, ",")+`]`)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if chunks := task.Diff(fold.Task.Products, poll.Products); len(chunks) > 0 {
+				t.Fatalf("seed %d, after %s: a poll tells %+v, a stream made %+v", seed, list, poll.Products, fold.Task.Products)
+			}
+		}
+	}
+}
+
+func FuzzV03Reply(f *testing.F) {
+	a2atest.Seeds(f, v03Captures, ".json")
+	f.Add([]byte(v03Whole(`"status":{"state":"auth-required"},"artifacts":[{"artifactId":"a","append":true,"parts":[{"kind":"x"},{"file":{"bytes":"a","uri":"b"}},{"data":[1]}]},{"artifactId":"a"}]`)))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		rep, err := a2a.V03().Reply(body, []task.Product{{ID: "a"}})
+		a2atest.Check(t, rep, err)
+		if err == nil && rep.NativeState == "" {
+			t.Fatal("a reply without a state")
+		}
+	})
+}
+
+func FuzzV03Push(f *testing.F) {
+	f.Add([]byte(`{"kind":"task","id":"t","status":{"state":"working"},"artifacts":[{"parts":[{"text":"x"}]}]}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","result":{"kind":"artifact-update","artifact":{"artifactId":"a","parts":[]},"append":true}}`))
+	f.Add([]byte(`1,"error":{}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		rep, err := a2a.V03().Push(body, []task.Product{{ID: "a"}})
+		a2atest.Check(t, rep, err)
+	})
+}
+
+func FuzzV03Stream(f *testing.F) {
+	a2atest.Seeds(f, v03Captures, ".sse")
+	f.Add([]byte("event: error\ndata: {\"result\":{\"artifact\":{\"append\":true,\"parts\":[{}]}}}\n\n"))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		s := a2a.V03().NewStream([]task.Product{{ID: "a"}})
+		for _, ev := range a2atest.Events(stream) {
+			rep, err := s.Event(ev.Name, ev.Data)
+			a2atest.Check(t, rep, err)
+			if err != nil {
+				return
+			}
+		}
+	})
+}
+
+func BenchmarkV03Reply(b *testing.B) {
+	body := []byte(v03Whole(`"status":{"state":"completed","message":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"ok"}]},"timestamp":"2026-11-20T19:32:51Z"},"artifacts":[{"artifactId":"a","name":"echo","parts":[{"kind":"text","text":"echo: hello"}]}]`))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := a2a.V03().Reply(body, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

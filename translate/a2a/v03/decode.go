@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v03
+
+import (
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// atOnce is a timeout for the answer to callers that do not wait for their task to get anywhere.
+const atOnce = time.Nanosecond
+
+// v03Decoder reads what callers of 0.2 and 0.3 send.
+type decoder struct{ rpc.Reader }
+
+// Decode implements translate.Server.
+func (s server) Decode(req *translate.Request) (translate.Call, error) {
+	var r decoder
+	var call translate.Call
+	call.Message.SenderRole = task.Leader
+	call.Blocking = req.Method == send
+	if req.Method == extendedCard { // the only one without params
+		call.Method, call.Op, call.Message.Command = extendedCard, translate.ExtendedCard, task.Get
+		return call, nil
+	}
+	if !r.Object(req.Params, "params") {
+		return translate.Call{}, r.Err
+	}
+	switch req.Method {
+	case send:
+		call.Method = send
+		r.send(req.Params, &call)
+	case sendStream:
+		call.Method, call.Stream = sendStream, true
+		r.send(req.Params, &call)
+		call.Snapshot = call.Message.Command == task.Continue // a start tells all that happens
+	case rpc.Get:
+		call.Method, call.History = rpc.Get, -1
+		r.About(req.Params, task.Get, &call)
+	case rpc.Cancel:
+		call.Method = rpc.Cancel
+		r.About(req.Params, task.Cancel, &call)
+	case rpc.Resubscribe:
+		call.Method = rpc.Resubscribe
+		r.About(req.Params, task.ReStream, &call)
+	case pushSet:
+		call.Method, call.Op = pushSet, translate.SetWebhook
+		call.Webhook = webhook.ReadParams(&r.Reader, req.Params, "taskId", version.Name03)
+	case pushGet:
+		call.Method, call.Op = pushGet, translate.GetWebhooks
+		call.Webhook = r.webhookID(req.Params)
+	case pushList:
+		call.Method, call.Op = pushList, translate.GetWebhooks
+		call.Webhook = r.webhookID(req.Params)
+		call.Webhook.ID = ""
+	case pushDelete:
+		call.Method, call.Op = pushDelete, translate.DeleteWebhooks
+		call.Webhook = r.webhookID(req.Params)
+		r.Required(call.Webhook.ID, "params.pushNotificationConfigId")
+	default:
+		r.Err = task.Errorf(task.MethodNotFound, "the methods of A2A 0.3 are message/send and stream, tasks/get, cancel and resubscribe, and tasks/pushNotificationConfig/set, get, list and delete")
+	}
+	if r.Err != nil {
+		return translate.Call{}, r.Err
+	}
+	if call.Op != translate.Command {
+		call.TaskExists = true
+		call.Message.Command = task.Get
+		call.Message.TaskID = call.Webhook.TaskID
+	}
+	if call.Message.Command == task.Start {
+		call.AutoComplete = !s.confirm
+	}
+	return call, nil
+}
+
+// webhookID reads the params that name a webhook: {id, pushNotificationConfigId}, the first of which is the task's.
+func (r *decoder) webhookID(params gjson.Result) *task.Webhook {
+	w := &task.Webhook{Dialect: version.Name03}
+	value.Members(params, func(key string, v gjson.Result) {
+		switch key {
+		case "id":
+			w.TaskID = r.ID(v, "params.id")
+		case "pushNotificationConfigId":
+			w.ID = r.ID(v, "params.pushNotificationConfigId")
+		}
+	})
+	r.Required(w.TaskID, "params.id")
+	return w
+}
+
+// send reads MessageSendParams. A message that names a task goes on with it; any other starts one, which the gateway
+// gives a name.
+func (r *decoder) send(params gjson.Result, call *translate.Call) {
+	var message, configuration gjson.Result
+	var rest extension.Request
+	value.Members(params, func(key string, v gjson.Result) {
+		switch key {
+		case "message":
+			message = v
+		case "configuration":
+			configuration = v
+		case "tenant":
+		default:
+			rest.Params.Add(key, v)
+		}
+	})
+	if !r.Object(message, "params.message") {
+		return
+	}
+	const at = "params.message."
+	m := &call.Message
+	var parts gjson.Result
+	role := false
+	value.Members(message, func(key string, v gjson.Result) {
+		switch key {
+		case "kind":
+			r.Word(v, at+"kind", "message")
+		case "role":
+			role = true
+			r.Word(v, at+"role", "user")
+		case "messageId":
+			m.ID = r.ID(v, at+"messageId")
+		case "taskId":
+			m.TaskID = r.ID(v, at+"taskId")
+		case "contextId":
+			m.SessionID = r.ID(v, at+"contextId")
+		case "parts":
+			parts = v
+		case "type":
+		default:
+			rest.Message.Add(key, v)
+		}
+	})
+	r.Required(m.ID, at+"messageId")
+	if !role {
+		r.Fail(at+"role", `role is missing; it must be "user"`)
+	}
+	m.DataItems = r.Items(parts, at+"parts")
+	if m.Command = task.Start; m.TaskID != "" {
+		m.Command, call.Strict = task.Continue, true
+	}
+	if configuration.Exists() && r.Object(configuration, "params.configuration") {
+		r.configuration(configuration, call, &rest.Configuration)
+	}
+	if len(m.DataItems) == 0 {
+		r.Fail(at+"parts", "parts must have at least one entry")
+	}
+	m.Extensions = rest.Extensions()
+}
+
+// configuration reads a MessageSendConfiguration. Which content its caller takes is between it and the agent, so that
+// goes to others.
+func (r *decoder) configuration(configuration gjson.Result, call *translate.Call, others *wire.Extensions) {
+	const at = "params.configuration."
+	value.Members(configuration, func(key string, v gjson.Result) {
+		switch key {
+		case "blocking":
+			if !r.Flag(v, at+"blocking") {
+				call.Terms.Response, call.Blocking = atOnce, false
+			}
+		case "historyLength":
+			call.History = r.Count(v, at+"historyLength")
+		case "pushNotificationConfig":
+			w := &task.Webhook{TaskID: call.Message.TaskID, Dialect: version.Name03}
+			webhook.Read(&r.Reader, v, at+"pushNotificationConfig", w)
+			call.Webhook = w
+		case "returnImmediately", "taskPushNotificationConfig": // of other versions
+		default:
+			if key != "acceptedOutputModes" || v.Get("0").Exists() { // it may have to be there without saying anything
+				others.Add(key, v)
+			}
+		}
+	})
+}

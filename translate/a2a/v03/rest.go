@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v03
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
+	v1 "github.com/aip-gateway/aip-gateway/translate/a2a/v1"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// v03NewRESTServer returns the side of A2A 0.3 over plain HTTP towards callers. Its methods are those of 0.3, its objects
+// are not: 0.3 takes them from its schema for gRPC, as 1.0 does, so that most of this is the server of 1.0. The
+// differences are here: the paths begin with v1, a Message has content in the place of parts, files and data are nested,
+// a status says whether it is final, CANCELLED has two Ls, and errors are JSON-RPC's as well. Callers that write the
+// objects of 0.3's JSON-RPC are understood.
+func RESTServer(confirm bool) translate.Server {
+	return restServer{v1.NewBase(&restSchema, confirm), server{confirm}}
+}
+
+type restServer struct {
+	v1.Base
+	rpc server // the one whose webhooks are the same
+}
+
+// v03Schema is that of HTTP+JSON.
+var restSchema = v1.Schema{
+	Lenient: true, Parts: "content", Role: "user", Canceled: "TASK_STATE_CANCELLED", Final: true,
+	ReadPart:          restPart,
+	ReadConfiguration: restConfiguration,
+	ReadWebhook:       restWebhook,
+	AppendParts:       appendRESTParts,
+	AppendWebhook:     appendRESTConfig,
+}
+
+// Name implements translate.Server.
+func (restServer) Name() string { return version.Name03REST }
+
+// Route implements translate.Server.
+func (restServer) Route(method, path string) (r translate.Route, ok bool) {
+	path, ok = strings.CutPrefix(strings.TrimSuffix(path, "/"), "v1/")
+	switch {
+	case !ok, path == "extendedAgentCard":
+		return r, false
+	case path == "card":
+		path = "extendedAgentCard"
+	}
+	return v1.PathRoute(method, path)
+}
+
+// appendV03RESTConfig appends a TaskPushNotificationConfig, which has the ids in a name.
+func appendRESTConfig(dst []byte, w *task.Webhook) []byte {
+	dst = append(dst, `{"name":`...)
+	dst = task.AppendString(dst, "tasks/"+w.TaskID+"/pushNotificationConfigs/"+w.ID)
+	return append(webhook.Append(append(dst, `,"pushNotificationConfig":`...), w), '}')
+}
+
+// AppendError implements translate.Server. There are clients that read JSON-RPC's error object, and clients that read
+// 1.0's, so the body is both.
+func (s restServer) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
+	e := rpc.ErrorOf(err)
+	fault := &rpc.FaultsV03[e.Kind]
+	begin := len(dst)
+	dst = s.Base.AppendError(dst, id, err)
+	inner := string(dst[begin+1:])
+	dst = rpc.AppendObject(append(dst[:begin], '{'), fault, e)
+	return append(append(dst, ','), inner...)
+}
+
+// Status implements translate.Statuser.
+func (restServer) Status(err error) int {
+	if task.KindOf(err) == task.TaskNotCancelable {
+		return 409
+	}
+	return v1.HTTPStatus(err)
+}
+
+// AppendNotification implements translate.Server: webhooks are told as those of 0.3 over JSON-RPC are.
+func (s restServer) AppendNotification(dst []byte, t *task.Task) []byte {
+	return s.rpc.AppendNotification(dst, t)
+}
+
+// NotificationHeader implements translate.Server.
+func (restServer) NotificationHeader(w *task.Webhook) []translate.Field {
+	return webhook.Header(w)
+}
+
+// restConfiguration reads what a configuration of 0.3 says in other words than 1.0. In the schema, blocking is false
+// where a configuration does not say it.
+func restConfiguration(r *v1.Request, configuration gjson.Result, call *translate.Call) {
+	call.History = 0 // as in its JSON-RPC
+	if !configuration.Exists() {
+		return
+	}
+	const at = "configuration."
+	if !r.Flag(at+"blocking", value.Member(configuration, "blocking")) {
+		call.Terms.Response = atOnce
+	}
+	for _, name := range [...]string{"pushNotification", "pushNotificationConfig"} { // the latter in its JSON-RPC
+		if config := value.Member(configuration, name); config.Exists() {
+			call.Webhook = &task.Webhook{TaskID: call.Message.TaskID}
+			restConfig(r, at+name, config, call.Webhook)
+		}
+	}
+}
+
+// restWebhook reads what sets a webhook: a TaskPushNotificationConfig, in the member config or by itself.
+func restWebhook(r *v1.Request) *task.Webhook {
+	w := new(task.Webhook)
+	at, outer := "", r.Params()
+	if config := r.Object("config", r.Param("config")); config.Exists() {
+		at, outer = "config.", config
+	}
+	restConfig(r, at+"pushNotificationConfig", value.Member(outer, "pushNotificationConfig"), w)
+	if w.ID == "" {
+		w.ID = r.ID("configId", r.Param("configId"), false)
+	}
+	return w
+}
+
+// restConfig reads a PushNotificationConfig.
+func restConfig(r *v1.Request, at string, v gjson.Result, w *task.Webhook) {
+	w.Dialect = version.Name03
+	var reader rpc.Reader
+	if webhook.Read(&reader, v, at, w); reader.Err != nil {
+		r.Refuse(reader.Err)
+	}
+}
+
+// restPart reads a part, in the form of 0.3's schema or in that of its JSON-RPC, which names its kind.
+func restPart(r *v1.Request, path string, v gjson.Result) task.DataItem {
+	it, ok := part.Content(v)
+	if !ok || !v.IsObject() {
+		r.Fail(path, "a part must have a text, a file with its bytes or its place, or data")
+		return task.DataItem{}
+	}
+	if metadata := value.Member(v, "metadata"); metadata.Exists() {
+		r.Object(path+".metadata", metadata)
+	}
+	switch named := value.Member(v, "kind").Exists(); {
+	case it.Kind == task.DataKind && !named:
+		if inner := value.Member(value.Member(v, "data"), "data"); inner.Exists() {
+			it.Data = value.Object(inner)
+		}
+	case it.Bytes != "":
+		if it.Bytes, ok = part.Base64(it.Bytes); !ok {
+			r.Fail(path+".file", "the bytes of a file must be base64")
+		}
+		if value.Member(value.Member(v, "file"), "fileWithBytes").Exists() {
+			it.Bytes = inBase64(it.Bytes)
+		}
+	}
+	for _, s := range [...]*string{&it.Text, &it.Name, &it.MIMEType, &it.URI, &it.Bytes} {
+		*s = strings.Clone(*s)
+	}
+	return it
+}
+
+// inBase64 returns the base64 of a file. SDKs in Python and Go send the base64 of that, because the schema has bytes
+// where the JSON-RPC has a string; others do not.
+func inBase64(sent string) string {
+	if inner, err := base64.StdEncoding.DecodeString(sent); err == nil && len(inner) > 0 && part.IsBase64(string(inner)) {
+		return string(inner)
+	}
+	return sent
+}
+
+// appendV03RESTParts appends the parts that data items make. Bytes are encoded twice: the SDKs that send them so
+// understand nothing else.
+func appendRESTParts(dst []byte, items []task.DataItem) []byte {
+	dst = append(dst, '[')
+	for i := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		it := &items[i]
+		switch it.Kind {
+		case task.TextItem:
+			dst = task.AppendString(append(dst, `{"text":`...), it.Text)
+		case task.FileItem:
+			if it.Bytes != "" || it.URI == "" {
+				dst = append(dst, `{"file":{"fileWithBytes":"`...)
+				dst = append(base64.StdEncoding.AppendEncode(dst, []byte(it.Bytes)), '"')
+			} else {
+				dst = task.AppendString(append(dst, `{"file":{"fileWithUri":`...), it.URI)
+			}
+			dst = value.AppendOptional(dst, `,"mimeType":`, it.MIMEType)
+			dst = append(value.AppendOptional(dst, `,"name":`, it.Name), '}')
+		default:
+			dst = append(dst, `{"data":{"data":`...)
+			if len(it.Data) == 0 {
+				dst = append(dst, '{', '}')
+			}
+			dst = append(append(dst, value.LineOf(it.Data)...), '}')
+		}
+		dst = append(extension.AppendPart(dst, it.Metadata, extension.PartMembersV1), '}')
+	}
+	return append(dst, ']')
+}
+
+// Interface guards.
+var (
+	_ translate.Lister     = restServer{}
+	_ translate.Statuser   = restServer{}
+	_ translate.CardServer = restServer{}
+)

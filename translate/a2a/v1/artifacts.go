@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// An artifact of A2A 1.0 is a product of the same id. A continue after completion is another task to the agent;
+// its artifacts replace those products whose ids they have.
+
+// v1Artifact reads one artifact.
+func readArtifact(v gjson.Result, adds bool) (p task.Product, err error) {
+	if !v.IsObject() {
+		return p, reply.Refuse("the agent's answer has an artifact that is no object")
+	}
+	var parts gjson.Result
+	var others wire.Extensions
+	value.Members(v, func(key string, v gjson.Result) {
+		switch key {
+		case "artifactId":
+			p.ID = v.Str
+		case "name":
+			p.Name = v.Str
+		case "description":
+			p.Description = v.Str
+		case "parts":
+			parts = v
+		case "kind", "type", "index", "append", "lastChunk": // of other versions
+		default:
+			others.Add(key, v)
+		}
+	})
+	p.Extensions = extension.OfArtifact(&others)
+	if p.ID == "" { // A2A demands an id; an artifact without one is known by its name
+		p.ID = "artifact"
+		if p.Name != "" {
+			p.ID += "-" + p.Name
+		}
+	}
+	p.DataItems, err = readParts(parts, adds)
+	return p, err
+}
+
+// see notes an artifact of the turn, and reports whether it is the first with its id.
+func (r *reader) see(id string, adds bool) (fresh bool, err error) {
+	was, ok := r.seen[id]
+	if !ok && len(r.seen) == part.MaxArtifacts {
+		return false, reply.Refuse("the agent's answer has more than %d artifacts", part.MaxArtifacts)
+	}
+	if r.seen == nil {
+		r.seen = make(map[string]bool)
+	}
+	r.seen[id] = was || adds
+	return !ok, nil
+}
+
+// chunk adds the artifact of an event to rep.
+func (r *reader) chunk(rep *agent.Report, m *members) error {
+	adds := m.append.Bool()
+	p, err := readArtifact(m.artifact, adds)
+	if err != nil {
+		return err
+	}
+	fresh, err := r.see(p.ID, adds)
+	if err != nil {
+		return err
+	}
+	if adds && fresh && r.product(p.ID) == nil { // what is not there yet cannot be added to
+		adds = false
+	}
+	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: m.last.Bool(), Extensions: extension.OfResult(&m.rest)})
+	return nil
+}
+
+func (r *reader) product(id string) *task.Product {
+	for i := range r.known {
+		if r.known[i].ID == id {
+			return &r.known[i]
+		}
+	}
+	return nil
+}
+
+// whole adds the artifacts of a Task to rep. Agents that sent an artifact in pieces may show every piece as a part
+// of its own, where task.Fold has put the text together; so is it done here, lest the same be told twice.
+func (r *reader) whole(rep *agent.Report, list gjson.Result) error {
+	rep.Full = true
+	if !list.Exists() {
+		return nil
+	}
+	if !list.IsArray() {
+		return reply.Refuse("the agent's answer has artifacts that are no array")
+	}
+	var err error
+	list.ForEach(func(_, v gjson.Result) bool {
+		var p task.Product
+		if p, err = readArtifact(v, false); err != nil {
+			return false
+		}
+		if _, err = r.see(p.ID, false); err != nil {
+			return false
+		}
+		if r.seen[p.ID] {
+			p.DataItems = join(p.DataItems, nil)
+		} else if known := r.product(p.ID); known != nil && len(known.DataItems) > 0 && len(known.DataItems) < len(p.DataItems) {
+			p.DataItems = join(p.DataItems, known.DataItems)
+		}
+		rep.Products = append(rep.Products, p)
+		return true
+	})
+	return err
+}
+
+// v1Join puts neighbouring texts together: all of them where no shape is given, otherwise as far as in the
+// shape, whose last text may grow. Items that do not fit into the shape stay as they are.
+func join(items, shape []task.DataItem) []task.DataItem {
+	out := make([]task.DataItem, 0, len(items))
+	for i := 0; i < len(items); {
+		want, bound := "", false
+		if n := len(out); n < len(shape) {
+			if part.PlainText(&shape[n]) != part.PlainText(&items[i]) {
+				return items
+			}
+			want, bound = shape[n].Text, n < len(shape)-1
+		} else if shape != nil {
+			return append(out, items[i:]...)
+		}
+		it := items[i]
+		i++
+		if !part.PlainText(&it) {
+			out = append(out, it)
+			continue
+		}
+		var b strings.Builder
+		for b.WriteString(it.Text); i < len(items) && part.PlainText(&items[i]) && (!bound || b.Len() < len(want)); i++ {
+			b.WriteString(items[i].Text)
+		}
+		if it.Text = b.String(); bound && it.Text != want || !strings.HasPrefix(it.Text, want) {
+			return items
+		}
+		out = append(out, it)
+	}
+	return out
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1 is A2A 1.0. It has one set of messages and two bindings of them: JSON-RPC, and plain HTTP, which is called
+// REST here. Whatever differs between the two is the envelope, and stands behind the field rest.
+package v1
+
+import (
+	"net/url"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// The methods of A2A 1.0. A request of REST is known by the one that it stands for.
+const (
+	send         = "SendMessage"
+	sendStream   = "SendStreamingMessage"
+	getTask      = "GetTask"
+	listTasks    = "ListTasks"
+	cancelTask   = "CancelTask"
+	subscribe    = "SubscribeToTask"
+	createConfig = "CreateTaskPushNotificationConfig"
+	getConfig    = "GetTaskPushNotificationConfig"
+	listConfigs  = "ListTaskPushNotificationConfigs"
+	deleteConfig = "DeleteTaskPushNotificationConfig"
+	extendedCard = "GetExtendedAgentCard"
+)
+
+// v1NewClient returns the client side of A2A 1.0 over JSON-RPC.
+func Client() translate.Client { return client{} }
+
+// v1NewREST returns the client side of A2A 1.0 over plain HTTP. It is a translate.Binder.
+func RESTClient() translate.Client { return restClient{client{rest: true}} }
+
+type client struct{ rest bool }
+
+func (c client) Name() string {
+	if c.rest {
+		return version.Name10REST
+	}
+	return version.Name10
+}
+
+// v1Header tells the version with every request: agents take one without for 0.3.
+var header = []translate.Field{{Name: "A2A-Version", Value: "1.0"}}
+
+func (client) Header() []translate.Field { return header }
+
+// NamesTasks says that agents name their tasks themselves.
+func (client) NamesTasks() {}
+
+// AppendTurn appends a message. That of a start names neither task nor context, since an agent gives its own
+// names. A task that has ended cannot be gone on with: what follows is another one, in the same context.
+func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
+	method := send
+	if stream {
+		method = sendStream
+	}
+	id := message.ID(t)
+	dst = c.begin(dst, id, method)
+	dst = append(dst, `{"message":{"messageId":`...)
+	dst = task.AppendString(dst, id)
+	dst = append(dst, `,"role":"ROLE_USER","parts":`...)
+	dst = appendParts(dst, t.Message.DataItems)
+	taskID, refers := "", ""
+	switch t.From {
+	case task.None:
+	case task.AwaitingCompletion:
+		dst = value.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+		refers = t.Ref.Task // none where the agent answered with a mere message
+	default:
+		taskID = t.Ref.Task
+		dst = value.AppendOptional(dst, `,"taskId":`, taskID)
+		dst = value.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+	}
+	dst = extension.AppendTurn(dst, t.Message.Extensions, refers)
+	dst = append(dst, `},"configuration":{"historyLength":0`...) // the gateway keeps its own
+	if t.Webhook != nil {
+		w := *t.Webhook
+		w.TaskID = taskID
+		dst = append(dst, `,"taskPushNotificationConfig":`...)
+		dst = appendConfig(dst, &w)
+	}
+	dst = append(extension.AppendConfiguration(dst, t.Message.Extensions, true), '}')
+	return c.end(append(extension.AppendParams(dst, t.Message.Extensions), '}'))
+}
+
+func (c client) AppendGet(dst []byte, ref agent.Ref) []byte {
+	if c.rest {
+		return dst
+	}
+	dst = c.beginTask(dst, getTask, ref)
+	return c.end(append(dst, `,"historyLength":0}`...))
+}
+
+func (c client) AppendCancel(dst []byte, ref agent.Ref) []byte {
+	return c.appendBare(dst, cancelTask, ref)
+}
+
+func (c client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
+	return c.appendBare(dst, subscribe, ref)
+}
+
+// appendBare appends a request that says no more than which task it is about.
+func (c client) appendBare(dst []byte, method string, ref agent.Ref) []byte {
+	if c.rest { // the path says which
+		return append(dst, '{', '}')
+	}
+	return c.end(append(c.beginTask(dst, method, ref), '}'))
+}
+
+func (c client) beginTask(dst []byte, method string, ref agent.Ref) []byte {
+	dst = c.begin(dst, ref.Task, method)
+	dst = append(dst, `{"id":`...)
+	return task.AppendString(dst, ref.Task)
+}
+
+// begin appends a request up to its params. The request's own id is that of what it is about, which makes a
+// capture of the wire readable.
+func (c client) begin(dst []byte, about, method string) []byte {
+	if c.rest {
+		return dst
+	}
+	var room [96]byte
+	return jsonrpc.BeginRequest(dst, task.AppendString(room[:0], about), method)
+}
+
+func (c client) end(dst []byte) []byte {
+	if c.rest {
+		return dst
+	}
+	return jsonrpc.End(dst)
+}
+
+type restClient struct{ client }
+
+// Bind implements translate.Binder. Subscribing is a POST: that is what the text of A2A says, where its schema
+// says GET, and agents take it.
+func (restClient) Bind(e translate.Operation, ref agent.Ref) (method, path string) {
+	switch e {
+	case translate.Send:
+		return "POST", "/message:send"
+	case translate.SendStream:
+		return "POST", "/message:stream"
+	case translate.Describe:
+		return "GET", "/extendedAgentCard"
+	}
+	path = "/tasks/" + url.PathEscape(ref.Task)
+	switch e {
+	case translate.Cancel:
+		return "POST", path + ":cancel"
+	case translate.Resubscribe:
+		return "POST", path + ":subscribe"
+	}
+	return "GET", path + "?historyLength=0"
+}
+
+// Interface guards.
+var (
+	_ translate.Client    = client{}
+	_ translate.Describer = client{}
+	_ translate.Binder    = restClient{}
+	_ translate.Describer = restClient{}
+)

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"strconv"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// AppendTask implements translate.Server. A sent message is answered by the Task as a member, because it could be
+// a Message as well; anything else by the Task itself.
+func (s Base) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
+	dst = s.begin(dst, id)
+	if cmd := c.Message.Command; cmd == task.Start || cmd == task.Continue {
+		dst = append(dst, `{"task":`...)
+		dst = append(s.appendTask(dst, t, c.History, true), '}')
+	} else {
+		dst = s.appendTask(dst, t, c.History, true)
+	}
+	return s.end(dst)
+}
+
+// AppendTasks implements translate.Lister.
+func (s Base) AppendTasks(dst []byte, id jsonrpc.ID, c *translate.Call, page *task.Page) []byte {
+	dst = s.begin(dst, id)
+	dst = append(dst, `{"tasks":[`...)
+	for i := range page.Tasks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = s.appendTask(dst, &page.Tasks[i], c.History, c.List != nil && c.List.Products)
+	}
+	dst = append(dst, `],"nextPageToken":`...)
+	dst = task.AppendString(dst, page.Next)
+	dst = append(dst, `,"pageSize":`...)
+	dst = strconv.AppendInt(dst, int64(page.Size), 10)
+	dst = append(dst, `,"totalSize":`...)
+	dst = strconv.AppendInt(dst, int64(page.Total), 10)
+	return s.end(append(dst, '}'))
+}
+
+// AppendWebhooks implements translate.Server.
+func (s Base) AppendWebhooks(dst []byte, id jsonrpc.ID, c *translate.Call, hooks []task.Webhook) []byte {
+	dst = s.begin(dst, id)
+	switch {
+	case c.Op == translate.DeleteWebhooks:
+		dst = append(dst, '{', '}')
+	case len(hooks) == 1 && (c.Op == translate.SetWebhook || c.Method == getConfig):
+		dst = s.schema.AppendWebhook(dst, &hooks[0])
+	default:
+		dst = append(dst, `{"configs":[`...)
+		for i := range hooks {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = s.schema.AppendWebhook(dst, &hooks[i])
+		}
+		dst = append(dst, `],"nextPageToken":""}`...)
+	}
+	return s.end(dst)
+}
+
+// v1AppendConfig appends a TaskPushNotificationConfig. It goes to nobody but the one who set it, or to the agent
+// that is to use it, so it holds all that was set.
+func appendConfig(dst []byte, w *task.Webhook) []byte {
+	dst = append(dst, `{"url":`...)
+	dst = task.AppendString(dst, w.URL)
+	dst = value.AppendOptional(dst, `,"id":`, w.ID)
+	dst = value.AppendOptional(dst, `,"taskId":`, w.TaskID)
+	dst = value.AppendOptional(dst, `,"token":`, w.Token)
+	if w.Scheme != "" {
+		dst = append(dst, `,"authentication":{"scheme":`...)
+		dst = task.AppendString(dst, w.Scheme)
+		dst = append(value.AppendOptional(dst, `,"credentials":`, w.Credentials), '}')
+	}
+	return append(dst, '}')
+}
+
+// AppendNotification implements translate.Server: a StreamResponse. It leaves out what its receiver has said itself.
+func (s Base) AppendNotification(dst []byte, t *task.Task) []byte {
+	dst = append(dst, `{"task":`...)
+	return append(s.appendTask(dst, t, 0, true), '}')
+}
+
+// appendTask appends a Task with the last messages of its history; a negative number means all of them.
+func (s Base) appendTask(dst []byte, t *task.Task, history int, products bool) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = task.AppendString(dst, t.ID)
+	dst = value.AppendOptional(dst, `,"contextId":`, t.SessionID)
+	dst = append(dst, `,"status":`...)
+	dst = s.appendStatus(dst, &t.Status, status.Said(t), t.ID, t.SessionID)
+	if products && len(t.Products) > 0 {
+		dst = append(dst, `,"artifacts":[`...)
+		for i := range t.Products {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = s.appendArtifact(dst, &t.Products[i])
+		}
+		dst = append(dst, ']')
+	}
+	if shown := message.Last(t.MessageHistory, history); len(shown) > 0 {
+		sep := `,"history":[`
+		for i := range shown {
+			if len(shown[i].DataItems) > 0 {
+				m := extension.InHistory(&shown[i])
+				dst = append(dst, sep...)
+				dst = s.appendMessage(dst, &m, t.ID, t.SessionID)
+				sep = ","
+			}
+		}
+		dst = append(dst, ']')
+	}
+	return append(extension.AppendResult(dst, t.Extensions, task.None), '}')
+}
+
+// state returns the word for a state. What awaits completion is completed, or asks for more.
+func (s Base) state(state task.State) string {
+	switch state {
+	case task.Accepted:
+		return "TASK_STATE_SUBMITTED"
+	case task.Working:
+		return "TASK_STATE_WORKING"
+	case task.AwaitingInput:
+		return "TASK_STATE_INPUT_REQUIRED"
+	case task.AwaitingCompletion:
+		if s.confirm {
+			return "TASK_STATE_INPUT_REQUIRED"
+		}
+		return "TASK_STATE_COMPLETED"
+	case task.Completed:
+		return "TASK_STATE_COMPLETED"
+	case task.Canceled:
+		return s.schema.Canceled
+	case task.Failed:
+		return "TASK_STATE_FAILED"
+	case task.Rejected:
+		return "TASK_STATE_REJECTED"
+	}
+	return "TASK_STATE_UNSPECIFIED"
+}
+
+// appendStatus appends a TaskStatus. What the Partner says, with this state or with one that is not told, is a message,
+// whose id is made of the time: within a task no two states have the same.
+func (s Base) appendStatus(dst []byte, st, said *task.Status, taskID, session string) []byte {
+	dst = append(dst, `{"state":"`...)
+	dst = append(append(dst, s.state(st.State)...), '"')
+	if status.HasMessage(said) {
+		m := task.Message{
+			ID: "status-" + strconv.FormatInt(said.ChangedAt.UnixMilli(), 36), SenderRole: task.Partner, DataItems: said.DataItems, Extensions: said.Extensions,
+		}
+		dst = append(dst, `,"message":`...)
+		dst = s.appendMessage(dst, &m, taskID, session)
+	}
+	if !st.ChangedAt.IsZero() {
+		dst = append(dst, `,"timestamp":"`...)
+		dst = st.ChangedAt.UTC().AppendFormat(dst, timeForm)
+		dst = append(dst, '"')
+	}
+	return append(extension.AppendStatus(dst, said.Extensions), '}')
+}
+
+// v1Time is the form of times that are written: ISO 8601 in UTC with milliseconds.
+const timeForm = "2006-01-02T15:04:05.000Z"
+
+func (s Base) appendMessage(dst []byte, m *task.Message, taskID, session string) []byte {
+	dst = append(dst, `{"messageId":`...)
+	dst = task.AppendString(dst, m.ID)
+	if m.SenderRole == task.Partner {
+		dst = append(dst, `,"role":"ROLE_AGENT"`...)
+	} else {
+		dst = append(dst, `,"role":"ROLE_USER"`...)
+	}
+	dst = append(append(append(dst, ',', '"'), s.schema.Parts...), '"', ':')
+	dst = s.schema.AppendParts(dst, m.DataItems)
+	dst = value.AppendOptional(dst, `,"taskId":`, taskID)
+	dst = value.AppendOptional(dst, `,"contextId":`, session)
+	return append(extension.AppendMessage(dst, m.Extensions), '}')
+}
+
+func (s Base) appendArtifact(dst []byte, p *task.Product) []byte {
+	dst = append(dst, `{"artifactId":`...)
+	dst = task.AppendString(dst, p.ID)
+	dst = value.AppendOptional(dst, `,"name":`, p.Name)
+	dst = value.AppendOptional(dst, `,"description":`, p.Description)
+	dst = append(dst, `,"parts":`...)
+	dst = s.schema.AppendParts(dst, p.DataItems)
+	return append(extension.AppendArtifact(dst, p.Extensions, ""), '}')
+}
+
+// NewStream implements translate.Server. The id must stay as it is until the stream has ended.
+func (s Base) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) translate.Encoder {
+	return &encoder{server: s, id: id, task: t.ID, session: t.SessionID, history: c.History,
+		state: task.Working}
+}
+
+// v1Frames writes the StreamResponses of one stream.
+type encoder struct {
+	server        Base
+	id            jsonrpc.ID
+	task, session string
+	history       int
+	state         task.State   // that was told last
+	said          *task.Status // the one that was not told
+}
+
+// Snapshot implements translate.Encoder.
+func (f *encoder) Snapshot(dst []byte, t *task.Task) translate.Frame {
+	f.state = t.Status.State
+	dst = append(f.server.begin(dst, f.id), `{"task":`...)
+	dst = append(f.server.appendTask(dst, t, f.history, true), '}')
+	return translate.Frame{Data: f.server.end(dst), End: f.state.Settled()}
+}
+
+// Event implements translate.Encoder. There is no mark for the last event: the stream ends behind a state that
+// rests. What awaits completion is not told where it is completed anyway, because that is told next.
+func (f *encoder) Event(dst []byte, ev *task.Event) translate.Frame {
+	switch {
+	case ev.Task != nil:
+		return f.Snapshot(dst, ev.Task)
+	case ev.Status != nil:
+		st, said := ev.Status, ev.Status
+		switch {
+		case st.State == task.AwaitingCompletion && !f.server.confirm:
+			f.said = st
+			return translate.Frame{}
+		case st.State == task.Completed && len(st.DataItems) == 0 && f.said != nil:
+			said = f.said
+		}
+		f.state = st.State
+		return f.update(dst, st, said)
+	case ev.Chunk != nil:
+		dst = append(f.server.begin(dst, f.id), `{"artifactUpdate":{`...)
+		dst = append(f.names(dst), `,"artifact":`...)
+		dst = f.server.appendArtifact(dst, &ev.Chunk.Product)
+		if ev.Chunk.Append {
+			dst = append(dst, `,"append":true`...)
+		}
+		if ev.Chunk.Last {
+			dst = append(dst, `,"lastChunk":true`...)
+		}
+		dst = extension.AppendResult(dst, ev.Chunk.Extensions, task.None)
+		return translate.Frame{Data: f.server.end(append(dst, '}', '}'))}
+	case ev.Message != nil && ev.Message.SenderRole == task.Partner && len(ev.Message.DataItems) > 0:
+		// A Message of A2A would be all of the answer, so what the Partner says is news of the present state.
+		st := &task.Status{State: f.state, ChangedAt: ev.Message.SentAt, DataItems: ev.Message.DataItems, Extensions: ev.Message.Extensions}
+		return f.update(dst, st, st)
+	}
+	return translate.Frame{}
+}
+
+// update tells of a state.
+func (f *encoder) update(dst []byte, st, said *task.Status) translate.Frame {
+	dst = append(f.server.begin(dst, f.id), `{"statusUpdate":{`...)
+	dst = append(f.names(dst), `,"status":`...)
+	dst = f.server.appendStatus(dst, st, said, f.task, f.session)
+	if f.server.schema.Final {
+		dst = strconv.AppendBool(append(dst, `,"final":`...), st.State.Settled())
+	}
+	dst = extension.AppendResult(dst, said.TaskExtensions, task.None)
+	return translate.Frame{Data: f.server.end(append(dst, '}', '}')), End: st.State.Settled()}
+}
+
+// names appends which task an event belongs to.
+func (f *encoder) names(dst []byte) []byte {
+	dst = append(dst, `"taskId":`...)
+	dst = task.AppendString(dst, f.task)
+	return value.AppendOptional(dst, `,"contextId":`, f.session)
+}

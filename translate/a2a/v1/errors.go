@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// v1Refusal is an error of A2A 1.0 as an agent reports it: by the reason of its ErrorInfo, which is the same in
+// both bindings, otherwise by its code, which is a status of HTTP where there is no envelope.
+type refusal struct {
+	reason string
+	code   int64
+	kind   task.Kind
+	text   string // what is said when the agent gives no words
+}
+
+// v1Refusals are the errors that agents report. What blames the gateway's own request is Internal, and what
+// blames its credentials is InvalidAgentResponse, so that no Leader looks for a mistake that it did not make. An
+// agent that does not speak 1.0 is one that does not have the method.
+var refusals = []refusal{
+	{"PARSE_ERROR", -32700, task.Internal, "the agent could not read the gateway's request"},
+	{"INVALID_REQUEST", -32600, task.Internal, "the agent does not accept the gateway's request"},
+	{"METHOD_NOT_FOUND", -32601, task.MethodNotFound, "the agent does not have this method"},
+	{"INVALID_PARAMS", -32602, task.InvalidParams, "the agent does not accept the parameters"},
+	{"INTERNAL_ERROR", -32603, task.Internal, "the agent failed"},
+	{"TASK_NOT_FOUND", -32001, task.TaskNotFound, "the agent does not know this task"},
+	{"TASK_NOT_CANCELABLE", -32002, task.TaskNotCancelable, "the agent refuses to cancel this task"},
+	{"PUSH_NOTIFICATION_NOT_SUPPORTED", -32003, task.NotificationNotSupported, "the agent has no push notifications"},
+	{"UNSUPPORTED_OPERATION", -32004, task.UnsupportedOperation, "the agent does not support this"},
+	{"CONTENT_TYPE_NOT_SUPPORTED", -32005, task.ContentTypeNotSupported, "the agent does not take this kind of content"},
+	{"INVALID_AGENT_RESPONSE", -32006, task.InvalidAgentResponse, "what the agent itself was answered is not valid"},
+	{"EXTENDED_AGENT_CARD_NOT_CONFIGURED", -32007, task.UnsupportedOperation, "the agent has no extended card"},
+	{"EXTENSION_SUPPORT_REQUIRED", -32008, task.UnsupportedOperation, "the agent demands an extension that the gateway does not have"},
+	{"VERSION_NOT_SUPPORTED", -32009, task.MethodNotFound, "the agent does not speak A2A 1.0"},
+	{"UNAUTHENTICATED", -31401, task.InvalidAgentResponse, "the agent refuses the gateway's credentials"},
+	{"ACCESS_TOKEN_INVALID", 401, task.InvalidAgentResponse, "the agent refuses the gateway's credentials"},
+	{"PERMISSION_DENIED", 403, task.InvalidAgentResponse, "the agent does not allow this to the gateway"},
+	{"LIMIT_EXCEEDED", 413, task.LimitExceeded, "the agent has reached a limit"},
+	{"AGENT_UNAVAILABLE", 502, task.AgentUnavailable, "the agent cannot reach what it needs"},
+	{"AGENT_TIMEOUT", 504, task.AgentTimeout, "the agent waited for too long"},
+	// Another gateway may have begun a turn before its store failed: the turn is asked for, not sent again.
+	{"STORE_UNAVAILABLE", -32603, task.Internal, "the agent cannot store tasks now"},
+	{"", 400, task.InvalidParams, "the agent does not accept the parameters"},
+	{"", 404, task.TaskNotFound, "the agent does not know this task"},
+	{"", 405, task.MethodNotFound, "the agent does not have this method"},
+	{"", 409, task.UnsupportedOperation, "the agent does not support this now"},
+	{"", 415, task.ContentTypeNotSupported, "the agent does not take this kind of content"},
+	{"", 429, task.AgentUnavailable, "the agent takes no requests now"},
+	{"", 501, task.MethodNotFound, "the agent does not have this method"},
+	{"", 503, task.AgentUnavailable, "the agent takes no requests now"},
+}
+
+// v1Failed turns an error that the agent reports into one of its kind.
+func failed(f *jsonrpc.Failure) *task.Error {
+	reason := reasonOf(f.Data)
+	i := slices.IndexFunc(refusals, func(row refusal) bool { return reason != "" && row.reason == reason })
+	if i < 0 {
+		i = slices.IndexFunc(refusals, func(row refusal) bool { return row.code == f.Code })
+	}
+	if i < 0 {
+		return reply.Failed(nil, f)
+	}
+	row := refusals[i]
+	known := reply.Failure{Code: f.Code, Kind: row.kind, Text: row.text}
+	return reply.Failed([]reply.Failure{known}, f)
+}
+
+// v1Reason returns the reason that the details of an error give, or nothing.
+func reasonOf(details gjson.Result) (reason string) {
+	if !details.IsArray() {
+		return ""
+	}
+	details.ForEach(func(_, detail gjson.Result) bool {
+		var kind, why string
+		value.Members(detail, func(key string, v gjson.Result) {
+			switch key {
+			case "@type":
+				kind = v.Str
+			case "reason":
+				why = v.Str
+			}
+		})
+		if kind == "" || strings.HasSuffix(kind, "google.rpc.ErrorInfo") {
+			reason = why
+		}
+		return reason == ""
+	})
+	return reason
+}
+
+// v1Word is how A2A 1.0 says that something went wrong.
+type word struct {
+	code   int    // in JSON-RPC
+	http   int    // in REST
+	status string // the name that goes with the status of HTTP
+	reason string // of ErrorInfo
+	text   string // where the error has no words of its own
+}
+
+// v1Words holds every kind. Codes from -32001 to -32009 are A2A's; what it has no word for is the gateway's own,
+// from the range that JSON-RPC leaves to servers, beyond those.
+var words = [...]word{
+	task.Internal:                 {-32603, 500, "INTERNAL", "INTERNAL_ERROR", "Internal error"},
+	task.ParseError:               {-32700, 400, "INVALID_ARGUMENT", "PARSE_ERROR", "Invalid JSON payload"},
+	task.InvalidRequest:           {-32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST", "Request payload validation error"},
+	task.MethodNotFound:           {-32601, 501, "UNIMPLEMENTED", "METHOD_NOT_FOUND", "Method not found"},
+	task.InvalidParams:            {-32602, 400, "INVALID_ARGUMENT", "INVALID_PARAMS", "Invalid parameters"},
+	task.TaskNotFound:             {-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", "Task not found"},
+	task.TaskNotCancelable:        {-32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE", "Task cannot be canceled"},
+	task.NotificationNotSupported: {-32003, 400, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED", "Push notifications are not supported"},
+	task.UnsupportedOperation:     {-32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION", "This operation is not supported"},
+	task.ContentTypeNotSupported:  {-32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED", "Incompatible content types"},
+	task.InvalidAgentResponse:     {-32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE", "Invalid agent response"},
+	task.GroupNotSupported:        {-32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION", "This operation is not supported"},
+	task.AuthenticationRequired:   {-32051, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", "Authentication required"},
+	task.AuthorizationFailed:      {-32052, 403, "PERMISSION_DENIED", "PERMISSION_DENIED", "Authorization failed"},
+	task.AccessTokenInvalid:       {-32051, 401, "UNAUTHENTICATED", "ACCESS_TOKEN_INVALID", "Invalid access token"},
+	task.LimitExceeded:            {-32050, 429, "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED", "Limit exceeded"},
+	task.AgentUnavailable:         {-32603, 502, "UNAVAILABLE", "AGENT_UNAVAILABLE", "The agent cannot be reached"},
+	task.AgentTimeout:             {-32603, 504, "DEADLINE_EXCEEDED", "AGENT_TIMEOUT", "The agent did not answer in time"},
+	task.StoreUnavailable:         {-32603, 503, "UNAVAILABLE", "STORE_UNAVAILABLE", "The gateway cannot store tasks now"},
+}
+
+// errV1Version is the cause of an error by which a version is refused. No other dialect has a word for that, so it
+// is no kind.
+var errVersion = errors.New("a2a: a version that is not spoken here")
+
+var versionWord = word{-32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED", "Version not supported"}
+
+// v1Said returns what err is to a caller. What has no kind is an internal error, without its text.
+func wordOf(err error) (*task.Error, *word) {
+	e, ok := errors.AsType[*task.Error](err)
+	switch {
+	case !ok || int(e.Kind) >= len(words):
+		return new(task.Error), &words[task.Internal]
+	case errors.Is(err, errVersion):
+		return e, &versionWord
+	}
+	return e, &words[e.Kind]
+}
+
+// AppendError implements translate.Server. The error's sentence is its message: there is no other place for it.
+func (s Base) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
+	e, w := wordOf(err)
+	text := w.text
+	if e.Detail != "" {
+		text = e.Detail
+	}
+	details := errorInfo(e, w)
+	if !s.rest {
+		return jsonrpc.AppendError(dst, id, w.code, text, details)
+	}
+	dst = append(dst, `{"error":{"code":`...)
+	dst = strconv.AppendInt(dst, int64(w.http), 10)
+	dst = append(append(append(dst, `,"status":"`...), w.status...), `","message":`...)
+	dst = task.AppendString(dst, text)
+	dst = append(append(dst, `,"details":`...), details...)
+	return append(dst, '}', '}')
+}
+
+// v1ErrorInfo returns the details of an error: one google.rpc.ErrorInfo, whose metadata are strings.
+func errorInfo(e *task.Error, w *word) []byte {
+	dst := []byte(`[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"`)
+	dst = append(append(dst, w.reason...), `","domain":"a2a-protocol.org"`...)
+	begin := len(dst)
+	add := func(key, value string) {
+		if len(dst) == begin {
+			dst = append(dst, `,"metadata":{`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = append(task.AppendString(dst, key), ':')
+		dst = task.AppendString(dst, value)
+	}
+	if e.Field != "" {
+		add("field", e.Field)
+	}
+	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
+		if key == "field" || e.Data[key] == w.reason { // said once
+			continue
+		}
+		if text, ok := e.Data[key].(string); ok {
+			add(key, text)
+		} else if value, err := json.Marshal(e.Data[key]); err == nil {
+			add(key, string(value))
+		}
+	}
+	if len(dst) > begin {
+		dst = append(dst, '}')
+	}
+	return append(dst, '}', ']')
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+)
+
+var v1Known = []task.Product{{ID: "a", DataItems: []task.DataItem{task.Text("xy"), {Kind: task.FileItem, URI: "u"}}}}
+
+// v1Check checks what is true of all that is read of an agent: an error has a kind, and what a report holds can be
+// stored as JSON on one line.
+func v1Check(t *testing.T, rep agent.Report, err error) {
+	t.Helper()
+	if err != nil {
+		if e, ok := errors.AsType[*task.Error](err); !ok || e.Detail == "" || strings.ContainsAny(e.Detail, "\n\r") {
+			t.Fatalf("%v", err)
+		}
+		return
+	}
+	if rep.State != task.None && (!rep.State.Valid() || rep.Revision == "") || rep.SelfResuming && rep.State != task.AwaitingInput {
+		t.Fatalf("%+v", rep)
+	}
+	all := append([]task.Product{{DataItems: rep.Items}}, rep.Products...)
+	for _, c := range rep.Chunks {
+		all = append(all, c.Product)
+	}
+	for i := range all {
+		out := task.AppendProduct(nil, &all[i])
+		if !json.Valid(out) || bytes.ContainsAny(out, "\n\r") {
+			t.Fatalf("%q", out)
+		}
+	}
+	task.Diff(v1Known, rep.Products)
+}
+
+func FuzzV1Reply(f *testing.F) {
+	a2atest.Seeds(f, v1Captures, ".json")
+	f.Add([]byte(`{"result":{"task":{"id":"t","status":{"state":"TASK_STATE_AUTH_REQUIRED"},"artifacts":[{"artifactId":"a","parts":[{"text":"x"},{"text":"y"},{"text":"z","mediaType":"m","metadata":{}},{"raw":"-_"},{"data":[` + "\n" + `1]},7]}]}}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, b := range v1Bindings {
+			rep, err := b.client.Reply(body, v1Known)
+			v1Check(t, rep, err)
+		}
+	})
+}
+
+func FuzzV1Event(f *testing.F) {
+	a2atest.Seeds(f, v1Captures, ".sse")
+	f.Add([]byte(`data: {"artifactUpdate":{"append":true,"artifact":{"artifactId":"a","parts":[{"text":"z"}]}}}` + "\n\n" + `data: {"id":"t","status":{},"artifacts":[{"artifactId":"a"}]}`))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		for _, b := range v1Bindings {
+			s := b.client.NewStream(v1Known)
+			for _, ev := range v1Blocks(stream) {
+				rep, err := s.Event(ev.name, ev.data)
+				if v1Check(t, rep, err); err != nil {
+					break
+				}
+			}
+		}
+	})
+}
+
+func FuzzV1Push(f *testing.F) {
+	a2atest.Seeds(f, v1Captures, ".push")
+	f.Add([]byte(`{"params":{"statusUpdate":{"status":{"state":"TASK_STATE_CANCELLED"}}}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		rep, err := a2a.V1().Push(body, v1Known)
+		v1Check(t, rep, err)
+	})
+}
+
+func FuzzV1Decode(f *testing.F) {
+	a2atest.Seeds(f, v1Captures, ".request")
+	for _, v := range v1Valid {
+		f.Add(a2atest.Request(v.method, v.params))
+	}
+	rpc, rest := a2a.V1Server(false), a2a.V1RESTServer(true)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		req, bad := jsonrpc.Parse(body, jsonrpc.Limits{})
+		if bad != nil {
+			return
+		}
+		call, err := rpc.Decode(&translate.Request{Request: req, HTTP: "POST"})
+		again, other := rest.Decode(&translate.Request{Request: jsonrpc.Request{Method: req.Method, Params: req.Params}, HTTP: "POST"})
+		if (err == nil) != (other == nil) {
+			t.Fatalf("the bindings differ: %v, %v", err, other)
+		}
+		if err != nil {
+			e, ok := errors.AsType[*task.Error](err)
+			if !ok || e.Detail == "" || e.Kind == task.InvalidParams && e.Field == "" {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		if again.Message.ID != call.Message.ID || again.Op != call.Op {
+			t.Fatalf("the bindings differ: %+v, %+v", call, again)
+		}
+		if m := call.Message; !m.Command.Valid() || m.SenderRole != task.Leader {
+			t.Fatalf("%+v", m)
+		}
+		out := readParts(call.Message.DataItems)
+		if len(call.Message.DataItems) > 0 && (!gjson.Valid(out) || strings.ContainsAny(out, "\n\r")) {
+			t.Fatalf("%q", out)
+		}
+		// What was understood can be said again, and is understood as the same.
+		if call.Op != translate.Command || call.Message.Command != task.Start {
+			return
+		}
+		turn := &agent.Turn{Message: call.Message}
+		said, err := v1Decode(rpc, a2a.V1().AppendTurn(nil, turn, call.Stream))
+		if err != nil {
+			t.Fatalf("%v, for\n%s", err, a2a.V1().AppendTurn(nil, turn, call.Stream))
+		}
+		if got := readParts(said.Message.DataItems); got != out && !strings.Contains(out, `"a2a"`) { // which is not said in the place of others
+			t.Fatalf("%s\nis not\n%s", got, out)
+		}
+		a2atest.Sayable(t, &call)
+	})
+}

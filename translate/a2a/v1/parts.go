@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// v1AppendParts appends the parts that data items make.
+func appendParts(dst []byte, items []task.DataItem) []byte {
+	dst = append(dst, '[')
+	for i := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendPart(dst, &items[i])
+	}
+	return append(dst, ']')
+}
+
+// v1AppendPart appends one part. What it is says the name of its one content member.
+func appendPart(dst []byte, it *task.DataItem) []byte {
+	switch it.Kind {
+	case task.TextItem:
+		dst = append(dst, `{"text":`...)
+		dst = task.AppendString(dst, it.Text)
+	case task.FileItem:
+		if it.Bytes != "" || it.URI == "" {
+			dst = append(dst, `{"raw":`...)
+			dst = task.AppendString(dst, it.Bytes)
+		} else {
+			dst = append(dst, `{"url":`...)
+			dst = task.AppendString(dst, it.URI)
+		}
+		dst = value.AppendOptional(dst, `,"filename":`, it.Name)
+		dst = value.AppendOptional(dst, `,"mediaType":`, it.MIMEType)
+	default:
+		dst = append(dst, `{"data":`...)
+		dst = append(dst, unwrapped(it.Data)...)
+	}
+	return append(extension.AppendPart(dst, it.Metadata, extension.PartMembersV1), '}')
+}
+
+// v1Value returns the JSON value that structured data stands for: what object has made of a value that is no
+// object becomes that value again.
+func unwrapped(data json.RawMessage) []byte {
+	if len(data) == 0 {
+		return []byte(`{}`)
+	}
+	var only gjson.Result
+	n := 0
+	gjson.ParseBytes(data).ForEach(func(key, v gjson.Result) bool {
+		if n++; key.Str == "value" {
+			only = v
+		}
+		return n < 2
+	})
+	if n == 1 && only.Raw != "" && !only.IsObject() {
+		return value.Line(only)
+	}
+	return value.LineOf(data)
+}
+
+// v1Part holds the members of a part. Its strings are views of what it was read from.
+type content struct {
+	text, raw, url, data, filename, mediaType, metadata gjson.Result
+
+	rest wire.Extensions
+}
+
+func contentOf(part gjson.Result) (p content) {
+	if !part.IsObject() {
+		return p
+	}
+	part.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "text":
+			p.text = v
+		case "raw":
+			p.raw = v
+		case "url":
+			p.url = v
+		case "data":
+			p.data = v // null is a value, too
+		case "filename":
+			p.filename = v
+		case "mediaType":
+			p.mediaType = v
+		case "metadata":
+			p.metadata = v
+		case "kind", "type": // of other versions, and some agents write it still
+		default:
+			if v.Type != gjson.Null {
+				p.rest.Add(key.Str, v)
+			}
+		}
+		return true
+	})
+	return p
+}
+
+// contents returns how many of the four members that hold content are set. An empty text counts only alone.
+func (p *content) contents() int {
+	n := 0
+	for _, v := range [...]gjson.Result{p.text, p.raw, p.url} {
+		if v.Str != "" {
+			n++
+		}
+	}
+	if p.data.Raw != "" && (p.data.Type != gjson.Null || n == 0 && p.text.Type != gjson.String) {
+		n++
+	}
+	if n == 0 && p.text.Type == gjson.String {
+		n++
+	}
+	return n
+}
+
+// item returns what a part is to AIP, with what was not understood of it; ok is false where it has no content.
+func (p *content) item(adds bool) (it task.DataItem, ok bool) {
+	it, ok = p.content(adds)
+	it.Metadata = extension.OfPart(it.Metadata, &p.rest, extension.PartMembersV1)
+	return it, ok
+}
+
+// content returns what a part says. AIP has room for a name and a media type at files only: those of others
+// are kept in their metadata, except where they say nothing, or where adds is set, because text that adds to text
+// must have none. ok is false where a part has no content.
+func (p *content) content(adds bool) (it task.DataItem, ok bool) {
+	if p.metadata.IsObject() {
+		it.Metadata = value.Line(p.metadata)
+	}
+	usual := "text/plain"
+	switch {
+	case p.text.Str != "":
+		it.Kind, it.Text = task.TextItem, p.text.Str
+	case p.raw.Str != "":
+		it.Kind, it.Name, it.MIMEType = task.FileItem, p.filename.Str, p.mediaType.Str
+		it.Bytes, _ = part.Base64(p.raw.Str)
+		return it, true
+	case p.url.Str != "":
+		it.Kind, it.Name, it.MIMEType, it.URI = task.FileItem, p.filename.Str, p.mediaType.Str, p.url.Str
+		return it, true
+	case p.data.Raw != "" && (p.data.Type != gjson.Null || p.text.Type != gjson.String):
+		it.Kind, it.Data, usual = task.DataKind, value.Object(p.data), "application/json"
+	case p.text.Type == gjson.String:
+		it.Kind = task.TextItem
+	default:
+		return it, false
+	}
+	if !adds || it.Kind != task.TextItem {
+		if p.mediaType.Str != usual {
+			it.Metadata = with(it.Metadata, "mediaType", p.mediaType.Str)
+		}
+		it.Metadata = with(it.Metadata, "filename", p.filename.Str)
+	}
+	return it, true
+}
+
+// v1With returns an object with one more member, unless it has that already or there is nothing to say.
+func with(object json.RawMessage, key, value string) json.RawMessage {
+	if value == "" || len(object) > 0 && gjson.GetBytes(object, key).Exists() {
+		return object
+	}
+	dst := []byte{'{'}
+	if end := bytes.LastIndexByte(object, '}'); end > 0 {
+		dst = append(dst[:0], bytes.TrimRight(object[:end], " \t")...)
+	}
+	if len(dst) > 1 {
+		dst = append(dst, ',')
+	}
+	dst = append(task.AppendString(dst, key), ':')
+	return append(task.AppendString(dst, value), '}')
+}
+
+// v1Items reads the parts that an agent sends. What is none of the four kinds becomes a data item that holds the
+// part as it was sent, so that nothing of it is lost.
+func readParts(parts gjson.Result, adds bool) ([]task.DataItem, error) {
+	if parts.Type == gjson.Null { // missing, too
+		return nil, nil
+	}
+	if !parts.IsArray() {
+		return nil, reply.Refuse("the agent's answer has parts that are no array")
+	}
+	var items []task.DataItem
+	parts.ForEach(func(_, part gjson.Result) bool {
+		p := contentOf(part)
+		it, ok := p.item(adds)
+		if !ok {
+			it = task.DataItem{Kind: task.DataKind, Data: value.Object(part)}
+		}
+		items = append(items, it)
+		return true
+	})
+	return items, nil
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"bytes"
+	"hash/crc32"
+	"math"
+	"strconv"
+
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Reply reads a Task or a Message. It copies body once; the report's texts are views of that copy.
+func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
+	res, err := c.parse(body)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	if res.Failure != nil {
+		return agent.Report{}, failed(res.Failure)
+	}
+	if kind, _ := shapeOf(res.Result); kind == isNothing {
+		return agent.Report{}, reply.Refuse("the agent's answer is neither a Task nor a Message")
+	}
+	r := reader{known: known}
+	return r.report(res.Result)
+}
+
+// Push reads a StreamResponse, with or without an envelope around it: A2A 1.0 sends none, but agents that told 0.3
+// of their tasks may. Notifications come at least once, and in any order.
+func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
+	v, err := reply.Pushed(body)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	r := reader{known: known}
+	return r.report(v)
+}
+
+func (c client) NewStream(known []task.Product) translate.Stream {
+	return &stream{client: c, reader: reader{known: known}}
+}
+
+// v1Events reads the StreamResponses of one stream. They have no names, but some agents name those that are
+// errors.
+type stream struct {
+	client client
+	reader reader
+}
+
+func (s *stream) Event(event string, data []byte) (agent.Report, error) {
+	if len(data) == 0 {
+		return agent.Report{}, nil
+	}
+	res, err := s.client.parse(data)
+	if err != nil {
+		switch event {
+		case "", "message", "error":
+		default: // a ping, or whatever else the agent's server sends for itself
+			err = nil
+		}
+		return agent.Report{}, err
+	}
+	if res.Failure != nil {
+		return agent.Report{}, failed(res.Failure)
+	}
+	return s.reader.report(res.Result)
+}
+
+// parse reads what an agent answers, whatever the HTTP status. It copies body; the response is a view of the
+// copy.
+func (c client) parse(body []byte) (jsonrpc.Response, error) {
+	if !c.rest {
+		return reply.Parse(bytes.Clone(body))
+	}
+	v, bad := jsonrpc.ParseValue(bytes.Clone(body), jsonrpc.Limits{Bytes: math.MaxInt})
+	switch {
+	case bad != nil && bad.Code == jsonrpc.InvalidRequest: // a key that appears twice, or a depth
+		return jsonrpc.Response{}, reply.Refuse("the agent's answer is refused: %s", bad.Detail)
+	case bad != nil:
+		return jsonrpc.Response{}, reply.Refuse("the agent's answer is not one JSON value")
+	}
+	return jsonrpc.Response{Result: v, Failure: failureIn(v)}, nil
+}
+
+// v1Failure returns the error that a body without an envelope is, in the form of the one that has it: the
+// code is a status of HTTP then. It is nil where the body is no error.
+func failureIn(body gjson.Result) *jsonrpc.Failure {
+	var inner, code, message, details gjson.Result
+	read := func(key string, v gjson.Result) {
+		switch key {
+		case "error":
+			inner = v
+		case "code":
+			code = v
+		case "message":
+			message = v
+		case "details", "data":
+			details = v
+		}
+	}
+	value.Members(body, read)
+	if inner.Exists() {
+		code, message, details = gjson.Result{}, gjson.Result{}, gjson.Result{}
+		value.Members(inner, read)
+	} else if code.Type != gjson.Number || message.Type != gjson.String { // some leave the member error out
+		return nil
+	}
+	f := &jsonrpc.Failure{Message: message.Str, Data: details}
+	f.Code, _ = jsonrpc.Int(code)
+	return f
+}
+
+// v1Kind says which of the members of a StreamResponse a value is.
+type kind uint8
+
+const (
+	isNothing kind = iota
+	isTask
+	isMessage
+	isStatusUpdate
+	isArtifactUpdate
+)
+
+// v1Shape returns what an answer is about, and that. Sent messages and streams wrap it; GetTask and CancelTask
+// do not, and so it is told by its members as well, whatever was asked for.
+func shapeOf(result gjson.Result) (kind kind, v gjson.Result) {
+	var id, status, artifact, message bool
+	value.Members(result, func(key string, m gjson.Result) {
+		switch key {
+		case "task":
+			if m.IsObject() {
+				kind, v = isTask, m
+			}
+		case "message":
+			if m.IsObject() {
+				kind, v = isMessage, m
+			}
+		case "statusUpdate":
+			if m.IsObject() {
+				kind, v = isStatusUpdate, m
+			}
+		case "artifactUpdate":
+			if m.IsObject() {
+				kind, v = isArtifactUpdate, m
+			}
+		case "id":
+			id = true
+		case "status":
+			status = true
+		case "artifact":
+			artifact = true
+		case "messageId":
+			message = true
+		}
+	})
+	switch {
+	case kind != isNothing:
+		return kind, v
+	case artifact:
+		return isArtifactUpdate, result
+	case status && id:
+		return isTask, result
+	case status:
+		return isStatusUpdate, result
+	case message:
+		return isMessage, result
+	}
+	return isNothing, result
+}
+
+// v1Members are the members of the four, by the names that they share.
+type members struct {
+	id, taskID, contextID, status, artifact, artifacts, append, last, messageID, parts gjson.Result
+
+	rest wire.Extensions
+}
+
+func membersOf(object gjson.Result) (m members) {
+	value.Members(object, func(key string, v gjson.Result) {
+		switch key {
+		case "id":
+			m.id = v
+		case "taskId":
+			m.taskID = v
+		case "contextId":
+			m.contextID = v
+		case "status":
+			m.status = v
+		case "artifact":
+			m.artifact = v
+		case "artifacts":
+			m.artifacts = v
+		case "append":
+			m.append = v
+		case "lastChunk":
+			m.last = v
+		case "messageId":
+			m.messageID = v
+		case "parts":
+			m.parts = v
+		case "kind", "type", "role", "history", "final": // of no use here, or of other versions
+		default:
+			extension.AddResult(&m.rest, key, v)
+		}
+	})
+	return m
+}
+
+// v1Reader makes reports of what an agent says in one turn.
+type reader struct {
+	known []task.Product  // when the turn began
+	seen  map[string]bool // the artifacts of the turn by id; true for those that were added to
+	named bool            // it has been told what the agent calls the task
+}
+
+// report reads an answer, an event of a stream or a notification. What it cannot recognise means nothing.
+func (r *reader) report(result gjson.Result) (agent.Report, error) {
+	var rep agent.Report
+	if !result.IsObject() {
+		return rep, reply.Refuse("the agent's answer is no object")
+	}
+	kind, v := shapeOf(result)
+	m := membersOf(v)
+	switch kind {
+	case isTask:
+		if !m.status.Exists() {
+			return rep, reply.Refuse("the agent's answer is a Task that has no status")
+		}
+		if err := r.whole(&rep, m.artifacts); err != nil {
+			return agent.Report{}, err
+		}
+		if err := statusForm.Read(&rep, m.status); err != nil {
+			return agent.Report{}, err
+		}
+		rep.Revision, rep.RevisionDated = status.Revision(&rep, m.status, m.artifacts)
+		rep.TaskExtensions = extension.OfResult(&m.rest)
+		r.name(&rep, m.id, m.contextID)
+	case isMessage:
+		return r.message(&m, v)
+	case isStatusUpdate:
+		if m.status.Exists() {
+			if err := statusForm.Read(&rep, m.status); err != nil {
+				return agent.Report{}, err
+			}
+			rep.Revision, rep.RevisionDated = status.Revision(&rep, m.status, gjson.Result{})
+			rep.TaskExtensions = extension.OfResult(&m.rest)
+		}
+		if !r.named { // a stream is about one task, so what comes later has nothing to add, and may be wrong
+			r.name(&rep, m.taskID, m.contextID)
+		}
+	case isArtifactUpdate:
+		if err := r.chunk(&rep, &m); err != nil {
+			return agent.Report{}, err
+		}
+		if !r.named {
+			r.name(&rep, m.taskID, m.contextID)
+		}
+	}
+	return rep, nil
+}
+
+func (r *reader) name(rep *agent.Report, id, session gjson.Result) {
+	if id.Str != "" {
+		rep.Ref, r.named = &agent.Ref{Task: id.Str, Session: session.Str}, true
+	}
+}
+
+// message reads a Message that answers a turn without a task. The agent has finished with it, and has nothing that
+// could be asked for or canceled; but it may know the conversation again.
+func (r *reader) message(m *members, v gjson.Result) (agent.Report, error) {
+	items, err := readParts(m.parts, false)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	id := m.messageID.Str
+	if id == "" {
+		id = "message"
+	}
+	r.named = true
+	return agent.Report{
+		State: task.AwaitingCompletion, NativeState: "message",
+		Full: true, Products: []task.Product{{ID: id, DataItems: items, Extensions: extension.OfArtifact(&m.rest)}},
+		Ref:      &agent.Ref{Task: m.taskID.Str, Session: m.contextID.Str},
+		Revision: "message " + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(v.Raw))), 16),
+	}, nil
+}
+
+// v1StatusForm is that of 1.0. A status that names no state says that the agent does not know.
+var statusForm = status.Form{
+	Version: "1.0", State: state, AuthRequired: "TASK_STATE_AUTH_REQUIRED",
+	Parts: func(list gjson.Result) ([]task.DataItem, error) { return readParts(list, false) },
+}
+
+// v1State returns the AIP state that a state of A2A 1.0 means. The schema before 1.0 wrote CANCELLED.
+func state(word string) (s task.State, ok bool) {
+	switch word {
+	case "", "TASK_STATE_UNSPECIFIED":
+		return task.None, true
+	case "TASK_STATE_SUBMITTED":
+		return task.Accepted, true
+	case "TASK_STATE_WORKING":
+		return task.Working, true
+	case "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED":
+		return task.AwaitingInput, true
+	case "TASK_STATE_COMPLETED":
+		return task.AwaitingCompletion, true
+	case "TASK_STATE_FAILED":
+		return task.Failed, true
+	case "TASK_STATE_CANCELED", "TASK_STATE_CANCELLED":
+		return task.Canceled, true
+	case "TASK_STATE_REJECTED":
+		return task.Rejected, true
+	}
+	return task.None, false
+}
+
+// AppendDescribe implements translate.Describer.
+func (c client) AppendDescribe(dst []byte) []byte {
+	if c.rest {
+		return dst
+	}
+	return c.end(append(c.begin(dst, reply.CardID, extendedCard), '{', '}'))
+}
+
+// Description implements translate.Describer.
+func (c client) Description(body []byte) ([]byte, error) {
+	if !c.rest {
+		return reply.Card(body, func(f *jsonrpc.Failure) error { return failed(f) })
+	}
+	if !gjson.ValidBytes(body) {
+		return nil, reply.Refuse("the agent's answer is no card")
+	}
+	if f := failureIn(gjson.ParseBytes(body)); f != nil {
+		return nil, failed(f)
+	}
+	return body, nil
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// v1NewServer returns the server side of A2A 1.0 over JSON-RPC. With confirm, a task whose agent has finished asks its
+// caller for more, so that a caller may go on with it; without, it is completed at once, because A2A has no
+// word to complete a task. It is a translate.Lister.
+func Server(confirm bool) translate.Server { return Base{confirm: confirm, schema: &ownSchema} }
+
+// v1NewRESTServer returns what v1NewServer does, for A2A 1.0 over plain HTTP. It is a translate.Lister and a
+// translate.Statuser.
+func RESTServer(confirm bool) translate.Server {
+	return restServer{NewBase(&ownSchema, confirm)}
+}
+
+// v1Server is what both bindings of 1.0 share, and HTTP+JSON of 0.3 with them.
+type Base struct {
+	confirm, rest bool
+	schema        *Schema
+}
+
+// Name implements translate.Server.
+func (s Base) Name() string { return client{rest: s.rest}.Name() }
+
+// Route implements translate.Server. Some callers end the path with a slash.
+func (Base) Route(method, path string) (r translate.Route, ok bool) {
+	if path != "" && path != "/" {
+		return r, false
+	}
+	if method != "POST" {
+		r.Allow = "POST"
+	}
+	return r, true
+}
+
+// Speaks implements translate.Server: no other dialect has these methods. A caller of 1.0 that calls what no
+// dialect has is told so in its own words; those before 1.0 have a slash in all of theirs.
+func (Base) Matches(req *translate.Request) bool {
+	switch req.Method {
+	case send, sendStream, getTask, listTasks, cancelTask, subscribe,
+		createConfig, getConfig, listConfigs, deleteConfig, extendedCard:
+		return true
+	}
+	return req.Version == "1.0" && !strings.Contains(req.Method, "/")
+}
+
+// begin appends what stands before a result, and end what stands behind it.
+func (s Base) begin(dst []byte, id jsonrpc.ID) []byte {
+	if s.rest {
+		return dst
+	}
+	return jsonrpc.BeginResult(dst, id)
+}
+
+func (s Base) end(dst []byte) []byte {
+	if s.rest {
+		return dst
+	}
+	return jsonrpc.End(dst)
+}
+
+// StreamsErrors implements translate.ErrorStreamer: without an envelope, the status of HTTP says that a stream is refused.
+func (s Base) StreamsErrors() bool { return !s.rest }
+
+type restServer struct{ Base }
+
+// Route implements translate.Server.
+func (restServer) Route(method, path string) (r translate.Route, ok bool) {
+	return PathRoute(method, path)
+}
+
+// v1PathRoute returns the route of a path of HTTP+JSON. Subscribing is a POST in the text of A2A, and a GET in its schema.
+func PathRoute(method, path string) (r translate.Route, ok bool) {
+	path = strings.TrimSuffix(path, "/")
+	switch path {
+	case "message:send":
+		return route(method, nil, verb{"POST", send}), true
+	case "message:stream":
+		return route(method, nil, verb{"POST", sendStream}), true
+	case "tasks":
+		return route(method, nil, verb{"GET", listTasks}), true
+	case "extendedAgentCard":
+		return route(method, nil, verb{"GET", extendedCard}), true
+	}
+	path, ok = strings.CutPrefix(path, "tasks/")
+	if !ok {
+		return r, false
+	}
+	id, configs, ok := strings.Cut(path, "/")
+	if !ok {
+		if rest, ok := strings.CutSuffix(id, ":cancel"); ok {
+			return route(method, map[string]string{"id": rest}, verb{"POST", cancelTask}), rest != ""
+		}
+		if rest, ok := strings.CutSuffix(id, ":subscribe"); ok {
+			return route(method, map[string]string{"id": rest}, verb{"GET", subscribe}, verb{"POST", subscribe}), rest != ""
+		}
+		return route(method, map[string]string{"id": id}, verb{"GET", getTask}), id != ""
+	}
+	configs, config, one := strings.Cut(configs, "/")
+	if id == "" || configs != "pushNotificationConfigs" || one && config == "" || strings.Contains(config, "/") {
+		return r, false
+	}
+	if one {
+		return route(method, map[string]string{"taskId": id, "id": config}, verb{"GET", getConfig}, verb{"DELETE", deleteConfig}), true
+	}
+	return route(method, map[string]string{"taskId": id}, verb{"GET", listConfigs}, verb{"POST", createConfig}), true
+}
+
+// v1Verb is what a method of HTTP stands for on one path.
+type verb struct{ http, method string }
+
+// v1Route returns the route of a path that has some verbs. The names of vars are those of the params.
+func route(method string, vars map[string]string, verbs ...verb) translate.Route {
+	r := translate.Route{Unenveloped: true, PathParams: vars}
+	i := slices.IndexFunc(verbs, func(v verb) bool { return v.http == method })
+	if i >= 0 {
+		r.Method = verbs[i].method
+		return r
+	}
+	for _, v := range verbs {
+		if r.Allow != "" {
+			r.Allow += ", "
+		}
+		r.Allow += v.http
+	}
+	return r
+}
+
+// v1ContentType is the media type of A2A 1.0 over plain HTTP.
+const contentType = "application/a2a+json"
+
+var contentTypes = []string{contentType}
+
+// ContentType implements translate.ContentTyper. Errors are application/json, because clients on a2a-go read no others.
+func (restServer) ContentType() []string { return contentTypes }
+
+// Status implements translate.Statuser.
+func (restServer) Status(err error) int { return HTTPStatus(err) }
+
+// v1HTTPStatus returns the status of HTTP that goes with an error.
+func HTTPStatus(err error) int {
+	_, w := wordOf(err)
+	return w.http
+}
+
+// NotificationHeader implements translate.Server. The token goes under both of the names that receivers look for.
+func (Base) NotificationHeader(w *task.Webhook) []translate.Field {
+	header := []translate.Field{{Name: "Content-Type", Value: contentType}}
+	if w.Token != "" {
+		header = append(header,
+			translate.Field{Name: "X-A2A-Notification-Token", Value: w.Token},
+			translate.Field{Name: "A2A-Notification-Token", Value: w.Token})
+	}
+	if w.Scheme != "" && w.Credentials != "" {
+		header = append(header, translate.Field{Name: "Authorization", Value: w.Scheme + " " + w.Credentials})
+	}
+	return header
+}
+
+// NotifiedStates implements translate.StateFilter.
+func (s Base) NotifiedStates() []task.State { return status.AllBut(task.AwaitingCompletion, s.confirm) }
+
+// AppendCard implements translate.CardServer.
+func (s Base) AppendCard(dst []byte, id jsonrpc.ID, card []byte) []byte {
+	return s.end(append(s.begin(dst, id), card...))
+}
+
+// Interface guards.
+var (
+	_ translate.Server       = Base{}
+	_ translate.Lister       = Base{}
+	_ translate.StateFilter  = Base{}
+	_ translate.CardServer   = Base{}
+	_ translate.ContentTyper = restServer{}
+	_ translate.Statuser     = restServer{}
+)

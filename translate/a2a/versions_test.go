@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package a2a_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+)
+
+// Every request before 1.0 is of exactly one dialect.
+func TestLegacySpeaks(t *testing.T) {
+	made := translate.TaskID(make([]byte, 17))
+	for _, tc := range []struct{ version, method, id, want string }{
+		{"", "tasks/send", "t", "a2a/legacy"},
+		{"0.3", "tasks/sendSubscribe", "t", "a2a/legacy"},
+		{"", "tasks/pushNotification/get", made, "a2a/legacy"},
+		{"", "tasks/pushNotification/set", "t", "a2a/legacy"},
+		{"", "message/send", "t", "a2a/0.3"},
+		{"0.1", "message/stream", "t", "a2a/0.3"},
+		{"", "tasks/pushNotificationConfig/set", "t", "a2a/0.3"},
+		{"", "tasks/pushNotificationConfig/get", "t", "a2a/0.3"},
+		{"", "tasks/pushNotificationConfig/list", "t", "a2a/0.3"},
+		{"", "tasks/pushNotificationConfig/delete", "t", "a2a/0.3"},
+		{"", "agent/getAuthenticatedExtendedCard", "t", "a2a/0.3"},
+		{"", "tasks/get", "t", "a2a/legacy"},
+		{"", "tasks/get", made, "a2a/0.3"},
+		{"", "tasks/cancel", made, "a2a/0.3"},
+		{"", "tasks/resubscribe", "t", "a2a/legacy"},
+		{"0.3", "tasks/get", "t", "a2a/0.3"},
+		{"0.2.5", "tasks/cancel", "t", "a2a/0.3"},
+		{"0.1", "tasks/cancel", made, "a2a/legacy"},
+		{"1.0", "tasks/get", "t", ""},
+		{"1.0", "message/send", "t", ""},
+		{"1.0", "tasks/send", "t", ""},
+		{"2.0", "tasks/send", "t", ""},
+		{"x", "message/send", "t", ""},
+		{"", "SendMessage", "t", ""},
+		{"", "rpc", "t", ""},
+	} {
+		req, bad := jsonrpc.Parse(a2atest.Request(tc.method, `{"id":"`+tc.id+`"}`), jsonrpc.Limits{})
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		var got []string
+		for _, s := range []translate.Server{a2a.LegacyServer(false), a2a.V03Server(false)} {
+			if s.Matches(&translate.Request{Request: req, HTTP: "POST", Version: tc.version}) {
+				got = append(got, s.Name())
+			}
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("version %q, %s, id %s: %v speak it, want %q", tc.version, tc.method, tc.id, got, tc.want)
+		}
+	}
+}
+
+func TestLegacyRoute(t *testing.T) {
+	for _, s := range []translate.Server{a2a.LegacyServer(false), a2a.V03Server(false)} {
+		for _, tc := range []struct {
+			method, path string
+			want         translate.Route
+			ok           bool
+		}{
+			{"POST", "", translate.Route{}, true},
+			{"GET", "", translate.Route{Allow: "POST"}, true},
+			{"POST", "rpc", translate.Route{}, false},
+		} {
+			r, ok := s.Route(tc.method, tc.path)
+			if diff := cmp.Diff(tc.want, r); diff != "" || ok != tc.ok {
+				t.Errorf("%s: %s %q: %v (-want +got):\n%s", s.Name(), tc.method, tc.path, ok, diff)
+			}
+		}
+	}
+}
+
+// Every kind has a number, and those that mean something else in AIP are never used.
+func TestLegacyFaults(t *testing.T) {
+	legacy := map[task.Kind]int64{
+		task.Internal: -32603, task.ParseError: -32700, task.InvalidRequest: -32600, task.MethodNotFound: -32601,
+		task.InvalidParams: -32602, task.TaskNotFound: -32001, task.TaskNotCancelable: -32002,
+		task.NotificationNotSupported: -32003, task.UnsupportedOperation: -32004, task.ContentTypeNotSupported: -32005,
+		task.InvalidAgentResponse: -32603, task.GroupNotSupported: -32004, task.AuthenticationRequired: -31401,
+		task.AuthorizationFailed: -31403, task.AccessTokenInvalid: -31401, task.LimitExceeded: -32050,
+		task.AgentUnavailable: -32603, task.AgentTimeout: -32603, task.StoreUnavailable: -32603,
+	}
+	status := map[task.Kind]int{task.AuthenticationRequired: 401, task.AccessTokenInvalid: 401, task.AuthorizationFailed: 403}
+	for _, s := range []translate.Server{a2a.LegacyServer(false), a2a.V03Server(false)} {
+		for _, k := range task.Kinds() {
+			want, ok := legacy[k]
+			if !ok {
+				t.Fatalf("%v is not in the table", k)
+			}
+			if k == task.InvalidAgentResponse && s.Name() == "a2a/0.3" {
+				want = -32006
+			}
+			err := task.Errorf(k, "x")
+			res, bad := jsonrpc.ParseResponse(s.AppendError(nil, nil, err), jsonrpc.Limits{})
+			if bad != nil || res.Failure == nil || res.Failure.Code != want {
+				t.Errorf("%s, %v: %+v %v, want the code %d", s.Name(), k, res.Failure, bad, want)
+			}
+			http := max(200, status[k])
+			if got := s.(translate.Statuser).Status(err); got != http {
+				t.Errorf("%s, %v: status %d, want %d", s.Name(), k, got, http)
+			}
+		}
+	}
+	got := string(a2a.LegacyServer(false).AppendError([]byte("x"), jsonrpc.ID("7"), task.Errorf(task.AgentTimeout, "it was silent").WithData("taskId", "t").WithField("f")))
+	want := `x{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Internal error","data":{"errorType":"AGENT_TIMEOUT","field":"f","taskId":"t","details":"it was silent"}}}`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLegacyNotificationHeader(t *testing.T) {
+	content := translate.Field{Name: "Content-Type", Value: "application/json"}
+	token := translate.Field{Name: "X-A2A-Notification-Token", Value: "k"}
+	for _, s := range []translate.Server{a2a.LegacyServer(false), a2a.V03Server(false)} {
+		for _, tc := range []struct {
+			in   task.Webhook
+			want []translate.Field
+		}{
+			{task.Webhook{}, []translate.Field{content}},
+			{task.Webhook{Token: "k", Scheme: "Bearer"}, []translate.Field{content, token}},
+			{task.Webhook{Token: "k", Scheme: "Basic", Credentials: "c"}, []translate.Field{content, token, {Name: "Authorization", Value: "Basic c"}}},
+			{task.Webhook{Credentials: "c"}, []translate.Field{content, {Name: "Authorization", Value: "Bearer c"}}},
+		} {
+			if diff := cmp.Diff(tc.want, s.NotificationHeader(&tc.in)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", s.Name(), diff)
+			}
+		}
+	}
+}
