@@ -89,7 +89,7 @@ var outside = map[string][]string{
 	"github.com/caddyserver/":          {"caddymodule", "caddymodule/command"},
 	"go.uber.org/zap":                  {"caddymodule"},
 	"github.com/cockroachdb/":          {"replay/pebble"},
-	"github.com/hashicorp/golang-lru/": {"replay", "internal/keylock"},
+	"github.com/hashicorp/golang-lru/": {"replay", "internal/keylock", "partner"},
 	"github.com/tidwall/gjson": {"jsonrpc", "upstream", "translate/aip", "translate/internal/wire", "translate/a2a",
 		"translate/a2a/legacy", "translate/a2a/v03", "translate/a2a/v1", "translate/a2a/internal/a2atest",
 		"translate/a2a/internal/extension", "translate/a2a/internal/part", "translate/a2a/internal/reply",

@@ -36,6 +36,9 @@ type activeTask struct {
 	size   int64       // about how many bytes the task takes in memory
 	memory quota.Lease // counts them
 	leased bool        // memory is in use
+
+	idle     bool  // not loaded, but what was loaded is kept: see idleTasks
+	idleSize int64 // about how many bytes it takes as an idle task
 }
 
 // log is what a writer must know of the log that it appends to.
@@ -44,12 +47,23 @@ type logState struct {
 	kept  int
 	bytes int64
 	lost  uint64 // records that may have been followed and then lost with the power; see replay.Head
+	// metadata is activeTask.meta as it is stored.
+	metadata []byte
 }
 
 // load reads the task from the store, once. tk.mu is held.
 func (tk *activeTask) load(ctx context.Context) error {
 	if tk.loaded {
 		return nil
+	}
+	if tk.idle {
+		head, err := tk.head(ctx)
+		if err != nil {
+			return err
+		}
+		if tk.reuse(&head); tk.loaded {
+			return nil
+		}
 	}
 	head, snapshot, records, err := tk.engine.store.Load(ctx, tk.log)
 	if errors.Is(err, replay.ErrNotFound) {
@@ -67,7 +81,7 @@ func (tk *activeTask) load(ctx context.Context) error {
 		return damaged(err)
 	}
 	tk.fold = fold
-	tk.logState = logState{last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost}
+	tk.logState = logState{last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost, metadata: head.Metadata}
 	tk.lastTime = lastTimeOf(&fold.Task)
 	tk.exists, tk.loaded = true, true
 	tk.size = int64(len(snapshot)) + head.Bytes
@@ -120,6 +134,7 @@ func lastTimeOf(t *task.Task) time.Time {
 // forget has the task read from the store again before anything else is done with it. tk.mu is held.
 func (tk *activeTask) invalidate() {
 	tk.loaded, tk.exists, tk.fold, tk.meta, tk.logState, tk.size = false, false, task.Fold{}, metadata{}, logState{}, 0
+	tk.idle, tk.idleSize = false, 0
 	tk.memory.Take(0)
 }
 
@@ -172,5 +187,6 @@ func (e *Engine) acquire(log string) *activeTask { return e.active.Acquire(log) 
 func (tk *activeTask) release() {
 	if tk.engine.active.Release(tk.log) {
 		tk.memory.Release()
+		tk.engine.idle.put(tk)
 	}
 }

@@ -155,6 +155,7 @@ func (b *batch) write(ctx context.Context) error {
 func (tk *activeTask) append(ctx context.Context, a *replay.Append) error {
 	err := tk.engine.store.Append(context.WithoutCancel(ctx), *a)
 	if err == nil {
+		tk.logState.metadata = a.Metadata
 		return nil
 	}
 	tk.invalidate()

@@ -29,7 +29,8 @@ type Engine struct {
 	stop context.CancelFunc
 	work *workers // runs, the deadline keeper, recoveries
 
-	active *keylock.Map[activeTask] // by log; a task that rests is not in memory at all
+	active *keylock.Map[activeTask] // by log: the tasks that are in use
+	idle   *idleTasks               // those that are not, and are kept in memory for the next use
 
 	mu       sync.RWMutex          // held for reading by whoever adds to work, which must not happen once Close waits
 	partners map[string][]*Partner // by name; the last one registered is the present one
@@ -62,7 +63,13 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.work = newWorkers(e.base.Done())
-	e.active = keylock.New(func(log string) *activeTask { return &activeTask{engine: e, log: log} })
+	e.idle = newIdleTasks()
+	e.active = keylock.New(func(log string) *activeTask {
+		if tk := e.idle.take(log); tk != nil {
+			return tk
+		}
+		return &activeTask{engine: e, log: log}
+	})
 	if err := e.open.count(ctx, store); err != nil {
 		e.stop()
 		return nil, err

@@ -49,18 +49,22 @@ func (tk *activeTask) lease() *quota.Lease {
 	return &tk.memory
 }
 
-// lockWithin locks the task when its caller has room for reading it, and for more bytes. After an error, the task is not
-// locked. What the gateway loads for itself, to keep a deadline for one, is counted and never refused.
+// lockWithMemory locks the task when its caller has memory for reading it, and for more bytes. After an error, the task is
+// not locked. What the gateway loads for itself, such as to execute a deadline, is counted and never refused.
 func (tk *activeTask) lockWithMemory(ctx context.Context, room Room, more int64) error {
 	tk.mu.Lock()
 	if room == nil {
 		return nil
 	}
 	n, err := tk.size, error(nil)
+	var head replay.Head
 	if !tk.loaded {
-		n, err = tk.storedSize(ctx)
+		if head, err = tk.head(ctx); err == nil {
+			n = sizeOf(&head)
+		}
 	}
 	if n = 2*n + more; err == nil && n <= quota.Free { // what is stored, and what it is decoded to
+		tk.reuse(&head)
 		return nil
 	}
 	tk.mu.Unlock()
@@ -74,17 +78,18 @@ func (tk *activeTask) lockWithMemory(ctx context.Context, room Room, more int64)
 	return nil
 }
 
-// stored returns how many bytes the store keeps of the task. tk.mu is held.
-func (tk *activeTask) storedSize(ctx context.Context) (int64, error) {
+// head returns the head of the task's log, and the zero Head where there is none. tk.mu is held.
+func (tk *activeTask) head(ctx context.Context) (replay.Head, error) {
 	head, err := tk.engine.store.Head(ctx, tk.log)
 	switch {
 	case errors.Is(err, replay.ErrNotFound):
+		tk.invalidate()
 		tk.loaded = true
-		return 0, nil
+		return head, nil
 	case err != nil:
-		return 0, StoreError(err, "the store cannot be read")
+		return head, StoreError(err, "the store cannot be read")
 	}
-	return sizeOf(&head), nil
+	return head, nil
 }
 
 func sizeOf(head *replay.Head) int64 { return head.Bytes + int64(len(head.Metadata)) }

@@ -57,6 +57,7 @@ func (e *Engine) Register(c Config) *Partner {
 		e.work.Go(func() { e.recoverAll(c.Name) })
 	}
 	e.partners[c.Name] = append(e.partners[c.Name], p)
+	e.idle.limit(e.idleLimit())
 	return p
 }
 
@@ -75,6 +76,7 @@ func (p *Partner) Unregister() {
 	if len(e.partners[p.Name]) == 0 {
 		delete(e.partners, p.Name)
 	}
+	e.idle.limit(e.idleLimit())
 }
 
 // current returns the Partner that answers for a name now, or nil.

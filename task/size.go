@@ -21,6 +21,15 @@ func (t *Task) Size() int64 {
 	return n
 }
 
+// Size returns about how many bytes what is folded takes in memory.
+func (f *Fold) Size() int64 {
+	n := f.Task.Size() + (&Task{Products: f.Withdrawn}).Size()
+	for _, text := range f.pieces.texts {
+		n += int64(text.Cap() - text.Len())
+	}
+	return n
+}
+
 // Size returns about how many bytes a message takes in memory, or in any dialect.
 func (m *Message) Size() int64 {
 	n := entrySize + int64(len(m.ID)+len(m.SenderID)+len(m.TaskID)+len(m.GroupID)+len(m.SessionID)+len(m.Params)+len(m.Extensions))

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"bytes"
+	"math"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+const (
+	// idleShare is the part of a Partner's memory limit that idle tasks may take beside it: one in so many bytes.
+	idleShare = 16
+	// defaultIdle is how many bytes of memory idle tasks may take where no Partner has a memory limit.
+	defaultIdle = 16 << 20
+	// idleOverhead is about how many bytes an idle task takes beside its content.
+	idleOverhead = 1 << 10
+)
+
+// idleTasks keeps tasks in memory that have settled and that nothing works on, so that the next command need not fold
+// their logs again. Beyond a bound, those that were used least recently go. A task in it is used by nothing else. What it
+// knows of its log holds only if the log's head is still the same (activeTask.reuse), because another engine may have
+// written to the log, or the store may have dropped it.
+type idleTasks struct {
+	mu    sync.Mutex
+	tasks *simplelru.LRU[string, *activeTask] // by log; evicts by bytes, and never by their number
+	bytes int64
+	max   int64
+}
+
+func newIdleTasks() *idleTasks {
+	c := &idleTasks{max: defaultIdle}
+	c.tasks, _ = simplelru.NewLRU(math.MaxInt, func(_ string, tk *activeTask) { c.bytes -= tk.idleSize }) // fails for sizes below 1
+	return c
+}
+
+// take removes the task of a log, and returns nil where there is none.
+func (c *idleTasks) take(log string) *activeTask {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tk, ok := c.tasks.Peek(log)
+	if ok {
+		c.tasks.Remove(log)
+	}
+	return tk
+}
+
+// put adds a task that nothing uses any more, if its next command may find it as it is.
+func (c *idleTasks) put(tk *activeTask) {
+	if !tk.loaded || !tk.exists || tk.run != nil || tk.meta.Pending != nil || !tk.fold.Task.Status.State.Settled() {
+		return
+	}
+	tk.loaded, tk.idle, tk.leased = false, true, false
+	tk.idleSize = idleOverhead + tk.fold.Size() + int64(len(tk.log)+2*len(tk.logState.metadata))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tasks.Remove(tk.log) // that of an earlier use which ended at the same time
+	c.bytes += tk.idleSize
+	c.tasks.Add(tk.log, tk)
+	c.evict()
+}
+
+// limit sets the most bytes that the tasks may take.
+func (c *idleTasks) limit(max int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.max = max
+	c.evict()
+}
+
+func (c *idleTasks) evict() {
+	for c.bytes > c.max {
+		c.tasks.RemoveOldest()
+	}
+}
+
+// idleLimit returns how many bytes of memory idle tasks may take: a share of the largest memory limit of any Partner.
+// e.mu is held.
+func (e *Engine) idleLimit() int64 {
+	var most int64
+	for _, list := range e.partners {
+		for _, p := range list {
+			if p.Memory.Counter != nil {
+				most = max(most, p.Memory.Limits.Total)
+			}
+		}
+	}
+	if most == 0 {
+		return defaultIdle
+	}
+	return most / idleShare
+}
+
+// reuse makes an idle task one that is loaded, if head, which is that of its log now, proves that nothing was written
+// since. Otherwise the task must be loaded again. tk.mu is held.
+func (tk *activeTask) reuse(head *replay.Head) {
+	state := &tk.logState
+	switch {
+	case !tk.idle:
+	case head.Last == state.last && head.Bytes == state.bytes && bytes.Equal(head.Metadata, state.metadata):
+		tk.idle, tk.loaded = false, true
+		state.lost = head.Lost
+		tk.lease().Take(tk.size)
+	default:
+		tk.invalidate()
+	}
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// growing is an agent whose product comes in pieces.
+func growing() *script {
+	return &script{run: func(_ context.Context, t *agent.Turn, yield func(agent.Report, error) bool) {
+		for i := range 5 {
+			piece := task.Product{ID: "p1", DataItems: []task.DataItem{task.Text(strings.Repeat("x", i+1))}}
+			if !yield(agent.Report{State: task.Working, Chunks: []task.Chunk{{Product: piece, Append: i > 0}}}, nil) {
+				return
+			}
+		}
+		yield(agent.Report{State: task.AwaitingCompletion, Revision: t.Message.ID, Items: []task.DataItem{task.Text("ok")}}, nil)
+	}}
+}
+
+// TestSettledTaskIsNotLoadedAgain: what a settled task is asked costs one look-up of its log's head, and the task is what
+// an engine reads that has not seen it before.
+func TestSettledTaskIsNotLoadedAgain(t *testing.T) {
+	for name, room := range map[string]Room{"bounded memory": func(context.Context, int64) error { return nil }, "unbounded memory": nil} {
+		t.Run(name, inBubble(func(t *testing.T) {
+			store := &counting{Store: memory(t)}
+			b, fresh := setUp(t, store, growing()), func() *bench { return setUp(t, store.Store, growing()) }
+			b.do(call(task.Start, "t1"))
+			synctest.Wait()
+			for _, command := range []task.Command{task.Get, task.Continue, task.Get, task.Complete, task.Get, task.Cancel} {
+				var got task.Task
+				n := store.during(func() {
+					got = b.do(call(command, "t1", func(c *Request) { c.Histories, c.Room = true, room }))
+				})
+				synctest.Wait() // the turn lets go of the task
+				if want := (reads{loads: 0, heads: 1}); n != want {
+					t.Errorf("%s reads the store %+v, want %+v", command, n, want)
+				}
+				if diff := cmp.Diff(fresh().do(call(task.Get, "t1")), got, sameTimes); diff != "" {
+					t.Errorf("%s (-stored +answer):\n%s", command, diff)
+				}
+			}
+		}))
+	}
+}
+
+// inBubble returns a test that runs in a bubble of package synctest.
+func inBubble(f func(*testing.T)) func(*testing.T) {
+	return func(t *testing.T) { synctest.Test(t, f) }
+}
+
+// sameTimes compares times as they are written.
+var sameTimes = cmp.Comparer(func(a, b time.Time) bool { return a.Format(time.RFC3339Nano) == b.Format(time.RFC3339Nano) })
+
+// TestIdleTaskChangedElsewhere: what another engine has written to a task's log is seen, and not overwritten.
+func TestIdleTaskChangedElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory(t)
+		b, other := setUp(t, store, answers("hello")), setUp(t, store, answers("hello again"))
+		do := func(b *bench, c *Request) task.Task {
+			got := b.do(c)
+			synctest.Wait() // the turn lets go of the task
+			return got
+		}
+		do(b, call(task.Start, "t1"))
+		for i := range 3 {
+			do(other, call(task.Continue, "t1", func(c *Request) { c.Message.ID = fmt.Sprint("other-", i) }))
+			if diff := cmp.Diff(do(other, call(task.Get, "t1")), do(b, call(task.Get, "t1")), sameTimes); diff != "" {
+				t.Errorf("(-other +ours):\n%s", diff)
+			}
+			do(b, call(task.Continue, "t1", func(c *Request) { c.Message.ID = fmt.Sprint("ours-", i) }))
+		}
+		do(other, call(task.Cancel, "t1"))
+		got := do(b, call(task.Get, "t1"))
+		if n := len(got.MessageHistory); n != 8 || got.Status.State != task.Canceled {
+			t.Errorf("after 8 commands, there are %d, and the task is %s", n, got.Status.State)
+		}
+	})
+}
+
+// TestIdleTaskIsDropped: a task whose log the store has dropped is gone, and may be started again.
+func TestIdleTaskIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := replay.NewMemory(replay.Settings{Retention: time.Minute})
+		defer store.Close()
+		b := setUp(t, store, answers("hello"))
+		b.do(call(task.Start, "t1"))
+		b.do(call(task.Complete, "t1"))
+		time.Sleep(time.Hour)
+		b.want(call(task.Get, "t1"), task.TaskNotFound)
+		if got := b.do(call(task.Start, "t1", func(c *Request) { c.Histories = true })); len(got.MessageHistory) != 1 {
+			t.Errorf("the new task has %d messages", len(got.MessageHistory))
+		}
+	})
+}
+
+// TestIdleTaskAfterFailure: a write that failed and yet was stored is seen by the next command.
+func TestIdleTaskAfterFailure(t *testing.T) {
+	store := ill(t)
+	b := setUp(t, store, answers("hello"))
+	b.do(call(task.Start, "t1"))
+	store.ail(replay.ErrUnavailable, true)
+	b.want(call(task.Complete, "t1"), task.StoreUnavailable)
+	store.heal(true)
+	if got := b.do(call(task.Get, "t1")); got.Status.State != task.Completed {
+		t.Errorf("the task is %s", got.Status.State)
+	}
+	store.mu.Lock()
+	store.read, store.reads = errors.New("no"), 1
+	store.mu.Unlock()
+	if got := b.do(call(task.Get, "t1")); got.Status.State != task.Completed {
+		t.Errorf("the task is %s", got.Status.State)
+	}
+}
+
+// TestIdleTasksAreBounded: the memory of idle tasks is a share of the limit of a Partner, and those used last are kept.
+func TestIdleTasksAreBounded(t *testing.T) {
+	synctest.Test(t, testIdleTasksAreBounded)
+}
+
+func testIdleTasksAreBounded(t *testing.T) {
+	const limit = 1 << 20
+	store := &counting{Store: memory(t)}
+	limited := func(c *Config) {
+		c.Memory = quota.Budget{Counter: new(quota.Counter), Limits: quota.Limits{Total: limit, PerLeader: limit}}
+	}
+	b := setUp(t, store, answers(strings.Repeat("x", 4<<10)), limited)
+	idle := b.engine.idle
+	check := func(max int64) {
+		t.Helper()
+		var sum int64
+		for _, tk := range idle.tasks.Values() {
+			sum += tk.idleSize
+		}
+		if idle.bytes != sum || sum > max || sum < max/2 {
+			t.Errorf("idle tasks of %d bytes are counted as %d, the limit is %d", sum, idle.bytes, max)
+		}
+	}
+	for i := range 100 {
+		b.do(call(task.Start, fmt.Sprint("t", i)))
+		synctest.Wait() // the turn lets go of the task
+	}
+	check(limit / idleShare)
+	for id, loads := range map[string]int64{"t99": 0, "t0": 1} {
+		if n := store.during(func() { b.do(call(task.Get, id)) }); n.loads != loads {
+			t.Errorf("%s was loaded %d times, want %d", id, n.loads, loads)
+		}
+	}
+	if n := b.Memory.Counter.Total(); n != 0 {
+		t.Errorf("idle tasks are counted as %d bytes that Leaders hold", n)
+	}
+	small := b.Config
+	small.Memory.Limits.Total = limit / 2
+	b.Unregister()
+	p := b.engine.Register(small)
+	defer p.Unregister()
+	check(limit / 2 / idleShare)
+}
