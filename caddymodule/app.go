@@ -108,7 +108,7 @@ func (a *App) Start() error {
 	a.opened, a.holds = opened, true
 	opened.configure(a)
 	for _, g := range a.members {
-		g.front.Register(opened.tasks)
+		g.gateway.Register(opened.tasks)
 	}
 	close(a.started)
 	return nil
@@ -120,7 +120,7 @@ func (a *App) Stop() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, g := range a.members {
-		g.front.Unregister()
+		g.gateway.Unregister()
 	}
 	if a.opened != nil {
 		a.opened.forget(a)

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 )
 
 func init() { caddy.RegisterModule(new(Gateway)) }
@@ -69,9 +70,10 @@ type Gateway struct {
 	// closed. A stream can be resumed where it was. Default: 30s.
 	WriteTimeout caddy.Duration `json:"write_timeout,omitempty"`
 
-	app   *App
-	log   *slog.Logger
-	front *gateway.Gateway // nil before Provision
+	app     *App
+	log     *slog.Logger
+	gateway *gateway.Gateway // nil before Provision
+	front   *httpfront.Front
 }
 
 // CaddyModule returns the Caddy module information.
@@ -81,12 +83,13 @@ func (*Gateway) CaddyModule() caddy.ModuleInfo {
 
 // ServeHTTP answers requests for the Partner and passes the others on.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if !g.front.Serves(r) {
+	partner := g.front.Find(r)
+	if partner == nil {
 		return g.pass(w, r, next)
 	}
 	g.app.enter()
 	defer g.app.leave()
-	g.front.ServeHTTP(w, r)
+	partner.ServeHTTP(w, r)
 	return nil
 }
 
@@ -120,8 +123,8 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 
 // Cleanup closes idle connections to the agent. Requests in flight keep theirs.
 func (g *Gateway) Cleanup() error {
-	if g.front != nil {
-		g.front.Close()
+	if g.gateway != nil {
+		g.gateway.Close()
 	}
 	return nil
 }

@@ -293,8 +293,8 @@ func TestStreamsAreDrained(t *testing.T) {
 	if !strings.Contains(got, "retry: ") || !strings.Contains(got, "awaiting-completion") {
 		t.Errorf("the stream ended with\n%s", got)
 	}
-	if process.Streams.Count() != 0 {
-		t.Errorf("%d streams are still counted", process.Streams.Count())
+	if process.Streams.Total() != 0 {
+		t.Errorf("%d streams are still counted", process.Streams.Total())
 	}
 }
 

@@ -15,7 +15,7 @@ var process gateway.Process
 func init() {
 	// Caddy's admin API serves it under /debug/vars.
 	expvar.Publish("aip", expvar.Func(func() any {
-		return map[string]int64{"memory": process.Memory.Total(), "streams": int64(process.Streams.Count())}
+		return map[string]int64{"memory": process.Memory.Total(), "streams": process.Streams.Total()}
 	}))
 }
 

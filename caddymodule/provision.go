@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -33,7 +34,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	}
 	g.app = app.(*App)
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
-		server.RegisterConnContext(gateway.WithConnection)
+		server.RegisterConnContext(httpfront.WithConnection)
 	}
 	config, err := g.config()
 	if err != nil {
@@ -42,9 +43,15 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if config.Guard.Mode == identity.Off {
 		g.log.Warn("identity is off: senderId is believed without proof; use this for development only", "agent", g.name())
 	}
-	if g.front, err = gateway.New(config); err != nil {
+	if g.gateway, err = gateway.New(config); err != nil {
 		return fmt.Errorf("agent: %w", advised(err))
 	}
+	g.front = httpfront.New(g.gateway, httpfront.Config{
+		BodyTimeout:  bodyTimeout,
+		Heartbeat:    time.Duration(g.Heartbeat),
+		WriteTimeout: time.Duration(g.WriteTimeout),
+		Log:          g.log,
+	})
 	return g.app.add(g)
 }
 
@@ -184,12 +191,9 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Guard:          guard,
 		Blocking:       time.Duration(g.Timeouts.Blocking),
 		Limits:         jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
-		BodyTimeout:    bodyTimeout,
 		Memory:         quota.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader},
 		MemoryPatience: memoryPatience,
 		Streaming: gateway.Streaming{
-			Heartbeat:    time.Duration(g.Heartbeat),
-			WriteTimeout: time.Duration(g.WriteTimeout),
 			Patience:     streamPatience * time.Duration(g.WriteTimeout),
 			Max:          g.Limits.Streams,
 			MaxPerLeader: g.Limits.StreamsPerLeader,

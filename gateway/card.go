@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +44,16 @@ type shower struct {
 
 // errSigned is why no card is shown.
 var errSigned = errors.New("the agent has signed its card, and card signatures is refuse")
+
+// A Document makes what is shown to every caller: one of the Partner's cards. base is the public URL of the mount point,
+// version the one that the caller names. A nil body says that there is no such document for it.
+type Document func(ctx context.Context, base, version string) (body []byte, err error)
+
+// Document returns the document at a path under the mount point; nil for none.
+func (g *Gateway) Document(path string) Document { return g.documents[path] }
+
+// Documents returns the paths of all documents, in order.
+func (g *Gateway) Documents() []string { return slices.Sorted(maps.Keys(g.documents)) }
 
 // documents returns what is shown to every caller.
 func (s *shower) documents() map[string]Document {

@@ -18,7 +18,7 @@ import (
 // Process is what all gateways of a process share, whatever configuration they belong to. The zero Process is ready for
 // use. It is not to be copied.
 type Process struct {
-	Streams   OpenStreams        // the open streams
+	Streams   quota.Counter      // the open streams
 	Memory    quota.Counter      // the bytes of memory that callers hold
 	Callbacks upstream.Callbacks // takes what agents push
 

@@ -3,10 +3,10 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -17,34 +17,27 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // Streaming is how streams are served.
 type Streaming struct {
-	Heartbeat    time.Duration // how long a stream may be silent before a comment is sent
-	WriteTimeout time.Duration // how long a caller may take nothing in of what it is sent
 	Patience     time.Duration // how long a stream waits for memory
 	Max          int           // open streams of all Leaders
 	MaxPerLeader int
 
-	// Open counts the open streams. Handlers that share it share their limits.
-	Open *OpenStreams
 	// Drain ends when streams should end, so that their callers come back to the configuration that took over.
-	// Each ends at a moment of its own within DrainFor, and is told to wait a moment of its own, so that they
+	// Each ends at a moment of its own within DrainFor, and is asked to wait a moment of its own, so that they
 	// do not come back all at once.
 	Drain    context.Context
 	DrainFor time.Duration
 }
 
-// OpenStreams counts open streams. The zero value is ready for use.
-type OpenStreams struct{ counter quota.Counter }
-
-// add counts one more, unless a limit is reached. Whoever added one takes it away again.
-func (o *OpenStreams) add(leader string, s *Streaming) error {
-	err := o.counter.Take(leader, 1, quota.Limits{Total: int64(s.Max), PerLeader: int64(s.MaxPerLeader)})
+// countStream counts one more stream of a Leader, unless a limit is reached.
+func (g *Gateway) countStream(leader string) error {
+	o := &g.config.Streaming
+	err := g.config.Process.Streams.Take(leader, 1, quota.Limits{Total: int64(o.Max), PerLeader: int64(o.MaxPerLeader)})
 	exceeded, ok := errors.AsType[*quota.ExceededError](err)
 	switch {
 	case !ok:
@@ -57,87 +50,152 @@ func (o *OpenStreams) add(leader string, s *Streaming) error {
 		WithData("limit", "streams").WithData("max", exceeded.Max)
 }
 
-// Count returns how many streams are open.
-func (o *OpenStreams) Count() int { return int(o.counter.Total()) }
+// A Sink takes what a stream sends: a front's connection to a caller. Its methods are called by the goroutine that runs
+// the stream. Each but Flush may gather what it is given until Flush.
+type Sink interface {
+	// Event takes a frame of the event with a number. build appends its data, one line, and returns it with the frame's
+	// name, and whether more frames of the event follow: only the last one carries the number. Without data there is no
+	// frame.
+	Event(seq uint64, build func(dst []byte) (data []byte, name string, more bool))
+	// Data takes a frame without a number. build appends its data.
+	Data(build func(dst []byte) []byte)
+	// Comment takes a remark for people, one line, which a front without remarks drops.
+	Comment(text string)
+	// Retry takes how long the caller should wait before it comes back. A front without such hints drops it.
+	Retry(after time.Duration)
+	// Flush sends what was gathered. An error ends the stream.
+	Flush() error
+}
 
-func (o *OpenStreams) remove(leader string) { o.counter.Give(leader, 1) }
-
-// errDrained is why a stream ends that was asked to come back.
-var errDrained = errors.New("gateway: drained")
-
-// stream answers a call with its events, until the task has ended, the caller leaves, or it is drained. It has
-// been counted as open.
-type stream struct {
-	h       *Handler
-	w       http.ResponseWriter
+// Stream is the events that answer a request, until the task has ended, the caller leaves, its proof of identity expires,
+// or the stream is drained. It counts as open until it is closed. Its memory is counted while frames are gathered.
+type Stream struct {
+	g       *Gateway
 	ctx     context.Context
+	cut     context.CancelCauseFunc
 	span    trace.Span
-	caller  translate.Server
+	dialect translate.Server
 	id      jsonrpc.ID
 	leader  string
 	events  *partner.Stream
-	memory  quota.Lease // for the frame that is being written
-	expires time.Time   // when the certificate of the caller does; zero without one
 	frames  translate.Encoder
-	last    uint64 // the number of the last event that was told
+	memory  quota.Lease // for the frames that are being gathered
+	last    uint64      // the number of the last event that was sent
 
 	snapshot bool // the stream begins with the task as it is
-	over     bool // nothing is told before the task goes on
-	told     bool // anything at all
+	ended    bool // nothing is sent before the task continues
+	sent     bool // anything at all
 
-	cut context.CancelCauseFunc
-	out *sseproxy.Writer
+	undrain func() bool
+	expires time.Time   // when the caller's proof of identity does; zero for never
+	expiry  *time.Timer // nil without expires
+	out     Sink        // set by Run
 }
 
-func (s *stream) run() {
-	if stop := s.begin(); stop != nil {
-		defer stop()
-		s.finish(s.tell())
+// Why a stream ends although its task continues.
+var (
+	errDrained = errors.New("gateway: the stream was drained")
+	errExpired = errors.New("gateway: the caller's identity has expired")
+	errClosed  = errors.New("gateway: the stream was closed")
+)
+
+// stream answers with the events that a request causes, and, if its dialect wants that, with the task as it was before them.
+func (x *exchange) stream(p *partner.Partner, r *partner.Request) (a Answer, err error) {
+	if err := x.g.countStream(x.leader); err != nil {
+		return a, err
 	}
+	defer func() { // after a panic, too
+		if a.Stream == nil {
+			x.g.config.Process.Streams.Give(x.leader, 1)
+		}
+	}()
+	r.Snapshot = r.Snapshot || x.call.Reply
+	events, err := p.Stream(x.ctx, x.leader, r)
+	if err != nil {
+		return a, err
+	}
+	if x.call.Reply {
+		a = x.reply(x.dialect.AppendTask(x.grow(events.Task.Size()), x.req.ID, &x.call, &events.Task))
+	}
+	a.Dialect, a.Stream = x.dialect, x.newStream(&events)
+	return a, nil
+}
+
+// newStream returns the stream of events. It holds nothing of the request's body.
+func (x *exchange) newStream(events *partner.Stream) *Stream {
+	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.leader, events: events,
+		last: events.After, expires: x.peer.Expires}
+	call := x.call
+	s.frames = s.dialect.NewStream(s.id, &call, &events.Task)
+	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && events.After == 0)
+	if t := &events.Task; !call.Snapshot {
+		// A dialect's stream that has ended is over for a caller that resumes it at its end.
+		s.ended = x.resumes() && events.After == events.Last && !t.Status.State.Terminal() && s.frames.Snapshot(nil, t).End
+		s.forgetTask()
+	}
+	x.hold()
+	s.memory, x.in.memory = x.in.memory, quota.Lease{}
+	if !call.Snapshot && !call.Reply {
+		s.memory.Release()
+	}
+	s.ctx, s.cut = context.WithCancelCause(x.ctx)
+	o := &s.g.config.Streaming
+	s.undrain = context.AfterFunc(o.Drain, func() {
+		wait := time.AfterFunc(rand.N(o.DrainFor+1), func() { s.cut(errDrained) })
+		context.AfterFunc(s.ctx, func() { wait.Stop() })
+	})
+	if !s.expires.IsZero() {
+		s.expiry = time.AfterFunc(expiryCheck, s.checkExpiry)
+		s.expiry.Reset(s.untilExpiry())
+	}
+	return s
+}
+
+// expiryCheck is how often a stream looks whether its caller's identity has expired, at least: the wall clock may be set.
+const expiryCheck = time.Minute
+
+// untilExpiry returns the time until the next look.
+func (s *Stream) untilExpiry() time.Duration { return min(expiryCheck, time.Until(s.expires)) }
+
+func (s *Stream) checkExpiry() {
+	if time.Now().Before(s.expires) {
+		s.expiry.Reset(s.untilExpiry())
+		return
+	}
+	s.cut(errExpired)
 }
 
 // forgetTask keeps no more of the task than every frame repeats: the stream may be open for days.
-func (s *stream) forgetTask() {
+func (s *Stream) forgetTask() {
 	t := &s.events.Task
 	*t = task.Task{ID: t.ID, SessionID: t.SessionID, GroupID: t.GroupID}
 }
 
-// begin opens the stream. It returns what ends it, or nil if it could not be opened.
-func (s *stream) begin() (stop func()) {
-	o := &s.h.Streaming
-	s.ctx, s.cut = context.WithCancelCause(s.ctx)
-	undrain := context.AfterFunc(o.Drain, func() {
-		wait := time.AfterFunc(rand.N(o.DrainFor+1), func() { s.cut(errDrained) })
-		context.AfterFunc(s.ctx, func() { wait.Stop() })
-	})
-	unguard := guardConnection(s.ctx, o.WriteTimeout)
-	stop = func() {
-		undrain()
-		unguard()
-		if s.out != nil {
-			s.out.Close()
-		}
-		s.cut(nil)
-		s.span.End()
-		o.Open.remove(s.leader)
-		s.memory.Release()
+// Cut ends a stream that its front cannot send any more. It may be called by any goroutine.
+func (s *Stream) Cut(cause error) { s.cut(cause) }
+
+// Close gives back what the stream holds. It is called once, after Run or in its place.
+func (s *Stream) Close() {
+	s.undrain()
+	if s.expiry != nil {
+		s.expiry.Stop()
 	}
-	var err error
-	s.out, err = sseproxy.NewWriter(s.w, sseproxy.Options{
-		Heartbeat: o.Heartbeat, Timeout: o.WriteTimeout, Until: s.expires, Cut: s.cut,
-	})
-	if err != nil {
-		s.h.Log.Debug("a stream was not begun", "error", err)
-		stop()
-		return nil
-	}
-	return stop
+	s.cut(errClosed)
+	s.span.End()
+	s.g.config.Process.Streams.Give(s.leader, 1)
+	s.memory.Release()
 }
 
-// tell sends the events as they come. It returns nil once the task has ended, or the dialect's stream has, and all
+// Run sends the stream to a sink, and returns when it is over. It is called at most once.
+func (s *Stream) Run(out Sink) {
+	s.out = out
+	s.finish(s.send())
+}
+
+// send sends the events as they come. It returns nil once the task has ended, or the dialect's stream has, and all
 // of them are sent.
-func (s *stream) tell() error {
-	if s.over {
+func (s *Stream) send() error {
+	if s.ended {
 		return nil
 	}
 	if s.snapshot {
@@ -146,9 +204,9 @@ func (s *stream) tell() error {
 		if err := s.out.Flush(); err != nil || frame.End {
 			return err
 		}
-		s.forgetTask()
-		s.memory.Release()
 	}
+	s.forgetTask()
+	s.memory.Release()
 	for rec, err := range s.events.Follow(s.ctx, s.room) {
 		if err != nil {
 			return err
@@ -170,7 +228,7 @@ func (s *stream) tell() error {
 }
 
 // room implements replay.Room for the stream: it takes the memory for n bytes of records, and for their frames.
-func (s *stream) room(ctx context.Context, n int) error {
+func (s *Stream) room(ctx context.Context, n int) error {
 	switch {
 	case n == 0:
 		s.memory.Release()
@@ -181,7 +239,7 @@ func (s *stream) room(ctx context.Context, n int) error {
 	if err := s.out.Flush(); err != nil {
 		return err
 	}
-	err := partner.WaitForMemory(ctx, &s.memory, 2*int64(n), s.h.Streaming.Patience)
+	err := partner.WaitForMemory(ctx, &s.memory, 2*int64(n), s.g.config.Streaming.Patience)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -189,7 +247,7 @@ func (s *stream) room(ctx context.Context, n int) error {
 }
 
 // append adds the frames of an event to what is to be sent, and returns the last one.
-func (s *stream) append(rec *replay.Record) (last translate.Frame, err error) {
+func (s *Stream) append(rec *replay.Record) (last translate.Frame, err error) {
 	// A page that was read from the store has taken it already.
 	if err := s.room(s.ctx, len(rec.Data)); err != nil {
 		return last, err
@@ -207,54 +265,57 @@ func (s *stream) append(rec *replay.Record) (last translate.Frame, err error) {
 
 // write adds the frames of the event with the number id to what is to be sent, and returns the last one, which is the
 // only one with the number. next appends the first.
-func (s *stream) write(id uint64, next func(dst []byte) translate.Frame) (last translate.Frame) {
+func (s *Stream) write(id uint64, next func(dst []byte) translate.Frame) (last translate.Frame) {
 	for next != nil {
 		s.out.Event(id, func(dst []byte) ([]byte, string, bool) {
 			last = next(dst)
 			return last.Data, last.Name, last.Next != nil
 		})
-		s.told = s.told || last.Data != nil
+		s.sent = s.sent || last.Data != nil
 		next = last.Next
 	}
 	return last
 }
 
-// finish ends a stream with what its caller must be told.
-func (s *stream) finish(err error) {
-	switch {
+// finish sends what says why the stream is over.
+func (s *Stream) finish(err error) {
+	switch cause := context.Cause(s.ctx); {
 	case err == nil:
-		if !s.told {
+		if !s.sent {
 			comment := "the task has ended, and there are no more events"
-			if s.over {
+			if s.ended {
 				comment = "there are no more events before the task goes on"
 			}
 			s.out.Comment(comment)
 		}
 		err = s.out.Flush()
-	case context.Cause(s.ctx) == errDrained:
+	case cause == errDrained:
 		s.out.Retry(rand.N(time.Second))
 		s.out.Comment("the gateway is being reconfigured; re-stream from the last event")
 		err = s.out.Flush()
 		s.span.AddEvent("aip.stream.drained")
-	case context.Cause(s.ctx) == sseproxy.ErrExpired:
-		err = identity.Expired()
-		s.out.Data(func(dst []byte) []byte { return s.caller.AppendError(dst, s.id, err) })
-		err = errors.Join(err, s.out.Flush())
+	case cause == errExpired:
+		err = s.fail(identity.Expired())
 		s.span.AddEvent("aip.stream.cut")
-	case s.ctx.Err() == nil:
+	case cause == nil:
 		if task.KindOf(err) == task.TaskNotFound {
 			s.span.AddEvent("aip.stream.expired")
 		}
-		s.out.Data(func(dst []byte) []byte { return s.caller.AppendError(dst, s.id, err) })
-		err = errors.Join(err, s.out.Flush())
+		err = s.fail(err)
 	default:
-		err = context.Cause(s.ctx)
+		err = cause
 		s.span.AddEvent("aip.stream.cut")
 	}
 	if s.span.IsRecording() {
 		s.span.SetAttributes(attribute.Int64("aip.event.last", int64(s.last)))
 	}
 	if err != nil {
-		s.h.Log.Debug("a stream was cut", "task", s.events.Task.ID, "leader", s.leader, "last", s.last, "error", err)
+		s.g.config.Log.Debug("a stream was cut", "task", s.events.Task.ID, "leader", s.leader, "last", s.last, "error", err)
 	}
+}
+
+// fail sends an error as the last frame, and returns it with that of sending it.
+func (s *Stream) fail(err error) error {
+	s.out.Data(func(dst []byte) []byte { return s.dialect.AppendError(dst, s.id, err) })
+	return errors.Join(err, s.out.Flush())
 }

@@ -15,15 +15,15 @@ import (
 
 // webhooks carries out what is asked of a task's webhooks. They belong to the Leader of the task, whether it
 // exists already or not.
-func (c *conversation) webhooks(p *partner.Partner) (hooks []task.Webhook, err error) {
-	w, engine := c.call.Webhook, c.h.Webhooks()
-	if c.leader == "" { // identity is off, and the request does not say who sends it
-		if c.leader, err = p.LeaderOf(c.ctx, w.TaskID); err != nil {
+func (x *exchange) webhooks(p *partner.Partner) (hooks []task.Webhook, err error) {
+	w, engine := x.call.Webhook, x.g.webhooks
+	if x.leader == "" { // identity is off, and the request does not say who sends it
+		if x.leader, err = p.LeaderOf(x.ctx, w.TaskID); err != nil {
 			return nil, err
 		}
 	}
-	if c.call.TaskExists {
-		err = p.Look(c.ctx, c.leader, w.TaskID, func(_ string, at task.At) error {
+	if x.call.TaskExists {
+		err = p.Look(x.ctx, x.leader, w.TaskID, func(_ string, at task.At) error {
 			if !at.Exists {
 				return partner.NotFound(w.TaskID)
 			}
@@ -33,18 +33,18 @@ func (c *conversation) webhooks(p *partner.Partner) (hooks []task.Webhook, err e
 			return nil, err
 		}
 	}
-	switch c.call.Op {
+	switch x.call.Op {
 	case translate.SetWebhook:
-		err = p.Watch(c.ctx, c.leader, w.TaskID, func(log string, at task.At) error {
-			set, err := engine.Set(c.ctx, log, *w, notify.At{Seq: at.Seq, Ended: at.Ended, Named: !c.call.Strict})
+		err = p.Watch(x.ctx, x.leader, w.TaskID, func(log string, at task.At) error {
+			set, err := engine.Set(x.ctx, log, *w, notify.At{Seq: at.Seq, Ended: at.Ended, Named: !x.call.Strict})
 			hooks = []task.Webhook{set}
 			return err
 		})
 	case translate.GetWebhooks:
-		hooks, err = engine.Get(c.ctx, p.LogOf(c.leader, w.TaskID), w.ID)
+		hooks, err = engine.Get(x.ctx, p.LogOf(x.leader, w.TaskID), w.ID)
 	case translate.DeleteWebhooks:
-		err = engine.Delete(c.ctx, p.LogOf(c.leader, w.TaskID), w.ID)
-		if c.call.TaskExists && task.KindOf(err) == task.TaskNotFound {
+		err = engine.Delete(x.ctx, p.LogOf(x.leader, w.TaskID), w.ID)
+		if x.call.TaskExists && task.KindOf(err) == task.TaskNotFound {
 			err = nil // it was deleted before (A2A 1.0 §3.1.10)
 		}
 	}
@@ -53,13 +53,13 @@ func (c *conversation) webhooks(p *partner.Partner) (hooks []task.Webhook, err e
 
 // accept returns what is done when the life-cycle accepts a command: a task that is started gets the webhooks that were
 // set for it before, and a webhook that comes with the command is set. It returns nil where there is nothing to do.
-func (c *conversation) accept(p *partner.Partner) func(log string, at task.At) (undo func(), err error) {
+func (x *exchange) accept(p *partner.Partner) func(log string, at task.At) (undo func(), err error) {
 	var steps []step
-	if c.h.Guard.Mode == identity.Off && c.call.Message.Command == task.Start {
-		steps = append(steps, c.adopt(p))
+	if x.g.config.Guard.Mode == identity.Off && x.call.Message.Command == task.Start {
+		steps = append(steps, x.adopt(p))
 	}
-	if c.call.Webhook != nil {
-		steps = append(steps, c.useWebhook)
+	if x.call.Webhook != nil {
+		steps = append(steps, x.useWebhook)
 	}
 	if steps == nil {
 		return nil
@@ -67,11 +67,11 @@ func (c *conversation) accept(p *partner.Partner) func(log string, at task.At) (
 	return func(log string, at task.At) (func(), error) {
 		var undos []func(context.Context) error
 		undo := func() {
-			ctx := context.WithoutCancel(c.ctx) // even if the caller has left
+			ctx := context.WithoutCancel(x.ctx) // even if the caller has left
 			for _, f := range slices.Backward(undos) {
 				if err := f(ctx); err != nil {
-					c.h.Log.Warn("a command failed, but the webhook that it set could not be removed",
-						"task", c.call.Message.TaskID, "leader", c.leader, "error", err)
+					x.g.config.Log.Warn("a command failed, but the webhook that it set could not be removed",
+						"task", x.call.Message.TaskID, "leader", x.leader, "error", err)
 				}
 			}
 		}
@@ -92,19 +92,19 @@ type step func(log string, at task.At) (undo func(context.Context) error, err er
 
 // adopt gives a task that is being started the webhooks that were set for it before it was known whose it would be,
 // where nobody verifies who calls.
-func (c *conversation) adopt(p *partner.Partner) step {
+func (x *exchange) adopt(p *partner.Partner) step {
 	return func(log string, _ task.At) (func(context.Context) error, error) {
-		return c.h.Webhooks().Move(c.ctx, p.LogOf(partner.Anyone, c.call.Message.TaskID), log)
+		return x.g.webhooks.Move(x.ctx, p.LogOf(partner.Anyone, x.call.Message.TaskID), log)
 	}
 }
 
 // useWebhook has the webhook told of the task that a command starts or continues: one that comes with it is created,
 // or replaces the one of its id; one that it names must exist, and is narrowed to the states that it names. A start
 // that is repeated changes nothing.
-func (c *conversation) useWebhook(log string, at task.At) (func(context.Context) error, error) {
-	w, engine := *c.call.Webhook, c.h.Webhooks()
+func (x *exchange) useWebhook(log string, at task.At) (func(context.Context) error, error) {
+	w, engine := *x.call.Webhook, x.g.webhooks
 	if w.URL == "" {
-		hooks, err := engine.Get(c.ctx, log, w.ID)
+		hooks, err := engine.Get(x.ctx, log, w.ID)
 		if err != nil || at.Exists {
 			return func(context.Context) error { return nil }, err
 		}
@@ -112,5 +112,5 @@ func (c *conversation) useWebhook(log string, at task.At) (func(context.Context)
 		hooks[0].Dialect, hooks[0].Confirm, hooks[0].States = w.Dialect, w.Confirm, w.States
 		w = hooks[0]
 	}
-	return engine.Put(c.ctx, log, w, notify.At{Seq: at.Seq, Ended: at.Ended})
+	return engine.Put(x.ctx, log, w, notify.At{Seq: at.Seq, Ended: at.Ended})
 }

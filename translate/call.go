@@ -29,6 +29,9 @@ type Call struct {
 	Method string // the dialect's own name of it, where several have the same Op; a constant, no view
 
 	Stream bool // the answer is a stream of events
+	// Reply says that a stream of a task that exists is answered as well: by AppendTask, with the task as it is before the
+	// first event of the stream.
+	Reply bool
 	// Blocking says that a start or continue is answered when the agent finishes or needs input. Terms.Response does not
 	// say how long that may take: in the dialect, callers wait for as long as the gateway allows.
 	Blocking bool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"iter"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,12 +17,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
-	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
 // busyAgent works on a turn until it is canceled.
@@ -40,24 +34,10 @@ func (busyAgent) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent
 func TestStreamEndsWithItsCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const leader = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
-		store := replay.NewMemory(replay.Settings{})
-		defer store.Close()
-		engine, err := partner.Open(t.Context(), store, partner.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer engine.Close()
-		p := engine.Register(partner.Config{Name: "agent", Agent: busyAgent{}, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 1000,
-			Log:   slog.New(slog.DiscardHandler),
-			Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour}})
-		defer p.Unregister()
-		h := &Handler{
-			Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
-			Partner: func(context.Context) (*partner.Partner, error) { return p, nil },
-			Limits:  jsonrpc.Limits{Bytes: 16 << 10, Depth: 16}, BodyTimeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
-			Streaming: Streaming{Heartbeat: 20 * time.Second, WriteTimeout: 10 * time.Second, Max: 100, MaxPerLeader: 50,
-				Open: new(OpenStreams), Drain: t.Context()},
-		}
+		h := openSite(t, func(h *setup) {
+			h.Guard, h.Partner.Agent, h.front.Heartbeat = new(identity.Guard), busyAgent{}, 20*time.Second
+			h.Partner.Terms.Response = time.Minute
+		})
 		expires := time.Now().Add(90 * time.Second)
 		cert := &x509.Certificate{NotAfter: expires, Subject: pkix.Name{CommonName: leader}}
 		connection := &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}}
@@ -87,7 +67,7 @@ func TestStreamEndsWithItsCertificate(t *testing.T) {
 		if got := post("/rpc", call("rpc", "get")); !strings.Contains(got, "-32008") || !strings.Contains(got, "has expired") {
 			t.Errorf("a call over the same connection: %s", got)
 		}
-		if n := h.Streaming.Open.Count(); n != 0 {
+		if n := h.streams(); n != 0 {
 			t.Errorf("%d streams are still counted", n)
 		}
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"context"
@@ -13,33 +13,35 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
 func TestDocuments(t *testing.T) {
 	var logged strings.Builder
-	h := &Handler{
-		Base: "/agents/one",
-		Documents: map[string]Document{
-			".well-known/card.json": func(_ context.Context, base, version string) ([]byte, error) {
-				return []byte(`{"base":"` + base + `","version":"` + version + `"}`), nil
-			},
-			".well-known/none.json": func(context.Context, string, string) ([]byte, error) { return nil, nil },
-			".well-known/down.json": func(context.Context, string, string) ([]byte, error) { return nil, errors.New("the agent sleeps") },
-		},
-		Log: slog.New(slog.NewTextHandler(&logged, nil)),
+	logger := slog.New(slog.NewTextHandler(&logged, nil))
+	site := func(public string) *site {
+		return openSite(t, func(h *setup) {
+			h.Base, h.PublicURL, h.Partner.Agent, h.front.Log = "/agents/one", public, busyAgent{}, logger
+		})
 	}
-	ask := func(method, path string, header ...string) *http.Response {
+	h := site("")
+	documents := map[string]gateway.Document{
+		"/agents/one/.well-known/card.json": func(_ context.Context, base, version string) ([]byte, error) {
+			return []byte(`{"base":"` + base + `","version":"` + version + `"}`), nil
+		},
+		"/agents/one/.well-known/none.json": func(context.Context, string, string) ([]byte, error) { return nil, nil },
+		"/agents/one/.well-known/down.json": func(context.Context, string, string) ([]byte, error) {
+			return nil, errors.New("the agent sleeps")
+		},
+	}
+	get := func(method, path string, header ...string) *http.Response {
 		r := httptest.NewRequest(method, "http://gateway.example"+path, nil)
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
-		if ours := h.Serves(r); ours != strings.HasPrefix(path, "/agents/one/.well-known/") {
-			t.Errorf("Serves(%s) is %v", path, ours)
-		}
 		w := httptest.NewRecorder()
-		if path, ok := h.under(r.URL.Path); !ok || !h.document(w, r, path) {
-			http.NotFound(w, r)
-		}
+		documentHandler{h.Front, documents[path[:strings.Index(path+"?", "?")]], path}.ServeHTTP(w, r)
 		return w.Result()
 	}
 	for _, tc := range []struct {
@@ -55,10 +57,9 @@ func TestDocuments(t *testing.T) {
 		{"post", "POST", "/agents/one/.well-known/card.json", nil, 405, "get this\n"},
 		{"not for this caller", "GET", "/agents/one/.well-known/none.json", nil, 404, "404 page not found\n"},
 		{"the agent is down", "GET", "/agents/one/.well-known/down.json", nil, 502, "the agent shows no card now\n"},
-		{"elsewhere", "GET", "/agents/two/.well-known/card.json", nil, 404, "404 page not found\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			res := ask(tc.method, tc.path, tc.header...)
+			res := get(tc.method, tc.path, tc.header...)
 			body, err := io.ReadAll(res.Body)
 			if err != nil {
 				t.Fatal(err)
@@ -75,15 +76,15 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("the log says %q", logged.String())
 	}
 
-	first := ask("GET", "/agents/one/.well-known/card.json")
+	first := get("GET", "/agents/one/.well-known/card.json")
 	tag := first.Header.Get("ETag")
 	for field, status := range map[string]int{tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200, "": 200} {
-		if res := ask("GET", "/agents/one/.well-known/card.json", "If-None-Match", field); res.StatusCode != status {
+		if res := get("GET", "/agents/one/.well-known/card.json", "If-None-Match", field); res.StatusCode != status {
 			t.Errorf("If-None-Match %s: status %d, want %d", field, res.StatusCode, status)
 		}
 	}
-	h.PublicURL = "https://agents.example/one"
-	if res := ask("GET", "/agents/one/.well-known/card.json"); res.Header.Get("ETag") == tag {
+	h = site("https://agents.example/one")
+	if res := get("GET", "/agents/one/.well-known/card.json"); res.Header.Get("ETag") == tag {
 		t.Error("another public URL, and the tag is the same")
 	}
 }

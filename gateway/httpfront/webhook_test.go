@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"fmt"
@@ -63,9 +63,9 @@ func ofTask(id string) string {
 }
 
 // hooked is everyone, with webhooks that may reach the loopback interface.
-func hooked(h *Handler) {
+func hooked(h *setup) {
 	everyone(h)
-	h.Webhooks().Configure(notify.Config{Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	h.webhooks = notify.Config{Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Dialects: func(w *task.Webhook, _ string) translate.Notifier {
 			for _, s := range h.Callers {
 				if s.Name() == w.Dialect {
@@ -73,7 +73,7 @@ func hooked(h *Handler) {
 				}
 			}
 			return nil
-		}})
+		}}
 }
 
 // TestWebhookOfASend: a message may carry a webhook of the caller's own id, which it creates or replaces. A message that

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"net/http/httptest"
@@ -31,13 +31,13 @@ func (d *dated) Write(b []byte) (int, error) {
 // TestAnswersHaveADeadline: from HTTP/2 on, a caller that takes nothing in holds no answer for ever, large or small. Over
 // HTTP/1.1 no deadline is left for the next request of the connection.
 func TestAnswersHaveADeadline(t *testing.T) {
-	g := open(t, func(h *Handler) { h.Limits.Bytes = 1 << 20 })
+	g := open(t, func(h *setup) { h.Limits.Bytes = 1 << 20 })
 	for major, bound := range map[int]bool{1: false, 2: true, 3: true} {
 		for id, size := range map[string]int{"small": 10, "large": 2 * pieceSize} {
 			r := httptest.NewRequest("POST", "/agents/one/rpc", strings.NewReader(message("rpc", "start", id, strings.Repeat("x", size))))
 			r.ProtoMajor = major
 			w := &dated{ResponseRecorder: httptest.NewRecorder()}
-			g.handler.ServeHTTP(w, r)
+			g.ServeHTTP(w, r)
 			if w.Body.Len() < size {
 				t.Errorf("HTTP/%d, %s: the answer is %.300s", major, id, w.Body)
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"net/http/httptest"
@@ -20,7 +20,7 @@ func (broken) NewStream(jsonrpc.ID, *translate.Call, *task.Task) translate.Encod
 
 // TestStreamsAfterAPanic: a bug of a codec ends one stream, and takes no place from the others for ever.
 func TestStreamsAfterAPanic(t *testing.T) {
-	g := open(t, func(h *Handler) { h.Callers = []translate.Server{broken{aip.Server()}} })
+	g := open(t, func(h *setup) { h.Callers = []translate.Server{broken{aip.Server()}} })
 	r := httptest.NewRequest("POST", "/agents/one/stream", strings.NewReader(message("stream", "start", "t1", "hello")))
 	func() {
 		defer func() {
@@ -28,9 +28,9 @@ func TestStreamsAfterAPanic(t *testing.T) {
 				t.Error("there was no panic")
 			}
 		}()
-		g.handler.ServeHTTP(httptest.NewRecorder(), r)
+		g.ServeHTTP(httptest.NewRecorder(), r)
 	}()
-	if n := g.handler.Streaming.Open.Count(); n != 0 {
+	if n := g.streams(); n != 0 {
 		t.Errorf("%d streams are counted as open", n)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 )
 
 // everyone lets all dialects call.
-func everyone(h *Handler) {
+func everyone(h *setup) {
 	h.Callers = []translate.Server{aip.ServerV2("partner"), aip.Server(), a2a.V1Server(false), a2a.V1RESTServer(false), a2a.V03Server(false), a2a.LegacyServer(false)}
 }
 

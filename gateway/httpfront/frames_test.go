@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"bufio"
@@ -94,7 +94,7 @@ func TestEventsOfSeveralFrames(t *testing.T) {
 		"from events": severalFrames{aip.Server()}, "from records": severalRecorded{severalFrames{aip.Server()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := open(t, func(h *Handler) { h.Callers = []translate.Server{dialect} })
+			g := open(t, func(h *setup) { h.Callers = []translate.Server{dialect} })
 			const rests = `"state":"awaiting-completion"`
 			got := g.read(t.Context(), message("stream", "start", "t1", "stream 2 5"), rests)
 			var want []string

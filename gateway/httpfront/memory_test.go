@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"bytes"
@@ -21,10 +21,9 @@ import (
 // TestMemoryIsGivenBack ends calls with large requests or answers in every way that they can end, and finds that nothing
 // is held after them.
 func TestMemoryIsGivenBack(t *testing.T) {
-	var counter quota.Counter
-	g := open(t, everyCaller, func(h *Handler) {
+	g := open(t, everyCaller, func(h *setup) {
 		h.Limits.Bytes = 1 << 20
-		h.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 4 << 20, PerLeader: 2 << 20}}
+		h.Memory = quota.Limits{Total: 4 << 20, PerLeader: 2 << 20}
 	})
 	text := strings.Repeat("x", 100<<10)
 	for _, c := range []struct{ name, path, body, contains string }{
@@ -42,25 +41,24 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		} else if _, got := g.post("/agents/one/"+c.path, c.body); !strings.Contains(got, c.contains) {
 			t.Errorf("%s: got %.300s", c.name, got)
 		}
-		waitFor(t, func() bool { return counter.Total() == 0 })
+		waitFor(t, func() bool { return g.setup.Process.Memory.Total() == 0 })
 	}
 }
 
 // TestMemoryLimits proves that a call whose request or answer exceeds the budget is refused with the limit, and that others
 // go on.
 func TestMemoryLimits(t *testing.T) {
-	var counter quota.Counter
 	limits := quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}
-	g := open(t, func(h *Handler) {
+	g := open(t, func(h *setup) {
 		h.Limits.Bytes = 1 << 20
-		h.Memory = quota.Budget{Counter: &counter, Limits: limits}
+		h.Memory = limits
 	})
 	large := message("rpc", "start", "t1", strings.Repeat("x", 100<<10))
 	if _, got := g.post("/agents/one/rpc", large); !strings.Contains(got, `"state":"awaiting-completion"`) {
 		t.Fatalf("got %.300s", got)
 	}
 	hold := func(leader string, n int64) *quota.Lease {
-		l := g.handler.Memory.Lease(leader)
+		l := g.memory().Lease(leader)
 		if err := l.Hold(n); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +84,7 @@ func TestMemoryLimits(t *testing.T) {
 			if _, got := g.post("/agents/one/rpc", c.body); !strings.Contains(got, `"result"`) {
 				t.Errorf("with memory again: %.300s", got)
 			}
-			waitFor(t, func() bool { return counter.Total() == 0 })
+			waitFor(t, func() bool { return g.setup.Process.Memory.Total() == 0 })
 		})
 	}
 	t.Run("of all", func(t *testing.T) {
@@ -104,7 +102,7 @@ func TestLargeAnswersInPieces(t *testing.T) {
 	for _, size := range []int{0, 1, pieceSize, pieceSize + 1, 10*pieceSize - 1} {
 		body := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
 		w := &pieces{ResponseWriter: httptest.NewRecorder()}
-		if err := writeAnswer(t.Context(), w, body, 0); err != nil {
+		if err := writePieces(t.Context(), w, body, 0); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(body), w.all.String()); diff != "" || w.largest > pieceSize {
@@ -128,15 +126,14 @@ func (p *pieces) Write(b []byte) (int, error) {
 // TestMemoryOfStreams proves that a frame that there is no memory for is refused by a frame, that the stream can be gone
 // on with, and that a stream that rests holds nothing.
 func TestMemoryOfStreams(t *testing.T) {
-	var counter quota.Counter
-	g := open(t, func(h *Handler) {
+	g := open(t, func(h *setup) {
 		h.Limits.Bytes = 1 << 20
-		h.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}}
+		h.Memory = quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}
 	})
 	g.post("/agents/one/rpc", message("rpc", "start", "t1", strings.Repeat("x", 100<<10)))
 	again := message("stream", "re-stream", "t1", "")
 
-	other := g.handler.Memory.Lease("leader")
+	other := g.memory().Lease("leader")
 	if err := other.Hold(1 << 20); err != nil {
 		t.Fatal(err)
 	}
@@ -149,21 +146,20 @@ func TestMemoryOfStreams(t *testing.T) {
 	res, next := g.openStream(t.Context(), again)
 	defer res.Body.Close()
 	until(t, next, "awaiting-completion")
-	waitFor(t, func() bool { return counter.Total() == 0 })
+	waitFor(t, func() bool { return g.setup.Process.Memory.Total() == 0 })
 }
 
 // TestMemoryIsWaitedFor proves that an answer, and a stream, that there is no memory for now come as soon as there is, and
 // that a caller that leaves waits no longer.
 func TestMemoryIsWaitedFor(t *testing.T) {
-	var counter quota.Counter
-	g := open(t, func(h *Handler) {
+	g := open(t, func(h *setup) {
 		h.Limits.Bytes = 1 << 20
 		h.Streaming.Patience = time.Minute
-		h.Memory = quota.Budget{Counter: &counter, Patience: time.Minute, Limits: quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}}
+		h.Memory, h.MemoryPatience = quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}, time.Minute
 	})
 	g.post("/agents/one/rpc", message("rpc", "start", "t1", strings.Repeat("x", 100<<10)))
-	waitFor(t, func() bool { return counter.Total() == 0 })
-	other := g.handler.Memory.Lease("leader")
+	waitFor(t, func() bool { return g.setup.Process.Memory.Total() == 0 })
+	other := g.memory().Lease("leader")
 	if err := other.Hold(1 << 20); err != nil {
 		t.Fatal(err)
 	}
@@ -177,12 +173,12 @@ func TestMemoryIsWaitedFor(t *testing.T) {
 		_, err := g.server.Client().Do(request)
 		left <- err
 	}()
-	waitFor(t, func() bool { return counter.Waiting() == 1 })
+	waitFor(t, func() bool { return g.setup.Process.Memory.Waiting() == 1 })
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("the caller that left got %v", err)
 	}
-	waitFor(t, func() bool { return counter.Waiting() == 0 })
+	waitFor(t, func() bool { return g.setup.Process.Memory.Waiting() == 0 })
 
 	answers := make(chan string)
 	for _, c := range [][2]string{{"rpc", "get"}, {"stream", "re-stream"}} {
@@ -191,7 +187,7 @@ func TestMemoryIsWaitedFor(t *testing.T) {
 			answers <- got
 		}()
 	}
-	waitFor(t, func() bool { return counter.Waiting() == 2 })
+	waitFor(t, func() bool { return g.setup.Process.Memory.Waiting() == 2 })
 	other.Release()
 	for range 2 {
 		if got := <-answers; !strings.Contains(got, `"awaiting-completion"`) {
@@ -199,5 +195,5 @@ func TestMemoryIsWaitedFor(t *testing.T) {
 		}
 		g.post("/agents/one/rpc", message("rpc", "complete", "t1", "")) // the stream ends
 	}
-	waitFor(t, func() bool { return counter.Total() == 0 && counter.Waiting() == 0 })
+	waitFor(t, func() bool { return g.setup.Process.Memory.Total() == 0 && g.setup.Process.Memory.Waiting() == 0 })
 }

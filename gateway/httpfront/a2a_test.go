@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"cmp"
@@ -19,8 +19,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// everyCaller makes a Handler serve all dialects, as callers aip aip/2 a2a does.
-func everyCaller(h *Handler) {
+// everyCaller makes a gateway serve all dialects, as callers aip aip/2 a2a does.
+func everyCaller(h *setup) {
 	h.Callers = []translate.Server{aip.Server(), aip.ServerV2(""), a2a.V1Server(false), a2a.V1RESTServer(false), a2a.V03Server(false), a2a.LegacyServer(false)}
 }
 
@@ -55,11 +55,11 @@ func TestRequestsWithoutID(t *testing.T) {
 			t.Errorf("got %s", body)
 		}
 	})
-	if n := g.asked.Load(); n != 0 {
+	if n := g.requests.Load(); n != 0 {
 		t.Errorf("the agent was asked %d times", n)
 	}
 	t.Run("only A2A is served", func(t *testing.T) {
-		g := open(t, func(h *Handler) { everyCaller(h); h.Callers = h.Callers[2:] })
+		g := open(t, func(h *setup) { everyCaller(h); h.Callers = h.Callers[2:] })
 		_, body := g.post("/agents/one", `{"jsonrpc":"2.0","method":"no/such","params":{}}`)
 		if !strings.Contains(body, `-32601`) {
 			t.Errorf("got %s", body)
@@ -103,8 +103,7 @@ func (g *gate) started(text string) string {
 // TestWebhooksOfTasks: callers whose tasks the gateway names have webhooks only for tasks that there are, and may delete
 // one twice.
 func TestWebhooksOfTasks(t *testing.T) {
-	g := open(t, everyCaller)
-	g.handler.Webhooks().Configure(notify.Config{Egress: &egress.Policy{}})
+	g := open(t, everyCaller, func(h *setup) { h.webhooks = notify.Config{Egress: &egress.Policy{}} })
 	const gone = "gw-aaaaaaaaaaaaaaaaaaaaaaaaaa"
 	there := g.started("ask")
 	rpc := func(method, params string) func(id string) (*http.Response, string) {

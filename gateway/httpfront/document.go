@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
 	"strconv"
 	"strings"
-)
 
-// Document makes what is shown to whoever asks: the Partner's cards. base is the public URL of the mount point, version
-// the one that the caller names. A nil body says that there is no such document for it.
-type Document func(ctx context.Context, base, version string) (body []byte, err error)
+	"github.com/aip-gateway/aip-gateway/gateway"
+)
 
 // documentAge is how long a document may be taken for what it was, in seconds.
 const documentAge = "60"
 
-// document answers a request for the document at a path under the mount point, if there is one there.
-func (h *Handler) document(w http.ResponseWriter, r *http.Request, path string) bool {
-	document := h.Documents[path]
-	if document == nil {
-		return false
-	}
+// documentHandler answers requests for a document.
+type documentHandler struct {
+	front    *Front
+	document gateway.Document
+	path     string
+}
+
+// ServeHTTP answers a request.
+func (d documentHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "get this", http.StatusMethodNotAllowed)
-		return true
+		return
 	}
 	version := strings.TrimSpace(r.Header.Get("A2A-Version"))
 	if version == "" {
 		version = r.URL.Query().Get("A2A-Version")
 	}
-	body, err := document(r.Context(), h.public(r), version)
+	body, err := d.document(r.Context(), d.front.gateway.URL(r.TLS != nil, r.Host), version)
 	switch {
 	case err != nil:
-		h.Log.Warn("a card cannot be shown", "document", path, "error", err)
+		d.front.config.Log.Warn("a card cannot be shown", "document", d.path, "error", err)
 		http.Error(w, "the agent shows no card now", http.StatusBadGateway)
-		return true
+		return
 	case body == nil:
 		http.NotFound(w, r)
-		return true
+		return
 	}
 	sum := sha256.Sum256(body)
 	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
@@ -51,14 +51,13 @@ func (h *Handler) document(w http.ResponseWriter, r *http.Request, path string) 
 	header.Set("Cache-Control", "max-age="+documentAge)
 	if matches(r.Header.Get("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
-		return true
+		return
 	}
 	header["Content-Type"] = jsonType
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	if r.Method == http.MethodGet {
 		_, _ = w.Write(body)
 	}
-	return true
 }
 
 // matches reports whether an If-None-Match field names a tag.
@@ -69,16 +68,4 @@ func matches(field, tag string) bool {
 		}
 	}
 	return false
-}
-
-// public returns the public URL of the mount point: as it is configured, or as the caller wrote it.
-func (h *Handler) public(r *http.Request) string {
-	if h.PublicURL != "" {
-		return h.PublicURL
-	}
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host + h.Base
 }

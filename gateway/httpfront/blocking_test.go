@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"context"
 	"iter"
-	"log/slog"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -15,11 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/notify"
-	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -93,34 +87,12 @@ func TestBlocking(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := replay.NewMemory(replay.Settings{})
-				webhooks, err := notify.Open(t.Context(), store, slog.New(slog.DiscardHandler))
-				if err != nil {
-					t.Fatal(err)
-				}
-				engine, err := partner.Open(t.Context(), store, partner.Options{Watcher: webhooks})
-				if err != nil {
-					t.Fatal(err)
-				}
-				p := engine.Register(partner.Config{Name: "agent", Agent: c.agent, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 1000, Log: slog.New(slog.DiscardHandler),
-					Terms: task.Terms{Response: 25 * time.Second, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour}})
-				h := &Handler{Guard: &identity.Guard{Mode: identity.Off}, Blocking: 10 * time.Minute, Log: slog.New(slog.DiscardHandler),
-					Partner:   func(context.Context) (*partner.Partner, error) { return p, nil },
-					Webhooks:  func() *notify.Engine { return webhooks },
-					Limits:    jsonrpc.Limits{Bytes: 1 << 16, Depth: 16},
-					Streaming: Streaming{Drain: t.Context()}}
-				everyCaller(h)
+				h := openSite(t, everyCaller, func(h *setup) { h.Partner.Agent, h.Blocking = c.agent, 10*time.Minute })
 				began := time.Now()
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, httptest.NewRequest("POST", "/"+strings.TrimPrefix(c.path, "/"), strings.NewReader(strings.Replace(c.body, "$", c.more, 1))))
 				if d := cmp.Diff(c.after, time.Since(began)); d != "" || !strings.Contains(w.Body.String(), c.says) {
 					t.Errorf("got %s, want %s; after (-want +got):\n%s", w.Body, c.says, d)
-				}
-				p.Unregister()
-				engine.Close()
-				webhooks.Close()
-				if err := store.Close(); err != nil {
-					t.Error(err)
 				}
 			})
 		})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"errors"
@@ -8,12 +8,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
 // TestBodies reads bodies into buffers of any size: a fresh one, and one that a large request has left without memory.
 func TestBodies(t *testing.T) {
 	const limit = 10 << 10
+	h := openSite(t, func(h *setup) { h.Partner.Agent, h.Limits.Bytes = busyAgent{}, limit })
 	for _, room := range []int{0, 1, 4 << 10, limit, 2 * limit} {
 		for _, size := range []int{0, 1, limit, limit + 1, 2 * limit} {
 			for _, length := range []int64{int64(size), -1} {
@@ -21,8 +23,8 @@ func TestBodies(t *testing.T) {
 				r := httptest.NewRequest("POST", "/", wary{strings.NewReader(body)})
 				r.ContentLength = length
 				in := make([]byte, 0, room)
-				b := buffer{in: &in}
-				err := b.read(httptest.NewRecorder(), r, limit, time.Minute, func(int) error { return nil })
+				e := exchange{front: h.Front, ctx: t.Context(), request: gateway.Request{Body: &in}}
+				err := e.read(httptest.NewRecorder(), r)
 				want := body[:min(size, limit+1)]
 				if got := string(in); err != nil || got != want {
 					t.Errorf("room %d, a body of %d bytes, length %d: %d bytes, %v", room, size, length, len(got), err)

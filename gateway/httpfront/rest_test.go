@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 // TestBodiesWithoutEnvelope holds bodies that have no envelope to the same strictness as those that have one.
 func TestBodiesWithoutEnvelope(t *testing.T) {
-	g := open(t, func(h *Handler) { h.Callers = []translate.Server{a2a.V1Server(false), a2a.V1RESTServer(false)} })
+	g := open(t, func(h *setup) { h.Callers = []translate.Server{a2a.V1Server(false), a2a.V1RESTServer(false)} })
 	const start = `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}`
 	for name, c := range map[string]struct {
 		body   string
@@ -66,10 +66,10 @@ func TestBodiesWithoutEnvelope(t *testing.T) {
 // TestStoreIsUnavailable holds that a caller of plain HTTP is asked to try again later, by status and field, and that one
 // of JSON-RPC has the reason in the error.
 func TestStoreIsUnavailable(t *testing.T) {
-	g := open(t, func(h *Handler) {
+	g := open(t, func(h *setup) {
 		h.Callers = []translate.Server{aip.Server(), a2a.V1Server(false), a2a.V1RESTServer(false)}
-		h.Partner = func(context.Context) (*partner.Partner, error) {
-			return nil, partner.StoreError(replay.ErrUnavailable, "the task cannot be stored")
+		h.Ready = func(context.Context) error {
+			return partner.StoreError(replay.ErrUnavailable, "the task cannot be stored")
 		}
 	})
 	type answer struct {

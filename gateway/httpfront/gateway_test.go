@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package httpfront
 
 import (
 	"bufio"
@@ -23,28 +23,102 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
-	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// gate is a whole gateway over a memory store, in front of a real agent.
+// setup is what a front and its gateway are made of.
+type setup struct {
+	gateway.Config
+	front    Config
+	webhooks notify.Config
+}
+
+// site is a front with its gateway, over a memory store.
+type site struct {
+	*Front
+	setup setup
+	tasks *gateway.Tasks
+}
+
+// openSite composes a gateway over a memory store. By default, callers of AIP are believed to be whom they name.
+func openSite(t *testing.T, change ...func(*setup)) *site {
+	t.Helper()
+	logger := slog.New(slog.DiscardHandler)
+	s := setup{
+		Config: gateway.Config{
+			Process: new(gateway.Process), Callers: []translate.Server{aip.Server()}, Guard: &identity.Guard{Mode: identity.Off},
+			Partner: partner.Config{
+				Name: "agent", MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 1000,
+				Terms: task.Terms{Response: 25 * time.Second, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour},
+			},
+			Limits:    jsonrpc.Limits{Bytes: 16 << 10, Depth: 16},
+			Memory:    quota.Limits{Total: 1 << 30, PerLeader: 1 << 30},
+			Streaming: gateway.Streaming{Max: 100, MaxPerLeader: 50, Drain: t.Context()},
+			Log:       logger,
+		},
+		front: Config{BodyTimeout: 10 * time.Second, Heartbeat: time.Minute, WriteTimeout: 10 * time.Second, Log: logger},
+	}
+	for _, f := range change {
+		f(&s)
+	}
+	store := replay.NewMemory(replay.Settings{})
+	tasks, err := gateway.OpenTasks(t.Context(), store, s.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	tasks.Webhooks.Configure(s.webhooks)
+	return &site{Front: s.compose(t, tasks), setup: s, tasks: tasks}
+}
+
+// compose makes a front with its gateway, over tasks.
+func (s *setup) compose(t *testing.T, tasks *gateway.Tasks) *Front {
+	t.Helper()
+	g, err := gateway.New(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Register(tasks)
+	t.Cleanup(func() {
+		g.Unregister()
+		g.Close()
+	})
+	return New(g, s.front)
+}
+
+// streams returns how many streams are open.
+func (s *site) streams() int64 { return s.setup.Process.Streams.Total() }
+
+// memory returns what counts the memory that callers hold.
+func (s *site) memory() quota.Budget {
+	return quota.Budget{Counter: &s.setup.Process.Memory, Limits: s.setup.Memory}
+}
+
+// gate is a site that is served over TLS, in front of a real agent.
 type gate struct {
-	t       *testing.T
-	handler *Handler
-	server  *httptest.Server
-	asked   atomic.Int64 // requests that reached the agent
-	drain   context.CancelFunc
-	log     *lockedBuffer
+	*site
+	t        *testing.T
+	server   *httptest.Server
+	serving  atomic.Pointer[Front]
+	requests atomic.Int64 // that reached the agent
+	drain    context.CancelFunc
+	log      *lockedBuffer
 }
 
 type lockedBuffer struct {
@@ -64,42 +138,28 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func open(t *testing.T, change ...func(*Handler)) *gate {
+func open(t *testing.T, change ...func(*setup)) *gate {
 	t.Helper()
 	g := &gate{t: t, log: new(lockedBuffer)}
 	agent := legacyagent.New(legacyagent.Options{})
+	t.Cleanup(func() { agent.Close() })
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.asked.Add(1)
+		g.requests.Add(1)
 		agent.ServeHTTP(w, r)
 	}))
+	t.Cleanup(behind.Close)
+	draining, drain := context.WithCancel(context.Background())
+	g.drain = drain
 	logger := slog.New(slog.NewTextHandler(g.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	up, err := upstream.NewHTTP(upstream.Config{URL: behind.URL, Codec: a2a.Legacy(), Logger: logger})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := replay.NewMemory(replay.Settings{})
-	webhooks, err := notify.Open(t.Context(), store, logger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := partner.Open(t.Context(), store, partner.Options{Watcher: webhooks})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := engine.Register(partner.Config{Name: "agent", Agent: up, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 1000, Log: logger,
-		Terms: task.Terms{Response: 30 * time.Second, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour}})
-	var draining context.Context
-	draining, g.drain = context.WithCancel(context.Background())
-	g.handler = &Handler{
-		Base: "/agents/one", Callers: []translate.Server{aip.Server()}, Webhooks: func() *notify.Engine { return webhooks }, Guard: &identity.Guard{Mode: identity.Off},
-		Partner: func(context.Context) (*partner.Partner, error) { return p, nil },
-		Limits:  jsonrpc.Limits{Bytes: 16 << 10, Depth: 16}, BodyTimeout: 10 * time.Second, Log: logger,
-		Streaming: Streaming{Heartbeat: time.Minute, WriteTimeout: 10 * time.Second, Max: 100, MaxPerLeader: 50, Open: new(OpenStreams), Drain: draining, DrainFor: 50 * time.Millisecond},
-	}
-	for _, f := range change {
-		f(g.handler)
-	}
-	g.server = httptest.NewUnstartedServer(g.handler)
+	g.site = openSite(t, append([]func(*setup){func(h *setup) {
+		h.Base, h.Log, h.front.Log = "/agents/one", logger, logger
+		h.Agent = gateway.AgentConfig{Dialect: "a2a/legacy", MaxRequests: 1024, HTTP: upstream.Config{URL: behind.URL, Logger: logger}}
+		h.Streaming.Drain, h.Streaming.DrainFor = draining, 50*time.Millisecond
+	}}, change...)...)
+	g.serving.Store(g.Front)
+	g.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.serving.Load().ServeHTTP(w, r)
+	}))
 	g.server.EnableHTTP2 = true
 	g.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		// Small, so that a caller that reads nothing is soon felt.
@@ -112,15 +172,6 @@ func open(t *testing.T, change ...func(*Handler)) *gate {
 	t.Cleanup(func() {
 		g.drain()
 		g.server.Close()
-		p.Unregister()
-		engine.Close()
-		webhooks.Close()
-		up.Close()
-		behind.Close()
-		agent.Close()
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	return g
 }
@@ -162,7 +213,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"/agents/one", `{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{}}`, 200, `-32601`},
 		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":`, 200, `-32700`},
 		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"x":"` + strings.Repeat("y", 20<<10) + `"}}`, 200, `"limit":"bytes"`},
-		{"/agents/one/other", start("f"), 404, "nothing is served at this path; the Partner is mounted at /agents/one/ and takes POST requests there (aip)\n"},
+		{"/agents/one/other", start("f"), 404, "nothing is served at this path; the Partner is mounted at /agents/one/ and takes POST requests there (aip); by GET it shows .well-known/acs.json under it\n"},
 		{"/agents/onemore/rpc", start("g"), 404, ""},
 		{"/rpc", start("h"), 404, ""},
 	} {
@@ -182,7 +233,7 @@ func TestPathsAndMethods(t *testing.T) {
 	if res.StatusCode != http.StatusMethodNotAllowed || res.Header.Get("Allow") != "POST" {
 		t.Errorf("GET: got %d, Allow %q", res.StatusCode, res.Header.Get("Allow"))
 	}
-	if n := g.asked.Load(); n != 4 {
+	if n := g.requests.Load(); n != 4 {
 		t.Errorf("the agent was asked %d times, want 4", n)
 	}
 }
@@ -350,7 +401,7 @@ func TestStreamIsRefused(t *testing.T) {
 			t.Errorf("%s: got %d %s", c.body, res.StatusCode, body)
 		}
 	}
-	if n := g.handler.Streaming.Open.Count(); n != 0 {
+	if n := g.streams(); n != 0 {
 		t.Errorf("%d streams are counted as open", n)
 	}
 }
@@ -372,7 +423,7 @@ func TestExpiredEventsAreToldByAFrame(t *testing.T) {
 }
 
 func TestStreamLimits(t *testing.T) {
-	g := open(t, func(h *Handler) { h.Streaming.Max, h.Streaming.MaxPerLeader = 3, 2 })
+	g := open(t, func(h *setup) { h.Streaming.Max, h.Streaming.MaxPerLeader = 3, 2 })
 	start := func(leader, id string) string {
 		return strings.Replace(message("stream", "start", id, "hello"), `"senderId":"leader"`, fmt.Sprintf(`"senderId":%q`, leader), 1)
 	}
@@ -394,7 +445,7 @@ func TestStreamLimits(t *testing.T) {
 	for _, f := range close {
 		f()
 	}
-	waitFor(t, func() bool { return g.handler.Streaming.Open.Count() == 0 })
+	waitFor(t, func() bool { return g.streams() == 0 })
 }
 
 // TestStreamsOfUnverified proves that callers without a certificate have the limit of one Leader together, by whatever
@@ -408,7 +459,7 @@ func TestStreamsOfUnverified(t *testing.T) {
 		"half of all":   {4, 4, `"limit":"streams","max":2`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := open(t, func(h *Handler) {
+			g := open(t, func(h *setup) {
 				h.Guard = &identity.Guard{Mode: identity.Optional}
 				h.Streaming.Max, h.Streaming.MaxPerLeader = c.max, c.perLeader
 			})
@@ -423,17 +474,18 @@ func TestStreamsOfUnverified(t *testing.T) {
 			if _, body := g.post("/agents/one/stream", start("c")); !strings.Contains(body, `"code":-32050`) || !strings.Contains(body, c.limit) {
 				t.Errorf("the third name got %s", body)
 			}
-			if err := g.handler.Streaming.Open.add("verified", &g.handler.Streaming); err != nil {
+			counter, limits := &g.setup.Process.Streams, quota.Limits{Total: int64(c.max), PerLeader: int64(c.perLeader)}
+			if err := counter.Take("verified", 1, limits); err != nil {
 				t.Errorf("a verified Leader got %v", err)
 			} else {
-				g.handler.Streaming.Open.remove("verified")
+				counter.Give("verified", 1)
 			}
 		})
 	}
 }
 
 func TestSilentStreamsBeat(t *testing.T) {
-	g := open(t, func(h *Handler) { h.Streaming.Heartbeat = 10 * time.Millisecond })
+	g := open(t, func(h *setup) { h.front.Heartbeat = 10 * time.Millisecond })
 	res, _ := g.openStream(t.Context(), message("stream", "start", "t1", "hello"))
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
@@ -448,7 +500,7 @@ func TestSilentStreamsBeat(t *testing.T) {
 }
 
 func TestSlowReaderIsCutAndHoldsNobodyUp(t *testing.T) {
-	g := open(t, func(h *Handler) { h.Streaming.WriteTimeout = 100 * time.Millisecond })
+	g := open(t, func(h *setup) { h.front.WriteTimeout = 100 * time.Millisecond })
 	// The slow one opens a stream of more than its connection holds, over HTTP/1.1, and does not read.
 	addr := strings.TrimPrefix(g.server.URL, "https://")
 	conn, err := net.Dial("tcp", addr)
@@ -470,7 +522,7 @@ func TestSlowReaderIsCutAndHoldsNobodyUp(t *testing.T) {
 	if first, err := nextAgain(); err != nil || first.seq != 1 {
 		t.Errorf("the slow one's task begins with %+v, %v", first, err)
 	}
-	waitFor(t, func() bool { return g.handler.Streaming.Open.Count() == 2 })
+	waitFor(t, func() bool { return g.streams() == 2 })
 }
 
 func TestDrainedStreamsLoseNothing(t *testing.T) {
@@ -486,7 +538,8 @@ func TestDrainedStreamsLoseNothing(t *testing.T) {
 	if last := frames[len(frames)-1]; last.state == "awaiting-completion" {
 		t.Fatal("the task ended before the stream was drained")
 	}
-	g.handler.Streaming.Drain = t.Context()
+	g.setup.Streaming.Drain = t.Context()
+	g.serving.Store(g.setup.compose(t, g.tasks)) // as a new configuration does
 	res, next = g.openStream(t.Context(), message("stream", "re-stream", "t1", "", fmt.Sprintf(`,"commandParams":{"lastEventSeq":%d}`, len(frames))))
 	defer res.Body.Close()
 	frames = append(frames, until(t, next, "awaiting-completion")...)

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// exchange is one request on its way to its answer.
+type exchange struct {
+	g    *Gateway
+	in   *Request
+	ctx  context.Context
+	span trace.Span
+	peer identity.Peer // as the front has made it; once it is admitted, as it counts
+
+	match  // the dialect, and what the path is for; until the request is parsed, the first that has the path
+	req    translate.Request
+	call   translate.Call
+	leader string
+}
+
+// parse reads the envelope, or the params of a request without one.
+func (x *exchange) parse() error {
+	var req jsonrpc.Request
+	var bad *jsonrpc.Error
+	var body []byte
+	if x.in.Body != nil {
+		body = *x.in.Body
+	}
+	limits := x.g.config.Limits
+	if x.route.Unenveloped {
+		req.Method = x.route.Method
+		if len(body) > 0 && x.in.method != "GET" && x.in.method != "DELETE" {
+			req.Params, bad = jsonrpc.ParseValue(body, limits)
+		}
+	} else {
+		req, bad = jsonrpc.Parse(body, limits)
+	}
+	if bad != nil {
+		x.req.ID = bad.ID
+		return malformed(bad)
+	}
+	x.req = translate.Request{
+		Request: req, HTTP: x.in.method, Version: x.in.Version, PathParams: x.route.PathParams, Query: x.in.Query,
+	}
+	if len(body) > 0 {
+		x.req.Content = x.in.Content
+	}
+	return nil
+}
+
+// malformed gives an error of the envelope a kind.
+func malformed(bad *jsonrpc.Error) error {
+	kind := task.InvalidRequest
+	if bad.Code == jsonrpc.ParseError {
+		kind = task.ParseError
+	}
+	err := task.Errorf(kind, "%s", bad.Detail).WithField(bad.Field)
+	if kind == task.ParseError {
+		err.WithData("offset", bad.Offset)
+	}
+	if bad.Limit != "" {
+		err.WithData("limit", bad.Limit).WithData("max", bad.Max)
+	}
+	return err
+}
+
+// admit reads a request and finds out whose it is.
+func (x *exchange) admit() error {
+	if x.route.Method != "" && x.req.Method != x.route.Method {
+		return task.Errorf(task.InvalidRequest,
+			"this path takes the method %q; send others to their own path, or to the mount point", x.route.Method).WithField("method")
+	}
+	guard := x.g.config.Guard
+	peer, err := guard.Check(x.peer)
+	if err != nil {
+		return err
+	}
+	x.peer = peer
+	if x.call, err = x.dialect.Decode(&x.req); err != nil {
+		return err
+	}
+	if !x.route.Unenveloped {
+		// Dialects say first which method or params they do not take, because their callers expect that, or they
+		// have looked at this themselves.
+		if bad := x.req.Check(); bad != nil {
+			return malformed(bad)
+		}
+	}
+	if w := x.call.Webhook; w != nil {
+		w.Confirm = x.g.config.Confirm
+		if s, ok := x.dialect.(translate.StateFilter); ok && len(w.States) == 0 {
+			w.States = s.NotifiedStates()
+		}
+	}
+	if x.call.Blocking {
+		x.call.Terms.Response = x.g.config.Blocking
+	}
+	m := &x.call.Message
+	switch {
+	case x.call.Op == translate.Command && m.SenderID != "":
+		x.leader, err = guard.Admit(peer, m.SenderID)
+	case x.call.Webhook != nil && x.call.Op != translate.Command:
+		x.leader, err = guard.Owner(peer)
+	default:
+		if x.leader, err = guard.Anonymous(peer); err == nil {
+			m.SenderID = x.leader
+		}
+	}
+	if m.TaskID == "" && m.Command == task.Start {
+		var random [17]byte
+		_, _ = rand.Read(random[:]) // never fails
+		m.TaskID = translate.TaskID(random[:])
+		if x.call.Webhook != nil {
+			x.call.Webhook.TaskID = m.TaskID
+		}
+	}
+	if x.resumes() {
+		x.call.AfterSeq, x.call.Snapshot, x.call.Strict = x.in.After, false, false
+	}
+	return err
+}
+
+// resumes reports whether the caller resumes a stream after an event that it names outside of its request.
+func (x *exchange) resumes() bool { return x.in.Resumes && x.call.Message.Command == task.ReStream }
+
+// execute has the Partner, or the engine of its webhooks, carry the call out.
+func (x *exchange) execute() (Answer, error) {
+	p, err := x.g.ready(x.ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	switch x.call.Op {
+	case translate.SetWebhook, translate.GetWebhooks, translate.DeleteWebhooks:
+		hooks, err := x.webhooks(p)
+		if err != nil {
+			return Answer{}, err
+		}
+		return x.reply(x.dialect.AppendWebhooks(*x.in.reply, x.req.ID, &x.call, hooks)), nil
+	case translate.ListTasks:
+		return x.list(p)
+	case translate.ExtendedCard:
+		return x.extendedCard()
+	}
+	r := partner.Request{
+		Call: x.call.Call, Policy: x.call.Policy, Histories: x.call.History != 0 && !x.call.Stream,
+		Accept: x.accept(p), Room: x.room,
+	}
+	if x.call.Stream {
+		return x.stream(p, &r)
+	}
+	t, err := x.do(p, &r)
+	if err != nil {
+		return Answer{}, err
+	}
+	return x.reply(x.dialect.AppendTask(x.grow(t.Size()), x.req.ID, &x.call, &t)), nil
+}
+
+// list answers with a page of the Leader's tasks.
+func (x *exchange) list(p *partner.Partner) (Answer, error) {
+	lister, ok := x.dialect.(translate.Lister)
+	if !ok {
+		return Answer{}, task.Errorf(task.MethodNotFound, "tasks cannot be listed in %s", x.dialect.Name())
+	}
+	page, err := p.List(x.ctx, x.leader, x.call.List, x.room)
+	if err != nil {
+		return Answer{}, err
+	}
+	var size int64
+	for i := range page.Tasks {
+		size += page.Tasks[i].Size()
+	}
+	return x.reply(lister.AppendTasks(x.grow(size), x.req.ID, &x.call, &page)), nil
+}
+
+// extendedCard answers with the card that only callers may see.
+func (x *exchange) extendedCard() (Answer, error) {
+	d, ok := x.dialect.(translate.CardServer)
+	if !ok {
+		return Answer{}, errNoExtendedCard
+	}
+	card, err := x.g.cards.extendedCard(x.ctx, x.g.URL(x.in.TLS, x.in.Host), x.dialect.Name())
+	switch {
+	case err != nil:
+		return Answer{}, err
+	case card == nil:
+		return Answer{}, errNoExtendedCard
+	}
+	return x.reply(d.AppendCard(*x.in.reply, x.req.ID, card)), nil
+}
+
+var errNoExtendedCard = task.Errorf(task.UnsupportedOperation, "there is no card but the public one")

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfront
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/sseproxy"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// exchange is one request over HTTP and its answer. It is used again for others.
+type exchange struct {
+	front   *Front
+	request gateway.Request
+	ctx     context.Context
+	peer    identity.Peer
+}
+
+// ServeHTTP answers the request.
+func (e *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	front := e.front
+	// A stream may be open for days: it waits on a stack from which all that began it has gone.
+	if stream, reply := e.serve(w, r); stream != nil {
+		front.stream(w, r, stream, reply)
+	}
+}
+
+// serve answers the request, or returns the stream that is to answer it, and the reply that the stream begins with.
+func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gateway.Stream, reply []byte) {
+	defer e.release()
+	f := e.front
+	if allow := e.request.Allow(); allow != "" {
+		w.Header().Set("Allow", allow)
+		http.Error(w, "send a request by "+allow, http.StatusMethodNotAllowed)
+		return nil, nil
+	}
+	if f.gateway.Draining() && r.ProtoMajor < 3 {
+		// Another configuration has taken over. A connection that was opened at the moment of the change may not
+		// have been told so, and would stay with this one. HTTP/3 has no such field, and closes connections by itself.
+		w.Header().Set("Connection", "close")
+	}
+	e.ctx, e.peer = traced(r), identity.OfConnection(r.TLS)
+	e.describe(r)
+	e.request.Body = gateway.NewBody()
+	var a gateway.Answer
+	switch err := e.read(w, r); {
+	case task.KindOf(err) == task.LimitExceeded:
+		// The rest of the body is not waited for.
+		w.Header().Set("Connection", "close")
+		a = f.gateway.Refuse(e.ctx, e.peer, &e.request, err)
+	case err != nil:
+		f.config.Log.Debug("a request was not received", "error", err)
+		http.Error(w, "the request body did not arrive", http.StatusBadRequest)
+		return nil, nil
+	default:
+		a = f.gateway.Dispatch(e.ctx, e.peer, &e.request)
+	}
+	switch {
+	case a.Stream != nil:
+		return a.Stream, bytes.Clone(a.Reply)
+	case a.Reply == nil: // the caller has left
+	default:
+		if err := e.reply(w, r, &a); err != nil {
+			f.config.Log.Debug("an answer was not delivered", "error", err)
+		}
+	}
+	return nil, nil
+}
+
+// release lets another request use the exchange.
+func (e *exchange) release() {
+	e.request.Release()
+	*e = exchange{request: e.request}
+	exchanges.Put(e)
+}
+
+// describe takes from a request's header and URL what dialects read of them.
+func (e *exchange) describe(r *http.Request) {
+	q := &e.request
+	q.Host, q.TLS, q.Address = r.Host, r.TLS != nil, r.RemoteAddr
+	if v := r.Header["Content-Type"]; len(v) > 0 {
+		media, _, _ := strings.Cut(v[0], ";")
+		q.Content = strings.ToLower(strings.TrimSpace(media))
+	}
+	if v := r.Header["A2a-Version"]; len(v) > 0 {
+		q.Version = strings.TrimSpace(v[0])
+	}
+	if r.URL.RawQuery != "" {
+		q.Query = r.URL.Query()
+		if q.Version == "" {
+			q.Version = q.Query.Get("A2A-Version")
+		}
+	}
+	if v := r.Header["Last-Event-Id"]; len(v) > 0 && v[0] != "" {
+		after, err := strconv.ParseUint(v[0], 10, 63)
+		q.After, q.Resumes = after, err == nil
+	}
+}
+
+// traced returns a context that carries the trace of the caller's traceparent, where the server has not begun a span.
+func traced(r *http.Request) context.Context {
+	ctx := r.Context()
+	if !trace.SpanContextFromContext(ctx).IsValid() && r.Header["Traceparent"] != nil {
+		return propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
+	}
+	return ctx
+}
+
+var (
+	jsonType  = []string{"application/json"}
+	eventType = []string{"text/event-stream"}
+
+	// retryAfter is when a caller may try again whose call the store could not take, in seconds: the store tries
+	// again by itself within 30 s, and mostly at once.
+	retryAfter = []string{"5"}
+)
+
+// reply sends a reply that no stream follows.
+func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answer) error {
+	header, body, status := w.Header(), a.Reply, http.StatusOK
+	header["Content-Type"] = jsonType
+	if a.Err == nil {
+		if t, ok := a.Dialect.(translate.ContentTyper); ok {
+			header["Content-Type"] = t.ContentType()
+		}
+	} else {
+		if s, ok := a.Dialect.(translate.Statuser); ok {
+			status = s.Status(a.Err)
+		}
+		if s, ok := a.Dialect.(translate.ErrorStreamer); ok && status == http.StatusOK && s.StreamsErrors() && wantsEvents(r) {
+			header["Content-Type"] = eventType
+			body = append(append([]byte("data: "), body...), "\n\n"...)
+		}
+	}
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if status == http.StatusServiceUnavailable {
+		header["Retry-After"] = retryAfter
+	}
+	if status != http.StatusOK {
+		w.WriteHeader(status)
+	}
+	return e.front.write(w, r, body)
+}
+
+// wantsEvents reports whether the caller takes nothing but a stream.
+func wantsEvents(r *http.Request) bool {
+	accept := strings.Join(r.Header["Accept"], ",")
+	return strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "json") && !strings.Contains(accept, "*/*")
+}
+
+// stream sends a stream, and before it a reply, if there is one, as an event without a number.
+func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream, reply []byte) {
+	defer s.Close()
+	defer guardConnection(r.Context(), f.config.WriteTimeout)()
+	out, err := sseproxy.NewWriter(w, sseproxy.Options{
+		Heartbeat: f.config.Heartbeat, Timeout: f.config.WriteTimeout, Cut: s.Cut,
+	})
+	if err != nil {
+		f.config.Log.Debug("a stream was not begun", "error", err)
+		return
+	}
+	defer out.Close()
+	if reply != nil {
+		out.Data(func(dst []byte) []byte { return append(dst, reply...) })
+		if err := out.Flush(); err != nil {
+			s.Cut(err)
+		}
+	}
+	s.Run(out)
+}
