@@ -143,7 +143,7 @@ func (b *batch) write(ctx context.Context) error {
 	if a.End {
 		tk.engine.open.done(tk.log)
 	}
-	tk.engine.alarm.At(a.DueAt)
+	tk.engine.deadlines.ScanBy(a.DueAt)
 	if p := tk.partner(); p != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
 		tk.logger().Debug("task", "state", string(b.state), "events", len(b.events), "last", tk.logState.last)
 	}

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -35,8 +36,8 @@ type Engine struct {
 	mu       sync.RWMutex          // held for reading by whoever adds to work, which must not happen once Close waits
 	partners map[string][]*Partner // by name; the last one registered is the present one
 
-	open  openTasks
-	alarm *replay.Alarm
+	open      openTasks
+	deadlines *replay.DueScanner
 }
 
 // Options are what an Engine uses beside its store. They stay the caller's, to be closed after the engine.
@@ -74,7 +75,7 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 		e.stop()
 		return nil, err
 	}
-	e.alarm = replay.NewAlarm(o.wall)
+	e.deadlines = replay.NewDueScanner(store, logname.Task, o.wall)
 	e.work.Go(e.keepDeadlines)
 	e.work.Go(e.recoverReopened)
 	return e, nil

@@ -54,7 +54,7 @@ func (e *Engine) recoverReopened() {
 		case <-reopened:
 		}
 		reopened = e.store.Reopened()
-		e.alarm.At(e.wall())
+		e.deadlines.ScanBy(e.wall())
 		e.mu.RLock()
 		for name := range e.partners {
 			if e.base.Err() == nil {

@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// EndOfTime is later than any Wake.
-var EndOfTime = time.Unix(1<<40, 0)
-
 const (
 	// longestSleep is how long Alarm.Wait sleeps at most: a timer notices neither that the wall clock is stepped nor that
 	// the machine was suspended.

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// EndOfTime is later than any DueAt, and StartOfTime is earlier than any but Recover.
+var (
+	EndOfTime   = time.Unix(1<<40, 0)
+	StartOfTime = Recover.Add(1)
+)
+
+const (
+	// horizon is how far ahead a scan reads, and how long the next scan is away at most.
+	horizon = 15 * time.Second
+	// margin is how far a scan reaches back before the one that it follows: a writer may compute a DueAt a little before
+	// it appends it.
+	margin = time.Minute
+	// retryScan is the time after which a scan is repeated that could not read the store, or could not visit a log.
+	retryScan = time.Second
+)
+
+// DueScanner visits the logs of one class when they are due. Its owner calls Wait and Scan by turns in one goroutine;
+// ScanBy and Leave may be called by any number of goroutines at once.
+type DueScanner struct {
+	store Store
+	class byte
+	alarm *Alarm
+	from  time.Time // what was due before it has been visited
+
+	mu   sync.Mutex
+	left time.Time // the earliest time given to Leave since the last scan began; EndOfTime for none
+}
+
+// NewDueScanner returns a scanner of the logs of a class, which goes by the clock wall. Its first scan is due at once.
+func NewDueScanner(store Store, class byte, wall func() time.Time) *DueScanner {
+	return &DueScanner{store: store, class: class, alarm: NewAlarm(wall), from: StartOfTime, left: EndOfTime}
+}
+
+// ScanBy makes the next scan due at t, unless it is due earlier. A zero t, and Recover, change nothing.
+func (s *DueScanner) ScanBy(t time.Time) { s.alarm.At(t) }
+
+// Leave says that a log that is due at a time was not dealt with, so that the next scan visits it again. ScanBy says when
+// that is.
+func (s *DueScanner) Leave(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at.Before(s.left) {
+		s.left = at
+	}
+}
+
+// Wait waits until the next scan is due. It reports false when ctx is done.
+func (s *DueScanner) Wait(ctx context.Context) bool {
+	stepped, ok := s.alarm.Wait(ctx.Done())
+	if stepped {
+		s.Leave(StartOfTime)
+	}
+	return ok
+}
+
+// Scan visits the logs that are due, as many at a time as parallel says. A log whose visit returns an error is visited
+// again about a second later. ErrUnavailable ends the scan, and the owner calls ScanBy when the store is reopened. Scan
+// reports whether nothing is left, be it by an error or by Leave; its error says that the store could not be read.
+func (s *DueScanner) Scan(ctx context.Context, parallel int, visit func(log DueLog, now time.Time) error) (complete bool, err error) {
+	s.mu.Lock()
+	if s.left.Before(s.from) {
+		s.from = s.left
+	}
+	s.left = EndOfTime
+	s.mu.Unlock()
+
+	s.alarm.Begin()
+	now := s.alarm.wall()
+	next := now.Add(horizon)
+	var (
+		group              sync.WaitGroup
+		retry, unavailable atomic.Bool
+		slots              = make(chan struct{}, parallel)
+	)
+	fail := func(at time.Time, err error) {
+		s.Leave(at)
+		if errors.Is(err, ErrUnavailable) {
+			unavailable.Store(true)
+		} else {
+			retry.Store(true)
+		}
+	}
+	for due, dueErr := range s.store.Due(ctx, s.class, s.from, next) {
+		if dueErr != nil {
+			err = dueErr
+			fail(s.from, err)
+			break
+		}
+		if due.At.After(now) {
+			next = due.At
+			break
+		}
+		slots <- struct{}{}
+		if unavailable.Load() {
+			s.Leave(due.At)
+			break
+		}
+		group.Go(func() {
+			defer func() { <-slots }()
+			if err := visit(due, now); err != nil {
+				fail(due.At, err)
+			}
+		})
+	}
+	group.Wait()
+	if again := now.Add(retryScan); retry.Load() && again.Before(next) {
+		next = again
+	}
+	s.alarm.End(next)
+	s.from = now.Add(-margin)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left.Equal(EndOfTime), err
+}
