@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// mayImport lists, for each room (a package, by its path in the module), which other rooms it may import. A room that is
-// missing here fails the test, and so does a permission that no import uses.
+// mayImport lists, for each room (a package, by its path in the module), which other rooms it may import. A room that
+// is missing here fails the test, and so does a permission that no import uses.
 var mayImport = map[string][]string{
 	"":                        {"caddymodule"},
 	"task":                    {},
@@ -54,10 +54,11 @@ var mayImport = map[string][]string{
 	"replay/pebble":     {"replay", "internal/keylock"},
 	"replay/replaytest": {"replay"},
 	"quota":             {},
-	"partner":           {"task", "agent", "dialect", "replay", "quota", "internal/keylock", "internal/tracing", "internal/logname"},
-	"upstream":          {"task", "agent", "translate", "partner", "sseproxy", "internal/tracing", "internal/bufpool"},
-	"sseproxy":          {"internal/bufpool"},
-	"identity":          {"task", "quota"},
+	"partner": {"task", "agent", "dialect", "replay", "quota", "internal/keylock", "internal/tracing",
+		"internal/logname"},
+	"upstream": {"task", "agent", "translate", "partner", "sseproxy", "internal/tracing", "internal/bufpool"},
+	"sseproxy": {"internal/bufpool"},
+	"identity": {"task", "quota"},
 	"notify": {"task", "translate", "replay", "quota", "partner", "egress", "notify/delivery", "notify/sign",
 		"internal/keylock", "internal/logname"},
 	"notify/delivery":  {"egress", "notify/sign", "internal/tracing"},
@@ -80,9 +81,10 @@ var mayImport = map[string][]string{
 	"internal/leader":      {"task", "jsonrpc", "sseproxy"},
 	"internal/legacyagent": {"task", "jsonrpc", "internal/bufpool"},
 	"docs":                 {},
-	"bench":                {"task", "agent", "jsonrpc", "translate", "translate/aip", "translate/a2a", "replay", "replay/pebble", "partner", "notify", "egress", "internal/devpki"},
-	"soak":                 {"task", "identity", "internal/devpki", "internal/leader", "internal/legacyagent"},
-	"e2e":                  {},
+	"bench": {"task", "agent", "jsonrpc", "translate", "translate/aip", "translate/a2a", "replay",
+		"replay/pebble", "partner", "notify", "egress", "internal/devpki"},
+	"soak": {"task", "identity", "internal/devpki", "internal/leader", "internal/legacyagent"},
+	"e2e":  {},
 }
 
 // outside says which rooms may import a package from elsewhere that shapes what it touches.

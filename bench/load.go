@@ -74,7 +74,13 @@ func (t *target) knock(ctx context.Context) ([]time.Duration, error) {
 	for ctx.Err() == nil {
 		n := numbers.Add(1)
 		body, want = t.body(body[:0], n), t.want(want[:0], n)
-		out = fmt.Appendf(out[:0], "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", t.path, t.addr, len(body))
+		out = fmt.Appendf(
+			out[:0],
+			"POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+			t.path,
+			t.addr,
+			len(body),
+		)
 		out = append(out, body...)
 		began := time.Now()
 		if _, err := conn.Write(out); err != nil {

@@ -30,14 +30,14 @@ type sink struct {
 
 // arrival is what the sink says of a notification.
 type arrival struct {
-	delay time.Duration // since the time that the notification tells
+	delay time.Duration // since the time in the notification
 	again bool          // its webhook-id had come before
 }
 
 // sinkWord is the argument by which this program is a sink.
 const sinkWord = "sink-of-webhooks"
 
-// newSink starts a sink. Whoever has it closes it.
+// newSink starts a sink. The caller closes it.
 func newSink(ctx context.Context) (*sink, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *sink) next() (arrival, error) {
 // repeated stands for a delay in a record of what had come before.
 const repeated = -1
 
-// close ends the sink. Nobody may be reading its arrivals any more once it returns.
+// close ends the sink. Its arrivals must not be read afterwards.
 func (s *sink) close() {
 	s.stdin.Close()
 	s.cmd.Wait()
@@ -125,7 +125,8 @@ func serveSink() error {
 	}
 }
 
-// receive answers the requests of one connection until that ends, with io.EOF where it is closed in order. They must say their length and their webhook-id.
+// receive answers the requests of one connection until that ends, with io.EOF where it is closed in order. They must
+// say their length and their webhook-id.
 func receive(conn net.Conn, arrived func(id string, delay time.Duration) error) error {
 	in := bufio.NewReaderSize(conn, 16<<10)
 	var body []byte
@@ -158,7 +159,7 @@ func receive(conn net.Conn, arrived func(id string, delay time.Duration) error) 
 		}
 		at, ok := sentAt(body)
 		if !ok {
-			return errors.New("a notification that does not tell its time")
+			return errors.New("a notification without its time")
 		}
 		if err := arrived(id, time.Since(at)); err != nil {
 			return err

@@ -40,7 +40,7 @@ const (
 )
 
 // newSite starts a gateway with a store option, and an agent. fill, if it is not nil, is called before with the
-// folder of the store and the name of the Partner. Whoever has the site closes it.
+// folder of the store and the name of the Partner. The caller closes the site.
 func newSite(ctx context.Context, caddy, store string, fill func(dir, partner string) error) (_ *site, err error) {
 	s := new(site)
 	if s.dir, err = os.MkdirTemp("", "aip-bench-"); err != nil {
@@ -124,7 +124,7 @@ https://localhost:%d {
 	return s, nil
 }
 
-// freePorts returns ports that nobody listens on. All are held until the last is found, so that they differ.
+// freePorts returns ports on which no process listens. All are held until the last is found, so that they differ.
 func freePorts(n int) (list []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -152,7 +152,8 @@ func (s *site) start(ctx context.Context, path string, args ...string) (*exec.Cm
 }
 
 func (s *site) wait(ctx context.Context, port int) error {
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) &&
+		ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", s.addr(port)); err == nil {
 			return conn.Close()
 		}
@@ -183,7 +184,12 @@ func (s *site) rss() (float64, error) {
 
 // profile writes what the gateway's process computes in so many seconds to a file.
 func (s *site) profile(ctx context.Context, path string, seconds int) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.addr(portAdmin), seconds), nil)
+	req, err := http.NewRequestWithContext(
+		ctx,
+		http.MethodGet,
+		fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.addr(portAdmin), seconds),
+		nil,
+	)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// stand is an engine over a store of its own, and whom it tells.
+// stand is an engine over a store of its own, and the receivers that it notifies.
 type stand struct {
 	ctx       context.Context // ends with its cause when the sink does
 	stop      context.CancelCauseFunc
@@ -34,7 +34,7 @@ type stand struct {
 	engine    *notify.Engine
 	sink      *sink
 	reading   sync.WaitGroup
-	listeners []net.Listener // nobody accepts what the system accepts for them
+	listeners []net.Listener // the system accepts connections for them, and no program reads them
 	tasks     []*changing
 
 	room chan struct{} // holds one for each notification that has not arrived
@@ -52,7 +52,7 @@ type changing struct {
 }
 
 func newStand(ctx context.Context) (_ *stand, err error) {
-	s := &stand{room: make(chan struct{}, untold)}
+	s := &stand{room: make(chan struct{}, pending)}
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	defer func() {
 		if err != nil {
@@ -146,10 +146,10 @@ func (s *stand) live() error {
 	return together(liveTasks, func(i int) error { return s.set(s.tasks[i], "http://"+s.sink.addr+"/hook") })
 }
 
-// bury sets the webhooks of endpoints that are dead, and tells each of them of something. Each is an address of its
-// own on loopback: where the sink's port is closed, or where the system accepts connections and nobody reads them.
+// bury sets the webhooks of endpoints that are dead, and makes a notification for each. Each is an address of its
+// own on loopback: where the sink's port is closed, or where the system accepts connections and no program reads them.
 func (s *stand) bury() error {
-	_, port, err := net.SplitHostPort(s.sink.addr) // nobody can listen on it on all addresses while the sink has it on one
+	_, port, err := net.SplitHostPort(s.sink.addr) // no process can listen on it on all addresses while the sink has it on one
 	if err != nil {
 		return err
 	}
@@ -175,11 +175,16 @@ func (s *stand) bury() error {
 }
 
 func (s *stand) set(t *changing, url string) error {
-	_, err := s.engine.Set(s.ctx, t.log, task.Webhook{URL: url, Token: "a-token-of-some-length", Dialect: "aip"}, notify.At{})
+	_, err := s.engine.Set(
+		s.ctx,
+		t.log,
+		task.Webhook{URL: url, Token: "a-token-of-some-length", Dialect: "aip"},
+		notify.At{},
+	)
 	return err
 }
 
-// tell tells the engine of the task's next change, as the life-cycle does. The change says when.
+// notify reports the task's next change to the engine, as the life-cycle does. The change holds its time.
 func (s *stand) tell(t *changing) {
 	t.seq++
 	state := task.Working
@@ -192,13 +197,17 @@ func (s *stand) tell(t *changing) {
 	} else {
 		t.at = now
 	}
-	told := strconv.FormatInt(now.UnixNano(), 10)
-	s.engine.Notify(s.ctx, t.log, []task.Change{{Seq: t.seq, Task: &task.Task{ID: t.log[len("tbench\x00leader\x00"):], SessionID: "session-1",
-		Status:   task.Status{State: state, ChangedAt: t.at, DataItems: []task.DataItem{task.Text(told + " ")}},
-		Products: []task.Product{{ID: "artifact-0", DataItems: []task.DataItem{task.Text("echo: hello there")}}}}}})
+	at := strconv.FormatInt(now.UnixNano(), 10)
+	s.engine.Notify(
+		s.ctx,
+		t.log,
+		[]task.Change{{Seq: t.seq, Task: &task.Task{ID: t.log[len("tbench\x00leader\x00"):], SessionID: "session-1",
+			Status:   task.Status{State: state, ChangedAt: t.at, DataItems: []task.DataItem{task.Text(at + " ")}},
+			Products: []task.Product{{ID: "artifact-0", DataItems: []task.DataItem{task.Text("echo: hello there")}}}}}},
+	)
 }
 
-// feed tells changes of the tasks, one after the other, for so long: as fast as they are delivered, or one every
+// feed reports changes of the tasks, one after the other, for so long: as fast as they are delivered, or one every
 // so often. It ends early where the sink does.
 func (s *stand) feed(d, every time.Duration) {
 	ctx, cancel := context.WithTimeout(s.ctx, d)
@@ -235,11 +244,11 @@ func (s *stand) feed(d, every time.Duration) {
 	group.Wait()
 }
 
-// settle waits until all that was told has arrived.
+// settle waits until all notifications have arrived.
 func (s *stand) settle() error {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
-	for settled := range untold {
+	for settled := range pending {
 		select {
 		case s.room <- struct{}{}:
 		case <-ctx.Done():
@@ -248,10 +257,15 @@ func (s *stand) settle() error {
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return fmt.Errorf("of the notifications told, %d have arrived after a minute and %d have not; the engine has %+v", len(s.delays), len(s.room)-settled, s.engine.Counts())
+			return fmt.Errorf(
+				"of the notifications, %d have arrived after a minute and %d have not; the engine has %+v",
+				len(s.delays),
+				len(s.room)-settled,
+				s.engine.Counts(),
+			)
 		}
 	}
-	for range untold {
+	for range pending {
 		<-s.room
 	}
 	return nil

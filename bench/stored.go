@@ -22,7 +22,7 @@ import (
 const few = 1000
 
 // stored measures what stored tasks cost: memory each, and the get of one among few and among many, in pairs.
-// Memory is told twice. At the start, what is there is there for the tasks' sake; after the gets, the store's cache
+// Memory is measured twice. At the start, it is what the tasks need; after the gets, the store's cache
 // holds some of them, which has a bound, so that dividing it by the tasks means little.
 func stored(ctx context.Context, o settings) error {
 	counts := []int{few, o.tasks}
@@ -55,13 +55,17 @@ func stored(ctx context.Context, o settings) error {
 			}
 			rounds[i] = append(rounds[i], r)
 		}
-		ratios = append(ratios, float64(percentile(rounds[1][round].latencies, 0.5))/float64(percentile(rounds[0][round].latencies, 0.5)))
+		ratios = append(
+			ratios,
+			float64(percentile(rounds[1][round].latencies, 0.5))/float64(percentile(rounds[0][round].latencies, 0.5)),
+		)
 	}
 	gets := o.table("get of a stored task, one connection, pebble", "per s", "p50 µs", "p99 µs", "made in s")
 	for i, n := range counts {
 		gets.row(fmt.Sprintf("among %d", n), append(summary(rounds[i]), filled[i])...)
 	}
-	o.table("p50 among many to p50 among few", "median", "least", "greatest").row(fmt.Sprintf("%d pairs", len(ratios)), spread(ratios)...)
+	o.table("p50 among many to p50 among few", "median", "least", "greatest").
+		row(fmt.Sprintf("%d pairs", len(ratios)), spread(ratios)...)
 	var after [2]float64
 	for i := range sites {
 		var err error
@@ -84,7 +88,11 @@ func getOne(s *site, n int) target {
 	// The number of a request decides which, and spreads them: they are sorted in the store.
 	which := func(request int64) uint64 { return (uint64(request) * 0x9e3779b97f4a7c15 >> 16) % uint64(n) }
 	return target{"get", s.addr(portGateway), "/rpc", func(dst []byte, request int64) []byte {
-		return fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"message":{"senderId":"leader","command":"get","taskId":"stored-%d"}}}`, which(request))
+		return fmt.Appendf(
+			dst,
+			`{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"message":{"senderId":"leader","command":"get","taskId":"stored-%d"}}}`,
+			which(request),
+		)
 	}, func(dst []byte, request int64) []byte {
 		return fmt.Appendf(dst, `"stored-%d"`, which(request))
 	}, []byte(`"state":"awaiting-completion"`)}
@@ -102,8 +110,10 @@ func fill(ctx context.Context, dir, name string, n int) error {
 		return err
 	}
 	defer engine.Close()
-	p := engine.Register(partner.Config{Name: name, Agent: prompt{}, MaxEvents: 10000, MaxBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
-		Terms: task.Terms{Response: time.Minute, AwaitingInput: 24 * time.Hour, AwaitingCompletion: 24 * time.Hour}})
+	p := engine.Register(
+		partner.Config{Name: name, Agent: prompt{}, MaxEvents: 10000, MaxBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+			Terms: task.Terms{Response: time.Minute, AwaitingInput: 24 * time.Hour, AwaitingCompletion: 24 * time.Hour}},
+	)
 	defer p.Unregister()
 	ctx, stop := context.WithCancelCause(ctx) // by the first error
 	defer stop(nil)

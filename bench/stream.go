@@ -30,17 +30,38 @@ type spring struct {
 }
 
 func aipStream(s *site) spring {
-	return spring{"aip_gateway", s.addr(portGateway), "/stream", func(n int64, text string) []byte { return streamBody("leader", "start", n, text, "") }, []byte(`"awaiting-completion"`)}
+	return spring{
+		"aip_gateway",
+		s.addr(portGateway),
+		"/stream",
+		func(n int64, text string) []byte { return streamBody("leader", "start", n, text, "") },
+		[]byte(`"awaiting-completion"`),
+	}
 }
 
 func streamBody(sender, command string, n int64, text, params string) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"stream","id":"1","params":{"message":{"type":"message","id":"m-%s","senderRole":"leader","senderId":%q,"command":%q,%s"taskId":"stream-%s-%d","sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`,
-		command, sender, command, params, salt, n, text)
+	return fmt.Appendf(
+		nil,
+		`{"jsonrpc":"2.0","method":"stream","id":"1","params":{"message":{"type":"message","id":"m-%s","senderRole":"leader","senderId":%q,"command":%q,%s"taskId":"stream-%s-%d","sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`,
+		command,
+		sender,
+		command,
+		params,
+		salt,
+		n,
+		text,
+	)
 }
 
 func proxyStream(s *site) spring {
 	return spring{"reverse_proxy", s.addr(portProxy), "/", func(n int64, text string) []byte {
-		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"1","method":"tasks/sendSubscribe","params":{"id":"stream-%s-%d","sessionId":"s","message":{"role":"user","parts":[{"type":"text","text":%q}]}}}`, salt, n, text)
+		return fmt.Appendf(
+			nil,
+			`{"jsonrpc":"2.0","id":"1","method":"tasks/sendSubscribe","params":{"id":"stream-%s-%d","sessionId":"s","message":{"role":"user","parts":[{"type":"text","text":%q}]}}}`,
+			salt,
+			n,
+			text,
+		)
 	}, []byte(`"completed"`)}
 }
 
@@ -53,7 +74,8 @@ func (p *spring) drink(ctx context.Context, n int64, text string, each func(line
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	body := p.body(n, text)
-	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", p.path, p.addr, len(body), body); err != nil {
+	if _, err := fmt.Fprintf(conn,
+		"POST %s HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", p.path, p.addr, len(body), body); err != nil {
 		return err
 	}
 	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 32<<10), nil)
@@ -79,7 +101,7 @@ func events(from io.Reader, last []byte, each func(line []byte)) error {
 	}
 }
 
-// sentAt returns the time that a piece of the agent's "clock" tells.
+// sentAt returns the time in a piece of the agent's "clock".
 func sentAt(line []byte) (time.Time, bool) {
 	_, after, ok := bytes.Cut(line, []byte(`"text":"`))
 	if !ok {
@@ -146,12 +168,17 @@ func pour(ctx context.Context, p spring, open, pieces, pace int) (float64, error
 		group.Go(func() {
 			seen := 0
 			var late []time.Duration
-			err := p.drink(ctx, n, fmt.Sprintf("%s %d %d", map[bool]string{true: "clock", false: "stream"}[pace > 0], pieces, pace), func(line []byte) {
-				seen++
-				if at, ok := sentAt(line); ok && pace > 0 {
-					late = append(late, time.Since(at))
-				}
-			})
+			err := p.drink(
+				ctx,
+				n,
+				fmt.Sprintf("%s %d %d", map[bool]string{true: "clock", false: "stream"}[pace > 0], pieces, pace),
+				func(line []byte) {
+					seen++
+					if at, ok := sentAt(line); ok && pace > 0 {
+						late = append(late, time.Since(at))
+					}
+				},
+			)
 			mu.Lock()
 			defer mu.Unlock()
 			failed = errors.Join(failed, err)
@@ -278,7 +305,10 @@ func idleOver(ctx context.Context, o settings, results *table, name string, h2 b
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
 	newTransport := func() *http.Transport {
-		t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}}, ForceAttemptHTTP2: h2}
+		t := &http.Transport{
+			TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}},
+			ForceAttemptHTTP2: h2,
+		}
 		if !h2 {
 			t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 		}
@@ -301,7 +331,12 @@ func idleOver(ctx context.Context, o settings, results *table, name string, h2 b
 			if len(open) == 0 {
 				command = "start"
 			}
-			req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(streamBody(string(s.pki.Leader.AIC), command, 0, "hello", "")))
+			req, err := http.NewRequestWithContext(
+				ctx,
+				http.MethodPost,
+				url,
+				bytes.NewReader(streamBody(string(s.pki.Leader.AIC), command, 0, "hello", "")),
+			)
 			if err != nil {
 				return err
 			}

@@ -41,28 +41,54 @@ type translation struct {
 // The messages, as the gateway has them after a start that was answered at once.
 var (
 	moment  = time.Date(2025, 9, 1, 11, 58, 0, 0, time.FixedZone("", 8*60*60))
-	started = task.Message{ID: "msg-1", SentAt: moment, SenderRole: task.Leader, SenderID: "leader", Command: task.Start, TaskID: "task-1",
-		SessionID: "session-1", DataItems: []task.DataItem{task.Text("hello there 1")}}
+	started = task.Message{
+		ID:         "msg-1",
+		SentAt:     moment,
+		SenderRole: task.Leader,
+		SenderID:   "leader",
+		Command:    task.Start,
+		TaskID:     "task-1",
+		SessionID:  "session-1",
+		DataItems:  []task.DataItem{task.Text("hello there 1")},
+	}
 	turn  = agent.Turn{Ref: agent.Ref{Task: "task-1", Session: "session-1"}, Message: started}
 	whole = task.Task{ID: "task-1", SessionID: "session-1", Status: finished,
 		Products:       []task.Product{{ID: "artifact-0", DataItems: []task.DataItem{task.Text("echo: hello there 1")}}},
 		MessageHistory: []task.Message{started},
-		StatusHistory:  []task.Status{{State: task.Accepted, ChangedAt: moment}, {State: task.Working, ChangedAt: moment.Add(time.Millisecond)}, finished}}
-	finished = task.Status{State: task.AwaitingCompletion, ChangedAt: moment.Add(2 * time.Millisecond), DataItems: []task.DataItem{task.Text("ok")}}
-	piece    = task.Event{Seq: 4, Chunk: &task.Chunk{Product: task.Product{ID: "artifact-0", DataItems: []task.DataItem{task.Text("a piece of a text ")}}, Append: true}}
+		StatusHistory: []task.Status{
+			{State: task.Accepted, ChangedAt: moment},
+			{State: task.Working, ChangedAt: moment.Add(time.Millisecond)},
+			finished,
+		}}
+	finished = task.Status{
+		State:     task.AwaitingCompletion,
+		ChangedAt: moment.Add(2 * time.Millisecond),
+		DataItems: []task.DataItem{task.Text("ok")},
+	}
+	piece = task.Event{
+		Seq: 4,
+		Chunk: &task.Chunk{
+			Product: task.Product{ID: "artifact-0", DataItems: []task.DataItem{task.Text("a piece of a text ")}},
+			Append:  true,
+		},
+	}
 )
 
 // translations are those that a start and a stream make. The envelope is shown apart where it is read apart: in
 // an agent's answer it is read by the codec.
 var translations = []translation{
-	{"jsonrpc.Parse: a caller's start, checked", func(d *dialect) int { return len(d.body) }, func(d *dialect) func() error {
-		return func() error {
-			if _, refused := jsonrpc.Parse(d.body, jsonrpc.Limits{}); refused != nil {
-				return refused
+	{
+		"jsonrpc.Parse: a caller's start, checked",
+		func(d *dialect) int { return len(d.body) },
+		func(d *dialect) func() error {
+			return func() error {
+				if _, refused := jsonrpc.Parse(d.body, jsonrpc.Limits{}); refused != nil {
+					return refused
+				}
+				return nil
 			}
-			return nil
-		}
-	}},
+		},
+	},
 	{"Server.Decode: a caller's start, read", func(d *dialect) int { return len(d.body) }, func(d *dialect) func() error {
 		return func() error {
 			_, err := d.server.Decode(&d.request)
@@ -100,22 +126,30 @@ var translations = []translation{
 			return err
 		}
 	}},
-	{"Client.AppendTurn: a start for the agent", func(d *dialect) int { return len(d.body) }, func(d *dialect) func() error {
-		var dst []byte
-		return func() error {
-			dst = d.client.AppendTurn(dst[:0], &turn, false)
-			return nil
-		}
-	}},
-	{"Client.Reply: the agent's answer, read", func(d *dialect) int { return len(d.reply) }, func(d *dialect) func() error {
-		return func() error {
-			report, err := d.client.Reply(d.reply, nil)
-			if err == nil && len(report.Products) != 1 {
-				err = errors.New("the answer has lost its product")
+	{
+		"Client.AppendTurn: a start for the agent",
+		func(d *dialect) int { return len(d.body) },
+		func(d *dialect) func() error {
+			var dst []byte
+			return func() error {
+				dst = d.client.AppendTurn(dst[:0], &turn, false)
+				return nil
 			}
-			return err
-		}
-	}},
+		},
+	},
+	{
+		"Client.Reply: the agent's answer, read",
+		func(d *dialect) int { return len(d.reply) },
+		func(d *dialect) func() error {
+			return func() error {
+				report, err := d.client.Reply(d.reply, nil)
+				if err == nil && len(report.Products) != 1 {
+					err = errors.New("the answer has lost its product")
+				}
+				return err
+			}
+		},
+	},
 	{"Stream.Event: the agent's event, read", func(d *dialect) int { return len(d.event) }, func(d *dialect) func() error {
 		events := d.client.NewStream(whole.Products)
 		return func() error {
@@ -197,7 +231,13 @@ func translated(ctx context.Context, o settings) error {
 		}
 		costs := o.table(t.name, "ns", "allocations", "B allocated", "B of wire")
 		for i := range all {
-			costs.row(all[i].server.Name(), median(took[i]), float64(last[i].AllocsPerOp()), float64(last[i].AllocedBytesPerOp()), float64(t.wire(&all[i])))
+			costs.row(
+				all[i].server.Name(),
+				median(took[i]),
+				float64(last[i].AllocsPerOp()),
+				float64(last[i].AllocedBytesPerOp()),
+				float64(t.wire(&all[i])),
+			)
 		}
 	}
 	return nil

@@ -17,14 +17,24 @@ var salt = fmt.Sprint(os.Getpid(), "-", time.Now().Unix())
 // aipStart is a start by rpc, which is done when it answers awaiting-completion.
 func aipStart(s *site) target {
 	return target{"aip_gateway", s.addr(portGateway), "/rpc", func(dst []byte, n int64) []byte {
-		return fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"rpc","id":"%d","params":{"message":{"type":"message","id":"msg-%[1]d","sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader","senderId":"leader","command":"start","dataItems":[{"type":"text","text":"hello there %[1]d"}],"taskId":"task-%s-%[1]d","sessionId":"session-1"}}}`, n, salt)
+		return fmt.Appendf(
+			dst,
+			`{"jsonrpc":"2.0","method":"rpc","id":"%d","params":{"message":{"type":"message","id":"msg-%[1]d","sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader","senderId":"leader","command":"start","dataItems":[{"type":"text","text":"hello there %[1]d"}],"taskId":"task-%s-%[1]d","sessionId":"session-1"}}}`,
+			n,
+			salt,
+		)
 	}, echoed, []byte(`"state":"awaiting-completion"`)}
 }
 
-// a2aSend is the request that the gateway makes of it, to whoever listens on a port.
+// a2aSend is the request that the gateway makes of it, to the process that listens on a port.
 func a2aSend(s *site, name string, port int) target {
 	return target{name, s.addr(port), "/", func(dst []byte, n int64) []byte {
-		return fmt.Appendf(dst, `{"jsonrpc":"2.0","id":"%d","method":"tasks/send","params":{"id":"task-%s-%[1]d","sessionId":"session-1","message":{"role":"user","parts":[{"type":"text","text":"hello there %[1]d"}]}}}`, n, salt)
+		return fmt.Appendf(
+			dst,
+			`{"jsonrpc":"2.0","id":"%d","method":"tasks/send","params":{"id":"task-%s-%[1]d","sessionId":"session-1","message":{"role":"user","parts":[{"type":"text","text":"hello there %[1]d"}]}}}`,
+			n,
+			salt,
+		)
 	}, echoed, []byte(`"state":"completed"`)}
 }
 
@@ -34,7 +44,13 @@ func echoed(dst []byte, n int64) []byte { return fmt.Appendf(dst, `hello there %
 // unary measures starts through the gateway against the same work through reverse_proxy. The store that is the
 // default is measured in full, the others in half as many rounds of half the length.
 func unary(ctx context.Context, o settings) error {
-	rates := o.table(fmt.Sprintf("unary start, %d connections, no TLS", o.conns), "per s", "p50 µs", "p99 µs", "CPU µs each")
+	rates := o.table(
+		fmt.Sprintf("unary start, %d connections, no TLS", o.conns),
+		"per s",
+		"p50 µs",
+		"p99 µs",
+		"CPU µs each",
+	)
 	half := o
 	half.rounds, half.round, half.profile = (o.rounds+1)/2, o.round/2, ""
 	var ratios []row
@@ -115,7 +131,7 @@ func unaryWith(ctx context.Context, o settings, rates *table, name, store string
 	return ratios, nil
 }
 
-// measure is a round of load that also tells what the gateway's process computed for it.
+// measure is a round of load that also measures the CPU time of the gateway's process.
 func (s *site) measure(ctx context.Context, t target, o settings) (result, error) {
 	before, err := s.cpu()
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	liveTasks     = 1000 // that the sink is told of
+	liveTasks     = 1000 // that the sink is notified of
 	deadEndpoints = 1000 // half of them refuse connections, half take them and never answer
 	deadTasks     = 10   // of each, each with a delivery that is due
 	feeders       = 16
-	untold        = 2048                 // notifications that have been told and have not arrived, at most
+	pending        = 2048                 // notifications that were made and have not arrived, at most
 	pace          = 5 * time.Millisecond // between two changes where there is no hurry
 )
 
@@ -44,29 +44,48 @@ func webhooks(ctx context.Context, o settings) error {
 		}
 		return median(values)
 	}
-	full := o.table(fmt.Sprintf("webhooks: deliveries of %d tasks to one endpoint, as fast as they go, pebble", liveTasks), "per s", "p50 µs", "p99 µs", "CPU µs each")
+	full := o.table(
+		fmt.Sprintf("webhooks: deliveries of %d tasks to one endpoint, as fast as they go, pebble", liveTasks),
+		"per s",
+		"p50 µs",
+		"p99 µs",
+		"CPU µs each",
+	)
 	for i, name := range names {
 		full.row(name, of(i, func(d *delivered) float64 { return d.rate }),
 			of(i, func(d *delivered) float64 { return micros(percentile(d.full, 0.5)) }),
 			of(i, func(d *delivered) float64 { return micros(percentile(d.full, 0.99)) }),
 			of(i, func(d *delivered) float64 { return micros(d.cpu) }))
 	}
-	paced := o.table(fmt.Sprintf("webhooks: from Tell to arrival, a change every %v", pace), "p50 µs", "p99 µs")
+	paced := o.table(fmt.Sprintf("webhooks: from the change to arrival, a change every %v", pace), "p50 µs", "p99 µs")
 	for i, name := range names {
 		paced.row(name, of(i, func(d *delivered) float64 { return micros(percentile(d.paced, 0.5)) }),
 			of(i, func(d *delivered) float64 { return micros(percentile(d.paced, 0.99)) }))
 	}
-	restart := o.table("webhooks: from Tell to the first arrival, right after a restart, once", "ms")
+	restart := o.table("webhooks: from the change to the first arrival, right after a restart, once", "ms")
 	for i, name := range names {
 		restart.row(name, micros(rounds[i][0].restart)/1e3)
 	}
-	pairs := o.table(fmt.Sprintf("webhooks: beside the dead to alone, %d pairs", len(ratios)), "median", "least", "greatest")
+	pairs := o.table(
+		fmt.Sprintf("webhooks: beside the dead to alone, %d pairs", len(ratios)),
+		"median",
+		"least",
+		"greatest",
+	)
 	pairs.row("deliveries a second", spread(ratios)...)
 	pairs.row("CPU of a delivery", spread(cpu)...)
 	seen := o.table("webhooks: what else there was, in a round", "failed", "hanging", "twice", "arrived")
 	for i, name := range names {
-		seen.row(name, of(i, func(d *delivered) float64 { return float64(d.failed) }), of(i, func(d *delivered) float64 { return float64(d.hanging) }),
-			of(i, func(d *delivered) float64 { return float64(d.again) }), of(i, func(d *delivered) float64 { return float64(len(d.full) + len(d.paced)) }))
+		seen.row(
+			name,
+			of(i, func(d *delivered) float64 { return float64(d.failed) }),
+			of(i, func(d *delivered) float64 { return float64(d.hanging) }),
+			of(
+				i,
+				func(d *delivered) float64 { return float64(d.again) },
+			),
+			of(i, func(d *delivered) float64 { return float64(len(d.full) + len(d.paced)) }),
+		)
 	}
 	return nil
 }
@@ -74,10 +93,10 @@ func webhooks(ctx context.Context, o settings) error {
 // delivered is what a round has shown.
 type delivered struct {
 	rate    float64         // distinct notifications that arrived a second, as fast as they go
-	full    []time.Duration // from Tell to arrival, meanwhile: with so many under way, most of it is waiting for a turn
+	full    []time.Duration // from the change to arrival, meanwhile: with so many in flight, most of it is waiting for a turn
 	paced   []time.Duration // likewise, when there is no hurry
 	cpu     time.Duration   // of the engine, the store and who feeds them, for each notification; not of the sink
-	restart time.Duration   // from Tell to arrival, of what is told first after a restart
+	restart time.Duration   // from the change to arrival, of the first notification after a restart
 	failed  uint64          // attempts that failed
 	hanging int             // attempts that are still waiting for an answer at the end
 	again   int             // notifications that arrived more than once

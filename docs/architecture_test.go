@@ -15,7 +15,8 @@ import (
 func TestDocsArchitecture(t *testing.T) {
 	text := pages(t)["docs/architecture.md"]
 	for file := range strings.Lines(run(t, "git", "ls-files")) {
-		if room, _, in := strings.Cut(strings.TrimSpace(file), "/"); in && !strings.HasPrefix(room, ".") && !strings.Contains(text, "`"+room+"/`") {
+		if room, _, in := strings.Cut(strings.TrimSpace(file), "/"); in && !strings.HasPrefix(room, ".") &&
+			!strings.Contains(text, "`"+room+"/`") {
 			t.Errorf("docs/architecture.md does not mention %s/", room)
 		}
 	}

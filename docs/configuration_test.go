@@ -139,7 +139,12 @@ func TestDocsDefaults(t *testing.T) {
 			return err == nil && reflect.DeepEqual(got[name[1]], want)
 		})
 		if !ok {
-			t.Errorf("docs/configuration.md says that the default of %s is %s, the code that it is %v", name[1], says[1], got[name[1]])
+			t.Errorf(
+				"docs/configuration.md says that the default of %s is %s, the code that it is %v",
+				name[1],
+				says[1],
+				got[name[1]],
+			)
 		}
 	}
 	if found < 24 {
@@ -173,8 +178,10 @@ func flatten(t *testing.T, path string, v any, into map[string]any) {
 // TestDocsDialects holds the tables of docs/configuration.md against what the configuration takes.
 func TestDocsDialects(t *testing.T) {
 	for _, tt := range []struct{ header, config, list string }{
-		{"| `agent <dialect>` | the agent speaks | the URL is |", "aip_gateway x http://127.0.0.1:1", `this gateway can front (.*)$`},
-		{"| `callers <dialect>` | callers speak | at |", "aip_gateway a2a http://127.0.0.1:1 {\ncallers x\n}", `this gateway can serve (.*)$`},
+		{"| `agent <dialect>` | the agent speaks | the URL is |", "aip_gateway x http://127.0.0.1:1",
+			`this gateway can front (.*)$`},
+		{"| `callers <dialect>` | callers speak | at |", "aip_gateway a2a http://127.0.0.1:1 {\ncallers x\n}",
+			`this gateway can serve (.*)$`},
 	} {
 		err := validate(string(caddyfile.Format([]byte(":8443 {\n" + tt.config + "\n}\n"))))
 		if err == nil {

@@ -37,24 +37,36 @@ func TestDocsMappingContent(t *testing.T) {
 			inMessage, inTask, artifactItems = "dataItems", "products", "dataItems"
 		}
 		for _, it := range items {
-			part := dig(c.AppendTurn(nil, &agent.Turn{Message: task.Message{DataItems: []task.DataItem{it.item}}}, false), "params", "message", inMessage, "0")
+			part := dig(
+				c.AppendTurn(nil, &agent.Turn{Message: task.Message{DataItems: []task.DataItem{it.item}}}, false),
+				"params",
+				"message",
+				inMessage,
+				"0",
+			)
 			want = append(want, []string{it.what, mappedServers[at].Name(), quoted(string(part))})
 
 			product := task.Product{ID: "p", DataItems: []task.DataItem{it.item}}
-			told := shown(mappedServers[at], &task.Task{ID: "t", SessionID: "s", Status: task.Status{State: task.Working}, Products: []task.Product{product}})
-			if diff := cmp.Diff(string(part), string(dig(told, inTask, "0", artifactItems, "0"))); diff != "" {
-				t.Errorf("%s: %s is not told to callers as it is to agents:\n%s", mappedServers[at].Name(), it.what, diff)
+			shownTo := shown(
+				mappedServers[at],
+				&task.Task{ID: "t", SessionID: "s", Status: task.Status{State: task.Working}, Products: []task.Product{product}},
+			)
+			if diff := cmp.Diff(string(part), string(dig(shownTo, inTask, "0", artifactItems, "0"))); diff != "" {
+				t.Errorf("%s: %s is not shown to callers as it is sent to agents:\n%s", mappedServers[at].Name(), it.what, diff)
 			}
-			rep, err := c.Reply(fmt.Appendf(nil, enveloped(at), told), nil)
+			rep, err := c.Reply(fmt.Appendf(nil, enveloped(at), shownTo), nil)
 			if err != nil || len(rep.Products) != 1 {
-				t.Fatalf("%s: %+v %v", told, rep, err)
+				t.Fatalf("%s: %+v %v", shownTo, rep, err)
 			}
 			if diff := cmp.Diff(product.DataItems, rep.Products[0].DataItems); diff != "" {
 				t.Errorf("%s: %s does not come back:\n%s", mappedServers[at].Name(), it.what, diff)
 			}
 		}
-		told := shown(mappedServers[at], &task.Task{ID: "t", Products: []task.Product{{ID: "P", Name: "N", Description: "D"}}})
-		artifacts = append(artifacts, []string{mappedServers[at].Name(), quoted(string(dig(told, inTask, "0")))})
+		shownTo := shown(
+			mappedServers[at],
+			&task.Task{ID: "t", Products: []task.Product{{ID: "P", Name: "N", Description: "D"}}},
+		)
+		artifacts = append(artifacts, []string{mappedServers[at].Name(), quoted(string(dig(shownTo, inTask, "0")))})
 	}
 	slices.SortStableFunc(want, func(a, b []string) int {
 		of := func(what string) int {

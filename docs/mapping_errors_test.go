@@ -26,7 +26,7 @@ import (
 )
 
 func TestDocsMappingErrors(t *testing.T) {
-	told := func(at int, err error) string {
+	answered := func(at int, err error) string {
 		body := mappedServers[at].AppendError(nil, jsonrpc.ID("1"), err)
 		status := 200
 		if s, ok := mappedServers[at].(translate.Statuser); ok {
@@ -58,7 +58,7 @@ func TestDocsMappingErrors(t *testing.T) {
 	var kinds []string
 	for _, kind := range task.Kinds() {
 		err := task.Errorf(kind, "x")
-		f := func(at int) string { return told(at, err) }
+		f := func(at int) string { return answered(at, err) }
 		row := []string{kind.String(), alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03), f(in10), f(inREST)}
 		want, kinds = append(want, row), append(kinds, kind.String())
 		for _, number := range []string{"−32007", "−32008", "−32009"} {
@@ -69,7 +69,16 @@ func TestDocsMappingErrors(t *testing.T) {
 				t.Errorf("%s is %s in %v", kind, number, row)
 			}
 		}
-		if a, b := told(in10, err), told(inREST, err); word(mappedServers[in10].AppendError(nil, jsonrpc.ID("1"), err), "error", "data", "0", "reason") != strings.Trim(b[4:], "`") {
+		if a, b := answered(in10, err), answered(inREST, err); word(
+			mappedServers[in10].AppendError(nil, jsonrpc.ID("1"), err),
+			"error",
+			"data",
+			"0",
+			"reason",
+		) != strings.Trim(
+			b[4:],
+			"`",
+		) {
 			t.Errorf("%s: the two bindings of 1.0 give different reasons (%s, %s)", kind, a, b)
 		}
 	}
@@ -87,8 +96,8 @@ func TestDocsMappingErrors(t *testing.T) {
 	}
 
 	_, err := mappedServers[in10].Decode(&translate.Request{Request: jsonrpc.Request{Method: "GetTask"}, Version: "2.0"})
-	if a, b := told(in10, err), told(inREST, err); a != "−32009" || b != "400 `VERSION_NOT_SUPPORTED`" {
-		t.Errorf("a version that is not spoken is told as %s and %s", a, b)
+	if a, b := answered(in10, err), answered(inREST, err); a != "−32009" || b != "400 `VERSION_NOT_SUPPORTED`" {
+		t.Errorf("a version that is not supported is answered as %s and %s", a, b)
 	}
 }
 
@@ -144,7 +153,14 @@ func TestDocsMappingAgentErrors(t *testing.T) {
 			if at == in10 {
 				list = `"data"`
 			}
-			kind, _ := kindOf(at, fmt.Sprintf(`{"code":-1,"message":"",%s:[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":%q}]}`, list, reason))
+			kind, _ := kindOf(
+				at,
+				fmt.Sprintf(
+					`{"code":-1,"message":"",%s:[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":%q}]}`,
+					list,
+					reason,
+				),
+			)
 			return kind.String()
 		}
 		kind := alike(t, f, in10, inREST)
@@ -169,7 +185,9 @@ func TestDocsMappingHTTP(t *testing.T) {
 				code = http.StatusTeapot // the others
 			}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
-			h, err := upstream.NewHTTP(upstream.Config{URL: server.URL, Codec: a2a.Legacy(), Logger: slog.New(slog.DiscardHandler)})
+			h, err := upstream.NewHTTP(
+				upstream.Config{URL: server.URL, Codec: a2a.Legacy(), Logger: slog.New(slog.DiscardHandler)},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,7 +46,7 @@ func TestDocsMappingLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			kept := cmp.Diff(plain, call, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })) != ""
-			told := func(at int) string {
+			answered := func(at int) string {
 				sent := mappedClients[at].AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t"}, Message: call.Message}, false)
 				switch {
 				case strings.Contains(string(sent), mark):
@@ -60,7 +60,7 @@ func TestDocsMappingLost(t *testing.T) {
 			if at >= inLegacy {
 				other = inAIP
 			}
-			return told(at) + "|" + told(other)
+			return answered(at) + "|" + answered(other)
 		}
 		words, names := sorted(f, r.at...)
 		for i := range words {
@@ -72,7 +72,8 @@ func TestDocsMappingLost(t *testing.T) {
 	answers := [...]string{
 		inAIP: `{"type":"task","id":"t","sessionId":"s","status":{"state":"working","dataItems":[{"type":"text","text":"x"}]},` +
 			`"products":[{"id":"p","dataItems":[{"type":"text","text":"x"}]}]}`,
-		inLegacy: `{"id":"t","status":{"state":"working","message":{"role":"agent",` + mappedParts + `}},"artifacts":[{` + mappedParts + `}]}`,
+		inLegacy: `{"id":"t","status":{"state":"working","message":{"role":"agent",` + mappedParts + `}},"artifacts":[{` +
+			mappedParts + `}]}`,
 		in03: `{"kind":"task","id":"t","contextId":"c","status":{"state":"working","message":{"role":"agent","messageId":"m",` + mappedParts + `}},` +
 			`"artifacts":[{"artifactId":"a",` + mappedParts + `}]}`,
 		in10: `{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING","message":{"role":"ROLE_AGENT","messageId":"m","parts":[{"text":"x"}]}},` +

@@ -29,9 +29,10 @@ const mappedParts = `"parts":[{"type":"text","kind":"text","text":"x"}]`
 
 // mappedParams hold what any method of a dialect needs.
 var mappedParams = [...]string{
-	inAIP:    `{"id":"w","message":{"id":"m","senderId":"L","taskId":"t","sessionId":"s","command":"start"},"taskId":"t","url":"https://h","token":"x"}`,
-	inAIP2:   `{"id":"w","command":{"id":"m","senderId":"L","taskId":"t","sessionId":"s","command":"start"},"taskId":"t","url":"https://h","token":"x"}`,
-	inLegacy: `{"id":"t","sessionId":"s","message":{"role":"user",` + mappedParts + `},"pushNotificationConfig":{"url":"https://h"}}`,
+	inAIP:  `{"id":"w","message":{"id":"m","senderId":"L","taskId":"t","sessionId":"s","command":"start"},"taskId":"t","url":"https://h","token":"x"}`,
+	inAIP2: `{"id":"w","command":{"id":"m","senderId":"L","taskId":"t","sessionId":"s","command":"start"},"taskId":"t","url":"https://h","token":"x"}`,
+	inLegacy: `{"id":"t","sessionId":"s","message":{"role":"user",` + mappedParts +
+		`},"pushNotificationConfig":{"url":"https://h"}}`,
 	in03: `{"id":"t","taskId":"t","message":{"role":"user","messageId":"m",` + mappedParts + `},"configuration":{},` +
 		`"pushNotificationConfig":{"url":"https://h"}}`,
 	in10:   `{"id":"t","taskId":"t","url":"https://h","message":{"role":"ROLE_USER","messageId":"m","parts":[{"text":"x"}]},"configuration":{}}`,
@@ -75,8 +76,23 @@ func changed(t *testing.T, body, path string, value any) string {
 }
 
 // mappedAsks are what the page says that calls ask for, in its order.
-var mappedAsks = []string{"start or continue", "the same, by a stream", "`get`", "`cancel`", "`re-stream`", "`complete`", "set a webhook",
-	"get one webhook", "get all webhooks", "delete a webhook", "delete all webhooks", "start with a webhook", "list tasks", "the extended card", "join a group"}
+var mappedAsks = []string{
+	"start or continue",
+	"the same, by a stream",
+	"`get`",
+	"`cancel`",
+	"`re-stream`",
+	"`complete`",
+	"set a webhook",
+	"get one webhook",
+	"get all webhooks",
+	"delete a webhook",
+	"delete all webhooks",
+	"start with a webhook",
+	"list tasks",
+	"the extended card",
+	"join a group",
+}
 
 // asks returns what a call asks for.
 func asks(s translate.Server, c *translate.Call, err error) string {
@@ -89,7 +105,8 @@ func asks(s translate.Server, c *translate.Call, err error) string {
 		return "set a webhook"
 	case c.Op == translate.GetWebhooks:
 		two := []task.Webhook{{ID: "first", TaskID: "t", URL: "u"}, {ID: "second", TaskID: "t", URL: "u"}}
-		if answer := string(s.AppendWebhooks(nil, jsonrpc.ID("1"), c, two)); c.Webhook.ID == "" && strings.Contains(answer, "second") {
+		if answer := string(s.AppendWebhooks(nil, jsonrpc.ID("1"), c, two)); c.Webhook.ID == "" &&
+			strings.Contains(answer, "second") {
 			return "get all webhooks"
 		}
 		return "get one webhook"
@@ -112,12 +129,14 @@ func asks(s translate.Server, c *translate.Call, err error) string {
 }
 
 func TestDocsMappingMethods(t *testing.T) {
-	methods := strings.Fields("rpc stream group notification/set notification/get notification/delete notification/start message/send message/stream " +
-		"tasks/send tasks/sendSubscribe tasks/get tasks/list tasks/cancel tasks/resubscribe tasks/pushNotification/set tasks/pushNotification/get " +
-		"tasks/pushNotification/list tasks/pushNotification/delete tasks/pushNotificationConfig/set tasks/pushNotificationConfig/get " +
-		"tasks/pushNotificationConfig/list tasks/pushNotificationConfig/delete agent/getAuthenticatedExtendedCard agent/card " +
-		"SendMessage SendStreamingMessage GetTask ListTasks CancelTask SubscribeToTask CreateTaskPushNotificationConfig SetTaskPushNotificationConfig " +
-		"GetTaskPushNotificationConfig ListTaskPushNotificationConfigs ListTaskPushNotificationConfig DeleteTaskPushNotificationConfig GetExtendedAgentCard GetAgentCard")
+	methods := strings.Fields(
+		"rpc stream group notification/set notification/get notification/delete notification/start message/send message/stream " +
+			"tasks/send tasks/sendSubscribe tasks/get tasks/list tasks/cancel tasks/resubscribe tasks/pushNotification/set tasks/pushNotification/get " +
+			"tasks/pushNotification/list tasks/pushNotification/delete tasks/pushNotificationConfig/set tasks/pushNotificationConfig/get " +
+			"tasks/pushNotificationConfig/list tasks/pushNotificationConfig/delete agent/getAuthenticatedExtendedCard agent/card " +
+			"SendMessage SendStreamingMessage GetTask ListTasks CancelTask SubscribeToTask CreateTaskPushNotificationConfig SetTaskPushNotificationConfig " +
+			"GetTaskPushNotificationConfig ListTaskPushNotificationConfigs ListTaskPushNotificationConfig DeleteTaskPushNotificationConfig GetExtendedAgentCard GetAgentCard",
+	)
 	found := make([]map[string][]string, len(mappedServers)) // methods by what they ask for
 	note := func(at int, what, method string) {
 		if found[at] == nil {
@@ -140,11 +159,17 @@ func TestDocsMappingMethods(t *testing.T) {
 					params = changed(t, params, "command.command", command)
 					tries = append(tries, changed(t, params, "command.commandParams", map[string]any{"notificationConfigId": "w"}))
 				}
-				tries = append(tries, params, changed(t, params, "notificationConfigId", "w"), changed(t, params, "pushNotificationConfigId", "w"))
+				tries = append(
+					tries,
+					params,
+					changed(t, params, "notificationConfigId", "w"),
+					changed(t, params, "pushNotificationConfigId", "w"),
+				)
 			}
 			for _, params := range tries {
 				call, err := asked(t, s, method, params)
-				if k := task.KindOf(err); err != nil && k != task.MethodNotFound && k != task.InvalidParams && k != task.GroupNotSupported {
+				if k := task.KindOf(err); err != nil && k != task.MethodNotFound && k != task.InvalidParams &&
+					k != task.GroupNotSupported {
 					t.Errorf("%s %s %s: %v", s.Name(), method, params, err)
 				}
 				note(at, asks(s, &call, err), method)
@@ -154,10 +179,13 @@ func TestDocsMappingMethods(t *testing.T) {
 	// The verbs and paths of a dialect over plain HTTP, by what they ask for.
 	paths := func(s translate.Server, params string) map[string][]string {
 		rest := make(map[string][]string)
-		for _, path := range []string{"", "message:send", "message:stream", "tasks", "tasks/{id}", "tasks/{id}:cancel", "tasks/{id}:subscribe",
+		for _, path := range []string{"", "message:send", "message:stream", "tasks", "tasks/{id}", "tasks/{id}:cancel",
+			"tasks/{id}:subscribe",
 			"tasks/{id}/pushNotificationConfigs", "tasks/{id}/pushNotificationConfigs/{configId}", "extendedAgentCard", "card",
-			"v1", "v1/message:send", "v1/message:stream", "v1/tasks", "v1/tasks/{id}", "v1/tasks/{id}:cancel", "v1/tasks/{id}:subscribe",
-			"v1/tasks/{id}/pushNotificationConfigs", "v1/tasks/{id}/pushNotificationConfigs/{configId}", "v1/extendedAgentCard", "v1/card"} {
+			"v1", "v1/message:send", "v1/message:stream", "v1/tasks", "v1/tasks/{id}", "v1/tasks/{id}:cancel",
+			"v1/tasks/{id}:subscribe",
+			"v1/tasks/{id}/pushNotificationConfigs", "v1/tasks/{id}/pushNotificationConfigs/{configId}", "v1/extendedAgentCard",
+			"v1/card"} {
 			for _, verb := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 				r, ok := s.Route(verb, path)
 				if !ok || r.Allow != "" {
@@ -175,7 +203,10 @@ func TestDocsMappingMethods(t *testing.T) {
 		return rest
 	}
 	rest := paths(mappedServers[inREST], mappedParams[inREST])
-	old := paths(a2a.V03RESTServer(false), changed(t, mappedParams[inREST], "pushNotificationConfig", map[string]any{"url": "https://hooks.example.com/"}))
+	old := paths(
+		a2a.V03RESTServer(false),
+		changed(t, mappedParams[inREST], "pushNotificationConfig", map[string]any{"url": "https://hooks.example.com/"}),
+	)
 	var before, since, between [][]string
 	for _, what := range mappedAsks {
 		f := func(at int) string { return quoted(found[at][what]...) }
@@ -197,7 +228,12 @@ func TestDocsMappingMethods(t *testing.T) {
 func TestDocsMappingRequests(t *testing.T) {
 	ref := agent.Ref{Task: "T", Session: "S"}
 	turn := func(from task.State) *agent.Turn {
-		return &agent.Turn{Ref: ref, From: from, Revision: "x", Message: task.Message{ID: "M", DataItems: []task.DataItem{task.Text("hi")}}}
+		return &agent.Turn{
+			Ref:      ref,
+			From:     from,
+			Revision: "x",
+			Message:  task.Message{ID: "M", DataItems: []task.DataItem{task.Text("hi")}},
+		}
 	}
 	hooked := turn(task.None)
 	hooked.Webhook = &task.Webhook{URL: "https://h"}
@@ -210,10 +246,16 @@ func TestDocsMappingRequests(t *testing.T) {
 		{"start", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.None), false) }},
 		{"start, by a stream", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.None), true) }},
 		{"continue", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.AwaitingInput), false) }},
-		{"continue, by a stream", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.AwaitingInput), true) }},
+		{"continue, by a stream", func(c translate.Client) []byte {
+			return c.AppendTurn(nil, turn(task.AwaitingInput),
+				true)
+		}},
 		{"cancel", func(c translate.Client) []byte { return c.(translate.Canceler).AppendCancel(nil, ref) }},
 		{"poll the task", func(c translate.Client) []byte { return c.(translate.Getter).AppendGet(nil, ref) }},
-		{"resume a cut stream", func(c translate.Client) []byte { return c.(translate.Resubscriber).AppendResubscribe(nil, ref) }},
+		{"resume a cut stream", func(c translate.Client) []byte {
+			return c.(translate.Resubscriber).AppendResubscribe(nil,
+				ref)
+		}},
 		{"complete", func(c translate.Client) []byte {
 			if c, ok := c.(translate.Completer); ok {
 				return c.AppendComplete(nil, ref)
@@ -248,10 +290,14 @@ func TestDocsMappingRequests(t *testing.T) {
 		errand translate.Operation
 	}{
 		{"start, continue", translate.Send}, {"the same, by a stream", translate.SendStream}, {"cancel", translate.Cancel},
-		{"poll the task", translate.Get}, {"resume a cut stream", translate.Resubscribe}, {"the extended card", translate.Describe},
+		{"poll the task", translate.Get}, {"resume a cut stream", translate.Resubscribe},
+		{"the extended card", translate.Describe},
 	} {
 		method, path := bind.Bind(r.errand, agent.Ref{Task: "{id}"})
-		want = append(want, []string{r.what, quoted(method + " " + strings.NewReplacer("%7B", "{", "%7D", "}").Replace(path))})
+		want = append(
+			want,
+			[]string{r.what, quoted(method + " " + strings.NewReplacer("%7B", "{", "%7D", "}").Replace(path))},
+		)
 	}
 	mapped(t, header("for", "a2a/1.0-rest"), want)
 
@@ -296,8 +342,22 @@ func TestDocsMappingRequests(t *testing.T) {
 
 // mappedSend are the methods that send a message; mappedMessage is where it stands in the params.
 var (
-	mappedSend    = [...]string{inAIP: "rpc", inAIP2: "rpc", inLegacy: "tasks/send", in03: "message/send", in10: "SendMessage", inREST: "SendMessage"}
-	mappedMessage = [...]string{inAIP: "message", inAIP2: "command", inLegacy: "message", in03: "message", in10: "message", inREST: "message"}
+	mappedSend = [...]string{
+		inAIP:    "rpc",
+		inAIP2:   "rpc",
+		inLegacy: "tasks/send",
+		in03:     "message/send",
+		in10:     "SendMessage",
+		inREST:   "SendMessage",
+	}
+	mappedMessage = [...]string{
+		inAIP:    "message",
+		inAIP2:   "command",
+		inLegacy: "message",
+		in03:     "message",
+		in10:     "message",
+		inREST:   "message",
+	}
 )
 
 func TestDocsMappingIDs(t *testing.T) {
@@ -328,7 +388,8 @@ func TestDocsMappingIDs(t *testing.T) {
 		},
 			func(c *translate.Call) string { return c.Message.TaskID }},
 		{"session", "the gateway's", func(at int) string {
-			return [...]string{inAIP: "message.sessionId", inAIP2: "command.sessionId", inLegacy: "sessionId", in03: "message.contextId", in10: "message.contextId", inREST: "message.contextId"}[at]
+			return [...]string{inAIP: "message.sessionId", inAIP2: "command.sessionId", inLegacy: "sessionId",
+				in03: "message.contextId", in10: "message.contextId", inREST: "message.contextId"}[at]
 		}, func(c *translate.Call) string { return c.Message.SessionID }},
 		{"message", "none", func(at int) string {
 			return mappedMessage[at] + map[bool]string{true: ".messageId", false: ".id"}[at >= in03]
@@ -355,7 +416,8 @@ func TestDocsMappingIDs(t *testing.T) {
 	want = nil
 	for i, what := range []string{"a message that is sent", "get"} {
 		row := []string{what}
-		for _, methods := range [][]string{inLegacy: {"tasks/send", "tasks/get"}, in03: {"message/send", "tasks/get"}, in10: {"SendMessage", "GetTask"}}[inLegacy:] {
+		for _, methods := range [][]string{inLegacy: {"tasks/send", "tasks/get"}, in03: {"message/send", "tasks/get"},
+			in10: {"SendMessage", "GetTask"}}[inLegacy:] {
 			row = append(row, amount(inLegacy+len(row)-1, methods[i]))
 		}
 		want = append(want, row)

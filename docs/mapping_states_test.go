@@ -15,10 +15,10 @@ func TestDocsMappingStates(t *testing.T) {
 	stateShown := func(s translate.Server, state task.State) string {
 		tk := task.Task{ID: "t", SessionID: "s", Status: task.Status{State: state}}
 		cell := quoted(word(shown(s, &tk), "status", "state"))
-		if tells := word(shown(s, &tk), "metadata", "aipState"); tells == string(state) {
+		if extra := word(shown(s, &tk), "metadata", "aipState"); extra == string(state) {
 			cell += " +"
-		} else if tells != "" {
-			t.Errorf("%s tells of %s as %s", s.Name(), state, tells)
+		} else if extra != "" {
+			t.Errorf("%s shows %s as %s", s.Name(), state, extra)
 		}
 		return cell
 	}
@@ -45,11 +45,38 @@ func TestDocsMappingStates(t *testing.T) {
 }
 
 func TestDocsMappingAgentStates(t *testing.T) {
-	said := []string{"submitted", "working", "input-required", "auth-required", "completed", "canceled", "cancelled", "failed", "rejected", "unknown",
-		"TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED", "TASK_STATE_COMPLETED", "TASK_STATE_FAILED",
-		"TASK_STATE_CANCELED", "TASK_STATE_CANCELLED", "TASK_STATE_REJECTED", "TASK_STATE_UNSPECIFIED", "accepted", "awaiting-input", "awaiting-completion", "done", "SUBMITTED"}
+	said := []string{
+		"submitted",
+		"working",
+		"input-required",
+		"auth-required",
+		"completed",
+		"canceled",
+		"cancelled",
+		"failed",
+		"rejected",
+		"unknown",
+		"TASK_STATE_SUBMITTED",
+		"TASK_STATE_WORKING",
+		"TASK_STATE_INPUT_REQUIRED",
+		"TASK_STATE_AUTH_REQUIRED",
+		"TASK_STATE_COMPLETED",
+		"TASK_STATE_FAILED",
+		"TASK_STATE_CANCELED",
+		"TASK_STATE_CANCELLED",
+		"TASK_STATE_REJECTED",
+		"TASK_STATE_UNSPECIFIED",
+		"accepted",
+		"awaiting-input",
+		"awaiting-completion",
+		"done",
+		"SUBMITTED",
+	}
 	means := func(at int, state string) string {
-		rep, err := mappedClients[at].Reply(fmt.Appendf(nil, enveloped(at), fmt.Sprintf(`{"id":"t","contextId":"c","status":{"state":%q}}`, state)), nil)
+		rep, err := mappedClients[at].Reply(
+			fmt.Appendf(nil, enveloped(at), fmt.Sprintf(`{"id":"t","contextId":"c","status":{"state":%q}}`, state)),
+			nil,
+		)
 		switch {
 		case err != nil && task.KindOf(err) == task.InvalidAgentResponse:
 			return "refused"
@@ -81,7 +108,10 @@ func TestDocsMappingAgentStates(t *testing.T) {
 			}
 			return quoted(words...)
 		}
-		want = append(want, []string{alike(t, f, inAIP, inAIP2), alike(t, f, inLegacy, in03), alike(t, f, in10, inREST), meaning})
+		want = append(
+			want,
+			[]string{alike(t, f, inAIP, inAIP2), alike(t, f, inLegacy, in03), alike(t, f, in10, inREST), meaning},
+		)
 	}
 	mapped(t, header("aip, aip/2", "a2a/legacy, a2a/0.3", "a2a/1.0, a2a/1.0-rest", "means"), want)
 }

@@ -17,7 +17,7 @@ func TestDocsMappingStreams(t *testing.T) {
 	at0 := time.Unix(0, 0)
 	tk := task.Task{ID: "t", SessionID: "s", Status: task.Status{State: task.Working, ChangedAt: at0}}
 	hi := []task.DataItem{task.Text("hi")}
-	tell := func(list []translate.Server, at int, ev *task.Event) translate.Frame {
+	frame := func(list []translate.Server, at int, ev *task.Event) translate.Frame {
 		ev.Seq = 1
 		return list[at].NewStream(jsonrpc.ID("1"), &translate.Call{}, &tk).Event(nil, ev)
 	}
@@ -50,14 +50,14 @@ func TestDocsMappingStreams(t *testing.T) {
 	} {
 		row := []string{r.what}
 		for at := range mappedServers[:inREST] {
-			f := tell(mappedServers, at, &r.ev)
+			f := frame(mappedServers, at, &r.ev)
 			row = append(row, name(f))
 			if (f.Name != "") != (at == inLegacy) {
 				t.Errorf("the SSE event of %s has the name %q", mappedServers[at].Name(), f.Name)
 			}
 		}
-		if a := name(tell(mappedServers, inREST, &r.ev)); a != row[len(row)-1] {
-			t.Errorf("%s tells of %s as %s", mappedServers[inREST].Name(), r.what, a)
+		if a := name(frame(mappedServers, inREST, &r.ev)); a != row[len(row)-1] {
+			t.Errorf("%s shows %s as %s", mappedServers[inREST].Name(), r.what, a)
 		}
 		want = append(want, row)
 	}
@@ -67,7 +67,7 @@ func TestDocsMappingStreams(t *testing.T) {
 	for _, state := range task.States() {
 		end := func(list []translate.Server) func(at int) string {
 			return func(at int) string {
-				f := tell(list, at, &task.Event{Status: &task.Status{State: state, ChangedAt: at0}})
+				f := frame(list, at, &task.Event{Status: &task.Status{State: state, ChangedAt: at0}})
 				switch {
 				case f.Data == nil:
 					return "not shown"
@@ -84,14 +84,25 @@ func TestDocsMappingStreams(t *testing.T) {
 			}
 		}
 		if auto(inLegacy) != confirm(inLegacy) {
-			t.Errorf("%s: %s is told as %s, and as %s", mappedServers[inLegacy].Name(), state, auto(inLegacy), confirm(inLegacy))
+			t.Errorf("%s: %s is shown as %s, and as %s", mappedServers[inLegacy].Name(), state, auto(inLegacy), confirm(inLegacy))
 		}
-		want = append(want, []string{quoted(string(state)), auto(inLegacy), alike(t, auto, in03, in10, inREST), alike(t, confirm, in03, in10, inREST)})
+		want = append(
+			want,
+			[]string{
+				quoted(string(state)),
+				auto(inLegacy),
+				alike(t, auto, in03, in10, inREST),
+				alike(t, confirm, in03, in10, inREST),
+			},
+		)
 	}
 	mapped(t, header("state", "a2a/legacy", "a2a/0.3, a2a/1.0, auto", "confirm"), want)
 
 	// What an agent says along with having finished, where its task is completed at once.
-	finished := []task.Status{{State: task.AwaitingCompletion, ChangedAt: at0, DataItems: hi}, {State: task.Completed, ChangedAt: at0}}
+	finished := []task.Status{
+		{State: task.AwaitingCompletion, ChangedAt: at0, DataItems: hi},
+		{State: task.Completed, ChangedAt: at0},
+	}
 	ended := task.Task{ID: "t", SessionID: "s", Status: finished[1]}
 	listed := ended
 	listed.StatusHistory = finished
@@ -111,7 +122,8 @@ func TestDocsMappingStreams(t *testing.T) {
 		}},
 	} {
 		f := func(at int) string {
-			return map[bool]string{true: "shown", false: "not shown"}[strings.Contains(string(r.body(mappedServers[at])), `"hi"`)]
+			return map[bool]string{true: "shown", false: "not shown"}[strings.Contains(string(r.body(mappedServers[at])),
+				`"hi"`)]
 		}
 		want = append(want, []string{r.what, f(in03), alike(t, f, in10, inREST)})
 	}
@@ -162,7 +174,7 @@ func TestDocsMappingWebhooks(t *testing.T) {
 		case `{"task":` + whole + `}`:
 			what = "in `task`"
 		default:
-			t.Errorf("%s tells a webhook %s", s.Name(), body)
+			t.Errorf("%s notifies a webhook with %s", s.Name(), body)
 		}
 		var media string
 		var others []string
@@ -184,7 +196,7 @@ func TestDocsMappingWebhooks(t *testing.T) {
 		}
 		if at == inREST {
 			if last := want[len(want)-1]; !slices.Equal(last[1:], []string{what, quoted(media), quoted(others...)}) {
-				t.Errorf("%s tells webhooks otherwise than %s", s.Name(), last[0])
+				t.Errorf("%s notifies webhooks otherwise than %s", s.Name(), last[0])
 			}
 			continue
 		}

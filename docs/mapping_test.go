@@ -31,7 +31,12 @@ func mapped(t *testing.T, header string, want [][]string) {
 		for _, row := range want {
 			table.WriteString("| " + strings.Join(row, " | ") + " |\n")
 		}
-		t.Errorf("docs/mapping.md does not say what the codecs do (-code +page):\n%s\nIt should be:\n%s\n%s", diff, header, table.String())
+		t.Errorf(
+			"docs/mapping.md does not say what the codecs do (-code +page):\n%s\nIt should be:\n%s\n%s",
+			diff,
+			header,
+			table.String(),
+		)
 	}
 }
 
@@ -50,10 +55,12 @@ func quoted(words ...string) string {
 // Both sides of every dialect. Every dialect is a name in the page.
 var (
 	mappedServers = []translate.Server{
-		aip.Server(), aip.ServerV2("P"), a2a.LegacyServer(false), a2a.V03Server(false), a2a.V1Server(false), a2a.V1RESTServer(false),
+		aip.Server(), aip.ServerV2("P"), a2a.LegacyServer(false), a2a.V03Server(false), a2a.V1Server(false),
+		a2a.V1RESTServer(false),
 	}
 	confirming = []translate.Server{
-		aip.Server(), aip.ServerV2("P"), a2a.LegacyServer(true), a2a.V03Server(true), a2a.V1Server(true), a2a.V1RESTServer(true),
+		aip.Server(), aip.ServerV2("P"), a2a.LegacyServer(true), a2a.V03Server(true), a2a.V1Server(true),
+		a2a.V1RESTServer(true),
 	}
 	mappedClients = []translate.Client{aip.Client("L"), aip.ClientV2("L"), a2a.Legacy(), a2a.V03(), a2a.V1(), a2a.V1REST()}
 )
@@ -83,7 +90,13 @@ func alike(t *testing.T, f func(at int) string, at ...int) string {
 	first := f(at[0])
 	for _, i := range at[1:] {
 		if other := f(i); other != first {
-			t.Errorf("%s and %s share a column of the page, but have %q and %q", mappedServers[at[0]].Name(), mappedServers[i].Name(), first, other)
+			t.Errorf(
+				"%s and %s share a column of the page, but have %q and %q",
+				mappedServers[at[0]].Name(),
+				mappedServers[i].Name(),
+				first,
+				other,
+			)
 		}
 	}
 	return first
@@ -141,7 +154,12 @@ func memberNames(body []byte) (names []string) {
 
 // shown returns the Task by which a dialect answers a get.
 func shown(s translate.Server, tk *task.Task) []byte {
-	body := s.AppendTask(nil, jsonrpc.ID("1"), &translate.Call{Call: task.Call{Message: task.Message{Command: task.Get}}}, tk)
+	body := s.AppendTask(
+		nil,
+		jsonrpc.ID("1"),
+		&translate.Call{Call: task.Call{Message: task.Message{Command: task.Get}}},
+		tk,
+	)
 	if result := dig(body, "result"); result != nil {
 		return result
 	}

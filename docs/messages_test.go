@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestDocsMessages provokes every message of docs/configuration.md that `caddy validate` can say.
@@ -25,81 +26,92 @@ func TestDocsMessages(t *testing.T) {
 	}
 	notify := func(settings string) string { return store("aip {\nnotify {\n" + settings + "\n}\n}") }
 	key := func(key string) string { return notify("signing_key " + key) }
-	provoke := map[string]string{
-		"notify: attempts is …, but must be 1 to 100":                                                           notify("attempts 101"),
-		"notify: timeout is …, but must be a second to a minute":                                                notify("timeout 2m"),
-		"notify: concurrency is …, but must be 1 to 4096":                                                       notify("concurrency -1"),
-		`notify: allow_networks: "…" is no network, such as 10.0.0.0/8`:                                         notify("allow_networks 10.0.0.1"),
-		"notify: signing_key … has a placeholder without a value":                                               key("{env.AIP_NO_SUCH_KEY}"),
-		"the signing key must begin with whsec_ (HMAC-SHA256) or whsk_ (ed25519)":                               key("secret"),
-		"the signing key is a public one (whpk_); give its private half (whsk_)":                                key("whpk_AAAA"),
-		"what follows … must be base64 of the standard alphabet, padded with =, and nothing else":               key("whsk_*"),
-		"the signing key has … characters, and no key has more than 128":                                        key(strings.Repeat("w", 129)),
-		"the secret after whsec_ has … bytes, and must have 24 to 64":                                           key("whsec_AAAA"),
-		"the key after whsk_ has … bytes, and must have 32 (the seed) or 64 (with the public key)":              key("whsk_AAAA"),
-		"the private and the public half of the key after whsk_ do not belong together":                         key("whsk_" + base64.StdEncoding.EncodeToString(make([]byte, 64))),
-		`notify: callback: "…" is no http or https URL`:                                                         notify("callback push.example.com"),
-		"notify: callback must be a URL without credentials, query and fragment":                                notify("callback https://push.example.com/?a=b"),
-		`there is no "…" in aip_callback`:                                                                       gateway("aip_callback {\npath /x\n}"),
-		"agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101":                               gateway("aip_gateway {\nagent\n}"),
-		`agent: the URL has … bytes, but must have no more than 400`:                                            gateway("aip_gateway a2a http://127.0.0.1/" + strings.Repeat("x", 400)),
-		`completion: it is "…", but must be auto or confirm`:                                                    block("completion never"),
-		`public_url: "…" is no http or https URL`:                                                               block("public_url agent.example.com"),
-		"public_url must be a URL without credentials, query and fragment":                                      block("public_url https://agent.example.com/#x"),
-		`card: signatures is "…", but must be drop, keep or refuse`:                                             block("card {\nsignatures forge\n}"),
-		`card: acs is "…", but must be 01.00 or 02.01`:                                                          block("card {\nacs 03.00\n}"),
-		"aic needs exactly one value":                                                                           block("aic"),
-		"allow needs at least one value":                                                                        block("allow"),
-		"store needs a driver: pebble or memory":                                                                store("aip {\nstore\n}"),
-		`there is no driver "…"; use pebble or memory`:                                                          store("aip {\nstore sqlite\n}"),
-		`sync is "…", but must be state, always or never`:                                                       store("aip {\nstore pebble {\nsync sometimes\n}\n}"),
-		"dir and sync are for the pebble driver; memory keeps nothing on disk":                                  store("aip {\nstore memory {\nsync always\n}\n}"),
-		`store memory takes no argument "…"`:                                                                    store("aip {\nstore memory /tmp\n}"),
-		"capacity is for the memory driver; pebble is bounded by max_size, retention, max_events and max_bytes": store("aip {\nstore pebble {\ncapacity 1GiB\n}\n}"),
-		"is less than max_bytes (…), so that one task could not be kept":                                        store("aip {\nstore memory {\ncapacity 1MiB\n}\n}"),
-		"max_events is …, but must be at least 16":                                                              store("aip {\nstore pebble {\nmax_events 15\n}\n}"),
-		"max_bytes is …, but must be at least 64KiB":                                                            store("aip {\nstore pebble {\nmax_bytes 1KiB\n}\n}"),
-		"retention, capacity and max_size must not be negative":                                                 store("aip {\nstore pebble {\nretention -1s\n}\n}"),
-		"drain must not be negative":                                                                            store("aip {\ndrain -1s\n}"),
-		"the aip option is given twice":                                                                         store("aip {\n}\naip {\n}"),
-		`there is no "…" in aip`:                                                                                store("aip {\nstorage pebble\n}"),
-		"no agent is given; write aip_gateway <dialect> <url>, or agent <dialect> <url> in its block":           gateway("aip_gateway {\n}"),
-		"the agent is given twice; an aip_gateway fronts one":                                                   block("agent a2a/legacy http://127.0.0.1:9102"),
-		"agent a2a/legacy needs a URL, such as http://127.0.0.1:9101":                                           gateway("aip_gateway a2a/legacy"),
-		`agent takes a dialect and a URL, but there is also "…"`:                                                gateway("aip_gateway a2a/legacy http://127.0.0.1:9101 x"),
-		`agent: there is no dialect "…"; this gateway can front …`:                                              gateway("aip_gateway a2a/9 http://127.0.0.1:9101"),
-		`agent: "…" is no http or https URL`:                                                                    gateway("aip_gateway a2a/legacy 127.0.0.1"),
-		"put credentials into header_up, not into the URL, which is logged":                                     gateway("aip_gateway a2a/legacy http://a:b@127.0.0.1:9101"),
-		"agent: header_up … has a placeholder without a value":                                                  agent("header_up Authorization {env.AIP_NO_SUCH_TOKEN}"),
-		"tls ca: there is no certificate in …":                                                                  agent("tls {\nca go.mod\n}"),
-		"tls ca: open …: no such file or directory":                                                             agent("tls {\nca nowhere.pem\n}"),
-		"agent: max_runs is …, but must be at least 2":                                                          agent("max_runs 1"),
-		"agent: timeout must not be negative":                                                                   agent("timeout -1s"),
-		"agent: retry_for must not be negative; 0 means no retry":                                               agent("retry_for -1s"),
-		"client_cert needs a certificate and a key, both PEM files":                                             agent("tls {\nclient_cert a.pem\n}"),
-		"tls client_cert: …":                                                                                    agent("tls {\nclient_cert go.mod go.mod\n}"),
-		"header_up needs a name and a value":                                                                    agent("header_up Authorization Bearer x"),
-		`the header field "…" has a name or a value that HTTP does not allow`:                                   agent(`header_up "A B" x`),
-		`callers: there is no dialect "…"; this gateway can serve …`:                                            block("callers aip/9"),
-		"aic: the check digits of the AIC are …, and … would be right":                                          block("aic 10001000011K912345E789ABCDEF2354"),
-		`base_path: "…" does not begin with a slash`:                                                            block("base_path x"),
-		`the identity mode is "…", and must be required, optional or off`:                                       block("identity maybe"),
-		"limits: memory_per_leader is … bytes, but must be at least …":                                          block("limits {\nmemory_per_leader 1MiB\n}"),
-		"limits: memory is … bytes, but must be at least …":                                                     block("limits {\nmemory 16MiB\nmemory_per_leader 15MiB\n}"),
-		"write_timeout: … is too short; use a second or more":                                                   block("write_timeout 10ms"),
-		"heartbeat: … is too short; use a second or more":                                                       block("heartbeat 10ms"),
-		`two aip_gateway handlers answer under "…" but front different agents`:                                  gateway("handle_path /a* {\naip_gateway a2a/legacy http://127.0.0.1:1 {\naic 10001000011K912345E789ABCDEF2353\n}\n}\nhandle_path /b* {\naip_gateway a2a/legacy http://127.0.0.1:2 {\naic 10001000011K912345E789ABCDEF2353\n}\n}"),
-		`there is no "…" in aip_gateway`:                                                                        block("idenity off"),
-		"identity is given twice in aip_gateway":                                                                block("identity off\nidentity off"),
-		`response is "…", but must be a duration, such as 30s or 24h`:                                           block("timeouts {\nresponse 30\n}"),
-		"timeouts must not be negative":                                                                         block("timeouts {\nresponse -1s\n}"),
-		"timeouts: max_awaiting is …, but must be at least awaiting_input and awaiting_completion":              block("timeouts {\nmax_awaiting 1h\n}"),
-		`there is no "…" in timeouts`:                                                                           block("timeouts {\nanswer 1s\n}"),
-		`body is "…", but must be a size, such as 64MiB`:                                                        block("limits {\nbody big\n}"),
-		`depth is "…", but must be a whole number`:                                                              block("limits {\ndepth deep\n}"),
-		"limits must not be negative":                                                                           block("limits {\ndepth -1\n}"),
-		`there is no "…" in limits`:                                                                             block("limits {\nheight 1\n}"),
-		"aip_sample_agent takes no settings":                                                                    gateway("aip_sample_agent x"),
+	provoke := []struct{ message, config string }{
+		{"notify: attempts is …, but must be 1 to 100", notify("attempts 101")},
+		{"notify: timeout is …, but must be a second to a minute", notify("timeout 2m")},
+		{"notify: concurrency is …, but must be 1 to 4096", notify("concurrency -1")},
+		{`notify: allow_networks: "…" is no network, such as 10.0.0.0/8`, notify("allow_networks 10.0.0.1")},
+		{"notify: signing_key … has a placeholder without a value", key("{env.AIP_NO_SUCH_KEY}")},
+		{"the signing key must begin with whsec_ (HMAC-SHA256) or whsk_ (ed25519)", key("secret")},
+		{"the signing key is a public one (whpk_); give its private half (whsk_)", key("whpk_AAAA")},
+		{"what follows … must be base64 of the standard alphabet, padded with =, and nothing else", key("whsk_*")},
+		{"the signing key has … characters, and no key has more than 128", key(strings.Repeat("w", 129))},
+		{"the secret after whsec_ has … bytes, and must have 24 to 64", key("whsec_AAAA")},
+		{"the key after whsk_ has … bytes, and must have 32 (the seed) or 64 (with the public key)", key("whsk_AAAA")},
+		{"the private and the public half of the key after whsk_ do not belong together",
+			key("whsk_" + base64.StdEncoding.EncodeToString(make([]byte, 64)))},
+		{`notify: callback: "…" is no http or https URL`, notify("callback push.example.com")},
+		{"notify: callback must be a URL without credentials, query and fragment",
+			notify("callback https://push.example.com/?a=b")},
+		{`there is no "…" in aip_callback`, gateway("aip_callback {\npath /x\n}")},
+		{"agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101", gateway("aip_gateway {\nagent\n}")},
+		{`agent: the URL has … bytes, but must have no more than 400`,
+			gateway("aip_gateway a2a http://127.0.0.1/" + strings.Repeat("x", 400))},
+		{`completion: it is "…", but must be auto or confirm`, block("completion never")},
+		{`public_url: "…" is no http or https URL`, block("public_url agent.example.com")},
+		{"public_url must be a URL without credentials, query and fragment",
+			block("public_url https://agent.example.com/#x")},
+		{`card: signatures is "…", but must be drop, keep or refuse`, block("card {\nsignatures forge\n}")},
+		{`card: acs is "…", but must be 01.00 or 02.01`, block("card {\nacs 03.00\n}")},
+		{"aic needs exactly one value", block("aic")},
+		{"allow needs at least one value", block("allow")},
+		{"store needs a driver: pebble or memory", store("aip {\nstore\n}")},
+		{`there is no driver "…"; use pebble or memory`, store("aip {\nstore sqlite\n}")},
+		{`sync is "…", but must be state, always or never`, store("aip {\nstore pebble {\nsync sometimes\n}\n}")},
+		{"dir and sync are for the pebble driver; memory keeps nothing on disk",
+			store("aip {\nstore memory {\nsync always\n}\n}")},
+		{`store memory takes no argument "…"`, store("aip {\nstore memory /tmp\n}")},
+		{"capacity is for the memory driver; pebble is bounded by max_size, retention, max_events and max_bytes",
+			store("aip {\nstore pebble {\ncapacity 1GiB\n}\n}")},
+		{"is less than max_bytes (…), so that one task could not be kept",
+			store("aip {\nstore memory {\ncapacity 1MiB\n}\n}")},
+		{"max_events is …, but must be at least 16", store("aip {\nstore pebble {\nmax_events 15\n}\n}")},
+		{"max_bytes is …, but must be at least 64KiB", store("aip {\nstore pebble {\nmax_bytes 1KiB\n}\n}")},
+		{"retention, capacity and max_size must not be negative", store("aip {\nstore pebble {\nretention -1s\n}\n}")},
+		{"drain must not be negative", store("aip {\ndrain -1s\n}")},
+		{"the aip option is given twice", store("aip {\n}\naip {\n}")},
+		{`there is no "…" in aip`, store("aip {\nstorage pebble\n}")},
+		{"no agent is given; write aip_gateway <dialect> <url>, or agent <dialect> <url> in its block",
+			gateway("aip_gateway {\n}")},
+		{"the agent is given twice; an aip_gateway fronts one", block("agent a2a/legacy http://127.0.0.1:9102")},
+		{"agent a2a/legacy needs a URL, such as http://127.0.0.1:9101", gateway("aip_gateway a2a/legacy")},
+		{`agent takes a dialect and a URL, but there is also "…"`, gateway("aip_gateway a2a/legacy http://127.0.0.1:9101 x")},
+		{`agent: there is no dialect "…"; this gateway can front …`, gateway("aip_gateway a2a/9 http://127.0.0.1:9101")},
+		{`agent: "…" is no http or https URL`, gateway("aip_gateway a2a/legacy 127.0.0.1")},
+		{"put credentials into header_up, not into the URL, which is logged",
+			gateway("aip_gateway a2a/legacy http://a:b@127.0.0.1:9101")},
+		{"agent: header_up … has a placeholder without a value", agent("header_up Authorization {env.AIP_NO_SUCH_TOKEN}")},
+		{"tls ca: there is no certificate in …", agent("tls {\nca go.mod\n}")},
+		{"tls ca: open …: no such file or directory", agent("tls {\nca nowhere.pem\n}")},
+		{"agent: max_runs is …, but must be at least 2", agent("max_runs 1")},
+		{"agent: timeout must not be negative", agent("timeout -1s")},
+		{"agent: retry_for must not be negative; 0 means no retry", agent("retry_for -1s")},
+		{"client_cert needs a certificate and a key, both PEM files", agent("tls {\nclient_cert a.pem\n}")},
+		{"tls client_cert: …", agent("tls {\nclient_cert go.mod go.mod\n}")},
+		{"header_up needs a name and a value", agent("header_up Authorization Bearer x")},
+		{`the header field "…" has a name or a value that HTTP does not allow`, agent(`header_up "A B" x`)},
+		{`callers: there is no dialect "…"; this gateway can serve …`, block("callers aip/9")},
+		{"aic: the check digits of the AIC are …, and … would be right", block("aic 10001000011K912345E789ABCDEF2354")},
+		{`base_path: "…" does not begin with a slash`, block("base_path x")},
+		{`the identity mode is "…", and must be required, optional or off`, block("identity maybe")},
+		{"limits: memory_per_leader is … bytes, but must be at least …", block("limits {\nmemory_per_leader 1MiB\n}")},
+		{"limits: memory is … bytes, but must be at least …", block("limits {\nmemory 16MiB\nmemory_per_leader 15MiB\n}")},
+		{"write_timeout: … is too short; use a second or more", block("write_timeout 10ms")},
+		{"heartbeat: … is too short; use a second or more", block("heartbeat 10ms")},
+		{`two aip_gateway handlers answer under "…" but front different agents`,
+			gateway("handle_path /a* {\naip_gateway a2a/legacy http://127.0.0.1:1 {\naic 10001000011K912345E789ABCDEF2353\n}\n}\nhandle_path /b* {\naip_gateway a2a/legacy http://127.0.0.1:2 {\naic 10001000011K912345E789ABCDEF2353\n}\n}")},
+		{`there is no "…" in aip_gateway`, block("idenity off")},
+		{"identity is given twice in aip_gateway", block("identity off\nidentity off")},
+		{`response is "…", but must be a duration, such as 30s or 24h`, block("timeouts {\nresponse 30\n}")},
+		{"timeouts must not be negative", block("timeouts {\nresponse -1s\n}")},
+		{"timeouts: max_awaiting is …, but must be at least awaiting_input and awaiting_completion",
+			block("timeouts {\nmax_awaiting 1h\n}")},
+		{`there is no "…" in timeouts`, block("timeouts {\nanswer 1s\n}")},
+		{`body is "…", but must be a size, such as 64MiB`, block("limits {\nbody big\n}")},
+		{`depth is "…", but must be a whole number`, block("limits {\ndepth deep\n}")},
+		{"limits must not be negative", block("limits {\ndepth -1\n}")},
+		{`there is no "…" in limits`, block("limits {\nheight 1\n}")},
+		{"aip_sample_agent takes no settings", gateway("aip_sample_agent x")},
 	}
 	var inPage []string
 	for _, row := range tables(pages(t)["docs/configuration.md"], "| message | what to do |") {
@@ -107,20 +119,18 @@ func TestDocsMessages(t *testing.T) {
 			inPage = append(inPage, strings.TrimSuffix(message, "`"))
 		}
 	}
-	for _, message := range inPage {
-		config, ok := provoke[message]
-		if !ok {
-			t.Errorf("docs/configuration.md has the message %q, which nothing here provokes", message)
-			continue
-		}
-		pattern := strings.ReplaceAll(regexp.QuoteMeta(message), "…", ".+")
-		if err := validate(string(caddyfile.Format([]byte(config)))); err == nil || !regexp.MustCompile(pattern).MatchString(err.Error()) {
-			t.Errorf("docs/configuration.md has the message %q, but Caddy says: %v", message, err)
+	var provoked []string
+	for _, it := range provoke {
+		provoked = append(provoked, it.message)
+		pattern := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(it.message), "…", ".+"))
+		err := validate(string(caddyfile.Format([]byte(it.config))))
+		if err == nil || !pattern.MatchString(err.Error()) {
+			t.Errorf("docs/configuration.md has the message %q, but Caddy says: %v", it.message, err)
 		}
 	}
-	for message := range provoke {
-		if !slices.Contains(inPage, message) {
-			t.Errorf("docs/configuration.md does not have the message %q", message)
-		}
+	slices.Sort(provoked)
+	slices.Sort(inPage)
+	if diff := cmp.Diff(provoked, inPage); diff != "" {
+		t.Errorf("docs/configuration.md does not have the messages that this test provokes (-test +page):\n%s", diff)
 	}
 }

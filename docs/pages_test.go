@@ -65,7 +65,8 @@ func tables(text, header string) [][]string {
 
 // validate does what `caddy validate` does.
 func validate(config string) error {
-	adapted, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(config), map[string]any{"filename": "Caddyfile"})
+	adapted, warnings, err := caddyconfig.GetAdapter("caddyfile").
+		Adapt([]byte(config), map[string]any{"filename": "Caddyfile"})
 	if err != nil {
 		return err
 	}

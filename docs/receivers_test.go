@@ -47,7 +47,10 @@ func TestDocsReceivers(t *testing.T) {
 	if !strings.Contains(node, port) {
 		t.Fatalf("the receiver in js does not %s", port)
 	}
-	write("receiver.js", strings.Replace(node, port, `listen(0, "127.0.0.1", function () { console.log(this.address().port) })`, 1))
+	write(
+		"receiver.js",
+		strings.Replace(node, port, `listen(0, "127.0.0.1", function () { console.log(this.address().port) })`, 1),
+	)
 	write("go.mod", "module receiver\n\ngo 1.26\n")
 	write("receive.go", "package main\n\nimport (\n"+goImports(code("go"))+")\n\n"+code("go"))
 	write("main.go", `package main
@@ -147,7 +150,8 @@ func main() {
 				{"another id", post("msg_0", now, sign.Keys{key}, body, set(sign.HeaderID, "msg_9")), false},
 				{"no id", post("msg_0", now, sign.Keys{key}, body, set(sign.HeaderID, "")), false},
 				{"no time", post("msg_0", now, sign.Keys{key}, body, set(sign.HeaderTimestamp, "")), false},
-				{"another time", post("msg_0", now, sign.Keys{key}, body, set(sign.HeaderTimestamp, sign.Timestamp(now.Add(time.Minute)))), false},
+				{"another time", post("msg_0", now, sign.Keys{key}, body,
+					set(sign.HeaderTimestamp, sign.Timestamp(now.Add(time.Minute)))), false},
 				{"too old", post("msg_0", now.Add(-6*time.Minute), sign.Keys{key}, body, same), false},
 				{"too new", post("msg_0", now.Add(6*time.Minute), sign.Keys{key}, body, same), false},
 				{"good", post("msg_1", now, sign.Keys{key}, body, same), true},
@@ -174,7 +178,8 @@ func main() {
 // goImports returns the import lines of the packages that code names.
 func goImports(code string) string {
 	var lines strings.Builder
-	for _, path := range []string{"crypto/ed25519", "encoding/base64", "io", "log", "net/http", "strconv", "strings", "time"} {
+	for _, path := range []string{"crypto/ed25519", "encoding/base64", "io", "log", "net/http", "strconv", "strings",
+		"time"} {
 		if strings.Contains(code, filepath.Base(path)+".") {
 			fmt.Fprintf(&lines, "\t%q\n", path)
 		}

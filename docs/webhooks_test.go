@@ -52,7 +52,7 @@ func TestDocsAdminRoutes(t *testing.T) {
 	}
 }
 
-// TestDocsWebhookHeaders has a webhook told, and compares what arrives with the table of docs/webhooks.md.
+// TestDocsWebhookHeaders has a webhook notified, and compares what arrives with the table of docs/webhooks.md.
 func TestDocsWebhookHeaders(t *testing.T) {
 	arrived := make(chan http.Header, 1)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { arrived <- r.Header }))
@@ -92,14 +92,16 @@ func TestDocsWebhookHeaders(t *testing.T) {
 	}
 }
 
-// TestDocsWebhookDialects holds the table of docs/webhooks.md against how the dialects tell webhooks.
+// TestDocsWebhookDialects holds the table of docs/webhooks.md against how the dialects notify webhooks.
 func TestDocsWebhookDialects(t *testing.T) {
 	var got [][]string
-	for _, row := range tables(pages(t)["docs/webhooks.md"], "| dialect | `Content-Type` | the token is in | the body is |") {
+	for _, row := range tables(pages(t)["docs/webhooks.md"],
+		"| dialect | `Content-Type` | the token is in | the body is |") {
 		got = append(got, append(append(inQuotes(row[0]), inQuotes(row[1])...), inQuotes(row[2])...))
 	}
 	var want [][]string
-	for _, s := range []translate.Server{aip.Server(), aip.ServerV2(""), a2a.V1Server(false), a2a.V03Server(false), a2a.LegacyServer(false)} {
+	for _, s := range []translate.Server{aip.Server(), aip.ServerV2(""), a2a.V1Server(false), a2a.V03Server(false),
+		a2a.LegacyServer(false)} {
 		row := []string{s.Name(), "", ""}[:1]
 		for _, f := range s.NotificationHeader(&task.Webhook{Token: "secret"}) {
 			if f.Name == "Content-Type" {
@@ -257,7 +259,8 @@ func TestDocsNotification(t *testing.T) {
 	if err := json.Unmarshal([]byte(m[1]), &shown); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.ReplaceAll(strings.TrimSpace(m[1]), "\n ", ""), string(aip.Server().AppendNotification(nil, &shown))); diff != "" {
+	if diff := cmp.Diff(strings.ReplaceAll(strings.TrimSpace(m[1]), "\n ", ""),
+		string(aip.Server().AppendNotification(nil, &shown))); diff != "" {
 		t.Errorf("docs/webhooks.md shows a notification that this gateway would not send (-page +code):\n%s", diff)
 	}
 }

@@ -121,7 +121,8 @@ func forward(address string) func(http.ResponseWriter, *http.Request, heard) {
 func writeTask(w http.ResponseWriter, h heard, state, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%q,"result":{"id":%q,"status":{"state":%q,"timestamp":"2026-01-02T03:04:05Z"},`+
-		`"artifacts":[{"name":"result","index":0,"parts":[{"type":"text","text":%q}]}]}}`, h.Params.ID, h.Params.ID, state, text)
+		`"artifacts":[{"name":"result","index":0,"parts":[{"type":"text","text":%q}]}]}}`, h.Params.ID, h.Params.ID, state,
+		text)
 }
 
 // writeError answers with an error.

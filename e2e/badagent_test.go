@@ -46,7 +46,8 @@ func TestBadAgents(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}, `silent for 1s`},
-		{"a broken connection", func(http.ResponseWriter, *http.Request, heard) { panic(http.ErrAbortHandler) }, `connection to the agent broke`},
+		{"a broken connection", func(http.ResponseWriter, *http.Request, heard) { panic(http.ErrAbortHandler) },
+			`connection to the agent broke`},
 		{"cut off", func(w http.ResponseWriter, _ *http.Request, _ heard) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, `{"jsonrpc":"2.0",`)
@@ -59,8 +60,10 @@ func TestBadAgents(t *testing.T) {
 		{"a redirect", func(w http.ResponseWriter, r *http.Request, _ heard) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		}, `redirects \(HTTP 307\)`},
-		{"401", says(401, "text/plain", "Unauthorized"), `refuses the gateway's credentials \(HTTP 401\).*operator must check them`},
-		{"403 with JSON", says(403, "application/json", `{"error":"forbidden"}`), `refuses the gateway's credentials \(HTTP 403\).*operator must check them`},
+		{"401", says(401, "text/plain", "Unauthorized"),
+			`refuses the gateway's credentials \(HTTP 401\).*operator must check them`},
+		{"403 with JSON", says(403, "application/json", `{"error":"forbidden"}`),
+			`refuses the gateway's credentials \(HTTP 403\).*operator must check them`},
 		{"garbage", says(200, "application/octet-stream", "\x00\xff\xfe garbage"), `no JSON-RPC response`},
 		{"nothing", says(200, "application/json", ""), `no JSON-RPC response`},
 		{"204", says(204, "application/json", ""), `no JSON-RPC response`},
@@ -72,7 +75,8 @@ func TestBadAgents(t *testing.T) {
 		{"a string", ok(`"done"`), `.`},
 		{"status is a string", ok(`{"id":"x","status":"completed"}`), `status that is no object`},
 		{"unknown state", ok(`{"id":"x","status":{"state":"dancing"}}`), `"dancing"`},
-		{"artifacts are an object", ok(`{"id":"x","status":{"state":"completed"},"artifacts":{}}`), `artifacts that are no array`},
+		{"artifacts are an object", ok(`{"id":"x","status":{"state":"completed"},"artifacts":{}}`),
+			`artifacts that are no array`},
 		{"too much", func(w http.ResponseWriter, _ *http.Request, _ heard) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"jsonrpc":"2.0","id":"x","result":"`)
@@ -85,8 +89,12 @@ func TestBadAgents(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}, `larger than \d+ bytes`},
-		{"an error", func(w http.ResponseWriter, _ *http.Request, h heard) { writeError(w, h, -32603, "the model is out") }, `the agent failed: the model is out`},
-		{"an unknown method", func(w http.ResponseWriter, _ *http.Request, h heard) { writeError(w, h, -32601, "Method not found") }, `does not speak a2a/legacy`},
+		{"an error", func(w http.ResponseWriter, _ *http.Request, h heard) { writeError(w, h, -32603, "the model is out") },
+			`the agent failed: the model is out`},
+		{"an unknown method", func(w http.ResponseWriter, _ *http.Request,
+			h heard) {
+			writeError(w, h, -32601, "Method not found")
+		}, `does not speak a2a/legacy`},
 		{"an error that is a page", func(w http.ResponseWriter, _ *http.Request, h heard) {
 			writeError(w, h, -32603, "<html>goroutine 1 [running]: main.go:1 "+strings.Repeat("x", 100_000))
 		}, `the agent failed$`},
@@ -97,7 +105,10 @@ func TestBadAgents(t *testing.T) {
 				writeError(w, h, -32001, "Task not found")
 			}
 		}, `does not know this task`},
-		{"it works for ever and nothing changes", func(w http.ResponseWriter, _ *http.Request, h heard) { writeTask(w, h, "working", "") },
+		{"it works for ever and nothing changes", func(w http.ResponseWriter, _ *http.Request,
+			h heard) {
+			writeTask(w, h, "working", "")
+		},
 			`changed nothing for 1s`},
 	} {
 		cases = append(cases, badAgent{tc.name, newFakeAgent(t, tc.answer).url, tc.reason})
@@ -113,7 +124,8 @@ func TestBadAgents(t *testing.T) {
 
 	var handle strings.Builder
 	for i, a := range cases {
-		fmt.Fprintf(&handle, "handle_path /%d/* {\naip_gateway {\nagent a2a/legacy %s {\ntimeout 1s\nretry_for 1s\n}\n}\n}\n", i, a.url)
+		fmt.Fprintf(&handle,
+			"handle_path /%d/* {\naip_gateway {\nagent a2a/legacy %s {\ntimeout 1s\nretry_for 1s\n}\n}\n}\n", i, a.url)
 	}
 	s := serve(t, config{store: "store memory", handle: handle.String()})
 	var all sync.WaitGroup
@@ -134,7 +146,7 @@ func TestBadAgents(t *testing.T) {
 	}
 	for _, a := range cases {
 		if !told[a.url] {
-			t.Errorf("%s: the log does not tell of the failure", a.name)
+			t.Errorf("%s: the log does not show the failure", a.name)
 		}
 	}
 	if strings.Contains(s.out.String(), "goroutine ") {
@@ -207,7 +219,8 @@ func TestRefusal(t *testing.T) {
 				t.Errorf("%s: %v", tc.name, explain(err))
 				return
 			}
-			if why := says(got.Status.DataItems); got.Status.State != task.Failed || !regexp.MustCompile(tc.reason).MatchString(why) {
+			if why := says(got.Status.DataItems); got.Status.State != task.Failed ||
+				!regexp.MustCompile(tc.reason).MatchString(why) {
 				t.Errorf("%s: the start was answered %s: %q, want failed and %s", tc.name, got.Status.State, why, tc.reason)
 			}
 		})
@@ -240,7 +253,7 @@ func rawAgent(t testing.TB, answer string) string {
 	return l.Addr().String()
 }
 
-// TestCredentials gives an agent the key that it asks for, and a wrong one. Neither is ever told.
+// TestCredentials gives an agent the key that it asks for, and a wrong one. Neither is ever shown.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	const right, wrong = "right-key-4f9c2a", "wrong-key-83bd01"

@@ -41,7 +41,9 @@ func TestPartnerBehindTLS(t *testing.T) {
 }`, front, pki.Server.Cert, pki.Server.Key, pki.CA.Cert, pki.CA.Cert, client, pki.Leader.AIC)
 	}
 	s := newSite(t)
-	config := config{handle: "aip_gateway a2a/legacy " + agent.url + " {\n\t\tcallers aip a2a\n\t\tcompletion confirm\n\t}"}
+	config := config{
+		handle: "aip_gateway a2a/legacy " + agent.url + " {\n\t\tcallers aip a2a\n\t\tcompletion confirm\n\t}",
+	}
 	beside := func(client string) { config.beside = fmt.Sprintf(site(client), s.url()) }
 
 	beside(fmt.Sprintf("client_cert %s %s", pki.Leader.Cert, pki.Leader.Key))
@@ -55,10 +57,12 @@ func TestPartnerBehindTLS(t *testing.T) {
 		t.Errorf("continue answered %+v", got)
 	}
 	c.complete("t1")
-	// The Partner behind keeps a task of its own, for the gateway, and is told of the Leader's word.
+	// The Partner behind has a task of its own, for the gateway, and gets the Leader's command.
 	roots := x509.NewCertPool()
 	roots.AddCert(keyPair(t, pki.CA).Leaf)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{keyPair(t, pki.Leader)}}}
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{keyPair(t, pki.Leader)}},
+	}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: patience}
 	eventually(t, "the Partner behind has completed its task", func() bool {

@@ -34,7 +34,8 @@ func TestCallStream(t *testing.T) {
 	}
 
 	status, out, errs := s.caddy(append(args, "re-stream", "--task", "t1", "--after", "2", "--json")...)
-	if status != 0 || !strings.HasPrefix(out, `{"jsonrpc":"2.0"`) || !strings.Contains(out, `"eventSeq":3`) || strings.Contains(out, `"eventSeq":2,`) {
+	if status != 0 || !strings.HasPrefix(out, `{"jsonrpc":"2.0"`) || !strings.Contains(out, `"eventSeq":3`) ||
+		strings.Contains(out, `"eventSeq":2,`) {
 		t.Errorf("re-stream ended with status %d and said\n%s%s", status, out, errs)
 	}
 	status, out, errs = s.caddy(append(args, "re-stream", "--task", "none")...)

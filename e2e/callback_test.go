@@ -30,23 +30,35 @@ type step struct {
 }
 
 func (s step) status() string {
-	return fmt.Sprintf(`{"state":%q,"timestamp":"2026-01-02T03:04:05Z","message":{"role":"agent","parts":[{"type":"text","text":%q}]}}`, s.state, s.says)
+	return fmt.Sprintf(
+		`{"state":%q,"timestamp":"2026-01-02T03:04:05Z","message":{"role":"agent","parts":[{"type":"text","text":%q}]}}`,
+		s.state,
+		s.says,
+	)
 }
 
 // task returns the whole task as A2A v0.1 writes it.
 func (s step) task(id string) string {
 	var artifacts []string
 	for i, text := range s.artifacts {
-		artifacts = append(artifacts, fmt.Sprintf(`{"name":"part %d","index":%d,"parts":[{"type":"text","text":%q}]}`, i, i, text))
+		artifacts = append(
+			artifacts,
+			fmt.Sprintf(`{"name":"part %d","index":%d,"parts":[{"type":"text","text":%q}]}`, i, i, text),
+		)
 	}
 	return fmt.Sprintf(`{"id":%q,"status":%s,"artifacts":[%s]}`, id, s.status(), strings.Join(artifacts, ","))
 }
 
-// The forms in which agents of A2A v0.1 push. Only the first one tells all of a task.
+// The forms in which agents of A2A v0.1 push. Only the first one shows the whole task.
 var pushForms = map[string]func(id string, s step) string{
 	"task": func(id string, s step) string { return s.task(id) },
 	"notifyEvent": func(id string, s step) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":%q,"eventType":"task_status_update","event":{"id":%q,"status":%s,"final":false}}}`, id, id, s.status())
+		return fmt.Sprintf(
+			`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":%q,"eventType":"task_status_update","event":{"id":%q,"status":%s,"final":false}}}`,
+			id,
+			id,
+			s.status(),
+		)
 	},
 	"taskUpdate": func(id string, s step) string {
 		return fmt.Sprintf(`{"eventType":"taskUpdate","taskId":%q,"status":%s}`, id, s.status())
@@ -77,7 +89,11 @@ func newPushAgent(t testing.TB) *pushAgent {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/agent.json", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"name":"pushes","url":"http://%s/","version":"1","capabilities":{"streaming":false,"pushNotifications":true,"stateTransitionHistory":false},"skills":[]}`, r.Host)
+		fmt.Fprintf(
+			w,
+			`{"name":"pushes","url":"http://%s/","version":"1","capabilities":{"streaming":false,"pushNotifications":true,"stateTransitionHistory":false},"skills":[]}`,
+			r.Host,
+		)
 	})
 	mux.HandleFunc("POST /{$}", a.serve)
 	server := httptest.NewServer(mux)
@@ -108,7 +124,13 @@ func (a *pushAgent) serve(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
 		a.hooks[h.Params.ID] = hook.Params.Set
 		a.mu.Unlock()
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%q,"result":{"id":%q,"pushNotificationConfig":{"url":%q}}}`, h.Params.ID, h.Params.ID, hook.Params.Set.URL)
+		fmt.Fprintf(
+			w,
+			`{"jsonrpc":"2.0","id":%q,"result":{"id":%q,"pushNotificationConfig":{"url":%q}}}`,
+			h.Params.ID,
+			h.Params.ID,
+			hook.Params.Set.URL,
+		)
 		return
 	case "tasks/send":
 		if hook.Params.Send != a.hook(h.Params.ID) {
@@ -169,8 +191,8 @@ func (a *pushAgent) push(method, url, token, kind, body string) (int, string) {
 	return res.StatusCode, string(answer)
 }
 
-// tells reads the events of a stream as "state: words" and "+words".
-func tells(t *testing.T, f *follower) (out []string) {
+// eventsOf reads the events of a stream as "state: words" and "+words".
+func eventsOf(t *testing.T, f *follower) (out []string) {
 	t.Helper()
 	for _, data := range f.events {
 		var event struct {
@@ -187,7 +209,7 @@ func tells(t *testing.T, f *follower) (out []string) {
 		case event.Status != nil:
 			out = append(out, string(event.Status.State)+": "+says(event.Status.DataItems))
 		default:
-			t.Errorf("the event %s tells nothing", data)
+			t.Errorf("the event %s shows nothing", data)
 		}
 	}
 	return out
@@ -256,7 +278,8 @@ func TestCallback(t *testing.T) {
 				demand(415, "POST", hook.URL, hook.Token, "text/plain", end.task(id))
 				demand(405, "PUT", hook.URL, hook.Token, js, end.task(id))
 				demand(400, "GET", hook.URL, "", "", "")
-				if status, words := agent.push("GET", hook.URL+"?validationToken=a+b", "", "", ""); status != 200 || words != "a b" {
+				if status, words := agent.push("GET", hook.URL+"?validationToken=a+b", "", "", ""); status != 200 ||
+					words != "a b" {
 					t.Errorf("the challenge is answered %d %q", status, words)
 				}
 				demand(200, "POST", hook.URL, hook.Token, js, `{"no":"sense"}`) // it is the run that makes nothing of it
@@ -265,7 +288,7 @@ func TestCallback(t *testing.T) {
 					demand(200, "POST", hook.URL, hook.Token, js, body(id, now))
 					demand(200, "POST", hook.URL, hook.Token, js, body(id, now))
 					if form == "task" || late {
-						eventually(t, "the Leader is told of "+now.says, func() bool {
+						eventually(t, "the Leader sees "+now.says, func() bool {
 							got := f.get("a")
 							return says(got.Status.DataItems) == now.says && len(got.Products) == len(now.artifacts)
 						})
@@ -273,7 +296,7 @@ func TestCallback(t *testing.T) {
 				}
 				demand(200, "POST", hook.URL, hook.Token, js, body(id, one)) // once more, and too late
 				switch {
-				case form == "task": // of which nothing but the push tells
+				case form == "task": // which only the push shows
 					demand(200, "POST", hook.URL, hook.Token, js, body(id, end))
 				case late: // of which the push says only that there is something, and the run may have found out already
 					agent.is(end)
@@ -286,14 +309,15 @@ func TestCallback(t *testing.T) {
 				if err := <-followed; err != nil {
 					t.Fatal(err)
 				}
-				got := tells(t, f)
+				got := eventsOf(t, f)
 				if form != "task" && !late {
 					want := []string{"accepted: ", "working: ", "+half", "+more", "+rest", "awaiting-completion: ready"}
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Errorf("the events (-want +got):\n%s", diff)
 					}
 				} else {
-					want := []string{"accepted: ", "working: ", "+half", "working: one", "+more", "working: two", "+rest", "awaiting-completion: ready"}
+					want := []string{"accepted: ", "working: ", "+half", "working: one", "+more", "working: two", "+rest",
+						"awaiting-completion: ready"}
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Errorf("the events (-want +got):\n%s", diff)
 					}
@@ -393,7 +417,8 @@ func TestCallbackOfTheRealAgent(t *testing.T) {
 			leader.goOn("asks", "blue")
 			got = leader.rests("asks")
 			checkHistory(t, got)
-			if diff := cmp.Diff([]string{"you said: blue"}, product(got)); diff != "" || got.Status.State != task.AwaitingCompletion {
+			if diff := cmp.Diff([]string{"you said: blue"}, product(got)); diff != "" ||
+				got.Status.State != task.AwaitingCompletion {
 				t.Errorf("asks is %+v, its products (-want +got):\n%s", of(got), diff)
 			}
 		})

@@ -63,7 +63,8 @@ func (l *ledger) answer(w http.ResponseWriter, _ *http.Request, h heard) {
 	}
 }
 
-// TestTasksInTrouble kills, reloads and cuts, on the way to the agent and on the way to the gateway, while tasks run. Each ends as
+// TestTasksInTrouble kills, reloads and cuts, on the way to the agent and on the way to the gateway, while tasks run.
+// Each ends as
 // its agent says, and the agent is given each once.
 func TestTasksInTrouble(t *testing.T) {
 	t.Parallel()
@@ -163,7 +164,7 @@ func chaosTask(t *testing.T, c *caller, id, what string) *task.Task {
 		if err == nil && got.Status.State.Settled() {
 			return got
 		}
-		<-time.After(100 * time.Millisecond) // as a Leader does; no event tells when the gateway is back
+		<-time.After(100 * time.Millisecond) // as a Leader does; no event shows that the gateway is back
 	}
 	t.Errorf("%s has not ended", id)
 	return nil
@@ -235,8 +236,14 @@ func TestMaxRuns(t *testing.T) {
 	const runs = 40
 	agent := newSilent(t)
 	s := newSite(t)
-	c := config{handle: fmt.Sprintf("handle_path /silent/* {\naip_gateway {\nagent a2a/legacy http://%s {\nmax_runs %d\n}\n}\n}\nhandle {\naip_gateway a2a/legacy %s\n}\n",
-		agent.Addr(), runs, newFakeAgent(t, nil).url)}
+	c := config{
+		handle: fmt.Sprintf(
+			"handle_path /silent/* {\naip_gateway {\nagent a2a/legacy http://%s {\nmax_runs %d\n}\n}\n}\nhandle {\naip_gateway a2a/legacy %s\n}\n",
+			agent.Addr(),
+			runs,
+			newFakeAgent(t, nil).url,
+		),
+	}
 	s.start(c)
 	hanging := leaderOf(t, s.url()+"/silent")
 	started, refused := 0, 0
@@ -274,7 +281,11 @@ func TestMaxRuns(t *testing.T) {
 	}
 	check("before")
 	s.kill()
-	eventually(t, "the connections of the killed process are closed", func() bool { now, _ := agent.counted(); return now == 0 })
+	eventually(
+		t,
+		"the connections of the killed process are closed",
+		func() bool { now, _ := agent.counted(); return now == 0 },
+	)
 	s.start(c)
 	hanging = leaderOf(t, s.url()+"/silent")
 	check("after")

@@ -77,7 +77,8 @@ func TestValidate(t *testing.T) {
 	}{
 		{"the same", good, ""},
 		{"another block", gateway("limits {\nbody 1MiB\n}\ntimeouts {\nresponse 5s\n}"), ""},
-		{"unknown dialect", config{handle: "aip_gateway a2a/9 " + agent.url}, `there is no dialect "a2a/9"; this gateway can front .*a2a/legacy`},
+		{"unknown dialect", config{handle: "aip_gateway a2a/9 " + agent.url},
+			`there is no dialect "a2a/9"; this gateway can front .*a2a/legacy`},
 		{"bad AIC", gateway("aic 10001000011K912345E789ABCDEF2354"), `aic: .*check digits`},
 		{"short AIC", gateway("aic 1000"), `aic: .*4 characters`},
 		{"bad AIC in allow", gateway("allow nobody"), `allow: `},
@@ -88,7 +89,8 @@ func TestValidate(t *testing.T) {
 		{"no agent", config{handle: "aip_gateway {\nidentity required\n}"}, `no agent is given`},
 		{"two agents", gateway("agent a2a/legacy http://127.0.0.1:1"), `the agent is given twice`},
 		{"credentials in the URL", config{handle: "aip_gateway a2a/legacy http://me:secret-word@x/"}, `header_up`},
-		{"bad header", config{handle: "aip_gateway {\nagent a2a/legacy http://x/ {\nheader_up \"A B\" c\n}\n}"}, `the header field "A B" .*check header_up in agent`},
+		{"bad header", config{handle: "aip_gateway {\nagent a2a/legacy http://x/ {\nheader_up \"A B\" c\n}\n}"},
+			`the header field "A B" .*check header_up in agent`},
 		{"bad duration", gateway("timeouts {\nresponse soon\n}"), `response is "soon", but must be a duration`},
 		{"negative duration", gateway("timeouts {\nresponse -1s\n}"), `negative`},
 		{"unknown setting", gateway("colour blue"), `there is no "colour" in aip_gateway`},
@@ -100,7 +102,8 @@ func TestValidate(t *testing.T) {
 		{"bad size", store("max_bytes much"), `max_bytes is "much", but must be a size`},
 		{"max_size too small", store("max_size 1MiB"), `max_size .1048576 bytes. is less than max_bytes`},
 		{"capacity of pebble", store("capacity 1GiB"), `capacity is for the memory driver`},
-		{"sync of memory", config{handle: good.handle, store: "store memory {\nsync always\n}"}, `sync are for the pebble driver`},
+		{"sync of memory", config{handle: good.handle, store: "store memory {\nsync always\n}"},
+			`sync are for the pebble driver`},
 		{"unknown driver", config{handle: good.handle, store: "store sqlite"}, `there is no driver "sqlite"`},
 		{"two stores", config{handle: good.handle, store: "store memory\nstore memory"}, `store is given twice`},
 		{"one AIC, two agents", config{handle: `
@@ -157,9 +160,11 @@ func TestSecondProcess(t *testing.T) {
 	leader.start("one", "hello")
 
 	other := newSite(t)
-	path := other.write(config{store: "store pebble " + filepath.Join(s.dir, "store"), handle: "aip_gateway a2a/legacy " + agent.url})
+	path := other.write(config{store: "store pebble " + filepath.Join(s.dir, "store"), handle: "aip_gateway a2a/legacy " +
+		agent.url})
 	status, _, stderr := other.caddy("run", "--config", path, "--adapter", "caddyfile")
-	if !strings.Contains(stderr, filepath.Join(s.dir, "store")) || !regexp.MustCompile(`another process`).MatchString(stderr) || status == 0 {
+	if !strings.Contains(stderr, filepath.Join(s.dir, "store")) ||
+		!regexp.MustCompile(`another process`).MatchString(stderr) || status == 0 {
 		t.Errorf("the second process ended with %d and said:\n%s", status, stderr)
 	}
 	if got := leader.complete("one"); got.Status.State != task.Completed {
@@ -187,7 +192,8 @@ func TestLimits(t *testing.T) {
 	leader.start("one", "hello")
 	leader.start("two", "hello")
 	got := leader.refused(startCall("three", "hello"))
-	if members := data(t, got.Data); got.Code != -32050 || members["limit"] != "tasks_per_leader" || members["max"] != 2.0 {
+	if members := data(t, got.Data); got.Code != -32050 || members["limit"] != "tasks_per_leader" ||
+		members["max"] != 2.0 {
 		t.Errorf("one task too many: %s", got.Raw)
 	}
 	leader.complete("one")
@@ -203,7 +209,8 @@ func TestLimits(t *testing.T) {
 	products := startCall("large", "hello")
 	products.Terms.MaxProductsBytes = 3
 	leader.complete("two")
-	if got := leader.do(products); got.Status.State != task.Failed || !strings.Contains(says(got.Status.DataItems), "maxProductsBytes") {
+	if got := leader.do(products); got.Status.State != task.Failed ||
+		!strings.Contains(says(got.Status.DataItems), "maxProductsBytes") {
 		t.Errorf("products that are too large: %+v", of(got))
 	}
 	waits := startCall("waits", "hello")

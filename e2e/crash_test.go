@@ -25,7 +25,7 @@ import (
 // memory is what a Leader knows of one of its tasks.
 type memory struct {
 	id       string
-	states   []task.Status // that it was told
+	states   []task.Status // that it has seen
 	products []string      // of the last answer
 	sent     []string      // ids of the messages that were answered
 	doubt    string        // id of the message that was not, if there is one
@@ -78,18 +78,24 @@ func (m *memory) check(t *testing.T, c *caller) {
 	got, err := c.settled(m.id)
 	var refusal *leader.Error
 	if !m.begun && errors.As(err, &refusal) && refusal.Code == -32001 {
-		return // the start was lost, and nobody was told anything else
+		return // the start was lost, and the Leader saw nothing else
 	}
 	if err != nil {
 		t.Errorf("%s, of which the Leader knows %+v: %v", m.id, m, explain(err))
 		return
 	}
 	checkHistory(t, got)
-	for _, told := range m.states {
+	for _, seen := range m.states {
 		if !slices.ContainsFunc(got.StatusHistory, func(s task.Status) bool {
-			return s.State == told.State && s.ChangedAt.Equal(told.ChangedAt)
+			return s.State == seen.State && s.ChangedAt.Equal(seen.ChangedAt)
 		}) {
-			t.Errorf("%s: the Leader was told %s since %v, but the history is %+v", m.id, told.State, told.ChangedAt, got.StatusHistory)
+			t.Errorf(
+				"%s: the Leader saw %s since %v, but the history is %+v",
+				m.id,
+				seen.State,
+				seen.ChangedAt,
+				got.StatusHistory,
+			)
 		}
 	}
 	var heard []string
@@ -109,7 +115,7 @@ func (m *memory) check(t *testing.T, c *caller) {
 	}
 	products := product(got)
 	if n := len(m.products); len(products) < n || !slices.Equal(m.products, products[:n]) {
-		t.Errorf("%s: the Leader was told the products %q, but they are %q", m.id, m.products, products)
+		t.Errorf("%s: the Leader saw the products %q, but they are %q", m.id, m.products, products)
 	}
 	// Every turn of the sample agent has one product, but for the ones that ask or are slow.
 	if text := got.MessageHistory[0].DataItems[0].Text; text == "ask" || text == "slow 1" {
@@ -123,7 +129,7 @@ func (m *memory) check(t *testing.T, c *caller) {
 	}
 }
 
-// TestKill kills the gateway at random moments under load, and demands that nothing is lost that was told.
+// TestKill kills the gateway at random moments under load, and demands that nothing is lost that a Leader has seen.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	const rounds, workers = 4, 32
@@ -138,7 +144,10 @@ func TestKill(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	_, agent := sampleAgent(t)
 	s := newSite(t)
-	c := config{store: "store pebble " + s.dir + "/store {\nsync state\n}", handle: "aip_gateway a2a/legacy http://" + agent}
+	c := config{
+		store:  "store pebble " + s.dir + "/store {\nsync state\n}",
+		handle: "aip_gateway a2a/legacy http://" + agent,
+	}
 	total := 0
 	for round := range rounds {
 		s.start(c)
@@ -176,7 +185,7 @@ func TestKill(t *testing.T) {
 	}
 	t.Logf("%d tasks in %d rounds", total, rounds)
 	if strings.Contains(s.out.String(), `"level":"error"`) {
-		t.Errorf("the log tells of errors")
+		t.Errorf("the log has errors")
 	}
 }
 
@@ -198,24 +207,24 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%s is %+v, want %s", id, of(got), want)
 		}
 	}
-	begin("goes on", "slow 3", task.Terms{Response: time.Millisecond}, task.Working)
+	begin("continues", "slow 3", task.Terms{Response: time.Millisecond}, task.Working)
 	begin("asks", "ask", task.Terms{AwaitingInput: 2 * time.Second}, task.AwaitingInput)
 	begin("asks long", "ask", task.Terms{}, task.AwaitingInput)
 	begin("is done", "hello", task.Terms{AwaitingCompletion: 200 * time.Millisecond}, task.AwaitingCompletion)
 	before := len(between.requests("tasks/send"))
-	told := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(done)
 		if got, err := leader.try(startCall("untold", "slow 2")); err == nil {
 			t.Errorf("the start was answered %+v by a gateway that is dead", of(got))
 		}
 	}()
 	eventually(t, "the agent has been asked", func() bool { return len(between.requests("tasks/send")) > before })
 	s.kill()
-	<-told
+	<-done
 	s.start(c)
 
-	got := leader.rests("goes on")
+	got := leader.rests("continues")
 	checkHistory(t, got)
 	if diff := cmp.Diff(answered{State: task.AwaitingCompletion, Says: "slow done"}, of(got)); diff != "" {
 		t.Errorf("a run that was picked up (-want +got):\n%s", diff)
@@ -223,7 +232,7 @@ func TestRestart(t *testing.T) {
 	got = leader.rests("untold")
 	checkHistory(t, got)
 	if diff := cmp.Diff(answered{State: task.AwaitingCompletion, Says: "slow done"}, of(got)); diff != "" {
-		t.Errorf("a start of which nobody was told (-want +got):\n%s", diff)
+		t.Errorf("a start that no Leader has seen (-want +got):\n%s", diff)
 	}
 	for id, want := range map[string]struct {
 		state task.State
@@ -237,12 +246,14 @@ func TestRestart(t *testing.T) {
 		got := leader.get(id)
 		checkHistory(t, got)
 		last := got.StatusHistory[len(got.StatusHistory)-2:]
-		if d := last[1].ChangedAt.Sub(last[0].ChangedAt); d < want.after || !strings.Contains(says(got.Status.DataItems), want.word) {
+		if d := last[1].ChangedAt.Sub(last[0].ChangedAt); d < want.after ||
+			!strings.Contains(says(got.Status.DataItems), want.word) {
 			t.Errorf("%s ended after %v: %q", id, d, says(got.Status.DataItems))
 		}
 	}
-	if got := leader.goOn("asks long", "blue"); got.Status.State != task.AwaitingCompletion || product(got)[0] != "you said: blue" {
-		t.Errorf("a task that waits for input goes on as %+v", of(got))
+	if got := leader.goOn("asks long", "blue"); got.Status.State != task.AwaitingCompletion ||
+		product(got)[0] != "you said: blue" {
+		t.Errorf("a task that waits for input becomes %+v", of(got))
 	}
 
 	// Now the agent forgets what it was at.
@@ -253,7 +264,8 @@ func TestRestart(t *testing.T) {
 	s.start(c)
 	got = leader.rests("forgotten")
 	checkHistory(t, got)
-	if why := says(got.Status.DataItems); got.Status.State != task.Failed || !strings.Contains(why, "does not know this task") {
+	if why := says(got.Status.DataItems); got.Status.State != task.Failed ||
+		!strings.Contains(why, "does not know this task") {
 		t.Errorf("a task that the agent has forgotten is %+v", of(got))
 	}
 	if got := leader.start("another", "hello"); got.Status.State != task.AwaitingCompletion {
@@ -266,7 +278,10 @@ func TestRestart(t *testing.T) {
 func TestContinueInVain(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request, heard){
-		"an error":            func(w http.ResponseWriter, _ *http.Request, h heard) { writeError(w, h, -32603, "the model is out") },
+		"an error": func(w http.ResponseWriter, _ *http.Request,
+			h heard) {
+			writeError(w, h, -32603, "the model is out")
+		},
 		"wrong parameters":    func(w http.ResponseWriter, _ *http.Request, h heard) { writeError(w, h, -32602, "no text") },
 		"HTTP 502":            func(w http.ResponseWriter, _ *http.Request, _ heard) { w.WriteHeader(502) },
 		"HTTP 401":            func(w http.ResponseWriter, _ *http.Request, _ heard) { w.WriteHeader(401) },

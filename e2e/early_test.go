@@ -43,11 +43,21 @@ func (e *early) answer(w http.ResponseWriter, r *http.Request, h heard) {
 	}
 	state, products := task.AwaitingInput, ""
 	if e.product != "" {
-		state, products = task.AwaitingCompletion, fmt.Sprintf(`{"id":"p","dataItems":[{"type":"text","text":%q}]}`, e.product)
+		state, products = task.AwaitingCompletion, fmt.Sprintf(
+			`{"id":"p","dataItems":[{"type":"text","text":%q}]}`,
+			e.product,
+		)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%q,"result":{"type":"task","id":%q,"sessionId":"s","status":{"state":%q,"stateChangedAt":%q},"products":[%s]},"error":null}`,
-		gjson.GetBytes(h.body, "id").Str, message.Get("taskId").Str, state, e.since.Format(time.RFC3339Nano), products)
+	fmt.Fprintf(
+		w,
+		`{"jsonrpc":"2.0","id":%q,"result":{"type":"task","id":%q,"sessionId":"s","status":{"state":%q,"stateChangedAt":%q},"products":[%s]},"error":null}`,
+		gjson.GetBytes(h.body, "id").Str,
+		message.Get("taskId").Str,
+		state,
+		e.since.Format(time.RFC3339Nano),
+		products,
+	)
 }
 
 // acts ends the turn that the agent is at work on.

@@ -39,7 +39,8 @@ func TestExample(t *testing.T) {
 	if status != 0 || !strings.Contains(stdout, "trust_pool file .pki/ca.pem") {
 		t.Fatalf("caddy aip pki ended with %d and said:\n%s%s", status, stdout, stderr)
 	}
-	if status, stdout, stderr := s.caddy("fmt", "--diff", path); status != 0 || regexp.MustCompile(`(?m)^[-+]`).MatchString(stdout) {
+	if status, stdout, stderr := s.caddy("fmt", "--diff", path); status != 0 ||
+		regexp.MustCompile(`(?m)^[-+]`).MatchString(stdout) {
 		t.Errorf("Caddyfile.example is not formatted as caddy fmt wants it:\n%s%s", stdout, stderr)
 	}
 	s.run(path)
@@ -79,7 +80,13 @@ func TestExample(t *testing.T) {
 	out := call(0, "start", "hello")
 	id := taskID(out)
 	expect(out, `(?m)^state +awaiting-completion since `, `(?m)echo: hello$`, `(?m)^next +complete, continue or cancel`)
-	expect(call(0, "get", "--task", id), `(?m)^was .* accepted$`, `(?m)^was .* working$`, `(?m)^was .* awaiting-completion$`, `(?m)^heard .* start `)
+	expect(
+		call(0, "get", "--task", id),
+		`(?m)^was .* accepted$`,
+		`(?m)^was .* working$`,
+		`(?m)^was .* awaiting-completion$`,
+		`(?m)^heard .* start `,
+	)
 	expect(call(0, "continue", "--task", id, "again"), `(?m)echo: again$`)
 	expect(call(0, "complete", "--task", id), `(?m)^state +completed since `)
 	expect(call(3, "cancel", "--task", id), `it is completed`)
@@ -89,7 +96,7 @@ func TestExample(t *testing.T) {
 	expect(call(0, "cancel", "--task", id), `(?m)^state +canceled since `)
 
 	expect(call(3, "start", "fail"), `(?m)^state +failed since `, `(?m)^says +agent broke$`)
-	expect(call(2, "get", "--task", "nobody-knows-it"), `-32001`, `nobody-knows-it`)
+	expect(call(2, "get", "--task", "no-such-task"), `-32001`, `nobody-knows-it`)
 	expect(call(1, "get"), `--task`)
 	expect(call(1, "dance"), `unknown command "dance"`)
 	expect(call(1, "--cert", filepath.Join(s.dir, "none.pem"), "start", "x"), `none\.pem`)
@@ -113,7 +120,7 @@ func TestExample(t *testing.T) {
 		answer.Result.Status.State != "awaiting-completion" {
 		t.Errorf("--json prints\n%s", raw)
 	}
-	expect(call(2, "--json", "complete", "--task", "nobody-knows-it"), `"code":-32001`)
+	expect(call(2, "--json", "complete", "--task", "no-such-task"), `"code":-32001`)
 
 	// Again is no harm: what is there is kept.
 	if status, stdout, stderr := s.caddy("aip", "pki"); status != 0 || strings.Contains(stdout, "made") {

@@ -46,17 +46,23 @@ func TestFlow(t *testing.T) {
 			}
 
 			check("start", leader.start("echo", "hello"), answered{task.AwaitingCompletion, "ok", []string{"echo: hello"}})
-			check("a repeated start", leader.start("echo", "once more"), answered{task.AwaitingCompletion, "ok", []string{"echo: hello"}})
+			check(
+				"a repeated start",
+				leader.start("echo", "once more"),
+				answered{task.AwaitingCompletion, "ok", []string{"echo: hello"}},
+			)
 			check("continue", leader.goOn("echo", "again"), answered{task.AwaitingCompletion, "ok", []string{"echo: again"}})
 			check("complete", leader.complete("echo"), answered{task.Completed, "", []string{"echo: again"}})
 			check("cancel after the end", leader.cancel("echo"), answered{task.Completed, "", []string{"echo: again"}})
 			all := leader.get("echo")
 			checkHistory(t, all)
-			if diff := cmp.Diff([]task.State{task.Accepted, task.Working, task.AwaitingCompletion, task.Working, task.AwaitingCompletion, task.Completed},
+			if diff := cmp.Diff([]task.State{task.Accepted, task.Working, task.AwaitingCompletion, task.Working,
+				task.AwaitingCompletion, task.Completed},
 				states(all.StatusHistory)); diff != "" {
 				t.Errorf("statusHistory (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]task.Command{task.Start, task.Continue, task.Complete}, commands(all.MessageHistory)); diff != "" {
+			if diff := cmp.Diff([]task.Command{task.Start, task.Continue, task.Complete},
+				commands(all.MessageHistory)); diff != "" {
 				t.Errorf("messageHistory (-want +got):\n%s", diff)
 			}
 			since := commandCall(task.Get, "echo")
@@ -70,9 +76,21 @@ func TestFlow(t *testing.T) {
 			}
 
 			check("ask", leader.start("ask", "ask"), answered{State: task.AwaitingInput, Says: "which colour?"})
-			check("complete in awaiting-input", leader.complete("ask"), answered{State: task.AwaitingInput, Says: "which colour?"})
-			check("the answer", leader.goOn("ask", "blue"), answered{task.AwaitingCompletion, "done", []string{"you said: blue"}})
-			check("another word", leader.goOn("ask", "green"), answered{task.AwaitingCompletion, "ok", []string{"you said: blue", "echo: green"}})
+			check(
+				"complete in awaiting-input",
+				leader.complete("ask"),
+				answered{State: task.AwaitingInput, Says: "which colour?"},
+			)
+			check(
+				"the answer",
+				leader.goOn("ask", "blue"),
+				answered{task.AwaitingCompletion, "done", []string{"you said: blue"}},
+			)
+			check(
+				"another word",
+				leader.goOn("ask", "green"),
+				answered{task.AwaitingCompletion, "ok", []string{"you said: blue", "echo: green"}},
+			)
 			check("complete", leader.complete("ask"), answered{task.Completed, "", []string{"you said: blue", "echo: green"}})
 
 			failed := leader.start("fail", "fail")
@@ -99,9 +117,13 @@ func TestFlow(t *testing.T) {
 				t.Errorf("a response timeout of 500 ms: %+v, want working", of(got))
 			}
 			got := leader.rests("background")
-			check("what went on in the background", got, answered{State: task.AwaitingCompletion, Says: "slow done"})
+			check("the work in the background", got, answered{State: task.AwaitingCompletion, Says: "slow done"})
 			checkHistory(t, got)
-			check("continue", leader.goOn("background", "and now"), answered{task.AwaitingCompletion, "ok", []string{"echo: and now"}})
+			check(
+				"continue",
+				leader.goOn("background", "and now"),
+				answered{task.AwaitingCompletion, "ok", []string{"echo: and now"}},
+			)
 		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // follower is a Leader that follows one task by stream and comes back whenever the stream breaks, and that
-// checks what it is told: every event once, in order, and never otherwise than before.
+// checks its events: each one once, in order, and never with another content.
 type follower struct {
 	*caller
 	client *http.Client // the one to use; default the caller's
@@ -28,15 +28,23 @@ type follower struct {
 	cuts   int      // how often the stream broke
 }
 
-// errGone says that the gateway no longer keeps what the follower is owed.
+// errGone says that the gateway no longer keeps the next events.
 var errGone = errors.New("an error frame")
 
 func streamBody(sender, command, id, text, params string) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"stream","id":"%s","params":{"message":{"type":"message","id":"m","senderRole":"leader","senderId":%q,"command":%q,%s"taskId":%q,"sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`,
-		id, sender, command, params, id, text)
+	return fmt.Appendf(
+		nil,
+		`{"jsonrpc":"2.0","method":"stream","id":"%s","params":{"message":{"type":"message","id":"m","senderRole":"leader","senderId":%q,"command":%q,%s"taskId":%q,"sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`,
+		id,
+		sender,
+		command,
+		params,
+		id,
+		text,
+	)
 }
 
-// follow starts the task, or goes on with it, and follows it until it is in a state.
+// follow starts the task, or resumes its stream, and follows it until it is in a state.
 func (f *follower) follow(ctx context.Context, text, state string) error {
 	started := len(f.events) > 0
 	wait := 20 * time.Millisecond
@@ -44,7 +52,13 @@ func (f *follower) follow(ctx context.Context, text, state string) error {
 		before := len(f.events)
 		body := streamBody(f.Sender, "start", f.id, text, "")
 		if started {
-			body = streamBody(f.Sender, "re-stream", f.id, "", fmt.Sprintf(`"commandParams":{"lastEventSeq":%d},`, len(f.events)))
+			body = streamBody(
+				f.Sender,
+				"re-stream",
+				f.id,
+				"",
+				fmt.Sprintf(`"commandParams":{"lastEventSeq":%d},`, len(f.events)),
+			)
 		}
 		got, err := f.once(ctx, body, state)
 		started = started || got
@@ -67,7 +81,7 @@ func (f *follower) follow(ctx context.Context, text, state string) error {
 	return nil
 }
 
-var errOtherwise = errors.New("the stream tells otherwise than before")
+var errOtherwise = errors.New("an event has another content than before")
 
 // once reads one stream until a state, or until it breaks. started says that the task exists.
 func (f *follower) once(ctx context.Context, body []byte, state string) (started bool, _ error) {
@@ -118,7 +132,7 @@ func (f *follower) once(ctx context.Context, body []byte, state string) (started
 		case frame.ID != f.id || ev.ID != fmt.Sprint(seq):
 			return started, fmt.Errorf("%w: event %d has the ids %q and %q", errOtherwise, seq, frame.ID, ev.ID)
 		case seq <= len(f.events) && f.events[seq-1] == data && bytes.Contains(body, []byte(`"command":"start"`)):
-			// A start that is made again tells everything again.
+			// A repeated start replays all events.
 		case seq != len(f.events)+1:
 			return started, fmt.Errorf("%w: event %d came after %d", errOtherwise, seq, len(f.events))
 		default:

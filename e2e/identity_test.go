@@ -122,7 +122,8 @@ func TestWithoutCertificate(t *testing.T) {
 		t.Errorf("request, without a certificate: %s", got.Raw)
 	}
 	got := leaderOf(t, lenient.url()).refused(startCall("one", "hello"))
-	if details, _ := data(t, got.Data)["details"].(string); got.Code != -32008 || !strings.Contains(details, "enable the verification of client certificates") {
+	if details, _ := data(t, got.Data)["details"].(string); got.Code != -32008 ||
+		!strings.Contains(details, "enable the verification of client certificates") {
 		t.Errorf("request, with a certificate that was not verified: %s", got.Raw)
 	}
 	if n := len(agent.requests("")); n != 0 {
@@ -139,14 +140,15 @@ func TestIdentityOff(t *testing.T) {
 	if got := callerWith(t, s.url(), "who I say").start("one", "hello"); got.Status.State != task.AwaitingCompletion {
 		t.Errorf("got %+v", of(got))
 	}
-	if got := callerWith(t, s.url(), "somebody else").refused(commandCall(task.Get, "one")); got.Code != -32001 {
+	if got := callerWith(t, s.url(), "another Leader").refused(commandCall(task.Get, "one")); got.Code != -32001 {
 		t.Errorf("got %s", got.Raw)
 	}
 	s.stop(t) // then all of the log is here
 	found := false
 	for line := range strings.Lines(s.out.String()) {
 		var entry struct{ Level, Msg string }
-		if json.Unmarshal([]byte(line), &entry) == nil && entry.Level == "warn" && strings.Contains(entry.Msg, "identity is off") {
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Level == "warn" &&
+			strings.Contains(entry.Msg, "identity is off") {
 			found = true
 		}
 	}
@@ -172,7 +174,7 @@ func TestLeadersApart(t *testing.T) {
 			t.Errorf("%s of another's task: %s; of none: %s", command, foreign.Raw, unknown.Raw)
 		}
 		if diff := cmp.Diff(strings.ReplaceAll(string(unknown.Data), "none", "mine"), string(foreign.Data)); diff != "" {
-			t.Errorf("%s tells another's task from none (-none +another's):\n%s", command, diff)
+			t.Errorf("%s distinguishes another's task from none (-none +another's):\n%s", command, diff)
 		}
 	}
 	if diff := cmp.Diff(before, one.get("mine")); diff != "" {
@@ -186,11 +188,11 @@ func TestLeadersApart(t *testing.T) {
 	}
 	asked := agent.requests("tasks/send")
 	if len(asked) != 2 || asked[0].Params.ID == asked[1].Params.ID || asked[0].Params.Session == asked[1].Params.Session {
-		t.Errorf("the agent cannot tell two Leaders apart: %+v", asked)
+		t.Errorf("the agent cannot distinguish two Leaders: %+v", asked)
 	}
 	for _, h := range asked {
 		if strings.Contains(h.Params.ID, "mine") || strings.Contains(h.Params.ID, one.Sender) {
-			t.Errorf("the agent's id %q tells of the Leader", h.Params.ID)
+			t.Errorf("the agent's id %q reveals the Leader", h.Params.ID)
 		}
 	}
 }

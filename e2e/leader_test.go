@@ -177,7 +177,7 @@ func (c *caller) cancel(id string) *task.Task {
 }
 func (c *caller) get(id string) *task.Task { c.t.Helper(); return c.do(commandCall(task.Get, id)) }
 
-// rests waits until nobody is at work on a task, and returns it with its histories.
+// rests waits until a task is settled, and returns it with its histories.
 func (c *caller) rests(id string) *task.Task {
 	c.t.Helper()
 	got, err := c.settled(id)
@@ -302,7 +302,13 @@ func checkHistory(t testing.TB, got *task.Task) {
 	from, last := task.None, time.Time{}
 	for _, s := range got.StatusHistory {
 		if !task.CanMove(from, s.State) {
-			t.Errorf("%s: the history %v goes from %q to %q, which is not in the table", got.ID, states(got.StatusHistory), from, s.State)
+			t.Errorf(
+				"%s: the history %v goes from %q to %q, which is not in the table",
+				got.ID,
+				states(got.StatusHistory),
+				from,
+				s.State,
+			)
 		}
 		if !s.ChangedAt.After(last) {
 			t.Errorf("%s: %s was entered at %v, not after %v", got.ID, s.State, s.ChangedAt, last)
@@ -310,7 +316,14 @@ func checkHistory(t testing.TB, got *task.Task) {
 		from, last = s.State, s.ChangedAt
 	}
 	if from != got.Status.State || !last.Equal(got.Status.ChangedAt) {
-		t.Errorf("%s is %s since %v, but its history ends with %s since %v", got.ID, got.Status.State, got.Status.ChangedAt, from, last)
+		t.Errorf(
+			"%s is %s since %v, but its history ends with %s since %v",
+			got.ID,
+			got.Status.State,
+			got.Status.ChangedAt,
+			from,
+			last,
+		)
 	}
 	seen := make(map[string]bool)
 	for _, m := range got.MessageHistory {

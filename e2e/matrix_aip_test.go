@@ -27,9 +27,9 @@ func newLeaderOf(t *testing.T, mount string) *v1Leader {
 	return &v1Leader{callerWith(t, mount, "leader-"+leader.NewID("x"))}
 }
 
-// tellTask is tell for what is read already.
-func tellTask(t *task.Task) told {
-	got := told{Kind: "task", ID: t.ID, State: string(t.Status.State), Says: tellItems(t.Status.DataItems), all: true}
+// viewOfTask is viewOf for a decoded task.
+func viewOfTask(t *task.Task) view {
+	got := view{Kind: "task", ID: t.ID, State: string(t.Status.State), Says: tellItems(t.Status.DataItems), all: true}
 	for i := range t.Products {
 		got.Holds += tellItems(t.Products[i].DataItems)
 	}
@@ -44,35 +44,36 @@ func tellItems(items []task.DataItem) string {
 	return b.String()
 }
 
-func (l *v1Leader) send(text, id string) told {
+func (l *v1Leader) send(text, id string) view {
 	l.t.Helper()
 	if id == "" {
-		return tellTask(l.caller.start(leader.NewID("task"), text))
+		return viewOfTask(l.caller.start(leader.NewID("task"), text))
 	}
-	return tellTask(l.goOn(id, text))
+	return viewOfTask(l.goOn(id, text))
 }
 
-func (l *v1Leader) get(id string) told    { l.t.Helper(); return tellTask(l.caller.get(id)) }
-func (l *v1Leader) cancel(id string) told { l.t.Helper(); return tellTask(l.caller.cancel(id)) }
-func (l *v1Leader) finish(id string) told { l.t.Helper(); return tellTask(l.complete(id)) }
+func (l *v1Leader) get(id string) view    { l.t.Helper(); return viewOfTask(l.caller.get(id)) }
+func (l *v1Leader) cancel(id string) view { l.t.Helper(); return viewOfTask(l.caller.cancel(id)) }
+func (l *v1Leader) finish(id string) view { l.t.Helper(); return viewOfTask(l.complete(id)) }
 
-// follow yields what a stream tells, until the task has ended or each returns false.
-func (l *v1Leader) follow(ctx context.Context, id, text string, each func(told) bool) error {
-	for ev, err := range l.Follow(ctx, startCall(id, text), func(err error) { l.t.Errorf("the stream of %s was cut: %v", id, err) }) {
+// follow yields the events of a stream, until the task has ended or each returns false.
+func (l *v1Leader) follow(ctx context.Context, id, text string, each func(view) bool) error {
+	for ev, err := range l.Follow(ctx, startCall(id, text),
+		func(err error) { l.t.Errorf("the stream of %s was cut: %v", id, err) }) {
 		if err != nil {
 			return explain(err)
 		}
-		if !each(tell(gjson.ParseBytes(ev.Raw))) {
+		if !each(viewOf(gjson.ParseBytes(ev.Raw))) {
 			break
 		}
 	}
 	return nil
 }
 
-func (l *v1Leader) stream(text string) (events []told) {
+func (l *v1Leader) stream(text string) (events []view) {
 	l.t.Helper()
 	id := leader.NewID("task")
-	err := l.follow(within(l.t, patience), id, text, func(e told) bool {
+	err := l.follow(within(l.t, patience), id, text, func(e view) bool {
 		events = append(events, e)
 		if e.State == "awaiting-completion" {
 			l.complete(id)
@@ -88,12 +89,15 @@ func (l *v1Leader) stream(text string) (events []told) {
 func (l *v1Leader) start(text string) (id string, wait func() string) {
 	l.t.Helper()
 	id = leader.NewID("task")
-	return id, background(l.t, func(ctx context.Context, each func(told) bool) error { return l.follow(ctx, id, text, each) })
+	return id, background(
+		l.t,
+		func(ctx context.Context, each func(view) bool) error { return l.follow(ctx, id, text, each) },
+	)
 }
 
 // background follows a stream in a goroutine, and returns once the task is at work. wait returns the last state that
-// the stream told.
-func background(t testing.TB, follow func(context.Context, func(told) bool) error) (wait func() string) {
+// the stream showed.
+func background(t testing.TB, follow func(context.Context, func(view) bool) error) (wait func() string) {
 	t.Helper()
 	working, ended := make(chan struct{}), make(chan struct{})
 	var last string
@@ -101,7 +105,7 @@ func background(t testing.TB, follow func(context.Context, func(told) bool) erro
 	go func() {
 		defer close(ended)
 		begun := false
-		err := follow(ctx, func(e told) bool {
+		err := follow(ctx, func(e view) bool {
 			if e.State != "" {
 				last = e.State
 			}
@@ -126,10 +130,15 @@ func background(t testing.TB, follow func(context.Context, func(told) bool) erro
 	}
 }
 
-func (l *v1Leader) hooked(text, url, token string) told {
+func (l *v1Leader) hooked(text, url, token string) view {
 	l.t.Helper()
 	id := leader.NewID("task")
-	set := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notification/set","id":1,"params":{"url":%q,"token":%q,"taskId":%q}}`, url, token, id)
+	set := fmt.Sprintf(
+		`{"jsonrpc":"2.0","method":"notification/set","id":1,"params":{"url":%q,"token":%q,"taskId":%q}}`,
+		url,
+		token,
+		id,
+	)
 	_, answer := l.post("/notification/set", []byte(set))
 	config := gjson.GetBytes(answer, "result.id").Str
 	if config == "" {
@@ -141,8 +150,11 @@ func (l *v1Leader) hooked(text, url, token string) told {
 		ID: leader.NewID("msg"), SenderRole: task.Leader, SenderID: l.Sender, Command: task.Start, TaskID: id,
 		SessionID: "session", DataItems: call.Message.DataItems, Params: call.Message.Params,
 	})
-	_, answer = l.post("/notification/start", fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notification/start","id":1,"params":{"message":%s}}`, body))
-	return tell(gjson.ParseBytes(answer))
+	_, answer = l.post(
+		"/notification/start",
+		fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notification/start","id":1,"params":{"message":%s}}`, body),
+	)
+	return viewOf(gjson.ParseBytes(answer))
 }
 
 func aipBegin(mount, id, text string) *http.Request {
@@ -150,7 +162,11 @@ func aipBegin(mount, id, text string) *http.Request {
 }
 
 func aipAgain(mount, id, last string) *http.Request {
-	return jsonRequest("POST", mount+"/stream", string(streamBody("leader", "re-stream", id, "", `"commandParams":{"lastEventSeq":`+last+`},`)))
+	return jsonRequest(
+		"POST",
+		mount+"/stream",
+		string(streamBody("leader", "re-stream", id, "", `"commandParams":{"lastEventSeq":`+last+`},`)),
+	)
 }
 
 // v2Leader drives tasks by AIP v02, which the Leader of this project does not speak: by bytes.
@@ -170,8 +186,15 @@ func v2Command(sender, command, id, text, params string) string {
 	if text != "" {
 		items = fmt.Sprintf(`[{"type":"text","text":%q}]`, text)
 	}
-	return fmt.Sprintf(`{"type":"task-command","id":%q,"sentAt":"2026-01-02T03:04:05+08:00","senderRole":"leader","senderId":%q,"command":%q,%s"dataItems":%s,"taskId":%q,"sessionId":"s"}`,
-		leader.NewID("cmd"), sender, command, params, items, id)
+	return fmt.Sprintf(
+		`{"type":"task-command","id":%q,"sentAt":"2026-01-02T03:04:05+08:00","senderRole":"leader","senderId":%q,"command":%q,%s"dataItems":%s,"taskId":%q,"sessionId":"s"}`,
+		leader.NewID("cmd"),
+		sender,
+		command,
+		params,
+		items,
+		id,
+	)
 }
 
 func (l *v2Leader) post(path, body string) gjson.Result {
@@ -188,16 +211,16 @@ func (l *v2Leader) post(path, body string) gjson.Result {
 	return gjson.ParseBytes(answer)
 }
 
-func (l *v2Leader) do(command, id, text string) told {
+func (l *v2Leader) do(command, id, text string) view {
 	l.t.Helper()
 	v := l.post("/rpc", rpc("rpc", `{"command":`+v2Command(l.own, command, id, text, "")+`}`))
 	if kind := v.Get("result.type").Str; kind != "task-result" {
 		l.t.Errorf("%s is answered with a %q: %s", command, kind, v.Raw)
 	}
-	return tell(v)
+	return viewOf(v)
 }
 
-func (l *v2Leader) send(text, id string) told {
+func (l *v2Leader) send(text, id string) view {
 	l.t.Helper()
 	if id == "" {
 		return l.do("start", leader.NewID("task"), text)
@@ -205,16 +228,19 @@ func (l *v2Leader) send(text, id string) told {
 	return l.do("continue", id, text)
 }
 
-func (l *v2Leader) get(id string) told    { l.t.Helper(); return l.do("get", id, "") }
-func (l *v2Leader) cancel(id string) told { l.t.Helper(); return l.do("cancel", id, "") }
-func (l *v2Leader) finish(id string) told { l.t.Helper(); return l.do("complete", id, "") }
+func (l *v2Leader) get(id string) view    { l.t.Helper(); return l.do("get", id, "") }
+func (l *v2Leader) cancel(id string) view { l.t.Helper(); return l.do("cancel", id, "") }
+func (l *v2Leader) finish(id string) view { l.t.Helper(); return l.do("complete", id, "") }
 
 func (l *v2Leader) begin(id, text string) *wireStream {
 	l.t.Helper()
-	return openStream(l.t, jsonRequest("POST", l.mount+"/stream", rpc("stream", `{"message":`+v2Command(l.own, "start", id, text, "")+`}`)))
+	return openStream(
+		l.t,
+		jsonRequest("POST", l.mount+"/stream", rpc("stream", `{"message":`+v2Command(l.own, "start", id, text, "")+`}`)),
+	)
 }
 
-func (l *v2Leader) stream(text string) (events []told) {
+func (l *v2Leader) stream(text string) (events []view) {
 	l.t.Helper()
 	id := leader.NewID("task")
 	s := l.begin(id, text)
@@ -234,9 +260,9 @@ func (l *v2Leader) start(text string) (id string, wait func() string) {
 	l.t.Helper()
 	id = leader.NewID("task")
 	s := l.begin(id, text)
-	return id, background(l.t, func(_ context.Context, each func(told) bool) error {
+	return id, background(l.t, func(_ context.Context, each func(view) bool) error {
 		for s.lines.Scan() {
-			if data, ok := strings.CutPrefix(s.lines.Text(), "data: "); ok && !each(tell(gjson.Parse(data))) {
+			if data, ok := strings.CutPrefix(s.lines.Text(), "data: "); ok && !each(viewOf(gjson.Parse(data))) {
 				break
 			}
 		}
@@ -244,22 +270,41 @@ func (l *v2Leader) start(text string) (id string, wait func() string) {
 	})
 }
 
-func (l *v2Leader) hooked(text, url, token string) told {
+func (l *v2Leader) hooked(text, url, token string) view {
 	l.t.Helper()
 	id := leader.NewID("task")
-	set := l.post("/notification/set", rpc("notification/set", fmt.Sprintf(`{"url":%q,"token":%q,"taskId":%q}`, url, token, id)))
+	set := l.post(
+		"/notification/set",
+		rpc("notification/set", fmt.Sprintf(`{"url":%q,"token":%q,"taskId":%q}`, url, token, id)),
+	)
 	config := set.Get("result.id").Str
 	if config == "" {
 		l.t.Fatalf("notification/set is answered with %s", set.Raw)
 	}
 	params := fmt.Sprintf(`"commandParams":{"notificationConfigId":%q},`, config)
-	return tell(l.post("/notification/start", rpc("notification/start", `{"command":`+v2Command(l.own, "start", id, text, params)+`}`)))
+	return viewOf(
+		l.post(
+			"/notification/start",
+			rpc("notification/start", `{"command":`+v2Command(l.own, "start", id, text, params)+`}`),
+		),
+	)
 }
 
 func aip2Begin(mount, id, text string) *http.Request {
-	return jsonRequest("POST", mount+"/stream", rpc("stream", `{"message":`+v2Command("leader", "start", id, text, "")+`}`))
+	return jsonRequest(
+		"POST",
+		mount+"/stream",
+		rpc("stream", `{"message":`+v2Command("leader", "start", id, text, "")+`}`),
+	)
 }
 
 func aip2Again(mount, id, last string) *http.Request {
-	return jsonRequest("POST", mount+"/stream", rpc("stream", `{"message":`+v2Command("leader", "re-stream", id, "", `"commandParams":{"lastEventSeq":`+last+`},`)+`}`))
+	return jsonRequest(
+		"POST",
+		mount+"/stream",
+		rpc(
+			"stream",
+			`{"message":`+v2Command("leader", "re-stream", id, "", `"commandParams":{"lastEventSeq":`+last+`},`)+`}`,
+		),
+	)
 }

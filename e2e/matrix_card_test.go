@@ -20,7 +20,10 @@ func cardJobs(w *world) (jobs []job) {
 	for _, b := range w.backs {
 		jobs = append(jobs, job{"cards of " + b.name, func(t *testing.T) { byCards(t, w, b, w.mount(b), w.mount(b)) }})
 	}
-	return append(jobs, job{"cards of a public URL", func(t *testing.T) { byCards(t, w, w.backs[1], w.url+"/public", publicURL) }})
+	return append(
+		jobs,
+		job{"cards of a public URL", func(t *testing.T) { byCards(t, w, w.backs[1], w.url+"/public", publicURL) }},
+	)
 }
 
 // fetch asks for a document.
@@ -61,7 +64,8 @@ func byCards(t *testing.T, w *world, b *back, mount, base string) {
 		has, hasNot   []string // members
 	}{
 		{"agent.json", "", []string{"name", "url", "capabilities.streaming", "skills"}, []string{"supportedInterfaces"}},
-		{"agent-card.json", "", []string{"url", "protocolVersion", "preferredTransport", "supportedInterfaces", "capabilities.pushNotifications"}, nil},
+		{"agent-card.json", "", []string{"url", "protocolVersion", "preferredTransport", "supportedInterfaces",
+			"capabilities.pushNotifications"}, nil},
 		{"agent-card.json", "0.3", []string{"url", "protocolVersion", "preferredTransport"}, []string{"supportedInterfaces"}},
 		{"agent-card.json", "1.0", []string{"supportedInterfaces"}, []string{"url", "protocolVersion"}},
 		{"acs.json", "", []string{"name"}, nil},
@@ -102,17 +106,21 @@ func byCards(t *testing.T, w *world, b *back, mount, base string) {
 		}
 
 		tag := res.Header.Get("ETag")
-		if !strings.Contains(strings.Join(res.Header.Values("Vary"), ","), "A2A-Version") || tag == "" || res.Header.Get("Cache-Control") == "" {
+		if !strings.Contains(strings.Join(res.Header.Values("Vary"), ","), "A2A-Version") || tag == "" ||
+			res.Header.Get("Cache-Control") == "" {
 			t.Errorf("%s has the header %v", name, res.Header)
 		}
 		again, empty := fetch(t, http.MethodGet, url, append(header, "If-None-Match", `"other", `+tag)...)
 		if again.StatusCode != http.StatusNotModified || empty.Raw != "" || again.Header.Get("ETag") != tag {
 			t.Errorf("%s is answered with %s for one who has it", name, again.Status)
 		}
-		if head, empty := fetch(t, http.MethodHead, url, header...); head.StatusCode != http.StatusOK || head.Header.Get("ETag") != tag || empty.Raw != "" {
+		if head, empty := fetch(t, http.MethodHead, url, header...); head.StatusCode != http.StatusOK ||
+			head.Header.Get("ETag") != tag ||
+			empty.Raw != "" {
 			t.Errorf("the HEAD of %s is answered with %s", name, head.Status)
 		}
-		if post, _ := fetch(t, http.MethodPost, url, header...); post.StatusCode != http.StatusMethodNotAllowed || post.Header.Get("Allow") != "GET, HEAD" {
+		if post, _ := fetch(t, http.MethodPost, url, header...); post.StatusCode != http.StatusMethodNotAllowed ||
+			post.Header.Get("Allow") != "GET, HEAD" {
 			t.Errorf("a POST of %s is answered with %s", name, post.Status)
 		}
 	}

@@ -29,7 +29,11 @@ func newLiar(t testing.TB) *liar {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.Method == http.MethodGet {
-			fmt.Fprintf(w, `{"name":"liar","supportedInterfaces":[{"url":%q,"protocolBinding":"JSONRPC","protocolVersion":"1.0"}],"capabilities":{},"skills":[]}`, l.url)
+			fmt.Fprintf(
+				w,
+				`{"name":"liar","supportedInterfaces":[{"url":%q,"protocolBinding":"JSONRPC","protocolVersion":"1.0"}],"capabilities":{},"skills":[]}`,
+				l.url,
+			)
 			return
 		}
 		body, err := io.ReadAll(r.Body)
@@ -46,7 +50,11 @@ func newLiar(t testing.TB) *liar {
 		case "GetTask":
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32001,"message":"Task not found"}}`, v.Get("id").Raw)
 		case "message/send":
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"},"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"the truth"}]}]}}`, v.Get("id").Raw)
+			fmt.Fprintf(
+				w,
+				`{"jsonrpc":"2.0","id":%s,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"},"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"the truth"}]}]}}`,
+				v.Get("id").Raw,
+			)
 		default:
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, v.Get("id").Raw)
 		}
@@ -65,13 +73,31 @@ func (l *liar) called() []string {
 	return did
 }
 
-// wrong are agents that the gateway is told to speak to in a dialect that they do not.
-// says is a part of what a Leader is told.
+// wrong are agents that the gateway is configured to call in a dialect that they do not speak.
+// says is a part of the reason that a Leader gets.
 var wrong = []struct{ name, dialect, agent, path, says string }{
 	{"new to old", "a2a/1.0", "legacy-trpc", "/", "the agent does not speak a2a/1.0; the operator must check its dialect"},
-	{"middle to old", "a2a/0.3", "legacy-trpc", "/", "the agent does not speak a2a/0.3; the operator must check its dialect"},
-	{"old to middle", "a2a/legacy", "a2a-go-03", "/invoke", "the agent does not speak a2a/legacy; the operator must check its dialect"},
-	{"old to new", "a2a/legacy", "a2a-go-10", "/invoke", "the agent does not speak a2a/legacy; the operator must check its dialect"},
+	{
+		"middle to old",
+		"a2a/0.3",
+		"legacy-trpc",
+		"/",
+		"the agent does not speak a2a/0.3; the operator must check its dialect",
+	},
+	{
+		"old to middle",
+		"a2a/legacy",
+		"a2a-go-03",
+		"/invoke",
+		"the agent does not speak a2a/legacy; the operator must check its dialect",
+	},
+	{
+		"old to new",
+		"a2a/legacy",
+		"a2a-go-10",
+		"/invoke",
+		"the agent does not speak a2a/legacy; the operator must check its dialect",
+	},
 	{"rest to rpc", "a2a/1.0-rest", "js-03", "/invoke", "no agent answers at the agent's URL (HTTP 404"},
 	{"aip to middle", "aip", "a2a-go-03", "/invoke", "the agent does not speak aip; the operator must check its dialect"},
 	{"aip to new", "aip", "js-10", "/invoke", "A2A protocol version"}, // the code that says so has another meaning in AIP
@@ -90,7 +116,7 @@ func findJobs(w *world) (jobs []job) {
 	for _, it := range wrong {
 		jobs = append(jobs, job{"wrong dialect, " + it.name, func(t *testing.T) {
 			l := newLeaderOf(t, w.url+"/"+wrongPath(it.name))
-			got := tellTask(l.caller.start("t", "echo hi"))
+			got := viewOfTask(l.caller.start("t", "echo hi"))
 			if got.State != "failed" || !strings.Contains(got.Says, it.says) {
 				t.Errorf("the task is %+v", got)
 			}
@@ -102,9 +128,14 @@ func findJobs(w *world) (jobs []job) {
 // byFinding looks for the log line that says what was found, and why.
 func byFinding(t *testing.T, w *world, b *back) {
 	newLeaderOf(t, w.mount(b)).caller.start("t", "echo hi")
-	line := `"msg":"the agent was found","dialect":"` + regexp.QuoteMeta(b.found) + `","endpoint":"` + regexp.QuoteMeta(b.recorder.url) + `[^"]*","why":"([^"]+)"`
+	line := `"msg":"the agent was found","dialect":"` + regexp.QuoteMeta(
+		b.found,
+	) + `","endpoint":"` + regexp.QuoteMeta(
+		b.recorder.url,
+	) + `[^"]*","why":"([^"]+)"`
 	t.Logf("it was found by this: %s", w.site.waitFor(t, line)[1])
-	if n := strings.Count(w.site.out.String(), `"the agent was found","dialect":"`+b.found+`","endpoint":"`+b.recorder.url); n != 1 {
+	if n := strings.Count(w.site.out.String(),
+		`"the agent was found","dialect":"`+b.found+`","endpoint":"`+b.recorder.url); n != 1 {
 		t.Errorf("it was found %d times", n)
 	}
 }
@@ -113,19 +144,20 @@ func byFinding(t *testing.T, w *world, b *back) {
 func byLying(t *testing.T, w *world) {
 	l := newLeaderOf(t, w.url+"/liar")
 	l.HTTP.CloseIdleConnections()
-	if got := tellTask(l.caller.start("1", "echo hi")); got.State != "awaiting-completion" || got.Holds != "the truth" {
+	if got := viewOfTask(l.caller.start("1", "echo hi")); got.State != "awaiting-completion" || got.Holds != "the truth" {
 		t.Errorf("the first task is %+v", got)
 	}
 	if first := w.liar.called(); len(first) == 0 || first[len(first)-1] != "message/send" {
 		t.Errorf("the agent was asked %q", first)
 	}
-	if got := tellTask(l.caller.start("2", "echo hi")); got.State != "awaiting-completion" || got.Holds != "the truth" {
+	if got := viewOfTask(l.caller.start("2", "echo hi")); got.State != "awaiting-completion" || got.Holds != "the truth" {
 		t.Errorf("the second task is %+v", got)
 	}
 	if diff := cmp.Diff([]string{"message/send"}, w.liar.called()); diff != "" {
 		t.Errorf("the agent was asked for the second one (-want +got):\n%s", diff)
 	}
-	if n := strings.Count(w.site.out.String(), "the agent does not know the methods of its dialect; trying another one"); n != 1 {
+	if n := strings.Count(w.site.out.String(),
+		"the agent does not know the methods of its dialect; trying another one"); n != 1 {
 		t.Errorf("the gateway says %d times that it tries another dialect", n)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// front is a dialect of callers: how somebody who speaks it drives a task.
+// front is a dialect of callers: how its client drives a task.
 type front struct {
 	name string
 	// done is the state in which a task is shown that its agent has finished.
@@ -23,7 +23,7 @@ type front struct {
 	// begin and again are the requests, as bytes, by which a stream is begun, and taken up again behind an event.
 	begin func(mount, id, text string) *http.Request
 	again func(mount, id, last string) *http.Request
-	// push is how a webhook is told.
+	// push is how a webhook is notified.
 	push pushed
 	slow bool // its programs are slow to start, so that they do no more than they must
 	// mute says that its SDK does not pass on whether a piece is added to the one before.
@@ -33,18 +33,18 @@ type front struct {
 // driver is a caller at work on one mount point. A method whose request fails fails the test.
 type driver interface {
 	// send says something, to the task if it is not empty, and returns what is answered when the task rests.
-	send(text, task string) told
+	send(text, task string) view
 	// stream does so by a stream, up to the stream's end, for which AIP's Leaders say complete.
-	stream(text string) []told
+	stream(text string) []view
 	// start begins a task without waiting for it, and returns its id once it is at work. wait returns the state in
 	// which the task ends.
 	start(text string) (id string, wait func() string)
-	get(id string) told
-	cancel(id string) told
+	get(id string) view
+	cancel(id string) view
 	// finish ends a task that its agent has finished, where the dialect has a word for it.
-	finish(id string) told
+	finish(id string) view
 	// hooked says something with a webhook registered for the task.
-	hooked(text, url, token string) told
+	hooked(text, url, token string) view
 }
 
 // fronts are those of the matrix.
@@ -52,13 +52,54 @@ func fronts() []front {
 	return []front{
 		{name: "aip", done: "awaiting-completion", driver: newLeader, begin: aipBegin, again: aipAgain, push: aipPush},
 		{name: "aip-2", done: "awaiting-completion", driver: newLeaderV2, begin: aip2Begin, again: aip2Again, push: aip2Push},
-		{name: "legacy-trpc", done: "completed", driver: sdkDriver(false, "legacy-trpc-client"), begin: legacyBegin, again: legacyAgain, push: legacyPush},
-		{name: "go-03", done: "completed", driver: sdkDriver(true, "a2a-go-03", "client"), begin: v03Begin, again: v03Again, push: v03Push},
-		{name: "go-10", done: "completed", driver: sdkDriver(true, "a2a-go-10", "client"), begin: v1Begin, again: v1Again, push: v1Push},
-		{name: "rest-10", done: "completed", driver: sdkDriver(true, "a2a-go-10", "client", "-rest"), begin: restBegin, again: restAgain, push: v1Push},
-		{name: "rest-03", done: "completed", driver: sdkDriver(true, "a2a-go-10", "client", "-compat", "-rest"), begin: rest03Begin, again: rest03Again, push: v03Push},
+		{
+			name:   "legacy-trpc",
+			done:   "completed",
+			driver: sdkDriver(false, "legacy-trpc-client"),
+			begin:  legacyBegin,
+			again:  legacyAgain,
+			push:   legacyPush,
+		},
+		{
+			name:   "go-03",
+			done:   "completed",
+			driver: sdkDriver(true, "a2a-go-03", "client"),
+			begin:  v03Begin,
+			again:  v03Again,
+			push:   v03Push,
+		},
+		{
+			name:   "go-10",
+			done:   "completed",
+			driver: sdkDriver(true, "a2a-go-10", "client"),
+			begin:  v1Begin,
+			again:  v1Again,
+			push:   v1Push,
+		},
+		{
+			name:   "rest-10",
+			done:   "completed",
+			driver: sdkDriver(true, "a2a-go-10", "client", "-rest"),
+			begin:  restBegin,
+			again:  restAgain,
+			push:   v1Push,
+		},
+		{
+			name:   "rest-03",
+			done:   "completed",
+			driver: sdkDriver(true, "a2a-go-10", "client", "-compat", "-rest"),
+			begin:  rest03Begin,
+			again:  rest03Again,
+			push:   v03Push,
+		},
 		{name: "js-03", done: "completed", driver: sdkDriver(true, "node", "js-03/client.mjs"), slow: true},
-		{name: "js-03-rest", done: "completed", driver: sdkDriver(true, "node", "js-03/client.mjs", "-rest"), slow: true, mute: true},
+		{
+			name:   "js-03-rest",
+			done:   "completed",
+			driver: sdkDriver(true, "node", "js-03/client.mjs", "-rest"),
+			slow:   true,
+			mute:   true,
+		},
 		{name: "js-10", done: "completed", driver: sdkDriver(true, "node", "js-10/client.mjs"), slow: true},
 		{name: "js-10-rest", done: "completed", driver: sdkDriver(true, "node", "js-10/client.mjs", "-rest"), slow: true},
 	}
@@ -85,12 +126,17 @@ func newSDK(t *testing.T, mount string, async bool, words ...string) *sdk {
 	return &sdk{t, path, append(args[:len(args):len(args)], "-url", mount, "-timeout", "50"), async}
 }
 
-// try runs the client to its end, and returns what it told, or what it said of why it did not.
-func (s *sdk) try(args ...string) (events []told, failure string) {
+// try runs the client to its end, and returns what it printed, or its error output.
+func (s *sdk) try(args ...string) (events []view, failure string) {
 	s.t.Helper()
-	status, stdout, stderr := runProcess(s.t, s.t.TempDir(), nil, s.path, append(s.args[:len(s.args):len(s.args)], args...)...)
+	status, stdout, stderr := runProcess(
+		s.t,
+		s.t.TempDir(),
+		nil,
+		s.path,
+		append(s.args[:len(s.args):len(s.args)], args...)...)
 	for line := range strings.Lines(stdout) {
-		events = append(events, tellSDK(line))
+		events = append(events, viewOfSDK(line))
 	}
 	if status != 0 && stderr == "" {
 		stderr = fmt.Sprintf("status %d, without a word", status)
@@ -102,31 +148,31 @@ func (s *sdk) try(args ...string) (events []told, failure string) {
 }
 
 // tellSDK reads a line that a client printed.
-func tellSDK(line string) told {
+func viewOfSDK(line string) view {
 	v := gjson.Parse(line)
-	t := tell(v)
+	t := viewOf(v)
 	switch v.Get("kind").Str { // which the SDK knows
 	case "status-update":
 		t.Kind, t.all = "status", false
 	case "task":
 		t.Kind, t.all = "task", true
 	case "card", "tasks", "push-config":
-		t = told{Kind: v.Get("kind").Str}
+		t = view{Kind: v.Get("kind").Str}
 	}
 	return t
 }
 
-// one runs the client, which must tell one thing.
-func (s *sdk) one(args ...string) told {
+// one runs the client, which must print one line.
+func (s *sdk) one(args ...string) view {
 	s.t.Helper()
 	events, failure := s.try(args...)
 	if failure != "" || len(events) != 1 {
-		s.t.Fatalf("%q told %+v, and said: %s", args, events, failure)
+		s.t.Fatalf("%q printed %+v, and said: %s", args, events, failure)
 	}
 	return events[0]
 }
 
-func (s *sdk) send(text, task string) told {
+func (s *sdk) send(text, task string) view {
 	s.t.Helper()
 	if task == "" {
 		return s.one("send", text)
@@ -134,15 +180,15 @@ func (s *sdk) send(text, task string) told {
 	return s.one("send", text, "-task", task)
 }
 
-func (s *sdk) get(id string) told    { s.t.Helper(); return s.one("get", id) }
-func (s *sdk) cancel(id string) told { s.t.Helper(); return s.one("cancel", id) }
-func (s *sdk) finish(string) told    { return told{State: "completed"} }
+func (s *sdk) get(id string) view    { s.t.Helper(); return s.one("get", id) }
+func (s *sdk) cancel(id string) view { s.t.Helper(); return s.one("cancel", id) }
+func (s *sdk) finish(string) view    { return view{State: "completed"} }
 
-func (s *sdk) stream(text string) []told {
+func (s *sdk) stream(text string) []view {
 	s.t.Helper()
 	events, failure := s.try("stream", text)
 	if failure != "" {
-		s.t.Fatalf("the stream told %+v, and ended with: %s", events, failure)
+		s.t.Fatalf("the stream showed %+v, and ended with: %s", events, failure)
 	}
 	return events
 }
@@ -152,7 +198,7 @@ func (s *sdk) start(text string) (id string, wait func() string) {
 	s.t.Helper()
 	if s.async {
 		id = s.one("send", text, "-async").ID
-		var now told
+		var now view
 		eventually(s.t, "the task is at work", func() bool {
 			now = s.get(id)
 			return now.State == "working" || rests(now.State)
@@ -163,10 +209,10 @@ func (s *sdk) start(text string) (id string, wait func() string) {
 		}
 	}
 	p := startProcess(s.t, s.t.TempDir(), nil, s.path, append(s.args[:len(s.args):len(s.args)], "stream", text)...)
-	last := func() (t told) {
+	last := func() (t view) {
 		for line := range strings.Lines(p.out.String()) {
 			if strings.HasSuffix(line, "\n") && gjson.Valid(line) {
-				if next := tellSDK(line); next.State != "" {
+				if next := viewOfSDK(line); next.State != "" {
 					t = next
 				}
 			}
@@ -184,11 +230,11 @@ func (s *sdk) start(text string) (id string, wait func() string) {
 }
 
 // hooked registers the webhook while the task waits, because only some of the SDKs can do so when they send.
-func (s *sdk) hooked(_, url, token string) told {
+func (s *sdk) hooked(_, url, token string) view {
 	s.t.Helper()
 	ask := s.send("ask", "")
 	if set := s.one("push-set", ask.ID, url, token); set.Kind != "push-config" {
-		s.t.Errorf("push-set told %+v", set)
+		s.t.Errorf("push-set printed %+v", set)
 	}
 	return s.send("blue", ask.ID)
 }
@@ -214,7 +260,14 @@ func rpc(method, params string) string {
 }
 
 func legacyBegin(mount, id, text string) *http.Request {
-	return jsonRequest("POST", mount, rpc("tasks/sendSubscribe", fmt.Sprintf(`{"id":%q,"message":{"role":"user","parts":[{"type":"text","text":%q}]}}`, id, text)))
+	return jsonRequest(
+		"POST",
+		mount,
+		rpc(
+			"tasks/sendSubscribe",
+			fmt.Sprintf(`{"id":%q,"message":{"role":"user","parts":[{"type":"text","text":%q}]}}`, id, text),
+		),
+	)
 }
 
 func legacyAgain(mount, id, last string) *http.Request {
@@ -222,7 +275,18 @@ func legacyAgain(mount, id, last string) *http.Request {
 }
 
 func v03Begin(mount, id, text string) *http.Request {
-	return jsonRequest("POST", mount, rpc("message/stream", fmt.Sprintf(`{"message":{"kind":"message","messageId":%q,"role":"user","parts":[{"kind":"text","text":%q}]}}`, id, text)))
+	return jsonRequest(
+		"POST",
+		mount,
+		rpc(
+			"message/stream",
+			fmt.Sprintf(
+				`{"message":{"kind":"message","messageId":%q,"role":"user","parts":[{"kind":"text","text":%q}]}}`,
+				id,
+				text,
+			),
+		),
+	)
 }
 
 func v03Again(mount, id, last string) *http.Request {
@@ -238,7 +302,15 @@ func v1Begin(mount, id, text string) *http.Request {
 }
 
 func v1Again(mount, id, last string) *http.Request {
-	return jsonRequest("POST", mount, rpc("SubscribeToTask", fmt.Sprintf(`{"id":%q}`, id)), "A2A-Version", "1.0", "Last-Event-ID", last)
+	return jsonRequest(
+		"POST",
+		mount,
+		rpc("SubscribeToTask", fmt.Sprintf(`{"id":%q}`, id)),
+		"A2A-Version",
+		"1.0",
+		"Last-Event-ID",
+		last,
+	)
 }
 
 func restBegin(mount, id, text string) *http.Request {
@@ -250,7 +322,11 @@ func restAgain(mount, id, last string) *http.Request {
 }
 
 func rest03Begin(mount, id, text string) *http.Request {
-	return jsonRequest("POST", mount+"/v1/message:stream", fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER","content":[{"text":%q}]}}`, id, text))
+	return jsonRequest(
+		"POST",
+		mount+"/v1/message:stream",
+		fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER","content":[{"text":%q}]}}`, id, text),
+	)
 }
 
 func rest03Again(mount, id, last string) *http.Request {
@@ -283,7 +359,7 @@ func openStream(t *testing.T, req *http.Request) *wireStream {
 }
 
 // next returns the next event and its id. ok is false at the end of the stream.
-func (s *wireStream) next(t *testing.T) (id string, event told, ok bool) {
+func (s *wireStream) next(t *testing.T) (id string, event view, ok bool) {
 	t.Helper()
 	data := ""
 	for s.lines.Scan() {
@@ -295,9 +371,9 @@ func (s *wireStream) next(t *testing.T) (id string, event told, ok bool) {
 		case name == "data":
 			data += value
 		case name == "" && value == "" && data != "":
-			event = tell(gjson.Parse(data))
+			event = viewOf(gjson.Parse(data))
 			if event.Kind == "error" {
-				t.Fatalf("the stream tells an error: %s", data)
+				t.Fatalf("the stream has an error: %s", data)
 			}
 			return id, event, true
 		}
@@ -305,7 +381,7 @@ func (s *wireStream) next(t *testing.T) (id string, event told, ok bool) {
 	if err := s.lines.Err(); err != nil {
 		t.Fatalf("the stream breaks: %v", err)
 	}
-	return "", told{}, false
+	return "", view{}, false
 }
 
 func (s *wireStream) close() { s.res.Body.Close() }

@@ -44,7 +44,8 @@ func byThings(t *testing.T, w *world, b *back) {
 	if len(data.Products) != 1 || len(data.Products[0].DataItems) != 1 {
 		t.Fatalf("the products are %+v", data.Products)
 	}
-	if it := data.Products[0].DataItems[0]; it.Kind != task.DataKind || string(it.Data) != `{"colour":"blue","parts":[1,2,3]}` {
+	if it := data.Products[0].DataItems[0]; it.Kind != task.DataKind ||
+		string(it.Data) != `{"colour":"blue","parts":[1,2,3]}` {
 		t.Errorf("the data is %+v", it)
 	}
 }
@@ -52,41 +53,45 @@ func byThings(t *testing.T, w *world, b *back) {
 // byMessage talks to an agent that answers without a task. At the gateway it is one all the same.
 func byMessage(t *testing.T, w *world, b *back) {
 	l := newLeaderOf(t, w.mount(b))
-	if got := tellTask(l.caller.start("m", "msg hi")); got.State != "awaiting-completion" || got.Holds != "direct: hi" {
-		t.Errorf("the message is told as %+v", got)
+	if got := viewOfTask(l.caller.start("m", "msg hi")); got.State != "awaiting-completion" || got.Holds != "direct: hi" {
+		t.Errorf("the message is shown as %+v", got)
 	}
-	if got := l.send("msg again", "m"); got.State != "awaiting-completion" || !strings.Contains(got.Holds, "direct: again") {
-		t.Errorf("the next one is told as %+v", got)
+	if got := l.send("msg again", "m"); got.State != "awaiting-completion" ||
+		!strings.Contains(got.Holds, "direct: again") {
+		t.Errorf("the next one is shown as %+v", got)
 	}
 	if got := l.finish("m"); got.State != "completed" {
 		t.Errorf("it ends as %+v", got)
 	}
 }
 
-// byRejection is rejected: before anybody was told of the task, it never was accepted.
+// byRejection is rejected: a task that no client has seen was never accepted.
 func byRejection(t *testing.T, w *world, b *back) {
 	l := newLeaderOf(t, w.mount(b))
 	l.caller.start("r", "reject")
 	got := l.caller.get("r")
-	if diff := cmp.Diff([]task.State{task.Rejected}, states(got.StatusHistory)); diff != "" || says(got.Status.DataItems) != "not my job" {
+	if diff := cmp.Diff([]task.State{task.Rejected}, states(got.StatusHistory)); diff != "" ||
+		says(got.Status.DataItems) != "not my job" {
 		t.Errorf("the rejection is %+v\n%s", got.Status, diff)
 	}
 	checkHistory(t, got)
-	var last told
-	if err := l.follow(within(t, patience), "s", "reject", func(e told) bool { last = e; return true }); err != nil {
+	var last view
+	if err := l.follow(within(t, patience), "s", "reject", func(e view) bool { last = e; return true }); err != nil {
 		t.Fatal(err)
 	}
 	if last.State != "rejected" && !(last.State == "failed" && strings.Contains(strings.ToLower(last.Says), "rejected")) {
-		t.Errorf("a rejection that comes after acceptance is told as %+v", last)
+		t.Errorf("a rejection after acceptance is shown as %+v", last)
 	}
 }
 
-// byPermission waits until somebody has logged in, and says so, or gives up.
+// byPermission waits until the user has logged in, or gives up.
 func byPermission(t *testing.T, w *world, b *back) {
 	l := newLeaderOf(t, w.mount(b))
 	const wants = "log in at https://login.example/"
-	if got := tellTask(l.caller.start("a", "auth")); got.State != "awaiting-input" || !strings.Contains(got.Says, wants) || !strings.Contains(got.Says, `"auth-required"`) {
-		t.Errorf("what is wanted is told as %+v", got)
+	if got := viewOfTask(l.caller.start("a", "auth")); got.State != "awaiting-input" ||
+		!strings.Contains(got.Says, wants) ||
+		!strings.Contains(got.Says, `"auth-required"`) {
+		t.Errorf("the question is shown as %+v", got)
 	}
 	got := l.send("in", "a")
 	switch b.name {

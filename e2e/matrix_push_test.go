@@ -44,14 +44,14 @@ func newInbox(t testing.TB) *inbox {
 	return s
 }
 
-// heard returns what a webhook has been told so far.
+// heard returns the notifications that a webhook has got so far.
 func (s *inbox) heard(path string) []delivered {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]delivered(nil), s.got[path]...)
 }
 
-// pushed is the form in which a dialect tells a webhook.
+// pushed is the form of a dialect's notifications.
 type pushed struct {
 	media string
 	token []string          // the header fields that hold the token
@@ -59,14 +59,30 @@ type pushed struct {
 }
 
 var (
-	aipPush    = pushed{"application/json", []string{"X-Acps-Aip-Notification-Token"}, map[string]string{"type": "task", "id": "", "status.stateChangedAt": ""}}
-	aip2Push   = pushed{"application/json", []string{"X-Acps-Aip-Notification-Token"}, map[string]string{"type": "task-result", "taskId": "", "senderRole": "partner"}}
-	legacyPush = pushed{"application/json", []string{"X-A2a-Notification-Token"}, map[string]string{"id": "", "status.state": ""}}
-	v03Push    = pushed{"application/json", []string{"X-A2a-Notification-Token"}, map[string]string{"kind": "task", "id": "", "contextId": ""}}
-	v1Push     = pushed{"application/a2a+json", []string{"X-A2a-Notification-Token", "A2a-Notification-Token"}, nil}
+	aipPush = pushed{
+		"application/json",
+		[]string{"X-Acps-Aip-Notification-Token"},
+		map[string]string{"type": "task", "id": "", "status.stateChangedAt": ""},
+	}
+	aip2Push = pushed{
+		"application/json",
+		[]string{"X-Acps-Aip-Notification-Token"},
+		map[string]string{"type": "task-result", "taskId": "", "senderRole": "partner"},
+	}
+	legacyPush = pushed{
+		"application/json",
+		[]string{"X-A2a-Notification-Token"},
+		map[string]string{"id": "", "status.state": ""},
+	}
+	v03Push = pushed{
+		"application/json",
+		[]string{"X-A2a-Notification-Token"},
+		map[string]string{"kind": "task", "id": "", "contextId": ""},
+	}
+	v1Push = pushed{"application/a2a+json", []string{"X-A2a-Notification-Token", "A2a-Notification-Token"}, nil}
 )
 
-// byPush registers a webhook and expects that it is told how the task ends, in the caller's own dialect.
+// byPush registers a webhook and expects a notification of the task's end, in the caller's own dialect.
 func byPush(t *testing.T, w *world, f front, b *back) {
 	d := f.driver(t, w.mount(b))
 	path := "/" + f.name + "/" + b.name
@@ -76,18 +92,18 @@ func byPush(t *testing.T, w *world, f front, b *back) {
 		t.Errorf("the task is answered as %+v", answered)
 	}
 	var last delivered
-	eventually(t, "the webhook is told that the task is "+f.done, func() bool {
+	eventually(t, "the webhook is notified that the task is "+f.done, func() bool {
 		for _, n := range w.heard(path) {
-			if tell(n.body).State == f.done {
+			if viewOf(n.body).State == f.done {
 				last = n
 				return true
 			}
 		}
 		return false
 	})
-	got := tell(last.body)
+	got := viewOf(last.body)
 	if got.ID != answered.ID {
-		t.Errorf("the webhook is told of %q, not of %q", got.ID, answered.ID)
+		t.Errorf("the webhook is notified of %q, not of %q", got.ID, answered.ID)
 	}
 	if got := last.header.Get("Content-Type"); got != f.push.media {
 		t.Errorf("the body is said to be %q, want %q", got, f.push.media)

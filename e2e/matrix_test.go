@@ -62,7 +62,10 @@ func TestEveryDialect(t *testing.T) {
 				if f.slow && !op.slow {
 					continue
 				}
-				jobs = append(jobs, job{fmt.Sprintf("%s from %s to %s", op.name, f.name, b.name), func(t *testing.T) { op.run(t, w, f, b) }})
+				jobs = append(
+					jobs,
+					job{fmt.Sprintf("%s from %s to %s", op.name, f.name, b.name), func(t *testing.T) { op.run(t, w, f, b) }},
+				)
 			}
 		}
 	}
@@ -97,14 +100,14 @@ func byStream(t *testing.T, w *world, f front, b *back) {
 		s.add(e)
 	}
 	if s.State != "completed" || s.Holds != chunks(5) && !f.mute || s.pieces == 0 {
-		t.Errorf("the stream tells %+v", s)
+		t.Errorf("the stream shows %+v", s)
 	}
 	if got := d.get(s.ID); got.State != "completed" || got.Holds != chunks(5) {
 		t.Errorf("it is got as %+v", got)
 	}
 }
 
-// byCancel cancels a task at work, of which the agent is told, and about which it is not asked any more.
+// byCancel cancels a running task: the agent gets the cancel, and is not polled any more.
 func byCancel(t *testing.T, w *world, f front, b *back) {
 	d := f.driver(t, w.mount(b))
 	word := leader.NewID("word")
@@ -135,7 +138,9 @@ func byCancel(t *testing.T, w *world, f front, b *back) {
 func byAsking(t *testing.T, w *world, f front, b *back) {
 	d := f.driver(t, w.mount(b))
 	asks := d.send("ask", "")
-	if want := map[bool]string{true: "awaiting-input", false: "input-required"}[f.done == "awaiting-completion"]; asks.State != want || asks.Says != "which colour?" {
+	if want := map[bool]string{true: "awaiting-input",
+		false: "input-required"}[f.done == "awaiting-completion"]; asks.State != want ||
+		asks.Says != "which colour?" {
 		t.Errorf("the question is %+v", asks)
 	}
 	if got := d.send("blue", asks.ID); got.State != f.done || got.Holds != "you said: blue" || got.ID != asks.ID {
@@ -146,7 +151,7 @@ func byAsking(t *testing.T, w *world, f front, b *back) {
 	}
 }
 
-// byFailing is told how the agent fails.
+// byFailing gets the reason of the agent's failure.
 func byFailing(t *testing.T, w *world, f front, b *back) {
 	d := f.driver(t, w.mount(b))
 	failed := d.send("fail", "")
@@ -159,7 +164,7 @@ func byFailing(t *testing.T, w *world, f front, b *back) {
 }
 
 // byCutting cuts the caller's connection in the middle of a stream and comes back: every event after the last one that
-// arrived is told, once.
+// arrived comes once.
 func byCutting(t *testing.T, w *world, f front, b *back) {
 	mount := w.mount(b)
 	first := openStream(t, f.begin(mount, leader.NewID("task"), "stream 20 50"))
@@ -177,7 +182,7 @@ func byCutting(t *testing.T, w *world, f front, b *back) {
 		}
 		ids[id], last = true, id
 		if e.all && s.pieces > 0 {
-			t.Errorf("the task is told again after its events: %+v", e)
+			t.Errorf("the task is sent again after its events: %+v", e)
 		}
 		s.add(e)
 		return true
@@ -196,11 +201,11 @@ func byCutting(t *testing.T, w *world, f front, b *back) {
 		}
 	}
 	if s.Holds != chunks(20) {
-		t.Errorf("the two streams tell %+v", s)
+		t.Errorf("the two streams show %+v", s)
 	}
 	if f.done == "completed" {
 		if id, e, ok := second.next(t); ok {
-			t.Errorf("after the end, the stream tells %q %+v", id, e)
+			t.Errorf("after the end, the stream has %q %+v", id, e)
 		}
 	}
 

@@ -21,7 +21,7 @@ import (
 
 // back is an agent of one dialect, which the one gateway of the matrix fronts under /to/ and its name.
 type back struct {
-	name, dialect string // the dialect as the gateway is told it
+	name, dialect string // the dialect in the gateway's configuration
 	found         string // what a2a turns out to be
 	path          string // of the agent's URL
 	echo          string // what is answered to "echo hi"
@@ -125,11 +125,18 @@ func newWorld(t *testing.T) *world {
 	}
 	for i, it := range wrong {
 		// The query keeps apart those that have the same agent: their tasks are filed under its URL.
-		sites.WriteString(plain(wrongPath(it.name), fmt.Sprintf("%s %s%s?%d", it.dialect, w.agents[it.agent], it.path, i), "aip"))
+		sites.WriteString(
+			plain(wrongPath(it.name), fmt.Sprintf("%s %s%s?%d", it.dialect, w.agents[it.agent], it.path, i), "aip"),
+		)
 	}
 	w.liar = newLiar(t)
 	sites.WriteString(plain("liar", "a2a "+w.liar.url, "aip"))
-	fmt.Fprintf(&sites, "\taip_gateway /public* a2a %s {\n\t\tcallers aip aip/2 a2a\n\t\tidentity off\n\t\tpublic_url %s\n\t}\n", w.agents["a2a-go-03"], publicURL)
+	fmt.Fprintf(
+		&sites,
+		"\taip_gateway /public* a2a %s {\n\t\tcallers aip aip/2 a2a\n\t\tidentity off\n\t\tpublic_url %s\n\t}\n",
+		w.agents["a2a-go-03"],
+		publicURL,
+	)
 	w.site = newSite(t)
 	w.site.start(config{
 		store:  "store pebble " + w.site.dir + "/store\n\t\tnotify {\n\t\t\tallow_networks 127.0.0.0/8\n\t\t}",

@@ -176,8 +176,12 @@ func TestMemoryOfSlowReaders(t *testing.T) {
 			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":{"message":{"type":"message","id":"m",`+
 				`"sentAt":"2026-01-01T00:00:00Z","senderRole":"leader","senderId":%q,"command":%q,"taskId":"large","dataItems":[]}}}`,
 				path[1:], l.Sender, command)
-			request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-				path, len(body), body)
+			request := fmt.Sprintf(
+				"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+				path,
+				len(body),
+				body,
+			)
 			roots := x509.NewCertPool()
 			roots.AddCert(keyPair(t, certificates(t).CA).Leaf)
 			own := []tls.Certificate{keyPair(t, certificates(t).Leader)}

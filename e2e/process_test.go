@@ -127,7 +127,13 @@ func (p *process) waitForPort(t testing.TB, address string) {
 }
 
 // runProcess runs a binary to its end and returns its exit status and what it says on stdout and stderr.
-func runProcess(t testing.TB, dir string, env []string, path string, args ...string) (status int, stdout, stderr string) {
+func runProcess(
+	t testing.TB,
+	dir string,
+	env []string,
+	path string,
+	args ...string,
+) (status int, stdout, stderr string) {
 	t.Helper()
 	cmd := command(dir, env, path, args...)
 	var out, errs output
@@ -196,7 +202,7 @@ func (p *process) waitFor(t testing.TB, pattern string) []string {
 	return found
 }
 
-// eventually waits until ok says so. It is how these tests wait for what they cannot be told of.
+// eventually waits until ok says so. These tests use it to wait for what they cannot be notified of.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
@@ -217,7 +223,7 @@ var ports struct {
 	given map[int]bool
 }
 
-// freePort returns a port that nobody listens on, and nobody else is given. It lies below those that systems
+// freePort returns a port on which no process listens, and which no other test gets. It lies below those that systems
 // choose for connections, so that none of these takes it before it is used.
 func freePort(t testing.TB) int {
 	t.Helper()

@@ -134,14 +134,17 @@ func TestReload(t *testing.T) {
 		{"a bad store", config{handle: gateway, store: "store pebble /dev/null/store"}, `/dev/null`},
 		{"another sync", config{handle: gateway, store: "store pebble " + dir + " {\nsync always\nretention 1h\n}"}, ""},
 		{"a bad AIC", config{handle: gateway + " {\naic 1234\n}"}, `aic: `},
-		{"a port that is taken", config{handle: gateway, beside: fmt.Sprintf("http://127.0.0.1:%d {\nrespond hi\n}", taken.Addr().(*net.TCPAddr).Port)},
+		{"a port that is taken", config{handle: gateway,
+			beside: fmt.Sprintf("http://127.0.0.1:%d {\nrespond hi\n}", taken.Addr().(*net.TCPAddr).Port)},
 			`address already in use`},
-		{"a bad store and another sync", config{handle: gateway, store: "store pebble " + s.dir + "/Caddyfile {\nsync never\n}"}, `Caddyfile`},
+		{"a bad store and another sync", config{handle: gateway, store: "store pebble " + s.dir +
+			"/Caddyfile {\nsync never\n}"}, `Caddyfile`},
 		{"never sync", config{handle: gateway, store: "store pebble " + dir + " {\nsync never\n}"}, ""},
 		{"back again", base, ""},
 	} {
 		complaint := s.reload(tc.config)
-		if tc.want == "" && complaint != "" || tc.want != "" && !regexp.MustCompile(tc.want).MatchString(lastMessage(complaint)+complaint) {
+		if tc.want == "" && complaint != "" ||
+			tc.want != "" && !regexp.MustCompile(tc.want).MatchString(lastMessage(complaint)+complaint) {
 			t.Errorf("%s: Caddy says %q, want %q", tc.name, complaint, tc.want)
 		}
 		if got := leader.get("before"); got.Status.State != task.AwaitingInput {
@@ -156,7 +159,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("a run in the background (-want +got):\n%s", diff)
 	}
 	if got := leader.goOn("before", "blue"); got.Status.State != task.AwaitingCompletion {
-		t.Errorf("a task from before goes on as %+v", of(got))
+		t.Errorf("a task from before becomes %+v", of(got))
 	}
 	if n := end(); n == 0 {
 		t.Error("there was no load")
@@ -210,7 +213,9 @@ func TestReloadLeaks(t *testing.T) {
 	t.Parallel()
 	_, address := sampleAgent(t)
 	c := func(i int) config {
-		return config{handle: fmt.Sprintf("aip_gateway a2a/legacy http://%s {\ntimeouts {\nresponse %ds\n}\n}", address, 20+i)}
+		return config{
+			handle: fmt.Sprintf("aip_gateway a2a/legacy http://%s {\ntimeouts {\nresponse %ds\n}\n}", address, 20+i),
+		}
 	}
 	s := newSite(t)
 	s.start(c(0))
@@ -251,6 +256,6 @@ func TestReloadLeaks(t *testing.T) {
 	})
 	t.Logf("%d goroutines before, %d after", least, now)
 	if strings.Contains(s.out.String(), `"level":"error"`) {
-		t.Error("the log tells of errors")
+		t.Error("the log has errors")
 	}
 }

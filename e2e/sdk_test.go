@@ -12,7 +12,7 @@ import (
 )
 
 // sdkSteps are the commands that every client gives to its own SDK's agent, and then to the gateway in front of it, in
-// this order. What stands in braces is the id of the task, or of the configuration, that the step of that name told.
+// this order. What stands in braces is the id of the task, or of the configuration, that the step of that name printed.
 var sdkSteps = []struct {
 	name  string
 	args  []string
@@ -40,12 +40,12 @@ var sdkSteps = []struct {
 	{"answer by stream", []string{"stream", "blue", "-task", "{ask by stream}"}, false},
 	{"context", []string{"send", "echo hi", "-context", "a context of mine"}, false},
 	{"cancel what has ended", []string{"cancel", "{echo}"}, true},
-	{"go on with what has ended", []string{"send", "echo more", "-task", "{echo}"}, false},
+	{"continue an ended task", []string{"send", "echo more", "-task", "{echo}"}, false},
 	{"resubscribe to what has ended", []string{"resubscribe", "{echo}"}, false},
 	{"get nothing", []string{"get", "no-such-task"}, true},
 	{"cancel nothing", []string{"cancel", "no-such-task"}, false},
 	{"resubscribe to nothing", []string{"resubscribe", "no-such-task"}, false},
-	{"go on with nothing", []string{"send", "echo hi", "-task", "no-such-task"}, false},
+	{"continue an unknown task", []string{"send", "echo hi", "-task", "no-such-task"}, false},
 	{"hook of nothing", []string{"push-get", "no-such-task", "no-such-hook"}, false},
 	{"hook without a config", []string{"push-get", "{echo}", "no-such-hook"}, false},
 	{"slow", []string{"send", "slow 300", "-async"}, false},
@@ -76,22 +76,57 @@ var sdkPairs = []sdkPair{
 // and the step. A failure is never among the outcomes through the gateway but where the protocol demands it.
 var sdkDifferences = []struct{ pair, step, direct, through, why string }{
 	{"", "msg", `message  "direct: hi" ""`, `task completed "" "direct: hi"`,
-		"the gateway keeps a task for all that it is told, so that it can be got again"},
+		"the gateway keeps every task that it has answered, so that it can be read again"},
 	{"", "msg by stream", `message  "direct: hi" ""`, `status completed "" "direct: hi"`, "likewise"},
 	{"", "auth", `task auth-required "log in at https://login.example/" ""`,
 		`task input-required "log in at https://login.example/{\"a2aState\":\"auth-required\"}" ""`,
 		"AIP, in which the task is kept, has no such state"},
-	{"a2a-go-10", "in", `failure`, `task input-required "log in at https://login.example/{\"a2aState\":\"auth-required\"}" ""`,
-		"the SDK takes no message while it waits for permission; the task at the gateway goes on waiting, too"},
-	{"a2a-go-10 -rest", "in", `failure`, `task input-required "log in at https://login.example/{\"a2aState\":\"auth-required\"}" ""`, "likewise"},
-	{"a2a-go-03", "cancel slow again", `task canceled "" ""`, `failure`, "A2A has an error for what is canceled already: TaskNotCancelable"},
+	{
+		"a2a-go-10",
+		"in",
+		`failure`,
+		`task input-required "log in at https://login.example/{\"a2aState\":\"auth-required\"}" ""`,
+		"the SDK takes no message while it waits for permission; the task at the gateway keeps waiting, too",
+	},
+	{
+		"a2a-go-10 -rest",
+		"in",
+		`failure`,
+		`task input-required "log in at https://login.example/{\"a2aState\":\"auth-required\"}" ""`,
+		"likewise",
+	},
+	{
+		"a2a-go-03",
+		"cancel slow again",
+		`task canceled "" ""`,
+		`failure`,
+		"A2A has an error for what is canceled already: TaskNotCancelable",
+	},
 	{"a2a-go-10", "cancel slow again", `task canceled "" ""`, `failure`, "likewise"},
 	{"a2a-go-10 -rest", "cancel slow again", `task canceled "" ""`, `failure`, "likewise"},
-	{"a2a-go-03", "resubscribe to what has ended", `failure`, `task completed "ok" "echo: hi"`, "the gateway's log does not end with the task"},
-	{"legacy-trpc", "fail", `failure`, `task failed "agent broke" ""`, "the SDK's error for a failed task; the task says it as well"},
+	{
+		"a2a-go-03",
+		"resubscribe to what has ended",
+		`failure`,
+		`task completed "ok" "echo: hi"`,
+		"the gateway's log does not end with the task",
+	},
+	{
+		"legacy-trpc",
+		"fail",
+		`failure`,
+		`task failed "agent broke" ""`,
+		"the SDK's error for a failed task; the task says it as well",
+	},
 	{"legacy-trpc", "in", `task completed "ok" "echo: authecho: in"`, `task completed "ok" "echo: in"`,
 		"both artifacts have the index 0, and v0.1 says that they are one then"},
-	{"legacy-trpc", "go on with what has ended", `task completed "ok" "echo: hiecho: more"`, `task completed "ok" "echo: more"`, "likewise"},
+	{
+		"legacy-trpc",
+		"continue an ended task",
+		`task completed "ok" "echo: hiecho: more"`,
+		`task completed "ok" "echo: more"`,
+		"likewise",
+	},
 }
 
 // sdkJobs are the tests that the gateway adds no failure that an agent alone does not have.
@@ -129,7 +164,10 @@ func (s *sdk) play(t *testing.T, w *world, p sdkPair) (outcomes []string) {
 	ids := []string{"{sink}", w.inbox.url + "/sdk"}
 	for _, step := range sdkSteps {
 		// The SDK of v0.1 has no way to send without waiting, and does not end a stream that awaits input.
-		if p.slow && !step.brief || p.legacy && (slices.Contains(step.args, "-async") || strings.HasSuffix(step.name, " slow") || strings.Contains(step.name, "by stream")) {
+		if p.slow && !step.brief ||
+			p.legacy &&
+				(slices.Contains(step.args, "-async") || strings.HasSuffix(step.name, " slow") ||
+					strings.Contains(step.name, "by stream")) {
 			outcomes = append(outcomes, "")
 			continue
 		}
@@ -138,21 +176,26 @@ func (s *sdk) play(t *testing.T, w *world, p sdkPair) (outcomes []string) {
 		for _, arg := range step.args {
 			args = append(args, names.Replace(arg))
 		}
-		status, stdout, stderr := runProcess(t, t.TempDir(), nil, s.path, append(s.args[:len(s.args):len(s.args)], args...)...)
+		status, stdout, stderr := runProcess(
+			t,
+			t.TempDir(),
+			nil,
+			s.path,
+			append(s.args[:len(s.args):len(s.args)], args...)...)
 		if status == 2 {
 			outcomes = append(outcomes, "the client has no such command")
 			continue
 		}
-		var tells story
+		var seen story
 		var kind, id string
 		for line := range strings.Lines(stdout) {
-			e := tellSDK(line)
-			tells.add(e)
+			e := viewOfSDK(line)
+			seen.add(e)
 			if kind = e.Kind; e.Kind == "message" {
-				tells.Says += e.Says
+				seen.Says += e.Says
 			}
 			v := gjson.Parse(line)
-			if id = tells.ID; kind == "push-config" {
+			if id = seen.ID; kind == "push-config" {
 				if id = v.Get("pushNotificationConfig.id").Str; id == "" {
 					id = v.Get("id").Str
 				}
@@ -161,10 +204,10 @@ func (s *sdk) play(t *testing.T, w *world, p sdkPair) (outcomes []string) {
 		if id != "" {
 			ids = append(ids, "{"+step.name+"}", id)
 		}
-		if !rests(tells.State) && tells.State != "" {
-			tells.State, tells.Says = "going on", ""
+		if !rests(seen.State) && seen.State != "" {
+			seen.State, seen.Says = "running", ""
 		}
-		outcome := fmt.Sprintf("%s %s %q %q", kind, tells.State, tells.Says, tells.Holds)
+		outcome := fmt.Sprintf("%s %s %q %q", kind, seen.State, seen.Says, seen.Holds)
 		if status != 0 {
 			outcome = "failure"
 		}

@@ -33,7 +33,7 @@ type notice struct {
 	taken  bool      // it is answered with success
 }
 
-// stamp is a state of a task and when it was entered, which tells every change of a task from all others.
+// stamp is a state of a task and when it was entered, which is different for every change of a task.
 type stamp struct {
 	State task.State
 	At    time.Time
@@ -160,7 +160,13 @@ func (s *sink) serve(raw net.Conn) {
 		if err != nil {
 			return // broken off by a gateway that was killed
 		}
-		n := notice{path: req.URL.RequestURI(), id: req.Header.Get("webhook-id"), header: req.Header, body: body, at: time.Now()}
+		n := notice{
+			path:   req.URL.RequestURI(),
+			id:     req.Header.Get("webhook-id"),
+			header: req.Header,
+			body:   body,
+			at:     time.Now(),
+		}
 		if req.Method != http.MethodPost || json.Unmarshal(body, &n.task) != nil {
 			s.t.Errorf("the sink was sent %s %s with %.200q", req.Method, n.path, body)
 		}
@@ -188,9 +194,10 @@ func (s *sink) arrived(path string) []notice {
 	return out
 }
 
-// told returns the changes that a path was told of, by the first notifications of each that it has taken. It fails the
-// test where two notifications of a change have different ids or bodies, or two of one id tell of different changes.
-func (s *sink) told(path string) []stamp {
+// changes returns the changes of which a path was notified, by the first notification of each that it has accepted. It
+// fails the
+// test where two notifications of a change have different ids or bodies, or two of one id are about different changes.
+func (s *sink) changes(path string) []stamp {
 	s.t.Helper()
 	var out []stamp
 	byID, byStamp, have := make(map[string]notice), make(map[string]string), make(map[string]bool)
@@ -201,7 +208,7 @@ func (s *sink) told(path string) []stamp {
 		}
 		key := n.path + " " + string(change.State) + change.At.UTC().Format(time.RFC3339Nano)
 		if id, again := byStamp[key]; again && id != n.id {
-			s.t.Fatalf("%s was told of %v under the ids %s and %s", path, change, id, n.id)
+			s.t.Fatalf("%s was notified of %v under the ids %s and %s", path, change, id, n.id)
 		}
 		byID[n.id], byStamp[key] = n, n.id
 		if n.taken && !have[n.id] {
@@ -212,8 +219,8 @@ func (s *sink) told(path string) []stamp {
 	return out
 }
 
-// hears waits until a path was told of a history, and demands that it was of nothing else.
-func (s *sink) hears(path string, history []task.Status) {
+// waitForChanges waits until a path was notified of a history, and of nothing else.
+func (s *sink) waitForChanges(path string, history []task.Status) {
 	s.t.Helper()
 	s.nudged(path, history, func() {})
 }
@@ -222,12 +229,12 @@ func (s *sink) hears(path string, history []task.Status) {
 func (s *sink) nudged(path string, history []task.Status, nudge func()) {
 	s.t.Helper()
 	want := stamps(history)
-	eventually(s.t, fmt.Sprintf("%s is told of %v", path, states(history)), func() bool {
+	eventually(s.t, fmt.Sprintf("%s is notified of %v", path, states(history)), func() bool {
 		nudge()
-		return len(s.told(path)) >= len(want)
+		return len(s.changes(path)) >= len(want)
 	})
-	if diff := cmp.Diff(want, s.told(path), cmpopts.EquateEmpty()); diff != "" {
-		s.t.Errorf("what %s was told (-history +told):\n%s", path, diff)
+	if diff := cmp.Diff(want, s.changes(path), cmpopts.EquateEmpty()); diff != "" {
+		s.t.Errorf("the notifications of %s (-history +notified):\n%s", path, diff)
 	}
 }
 

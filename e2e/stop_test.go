@@ -11,8 +11,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestStopAnswersWaitingCalls stops the gateway while starts wait for their agent: one by the running configuration, one
-// by the one before. The next process goes on with their tasks.
+// TestStopAnswersWaitingCalls stops the gateway while starts wait for their agent: one by the running configuration,
+// one
+// by the one before. The next process continues their tasks.
 func TestStopAnswersWaitingCalls(t *testing.T) {
 	t.Parallel()
 	_, agent := sampleAgent(t)

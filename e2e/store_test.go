@@ -51,7 +51,8 @@ func TestStoreAway(t *testing.T) {
 	}
 	message := []byte(`{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`)
 	res, body := caller.post("/message:send", message, "A2A-Version", "1.0")
-	if got := res.Header.Get("Retry-After"); res.StatusCode != 503 || got != "5" || !strings.Contains(string(body), `"STORE_UNAVAILABLE"`) {
+	if got := res.Header.Get("Retry-After"); res.StatusCode != 503 || got != "5" ||
+		!strings.Contains(string(body), `"STORE_UNAVAILABLE"`) {
 		t.Errorf("a message by REST without a store: %d, Retry-After %q: %s", res.StatusCode, got, body)
 	}
 	caller.get("runs")
@@ -68,7 +69,7 @@ func TestStoreAway(t *testing.T) {
 	if diff := cmp.Diff(answered{State: task.AwaitingCompletion, Says: "slow done"}, of(got)); diff != "" {
 		t.Errorf("the task that ran (-want +got):\n%s", diff)
 	}
-	sink.hears("/hook", got.StatusHistory)
+	sink.waitForChanges("/hook", got.StatusHistory)
 	for i := range stored {
 		checkHistory(t, caller.rests(fmt.Sprint("big-", i)))
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestStrangers opens more connections than the gateway has file descriptors for, and says nothing on them. A Leader that
-// is connected goes on, tasks wait for a connection to their agent, and all is well when the strangers leave.
+// TestStrangers opens more connections than the gateway has file descriptors for, and says nothing on them. A Leader
+// that
+// is connected is served, tasks wait for a connection to their agent, and all works again when the strangers leave.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	const files, strangers = 400, 600

@@ -40,7 +40,13 @@ func within(t testing.TB, d time.Duration) context.Context {
 }
 
 // followAll starts n tasks by stream and follows them all until they rest.
-func followAll(t *testing.T, n int, ctx context.Context, text string, each func(i int) *follower) (wait func() []*follower) {
+func followAll(
+	t *testing.T,
+	n int,
+	ctx context.Context,
+	text string,
+	each func(i int) *follower,
+) (wait func() []*follower) {
 	t.Helper()
 	all := make([]*follower, n)
 	var group sync.WaitGroup
@@ -101,7 +107,7 @@ func TestStreamsWithTheRealAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if last := fails.events[len(fails.events)-1]; !strings.Contains(last, "agent broke") {
-		t.Errorf("the failure is told as %s", last)
+		t.Errorf("the failure is shown as %s", last)
 	}
 
 	slow := &follower{caller: l, id: "slow"}
@@ -117,7 +123,10 @@ func TestStreamsWithTheRealAgent(t *testing.T) {
 // transports returns one for each version of HTTP.
 func (c *caller) transports(t *testing.T) map[string]http.RoundTripper {
 	config := c.HTTP.Transport.(*http.Transport).TLSClientConfig
-	h1 := &http.Transport{TLSClientConfig: config.Clone(), TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
+	h1 := &http.Transport{
+		TLSClientConfig: config.Clone(),
+		TLSNextProto:    map[string]func(string, *tls.Conn) http.RoundTripper{},
+	}
 	h1.TLSClientConfig.NextProtos = nil // a transport that was used has h2 there
 	h2 := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}
 	h3 := &http3.Transport{TLSClientConfig: config.Clone()}
@@ -162,7 +171,12 @@ func TestStopDrainsStreams(t *testing.T) {
 	l := leaderOf(t, s.url())
 	ended := make(map[string]chan string)
 	for name, transport := range l.transports(t) {
-		req, err := http.NewRequestWithContext(within(t, time.Minute), http.MethodPost, s.url()+"/stream", bytes.NewReader(streamBody(l.Sender, "start", "h"+name, "hello", "")))
+		req, err := http.NewRequestWithContext(
+			within(t, time.Minute),
+			http.MethodPost,
+			s.url()+"/stream",
+			bytes.NewReader(streamBody(l.Sender, "start", "h"+name, "hello", "")),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +277,7 @@ func TestStreamsSurviveReloads(t *testing.T) {
 }
 
 // TestAgentBehindABrokenWire cuts the agent's stream after every byte, stalls it, and splits it: the tasks
-// come out whole, since the agent goes on.
+// arrive whole, since the agent continues.
 func TestAgentBehindABrokenWire(t *testing.T) {
 	_, agent := sampleAgent(t)
 	var connection atomic.Int64
@@ -358,7 +372,7 @@ func TestRealAgentBehindACutWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	if last := f.events[len(f.events)-1]; !strings.Contains(last, "lost the task") {
-		t.Errorf("the failure is told as %s", last)
+		t.Errorf("the failure is shown as %s", last)
 	}
 	if f.cuts != 0 {
 		t.Errorf("the Leader's own stream was cut %d times", f.cuts)

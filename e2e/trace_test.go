@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestTrace proves that the caller's trace goes on at the agent, with and without spans of the gateway's own.
+// TestTrace proves that the caller's trace continues at the agent, with and without spans of the gateway's own.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	const traceID, spanID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -34,7 +34,11 @@ func TestTrace(t *testing.T) {
 	}))
 	t.Cleanup(collector.Close)
 	s := newSite(t)
-	s.env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_BSP_SCHEDULE_DELAY=50"}
+	s.env = []string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL,
+		"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+		"OTEL_BSP_SCHEDULE_DELAY=50",
+	}
 	s.start(config{handle: `
 	handle_path /plain* {
 		aip_gateway a2a/legacy ` + agent.url + `
@@ -50,7 +54,12 @@ func TestTrace(t *testing.T) {
 		newSpan bool
 	}{{"/plain", false}, {"/traced", true}} {
 		leader := leaderOf(t, s.url()+tc.mount)
-		_, body := leader.post("/rpc", []byte(startBody(leader.Sender, "task-"+tc.mount)), "traceparent", "00-"+traceID+"-"+spanID+"-01")
+		_, body := leader.post(
+			"/rpc",
+			[]byte(startBody(leader.Sender, "task-"+tc.mount)),
+			"traceparent",
+			"00-"+traceID+"-"+spanID+"-01",
+		)
 		if !bytes.Contains(body, []byte(`"awaiting-completion"`)) {
 			t.Fatalf("%s", body)
 		}
@@ -58,7 +67,13 @@ func TestTrace(t *testing.T) {
 		got := asked[len(asked)-1].header.Get("traceparent")
 		m := regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-01$`).FindStringSubmatch(got)
 		if m == nil || m[1] != traceID || (m[2] != spanID) != tc.newSpan {
-			t.Errorf("%s: the agent was given the traceparent %q, want that of %s, with a new span: %t", tc.mount, got, traceID, tc.newSpan)
+			t.Errorf(
+				"%s: the agent was given the traceparent %q, want that of %s, with a new span: %t",
+				tc.mount,
+				got,
+				traceID,
+				tc.newSpan,
+			)
 		}
 
 		// Without a trace of the caller's, there is none where nothing traces.
@@ -72,11 +87,12 @@ func TestTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the collector is told of the spans", func() bool {
+	eventually(t, "the collector gets the spans", func() bool {
 		spans.Lock()
 		defer spans.Unlock()
 		b := spans.Bytes()
-		return bytes.Contains(b, id) && bytes.Contains(b, []byte("aip.call")) && bytes.Contains(b, []byte("aip.run")) && bytes.Contains(b, []byte("tasks/send"))
+		return bytes.Contains(b, id) && bytes.Contains(b, []byte("aip.call")) && bytes.Contains(b, []byte("aip.run")) &&
+			bytes.Contains(b, []byte("tasks/send"))
 	})
 	spans.Lock()
 	defer spans.Unlock()
@@ -126,7 +142,7 @@ func TestLogs(t *testing.T) {
 	leader.refused(commandCall(task.Get, "unknown", payload))
 	for _, body := range []string{payload, `{"jsonrpc":"2.0","id":"` + payload + `","method":"` + payload + `"}`,
 		strings.Replace(startBody(leader.Sender, "x"), `"hello"`, `"`+payload+"\xff", 1),
-		strings.Replace(startBody("somebody", "x"), `hello`, payload, 1)} {
+		strings.Replace(startBody("another", "x"), `hello`, payload, 1)} {
 		leader.post("/rpc", []byte(body))
 	}
 	s.stop(t) // then all of the log is here
@@ -142,6 +158,6 @@ func TestLogs(t *testing.T) {
 		t.Error("nothing was logged at the level debug, so this test proves little")
 	}
 	if !strings.Contains(log, "a caller was turned away") {
-		t.Error("the log does not tell of a caller with a wrong senderId")
+		t.Error("the log does not show a caller with a wrong senderId")
 	}
 }

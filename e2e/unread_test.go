@@ -86,7 +86,8 @@ func (s *site) ask(transport http.RoundTripper, path string, body []byte, versio
 	return res
 }
 
-// TestCallersThatNeverRead opens streams whose callers read no more than the beginning. What they are sent fits into the
+// TestCallersThatNeverRead opens streams whose callers read no more than the beginning. What they are sent fits into
+// the
 // buffers of the system, so that no write of the gateway lasts.
 func TestCallersThatNeverRead(t *testing.T) {
 	t.Parallel()
@@ -129,14 +130,22 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
 		writeTask(w, h, "completed", strings.Repeat("x", 8<<20))
 	})
-	s := serve(t, config{options: "debug", handle: "aip_gateway a2a/legacy " + agent.url + " {\n\t\twrite_timeout 1s\n\t}"})
+	s := serve(
+		t,
+		config{options: "debug", handle: "aip_gateway a2a/legacy " + agent.url + " {\n\t\twrite_timeout 1s\n\t}"},
+	)
 	l := leaderOf(t, s.url())
 	l.start("large", "hello")
 	var conns []*numb
 	for version, transport := range map[int]http.RoundTripper{1: l.transports(t)["1"], 2: l.transports(t)["2"]} {
 		own, conn := numbed(transport.(*http.Transport))
 		conns = append(conns, conn)
-		s.ask(own, "/rpc", bytes.ReplaceAll(streamBody(l.Sender, "get", "large", "", ""), []byte(`"stream"`), []byte(`"rpc"`)), version)
+		s.ask(
+			own,
+			"/rpc",
+			bytes.ReplaceAll(streamBody(l.Sender, "get", "large", "", ""), []byte(`"stream"`), []byte(`"rpc"`)),
+			version,
+		)
 	}
 	eventually(t, "both answers are given up", func() bool {
 		return strings.Count(s.out.String(), "an answer was not delivered") == len(conns)

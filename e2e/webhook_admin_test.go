@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// delivery is a notification that was not delivered, as the admin API tells of it.
+// delivery is a notification that was not delivered, as the admin API shows it.
 type delivery struct {
 	ID         string     `json:"id"`
 	Status     string     `json:"status"`
@@ -36,7 +36,7 @@ type delivery struct {
 	LastError  string     `json:"last_error"`
 }
 
-// endpoint is where webhooks are delivered to, as the admin API tells of it.
+// endpoint is where webhooks are delivered to, as the admin API shows it.
 type endpoint struct {
 	Endpoint string `json:"endpoint"`
 	State    string `json:"state"`
@@ -64,8 +64,8 @@ func (s *site) asked(method, path, body string) (int, []byte) {
 	return res.StatusCode, answer
 }
 
-// told sends a request to the admin API that must be obeyed, and decodes the answer.
-func (s *site) told(method, path, body string, into any) {
+// adminCall sends a request to the admin API that must succeed, and decodes the answer.
+func (s *site) adminCall(method, path, body string, into any) {
 	s.t.Helper()
 	status, answer := s.asked(method, path, body)
 	if err := json.Unmarshal(answer, into); status != 200 || err != nil {
@@ -81,7 +81,7 @@ func (s *site) deliveries(query string) (all []delivery) {
 			Deliveries []delivery `json:"deliveries"`
 			Next       string     `json:"next"`
 		}
-		s.told("GET", "/aip/deliveries?"+query+after, "", &page)
+		s.adminCall("GET", "/aip/deliveries?"+query+after, "", &page)
 		if all = append(all, page.Deliveries...); page.Next == "" {
 			return all
 		}
@@ -100,7 +100,7 @@ func (s *site) endpoints() []endpoint {
 	var answer struct {
 		Endpoints []endpoint `json:"endpoints"`
 	}
-	s.told("GET", "/aip/endpoints", "", &answer)
+	s.adminCall("GET", "/aip/endpoints", "", &answer)
 	return answer.Endpoints
 }
 
@@ -120,7 +120,7 @@ func (s *site) enable(origin string) { s.t.Helper(); s.turn("enable", origin) }
 func (s *site) turn(how, origin string) {
 	s.t.Helper()
 	var answer struct{ Endpoint string }
-	if s.told("POST", "/aip/endpoints/"+how, `{"endpoint":"`+origin+`"}`, &answer); answer.Endpoint != origin {
+	if s.adminCall("POST", "/aip/endpoints/"+how, `{"endpoint":"`+origin+`"}`, &answer); answer.Endpoint != origin {
 		s.t.Errorf("%s of %s is answered %+v", how, origin, answer)
 	}
 }
@@ -161,7 +161,10 @@ func (s *site) aip(want int, args ...string) string {
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	agent, to := newFakeAgent(t, nil), newSink(t)
-	s := serve(t, config{store: "store memory", notify: here + "attempts 1", handle: "aip_gateway a2a/legacy " + agent.url})
+	s := serve(
+		t,
+		config{store: "store memory", notify: here + "attempts 1", handle: "aip_gateway a2a/legacy " + agent.url},
+	)
 	leader := leaderOf(t, s.url())
 	s.awake()
 	if got := s.aip(0, "list"); got != "Nothing waits to be delivered.\n" {
@@ -190,7 +193,8 @@ func TestDeliveries(t *testing.T) {
 		}
 	}
 	var page struct{ Deliveries []delivery }
-	if err := json.Unmarshal([]byte(s.aip(0, "list", "--json", "--task", "a")), &page); err != nil || cmp.Diff(dead, page.Deliveries) != "" {
+	if err := json.Unmarshal([]byte(s.aip(0, "list", "--json", "--task", "a")), &page); err != nil ||
+		cmp.Diff(dead, page.Deliveries) != "" {
 		t.Errorf("the list as JSON is %+v: %v", page, err)
 	}
 	if got := s.aip(0, "list", "--limit", "2"); strings.Count(got, "msg_") != 2 {
@@ -205,13 +209,16 @@ func TestDeliveries(t *testing.T) {
 	if got := s.aip(0, "replay", dead[2].ID); got != "1 to be tried again\n" {
 		t.Errorf("a replay of one says %q", got)
 	}
-	to.hears("/dead", history[2:3])
+	to.waitForChanges("/dead", history[2:3])
 	s.dead(len(history) - 1)
 	if got := s.aip(0, "replay", "--task", "a"); got != fmt.Sprintf("%d to be tried again\n", len(history)-1) {
 		t.Errorf("a replay of a task says %q", got)
 	}
 	s.dead(0)
-	to.hears("/dead", append(append([]task.Status{}, history[2]), append(append([]task.Status{}, history[:2]...), history[3:]...)...))
+	to.waitForChanges(
+		"/dead",
+		append(append([]task.Status{}, history[2]), append(append([]task.Status{}, history[:2]...), history[3:]...)...),
+	)
 	if got := s.aip(0, "list"); got != "Nothing waits to be delivered.\n" {
 		t.Errorf("after the replay the list is %q", got)
 	}
@@ -222,7 +229,12 @@ func TestDeliveries(t *testing.T) {
 	}
 	had := len(to.arrived(""))
 	held := lead(leader, "b", to.origin()+"/held")
-	if got := s.aip(0, "list", "--status", "disabled", "--host", to.address); strings.Count(got, "\ndisabled ") != len(held) {
+	if got := s.aip(0, "list", "--status", "disabled", "--host", to.address); strings.Count(
+		got,
+		"\ndisabled ",
+	) != len(
+		held,
+	) {
 		t.Errorf("of a disabled endpoint, the list is\n%s", got)
 	}
 	if got := s.aip(0, "endpoints"); !strings.Contains(got, to.origin()+"  disabled  ") {
@@ -234,7 +246,7 @@ func TestDeliveries(t *testing.T) {
 	if got := s.aip(0, "enable", to.origin()); got != to.origin()+" is enabled\n" {
 		t.Errorf("enable says %q", got)
 	}
-	to.hears("/held", held)
+	to.waitForChanges("/held", held)
 	to.inOrder("/held")
 	s.idle()
 	if got := s.aip(0, "endpoints"); !strings.Contains(got, to.origin()+"  closed  ") {
@@ -311,8 +323,22 @@ func TestDeliveriesAPI(t *testing.T) {
 	}
 	var states []task.State
 	for _, d := range of("a") {
-		want := delivery{d.ID, "dead", agent.url, leader.Sender, "a", hooks["a"].ID, one.origin(), d.State, 1, time.Time{}, 500, d.LastError}
-		if diff := cmp.Diff(want, d); diff != "" || !strings.Contains(d.LastError, "500") || !strings.HasPrefix(d.ID, "msg_") {
+		want := delivery{
+			d.ID,
+			"dead",
+			agent.url,
+			leader.Sender,
+			"a",
+			hooks["a"].ID,
+			one.origin(),
+			d.State,
+			1,
+			time.Time{},
+			500,
+			d.LastError,
+		}
+		if diff := cmp.Diff(want, d); diff != "" || !strings.Contains(d.LastError, "500") ||
+			!strings.HasPrefix(d.ID, "msg_") {
 			t.Errorf("a dead letter (-want +got):\n%s", diff)
 		}
 		states = append(states, d.State)
@@ -346,8 +372,18 @@ func TestDeliveriesAPI(t *testing.T) {
 	} {
 		status, body := s.asked(tc.method, tc.path, tc.body)
 		var answer struct{ Error string }
-		if err := json.Unmarshal(body, &answer); status != tc.status || err != nil || !strings.Contains(answer.Error, tc.want) {
-			t.Errorf("%s %s %s is answered with %d %s, want %d and %q", tc.method, tc.path, tc.body, status, body, tc.status, tc.want)
+		if err := json.Unmarshal(body, &answer); status != tc.status || err != nil ||
+			!strings.Contains(answer.Error, tc.want) {
+			t.Errorf(
+				"%s %s %s is answered with %d %s, want %d and %q",
+				tc.method,
+				tc.path,
+				tc.body,
+				status,
+				body,
+				tc.status,
+				tc.want,
+			)
 		}
 	}
 	if got := s.dead(6); cmp.Diff(all, got) != "" {
@@ -357,10 +393,10 @@ func TestDeliveriesAPI(t *testing.T) {
 	// A replay that fails is another dead letter of the same id; one that does not is none.
 	two.answers(always(taken()))
 	var answer struct{ Replayed int }
-	if s.told("POST", "/aip/deliveries/replay?status=dead", "", &answer); answer.Replayed != 6 {
+	if s.adminCall("POST", "/aip/deliveries/replay?status=dead", "", &answer); answer.Replayed != 6 {
 		t.Errorf("%d were replayed", answer.Replayed)
 	}
-	two.hears("/b", leader.get("b").StatusHistory)
+	two.waitForChanges("/b", leader.get("b").StatusHistory)
 	eventually(t, "the others have failed again", func() bool {
 		s.enable(one.origin()) // after some failures, it is left alone
 		return len(one.arrived("/a")) == 6
@@ -386,7 +422,7 @@ func TestDeliveriesAPI(t *testing.T) {
 		t.Errorf("after a restart, %d are held, and %d came", len(got), len(two.arrived("/c")))
 	}
 	s.enable(two.origin())
-	two.hears("/c", held)
+	two.waitForChanges("/c", held)
 }
 
 // TestDeliveriesWithoutGateway asks an admin API behind which there is no gateway.
@@ -394,12 +430,14 @@ func TestDeliveriesWithoutGateway(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	path := filepath.Join(s.dir, "Caddyfile")
-	if err := os.WriteFile(path, fmt.Appendf(nil, "{\nadmin 127.0.0.1:%d\n}\nhttp://127.0.0.1:%d {\nrespond hello\n}\n", s.admin, s.port), 0o600); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, "{\nadmin 127.0.0.1:%d\n}\nhttp://127.0.0.1:%d {\nrespond hello\n}\n",
+		s.admin, s.port), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.run(path)
 	for _, path := range []string{"/aip/deliveries", "/aip/endpoints"} {
-		if status, body := s.asked("GET", path, ""); status != 503 || !strings.Contains(string(body), "no aip_gateway is configured") {
+		if status, body := s.asked("GET", path, ""); status != 503 ||
+			!strings.Contains(string(body), "no aip_gateway is configured") {
 			t.Errorf("%s is answered with %d %s", path, status, body)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // watched is a task with a webhook, as its Leader knows it.
 type watched struct {
 	id    string
-	doubt bool // nobody knows whether it was started
+	doubt bool // it is unknown whether it was started
 }
 
 func (w watched) path() string { return "/" + w.id }
@@ -40,7 +40,9 @@ func liveWatched(c *caller, to *sink, name string, random *rand.Rand) (all []wat
 		w.doubt = err != nil
 		all = append(all, w)
 		for turn := 0; err == nil && turn < random.IntN(4); turn++ {
-			_, err = c.try(commandCall([]task.Command{task.Continue, task.Continue, task.Complete, task.Cancel}[random.IntN(4)], w.id, "more"))
+			_, err = c.try(
+				commandCall([]task.Command{task.Continue, task.Continue, task.Complete, task.Cancel}[random.IntN(4)], w.id, "more"),
+			)
 		}
 		if lost(c, err) {
 			return all
@@ -59,7 +61,13 @@ func lost(c *caller, err error) bool {
 
 // trySet sets a webhook, and reports false where no answer came.
 func (c *caller) trySet(h hook) bool {
-	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"1","method":"notification/set","params":{"url":%q,"token":%q,"taskId":%q}}`, h.URL, h.Token, h.TaskID)
+	body := fmt.Appendf(
+		nil,
+		`{"jsonrpc":"2.0","id":"1","method":"notification/set","params":{"url":%q,"token":%q,"taskId":%q}}`,
+		h.URL,
+		h.Token,
+		h.TaskID,
+	)
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.mount+"/notification/set", bytes.NewReader(body))
@@ -95,7 +103,7 @@ func anySeed(t *testing.T) uint64 {
 }
 
 // TestWebhookKill kills the gateway at random moments, while the receiver is there, refuses, or is not, and demands
-// that in the end the webhooks were told all that there is in the tasks' histories, each change under one id.
+// that in the end the webhooks were notified of everything in the tasks' histories, each change under one id.
 func TestWebhookKill(t *testing.T) {
 	t.Parallel()
 	const rounds, workers = 5, 4
@@ -103,7 +111,11 @@ func TestWebhookKill(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	_, agent := sampleAgent(t)
 	s, to := newSite(t), newSink(t)
-	c := config{store: "store pebble " + s.dir + "/store {\nsync state\n}", notify: here + "attempts 100", handle: "aip_gateway a2a/legacy http://" + agent}
+	c := config{
+		store:  "store pebble " + s.dir + "/store {\nsync state\n}",
+		notify: here + "attempts 100",
+		handle: "aip_gateway a2a/legacy http://" + agent,
+	}
 	var known []watched
 	for round := range rounds {
 		switch random.IntN(3) {
@@ -144,7 +156,7 @@ func TestWebhookKill(t *testing.T) {
 	t.Logf("%d tasks, %d notifications", len(known), len(to.arrived("")))
 }
 
-// checkWatched demands that a sink was told all of the histories of tasks, as they are now.
+// checkWatched demands that a sink was notified of the whole histories of tasks, as they are now.
 func checkWatched(t *testing.T, s *site, to *sink, known []watched) {
 	t.Helper()
 	c := leaderOf(t, s.url())
@@ -152,7 +164,7 @@ func checkWatched(t *testing.T, s *site, to *sink, known []watched) {
 		got, err := c.settled(w.id)
 		var refusal *leader.Error
 		if w.doubt && errors.As(err, &refusal) && refusal.Code == -32001 {
-			got = new(task.Task) // the start was lost, and nobody must have been told anything else
+			got = new(task.Task) // the start was lost, and the sink must not have got anything else
 		} else if err != nil {
 			t.Errorf("%s: %v", w.id, explain(err))
 			continue
@@ -160,7 +172,7 @@ func checkWatched(t *testing.T, s *site, to *sink, known []watched) {
 		to.nudged(w.path(), got.StatusHistory, func() { s.enable(to.origin()) })
 	}
 	if strings.Contains(s.out.String(), `"level":"error"`) {
-		t.Errorf("the log tells of errors")
+		t.Errorf("the log has errors")
 	}
 	s.idle()
 	if left := s.deliveries(""); len(left) != 0 {

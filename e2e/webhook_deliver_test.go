@@ -56,21 +56,26 @@ func TestWebhook(t *testing.T) {
 	private, public := key()
 	shared, _ := key("--hmac")
 	s.env = []string{"AIP_TEST_KEY=" + private}
-	s.start(config{notify: here + "signing_key {env.AIP_TEST_KEY}\nsigning_key " + shared, handle: "aip_gateway a2a/legacy " + agent.url})
+	s.start(
+		config{
+			notify: here + "signing_key {env.AIP_TEST_KEY}\nsigning_key " + shared,
+			handle: "aip_gateway a2a/legacy " + agent.url,
+		},
+	)
 	leader := leaderOf(t, s.url())
 
 	const traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
 	tokens := map[string]string{"/one": "a token of one", "/two": "two"}
-	var named hook // by the start; the other one is told of it as well
+	var named hook // by the start; the other one is notified as well
 	for path, token := range tokens {
 		named = leader.setHook(hook{URL: up.origin() + path, Token: token, TaskID: "a"})
 	}
-	// What a command is answered is what the webhooks are told of the state that it is answered in.
+	// The answer to a command is the same as the notification of the state in the answer.
 	answers := []*task.Task{leader.notifyStart("a", named.ID, "traceparent", "00-"+traceID+"-00f067aa0ba902b7-01")}
 	answers = append(answers, leader.goOn("a", "more"), leader.complete("a"))
 	history := leader.get("a").StatusHistory
 	for path, token := range tokens {
-		up.hears(path, history)
+		up.waitForChanges(path, history)
 		up.inOrder(path)
 		begun := 0 // turns
 		for _, n := range up.arrived(path) {
@@ -96,7 +101,8 @@ func TestWebhook(t *testing.T) {
 				t.Errorf("two keys make the signatures %q", signature)
 			}
 			// The first turn is caused by the start, the second by a request without a trace.
-			parent := regexp.MustCompile(`^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$`).FindStringSubmatch(n.header.Get("traceparent"))
+			parent := regexp.MustCompile(`^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$`).
+				FindStringSubmatch(n.header.Get("traceparent"))
 			inFirst := begun < 2 && n.task.Status.State != task.Completed
 			if parent == nil || (parent[1] == traceID) != inFirst {
 				t.Errorf("the traceparent of %s is %q", n.task.Status.State, n.header.Get("traceparent"))
@@ -115,7 +121,7 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// checkBody demands that the body of a notification is the Task as it was then, as far as answers tell, with its
+// checkBody demands that the body of a notification is the Task as it was then, as far as answers show it, with its
 // products and without its histories.
 func checkBody(t *testing.T, n *notice, answers []*task.Task) {
 	t.Helper()
@@ -160,10 +166,10 @@ func TestWebhookTLS(t *testing.T) {
 		history := begin(leaderOf(t, s.url()), "a", "https://localhost"+up.address[len("127.0.0.1"):]+"/tls")
 		s.idle()
 		if env != nil {
-			up.hears("/tls", history)
+			up.waitForChanges("/tls", history)
 			continue
 		}
-		up.hears("/tls", nil)
+		up.waitForChanges("/tls", nil)
 		for _, d := range s.deliveries("status=dead") {
 			if !strings.Contains(d.LastError, "certificate") {
 				t.Errorf("%s: the last error is %q", name, d.LastError)
@@ -182,8 +188,13 @@ func TestWebhookFaults(t *testing.T) {
 	deck := func() []response {
 		return []response{
 			hangs(), resets(), slowly(), verbosely(200), verbosely(500), endlessly(), saysOnly(""), saysOnly("HTTP/1.1 20"),
-			saysOnly("hello\r\n\r\n"), saysOnly("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), refusal(500), refusal(404), refusal(429),
-			refusal(301, "Location: "+elsewhere.origin()+"/moved\r\n"), refusal(307, "Location: "+elsewhere.origin()+"/moved\r\n"),
+			saysOnly(
+				"hello\r\n\r\n",
+			), saysOnly("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), refusal(500), refusal(404), refusal(429),
+			refusal(
+				301,
+				"Location: "+elsewhere.origin()+"/moved\r\n",
+			), refusal(307, "Location: "+elsewhere.origin()+"/moved\r\n"),
 			refusal(308, "Location: /elsewhere\r\n"), refusal(503, "Retry-After: 86400\r\n"),
 		}
 	}
@@ -242,7 +253,7 @@ func TestWebhookGone(t *testing.T) {
 	leader.start("a", "hello")
 	eventually(t, "the webhook is disabled", func() bool { return len(s.deliveries("status=disabled")) == 3 })
 	leader.goOn("a", "more")
-	to.hears("/other", leader.get("a").StatusHistory)
+	to.waitForChanges("/other", leader.get("a").StatusHistory)
 	s.idle()
 	if n := len(to.arrived("/gone")); n != 1 {
 		t.Errorf("who answered 410 was asked %d times", n)
@@ -253,7 +264,7 @@ func TestWebhookGone(t *testing.T) {
 	to.answers(always(taken()))
 	leader.setHook(gone)
 	leader.complete("a")
-	to.hears("/gone", leader.get("a").StatusHistory)
+	to.waitForChanges("/gone", leader.get("a").StatusHistory)
 	to.inOrder("/gone")
 }
 
@@ -277,8 +288,8 @@ func TestWebhookRetryAfter(t *testing.T) {
 	leader := leaderOf(t, s.url())
 	history := lead(leader, "a", to.origin()+"/busy")
 	also := lead(leader, "b", to.origin()+"/busy/too") // all of the endpoint is left alone
-	to.hears("/busy", history)
-	to.hears("/busy/too", also)
+	to.waitForChanges("/busy", history)
+	to.waitForChanges("/busy/too", also)
 }
 
 // TestWebhookReload changes the configuration while there is much to be delivered.
@@ -292,10 +303,20 @@ func TestWebhookReload(t *testing.T) {
 		if keys[i], err = sign.Parse(secret); err != nil {
 			t.Fatal(err)
 		}
-		return config{notify: here + "timeout " + timeout + "\nsigning_key " + secret, handle: "aip_gateway a2a/legacy " + agent.url}
+		return config{
+			notify: here + "timeout " + timeout + "\nsigning_key " + secret,
+			handle: "aip_gateway a2a/legacy " + agent.url,
+		}
 	}
 	signed := func(n *notice, i int) bool {
-		return sign.Verify(n.header.Get("webhook-signature"), n.id, n.header.Get("webhook-timestamp"), n.body, n.at, keys[i].Public()) == nil
+		return sign.Verify(
+			n.header.Get("webhook-signature"),
+			n.id,
+			n.header.Get("webhook-timestamp"),
+			n.body,
+			n.at,
+			keys[i].Public(),
+		) == nil
 	}
 	s := newSite(t)
 	s.start(conf(0, "1s"))
@@ -329,7 +350,13 @@ func TestWebhookReload(t *testing.T) {
 	for _, n := range to.arrived("/late") {
 		switch old, young := signed(&n, 0), signed(&n, 1); {
 		case old == young || old && renewed > 0:
-			t.Errorf("%s is signed by the old key: %t, by the new one: %t, after %d by that", n.task.Status.State, old, young, renewed)
+			t.Errorf(
+				"%s is signed by the old key: %t, by the new one: %t, after %d by that",
+				n.task.Status.State,
+				old,
+				young,
+				renewed,
+			)
 		case young:
 			renewed++
 		}

@@ -48,7 +48,8 @@ func TestWebhookGuard(t *testing.T) {
 			bad.Token = "t"
 		}
 		members := leader.denied(-32602, "set", bad)
-		if details, _ := members["details"].(string); strings.Contains(details, "pw@") || strings.Contains(details, "X-Other") {
+		if details, _ := members["details"].(string); strings.Contains(details, "pw@") ||
+			strings.Contains(details, "X-Other") {
 			t.Errorf("%q: the answer repeats a secret: %v", bad.URL, members)
 		}
 	}
@@ -62,7 +63,14 @@ func TestWebhookGuard(t *testing.T) {
 func TestWebhookGuardAtDial(t *testing.T) {
 	t.Parallel()
 	agent, to := newFakeAgent(t, nil), newSink(t)
-	s := serve(t, config{store: "store memory", notify: "allow_networks 10.9.8.0/24\nattempts 1", handle: "aip_gateway a2a/legacy " + agent.url})
+	s := serve(
+		t,
+		config{
+			store:  "store memory",
+			notify: "allow_networks 10.9.8.0/24\nattempts 1",
+			handle: "aip_gateway a2a/legacy " + agent.url,
+		},
+	)
 	leader := leaderOf(t, s.url())
 	port := to.address[len("127.0.0.1"):]
 	leader.denied(-32602, "set", hook{URL: "http://127.0.0.1" + port + "/x", Token: "t", TaskID: "a"})

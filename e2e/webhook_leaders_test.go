@@ -10,17 +10,20 @@ import (
 )
 
 // TestWebhooksOfTwoLeaders has one Leader set more webhooks at hosts that hang than attempts may be under way. Another
-// Leader's webhooks are told all the same.
+// Leader's webhooks are notified all the same.
 func TestWebhooksOfTwoLeaders(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, nil)
-	s := serve(t, config{store: "store memory", notify: here + "timeout 1m", handle: "aip_gateway a2a/legacy " + agent.url})
+	s := serve(
+		t,
+		config{store: "store memory", notify: here + "timeout 1m", handle: "aip_gateway a2a/legacy " + agent.url},
+	)
 	v1 := certificates(t).LeaderV1
 	good, bad := leaderOf(t, s.url()), callerWith(t, s.url(), string(v1.AIC), keyPair(t, v1))
 
 	known := newSink(t)
 	history := lead(good, "known", known.origin()+"/known")
-	known.hears("/known", history)
+	known.waitForChanges("/known", history)
 
 	// A receiver that the kernel answers for, and that says nothing, at each address of 127.77.0.0/16.
 	hangs, err := net.Listen("tcp", "0.0.0.0:0")
@@ -52,10 +55,10 @@ func TestWebhooksOfTwoLeaders(t *testing.T) {
 	})
 
 	again := lead(good, "again", known.origin()+"/again")
-	known.hears("/again", again)
+	known.waitForChanges("/again", again)
 	fresh := newSink(t)
 	first := lead(good, "first", fresh.origin()+"/first")
-	fresh.hears("/first", first)
+	fresh.waitForChanges("/first", first)
 	if ended := s.deliveries("status=failing"); len(ended) > 0 {
 		t.Errorf("the other Leader waited until %d attempts that hang had ended", len(ended))
 	}

@@ -37,7 +37,9 @@ type refusedWith struct {
 // notification sends a request of AIP's notification style, and returns its result or the error.
 func (c *caller) notification(method string, params any, header ...string) (json.RawMessage, *refusedWith) {
 	c.t.Helper()
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "1", "method": "notification/" + method, "params": params})
+	body, err := json.Marshal(
+		map[string]any{"jsonrpc": "2.0", "id": "1", "method": "notification/" + method, "params": params},
+	)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -47,7 +49,8 @@ func (c *caller) notification(method string, params any, header ...string) (json
 		Result json.RawMessage `json:"result"`
 		Error  *refusedWith    `json:"error"`
 	}
-	if err := json.Unmarshal(raw, &answer); err != nil || res.StatusCode != 200 || answer.ID != "1" || (answer.Result == nil) == (answer.Error == nil) {
+	if err := json.Unmarshal(raw, &answer); err != nil || res.StatusCode != 200 || answer.ID != "1" ||
+		(answer.Result == nil) == (answer.Error == nil) {
 		c.t.Fatalf("notification/%s was answered with status %d: %s", method, res.StatusCode, raw)
 	}
 	return answer.Result, answer.Error
@@ -73,7 +76,14 @@ func (c *caller) denied(code int64, method string, params any) map[string]any {
 	}
 	members := data(c.t, refusal.Data)
 	if details, _ := members["details"].(string); refusal.Code != code || !strings.Contains(details, " ") {
-		c.t.Errorf("notification/%s of %+v is refused with %d %s, want %d and a sentence", method, params, refusal.Code, refusal.Data, code)
+		c.t.Errorf(
+			"notification/%s of %+v is refused with %d %s, want %d and a sentence",
+			method,
+			params,
+			refusal.Code,
+			refusal.Data,
+			code,
+		)
 	}
 	return members
 }
@@ -110,8 +120,9 @@ func ids(taskID, id string) map[string]any {
 // startWith returns the params of notification/start. states is left out where it is nil.
 func (c *caller) startWith(taskID, text string, commandParams map[string]any) map[string]any {
 	return map[string]any{"message": map[string]any{
-		"type": "message", "id": leader.NewID("msg"), "sentAt": time.Now().Format(time.RFC3339), "senderRole": "leader", "senderId": c.Sender,
-		"command": "start", "commandParams": commandParams, "taskId": taskID, "sessionId": "session-of-" + taskID,
+		"type": "message", "id": leader.NewID("msg"), "sentAt": time.Now().Format(time.RFC3339), "senderRole": "leader",
+		"senderId": c.Sender,
+		"command":  "start", "commandParams": commandParams, "taskId": taskID, "sessionId": "session-of-" + taskID,
 		"dataItems": []any{map[string]any{"type": "text", "text": text}},
 	}}
 }
@@ -141,7 +152,7 @@ func TestWebhookConfigs(t *testing.T) {
 	two := callerWith(t, s.url(), string(p.LeaderV1.AIC), issue(t, string(p.LeaderV1.AIC)))
 
 	if got := string(one.granted("get", ids("a", ""))); got != "[]" {
-		t.Errorf("the webhooks of a task that nobody knows are %s", got)
+		t.Errorf("the webhooks of an unknown task are %s", got)
 	}
 	url := func(s *sink, path string) string { return s.origin() + path + "?key=" + secret }
 	want := hook{URL: url(up, "/first"), Token: secret, TaskID: "a"}
@@ -161,7 +172,12 @@ func TestWebhookConfigs(t *testing.T) {
 	if diff := cmp.Diff([]hook{second}, one.hooks("a", second.ID)); diff != "" {
 		t.Errorf("one webhook (-want +got):\n%s", diff)
 	}
-	_, raw := one.post("", []byte(`{"jsonrpc":"2.0","id":"1","method":"notification/get","params":{"taskId":"a","notificationConfigId":"`+second.ID+`"}}`))
+	_, raw := one.post(
+		"",
+		[]byte(
+			`{"jsonrpc":"2.0","id":"1","method":"notification/get","params":{"taskId":"a","notificationConfigId":"`+second.ID+`"}}`,
+		),
+	)
 	if !strings.Contains(string(raw), `"result":[{"id":"`+second.ID) {
 		t.Errorf("at the mount point, the webhook is %s", raw)
 	}
@@ -196,7 +212,7 @@ func TestWebhookConfigs(t *testing.T) {
 	check("all webhooks after another Leader", first, second, third)
 
 	one.start("a", "hello")
-	up.hears(first.URL[len(up.origin()):], one.get("a").StatusHistory)
+	up.waitForChanges(first.URL[len(up.origin()):], one.get("a").StatusHistory)
 	eventually(t, "the sink that refuses was asked", func() bool { return len(refusing.arrived("")) > 0 })
 
 	if got := string(one.granted("delete", ids("a", third.ID))); got != `{"success":true}` {
@@ -205,16 +221,17 @@ func TestWebhookConfigs(t *testing.T) {
 	check("all webhooks but the deleted one", first, second)
 	one.denied(-32001, "delete", ids("a", third.ID))
 
-	// One that is set for a task at work is told of what comes then; the ones that were there, too; a deleted one of nothing more.
+	// A webhook that is set for a running task is notified of later changes; so are earlier webhooks; a deleted one is
+	// not.
 	had := len(one.get("a").StatusHistory)
 	late := one.setHook(hook{URL: url(up, "/late"), Token: secret, TaskID: "a"})
 	one.granted("delete", ids("a", first.ID))
 	one.goOn("a", "more")
 	one.complete("a")
 	history := one.get("a").StatusHistory
-	up.hears(late.URL[len(up.origin()):], history[had:])
-	if diff := cmp.Diff(stamps(history[:had]), up.told(first.URL[len(up.origin()):])); diff != "" {
-		t.Errorf("what a webhook was told before it was deleted (-want +told):\n%s", diff)
+	up.waitForChanges(late.URL[len(up.origin()):], history[had:])
+	if diff := cmp.Diff(stamps(history[:had]), up.changes(first.URL[len(up.origin()):])); diff != "" {
+		t.Errorf("the notifications of a webhook before it was deleted (-want +got):\n%s", diff)
 	}
 	for range 2 {
 		if got := string(one.granted("delete", ids("a", ""))); got != `{"success":true}` {
@@ -229,7 +246,8 @@ func TestWebhookConfigs(t *testing.T) {
 		many = append(many, one.setHook(hook{URL: url(up, "/many"), Token: fmt.Sprint(i), TaskID: "full"}))
 	}
 	members := one.denied(-32050, "set", hook{URL: url(up, "/many"), Token: "17", TaskID: "full"})
-	if diff := cmp.Diff(map[string]any{"limit": "webhooks", "max": 16.0}, map[string]any{"limit": members["limit"], "max": members["max"]}); diff != "" {
+	if diff := cmp.Diff(map[string]any{"limit": "webhooks", "max": 16.0},
+		map[string]any{"limit": members["limit"], "max": members["max"]}); diff != "" {
 		t.Errorf("the data of the error (-want +got):\n%s", diff)
 	}
 	one.setHook(many[7])
@@ -263,8 +281,9 @@ func TestWebhookStart(t *testing.T) {
 		"null":   {nil, nil},
 		"empty":  {[]string{}, nil},
 		"one":    {[]string{"completed"}, []task.State{task.Completed}},
-		"some":   {[]string{"awaiting-completion", "working", "working"}, []task.State{task.Working, task.AwaitingCompletion}},
-		"none":   {[]string{"failed"}, []task.State{task.Failed}},
+		"some": {[]string{"awaiting-completion", "working", "working"},
+			[]task.State{task.Working, task.AwaitingCompletion}},
+		"none": {[]string{"failed"}, []task.State{task.Failed}},
 	} {
 		path := "/" + id
 		set := leader.setHook(hook{URL: up.origin() + path, Token: "t", TaskID: id})
@@ -279,7 +298,7 @@ func TestWebhookStart(t *testing.T) {
 		if diff := cmp.Diff(answered{task.AwaitingCompletion, "", []string{"done"}}, of(&got)); diff != "" {
 			t.Errorf("%s: notification/start (-want +got):\n%s", id, diff)
 		}
-		// A start that is repeated changes nothing, neither the task nor the states that are told.
+		// A start that is repeated changes nothing, neither the task nor the states of its notifications.
 		var again task.Task
 		params["notifyOnStates"] = []string{"accepted"}
 		if err := json.Unmarshal(leader.granted("start", leader.startWith(id, "other", params)), &again); err != nil {
@@ -294,9 +313,9 @@ func TestWebhookStart(t *testing.T) {
 		if len(tc.want) > 0 {
 			history = slices.DeleteFunc(history, func(s task.Status) bool { return !slices.Contains(tc.want, s.State) })
 		}
-		up.hears(path, history)
+		up.waitForChanges(path, history)
 		s.idle()
-		up.hears(path, history)
+		up.waitForChanges(path, history)
 		up.inOrder(path)
 	}
 
@@ -311,10 +330,11 @@ func TestWebhookStart(t *testing.T) {
 		"states that are no list": {-32602, func(m map[string]any) {
 			m["commandParams"] = map[string]any{"notificationConfigId": set.ID, "notifyOnStates": "working"}
 		}},
-		"no id":             {-32602, func(m map[string]any) { m["commandParams"] = map[string]any{} }},
-		"no parameters":     {-32602, func(m map[string]any) { delete(m, "commandParams") }},
-		"another command":   {-32602, func(m map[string]any) { m["command"] = "get" }},
-		"an unknown config": {-32001, func(m map[string]any) { m["commandParams"] = map[string]any{"notificationConfigId": "none"} }},
+		"no id":           {-32602, func(m map[string]any) { m["commandParams"] = map[string]any{} }},
+		"no parameters":   {-32602, func(m map[string]any) { delete(m, "commandParams") }},
+		"another command": {-32602, func(m map[string]any) { m["command"] = "get" }},
+		"an unknown config": {-32001,
+			func(m map[string]any) { m["commandParams"] = map[string]any{"notificationConfigId": "none"} }},
 	} {
 		params := leader.startWith("bad", "hello", map[string]any{"notificationConfigId": set.ID})
 		tc.change(params["message"].(map[string]any))
@@ -325,21 +345,24 @@ func TestWebhookStart(t *testing.T) {
 	}
 	// What was refused has changed nothing.
 	leader.notifyStart("bad", set.ID)
-	up.hears("/bad", leader.get("bad").StatusHistory)
+	up.waitForChanges("/bad", leader.get("bad").StatusHistory)
 }
 
-// TestWebhookIdentityOff proves that requests without a senderId act for the Leader of the task, where nobody
+// TestWebhookIdentityOff proves that requests without a senderId act for the Leader of the task, where no caller
 // verifies who calls, and that a webhook may even then be set before the task exists.
 func TestWebhookIdentityOff(t *testing.T) {
 	t.Parallel()
 	agent, up := newFakeAgent(t, nil), newSink(t)
-	s := serve(t, config{store: "store memory", mode: "request", notify: here, handle: "aip_gateway a2a/legacy " + agent.url + ` {
+	s := serve(
+		t,
+		config{store: "store memory", mode: "request", notify: here, handle: "aip_gateway a2a/legacy " + agent.url + ` {
 		identity off
-	}`})
+	}`},
+	)
 	one, other := callerWith(t, s.url(), "one"), callerWith(t, s.url(), "other")
 	before := one.setHook(hook{URL: up.origin() + "/before", Token: "t", TaskID: "a"})
 	if diff := cmp.Diff([]hook{before}, other.hooks("a", "")); diff != "" {
-		t.Errorf("the webhooks of a task that nobody has started (-want +got):\n%s", diff)
+		t.Errorf("the webhooks of a task that was not started (-want +got):\n%s", diff)
 	}
 	one.notifyStart("a", before.ID)
 	after := one.setHook(hook{URL: up.origin() + "/after", Token: "t", TaskID: "a"})
@@ -351,8 +374,8 @@ func TestWebhookIdentityOff(t *testing.T) {
 	one.setHook(before)
 	one.complete("a")
 	history := one.get("a").StatusHistory
-	up.hears("/before", history)
-	up.hears("/after", history[had:])
+	up.waitForChanges("/before", history)
+	up.waitForChanges("/after", history[had:])
 	one.granted("delete", ids("a", ""))
 	if got := one.hooks("a", ""); len(got) != 0 {
 		t.Errorf("what was deleted is still there: %+v", got)
@@ -360,5 +383,5 @@ func TestWebhookIdentityOff(t *testing.T) {
 	// The webhooks have become those of one's task.
 	other.start("a", "hello")
 	s.idle()
-	up.hears("/before", history)
+	up.waitForChanges("/before", history)
 }

@@ -74,9 +74,15 @@ func TestCertificates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(agent) }})
-			proxy.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted}
-			proxy.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of those that are turned away
+			proxy := httptest.NewUnstartedServer(
+				&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(agent) }},
+			)
+			proxy.TLS = &tls.Config{
+				Certificates: []tls.Certificate{pair},
+				ClientAuth:   tls.RequireAndVerifyClientCert,
+				ClientCAs:    trusted,
+			}
+			proxy.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log the refused connections
 			proxy.StartTLS()
 			t.Cleanup(proxy.Close)
 			client := sdk.client.with("-endpoint", proxy.URL+sdk.path)
@@ -86,7 +92,8 @@ func TestCertificates(t *testing.T) {
 			if out, _, err := client.with("-cert", cert, "-key", key).try(t, "send", "echo hi"); err == nil {
 				t.Errorf("without trust the answer is %+v", out)
 			}
-			if diff := cmp.Diff(echoed, client.with("-ca", cert, "-cert", cert, "-key", key).one(t, "send", "echo hi").told()); diff != "" {
+			if diff := cmp.Diff(echoed, client.with("-ca", cert, "-cert", cert, "-key", key).one(t, "send",
+				"echo hi").told()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -28,21 +28,61 @@ var pairs = []struct {
 	{name: "legacy-trpc", agent: program{"legacy-trpc"}, client: program{"legacy-trpc-client"}, legacy: true},
 	{name: "a2a-go-03", agent: program{"a2a-go-03", "agent"}, client: program{"a2a-go-03", "client"}},
 	{name: "a2a-go-10", agent: program{"a2a-go-10", "agent"}, client: program{"a2a-go-10", "client"}, list: true},
-	{name: "a2a-go-10 REST", agent: program{"a2a-go-10", "agent"}, client: program{"a2a-go-10", "client", "-rest"}, list: true},
-	{name: "a2a-go-10 v0.3", agent: program{"a2a-go-10", "agent", "-compat"}, client: program{"a2a-go-10", "client", "-compat"}},
-	{name: "a2a-go-10 v0.3 REST", agent: program{"a2a-go-10", "agent", "-compat"}, client: program{"a2a-go-10", "client", "-compat", "-rest"}},
+	{
+		name:   "a2a-go-10 REST",
+		agent:  program{"a2a-go-10", "agent"},
+		client: program{"a2a-go-10", "client", "-rest"},
+		list:   true,
+	},
+	{
+		name:   "a2a-go-10 v0.3",
+		agent:  program{"a2a-go-10", "agent", "-compat"},
+		client: program{"a2a-go-10", "client", "-compat"},
+	},
+	{
+		name:   "a2a-go-10 v0.3 REST",
+		agent:  program{"a2a-go-10", "agent", "-compat"},
+		client: program{"a2a-go-10", "client", "-compat", "-rest"},
+	},
 	{name: "js-03", agent: js("js-03/agent.mjs"), client: js("js-03/client.mjs")},
-	{name: "js-03 REST", agent: js("js-03/agent.mjs"), client: js("js-03/client.mjs").with("-rest"), mute: true}, // the SDK's server does not take what its client sends
+	{
+		name:   "js-03 REST",
+		agent:  js("js-03/agent.mjs"),
+		client: js("js-03/client.mjs").with("-rest"),
+		mute:   true,
+	}, // the SDK's server does not take what its client sends
 	{name: "js-10", agent: js("js-10/agent.mjs"), client: js("js-10/client.mjs"), list: true},
 	{name: "js-10 REST", agent: js("js-10/agent.mjs"), client: js("js-10/client.mjs").with("-rest"), list: true},
 	{name: "js-10 v0.3", agent: js("js-10/agent.mjs").with("-compat"), client: js("js-10/client.mjs").with("-compat")},
-	{name: "js-10 v0.3 REST", agent: js("js-10/agent.mjs").with("-compat"), client: js("js-10/client.mjs").with("-compat", "-rest")},
+	{
+		name:   "js-10 v0.3 REST",
+		agent:  js("js-10/agent.mjs").with("-compat"),
+		client: js("js-10/client.mjs").with("-compat", "-rest"),
+	},
 	{name: "js-03 agent, a2a-go-03 client", agent: js("js-03/agent.mjs"), client: program{"a2a-go-03", "client"}},
 	{name: "a2a-go-03 agent, js-03 client", agent: program{"a2a-go-03", "agent"}, client: js("js-03/client.mjs")},
-	{name: "js-10 v0.3 agent, a2a-go-03 client", agent: js("js-10/agent.mjs").with("-compat"), client: program{"a2a-go-03", "client"}},
-	{name: "a2a-go-10 v0.3 agent, js-03 client", agent: program{"a2a-go-10", "agent", "-compat"}, client: js("js-03/client.mjs")},
-	{name: "js-10 agent, a2a-go-10 client", agent: js("js-10/agent.mjs"), client: program{"a2a-go-10", "client"}, list: true},
-	{name: "a2a-go-10 agent, js-10 client", agent: program{"a2a-go-10", "agent"}, client: js("js-10/client.mjs"), list: true},
+	{
+		name:   "js-10 v0.3 agent, a2a-go-03 client",
+		agent:  js("js-10/agent.mjs").with("-compat"),
+		client: program{"a2a-go-03", "client"},
+	},
+	{
+		name:   "a2a-go-10 v0.3 agent, js-03 client",
+		agent:  program{"a2a-go-10", "agent", "-compat"},
+		client: js("js-03/client.mjs"),
+	},
+	{
+		name:   "js-10 agent, a2a-go-10 client",
+		agent:  js("js-10/agent.mjs"),
+		client: program{"a2a-go-10", "client"},
+		list:   true,
+	},
+	{
+		name:   "a2a-go-10 agent, js-10 client",
+		agent:  program{"a2a-go-10", "agent"},
+		client: js("js-10/client.mjs"),
+		list:   true,
+	},
 }
 
 func TestPairs(t *testing.T) {
@@ -74,13 +114,14 @@ func TestPairs(t *testing.T) {
 
 			var stream []told
 			for _, l := range client.call(t, "stream", "stream 3 10") {
-				if l.told().State != "submitted" { // v0.1 does not tell
+				if l.told().State != "submitted" { // v0.1 does not show it
 					stream = append(stream, l.told())
 				}
 			}
 			if diff := cmp.Diff([]told{
 				{"status-update", "working", "", ""},
-				{"artifact-update", "", "", "chunk-0 "}, {"artifact-update", "", "", "chunk-1 "}, {"artifact-update", "", "", "chunk-2 "},
+				{"artifact-update", "", "", "chunk-0 "}, {"artifact-update", "", "", "chunk-1 "},
+				{"artifact-update", "", "", "chunk-2 "},
 				{"status-update", "completed", "streamed", ""},
 			}, stream); diff != "" {
 				t.Errorf("stream (-want +got):\n%s", diff)
@@ -100,7 +141,11 @@ func TestPairs(t *testing.T) {
 					t.Errorf("push-get after push-set to %s: %+v", hooks.url, get)
 				}
 			}
-			check("answer", client.one(t, "send", "blue", "-task", ask.task()), told{"task", "completed", "done", "you said: blue"})
+			check(
+				"answer",
+				client.one(t, "send", "blue", "-task", ask.task()),
+				told{"task", "completed", "done", "you said: blue"},
+			)
 			if !pair.mute {
 				hooks.hears(t, ask.task(), "secret-token")
 			}
@@ -157,7 +202,7 @@ func TestPairs(t *testing.T) {
 // hook is where push notifications go.
 type hook struct {
 	url  string
-	says chan hooked // those that come while nobody listens are dropped beyond its capacity
+	says chan hooked // beyond its capacity, those that no test reads are dropped
 }
 
 type hooked struct{ token, body string }
@@ -171,7 +216,8 @@ func newHook(t *testing.T) hook {
 			t.Error(err)
 		}
 		select {
-		case h.says <- hooked{r.Header.Get("X-A2A-Notification-Token") + r.Header.Get("A2A-Notification-Token"), string(b)}: // a2a-go v2 has no X-
+		// a2a-go v2 has no X-
+		case h.says <- hooked{r.Header.Get("X-A2A-Notification-Token") + r.Header.Get("A2A-Notification-Token"), string(b)}:
 		default:
 		}
 	}))
@@ -188,13 +234,13 @@ func (h hook) hears(t *testing.T, id, token string) {
 		select {
 		case got := <-h.says:
 			if got.token != token || !strings.Contains(got.body, id) {
-				t.Errorf("the hook was told, with the token %q: %s", got.token, got.body)
+				t.Errorf("the hook was notified, with the token %q: %s", got.token, got.body)
 			}
 			if strings.Contains(strings.ToLower(got.body), "completed") {
 				return
 			}
 		case <-late:
-			t.Fatal("the hook is not told that the task is completed")
+			t.Fatal("the hook is not notified that the task is completed")
 		}
 	}
 }

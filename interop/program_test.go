@@ -66,7 +66,7 @@ func (p program) start(t *testing.T) string {
 	return "http://" + address
 }
 
-// lockedBuffer is what a process said, to be read while it goes on.
+// lockedBuffer is the output of a process, to be read while it runs.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -223,7 +223,7 @@ type following struct {
 	said  *lockedBuffer
 }
 
-// next returns the next line; the stream must go on.
+// next returns the next line; the stream must continue.
 func (f *following) next() line {
 	f.t.Helper()
 	if !f.lines.Scan() {

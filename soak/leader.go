@@ -63,7 +63,7 @@ func (l *firstLeader) phase(
 				case <-ctx.Done():
 					return
 				}
-				// A task that has begun goes on to its end, whatever the time.
+				// A task that has begun runs to its end, whatever the time.
 				j := &journey{firstLeader: l, name: l.names.Add(1), pace: pace, m: m, over: ctx.Done()}
 				if faults && rand.IntN(100) < len(agentFaults) {
 					j.fault = agentFaults[rand.IntN(len(agentFaults))]

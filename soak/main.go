@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// settings are what a run can be told.
+// settings are the options of a run.
 type settings struct {
 	caddy  string
 	faulty time.Duration

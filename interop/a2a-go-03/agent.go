@@ -26,10 +26,14 @@ func serve(f *agent.Flags) error {
 		URL: f.URL + "/invoke", PreferredTransport: a2a.TransportProtocolJSONRPC,
 		DefaultInputModes: []string{"text/plain"}, DefaultOutputModes: []string{"text/plain"},
 		Capabilities: a2a.AgentCapabilities{Streaming: true, PushNotifications: true},
-		Skills:       []a2a.AgentSkill{{ID: "echo", Name: "Echo", Description: "Repeats what you say", Tags: []string{"test"}}},
+		Skills: []a2a.AgentSkill{
+			{ID: "echo", Name: "Echo", Description: "Repeats what you say", Tags: []string{"test"}},
+		},
 	}
 	if f.Key != "" {
-		card.SecuritySchemes = a2a.NamedSecuritySchemes{"key": a2a.APIKeySecurityScheme{In: a2a.APIKeySecuritySchemeInHeader, Name: agent.KeyHeader}}
+		card.SecuritySchemes = a2a.NamedSecuritySchemes{
+			"key": a2a.APIKeySecurityScheme{In: a2a.APIKeySecuritySchemeInHeader, Name: agent.KeyHeader},
+		}
 		card.Security = []a2a.SecurityRequirements{{"key": {}}}
 	}
 	// This SDK posts push notifications anywhere, private networks included.

@@ -25,7 +25,10 @@ func register(flags *flag.FlagSet) client.Connect {
 		c := &caller{async: *async}
 		transports := []a2aclient.FactoryOption{a2aclient.WithDefaultsDisabled(), a2aclient.WithJSONRPCTransport(h)}
 		if o.Endpoint != "" {
-			c.sdk, err = a2aclient.NewFromEndpoints(ctx, []a2a.AgentInterface{{URL: o.Endpoint, Transport: a2a.TransportProtocolJSONRPC}}, transports...)
+			c.sdk, err = a2aclient.NewFromEndpoints(
+				ctx,
+				[]a2a.AgentInterface{{URL: o.Endpoint, Transport: a2a.TransportProtocolJSONRPC}},
+				transports...)
 			return c, err
 		}
 		if c.card, err = agentcard.NewResolver(h).Resolve(ctx, o.URL); err != nil {
@@ -109,7 +112,10 @@ func (c *caller) Resubscribe(ctx context.Context, id string) iter.Seq2[client.Re
 }
 
 func (c *caller) PushSet(ctx context.Context, id, url, token string) (client.Result, error) {
-	r, err := c.sdk.SetTaskPushConfig(ctx, &a2a.TaskPushConfig{TaskID: a2a.TaskID(id), Config: a2a.PushConfig{URL: url, Token: token}})
+	r, err := c.sdk.SetTaskPushConfig(
+		ctx,
+		&a2a.TaskPushConfig{TaskID: a2a.TaskID(id), Config: a2a.PushConfig{URL: url, Token: token}},
+	)
 	return client.Result{Kind: "push-config", Value: r}, err
 }
 

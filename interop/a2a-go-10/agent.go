@@ -32,23 +32,46 @@ func serve(f *agent.Flags, compat bool) error {
 		},
 		DefaultInputModes: []string{"text/plain"}, DefaultOutputModes: []string{"text/plain"},
 		Capabilities: a2a.AgentCapabilities{Streaming: true, PushNotifications: true},
-		Skills:       []a2a.AgentSkill{{ID: "echo", Name: "Echo", Description: "Repeats what you say", Tags: []string{"test"}}},
+		Skills: []a2a.AgentSkill{
+			{ID: "echo", Name: "Echo", Description: "Repeats what you say", Tags: []string{"test"}},
+		},
 	}
 	if f.Key != "" {
-		card.SecuritySchemes = a2a.NamedSecuritySchemes{"key": a2a.APIKeySecurityScheme{Location: a2a.APIKeySecuritySchemeLocationHeader, Name: agent.KeyHeader}}
+		card.SecuritySchemes = a2a.NamedSecuritySchemes{
+			"key": a2a.APIKeySecurityScheme{Location: a2a.APIKeySecuritySchemeLocationHeader, Name: agent.KeyHeader},
+		}
 		card.SecurityRequirements = a2a.SecurityRequirementsOptions{{"key": {}}}
 	}
-	// Whoever calls is the same user: the SDK lists tasks for users only.
-	tasks := taskstore.NewInMemory(&taskstore.InMemoryStoreConfig{Authenticator: func(context.Context) (string, error) { return "anyone", nil }})
-	h := a2asrv.NewHandler(executor{}, a2asrv.WithCapabilityChecks(&card.Capabilities), a2asrv.WithTaskStore(tasks),
-		a2asrv.WithPushNotifications(push.NewInMemoryStore(), push.NewHTTPPushSender(&push.HTTPSenderConfig{AllowPrivateNetworks: true})))
+	// Every caller is the same user: the SDK lists tasks for users only.
+	tasks := taskstore.NewInMemory(
+		&taskstore.InMemoryStoreConfig{Authenticator: func(context.Context) (string, error) { return "anyone", nil }},
+	)
+	h := a2asrv.NewHandler(
+		executor{},
+		a2asrv.WithCapabilityChecks(&card.Capabilities),
+		a2asrv.WithTaskStore(tasks),
+		a2asrv.WithPushNotifications(
+			push.NewInMemoryStore(),
+			push.NewHTTPPushSender(&push.HTTPSenderConfig{AllowPrivateNetworks: true}),
+		),
+	)
 	mux := http.NewServeMux()
 	mux.Handle("/invoke", a2asrv.NewJSONRPCHandler(h))
 	mux.Handle("/rest/", http.StripPrefix("/rest", a2asrv.NewRESTHandler(h)))
 	if compat {
-		card.SupportedInterfaces = append(card.SupportedInterfaces,
-			&a2a.AgentInterface{URL: f.URL + "/invoke03", ProtocolBinding: a2a.TransportProtocolJSONRPC, ProtocolVersion: a2av0.Version},
-			&a2a.AgentInterface{URL: f.URL + "/rest03", ProtocolBinding: a2a.TransportProtocolHTTPJSON, ProtocolVersion: a2av0.Version})
+		card.SupportedInterfaces = append(
+			card.SupportedInterfaces,
+			&a2a.AgentInterface{
+				URL:             f.URL + "/invoke03",
+				ProtocolBinding: a2a.TransportProtocolJSONRPC,
+				ProtocolVersion: a2av0.Version,
+			},
+			&a2a.AgentInterface{
+				URL:             f.URL + "/rest03",
+				ProtocolBinding: a2a.TransportProtocolHTTPJSON,
+				ProtocolVersion: a2av0.Version,
+			},
+		)
 		mux.Handle("/invoke03", a2av0.NewJSONRPCHandler(h))
 		mux.Handle("/rest03/", http.StripPrefix("/rest03", a2av0.NewRESTHandler(h)))
 		mux.Handle(a2asrv.WellKnownAgentCardPath, a2asrv.NewAgentCardHandler(a2av0.NewStaticAgentCardProducer(card)))
@@ -61,7 +84,7 @@ func serve(f *agent.Flags, compat bool) error {
 // executor carries turns out for the SDK.
 type executor struct{}
 
-// errLeft ends a turn whose events nobody takes any more.
+// errLeft ends a turn whose events have no reader any more.
 var errLeft = errors.New("the SDK takes no more events")
 
 // Execute carries out one turn.

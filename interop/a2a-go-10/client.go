@@ -27,7 +27,11 @@ func register(flags *flag.FlagSet) client.Connect {
 			return nil, err
 		}
 		c := &caller{async: *async}
-		transport := a2a.AgentInterface{URL: o.Endpoint, ProtocolBinding: a2a.TransportProtocolJSONRPC, ProtocolVersion: a2a.Version}
+		transport := a2a.AgentInterface{
+			URL:             o.Endpoint,
+			ProtocolBinding: a2a.TransportProtocolJSONRPC,
+			ProtocolVersion: a2a.Version,
+		}
 		if *rest {
 			transport.ProtocolBinding = a2a.TransportProtocolHTTPJSON
 		}

@@ -146,7 +146,7 @@ func (c *caller) Resubscribe(ctx context.Context, id string) iter.Seq2[client.Re
 func follow(ctx context.Context, calls *sdk.A2AClient, p protocol.SendTaskParams) iter.Seq2[client.Result, error] {
 	return func(yield func(client.Result, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel() // ends the SDK's reader when nobody reads any more
+		defer cancel() // ends the SDK's reader when no test reads any more
 		events, err := calls.StreamTask(ctx, p)
 		if err != nil {
 			yield(client.Result{}, err)

@@ -32,7 +32,12 @@ func (p *processor) Process(ctx context.Context, id string, m protocol.Message, 
 }
 
 // OnTaskStatusUpdate is called by the SDK at every change of a task's status.
-func (p *processor) OnTaskStatusUpdate(ctx context.Context, id string, _ protocol.TaskState, _ *protocol.Message) error {
+func (p *processor) OnTaskStatusUpdate(
+	ctx context.Context,
+	id string,
+	_ protocol.TaskState,
+	_ *protocol.Message,
+) error {
 	return p.push.tell(ctx, id)
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is what the agents here have in common: what they do when they are told, and how they are started.
+// Package agent is what the agents here have in common: what they do on which message, and how they are started.
 //
 // An agent does what the first word of a message says:
 //
 //	echo X          an artifact that says "echo: X"
 //	stream N [MS]   an artifact in N chunks, one every MS milliseconds (default 100)
-//	slow SECS       works for so long and tells every second
+//	slow SECS       works for so long and reports every second
 //	ask             asks for a colour; whatever is said next completes the task
 //	fail            fails
 //	file            an artifact with a file
@@ -79,7 +79,7 @@ type Stage interface {
 type Turn struct {
 	Text    string
 	Waiting bool // the task is in InputRequired or AuthRequired
-	Legacy  bool // what A2A v0.1 has no words for is echoed, and an SDK is told of a failure by an error
+	Legacy  bool // what A2A v0.1 has no words for is echoed, and an SDK gets a failure as an error
 }
 
 // What is asked for over the network is bounded, so that no message keeps an agent busy for ever.
@@ -106,7 +106,12 @@ func (t Turn) Play(ctx context.Context, stage Stage) error {
 	}
 	switch word {
 	case "stream":
-		return stream(ctx, stage, number(rest, 0, 3, maxChunks), time.Duration(number(rest, 1, 100, int(maxPause.Milliseconds())))*time.Millisecond)
+		return stream(
+			ctx,
+			stage,
+			number(rest, 0, 3, maxChunks),
+			time.Duration(number(rest, 1, 100, int(maxPause.Milliseconds())))*time.Millisecond,
+		)
 	case "slow":
 		return slow(ctx, stage, number(rest, 0, 10, maxTicks))
 	case "ask":
@@ -121,7 +126,12 @@ func (t Turn) Play(ctx context.Context, stage Stage) error {
 		}
 		return stage.Status(Failed, "agent broke")
 	case "file":
-		return whole(stage, "file", Part{File: &File{Name: "hello.txt", MediaType: "text/plain", Bytes: []byte("hello\n")}}, "ok")
+		return whole(
+			stage,
+			"file",
+			Part{File: &File{Name: "hello.txt", MediaType: "text/plain", Bytes: []byte("hello\n")}},
+			"ok",
+		)
 	case "data":
 		return whole(stage, "data", Part{Data: map[string]any{"colour": "blue", "parts": []any{1, 2, 3}}}, "ok")
 	case "echo":

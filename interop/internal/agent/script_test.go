@@ -52,25 +52,34 @@ func TestPlay(t *testing.T) {
 		turn agent.Turn
 		want []string
 	}{
-		{"echo", agent.Turn{Text: "echo a b"}, []string{"0s begin", "0s echo: echo: a bmap[] first=true last=true", "0s completed: ok"}},
-		{"anything", agent.Turn{Text: "hello"}, []string{"0s begin", "0s echo: echo: hellomap[] first=true last=true", "0s completed: ok"}},
+		{"echo", agent.Turn{Text: "echo a b"}, []string{"0s begin", "0s echo: echo: a bmap[] first=true last=true",
+			"0s completed: ok"}},
+		{"anything", agent.Turn{Text: "hello"}, []string{"0s begin", "0s echo: echo: hellomap[] first=true last=true",
+			"0s completed: ok"}},
 		{"stream", agent.Turn{Text: "stream 2 50"}, []string{
-			"0s begin", "50ms out: chunk-0 map[] first=true last=false", "100ms out: chunk-1 map[] first=false last=true", "100ms completed: streamed"}},
+			"0s begin", "50ms out: chunk-0 map[] first=true last=false", "100ms out: chunk-1 map[] first=false last=true",
+			"100ms completed: streamed"}},
 		{"stream of nothing", agent.Turn{Text: "stream 0"}, []string{"0s begin", "0s completed: streamed"}},
 		{"stream by default", agent.Turn{Text: "stream -1 x"}, []string{
 			"0s begin", "100ms out: chunk-0 map[] first=true last=false", "200ms out: chunk-1 map[] first=false last=false",
 			"300ms out: chunk-2 map[] first=false last=true", "300ms completed: streamed"}},
-		{"slow", agent.Turn{Text: "slow 2"}, []string{"0s begin", "1s working: tick 0", "2s working: tick 1", "2s completed: slow done"}},
+		{"slow", agent.Turn{Text: "slow 2"}, []string{"0s begin", "1s working: tick 0", "2s working: tick 1",
+			"2s completed: slow done"}},
 		{"ask", agent.Turn{Text: "ask"}, []string{"0s begin", "0s input-required: which colour?"}},
-		{"the answer", agent.Turn{Text: "msg blue", Waiting: true}, []string{"0s begin", "0s answer: you said: msg bluemap[] first=true last=true", "0s completed: done"}},
+		{"the answer", agent.Turn{Text: "msg blue", Waiting: true},
+			[]string{"0s begin", "0s answer: you said: msg bluemap[] first=true last=true", "0s completed: done"}},
 		{"auth", agent.Turn{Text: "auth"}, []string{"0s begin", "0s auth-required: log in at https://login.example/"}},
 		{"reject", agent.Turn{Text: "reject"}, []string{"0s begin", "0s rejected: not my job"}},
 		{"fail", agent.Turn{Text: "fail"}, []string{"0s begin", "0s failed: agent broke"}},
 		{"msg", agent.Turn{Text: "msg hi there"}, []string{"0s message: direct: hi there"}},
-		{"file", agent.Turn{Text: "file"}, []string{"0s begin", `0s file: hello.txt text/plain "hello\n"`, "0s completed: ok"}},
-		{"data", agent.Turn{Text: "data"}, []string{"0s begin", "0s data: map[colour:blue parts:[1 2 3]] first=true last=true", "0s completed: ok"}},
-		{"legacy has no message", agent.Turn{Text: "msg hi", Legacy: true}, []string{"0s begin", "0s echo: echo: msg himap[] first=true last=true", "0s completed: ok"}},
-		{"legacy has no login", agent.Turn{Text: "auth", Legacy: true}, []string{"0s begin", "0s echo: echo: authmap[] first=true last=true", "0s completed: ok"}},
+		{"file", agent.Turn{Text: "file"}, []string{"0s begin", `0s file: hello.txt text/plain "hello\n"`,
+			"0s completed: ok"}},
+		{"data", agent.Turn{Text: "data"}, []string{"0s begin",
+			"0s data: map[colour:blue parts:[1 2 3]] first=true last=true", "0s completed: ok"}},
+		{"legacy has no message", agent.Turn{Text: "msg hi", Legacy: true},
+			[]string{"0s begin", "0s echo: echo: msg himap[] first=true last=true", "0s completed: ok"}},
+		{"legacy has no login", agent.Turn{Text: "auth", Legacy: true},
+			[]string{"0s begin", "0s echo: echo: authmap[] first=true last=true", "0s completed: ok"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +116,8 @@ func TestPlayEnds(t *testing.T) {
 				}
 			}
 		}
-		if err := (agent.Turn{Text: "fail", Legacy: true}).Play(t.Context(), &notes{most: 100}); err == nil || err.Error() != "agent broke" {
+		if err := (agent.Turn{Text: "fail", Legacy: true}).Play(t.Context(), &notes{most: 100}); err == nil ||
+			err.Error() != "agent broke" {
 			t.Errorf("fail ended with %v", err)
 		}
 	})

@@ -34,7 +34,7 @@ type Lister interface {
 	List(context.Context) (Result, error)
 }
 
-// Message is what the agent is told.
+// Message is what the agent gets.
 type Message struct {
 	Text    string
 	Task    string // of an earlier turn, or empty
@@ -92,7 +92,7 @@ func Run(args []string, out io.Writer, register func(*flag.FlagSet) Connect) err
 	var o Options
 	o.register(flags)
 	var m Message
-	flags.StringVar(&m.Task, "task", "", "send, stream: the `ID` of a task to go on with")
+	flags.StringVar(&m.Task, "task", "", "send, stream: the `ID` of a task to continue")
 	flags.StringVar(&m.Context, "context", "", "send, stream: the `ID` of the context")
 	seconds := flags.Int("timeout", 60, "how many `seconds` everything may take")
 	connect := register(flags)

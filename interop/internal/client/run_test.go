@@ -80,8 +80,10 @@ func TestRun(t *testing.T) {
 		{line: "-url U card", want: `{"kind":"card"}`},
 		{line: "-url U send a b -task T -context=C -own", want: `{"kind":"task","words":["a b","T","C","U  true"]}`},
 		{line: "--endpoint E send a", want: `{"kind":"task","words":["a","",""," E false"]}`},
-		{line: "-url U stream a", want: `{"kind":"status-update","words":["a"]}` + "\n" + `{"kind":"status-update","words":["a"]}`},
-		{line: "-url U resubscribe T", want: `{"kind":"status-update","words":["T"]}` + "\n" + `{"kind":"status-update","words":["T"]}`},
+		{line: "-url U stream a", want: `{"kind":"status-update","words":["a"]}` + "\n" +
+			`{"kind":"status-update","words":["a"]}`},
+		{line: "-url U resubscribe T", want: `{"kind":"status-update","words":["T"]}` + "\n" +
+			`{"kind":"status-update","words":["T"]}`},
 		{line: "-url U get T", want: `{"id":"T","kind":"its own"}`},
 		{line: "-url U cancel T", want: `{"kind":"task","words":["T"]}`},
 		{line: "-url U push-set T http://h/ K", want: `{"kind":"push-config","words":["T","http://h/","K"]}`},

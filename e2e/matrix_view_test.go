@@ -8,9 +8,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// told is what an answer, an event of a stream or a notification tells, whatever dialect it is in: what all dialects
+// view is what an answer, an event of a stream or a notification shows, in any dialect: what all dialects
 // have, in the words of A2A 0.3 for states.
-type told struct {
+type view struct {
 	Kind  string // task, status, piece (of a product), message or error
 	ID    string // of the task
 	State string
@@ -20,10 +20,10 @@ type told struct {
 	all   bool   // Holds is all that there is
 }
 
-// tell reads one value of any dialect: what a caller is answered, with its envelope or without, or what a client prints.
-func tell(v gjson.Result) told {
+// viewOf reads one value of any dialect: the answer to a caller, with its envelope or without, or what a client prints.
+func viewOf(v gjson.Result) view {
 	if failure := v.Get("error"); failure.Exists() && (v.Get("jsonrpc").Exists() || failure.Get("code").Exists()) {
-		return told{Kind: "error", Says: failure.Raw}
+		return view{Kind: "error", Says: failure.Raw}
 	}
 	if v.Get("jsonrpc").Exists() {
 		v = v.Get("result")
@@ -37,13 +37,19 @@ func tell(v gjson.Result) told {
 			break
 		}
 	}
-	t := told{ID: v.Get("taskId").Str}
+	t := view{ID: v.Get("taskId").Str}
 	if t.ID == "" {
 		t.ID = v.Get("id").Str
 	}
 	status := v.Get("status")
 	t.State = strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(status.Get("state").Str, "TASK_STATE_")), "_", "-")
-	t.Says = content(status.Get("message.parts")) + content(status.Get("message.content")) + content(status.Get("dataItems"))
+	t.Says = content(
+		status.Get("message.parts"),
+	) + content(
+		status.Get("message.content"),
+	) + content(
+		status.Get("dataItems"),
+	)
 	piece := v.Get("artifact")
 	if !piece.Exists() {
 		piece = v.Get("product")
@@ -52,7 +58,8 @@ func tell(v gjson.Result) told {
 	case piece.Exists():
 		t.Kind, t.Holds = "piece", content(piece.Get("parts"))+content(piece.Get("dataItems"))
 		t.adds = v.Get("append").Bool() || piece.Get("append").Bool()
-	case status.Exists() && (v.Get("taskId").Exists() && v.Get("type").Str != "task-result" || v.Get("final").Exists() || v.Get("type").Str == "status-update"):
+	case status.Exists() && (v.Get("taskId").Exists() && v.Get("type").Str != "task-result" || v.Get("final").Exists() ||
+		v.Get("type").Str == "status-update"):
 		t.Kind = "status"
 	case status.Exists():
 		t.Kind, t.all = "task", true
@@ -78,13 +85,13 @@ func content(parts gjson.Result) string {
 	return b.String()
 }
 
-// story is what a stream tells, put together.
+// story is what the events of a stream show, put together.
 type story struct {
 	ID, State, Says, Holds string
 	pieces                 int
 }
 
-func (s *story) add(t told) {
+func (s *story) add(t view) {
 	if t.ID != "" {
 		s.ID = t.ID
 	}
