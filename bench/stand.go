@@ -169,7 +169,7 @@ func (s *stand) bury() error {
 		if err := s.set(t, "http://"+endpoints[e]+"/hook"); err != nil {
 			return err
 		}
-		s.tell(t)
+		s.notify(t)
 		return nil
 	})
 }
@@ -185,7 +185,7 @@ func (s *stand) set(t *changing, url string) error {
 }
 
 // notify reports the task's next change to the engine, as the life-cycle does. The change holds its time.
-func (s *stand) tell(t *changing) {
+func (s *stand) notify(t *changing) {
 	t.seq++
 	state := task.Working
 	if t.seq%2 == 0 {
@@ -228,7 +228,7 @@ func (s *stand) feed(d, every time.Duration) {
 				case <-ctx.Done():
 					return
 				}
-				s.tell(s.tasks[i])
+				s.notify(s.tasks[i])
 				if every > 0 {
 					select {
 					case <-time.After(every):

@@ -15,7 +15,7 @@ const (
 	deadEndpoints = 1000 // half of them refuse connections, half take them and never answer
 	deadTasks     = 10   // of each, each with a delivery that is due
 	feeders       = 16
-	pending        = 2048                 // notifications that were made and have not arrived, at most
+	pending       = 2048                 // notifications that were made and have not arrived, at most
 	pace          = 5 * time.Millisecond // between two changes where there is no hurry
 )
 
@@ -167,7 +167,7 @@ func deliver(ctx context.Context, o settings, dead, restart bool) (_ delivered, 
 		return d, ctx.Err()
 	}
 	s.room <- struct{}{}
-	s.tell(s.tasks[0])
+	s.notify(s.tasks[0])
 	err = s.settle()
 	if first, _ := s.take(); err == nil {
 		d.restart = first[0]

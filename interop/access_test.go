@@ -37,7 +37,7 @@ var sdks = []struct {
 	{"js-10", js("js-10/agent.mjs"), js("js-10/client.mjs"), "/invoke"},
 }
 
-var echoed = told{"task", "completed", "ok", "echo: hi"}
+var echoed = view{"task", "completed", "ok", "echo: hi"}
 
 func TestAPIKey(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestAPIKey(t *testing.T) {
 					t.Errorf("%q was answered with %+v", wrong, out)
 				}
 			}
-			if diff := cmp.Diff(echoed, client.with("-api-key", "right").one(t, "send", "echo hi").told()); diff != "" {
+			if diff := cmp.Diff(echoed, client.with("-api-key", "right").one(t, "send", "echo hi").view()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -93,7 +93,7 @@ func TestCertificates(t *testing.T) {
 				t.Errorf("without trust the answer is %+v", out)
 			}
 			if diff := cmp.Diff(echoed, client.with("-ca", cert, "-cert", cert, "-key", key).one(t, "send",
-				"echo hi").told()); diff != "" {
+				"echo hi").view()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -92,9 +92,9 @@ func TestPairs(t *testing.T) {
 			t.Parallel()
 			url := pair.agent.start(t)
 			client := pair.client.with("-url", url, "-timeout", "170") // seconds, which is less than our patience
-			check := func(what string, got line, want told) {
+			check := func(what string, got line, want view) {
 				t.Helper()
-				if diff := cmp.Diff(want, got.told()); diff != "" {
+				if diff := cmp.Diff(want, got.view()); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", what, diff)
 				}
 			}
@@ -102,7 +102,7 @@ func TestPairs(t *testing.T) {
 			if card := client.one(t, "card"); card.Kind != "card" || !strings.HasSuffix(card.Name, "echo") {
 				t.Errorf("card: %+v", card)
 			}
-			done := told{"task", "completed", "ok", "echo: hello you"}
+			done := view{"task", "completed", "ok", "echo: hello you"}
 			echo := client.one(t, "send", "echo hello you")
 			check("echo", echo, done)
 			check("get", client.one(t, "get", echo.task()), done)
@@ -112,13 +112,13 @@ func TestPairs(t *testing.T) {
 				}
 			}
 
-			var stream []told
+			var stream []view
 			for _, l := range client.call(t, "stream", "stream 3 10") {
-				if l.told().State != "submitted" { // v0.1 does not show it
-					stream = append(stream, l.told())
+				if l.view().State != "submitted" { // v0.1 does not show it
+					stream = append(stream, l.view())
 				}
 			}
-			if diff := cmp.Diff([]told{
+			if diff := cmp.Diff([]view{
 				{"status-update", "working", "", ""},
 				{"artifact-update", "", "", "chunk-0 "}, {"artifact-update", "", "", "chunk-1 "},
 				{"artifact-update", "", "", "chunk-2 "},
@@ -128,7 +128,7 @@ func TestPairs(t *testing.T) {
 			}
 
 			ask := client.one(t, "send", "ask")
-			check("ask", ask, told{"task", "input-required", "which colour?", ""})
+			check("ask", ask, view{"task", "input-required", "which colour?", ""})
 			hooks := newHook(t)
 			if !pair.mute {
 				set := client.one(t, "push-set", ask.task(), hooks.url, "secret-token")
@@ -144,7 +144,7 @@ func TestPairs(t *testing.T) {
 			check(
 				"answer",
 				client.one(t, "send", "blue", "-task", ask.task()),
-				told{"task", "completed", "done", "you said: blue"},
+				view{"task", "completed", "done", "you said: blue"},
 			)
 			if !pair.mute {
 				hooks.hears(t, ask.task(), "secret-token")
@@ -155,17 +155,17 @@ func TestPairs(t *testing.T) {
 					t.Errorf("fail: %v, %s", err, said)
 				}
 			} else {
-				check("fail", client.one(t, "send", "fail"), told{"task", "failed", "agent broke", ""})
-				check("reject", client.one(t, "send", "reject"), told{"task", "rejected", "not my job", ""})
-				check("msg", client.one(t, "send", "msg hi"), told{"message", "", "direct: hi", ""})
+				check("fail", client.one(t, "send", "fail"), view{"task", "failed", "agent broke", ""})
+				check("reject", client.one(t, "send", "reject"), view{"task", "rejected", "not my job", ""})
+				check("msg", client.one(t, "send", "msg hi"), view{"message", "", "direct: hi", ""})
 				auth := client.one(t, "send", "auth")
-				check("auth", auth, told{"task", "auth-required", "log in at https://login.example/", ""})
-				if got := client.one(t, "cancel", auth.task()).told(); got.State != "canceled" {
+				check("auth", auth, view{"task", "auth-required", "log in at https://login.example/", ""})
+				if got := client.one(t, "cancel", auth.task()).view(); got.State != "canceled" {
 					t.Errorf("cancel while it waits: %+v", got)
 				}
 			}
-			check("file", client.one(t, "send", "file"), told{"task", "completed", "ok", "aGVsbG8K"})
-			check("data", client.one(t, "send", "data"), told{"task", "completed", "ok", `{"colour":"blue","parts":[1,2,3]}`})
+			check("file", client.one(t, "send", "file"), view{"task", "completed", "ok", "aGVsbG8K"})
+			check("data", client.one(t, "send", "data"), view{"task", "completed", "ok", `{"colour":"blue","parts":[1,2,3]}`})
 
 			slow := client.follow(t, "stream", "slow 3000")
 			id := slow.until("working").task()
@@ -177,18 +177,18 @@ func TestPairs(t *testing.T) {
 				}
 				watching = append(watching, again)
 			}
-			canceled := client.one(t, "cancel", id).told()
+			canceled := client.one(t, "cancel", id).view()
 			if canceled.State != "canceled" {
 				t.Errorf("cancel: %+v", canceled)
 			}
 			for _, f := range watching {
 				f.until("canceled")
 			}
-			if got := client.one(t, "get", id).told(); got.State != "canceled" {
+			if got := client.one(t, "get", id).view(); got.State != "canceled" {
 				t.Errorf("get of what was canceled: %+v", got)
 			}
 			if pair.legacy {
-				check("resubscribe", client.one(t, "resubscribe", echo.task()), told{"status-update", "completed", "ok", ""})
+				check("resubscribe", client.one(t, "resubscribe", echo.task()), view{"status-update", "completed", "ok", ""})
 			}
 
 			out, said, err := client.try(t, "get", "no-such-task")

@@ -131,16 +131,16 @@ func (l line) task() string {
 	return l.ID
 }
 
-// told is what a line tells: the state as A2A v0.3 writes it, what the agent says, and what the artifacts hold.
-type told struct{ Kind, State, Says, Holds string }
+// view is what a line shows: the state as A2A v0.3 writes it, what the agent says, and what the artifacts hold.
+type view struct{ Kind, State, Says, Holds string }
 
-func (l line) told() told {
+func (l line) view() view {
 	state := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(l.Status.State, "TASK_STATE_")), "_", "-")
 	holds := content(l.Artifact.Parts)
 	for _, a := range l.Artifacts {
 		holds += content(a.Parts)
 	}
-	return told{l.Kind, state, content(l.Status.Message.Parts) + content(l.Parts), holds}
+	return view{l.Kind, state, content(l.Status.Message.Parts) + content(l.Parts), holds}
 }
 
 func content(parts []part) string {
@@ -236,7 +236,7 @@ func (f *following) next() line {
 func (f *following) until(state string) line {
 	f.t.Helper()
 	for {
-		if l := f.next(); l.told().State == state {
+		if l := f.next(); l.view().State == state {
 			return l
 		}
 	}

@@ -123,7 +123,7 @@ type stage struct {
 	artifact a2a.ArtifactID // the one that chunks are appended to
 }
 
-func (s *stage) tell(e a2a.Event) error {
+func (s *stage) send(e a2a.Event) error {
 	if !s.yield(e, nil) {
 		return errLeft
 	}
@@ -132,7 +132,7 @@ func (s *stage) tell(e a2a.Event) error {
 
 func (s *stage) Begin() error {
 	if s.context.StoredTask == nil {
-		if err := s.tell(a2a.NewSubmittedTask(s.context, s.context.Message)); err != nil {
+		if err := s.send(a2a.NewSubmittedTask(s.context, s.context.Message)); err != nil {
 			return err
 		}
 	}
@@ -145,7 +145,7 @@ func (s *stage) Status(state agent.State, text string) error {
 		m = a2a.NewMessageForTask(a2a.MessageRoleAgent, s.context, a2a.NewTextPart(text))
 	}
 	name := "TASK_STATE_" + strings.ToUpper(strings.ReplaceAll(string(state), "-", "_"))
-	return s.tell(a2a.NewStatusUpdateEvent(s.context, a2a.TaskState(name), m))
+	return s.send(a2a.NewStatusUpdateEvent(s.context, a2a.TaskState(name), m))
 }
 
 func (s *stage) Artifact(c agent.Chunk) error {
@@ -164,9 +164,9 @@ func (s *stage) Artifact(c agent.Chunk) error {
 		e = a2a.NewArtifactUpdateEvent(s.context, s.artifact, p)
 	}
 	e.Artifact.Name, e.LastChunk = c.Name, c.Last
-	return s.tell(e)
+	return s.send(e)
 }
 
 func (s *stage) Message(text string) error {
-	return s.tell(a2a.NewMessage(a2a.MessageRoleAgent, a2a.NewTextPart(text)))
+	return s.send(a2a.NewMessage(a2a.MessageRoleAgent, a2a.NewTextPart(text)))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/interop/internal/agent"
 )
 
-// processor carries turns out for the SDK, which cannot tell by itself whether a task waits for an answer.
+// processor carries turns out for the SDK, which cannot know whether a task waits for an answer.
 type processor struct {
 	push    pusher
 	mu      sync.Mutex
@@ -38,7 +38,7 @@ func (p *processor) OnTaskStatusUpdate(
 	_ protocol.TaskState,
 	_ *protocol.Message,
 ) error {
-	return p.push.tell(ctx, id)
+	return p.push.notify(ctx, id)
 }
 
 func text(m protocol.Message) string {

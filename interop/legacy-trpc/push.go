@@ -23,8 +23,8 @@ type pusher struct {
 
 var webhooks = &http.Client{Timeout: 10 * time.Second}
 
-// tell posts the state of a task to the URL that was set for it, if any.
-func (p *pusher) tell(ctx context.Context, id string) error {
+// notify posts the state of a task to the URL that was set for it, if any.
+func (p *pusher) notify(ctx context.Context, id string) error {
 	p.tasks.PushNotificationsMutex.RLock()
 	config, wanted := p.tasks.PushNotifications[id]
 	p.tasks.PushNotificationsMutex.RUnlock()
