@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 	"translate":               {"task", "agent", "dialect", "jsonrpc"},
 	"translate/aip":           {"task", "agent", "jsonrpc", "translate", "translate/internal/wire"},
 	"translate/internal/wire": {"task", "jsonrpc"},
-	"translate/translatetest": {"task", "jsonrpc", "translate"},
+	"translate/translatetest": {"task", "agent", "jsonrpc", "translate"},
 
 	"translate/a2a": {"task", "jsonrpc", "translate", "translate/a2a/legacy", "translate/a2a/v03", "translate/a2a/v1",
 		"translate/a2a/internal/reply", "translate/a2a/internal/value", "translate/a2a/internal/version"},

@@ -17,6 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
 // sides are both sides of every version.
@@ -303,4 +304,9 @@ func TestClientReadsServer(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestClient(t *testing.T) {
+	t.Run("v1", func(t *testing.T) { translatetest.Client(t, Client("leader"), Server()) })
+	t.Run("v2", func(t *testing.T) { translatetest.Client(t, ClientV2("leader"), ServerV2("partner")) })
 }

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translatetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Client tests the side towards agents of a dialect. s is the side towards callers of the same dialect, where completion
+// is automatic: it plays the agent.
+func Client(t *testing.T, c translate.Client, s translate.Server) {
+	if c.Name() != s.Name() {
+		t.Errorf("the client of %s and the server of %s are not of one dialect", c.Name(), s.Name())
+	}
+	t.Run("requests", func(t *testing.T) { clientRequests(t, c) })
+	t.Run("decoded", func(t *testing.T) { requestsAreDecoded(t, c, s) })
+	t.Run("replies", func(t *testing.T) { replies(t, c, s) })
+	t.Run("failures", func(t *testing.T) { failures(t, c, s) })
+	t.Run("streams", func(t *testing.T) { streamsFoldToReplies(t, c, s) })
+	t.Run("reports are copies", func(t *testing.T) { reportsAreCopies(t, c, s) })
+	t.Run("bytes", func(t *testing.T) { hostileReplies(t, c, s) })
+}
+
+// Turns are turns of every kind, with each of Strings everywhere.
+func Turns() []agent.Turn {
+	at := time.Date(2025, 9, 1, 12, 0, 0, 1e6, time.FixedZone("", 8*60*60))
+	var out []agent.Turn
+	for _, s := range Strings() {
+		for _, from := range []task.State{task.None, task.AwaitingInput, task.AwaitingCompletion} {
+			m := task.Message{
+				ID: s, SentAt: at, SenderRole: task.Leader, SenderID: s, Command: task.Start, TaskID: s, SessionID: s,
+				Params: json.RawMessage(`{"responseTimeout":1,"other":[1.0]}`), Mentions: []string{s},
+				DataItems: []task.DataItem{
+					task.Text(s),
+					{Kind: task.TextItem, Text: s, Metadata: json.RawMessage(`{"a":"\n","a2a":5}`)},
+					{Kind: task.FileItem, Name: s, MIMEType: s, URI: s},
+					{Kind: task.FileItem, Name: s, Bytes: "QUJD"},
+					{Kind: task.DataKind, Data: json.RawMessage(`{"b":[1.0,null,{}]}`), Metadata: json.RawMessage(`{}`)},
+				},
+				Extensions: json.RawMessage(`{"a2a":{"x":[1.0],"metadata":{"k":null},"message":{"extensions":[]}},"aip":{"y":{}}}`),
+			}
+			if from != task.None {
+				m.Command = task.Continue
+			}
+			out = append(out, agent.Turn{Ref: agent.Ref{Task: s, Session: s}, Message: m, From: from, Revision: s},
+				agent.Turn{Ref: agent.Ref{Task: s, Session: s}, Message: m, From: from,
+					Webhook: &task.Webhook{ID: "w", URL: "https://example.com/" + url.PathEscape(s), Token: s, Scheme: "Bearer", Credentials: s}})
+		}
+	}
+	return out
+}
+
+// operations returns what appends each request that a Client may make for a turn, by its operation.
+func operations(c translate.Client, turn *agent.Turn) map[translate.Operation]func(dst []byte) []byte {
+	ops := map[translate.Operation]func(dst []byte) []byte{
+		translate.Send:       func(dst []byte) []byte { return c.AppendTurn(dst, turn, false) },
+		translate.SendStream: func(dst []byte) []byte { return c.AppendTurn(dst, turn, true) },
+	}
+	if g, ok := c.(translate.Getter); ok {
+		ops[translate.Get] = func(dst []byte) []byte { return g.AppendGet(dst, turn.Ref) }
+	}
+	if g, ok := c.(translate.Canceler); ok {
+		ops[translate.Cancel] = func(dst []byte) []byte { return g.AppendCancel(dst, turn.Ref) }
+	}
+	if g, ok := c.(translate.Resubscriber); ok {
+		ops[translate.Resubscribe] = func(dst []byte) []byte { return g.AppendResubscribe(dst, turn.Ref) }
+	}
+	if g, ok := c.(translate.Completer); ok {
+		ops[translate.Complete] = func(dst []byte) []byte { return g.AppendComplete(dst, turn.Ref) }
+	}
+	if g, ok := c.(translate.Registrar); ok && turn.Webhook != nil {
+		ops[translate.Register] = func(dst []byte) []byte { return g.AppendRegister(dst, turn.Ref, turn.Webhook) }
+	}
+	if g, ok := c.(translate.Describer); ok {
+		ops[translate.Describe] = g.AppendDescribe
+	}
+	return ops
+}
+
+// clientRequests: every request is well-formed, is appended to what was there, is the same when it is made again, is not
+// much larger than its turn, and leaves the turn as it was.
+func clientRequests(t *testing.T, c translate.Client) {
+	const before = "already there"
+	binder, bound := c.(translate.Binder)
+	for _, turn := range Turns() {
+		was := task.AppendMessage(nil, &turn.Message)
+		most := 4*len(was) + 6*(len(turn.Ref.Task)+len(turn.Ref.Session)+len(turn.Revision)) + 1<<10
+		if w := turn.Webhook; w != nil {
+			most += 6 * (len(w.URL) + len(w.Token) + len(w.Credentials))
+		}
+		for op, appendTo := range operations(c, &turn) {
+			out := appendTo([]byte(before))
+			body, ok := bytes.CutPrefix(out, []byte(before))
+			switch {
+			case !ok:
+				t.Fatalf("operation %d does not append: %s", op, out)
+			case !bytes.Equal(body, appendTo(nil)):
+				t.Errorf("operation %d is another request when it is made again", op)
+			case len(body) > most:
+				t.Errorf("operation %d makes %d bytes of a turn of %d", op, len(body), len(was))
+			}
+			if bound {
+				method, path := binder.Bind(op, turn.Ref)
+				if _, err := url.Parse("https://example.com/agent" + path); err != nil || !strings.HasPrefix(path, "/") {
+					t.Errorf("operation %d is sent to %q: %v", op, path, err)
+				}
+				if len(body) == 0 || method == "GET" {
+					continue
+				}
+				if v, bad := jsonrpc.ParseValue(body, jsonrpc.Limits{}); bad != nil || !v.IsObject() {
+					t.Errorf("operation %d is not one object: %v, for\n%s", op, bad, body)
+				}
+				continue
+			}
+			req, bad := jsonrpc.Parse(body, jsonrpc.Limits{})
+			if bad == nil {
+				bad = req.Check()
+			}
+			if bad != nil || req.Method == "" {
+				t.Errorf("operation %d is not one request: %v, for\n%s", op, bad, body)
+			}
+		}
+		if d := cmp.Diff(string(was), string(task.AppendMessage(nil, &turn.Message))); d != "" {
+			t.Fatalf("the turn has changed:\n%s", d)
+		}
+	}
+}
+
+// requestsAreDecoded: a server of the dialect reads in a request what the client wrote.
+func requestsAreDecoded(t *testing.T, c translate.Client, s translate.Server) {
+	for _, text := range Strings() {
+		turn := agent.Turn{Ref: agent.Ref{Task: "t-1", Session: "s-1"}, Message: task.Message{
+			ID: "m-1", SenderRole: task.Leader, SenderID: "leader", Command: task.Start, DataItems: []task.DataItem{task.Text(text)}}}
+		for op, appendTo := range operations(c, &turn) {
+			want, commanded := map[translate.Operation]task.Command{
+				translate.Send: task.Start, translate.SendStream: task.Start, translate.Get: task.Get,
+				translate.Cancel: task.Cancel, translate.Resubscribe: task.ReStream, translate.Complete: task.Complete,
+			}[op]
+			if !commanded {
+				continue
+			}
+			body := appendTo(nil)
+			call, err := received(c, s, op, turn.Ref, body)
+			if err != nil {
+				t.Errorf("operation %d is refused: %v, for\n%s", op, err, body)
+				continue
+			}
+			if got := call.Message.Command; got != want {
+				t.Errorf("operation %d is read as %s, want %s", op, got, want)
+			}
+			if stream := op == translate.SendStream || op == translate.Resubscribe; call.Stream != stream {
+				t.Errorf("operation %d is answered by a stream: %v", op, call.Stream)
+			}
+			if want == task.Start {
+				if d := cmp.Diff(asJSON(text), texts(call.Message.DataItems)); d != "" {
+					t.Errorf("operation %d says something else (-written +read):\n%s", op, d)
+				}
+			} else if call.Message.TaskID != turn.Ref.Task {
+				t.Errorf("operation %d is about %q", op, call.Message.TaskID)
+			}
+		}
+	}
+}
+
+// received returns what a server reads in a request of a client.
+func received(c translate.Client, s translate.Server, op translate.Operation, ref agent.Ref, body []byte) (translate.Call, error) {
+	binder, ok := c.(translate.Binder)
+	if !ok {
+		return decode(s, body)
+	}
+	method, path := binder.Bind(op, ref)
+	u, err := url.Parse(path)
+	if err != nil {
+		return translate.Call{}, err
+	}
+	route, ok := s.Route(method, strings.TrimPrefix(u.Path, "/"))
+	if !ok || route.Allow != "" {
+		return translate.Call{}, fmt.Errorf("the server has no %s %s", method, path)
+	}
+	req := translate.Request{HTTP: method, PathParams: route.PathParams, Query: u.Query()}
+	req.Method = route.Method
+	if method != "GET" && len(body) > 0 {
+		v, bad := jsonrpc.ParseValue(body, jsonrpc.Limits{})
+		if bad != nil {
+			return translate.Call{}, bad
+		}
+		req.Params = v
+	}
+	return s.Decode(&req)
+}
+
+// asJSON returns a text as JSON can hold it.
+func asJSON(text string) (out string) {
+	if err := json.Unmarshal(task.AppendString(nil, text), &out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// texts returns the texts of items, one behind the other.
+func texts(items []task.DataItem) string {
+	var b strings.Builder
+	for i := range items {
+		b.WriteString(items[i].Text)
+	}
+	return b.String()
+}
+
+// answered is a task that an agent may answer with, of which every dialect has all.
+func answered(state task.State, text string) task.Task {
+	at := time.Date(2025, 9, 1, 12, 0, 0, 0, time.UTC)
+	return task.Task{
+		ID: "t-1", SessionID: "s-1", Status: task.Status{State: state, ChangedAt: at},
+		Products: []task.Product{{ID: "p-1", Name: "one", DataItems: []task.DataItem{task.Text(text)}}},
+	}
+}
+
+// reported is the state that a client reports of a state that a server of its dialect has shown: only a Leader
+// completes a task, and some dialects do not tell a rejected task from one that has failed.
+func reported(shown, got task.State) bool {
+	switch shown {
+	case task.Completed:
+		return got == task.AwaitingCompletion
+	case task.Rejected:
+		return got == task.Rejected || got == task.Failed
+	}
+	return got == shown
+}
+
+// replies: what an agent answers, or pushes, is reported with its state and its products.
+func replies(t *testing.T, c translate.Client, s translate.Server) {
+	for _, state := range task.States() {
+		for _, text := range Strings() {
+			tk := answered(state, text)
+			rep, err := c.Reply(s.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &tk), nil)
+			if err != nil {
+				t.Fatalf("%s is refused: %v", state, err)
+			}
+			if !reported(state, rep.State) || rep.NativeState == "" || rep.Revision == "" {
+				t.Errorf("%s is reported as %s, %q at %q", state, rep.State, rep.NativeState, rep.Revision)
+			}
+			if len(rep.Products) != 1 || texts(rep.Products[0].DataItems) != asJSON(text) {
+				t.Errorf("%s has the products %+v, want %q", state, rep.Products, text)
+			}
+			pushed, err := c.Push(s.AppendNotification(nil, &tk), nil)
+			if err != nil {
+				t.Fatalf("%s is refused as a push: %v", state, err)
+			}
+			if !reported(state, pushed.State) {
+				t.Errorf("%s is reported as %s after a push", state, pushed.State)
+			}
+		}
+	}
+}
+
+// failures: an error that an agent reports has the kind that the agent meant. What blames the gateway is not passed on as
+// a mistake of the Leader.
+func failures(t *testing.T, c translate.Client, s translate.Server) {
+	same := []task.Kind{task.TaskNotFound, task.TaskNotCancelable, task.InvalidParams, task.MethodNotFound,
+		task.UnsupportedOperation, task.ContentTypeNotSupported, task.NotificationNotSupported}
+	gateways := []task.Kind{task.InvalidRequest, task.ParseError, task.AuthenticationRequired, task.AuthorizationFailed,
+		task.AccessTokenInvalid}
+	for _, kind := range task.Kinds() {
+		body := s.AppendError(nil, jsonrpc.ID("1"), task.Errorf(kind, "a sentence"))
+		_, reply := c.Reply(body, nil)
+		_, event := c.NewStream(nil).Event("", body)
+		for name, err := range map[string]error{"reply": reply, "event": event} {
+			e, ok := errors.AsType[*task.Error](err)
+			switch {
+			case !ok || e.Detail == "":
+				t.Errorf("%v is reported in a %s as %v", kind, name, err)
+			case slices.Contains(same, kind) && e.Kind != kind:
+				t.Errorf("%v is reported in a %s as %v", kind, name, e.Kind)
+			case slices.Contains(gateways, e.Kind):
+				t.Errorf("%v is blamed on the Leader in a %s, as %v", kind, name, e.Kind)
+			}
+		}
+	}
+}
+
+// streamsFoldToReplies: the events of a stream make the same task as the answer to a get at its end.
+func streamsFoldToReplies(t *testing.T, c translate.Client, s translate.Server) {
+	for _, text := range Strings() {
+		begin := answered(task.Working, "")
+		begin.Products = nil
+		out, in := s.NewStream(jsonrpc.ID("1"), new(translate.Call), &begin), c.NewStream(nil)
+		var sent, seen task.Fold
+		now := func(state task.State) *task.Status {
+			return &task.Status{State: state, ChangedAt: begin.Status.ChangedAt}
+		}
+		piece := func(text string, add bool) *task.Chunk {
+			return &task.Chunk{Product: task.Product{ID: "p-1", Name: "one", DataItems: []task.DataItem{task.Text(text)}}, Append: add}
+		}
+		var last agent.Report
+		for i, ev := range []task.Event{
+			{Task: &begin}, {Status: now(task.Working)},
+			{Chunk: piece("first ", false)}, {Chunk: piece(text, true)}, {Chunk: piece(" last", true)},
+			{Status: now(task.AwaitingCompletion)}, {Status: now(task.Completed)},
+		} {
+			ev.Seq = uint64(i + 1)
+			sent.Apply(ev)
+			for next := (func(dst []byte) translate.Frame { return out.Event(dst, &ev) }); next != nil; {
+				f := next(nil)
+				next = f.Next
+				if f.Data == nil {
+					continue
+				}
+				rep, err := in.Event(f.Name, f.Data)
+				if err != nil {
+					t.Fatalf("event %d is refused: %v, for\n%s", i, err, f.Data)
+				}
+				for j := range rep.Chunks {
+					seen.Apply(task.Event{Chunk: &rep.Chunks[j]})
+				}
+				if rep.Full {
+					for _, chunk := range task.Diff(seen.Task.Products, rep.Products) {
+						seen.Apply(task.Event{Chunk: &chunk})
+					}
+				}
+				if rep.State != task.None {
+					last = rep
+				}
+			}
+		}
+		get, err := c.Reply(s.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &sent.Task), seen.Task.Products)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !last.EndsTurn() || get.State != last.State {
+			t.Errorf("a stream ends in %s, and a get answers %s", last.State, get.State)
+		}
+		if d := cmp.Diff(get.Products, seen.Task.Products); d != "" {
+			t.Errorf("the products (-get +stream):\n%s", d)
+		}
+	}
+}
+
+// samples returns bodies that an agent of the dialect sends: answers, events and pushes.
+func samples(s translate.Server) (out [][]byte) {
+	for _, tk := range []task.Task{answered(task.Working, "a piece of text"), Tasks()[1]} {
+		out = append(out, s.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &tk), s.AppendNotification(nil, &tk))
+		for _, ev := range Events(&tk) {
+			if f := s.NewStream(jsonrpc.ID("1"), new(translate.Call), &tk).Event(nil, &ev); f.Data != nil {
+				out = append(out, f.Data)
+			}
+		}
+	}
+	return append(out, s.AppendError(nil, jsonrpc.ID("1"), task.Errorf(task.TaskNotFound, "there is none").WithField("params.id")))
+}
+
+// readers returns what reads a body of an agent, by what the body is taken for.
+func readers(c translate.Client) map[string]func(body []byte) (agent.Report, error) {
+	return map[string]func(body []byte) (agent.Report, error){
+		"reply": func(body []byte) (agent.Report, error) { return c.Reply(body, nil) },
+		"push":  func(body []byte) (agent.Report, error) { return c.Push(body, nil) },
+		"event": func(body []byte) (agent.Report, error) { return c.NewStream(nil).Event("", body) },
+	}
+}
+
+// reportsAreCopies: a report does not change when the body that it came from is used for something else.
+func reportsAreCopies(t *testing.T, c translate.Client, s translate.Server) {
+	for _, body := range samples(s) {
+		for name, read := range readers(c) {
+			want, err := read(slices.Clone(body))
+			if err != nil {
+				continue
+			}
+			body := slices.Clone(body)
+			got, _ := read(body)
+			for i := range body {
+				body[i] = 'x'
+			}
+			if !reflect.DeepEqual(want, got) {
+				t.Errorf("the report of a %s is a view of its body:\n%s", name, cmp.Diff(want, got))
+			}
+		}
+	}
+}
+
+// hostileReplies: whatever an agent sends is reported, or refused in one clean sentence.
+func hostileReplies(t *testing.T, c translate.Client, s translate.Server) {
+	try := func(body []byte) {
+		for name, read := range readers(c) {
+			func() {
+				defer func() {
+					if p := recover(); p != nil {
+						t.Fatalf("panic: %v, for the %s\n%q", p, name, body)
+					}
+				}()
+				rep, err := read(slices.Clone(body))
+				if err == nil {
+					if rep.State != task.None && !rep.State.Valid() {
+						t.Fatalf("the state %q, for the %s\n%q", rep.State, name, body)
+					}
+					return
+				}
+				e, ok := errors.AsType[*task.Error](err)
+				if !ok || e.Detail == "" || len(e.Detail) > 1<<10 || strings.ContainsFunc(e.Detail, unicode.IsControl) {
+					t.Fatalf("refused without a kind or a clean sentence: %q, for the %s\n%q", err, name, body)
+				}
+			}()
+		}
+	}
+	for _, body := range samples(s) {
+		mutatedBytes(body, 200, try)
+		mutatedValues(t, body, try)
+	}
+}
