@@ -9,8 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/tidwall/gjson"
 
@@ -29,18 +28,18 @@ const (
 // is a copy of body.
 func ParseCard(body []byte) (*translate.Card, error) {
 	if !utf8.Valid(body) || !json.Valid(body) {
-		return nil, reply.Refuse("the agent's card is not JSON in UTF-8")
+		return nil, wire.Refuse("the agent's card is not JSON in UTF-8")
 	}
 	doc := gjson.ParseBytes(body)
 	if !doc.IsObject() {
-		return nil, reply.Refuse("the agent's card is JSON, but no object")
+		return nil, wire.Refuse("the agent's card is JSON, but no object")
 	}
 	var r cardReader
 	c := &translate.Card{Raw: bytes.Clone(body)}
 	var supported, additional []translate.Interface
 	var url, transport, protocol string
 	telling := 0 // members that make it a card, and not just any object
-	value.Members(doc, func(key string, v gjson.Result) {
+	wire.Members(doc, func(key string, v gjson.Result) {
 		switch key {
 		case "name", "version", "url", "supportedInterfaces", "skills", "capabilities":
 			telling++
@@ -99,7 +98,7 @@ func ParseCard(body []byte) (*translate.Card, error) {
 		}
 	})
 	if telling < 2 {
-		return nil, reply.Refuse("the agent's card is an object, but no agent card")
+		return nil, wire.Refuse("the agent's card is an object, but no agent card")
 	}
 	c.Interfaces = supported
 	add := func(i translate.Interface) {
@@ -132,7 +131,7 @@ type cardReader struct{ err error }
 
 func (r *cardReader) wrong(at, want string) {
 	if r.err == nil {
-		r.err = reply.Refuse("the agent's card has a member that is not %s", want).WithField(at)
+		r.err = wire.Refuse("the agent's card has a member that is not %s", want).WithField(at)
 	}
 }
 
@@ -156,7 +155,7 @@ func (r *cardReader) object(v gjson.Result, at string, f func(name, at string, v
 		r.wrong(at, "an object")
 		return
 	}
-	value.Members(v, func(name string, v gjson.Result) {
+	wire.Members(v, func(name string, v gjson.Result) {
 		if r.err == nil {
 			f(name, at+"."+name, v)
 		}
@@ -172,7 +171,7 @@ func (r *cardReader) list(v gjson.Result, at string, most int, f func(at string,
 	n := 0
 	v.ForEach(func(_, v gjson.Result) bool {
 		if n == most && r.err == nil {
-			r.err = reply.Refuse("the agent's card has a list of more than %d", most).WithField(at)
+			r.err = wire.Refuse("the agent's card has a list of more than %d", most).WithField(at)
 		}
 		if r.err == nil {
 			f(at+"."+strconv.Itoa(n), v)
@@ -234,15 +233,15 @@ func (r *cardReader) interfaces(v gjson.Result, at string) (list []translate.Int
 // have a member type; a card for both has both.
 func (r *cardReader) security(doc gjson.Result) (s translate.Security) {
 	var old, required []byte
-	value.Members(doc, func(key string, v gjson.Result) {
+	wire.Members(doc, func(key string, v gjson.Result) {
 		switch key {
 		case "authentication":
 			r.object(v, key, func(string, string, gjson.Result) {})
 			if s.Version == "" {
-				s.Version, s.Schemes = "0.1", value.Line(v)
+				s.Version, s.Schemes = "0.1", wire.Line(v)
 			}
 		case "securitySchemes":
-			s.Version, s.Schemes = "0.2", value.Line(v)
+			s.Version, s.Schemes = "0.2", wire.Line(v)
 			r.object(v, key, func(_, _ string, v gjson.Result) { // its name is the agent's word, and not for errors
 				r.object(v, key, func(name, _ string, v gjson.Result) {
 					if v.IsObject() && strings.HasSuffix(name, wrapper) {
@@ -252,10 +251,10 @@ func (r *cardReader) security(doc gjson.Result) (s translate.Security) {
 			})
 		case "security":
 			r.list(v, key, maxWords, func(string, gjson.Result) {})
-			old = value.Line(v)
+			old = wire.Line(v)
 		case "securityRequirements":
 			r.list(v, key, maxWords, func(string, gjson.Result) {})
-			required = value.Line(v)
+			required = wire.Line(v)
 		}
 	})
 	if s.Required = old; s.Version == "1.0" && required != nil || old == nil {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -100,9 +100,9 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 		dst = append(dst, `,"url":`...)
 		dst = append(task.AppendString(dst, c.Provider.URL), '}')
 	}
-	dst = value.AppendOptional(dst, `,"documentationUrl":`, c.DocumentationURL)
+	dst = wire.AppendOptional(dst, `,"documentationUrl":`, c.DocumentationURL)
 	if o.Form != CardLegacy {
-		dst = value.AppendOptional(dst, `,"iconUrl":`, c.IconURL)
+		dst = wire.AppendOptional(dst, `,"iconUrl":`, c.IconURL)
 	}
 	if zero {
 		dst = append(dst, `,"url":`...)

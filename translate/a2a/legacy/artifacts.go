@@ -13,8 +13,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 
 	"github.com/tidwall/gjson"
 
@@ -47,13 +45,13 @@ type artifact struct {
 // next reads one artifact. fresh is set where it is the first with its id.
 func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 	if !v.IsObject() {
-		return art, false, reply.Refuse("the agent's answer has an artifact that is no object")
+		return art, false, wire.Refuse("the agent's answer has an artifact that is no object")
 	}
 	var index int64
 	var parts gjson.Result
 	var others wire.Extensions
 	whole := true
-	value.Members(v, func(key string, v gjson.Result) {
+	wire.Members(v, func(key string, v gjson.Result) {
 		switch key {
 		case "name":
 			art.product.Name = v.String()
@@ -74,7 +72,7 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 	})
 	art.product.Extensions = extension.OfArtifact(&others)
 	if !whole || index < 0 {
-		return art, false, reply.Refuse("the agent's answer has an artifact whose index is no number from 0 on")
+		return art, false, wire.Refuse("the agent's answer has an artifact whose index is no number from 0 on")
 	}
 	if art.product.DataItems, err = part.Read(parts); err != nil {
 		return art, false, err
@@ -85,7 +83,7 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 		return art, false, nil
 	}
 	if len(a.seen) == part.MaxArtifacts {
-		return art, false, reply.Refuse("the agent's answer has more than %d artifacts", part.MaxArtifacts)
+		return art, false, wire.Refuse("the agent's answer has more than %d artifacts", part.MaxArtifacts)
 	}
 	a.seen = append(a.seen, art.product.ID)
 	return art, true, nil
@@ -152,7 +150,7 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 		return nil
 	}
 	if !list.IsArray() {
-		return reply.Refuse("the agent's answer has artifacts that are no array")
+		return wire.Refuse("the agent's answer has artifacts that are no array")
 	}
 	var w whole // the list goes back to the task's beginning, so nothing is known before it
 	var err error
@@ -172,9 +170,7 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 type whole struct {
 	list     artifacts
 	products []task.Product
-	// texts holds the last text of the product at the same place while it grows, so that many small chunks cost
-	// no copy of all that went before. A Builder never rewrites what it has given out.
-	texts []*strings.Builder
+	pieces   task.Pieces
 }
 
 func (w *whole) add(v gjson.Result) error {
@@ -184,40 +180,17 @@ func (w *whole) add(v gjson.Result) error {
 	}
 	if fresh {
 		w.products = append(w.products, art.product)
-		w.texts = append(w.texts, nil)
 		return nil
 	}
 	i := len(w.products) - 1
 	for w.products[i].ID != art.product.ID {
 		i--
 	}
-	p := &w.products[i]
-	if !art.append {
-		*p, w.texts[i] = art.product, nil
-		return nil
-	}
-	if art.product.Name != "" {
-		p.Name = art.product.Name
-	}
-	if art.product.Description != "" {
-		p.Description = art.product.Description
-	}
-	if art.product.Extensions != nil {
-		p.Extensions = art.product.Extensions
-	}
-	for _, it := range art.product.DataItems {
-		last := len(p.DataItems) - 1
-		if last < 0 || !part.PlainText(&it) || !part.PlainText(&p.DataItems[last]) {
-			p.DataItems = append(p.DataItems, it)
-			w.texts[i] = nil
-			continue
-		}
-		if w.texts[i] == nil {
-			w.texts[i] = new(strings.Builder)
-			w.texts[i].WriteString(p.DataItems[last].Text)
-		}
-		w.texts[i].WriteString(it.Text)
-		p.DataItems[last].Text = w.texts[i].String()
+	if p := &w.products[i]; art.append {
+		w.pieces.Add(p, &art.product)
+	} else {
+		*p = art.product
+		w.pieces.Forget(p.ID)
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
 
@@ -79,16 +78,16 @@ func (client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 // Reply reads a Task. It copies body once; the report's texts are views of that copy. What is known already does
 // not matter, because a Task holds all its artifacts.
 func (client) Reply(body []byte, _ []task.Product) (agent.Report, error) {
-	res, err := reply.Parse(append([]byte(nil), body...))
+	res, err := wire.Response(body)
 	if err != nil {
 		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return agent.Report{}, reply.Failed(reply.Failures, res.Failure)
+		return agent.Report{}, wire.Failed(reply.Failures, res.Failure.Code, res.Failure.Message)
 	}
 	m := membersOf(res.Result)
 	if !m.status.Exists() {
-		return agent.Report{}, reply.Refuse("the agent's answer has no status, so it is no Task")
+		return agent.Report{}, wire.Refuse("the agent's answer has no status, so it is no Task")
 	}
 	return m.report(new(artifacts))
 }
@@ -117,7 +116,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if event == "close" || len(data) == 0 { // "close" repeats the end of the task in a form of its own
 		return agent.Report{}, nil
 	}
-	res, err := reply.Parse(append([]byte(nil), data...))
+	res, err := wire.Response(data)
 	if err != nil {
 		if !isEvent(event) { // a ping, or whatever else the agent's server sends for itself
 			err = nil
@@ -125,7 +124,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return agent.Report{}, reply.Failed(reply.Failures, res.Failure)
+		return agent.Report{}, wire.Failed(reply.Failures, res.Failure.Code, res.Failure.Message)
 	}
 	return membersOf(res.Result).report(&s.artifacts)
 }
@@ -152,7 +151,7 @@ type result struct {
 
 func membersOf(v gjson.Result) result {
 	m := result{raw: v}
-	value.Members(v, func(key string, v gjson.Result) {
+	wire.Members(v, func(key string, v gjson.Result) {
 		switch key {
 		case "status":
 			m.status = v
@@ -174,7 +173,7 @@ func membersOf(v gjson.Result) result {
 func (m result) report(a *artifacts) (agent.Report, error) {
 	var rep agent.Report
 	if !m.raw.IsObject() {
-		return rep, reply.Refuse("the agent's answer has a result that is no object")
+		return rep, wire.Refuse("the agent's answer has a result that is no object")
 	}
 	if m.artifact.Exists() {
 		if err := a.chunks(&rep, m.artifact); err != nil {

@@ -392,11 +392,11 @@ func TestLegacyPush(t *testing.T) {
 		{"an update with artifacts", `{"eventType":"taskUpdate","taskId":"t",` + status + `,"artifacts":[]}`, "report whole awaiting-completion (completed)\n" + says},
 		{"nothing", `{}`, "report\n"},
 		{"something else", `{"validationToken":"x"}`, "report\n"},
-		{"no JSON", `x`, "error invalid-agent-response: the agent's notification is no JSON\n"},
-		{"two values", `1,"error":{"code":1}`, "error invalid-agent-response: the agent's notification is no JSON\n"},
-		{"empty", ``, "error invalid-agent-response: the agent's notification is no JSON\n"},
+		{"no JSON", `x`, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
+		{"two values", `1,"error":{"code":1}`, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
+		{"empty", ``, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
 		{"no object", `[]`, "error invalid-agent-response: the agent's notification is no object\n"},
-		{"too deep", strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "error invalid-agent-response: the agent's notification is no JSON\n"},
+		{"too deep", strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "error invalid-agent-response: the agent's notification is refused: objects and arrays are nested more than 64 deep\n"},
 		{"no such state", `{"status":{"state":"x"}}`, "error invalid-agent-response: the agent's answer has the state \"x\", which A2A v0.1 does not have\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -7,23 +7,23 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // legacyDecoder reads what callers of v0.1 send.
-type decoder struct{ rpc.Reader }
+type decoder struct{ wire.Reader }
 
 // Decode implements translate.Server.
 func (s server) Decode(req *translate.Request) (translate.Call, error) {
-	var r decoder
+	r := decoder{wire.Reader{Prefix: "params."}}
 	var call translate.Call
 	call.Message.SenderRole = task.Leader
-	if !r.Object(req.Params, "params") {
+	if !r.Object(req.Params, "") {
 		return translate.Call{}, r.Err
 	}
 	switch req.Method {
@@ -36,14 +36,14 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 		call.Stream, call.Snapshot = true, true // of a task that exists, since what came before has been told
 	case rpc.Get:
 		call.Method = rpc.Get
-		r.About(req.Params, task.Get, &call)
+		rpc.ReadTask(&r.Reader, req.Params, task.Get, &call)
 	case rpc.Cancel:
 		call.Method = rpc.Cancel
-		r.About(req.Params, task.Cancel, &call)
+		rpc.ReadTask(&r.Reader, req.Params, task.Cancel, &call)
 		call.Finished = !s.confirm
 	case rpc.Resubscribe:
 		call.Method = rpc.Resubscribe
-		r.About(req.Params, task.ReStream, &call)
+		rpc.ReadTask(&r.Reader, req.Params, task.ReStream, &call)
 	case pushSet:
 		call.Method, call.Op = pushSet, translate.SetWebhook
 		call.Webhook = webhook.ReadParams(&r.Reader, req.Params, "id", version.NameLegacy)
@@ -51,7 +51,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 		call.Message.Command, call.Message.TaskID = task.Get, call.Webhook.TaskID
 	case pushGet:
 		call.Method, call.Op = pushGet, translate.GetWebhooks
-		r.About(req.Params, task.Get, &call)
+		rpc.ReadTask(&r.Reader, req.Params, task.Get, &call)
 		call.Webhook = &task.Webhook{TaskID: call.Message.TaskID, ID: webhookID, Dialect: version.NameLegacy}
 	default:
 		r.Err = task.Errorf(task.MethodNotFound, "the methods of A2A v0.1 are tasks/send, sendSubscribe, get, cancel, resubscribe and pushNotification/set and get")
@@ -66,22 +66,22 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 // next one replaces it.
 const webhookID = "default"
 
-// send reads TaskSendParams. The caller has named the task, so the same id again goes on with it.
+// send reads TaskSendParams. The caller has named the task, so the same id again continues it.
 func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	m := &call.Message
 	m.Command, call.StartOrContinue = task.Start, true
-	var message, config gjson.Result
+	var id, session, message, config gjson.Result
 	var rest extension.Request
-	value.Members(params, func(key string, v gjson.Result) {
+	wire.Members(params, func(key string, v gjson.Result) {
 		switch key {
 		case "id":
-			m.TaskID = r.ID(v, "params.id")
+			id = v
 		case "sessionId":
-			m.SessionID = r.ID(v, "params.sessionId")
+			session = v
 		case "message":
 			message = v
 		case "historyLength":
-			call.History = r.Count(v, "params.historyLength")
+			call.History = rpc.ReadHistory(&r.Reader, v, "historyLength")
 		case "pushNotification":
 			config = v
 		case "acceptedOutputModes": // which has moved in later versions
@@ -91,21 +91,23 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 			rest.Params.Add(key, v)
 		}
 	})
-	r.Required(m.TaskID, "params.id")
-	if config.Exists() {
+	m.TaskID = r.RequiredID(id, "id")
+	m.SessionID = r.ID(session, "sessionId")
+	wire.Own(&m.TaskID, &m.SessionID)
+	if !wire.Absent(config) {
 		w := &task.Webhook{TaskID: m.TaskID, Dialect: version.NameLegacy}
-		webhook.Read(&r.Reader, config, "params.pushNotification", w)
+		webhook.Read(&r.Reader, config, "pushNotification", w)
 		w.ID = webhookID
 		call.Webhook = w
 	}
-	if !r.Object(message, "params.message") {
+	if !r.Object(message, "message") {
 		return
 	}
 	var parts gjson.Result
-	value.Members(message, func(key string, v gjson.Result) {
+	wire.Members(message, func(key string, v gjson.Result) {
 		switch key {
 		case "role":
-			r.Word(v, "params.message.role", "user")
+			r.Word(v, "message.role", "user")
 		case "parts":
 			parts = v
 		case "kind", "type": // of other versions
@@ -113,6 +115,6 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 			rest.Message.Add(key, v)
 		}
 	})
-	m.DataItems = r.Items(parts, "params.message.parts")
+	m.DataItems = rpc.ReadParts(&r.Reader, parts, "message.parts")
 	m.Extensions = rest.Extensions()
 }

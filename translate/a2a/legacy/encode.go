@@ -9,7 +9,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -34,7 +34,7 @@ func (s server) word(state task.State) string {
 func (s server) appendTask(dst []byte, t *task.Task, history int) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = task.AppendString(dst, t.ID)
-	dst = value.AppendOptional(dst, `,"sessionId":`, t.SessionID)
+	dst = wire.AppendOptional(dst, `,"sessionId":`, t.SessionID)
 	dst = append(dst, `,"status":`...)
 	dst = s.appendStatus(dst, &t.Status, status.Said(t))
 	if len(t.Products) > 0 {
@@ -84,8 +84,8 @@ func appendMessage(dst []byte, role string, items []task.DataItem, extra json.Ra
 func appendArtifact(dst []byte, p *task.Product, index int) []byte {
 	dst = append(dst, `{"parts":`...)
 	dst = appendParts(dst, p.DataItems)
-	dst = value.AppendOptional(dst, `,"name":`, p.Name)
-	dst = value.AppendOptional(dst, `,"description":`, p.Description)
+	dst = wire.AppendOptional(dst, `,"name":`, p.Name)
+	dst = wire.AppendOptional(dst, `,"description":`, p.Description)
 	dst = append(extension.AppendArtifact(dst, p.Extensions, p.ID), `,"index":`...)
 	return strconv.AppendInt(dst, int64(index), 10)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // legacyNewServer returns the side of A2A v0.1 towards callers. confirm says what a task is that awaits its completion,
@@ -58,7 +59,7 @@ func (s server) AppendWebhooks(dst []byte, id jsonrpc.ID, c *translate.Call, hoo
 
 // AppendError implements translate.Server.
 func (server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
-	e := rpc.ErrorOf(err)
+	e := wire.ErrorOf(err)
 	return rpc.Faults[e.Kind].Append(dst, id, e)
 }
 

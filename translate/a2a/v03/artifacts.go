@@ -6,14 +6,11 @@ import (
 	"hash/fnv"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 
 	"github.com/tidwall/gjson"
 
@@ -33,11 +30,11 @@ type artifacts struct {
 // read reads an artifact, whole or a piece.
 func (a *artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, err error) {
 	if !v.IsObject() {
-		return p, adds, reply.Refuse("the agent's answer has an artifact that is no object")
+		return p, adds, wire.Refuse("the agent's answer has an artifact that is no object")
 	}
 	var id, parts gjson.Result
 	var others wire.Extensions
-	value.Members(v, func(key string, v gjson.Result) {
+	wire.Members(v, func(key string, v gjson.Result) {
 		switch key {
 		case "artifactId":
 			id = v
@@ -58,10 +55,10 @@ func (a *artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, err
 	if p.DataItems, err = part.Read(parts); err != nil {
 		return p, adds, err
 	}
-	p.DataItems = join(nil, p.DataItems)
+	p.DataItems = wire.JoinTexts(nil, p.DataItems)
 	p.ID = productID(id.Str, "artifact", p.Name)
 	if !a.seen[p.ID] && len(a.seen) == part.MaxArtifacts {
-		return p, adds, reply.Refuse("the agent's answer has more than %d artifacts", part.MaxArtifacts)
+		return p, adds, wire.Refuse("the agent's answer has more than %d artifacts", part.MaxArtifacts)
 	}
 	return p, adds, nil
 }
@@ -123,7 +120,7 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) (err error) {
 		return nil
 	}
 	if !list.IsArray() {
-		return reply.Refuse("the agent's answer has artifacts that are no array")
+		return wire.Refuse("the agent's answer has artifacts that are no array")
 	}
 	at := make(map[string]int)
 	list.ForEach(func(_, v gjson.Result) bool {
@@ -157,30 +154,7 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) (err error) {
 	})
 	for i := range rep.Products {
 		p := &rep.Products[i]
-		p.DataItems = join(p.DataItems[:0], p.DataItems)
+		p.DataItems = wire.JoinTexts(p.DataItems[:0], p.DataItems)
 	}
 	return err
-}
-
-// v03Join appends items to dst with texts that follow each other made one. dst may be the beginning of items' own
-// memory, because it never gets ahead of them.
-func join(dst, items []task.DataItem) []task.DataItem {
-	for i := 0; i < len(items); {
-		it, end := items[i], i+1
-		if part.PlainText(&it) {
-			for end < len(items) && part.PlainText(&items[end]) {
-				end++
-			}
-		}
-		if end > i+1 {
-			var b strings.Builder
-			for _, piece := range items[i:end] {
-				b.WriteString(piece.Text)
-			}
-			it.Text = b.String()
-		}
-		dst = append(dst, it)
-		i = end
-	}
-	return dst
 }

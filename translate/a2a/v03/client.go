@@ -17,7 +17,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
 
@@ -76,13 +75,13 @@ func (client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	switch {
 	case t.From == task.None:
 	case t.From == task.AwaitingCompletion:
-		dst = value.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 		if t.Ref.Task != "" && !strings.HasPrefix(t.Revision, messageRevision) {
 			refers = t.Ref.Task
 		}
 	default:
-		dst = value.AppendOptional(dst, `,"taskId":`, t.Ref.Task)
-		dst = value.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+		dst = wire.AppendOptional(dst, `,"taskId":`, t.Ref.Task)
+		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
 	dst = append(extension.AppendTurn(dst, t.Message.Extensions, refers), '}')
 	if config := extension.Configuration(t.Message.Extensions); !stream || t.Webhook != nil || len(config) > 0 {
@@ -119,16 +118,16 @@ func (client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 
 // Reply reads a Task or a Message. It copies body once; the report's texts are views of that copy.
 func (client) Reply(body []byte, known []task.Product) (agent.Report, error) {
-	res, err := reply.Parse(append([]byte(nil), body...))
+	res, err := wire.Response(body)
 	if err != nil {
 		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return agent.Report{}, reply.Failed(reply.FailuresV03, res.Failure)
+		return agent.Report{}, wire.Failed(reply.FailuresV03, res.Failure.Code, res.Failure.Message)
 	}
 	m := membersOf(res.Result)
 	if !m.status.Exists() && !m.isMessage() {
-		return agent.Report{}, reply.Refuse("the agent's answer has neither a status nor a messageId, so it is no Task and no Message")
+		return agent.Report{}, wire.Refuse("the agent's answer has neither a status nor a messageId, so it is no Task and no Message")
 	}
 	return m.report(&artifacts{known: known})
 }
@@ -160,7 +159,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if len(data) == 0 {
 		return agent.Report{}, nil
 	}
-	res, err := reply.Parse(append([]byte(nil), data...))
+	res, err := wire.Response(data)
 	if err != nil {
 		if event != "" && event != "message" && event != "error" { // whatever the agent's server sends for itself
 			err = nil
@@ -168,7 +167,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	if res.Failure != nil {
-		return agent.Report{}, reply.Failed(reply.FailuresV03, res.Failure)
+		return agent.Report{}, wire.Failed(reply.FailuresV03, res.Failure.Code, res.Failure.Message)
 	}
 	m := membersOf(res.Result)
 	if s.task && m.isMessage() {
@@ -201,7 +200,7 @@ type result struct {
 
 func membersOf(v gjson.Result) result {
 	m := result{raw: v}
-	value.Members(v, func(key string, v gjson.Result) {
+	wire.Members(v, func(key string, v gjson.Result) {
 		switch key {
 		case "kind":
 			m.update = m.update || strings.HasSuffix(v.Str, "-update")
@@ -245,7 +244,7 @@ func (m *result) isMessage() bool {
 // report reads what is there: a Message, a status, artifacts, or neither, which means nothing.
 func (m *result) report(a *artifacts) (rep agent.Report, err error) {
 	if !m.raw.IsObject() {
-		return rep, reply.Refuse("the agent's answer has a result that is no object")
+		return rep, wire.Refuse("the agent's answer has a result that is no object")
 	}
 	if m.isMessage() {
 		return m.message()
@@ -289,7 +288,7 @@ func (m *result) ref() (*agent.Ref, error) {
 		return nil, nil
 	}
 	if len(id.Str) > maxID || len(m.contextID.Str) > maxID {
-		return nil, reply.Refuse("the agent's answer has an id of more than %d bytes", maxID)
+		return nil, wire.Refuse("the agent's answer has an id of more than %d bytes", maxID)
 	}
 	return &agent.Ref{Task: id.Str, Session: m.contextID.Str}, nil
 }
@@ -336,7 +335,7 @@ func (client) AppendDescribe(dst []byte) []byte {
 
 // Description implements translate.Describer.
 func (client) Description(body []byte) ([]byte, error) {
-	return reply.Card(body, func(f *jsonrpc.Failure) error { return reply.Failed(reply.FailuresV03, f) })
+	return reply.Card(body, func(f *jsonrpc.Failure) error { return wire.Failed(reply.FailuresV03, f.Code, f.Message) })
 }
 
 // Interface guards.

@@ -164,7 +164,7 @@ func TestV03Errors(t *testing.T) {
 		{`{"code":-32007}`, "unsupported-operation: the agent has no extended card"},
 		{`{"code":-32008,"message":"x"}`, "internal: the agent reports error -32008: x"},
 		{`{"code":-32009}`, "internal: the agent reports error -32009"},
-		{`{"code":-31401}`, "internal: the agent wants to know who the gateway is"},
+		{`{"code":-31401}`, "internal: the agent requires the gateway to authenticate itself"},
 	} {
 		body, want := []byte(`{"jsonrpc":"2.0","id":1,"error":`+tc.in+`}`), "error "+tc.want+"\n"
 		if diff := cmp.Diff(want, a2atest.Show(a2a.V03().Reply(body, nil))); diff != "" {
@@ -254,7 +254,7 @@ func TestV03Push(t *testing.T) {
 			"report task=t session=\n  chunk append=true last=true {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
 		{"a message", `{"kind":"message","messageId":"m","parts":[{"text":"1"}]}`, "report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
 		{"nothing", `{"x":1}`, "report\n"},
-		{"no JSON", `{`, "error invalid-agent-response: the agent's notification is no JSON\n"},
+		{"no JSON", `{`, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
 	} {
 		if diff := cmp.Diff(tc.want, a2atest.Show(a2a.V03().Push([]byte(tc.in), known))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
 
@@ -23,11 +22,11 @@ import (
 const atOnce = time.Nanosecond
 
 // v03Decoder reads what callers of 0.2 and 0.3 send.
-type decoder struct{ rpc.Reader }
+type decoder struct{ wire.Reader }
 
 // Decode implements translate.Server.
 func (s server) Decode(req *translate.Request) (translate.Call, error) {
-	var r decoder
+	r := decoder{wire.Reader{Prefix: "params."}}
 	var call translate.Call
 	call.Message.SenderRole = task.Leader
 	call.Blocking = req.Method == send
@@ -35,7 +34,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 		call.Method, call.Op, call.Message.Command = extendedCard, translate.ExtendedCard, task.Get
 		return call, nil
 	}
-	if !r.Object(req.Params, "params") {
+	if !r.Object(req.Params, "") {
 		return translate.Call{}, r.Err
 	}
 	switch req.Method {
@@ -48,13 +47,13 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 		call.Snapshot = call.Message.Command == task.Continue // a start tells all that happens
 	case rpc.Get:
 		call.Method, call.History = rpc.Get, -1
-		r.About(req.Params, task.Get, &call)
+		rpc.ReadTask(&r.Reader, req.Params, task.Get, &call)
 	case rpc.Cancel:
 		call.Method = rpc.Cancel
-		r.About(req.Params, task.Cancel, &call)
+		rpc.ReadTask(&r.Reader, req.Params, task.Cancel, &call)
 	case rpc.Resubscribe:
 		call.Method = rpc.Resubscribe
-		r.About(req.Params, task.ReStream, &call)
+		rpc.ReadTask(&r.Reader, req.Params, task.ReStream, &call)
 	case pushSet:
 		call.Method, call.Op = pushSet, translate.SetWebhook
 		call.Webhook = webhook.ReadParams(&r.Reader, req.Params, "taskId", version.Name03)
@@ -68,7 +67,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	case pushDelete:
 		call.Method, call.Op = pushDelete, translate.DeleteWebhooks
 		call.Webhook = r.webhookID(req.Params)
-		r.Required(call.Webhook.ID, "params.pushNotificationConfigId")
+		r.RequiredID(wire.Member(req.Params, "pushNotificationConfigId"), "pushNotificationConfigId")
 	default:
 		r.Err = task.Errorf(task.MethodNotFound, "the methods of A2A 0.3 are message/send and stream, tasks/get, cancel and resubscribe, and tasks/pushNotificationConfig/set, get, list and delete")
 	}
@@ -89,24 +88,18 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 // webhookID reads the params that name a webhook: {id, pushNotificationConfigId}, the first of which is the task's.
 func (r *decoder) webhookID(params gjson.Result) *task.Webhook {
 	w := &task.Webhook{Dialect: version.Name03}
-	value.Members(params, func(key string, v gjson.Result) {
-		switch key {
-		case "id":
-			w.TaskID = r.ID(v, "params.id")
-		case "pushNotificationConfigId":
-			w.ID = r.ID(v, "params.pushNotificationConfigId")
-		}
-	})
-	r.Required(w.TaskID, "params.id")
+	w.TaskID = r.RequiredID(wire.Member(params, "id"), "id")
+	w.ID = r.ID(wire.Member(params, "pushNotificationConfigId"), "pushNotificationConfigId")
+	wire.Own(&w.TaskID, &w.ID)
 	return w
 }
 
-// send reads MessageSendParams. A message that names a task goes on with it; any other starts one, which the gateway
-// gives a name.
+// send reads MessageSendParams. A message that names a task continues it; any other starts one, and the gateway makes its
+// id.
 func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	var message, configuration gjson.Result
 	var rest extension.Request
-	value.Members(params, func(key string, v gjson.Result) {
+	wire.Members(params, func(key string, v gjson.Result) {
 		switch key {
 		case "message":
 			message = v
@@ -117,26 +110,22 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 			rest.Params.Add(key, v)
 		}
 	})
-	if !r.Object(message, "params.message") {
+	if !r.Object(message, "message") {
 		return
 	}
-	const at = "params.message."
-	m := &call.Message
-	var parts gjson.Result
-	role := false
-	value.Members(message, func(key string, v gjson.Result) {
+	var id, taskID, contextID, role, parts gjson.Result
+	wire.Members(message, func(key string, v gjson.Result) {
 		switch key {
 		case "kind":
-			r.Word(v, at+"kind", "message")
+			r.Word(v, "message.kind", "message")
 		case "role":
-			role = true
-			r.Word(v, at+"role", "user")
+			role = v
 		case "messageId":
-			m.ID = r.ID(v, at+"messageId")
+			id = v
 		case "taskId":
-			m.TaskID = r.ID(v, at+"taskId")
+			taskID = v
 		case "contextId":
-			m.SessionID = r.ID(v, at+"contextId")
+			contextID = v
 		case "parts":
 			parts = v
 		case "type":
@@ -144,19 +133,24 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 			rest.Message.Add(key, v)
 		}
 	})
-	r.Required(m.ID, at+"messageId")
-	if !role {
-		r.Fail(at+"role", `role is missing; it must be "user"`)
+	m := &call.Message
+	m.ID = r.RequiredID(id, "message.messageId")
+	m.TaskID = r.ID(taskID, "message.taskId")
+	m.SessionID = r.ID(contextID, "message.contextId")
+	wire.Own(&m.ID, &m.TaskID, &m.SessionID)
+	if wire.Absent(role) {
+		r.Fail("message.role", `role is missing; it must be "user"`)
 	}
-	m.DataItems = r.Items(parts, at+"parts")
+	r.Word(role, "message.role", "user")
+	m.DataItems = rpc.ReadParts(&r.Reader, parts, "message.parts")
 	if m.Command = task.Start; m.TaskID != "" {
 		m.Command, call.Strict = task.Continue, true
 	}
-	if configuration.Exists() && r.Object(configuration, "params.configuration") {
+	if !wire.Absent(configuration) && r.Object(configuration, "configuration") {
 		r.configuration(configuration, call, &rest.Configuration)
 	}
 	if len(m.DataItems) == 0 {
-		r.Fail(at+"parts", "parts must have at least one entry")
+		r.Fail("message.parts", "parts must have at least one entry")
 	}
 	m.Extensions = rest.Extensions()
 }
@@ -164,15 +158,15 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 // configuration reads a MessageSendConfiguration. Which content its caller takes is between it and the agent, so that
 // goes to others.
 func (r *decoder) configuration(configuration gjson.Result, call *translate.Call, others *wire.Extensions) {
-	const at = "params.configuration."
-	value.Members(configuration, func(key string, v gjson.Result) {
+	const at = "configuration."
+	wire.Members(configuration, func(key string, v gjson.Result) {
 		switch key {
 		case "blocking":
 			if !r.Flag(v, at+"blocking") {
 				call.Terms.Response, call.Blocking = atOnce, false
 			}
 		case "historyLength":
-			call.History = r.Count(v, at+"historyLength")
+			call.History = rpc.ReadHistory(&r.Reader, v, at+"historyLength")
 		case "pushNotificationConfig":
 			w := &task.Webhook{TaskID: call.Message.TaskID, Dialect: version.Name03}
 			webhook.Read(&r.Reader, v, at+"pushNotificationConfig", w)

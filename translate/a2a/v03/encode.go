@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -89,8 +89,8 @@ func appendMessage(dst []byte, t *task.Task, id, role string, at time.Time, item
 func appendArtifact(dst []byte, p *task.Product) []byte {
 	dst = append(dst, `{"artifactId":`...)
 	dst = task.AppendString(dst, p.ID)
-	dst = value.AppendOptional(dst, `,"name":`, p.Name)
-	dst = value.AppendOptional(dst, `,"description":`, p.Description)
+	dst = wire.AppendOptional(dst, `,"name":`, p.Name)
+	dst = wire.AppendOptional(dst, `,"description":`, p.Description)
 	dst = part.Append(append(dst, `,"parts":`...), "kind", p.DataItems)
 	return append(extension.AppendArtifact(dst, p.Extensions, ""), '}')
 }

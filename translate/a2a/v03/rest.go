@@ -9,10 +9,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
 	v1 "github.com/aip-gateway/aip-gateway/translate/a2a/v1"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/tidwall/gjson"
 
@@ -70,7 +70,7 @@ func appendRESTConfig(dst []byte, w *task.Webhook) []byte {
 // AppendError implements translate.Server. There are clients that read JSON-RPC's error object, and clients that read
 // 1.0's, so the body is both.
 func (s restServer) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
-	e := rpc.ErrorOf(err)
+	e := wire.ErrorOf(err)
 	fault := &rpc.FaultsV03[e.Kind]
 	begin := len(dst)
 	dst = s.Base.AppendError(dst, id, err)
@@ -105,65 +105,52 @@ func restConfiguration(r *v1.Request, configuration gjson.Result, call *translat
 		return
 	}
 	const at = "configuration."
-	if !r.Flag(at+"blocking", value.Member(configuration, "blocking")) {
+	if !r.Flag(wire.Member(configuration, "blocking"), at+"blocking") {
 		call.Terms.Response = atOnce
 	}
 	for _, name := range [...]string{"pushNotification", "pushNotificationConfig"} { // the latter in its JSON-RPC
-		if config := value.Member(configuration, name); config.Exists() {
-			call.Webhook = &task.Webhook{TaskID: call.Message.TaskID}
-			restConfig(r, at+name, config, call.Webhook)
+		if config := wire.Member(configuration, name); !wire.Absent(config) {
+			call.Webhook = &task.Webhook{TaskID: call.Message.TaskID, Dialect: version.Name03}
+			webhook.Read(&r.Reader, config, at+name, call.Webhook)
 		}
 	}
 }
 
 // restWebhook reads what sets a webhook: a TaskPushNotificationConfig, in the member config or by itself.
 func restWebhook(r *v1.Request) *task.Webhook {
-	w := new(task.Webhook)
+	w := &task.Webhook{Dialect: version.Name03}
 	at, outer := "", r.Params()
-	if config := r.Object("config", r.Param("config")); config.Exists() {
+	if config := r.Optional(r.Param("config"), "config"); config.Exists() {
 		at, outer = "config.", config
 	}
-	restConfig(r, at+"pushNotificationConfig", value.Member(outer, "pushNotificationConfig"), w)
+	webhook.Read(&r.Reader, wire.Member(outer, "pushNotificationConfig"), at+"pushNotificationConfig", w)
 	if w.ID == "" {
-		w.ID = r.ID("configId", r.Param("configId"), false)
+		w.ID = r.ID(r.Param("configId"), "configId")
+		wire.Own(&w.ID)
 	}
 	return w
 }
 
-// restConfig reads a PushNotificationConfig.
-func restConfig(r *v1.Request, at string, v gjson.Result, w *task.Webhook) {
-	w.Dialect = version.Name03
-	var reader rpc.Reader
-	if webhook.Read(&reader, v, at, w); reader.Err != nil {
-		r.Refuse(reader.Err)
-	}
-}
-
 // restPart reads a part, in the form of 0.3's schema or in that of its JSON-RPC, which names its kind.
-func restPart(r *v1.Request, path string, v gjson.Result) task.DataItem {
+func restPart(r *v1.Request, v gjson.Result) task.DataItem {
 	it, ok := part.Content(v)
 	if !ok || !v.IsObject() {
-		r.Fail(path, "a part must have a text, a file with its bytes or its place, or data")
+		r.Fail("", "a part must have a text, a file with its bytes or its place, or data")
 		return task.DataItem{}
 	}
-	if metadata := value.Member(v, "metadata"); metadata.Exists() {
-		r.Object(path+".metadata", metadata)
-	}
-	switch named := value.Member(v, "kind").Exists(); {
+	r.Optional(wire.Member(v, "metadata"), ".metadata")
+	switch named := !wire.Absent(wire.Member(v, "kind")); {
 	case it.Kind == task.DataKind && !named:
-		if inner := value.Member(value.Member(v, "data"), "data"); inner.Exists() {
-			it.Data = value.Object(inner)
+		if inner := wire.Member(wire.Member(v, "data"), "data"); !wire.Absent(inner) {
+			it.Data = wire.Object(inner)
 		}
 	case it.Bytes != "":
-		if it.Bytes, ok = part.Base64(it.Bytes); !ok {
-			r.Fail(path+".file", "the bytes of a file must be base64")
+		if it.Bytes, ok = v1.Base64(it.Bytes); !ok {
+			r.Fail(".file", "the bytes of a file must be base64")
 		}
-		if value.Member(value.Member(v, "file"), "fileWithBytes").Exists() {
+		if !wire.Absent(wire.Member(wire.Member(v, "file"), "fileWithBytes")) {
 			it.Bytes = inBase64(it.Bytes)
 		}
-	}
-	for _, s := range [...]*string{&it.Text, &it.Name, &it.MIMEType, &it.URI, &it.Bytes} {
-		*s = strings.Clone(*s)
 	}
 	return it
 }
@@ -171,7 +158,7 @@ func restPart(r *v1.Request, path string, v gjson.Result) task.DataItem {
 // inBase64 returns the base64 of a file. SDKs in Python and Go send the base64 of that, because the schema has bytes
 // where the JSON-RPC has a string; others do not.
 func inBase64(sent string) string {
-	if inner, err := base64.StdEncoding.DecodeString(sent); err == nil && len(inner) > 0 && part.IsBase64(string(inner)) {
+	if inner, err := base64.StdEncoding.DecodeString(sent); err == nil && len(inner) > 0 && wire.IsBase64(string(inner)) {
 		return string(inner)
 	}
 	return sent
@@ -196,14 +183,14 @@ func appendRESTParts(dst []byte, items []task.DataItem) []byte {
 			} else {
 				dst = task.AppendString(append(dst, `{"file":{"fileWithUri":`...), it.URI)
 			}
-			dst = value.AppendOptional(dst, `,"mimeType":`, it.MIMEType)
-			dst = append(value.AppendOptional(dst, `,"name":`, it.Name), '}')
+			dst = wire.AppendOptional(dst, `,"mimeType":`, it.MIMEType)
+			dst = append(wire.AppendOptional(dst, `,"name":`, it.Name), '}')
 		default:
 			dst = append(dst, `{"data":{"data":`...)
 			if len(it.Data) == 0 {
 				dst = append(dst, '{', '}')
 			}
-			dst = append(append(dst, value.LineOf(it.Data)...), '}')
+			dst = append(append(dst, wire.OneLine(it.Data)...), '}')
 		}
 		dst = append(extension.AppendPart(dst, it.Metadata, extension.PartMembersV1), '}')
 	}

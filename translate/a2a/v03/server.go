@@ -10,6 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // v03NewServer returns the side of A2A 0.2 and 0.3 over JSON-RPC towards callers. confirm says what a task is that awaits
@@ -70,7 +71,7 @@ func appendWebhook(dst []byte, w *task.Webhook) []byte {
 
 // AppendError implements translate.Server.
 func (server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
-	e := rpc.ErrorOf(err)
+	e := wire.ErrorOf(err)
 	return rpc.FaultsV03[e.Kind].Append(dst, id, e)
 }
 

@@ -104,13 +104,13 @@ func TestV03Refuses(t *testing.T) {
 		want string
 	}{
 		{"method", a2atest.Request("tasks/send", `{}`), "method-not-found : the methods of A2A 0.3 are message/send and stream, tasks/get, cancel and resubscribe, and tasks/pushNotificationConfig/set, get, list and delete"},
-		{"params", []byte(`{"jsonrpc":"2.0","id":1,"method":"message/send"}`), "invalid-params params: params must be an object"},
-		{"message", a2atest.Request("message/send", `{}`), "invalid-params params.message: message must be an object"},
+		{"params", []byte(`{"jsonrpc":"2.0","id":1,"method":"message/send"}`), "invalid-params params: params is missing; it must be an object"},
+		{"message", a2atest.Request("message/send", `{}`), "invalid-params params.message: message is missing; it must be an object"},
 		{"kind", send(`{"kind":"task"}`), `invalid-params params.message.kind: kind must be "message"`},
 		{"messageId", send(`{"role":"user","parts":[]}`), "invalid-params params.message.messageId: messageId is missing; it must be a string of 1 to 256 bytes"},
 		{"no role", send(`{"messageId":"m","parts":[]}`), `invalid-params params.message.role: role is missing; it must be "user"`},
 		{"role", send(`{"messageId":"m","role":"agent","parts":[]}`), `invalid-params params.message.role: role must be "user"`},
-		{"parts", send(`{"messageId":"m","role":"user"}`), "invalid-params params.message.parts: parts must be an array of parts"},
+		{"parts", send(`{"messageId":"m","role":"user"}`), "invalid-params params.message.parts: parts must be an array"},
 		{"no parts", send(`{"messageId":"m","role":"user","parts":[]}`), "invalid-params params.message.parts: parts must have at least one entry"},
 		{"a part", send(`{"messageId":"m","role":"user","parts":[{}]}`), "invalid-params params.message.parts[0]: a part must have a text, a file with either bytes or uri, or data, and say so"},
 		{"taskId", send(`{"messageId":"m","role":"user","taskId":7,"parts":[]}`), "invalid-params params.message.taskId: taskId must be a string"},

@@ -9,8 +9,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 
 	"github.com/tidwall/gjson"
 
@@ -24,11 +22,11 @@ import (
 // v1Artifact reads one artifact.
 func readArtifact(v gjson.Result, adds bool) (p task.Product, err error) {
 	if !v.IsObject() {
-		return p, reply.Refuse("the agent's answer has an artifact that is no object")
+		return p, wire.Refuse("the agent's answer has an artifact that is no object")
 	}
 	var parts gjson.Result
 	var others wire.Extensions
-	value.Members(v, func(key string, v gjson.Result) {
+	wire.Members(v, func(key string, v gjson.Result) {
 		switch key {
 		case "artifactId":
 			p.ID = v.Str
@@ -58,7 +56,7 @@ func readArtifact(v gjson.Result, adds bool) (p task.Product, err error) {
 func (r *reader) see(id string, adds bool) (fresh bool, err error) {
 	was, ok := r.seen[id]
 	if !ok && len(r.seen) == part.MaxArtifacts {
-		return false, reply.Refuse("the agent's answer has more than %d artifacts", part.MaxArtifacts)
+		return false, wire.Refuse("the agent's answer has more than %d artifacts", part.MaxArtifacts)
 	}
 	if r.seen == nil {
 		r.seen = make(map[string]bool)
@@ -102,7 +100,7 @@ func (r *reader) whole(rep *agent.Report, list gjson.Result) error {
 		return nil
 	}
 	if !list.IsArray() {
-		return reply.Refuse("the agent's answer has artifacts that are no array")
+		return wire.Refuse("the agent's answer has artifacts that are no array")
 	}
 	var err error
 	list.ForEach(func(_, v gjson.Result) bool {
@@ -131,7 +129,7 @@ func join(items, shape []task.DataItem) []task.DataItem {
 	for i := 0; i < len(items); {
 		want, bound := "", false
 		if n := len(out); n < len(shape) {
-			if part.PlainText(&shape[n]) != part.PlainText(&items[i]) {
+			if shape[n].PlainText() != items[i].PlainText() {
 				return items
 			}
 			want, bound = shape[n].Text, n < len(shape)-1
@@ -140,12 +138,12 @@ func join(items, shape []task.DataItem) []task.DataItem {
 		}
 		it := items[i]
 		i++
-		if !part.PlainText(&it) {
+		if !it.PlainText() {
 			out = append(out, it)
 			continue
 		}
 		var b strings.Builder
-		for b.WriteString(it.Text); i < len(items) && part.PlainText(&items[i]) && (!bound || b.Len() < len(want)); i++ {
+		for b.WriteString(it.Text); i < len(items) && items[i].PlainText() && (!bound || b.Len() < len(want)); i++ {
 			b.WriteString(items[i].Text)
 		}
 		if it.Text = b.String(); bound && it.Text != want || !strings.HasPrefix(it.Text, want) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -73,12 +73,12 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	switch t.From {
 	case task.None:
 	case task.AwaitingCompletion:
-		dst = value.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 		refers = t.Ref.Task // none where the agent answered with a mere message
 	default:
 		taskID = t.Ref.Task
-		dst = value.AppendOptional(dst, `,"taskId":`, taskID)
-		dst = value.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
+		dst = wire.AppendOptional(dst, `,"taskId":`, taskID)
+		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
 	dst = extension.AppendTurn(dst, t.Message.Extensions, refers)
 	dst = append(dst, `},"configuration":{"historyLength":0`...) // the gateway keeps its own

@@ -8,27 +8,22 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Limits of what one request may hold.
+// Limits of a request for a list.
 const (
-	maxID     = 256  // bytes of an id
-	maxParts  = 1000 // parts of a message
-	maxURL    = 2048 // bytes of a webhook's URL
-	maxSecret = 4096 // bytes of what a webhook's owner wants to be authenticated by
-	maxPage   = 100  // tasks on a page
+	maxPage  = 100  // tasks on a page
+	maxToken = 2048 // bytes of the token of a page
 )
 
 // v1AtOnce is a timeout for the answer to callers that do not wait for their task to get anywhere.
@@ -50,13 +45,13 @@ func (s Base) Decode(req *translate.Request) (translate.Call, error) {
 		return translate.Call{}, task.Errorf(task.ContentTypeNotSupported,
 			"the Content-Type must be application/json or %s", contentType).WithField("Content-Type")
 	}
-	r := Request{req: req, root: "params", schema: s.schema}
-	if s.rest {
-		r.root = "body"
+	root := "params"
+	r := Request{req: req, schema: s.schema}
+	if r.Prefix = "params."; s.rest {
+		root, r.Prefix = "body", ""
 	}
 	if req.Params.Exists() && !req.Params.IsObject() {
-		r.Fail("", "%s must be an object", r.root)
-		return translate.Call{}, r.err
+		return translate.Call{}, task.Errorf(task.InvalidParams, "%s must be an object", root).WithField(root)
 	}
 	call := translate.Call{History: -1}
 	call.Message.SenderRole = task.Leader
@@ -65,15 +60,15 @@ func (s Base) Decode(req *translate.Request) (translate.Call, error) {
 	case send, sendStream:
 		r.send(&call, !s.confirm)
 	case getTask:
-		call.Message.TaskID = r.ID("id", r.Param("id"), true)
+		call.Message.TaskID = r.RequiredID(r.Param("id"), "id")
 		call.History = r.history(r.Param("historyLength"), "historyLength")
 	case cancelTask:
 		call.Message.Command = task.Cancel
-		call.Message.TaskID = r.ID("id", r.Param("id"), true)
+		call.Message.TaskID = r.RequiredID(r.Param("id"), "id")
 		call.Strict = true
 	case subscribe:
 		call.Message.Command = task.ReStream
-		call.Message.TaskID = r.ID("id", r.Param("id"), true)
+		call.Message.TaskID = r.RequiredID(r.Param("id"), "id")
 		call.Stream, call.Snapshot = true, true
 		call.Strict, call.Finished = !s.schema.Lenient, !s.schema.Lenient && !s.confirm
 	case listTasks:
@@ -82,7 +77,8 @@ func (s Base) Decode(req *translate.Request) (translate.Call, error) {
 	case createConfig:
 		call.Op = translate.SetWebhook
 		call.Webhook = s.schema.ReadWebhook(&r)
-		call.Webhook.TaskID = r.ID("taskId", r.Param("taskId"), true)
+		call.Webhook.TaskID = r.RequiredID(r.Param("taskId"), "taskId")
+		wire.Own(&call.Webhook.TaskID)
 	case getConfig, deleteConfig, listConfigs:
 		r.webhooks(&call)
 	case extendedCard:
@@ -90,9 +86,10 @@ func (s Base) Decode(req *translate.Request) (translate.Call, error) {
 	default:
 		return translate.Call{}, task.Errorf(task.MethodNotFound, "A2A 1.0 has no such method")
 	}
-	if r.err != nil {
-		return translate.Call{}, r.err
+	if r.Err != nil {
+		return translate.Call{}, r.Err
 	}
+	wire.Own(&call.Message.TaskID)
 	if call.Op != translate.Command && call.Webhook != nil {
 		call.TaskExists = true
 		call.Message.TaskID = call.Webhook.TaskID
@@ -100,126 +97,61 @@ func (s Base) Decode(req *translate.Request) (translate.Call, error) {
 	return call, nil
 }
 
-// v1Request reads the values of a request, and keeps the first error. What it returns are copies.
+// Request reads the values of a request, and keeps the first error. Those in the params are told apart from those in the
+// path and the query by nothing: a binding without an envelope has some in each.
 type Request struct {
+	wire.Reader
 	req    *translate.Request
-	root   string // what the params are called in the request
 	schema *Schema
-	err    *task.Error
 }
 
-// fail notes an error at a path under the params.
-func (r *Request) Fail(path, format string, args ...any) {
-	if r.err != nil {
-		return
-	}
-	field := r.root
-	if path != "" {
-		field = path
-		if r.root == "params" {
-			field = "params." + path
-		}
-	}
-	r.err = task.Errorf(task.InvalidParams, format, args...).WithField(field)
-}
-
-// refuse notes an error that was found by another reader.
-func (r *Request) Refuse(err *task.Error) {
-	if r.err == nil {
-		r.err = err
-	}
-}
-
-// params returns the params, which may be missing.
+// Params returns the params, which may be missing.
 func (r *Request) Params() gjson.Result { return r.req.Params }
 
-// v1Last returns the last name of a path.
-func last(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
-
-// param returns one of the params. Those in the path come first, since it is they that the request was routed by.
+// Param returns one of the params. Those in the path come first, since the request was routed by them.
 func (r *Request) Param(name string) (v gjson.Result) {
 	if text, ok := r.req.PathParams[name]; ok {
 		return gjson.Result{Type: gjson.String, Str: text}
 	}
-	if v = value.Member(r.req.Params, name); v.Type == gjson.Null && r.req.Query.Has(name) {
+	if v = wire.Member(r.req.Params, name); wire.Absent(v) && r.req.Query.Has(name) {
 		return gjson.Result{Type: gjson.String, Str: r.req.Query.Get(name)}
 	}
 	return v
 }
 
-func (r *Request) text(path string, v gjson.Result, most int) string {
-	switch {
-	case v.Type == gjson.Null:
-		return ""
-	case v.Type != gjson.String:
-		r.Fail(path, "%s must be a string", last(path))
-		return ""
-	case len(v.Str) > most:
-		r.Fail(path, "%s must be at most %d bytes long", last(path), most)
-		return ""
-	}
-	return strings.Clone(v.Str)
-}
-
-// word reads a name that goes into logs, keys and header fields.
-func (r *Request) word(path string, v gjson.Result, most int, required bool) string {
-	s := r.text(path, v, most)
-	switch {
-	case strings.ContainsFunc(s, unicode.IsControl):
-		r.Fail(path, "%s must have no control characters", last(path))
-	case required && s == "":
-		r.Fail(path, "%s is missing; it must be a string of 1 to %d bytes", last(path), most)
-	}
-	return s
-}
-
-func (r *Request) ID(path string, v gjson.Result, required bool) string {
-	return r.word(path, v, maxID, required)
-}
-
-// count reads an integer that is not negative. ProtoJSON allows it to be a string, and a query has no other. ok
-// is false where there is none.
-func (r *Request) count(path string, v gjson.Result) (n int, ok bool) {
-	var long int64
-	switch v.Type {
-	case gjson.Null:
-		return 0, false
-	case gjson.String:
-		parsed, err := strconv.ParseInt(v.Str, 10, 64)
-		long, ok = parsed, err == nil
-	default:
-		long, ok = jsonrpc.Int(v)
-	}
-	if !ok || long < 0 {
-		r.Fail(path, "%s must be an integer that is not negative", last(path))
+// count reads an integer that is not negative. ProtoJSON allows it to be a string, and a query has no other. ok is false
+// where there is none.
+func (r *Request) count(v gjson.Result, field string) (n int, ok bool) {
+	if wire.Absent(v) {
 		return 0, false
 	}
-	return int(min(long, math.MaxInt32)), true
+	if long, err := strconv.ParseInt(v.Str, 10, 64); v.Type == gjson.String && err == nil && long >= 0 {
+		return int(min(long, math.MaxInt32)), true
+	}
+	n = int(min(r.Count(v, field), math.MaxInt32))
+	return n, r.Err == nil
 }
 
-// history reads how many messages are wanted: all, where it is not said.
-func (r *Request) history(v gjson.Result, path string) int {
-	if n, ok := r.count(path, v); ok {
+// history reads how many messages are wanted: all, where the caller does not say.
+func (r *Request) history(v gjson.Result, field string) int {
+	if n, ok := r.count(v, field); ok {
 		return n
 	}
 	return -1
 }
 
-func (r *Request) Flag(path string, v gjson.Result) bool {
-	switch {
-	case v.Type == gjson.True, v.Type == gjson.String && v.Str == "true":
-		return true
-	case v.Type == gjson.False, v.Type == gjson.Null, v.Type == gjson.String && v.Str == "false":
-	default:
-		r.Fail(path, "%s must be true or false", last(path))
+// Flag reads a boolean. In a query it is a string.
+func (r *Request) Flag(v gjson.Result, field string) bool {
+	if v.Type == gjson.String && (v.Str == "true" || v.Str == "false") {
+		return v.Str == "true"
 	}
-	return false
+	return r.Reader.Flag(v, field)
 }
 
-// object returns a member of an object that is one itself, or nothing.
-func (r *Request) Object(path string, v gjson.Result) gjson.Result {
-	if v.Type != gjson.Null && !v.IsObject() {
-		r.Fail(path, "%s must be an object", last(path))
+// Optional returns v, which is an object where it is there.
+func (r *Request) Optional(v gjson.Result, field string) gjson.Result {
+	if wire.Absent(v) || !r.Object(v, field) {
+		return gjson.Result{}
 	}
 	return v
 }
@@ -227,14 +159,13 @@ func (r *Request) Object(path string, v gjson.Result) gjson.Result {
 // send reads a SendMessageRequest. A task that a message names goes on, and must be there: callers of A2A do not
 // name tasks.
 func (r *Request) send(call *translate.Call, complete bool) {
-	message := r.Object("message", r.Param("message"))
-	if !message.Exists() {
-		r.Fail("message", "message is missing; it must be an object")
+	message := r.Param("message")
+	if !r.Object(message, "message") {
 		return
 	}
 	var id, taskID, contextID, role, parts gjson.Result
 	var rest extension.Request
-	value.Members(message, func(key string, v gjson.Result) {
+	wire.Members(message, func(key string, v gjson.Result) {
 		switch key {
 		case "messageId":
 			id = v
@@ -252,10 +183,11 @@ func (r *Request) send(call *translate.Call, complete bool) {
 		}
 	})
 	m := &call.Message
-	m.ID = r.ID("message.messageId", id, true)
-	m.TaskID = r.ID("message.taskId", taskID, false)
-	m.SessionID = r.ID("message.contextId", contextID, false)
-	switch r.text("message.role", role, maxID) {
+	m.ID = r.RequiredID(id, "message.messageId")
+	m.TaskID = r.ID(taskID, "message.taskId")
+	m.SessionID = r.ID(contextID, "message.contextId")
+	wire.Own(&m.ID, &m.TaskID, &m.SessionID)
+	switch r.Text(role, "message.role") {
 	case "ROLE_USER", "ROLE_UNSPECIFIED", "", r.schema.Role:
 	default:
 		r.Fail("message.role", "role must be ROLE_USER: an agent does not send messages here")
@@ -263,9 +195,9 @@ func (r *Request) send(call *translate.Call, complete bool) {
 	m.DataItems = r.parts(parts)
 
 	const at = "configuration."
-	configuration := r.Object("configuration", r.Param("configuration"))
+	configuration := r.Optional(r.Param("configuration"), "configuration")
 	r.schema.ReadConfiguration(r, configuration, call)
-	value.Members(configuration, func(key string, v gjson.Result) {
+	wire.Members(configuration, func(key string, v gjson.Result) {
 		switch key {
 		case "historyLength":
 			call.History = r.history(v, at+key)
@@ -275,7 +207,7 @@ func (r *Request) send(call *translate.Call, complete bool) {
 			rest.Configuration.Add(key, v)
 		}
 	})
-	value.Members(r.req.Params, func(key string, v gjson.Result) {
+	wire.Members(r.req.Params, func(key string, v gjson.Result) {
 		switch key {
 		case "message", "configuration", "tenant":
 		default:
@@ -296,53 +228,37 @@ func (r *Request) send(call *translate.Call, complete bool) {
 }
 
 // parts reads the parts of a message.
-func (r *Request) parts(v gjson.Result) []task.DataItem {
-	const path = "message.parts"
-	if !v.IsArray() {
-		r.Fail(path, "parts is missing; it must be an array of parts, at least one")
-		return nil
-	}
-	var items []task.DataItem
-	v.ForEach(func(_, part gjson.Result) bool {
-		if len(items) == maxParts {
-			r.Fail(path, "parts must have at most %d entries", maxParts)
-			r.err.WithData("limit", "parts").WithData("max", maxParts)
-			return false
-		}
-		at := path + "[" + strconv.Itoa(len(items)) + "]"
-		items = append(items, r.schema.ReadPart(r, at, part))
-		return r.err == nil
+func (r *Request) parts(v gjson.Result) (items []task.DataItem) {
+	const field = "message.parts"
+	r.Each(v, field, wire.MaxItems, func(v gjson.Result) {
+		it := r.schema.ReadPart(r, v)
+		part.Own(&it)
+		items = append(items, it)
 	})
 	if len(items) == 0 {
-		r.Fail(path, "parts must have at least one entry")
+		r.Fail(field, "parts must have at least one entry")
 	}
 	return items
 }
 
-// part reads one part. It is strict where the reader of agents' parts is not: a caller can be told.
-func (r *Request) part(path string, v gjson.Result) task.DataItem {
+// part reads one part. It is strict where the reader of agents' parts is not: a caller can correct its request.
+func (r *Request) part(v gjson.Result) task.DataItem {
 	p := contentOf(v)
-	for _, m := range [...]struct {
-		name string
-		v    gjson.Result
-	}{{"text", p.text}, {"raw", p.raw}, {"url", p.url}, {"filename", p.filename}, {"mediaType", p.mediaType}} {
-		if m.v.Type != gjson.Null && m.v.Type != gjson.String {
-			r.Fail(path+"."+m.name, "%s must be a string", m.name)
-		}
-	}
-	r.Object(path+".metadata", p.metadata)
-	if _, ok := part.Base64(p.raw.Str); !ok {
-		r.Fail(path+".raw", "raw must be base64")
+	r.Text(p.text, ".text")
+	r.Text(p.raw, ".raw")
+	r.Text(p.url, ".url")
+	r.Text(p.filename, ".filename")
+	r.Text(p.mediaType, ".mediaType")
+	r.Optional(p.metadata, ".metadata")
+	if _, ok := Base64(p.raw.Str); !ok {
+		r.Fail(".raw", "raw must be base64")
 	}
 	if p.contents() > 1 {
-		r.Fail(path, "a part must have only one of text, raw, url and data")
+		r.Fail("", "a part must have only one of text, raw, url and data")
 	}
 	it, ok := p.item(false)
 	if !ok {
-		r.Fail(path, "a part must be an object with one of text, raw, url and data, which is not empty")
-	}
-	for _, s := range [...]*string{&it.Text, &it.Name, &it.MIMEType, &it.URI, &it.Bytes} {
-		*s = strings.Clone(*s)
+		r.Fail("", "a part must be an object with one of text, raw, url and data, which is not empty")
 	}
 	return it
 }
@@ -350,32 +266,36 @@ func (r *Request) part(path string, v gjson.Result) task.DataItem {
 // configuration reads what a configuration says in words of 1.0.
 func (r *Request) configuration(configuration gjson.Result, call *translate.Call) {
 	const at = "configuration."
-	if r.Flag(at+"returnImmediately", value.Member(configuration, "returnImmediately")) {
+	if r.Flag(wire.Member(configuration, "returnImmediately"), at+"returnImmediately") {
 		call.Terms.Response = atOnce
 	}
 	const name = "taskPushNotificationConfig"
-	if config := r.Object(at+name, value.Member(configuration, name)); config.Exists() {
-		call.Webhook = r.webhook(at+name+".", func(name string) gjson.Result { return value.Member(config, name) })
+	if config := r.Optional(wire.Member(configuration, name), at+name); config.Exists() {
+		call.Webhook = r.webhook(func(name string) gjson.Result { return wire.Member(config, name) }, at+name+".")
 		call.Webhook.TaskID = call.Message.TaskID
 	}
 }
 
 // webhook reads a TaskPushNotificationConfig, whose members member returns.
-func (r *Request) webhook(at string, member func(name string) gjson.Result) *task.Webhook {
+func (r *Request) webhook(member func(name string) gjson.Result, at string) *task.Webhook {
 	w := &task.Webhook{Dialect: version.Name10}
-	w.ID = r.ID(at+"id", member("id"), false)
-	w.URL = r.word(at+"url", member("url"), maxURL, true)
-	w.Token = r.word(at+"token", member("token"), maxSecret, false)
-	auth := r.Object(at+"authentication", member("authentication"))
-	w.Scheme = r.word(at+"authentication.scheme", value.Member(auth, "scheme"), maxID, auth.Exists())
-	w.Credentials = r.word(at+"authentication.credentials", value.Member(auth, "credentials"), maxSecret, false)
+	w.ID = r.ID(member("id"), at+"id")
+	w.URL = r.Required(member("url"), at+"url", wire.MaxURL)
+	w.Token = r.Bounded(member("token"), at+"token", wire.MaxSecret)
+	if auth := r.Optional(member("authentication"), at+"authentication"); auth.Exists() {
+		at += "authentication."
+		w.Scheme = r.RequiredID(wire.Member(auth, "scheme"), at+"scheme")
+		w.Credentials = r.Bounded(wire.Member(auth, "credentials"), at+"credentials", wire.MaxSecret)
+	}
+	wire.Own(&w.ID, &w.URL, &w.Token, &w.Scheme, &w.Credentials)
 	return w
 }
 
 // webhooks reads what is asked about the webhooks that a task has. There are few, so that all are on one page.
 func (r *Request) webhooks(call *translate.Call) {
 	w := &task.Webhook{Dialect: version.Name10}
-	w.TaskID = r.ID("taskId", r.Param("taskId"), true)
+	w.TaskID = r.RequiredID(r.Param("taskId"), "taskId")
+	wire.Own(&w.TaskID)
 	call.Webhook, call.Op = w, translate.GetWebhooks
 	switch r.req.Method {
 	case getConfig:
@@ -385,28 +305,30 @@ func (r *Request) webhooks(call *translate.Call) {
 	default:
 		return
 	}
-	w.ID = r.ID("id", r.Param("id"), true)
+	w.ID = r.RequiredID(r.Param("id"), "id")
+	wire.Own(&w.ID)
 }
 
 // list reads a ListTasksRequest.
 func (r *Request) list(call *translate.Call, s Base) {
 	l := new(task.List)
 	call.List = l
-	l.SessionID = r.ID("contextId", r.Param("contextId"), false)
-	l.Token = r.text("pageToken", r.Param("pageToken"), maxURL)
-	l.Size, _ = r.count("pageSize", r.Param("pageSize"))
+	l.SessionID = r.ID(r.Param("contextId"), "contextId")
+	l.Token = r.Bounded(r.Param("pageToken"), "pageToken", maxToken)
+	wire.Own(&l.SessionID, &l.Token)
+	l.Size, _ = r.count(r.Param("pageSize"), "pageSize")
 	if l.Size > maxPage {
 		r.Fail("pageSize", "pageSize must be at most %d", maxPage)
 	}
-	l.Products = r.Flag("includeArtifacts", r.Param("includeArtifacts"))
+	l.Products = r.Flag(r.Param("includeArtifacts"), "includeArtifacts")
 	call.History = r.history(r.Param("historyLength"), "historyLength")
-	if after := r.text("statusTimestampAfter", r.Param("statusTimestampAfter"), maxID); after != "" {
+	if after := r.ID(r.Param("statusTimestampAfter"), "statusTimestampAfter"); after != "" {
 		var err error
 		if l.After, err = time.Parse(time.RFC3339, after); err != nil {
 			r.Fail("statusTimestampAfter", "statusTimestampAfter must be a time in ISO 8601, such as 2025-09-01T06:30:00.000Z")
 		}
 	}
-	switch word := r.text("status", r.Param("status"), maxID); word {
+	switch word := r.ID(r.Param("status"), "status"); word {
 	case "", "TASK_STATE_UNSPECIFIED":
 	case "TASK_STATE_AUTH_REQUIRED": // which is never shown
 		l.States = []task.State{"auth-required"}

@@ -8,7 +8,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -73,13 +73,13 @@ func (s Base) AppendWebhooks(dst []byte, id jsonrpc.ID, c *translate.Call, hooks
 func appendConfig(dst []byte, w *task.Webhook) []byte {
 	dst = append(dst, `{"url":`...)
 	dst = task.AppendString(dst, w.URL)
-	dst = value.AppendOptional(dst, `,"id":`, w.ID)
-	dst = value.AppendOptional(dst, `,"taskId":`, w.TaskID)
-	dst = value.AppendOptional(dst, `,"token":`, w.Token)
+	dst = wire.AppendOptional(dst, `,"id":`, w.ID)
+	dst = wire.AppendOptional(dst, `,"taskId":`, w.TaskID)
+	dst = wire.AppendOptional(dst, `,"token":`, w.Token)
 	if w.Scheme != "" {
 		dst = append(dst, `,"authentication":{"scheme":`...)
 		dst = task.AppendString(dst, w.Scheme)
-		dst = append(value.AppendOptional(dst, `,"credentials":`, w.Credentials), '}')
+		dst = append(wire.AppendOptional(dst, `,"credentials":`, w.Credentials), '}')
 	}
 	return append(dst, '}')
 }
@@ -94,7 +94,7 @@ func (s Base) AppendNotification(dst []byte, t *task.Task) []byte {
 func (s Base) appendTask(dst []byte, t *task.Task, history int, products bool) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = task.AppendString(dst, t.ID)
-	dst = value.AppendOptional(dst, `,"contextId":`, t.SessionID)
+	dst = wire.AppendOptional(dst, `,"contextId":`, t.SessionID)
 	dst = append(dst, `,"status":`...)
 	dst = s.appendStatus(dst, &t.Status, status.Said(t), t.ID, t.SessionID)
 	if products && len(t.Products) > 0 {
@@ -181,16 +181,16 @@ func (s Base) appendMessage(dst []byte, m *task.Message, taskID, session string)
 	}
 	dst = append(append(append(dst, ',', '"'), s.schema.Parts...), '"', ':')
 	dst = s.schema.AppendParts(dst, m.DataItems)
-	dst = value.AppendOptional(dst, `,"taskId":`, taskID)
-	dst = value.AppendOptional(dst, `,"contextId":`, session)
+	dst = wire.AppendOptional(dst, `,"taskId":`, taskID)
+	dst = wire.AppendOptional(dst, `,"contextId":`, session)
 	return append(extension.AppendMessage(dst, m.Extensions), '}')
 }
 
 func (s Base) appendArtifact(dst []byte, p *task.Product) []byte {
 	dst = append(dst, `{"artifactId":`...)
 	dst = task.AppendString(dst, p.ID)
-	dst = value.AppendOptional(dst, `,"name":`, p.Name)
-	dst = value.AppendOptional(dst, `,"description":`, p.Description)
+	dst = wire.AppendOptional(dst, `,"name":`, p.Name)
+	dst = wire.AppendOptional(dst, `,"description":`, p.Description)
 	dst = append(dst, `,"parts":`...)
 	dst = s.schema.AppendParts(dst, p.DataItems)
 	return append(extension.AppendArtifact(dst, p.Extensions, ""), '}')
@@ -273,5 +273,5 @@ func (f *encoder) update(dst []byte, st, said *task.Status) translate.Frame {
 func (f *encoder) names(dst []byte) []byte {
 	dst = append(dst, `"taskId":`...)
 	dst = task.AppendString(dst, f.task)
-	return value.AppendOptional(dst, `,"contextId":`, f.session)
+	return wire.AppendOptional(dst, `,"contextId":`, f.session)
 }

@@ -10,8 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/tidwall/gjson"
 
@@ -72,11 +71,11 @@ func failed(f *jsonrpc.Failure) *task.Error {
 		i = slices.IndexFunc(refusals, func(row refusal) bool { return row.code == f.Code })
 	}
 	if i < 0 {
-		return reply.Failed(nil, f)
+		return wire.Failed(nil, f.Code, f.Message)
 	}
 	row := refusals[i]
-	known := reply.Failure{Code: f.Code, Kind: row.kind, Text: row.text}
-	return reply.Failed([]reply.Failure{known}, f)
+	known := wire.Failure{Code: f.Code, Kind: row.kind, Detail: row.text}
+	return wire.Failed([]wire.Failure{known}, f.Code, f.Message)
 }
 
 // v1Reason returns the reason that the details of an error give, or nothing.
@@ -86,7 +85,7 @@ func reasonOf(details gjson.Result) (reason string) {
 	}
 	details.ForEach(func(_, detail gjson.Result) bool {
 		var kind, why string
-		value.Members(detail, func(key string, v gjson.Result) {
+		wire.Members(detail, func(key string, v gjson.Result) {
 			switch key {
 			case "@type":
 				kind = v.Str

@@ -5,14 +5,11 @@ package v1
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
-
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
 
 	"github.com/tidwall/gjson"
 
@@ -45,8 +42,8 @@ func appendPart(dst []byte, it *task.DataItem) []byte {
 			dst = append(dst, `{"url":`...)
 			dst = task.AppendString(dst, it.URI)
 		}
-		dst = value.AppendOptional(dst, `,"filename":`, it.Name)
-		dst = value.AppendOptional(dst, `,"mediaType":`, it.MIMEType)
+		dst = wire.AppendOptional(dst, `,"filename":`, it.Name)
+		dst = wire.AppendOptional(dst, `,"mediaType":`, it.MIMEType)
 	default:
 		dst = append(dst, `{"data":`...)
 		dst = append(dst, unwrapped(it.Data)...)
@@ -69,9 +66,9 @@ func unwrapped(data json.RawMessage) []byte {
 		return n < 2
 	})
 	if n == 1 && only.Raw != "" && !only.IsObject() {
-		return value.Line(only)
+		return wire.Line(only)
 	}
-	return value.LineOf(data)
+	return wire.OneLine(data)
 }
 
 // v1Part holds the members of a part. Its strings are views of what it was read from.
@@ -141,7 +138,7 @@ func (p *content) item(adds bool) (it task.DataItem, ok bool) {
 // must have none. ok is false where a part has no content.
 func (p *content) content(adds bool) (it task.DataItem, ok bool) {
 	if p.metadata.IsObject() {
-		it.Metadata = value.Line(p.metadata)
+		it.Metadata = wire.Line(p.metadata)
 	}
 	usual := "text/plain"
 	switch {
@@ -149,13 +146,13 @@ func (p *content) content(adds bool) (it task.DataItem, ok bool) {
 		it.Kind, it.Text = task.TextItem, p.text.Str
 	case p.raw.Str != "":
 		it.Kind, it.Name, it.MIMEType = task.FileItem, p.filename.Str, p.mediaType.Str
-		it.Bytes, _ = part.Base64(p.raw.Str)
+		it.Bytes, _ = Base64(p.raw.Str)
 		return it, true
 	case p.url.Str != "":
 		it.Kind, it.Name, it.MIMEType, it.URI = task.FileItem, p.filename.Str, p.mediaType.Str, p.url.Str
 		return it, true
 	case p.data.Raw != "" && (p.data.Type != gjson.Null || p.text.Type != gjson.String):
-		it.Kind, it.Data, usual = task.DataKind, value.Object(p.data), "application/json"
+		it.Kind, it.Data, usual = task.DataKind, wire.Object(p.data), "application/json"
 	case p.text.Type == gjson.String:
 		it.Kind = task.TextItem
 	default:
@@ -193,17 +190,43 @@ func readParts(parts gjson.Result, adds bool) ([]task.DataItem, error) {
 		return nil, nil
 	}
 	if !parts.IsArray() {
-		return nil, reply.Refuse("the agent's answer has parts that are no array")
+		return nil, wire.Refuse("the agent's answer has parts that are no array")
 	}
 	var items []task.DataItem
 	parts.ForEach(func(_, part gjson.Result) bool {
 		p := contentOf(part)
 		it, ok := p.item(adds)
 		if !ok {
-			it = task.DataItem{Kind: task.DataKind, Data: value.Object(part)}
+			it = task.DataItem{Kind: task.DataKind, Data: wire.Object(part)}
 		}
 		items = append(items, it)
 		return true
 	})
 	return items, nil
 }
+
+// Base64 returns s as the standard base64 with padding that AIP has: A2A takes the one for URLs as well, and
+// padding may be missing in both. ok is false where s is neither; it is returned as it was.
+func Base64(s string) (standard string, ok bool) {
+	digits := strings.TrimSuffix(strings.TrimSuffix(s, "="), "=")
+	foreign := false
+	for i := 0; i < len(digits); i++ {
+		switch c := digits[i]; {
+		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '+', c == '/':
+		case c == '-', c == '_':
+			foreign = true
+		default:
+			return s, false
+		}
+	}
+	if len(digits)%4 == 1 || digits == "" && s != "" {
+		return s, false
+	}
+	if !foreign && len(s)%4 == 0 {
+		return s, true
+	}
+	const padding = "=="
+	return fromURL.Replace(digits) + padding[:(4-len(digits)%4)%4], true
+}
+
+var fromURL = strings.NewReplacer("-", "+", "_", "/")

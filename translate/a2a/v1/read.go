@@ -3,9 +3,7 @@
 package v1
 
 import (
-	"bytes"
 	"hash/crc32"
-	"math"
 	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -13,7 +11,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 
 	"github.com/tidwall/gjson"
 
@@ -33,7 +30,7 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 		return agent.Report{}, failed(res.Failure)
 	}
 	if kind, _ := shapeOf(res.Result); kind == isNothing {
-		return agent.Report{}, reply.Refuse("the agent's answer is neither a Task nor a Message")
+		return agent.Report{}, wire.Refuse("the agent's answer is neither a Task nor a Message")
 	}
 	r := reader{known: known}
 	return r.report(res.Result)
@@ -84,14 +81,11 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 // copy.
 func (c client) parse(body []byte) (jsonrpc.Response, error) {
 	if !c.rest {
-		return reply.Parse(bytes.Clone(body))
+		return wire.Response(body)
 	}
-	v, bad := jsonrpc.ParseValue(bytes.Clone(body), jsonrpc.Limits{Bytes: math.MaxInt})
-	switch {
-	case bad != nil && bad.Code == jsonrpc.InvalidRequest: // a key that appears twice, or a depth
-		return jsonrpc.Response{}, reply.Refuse("the agent's answer is refused: %s", bad.Detail)
-	case bad != nil:
-		return jsonrpc.Response{}, reply.Refuse("the agent's answer is not one JSON value")
+	v, err := wire.Value(body, "answer")
+	if err != nil {
+		return jsonrpc.Response{}, err
 	}
 	return jsonrpc.Response{Result: v, Failure: failureIn(v)}, nil
 }
@@ -112,10 +106,10 @@ func failureIn(body gjson.Result) *jsonrpc.Failure {
 			details = v
 		}
 	}
-	value.Members(body, read)
+	wire.Members(body, read)
 	if inner.Exists() {
 		code, message, details = gjson.Result{}, gjson.Result{}, gjson.Result{}
-		value.Members(inner, read)
+		wire.Members(inner, read)
 	} else if code.Type != gjson.Number || message.Type != gjson.String { // some leave the member error out
 		return nil
 	}
@@ -139,7 +133,7 @@ const (
 // do not, and so it is told by its members as well, whatever was asked for.
 func shapeOf(result gjson.Result) (kind kind, v gjson.Result) {
 	var id, status, artifact, message bool
-	value.Members(result, func(key string, m gjson.Result) {
+	wire.Members(result, func(key string, m gjson.Result) {
 		switch key {
 		case "task":
 			if m.IsObject() {
@@ -190,7 +184,7 @@ type members struct {
 }
 
 func membersOf(object gjson.Result) (m members) {
-	value.Members(object, func(key string, v gjson.Result) {
+	wire.Members(object, func(key string, v gjson.Result) {
 		switch key {
 		case "id":
 			m.id = v
@@ -231,14 +225,14 @@ type reader struct {
 func (r *reader) report(result gjson.Result) (agent.Report, error) {
 	var rep agent.Report
 	if !result.IsObject() {
-		return rep, reply.Refuse("the agent's answer is no object")
+		return rep, wire.Refuse("the agent's answer is no object")
 	}
 	kind, v := shapeOf(result)
 	m := membersOf(v)
 	switch kind {
 	case isTask:
 		if !m.status.Exists() {
-			return rep, reply.Refuse("the agent's answer is a Task that has no status")
+			return rep, wire.Refuse("the agent's answer is a Task that has no status")
 		}
 		if err := r.whole(&rep, m.artifacts); err != nil {
 			return agent.Report{}, err
@@ -342,7 +336,7 @@ func (c client) Description(body []byte) ([]byte, error) {
 		return reply.Card(body, func(f *jsonrpc.Failure) error { return failed(f) })
 	}
 	if !gjson.ValidBytes(body) {
-		return nil, reply.Refuse("the agent's answer is no card")
+		return nil, wire.Refuse("the agent's answer is no card")
 	}
 	if f := failureIn(gjson.ParseBytes(body)); f != nil {
 		return nil, failed(f)

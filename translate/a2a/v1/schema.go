@@ -19,7 +19,7 @@ type Schema struct {
 	Canceled string // the state of a canceled task
 	Final    bool   // an event of a status says whether it is the last one
 
-	ReadPart          func(r *Request, path string, v gjson.Result) task.DataItem
+	ReadPart          func(r *Request, v gjson.Result) task.DataItem
 	ReadConfiguration func(r *Request, v gjson.Result, call *translate.Call)
 	ReadWebhook       func(r *Request) *task.Webhook
 	AppendParts       func(dst []byte, items []task.DataItem) []byte
@@ -31,7 +31,7 @@ var ownSchema = Schema{
 	Parts: "parts", Canceled: "TASK_STATE_CANCELED",
 	ReadPart:          (*Request).part,
 	ReadConfiguration: (*Request).configuration,
-	ReadWebhook:       func(r *Request) *task.Webhook { return r.webhook("", r.Param) },
+	ReadWebhook:       func(r *Request) *task.Webhook { return r.webhook(r.Param, "") },
 	AppendParts:       appendParts,
 	AppendWebhook:     appendConfig,
 }

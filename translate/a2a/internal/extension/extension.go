@@ -10,8 +10,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -139,7 +137,7 @@ func AppendPart(dst []byte, metadata json.RawMessage, known wire.Names) []byte {
 	if own := family.Of(metadata); len(own) > 0 && own[0] == '{' {
 		return family.Append(dst, own, metadata, known)
 	}
-	return append(append(dst, `,"metadata":`...), value.LineOf(metadata)...)
+	return append(append(dst, `,"metadata":`...), wire.OneLine(metadata)...)
 }
 
 // appendTurnRest appends what was not understood of the message of a turn. ref is the task that it refers to beside

@@ -4,13 +4,13 @@
 package part
 
 import (
+	"strings"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -61,13 +61,13 @@ func appendContent(dst []byte, it *task.DataItem) []byte {
 	return extension.AppendPart(dst, it.Metadata, extension.PartMembers)
 }
 
-// legacyParts reads a list of parts.
+// Read reads a list of parts.
 func Read(parts gjson.Result) ([]task.DataItem, error) {
 	if parts.Type == gjson.Null { // missing, too
 		return nil, nil
 	}
 	if !parts.IsArray() {
-		return nil, reply.Refuse("the agent's answer has parts that are no array")
+		return nil, wire.Refuse("the agent's answer has parts that are no array")
 	}
 	var items []task.DataItem
 	parts.ForEach(func(_, part gjson.Result) bool {
@@ -83,7 +83,7 @@ func read(part gjson.Result) task.DataItem {
 	if it, ok := Content(part); ok {
 		return it
 	}
-	return task.DataItem{Kind: task.DataKind, Data: value.Object(part)}
+	return task.DataItem{Kind: task.DataKind, Data: wire.Object(part)}
 }
 
 // legacyContent reads one part, if it is a text, a file or data. Its type is believed only where the content agrees,
@@ -92,7 +92,7 @@ func Content(part gjson.Result) (it task.DataItem, ok bool) {
 	var text, file, data gjson.Result
 	var word string
 	var others wire.Extensions
-	value.Members(part, func(key string, v gjson.Result) {
+	wire.Members(part, func(key string, v gjson.Result) {
 		switch key {
 		case "type", "kind":
 			word = v.String()
@@ -104,7 +104,7 @@ func Content(part gjson.Result) (it task.DataItem, ok bool) {
 			data = v
 		case "metadata":
 			if v.IsObject() {
-				it.Metadata = value.Line(v)
+				it.Metadata = wire.Line(v)
 			}
 		default:
 			others.Add(key, v)
@@ -119,7 +119,7 @@ func Content(part gjson.Result) (it task.DataItem, ok bool) {
 	case is("file", file) && readFile(&it, file):
 		return it, true
 	case is("data", data):
-		it.Kind, it.Data = task.DataKind, value.Object(data)
+		it.Kind, it.Data = task.DataKind, wire.Object(data)
 		return it, true
 	}
 	return it, false
@@ -129,7 +129,7 @@ func Content(part gjson.Result) (it task.DataItem, ok bool) {
 // bytes are kept, because they need no permission to be read. ok is false where it gives neither.
 func readFile(it *task.DataItem, file gjson.Result) (ok bool) {
 	var f task.DataItem
-	value.Members(file, func(key string, v gjson.Result) {
+	wire.Members(file, func(key string, v gjson.Result) {
 		if v.Type != gjson.String {
 			return
 		}
@@ -153,4 +153,14 @@ func readFile(it *task.DataItem, file gjson.Result) (ok bool) {
 	f.Kind, f.Metadata = task.FileItem, it.Metadata
 	*it = f
 	return true
+}
+
+// MaxArtifacts is how many artifacts one task may have. Pieces of one artifact count as one.
+const MaxArtifacts = 1000
+
+// Own replaces the texts of an item, which are views of the body that they were read from, by copies.
+func Own(it *task.DataItem) {
+	for _, s := range [...]*string{&it.Text, &it.Name, &it.MIMEType, &it.URI, &it.Bytes} {
+		*s = strings.Clone(*s)
+	}
 }

@@ -3,14 +3,11 @@
 package rpc
 
 import (
-	"encoding/json"
-	"errors"
-	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // legacyFault is how versions before 1.0 tell a caller that something went wrong.
@@ -61,25 +58,17 @@ var FaultsV03 = func() [len(Faults)]Fault {
 
 // append appends an error response. What has no kind is an internal error, without its text.
 func (f *Fault) Append(dst []byte, id jsonrpc.ID, e *task.Error) []byte {
-	return jsonrpc.AppendError(dst, id, f.code, f.message, data(e, f.errorType))
+	return jsonrpc.AppendError(dst, id, f.code, f.message, wire.ErrorData(e, f.errorType))
 }
 
 // appendFault appends the members of an error object without what stands around them.
 func AppendObject(dst []byte, f *Fault, e *task.Error) []byte {
 	dst = strconv.AppendInt(append(dst, `"code":`...), int64(f.code), 10)
 	dst = task.AppendString(append(dst, `,"message":`...), f.message)
-	if data := data(e, f.errorType); data != nil {
+	if data := wire.ErrorData(e, f.errorType); data != nil {
 		dst = append(append(dst, `,"data":`...), data...)
 	}
 	return dst
-}
-
-// legacyErrorOf returns the task.Error in err, or one that says nothing where there is none.
-func ErrorOf(err error) *task.Error {
-	if e, ok := errors.AsType[*task.Error](err); ok && int(e.Kind) < len(Faults) {
-		return e
-	}
-	return new(task.Error)
 }
 
 // legacyHTTPStatus returns the status of HTTP of an error response: A2A tells by it who must say who they are, and
@@ -92,39 +81,4 @@ func HTTPStatus(err error) int {
 		return 403
 	}
 	return 200
-}
-
-// legacyFaultData returns the data member: what the error carries, its field, its type, and its sentence. It is nil
-// where there is nothing to say.
-func data(e *task.Error, errorType string) []byte {
-	var dst []byte
-	add := func(key string, value []byte) {
-		sep := byte(',')
-		if dst == nil {
-			sep = '{'
-		}
-		dst = append(task.AppendString(append(dst, sep), key), ':')
-		dst = append(dst, value...)
-	}
-	str := func(key, value string) {
-		if value != "" {
-			add(key, task.AppendString(nil, value))
-		}
-	}
-	str("errorType", errorType)
-	str("field", e.Field)
-	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
-		switch key {
-		case "errorType", "field", "details": // said once
-			continue
-		}
-		if value, err := json.Marshal(e.Data[key]); err == nil {
-			add(key, value)
-		}
-	}
-	str("details", e.Detail)
-	if dst == nil {
-		return nil
-	}
-	return append(dst, '}')
 }

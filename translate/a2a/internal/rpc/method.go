@@ -7,8 +7,8 @@ package rpc
 import (
 	"slices"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/tidwall/gjson"
 
@@ -52,7 +52,7 @@ func Matches(req *translate.Request, g version.Generation, own ...string) bool {
 	}
 	if named == version.Unknown {
 		named = version.Legacy
-		if id := value.Member(req.Params, "id"); id.Type == gjson.String && translate.MadeHere(id.Str) {
+		if id := wire.Member(req.Params, "id"); id.Type == gjson.String && translate.MadeHere(id.Str) {
 			named = version.V03
 		}
 	}

@@ -13,8 +13,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
 
 	"github.com/tidwall/gjson"
 
@@ -45,16 +43,16 @@ type Form struct {
 // read reads a TaskStatus into rep.
 func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 	if !status.IsObject() {
-		return reply.Refuse("the agent's answer has a status that is no object")
+		return wire.Refuse("the agent's answer has a status that is no object")
 	}
 	var state, parts gjson.Result
 	var others, said wire.Extensions
-	value.Members(status, func(key string, v gjson.Result) {
+	wire.Members(status, func(key string, v gjson.Result) {
 		switch key {
 		case "state":
 			state = v
 		case "message":
-			value.Members(v, func(key string, v gjson.Result) {
+			wire.Members(v, func(key string, v gjson.Result) {
 				switch key {
 				case "parts":
 					parts = v
@@ -69,14 +67,14 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 		}
 	})
 	if state.Type != gjson.String && state.Type != gjson.Null {
-		return reply.Refuse("the agent's answer has a state that is no string")
+		return wire.Refuse("the agent's answer has a state that is no string")
 	}
 	s, ok := f.State(state.Str)
 	switch {
 	case !ok && state.Str == "":
-		return reply.Refuse("the agent's answer has a status without a state")
+		return wire.Refuse("the agent's answer has a status without a state")
 	case !ok:
-		return reply.Refuse("the agent's answer has the state %q, which A2A %s does not have", reply.Clean(state.Str, reply.MaxWord), f.Version)
+		return wire.Refuse("the agent's answer has the state %q, which A2A %s does not have", wire.Clean(state.Str, wire.MaxWord), f.Version)
 	}
 	items, err := f.Parts(parts)
 	if err != nil {

@@ -6,8 +6,7 @@ package webhook
 import (
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/value"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
 	"github.com/tidwall/gjson"
 
@@ -18,17 +17,13 @@ import (
 // A PushNotificationConfig of the versions before 1.0 is the canon's Webhook. It names any number of schemes for
 // one credential, of which the first is used: there is no telling what the others would want.
 
-// Limits of what a config may hold, in bytes. What else its URL must be is not the dialect's business.
-const (
-	maxURL    = 2048
-	maxSecret = 4096
-	maxScheme = 64
-)
+// maxScheme is how long, in bytes, the name of a scheme may be.
+const maxScheme = 64
 
-// legacyTokenHeader carries a webhook's token.
+// tokenHeader carries a webhook's token.
 const tokenHeader = "X-A2A-Notification-Token"
 
-// legacyNotificationHeader returns the header fields that go with what a webhook is told.
+// Header returns the header fields of the request that notifies a webhook.
 func Header(w *task.Webhook) []translate.Field {
 	fields := []translate.Field{{Name: "Content-Type", Value: "application/json"}}
 	if w.Token != "" {
@@ -44,59 +39,58 @@ func Header(w *task.Webhook) []translate.Field {
 	return fields
 }
 
-// appendLegacyConfig appends a PushNotificationConfig. Its id is new in 0.2.5, and is left out where there is none.
+// Append appends a PushNotificationConfig. Its id is new in 0.2.5, and is left out where there is none.
 func Append(dst []byte, w *task.Webhook) []byte {
 	dst = append(dst, `{"url":`...)
 	dst = task.AppendString(dst, w.URL)
-	dst = value.AppendOptional(dst, `,"id":`, w.ID)
-	dst = value.AppendOptional(dst, `,"token":`, w.Token)
+	dst = wire.AppendOptional(dst, `,"id":`, w.ID)
+	dst = wire.AppendOptional(dst, `,"token":`, w.Token)
 	if w.Scheme != "" || w.Credentials != "" {
 		dst = append(dst, `,"authentication":{"schemes":[`...)
 		if w.Scheme != "" {
 			dst = task.AppendString(dst, w.Scheme)
 		}
 		dst = append(dst, ']')
-		dst = value.AppendOptional(dst, `,"credentials":`, w.Credentials)
+		dst = wire.AppendOptional(dst, `,"credentials":`, w.Credentials)
 		dst = append(dst, '}')
 	}
 	return append(dst, '}')
 }
 
-// legacyReadConfig reads a PushNotificationConfig into w.
-func Read(r *rpc.Reader, v gjson.Result, field string, w *task.Webhook) {
-	if !v.IsObject() {
-		r.Fail(field, "%s must be an object with the member url", rpc.Last(field))
-		return
-	}
-	value.Members(v, func(key string, v gjson.Result) {
-		switch key {
-		case "id":
-			w.ID = r.ID(v, field+".id")
-		case "url":
-			w.URL = r.Bounded(v, field+".url", maxURL)
-		case "token":
-			w.Token = r.Bounded(v, field+".token", maxSecret)
-		case "authentication":
-			if !v.IsObject() {
-				r.Fail(field+".authentication", "authentication must be an object")
-			}
-			value.Members(v, func(key string, v gjson.Result) {
-				switch key {
-				case "schemes":
-					w.Scheme = readScheme(r, v, field+".authentication.schemes")
-				case "credentials":
-					w.Credentials = r.Bounded(v, field+".authentication.credentials", maxSecret)
-				}
-			})
-		}
-	})
-	if w.URL == "" {
-		r.Fail(field+".url", "url is missing; it must be a string of 1 to %d bytes", maxURL)
-	}
+// NotFound answers a caller that asks for the one webhook of a task that has none.
+var NotFound = task.Errorf(task.TaskNotFound, "this task has no push notification configuration")
+
+// ReadParams reads the params that set a webhook: {id, pushNotificationConfig}, where taskID is the name of the first.
+func ReadParams(r *wire.Reader, params gjson.Result, taskID, dialect string) *task.Webhook {
+	w := &task.Webhook{Dialect: dialect}
+	w.TaskID = r.RequiredID(wire.Member(params, taskID), taskID)
+	wire.Own(&w.TaskID)
+	Read(r, wire.Member(params, "pushNotificationConfig"), "pushNotificationConfig", w)
+	return w
 }
 
-// legacyReadScheme reads the first of a list of schemes.
-func readScheme(r *rpc.Reader, v gjson.Result, field string) (first string) {
+// Read reads a PushNotificationConfig into w.
+func Read(r *wire.Reader, v gjson.Result, field string, w *task.Webhook) {
+	if !v.IsObject() {
+		r.Fail(field, "%s must be an object with the member url", field[strings.LastIndexByte(field, '.')+1:])
+		return
+	}
+	w.ID = r.ID(wire.Member(v, "id"), field+".id")
+	w.URL = r.Required(wire.Member(v, "url"), field+".url", wire.MaxURL)
+	w.Token = r.Bounded(wire.Member(v, "token"), field+".token", wire.MaxSecret)
+	if auth := wire.Member(v, "authentication"); !wire.Absent(auth) && r.Object(auth, field+".authentication") {
+		field += ".authentication"
+		w.Scheme = readScheme(r, wire.Member(auth, "schemes"), field+".schemes")
+		w.Credentials = r.Bounded(wire.Member(auth, "credentials"), field+".credentials", wire.MaxSecret)
+	}
+	wire.Own(&w.ID, &w.URL, &w.Token, &w.Scheme, &w.Credentials)
+}
+
+// readScheme reads the first of a list of schemes.
+func readScheme(r *wire.Reader, v gjson.Result, field string) (first string) {
+	if wire.Absent(v) {
+		return ""
+	}
 	if !v.IsArray() {
 		r.Fail(field, "schemes must be an array of strings")
 		return ""

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rpc
+
+import (
+	"math"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// ReadTask reads the params of a method that is about one task that exists: {id, historyLength}.
+func ReadTask(r *wire.Reader, params gjson.Result, command task.Command, call *translate.Call) {
+	m := &call.Message
+	m.Command = command
+	m.TaskID = r.RequiredID(wire.Member(params, "id"), "id")
+	wire.Own(&m.TaskID)
+	if history := wire.Member(params, "historyLength"); !wire.Absent(history) {
+		call.History = ReadHistory(r, history, "historyLength")
+	}
+	switch command {
+	case task.Cancel:
+		call.Strict = true
+	case task.ReStream:
+		call.Stream, call.Snapshot = true, true
+	}
+}
+
+// ReadHistory reads how many messages of a task's history its caller wants.
+func ReadHistory(r *wire.Reader, v gjson.Result, field string) int {
+	return int(min(r.Count(v, field), math.MaxInt32))
+}
+
+// ReadParts reads the parts of a message, which must be there. Unlike an agent's, a caller's part is refused where it is
+// no text, no file and no data, or is not what it says that it is.
+func ReadParts(r *wire.Reader, v gjson.Result, field string) (items []task.DataItem) {
+	r.Each(v, field, wire.MaxItems, func(v gjson.Result) {
+		metadata := wire.Member(v, "metadata")
+		it, ok := part.Content(v)
+		switch {
+		case !v.IsObject():
+			r.Fail("", "a part must be an object")
+		case !wire.Absent(metadata) && !metadata.IsObject():
+			r.Fail(".metadata", "metadata must be an object")
+		case !ok:
+			r.Fail("", "a part must have a text, a file with either bytes or uri, or data, and say so")
+		case !wire.IsBase64(it.Bytes):
+			r.Fail(".file.bytes", "bytes must be standard base64 with padding")
+		}
+		part.Own(&it)
+		items = append(items, it)
+	})
+	return items
+}
