@@ -16,7 +16,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
-	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -53,9 +52,9 @@ func (g *Gateway) countStream(leader string) error {
 // A Sink takes what a stream sends: a front's connection to a caller. Its methods are called by the goroutine that runs
 // the stream. Each but Flush may gather what it is given until Flush.
 type Sink interface {
-	// Event takes a frame of the event with a number. build appends its data, one line, and returns it with the frame's
-	// name, and whether more frames of the event follow: only the last one carries the number. Without data there is no
-	// frame.
+	// Event takes a frame of the event with a number. build appends the frame's data, one line, and returns it with the
+	// frame's name, and whether more frames of the event follow: only the last one carries the number. Without data there
+	// is no frame. build is called once, before Event returns.
 	Event(seq uint64, build func(dst []byte) (data []byte, name string, more bool))
 	// Data takes a frame without a number. build appends its data.
 	Data(build func(dst []byte) []byte)
@@ -78,13 +77,12 @@ type Stream struct {
 	id      jsonrpc.ID
 	leader  string
 	events  *partner.Stream
-	frames  translate.Encoder
+	frames  framer
 	memory  quota.Lease // for the frames that are being gathered
 	last    uint64      // the number of the last event that was sent
 
 	snapshot bool // the stream begins with the task as it is
 	ended    bool // nothing is sent before the task continues
-	sent     bool // anything at all
 
 	undrain func() bool
 	expires time.Time   // when the caller's proof of identity does; zero for never
@@ -126,11 +124,12 @@ func (x *exchange) newStream(events *partner.Stream) *Stream {
 	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.leader, events: events,
 		last: events.After, expires: x.peer.Expires}
 	call := x.call
-	s.frames = s.dialect.NewStream(s.id, &call, &events.Task)
+	encoder := s.dialect.NewStream(s.id, &call, &events.Task)
+	s.frames.init(encoder)
 	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && events.After == 0)
 	if t := &events.Task; !call.Snapshot {
 		// A dialect's stream that has ended is over for a caller that resumes it at its end.
-		s.ended = x.resumes() && events.After == events.Last && !t.Status.State.Terminal() && s.frames.Snapshot(nil, t).End
+		s.ended = x.resumes() && events.After == events.Last && !t.Status.State.Terminal() && encoder.Snapshot(nil, t).End
 		s.forgetTask()
 	}
 	x.hold()
@@ -200,8 +199,8 @@ func (s *Stream) send() error {
 	}
 	if s.snapshot {
 		s.memory.Take(2 * s.events.Task.Size()) // the task, and its frame: the call has waited for them
-		frame := s.write(s.last, func(dst []byte) translate.Frame { return s.frames.Snapshot(dst, &s.events.Task) })
-		if err := s.out.Flush(); err != nil || frame.End {
+		end := s.frames.snapshot(s.out, s.last, &s.events.Task)
+		if err := s.out.Flush(); err != nil || end {
 			return err
 		}
 	}
@@ -211,15 +210,19 @@ func (s *Stream) send() error {
 		if err != nil {
 			return err
 		}
-		frame, err := s.append(&rec)
+		// A page that was read from the store has taken the memory already.
+		if err := s.room(s.ctx, len(rec.Data)); err != nil {
+			return err
+		}
+		end, err := s.frames.add(s.out, &rec)
 		if err != nil {
 			return err
 		}
 		s.last = rec.Seq
-		if rec.More && !frame.End {
+		if rec.More && !end {
 			continue // more can be had at once: they are sent together
 		}
-		if err := s.out.Flush(); err != nil || frame.End {
+		if err := s.out.Flush(); err != nil || end {
 			return err
 		}
 		s.memory.Release()
@@ -246,42 +249,11 @@ func (s *Stream) room(ctx context.Context, n int) error {
 	return err
 }
 
-// append adds the frames of an event to what is to be sent, and returns the last one.
-func (s *Stream) append(rec *replay.Record) (last translate.Frame, err error) {
-	// A page that was read from the store has taken it already.
-	if err := s.room(s.ctx, len(rec.Data)); err != nil {
-		return last, err
-	}
-	if direct, ok := s.frames.(translate.RecordEncoder); ok {
-		return s.write(rec.Seq, func(dst []byte) translate.Frame { return direct.Record(dst, rec.Seq, rec.Data) }), nil
-	}
-	ev, err := task.DecodeEvent(rec.Data)
-	if err != nil {
-		return last, task.Errorf(task.Internal, "the task's log is damaged").WithCause(err)
-	}
-	ev.Seq = rec.Seq
-	return s.write(rec.Seq, func(dst []byte) translate.Frame { return s.frames.Event(dst, &ev) }), nil
-}
-
-// write adds the frames of the event with the number id to what is to be sent, and returns the last one, which is the
-// only one with the number. next appends the first.
-func (s *Stream) write(id uint64, next func(dst []byte) translate.Frame) (last translate.Frame) {
-	for next != nil {
-		s.out.Event(id, func(dst []byte) ([]byte, string, bool) {
-			last = next(dst)
-			return last.Data, last.Name, last.Next != nil
-		})
-		s.sent = s.sent || last.Data != nil
-		next = last.Next
-	}
-	return last
-}
-
 // finish sends what says why the stream is over.
 func (s *Stream) finish(err error) {
 	switch cause := context.Cause(s.ctx); {
 	case err == nil:
-		if !s.sent {
+		if !s.frames.sent {
 			comment := "the task has ended, and there are no more events"
 			if s.ended {
 				comment = "there are no more events before the task goes on"

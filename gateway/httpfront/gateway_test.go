@@ -53,7 +53,7 @@ type site struct {
 }
 
 // openSite composes a gateway over a memory store. By default, callers of AIP are believed to be whom they name.
-func openSite(t *testing.T, change ...func(*setup)) *site {
+func openSite(t testing.TB, change ...func(*setup)) *site {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	s := setup{
@@ -88,7 +88,7 @@ func openSite(t *testing.T, change ...func(*setup)) *site {
 }
 
 // compose makes a front with its gateway, over tasks.
-func (s *setup) compose(t *testing.T, tasks *gateway.Tasks) *Front {
+func (s *setup) compose(t testing.TB, tasks *gateway.Tasks) *Front {
 	t.Helper()
 	g, err := gateway.New(s.Config)
 	if err != nil {
@@ -500,7 +500,7 @@ func TestSilentStreamsBeat(t *testing.T) {
 }
 
 func TestSlowReaderIsCutAndHoldsNobodyUp(t *testing.T) {
-	g := open(t, func(h *setup) { h.front.WriteTimeout = 100 * time.Millisecond })
+	g := open(t, func(h *setup) { h.front.WriteTimeout = 500 * time.Millisecond })
 	// The slow one opens a stream of more than its connection holds, over HTTP/1.1, and does not read.
 	addr := strings.TrimPrefix(g.server.URL, "https://")
 	conn, err := net.Dial("tcp", addr)

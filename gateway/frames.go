@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// framer gives a sink the frames of a stream. It is used again for each event, so that an event costs no allocation.
+type framer struct {
+	encoder translate.Encoder
+	direct  translate.RecordEncoder // the encoder, if it encodes events from their stored form
+	build   func(dst []byte) (data []byte, name string, more bool)
+
+	// What is encoded: one of these.
+	task   *task.Task
+	event  *task.Event
+	record replay.Record
+
+	frame translate.Frame // the last one that was built
+	sent  bool            // the sink was given a frame
+}
+
+func (f *framer) init(e translate.Encoder) {
+	f.encoder, f.build = e, f.append
+	f.direct, _ = e.(translate.RecordEncoder)
+}
+
+// snapshot gives a sink the frames of the whole task. It reports whether the dialect's stream ends with them.
+func (f *framer) snapshot(out Sink, seq uint64, t *task.Task) (end bool) {
+	f.task = t
+	return f.write(out, seq)
+}
+
+// add gives a sink the frames of an event. It reports whether the dialect's stream ends with them.
+func (f *framer) add(out Sink, rec *replay.Record) (end bool, err error) {
+	if f.direct != nil {
+		f.record = *rec
+		return f.write(out, rec.Seq), nil
+	}
+	ev, err := task.DecodeEvent(rec.Data)
+	if err != nil {
+		return false, task.Errorf(task.Internal, "the task's log is damaged").WithCause(err)
+	}
+	ev.Seq = rec.Seq
+	f.event = &ev
+	return f.write(out, rec.Seq), nil
+}
+
+// write gives a sink all frames of what is encoded. It keeps none of it.
+func (f *framer) write(out Sink, seq uint64) (end bool) {
+	for more := true; more; more = f.frame.Next != nil {
+		out.Event(seq, f.build)
+		f.sent = f.sent || f.frame.Data != nil
+	}
+	end = f.frame.End
+	f.task, f.event, f.record, f.frame = nil, nil, replay.Record{}, translate.Frame{}
+	return end
+}
+
+// append appends the next frame.
+func (f *framer) append(dst []byte) (data []byte, name string, more bool) {
+	switch {
+	case f.frame.Next != nil:
+		f.frame = f.frame.Next(dst)
+	case f.task != nil:
+		f.frame = f.encoder.Snapshot(dst, f.task)
+	case f.event != nil:
+		f.frame = f.encoder.Event(dst, f.event)
+	default:
+		f.frame = f.direct.Record(dst, f.record.Seq, f.record.Data)
+	}
+	return f.frame.Data, f.frame.Name, f.frame.Next != nil
+}
