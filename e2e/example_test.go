@@ -96,7 +96,7 @@ func TestExample(t *testing.T) {
 	expect(call(0, "cancel", "--task", id), `(?m)^state +canceled since `)
 
 	expect(call(3, "start", "fail"), `(?m)^state +failed since `, `(?m)^says +agent broke$`)
-	expect(call(2, "get", "--task", "no-such-task"), `-32001`, `nobody-knows-it`)
+	expect(call(2, "get", "--task", "no-such-task"), `-32001`, `no-such-task`)
 	expect(call(1, "get"), `--task`)
 	expect(call(1, "dance"), `unknown command "dance"`)
 	expect(call(1, "--cert", filepath.Join(s.dir, "none.pem"), "start", "x"), `none\.pem`)
