@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+func TestClean(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain": "plain", "": "", " a \n\t b\x00c ": "a b c", "\xff\xfe": "", "北京\u2028é": "北京 é",
+		strings.Repeat("长", 50):             strings.Repeat("长", 40) + "…",
+		strings.Repeat(" ", 1<<20) + "x":    "", // white space is bounded, too
+		"<!DOCTYPE html><title>502</title>": "",
+		"<HTML><body>Bad gateway":           "",
+		"a < b </ c":                        "",
+		"a < b":                             "a < b",
+		strings.Repeat("x", 40):             strings.Repeat("x", 40),
+		strings.Repeat("x", 39) + "  ":      strings.Repeat("x", 39),
+		"\u202eevil":                        "evil",
+		"a" + strings.Repeat("\n", 100) + strings.Repeat("b", 100): "a " + strings.Repeat("b", 38) + "…",
+	} {
+		if got := Clean(in, MaxWord); got != want {
+			t.Errorf("Clean(%.60q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestFailed(t *testing.T) {
+	table := []Failure{{Code: 1, Kind: task.TaskNotFound, Detail: "the agent does not know this task"}}
+	for _, tt := range []struct {
+		code    int64
+		message string
+		want    string
+	}{
+		{1, "", "task-not-found: the agent does not know this task"},
+		{1, "gone\n", "task-not-found: the agent does not know this task: gone"},
+		{-2, "", "internal: the agent reports error -2"},
+	} {
+		if got := Failed(table, tt.code, tt.message).Error(); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}
+
+// TestValue: the value and the response are copies, and what is not one JSON value is the agent's mistake.
+func TestValue(t *testing.T) {
+	body := []byte(`{"result":{"a":1}}`)
+	v, err := Value(body, "answer")
+	res, failure := Response(body)
+	if err != nil || failure != nil {
+		t.Fatal(err, failure)
+	}
+	clear(body)
+	if v.Raw != `{"result":{"a":1}}` || res.Result.Raw != `{"a":1}` {
+		t.Errorf("got %s and %s", v.Raw, res.Result.Raw)
+	}
+	for body, want := range map[string]string{
+		`{`:             "the agent's push is not one JSON value",
+		`{"a":1,"a":2}`: "the agent's push is refused: the key appears twice",
+	} {
+		_, err := Value([]byte(body), "push")
+		if task.KindOf(err) != task.InvalidAgentResponse || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	if _, err := Response([]byte(`{}`)); task.KindOf(err) != task.InvalidAgentResponse {
+		t.Errorf("no response: %v", err)
+	}
+}
+
+func TestJoinTexts(t *testing.T) {
+	said := func(s string) task.DataItem {
+		return task.DataItem{Kind: task.TextItem, Text: s, Metadata: []byte(`{}`)}
+	}
+	data := task.DataItem{Kind: task.DataKind, Data: []byte(`{}`)}
+	items := []task.DataItem{task.Text("a"), task.Text("b"), said("c"), task.Text("d"), data, task.Text("e"), task.Text(""), task.Text("f")}
+	want := []task.DataItem{task.Text("ab"), said("c"), task.Text("d"), data, task.Text("ef")}
+	if d := cmp.Diff(want, JoinTexts(nil, items)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(want, JoinTexts(items[:0], items)); d != "" {
+		t.Errorf("in place: %s", d)
+	}
+}
