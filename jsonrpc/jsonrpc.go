@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package jsonrpc is the envelope that most dialects share: JSON-RPC 2.0. It reads requests and responses
-// strictly and within limits, and is the one place that writes envelopes. It knows no dialect: what an
-// error's number and message are is said by its callers.
+// strictly and within limits, and is the one place that writes envelopes. It knows no dialect: its
+// callers choose the number and the message of an error.
 package jsonrpc
 
 import (
@@ -16,7 +16,7 @@ import (
 type ID []byte
 
 // Request is a valid JSON-RPC request. All of it is a view of the body that it was parsed from: it is valid
-// for as long as the body is unchanged, and whoever keeps a part of it for longer copies that part.
+// for as long as the body is unchanged. A caller that keeps a part of it for longer copies that part.
 type Request struct {
 	ID     ID // empty where the request has none; see Check
 	Method string
@@ -27,7 +27,7 @@ type Request struct {
 type Response struct {
 	ID      ID           // empty where the response has none
 	Result  gjson.Result // does not exist where Failure is set
-	Failure *Failure     // what the other end says went wrong; nil where nothing did
+	Failure *Failure     // the error that the other end reports; nil where there is none
 }
 
 // Failure is the error object of a response, as the other end wrote it.
@@ -66,7 +66,7 @@ const (
 	InvalidRequest = -32600 // the body is JSON, but not what JSON-RPC or the limits allow
 )
 
-// Error says why a body was refused. It never holds a part of the body other than the names of members.
+// Error is why a body is refused. It never holds a part of the body other than the names of members.
 type Error struct {
 	ID     ID     // the request's own where it could be read, otherwise null
 	Code   int    // ParseError or InvalidRequest

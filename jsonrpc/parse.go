@@ -15,7 +15,7 @@ var null = ID("null")
 
 // Parse reads a request. It refuses what is not JSON to the letter of RFC 8259 (ParseError) and what is not
 // one JSON-RPC request within the limits (InvalidRequest): a batch, a name that appears twice in any object, a
-// jsonrpc or method that is missing, a member of the wrong type. What Check finds is left to the dialect. It copies
+// jsonrpc or method that is missing, a member of the wrong type. Errors that Check finds are left to the dialect. It copies
 // nothing: see Request.
 func Parse(body []byte, lim Limits) (Request, *Error) {
 	top, err := scanObject(body, lim.or())
@@ -45,7 +45,7 @@ func Parse(body []byte, lim Limits) (Request, *Error) {
 }
 
 // Check returns what keeps a request that was parsed from being one of JSON-RPC: it has no id, or its params are neither
-// an object nor an array. The dialects differ in what a caller is answered then, and in what comes first.
+// an object nor an array. The dialects differ in what they answer then, and in which error comes first.
 func (r *Request) Check() *Error {
 	switch {
 	case len(r.ID) == 0:
@@ -125,7 +125,7 @@ type members struct {
 	version, id, method, params, result, failure string
 }
 
-// set notes the member name if it is one of the envelope.
+// set keeps a member if it is one of the envelope.
 func (m *members) set(name, raw string) {
 	switch name {
 	case "jsonrpc":
@@ -203,12 +203,12 @@ func scan(body []byte, lim Limits) (members, byte, *Error) {
 	if cap(s.keys) > maxKeys {
 		s.keys = make([]key, 0, 64)
 	}
-	s.body, s.top = nil, members{} // the body is not ours to keep
+	s.body, s.top = nil, members{} // the body is its owner's
 	scanners.Put(s)
 	return top, kind, err
 }
 
-// refusal says why the body is refused. ok tells whether it is JSON.
+// refusal returns why the body is refused. ok is set where it is JSON.
 func (s *scanner) refusal(ok bool) *Error {
 	switch {
 	case !ok && s.deep:

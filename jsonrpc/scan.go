@@ -16,7 +16,7 @@ import (
 )
 
 // scanner checks in one pass everything about a body that gjson takes on trust: the grammar, the encoding of
-// strings, the depth, and that no object says anything twice.
+// strings, the depth, and that no object has a name twice.
 type scanner struct {
 	body  []byte
 	depth int // the limit
@@ -38,7 +38,7 @@ type key struct {
 	start int    // offset of its opening quote
 }
 
-// seed makes the hashes of keys unforeseeable, so that nobody can send keys that collide.
+// seed makes the hashes of keys unpredictable, so that a caller cannot choose keys that collide.
 var seed = maphash.MakeSeed()
 
 // stop ends the scan. Every method that reads a value returns the offset behind it, or what stop returns.
@@ -171,7 +171,7 @@ func (s *scanner) array(i, depth int) int {
 	}
 }
 
-// unique notes a key that the keys of one object have twice.
+// unique records a key that the keys of one object have twice.
 func (s *scanner) unique(keys []key) {
 	if s.twice >= 0 {
 		return
@@ -291,11 +291,11 @@ func (s *scanner) hex(i int) rune {
 	return r
 }
 
-func (s *scanner) literal(i int, word string) int {
-	if len(s.body)-i < len(word) || string(s.body[i:i+len(word)]) != word {
+func (s *scanner) literal(i int, want string) int {
+	if len(s.body)-i < len(want) || string(s.body[i:i+len(want)]) != want {
 		return s.stop(i, "a JSON value is expected")
 	}
-	return i + len(word)
+	return i + len(want)
 }
 
 func (s *scanner) number(i int) int {
@@ -338,7 +338,7 @@ func (s *scanner) digits(i int) int {
 	return i
 }
 
-// maxPath is the greatest length of a path that is told, in bytes: keys are the sender's, and may be long.
+// maxPath is the greatest length of a path in an error, in bytes: keys are the sender's, and may be long.
 const maxPath = 256
 
 // path returns the path of the key whose quote is at offset at of a body that is valid JSON.

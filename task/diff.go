@@ -3,8 +3,8 @@
 package task
 
 // Diff returns the chunks that turn the known products into the present ones. A product whose text only grew
-// gives the piece that was added; products that are gone, or stand in another order, are for Offer to tell. An
-// Extra that is gone stays, too, and one that is all that has changed gives a piece without data items.
+// gives the piece that was added; Offer lists products that are gone or stand in another order. Extensions
+// that are gone stay, and where only extensions have changed, the piece has no data items.
 func Diff(known, now []Product) []Chunk {
 	var out []Chunk
 	for i := range now {
@@ -54,7 +54,7 @@ func findProduct(list []Product, id string) *Product {
 }
 
 func sameProduct(a, b *Product) bool {
-	if a.Name != b.Name || a.Description != b.Description || len(a.DataItems) != len(b.DataItems) || !sameExtra(a, b) {
+	if a.Name != b.Name || a.Description != b.Description || len(a.DataItems) != len(b.DataItems) || !sameExtensions(a, b) {
 		return false
 	}
 	for i := range a.DataItems {
@@ -65,8 +65,8 @@ func sameProduct(a, b *Product) bool {
 	return true
 }
 
-// sameExtra reports whether b's Extra is not news to who knows a.
-func sameExtra(a, b *Product) bool {
+// sameExtensions reports whether the extensions of b are those of a, or none.
+func sameExtensions(a, b *Product) bool {
 	return len(b.Extensions) == 0 || string(a.Extensions) == string(b.Extensions)
 }
 
@@ -83,7 +83,7 @@ func grown(old, p *Product) (Product, bool) {
 		return Product{}, false
 	}
 	tail := Product{ID: p.ID}
-	if !sameExtra(old, p) {
+	if !sameExtensions(old, p) {
 		tail.Extensions = p.Extensions
 	}
 	if n == 0 {

@@ -29,8 +29,8 @@ type Status struct {
 	DataItems []DataItem `json:"dataItems,omitempty"`
 
 	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
-	// TaskExtensions is what the agent said of its task along with the state: an Extra that Fold adds to the Task's. Only
-	// the Status of an event has one.
+	// TaskExtensions is what the agent said of its task along with the state. Fold merges it into the Task's Extensions.
+	// Only the Status of an event has it.
 	TaskExtensions json.RawMessage `json:"taskMetadata,omitempty"`
 }
 
@@ -89,14 +89,14 @@ type DataItem struct {
 	URI      string          `json:"uri,omitempty"`
 	Bytes    string          `json:"bytes,omitempty"` // base64, as it was sent
 	Data     json.RawMessage `json:"data,omitempty"`
-	Metadata json.RawMessage `json:"metadata,omitempty"` // a JSON object as it was sent, with the item's Extra in it
+	Metadata json.RawMessage `json:"metadata,omitempty"` // a JSON object as it was sent, with the item's extensions in it
 }
 
 // Text returns a data item that says s.
 func Text(s string) DataItem { return DataItem{Kind: TextItem, Text: s} }
 
 // ProductsSize counts products as maxProductsBytes does, in bytes: the UTF-8 of texts, the base64 of files as
-// it was sent, the JSON of structured data, and that of an Extra, which has to be kept as well.
+// it was sent, the JSON of structured data, and that of extensions, which have to be kept as well.
 func ProductsSize(products []Product) int64 {
 	var n int64
 	for i := range products {

@@ -25,8 +25,8 @@ func TaskID(random []byte) string {
 	return string(id)
 }
 
-// MadeHere reports whether a task's id is one that TaskID made. Versions of A2A that share a method are told
-// apart by it: in some the caller names the task, in others the agent does.
+// MadeHere reports whether a task's id is one that TaskID made. It tells versions of A2A apart that
+// share a method: in some the caller names the task, in others the agent does.
 func MadeHere(id string) bool {
 	rest, ok := strings.CutPrefix(id, idPrefix)
 	return ok && len(rest) == idRandom && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""

@@ -18,7 +18,7 @@ const (
 	ACS02 = "02.01"
 )
 
-// ACSOptions are what an ACS says beside what the agent's card does. AIC, Modified and Base are required.
+// ACSOptions are the contents of an ACS that the agent's card does not have. AIC, Modified and Base are required.
 type ACSOptions struct {
 	AIC             string
 	Inactive        bool      // the registrar has switched the Partner off
@@ -45,7 +45,7 @@ func (o *ACSOptions) version() string {
 	return o.ProtocolVersion
 }
 
-// needsAll reports whether the version demands what nobody may have said: in v01.00 a provider has a licence.
+// needsAll reports whether the version demands members that may be unknown: in v01.00 a provider has a licence.
 func (o *ACSOptions) needsAll() bool { return strings.HasPrefix(o.version(), "01.") }
 
 // MissingACS returns the paths of the members that the version of the ACS demands, and that neither the card nor

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aip is the dialect AIP v01.00, whose words are the canon's own.
+// Package aip is the dialect AIP v01.00, whose model is the canon's own.
 package aip
 
 import (
@@ -46,14 +46,14 @@ func (server) Route(method, path string) (r translate.Route, ok bool) {
 	return r, true
 }
 
-// Speaks implements translate.Server: its methods are those that AIP has on paths of their own.
+// Matches implements translate.Server: AIP's methods are the paths that AIP has.
 func (s server) Matches(req *translate.Request) bool {
 	_, ok := s.Route("POST", req.Method)
 	return ok && req.Method != ""
 }
 
-// streams and answers tell which commands may be given by which method: a re-stream has nothing but a stream
-// for an answer, and what ends or shows a task is answered by the Task (§6.2.6).
+// streams and answers report by which methods a command may be given: a re-stream is answered by a stream only, and a
+// command that ends or shows a task by the Task only (§6.2.6).
 func streams(c task.Command) bool {
 	return c == task.Start || c == task.Continue || c == task.ReStream
 }

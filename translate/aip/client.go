@@ -28,8 +28,8 @@ func Client(sender string) translate.Client {
 	}
 }
 
-// client is the side towards a Partner of any version. The versions differ in how they wrap a command; what a
-// Partner answers is told apart by what is in it, so that one reader does for all.
+// client is the side towards a Partner of any version. The versions differ in how they wrap a command; one
+// reader reads the answers of all, which it tells apart by their members.
 type client struct {
 	name, sender  string
 	appendRequest func(dst []byte, method string, m *task.Message) []byte
@@ -37,12 +37,12 @@ type client struct {
 	continues     bool // a continue may be answered by a stream
 }
 
-// noHistory is a time after which nothing has happened, so that no answer to a get holds a history. The gateway
-// keeps its own, and that of a task that is asked for many times would be sent each time.
+// noHistory is a time after which nothing has happened, so that no answer to a get holds a history. The gateway keeps
+// its own, and a task that is polled would send its history each time.
 const noHistory = `"2999-01-01T00:00:00+08:00"`
 
-// epoch stands for a time that is not known. A codec has no clock, and a get, a cancel or a complete may be the
-// gateway's own idea; but AIP wants a sentAt. It has an offset in figures, which more readers take than Z.
+// epoch stands for a time that is not known: AIP demands a sentAt, but a codec has no clock, and the gateway may send a
+// get, a cancel or a complete by itself. It has a numeric offset, which more readers understand than Z.
 var epoch = time.Unix(0, 0).In(beijing)
 
 // Name implements translate.Client.
@@ -52,7 +52,7 @@ func (c *client) Name() string { return c.name }
 func (c *client) Header() []translate.Field { return nil }
 
 // AppendTurn implements translate.Client. The message keeps the caller's id and time where it has them. Its
-// mentions and its group are the caller's own affair, and no business of a Partner that is spoken to alone.
+// mentions and its group are not passed on: the Partner is not in the caller's group.
 //
 // Turn.Webhook is not used: AIP registers a webhook by a request of its own (§6.3.1), and a turn has only one.
 func (c *client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
@@ -93,12 +93,12 @@ func (c *client) Streams(t *agent.Turn) bool { return c.continues || commandOf(t
 // RepeatsStart implements translate.Repeater: a task has the name that its Leader gives it (§4.3).
 func (*client) RepeatsStart() {}
 
-// ActsLate implements translate.LateActor: the reference implementation leaves the state of a task to what is built upon
-// it, and does not look at the ids of messages.
+// ActsLate implements translate.LateActor: the reference implementation leaves the state of a task to the application,
+// and ignores the ids of messages.
 func (*client) ActsLate() {}
 
-// turnID makes an id for a message that has none. It is the same when the same turn is made again, and another
-// one in the next turn.
+// turnID makes an id for a message that has none. It is the same when the same turn is sent again, and another one in
+// the next turn.
 func turnID(t *agent.Turn, command task.Command) string {
 	sum := crc32.ChecksumIEEE([]byte(t.Revision))
 	sum = crc32.Update(sum, crc32.IEEETable, task.AppendStatus(nil, &task.Status{DataItems: t.Message.DataItems}))
@@ -124,15 +124,14 @@ func (c *client) AppendComplete(dst []byte, ref agent.Ref) []byte {
 	return c.appendRequest(dst, methodRPC, &m)
 }
 
-// AppendResubscribe implements translate.Resubscriber. Nobody knows here which event was the last, so the stream is
-// asked for from the beginning: its events tell that there is news, and the news is asked for.
+// AppendResubscribe implements translate.Resubscriber. The number of the last event is not known here, so the stream is
+// asked for from the beginning. Its events only show that something has changed; the gateway then gets the task.
 func (c *client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 	m := c.message(task.ReStream, ref)
 	return c.appendRequest(dst, methodStream, &m)
 }
 
-// message returns a message that gives a command. One that the gateway repeats has the same id, since it means
-// the same.
+// message returns a message that gives a command. One that the gateway repeats has the same id.
 func (c *client) message(command task.Command, ref agent.Ref) task.Message {
 	return task.Message{
 		ID: ref.Task + "-" + string(command), SentAt: epoch, SenderRole: task.Leader, SenderID: c.sender,
@@ -140,10 +139,10 @@ func (c *client) message(command task.Command, ref agent.Ref) task.Message {
 	}
 }
 
-// passed returns the parameters of a caller's command that are for the Partner: all but those that the gateway
-// keeps itself. It answers in time, it ends a task that waits too long and one whose products are too large, and
-// it tells the caller's webhooks; a Partner that did so too would do it at another moment, and the two would not
-// agree. It returns nil where nothing is left.
+// passed returns the parameters of a caller's command that are for the Partner: all but those that the gateway handles
+// itself. The gateway answers in time, ends a task that waits too long or whose products are too large, and notifies the
+// caller's webhooks. A Partner that did so as well would do it at another moment, and the two would not agree. It returns
+// nil where no parameter is left.
 func passed(params json.RawMessage) json.RawMessage {
 	all := gjson.ParseBytes(params)
 	if !all.IsObject() {

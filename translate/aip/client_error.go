@@ -27,9 +27,9 @@ func answer(body []byte) (gjson.Result, error) {
 	return res.Result, err
 }
 
-// unenvelopedError reads an error that has no envelope. Partners on the reference SDK answer so with a status of HTTP
-// that tells of the error: {"detail":{"code":…,"message":…}}, or a list of what is wrong with the form of a
-// request. It returns nil where v is neither.
+// unenvelopedError reads an error that has no envelope. Partners on the reference SDK answer so, with an HTTP status
+// of an error: {"detail":{"code":…,"message":…}}, or a list of the mistakes in the form of a request. It returns nil where
+// v is neither.
 func unenvelopedError(v gjson.Result) error {
 	detail := wire.Member(v, "detail")
 	switch {
@@ -43,11 +43,11 @@ func unenvelopedError(v gjson.Result) error {
 	return nil
 }
 
-// failures are the errors of a Partner by their code (§5.2), and what each says where the Partner gives no words.
+// failures are the errors of a Partner by their code (§5.2).
 //
-// What blames the gateway's own request is not blamed on a Leader, who did not write it. The reference SDK answers
-// −32700 to a method that it does not have, and to commands of another version, so that is what −32700 means here.
-// What is about identity is about the gateway's, not about the Leader's: its kinds are not passed on.
+// Errors in the gateway's own request are not passed on as errors of the Leader, which did not write it. The reference
+// SDK answers −32700 to a method that it does not have, and to commands of another version, so that is what −32700 means
+// here. Errors of identity are about the gateway's identity, not the Leader's: their kinds are not passed on.
 var failures = []wire.Failure{
 	{Code: -32700, Kind: task.MethodNotFound, Detail: "the agent does not take this method in this form"},
 	{Code: -32600, Kind: task.Internal, Detail: "the agent does not accept the gateway's request"},

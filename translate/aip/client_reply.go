@@ -37,12 +37,11 @@ func (c *client) Push(body []byte, known []task.Product) (agent.Report, error) {
 // NewStream implements translate.Client.
 func (c *client) NewStream([]task.Product) translate.Stream { return clientStream{} }
 
-// clientStream reads StreamResponses (§6.2.2). Their eventSeq is not looked at: a connection keeps its order, and a
-// stream that begins again from the beginning is never read for its content.
+// clientStream reads StreamResponses (§6.2.2). Their eventSeq is ignored: a connection keeps its order, and of a
+// stream that starts again from the beginning the content is never read.
 type clientStream struct{}
 
-// Event implements translate.Stream. An event whose content is of no kind that AIP has means nothing: it is a later
-// version's.
+// Event implements translate.Stream. An event of an unknown kind means nothing: it is a later version's.
 func (clientStream) Event(event string, data []byte) (agent.Report, error) {
 	if len(data) == 0 {
 		return agent.Report{}, nil
@@ -65,7 +64,7 @@ func (clientStream) Event(event string, data []byte) (agent.Report, error) {
 	case !wire.Absent(m.status):
 		return m.task()
 	case !wire.Absent(m.items):
-		// Said on the way: a Partner has a Task for its results. It is at work, or it would say nothing.
+		// A Partner's results stand in its Task, so this is a remark on the way: the Partner is working.
 		items, err := readItems(m.items)
 		if err != nil || len(items) == 0 {
 			return agent.Report{}, err
@@ -78,7 +77,7 @@ func (clientStream) Event(event string, data []byte) (agent.Report, error) {
 }
 
 // content holds the members of a Task, a Message, a TaskStatusUpdateEvent or a ProductChunkEvent, and of what
-// later versions have in their place.
+// later versions have instead.
 type content struct {
 	kind, id, status, products, product, append, last, items gjson.Result
 
@@ -129,8 +128,8 @@ func whole(v gjson.Result, known []task.Product) (agent.Report, error) {
 	return agent.Report{}, wire.Refuse("the agent's answer is neither a Task nor a Message")
 }
 
-// message reads a Message that is the whole answer to a turn. There is no task to wait for, so it is what the agent
-// had to say: a product beside those that are known.
+// message reads a Message that is the whole answer to a turn. There is no task to wait for, so its content
+// is the result: a product beside those that are known.
 func (m *content) message(known []task.Product) (agent.Report, error) {
 	items, err := readItems(m.items)
 	if err != nil {
@@ -188,16 +187,15 @@ func (m *content) task() (agent.Report, error) {
 			return agent.Report{}, err
 		}
 	}
-	rep.Revision, rep.RevisionDated = stamp(&rep, changedAt.Str, m.products.Raw), changedAt.Str != ""
+	rep.Revision, rep.RevisionDated = revision(&rep, changedAt.Str, m.products.Raw), changedAt.Str != ""
 	return rep, nil
 }
 
-// stateOf returns the state that a Partner's word means. AIP's words are the canon's, but for one: a Partner that
-// says completed has ended the task by itself, as it does when it has waited for too long, and here only a Leader
-// completes a task.
-func stateOf(word string) (s task.State, ok bool) {
+// stateOf returns the state that a Partner reports. AIP's states are the canon's, but for one: a Partner whose task is
+// completed has completed it by itself, as it does after a timeout, but here only a Leader completes a task.
+func stateOf(native string) (s task.State, ok bool) {
 	for _, known := range task.States() {
-		if word == string(known) {
+		if native == string(known) {
 			if known == task.Completed {
 				known = task.AwaitingCompletion
 			}
@@ -207,10 +205,10 @@ func stateOf(word string) (s task.State, ok bool) {
 	return task.None, false
 }
 
-// stamp returns the stamp of a task: its state, since when, and a sum of what it says. A task that rests is stamped
-// without its products, since the last event of a stream does not tell them. The sum is of what was read, because
-// a Partner may write the same status with nulls in an answer and without them in an event.
-func stamp(rep *agent.Report, changedAt, products string) string {
+// revision returns the revision of a task: its state, since when, and a checksum of its data items. That of a settled
+// task does not depend on its products, since the last event of a stream does not have them. The checksum is of what was
+// read, because a Partner may write the same status with nulls in an answer and without them in an event.
+func revision(rep *agent.Report, changedAt, products string) string {
 	sum := crc32.ChecksumIEEE([]byte(changedAt))
 	sum = crc32.Update(sum, crc32.IEEETable, task.AppendStatus(nil, &task.Status{DataItems: rep.Items}))
 	if !rep.State.Settled() {

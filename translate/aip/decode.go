@@ -16,7 +16,7 @@ import (
 // Decode implements translate.Server.
 func (server) Decode(req *translate.Request) (translate.Call, error) { return decode(req, &v1) }
 
-// version is how a version of AIP words a command.
+// version is how a version of AIP writes a command.
 type version struct {
 	name    string // of the dialect
 	command string // the type of a command

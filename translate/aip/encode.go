@@ -29,7 +29,7 @@ type stream struct {
 	task *task.Task
 }
 
-// Snapshot implements translate.Encoder. AIP's streams have numbers to go on from, so that nobody asks for one.
+// Snapshot implements translate.Encoder. AIP's callers resume by event numbers, so that no call asks for one.
 func (s *stream) Snapshot(dst []byte, t *task.Task) translate.Frame {
 	return translate.Frame{Data: s.append(dst, &task.Event{Task: t})}
 }
@@ -55,17 +55,17 @@ func (s *stream) append(dst []byte, ev *task.Event) []byte {
 		dst = beginChunk(dst, t)
 		at := len(dst)
 		dst = form.AppendChunk(dst, ev.Chunk)
-		dst[at] = ',' // its members go on where beginChunk's end
+		dst[at] = ',' // its members follow those of beginChunk
 		dst = appendSession(dst[:len(dst)-1], t)
-	default: // no event is like this, but what goes out is JSON whatever comes in
+	default: // no event is like this, but a frame must be JSON
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, '}')
 	return jsonrpc.End(dst)
 }
 
-// Record implements translate.RecordEncoder: AIP's words are the log's, so nothing needs to be decoded for a
-// follower to be told. Only what another AIP said in words of its own must be put in its place.
+// Record implements translate.RecordEncoder: the log has AIP's own form, so a record is sent without being decoded, unless
+// it has extensions of AIP's, which must be put in their place.
 func (s *stream) Record(dst []byte, seq uint64, record []byte) translate.Frame {
 	if !plainRecord(record) {
 		if ev, err := task.DecodeEvent(record); err == nil {
@@ -116,11 +116,11 @@ func appendSession(dst []byte, t *task.Task) []byte {
 	return append(dst, '}')
 }
 
-// errorForm is how AIP says that something went wrong.
+// errorForm is how AIP writes a kind of error.
 type errorForm struct {
 	code      int
 	message   string
-	errorType string // told in data, where the code says too little
+	errorType string // in the data, where the code is not specific
 }
 
 // errorTable holds every kind. Codes and messages are those of §5.2; −32050 is the gateway's own, from the range

@@ -58,7 +58,7 @@ type rest struct {
 	metadata gjson.Result
 }
 
-// add adds a member. One that is null says nothing.
+// add adds a member. A null is ignored.
 func (r *rest) add(name string, v gjson.Result) {
 	if name == "metadata" && v.IsObject() {
 		r.metadata = v

@@ -12,8 +12,8 @@ import (
 )
 
 // AIP v02.00 to v02.02 is the dialect aip/2. It has the states, commands, data items, errors and paths of v01.00,
-// and other words around them: a command is a TaskCommand, and what a Partner says is a Message, a TaskResult among
-// them, so that it has an id, a time and a sender.
+// in other envelopes: a command is a TaskCommand, and all that a Partner sends is a Message, even its TaskResult, so that
+// it has an id, a time and a sender.
 
 // nameV2 is the name of the dialect.
 const nameV2 = "aip/2"
@@ -32,14 +32,14 @@ type serverV2 struct {
 	aic string
 }
 
-// ServerV2 returns the side of AIP v02 towards Leaders. aic is the Partner's own AIC, the senderId of what it says.
+// ServerV2 returns the side of AIP v02 towards Leaders. aic is the Partner's own AIC, the senderId of what it sends.
 func ServerV2(aic string) translate.Server { return &serverV2{aic: aic} }
 
 // Name implements translate.Server.
 func (*serverV2) Name() string { return nameV2 }
 
-// Speaks implements translate.Server. The versions share their methods, so a request is known by its command: by
-// where it stands, or by its type. Those about webhooks are the same in all versions, and are left to v01.00.
+// Matches implements translate.Server. The versions share their methods, so a request is known by the place or the type
+// of its command. Requests about webhooks are the same in all versions, and are left to v01.00.
 func (*serverV2) Matches(req *translate.Request) bool {
 	switch req.Method {
 	case methodRPC, methodStream, methodNotificationStart:
@@ -56,7 +56,7 @@ func (*serverV2) Matches(req *translate.Request) bool {
 	return message.IsObject() && wire.Member(message, "type").Str == typeCommand
 }
 
-// ClientV2 returns the side of AIP v02 towards a Partner, whose Leader the gateway is. Client says what else holds.
+// ClientV2 returns the side of AIP v02 towards a Partner, whose Leader the gateway is. What holds for Client holds here, too.
 //
 // A continue is never asked to be answered by a stream: the reference SDK has streams for start and re-stream only.
 func ClientV2(sender string) translate.Client {
@@ -82,7 +82,7 @@ func appendCommandRequest(dst []byte, method string, m *task.Message) []byte {
 // appendCommand appends a TaskCommand: a Message of v01.00 of another type.
 func appendCommand(dst []byte, m *task.Message) []byte {
 	dst = append(dst, `{"type":"`+typeCommand+`"`...)
-	if len(m.Mentions) == 1 && m.Mentions[0] == "all" { // a word in v02, which the canon has as a list of it
+	if len(m.Mentions) == 1 && m.Mentions[0] == "all" { // v02 has a word where the canon has a list of it
 		dst = append(dst, `,"mentions":"all"`...)
 		others := *m
 		others.Mentions = nil
@@ -90,5 +90,5 @@ func appendCommand(dst []byte, m *task.Message) []byte {
 	}
 	at := len(dst)
 	dst = form.AppendMessage(dst, m)
-	return append(dst[:at], dst[at+len(`{"type":"message"`):]...) // the other members go on where the type ends
+	return append(dst[:at], dst[at+len(`{"type":"message"`):]...) // the other members follow the type
 }

@@ -23,14 +23,14 @@ func (s *serverV2) AppendNotification(dst []byte, t *task.Task) []byte {
 	return s.appendResult(dst, moment(t), t)
 }
 
-// moment names the state of a task and since when it is in it.
+// moment names the state of a task and when it was entered.
 func moment(t *task.Task) string {
 	return string(t.Status.State) + "-" + strconv.FormatInt(t.Status.ChangedAt.UnixMilli(), 10)
 }
 
-// begin begins what the Partner says about a task, with the members of every Message; others follow. Its id is made
-// of the task's and of mark, so that what is said again has the same id. A codec has no clock: at is when what
-// is told happened, as well as that is known.
+// begin appends the members that every Message of the Partner has; others follow. The id is made of the task's and of
+// mark, so that a Message that is sent again has the same id. A codec has no clock: at is when the event happened, as far
+// as that is known.
 func (s *serverV2) begin(dst []byte, kind, mark string, at time.Time, t *task.Task) []byte {
 	if at.IsZero() {
 		at = epoch
@@ -69,7 +69,7 @@ func (s *serverV2) appendResult(dst []byte, mark string, t *task.Task) []byte {
 	open := `,"commandHistory":[`
 	for i := range t.MessageHistory {
 		if t.MessageHistory[i].Command == task.NoCommand {
-			continue // something that the Partner said is no command
+			continue // the Partner's own messages are no commands
 		}
 		dst = append(dst, open...)
 		dst = appendCommand(dst, &t.MessageHistory[i])
@@ -101,10 +101,10 @@ type streamV2 struct {
 	server *serverV2
 	id     jsonrpc.ID
 	task   *task.Task
-	at     time.Time // of the last state that was told: a chunk has no time of its own
+	at     time.Time // of the last state that was sent: a chunk has no time of its own
 }
 
-// Snapshot implements translate.Encoder. AIP's streams have numbers to go on from, so that nobody asks for one.
+// Snapshot implements translate.Encoder. AIP's callers resume by event numbers, so that no call asks for one.
 func (s *streamV2) Snapshot(dst []byte, t *task.Task) translate.Frame {
 	return s.Event(dst, &task.Event{Task: t})
 }
@@ -126,7 +126,7 @@ func (s *streamV2) Event(dst []byte, ev *task.Event) translate.Frame {
 		dst = s.server.begin(beginEvent(dst, s.id, ev.Seq), typeChunk, mark, s.at, s.task)
 		at := len(dst)
 		dst = form.AppendChunk(dst, ev.Chunk)
-		dst[at] = ',' // its members go on where begin's end
+		dst[at] = ',' // its members follow those of begin
 	default:
 		return translate.Frame{}
 	}

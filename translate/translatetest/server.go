@@ -21,8 +21,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Server tests the side towards callers of a dialect that is carried by JSON-RPC, given bodies of requests that it decodes, at least one for
-// each command that it has.
+// Server tests the side towards callers of a dialect over JSON-RPC, given bodies of requests that it decodes, at least
+// one for each command that it has.
 func Server(t *testing.T, s translate.Server, requests ...[]byte) {
 	if s.Name() == "" {
 		t.Error("the dialect has no name")
@@ -179,7 +179,7 @@ func response(t *testing.T, name string, out []byte) jsonrpc.Response {
 // errorKinds: every kind has a number and a message, JSON-RPC's own kinds have JSON-RPC's own numbers, and what
 // is not for callers stays here.
 func errorKinds(t *testing.T, s translate.Server) {
-	const secret = "do-not-tell"
+	const secret = "do-not-show"
 	standard := map[task.Kind]int64{
 		task.ParseError: -32700, task.InvalidRequest: -32600, task.MethodNotFound: -32601,
 		task.InvalidParams: -32602, task.Internal: -32603,
@@ -198,7 +198,7 @@ func errorKinds(t *testing.T, s translate.Server) {
 			case standard[k] != 0 && f.Code != standard[k]:
 				t.Errorf("%v, %s: code %d, want %d", k, name, f.Code, standard[k])
 			case strings.Contains(string(out), secret):
-				t.Errorf("%v, %s: tells its cause: %s", k, name, out)
+				t.Errorf("%v, %s: shows its cause: %s", k, name, out)
 			}
 		}
 	}
@@ -229,7 +229,7 @@ func responses(t *testing.T, s translate.Server) {
 		}
 		for i, ev := range Events(&state) {
 			frame := s.NewStream(jsonrpc.ID("1"), new(translate.Call), &state).Event([]byte(before), &ev)
-			if frame.Data != nil { // some dialects have no word for some events
+			if frame.Data != nil { // some dialects do not show some events
 				outs[fmt.Sprintf("Event %d", i)] = frame.Data
 			}
 		}
@@ -250,7 +250,7 @@ func responses(t *testing.T, s translate.Server) {
 	}
 }
 
-// notified: what a webhook is told is JSON on one line, and the fields that go with it name its content.
+// notified: a notification is JSON on one line, and its header fields name its content.
 func notified(t *testing.T, s translate.Server, state *task.Task, hook *task.Webhook) {
 	t.Helper()
 	out := s.AppendNotification([]byte(" "), state)
@@ -288,7 +288,7 @@ func ownership(t *testing.T, s translate.Server, requests [][]byte) {
 	}
 }
 
-// refusable checks that body is decoded, or refused as a caller's mistake that is told in a sentence.
+// refusable checks that body is decoded, or refused as a caller's mistake, with a sentence.
 func refusable(t *testing.T, s translate.Server, body []byte) {
 	t.Helper()
 	defer func() {

@@ -76,7 +76,7 @@ func (r *Reader) ID(v gjson.Result, field string) string { return r.Bounded(v, f
 // RequiredID reads an id that must be there.
 func (r *Reader) RequiredID(v gjson.Result, field string) string { return r.Required(v, field, MaxID) }
 
-// Word reads a string that must be the given one where it is there.
+// Word reads a string that must be the given one, unless it is missing.
 func (r *Reader) Word(v gjson.Result, field, want string) {
 	if s := r.Text(v, field); s != want && !Absent(v) {
 		r.Fail(field, "%s must be %q", r.name(field), want)
