@@ -13,6 +13,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
 // AgentConfig is how the agent is reached.
@@ -102,10 +103,8 @@ func (a *AgentConfig) config() (gateway.AgentConfig, error) {
 	return gateway.AgentConfig{
 		Dialect:     a.Dialect,
 		MaxRequests: a.MaxRuns,
-		HTTP: upstream.Config{
-			URL:         a.URL,
-			Header:      header,
-			TLS:         tls,
+		HTTP:        httptransport.Config{URL: a.URL, Header: header, TLS: tls},
+		Turns: upstream.Config{
 			IdleTimeout: time.Duration(a.Timeout),
 			RetryFor:    time.Duration(*a.RetryFor),
 		},

@@ -166,8 +166,8 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		return c, fmt.Errorf("agent: %w", err)
 	}
 	agent.Sender = cmp.Or(g.AIC, "aip-gateway")
-	agent.HTTP.CallbackURL = g.app.Notify.Callback
-	agent.HTTP.Logger = g.log
+	agent.CallbackURL = g.app.Notify.Callback
+	agent.Turns.Logger = g.log
 	return gateway.Config{
 		Process: &process,
 		Ready:   g.app.ready,

@@ -23,6 +23,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
 func TestDocsMappingErrors(t *testing.T) {
@@ -185,12 +186,13 @@ func TestDocsMappingHTTP(t *testing.T) {
 				code = http.StatusTeapot // the others
 			}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
-			h, err := upstream.NewHTTP(
-				upstream.Config{URL: server.URL, Codec: a2a.Legacy(), Logger: slog.New(slog.DiscardHandler)},
-			)
+			transport, err := httptransport.New(httptransport.Config{URL: server.URL, Codec: a2a.Legacy()})
 			if err != nil {
 				t.Fatal(err)
 			}
+			h := upstream.New(upstream.Config{
+				Resolver: upstream.NewEndpoint(a2a.Legacy(), transport), Logger: slog.New(slog.DiscardHandler),
+			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			_, err = h.Cancel(ctx, &agent.Turn{Ref: agent.Ref{Task: "t"}})
 			cancel()

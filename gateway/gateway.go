@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
 // Config is what a Gateway is made of.
@@ -67,7 +68,7 @@ type Config struct {
 // Gateway is one Partner, as fronts serve it. It may be used by any number of goroutines at once.
 type Gateway struct {
 	config    Config
-	agent     fronted // nil if the Partner was given one
+	agent     *upstream.Agent // nil if the Partner was given one
 	cards     *shower
 	documents map[string]Document
 	memory    quota.Budget
@@ -146,6 +147,7 @@ func (g *Gateway) Unregister() {
 // Close closes idle connections to the agent. Calls under way keep theirs.
 func (g *Gateway) Close() {
 	if g.agent != nil {
+		g.cards.card.Close()
 		g.agent.Close()
 	}
 }

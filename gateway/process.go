@@ -13,14 +13,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/callback"
 )
 
 // Process is what all gateways of a process share, whatever configuration they belong to. The zero Process is ready for
 // use. It is not to be copied.
 type Process struct {
-	Streams   quota.Counter      // the open streams
-	Memory    quota.Counter      // the bytes of memory that callers hold
-	Callbacks upstream.Callbacks // takes what agents push
+	Streams   quota.Counter   // the open streams
+	Memory    quota.Counter   // the bytes of memory that callers hold
+	Callbacks callback.Server // takes what agents push
 
 	mu    sync.Mutex
 	slots map[slotsKey]*upstream.Slots // those of agents. An entry is small, and stays

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package upstream_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,7 +17,10 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
+	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
 // acps is a Partner like those on the reference implementation of ACPs v1. It answers a continue with the unchanged task
@@ -113,8 +117,8 @@ func (a *acps) taken() []string {
 	return asked
 }
 
-func speaksAIP(url string) func(*Config) {
-	return func(c *Config) { c.Codec, c.URL = aip.Client("leader"), url }
+func speaksAIP(url string) func(*settings) {
+	return func(c *settings) { c.Codec, c.URL = aip.Client("leader"), url }
 }
 
 // start and then return the turns of one task.
@@ -134,7 +138,7 @@ func then(last agent.Report, id, text string) *agent.Turn {
 // TestContinueIsAnsweredFirst holds that an answer of an agent that has not acted yet is not the end of the turn.
 func TestContinueIsAnsweredFirst(t *testing.T) {
 	a := &acps{rpc: "/", works: 40 * time.Second}
-	withAgent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		var last agent.Report
 		for rep, err := range h.Run(t.Context(), start("t", "ask"), false) {
 			if err != nil {
@@ -172,7 +176,7 @@ func TestContinueIsAnsweredFirst(t *testing.T) {
 // made again, when another process picks the turn up.
 func TestContinueIsTakenOnce(t *testing.T) {
 	a := &acps{rpc: "/", works: 40 * time.Second}
-	withAgent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		var last agent.Report
 		for rep := range h.Run(t.Context(), start("t", "ask"), false) {
 			last = rep
@@ -196,6 +200,17 @@ func TestContinueIsTakenOnce(t *testing.T) {
 	})
 }
 
+// sendOnly sends a turn's message, and does nothing more, as a gateway does that dies then.
+func sendOnly(ctx context.Context, at *agentUnderTest, t *agent.Turn) error {
+	x, err := at.transport.Routes(translate.Send)[0].Open(ctx, &upstream.Request{
+		Operation: translate.Send, Ref: t.Ref, Body: at.codec.AppendTurn(nil, t, false), IdleTimeout: time.Minute,
+	})
+	if err == nil {
+		x.Close(nil)
+	}
+	return err
+}
+
 // TestContinueIsNotSentTwice holds that a continue of which nothing is known but that it was sent is not sent again to an
 // agent that may be acting on it, and that its result is not lost.
 func TestContinueIsNotSentTwice(t *testing.T) {
@@ -213,7 +228,7 @@ func TestContinueIsNotSentTwice(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := &acps{rpc: "/", stream: "/", works: 40 * time.Second}
-			withAgent(t, a, func(c *Config) { speaksAIP("http://agent/")(c); c.RetryFor = 10 * time.Second }, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, a, func(c *settings) { speaksAIP("http://agent/")(c); c.RetryFor = 10 * time.Second }, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 				var last agent.Report
 				for rep := range h.Run(t.Context(), start("t", "ask"), false) {
 					last = rep
@@ -225,7 +240,7 @@ func TestContinueIsNotSentTwice(t *testing.T) {
 				var got []string
 				if !tc.resume {
 					got = show(h.Run(t.Context(), x, tc.stream))
-				} else if _, err := h.callAt(t.Context(), x, h.turn(x, false), h.url); err == nil {
+				} else if err := sendOnly(t.Context(), m, x); err == nil {
 					t.Fatal("the connection did not break")
 				}
 				if tc.resume || len(got) > 0 && got[len(got)-1] != tc.want { // as the life-cycle does after an error
@@ -273,8 +288,8 @@ func TestUnchangedAnswer(t *testing.T) {
 			[]string{"completed"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			withAgent(t, tc.agent.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
-				before, err := h.config.Codec.Reply([]byte(tc.before), nil)
+			withAgent(t, tc.agent.handler(), nil, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
+				before, err := a2a.Legacy().Reply([]byte(tc.before), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -306,7 +321,7 @@ func TestWhereAPartnerAnswers(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := &acps{rpc: tc.rpc, stream: tc.stream}
-			withAgent(t, a, speaksAIP("http://agent"+tc.url), func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, a, speaksAIP("http://agent"+tc.url), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 				for i, want := range [][]string{tc.first, tc.again} {
 					id := fmt.Sprint("t", i)
 					var state task.State
@@ -345,7 +360,7 @@ func TestWhereAPartnerAnswers(t *testing.T) {
 // ever.
 func TestNoPartner(t *testing.T) {
 	a := &acps{rpc: "/a/rpc"}
-	withAgent(t, a, speaksAIP("http://agent/b"), func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, a, speaksAIP("http://agent/b"), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		want := []string{"invalid-agent-response: no agent answers at the agent's URL (HTTP 404, application/json)"}
 		for _, stream := range []bool{false, true, false} {
 			if diff := cmp.Diff(want, show(h.Run(t.Context(), start("t", "x"), stream))); diff != "" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package upstream_test
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
 // quick is an agent that costs next to nothing: it knows no HTTP beyond what is needed.
@@ -65,11 +66,7 @@ func quick(b *testing.B) (addr string) {
 
 // BenchmarkRun measures one unary turn.
 func BenchmarkRun(b *testing.B) {
-	h, err := NewHTTP(Config{URL: "http://" + quick(b) + "/", Codec: a2a.Legacy()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer h.Close()
+	h := agentAt(b, httptransport.Config{URL: "http://" + quick(b) + "/", Codec: a2a.Legacy()})
 	t := turn("hello")
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
@@ -87,7 +84,7 @@ func BenchmarkRun(b *testing.B) {
 // the cost of the server in front of it.
 func BenchmarkReverseProxy(b *testing.B) {
 	u := &url.URL{Scheme: "http", Host: quick(b)}
-	transport := &http.Transport{MaxIdleConnsPerHost: maxIdle, DisableCompression: true}
+	transport := &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }, Transport: transport}
 	body := a2a.Legacy().AppendTurn(nil, turn("hello"), false)
@@ -106,7 +103,7 @@ func BenchmarkReverseProxy(b *testing.B) {
 // BenchmarkTransport measures the floor that net/http sets: the same exchange with nothing around it.
 func BenchmarkTransport(b *testing.B) {
 	u := &url.URL{Scheme: "http", Host: quick(b), Path: "/"}
-	transport := &http.Transport{MaxIdleConnsPerHost: maxIdle, DisableCompression: true}
+	transport := &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	body := a2a.Legacy().AppendTurn(nil, turn("hello"), false)
 	header := http.Header{"Content-Type": {"application/json"}}

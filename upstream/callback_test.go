@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package upstream_test
 
 import (
 	"context"
@@ -8,18 +8,41 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/callback"
 )
+
+// inboxes is a Listener that counts the inboxes that are open.
+type inboxes struct {
+	upstream.Listener
+	open atomic.Int64
+}
+
+func listenAt(s *callback.Server) *inboxes {
+	return &inboxes{Listener: s.At("http://gateway.example/callback/", func(context.Context) bool { return true })}
+}
+
+func (l *inboxes) Listen(ctx context.Context, ref agent.Ref) *upstream.Inbox {
+	inbox := l.Listener.Listen(ctx, ref)
+	l.open.Add(1)
+	end := inbox.Close
+	inbox.Close = func() { end(); l.open.Add(-1) }
+	return inbox
+}
 
 // pusher is an agent without streams that pushes. told is called once a turn has been sent, with what pushes to where
 // the agent was told to; reply answers the turn.
 type pusher struct {
 	t         *testing.T
-	callbacks *Callbacks
+	callbacks *callback.Server
 	told      func(push func(body string) int)
 	reply     string // to tasks/send, once told has returned
 	get       string
@@ -46,7 +69,7 @@ func (p *pusher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // push posts a body as an agent does, and returns the status of the answer.
-func push(c *Callbacks, url, token, body string) int {
+func push(c *callback.Server, url, token, body string) int {
 	r := httptest.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-A2A-Notification-Token", token)
@@ -82,7 +105,8 @@ func TestPushed(t *testing.T) {
 		{"an event is a reason to ask", []string{notify(is("working"))}, is("working"), is("completed"), nil, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var callbacks Callbacks
+			var callbacks callback.Server
+			inboxes := listenAt(&callbacks)
 			p := &pusher{t: t, callbacks: &callbacks, reply: tc.reply, get: tc.get}
 			p.told = func(push func(string) int) {
 				for _, body := range tc.pushes {
@@ -91,11 +115,7 @@ func TestPushed(t *testing.T) {
 					}
 				}
 			}
-			settings := func(c *Config) {
-				c.Callbacks, c.CallbackURL = &callbacks, "http://gateway.example/callback/"
-				c.Pushes = func(context.Context) bool { return true }
-			}
-			withAgent(t, p, settings, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, p, func(c *settings) { c.Listener = inboxes }, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 				begun := time.Now()
 				got := show(h.Run(t.Context(), turn("x"), true))
 				if tc.want == nil { // how many reports there are depends on which comes first
@@ -108,60 +128,10 @@ func TestPushed(t *testing.T) {
 				if took := time.Since(begun); tc.want != nil && took != tc.took {
 					t.Errorf("it took %v, want %v", took, tc.took)
 				}
-				if len(callbacks.open) != 0 {
+				if inboxes.open.Load() != 0 {
 					t.Error("the run is over, but can still be pushed to")
 				}
 			})
 		})
-	}
-}
-
-func TestCallbacks(t *testing.T) {
-	var callbacks Callbacks
-	cb := callbacks.begin()
-	url := "/some/where/" + cb.id
-	for _, tc := range []struct {
-		name, method, url string
-		header            []string
-		body              string
-		status            int
-		says              string
-	}{
-		{"in order", "POST", url, []string{"X-A2A-Notification-Token", cb.token}, "{}", 200, ""},
-		{"as 1.0 has it", "POST", url, []string{"A2A-Notification-Token", cb.token}, "{}", 200, ""},
-		{"as AIP has it", "POST", url, []string{"X-ACPS-AIP-Notification-Token", cb.token}, "{}", 200, ""},
-		{"as a bearer", "POST", url, []string{"Authorization", "Bearer " + cb.token}, "{}", 200, ""},
-		{"the wrong token", "POST", url, []string{"X-A2A-Notification-Token", cb.token + "x"}, "{}", 401, "token"},
-		{"no token", "POST", url, nil, "{}", 401, "token"},
-		{"another address", "POST", "/some/where/else", []string{"X-A2A-Notification-Token", cb.token}, "{}", 404, "no run"},
-		{"no JSON", "POST", url, []string{"X-A2A-Notification-Token", cb.token, "Content-Type", "text/plain"}, "{}", 415, "JSON"},
-		{"too large", "POST", url, []string{"X-A2A-Notification-Token", cb.token}, strings.Repeat("x", maxPush+1), 413, "too large"},
-		{"a challenge", "GET", url + "?validationToken=a%20b", nil, "", 200, "a b"},
-		{"no challenge", "GET", url, nil, "", 400, "validationToken"},
-		{"a long challenge", "GET", url + "?validationToken=" + strings.Repeat("x", maxChallenge+1), nil, "", 400, "validationToken"},
-		{"another method", "DELETE", url, nil, "", 405, "POST"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			r := httptest.NewRequest(tc.method, tc.url, strings.NewReader(tc.body))
-			r.Header.Set("Content-Type", "application/json; charset=utf-8")
-			for i := 0; i < len(tc.header); i += 2 {
-				r.Header.Set(tc.header[i], tc.header[i+1])
-			}
-			w := httptest.NewRecorder()
-			callbacks.ServeHTTP(w, r)
-			if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.says) {
-				t.Errorf("got %d %q, want %d with %q", w.Code, w.Body, tc.status, tc.says)
-			}
-		})
-	}
-	for len(cb.bodies) < maxPushes {
-		cb.bodies <- nil
-	}
-	if status := push(&callbacks, url, cb.token, "{}"); status != http.StatusServiceUnavailable {
-		t.Errorf("a run that is behind answers %d", status)
-	}
-	callbacks.end(cb)
-	if status := push(&callbacks, url, cb.token, "{}"); status != http.StatusNotFound {
-		t.Errorf("a run that is over answers %d", status)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package upstream_test
 
 import (
 	"bufio"
@@ -10,235 +10,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
+	"github.com/aip-gateway/aip-gateway/upstream/upstreamtest"
 )
-
-// memory is a listener whose connections are pipes, so that a bubble's time stands still for them.
-type memory struct {
-	conns chan net.Conn
-	done  chan struct{}
-	close sync.Once
-	dials atomic.Int32
-}
-
-func newMemory() *memory { return &memory{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	m.dials.Add(1)
-	select {
-	case m.conns <- there:
-		return here, nil
-	case <-m.done:
-		return nil, errors.New("refused")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (m *memory) Accept() (net.Conn, error) {
-	select {
-	case c := <-m.conns:
-		return c, nil
-	case <-m.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (m *memory) Close() error   { m.close.Do(func() { close(m.done) }); return nil }
-func (m *memory) Addr() net.Addr { return &net.TCPAddr{} }
-
-// withAgent runs f in a bubble, with an HTTP whose agent is handler. The bubble fails the test when a goroutine is left.
-func withAgent(t *testing.T, handler http.Handler, change func(*Config), f func(t *testing.T, h *HTTP, m *memory)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory()
-		srv := &http.Server{Handler: handler}
-		var serving sync.WaitGroup
-		serving.Go(func() { srv.Serve(m) })
-		config := Config{URL: "http://agent/", Codec: a2a.Legacy(), Dial: m.dial, Logger: slog.New(slog.DiscardHandler)}
-		if change != nil {
-			change(&config)
-		}
-		h, err := NewHTTP(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.jitter = func(d time.Duration) time.Duration { return d }
-		f(t, h, m)
-		h.Close()
-		srv.Close()
-		serving.Wait()
-		if c, ok := handler.(io.Closer); ok {
-			c.Close()
-		}
-	})
-}
-
-// script is an agent that answers every method in its own way. n counts the calls of a method from 0.
-type script map[string]func(w http.ResponseWriter, r *http.Request, n int)
-
-func (s script) handler() http.Handler {
-	var mu sync.Mutex
-	calls := map[string]int{}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		method := strings.TrimPrefix(gjson.GetBytes(body, "method").Str, "tasks/")
-		mu.Lock()
-		n := calls[method]
-		calls[method]++
-		mu.Unlock()
-		if f := s[method]; f != nil {
-			f(w, r, n)
-			return
-		}
-		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no `+method+`"}}`)
-	})
-}
-
-type step = func(w http.ResponseWriter, r *http.Request, n int)
-
-// breaksFirst breaks the connection n times, and then does as then does.
-func breaksFirst(n int, then step) step {
-	return func(w http.ResponseWriter, r *http.Request, call int) {
-		if call < n {
-			panic(http.ErrAbortHandler)
-		}
-		then(w, r, call-n)
-	}
-}
-
-// busyFor answers n times that it takes no requests now, and then as then does.
-func busyFor(n int, retryAfter string, then step) step {
-	return func(w http.ResponseWriter, r *http.Request, call int) {
-		if call >= n {
-			then(w, r, call-n)
-			return
-		}
-		if retryAfter != "" {
-			w.Header().Set("Retry-After", retryAfter)
-		}
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
-}
-
-// says answers with one body each time, the last one again and again.
-func says(bodies ...string) step {
-	return func(w http.ResponseWriter, _ *http.Request, n int) {
-		io.WriteString(w, bodies[min(n, len(bodies)-1)])
-	}
-}
-
-// raw answers with bytes, HTTP included, and breaks the connection.
-func raw(answer string) step {
-	return func(w http.ResponseWriter, _ *http.Request, _ int) {
-		conn, _, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			panic(err)
-		}
-		io.WriteString(conn, answer)
-		conn.Close()
-	}
-}
-
-// pass lets time go by while the client waits.
-func pass(r *http.Request, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-r.Context().Done():
-	}
-}
-
-func hangs(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() }
-
-// streams answers with events; then it ends, or stays.
-func streams(stays bool, events ...string) step {
-	return func(w http.ResponseWriter, r *http.Request, _ int) {
-		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-		for _, ev := range events {
-			io.WriteString(w, "data: "+ev+"\n\n")
-			w.(http.Flusher).Flush()
-		}
-		if stays {
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-		}
-	}
-}
-
-func is(state string, more ...string) string {
-	return `{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"` + state + `"}` + strings.Join(more, "") + `}}`
-}
-
-func has(texts ...string) string {
-	var list []string
-	for i, s := range texts {
-		list = append(list, fmt.Sprintf(`{"parts":[{"type":"text","text":%q}],"append":%t}`, s, i > 0))
-	}
-	return `,"artifacts":[` + strings.Join(list, ",") + `]`
-}
-
-func chunk(s string, adds bool) string {
-	return fmt.Sprintf(`{"result":{"id":"t","artifact":{"parts":[{"text":%q}],"append":%t},"final":true}}`, s, adds)
-}
-
-func news(state string) string {
-	return `{"result":{"id":"t","status":{"state":"` + state + `"},"final":false}}`
-}
-
-func fails(code int, message string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":%d,"message":%q}}`, code, message)
-}
-
-func turn(text string) *agent.Turn {
-	return &agent.Turn{Ref: agent.Ref{Task: "t", Session: "s"}, Message: task.Message{DataItems: []task.DataItem{task.Text(text)}}}
-}
-
-// show lists the reports of a run, but for those of the delivery.
-func show(seq iter.Seq2[agent.Report, error]) (all []string) {
-	for rep, err := range seq {
-		if rep.Delivery == agent.DeliveryUnknown {
-			all = append(all, one(rep, err))
-		}
-	}
-	return all
-}
-
-func one(rep agent.Report, err error) string {
-	if err != nil {
-		var e *task.Error
-		if !errors.As(err, &e) {
-			return "no task.Error: " + err.Error()
-		}
-		return e.Kind.String() + ": " + e.Detail
-	}
-	s := rep.NativeState
-	for _, p := range rep.Products {
-		s += " " + p.ID + "=" + p.DataItems[0].Text
-	}
-	for _, c := range rep.Chunks {
-		s += fmt.Sprintf("%s+=%s", c.Product.ID, c.Product.DataItems[0].Text)
-	}
-	return s
-}
 
 func TestRun(t *testing.T) {
 	const down = `HTTP/1.1 502 Bad Gateway` + "\r\n" + `Content-Type: text/html` + "\r\n\r\n" + `<html>secret</html>`
@@ -269,7 +59,7 @@ func TestRun(t *testing.T) {
 			[]string{"internal: the agent failed: oops"}, 0},
 		{"an error of which nothing is known", false, script{"send": says(fails(-32603, "oops"))}, []string{"internal: the agent failed: oops"}, 0},
 		{"another dialect", false, script{}, []string{"invalid-agent-response: the agent does not speak a2a/legacy; the operator must check its dialect"}, 0},
-		{"a proxy's page", false, script{"send": raw(down)}, []string{"invalid-agent-response: whoever stands before the agent does not reach it (HTTP 502, text/html)"}, 0},
+		{"a proxy's page", false, script{"send": raw(down)}, []string{"invalid-agent-response: a proxy in front of the agent does not reach it (HTTP 502, text/html)"}, 0},
 		{"nothing", false, script{"send": status(200, "", "")}, []string{"invalid-agent-response: the agent's answer is no JSON-RPC response: the body is empty (HTTP 200, no media type)"}, 0},
 		{"another shape", false, script{"send": status(200, "application/json", `{"result":{"message":{}}}`)}, []string{"invalid-agent-response: the agent's answer has no status, so it is no Task (HTTP 200, application/json)"}, 0},
 		{"a long media type", false, script{"send": status(200, "a/"+strings.Repeat("b", 100), "x")}, []string{"invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected (HTTP 200, no media type)"}, 0},
@@ -380,7 +170,7 @@ func TestRun(t *testing.T) {
 		{"the new stream loses the end", true, script{"sendSubscribe": streams(false, news("working")), "resubscribe": streams(true, news("working")), "get": says(is("working"), is("working"), is("completed"))},
 			[]string{"working", "working", "completed"}, 200 * time.Millisecond},
 		{"lost", true, script{"sendSubscribe": streams(false, news("working")), "resubscribe": streams(true, news("working")), "get": says(is("working"))},
-			[]string{"working", "working", "agent-timeout: the agent has lost the task: it says that it works, but changes nothing for 30s"}, 31 * time.Second},
+			[]string{"working", "working", "agent-timeout: the agent has lost the task: it reports that it works, but changes nothing for 30s"}, 31 * time.Second},
 		{"forgotten", true, script{"sendSubscribe": streams(false, news("working")), "get": says(fails(-32001, "what?"))}, []string{"working", "task-not-found: the agent does not know this task: what?"}, 0},
 		{"cut, and it cannot be asked", true, script{"sendSubscribe": streams(false, news("working"))}, []string{"working", "invalid-agent-response: the agent does not speak a2a/legacy; the operator must check its dialect"}, 0},
 		{"restarting", true, script{"sendSubscribe": streams(false, news("working")), "get": func(w http.ResponseWriter, r *http.Request, n int) {
@@ -391,11 +181,11 @@ func TestRun(t *testing.T) {
 			io.WriteString(w, is("completed"))
 		}}, []string{"working", "completed"}, 35 * time.Second},
 		{"gone", true, script{"sendSubscribe": streams(false, news("working")), "get": raw(down)},
-			[]string{"working", "agent-timeout: the agent has not told of the task for 1m0s: whoever stands before the agent does not reach it (HTTP 502, text/html)"}, 61 * time.Second},
+			[]string{"working", "agent-timeout: the agent has not reported on the task for 1m0s: a proxy in front of the agent does not reach it (HTTP 502, text/html)"}, 61 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			limits := func(c *Config) { c.IdleTimeout, c.MaxReply = time.Minute, 4096 }
-			withAgent(t, tc.agent.handler(), limits, func(t *testing.T, h *HTTP, _ *memory) {
+			limits := func(c *settings) { c.IdleTimeout, c.MaxReply = time.Minute, 4096 }
+			withAgent(t, tc.agent.handler(), limits, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 				begun := time.Now()
 				if diff := cmp.Diff(tc.want, show(h.Run(t.Context(), turn("x"), tc.stream))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
@@ -410,7 +200,7 @@ func TestRun(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	a := script{"get": says(is("working", has("a")), is("completed", has("a", "b")))}
-	withAgent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, a.handler(), nil, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		want := []string{"working artifact-0=a", "completed artifact-0=ab"}
 		if diff := cmp.Diff(want, show(h.Resume(t.Context(), turn("x")))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -435,7 +225,7 @@ func TestCancel(t *testing.T) {
 		{"no such method", script{}, "invalid-agent-response: the agent does not speak a2a/legacy; the operator must check its dialect", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			withAgent(t, tc.agent.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, tc.agent.handler(), nil, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 				begun := time.Now()
 				if diff := cmp.Diff(tc.want, one(h.Cancel(t.Context(), turn("x")))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
@@ -464,7 +254,7 @@ func TestStreamIsCutAnywhere(t *testing.T) {
 			"sendSubscribe": func(w http.ResponseWriter, r *http.Request, n int) { raw(answer)(w, r, n) }}
 		for cut := range len(body) + 1 {
 			answer = head + body[:cut]
-			withAgent(t, s.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, s.handler(), nil, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 				var fold task.Fold
 				fold.Apply(task.Event{Seq: 1, Task: &task.Task{}})
 				var last task.State
@@ -495,7 +285,7 @@ func TestStreamIsCutAnywhere(t *testing.T) {
 func TestAnswerIsCutAnywhere(t *testing.T) {
 	answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(is("completed")), is("completed"))
 	for cut := range len(answer) {
-		withAgent(t, script{"send": raw(answer[:cut])}.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+		withAgent(t, script{"send": raw(answer[:cut])}.handler(), nil, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 			n := 0
 			for _, err := range h.Run(t.Context(), turn("x"), false) {
 				if n++; err == nil || task.KindOf(err) == task.AgentUnavailable || n > 1 {
@@ -511,23 +301,23 @@ func TestAnswerIsCutAnywhere(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	for _, stream := range []bool{false, true} {
-		withAgent(t, http.NotFoundHandler(), nil, func(t *testing.T, h *HTTP, m *memory) {
+		withAgent(t, http.NotFoundHandler(), nil, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 			m.Close()
 			if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"}, show(h.Run(t.Context(), turn("x"), stream))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
-	slow := func(c *Config) {
+	slow := func(c *settings) {
 		c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
 	}
-	withAgent(t, http.NotFoundHandler(), slow, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, http.NotFoundHandler(), slow, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		begun := time.Now()
 		if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"}, show(h.Run(t.Context(), turn("x"), false))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if took := time.Since(begun); took != dialTimeout {
-			t.Errorf("it took %v, want %v", took, dialTimeout)
+		if took := time.Since(begun); took != 10*time.Second {
+			t.Errorf("it took %v, want %v", took, 10*time.Second)
 		}
 	})
 }
@@ -543,7 +333,7 @@ func TestEnd(t *testing.T) {
 	for name, a := range agents {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, stream), func(t *testing.T) {
-				withAgent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+				withAgent(t, a.handler(), nil, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 					why := errors.New("enough")
 					ctx, cancel := context.WithCancelCause(t.Context())
 					time.AfterFunc(5*time.Second, func() { cancel(why) })
@@ -583,11 +373,11 @@ func TestRequest(t *testing.T) {
 		got = append(got, r.Method+" "+r.Host+r.URL.String()+"\n"+strings.ReplaceAll(head.String(), "\r\n", "\n"))
 		io.WriteString(w, is("completed"))
 	})
-	change := func(c *Config) {
+	change := func(c *settings) {
 		c.URL = "http://agent/base?x=1#frag"
 		c.Header = http.Header{"authorization": {"Bearer k"}, "X-Two": {"a", "b"}, "Host": {"other"}, "Accept": {"text/html"}}
 	}
-	withAgent(t, handler, change, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, handler, change, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		show(h.Run(t.Context(), turn("x"), false))
 		show(h.Run(t.Context(), turn("x"), true))
 	})
@@ -600,43 +390,20 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestNewHTTP(t *testing.T) {
-	for _, tc := range []struct{ url, want string }{
-		{"http://a/", ""}, {"https://a:1/b", ""},
-		{"", "the agent's URL must begin with http:// or https:// and a host"},
-		{"ftp://a/", "the agent's URL must begin with http:// or https:// and a host"},
-		{"http:///x", "the agent's URL must begin with http:// or https:// and a host"},
-		{"http://u:secret@a/", "the agent's URL must not hold credentials"},
-		{"http://u:secret@a\x7f/", "the agent's URL cannot be read"},
-	} {
-		_, err := NewHTTP(Config{URL: tc.url, Codec: a2a.Legacy()})
-		if got := fmt.Sprint(err); got != tc.want && (err != nil || tc.want != "") {
-			t.Errorf("%q: %v, want %q", tc.url, err, tc.want)
-		}
-	}
-	if _, err := NewHTTP(Config{URL: "http://a/"}); err == nil {
-		t.Error("a dialect is not needed")
-	}
-	_, err := NewHTTP(Config{URL: "http://a/", Codec: a2a.Legacy(), Header: http.Header{"X-Key": {"secret\nX: y"}}})
-	if want := `the header field "X-Key" has a name or a value that HTTP does not allow`; fmt.Sprint(err) != want {
-		t.Errorf("%v, want %v", err, want)
-	}
-}
-
 // The connection is used again after an answer and after a stream that the agent ends.
 func TestConnectionsAreKept(t *testing.T) {
-	withAgent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *HTTP, m *memory) {
+	withAgent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 		for range 3 {
 			show(h.Run(t.Context(), turn("a b"), false))
 			show(h.Run(t.Context(), turn("a b"), true))
 			synctest.Wait()
 		}
-		if n := m.dials.Load(); n != 1 {
+		if n := m.Dials(); n != 1 {
 			t.Errorf("%d connections were opened", n)
 		}
-		<-time.After(idleTimeout + time.Second)
+		<-time.After(5 * time.Second)
 		show(h.Run(t.Context(), turn("a b"), false))
-		if n := m.dials.Load(); n != 2 {
+		if n := m.Dials(); n != 2 {
 			t.Errorf("an idle connection was kept: %d were opened", n)
 		}
 	})
@@ -646,7 +413,7 @@ func TestConnectionsAreKept(t *testing.T) {
 func TestClosedIdleConnection(t *testing.T) {
 	for range 20 { // whether the transport has seen the close is up to the scheduler
 		synctest.Test(t, func(t *testing.T) {
-			m := newMemory()
+			m := upstreamtest.NewListener()
 			var serving sync.WaitGroup
 			serving.Go(func() {
 				for {
@@ -663,10 +430,7 @@ func TestClosedIdleConnection(t *testing.T) {
 					conn.Close()
 				}
 			})
-			h, err := NewHTTP(Config{URL: "http://agent/", Codec: a2a.Legacy(), Dial: m.dial})
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := agentAt(t, httptransport.Config{URL: "http://agent/", Codec: a2a.Legacy(), Dial: m.Dial})
 			for range 3 {
 				if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), turn("x"), false))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
@@ -694,7 +458,7 @@ func TestSampleAgent(t *testing.T) {
 		{"fail", false, []string{"failed"}},
 		{"fail", true, []string{"working", "failed"}},
 	} {
-		withAgent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *HTTP, _ *memory) {
+		withAgent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 			if diff := cmp.Diff(tc.want, show(h.Run(t.Context(), turn(tc.text), tc.stream))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.text, diff)
 			}
@@ -715,10 +479,7 @@ func TestTLS(t *testing.T) {
 		{srv.Client().Transport.(*http.Transport).TLSClientConfig, "completed artifact-0-echo=echo: a"},
 		{nil, "agent-unavailable: the agent cannot be reached"},
 	} {
-		h, err := NewHTTP(Config{URL: srv.URL, Codec: a2a.Legacy(), TLS: tc.config})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := agentAt(t, httptransport.Config{URL: srv.URL, Codec: a2a.Legacy(), TLS: tc.config})
 		if diff := cmp.Diff([]string{tc.want}, show(h.Run(t.Context(), turn("a"), false))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -732,11 +493,7 @@ func TestManyRuns(t *testing.T) {
 	defer sample.Close()
 	srv := httptest.NewServer(sample)
 	defer srv.Close()
-	h, err := NewHTTP(Config{URL: srv.URL, Codec: a2a.Legacy()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
+	h := agentAt(t, httptransport.Config{URL: srv.URL, Codec: a2a.Legacy()})
 	var runs sync.WaitGroup
 	for i := range 16 {
 		runs.Go(func() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package upstream_test
 
 import (
 	"context"
@@ -19,10 +19,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
 // names03 makes the agent one of A2A 0.3, which names its tasks itself.
-func names03(c *Config) { c.Codec = a2a.V03() }
+func names03(c *settings) { c.Codec = a2a.V03() }
 
 // namer03 is an agent that names its task after a while, and works until it is canceled.
 type namer03 struct {
@@ -87,11 +88,11 @@ func TestCancelByTheAgentsName(t *testing.T) {
 	}{
 		{"it is about to tell", &namer03{streams: true, after: time.Second}, []string{"message/stream", "tasks/cancel its own"}, "canceled"},
 		{"it has told", &namer03{streams: true}, []string{"message/stream", "tasks/cancel its own"}, "canceled"},
-		{"it does not tell", &namer03{streams: true, after: time.Hour}, []string{"message/stream"}, "agent-timeout: the agent has not said yet what it calls the task"},
-		{"it has no streams", &namer03{after: time.Hour}, []string{"message/stream", "message/send"}, "agent-timeout: the agent has not said yet what it calls the task"},
+		{"it does not tell", &namer03{streams: true, after: time.Hour}, []string{"message/stream"}, "agent-timeout: the agent has not named the task yet"},
+		{"it has no streams", &namer03{after: time.Hour}, []string{"message/stream", "message/send"}, "agent-timeout: the agent has not named the task yet"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			withAgent(t, tc.agent, names03, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, tc.agent, names03, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 				tc.agent.canceled = make(chan struct{})
 				ctx, stop := context.WithCancel(t.Context())
 				var said []string
@@ -131,7 +132,7 @@ func TestCancelByTheAgentsName(t *testing.T) {
 // TestStreamsAreTriedOnce holds that an agent which has no streams is not asked for one with every task.
 func TestStreamsAreTriedOnce(t *testing.T) {
 	a := &namer03{after: time.Second}
-	withAgent(t, a, names03, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, a, names03, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		a.canceled = make(chan struct{})
 		for range 3 {
 			if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), turn("x"), false))); diff != "" {
@@ -147,7 +148,7 @@ func TestStreamsAreTriedOnce(t *testing.T) {
 // TestAContinueNeedsNoStream holds that a task whose name is known goes on as its caller asks for it.
 func TestAContinueNeedsNoStream(t *testing.T) {
 	a := &namer03{streams: true, after: time.Second}
-	withAgent(t, a, names03, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, a, names03, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		a.canceled = make(chan struct{})
 		again := turn("x")
 		again.From, again.Ref = task.AwaitingInput, agent.Ref{Task: "its own"}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package upstream_test
 
 import (
 	"context"
@@ -13,6 +13,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/callback"
+	"github.com/aip-gateway/aip-gateway/upstream/discovery"
 )
 
 // buggy is a codec with a bug in what reads answers.
@@ -43,37 +46,39 @@ func TestPanicReachesTheRun(t *testing.T) {
 		f()
 		return ""
 	}
-	var callbacks Callbacks
-	settings := func(c *Config) {
-		c.Codec = buggy{a2a.Legacy()}
-		c.Callbacks, c.CallbackURL = &callbacks, "http://gateway.example/callback/"
-		c.Pushes = func(context.Context) bool { return true }
-	}
-	withAgent(t, script{"send": says(is("completed"))}.handler(), settings, func(t *testing.T, h *HTTP, _ *memory) {
+	inboxes := listenAt(new(callback.Server))
+	pushed := func(c *settings) { c.Codec, c.Listener = buggy{a2a.Legacy()}, inboxes }
+	withAgent(t, script{"send": says(is("completed"))}.handler(), pushed, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		for range 2 {
-			if why := panics(func() { show(h.Run(t.Context(), turn("x"), false)) }); !strings.Contains(why, "upstream.buggy.Reply") {
+			if why := panics(func() { show(h.Run(t.Context(), turn("x"), false)) }); !strings.Contains(why, "upstream_test.buggy.Reply") {
 				t.Errorf("a run that is pushed to panics with %q", why)
 			}
 		}
-		if len(callbacks.open) != 0 {
+		if inboxes.open.Load() != 0 {
 			t.Error("a run that is over can still be pushed to")
 		}
 	})
 
 	working := script{"get": says(is("working"), is("working"), is("completed"))}
-	withAgent(t, working.handler(), func(c *Config) { c.Codec = buggyWatch{a2a.Legacy(), a2a.Legacy().(translate.Getter)} }, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, working.handler(), func(c *settings) { c.Codec = buggyWatch{a2a.Legacy(), a2a.Legacy().(translate.Getter)} }, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		if got := show(h.Resume(t.Context(), turn("x"))); got[len(got)-1] != "completed" {
 			t.Errorf("a turn that cannot be watched ends with %q", got)
 		}
 	})
 
 	card := script{"": says(cardOf03)}
-	withAgent(t, card.handler(), nil, func(t *testing.T, h *HTTP, m *memory) {
-		a := &FoundAgent{log: h.log, config: FoundConfig{Discover: DiscoverConfig{URL: "http://agent/", Finder: buggyFinder{a2a.Finder()}, Dial: m.dial}}}
+	withAgent(t, card.handler(), nil, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
+		config := resolverConfig("http://agent/", m.Dial)
+		config.Discover.Finder = buggyFinder{a2a.Finder()}
+		resolver, err := discovery.NewResolver(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := upstream.New(upstream.Config{Resolver: resolver})
 		for range 2 { // the second one is not kept waiting for the first
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if why := panics(func() { show(a.Run(ctx, turn("x"), false)) }); why != "a card" {
+			if why := panics(func() { show(a.Run(ctx, turn("x"), false)) }); !strings.Contains(why, "upstream_test.buggyFinder.Card") {
 				t.Errorf("a search panics with %q", why)
 			}
 		}

@@ -5,11 +5,8 @@ package upstream
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -23,174 +20,140 @@ const (
 	pollMost  = 2 * time.Second
 )
 
-// resume goes on with a turn by polling: no stream tells what was missed. A new stream, where the agent gives
-// one, only tells when to ask: some lose the last event of it.
-// Where the agent has answered the turn already, it may be about to act on it.
-func (h *HTTP) resume(ctx context.Context, t *agent.Turn, answered bool, yield yield) {
-	watching, stop := context.WithCancel(ctx)
-	news := make(chan struct{}, 1)
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	defer stop()
-	// One connection of a run is enough until its agent says that it still works, and a new turn needs it more.
-	works := func() {
-		if turns := &h.config.Slots.turns; !h.streamless.Load() && turns.try(2) {
-			watch.Go(func() {
-				defer turns.release()
-				h.watch(watching, t, news)
-			})
-		}
-	}
-	h.poll(ctx, t, follow{
-		news: news, works: works, at: true, early: answered,
-		patience: h.config.StallTimeout, still: "the agent has lost the task: it says that it works, but changes nothing",
-	}, yield)
+// polling says how a task is polled.
+type polling struct {
+	revision     string          // of the last report
+	news         <-chan struct{} // when to ask sooner; nil for never
+	pushed       <-chan []byte   // what the agent sends unasked; nil for nothing
+	working      func()          // called once, when the agent reports that it still works; nil for nothing
+	atOnce       bool            // ask at once
+	acknowledged bool            // the agent has answered the message before it acted on it
+	patience     time.Duration   // how long the task may stand still
+	stalled      string          // what that means
 }
 
-// watch tells news of every event of a resubscribed stream. A bug in it costs the stream only: the task is asked for as
-// well.
-func (h *HTTP) watch(ctx context.Context, t *agent.Turn, news chan<- struct{}) {
-	defer func() {
-		if p := recover(); p != nil {
-			h.log.LogAttrs(ctx, slog.LevelError, "the gateway failed while it read a stream of the agent; this is a bug of the gateway", slog.String("task", t.Ref.Task),
-				slog.String("panic", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
+// follow reports the first answer to a message, and polls the task where that does not end the turn. pushed is what the
+// agent sends unasked meanwhile, or nil.
+func (r *run) follow(rep agent.Report, pushed <-chan []byte) error {
+	p := polling{
+		revision: rep.Revision, pushed: pushed,
+		patience: r.config.IdleTimeout, stalled: "the agent has changed nothing",
+	}
+	if p.acknowledged = early(r.turn, &rep); p.acknowledged {
+		if !r.report(agent.Report{Delivery: agent.DeliveryAcknowledged}) {
+			return nil
 		}
-	}()
-	resubscriber, ok := h.config.Codec.(translate.Resubscriber)
-	if !ok {
-		return
+	} else if !r.report(rep) || rep.EndsTurn() {
+		return nil
 	}
-	e := errand{what: translate.Resubscribe, ref: t.Ref, body: resubscriber.AppendResubscribe(nil, t.Ref)}
-	x, err := h.open(ctx, e, h.events.url(), h.event)
-	if err != nil {
-		return
-	}
-	defer x.close(nil)
-	if !x.streams() {
-		return
-	}
-	for events := x.events(); ; {
-		if _, err := events.Next(); err != nil {
-			return
-		}
-		select {
-		case news <- struct{}{}:
-		default:
-		}
-	}
+	r.turn = named(r.turn, &rep)
+	return r.poll(p)
 }
 
-// follow says how a task is polled.
-type follow struct {
-	stamp    string          // of the last report
-	news     <-chan struct{} // when to ask sooner; nil for never
-	pushed   <-chan []byte   // what the agent pushes; nil for nothing
-	works    func()          // called once, when the agent says that it still works; nil for nothing
-	at       bool            // ask at once
-	early    bool            // the agent has answered the turn before it acted on it
-	patience time.Duration   // for how long the task may stand still
-	still    string          // what that means
-}
-
-// poll yields what a task has changed to, until it rests. An agent that does not answer may be restarting: it has
-// the time of one silence to come back. One that rests just as it did before the turn has never taken it, unless it has
-// answered the turn, or is of those that act late: then it may be about to act, and where it never does, its task is as
-// it says.
-func (h *HTTP) poll(ctx context.Context, t *agent.Turn, f follow, yield yield) {
+// poll reports what the task changes to until the turn ends. An agent that does not answer may be restarting: it has
+// IdleTimeout to come back. One whose task is settled just as it was before the turn has never received the message,
+// unless it has acknowledged it or is of those that act late: then it may be about to act, and where it never does, its
+// task is as it says.
+func (r *run) poll(p polling) error {
+	if _, ok := r.codec.(translate.Getter); !ok && p.pushed == nil {
+		return task.Errorf(task.InvalidAgentResponse,
+			"the agent answered before the turn ended, and %s cannot ask how a task stands", r.codec.Name())
+	}
 	wait, begun := pollFirst, time.Now()
 	answered, changed := begun, begun
 	for first := true; ; first = false {
 		var body []byte
-		if !(first && f.at) {
+		if !first || !p.atOnce {
 			var ok bool
-			if body, ok = pause(ctx, h.jitter(wait), &f); !ok {
-				yield(agent.Report{}, ended(ctx))
-				return
+			if body, ok = p.pause(r.ctx, r.jitter(wait)); !ok {
+				return Ended(r.ctx)
 			}
 		}
 		wait = min(2*wait, pollMost)
-		var rep agent.Report
-		var err error
-		pushed := false
-		if body != nil {
-			rep, pushed = h.push(ctx, t, body, f.stamp)
-		}
-		if !pushed {
-			rep, err = h.ask(ctx, t)
-		}
+		rep, err := r.news(body, p.revision)
 		now := time.Now()
-		switch k := task.KindOf(err); {
-		case err == nil && (f.early || h.actsLate) && untouched(t, &rep):
-			if answered = now; now.Sub(changed) >= h.config.IdleTimeout {
-				h.log.LogAttrs(ctx, slog.LevelWarn, "the agent has not acted on a message", slog.String("task", t.Ref.Task), slog.Duration("for", h.config.IdleTimeout))
-				yield(rep, nil)
-				return
+		switch kind := task.KindOf(err); {
+		case err == nil && (p.acknowledged || r.actsLate) && untouched(r.turn, &rep):
+			if answered = now; now.Sub(changed) >= r.config.IdleTimeout {
+				r.log.LogAttrs(r.ctx, slog.LevelWarn, "the agent has not acted on a message",
+					slog.String("task", r.turn.Ref.Task), slog.Duration("for", r.config.IdleTimeout))
+				r.report(rep)
+				return nil
 			}
 			continue
-		case err == nil && untouched(t, &rep):
-			yield(agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent has not taken the message"))
-			return
+		case err == nil && untouched(r.turn, &rep):
+			return task.Errorf(task.AgentUnavailable, "the agent has not received the message")
 		case err == nil:
 			answered = now
-		case ctx.Err() != nil:
-			yield(agent.Report{}, ended(ctx))
-			return
-		case k == task.TaskNotFound || k == task.MethodNotFound:
-			yield(agent.Report{}, h.unknownMethod(err))
-			return
-		case !passes(err):
-			yield(agent.Report{}, err)
-			return
-		case now.Sub(answered) >= h.config.IdleTimeout:
-			var e *task.Error
-			detail := "it gives no answer"
-			if errors.As(err, &e) {
-				detail = e.Detail
-			}
-			yield(agent.Report{}, task.Errorf(task.AgentTimeout, "the agent has not told of the task for %v: %s", h.config.IdleTimeout, detail).WithCause(err))
-			return
+		case r.ctx.Err() != nil:
+			return Ended(r.ctx)
+		case kind == task.TaskNotFound || kind == task.MethodNotFound:
+			return r.unknownMethod(err)
+		case !transient(err):
+			return err
+		case now.Sub(answered) >= r.config.IdleTimeout:
+			return r.timedOut(err)
 		default:
 			continue
 		}
-		if f.works != nil && !rep.EndsTurn() {
-			f.works()
-			f.works = nil
+		if p.working != nil && !rep.EndsTurn() {
+			p.working()
+			p.working = nil
 		}
-		if rep.Revision != f.stamp || rep.EndsTurn() {
-			f.stamp, changed, wait = rep.Revision, now, pollFirst
-			if !yield(rep, nil) || rep.EndsTurn() {
-				return
+		if rep.Revision != p.revision || rep.EndsTurn() {
+			p.revision, changed, wait = rep.Revision, now, pollFirst
+			if !r.report(rep) || rep.EndsTurn() {
+				return nil
 			}
 			continue
 		}
-		if now.Sub(changed) >= f.patience && !rep.SelfResuming {
-			yield(agent.Report{}, task.Errorf(task.AgentTimeout, "%s for %v", f.still, f.patience))
-			return
+		if now.Sub(changed) >= p.patience && !rep.SelfResuming {
+			return task.Errorf(task.AgentTimeout, "%s for %v", p.stalled, p.patience)
 		}
 	}
 }
 
-// ask is get for a task that is polled: an agent that does not answer must not keep the slot from others.
-func (h *HTTP) ask(ctx context.Context, t *agent.Turn) (agent.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(pollTimeout, h.config.IdleTimeout))
+// errNoNews says that an agent which cannot be asked has sent nothing new.
+var errNoNews = errors.New("it sends nothing")
+
+// news returns the task's present state: from what the agent has sent unasked, where that says it, or by asking. An agent
+// that does not answer must not keep the slot from others.
+func (r *run) news(pushed []byte, revision string) (agent.Report, error) {
+	if rep, ok := r.readPush(pushed, revision); ok {
+		return rep, nil
+	}
+	if _, ok := r.codec.(translate.Getter); !ok {
+		return agent.Report{}, errNoNews
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, min(pollTimeout, r.config.IdleTimeout))
 	defer cancel()
-	return h.get(ctx, t)
+	return r.get(ctx)
 }
 
-// untouched reports whether an agent's task rests just as it did when the turn before had ended.
+// timedOut is the error of a task of which the agent has reported nothing for too long. It has no reason: the message may
+// have been received.
+func (r *run) timedOut(err error) error {
+	detail := "it does not answer"
+	if e, ok := errors.AsType[*task.Error](err); ok {
+		detail = e.Detail
+	}
+	return Failed(task.AgentTimeout, NoReason, err, "the agent has not reported on the task for %v: %s", r.config.IdleTimeout, detail)
+}
+
+// untouched reports whether an agent's task is settled just as it was when the turn before had ended.
 func untouched(t *agent.Turn, rep *agent.Report) bool {
 	known := slices.Concat(t.Withdrawn, t.Known)
 	return t.Revision != "" && rep.EndsTurn() && rep.Revision == t.Revision && len(task.Diff(known, rep.Products)) == 0
 }
 
-// pause waits for a time, or for news, but never so short that an agent is flooded with questions. What is pushed
-// ends it at once, and is returned. ok is false when ctx is done.
-func pause(ctx context.Context, wait time.Duration, f *follow) (pushed []byte, ok bool) {
+// pause waits for a time, or for news, but never so short that an agent is flooded with questions. What is pushed ends it
+// at once, and is returned. ok is false when ctx is done.
+func (p *polling) pause(ctx context.Context, wait time.Duration) (pushed []byte, ok bool) {
 	least := time.NewTimer(min(wait, pollFirst))
 	defer least.Stop()
 	select {
 	case <-least.C:
-	case pushed = <-f.pushed:
+	case pushed = <-p.pushed:
 		return pushed, true
 	case <-ctx.Done():
 		return nil, false
@@ -202,8 +165,8 @@ func pause(ctx context.Context, wait time.Duration, f *follow) (pushed []byte, o
 	defer rest.Stop()
 	select {
 	case <-rest.C:
-	case <-f.news:
-	case pushed = <-f.pushed:
+	case <-p.news:
+	case pushed = <-p.pushed:
 	case <-ctx.Done():
 		return nil, false
 	}

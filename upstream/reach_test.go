@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package upstream_test
 
 import (
 	"context"
@@ -21,10 +21,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
+	"github.com/aip-gateway/aip-gateway/upstream/upstreamtest"
 )
 
 // showAll is show with what the gateway reports of the delivery, but for what is repeated.
-func showAll(h *HTTP, t *agent.Turn, stream bool) (all []string) {
+func showAll(h *upstream.Agent, t *agent.Turn, stream bool) (all []string) {
 	for rep, err := range h.Run(context.Background(), t, stream) {
 		s := one(rep, err)
 		switch rep.Delivery {
@@ -69,7 +72,7 @@ func TestRefusedConnections(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var up time.Time
-			settings := func(c *Config) {
+			settings := func(c *settings) {
 				c.RetryFor = tc.lasts
 				if tc.names {
 					c.Codec = a2a.V03()
@@ -82,7 +85,7 @@ func TestRefusedConnections(t *testing.T) {
 					return dial(ctx, network, address)
 				}
 			}
-			withAgent(t, working.handler(), settings, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, working.handler(), settings, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 				begun := time.Now()
 				up = begun.Add(tc.down)
 				if diff := cmp.Diff(tc.want, showAll(h, turn("x"), tc.stream)); diff != "" {
@@ -125,16 +128,16 @@ func TestBrokenConnections(t *testing.T) {
 			[]string{broke}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			settings := func(c *Config) {
+			settings := func(c *settings) {
 				c.RetryFor = 10 * time.Second
 				if tc.names {
 					c.Codec = a2a.V03()
 				}
 			}
-			withAgent(t, tc.agent.handler(), settings, func(t *testing.T, h *HTTP, _ *memory) {
+			withAgent(t, tc.agent.handler(), settings, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 				x := turn("x")
 				if tc.from != task.None {
-					before, err := h.config.Codec.Reply([]byte(is("input-required")), nil)
+					before, err := a2a.Legacy().Reply([]byte(is("input-required")), nil)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -155,7 +158,7 @@ func TestBrokenConnections(t *testing.T) {
 // TestFindingWaits holds that an agent that is yet to be found, and is down, is looked for again.
 func TestFindingWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory()
+		m := upstreamtest.NewListener()
 		srv := &http.Server{Handler: &speaker{card: cardOf03, methods: map[string]string{"message/send": done03}}}
 		go srv.Serve(m)
 		begun := time.Now()
@@ -163,10 +166,9 @@ func TestFindingWaits(t *testing.T) {
 			if time.Since(begun) < 5*time.Second {
 				return nil, errors.New("connection refused")
 			}
-			return m.dial(ctx, network, address)
+			return m.Dial(ctx, network, address)
 		}
-		a := findAt(t, "http://agent/")
-		a.config.Agent.RetryFor, a.config.Agent.Dial, a.config.Discover.Dial = 10*time.Second, dial, dial
+		a := foundAgent(t, "http://agent/", dial)
 		var got []string
 		var last agent.Delivery // without Sending, the message would be sent again after a crash
 		for rep, err := range a.Run(t.Context(), turn("x"), false) {
@@ -200,7 +202,7 @@ func TestResumeWaitsForTheAgent(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := newMemory()
+				m := upstreamtest.NewListener()
 				srv := &http.Server{Handler: &speaker{card: cardOf03, methods: map[string]string{"tasks/get": done03}}}
 				go srv.Serve(m)
 				begun := time.Now()
@@ -208,10 +210,9 @@ func TestResumeWaitsForTheAgent(t *testing.T) {
 					if time.Since(begun) < tc.down {
 						return nil, errors.New("connection refused")
 					}
-					return m.dial(ctx, network, address)
+					return m.Dial(ctx, network, address)
 				}
-				a := findAt(t, "http://agent/")
-				a.config.Agent.RetryFor, a.config.Agent.Dial, a.config.Discover.Dial = 10*time.Second, dial, dial
+				a := foundAgent(t, "http://agent/", dial)
 				if diff := cmp.Diff([]string{tc.want}, show(a.Resume(t.Context(), turn("x")))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
@@ -229,10 +230,13 @@ func TestUntrustedIsFinal(t *testing.T) {
 	}))
 	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	defer srv.Close()
-	h, err := NewHTTP(Config{URL: srv.URL, Codec: a2a.Legacy(), RetryFor: time.Hour})
+	transport, err := httptransport.New(httptransport.Config{URL: srv.URL, Codec: a2a.Legacy()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	h := upstream.New(upstream.Config{
+		Resolver: upstream.NewEndpoint(a2a.Legacy(), transport), RetryFor: time.Hour, Logger: slog.New(slog.DiscardHandler),
+	})
 	defer h.Close()
 	if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"}, showAll(h, turn("x"), false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

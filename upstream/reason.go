@@ -88,5 +88,9 @@ func ReasonOf(err error) Reason {
 
 // Failed returns a task.Error that has a reason. cause may be nil.
 func Failed(kind task.Kind, reason Reason, cause error, format string, args ...any) *task.Error {
-	return task.Errorf(kind, format, args...).WithCause(&Error{Reason: reason, Err: cause})
+	e := task.Errorf(kind, format, args...)
+	if reason == NoReason && cause == nil {
+		return e
+	}
+	return e.WithCause(&Error{Reason: reason, Err: cause})
 }

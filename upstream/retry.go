@@ -5,51 +5,187 @@ package upstream
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"log/slog"
 	"syscall"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// How what has failed is tried again: soon, then ever more slowly.
+// How what has failed is repeated: soon, then ever more slowly.
 const (
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 2 * time.Second
-	// starvedMost is for how long the gateway's own lack of file descriptors does not count as time.
+	// starvedMost is how long the gateway's own lack of file descriptors does not count as time.
 	starvedMost = 5 * time.Minute
+
+	// undeliveredTries is how often a turn is sent at least whose connection breaks before the agent has received it.
+	undeliveredTries = 3
 )
 
-// retry paces what is tried again for a bounded time.
+// An agent that is overloaded has done nothing, so a turn may be sent again.
+const (
+	busyTries = 4                // of a turn in all
+	busyFirst = time.Second / 2  // before the second try, and then twice as long each time
+	busyMost  = 30 * time.Second // the longest that an agent may ask for
+)
+
+// unsent reports whether nothing of a request was sent.
+func (r Reason) unsent() bool { return r == Unreachable || r == OutOfFiles }
+
+// transient reports whether a request may succeed when it is repeated, though the agent may have received it.
+func (r Reason) transient() bool { return r == Disconnected || r == StreamCut || r == ProxyFailed }
+
+// transient reports whether it is worth asking again after an error: the agent may be restarting.
+func transient(err error) bool {
+	switch task.KindOf(err) {
+	case task.AgentUnavailable, task.AgentTimeout, task.Internal:
+		return true
+	}
+	return ReasonOf(err).transient()
+}
+
+// retry is the policy by which a turn is sent again that the agent has not received. Its methods wait as long as it takes
+// and report whether to send the turn again; where not, err is what ends the run.
 type retry struct {
+	run       *run
+	tries     int  // since the agent was overloaded last
+	overloads int  // how often the agent was overloaded
+	pace      pace // of RetryFor
+}
+
+func (r *run) newRetry() retry {
+	return retry{run: r, pace: newPace(r.config.RetryFor)}
+}
+
+// busy retries a turn where the agent takes no requests now and does not ask for too long a time.
+func (p *retry) busy(err error) (again bool, _ error) {
+	r := p.run
+	var overloaded *Error
+	if p.overloads++; p.overloads >= busyTries || !errors.As(err, &overloaded) {
+		return false, err
+	}
+	wait := max(overloaded.RetryAfter, busyFirst<<(p.overloads-1))
+	if wait > busyMost {
+		return false, task.Errorf(task.AgentUnavailable, "the agent takes no requests for %v", overloaded.RetryAfter)
+	}
+	r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent takes no requests now; trying again", slog.Duration("after", wait))
+	if !sleep(r.ctx, wait) {
+		return false, Ended(r.ctx)
+	}
+	p.tries, p.pace = 0, newPace(r.config.RetryFor)
+	return true, nil
+}
+
+// undelivered retries a turn that the agent has not received: nothing was sent, or the connection broke before the agent
+// had reported anything, and the agent, which knows the task by the gateway's name for it, says that it does not have the
+// turn. The turn is given up after RetryFor, or after starvedMost where the gateway has no file descriptors left. A turn
+// that may have been sent, and of which the agent cannot say whether it has it, is not sent again.
+func (p *retry) undelivered(err error) (again bool, _ error) {
+	r := p.run
+	p.tries++
+	if ReasonOf(err).unsent() {
+		return p.unsent(err)
+	}
+	t := r.turn
+	if r.unnamed(t) || r.actsLate && t.From != task.None || p.tries >= undeliveredTries && p.pace.over(err) || !p.missed() {
+		if ReasonOf(err) == StreamCut && !r.unnamed(t) {
+			r.logCut()
+			return false, r.resume(false)
+		}
+		return false, err
+	}
+	r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent has not received the message; sending it again", slog.String("task", t.Ref.Task))
+	if p.tries > 1 && !p.pace.over(err) && !p.pace.pause(r.ctx, r.jitter) {
+		return false, Ended(r.ctx)
+	}
+	return true, nil
+}
+
+// unsent retries a turn of which nothing was sent.
+func (p *retry) unsent(err error) (again bool, _ error) {
+	r := p.run
+	switch {
+	case p.pace.over(err):
+		return false, err
+	case isStarved(err):
+		if r.config.Slots.starved.due() {
+			r.log.LogAttrs(r.ctx, slog.LevelWarn, "no file descriptors are left to reach the agent; its tasks wait", slog.Any("error", err))
+		}
+	case p.tries == 1:
+		r.log.LogAttrs(r.ctx, slog.LevelWarn, "the agent cannot be reached; trying again", slog.String("task", r.turn.Ref.Task),
+			slog.Duration("for", r.config.RetryFor), slog.Any("error", err))
+	}
+	if !r.report(agent.Report{Delivery: agent.DeliveryQueued}) {
+		return false, err
+	}
+	if !p.pace.pause(r.ctx, r.jitter) {
+		return false, Ended(r.ctx)
+	}
+	return r.report(agent.Report{Delivery: agent.DeliverySending}), err
+}
+
+// missed reports whether the agent says that it does not have the turn. An agent that does not answer is asked again.
+func (p *retry) missed() bool {
+	for {
+		missed, err := p.run.missed()
+		if err == nil || !transient(err) || p.pace.over(err) || !p.pace.pause(p.run.ctx, p.run.jitter) {
+			return missed
+		}
+	}
+}
+
+// missed asks the agent whether it has the turn, and reports whether it has not: it does not know the task, or the task is
+// as the turn before has left it. A start of which the agent takes a second one for the first need not be asked for.
+func (r *run) missed() (bool, error) {
+	t := r.turn
+	first := t.From == task.None && t.Message.Command != task.Continue
+	if r.repeats && first {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, askTimeout)
+	defer cancel()
+	rep, err := r.get(ctx)
+	if err != nil {
+		return first && task.KindOf(err) == task.TaskNotFound, err
+	}
+	return untouched(t, &rep), nil
+}
+
+// pace spaces what is repeated for a bounded time.
+type pace struct {
 	begun, until time.Time
 	most, wait   time.Duration
 }
 
-func newRetry(most time.Duration) *retry {
+func newPace(most time.Duration) pace {
 	now := time.Now()
-	return &retry{begun: now, until: now.Add(most), most: most, wait: retryFirst}
+	return pace{begun: now, until: now.Add(most), most: most, wait: retryFirst}
 }
 
 // over reports whether there is no time left for another try after err. What fails because the gateway has no file
 // descriptors left says nothing about the agent, so the time begins again after it.
-func (r *retry) over(err error) bool {
+func (p *pace) over(err error) bool {
 	now := time.Now()
-	if isStarved(err) && now.Sub(r.begun) < starvedMost {
-		r.until = now.Add(r.most)
+	if isStarved(err) && now.Sub(p.begun) < starvedMost {
+		p.until = now.Add(p.most)
 		return false
 	}
-	return !now.Add(r.wait).Before(r.until)
-}
-
-// isStarved reports whether the process, or the system, has no file descriptors left.
-func isStarved(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+	return !now.Add(p.wait).Before(p.until)
 }
 
 // pause waits before the next try. It reports false when ctx is done.
-func (r *retry) pause(ctx context.Context, jitter func(time.Duration) time.Duration) bool {
-	timer := time.NewTimer(jitter(r.wait))
+func (p *pace) pause(ctx context.Context, jitter func(time.Duration) time.Duration) bool {
+	wait := p.wait
+	p.wait = min(2*p.wait, retryMost)
+	return sleep(ctx, jitter(wait))
+}
+
+// sleep waits for d. It reports false when ctx is done before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
-	r.wait = min(2*r.wait, retryMost)
 	select {
 	case <-timer.C:
 		return true
@@ -58,7 +194,7 @@ func (r *retry) pause(ctx context.Context, jitter func(time.Duration) time.Durat
 	}
 }
 
-// spread returns d, a quarter shorter or longer at random, so that what failed together is not tried again together.
-func spread(d time.Duration) time.Duration {
-	return d - d/4 + rand.N(d/2+1)
+// isStarved reports whether the process, or the system, has no file descriptors left.
+func isStarved(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

@@ -67,34 +67,28 @@ func (m *minutely) due() bool {
 	return true
 }
 
-// Admit implements partner.Admitter.
-func (h *HTTP) Admit() error { return h.config.Slots.admit() }
-
-// Admit implements partner.Admitter.
-func (a *FoundAgent) Admit() error { return a.config.Agent.Slots.admit() }
-
-// acquire waits for a slot for a turn and reports that the turn waits. Where ok is false, the turn is over; otherwise the
-// caller must release the slot.
-func (h *HTTP) acquire(ctx context.Context, yield yield) (ok bool) {
-	slots := h.config.Slots
+// acquire waits for a slot for the turn, and reports that the turn waits. Without an error, the caller must release the
+// slot.
+func (r *run) acquire() error {
+	slots := r.config.Slots
 	if slots.turns.try(1) {
-		return true
+		return nil
 	}
-	if !yield(agent.Report{Delivery: agent.DeliveryQueued}, nil) {
-		return false
+	if !r.report(agent.Report{Delivery: agent.DeliveryQueued}) {
+		return ErrAbandoned
 	}
 	if slots.waits.due() {
-		h.log.LogAttrs(ctx, slog.LevelInfo, "turns wait for a free run of the agent", slog.Int("waiting", slots.turns.queued()+1), slog.Int("max_runs", slots.max))
+		r.log.LogAttrs(r.ctx, slog.LevelInfo, "turns wait for a free run of the agent",
+			slog.Int("waiting", slots.turns.queued()+1), slog.Int("max_runs", slots.max))
 	}
-	if !slots.turns.acquire(ctx) {
-		yield(agent.Report{}, ended(ctx))
-		return false
+	if !slots.turns.acquire(r.ctx) {
+		return Ended(r.ctx)
 	}
-	if !yield(agent.Report{Delivery: agent.DeliverySending}, nil) {
+	if !r.report(agent.Report{Delivery: agent.DeliverySending}) {
 		slots.turns.release()
-		return false
+		return ErrAbandoned
 	}
-	return true
+	return nil
 }
 
 // semaphore counts slots, and gives them to those who wait in their order. The zero semaphore has none.

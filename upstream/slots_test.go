@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package upstream_test
 
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
 // counted counts the requests under way, and the most that there were at once.
@@ -61,12 +61,13 @@ func TestMaxRuns(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := &counted{Handler: tc.agent.handler()}
-			withAgent(t, c, func(c *Config) { c.Slots = NewSlots(slots) }, func(t *testing.T, h *HTTP, m *memory) {
+			all := upstream.NewSlots(slots)
+			withAgent(t, c, func(c *settings) { c.Slots = all }, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 				begun := time.Now()
-				var all sync.WaitGroup
+				var turns sync.WaitGroup
 				var finished atomic.Int64
 				for i := range tasks {
-					all.Go(func() {
+					turns.Go(func() {
 						x := turn("x")
 						x.Ref.Task = fmt.Sprint("t", i)
 						run := h.Run(t.Context(), x, tc.stream)
@@ -83,7 +84,7 @@ func TestMaxRuns(t *testing.T) {
 						}
 					})
 				}
-				all.Wait()
+				turns.Wait()
 				if n := finished.Load(); n != tasks {
 					t.Errorf("%d of %d tasks were finished", n, tasks)
 				}
@@ -93,8 +94,8 @@ func TestMaxRuns(t *testing.T) {
 				if took := time.Since(begun); took > tc.atMost {
 					t.Errorf("all of them took %v", took)
 				}
-				if q, used := h.config.Slots.turns.queued(), h.config.Slots.turns.used+h.config.Slots.asks.used; q != 0 || used != 0 {
-					t.Errorf("%d turns wait and %d slots are taken, though all is done", q, used)
+				if used, waiting := all.Taken(); used != 0 || waiting != 0 {
+					t.Errorf("%d turns wait and %d slots are taken, though all is done", waiting, used)
 				}
 			})
 		})
@@ -104,15 +105,17 @@ func TestMaxRuns(t *testing.T) {
 // TestTooManyWait holds that the queue of an agent has a bound, that a turn that waits says so, and that one whose caller
 // gives up leaves the queue.
 func TestTooManyWait(t *testing.T) {
-	withAgent(t, script{"send": hangs, "get": says(fails(-32001, "?"))}.handler(), func(c *Config) { c.Slots = NewSlots(4) }, func(t *testing.T, h *HTTP, _ *memory) {
+	all := upstream.NewSlots(4)
+	agents := script{"send": hangs, "get": says(fails(-32001, "?"))}.handler()
+	withAgent(t, agents, func(c *settings) { c.Slots = all }, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		ctx, stop := context.WithCancel(t.Context())
-		var all sync.WaitGroup
+		var turns sync.WaitGroup
 		var waiting atomic.Int64
 		for range 3 + 32 {
 			if err := h.Admit(); err != nil {
 				t.Fatal(err)
 			}
-			all.Go(func() {
+			turns.Go(func() {
 				for rep := range h.Run(ctx, turn("x"), false) {
 					if rep.Delivery == agent.DeliveryQueued {
 						waiting.Add(1)
@@ -129,12 +132,12 @@ func TestTooManyWait(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		stop()
-		all.Wait()
+		turns.Wait()
 		if err := h.Admit(); err != nil {
 			t.Errorf("no turn waits any more: %v", err)
 		}
-		if q := h.config.Slots.turns.queued(); q != 0 {
-			t.Errorf("%d turns wait for nobody", q)
+		if _, waiting := all.Taken(); waiting != 0 {
+			t.Errorf("%d turns wait, though all have ended", waiting)
 		}
 	})
 }
@@ -160,46 +163,11 @@ func TestResubscribesOnce(t *testing.T) {
 			}
 		}
 		a := script{"get": note("get", tc.get), "resubscribe": note("resubscribe", streams(true))}
-		withAgent(t, a.handler(), nil, func(t *testing.T, h *HTTP, _ *memory) {
+		withAgent(t, a.handler(), nil, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 			show(h.Resume(t.Context(), turn("x")))
 		})
 		if diff := cmp.Diff(tc.want, asked); diff != "" {
 			t.Errorf("%s: the agent is asked (-want +got):\n%s", name, diff)
 		}
 	}
-}
-
-// TestSemaphore holds that slots are neither lost nor made, however those who wait come and go.
-func TestSemaphore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &semaphore{max: 3}
-		var all sync.WaitGroup
-		var now, most, got atomic.Int64
-		for i := range 200 {
-			all.Go(func() {
-				random := rand.New(rand.NewPCG(1, uint64(i)))
-				time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(100))*time.Millisecond)
-				defer cancel()
-				if random.IntN(5) == 0 {
-					if !s.try(1 + random.IntN(2)) {
-						return
-					}
-				} else if !s.acquire(ctx) {
-					return
-				}
-				got.Add(1)
-				n := now.Add(1)
-				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-				}
-				time.Sleep(time.Duration(random.IntN(5)) * time.Millisecond)
-				now.Add(-1)
-				s.release()
-			})
-		}
-		all.Wait()
-		if most.Load() != 3 || s.used != 0 || len(s.waiting) != 0 || got.Load() < 3 {
-			t.Errorf("at most %d at once, %d taken in the end, %d waiting, %d had one", most.Load(), s.used, len(s.waiting), got.Load())
-		}
-	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package upstream_test
 
 import (
 	"io"
@@ -14,6 +14,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
 func TestSpan(t *testing.T) {
@@ -30,7 +32,7 @@ func TestSpan(t *testing.T) {
 		},
 	}
 	seen := tracetest.NewSpanRecorder()
-	withAgent(t, answers.handler(), func(c *Config) { c.URL = "http://agent:81/" }, func(t *testing.T, h *HTTP, _ *memory) {
+	withAgent(t, answers.handler(), func(c *settings) { c.URL = "http://agent:81/" }, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		ctx, caller := sdk.NewTracerProvider(sdk.WithSpanProcessor(seen)).Tracer("test").Start(t.Context(), "caller")
 		member, _ := baggage.NewMember("k", "v")
 		bag, _ := baggage.New(member)

@@ -36,6 +36,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
 // setup is what a front and its gateway are made of.
@@ -153,7 +154,10 @@ func open(t *testing.T, change ...func(*setup)) *gate {
 	logger := slog.New(slog.NewTextHandler(g.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	g.site = openSite(t, append([]func(*setup){func(h *setup) {
 		h.Base, h.Log, h.front.Log = "/agents/one", logger, logger
-		h.Agent = gateway.AgentConfig{Dialect: "a2a/legacy", MaxRequests: 1024, HTTP: upstream.Config{URL: behind.URL, Logger: logger}}
+		h.Agent = gateway.AgentConfig{
+			Dialect: "a2a/legacy", MaxRequests: 1024,
+			HTTP: httptransport.Config{URL: behind.URL}, Turns: upstream.Config{Logger: logger},
+		}
 		h.Streaming.Drain, h.Streaming.DrainFor = draining, 50*time.Millisecond
 	}}, change...)...)
 	g.serving.Store(g.Front)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+// Package discovery finds out which dialect an agent speaks and at which URL, and keeps its card. It asks over HTTP, and
+// hands what it found to the driver of turns as a Resolver.
+package discovery
 
 import (
 	"context"
@@ -16,16 +18,18 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// DiscoverConfig says where an agent lives, of which no more is known than that. URL and Finder are required.
-type DiscoverConfig struct {
+// Config says where an agent is of which no more is known. URL and Finder are required.
+type Config struct {
 	URL    string // the agent's base, or the URL of its card, http or https
 	Finder translate.Finder
 
 	Header http.Header // sent with every request: the gateway's credentials for the agent. It is never logged
 	TLS    *tls.Config // for https; default: the system's roots
-	// Dial opens the connections; default: TCP, directly. The proxy settings of the environment are not looked at.
+	// Dial opens the connections; default: TCP, directly. The proxy settings of the environment are not used.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -41,7 +45,7 @@ type Found struct {
 // nothing, because cards are wrong often enough. Where the agent's answers say nothing, its card is believed. It
 // sends at most maxQuestions requests, one after another; ctx ends them. Errors say what the operator has to
 // change.
-func Discover(ctx context.Context, config DiscoverConfig) (Found, error) {
+func Discover(ctx context.Context, config Config) (Found, error) {
 	d, err := newDiscovery(ctx, config)
 	if err != nil {
 		return Found{}, err
@@ -56,14 +60,14 @@ func Discover(ctx context.Context, config DiscoverConfig) (Found, error) {
 }
 
 // FetchCard fetches the card of an agent whose dialect is known. An agent that shows none is an error.
-func FetchCard(ctx context.Context, config DiscoverConfig) (*translate.Card, error) {
+func FetchCard(ctx context.Context, config Config) (*translate.Card, error) {
 	d, err := newDiscovery(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 	card, err := d.card()
 	if err == nil && card == nil {
-		err = Failed(task.InvalidAgentResponse, CardMissing, nil,
+		err = upstream.Failed(task.InvalidAgentResponse, upstream.CardMissing, nil,
 			"the agent shows no card, neither below its URL nor at the root of its host%s", d.odd())
 	}
 	return card, err
@@ -86,19 +90,14 @@ type question struct {
 	answer            answer
 }
 
-func newDiscovery(ctx context.Context, config DiscoverConfig) (*discovery, error) {
-	u, err := url.Parse(config.URL)
+func newDiscovery(ctx context.Context, config Config) (*discovery, error) {
+	u, err := httptransport.ParseURL(config.URL)
 	switch {
 	case err != nil:
-		return nil, errors.New("the agent's URL cannot be read") // err quotes it, and it may hold a password
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, errors.New("the agent's URL must begin with http:// or https:// and a host")
-	case u.User != nil:
-		return nil, &Error{Reason: URLHasCredentials, Err: errors.New("the agent's URL must not hold credentials")}
+		return nil, err
 	case config.Finder == nil:
-		return nil, errors.New("nothing is known by which the agent's dialect could be found")
+		return nil, errors.New("a finder of dialects is missing")
 	}
-	u.Fragment, u.RawFragment = "", ""
 	places, _ := config.Finder.Places()
 	for _, place := range places {
 		// Who gives the URL of the card means the agent that it is the card of.
@@ -180,7 +179,7 @@ func (d *discovery) odd() string {
 
 // failed is the error of a search that found nothing.
 func (d *discovery) failed(what string) error {
-	return Failed(task.InvalidAgentResponse, DialectUnknown, nil,
+	return upstream.Failed(task.InvalidAgentResponse, upstream.DialectUnknown, nil,
 		"%s%s; the operator must check the agent's URL and credentials, or name its dialect", what, d.odd())
 }
 

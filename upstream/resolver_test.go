@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package upstream_test
 
 import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,6 +20,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/discovery"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
 // speaker is an agent whose card says one thing and which speaks what its methods say.
@@ -61,21 +65,33 @@ func (s *speaker) count(call string) (n int) {
 	return n
 }
 
-func findAt(t *testing.T, url string) *FoundAgent {
+// foundAgent returns an agent whose dialect is found out at a URL. dial may be nil.
+func foundAgent(
+	t *testing.T, url string, dial func(context.Context, string, string) (net.Conn, error),
+) *upstream.Agent {
 	t.Helper()
-	a, err := NewFound(FoundConfig{
-		Agent:    Config{Logger: slog.New(slog.DiscardHandler)},
-		Discover: DiscoverConfig{URL: url, Finder: a2a.Finder()},
+	log := slog.New(slog.DiscardHandler)
+	resolver, err := discovery.NewResolver(resolverConfig(url, dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := upstream.New(upstream.Config{Resolver: resolver, RetryFor: 10 * time.Second, Logger: log})
+	t.Cleanup(a.Close)
+	return a
+}
+
+func resolverConfig(url string, dial func(context.Context, string, string) (net.Conn, error)) discovery.ResolverConfig {
+	return discovery.ResolverConfig{
+		Discover: discovery.Config{URL: url, Finder: a2a.Finder(), Dial: dial},
 		Codecs: map[string]func() translate.Client{
 			"a2a/1.0": a2a.V1, "a2a/0.3": a2a.V03, "a2a/legacy": a2a.Legacy,
 		},
 		Next: map[string]string{"a2a/1.0": "a2a/0.3", "a2a/0.3": "a2a/legacy"},
-	})
-	if err != nil {
-		t.Fatal(err)
+		Open: func(url string, codec translate.Client) (upstream.Transport, error) {
+			return httptransport.New(httptransport.Config{URL: url, Codec: codec, Dial: dial})
+		},
+		Logger: slog.New(slog.DiscardHandler),
 	}
-	t.Cleanup(a.Close)
-	return a
 }
 
 const (
@@ -104,7 +120,7 @@ func TestFoundAgent(t *testing.T) {
 			s := &speaker{card: tc.card, methods: tc.methods}
 			server := httptest.NewServer(s)
 			defer server.Close()
-			a := findAt(t, server.URL)
+			a := foundAgent(t, server.URL, nil)
 			for range 2 { // what was found is remembered
 				if diff := cmp.Diff(tc.want, show(a.Run(t.Context(), turn("x"), false))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
@@ -121,7 +137,7 @@ func TestFoundTogether(t *testing.T) {
 	s := &speaker{card: cardOf03, methods: map[string]string{"message/send": done03}}
 	server := httptest.NewServer(s)
 	defer server.Close()
-	a := findAt(t, server.URL)
+	a := foundAgent(t, server.URL, nil)
 	var runs sync.WaitGroup
 	for range 20 {
 		runs.Go(func() {
@@ -138,7 +154,7 @@ func TestFoundTogether(t *testing.T) {
 
 func TestNotFound(t *testing.T) {
 	server := httptest.NewServer(&speaker{})
-	a := findAt(t, server.URL)
+	a := foundAgent(t, server.URL, nil)
 	server.Close()
 	_, err := a.Cancel(t.Context(), turn("x"))
 	if task.KindOf(err) != task.AgentUnavailable {
@@ -146,35 +162,10 @@ func TestNotFound(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := findAt(t, server.URL).Cancel(ctx, turn("x")); err == nil {
+	if _, err := foundAgent(t, server.URL, nil).Cancel(ctx, turn("x")); err == nil {
 		t.Error("nobody waits, and it was found")
 	}
-	if _, err := NewFound(FoundConfig{Discover: DiscoverConfig{URL: "ftp://x"}, Codecs: map[string]func() translate.Client{"a2a/0.3": a2a.V03}}); err == nil {
+	if _, err := discovery.NewResolver(resolverConfig("ftp://x", nil)); err == nil {
 		t.Error("a URL that is none is accepted")
-	}
-}
-
-func TestCardIsKept(t *testing.T) {
-	s := &speaker{card: `{"name":"n","url":"HERE","capabilities":{"streaming":false,"pushNotifications":true}}`}
-	server := httptest.NewServer(s)
-	card := NewCard(DiscoverConfig{URL: server.URL, Finder: a2a.Finder()})
-	first, changed, err := card.Get(t.Context())
-	if err != nil || first.Name != "n" || time.Since(changed) > time.Minute {
-		t.Fatalf("%+v, %v, %v", first, changed, err)
-	}
-	if !card.Pushes(t.Context()) {
-		t.Error("the agent pushes and does not stream")
-	}
-	if n := s.count("agent-card.json"); n != 1 {
-		t.Errorf("the card was asked for %d times", n)
-	}
-	server.Close()
-	card.asked = time.Time{} // it has grown old
-	if again, when, err := card.Get(t.Context()); err != nil || again != first || !when.Equal(changed) {
-		t.Errorf("an agent that is down takes its card with it: %v, %v", again, err)
-	}
-	none := NewCard(DiscoverConfig{URL: server.URL, Finder: a2a.Finder()})
-	if _, _, err := none.Get(t.Context()); err == nil || none.Pushes(t.Context()) {
-		t.Errorf("there is a card: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package discovery
 
 import (
 	"bytes"
@@ -15,13 +15,16 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// What a search may cost. All of it happens once, when a configuration starts.
+// What a search may cost.
 const (
 	maxQuestions    = 8
 	questionTimeout = 10 * time.Second // for each, connection and body included
 	maxCard         = 1 << 20          // size of any answer, in bytes
+	maxHeaderBytes  = 64 << 10
 )
 
 // asker asks an agent a few questions. It follows no redirects: they would carry the gateway's credentials away.
@@ -33,7 +36,7 @@ type asker struct {
 	left      int // how many questions are left
 }
 
-func newAsker(ctx context.Context, config DiscoverConfig) asker {
+func newAsker(ctx context.Context, config Config) asker {
 	dial := config.Dial
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
@@ -57,7 +60,7 @@ func newAsker(ctx context.Context, config DiscoverConfig) asker {
 	return k
 }
 
-// answer is what came back for a question; the zero answer, that it was not asked.
+// answer is what came back for a question; the zero answer says that it was not asked.
 type answer struct {
 	status   int
 	body     []byte
@@ -65,7 +68,7 @@ type answer struct {
 	verdict  translate.Verdict
 }
 
-// guarded reports whether the agent wants to know who asks.
+// guarded reports whether the agent answers only callers that it knows.
 func (a answer) guarded() bool {
 	return a.verdict == translate.Unsure && (a.status == http.StatusUnauthorized || a.status == http.StatusForbidden)
 }
@@ -87,8 +90,8 @@ func (a answer) trouble() string {
 	return what
 }
 
-// ask sends one request and reads the whole answer. Whatever the agent answers is no error, but that it
-// cannot be reached or does not answer is.
+// ask sends one request and reads the whole answer. No answer of the agent is an error; one that cannot be reached, or does
+// not answer, is.
 func (k *asker) ask(method string, u *url.URL, fields []translate.Field, body []byte) (answer, error) {
 	k.left--
 	ctx, cancel := context.WithTimeout(k.ctx, questionTimeout)
@@ -122,12 +125,10 @@ func (k *asker) ask(method string, u *url.URL, fields []translate.Field, body []
 func (k *asker) broken(ctx context.Context, err error) error {
 	switch {
 	case k.ctx.Err() != nil:
-		return ended(k.ctx)
+		return upstream.Ended(k.ctx)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return task.Errorf(task.AgentTimeout, "the agent did not answer within %v; start it, or correct its URL", questionTimeout).WithCause(err)
 	}
-	if !misconfigured(err) {
-		err = errors.Join(errPassing, err)
-	}
-	return task.Errorf(task.AgentUnavailable, "the agent cannot be reached; start it, or correct its URL").WithCause(err)
+	return upstream.Failed(task.AgentUnavailable, httptransport.DialReason(err), err,
+		"the agent cannot be reached; start it, or correct its URL")
 }

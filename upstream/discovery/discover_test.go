@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package upstream
+package discovery
 
 import (
 	"context"
@@ -22,6 +22,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/upstream/upstreamtest"
 )
 
 // peer is an agent that is asked what it speaks. What is not in it is answered by status 404 and no JSON.
@@ -64,7 +65,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 const (
-	known     = `"error":{"code":-32001,"message":"no such task"}`
+	knownTask = `"error":{"code":-32001,"message":"no such task"}`
 	broken    = `"error":{"code":-32603,"message":"failed"}`
 	unknown   = `"error":{"code":-32601,"message":"Method not found"}`
 	noWebhook = `"error":{"code":-32003,"message":"no push"}`
@@ -76,12 +77,12 @@ const (
 
 // Agents by what they speak.
 var (
-	speaks10     = map[string]string{"GetTask": known, "*": unknown}
-	speaks03     = map[string]string{"tasks/get": known, "tasks/pushNotificationConfig/get": broken, "*": unknown}
-	speaks02     = map[string]string{"tasks/get": known, "tasks/pushNotificationConfig/get": noWebhook, "*": unknown}
-	speaksLegacy = map[string]string{"tasks/get": known, "tasks/pushNotification/get": known, "*": unknown}
-	validates    = map[string]string{"tasks/get": known, "tasks/pushNotification/get": known, "*": invalid}
-	noWebhooks   = map[string]string{"tasks/get": known, "*": unknown}
+	speaks10     = map[string]string{"GetTask": knownTask, "*": unknown}
+	speaks03     = map[string]string{"tasks/get": knownTask, "tasks/pushNotificationConfig/get": broken, "*": unknown}
+	speaks02     = map[string]string{"tasks/get": knownTask, "tasks/pushNotificationConfig/get": noWebhook, "*": unknown}
+	speaksLegacy = map[string]string{"tasks/get": knownTask, "tasks/pushNotification/get": knownTask, "*": unknown}
+	validates    = map[string]string{"tasks/get": knownTask, "tasks/pushNotification/get": knownTask, "*": invalid}
+	noWebhooks   = map[string]string{"tasks/get": knownTask, "*": unknown}
 )
 
 const (
@@ -197,7 +198,7 @@ func TestDiscover(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			srv := httptest.NewServer(tt.peer)
 			defer srv.Close()
-			found, err := Discover(t.Context(), DiscoverConfig{URL: srv.URL + tt.path, Finder: a2a.Finder()})
+			found, err := Discover(t.Context(), Config{URL: srv.URL + tt.path, Finder: a2a.Finder()})
 			if err != nil {
 				t.Fatalf("%v, after %q", err, tt.peer.log)
 			}
@@ -266,7 +267,7 @@ func TestDiscoverFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			srv := httptest.NewServer(tt.peer)
 			defer srv.Close()
-			config := DiscoverConfig{URL: srv.URL, Finder: a2a.Finder()}
+			config := Config{URL: srv.URL, Finder: a2a.Finder()}
 			_, err := Discover(t.Context(), config)
 			if task.KindOf(err) != task.InvalidAgentResponse || detailOf(err) != tt.want {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
@@ -296,11 +297,11 @@ func TestDiscoverRefusesURLs(t *testing.T) {
 		"http://me:pw@host/":   "the agent's URL must not hold credentials",
 		"http://host/\x7fpath": "the agent's URL cannot be read",
 	} {
-		if _, err := Discover(t.Context(), DiscoverConfig{URL: url, Finder: a2a.Finder()}); err == nil || err.Error() != want {
+		if _, err := Discover(t.Context(), Config{URL: url, Finder: a2a.Finder()}); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", url, err, want)
 		}
 	}
-	if _, err := FetchCard(t.Context(), DiscoverConfig{URL: "http://host/"}); err == nil {
+	if _, err := FetchCard(t.Context(), Config{URL: "http://host/"}); err == nil {
 		t.Error("without a Finder, there is no error")
 	}
 }
@@ -320,7 +321,7 @@ func TestDiscoverSendsHeader(t *testing.T) {
 	srv := httptest.NewServer(p)
 	defer srv.Close()
 	header := http.Header{"Authorization": {"Bearer x"}, "host": {"agent.example"}, "Host": {"agent.example"}}
-	found, err := Discover(t.Context(), DiscoverConfig{URL: srv.URL, Finder: a2a.Finder(), Header: header})
+	found, err := Discover(t.Context(), Config{URL: srv.URL, Finder: a2a.Finder(), Header: header})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +345,7 @@ func TestDiscoverOverTLS(t *testing.T) {
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains of the first handshake
 	srv.StartTLS()
 	defer srv.Close()
-	config := DiscoverConfig{URL: srv.URL, Finder: a2a.Finder()}
+	config := Config{URL: srv.URL, Finder: a2a.Finder()}
 	if _, err := Discover(t.Context(), config); task.KindOf(err) != task.AgentUnavailable {
 		t.Errorf("a certificate of nobody: %v", err)
 	}
@@ -356,14 +357,14 @@ func TestDiscoverOverTLS(t *testing.T) {
 }
 
 // slowly runs f in a bubble, with an agent that is served from memory.
-func slowly(t *testing.T, handler http.Handler, f func(t *testing.T, config DiscoverConfig)) {
+func slowly(t *testing.T, handler http.Handler, f func(t *testing.T, config Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory()
+		m := upstreamtest.NewListener()
 		srv := &http.Server{Handler: handler}
 		var serving sync.WaitGroup
 		serving.Go(func() { srv.Serve(m) })
-		f(t, DiscoverConfig{URL: "http://agent", Finder: a2a.Finder(), Dial: m.dial})
+		f(t, Config{URL: "http://agent", Finder: a2a.Finder(), Dial: m.Dial})
 		srv.Close()
 		serving.Wait()
 	})
@@ -371,7 +372,7 @@ func slowly(t *testing.T, handler http.Handler, f func(t *testing.T, config Disc
 
 func TestDiscoverWaits(t *testing.T) {
 	hang := func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
-	slowly(t, &peer{over: hang}, func(t *testing.T, config DiscoverConfig) {
+	slowly(t, &peer{over: hang}, func(t *testing.T, config Config) {
 		begin := time.Now()
 		_, err := Discover(t.Context(), config)
 		if task.KindOf(err) != task.AgentTimeout || !strings.Contains(err.Error(), "did not answer within 10s; start it, or correct its URL") {
@@ -383,13 +384,13 @@ func TestDiscoverWaits(t *testing.T) {
 	})
 	// An endpoint that hangs is no endpoint; its card may still be right.
 	posts := func(w http.ResponseWriter, r *http.Request) bool { return r.Method == http.MethodPost && hang(w, r) }
-	slowly(t, &peer{cards: only(cardJSON, card03), over: posts}, func(t *testing.T, config DiscoverConfig) {
+	slowly(t, &peer{cards: only(cardJSON, card03), over: posts}, func(t *testing.T, config Config) {
 		found, err := Discover(t.Context(), config)
 		if err != nil || found.Dialect != "a2a/0.3" || !strings.HasSuffix(found.Why, "though no answer of the agent proves it") {
 			t.Errorf("an agent that only has a card: %+v, %v", found, err)
 		}
 	})
-	slowly(t, &peer{cards: only(cardJSON, card03), over: posts}, func(t *testing.T, config DiscoverConfig) {
+	slowly(t, &peer{cards: only(cardJSON, card03), over: posts}, func(t *testing.T, config Config) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begin := time.Now()
@@ -406,11 +407,11 @@ func TestDiscoverNobody(t *testing.T) {
 	srv := httptest.NewServer(&peer{})
 	url := srv.URL
 	srv.Close()
-	for _, f := range []func(context.Context, DiscoverConfig) error{
-		func(ctx context.Context, c DiscoverConfig) error { _, err := Discover(ctx, c); return err },
-		func(ctx context.Context, c DiscoverConfig) error { _, err := FetchCard(ctx, c); return err },
+	for _, f := range []func(context.Context, Config) error{
+		func(ctx context.Context, c Config) error { _, err := Discover(ctx, c); return err },
+		func(ctx context.Context, c Config) error { _, err := FetchCard(ctx, c); return err },
 	} {
-		err := f(t.Context(), DiscoverConfig{URL: url, Finder: a2a.Finder()})
+		err := f(t.Context(), Config{URL: url, Finder: a2a.Finder()})
 		if task.KindOf(err) != task.AgentUnavailable || !strings.Contains(err.Error(), "start it, or correct its URL") {
 			t.Errorf("nobody there: %v", err)
 		}

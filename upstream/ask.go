@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// How long one question may take.
+const (
+	pollTimeout   = 30 * time.Second // for one question about a task that is polled
+	askTimeout    = 10 * time.Second // for one question about a task whose run has failed
+	cancelTimeout = 2 * time.Second  // for a cancel to take effect
+)
+
+// Cancel implements partner.Agent. Some agents answer before the task is canceled, so the state is asked for until the
+// task is settled, for a short time. Agents that cannot be asked to cancel have nothing to be asked: the caller ends the
+// turn's run, which closes its connection.
+func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error) {
+	r := run{Agent: a, ctx: ctx, turn: t}
+	if err := r.resolve(); err != nil {
+		return agent.Report{}, err
+	}
+	canceler, ok := r.codec.(translate.Canceler)
+	if !ok {
+		return agent.Report{State: task.Canceled}, nil
+	}
+	var err error
+	if r.turn, err = r.names.of(ctx, t); err != nil {
+		return agent.Report{}, err
+	}
+	rep, err := r.call(ctx, r.request(translate.Cancel, canceler.AppendCancel(nil, r.turn.Ref)))
+	if err != nil {
+		return agent.Report{}, r.unknownMethod(err)
+	}
+	if _, ok := r.codec.(translate.Getter); rep.EndsTurn() || !ok {
+		return rep, nil
+	}
+	short, cancel := context.WithTimeout(ctx, cancelTimeout)
+	defer cancel()
+	for wait := pollFirst; sleep(short, wait); wait *= 2 {
+		if now, err := r.get(short); err == nil {
+			if rep = now; rep.EndsTurn() {
+				break
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return agent.Report{}, Ended(ctx)
+	}
+	return rep, nil
+}
+
+// Complete implements partner.Agent. It tells an agent that awaits the Leader's decision that the task is completed.
+func (a *Agent) Complete(ctx context.Context, t *agent.Turn) error {
+	r := run{Agent: a, ctx: ctx, turn: t}
+	if err := r.resolve(); err != nil {
+		return err
+	}
+	c, ok := r.codec.(translate.Completer)
+	if !ok {
+		return nil
+	}
+	_, err := r.call(ctx, r.request(translate.Complete, c.AppendComplete(nil, t.Ref)))
+	return err
+}
+
+// Describe returns the card that the agent shows to callers that it knows. For an agent that has none, the error is of kind
+// UnsupportedOperation.
+func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
+	r := run{Agent: a, ctx: ctx, turn: &agent.Turn{}}
+	if err := r.resolve(); err != nil {
+		return nil, err
+	}
+	codec, ok := r.codec.(translate.Describer)
+	if !ok {
+		return nil, task.Errorf(task.UnsupportedOperation, "the agent has no card but the public one")
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if !r.config.Slots.asks.acquire(ctx) {
+		return nil, Ended(ctx)
+	}
+	defer r.config.Slots.asks.release()
+	x, err := r.transport.Routes(translate.Describe)[0].Open(ctx, r.request(translate.Describe, codec.AppendDescribe(nil)))
+	if err != nil {
+		return nil, err
+	}
+	var card []byte
+	m, err := x.Next()
+	if err == nil {
+		if card, err = codec.Description(m.Data); err != nil {
+			err = x.Explain(err)
+		}
+	}
+	x.Close(err)
+	return card, err
+}
+
+// get asks for the turn's task. The reference implementation of ACPs v1 fails where it does not know one, and a task that
+// is started by the gateway's name for it can be started again.
+func (r *run) get(ctx context.Context) (agent.Report, error) {
+	getter, ok := r.codec.(translate.Getter)
+	if !ok {
+		return agent.Report{}, task.Errorf(task.UnsupportedOperation, "the agent cannot be asked for the state of a task")
+	}
+	rep, err := r.call(ctx, r.request(translate.Get, getter.AppendGet(nil, r.turn.Ref)))
+	if r.repeats && ReasonOf(err) == ServerFailed {
+		err = task.Errorf(task.TaskNotFound, "the agent does not report the task").WithCause(err)
+	}
+	return rep, err
+}
+
+// request returns a request about the turn's task.
+func (r *run) request(op translate.Operation, body []byte) *Request {
+	return &Request{Operation: op, Ref: r.turn.Ref, Body: body, IdleTimeout: r.config.IdleTimeout}
+}
+
+// call sends a request that has one answer, in a slot for questions.
+func (r *run) call(ctx context.Context, req *Request) (agent.Report, error) {
+	if !r.config.Slots.asks.acquire(ctx) {
+		return agent.Report{}, Ended(ctx)
+	}
+	defer r.config.Slots.asks.release()
+	return r.roundTrip(ctx, req, r.turn.Known)
+}
+
+// roundTrip sends a request that has one answer by the first route on which the agent takes it.
+func (r *run) roundTrip(ctx context.Context, req *Request, known []task.Product) (agent.Report, error) {
+	var first error
+	for _, route := range r.transport.Routes(req.Operation) {
+		rep, err := r.roundTripBy(ctx, route, req, known)
+		if err == nil {
+			route.Confirm()
+			return rep, nil
+		}
+		if !r.notTaken(translate.Send, err) {
+			return rep, err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return agent.Report{}, first
+}
+
+func (r *run) roundTripBy(ctx context.Context, route Route, req *Request, known []task.Product) (agent.Report, error) {
+	x, err := route.Open(ctx, req)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	rep, err := r.reply(x, known)
+	x.Close(err)
+	return rep, err
+}
+
+// reply reads the one answer to a request. An answer that is a stream is read to its end.
+func (r *run) reply(x Exchange, known []task.Product) (agent.Report, error) {
+	if x.Streams() {
+		return r.drain(x, known)
+	}
+	m, err := x.Next()
+	if err != nil {
+		return agent.Report{}, err
+	}
+	rep, err := r.codec.Reply(m.Data, known)
+	if err != nil {
+		return agent.Report{}, x.Explain(err)
+	}
+	return rep, nil
+}
+
+// register tells the agent where to send what it does in the turn, in the slot of the turn. The answer means nothing but
+// that the agent has taken the request.
+func (r *run) register(body []byte) error {
+	ctx, cancel := context.WithTimeout(r.ctx, askTimeout)
+	defer cancel()
+	_, err := r.roundTripBy(ctx, r.transport.Routes(translate.Register)[0], r.request(translate.Register, body), nil)
+	if task.KindOf(err) == task.InvalidAgentResponse && ReasonOf(err) == NoReason {
+		return nil // the answer is no Task, nor meant to be
+	}
+	return err
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package callback takes what agents push about their tasks: HTTP requests to an address of the gateway that every turn
+// has for itself.
+package callback
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// Limits of what an agent may push.
+const (
+	maxPush      = 16 << 20 // bytes of one body
+	maxPushes    = 64       // bodies that wait for their turn; then the agent is asked to push again
+	maxSeen      = 1024     // bodies that are known again; beyond it, an old one that comes again may be taken for a new one
+	maxChallenge = 1 << 10  // bytes of a validationToken
+)
+
+// Server takes what agents push. Every turn that waits for that has an address and a token of its own, which are worth
+// nothing once it is over. The zero Server is ready for use; it may be used by any number of goroutines at once.
+type Server struct {
+	mu   sync.Mutex
+	open map[string]*callback
+}
+
+// At returns what receives the pushes that arrive at a URL of the server, of one agent. pushes reports whether that agent
+// pushes and has no streams.
+func (s *Server) At(url string, pushes func(context.Context) bool) upstream.Listener {
+	return &listener{s, strings.TrimSuffix(url, "/") + "/", pushes}
+}
+
+// listener is a Server at a URL, for one agent.
+type listener struct {
+	server *Server
+	url    string
+	pushes func(context.Context) bool
+}
+
+// Listen implements upstream.Listener.
+func (l *listener) Listen(ctx context.Context, _ agent.Ref) *upstream.Inbox {
+	if !l.pushes(ctx) {
+		return nil
+	}
+	cb := l.server.begin()
+	return &upstream.Inbox{
+		Webhook:  &task.Webhook{URL: l.url + cb.id, Token: cb.token},
+		Messages: cb.bodies,
+		Close:    func() { l.server.end(cb) },
+	}
+}
+
+// callback is one turn that may be pushed to.
+type callback struct {
+	id, token string
+	bodies    chan []byte // an empty one is only a reason to ask
+
+	mu   sync.Mutex
+	seen map[[sha256.Size]byte]bool // the bodies that were queued
+}
+
+// begin makes an address for a turn, which the caller gives up by end.
+func (s *Server) begin() *callback {
+	cb := &callback{
+		id: strings.ToLower(rand.Text()), token: rand.Text(),
+		bodies: make(chan []byte, maxPushes), seen: make(map[[sha256.Size]byte]bool),
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = make(map[string]*callback)
+	}
+	s.open[cb.id] = cb
+	return cb
+}
+
+func (s *Server) end(cb *callback) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, cb.id)
+}
+
+func (s *Server) find(id string) *callback {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[id]
+}
+
+// ServeHTTP takes one push. The last part of its path names the turn.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	cb := s.find(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
+	switch {
+	case cb == nil:
+		http.Error(w, "no turn waits for this", http.StatusNotFound)
+	case r.Method == http.MethodGet:
+		// Some agents check that an address takes their requests before they use it.
+		challenge := r.URL.Query().Get("validationToken")
+		if challenge == "" || len(challenge) > maxChallenge {
+			http.Error(w, "a validationToken is missing", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_, _ = io.WriteString(w, challenge)
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", "GET, POST")
+		http.Error(w, "push by POST", http.StatusMethodNotAllowed)
+	case !cb.authorized(r.Header):
+		http.Error(w, "the token is wrong or missing", http.StatusUnauthorized)
+	default:
+		cb.receive(w, r)
+	}
+}
+
+// authorized reports whether a push carries the turn's token, in any of the fields that agents use for it.
+func (cb *callback) authorized(h http.Header) bool {
+	for _, given := range []string{
+		h.Get("X-A2A-Notification-Token"), h.Get("A2A-Notification-Token"), h.Get("X-ACPS-AIP-Notification-Token"),
+		strings.TrimPrefix(h.Get("Authorization"), "Bearer "),
+	} {
+		if subtle.ConstantTimeCompare([]byte(given), []byte(cb.token)) == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+func (cb *callback) receive(w http.ResponseWriter, r *http.Request) {
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || !strings.HasSuffix(t, "json") {
+		http.Error(w, "push JSON", http.StatusUnsupportedMediaType)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPush))
+	if err != nil {
+		status := http.StatusBadRequest
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, "the body did not arrive, or is too large", status)
+		return
+	}
+	if !cb.queue(body) {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the turn has not read what was pushed before; push again", http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// queue hands a body to the turn, if there is room. One that comes again reports what was, which may be over: it becomes a
+// reason to ask.
+func (cb *callback) queue(body []byte) bool {
+	cb.mu.Lock()
+	defer cb.mu.Unlock()
+	sum := sha256.Sum256(body)
+	if cb.seen[sum] {
+		body = []byte{}
+	}
+	select {
+	case cb.bodies <- body:
+	default:
+		return false
+	}
+	if len(cb.seen) >= maxSeen {
+		clear(cb.seen)
+	}
+	cb.seen[sum] = true
+	return true
+}

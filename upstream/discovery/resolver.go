@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// searchPause is how long an agent that was not found is not searched again.
+const searchPause = 2 * time.Second
+
+// ResolverConfig says how an agent is found and then spoken to. All but Next and Logger are required.
+type ResolverConfig struct {
+	Discover Config
+	// Codecs make the codecs of the dialects that may be found. Next names the dialect to try where an agent does not
+	// know the methods of one, empty for none.
+	Codecs map[string]func() translate.Client
+	Next   map[string]string
+	// Open returns the transport to the agent at a URL in a dialect. It sends nothing.
+	Open func(url string, codec translate.Client) (upstream.Transport, error)
+
+	Logger *slog.Logger // default: slog.Default
+}
+
+// Resolver finds out an agent's dialect when it is first needed. Where the finding was wrong, it offers another dialect
+// once: an agent that does not know a method has done nothing. It implements upstream.Resolver.
+type Resolver struct {
+	config ResolverConfig
+	log    *slog.Logger
+
+	mu       sync.Mutex
+	known    *known // nil until the agent is found
+	fellBack bool   // known is another dialect than was found
+	search   *flight[*known]
+	failed   time.Time // when the last search failed
+	why      error
+}
+
+// known is an agent that was found.
+type known struct {
+	Found
+	endpoint *upstream.Endpoint
+}
+
+var _ upstream.Resolver = (*Resolver)(nil)
+
+// NewResolver returns the resolver of an agent that is yet to be found. Nothing is sent before it is used.
+func NewResolver(config ResolverConfig) (*Resolver, error) {
+	for _, codec := range config.Codecs { // any, to find what is wrong with the configuration
+		transport, err := config.Open(config.Discover.URL, codec())
+		if err != nil {
+			return nil, err
+		}
+		transport.Close()
+		break
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	return &Resolver{config: config, log: config.Logger}, nil
+}
+
+// Close implements upstream.Resolver.
+func (r *Resolver) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known != nil {
+		r.known.endpoint.Close()
+	}
+}
+
+// Endpoint implements upstream.Resolver. Callers at the same time share one search, which ends when none waits any more.
+func (r *Resolver) Endpoint(ctx context.Context) (*upstream.Endpoint, error) {
+	r.mu.Lock()
+	switch {
+	case r.known != nil:
+		defer r.mu.Unlock()
+		return r.known.endpoint, nil
+	case r.search == nil && time.Since(r.failed) < searchPause:
+		defer r.mu.Unlock()
+		return nil, r.why
+	case r.search == nil:
+		r.search = takeOff(r.find, r.landed)
+	}
+	search := r.search
+	search.waiting++
+	r.mu.Unlock()
+	defer r.leave(search)
+	found, err := search.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return found.endpoint, nil
+}
+
+// leave takes one from those that wait for a search, and stops a search for which none waits any more.
+func (r *Resolver) leave(search *flight[*known]) {
+	r.mu.Lock()
+	search.waiting--
+	unwanted := search.waiting == 0 && r.search == search
+	if unwanted {
+		r.search = nil
+	}
+	r.mu.Unlock()
+	if unwanted {
+		search.stop()
+	}
+}
+
+// find asks the agent what it speaks.
+func (r *Resolver) find(ctx context.Context) (*known, error) {
+	found, err := Discover(ctx, r.config.Discover)
+	if err != nil {
+		return nil, err
+	}
+	return r.speak(found)
+}
+
+// landed takes in the result of a search.
+func (r *Resolver) landed(search *flight[*known]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.search != search {
+		return // none waits for it any more
+	}
+	r.search = nil
+	if _, ok := search.err.(*callPanic); ok {
+		return
+	}
+	if err := search.err; err != nil {
+		r.log.Warn("the agent was not found", "reason", err)
+		search.err = unavailable(err)
+		r.failed, r.why = time.Now(), search.err
+		return
+	}
+	r.known = search.result
+	r.log.Info("the agent was found", "dialect", r.known.Dialect, "endpoint", r.known.URL, "why", r.known.Why)
+}
+
+// unavailable is the error that a Leader reads of an agent that was not found: nothing has reached it.
+func unavailable(err error) error {
+	if e, ok := errors.AsType[*task.Error](err); ok {
+		return task.Errorf(task.AgentUnavailable, "%s", e.Detail).WithCause(err)
+	}
+	return task.Errorf(task.AgentUnavailable, "the agent was not found").WithCause(err)
+}
+
+// speak returns the agent in a dialect.
+func (r *Resolver) speak(found Found) (*known, error) {
+	codec := r.config.Codecs[found.Dialect]
+	if codec == nil {
+		return nil, task.Errorf(task.InvalidAgentResponse, "the agent speaks %q, which this gateway does not", found.Dialect)
+	}
+	client := codec()
+	transport, err := r.config.Open(found.URL, client)
+	if err != nil {
+		return nil, err
+	}
+	return &known{found, upstream.NewEndpoint(client, transport)}, nil
+}
+
+// Fallback implements upstream.Resolver.
+func (r *Resolver) Fallback(from *upstream.Endpoint) *upstream.Endpoint {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known.endpoint != from {
+		return r.known.endpoint // another turn has fallen back
+	}
+	next := r.config.Next[r.known.Dialect]
+	if r.fellBack || next == "" {
+		return nil
+	}
+	found := r.known.Found
+	found.Dialect = next
+	other, err := r.speak(found)
+	if err != nil {
+		return nil
+	}
+	r.log.Warn("the agent does not know the methods of its dialect; trying another one",
+		"dialect", r.known.Dialect, "next", next)
+	r.fellBack, r.known = true, other
+	from.Close()
+	return other.endpoint
+}

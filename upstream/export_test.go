@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import "time"
+
+// SteadyJitter makes the agent wait exactly as long as it would on average.
+func (a *Agent) SteadyJitter() { a.jitter = func(d time.Duration) time.Duration { return d } }
+
+// Taken returns how many slots are taken, and how many turns wait for one.
+func (s *Slots) Taken() (used, waiting int) {
+	return s.turns.used + s.asks.used, s.turns.queued()
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httptransport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bufpool"
+	"github.com/aip-gateway/aip-gateway/sseproxy"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// After the last event of a stream, how much of its end is awaited, and for how long, so that the connection can be used
+// again. Some agents never end it.
+const (
+	linger      = 20 * time.Millisecond
+	lingerBytes = 1 << 10
+)
+
+// replies holds the answers that are no streams while they are read.
+var replies = bufpool.Pool{Largest: 256 << 10}
+
+// exchange is one request and its answer, which arrives while it is read. It implements upstream.Exchange.
+type exchange struct {
+	config   *Config
+	parent   context.Context
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	idle     *time.Timer   // fires when nothing arrives for too long
+	patience time.Duration // of idle; 0 for none
+	span     span
+	res      *http.Response
+
+	events *sseproxy.Reader // of a stream
+	body   *[]byte          // of an answer that is no stream, from the pool; nil until it is read
+}
+
+var errSilent = errors.New("httptransport: the agent is silent")
+
+// open sends a request and waits for the head of the answer. With an error the exchange is closed already. The transport
+// may read the body even after the answer has arrived.
+func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, error) {
+	t := r.transport
+	x := &exchange{config: &t.config, parent: ctx, patience: req.IdleTimeout}
+	body := req.Body
+	if req.Encode != nil {
+		body = req.Encode()
+	}
+	method, target := r.target(req)
+	if method == http.MethodGet {
+		body = nil
+	}
+	header := t.unary
+	if streams(req.Operation) {
+		header = t.event
+	}
+	header, x.span = t.startSpan(ctx, method, body, header)
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	x.idle = time.AfterFunc(x.patience, func() { x.cancel(errSilent) })
+	out := (&http.Request{Method: method, URL: target, Host: t.host, Header: header}).WithContext(x.ctx)
+	if len(body) > 0 {
+		out.ContentLength = int64(len(body))
+		out.Body, out.GetBody = content(body, req.Encode)
+	}
+	var err error
+	if x.res, err = t.http.RoundTrip(out); err != nil {
+		failure := x.broken(err, "before it answered")
+		x.Close(failure)
+		return nil, failure
+	}
+	x.span.status(x.res.StatusCode)
+	if x.mediaType() == "text/event-stream" {
+		max := t.config.MaxEvent
+		x.events = sseproxy.NewReader(x, sseproxy.Limits{Line: max + len("data: "), Event: max})
+	}
+	return x, nil
+}
+
+// Streams implements upstream.Exchange.
+func (x *exchange) Streams() bool { return x.events != nil }
+
+// Next implements upstream.Exchange.
+func (x *exchange) Next() (upstream.Message, error) {
+	switch {
+	case x.events != nil:
+		return x.nextEvent()
+	case x.body != nil:
+		return upstream.Message{}, io.EOF
+	}
+	data, err := x.readAll()
+	return upstream.Message{Data: data}, err
+}
+
+func (x *exchange) nextEvent() (upstream.Message, error) {
+	ev, err := x.events.Next()
+	switch {
+	case err == nil:
+		return upstream.Message{Name: ev.Name, Data: ev.Data}, nil
+	case errors.Is(err, sseproxy.ErrTooLarge):
+		return upstream.Message{}, task.Errorf(task.InvalidAgentResponse, "an event of the agent is larger than %d bytes", x.config.MaxEvent)
+	case x.parent.Err() != nil || context.Cause(x.ctx) == errSilent:
+		return upstream.Message{}, x.broken(err, "")
+	}
+	return upstream.Message{}, upstream.Failed(task.InvalidAgentResponse, upstream.StreamCut, err, "the agent's stream was cut")
+}
+
+// readAll reads the whole answer. It is valid until the exchange is closed.
+func (x *exchange) readAll() ([]byte, error) {
+	x.body = replies.Get()
+	max := x.config.MaxReply
+	if n := x.res.ContentLength; n > int64(max) {
+		return nil, tooLarge(max)
+	}
+	var err error
+	if *x.body, err = bufpool.ReadAll(*x.body, io.LimitReader(x, int64(max)+1)); err != nil {
+		return nil, x.broken(err, "in the middle of its answer")
+	}
+	if len(*x.body) > max {
+		return nil, tooLarge(max)
+	}
+	return *x.body, nil
+}
+
+func tooLarge(max int) error {
+	return task.Errorf(task.InvalidAgentResponse, "the agent's answer is larger than %d bytes", max)
+}
+
+// Ready implements upstream.Exchange.
+func (x *exchange) Ready() bool { return x.events != nil && x.events.Ready() }
+
+// SetIdleTimeout implements upstream.Exchange.
+func (x *exchange) SetIdleTimeout(d time.Duration) {
+	if x.patience = d; d > 0 {
+		x.idle.Reset(d)
+	} else {
+		x.idle.Stop()
+	}
+}
+
+// Read reads the body of the answer. Any byte restarts the idle timeout.
+func (x *exchange) Read(p []byte) (int, error) {
+	n, err := x.res.Body.Read(p)
+	if n > 0 && x.patience > 0 {
+		x.idle.Reset(x.patience)
+	}
+	return n, err
+}
+
+// Close implements upstream.Exchange. The connection is used again if the answer was read to its end.
+func (x *exchange) Close(err error) {
+	if err == nil && x.events != nil {
+		x.idle.Reset(linger)
+		io.Copy(io.Discard, io.LimitReader(x.res.Body, lingerBytes))
+	}
+	x.idle.Stop()
+	if x.res != nil {
+		x.res.Body.Close()
+	}
+	if x.body != nil {
+		replies.Put(x.body)
+		x.body = nil
+	}
+	x.cancel(nil)
+	if errors.Is(err, upstream.ErrAbandoned) {
+		err = nil
+	}
+	x.span.end(err)
+}
+
+// mediaType returns the answer's media type, for comparison and for people.
+func (x *exchange) mediaType() string {
+	t, _, err := mime.ParseMediaType(x.res.Header.Get("Content-Type"))
+	if err != nil || len(t) > 64 {
+		return "no media type"
+	}
+	return t
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httptransport
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// routes are the at most two URLs by which the agent may take some operations. Which one it is shows when the agent first
+// takes a request there. They may be used by any number of goroutines at once.
+type routes struct {
+	all   []upstream.Route
+	known atomic.Pointer[[]upstream.Route] // the confirmed one; nil until then
+}
+
+// route is one URL. It implements upstream.Route.
+type route struct {
+	transport *Transport
+	of        *routes
+	url       *url.URL
+	only      []upstream.Route // the route itself
+}
+
+func (t *Transport) routesTo(urls ...*url.URL) *routes {
+	rs := &routes{}
+	for _, u := range urls {
+		r := &route{transport: t, of: rs, url: u}
+		r.only = []upstream.Route{r}
+		rs.all = append(rs.all, r)
+	}
+	return rs
+}
+
+// newRoutes returns the routes of operations that are answered once, and of those that are answered by a stream. An agent
+// with a path for each method may be configured by its mount point or by the URL of its rpc.
+func (t *Transport) newRoutes(base *url.URL, codec translate.Client) (rpc, events *routes) {
+	m, ok := codec.(translate.Mounted)
+	if !ok {
+		only := t.routesTo(base)
+		return only, only
+	}
+	send, stream := m.Path(translate.Send), m.Path(translate.SendStream)
+	path := strings.TrimSuffix(base.EscapedPath(), "/")
+	at := func(path string) *url.URL {
+		u := *base
+		u.RawPath = path
+		u.Path, _ = url.PathUnescape(path) // base has a path that can be read
+		return &u
+	}
+	if mount, ok := strings.CutSuffix(path, "/"+send); ok {
+		return t.routesTo(base), t.routesTo(at(mount+"/"+stream), base)
+	}
+	return t.routesTo(base, at(path+"/"+send)), t.routesTo(base, at(path+"/"+stream))
+}
+
+// Routes implements upstream.Transport.
+func (t *Transport) Routes(op translate.Operation) []upstream.Route {
+	rs := t.rpc
+	if streams(op) {
+		rs = t.events
+	}
+	if known := rs.known.Load(); known != nil {
+		return *known
+	}
+	return rs.all
+}
+
+// streams reports whether an operation asks for a stream.
+func streams(op translate.Operation) bool {
+	return op == translate.SendStream || op == translate.Resubscribe
+}
+
+// Confirm implements upstream.Route.
+func (r *route) Confirm() {
+	if len(r.of.all) > 1 {
+		r.of.known.CompareAndSwap(nil, &r.only)
+	}
+}
+
+// Open implements upstream.Route.
+func (r *route) Open(ctx context.Context, req *upstream.Request) (upstream.Exchange, error) {
+	x, err := r.open(ctx, req)
+	if err != nil {
+		return nil, err // and no exchange that is a nil of some type
+	}
+	return x, nil
+}
+
+// target returns the method of HTTP and the URL of a request.
+func (r *route) target(req *upstream.Request) (string, *url.URL) {
+	b, ok := r.transport.config.Codec.(translate.Binder)
+	if !ok {
+		return http.MethodPost, r.url
+	}
+	method, path := b.Bind(req.Operation, req.Ref)
+	path, query, _ := strings.Cut(path, "?")
+	u := *r.url
+	u.RawPath = strings.TrimSuffix(u.EscapedPath(), "/") + path
+	if clean, err := url.PathUnescape(u.RawPath); err == nil {
+		u.Path = clean
+	}
+	if query != "" {
+		if u.RawQuery != "" {
+			query = u.RawQuery + "&" + query
+		}
+		u.RawQuery = query
+	}
+	return method, &u
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package httptransport carries requests to an agent over HTTP: one request and one response each, whose body is one
+// message or a stream of server-sent events.
+package httptransport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// Config says how an agent is reached. URL and Codec are required; zero means the default of everything else.
+type Config struct {
+	URL   string           // the agent's endpoint, http or https
+	Codec translate.Client // the agent's dialect: its header fields, methods of HTTP and paths
+
+	// Header is sent with every request: the gateway's credentials for the agent. It is never logged.
+	Header http.Header
+	TLS    *tls.Config // for https; default: the system's roots
+
+	MaxReply int // largest size of an answer, in bytes; default 16 MiB
+	MaxEvent int // largest size of one event of a stream, in bytes; default MaxReply
+
+	// Dial opens the connections; default: TCP, directly. The proxy settings of the environment are not used.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Tracer provides the tracer of requests whose caller's span is not recorded; nil for none.
+	Tracer trace.TracerProvider
+}
+
+// The defaults, and what is not for an operator to choose.
+const (
+	defaultMaxReply = 16 << 20
+
+	dialTimeout = 10 * time.Second // TLS included
+	// Many agents close a connection that was idle for 5 s. To send on one that is just being closed would leave
+	// it open whether the agent has received the message, so the gateway closes it first.
+	idleConnTimeout = 4 * time.Second
+	maxIdleConns    = 1024
+	maxHeaderBytes  = 64 << 10
+)
+
+// Transport reaches an agent by HTTP/1.1. It implements upstream.Transport.
+type Transport struct {
+	config       Config
+	url          *url.URL
+	host         string
+	unary, event http.Header // of requests that ask for one answer, or for a stream. Never changed
+	http         *http.Transport
+
+	rpc, events *routes // of operations that are answered once, and by a stream
+}
+
+var _ upstream.Transport = (*Transport)(nil)
+
+// New returns a transport to the agent at config.URL. Nothing is sent before it is used. What an operator must change in
+// the configuration is an *upstream.Error.
+func New(config Config) (*Transport, error) {
+	u, err := ParseURL(config.URL)
+	switch {
+	case err != nil:
+		return nil, err
+	case config.Codec == nil:
+		return nil, errors.New("the agent's dialect is missing")
+	}
+	for name, values := range config.Header {
+		for _, v := range values {
+			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(v) {
+				return nil, invalid(upstream.InvalidHeader,
+					"the header field %q has a name or a value that HTTP does not allow", name)
+			}
+		}
+	}
+	if config.MaxReply <= 0 {
+		config.MaxReply = defaultMaxReply
+	}
+	if config.MaxEvent <= 0 {
+		config.MaxEvent = config.MaxReply
+	}
+	if config.Dial == nil {
+		config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	t := &Transport{
+		config: config, url: u,
+		host: config.Header.Get("Host"), // net/http wants it apart
+		http: &http.Transport{
+			DialContext:            dialer{config.Dial}.plain,
+			DialTLSContext:         dialer{config.Dial}.tls(config.TLS, u.Hostname()),
+			DisableCompression:     true,
+			MaxIdleConns:           maxIdleConns,
+			MaxIdleConnsPerHost:    maxIdleConns,
+			IdleConnTimeout:        idleConnTimeout,
+			MaxResponseHeaderBytes: maxHeaderBytes,
+		},
+	}
+	t.rpc, t.events = t.newRoutes(u, config.Codec)
+	t.unary, t.event = t.header("application/json"), t.header("text/event-stream")
+	return t, nil
+}
+
+// header returns the header of requests that ask for a media type.
+func (t *Transport) header(accept string) http.Header {
+	h := http.Header{"User-Agent": {"aip-gateway"}}
+	for name, values := range t.config.Header {
+		if name = http.CanonicalHeaderKey(name); name != "Host" {
+			h[name] = values
+		}
+	}
+	for _, f := range t.config.Codec.Header() {
+		h.Set(f.Name, f.Value)
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", accept)
+	return h
+}
+
+// Close implements upstream.Transport.
+func (t *Transport) Close() { t.http.CloseIdleConnections() }
+
+// ParseURL reads an agent's URL, without its fragment. An error is an *upstream.Error that does not quote the URL, which
+// may hold a password.
+func ParseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return nil, invalid(upstream.InvalidURL, "the agent's URL cannot be read")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, invalid(upstream.InvalidURL, "the agent's URL must begin with http:// or https:// and a host")
+	case u.User != nil:
+		return nil, invalid(upstream.URLHasCredentials, "the agent's URL must not hold credentials")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
+}
+
+// invalid is an error of a configuration.
+func invalid(r upstream.Reason, format string, args ...any) error {
+	return &upstream.Error{Reason: r, Err: fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// names holds the turns under way whose tasks the agent is to name, by the name that the gateway made or, where the agent
+// begins another task, by that of the last one: a cancel may know no other. The zero value is ready for use. Its methods
+// may be called by any number of goroutines at once.
+type names struct {
+	mu      sync.Mutex
+	waiting map[string]*naming
+}
+
+// naming is the name of one turn's task. set and names.end are called by the goroutine that carries the turn out.
+type naming struct {
+	key  string
+	ref  *agent.Ref    // nil if the turn ended without one
+	done chan struct{} // closed once ref does not change any more
+	over bool          // done is closed
+}
+
+// begin registers a turn. The caller must end the naming.
+func (n *names) begin(t *agent.Turn) *naming {
+	w := &naming{key: t.Ref.Task, done: make(chan struct{})}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.waiting == nil {
+		n.waiting = make(map[string]*naming)
+	}
+	n.waiting[w.key] = w
+	return w
+}
+
+// set sets the name, if it is the first; nil is for none.
+func (w *naming) set(ref *agent.Ref) {
+	if !w.over {
+		w.over, w.ref = true, ref
+		close(w.done)
+	}
+}
+
+func (n *names) end(w *naming) {
+	w.set(nil)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.waiting[w.key] == w {
+		delete(n.waiting, w.key)
+	}
+}
+
+// of returns a turn with the name that its agent gives the task, and waits for it where it is about to come.
+func (n *names) of(ctx context.Context, t *agent.Turn) (*agent.Turn, error) {
+	n.mu.Lock()
+	w := n.waiting[t.Ref.Task]
+	n.mu.Unlock()
+	if w == nil {
+		return t, nil
+	}
+	soon := time.NewTimer(cancelTimeout)
+	defer soon.Stop()
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		return nil, Ended(ctx)
+	case <-soon.C:
+		return nil, task.Errorf(task.AgentTimeout, "the agent has not named the task yet")
+	}
+	if w.ref == nil {
+		return t, nil
+	}
+	return named(t, &agent.Report{Ref: w.ref}), nil
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// listen returns the inbox of what the agent sends about the turn unasked, or nil where it sends nothing.
+func (r *run) listen() *Inbox {
+	if l, ok := r.transport.(Listener); ok {
+		return l.Listen(r.ctx, r.turn.Ref)
+	}
+	if r.config.Listener == nil {
+		return nil
+	}
+	return r.config.Listener.Listen(r.ctx, r.turn.Ref)
+}
+
+// answer is what came back for a message.
+type answer struct {
+	rep   agent.Report
+	err   error
+	panic any
+}
+
+// sendAndListen sends the turn's message for one answer, and reports what the agent sends unasked in the meantime. What is
+// sent twice, or late, changes nothing. The task is polled as well, so that what is lost costs no more than time.
+func (r *run) sendAndListen(inbox *Inbox) error {
+	if err := r.acquire(); err != nil {
+		return err
+	}
+	release := sync.OnceFunc(r.config.Slots.turns.release)
+	defer release()
+	turn := *r.turn
+	if turn.Webhook = inbox.Webhook; turn.Webhook != nil {
+		r.registerWebhook(turn.Webhook)
+	}
+	sending, stop := context.WithCancel(r.ctx)
+	answers := make(chan answer, 1)
+	var sender sync.WaitGroup
+	defer sender.Wait()
+	defer stop()
+	req := r.message(translate.Send, &turn)
+	sender.Go(func() {
+		var a answer
+		defer func() {
+			if p := recover(); p != nil { // it belongs to the run, whose goroutine handles it
+				a.panic = &senderPanic{p, debug.Stack()}
+			}
+			answers <- a
+		}()
+		defer release()
+		a.rep, a.err = r.roundTrip(sending, req, turn.Known)
+	})
+	var revision string
+	take := func(body []byte) (over bool) {
+		rep, ok := r.readPush(body, revision)
+		if !ok {
+			return false
+		}
+		revision = rep.Revision
+		return !r.report(rep) || rep.EndsTurn()
+	}
+	for {
+		select {
+		case body := <-inbox.Messages:
+			if take(body) {
+				return nil
+			}
+		case a := <-answers:
+			if a.panic != nil {
+				panic(a.panic)
+			}
+			for len(inbox.Messages) > 0 { // what was sent before the answer comes before it
+				if take(<-inbox.Messages) {
+					return nil
+				}
+			}
+			if a.err != nil {
+				return r.failed(a.err, task.State.Terminal)
+			}
+			return r.follow(a.rep, inbox.Messages)
+		}
+	}
+}
+
+// registerWebhook tells an agent that takes webhooks by a request of their own where to send what it does.
+func (r *run) registerWebhook(w *task.Webhook) {
+	codec, ok := r.codec.(translate.Registrar)
+	if !ok {
+		return
+	}
+	if err := r.register(codec.AppendRegister(nil, r.turn.Ref, w)); err != nil {
+		r.log.LogAttrs(r.ctx, slog.LevelDebug, "the agent takes no webhook; the task is polled",
+			slog.String("task", r.turn.Ref.Task), slog.Any("error", err))
+	}
+}
+
+// senderPanic is a panic of the goroutine that sends a message, for the one that carries the turn out.
+type senderPanic struct {
+	value any
+	stack []byte
+}
+
+// Error implements runtime.Error.
+func (p *senderPanic) Error() string { return fmt.Sprintf("%T while sending\n%s", p.value, p.stack) }
+
+// RuntimeError implements runtime.Error.
+func (p *senderPanic) RuntimeError() {}
+
+// readPush reads what an agent has sent unasked. ok is false where it says nothing new of the whole task: a piece of it
+// could not be told from one that was received already, so that it is only a reason to ask.
+func (r *run) readPush(body []byte, revision string) (rep agent.Report, ok bool) {
+	if len(body) == 0 {
+		return rep, false
+	}
+	rep, err := r.codec.Push(body, r.turn.Known)
+	if err != nil {
+		r.log.LogAttrs(r.ctx, slog.LevelDebug, "what the agent has sent unasked is not understood",
+			slog.String("task", r.turn.Ref.Task), slog.Any("error", err))
+		return rep, false
+	}
+	isNew := revision == "" || rep.Revision != revision
+	return rep, rep.State != task.None && rep.Full && isNew && !untouched(r.turn, &rep)
+}

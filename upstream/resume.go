@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// resume continues a turn by polling: no stream reports what was missed. A new stream, where the agent gives one, only
+// says when to ask: some lose the last event of it. acknowledged says that the agent has answered the message already, so
+// that it may be about to act on it.
+//
+// An agent that cannot be polled is asked for a new stream, which is then all that is known. Of one that has neither,
+// nothing is known after the connection of its turn.
+func (r *run) resume(acknowledged bool) error {
+	if _, ok := r.codec.(translate.Getter); !ok {
+		return r.resubscribe()
+	}
+	watching, stop := context.WithCancel(r.ctx)
+	news := make(chan struct{}, 1)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer stop()
+	// One connection of a run is enough until its agent reports that it still works, and a new turn needs it more.
+	working := func() {
+		if turns := &r.config.Slots.turns; !r.streamless.Load() && turns.try(2) {
+			req := r.request(translate.Resubscribe, nil)
+			watch.Go(func() {
+				defer turns.release()
+				r.watch(watching, req, news)
+			})
+		}
+	}
+	return r.poll(polling{
+		news: news, working: working, atOnce: true, acknowledged: acknowledged,
+		patience: r.config.StallTimeout, stalled: "the agent has lost the task: it reports that it works, but changes nothing",
+	})
+}
+
+// watch signals every event of a resubscribed stream. It runs beside the run's own goroutine, and uses no field that
+// changes. A bug in it costs the stream only: the task is polled as well.
+func (r *run) watch(ctx context.Context, req *Request, news chan<- struct{}) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.LogAttrs(ctx, slog.LevelError,
+				"the gateway failed while it read a stream of the agent; this is a bug of the gateway",
+				slog.String("task", req.Ref.Task), slog.String("panic", fmt.Sprintf("%T", p)),
+				slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	resubscriber, ok := r.codec.(translate.Resubscriber)
+	if !ok {
+		return
+	}
+	req.Body = resubscriber.AppendResubscribe(nil, req.Ref)
+	x, err := r.transport.Routes(translate.Resubscribe)[0].Open(ctx, req)
+	if err != nil {
+		return
+	}
+	defer x.Close(ErrAbandoned)
+	if !x.Streams() {
+		return
+	}
+	for {
+		if _, err := x.Next(); err != nil {
+			return
+		}
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// resubscribe continues a turn by a new stream, again and again where that is cut, for as long as the agent reports
+// something within IdleTimeout.
+func (r *run) resubscribe() error {
+	resubscriber, ok := r.codec.(translate.Resubscriber)
+	if !ok {
+		return task.Errorf(task.UnsupportedOperation, "the connection to the agent is gone, and %s cannot ask how a task stands", r.codec.Name())
+	}
+	p := newPace(r.config.IdleTimeout)
+	for {
+		seen, err := r.resubscribeOnce(r.request(translate.Resubscribe, resubscriber.AppendResubscribe(nil, r.turn.Ref)))
+		switch {
+		case err == nil:
+			return nil
+		case r.ctx.Err() != nil:
+			return Ended(r.ctx)
+		case seen:
+			p = newPace(r.config.IdleTimeout)
+		case !transient(err):
+			return r.unknownMethod(err)
+		case p.over(err):
+			return r.timedOut(err)
+		}
+		if !p.pause(r.ctx, r.jitter) {
+			return Ended(r.ctx)
+		}
+	}
+}
+
+// resubscribeOnce reports the events of one new stream. seen says whether there was any.
+func (r *run) resubscribeOnce(req *Request) (seen bool, _ error) {
+	if err := r.acquire(); err != nil {
+		return false, err
+	}
+	x, err := r.transport.Routes(translate.Resubscribe)[0].Open(r.ctx, req)
+	if err != nil {
+		r.config.Slots.turns.release()
+		return false, err
+	}
+	if x.Streams() {
+		seen, _, err = r.readAndClose(x)
+		return seen, err
+	}
+	rep, err := r.reply(x, r.turn.Known)
+	x.Close(err)
+	r.config.Slots.turns.release()
+	switch {
+	case err != nil:
+		return false, err
+	case !r.report(rep) || rep.EndsTurn():
+		return true, nil
+	}
+	return true, Failed(task.InvalidAgentResponse, StreamCut, nil, "the agent has continued no stream")
+}

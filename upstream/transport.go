@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// A Transport carries the requests of one dialect to one agent. Its methods, and those of its routes, may be called by any
+// number of goroutines at once. A transport that keeps one connection for many tasks finds the Exchange of a message by
+// the task that it is about, and is a Listener for the messages that belong to none.
+type Transport interface {
+	// Routes returns the ways by which the agent may take an operation, at least one, the likeliest first.
+	Routes(op translate.Operation) []Route
+
+	// Close closes the idle connections. Exchanges that are open are ended by their contexts.
+	Close()
+}
+
+// A Route is one way to send an operation to an agent, such as a URL.
+type Route interface {
+	// Open sends a request and waits for the beginning of the answer. The request's body must not be changed until
+	// the exchange is closed.
+	//
+	// Every error of a Route and of an Exchange is a *task.Error with a Reason where there is one: Unreachable and
+	// OutOfFiles say that nothing of the request was sent.
+	Open(ctx context.Context, r *Request) (Exchange, error)
+
+	// Confirm says that the agent takes the operation by this route: from now on it is the only one.
+	Confirm()
+}
+
+// Request is one request to an agent.
+type Request struct {
+	Operation translate.Operation
+	Ref       agent.Ref // the task that it is about, in the agent's words
+	Body      []byte
+
+	// Encode makes the body where it is large, so that it need not be kept while the agent works; nil where Body is it.
+	Encode func() []byte
+
+	// IdleTimeout is how long the agent may send nothing before the exchange fails with AgentTimeout.
+	IdleTimeout time.Duration
+}
+
+// An Exchange is one request and its answer, which arrives while it is read: one message, or a stream of them. It is used
+// by one goroutine, which must close it.
+type Exchange interface {
+	// Streams reports whether the answer is a stream of messages, each of which is an event of the dialect. Otherwise
+	// it is one message.
+	Streams() bool
+
+	// Next returns the next message, waiting for it. After the only message of an answer that is no stream it returns
+	// io.EOF. A stream that ends, at whatever place, is an error with the reason StreamCut: only the codec knows
+	// whether the turn has ended.
+	Next() (Message, error)
+
+	// Ready reports whether Next returns a message without waiting. It may miss one.
+	Ready() bool
+
+	// SetIdleTimeout changes the timeout of the request; 0 is for none.
+	SetIdleTimeout(d time.Duration)
+
+	// Explain adds to an error of the codec, which did not understand a message or read an error in it, what the
+	// transport knows, such as a status.
+	Explain(err error) error
+
+	// Close ends the exchange and releases its messages. err says why; nil says that the answer was complete, so that
+	// the transport may wait a moment for the end of a stream, and use the connection again.
+	Close(err error)
+}
+
+// Message is one message of an agent.
+type Message struct {
+	Name string // the event's name, where the transport has one
+	Data []byte // valid until the next call of Next or Close
+}
+
+// ErrAbandoned closes an exchange whose answer is not wanted any more.
+var ErrAbandoned = errors.New("upstream: the answer is not wanted any more")
+
+// A Listener receives what an agent sends about a turn without being asked.
+type Listener interface {
+	// Listen begins to receive. It returns nil where the agent sends nothing unasked, or has streams, which are
+	// better. The caller must close the inbox.
+	Listen(ctx context.Context, ref agent.Ref) *Inbox
+}
+
+// Inbox is what one turn receives unasked.
+type Inbox struct {
+	Webhook  *task.Webhook // where the agent sends it; nil where its connection is enough
+	Messages <-chan []byte // the messages. An empty one is only a reason to ask the agent
+	Close    func()
+}

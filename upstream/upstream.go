@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package upstream carries turns out: it sends a turn's message to the agent, retries what the agent has not received,
+// follows its answer, and resumes, polls or cancels it. It knows how agents fail. What the messages mean is the codec's
+// business, and how they get to the agent that of a Transport: the package imports none.
+package upstream
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Config says how turns are carried out. Resolver is required; zero means the default of everything else.
+type Config struct {
+	Resolver Resolver
+
+	IdleTimeout  time.Duration // how long the agent may send nothing, and change nothing when asked; default 5m
+	StallTimeout time.Duration // after a cut, how long a task may stand still before it counts as lost; default 30s
+	RetryFor     time.Duration // how long a turn that the agent has not received is sent again; 0 for not at all
+	Slots        *Slots        // for the requests under way; default: 1024
+
+	// Listener receives what the agent sends unasked; nil where the agent has nowhere to send it. A transport that is a
+	// Listener goes first.
+	Listener Listener
+
+	Logger *slog.Logger // default: slog.Default
+}
+
+const (
+	defaultIdleTimeout  = 5 * time.Minute
+	defaultStallTimeout = 30 * time.Second
+	defaultSlots        = 1024
+)
+
+// A Resolver says how an agent is spoken to. Its methods may be called by any number of goroutines at once.
+type Resolver interface {
+	// Endpoint returns how the agent is spoken to, and finds that out where it is not known yet. An error with the
+	// reason Unreachable may pass.
+	Endpoint(ctx context.Context) (*Endpoint, error)
+
+	// Fallback returns another endpoint for an agent that did not know a method of from, and so has done nothing; nil
+	// where there is none to try.
+	Fallback(from *Endpoint) *Endpoint
+
+	// Close closes the idle connections.
+	Close()
+}
+
+// Endpoint is an agent that speaks one dialect over one transport. It is the Resolver of an agent whose dialect is known.
+type Endpoint struct {
+	codec     translate.Client
+	transport Transport
+
+	namer      bool // the agent names its tasks itself
+	repeats    bool // the agent answers a start that it has by its task
+	actsLate   bool // the agent may leave a task unchanged while it acts on a continue
+	names      names
+	streamless atomic.Bool // the agent has said that it has no streams
+}
+
+// NewEndpoint returns the endpoint of an agent. The endpoint closes the transport.
+func NewEndpoint(codec translate.Client, transport Transport) *Endpoint {
+	e := &Endpoint{codec: codec, transport: transport}
+	_, e.namer = codec.(translate.Namer)
+	_, e.repeats = codec.(translate.Repeater)
+	_, e.actsLate = codec.(translate.LateActor)
+	return e
+}
+
+// Endpoint implements Resolver.
+func (e *Endpoint) Endpoint(context.Context) (*Endpoint, error) { return e, nil }
+
+// Fallback implements Resolver: the dialect is known.
+func (e *Endpoint) Fallback(*Endpoint) *Endpoint { return nil }
+
+// Close implements Resolver.
+func (e *Endpoint) Close() { e.transport.Close() }
+
+// unnamed reports whether it is for the agent to name the task of a turn.
+func (e *Endpoint) unnamed(t *agent.Turn) bool {
+	return e.namer && (t.From == task.None || t.From == task.AwaitingCompletion)
+}
+
+// Agent carries turns out. It implements partner.Agent.
+type Agent struct {
+	config Config
+	log    *slog.Logger
+	jitter func(time.Duration) time.Duration // of what is repeated
+}
+
+var _ partner.Agent = (*Agent)(nil)
+
+// New returns an agent. Nothing is sent before it is used.
+func New(config Config) *Agent {
+	if config.IdleTimeout <= 0 {
+		config.IdleTimeout = defaultIdleTimeout
+	}
+	if config.StallTimeout <= 0 {
+		config.StallTimeout = defaultStallTimeout
+	}
+	if config.Slots == nil {
+		config.Slots = NewSlots(defaultSlots)
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	return &Agent{config: config, log: config.Logger, jitter: spread}
+}
+
+// spread returns d, a quarter shorter or longer at random, so that what failed together is not repeated together.
+func spread(d time.Duration) time.Duration {
+	return d - d/4 + rand.N(d/2+1)
+}
+
+// Close closes the idle connections. Turns that are being carried out are ended by their contexts.
+func (a *Agent) Close() { a.config.Resolver.Close() }
+
+// Admit implements partner.Admitter.
+func (a *Agent) Admit() error { return a.config.Slots.admit() }
+
+// Run implements partner.Agent.
+func (a *Agent) Run(ctx context.Context, t *agent.Turn, stream bool) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		r := run{Agent: a, ctx: ctx, turn: t, yield: yield}
+		r.finish(r.carryOut(stream))
+	}
+}
+
+// Resume implements partner.Agent.
+func (a *Agent) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		r := run{Agent: a, ctx: ctx, turn: t, yield: yield}
+		r.finish(r.carryOn())
+	}
+}
+
+// Ended is the error of a request that is given up because ctx is done.
+func Ended(ctx context.Context) *task.Error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return task.Errorf(task.AgentTimeout, "the agent did not answer in time").WithCause(cause)
+	}
+	return task.Errorf(task.Internal, "the gateway no longer waits for the agent").WithCause(cause)
+}
