@@ -7,6 +7,7 @@ package partner
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -37,6 +38,7 @@ type Engine struct {
 	partners map[string][]*Partner // by name; the last one registered is the present one
 
 	open      openTasks
+	found     found // under mu, once the engine is open
 	deadlines *replay.DueScanner
 }
 
@@ -64,6 +66,7 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.work = newWorkers(e.base.Done())
+	e.found = found{logs: make(map[string][]replay.DueLog), registered: make(map[string]bool)}
 	e.idle = newIdleTasks()
 	e.active = keylock.New(func(log string) *activeTask {
 		if tk := e.idle.take(log); tk != nil {
@@ -71,9 +74,13 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 		}
 		return &activeTask{engine: e, log: log}
 	})
-	if err := e.open.count(ctx, store); err != nil {
-		e.stop()
-		return nil, err
+	for due, err := range e.unfinished() {
+		if err != nil {
+			e.stop()
+			return nil, err
+		}
+		e.open.add(due.Log, 0)
+		e.found.remember(due)
 	}
 	e.deadlines = replay.NewDueScanner(store, logname.Task, o.wall)
 	e.work.Go(e.keepDeadlines)
@@ -88,6 +95,16 @@ func (e *Engine) Close() {
 	e.stop()
 	e.mu.Unlock()
 	e.work.Wait()
+}
+
+// logger returns the logger of a Partner, whichever, and nil where none is registered.
+func (e *Engine) logger() *slog.Logger {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, list := range e.partners {
+		return list[len(list)-1].Log
+	}
+	return nil
 }
 
 // spawn lets f run in a goroutine of the engine's, until the engine closes.

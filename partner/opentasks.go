@@ -6,27 +6,14 @@
 package partner
 
 import (
-	"context"
 	"math"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
-	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // openTasks counts the unfinished tasks of every Leader at every Partner.
 type openTasks struct{ counter quota.Counter } // by logname.Owner
-
-// count fills the counter from the store, where every unfinished task has a DueAt.
-func (o *openTasks) count(ctx context.Context, store replay.Store) error {
-	for due, err := range store.Due(ctx, logname.Task, replay.Recover, replay.EndOfTime) {
-		if err != nil {
-			return err
-		}
-		o.add(due.Log, 0)
-	}
-	return nil
-}
 
 // add counts one more task, unless its Leader has max unfinished ones already; max 0 is no limit.
 func (o *openTasks) add(log string, max int) bool {

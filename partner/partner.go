@@ -54,7 +54,7 @@ func (e *Engine) Register(c Config) *Partner {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.partners[c.Name]) == 0 && e.base.Err() == nil {
-		e.work.Go(func() { e.recoverAll(c.Name) })
+		defer e.recoverPartner(c.Name)
 	}
 	e.partners[c.Name] = append(e.partners[c.Name], p)
 	e.idle.limit(e.idleLimit())

@@ -7,10 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -44,7 +44,7 @@ func (e *Engine) retryStore(ctx context.Context, f func() (done bool)) {
 	}
 }
 
-// recoverReopened makes good, each time that the store can be written again, what could not be done before, until the
+// recoverReopened resumes, each time that the store can be written again, the turns that it ended by failing, until the
 // engine closes.
 func (e *Engine) recoverReopened() {
 	for reopened := e.store.Reopened(); reopened != nil; {
@@ -55,68 +55,133 @@ func (e *Engine) recoverReopened() {
 		}
 		reopened = e.store.Reopened()
 		e.deadlines.ScanBy(e.wall())
-		e.mu.RLock()
-		for name := range e.partners {
-			if e.base.Err() == nil {
-				e.work.Go(func() { e.recoverAll(name) })
-			}
-		}
-		e.mu.RUnlock()
+		e.spawn(func(context.Context) { e.recoverAll(e.unfinished) })
 	}
 }
 
-// recover resumes the turns of a Partner that no run works on: those that an earlier process left unfinished, or that a
-// failing store ended.
-func (e *Engine) recoverAll(name string) {
+// unfinished yields the logs of all tasks that have not ended.
+func (e *Engine) unfinished() iter.Seq2[replay.DueLog, error] {
+	return e.store.Due(e.base, logname.Task, replay.Recover, replay.EndOfTime)
+}
+
+// maxRemembered is how many unfinished tasks an engine remembers for Partners that are not registered yet. Where there
+// are more, it looks for those of each Partner when that is registered.
+const maxRemembered = 1 << 16
+
+// found are the unfinished tasks that the store had when the engine was opened, so that the Partners that are registered
+// then need not look for theirs one by one.
+type found struct {
+	logs       map[string][]replay.DueLog // by the name of the Partner; nil where there are too many
+	n          int
+	registered map[string]bool // the names that have been registered
+}
+
+// remember adds a task.
+func (f *found) remember(due replay.DueLog) {
+	if f.n++; f.n > maxRemembered {
+		f.logs = nil
+	}
+	if f.logs != nil {
+		name, _, _ := logname.Split(due.Log)
+		f.logs[name] = append(f.logs[name], due)
+	}
+}
+
+// take returns the tasks of a Partner that is registered for the first time. It reports false where the store must be
+// asked for them.
+func (f *found) take(name string) (logs []replay.DueLog, ok bool) {
+	if f.logs == nil || f.registered[name] {
+		return nil, false
+	}
+	f.registered[name] = true
+	logs = f.logs[name]
+	delete(f.logs, name)
+	return logs, true
+}
+
+// recoverPartner resumes the turns of a Partner that no run works on. e.mu is held, and not while they are resumed.
+func (e *Engine) recoverPartner(name string) {
+	logs, ok := e.found.take(name)
+	prefix := logname.OfPartner(name)
+	of := func() iter.Seq2[replay.DueLog, error] {
+		return func(yield func(replay.DueLog, error) bool) {
+			for _, due := range logs {
+				if !yield(due, nil) {
+					return
+				}
+			}
+			if ok {
+				return
+			}
+			for due, err := range e.unfinished() {
+				if (err != nil || strings.HasPrefix(due.Log, prefix)) && !yield(due, err) {
+					return
+				}
+			}
+		}
+	}
+	if !ok || len(logs) > 0 {
+		e.work.Go(func() { e.recoverAll(of) })
+	}
+}
+
+// recoverAll resumes the turns that no run works on, in the logs that unfinished yields: those that an earlier process left
+// unfinished, or that a failing store ended.
+func (e *Engine) recoverAll(unfinished func() iter.Seq2[replay.DueLog, error]) {
 	failed := false
 	e.retryStore(e.base, func() bool {
-		err := e.recoverOnce(name)
-		if p := e.current(name); err != nil && p != nil && !failed && e.base.Err() == nil {
-			p.Log.Error("unfinished tasks cannot be resumed; trying again", "error", err)
+		err := e.recoverOnce(unfinished())
+		if err == nil || errors.Is(err, replay.ErrClosed) || e.base.Err() != nil {
+			return true
+		}
+		logger := e.logger()
+		if logger != nil && !failed {
+			logger.Error("unfinished tasks cannot be resumed; trying again", "error", err)
 			failed = true
 		}
-		return err == nil || errors.Is(err, replay.ErrClosed) || e.current(name) == nil
+		return logger == nil // there is no Partner to resume them for
 	})
 }
 
-func (e *Engine) recoverOnce(name string) error {
+func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error]) error {
 	var group sync.WaitGroup
 	defer group.Wait()
-	var failure atomic.Pointer[error]
-	var resumed atomic.Int64
+	var mu sync.Mutex
+	var failure error
+	resumed := make(map[*Partner]int)
 	slots := make(chan struct{}, concurrency)
-	prefix := logname.OfPartner(name)
-	for w, err := range e.store.Due(e.base, logname.Task, replay.Recover, replay.EndOfTime) {
+	for due, err := range unfinished {
 		if err != nil {
 			return err
 		}
-		if !strings.HasPrefix(w.Log, prefix) {
+		name, _, _ := logname.Split(due.Log)
+		p := e.current(name)
+		if p == nil {
 			continue
 		}
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			adopted, err := e.recoverTask(w)
+			ok, err := e.recoverTask(p, due)
+			mu.Lock()
+			defer mu.Unlock()
 			if err != nil {
-				failure.Store(&err)
+				failure = err
 			}
-			if adopted {
-				resumed.Add(1)
+			if ok {
+				resumed[p]++
 			}
 		})
 	}
 	group.Wait()
-	if p := e.current(name); p != nil && resumed.Load() > 0 {
-		p.Log.Info("unfinished tasks are picked up", "tasks", resumed.Load())
+	for p, n := range resumed {
+		p.Log.Info("unfinished tasks are resumed", "tasks", n)
 	}
-	if err := failure.Load(); err != nil {
-		return *err
-	}
-	return nil
+	return failure
 }
 
 // resume goes on with the turn of a task that no run works on, if its agent may be at work. It reports whether it did.
-func (e *Engine) recoverTask(w replay.DueLog) (adopted bool, _ error) {
+func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error) {
 	if !w.At.Equal(replay.Recover) {
 		// The task waits for its Leader, and mostly its agent does, too.
 		head, err := e.store.Head(e.base, w.Log)
@@ -143,11 +208,7 @@ func (e *Engine) recoverTask(w replay.DueLog) (adopted bool, _ error) {
 	case err != nil:
 		return false, err
 	}
-	name, _, _ := logname.Split(w.Log)
-	if p := e.current(name); p != nil {
-		adopted = tk.resumeTurn(p)
-	}
-	return adopted, nil
+	return tk.resumeTurn(p), nil
 }
 
 // mayPass reports whether an error is one of the store's that another attempt may not meet.

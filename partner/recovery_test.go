@@ -29,6 +29,7 @@ type sick struct {
 	read     error // what Load and Due return
 	reads    int   // how many of them, before they work again
 	reopened chan struct{}
+	dues     int // how often Due was asked for all unfinished tasks
 }
 
 func ill(t *testing.T) *sick { return &sick{Store: memory(t), reopened: make(chan struct{})} }
@@ -85,6 +86,11 @@ func (s *sick) Load(ctx context.Context, log string) (replay.Head, []byte, []rep
 }
 
 func (s *sick) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.DueLog, error] {
+	if from.Equal(replay.Recover) {
+		s.mu.Lock()
+		s.dues++
+		s.mu.Unlock()
+	}
 	return func(yield func(replay.DueLog, error) bool) {
 		if err := s.reading(); err != nil {
 			yield(replay.DueLog{}, err)
@@ -293,11 +299,64 @@ func TestPartnerThatComesBack(t *testing.T) {
 		store.mu.Unlock()
 		config := b.Config
 		config.Agent = fake
-		engine.Register(config).Unregister()
+		gone := engine.Register(config)
+		synctest.Wait()
+		gone.Unregister()
 		time.Sleep(time.Minute)
 		back := engine.Register(config)
 		defer back.Unregister()
 		synctest.Wait()
 		b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
+	})
+}
+
+// TestRecoveryScansOnce: however many Partners are registered, the store is asked once for what an earlier process left
+// unfinished, and once more when it was reopened; the turns of each Partner are resumed.
+func TestRecoveryScansOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := ill(t)
+		names := []string{"agent", "another", "a third"}
+		before := setUp(t, store, hangs())
+		for _, name := range names {
+			c := before.Config
+			c.Name = name
+			p := before.engine.Register(c)
+			if _, err := p.Do(t.Context(), leader, call(task.Start, "t1", func(c *Request) { c.Terms.Response = 1 })); err != nil {
+				t.Fatal(err)
+			}
+			p.Unregister()
+		}
+		before.engine.Close()
+
+		store.dues = 0
+		engine, err := Open(t.Context(), store, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer engine.Close()
+		resumed := make(map[string]int)
+		var mu sync.Mutex
+		for _, name := range names {
+			c := before.Config
+			c.Name, c.Agent = name, &script{resume: func(ctx context.Context, _ *agent.Turn, _ func(agent.Report, error) bool) {
+				mu.Lock()
+				resumed[name]++
+				mu.Unlock()
+				<-ctx.Done()
+			}}
+			defer engine.Register(c).Unregister()
+		}
+		synctest.Wait()
+		if want := map[string]int{"agent": 1, "another": 1, "a third": 1}; !cmp.Equal(want, resumed) {
+			t.Errorf("resumed: %v", resumed)
+		}
+		if store.dues != 1 {
+			t.Errorf("the store was asked %d times for unfinished tasks", store.dues)
+		}
+		store.heal(true)
+		synctest.Wait()
+		if store.dues != 2 {
+			t.Errorf("after it was reopened, the store was asked %d times for unfinished tasks", store.dues)
+		}
 	})
 }
