@@ -9,11 +9,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // What a card may hold. How large it may be is the reader's business.

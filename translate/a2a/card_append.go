@@ -7,11 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // CardForm is the version in which a card is written.

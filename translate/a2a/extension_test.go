@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/tidwall/gjson"
@@ -19,6 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 )
 
 // extraVersions say the same in every version of A2A, with members that the canon has no field for.

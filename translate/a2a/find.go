@@ -6,11 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
-
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 )
 
 // The bindings that cards name.

@@ -6,11 +6,10 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 )
 
 func TestOffers(t *testing.T) {

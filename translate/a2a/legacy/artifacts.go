@@ -9,16 +9,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // maxName is how long, in bytes, a name may be to stand in an id as it is; of a longer one, its hash does.

@@ -6,8 +6,9 @@ package legacy
 import (
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
@@ -15,13 +16,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
-
-	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// legacyNewClient returns the side of A2A v0.1 towards agents.
+// Client returns the side of A2A v0.1 towards agents.
 func Client() translate.Client { return client{} }
 
 type client struct{}
@@ -106,7 +104,7 @@ func (client) NewStream(known []task.Product) translate.Stream {
 	return &stream{artifacts{known: known}}
 }
 
-// legacyStream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send
+// stream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send
 // in their place. They are told apart by what they have in them: names of SSE events differ, and so may
 // ids, which some agents get wrong. It is not the event's "final" that ends a turn but its state, since some
 // agents set it on an artifact that comes before the last status, and some never do.
@@ -129,7 +127,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	return membersOf(res.Result).report(&s.artifacts)
 }
 
-// legacyEvent reports whether events of a name are those of v0.1: "message" is the name where none is given.
+// isEvent reports whether events of a name are those of v0.1: "message" is the name where none is given.
 func isEvent(name string) bool {
 	switch name {
 	case "", "message", "task_status_update", "task_artifact_update", "error":
@@ -140,7 +138,7 @@ func isEvent(name string) bool {
 
 var statusForm = status.Form{Version: "v0.1", State: status.State, Parts: part.Read, AuthRequired: status.AuthRequired}
 
-// legacyResult holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. Those that
+// result holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. Those that
 // are null count as missing: agents of April 2025 write so what they have not.
 type result struct {
 	status, artifact, artifacts gjson.Result

@@ -8,22 +8,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 )
 
 const captures = "testdata/trpc.txtar"
 
-// TestLegacyCaptures reads what a real agent sent.
-func TestLegacyCaptures(t *testing.T) { a2atest.Captures(t, captures, a2a.Legacy()) }
+// TestCaptures reads what a real agent sent.
+func TestCaptures(t *testing.T) { a2atest.Captures(t, captures, a2a.Legacy()) }
 
-func TestLegacyRequests(t *testing.T) {
+func TestRequests(t *testing.T) {
 	c := a2a.Legacy()
 	turn := func(items ...task.DataItem) *agent.Turn {
 		return &agent.Turn{Ref: agent.Ref{Task: "t\"1", Session: "s1"}, Message: task.Message{DataItems: items}}
@@ -65,7 +64,7 @@ func whole(members string) string {
 	return `{"jsonrpc":"2.0","id":1,"result":{"id":"t",` + members + `}}`
 }
 
-func TestLegacyReply(t *testing.T) {
+func TestReply(t *testing.T) {
 	const working = `"status":{"state":"working"}`
 	parts := func(list string) string {
 		return whole(`"status":{"state":"working","message":{"role":"agent","parts":[` + list + `]}}`)
@@ -160,7 +159,7 @@ func many(n int) string {
 	return b.String()
 }
 
-func TestLegacyErrors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	for _, tc := range []struct{ name, in, want string }{
 		{"parse", `{"code":-32700}`, "internal: the agent could not read the gateway's request"},
 		{"request", `{"code":-32600}`, "internal: the agent does not accept the gateway's request"},
@@ -193,7 +192,7 @@ func TestLegacyErrors(t *testing.T) {
 	}
 }
 
-func TestLegacyStream(t *testing.T) {
+func TestStream(t *testing.T) {
 	art := func(members string) string { return `{"result":{"id":"t","artifact":{` + members + `}}}` }
 	known := []task.Product{{ID: "artifact-0-old", Name: "old"}}
 	for _, tc := range []struct {
@@ -242,7 +241,7 @@ func TestLegacyStream(t *testing.T) {
 }
 
 // The stamp stands still exactly as long as nothing of the task changes.
-func TestLegacyStamp(t *testing.T) {
+func TestStamp(t *testing.T) {
 	stamp := func(members string) string {
 		rep, err := a2a.Legacy().Reply([]byte(whole(members)), nil)
 		if err != nil {
@@ -269,7 +268,7 @@ func TestLegacyStamp(t *testing.T) {
 
 // However a turn is followed, by its stream, by a poll, or by a stream that is cut and then polled, and over
 // whatever number of turns, the products come out the same.
-func TestLegacyStreamAndPollAgree(t *testing.T) {
+func TestStreamAndPollAgree(t *testing.T) {
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var chunks []string
@@ -331,7 +330,7 @@ func TestLegacyStreamAndPollAgree(t *testing.T) {
 }
 
 // The reports are the reader's own: a pooled body that is used again does not change them.
-func TestLegacyKeepsNothingOfTheBody(t *testing.T) {
+func TestKeepsNothingOfTheBody(t *testing.T) {
 	body := []byte(whole(`"status":{"state":"failed","message":{"parts":[{"text":"a"},{"data":{"x":"y"}}]}},"artifacts":[{"name":"n","parts":[{"text":"b"}]}]`))
 	rep, err := a2a.Legacy().Reply(body, nil)
 	want := a2atest.Show(rep, err)
@@ -375,7 +374,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-func TestLegacyPush(t *testing.T) {
+func TestPush(t *testing.T) {
 	known := []task.Product{{ID: "artifact-0-out", Name: "out"}}
 	const status = `"status":{"state":"completed","message":{"role":"agent","parts":[{"type":"text","text":"ok"}]}}`
 	const says = "  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"ok\"}]}\n"
@@ -422,7 +421,7 @@ func FuzzPush(f *testing.F) {
 	})
 }
 
-func BenchmarkLegacyReply(b *testing.B) {
+func BenchmarkReply(b *testing.B) {
 	body := []byte(whole(`"sessionId":"s","status":{"state":"completed","message":{"role":"agent","parts":[{"type":"text","text":"ok"}]},"timestamp":"2026-11-20T19:32:51Z"},"artifacts":[{"name":"echo","parts":[{"type":"text","text":"echo: hello"}],"index":0,"lastChunk":true}]`))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -432,7 +431,7 @@ func BenchmarkLegacyReply(b *testing.B) {
 	}
 }
 
-func BenchmarkLegacyTurn(b *testing.B) {
+func BenchmarkTurn(b *testing.B) {
 	turn := &agent.Turn{Ref: agent.Ref{Task: "0123456789abcdef0123456789abcdef", Session: "s"}, Message: task.Message{DataItems: []task.DataItem{task.Text("echo hello")}}}
 	var dst []byte
 	b.ReportAllocs()

@@ -5,17 +5,16 @@ package legacy
 import (
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// legacyDecoder reads what callers of v0.1 send.
+// decoder reads what callers of v0.1 send.
 type decoder struct{ wire.Reader }
 
 // Decode implements translate.Server.
@@ -62,7 +61,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	return call, nil
 }
 
-// legacyWebhookID is the id of every webhook that is set in v0.1, where a task has only one, without a name. So the
+// webhookID is the id of every webhook that is set in v0.1, where a task has only one, without a name. So the
 // next one replaces it.
 const webhookID = "default"
 

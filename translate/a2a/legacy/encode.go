@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // The names of SSE events in v0.1. Some callers look at nothing else, some not at them.
@@ -22,7 +21,7 @@ const (
 	artifactUpdate = "task_artifact_update"
 )
 
-// word is legacyWord, but v0.1 has no word for a refusal.
+// word is status.Word, but v0.1 has no word for a refusal.
 func (s server) word(state task.State) string {
 	if state == task.Rejected {
 		state = task.Failed
@@ -79,7 +78,7 @@ func appendMessage(dst []byte, role string, items []task.DataItem, extra json.Ra
 	return append(extension.AppendMessage(appendParts(dst, items), extra), '}')
 }
 
-// appendLegacyArtifact appends an artifact, or a piece of one, up to where its flags stand. v0.1 knows it by its
+// appendArtifact appends an artifact, or a piece of one, up to where its flags stand. v0.1 knows it by its
 // index: the place of the product in the task.
 func appendArtifact(dst []byte, p *task.Product, index int) []byte {
 	dst = append(dst, `{"parts":`...)
@@ -97,7 +96,7 @@ func (s server) NewStream(id jsonrpc.ID, _ *translate.Call, t *task.Task) transl
 	return e
 }
 
-// legacyEncoder writes TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state that rests ends its stream,
+// encoder writes TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state that rests ends its stream,
 // since callers leave there.
 type encoder struct {
 	server

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// legacyNewServer returns the side of A2A v0.1 towards callers. confirm says what a task is that awaits its completion,
+// Server returns the side of A2A v0.1 towards callers. confirm says what a task is that awaits its completion,
 // for which A2A has no word: with confirm it asks its caller for input; without, it is completed, and may be gone on
 // with all the same, as v0.1 has it.
 func Server(confirm bool) translate.Server { return server{confirm} }

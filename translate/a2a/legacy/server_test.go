@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -17,11 +15,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// legacyRequests has one request for each method of v0.1.
-var legacyRequests = [][]byte{
+// requests has one request for each method of v0.1.
+var requests = [][]byte{
 	a2atest.Request("tasks/send", `{"id":"t1","sessionId":"s1","message":{"role":"user","parts":[{"type":"text","text":"a\nb","metadata":{"m":1}},{"type":"file","file":{"name":"n","mimeType":"text/plain","bytes":"eA=="}},{"type":"data","data":{"d":1}}]},`+
 		`"pushNotification":{"url":"https://x/","token":"k","authentication":{"schemes":["bearer"],"credentials":"c"}},"historyLength":3,"metadata":{}}`),
 	a2atest.Request("tasks/sendSubscribe", `{"id":"t1","message":{"role":"user","parts":[{"type":"text","text":"hi"}]}}`),
@@ -32,13 +31,13 @@ var legacyRequests = [][]byte{
 	a2atest.Request("tasks/pushNotification/get", `{"id":"t1"}`),
 }
 
-func TestLegacyServer(t *testing.T) {
+func TestServer(t *testing.T) {
 	for _, confirm := range []bool{false, true} {
-		t.Run(fmt.Sprint(confirm), func(t *testing.T) { translatetest.Server(t, a2a.LegacyServer(confirm), legacyRequests...) })
+		t.Run(fmt.Sprint(confirm), func(t *testing.T) { translatetest.Server(t, a2a.LegacyServer(confirm), requests...) })
 	}
 }
 
-func TestLegacyDecode(t *testing.T) {
+func TestDecode(t *testing.T) {
 	message := func(c task.Command, items ...task.DataItem) task.Message {
 		return task.Message{SenderRole: task.Leader, Command: c, TaskID: "t1", DataItems: items}
 	}
@@ -57,7 +56,7 @@ func TestLegacyDecode(t *testing.T) {
 		{Method: "tasks/pushNotification/get", Op: translate.GetWebhooks, Call: task.Call{Message: message(task.Get)},
 			Webhook: &task.Webhook{ID: "default", TaskID: "t1", Dialect: "a2a/legacy"}},
 	}
-	for i, body := range legacyRequests {
+	for i, body := range requests {
 		got, err := a2atest.Decode(t, a2a.LegacyServer(false), body)
 		if diff := cmp.Diff(want[i], got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", body, err, diff)
@@ -73,7 +72,7 @@ func TestLegacyDecode(t *testing.T) {
 }
 
 // What a client of v0.1 sends, a server of v0.1 reads as it was meant.
-func TestLegacyTurnArrives(t *testing.T) {
+func TestTurnArrives(t *testing.T) {
 	items := []task.DataItem{task.Text("a"), {Kind: task.FileItem, Name: "n", Bytes: "eA=="}, {Kind: task.DataKind, Data: []byte(`{"d":[]}`), Metadata: []byte(`{"m":1}`)}}
 	turn := &agent.Turn{Ref: agent.Ref{Task: "t1", Session: "s1"}, Message: task.Message{DataItems: items}, Webhook: &task.Webhook{URL: "https://x/", Token: "k"}}
 	hook := &task.Webhook{ID: "default", TaskID: "t1", URL: "https://x/", Token: "k", Dialect: "a2a/legacy"}
@@ -89,7 +88,7 @@ func TestLegacyTurnArrives(t *testing.T) {
 	}
 }
 
-func TestLegacyRefuses(t *testing.T) {
+func TestRefuses(t *testing.T) {
 	send := func(message string) []byte { return a2atest.Request("tasks/send", `{"id":"t","message":`+message+`}`) }
 	config := func(config string) []byte {
 		return a2atest.Request("tasks/pushNotification/set", `{"id":"t","pushNotificationConfig":`+config+`}`)
@@ -124,12 +123,12 @@ func TestLegacyRefuses(t *testing.T) {
 	}
 }
 
-func TestLegacyWire(t *testing.T) {
+func TestWire(t *testing.T) {
 	a2atest.Golden(t, "testdata/server.txtar", a2atest.Story(a2a.LegacyServer(false)))
 	a2atest.Golden(t, "testdata/server_confirm.txtar", a2atest.Story(a2a.LegacyServer(true)))
 }
 
-func TestLegacyWebhooks(t *testing.T) {
+func TestWebhooks(t *testing.T) {
 	s := a2a.LegacyServer(false)
 	hooks := []task.Webhook{{ID: "default", TaskID: "t1", URL: "https://x/", Token: "k", Scheme: "bearer"}}
 	for _, tc := range []struct {
@@ -148,7 +147,7 @@ func TestLegacyWebhooks(t *testing.T) {
 }
 
 // An artifact's index is the place of its product in the task, wherever a stream begins.
-func TestLegacyIndex(t *testing.T) {
+func TestIndex(t *testing.T) {
 	now := &task.Task{ID: "t", Status: task.Status{State: task.Working}, Products: []task.Product{{ID: "a"}, {ID: "b"}}}
 	chunk := func(id string) *task.Event { return &task.Event{Chunk: &task.Chunk{Product: task.Product{ID: id}}} }
 	index := func(e translate.Encoder, id string) string {
@@ -168,6 +167,6 @@ func TestLegacyIndex(t *testing.T) {
 	}
 }
 
-func FuzzLegacyDecode(f *testing.F) {
-	a2atest.FuzzDecode(f, a2a.LegacyServer(false), legacyRequests...)
+func FuzzDecode(f *testing.F) {
+	a2atest.FuzzDecode(f, a2a.LegacyServer(false), requests...)
 }

@@ -7,18 +7,16 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// v03Artifacts makes products of the artifacts of one task: an artifact's id is the product's.
+// artifacts makes products of the artifacts of one task: an artifact's id is the product's.
 //
 // Texts that follow each other in an artifact become one. A stream tells them in pieces, which join in the product;
 // some agents list the pieces when they are asked for the task, and the two must not differ.
@@ -63,7 +61,7 @@ func (a *artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, err
 	return p, adds, nil
 }
 
-// v03ID returns the id of a product: the one that the agent gave, its hash where it is too long, or a made one where
+// productID returns the id of a product: the one that the agent gave, its hash where it is too long, or a made one where
 // there is none.
 func productID(id, kind, name string) string {
 	if id == "" {

@@ -9,8 +9,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
@@ -19,16 +23,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
-
-	"github.com/tidwall/gjson"
-
-	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// v03NewClient returns the side towards agents of A2A 0.2 and 0.3 over JSON-RPC, whose messages are the same.
+// Client returns the side towards agents of A2A 0.2 and 0.3 over JSON-RPC, whose messages are the same.
 func Client() translate.Client { return client{} }
 
 type client struct{}
@@ -44,7 +42,7 @@ const (
 	extendedCard = "agent/getAuthenticatedExtendedCard"
 )
 
-// maxV03ID is how long, in bytes, the ids may be that an agent makes.
+// maxID is how long, in bytes, the ids may be that an agent makes.
 const maxID = 256
 
 func (client) Name() string { return version.Name03 }
@@ -146,7 +144,7 @@ func (client) NewStream(known []task.Product) translate.Stream {
 	return &stream{artifacts: artifacts{known: known}}
 }
 
-// v03Events reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are told apart by what
+// stream reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are told apart by what
 // they have in them, since "kind" may be missing. Events belong to the stream's task whatever id they have: some
 // agents report a failure under another. It is not the event's "final" that ends a turn but its state.
 type stream struct {
@@ -187,7 +185,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 
 var statusForm = status.Form{Version: "0.3", State: status.State, Parts: part.Read, AuthRequired: status.AuthRequired}
 
-// v03Result holds the members of a Task, a Message or an event. Those that are null count as missing.
+// result holds the members of a Task, a Message or an event. Those that are null count as missing.
 type result struct {
 	id, taskID, contextID       gjson.Result
 	messageID, role, parts      gjson.Result
@@ -293,7 +291,7 @@ func (m *result) ref() (*agent.Ref, error) {
 	return &agent.Ref{Task: id.Str, Session: m.contextID.Str}, nil
 }
 
-// v03MessageStamp begins the stamp of what an agent said without making a task of it, so that the next turn does
+// messageRevision begins the stamp of what an agent said without making a task of it, so that the next turn does
 // not refer to one.
 const messageRevision = "message "
 

@@ -8,22 +8,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 )
 
-const v03Captures = "testdata/go.txtar"
+const captures = "testdata/go.txtar"
 
-// TestV03Captures reads what a real agent sent, and what it told webhooks.
-func TestV03Captures(t *testing.T) { a2atest.Captures(t, v03Captures, a2a.V03()) }
+// TestCaptures reads what a real agent sent, and what it told webhooks.
+func TestCaptures(t *testing.T) { a2atest.Captures(t, captures, a2a.V03()) }
 
-func TestV03Requests(t *testing.T) {
+func TestRequests(t *testing.T) {
 	c := a2a.V03()
 	turn := func(change func(*agent.Turn)) *agent.Turn {
 		t := &agent.Turn{Ref: agent.Ref{Task: "t1", Session: "s1"}, Message: task.Message{ID: "m\"1", DataItems: []task.DataItem{task.Text("hi")}}}
@@ -77,26 +76,26 @@ func TestV03Requests(t *testing.T) {
 	}
 }
 
-// v03Whole wraps the members of a Task.
-func v03Whole(members string) string {
+// whole wraps the members of a Task.
+func whole(members string) string {
 	return `{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c",` + members + `}}`
 }
 
-func TestV03Reply(t *testing.T) {
+func TestReply(t *testing.T) {
 	const working, report = `"status":{"state":"working"}`, "report whole working (working) task=t session=c\n"
 	text := func(id, text string) string {
 		return fmt.Sprintf("  product {\"id\":%q,\"dataItems\":[{\"type\":\"text\",\"text\":%q}]}\n", id, text)
 	}
 	for _, tc := range []struct{ name, in, want string }{
-		{"a task", v03Whole(working), report},
+		{"a task", whole(working), report},
 		{"a task without kind and context", `{"result":{"id":"t","status":{"state":"submitted"}}}`, "report whole accepted (submitted) task=t session=\n"},
 		{"a task without names", `{"result":{"status":{"state":"submitted"}}}`, "report whole accepted (submitted)\n"},
-		{"nulls", v03Whole(working + `,"artifacts":null,"history":null,"metadata":null,"taskId":null,"messageId":null`), report},
-		{"rejected", v03Whole(`"status":{"state":"rejected"}`), "report whole rejected (rejected) task=t session=c\n"},
-		{"unknown", v03Whole(`"status":{"state":"unknown"}`), "report whole  (unknown) task=t session=c\n"},
-		{"auth-required", v03Whole(`"status":{"state":"auth-required","message":{"parts":[{"kind":"text","text":"log in"}]}}`),
+		{"nulls", whole(working + `,"artifacts":null,"history":null,"metadata":null,"taskId":null,"messageId":null`), report},
+		{"rejected", whole(`"status":{"state":"rejected"}`), "report whole rejected (rejected) task=t session=c\n"},
+		{"unknown", whole(`"status":{"state":"unknown"}`), "report whole  (unknown) task=t session=c\n"},
+		{"auth-required", whole(`"status":{"state":"auth-required","message":{"parts":[{"kind":"text","text":"log in"}]}}`),
 			"report whole awaiting-input (auth-required) open task=t session=c\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"log in\"},{\"type\":\"data\",\"data\":{\"a2aState\":\"auth-required\"}}]}\n"},
-		{"a later version's state", v03Whole(`"status":{"state":"TASK_STATE_WORKING"}`),
+		{"a later version's state", whole(`"status":{"state":"TASK_STATE_WORKING"}`),
 			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_WORKING\", which A2A 0.3 does not have\n"},
 
 		{"a message", `{"result":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"a"},{"kind":"text","text":"b"}]}}`,
@@ -105,26 +104,26 @@ func TestV03Reply(t *testing.T) {
 			"report whole awaiting-completion (message) task= session=c\n  product {\"id\":\"m\",\"dataItems\":[]}\n"},
 		{"a message without an id", `{"result":{"parts":[{"kind":"text","text":"a"}]}}`, "report whole awaiting-completion (message)\n" + text("message", "a")},
 
-		{"texts are joined", v03Whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"},{"kind":"text","text":"2"},{"kind":"data","data":{}},{"kind":"text","text":"3"}]}]`),
+		{"texts are joined", whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"},{"kind":"text","text":"2"},{"kind":"data","data":{}},{"kind":"text","text":"3"}]}]`),
 			report + "  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"12\"},{\"type\":\"data\",\"data\":{}},{\"type\":\"text\",\"text\":\"3\"}]}\n"},
-		{"pieces are put together", v03Whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"b","parts":[]},{"artifactId":"a","name":"n","description":"d","append":true,"parts":[{"kind":"text","text":"2"}]},{"artifactId":"a","parts":[{"kind":"text","text":"3"}]}]`),
+		{"pieces are put together", whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"b","parts":[]},{"artifactId":"a","name":"n","description":"d","append":true,"parts":[{"kind":"text","text":"2"}]},{"artifactId":"a","parts":[{"kind":"text","text":"3"}]}]`),
 			report + "  product {\"id\":\"a\",\"name\":\"n\",\"description\":\"d\",\"dataItems\":[{\"type\":\"text\",\"text\":\"123\"}]}\n  product {\"id\":\"b\",\"dataItems\":[]}\n"},
-		{"a piece that begins anew", v03Whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"a","append":false,"parts":[{"kind":"text","text":"2"}]}]`),
+		{"a piece that begins anew", whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"a","append":false,"parts":[{"kind":"text","text":"2"}]}]`),
 			report + text("a", "2")},
-		{"no artifactId", v03Whole(working + `,"artifacts":[{"parts":[{"kind":"text","text":"1"}]},{"name":"n","parts":[]}]`),
+		{"no artifactId", whole(working + `,"artifacts":[{"parts":[{"kind":"text","text":"1"}]},{"name":"n","parts":[]}]`),
 			report + text("artifact", "1") + "  product {\"id\":\"artifact-n\",\"name\":\"n\",\"dataItems\":[]}\n"},
-		{"a long artifactId", v03Whole(working + `,"artifacts":[{"artifactId":"` + strings.Repeat("i", 257) + `","parts":[{"kind":"text","text":"1"}]}]`),
+		{"a long artifactId", whole(working + `,"artifacts":[{"artifactId":"` + strings.Repeat("i", 257) + `","parts":[{"kind":"text","text":"1"}]}]`),
 			report + text("artifact-eb610bfd56c0a924", "1")},
-		{"files", v03Whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"file","file":{"fileWithBytes":"eA=="}},{"kind":"file","file":{"fileWithUri":"u"}}]}]`),
+		{"files", whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"file","file":{"fileWithBytes":"eA=="}},{"kind":"file","file":{"fileWithUri":"u"}}]}]`),
 			report + "  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"file\",\"bytes\":\"eA==\"},{\"type\":\"file\",\"uri\":\"u\"}]}\n"},
 
 		{"neither", `{"result":{"kind":"task","id":"t"}}`, "error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no Message\n"},
 		{"no object", `{"result":null,"id":1}`, "error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no Message\n"},
 		{"a long id", `{"result":{"id":"` + strings.Repeat("i", 257) + `","status":{"state":"working"}}}`, "error invalid-agent-response: the agent's answer has an id of more than 256 bytes\n"},
-		{"artifacts that are no array", v03Whole(working + `,"artifacts":{}`), "error invalid-agent-response: the agent's answer has artifacts that are no array\n"},
-		{"an artifact that is no object", v03Whole(working + `,"artifacts":[1]`), "error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
-		{"parts that are no array", v03Whole(working + `,"artifacts":[{"artifactId":"a","parts":{}}]`), "error invalid-agent-response: the agent's answer has parts that are no array\n"},
-		{"too many artifacts", v03Whole(working + `,"artifacts":[` + v03Many(1001) + `]`), "error invalid-agent-response: the agent's answer has more than 1000 artifacts\n"},
+		{"artifacts that are no array", whole(working + `,"artifacts":{}`), "error invalid-agent-response: the agent's answer has artifacts that are no array\n"},
+		{"an artifact that is no object", whole(working + `,"artifacts":[1]`), "error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
+		{"parts that are no array", whole(working + `,"artifacts":[{"artifactId":"a","parts":{}}]`), "error invalid-agent-response: the agent's answer has parts that are no array\n"},
+		{"too many artifacts", whole(working + `,"artifacts":[` + many(1001) + `]`), "error invalid-agent-response: the agent's answer has more than 1000 artifacts\n"},
 		{"no JSON", `<html>`, "error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -140,7 +139,7 @@ func TestV03Reply(t *testing.T) {
 	}
 }
 
-func v03Many(n int) string {
+func many(n int) string {
 	list := make([]string, n)
 	for i := range list {
 		list[i] = fmt.Sprintf(`{"artifactId":"%d"}`, i)
@@ -148,7 +147,7 @@ func v03Many(n int) string {
 	return strings.Join(list, ",")
 }
 
-func TestV03Errors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{`{"code":-32700}`, "internal: the agent could not read the gateway's request"},
 		{`{"code":-32600}`, "internal: the agent does not accept the gateway's request"},
@@ -178,7 +177,7 @@ func TestV03Errors(t *testing.T) {
 	}
 }
 
-func TestV03Stream(t *testing.T) {
+func TestStream(t *testing.T) {
 	status := func(id, state string) a2atest.Event {
 		return a2atest.Event{Data: []byte(`{"result":{"kind":"status-update","taskId":"` + id + `","contextId":"c","status":{"state":"` + state + `"},"final":false}}`)}
 	}
@@ -197,11 +196,11 @@ func TestV03Stream(t *testing.T) {
 		in   []a2atest.Event
 		want string
 	}{
-		{"names are told once", []a2atest.Event{{Data: []byte(v03Whole(`"status":{"state":"submitted"}`))}, status("t", "working"), status("t", "input-required")},
+		{"names are told once", []a2atest.Event{{Data: []byte(whole(`"status":{"state":"submitted"}`))}, status("t", "working"), status("t", "input-required")},
 			"report whole accepted (submitted) task=t session=c\nreport working (working)\nreport awaiting-input (input-required)\n"},
 		{"a failure under another id", []a2atest.Event{status("t", "working"), status("other", "failed")},
 			"report working (working) task=t session=c\nreport failed (failed)\n"},
-		{"a failure as a task", []a2atest.Event{status("t", "working"), {Data: []byte(v03Whole(`"status":{"state":"failed"}`))}},
+		{"a failure as a task", []a2atest.Event{status("t", "working"), {Data: []byte(whole(`"status":{"state":"failed"}`))}},
 			"report working (working) task=t session=c\nreport whole failed (failed)\n"},
 		{"no kind", []a2atest.Event{{Data: []byte(`{"result":{"taskId":"t","status":{"state":"working"}}}`)}, {Data: []byte(`{"result":{"taskId":"t","artifact":{"artifactId":"a","parts":[{"text":"1"}]}}}`)}},
 			"report working (working) task=t session=\nreport\n" + chunk("a", "1", false, false)},
@@ -214,7 +213,7 @@ func TestV03Stream(t *testing.T) {
 			artifact(`"append":true,"artifact":{"artifactId":"old","parts":[{"text":"6"}]}`),
 		}, "report task=t session=c\n" + chunk("a", "1", false, false) + "report\n" + chunk("a", "23", true, true) + "report\n" + chunk("a", "4", false, false) +
 			"report\n" + chunk("a", "5", true, false) + "report\n" + chunk("old", "6", true, false)},
-		{"after a task", []a2atest.Event{{Data: []byte(v03Whole(`"status":{"state":"working"},"artifacts":[{"artifactId":"a","parts":[{"text":"1"}]}]`))}, artifact(`"append":true,"artifact":{"artifactId":"a","parts":[{"text":"2"}]}`)},
+		{"after a task", []a2atest.Event{{Data: []byte(whole(`"status":{"state":"working"},"artifacts":[{"artifactId":"a","parts":[{"text":"1"}]}]`))}, artifact(`"append":true,"artifact":{"artifactId":"a","parts":[{"text":"2"}]}`)},
 			"report whole working (working) task=t session=c\n  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\nreport\n" + chunk("a", "2", true, false)},
 		{"a message alone", []a2atest.Event{message("agent", "hi")}, "report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\n"},
 		{"a message without parts", []a2atest.Event{{Data: []byte(`{"result":{"messageId":"m","parts":{}}}`)}}, "error invalid-agent-response: the agent's answer has parts that are no array\n"},
@@ -244,11 +243,11 @@ func TestV03Stream(t *testing.T) {
 	}
 }
 
-func TestV03Push(t *testing.T) {
+func TestPush(t *testing.T) {
 	known := []task.Product{{ID: "a"}}
 	for _, tc := range []struct{ name, in, want string }{
 		{"a task", `{"kind":"task","id":"t","contextId":"c","status":{"state":"working"}}`, "report whole working (working) task=t session=c\n"},
-		{"a task in an envelope", v03Whole(`"status":{"state":"working"}`), "report whole working (working) task=t session=c\n"},
+		{"a task in an envelope", whole(`"status":{"state":"working"}`), "report whole working (working) task=t session=c\n"},
 		{"a status", `{"taskId":"t","contextId":"c","status":{"state":"completed"},"final":true}`, "report awaiting-completion (completed) task=t session=c\n"},
 		{"an artifact in a notification", `{"jsonrpc":"2.0","method":"x","params":{"taskId":"t","append":true,"lastChunk":true,"artifact":{"artifactId":"a","parts":[{"text":"1"}]}}}`,
 			"report task=t session=\n  chunk append=true last=true {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
@@ -263,7 +262,7 @@ func TestV03Push(t *testing.T) {
 }
 
 // A report that rests has the same stamp whether it came by a stream or was asked for, and another one than the next.
-func TestV03Stamp(t *testing.T) {
+func TestStamp(t *testing.T) {
 	const done = `"status":{"state":"completed","timestamp":"1"}`
 	stamp := func(rep agent.Report, err error) string {
 		if err != nil || rep.Revision == "" {
@@ -271,7 +270,7 @@ func TestV03Stamp(t *testing.T) {
 		}
 		return rep.Revision
 	}
-	asked := stamp(a2a.V03().Reply([]byte(v03Whole(done+`,"artifacts":[{"artifactId":"a"}],"history":[1]`)), nil))
+	asked := stamp(a2a.V03().Reply([]byte(whole(done+`,"artifacts":[{"artifactId":"a"}],"history":[1]`)), nil))
 	if told := stamp(a2a.V03().NewStream(nil).Event("", []byte(`{"result":{"taskId":"t","final":true,`+done+`}}`))); told != asked {
 		t.Errorf("asked %q, told %q", asked, told)
 	}
@@ -283,7 +282,7 @@ func TestV03Stamp(t *testing.T) {
 
 // However an agent's task is followed, by its stream or by a poll of the pieces that it lists, the products come out the
 // same.
-func TestV03StreamAndPollAgree(t *testing.T) {
+func TestStreamAndPollAgree(t *testing.T) {
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		var fold task.Fold
@@ -308,7 +307,7 @@ func TestV03StreamAndPollAgree(t *testing.T) {
 			for i := range rep.Chunks {
 				fold.Apply(task.Event{Seq: fold.Seq + 1, Chunk: &rep.Chunks[i]})
 			}
-			poll, err := a2a.V03().Reply([]byte(v03Whole(`"status":{"state":"working"},"artifacts":[`+strings.Join(list, ",")+`]`)), nil)
+			poll, err := a2a.V03().Reply([]byte(whole(`"status":{"state":"working"},"artifacts":[`+strings.Join(list, ",")+`]`)), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -319,9 +318,9 @@ func TestV03StreamAndPollAgree(t *testing.T) {
 	}
 }
 
-func FuzzV03Reply(f *testing.F) {
-	a2atest.Seeds(f, v03Captures, ".json")
-	f.Add([]byte(v03Whole(`"status":{"state":"auth-required"},"artifacts":[{"artifactId":"a","append":true,"parts":[{"kind":"x"},{"file":{"bytes":"a","uri":"b"}},{"data":[1]}]},{"artifactId":"a"}]`)))
+func FuzzReply(f *testing.F) {
+	a2atest.Seeds(f, captures, ".json")
+	f.Add([]byte(whole(`"status":{"state":"auth-required"},"artifacts":[{"artifactId":"a","append":true,"parts":[{"kind":"x"},{"file":{"bytes":"a","uri":"b"}},{"data":[1]}]},{"artifactId":"a"}]`)))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		rep, err := a2a.V03().Reply(body, []task.Product{{ID: "a"}})
 		a2atest.Check(t, rep, err)
@@ -331,7 +330,7 @@ func FuzzV03Reply(f *testing.F) {
 	})
 }
 
-func FuzzV03Push(f *testing.F) {
+func FuzzPush(f *testing.F) {
 	f.Add([]byte(`{"kind":"task","id":"t","status":{"state":"working"},"artifacts":[{"parts":[{"text":"x"}]}]}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","result":{"kind":"artifact-update","artifact":{"artifactId":"a","parts":[]},"append":true}}`))
 	f.Add([]byte(`1,"error":{}`))
@@ -341,8 +340,8 @@ func FuzzV03Push(f *testing.F) {
 	})
 }
 
-func FuzzV03Stream(f *testing.F) {
-	a2atest.Seeds(f, v03Captures, ".sse")
+func FuzzStream(f *testing.F) {
+	a2atest.Seeds(f, captures, ".sse")
 	f.Add([]byte("event: error\ndata: {\"result\":{\"artifact\":{\"append\":true,\"parts\":[{}]}}}\n\n"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		s := a2a.V03().NewStream([]task.Product{{ID: "a"}})
@@ -356,8 +355,8 @@ func FuzzV03Stream(f *testing.F) {
 	})
 }
 
-func BenchmarkV03Reply(b *testing.B) {
-	body := []byte(v03Whole(`"status":{"state":"completed","message":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"ok"}]},"timestamp":"2026-11-20T19:32:51Z"},"artifacts":[{"artifactId":"a","name":"echo","parts":[{"kind":"text","text":"echo: hello"}]}]`))
+func BenchmarkReply(b *testing.B) {
+	body := []byte(whole(`"status":{"state":"completed","message":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"ok"}]},"timestamp":"2026-11-20T19:32:51Z"},"artifacts":[{"artifactId":"a","name":"echo","parts":[{"kind":"text","text":"echo: hello"}]}]`))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := a2a.V03().Reply(body, nil); err != nil {

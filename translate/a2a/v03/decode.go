@@ -5,23 +5,21 @@ package v03
 import (
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // atOnce is a timeout for the answer to callers that do not wait for their task to get anywhere.
 const atOnce = time.Nanosecond
 
-// v03Decoder reads what callers of 0.2 and 0.3 send.
+// decoder reads what callers of 0.2 and 0.3 send.
 type decoder struct{ wire.Reader }
 
 // Decode implements translate.Server.

@@ -8,15 +8,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // appendTask appends a Task with the last messages of its history.
@@ -64,7 +63,7 @@ func (s server) appendStatus(dst []byte, t *task.Task, st, said *task.Status) []
 	return append(extension.AppendStatus(status.AppendTime(dst, st), said.Extensions), '}')
 }
 
-// appendV03Message appends a Message that belongs to t. One without an id gets one that is the same wherever the message
+// appendMessage appends a Message that belongs to t. One without an id gets one that is the same wherever the message
 // is told, and no other's: it is made of the task's, the time and the content.
 func appendMessage(dst []byte, t *task.Task, id, role string, at time.Time, items []task.DataItem, extra json.RawMessage) []byte {
 	dst = append(dst, `{"kind":"message","role":"`...)
@@ -85,7 +84,7 @@ func appendMessage(dst []byte, t *task.Task, id, role string, at time.Time, item
 	return append(extension.AppendMessage(task.AppendString(dst, t.SessionID), extra), '}')
 }
 
-// appendV03Artifact appends an artifact, or a piece of one.
+// appendArtifact appends an artifact, or a piece of one.
 func appendArtifact(dst []byte, p *task.Product) []byte {
 	dst = append(dst, `{"artifactId":`...)
 	dst = task.AppendString(dst, p.ID)
@@ -100,7 +99,7 @@ func (s server) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) transl
 	return &encoder{server: s, id: id, history: c.History, task: task.Task{ID: t.ID, SessionID: t.SessionID}}
 }
 
-// v03Encoder writes Tasks, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state that rests ends its
+// encoder writes Tasks, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state that rests ends its
 // stream, but where completion needs no word of the caller, that a task awaits it is not told.
 type encoder struct {
 	server

@@ -6,6 +6,11 @@ import (
 	"encoding/base64"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/rpc"
@@ -13,15 +18,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
 	v1 "github.com/aip-gateway/aip-gateway/translate/a2a/v1"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/tidwall/gjson"
-
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// v03NewRESTServer returns the side of A2A 0.3 over plain HTTP towards callers. Its methods are those of 0.3, its objects
+// RESTServer returns the side of A2A 0.3 over plain HTTP towards callers. Its methods are those of 0.3, its objects
 // are not: 0.3 takes them from its schema for gRPC, as 1.0 does, so that most of this is the server of 1.0. The
 // differences are here: the paths begin with v1, a Message has content in the place of parts, files and data are nested,
 // a status says whether it is final, CANCELLED has two Ls, and errors are JSON-RPC's as well. Callers that write the
@@ -35,7 +34,7 @@ type restServer struct {
 	rpc server // the one whose webhooks are the same
 }
 
-// v03Schema is that of HTTP+JSON.
+// restSchema is that of HTTP+JSON.
 var restSchema = v1.Schema{
 	Lenient: true, Parts: "content", Role: "user", Canceled: "TASK_STATE_CANCELLED", Final: true,
 	ReadPart:          restPart,
@@ -60,7 +59,7 @@ func (restServer) Route(method, path string) (r translate.Route, ok bool) {
 	return v1.PathRoute(method, path)
 }
 
-// appendV03RESTConfig appends a TaskPushNotificationConfig, which has the ids in a name.
+// appendRESTConfig appends a TaskPushNotificationConfig, which has the ids in a name.
 func appendRESTConfig(dst []byte, w *task.Webhook) []byte {
 	dst = append(dst, `{"name":`...)
 	dst = task.AppendString(dst, "tasks/"+w.TaskID+"/pushNotificationConfigs/"+w.ID)
@@ -164,7 +163,7 @@ func inBase64(sent string) string {
 	return sent
 }
 
-// appendV03RESTParts appends the parts that data items make. Bytes are encoded twice: the SDKs that send them so
+// appendRESTParts appends the parts that data items make. Bytes are encoded twice: the SDKs that send them so
 // understand nothing else.
 func appendRESTParts(dst []byte, items []task.DataItem) []byte {
 	dst = append(dst, '[')

@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
-// v03REST decodes a request to a path under the mount point.
-func v03REST(method, path, body string) (translate.Call, error) {
+// rest decodes a request to a path under the mount point.
+func rest(method, path, body string) (translate.Call, error) {
 	s := a2a.V03RESTServer(false)
 	r, ok := s.Route(method, path)
 	if !ok || r.Allow != "" {
@@ -35,7 +35,7 @@ func v03REST(method, path, body string) (translate.Call, error) {
 	return s.Decode(req)
 }
 
-func TestV03RESTRoutes(t *testing.T) {
+func TestRESTRoutes(t *testing.T) {
 	s := a2a.V03RESTServer(false)
 	for path, want := range map[string]string{
 		"POST v1/message:send": "SendMessage", "POST v1/message:stream": "SendStreamingMessage", "GET v1/message:send": "allow POST",
@@ -60,7 +60,7 @@ func TestV03RESTRoutes(t *testing.T) {
 	}
 }
 
-func TestV03RESTDecode(t *testing.T) {
+func TestRESTDecode(t *testing.T) {
 	start := func(items ...task.DataItem) translate.Call {
 		var c translate.Call
 		c.Message = task.Message{ID: "m1", SenderRole: task.Leader, Command: task.Start, DataItems: items}
@@ -124,7 +124,7 @@ func TestV03RESTDecode(t *testing.T) {
 		"a webhook, by JavaScript": {"POST", "v1/tasks/t1/pushNotificationConfigs", `{"name":"tasks/t1/pushNotificationConfigs/","pushNotificationConfig":` + config + `}}`, set(hook(""))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := v03REST(tt.method, tt.path, tt.body)
+			got, err := rest(tt.method, tt.path, tt.body)
 			if d := cmp.Diff(tt.want, got); d != "" || err != nil {
 				t.Errorf("%v (-want +got):\n%s", err, d)
 			}
@@ -132,7 +132,7 @@ func TestV03RESTDecode(t *testing.T) {
 	}
 }
 
-func TestV03RESTRefuses(t *testing.T) {
+func TestRESTRefuses(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"message":{"messageId":"m1","content":[]}}`:                                                                                "message.parts: parts must have at least one entry",
 		`{"message":{"messageId":"m1","content":[{}]}}`:                                                                              "message.parts[0]: a part must have a text, a file with its bytes or its place, or data",
@@ -143,14 +143,14 @@ func TestV03RESTRefuses(t *testing.T) {
 		`{"message":{"messageId":"m1","content":[{"text":"x"}]},"configuration":{"blocking":1}}`:                                     "configuration.blocking: blocking must be true or false",
 		`{"message":{"messageId":"m1","content":[{"text":"x"}]},"configuration":{"pushNotification":{"token":"t"},"blocking":true}}`: "configuration.pushNotification.url: url is missing; it must be a string of 1 to 2048 bytes",
 	} {
-		_, err := v03REST("POST", "v1/message:send", body)
+		_, err := rest("POST", "v1/message:send", body)
 		if e, ok := err.(*task.Error); !ok || e.Field+": "+e.Detail != want {
 			t.Errorf("%s: got %v, want %s", body, err, want)
 		}
 	}
 }
 
-func TestV03RESTWrites(t *testing.T) {
+func TestRESTWrites(t *testing.T) {
 	s := a2a.V03RESTServer(false)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
 	tk := &task.Task{
@@ -207,8 +207,8 @@ func TestV03RESTWrites(t *testing.T) {
 	}
 }
 
-// FuzzV03RESTDecode: what is understood of a message can be told in a history, and is understood as the same.
-func FuzzV03RESTDecode(f *testing.F) {
+// FuzzRESTDecode: what is understood of a message can be told in a history, and is understood as the same.
+func FuzzRESTDecode(f *testing.F) {
 	for _, s := range []string{
 		`{"message":{"messageId":"m","role":"ROLE_USER","content":[{"text":"hi"},{"file":{"fileWithBytes":"YUdWc2JHOD0=","name":"n"}},{"data":{"data":{"a":1}},"metadata":{"k":1}}]}}`,
 		`{"message":{"messageId":"m","parts":[{"kind":"file","file":{"bytes":"aGVsbG8="}},{"kind":"data","data":{"data":1}}]},"configuration":{"blocking":true,"pushNotification":{"url":"u"}}}`,
@@ -221,7 +221,7 @@ func FuzzV03RESTDecode(f *testing.F) {
 			return
 		}
 		for _, path := range []string{"v1/message:send", "v1/tasks/t/pushNotificationConfigs"} {
-			call, err := v03REST("POST", path, string(body))
+			call, err := rest("POST", path, string(body))
 			if err != nil {
 				if e, ok := err.(*task.Error); !ok || e.Detail == "" || e.Field == "" {
 					t.Fatalf("%v", err)
@@ -238,7 +238,7 @@ func FuzzV03RESTDecode(f *testing.F) {
 			if err := json.Unmarshal(a2a.V03RESTServer(false).AppendTask(nil, nil, get, tk), &shown); err != nil || len(shown.History) != 1 {
 				t.Fatalf("%v: %s", err, shown.History)
 			}
-			again, err := v03REST("POST", path, `{"message":`+string(shown.History[0])+`}`)
+			again, err := rest("POST", path, `{"message":`+string(shown.History[0])+`}`)
 			if err != nil {
 				t.Fatalf("%v, for %s", err, shown.History[0])
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// v03NewServer returns the side of A2A 0.2 and 0.3 over JSON-RPC towards callers. confirm says what a task is that awaits
+// Server returns the side of A2A 0.2 and 0.3 over JSON-RPC towards callers. confirm says what a task is that awaits
 // its completion, for which A2A has no word: with confirm it asks its caller for input; without, it is completed as
 // soon as its agent has finished.
 func Server(confirm bool) translate.Server { return server{confirm} }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -16,11 +14,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// v03Requests has at least one request for each method of 0.3.
-var v03Requests = [][]byte{
+// requests has at least one request for each method of 0.3.
+var requests = [][]byte{
 	a2atest.Request("message/send", `{"message":{"kind":"message","messageId":"m1","role":"user","contextId":"c1","referenceTaskIds":["t0"],"parts":[{"kind":"text","text":"a\nb","metadata":{"m":1}},{"kind":"file","file":{"name":"n","uri":"https://f/"}},{"kind":"data","data":{"d":1}}]},`+
 		`"configuration":{"acceptedOutputModes":["text/plain"],"blocking":false,"historyLength":2,"pushNotificationConfig":{"id":"w1","url":"https://x/","token":"k","authentication":{"schemes":["Bearer","Basic"],"credentials":"c"}}},"metadata":{}}`),
 	a2atest.Request("message/send", `{"message":{"messageId":"m1","role":"user","taskId":"t1","parts":[{"kind":"text","text":"hi"}]},"configuration":{"blocking":true,"pushNotificationConfig":{"url":"https://x/"}}}`),
@@ -38,13 +37,13 @@ var v03Requests = [][]byte{
 	a2atest.Request("agent/getAuthenticatedExtendedCard", `{}`),
 }
 
-func TestV03Server(t *testing.T) {
+func TestServer(t *testing.T) {
 	for _, confirm := range []bool{false, true} {
-		t.Run(fmt.Sprint(confirm), func(t *testing.T) { translatetest.Server(t, a2a.V03Server(confirm), v03Requests...) })
+		t.Run(fmt.Sprint(confirm), func(t *testing.T) { translatetest.Server(t, a2a.V03Server(confirm), requests...) })
 	}
 }
 
-func TestV03Decode(t *testing.T) {
+func TestDecode(t *testing.T) {
 	message := func(c task.Command, taskID string, items ...task.DataItem) task.Message {
 		m := task.Message{SenderRole: task.Leader, Command: c, TaskID: taskID, DataItems: items}
 		if items != nil {
@@ -77,7 +76,7 @@ func TestV03Decode(t *testing.T) {
 		{Method: "tasks/pushNotificationConfig/delete", Op: translate.DeleteWebhooks, Call: get, TaskExists: true, Webhook: hook("w1")},
 		{Method: "agent/getAuthenticatedExtendedCard", Op: translate.ExtendedCard, Call: task.Call{Message: message(task.Get, "")}},
 	}
-	for i, body := range v03Requests {
+	for i, body := range requests {
 		for _, confirm := range []bool{false, true} {
 			want := want[i]
 			want.AutoComplete = want.AutoComplete && !confirm
@@ -93,7 +92,7 @@ func TestV03Decode(t *testing.T) {
 	}
 }
 
-func TestV03Refuses(t *testing.T) {
+func TestRefuses(t *testing.T) {
 	send := func(message string) []byte { return a2atest.Request("message/send", `{"message":`+message+`}`) }
 	configuration := func(c string) []byte {
 		return a2atest.Request("message/send", `{"message":{"messageId":"m","role":"user","parts":[]},"configuration":`+c+`}`)
@@ -125,12 +124,12 @@ func TestV03Refuses(t *testing.T) {
 	}
 }
 
-func TestV03Wire(t *testing.T) {
+func TestWire(t *testing.T) {
 	a2atest.Golden(t, "testdata/server.txtar", a2atest.Story(a2a.V03Server(false)))
 	a2atest.Golden(t, "testdata/server_confirm.txtar", a2atest.Story(a2a.V03Server(true)))
 }
 
-func TestV03Webhooks(t *testing.T) {
+func TestWebhooks(t *testing.T) {
 	s := a2a.V03Server(false)
 	hooks := []task.Webhook{{ID: "w1", TaskID: "t1", URL: "https://x/", Token: "k", Scheme: "Bearer", Credentials: "c"}, {ID: "w2", TaskID: "t1", URL: "https://y/"}}
 	const first = `{"taskId":"t1","pushNotificationConfig":{"url":"https://x/","id":"w1","token":"k","authentication":{"schemes":["Bearer"],"credentials":"c"}}}`
@@ -155,7 +154,7 @@ func TestV03Webhooks(t *testing.T) {
 }
 
 // What a client of 0.3 sends, a server of 0.3 reads as it was meant.
-func TestV03TurnArrives(t *testing.T) {
+func TestTurnArrives(t *testing.T) {
 	items := []task.DataItem{task.Text("a"), {Kind: task.FileItem, Name: "n", Bytes: "eA=="}, {Kind: task.DataKind, Data: []byte(`{"d":[]}`), Metadata: []byte(`{"m":1}`)}}
 	for _, stream := range []bool{false, true} {
 		for _, from := range []task.State{task.None, task.AwaitingInput, task.AwaitingCompletion} {
@@ -181,4 +180,4 @@ func TestV03TurnArrives(t *testing.T) {
 	}
 }
 
-func FuzzV03Decode(f *testing.F) { a2atest.FuzzDecode(f, a2a.V03Server(true), v03Requests...) }
+func FuzzDecode(f *testing.F) { a2atest.FuzzDecode(f, a2a.V03Server(true), requests...) }

@@ -5,21 +5,19 @@ package v1
 import (
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // An artifact of A2A 1.0 is a product of the same id. A continue after completion is another task to the agent;
 // its artifacts replace those products whose ids they have.
 
-// v1Artifact reads one artifact.
+// readArtifact reads one artifact.
 func readArtifact(v gjson.Result, adds bool) (p task.Product, err error) {
 	if !v.IsObject() {
 		return p, wire.Refuse("the agent's answer has an artifact that is no object")
@@ -122,7 +120,7 @@ func (r *reader) whole(rep *agent.Report, list gjson.Result) error {
 	return err
 }
 
-// v1Join puts neighbouring texts together: all of them where no shape is given, otherwise as far as in the
+// join puts neighbouring texts together: all of them where no shape is given, otherwise as far as in the
 // shape, whose last text may grow. Items that do not fit into the shape stay as they are.
 func join(items, shape []task.DataItem) []task.DataItem {
 	out := make([]task.DataItem, 0, len(items))

@@ -7,15 +7,14 @@ package v1
 import (
 	"net/url"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // The methods of A2A 1.0. A request of REST is known by the one that it stands for.
@@ -33,10 +32,10 @@ const (
 	extendedCard = "GetExtendedAgentCard"
 )
 
-// v1NewClient returns the client side of A2A 1.0 over JSON-RPC.
+// Client returns the client side of A2A 1.0 over JSON-RPC.
 func Client() translate.Client { return client{} }
 
-// v1NewREST returns the client side of A2A 1.0 over plain HTTP. It is a translate.Binder.
+// RESTClient returns the client side of A2A 1.0 over plain HTTP. It is a translate.Binder.
 func RESTClient() translate.Client { return restClient{client{rest: true}} }
 
 type client struct{ rest bool }
@@ -48,7 +47,7 @@ func (c client) Name() string {
 	return version.Name10
 }
 
-// v1Header tells the version with every request: agents take one without for 0.3.
+// header tells the version with every request: agents take one without for 0.3.
 var header = []translate.Field{{Name: "A2A-Version", Value: "1.0"}}
 
 func (client) Header() []translate.Field { return header }

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 	"golang.org/x/tools/txtar"
@@ -23,12 +21,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 )
 
-const v1Captures = "testdata/go.txtar"
+const captures = "testdata/go.txtar"
 
-// v1Bindings are the two bindings of A2A 1.0.
-var v1Bindings = []struct {
+// bindings are the two bindings of A2A 1.0.
+var bindings = []struct {
 	name    string
 	client  translate.Client
 	server  translate.Server // without confirm
@@ -38,8 +37,8 @@ var v1Bindings = []struct {
 	{"a2a/1.0-rest", a2a.V1REST(), a2a.V1RESTServer(false), a2a.V1RESTServer(true)},
 }
 
-func TestV1Names(t *testing.T) {
-	for _, b := range v1Bindings {
+func TestNames(t *testing.T) {
+	for _, b := range bindings {
 		for _, got := range []string{b.client.Name(), b.server.Name(), b.confirm.Name()} {
 			if got != b.name {
 				t.Errorf("the name is %q, want %q", got, b.name)
@@ -51,9 +50,9 @@ func TestV1Names(t *testing.T) {
 	}
 }
 
-// TestV1Captures reads what a real agent sent, and what a real client asked of it.
-func TestV1Captures(t *testing.T) {
-	ar, err := txtar.ParseFile(v1Captures)
+// TestCaptures reads what a real agent sent, and what a real client asked of it.
+func TestCaptures(t *testing.T) {
+	ar, err := txtar.ParseFile(captures)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,23 +62,23 @@ func TestV1Captures(t *testing.T) {
 	}
 	var now []txtar.File
 	for _, f := range ar.Files {
-		b := v1Bindings[0]
+		b := bindings[0]
 		if strings.HasPrefix(f.Name, "rest/") {
-			b = v1Bindings[1]
+			b = bindings[1]
 		}
 		var got string
 		switch path.Ext(f.Name) {
 		case ".request":
-			got = v1Show(v1Decode(b.server, f.Data))
+			got = show(decode(b.server, f.Data))
 		case ".json":
-			got = v1ShowReport(b.client.Reply(f.Data, nil))
+			got = showReport(b.client.Reply(f.Data, nil))
 		case ".sse":
 			s := b.client.NewStream(nil)
-			for _, ev := range v1Blocks(f.Data) {
-				got += v1ShowReport(s.Event(ev.name, ev.data))
+			for _, ev := range blocks(f.Data) {
+				got += showReport(s.Event(ev.name, ev.data))
 			}
 		case ".push":
-			got = v1ShowReport(b.client.Push(f.Data, nil))
+			got = showReport(b.client.Push(f.Data, nil))
 		default:
 			continue
 		}
@@ -89,22 +88,22 @@ func TestV1Captures(t *testing.T) {
 		}
 	}
 	if *a2atest.Update {
-		if err := os.WriteFile(v1Captures, txtar.Format(&txtar.Archive{Comment: ar.Comment, Files: now}), 0o644); err != nil {
+		if err := os.WriteFile(captures, txtar.Format(&txtar.Archive{Comment: ar.Comment, Files: now}), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-type v1Event struct {
+type event struct {
 	name string
 	data []byte
 }
 
-// v1Blocks takes the events of a stream apart; each has one line of data.
-func v1Blocks(stream []byte) []v1Event {
-	var all []v1Event
+// blocks takes the events of a stream apart; each has one line of data.
+func blocks(stream []byte) []event {
+	var all []event
 	for block := range strings.SplitSeq(strings.TrimSpace(string(stream)), "\n\n") {
-		var ev v1Event
+		var ev event
 		for line := range strings.Lines(block) {
 			line = strings.TrimSuffix(line, "\n")
 			if name, ok := strings.CutPrefix(line, "event: "); ok {
@@ -119,9 +118,9 @@ func v1Blocks(stream []byte) []v1Event {
 	return all
 }
 
-// v1Decode decodes a request as a front would: that of JSON-RPC is a body, that of REST a line with method and
+// decode decodes a request as a front would: that of JSON-RPC is a body, that of REST a line with method and
 // path, and behind it the body.
-func v1Decode(s translate.Server, text []byte) (translate.Call, error) {
+func decode(s translate.Server, text []byte) (translate.Call, error) {
 	if s.Name() == "a2a/1.0" {
 		req, bad := jsonrpc.Parse(text, jsonrpc.Limits{})
 		if bad != nil {
@@ -150,10 +149,10 @@ func v1Decode(s translate.Server, text []byte) (translate.Call, error) {
 	return s.Decode(req)
 }
 
-// v1Show renders a call, or the error in its place, in a form to compare.
-func v1Show(c translate.Call, err error) string {
+// show renders a call, or the error in its place, in a form to compare.
+func show(c translate.Call, err error) string {
 	if err != nil {
-		return v1ShowError(err)
+		return showError(err)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "call op=%d %s", c.Op, c.Message.Command)
@@ -188,7 +187,7 @@ func v1Show(c translate.Call, err error) string {
 	return b.String()
 }
 
-func v1ShowError(err error) string {
+func showError(err error) string {
 	var e *task.Error
 	if !errors.As(err, &e) {
 		return fmt.Sprintf("no task.Error: %v\n", err)
@@ -199,10 +198,10 @@ func v1ShowError(err error) string {
 	return fmt.Sprintf("error %v: %s\n", e.Kind, e.Detail)
 }
 
-// v1ShowReport renders a report, or the error in its place, in a form to compare.
-func v1ShowReport(rep agent.Report, err error) string {
+// showReport renders a report, or the error in its place, in a form to compare.
+func showReport(rep agent.Report, err error) string {
 	if err != nil {
-		return v1ShowError(err)
+		return showError(err)
 	}
 	var b strings.Builder
 	b.WriteString("report")
@@ -235,8 +234,8 @@ func readParts(items []task.DataItem) string {
 	return gjson.GetBytes(task.AppendProduct(nil, &task.Product{DataItems: items}), "dataItems").Raw
 }
 
-// TestV1Requests tests what is asked of agents.
-func TestV1Requests(t *testing.T) {
+// TestRequests tests what is asked of agents.
+func TestRequests(t *testing.T) {
 	hook := &task.Webhook{ID: "w", TaskID: "ours", URL: "https://gw.example/hook", Token: "tok", Scheme: "Bearer", Credentials: "cred", Dialect: "x"}
 	ref := agent.Ref{Task: "t\"1", Session: "c1"}
 	says := task.Message{ID: "m1", DataItems: []task.DataItem{task.Text("a \"b\"\n")}}
@@ -268,9 +267,9 @@ func TestV1Requests(t *testing.T) {
 		id := gjson.Get(tc.want, "message.messageId").Raw
 		rpc := `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":` + tc.want + `}`
 		for i, want := range []string{rpc, tc.want} {
-			got := string(v1Bindings[i].client.AppendTurn([]byte("+"), &tc.turn, tc.stream))
+			got := string(bindings[i].client.AppendTurn([]byte("+"), &tc.turn, tc.stream))
 			if diff := cmp.Diff("+"+want, got); diff != "" {
-				t.Errorf("%s, %s (-want +got):\n%s", v1Bindings[i].name, tc.name, diff)
+				t.Errorf("%s, %s (-want +got):\n%s", bindings[i].name, tc.name, diff)
 			}
 		}
 	}
@@ -293,8 +292,8 @@ func TestV1Requests(t *testing.T) {
 	}
 }
 
-// TestV1Bind tests that every errand of REST finds its way back through the routes of the server.
-func TestV1Bind(t *testing.T) {
+// TestBind tests that every errand of REST finds its way back through the routes of the server.
+func TestBind(t *testing.T) {
 	c := a2a.V1REST().(translate.Binder)
 	if _, ok := a2a.V1().(translate.Binder); ok {
 		t.Error("JSON-RPC has one path only")

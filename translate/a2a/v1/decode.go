@@ -9,15 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // Limits of a request for a list.
@@ -26,7 +25,7 @@ const (
 	maxToken = 2048 // bytes of the token of a page
 )
 
-// v1AtOnce is a timeout for the answer to callers that do not wait for their task to get anywhere.
+// atOnce is a timeout for the answer to callers that do not wait for their task to get anywhere.
 const atOnce = time.Nanosecond
 
 // Decode implements translate.Server.

@@ -5,14 +5,13 @@ package v1
 import (
 	"strconv"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/message"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 // AppendTask implements translate.Server. A sent message is answered by the Task as a member, because it could be
@@ -68,7 +67,7 @@ func (s Base) AppendWebhooks(dst []byte, id jsonrpc.ID, c *translate.Call, hooks
 	return s.end(dst)
 }
 
-// v1AppendConfig appends a TaskPushNotificationConfig. It goes to nobody but the one who set it, or to the agent
+// appendConfig appends a TaskPushNotificationConfig. It goes to nobody but the one who set it, or to the agent
 // that is to use it, so it holds all that was set.
 func appendConfig(dst []byte, w *task.Webhook) []byte {
 	dst = append(dst, `{"url":`...)
@@ -168,7 +167,7 @@ func (s Base) appendStatus(dst []byte, st, said *task.Status, taskID, session st
 	return append(extension.AppendStatus(dst, said.Extensions), '}')
 }
 
-// v1Time is the form of times that are written: ISO 8601 in UTC with milliseconds.
+// timeForm is the form of times that are written: ISO 8601 in UTC with milliseconds.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
 func (s Base) appendMessage(dst []byte, m *task.Message, taskID, session string) []byte {
@@ -202,7 +201,7 @@ func (s Base) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) translat
 		state: task.Working}
 }
 
-// v1Frames writes the StreamResponses of one stream.
+// encoder writes the StreamResponses of one stream.
 type encoder struct {
 	server        Base
 	id            jsonrpc.ID

@@ -21,8 +21,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
-// TestV1Errors tests how every kind of error is said.
-func TestV1Errors(t *testing.T) {
+// TestErrors tests how every kind of error is said.
+func TestErrors(t *testing.T) {
 	want := map[task.Kind]struct {
 		code, http     int
 		status, reason string
@@ -92,13 +92,13 @@ func TestV1Errors(t *testing.T) {
 	}
 }
 
-var v1At = time.Date(2026, 1, 2, 11, 4, 5, 6e6, time.FixedZone("", 8*60*60))
+var at = time.Date(2026, 1, 2, 11, 4, 5, 6e6, time.FixedZone("", 8*60*60))
 
-// v1Whole is a task with everything that A2A can say.
-func v1Whole(state task.State) *task.Task {
+// fullTask is a task with everything that A2A can say.
+func fullTask(state task.State) *task.Task {
 	return &task.Task{
 		ID: "t1", SessionID: "c1",
-		Status: task.Status{State: state, ChangedAt: v1At, DataItems: []task.DataItem{task.Text("so\n"), {Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`)}}},
+		Status: task.Status{State: state, ChangedAt: at, DataItems: []task.DataItem{task.Text("so\n"), {Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`)}}},
 		Products: []task.Product{
 			{ID: "p1", Name: "n", Description: "d", DataItems: []task.DataItem{
 				task.Text("a"),
@@ -117,7 +117,7 @@ func v1Whole(state task.State) *task.Task {
 	}
 }
 
-func TestV1Answers(t *testing.T) {
+func TestAnswers(t *testing.T) {
 	rpc, rest := a2a.V1Server(false), a2a.V1RESTServer(false)
 	const status = `"status":{"state":"TASK_STATE_WORKING","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT","parts":[{"text":"so\n"},{"data":[1]}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}`
 	const artifacts = `,"artifacts":[{"artifactId":"p1","name":"n","description":"d","parts":[{"text":"a"},{"raw":"QUJD","filename":"f","mediaType":"m","metadata":{"k":1}},{"url":"https://f.example"},{"data":{"value":{"b":1}}},{"data":{}}]},{"artifactId":"p2","parts":[]}]`
@@ -131,7 +131,7 @@ func TestV1Answers(t *testing.T) {
 		c.Message.Command = cmd
 		return c
 	}
-	working := v1Whole(task.Working)
+	working := fullTask(task.Working)
 	list := &translate.Call{Op: translate.ListTasks, History: 0, List: &task.List{}}
 	some := &translate.Call{Op: translate.ListTasks, History: 1, List: &task.List{Products: true}}
 	one := task.Webhook{ID: "w", TaskID: "t1", URL: "https://h.example", Token: "tok", Scheme: "Bearer", Credentials: "cred", Dialect: "x"}
@@ -206,8 +206,8 @@ func TestV1Answers(t *testing.T) {
 	}
 }
 
-// TestV1Shown tests every state as callers are shown it: in answers, and in streams with where those end.
-func TestV1Shown(t *testing.T) {
+// TestShown tests every state as callers are shown it: in answers, and in streams with where those end.
+func TestShown(t *testing.T) {
 	for _, tc := range []struct {
 		state         task.State
 		auto, confirm string
@@ -223,10 +223,10 @@ func TestV1Shown(t *testing.T) {
 		{task.Rejected, "REJECTED", "REJECTED", true},
 		{task.None, "UNSPECIFIED", "UNSPECIFIED", false},
 	} {
-		for _, b := range v1Bindings {
+		for _, b := range bindings {
 			for i, s := range []translate.Server{b.server, b.confirm} {
 				word := "TASK_STATE_" + []string{tc.auto, tc.confirm}[i]
-				state := &task.Task{ID: "t1", SessionID: "c1", Status: task.Status{State: tc.state, ChangedAt: v1At}}
+				state := &task.Task{ID: "t1", SessionID: "c1", Status: task.Status{State: tc.state, ChangedAt: at}}
 				sent, subscribed := new(translate.Call), new(translate.Call)
 				sent.Message.Command, subscribed.Message.Command = task.Continue, task.ReStream
 				told := func(what string, f translate.Frame, path string, end bool) {
@@ -255,10 +255,10 @@ func TestV1Shown(t *testing.T) {
 	}
 }
 
-// TestV1Frames tests the frames of events that are not a state alone.
-func TestV1Frames(t *testing.T) {
+// TestFrames tests the frames of events that are not a state alone.
+func TestFrames(t *testing.T) {
 	c := &translate.Call{History: 1}
-	state := v1Whole(task.Accepted)
+	state := fullTask(task.Accepted)
 	text := []task.DataItem{task.Text("x")}
 	s := a2a.V1RESTServer(false).NewStream(nil, c, &task.Task{ID: "t1", SessionID: "c1"})
 	for _, tc := range []struct {
@@ -270,11 +270,11 @@ func TestV1Frames(t *testing.T) {
 		{"the last chunk", `{"artifactUpdate":{"taskId":"t1","contextId":"c1","artifact":{"artifactId":"p","name":"n","parts":[]},"append":true,"lastChunk":true}}`,
 			task.Event{Chunk: &task.Chunk{Product: task.Product{ID: "p", Name: "n"}, Append: true, Last: true}}},
 		{"what the Partner says", `{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT","parts":[{"text":"x"}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}}}`,
-			task.Event{Message: &task.Message{ID: "m", SentAt: v1At, SenderRole: task.Partner, DataItems: text}}},
+			task.Event{Message: &task.Message{ID: "m", SentAt: at, SenderRole: task.Partner, DataItems: text}}},
 		{"what the Leader says", ``, task.Event{Message: &task.Message{ID: "m", SenderRole: task.Leader, DataItems: text}}},
 		{"nothing", ``, task.Event{}},
 		{"a state without its cause", `{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING","timestamp":"2026-01-02T03:04:05.006Z"}}}`,
-			task.Event{Status: &task.Status{State: task.Working, ChangedAt: v1At}, Cause: &state.MessageHistory[0]}},
+			task.Event{Status: &task.Status{State: task.Working, ChangedAt: at}, Cause: &state.MessageHistory[0]}},
 	} {
 		f := s.Event(nil, &tc.ev)
 		if diff := cmp.Diff(tc.want, string(f.Data)); diff != "" || f.End {
@@ -287,12 +287,12 @@ func TestV1Frames(t *testing.T) {
 	}
 }
 
-// TestV1Identity tests that what the server writes is what the client reads, in both bindings: in answers, in
+// TestIdentity tests that what the server writes is what the client reads, in both bindings: in answers, in
 // streams, in notifications and in requests.
-func TestV1Identity(t *testing.T) {
-	for _, b := range v1Bindings {
+func TestIdentity(t *testing.T) {
+	for _, b := range bindings {
 		for _, state := range task.States() {
-			want := v1Whole(state)
+			want := fullTask(state)
 			read := state
 			if state == task.Completed {
 				read = task.AwaitingCompletion
@@ -301,15 +301,15 @@ func TestV1Identity(t *testing.T) {
 				c := &translate.Call{History: -1}
 				c.Message.Command = cmd
 				rep, err := b.client.Reply(b.server.AppendTask(nil, jsonrpc.ID("1"), c, want), nil)
-				v1Same(t, b.name+" "+string(cmd), want, read, rep, err)
+				same(t, b.name+" "+string(cmd), want, read, rep, err)
 			}
 			rep, err := b.client.Push(b.server.AppendNotification(nil, want), nil)
-			v1Same(t, b.name+" notification", want, read, rep, err)
+			same(t, b.name+" notification", want, read, rep, err)
 
 			frames, events := b.confirm.NewStream(jsonrpc.ID("1"), new(translate.Call), want), b.client.NewStream(nil)
 			rep, err = events.Event("", frames.Snapshot(nil, want).Data)
 			if state != task.AwaitingCompletion {
-				v1Same(t, b.name+" snapshot", want, read, rep, err)
+				same(t, b.name+" snapshot", want, read, rep, err)
 			}
 			for i := range want.Products {
 				for _, adds := range []bool{false, true} {
@@ -325,7 +325,7 @@ func TestV1Identity(t *testing.T) {
 			for _, stream := range []bool{false, true} {
 				turn := &agent.Turn{
 					Ref: agent.Ref{Task: "t1", Session: "c1"}, From: from,
-					Message: task.Message{ID: "m1", DataItems: v1Whole(task.Working).Products[0].DataItems},
+					Message: task.Message{ID: "m1", DataItems: fullTask(task.Working).Products[0].DataItems},
 					Webhook: &task.Webhook{ID: "w", URL: "u", Token: "tok", Scheme: "s", Credentials: "c"},
 				}
 				body := b.client.AppendTurn(nil, turn, stream)
@@ -337,7 +337,7 @@ func TestV1Identity(t *testing.T) {
 					verb, path := binder.Bind(errand, turn.Ref)
 					body = append([]byte(verb+" "+path+"\n"), body...)
 				}
-				c, err := v1Decode(b.server, body)
+				c, err := decode(b.server, body)
 				if err != nil {
 					t.Errorf("%s, from %q: %v", b.name, from, err)
 					continue
@@ -363,7 +363,7 @@ func TestV1Identity(t *testing.T) {
 	}
 }
 
-func v1Same(t *testing.T, name string, want *task.Task, state task.State, rep agent.Report, err error) {
+func same(t *testing.T, name string, want *task.Task, state task.State, rep agent.Report, err error) {
 	t.Helper()
 	rep.NativeState, rep.Revision, rep.RevisionDated = "", "", false
 	if diff := cmp.Diff(agent.Report{

@@ -10,15 +10,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// v1Refusal is an error of A2A 1.0 as an agent reports it: by the reason of its ErrorInfo, which is the same in
+// refusal is an error of A2A 1.0 as an agent reports it: by the reason of its ErrorInfo, which is the same in
 // both bindings, otherwise by its code, which is a status of HTTP where there is no envelope.
 type refusal struct {
 	reason string
@@ -27,7 +26,7 @@ type refusal struct {
 	text   string // what is said when the agent gives no words
 }
 
-// v1Refusals are the errors that agents report. What blames the gateway's own request is Internal, and what
+// refusals are the errors that agents report. What blames the gateway's own request is Internal, and what
 // blames its credentials is InvalidAgentResponse, so that no Leader looks for a mistake that it did not make. An
 // agent that does not speak 1.0 is one that does not have the method.
 var refusals = []refusal{
@@ -63,7 +62,7 @@ var refusals = []refusal{
 	{"", 503, task.AgentUnavailable, "the agent takes no requests now"},
 }
 
-// v1Failed turns an error that the agent reports into one of its kind.
+// failed turns an error that the agent reports into one of its kind.
 func failed(f *jsonrpc.Failure) *task.Error {
 	reason := reasonOf(f.Data)
 	i := slices.IndexFunc(refusals, func(row refusal) bool { return reason != "" && row.reason == reason })
@@ -78,7 +77,7 @@ func failed(f *jsonrpc.Failure) *task.Error {
 	return wire.Failed([]wire.Failure{known}, f.Code, f.Message)
 }
 
-// v1Reason returns the reason that the details of an error give, or nothing.
+// reasonOf returns the reason that the details of an error give, or nothing.
 func reasonOf(details gjson.Result) (reason string) {
 	if !details.IsArray() {
 		return ""
@@ -101,7 +100,7 @@ func reasonOf(details gjson.Result) (reason string) {
 	return reason
 }
 
-// v1Word is how A2A 1.0 says that something went wrong.
+// word is how A2A 1.0 says that something went wrong.
 type word struct {
 	code   int    // in JSON-RPC
 	http   int    // in REST
@@ -110,7 +109,7 @@ type word struct {
 	text   string // where the error has no words of its own
 }
 
-// v1Words holds every kind. Codes from -32001 to -32009 are A2A's; what it has no word for is the gateway's own,
+// words holds every kind. Codes from -32001 to -32009 are A2A's; what it has no word for is the gateway's own,
 // from the range that JSON-RPC leaves to servers, beyond those.
 var words = [...]word{
 	task.Internal:                 {-32603, 500, "INTERNAL", "INTERNAL_ERROR", "Internal error"},
@@ -134,13 +133,13 @@ var words = [...]word{
 	task.StoreUnavailable:         {-32603, 503, "UNAVAILABLE", "STORE_UNAVAILABLE", "The gateway cannot store tasks now"},
 }
 
-// errV1Version is the cause of an error by which a version is refused. No other dialect has a word for that, so it
+// errVersion is the cause of an error by which a version is refused. No other dialect has a word for that, so it
 // is no kind.
 var errVersion = errors.New("a2a: a version that is not spoken here")
 
 var versionWord = word{-32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED", "Version not supported"}
 
-// v1Said returns what err is to a caller. What has no kind is an internal error, without its text.
+// wordOf returns what err is to a caller. What has no kind is an internal error, without its text.
 func wordOf(err error) (*task.Error, *word) {
 	e, ok := errors.AsType[*task.Error](err)
 	switch {
@@ -171,7 +170,7 @@ func (s Base) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	return append(dst, '}', '}')
 }
 
-// v1ErrorInfo returns the details of an error: one google.rpc.ErrorInfo, whose metadata are strings.
+// errorInfo returns the details of an error: one google.rpc.ErrorInfo, whose metadata are strings.
 func errorInfo(e *task.Error, w *word) []byte {
 	dst := []byte(`[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"`)
 	dst = append(append(dst, w.reason...), `","domain":"a2a-protocol.org"`...)

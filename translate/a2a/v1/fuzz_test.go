@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -18,13 +16,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 )
 
-var v1Known = []task.Product{{ID: "a", DataItems: []task.DataItem{task.Text("xy"), {Kind: task.FileItem, URI: "u"}}}}
+var known = []task.Product{{ID: "a", DataItems: []task.DataItem{task.Text("xy"), {Kind: task.FileItem, URI: "u"}}}}
 
-// v1Check checks what is true of all that is read of an agent: an error has a kind, and what a report holds can be
+// check checks what is true of all that is read of an agent: an error has a kind, and what a report holds can be
 // stored as JSON on one line.
-func v1Check(t *testing.T, rep agent.Report, err error) {
+func check(t *testing.T, rep agent.Report, err error) {
 	t.Helper()
 	if err != nil {
 		if e, ok := errors.AsType[*task.Error](err); !ok || e.Detail == "" || strings.ContainsAny(e.Detail, "\n\r") {
@@ -45,29 +44,29 @@ func v1Check(t *testing.T, rep agent.Report, err error) {
 			t.Fatalf("%q", out)
 		}
 	}
-	task.Diff(v1Known, rep.Products)
+	task.Diff(known, rep.Products)
 }
 
-func FuzzV1Reply(f *testing.F) {
-	a2atest.Seeds(f, v1Captures, ".json")
+func FuzzReply(f *testing.F) {
+	a2atest.Seeds(f, captures, ".json")
 	f.Add([]byte(`{"result":{"task":{"id":"t","status":{"state":"TASK_STATE_AUTH_REQUIRED"},"artifacts":[{"artifactId":"a","parts":[{"text":"x"},{"text":"y"},{"text":"z","mediaType":"m","metadata":{}},{"raw":"-_"},{"data":[` + "\n" + `1]},7]}]}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, b := range v1Bindings {
-			rep, err := b.client.Reply(body, v1Known)
-			v1Check(t, rep, err)
+		for _, b := range bindings {
+			rep, err := b.client.Reply(body, known)
+			check(t, rep, err)
 		}
 	})
 }
 
-func FuzzV1Event(f *testing.F) {
-	a2atest.Seeds(f, v1Captures, ".sse")
+func FuzzEvent(f *testing.F) {
+	a2atest.Seeds(f, captures, ".sse")
 	f.Add([]byte(`data: {"artifactUpdate":{"append":true,"artifact":{"artifactId":"a","parts":[{"text":"z"}]}}}` + "\n\n" + `data: {"id":"t","status":{},"artifacts":[{"artifactId":"a"}]}`))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		for _, b := range v1Bindings {
-			s := b.client.NewStream(v1Known)
-			for _, ev := range v1Blocks(stream) {
+		for _, b := range bindings {
+			s := b.client.NewStream(known)
+			for _, ev := range blocks(stream) {
 				rep, err := s.Event(ev.name, ev.data)
-				if v1Check(t, rep, err); err != nil {
+				if check(t, rep, err); err != nil {
 					break
 				}
 			}
@@ -75,18 +74,18 @@ func FuzzV1Event(f *testing.F) {
 	})
 }
 
-func FuzzV1Push(f *testing.F) {
-	a2atest.Seeds(f, v1Captures, ".push")
+func FuzzPush(f *testing.F) {
+	a2atest.Seeds(f, captures, ".push")
 	f.Add([]byte(`{"params":{"statusUpdate":{"status":{"state":"TASK_STATE_CANCELLED"}}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		rep, err := a2a.V1().Push(body, v1Known)
-		v1Check(t, rep, err)
+		rep, err := a2a.V1().Push(body, known)
+		check(t, rep, err)
 	})
 }
 
-func FuzzV1Decode(f *testing.F) {
-	a2atest.Seeds(f, v1Captures, ".request")
-	for _, v := range v1Valid {
+func FuzzDecode(f *testing.F) {
+	a2atest.Seeds(f, captures, ".request")
+	for _, v := range valid {
 		f.Add(a2atest.Request(v.method, v.params))
 	}
 	rpc, rest := a2a.V1Server(false), a2a.V1RESTServer(true)
@@ -122,7 +121,7 @@ func FuzzV1Decode(f *testing.F) {
 			return
 		}
 		turn := &agent.Turn{Message: call.Message}
-		said, err := v1Decode(rpc, a2a.V1().AppendTurn(nil, turn, call.Stream))
+		said, err := decode(rpc, a2a.V1().AppendTurn(nil, turn, call.Stream))
 		if err != nil {
 			t.Fatalf("%v, for\n%s", err, a2a.V1().AppendTurn(nil, turn, call.Stream))
 		}

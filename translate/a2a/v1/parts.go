@@ -7,16 +7,14 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// v1AppendParts appends the parts that data items make.
+// appendParts appends the parts that data items make.
 func appendParts(dst []byte, items []task.DataItem) []byte {
 	dst = append(dst, '[')
 	for i := range items {
@@ -28,7 +26,7 @@ func appendParts(dst []byte, items []task.DataItem) []byte {
 	return append(dst, ']')
 }
 
-// v1AppendPart appends one part. What it is says the name of its one content member.
+// appendPart appends one part. What it is says the name of its one content member.
 func appendPart(dst []byte, it *task.DataItem) []byte {
 	switch it.Kind {
 	case task.TextItem:
@@ -51,7 +49,7 @@ func appendPart(dst []byte, it *task.DataItem) []byte {
 	return append(extension.AppendPart(dst, it.Metadata, extension.PartMembersV1), '}')
 }
 
-// v1Value returns the JSON value that structured data stands for: what object has made of a value that is no
+// unwrapped returns the JSON value that structured data stands for: what object has made of a value that is no
 // object becomes that value again.
 func unwrapped(data json.RawMessage) []byte {
 	if len(data) == 0 {
@@ -71,7 +69,7 @@ func unwrapped(data json.RawMessage) []byte {
 	return wire.OneLine(data)
 }
 
-// v1Part holds the members of a part. Its strings are views of what it was read from.
+// content holds the members of a part. Its strings are views of what it was read from.
 type content struct {
 	text, raw, url, data, filename, mediaType, metadata gjson.Result
 
@@ -167,7 +165,7 @@ func (p *content) content(adds bool) (it task.DataItem, ok bool) {
 	return it, true
 }
 
-// v1With returns an object with one more member, unless it has that already or there is nothing to say.
+// with returns an object with one more member, unless it has that already or there is nothing to say.
 func with(object json.RawMessage, key, value string) json.RawMessage {
 	if value == "" || len(object) > 0 && gjson.GetBytes(object, key).Exists() {
 		return object
@@ -183,7 +181,7 @@ func with(object json.RawMessage, key, value string) json.RawMessage {
 	return append(task.AppendString(dst, value), '}')
 }
 
-// v1Items reads the parts that an agent sends. What is none of the four kinds becomes a data item that holds the
+// readParts reads the parts that an agent sends. What is none of the four kinds becomes a data item that holds the
 // part as it was sent, so that nothing of it is lost.
 func readParts(parts gjson.Result, adds bool) ([]task.DataItem, error) {
 	if parts.Type == gjson.Null { // missing, too

@@ -6,18 +6,16 @@ import (
 	"hash/crc32"
 	"strconv"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // Reply reads a Task or a Message. It copies body once; the report's texts are views of that copy.
@@ -51,7 +49,7 @@ func (c client) NewStream(known []task.Product) translate.Stream {
 	return &stream{client: c, reader: reader{known: known}}
 }
 
-// v1Events reads the StreamResponses of one stream. They have no names, but some agents name those that are
+// stream reads the StreamResponses of one stream. They have no names, but some agents name those that are
 // errors.
 type stream struct {
 	client client
@@ -90,7 +88,7 @@ func (c client) parse(body []byte) (jsonrpc.Response, error) {
 	return jsonrpc.Response{Result: v, Failure: failureIn(v)}, nil
 }
 
-// v1Failure returns the error that a body without an envelope is, in the form of the one that has it: the
+// failureIn returns the error that a body without an envelope is, in the form of the one that has it: the
 // code is a status of HTTP then. It is nil where the body is no error.
 func failureIn(body gjson.Result) *jsonrpc.Failure {
 	var inner, code, message, details gjson.Result
@@ -118,7 +116,7 @@ func failureIn(body gjson.Result) *jsonrpc.Failure {
 	return f
 }
 
-// v1Kind says which of the members of a StreamResponse a value is.
+// kind says which of the members of a StreamResponse a value is.
 type kind uint8
 
 const (
@@ -129,7 +127,7 @@ const (
 	isArtifactUpdate
 )
 
-// v1Shape returns what an answer is about, and that. Sent messages and streams wrap it; GetTask and CancelTask
+// shapeOf returns what an answer is about, and that. Sent messages and streams wrap it; GetTask and CancelTask
 // do not, and so it is told by its members as well, whatever was asked for.
 func shapeOf(result gjson.Result) (kind kind, v gjson.Result) {
 	var id, status, artifact, message bool
@@ -176,7 +174,7 @@ func shapeOf(result gjson.Result) (kind kind, v gjson.Result) {
 	return isNothing, result
 }
 
-// v1Members are the members of the four, by the names that they share.
+// members are the members of the four, by the names that they share.
 type members struct {
 	id, taskID, contextID, status, artifact, artifacts, append, last, messageID, parts gjson.Result
 
@@ -214,7 +212,7 @@ func membersOf(object gjson.Result) (m members) {
 	return m
 }
 
-// v1Reader makes reports of what an agent says in one turn.
+// reader makes reports of what an agent says in one turn.
 type reader struct {
 	known []task.Product  // when the turn began
 	seen  map[string]bool // the artifacts of the turn by id; true for those that were added to
@@ -293,13 +291,13 @@ func (r *reader) message(m *members, v gjson.Result) (agent.Report, error) {
 	}, nil
 }
 
-// v1StatusForm is that of 1.0. A status that names no state says that the agent does not know.
+// statusForm is that of 1.0. A status that names no state says that the agent does not know.
 var statusForm = status.Form{
 	Version: "1.0", State: state, AuthRequired: "TASK_STATE_AUTH_REQUIRED",
 	Parts: func(list gjson.Result) ([]task.DataItem, error) { return readParts(list, false) },
 }
 
-// v1State returns the AIP state that a state of A2A 1.0 means. The schema before 1.0 wrote CANCELLED.
+// state returns the AIP state that a state of A2A 1.0 means. The schema before 1.0 wrote CANCELLED.
 func state(word string) (s task.State, ok bool) {
 	switch word {
 	case "", "TASK_STATE_UNSPECIFIED":

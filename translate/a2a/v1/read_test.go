@@ -15,16 +15,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
-// v1Wrap puts a result into the envelope of a binding.
-func v1Wrap(c translate.Client, result string) []byte {
+// wrap puts a result into the envelope of a binding.
+func wrap(c translate.Client, result string) []byte {
 	if c.Name() == "a2a/1.0" {
 		return []byte(`{"jsonrpc":"2.0","id":"1","result":` + result + `}`)
 	}
 	return []byte(result)
 }
 
-// TestV1States tests every word for a state, and that any other is none.
-func TestV1States(t *testing.T) {
+// TestStates tests every word for a state, and that any other is none.
+func TestStates(t *testing.T) {
 	const auth = `[{"type":"text","text":"x"},{"type":"data","data":{"a2aState":"auth-required"}}]`
 	const says = `[{"type":"text","text":"x"}]`
 	for _, tc := range []struct {
@@ -46,8 +46,8 @@ func TestV1States(t *testing.T) {
 		{`""`, task.None, false, says},
 		{`null`, task.None, false, says},
 	} {
-		for _, b := range v1Bindings {
-			body := v1Wrap(b.client, `{"task":{"id":"t","contextId":"c","status":{"state":`+tc.word+`,"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}]}}}}`)
+		for _, b := range bindings {
+			body := wrap(b.client, `{"task":{"id":"t","contextId":"c","status":{"state":`+tc.word+`,"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}]}}}}`)
 			rep, err := b.client.Reply(body, nil)
 			if err != nil || rep.State != tc.state || rep.SelfResuming != tc.open || readParts(rep.Items) != tc.items || rep.Revision == "" {
 				t.Errorf("%s, %s: %+v, %v", b.name, tc.word, rep, err)
@@ -55,15 +55,15 @@ func TestV1States(t *testing.T) {
 		}
 	}
 	for _, word := range []string{`"completed"`, `"TASK_STATE_PAUSED"`, `"working"`, `3`, `{}`, `true`} {
-		rep, err := a2a.V1().Reply(v1Wrap(a2a.V1(), `{"id":"t","status":{"state":`+word+`}}`), nil)
+		rep, err := a2a.V1().Reply(wrap(a2a.V1(), `{"id":"t","status":{"state":`+word+`}}`), nil)
 		if task.KindOf(err) != task.InvalidAgentResponse || !cmp.Equal(rep, agent.Report{}) {
 			t.Errorf("%s: %+v, %v", word, rep, err)
 		}
 	}
 }
 
-// TestV1Replies tests the forms that answers come in, in both bindings.
-func TestV1Replies(t *testing.T) {
+// TestReplies tests the forms that answers come in, in both bindings.
+func TestReplies(t *testing.T) {
 	const status = `"status":{"state":"TASK_STATE_WORKING"}`
 	for _, tc := range []struct{ name, result, want string }{
 		{"a bare task", `{"id":"t","contextId":"c",` + status + `}`,
@@ -87,10 +87,10 @@ func TestV1Replies(t *testing.T) {
 		{"artifacts that are none", `{"task":{"id":"t",` + status + `,"artifacts":{}}}`, "error invalid-agent-response: the agent's answer has artifacts that are no array\n"},
 		{"an artifact that is none", `{"task":{"id":"t",` + status + `,"artifacts":[1]}}`, "error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
 		{"parts that are none", `{"message":{"messageId":"m","parts":{}}}`, "error invalid-agent-response: the agent's answer has parts that are no array\n"},
-		{"too many artifacts", `{"task":{"id":"t",` + status + `,"artifacts":[` + v1Many(1001) + `]}}`, "error invalid-agent-response: the agent's answer has more than 1000 artifacts\n"},
+		{"too many artifacts", `{"task":{"id":"t",` + status + `,"artifacts":[` + many(1001) + `]}}`, "error invalid-agent-response: the agent's answer has more than 1000 artifacts\n"},
 	} {
-		for _, b := range v1Bindings {
-			if diff := cmp.Diff(tc.want, v1ShowReport(b.client.Reply(v1Wrap(b.client, tc.result), nil))); diff != "" {
+		for _, b := range bindings {
+			if diff := cmp.Diff(tc.want, showReport(b.client.Reply(wrap(b.client, tc.result), nil))); diff != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", b.name, tc.name, diff)
 			}
 		}
@@ -102,7 +102,7 @@ func TestV1Replies(t *testing.T) {
 	}
 }
 
-func v1Many(n int) string {
+func many(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, `{"artifactId":"%d"},`, i)
@@ -110,8 +110,8 @@ func v1Many(n int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// TestV1Parts tests what becomes of the parts that agents send, and of what that becomes when it is written again.
-func TestV1Parts(t *testing.T) {
+// TestParts tests what becomes of the parts that agents send, and of what that becomes when it is written again.
+func TestParts(t *testing.T) {
 	for _, tc := range []struct{ part, item, again string }{
 		{`{"text":"a"}`, `{"type":"text","text":"a"}`, `{"text":"a"}`},
 		{`{"text":""}`, `{"type":"text","text":""}`, `{"text":""}`},
@@ -155,8 +155,8 @@ func TestV1Parts(t *testing.T) {
 	}
 }
 
-// TestV1Streams tests what agents are known to do in streams.
-func TestV1Streams(t *testing.T) {
+// TestStreams tests what agents are known to do in streams.
+func TestStreams(t *testing.T) {
 	known := []task.Product{{ID: "old", DataItems: []task.DataItem{task.Text("x")}}}
 	const first = `{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_SUBMITTED"}}}`
 	for _, tc := range []struct {
@@ -188,7 +188,7 @@ func TestV1Streams(t *testing.T) {
 		{"what should be", []string{"x"}, "error invalid-agent-response"},
 		{"a status that is none", []string{`{"statusUpdate":{"status":1}}`}, "error invalid-agent-response: the agent's answer has a status that is no object\n"},
 	} {
-		for _, b := range v1Bindings {
+		for _, b := range bindings {
 			s := b.client.NewStream(known)
 			got := ""
 			for _, ev := range tc.events {
@@ -198,9 +198,9 @@ func TestV1Streams(t *testing.T) {
 				}
 				body := []byte(data)
 				if strings.HasPrefix(data, "{") {
-					body = v1Wrap(b.client, data)
+					body = wrap(b.client, data)
 				}
-				got += v1ShowReport(s.Event(name, body))
+				got += showReport(s.Event(name, body))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" && !(strings.HasPrefix(got, tc.want) && len(tc.events) == 1) {
 				t.Errorf("%s, %s (-want +got):\n%s", b.name, tc.name, diff)
@@ -209,9 +209,9 @@ func TestV1Streams(t *testing.T) {
 	}
 }
 
-// TestV1Settles tests that a task that is asked for changes nothing of what a stream of it has told, whatever the
+// TestSettles tests that a task that is asked for changes nothing of what a stream of it has told, whatever the
 // pieces were.
-func TestV1Settles(t *testing.T) {
+func TestSettles(t *testing.T) {
 	text := func(all ...string) (items []task.DataItem) {
 		for _, s := range all {
 			items = append(items, task.Text(s))
@@ -251,8 +251,8 @@ func TestV1Settles(t *testing.T) {
 	}
 }
 
-// TestV1Stamps tests that what rests has the same stamp in a stream and in an answer, and that news change it.
-func TestV1Stamps(t *testing.T) {
+// TestStamps tests that what rests has the same stamp in a stream and in an answer, and that news change it.
+func TestStamps(t *testing.T) {
 	const rests = `{"state":"TASK_STATE_INPUT_REQUIRED","timestamp":"2026-11-20T19:44:40.1Z","message":{"messageId":"m1","parts":[{"text":"which?"}]}}`
 	stamp := func(result string) string {
 		rep, err := a2a.V1REST().Push([]byte(result), nil)
@@ -274,15 +274,15 @@ func TestV1Stamps(t *testing.T) {
 	}
 }
 
-// TestV1Push tests the envelopes of notifications; their content is that of streams.
-func TestV1Push(t *testing.T) {
+// TestPush tests the envelopes of notifications; their content is that of streams.
+func TestPush(t *testing.T) {
 	const event = `{"statusUpdate":{"taskId":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`
 	const want = "report working (TASK_STATE_WORKING) task=\"t\" session=\"c\"\n"
 	for _, body := range []string{
 		event, " " + event + "\n", `{"jsonrpc":"2.0","id":1,"result":` + event + `}`, `{"jsonrpc":"2.0","method":"x","params":` + event + `}`,
 	} {
-		for _, b := range v1Bindings {
-			if diff := cmp.Diff(want, v1ShowReport(b.client.Push([]byte(body), nil))); diff != "" {
+		for _, b := range bindings {
+			if diff := cmp.Diff(want, showReport(b.client.Push([]byte(body), nil))); diff != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", b.name, body, diff)
 			}
 		}
@@ -299,8 +299,8 @@ func TestV1Push(t *testing.T) {
 	}
 }
 
-// TestV1Refusals tests what an agent's errors are: by their reason, otherwise by their code.
-func TestV1Refusals(t *testing.T) {
+// TestRefusals tests what an agent's errors are: by their reason, otherwise by their code.
+func TestRefusals(t *testing.T) {
 	const info = `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"a2a-protocol.org","reason":"%s"}`
 	for _, tc := range []struct {
 		reason     string
@@ -376,22 +376,22 @@ func TestV1Refusals(t *testing.T) {
 	}
 }
 
-// TestV1Ownership tests that reports do not change when the bytes that they came from do.
-func TestV1Ownership(t *testing.T) {
+// TestOwnership tests that reports do not change when the bytes that they came from do.
+func TestOwnership(t *testing.T) {
 	const result = `{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING","message":{"parts":[{"text":"x"},{"data":{"a":1}}]}},"artifacts":[{"artifactId":"a","parts":[{"raw":"QUJD","metadata":{"b":2}}]}]}}`
-	for _, b := range v1Bindings {
+	for _, b := range bindings {
 		for name, read := range map[string]func([]byte) (agent.Report, error){
 			"Reply": func(body []byte) (agent.Report, error) { return b.client.Reply(body, nil) },
 			"Event": func(body []byte) (agent.Report, error) { return b.client.NewStream(nil).Event("", body) },
 			"Push":  func(body []byte) (agent.Report, error) { return b.client.Push(body, nil) },
 		} {
-			body := v1Wrap(b.client, result)
+			body := wrap(b.client, result)
 			rep, err := read(body)
-			want := v1ShowReport(rep, err)
+			want := showReport(rep, err)
 			for i := range body {
 				body[i] = 'x'
 			}
-			if diff := cmp.Diff(want, v1ShowReport(rep, err)); diff != "" || err != nil {
+			if diff := cmp.Diff(want, showReport(rep, err)); diff != "" || err != nil {
 				t.Errorf("%s, %s: the report is a view of its body:\n%s", b.name, name, diff)
 			}
 		}

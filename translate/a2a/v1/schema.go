@@ -9,7 +9,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// v1Schema is what the objects of callers look like, where HTTP+JSON of 0.3, out of which 1.0 grew, differs from 1.0. A
+// Schema is what the objects of callers look like, where HTTP+JSON of 0.3, out of which 1.0 grew, differs from 1.0. A
 // Server has one of them.
 type Schema struct {
 	// Lenient says that there is no rule for media types, and none against subscribing to a task that has ended.
@@ -26,7 +26,7 @@ type Schema struct {
 	AppendWebhook     func(dst []byte, w *task.Webhook) []byte
 }
 
-// schemaV1 is that of 1.0.
+// ownSchema is that of 1.0.
 var ownSchema = Schema{
 	Parts: "parts", Canceled: "TASK_STATE_CANCELED",
 	ReadPart:          (*Request).part,
@@ -36,7 +36,7 @@ var ownSchema = Schema{
 	AppendWebhook:     appendConfig,
 }
 
-// v1OfSchema returns a server over plain HTTP whose callers' objects are of another schema. Its name, its paths and the
+// NewBase returns a server over plain HTTP whose callers' objects are of another schema. Its name, its paths and the
 // notifications of its webhooks are for the caller to add.
 func NewBase(schema *Schema, confirm bool) Base {
 	return Base{confirm: confirm, rest: true, schema: schema}

@@ -6,25 +6,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
-
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 )
 
-// v1NewServer returns the server side of A2A 1.0 over JSON-RPC. With confirm, a task whose agent has finished asks its
+// Server returns the server side of A2A 1.0 over JSON-RPC. With confirm, a task whose agent has finished asks its
 // caller for more, so that a caller may go on with it; without, it is completed at once, because A2A has no
 // word to complete a task. It is a translate.Lister.
 func Server(confirm bool) translate.Server { return Base{confirm: confirm, schema: &ownSchema} }
 
-// v1NewRESTServer returns what v1NewServer does, for A2A 1.0 over plain HTTP. It is a translate.Lister and a
+// RESTServer returns what Server does, for A2A 1.0 over plain HTTP. It is a translate.Lister and a
 // translate.Statuser.
 func RESTServer(confirm bool) translate.Server {
 	return restServer{NewBase(&ownSchema, confirm)}
 }
 
-// v1Server is what both bindings of 1.0 share, and HTTP+JSON of 0.3 with them.
+// Base is what both bindings of 1.0 share, and HTTP+JSON of 0.3 with them.
 type Base struct {
 	confirm, rest bool
 	schema        *Schema
@@ -80,7 +79,7 @@ func (restServer) Route(method, path string) (r translate.Route, ok bool) {
 	return PathRoute(method, path)
 }
 
-// v1PathRoute returns the route of a path of HTTP+JSON. Subscribing is a POST in the text of A2A, and a GET in its schema.
+// PathRoute returns the route of a path of HTTP+JSON. Subscribing is a POST in the text of A2A, and a GET in its schema.
 func PathRoute(method, path string) (r translate.Route, ok bool) {
 	path = strings.TrimSuffix(path, "/")
 	switch path {
@@ -117,10 +116,10 @@ func PathRoute(method, path string) (r translate.Route, ok bool) {
 	return route(method, map[string]string{"taskId": id}, verb{"GET", listConfigs}, verb{"POST", createConfig}), true
 }
 
-// v1Verb is what a method of HTTP stands for on one path.
+// verb is what a method of HTTP stands for on one path.
 type verb struct{ http, method string }
 
-// v1Route returns the route of a path that has some verbs. The names of vars are those of the params.
+// route returns the route of a path that has some verbs. The names of vars are those of the params.
 func route(method string, vars map[string]string, verbs ...verb) translate.Route {
 	r := translate.Route{Unenveloped: true, PathParams: vars}
 	i := slices.IndexFunc(verbs, func(v verb) bool { return v.http == method })
@@ -137,7 +136,7 @@ func route(method string, vars map[string]string, verbs ...verb) translate.Route
 	return r
 }
 
-// v1ContentType is the media type of A2A 1.0 over plain HTTP.
+// contentType is the media type of A2A 1.0 over plain HTTP.
 const contentType = "application/a2a+json"
 
 var contentTypes = []string{contentType}
@@ -148,7 +147,7 @@ func (restServer) ContentType() []string { return contentTypes }
 // Status implements translate.Statuser.
 func (restServer) Status(err error) int { return HTTPStatus(err) }
 
-// v1HTTPStatus returns the status of HTTP that goes with an error.
+// HTTPStatus returns the status of HTTP that goes with an error.
 func HTTPStatus(err error) int {
 	_, w := wordOf(err)
 	return w.http

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
@@ -19,11 +17,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// v1Valid are params that are taken, at least one for each method.
-var v1Valid = []struct{ method, params string }{
+// valid are params that are taken, at least one for each method.
+var valid = []struct{ method, params string }{
 	{"SendMessage", `{"tenant":"","message":{"messageId":"m1","contextId":"c","role":"ROLE_USER","parts":[{"text":"hi","mediaType":"text/markdown"},{"raw":"QUJD","filename":"f","mediaType":"m"},{"url":"u"},{"data":[1],"metadata":{"a":1}}],"extensions":[],"referenceTaskIds":["x"],"metadata":{}},"configuration":{"acceptedOutputModes":["text"],"historyLength":2,"returnImmediately":true,"taskPushNotificationConfig":{"id":"w","taskId":"","url":"https://h.example","token":"t","authentication":{"scheme":"Bearer","credentials":"c"}}},"metadata":{}}`},
 	{"SendStreamingMessage", `{"message":{"messageId":"m1","taskId":"t1","role":"ROLE_USER","parts":[{"text":"hi"}]}}`},
 	{"GetTask", `{"id":"t1","historyLength":0}`},
@@ -37,10 +36,10 @@ var v1Valid = []struct{ method, params string }{
 	{"GetExtendedAgentCard", `{}`},
 }
 
-// TestV1Server tests the properties of every dialect.
-func TestV1Server(t *testing.T) {
+// TestServer tests the properties of every dialect.
+func TestServer(t *testing.T) {
 	var requests [][]byte
-	for _, v := range v1Valid {
+	for _, v := range valid {
 		requests = append(requests, a2atest.Request(v.method, v.params))
 	}
 	for _, confirm := range []bool{false, true} {
@@ -48,11 +47,11 @@ func TestV1Server(t *testing.T) {
 	}
 }
 
-func TestV1Decode(t *testing.T) {
+func TestDecode(t *testing.T) {
 	const message = `"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"hi"}]`
 	for _, tc := range []struct{ name, method, params, want string }{
 		{"start", "SendMessage", `{` + message + `}}`, "call op=0 start id=\"m1\" auto history=-1\n  says [{\"type\":\"text\",\"text\":\"hi\"}]\n"},
-		{"start in a context, with everything", "SendMessage", v1Valid[0].params,
+		{"start in a context, with everything", "SendMessage", valid[0].params,
 			"call op=0 start id=\"m1\" session=\"c\" auto response=1ns history=2\n" +
 				`  says [{"type":"text","text":"hi","metadata":{"mediaType":"text/markdown"}},{"type":"file","name":"f","mimeType":"m","bytes":"QUJD"},{"type":"file","uri":"u"},{"type":"data","data":{"value":[1]},"metadata":{"a":1}}]` + "\n" +
 				"  webhook {ID:w TaskID: URL:https://h.example Token:t Scheme:Bearer Credentials:c Dialect:a2a/1.0 Confirm:false States:[]}\n"},
@@ -65,13 +64,13 @@ func TestV1Decode(t *testing.T) {
 		{"cancel", "CancelTask", `{"id":"t1"}`, "call op=0 cancel task=\"t1\" strict history=-1\n"},
 		{"subscribe", "SubscribeToTask", `{"id":"t1"}`, "call op=0 re-stream task=\"t1\" stream snapshot strict history=-1\n"},
 		{"list", "ListTasks", `{}`, "call op=4 get history=-1\n  list {SessionID: States:[] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: Products:false}\n"},
-		{"list some", "ListTasks", v1Valid[3].params,
+		{"list some", "ListTasks", valid[3].params,
 			"call op=4 get history=1\n  list {SessionID:c States:[working] After:2026-01-02 03:04:05.678 +0000 UTC Size:10 Token:p Products:true}\n"},
 		{"list what is completed", "ListTasks", `{"status":"TASK_STATE_COMPLETED"}`,
 			"call op=4 get history=-1\n  list {SessionID: States:[awaiting-completion completed] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: Products:false}\n"},
 		{"list what is never so", "ListTasks", `{"status":"TASK_STATE_AUTH_REQUIRED"}`,
 			"call op=4 get history=-1\n  list {SessionID: States:[auth-required] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: Products:false}\n"},
-		{"set a webhook", "CreateTaskPushNotificationConfig", v1Valid[6].params,
+		{"set a webhook", "CreateTaskPushNotificationConfig", valid[6].params,
 			"call op=1 get task=\"t1\" history=-1\n  webhook {ID:w TaskID:t1 URL:https://h.example Token:t Scheme:Bearer Credentials:c Dialect:a2a/1.0 Confirm:false States:[]}\n"},
 		{"get a webhook", "GetTaskPushNotificationConfig", `{"taskId":"t1","id":"w"}`,
 			"call op=2 get task=\"t1\" method=\"GetTaskPushNotificationConfig\" history=-1\n  webhook {ID:w TaskID:t1 URL: Token: Scheme: Credentials: Dialect:a2a/1.0 Confirm:false States:[]}\n"},
@@ -111,14 +110,14 @@ func TestV1Decode(t *testing.T) {
 		{"a state that is none", "ListTasks", `{"status":"working"}`, "error invalid-params at params.status: status must be a state, such as TASK_STATE_WORKING\n"},
 		{"a time that is none", "ListTasks", `{"statusTimestampAfter":"yesterday"}`, "error invalid-params at params.statusTimestampAfter: statusTimestampAfter must be a time in ISO 8601, such as 2025-09-01T06:30:00.000Z\n"},
 	} {
-		if diff := cmp.Diff(tc.want, v1Show(v1Decode(a2a.V1Server(false), a2atest.Request(tc.method, tc.params)))); diff != "" {
+		if diff := cmp.Diff(tc.want, show(decode(a2a.V1Server(false), a2atest.Request(tc.method, tc.params)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 		// A body without an envelope says the same; only what its fields are called differs.
 		req := &translate.Request{HTTP: "POST"}
 		req.Method, req.Params = tc.method, gjson.Parse(tc.params)
 		want := strings.Replace(strings.Replace(tc.want, " at params.", " at ", 1), " at params: params", " at body: body", 1)
-		if diff := cmp.Diff(want, v1Show(a2a.V1RESTServer(false).Decode(req))); diff != "" {
+		if diff := cmp.Diff(want, show(a2a.V1RESTServer(false).Decode(req))); diff != "" {
 			t.Errorf("%s, without an envelope (-want +got):\n%s", tc.name, diff)
 		}
 	}
@@ -138,8 +137,8 @@ func TestV1Decode(t *testing.T) {
 	}
 }
 
-// TestV1Query tests what REST has in its path and query.
-func TestV1Query(t *testing.T) {
+// TestQuery tests what REST has in its path and query.
+func TestQuery(t *testing.T) {
 	s := a2a.V1RESTServer(false)
 	for _, tc := range []struct{ request, want string }{
 		{"GET /tasks/t1?historyLength=4", "call op=0 get task=\"t1\" history=4\n"},
@@ -160,13 +159,13 @@ func TestV1Query(t *testing.T) {
 		{"POST /message:send\n[]", "error invalid-params at body: body must be an object\n"},
 		{"POST /message:stream", "error invalid-params at message: message is missing; it must be an object\n"},
 	} {
-		if diff := cmp.Diff(tc.want, v1Show(v1Decode(s, []byte(tc.request)))); diff != "" {
+		if diff := cmp.Diff(tc.want, show(decode(s, []byte(tc.request)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.request, diff)
 		}
 	}
 }
 
-func TestV1Routes(t *testing.T) {
+func TestRoutes(t *testing.T) {
 	rest := a2a.V1RESTServer(false)
 	for _, tc := range []struct{ method, path, want string }{
 		{"POST", "message:send", "SendMessage map[]"},
@@ -220,13 +219,13 @@ func TestV1Routes(t *testing.T) {
 	}
 }
 
-// TestV1Versions tests which requests are taken for 1.0, and what a version does that is none.
-func TestV1Versions(t *testing.T) {
-	for _, b := range v1Bindings {
+// TestVersions tests which requests are taken for 1.0, and what a version does that is none.
+func TestVersions(t *testing.T) {
+	for _, b := range bindings {
 		speaks := func(method, version string) bool {
 			return b.server.Matches(&translate.Request{Request: jsonrpc.Request{Method: method}, Version: version})
 		}
-		for _, v := range v1Valid {
+		for _, v := range valid {
 			for _, version := range []string{"", "1.0", "0.3", "7"} {
 				if !speaks(v.method, version) {
 					t.Errorf("%s does not speak %s of version %q", b.name, v.method, version)

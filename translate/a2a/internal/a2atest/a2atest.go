@@ -186,12 +186,12 @@ func Seeds(f *testing.F, path, suffix string) {
 	}
 }
 
-// legacyRequest wraps the params of a request.
+// Request wraps the params of a request.
 func Request(method, params string) []byte {
 	return []byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`)
 }
 
-// legacyDecode reads a request, from memory that is used for something else right after.
+// Decode reads a request, from memory that is used for something else right after.
 func Decode(t testing.TB, s translate.Server, body []byte) (translate.Call, error) {
 	t.Helper()
 	body = append([]byte(nil), body...)
@@ -218,7 +218,7 @@ func Refuses(t *testing.T, s translate.Server, body []byte, want string) {
 	}
 }
 
-// legacyStory is a log that has everything in it.
+// story is a log that has everything in it.
 func story() []task.Event {
 	at := func(s int) time.Time {
 		return time.Date(2026, 1, 2, 11, 4, s, 5e6, time.FixedZone("", 8*60*60))
@@ -248,7 +248,7 @@ func story() []task.Event {
 	}
 }
 
-// legacyTell tells a story in every way that a server has, as a file to compare.
+// Story tells a story in every way that a server has, as a file to compare.
 func Story(s translate.Server) []byte {
 	id := jsonrpc.ID(`"r1"`)
 	var out strings.Builder
@@ -336,7 +336,7 @@ func Sayable(t *testing.T, call *translate.Call) {
 	}
 }
 
-// fuzzDecode holds that what a server reads of any request can be stored, and sent to an agent of any version.
+// FuzzDecode holds that what a server reads of any request can be stored, and sent to an agent of any version.
 func FuzzDecode(f *testing.F, s translate.Server, requests ...[]byte) {
 	for _, body := range requests {
 		f.Add(body)

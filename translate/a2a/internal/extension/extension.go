@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // family is the name under which an Extra keeps what callers and agents of A2A say beyond the canon: metadata,
@@ -42,7 +41,7 @@ const (
 // aipState is the gateway's own word in the metadata of tasks. One that comes back is not news.
 const aipState = "aipState"
 
-// addResult adds a member of a Task or an event that has no field.
+// AddResult adds a member of a Task or an event that has no field.
 func AddResult(r *wire.Extensions, key string, v gjson.Result) {
 	if key != "metadata" || !v.IsObject() || !strings.Contains(v.Raw, aipState) {
 		r.Add(key, v)
@@ -63,33 +62,33 @@ func AddResult(r *wire.Extensions, key string, v gjson.Result) {
 	}
 }
 
-// extResult returns the Extra of a Task or an event.
+// OfResult returns the Extra of a Task or an event.
 func OfResult(r *wire.Extensions) json.RawMessage { return r.JSON(family, resultMembers) }
 
-// extArtifact returns the Extra of an artifact, or of a message in its place.
+// OfArtifact returns the Extra of an artifact, or of a message in its place.
 func OfArtifact(r *wire.Extensions) json.RawMessage { return r.JSON(family, artifactMembers) }
 
-// extStatus returns the Extra of a status, and that of its message with it.
+// OfStatus returns the Extra of a status, and that of its message with it.
 func OfStatus(r, message *wire.Extensions) json.RawMessage {
 	r.AddObject("message", message, messageMembers)
 	return r.JSON(family, statusMembers)
 }
 
-// extPart returns the metadata of a part with what was not understood of it. words are the names of what its version
+// OfPart returns the metadata of a part with what was not understood of it. words are the names of what its version
 // understands.
 func OfPart(metadata json.RawMessage, r *wire.Extensions, words wire.Names) json.RawMessage {
 	return r.Join(metadata, family, words)
 }
 
-// extConfiguration returns what an Extra has of a request's configuration.
+// Configuration returns what an Extra has of a request's configuration.
 func Configuration(extra json.RawMessage) json.RawMessage { return kept(extra, "configuration") }
 
-// extHasMessage reports whether an Extra of a status has anything of its message.
+// HasMessage reports whether an Extra of a status has anything of its message.
 func HasMessage(extra json.RawMessage) bool {
 	return len(extra) > 0 && len(kept(extra, "message")) > 0
 }
 
-// extModes returns the kinds of content that a caller takes, as JSON, or nothing.
+// OutputModes returns the kinds of content that a caller takes, as JSON, or nothing.
 func OutputModes(extra json.RawMessage) json.RawMessage {
 	return wire.MemberOf(Configuration(extra), "acceptedOutputModes")
 }
@@ -99,7 +98,7 @@ func kept(extra json.RawMessage, name string) json.RawMessage {
 	return wire.MemberOf(family.Of(extra), name)
 }
 
-// appendResultRest appends what was not understood of a Task or an event. state is what its word for a state does not
+// AppendResult appends what was not understood of a Task or an event. state is what its word for a state does not
 // say, where that is anything.
 func AppendResult(dst []byte, extra json.RawMessage, state task.State) []byte {
 	name := aipState
@@ -109,17 +108,17 @@ func AppendResult(dst []byte, extra json.RawMessage, state task.State) []byte {
 	return family.AppendWith(dst, family.Of(extra), extra, resultMembers, name, string(state))
 }
 
-// appendMessageRest appends what was not understood of a message.
+// AppendMessage appends what was not understood of a message.
 func AppendMessage(dst []byte, extra json.RawMessage) []byte {
 	return family.Append(dst, kept(extra, "message"), extra, messageMembers)
 }
 
-// appendStatusRest appends what was not understood of a status, beside its message.
+// AppendStatus appends what was not understood of a status, beside its message.
 func AppendStatus(dst []byte, extra json.RawMessage) []byte {
 	return family.Append(dst, family.Of(extra), nil, statusMembers)
 }
 
-// appendArtifactRest appends what was not understood of an artifact. One of v0.1 has its product's id in its metadata,
+// AppendArtifact appends what was not understood of an artifact. One of v0.1 has its product's id in its metadata,
 // unless the agent uses that name itself.
 func AppendArtifact(dst []byte, extra json.RawMessage, id string) []byte {
 	name := ""
@@ -129,7 +128,7 @@ func AppendArtifact(dst []byte, extra json.RawMessage, id string) []byte {
 	return family.AppendWith(dst, family.Of(extra), extra, artifactMembers, name, id)
 }
 
-// appendPartRest appends the metadata of a part, and what was not understood of it.
+// AppendPart appends the metadata of a part, and what was not understood of it.
 func AppendPart(dst []byte, metadata json.RawMessage, known wire.Names) []byte {
 	if len(metadata) == 0 {
 		return dst
@@ -140,7 +139,7 @@ func AppendPart(dst []byte, metadata json.RawMessage, known wire.Names) []byte {
 	return append(append(dst, `,"metadata":`...), wire.OneLine(metadata)...)
 }
 
-// appendTurnRest appends what was not understood of the message of a turn. ref is the task that it refers to beside
+// AppendTurn appends what was not understood of the message of a turn. ref is the task that it refers to beside
 // those that its caller names.
 func AppendTurn(dst []byte, extra json.RawMessage, ref string) []byte {
 	if ref == "" {
@@ -160,12 +159,12 @@ func AppendTurn(dst []byte, extra json.RawMessage, ref string) []byte {
 	return family.Append(append(dst, ']'), own, extra, referringMembers)
 }
 
-// appendParamsRest appends what was not understood of a request's params.
+// AppendParams appends what was not understood of a request's params.
 func AppendParams(dst []byte, extra json.RawMessage) []byte {
 	return family.Append(dst, family.Of(extra), nil, paramsMembers)
 }
 
-// extAppendConfiguration appends what was not understood of a request's configuration; with modes, the kinds of content
+// AppendConfiguration appends what was not understood of a request's configuration; with modes, the kinds of content
 // that its caller takes are among that.
 func AppendConfiguration(dst []byte, extra json.RawMessage, modes bool) []byte {
 	known := configurationMembers
@@ -175,17 +174,17 @@ func AppendConfiguration(dst []byte, extra json.RawMessage, modes bool) []byte {
 	return family.Append(dst, Configuration(extra), nil, known)
 }
 
-// callRest gathers what is not understood of a request.
+// Request gathers what is not understood of a request.
 type Request struct{ Params, Message, Configuration wire.Extensions }
 
-// extra returns what was gathered, nil where there is nothing.
+// Extensions returns what was gathered, nil where there is nothing.
 func (r *Request) Extensions() json.RawMessage {
 	r.Params.AddObject("configuration", &r.Configuration, controlMembers)
 	r.Params.AddObject("message", &r.Message, messageMembers)
 	return r.Params.JSON(family, paramsMembers)
 }
 
-// inHistory returns a message as a history shows it. What a caller has sent is shown without the members that no
+// InHistory returns a message as a history shows it. What a caller has sent is shown without the members that no
 // version of A2A has: those are for the agent, and readers that hold a Task to its schema refuse it with them.
 func InHistory(m *task.Message) task.Message {
 	shown := *m

@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// legacyRole returns the role of a message's sender.
+// Role returns the role of a message's sender.
 func Role(m *task.Message) string {
 	if m.SenderRole == task.Partner {
 		return "agent"
@@ -19,7 +19,7 @@ func Role(m *task.Message) string {
 	return "user"
 }
 
-// v1MessageID returns the id of a turn's message. It is the same whenever the turn is carried out again, so that
+// ID returns the id of a turn's message. It is the same whenever the turn is carried out again, so that
 // agents that look at it take it for the same message.
 func ID(t *agent.Turn) string {
 	switch {
@@ -31,7 +31,7 @@ func ID(t *agent.Turn) string {
 	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Revision))), 16)
 }
 
-// v1History returns the messages from the one on with which n of them say something. A2A has no commands, so those
+// Last returns the messages from the one on with which n of them say something. A2A has no commands, so those
 // that say nothing are not shown.
 func Last(all []task.Message, n int) []task.Message {
 	first := len(all)

@@ -8,14 +8,12 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// appendParts appends the parts that data items make. word is the member that tells what a part is: versions
+// Append appends the parts that data items make. word is the member that tells what a part is: versions
 // differ in nothing else, and agents insist on theirs.
 func Append(dst []byte, word string, items []task.DataItem) []byte {
 	dst = append(dst, '[')
@@ -77,7 +75,7 @@ func Read(parts gjson.Result) ([]task.DataItem, error) {
 	return items, nil
 }
 
-// legacyPart reads one part. What is no text, file or data becomes a data item that holds the part as it was sent,
+// read reads one part. What is no text, file or data becomes a data item that holds the part as it was sent,
 // so that nothing of it is lost.
 func read(part gjson.Result) task.DataItem {
 	if it, ok := Content(part); ok {
@@ -86,7 +84,7 @@ func read(part gjson.Result) task.DataItem {
 	return task.DataItem{Kind: task.DataKind, Data: wire.Object(part)}
 }
 
-// legacyContent reads one part, if it is a text, a file or data. Its type is believed only where the content agrees,
+// Content reads one part, if it is a text, a file or data. Its type is believed only where the content agrees,
 // and is not needed: agents of later versions write "kind" in its place, and some write neither.
 func Content(part gjson.Result) (it task.DataItem, ok bool) {
 	var text, file, data gjson.Result
@@ -125,7 +123,7 @@ func Content(part gjson.Result) (it task.DataItem, ok bool) {
 	return it, false
 }
 
-// legacyFile reads a file's content into it. AIP wants either a URI or the bytes: where an agent gives both, the
+// readFile reads a file's content into it. AIP wants either a URI or the bytes: where an agent gives both, the
 // bytes are kept, because they need no permission to be read. ok is false where it gives neither.
 func readFile(it *task.DataItem, file gjson.Result) (ok bool) {
 	var f task.DataItem

@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// legacyFault is how versions before 1.0 tell a caller that something went wrong.
+// Fault is how versions before 1.0 tell a caller that something went wrong.
 type Fault struct {
 	code      int
 	message   string
@@ -25,7 +25,7 @@ const (
 	limitExceeded   = -32050
 )
 
-// legacyFaults holds every kind, in the numbers of v0.1. −32007 to −32009 are never used: they mean something else
+// Faults holds every kind, in the numbers of v0.1. −32007 to −32009 are never used: they mean something else
 // in AIP than in later versions of A2A.
 var Faults = [...]Fault{
 	task.Internal:                 {-32603, "Internal error", ""},
@@ -49,19 +49,19 @@ var Faults = [...]Fault{
 	task.StoreUnavailable:         {-32603, "Internal error", ""},
 }
 
-// v03Faults are legacyFaults with what 0.2 brought.
+// FaultsV03 are Faults with what 0.2 brought.
 var FaultsV03 = func() [len(Faults)]Fault {
 	all := Faults
 	all[task.InvalidAgentResponse] = Fault{-32006, "Invalid agent response type", ""}
 	return all
 }()
 
-// append appends an error response. What has no kind is an internal error, without its text.
+// Append appends an error response. What has no kind is an internal error, without its text.
 func (f *Fault) Append(dst []byte, id jsonrpc.ID, e *task.Error) []byte {
 	return jsonrpc.AppendError(dst, id, f.code, f.message, wire.ErrorData(e, f.errorType))
 }
 
-// appendFault appends the members of an error object without what stands around them.
+// AppendObject appends the members of an error object without what stands around them.
 func AppendObject(dst []byte, f *Fault, e *task.Error) []byte {
 	dst = strconv.AppendInt(append(dst, `"code":`...), int64(f.code), 10)
 	dst = task.AppendString(append(dst, `,"message":`...), f.message)
@@ -71,7 +71,7 @@ func AppendObject(dst []byte, f *Fault, e *task.Error) []byte {
 	return dst
 }
 
-// legacyHTTPStatus returns the status of HTTP of an error response: A2A tells by it who must say who they are, and
+// HTTPStatus returns the status of HTTP of an error response: A2A tells by it who must say who they are, and
 // JSON-RPC by its code all else.
 func HTTPStatus(err error) int {
 	switch task.KindOf(err) {

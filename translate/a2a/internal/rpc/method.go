@@ -7,14 +7,13 @@ package rpc
 import (
 	"slices"
 
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // The methods that v0.1, 0.2 and 0.3 share.
@@ -24,7 +23,7 @@ const (
 	Resubscribe = "tasks/resubscribe"
 )
 
-// rpcRoute returns the route of a path: all methods are called at the mount point.
+// Route returns the route of a path: all methods are called at the mount point.
 func Route(method, path string) (r translate.Route, ok bool) {
 	if path != "" {
 		return r, false
@@ -35,7 +34,7 @@ func Route(method, path string) (r translate.Route, ok bool) {
 	return r, true
 }
 
-// rpcMatches reports whether a request is of generation g, which alone has the methods own. For the methods that
+// Matches reports whether a request is of generation g, which alone has the methods own. For the methods that
 // versions share, the version that the caller names decides, and then who made the task's id: in v0.1 its caller, in
 // later versions the gateway.
 func Matches(req *translate.Request, g version.Generation, own ...string) bool {
@@ -59,7 +58,7 @@ func Matches(req *translate.Request, g version.Generation, own ...string) bool {
 	return named == g
 }
 
-// rpcBegin appends a request up to the task's id in its params. The request's own id is the task's too, which makes a
+// Begin appends a request up to the task's id in its params. The request's own id is the task's too, which makes a
 // capture of the wire readable.
 func Begin(dst []byte, method, taskID string) []byte {
 	var room [96]byte

@@ -10,17 +10,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// legacyStamp returns the stamp of a task. One that rests is stamped by its status alone, since that is all that
+// Revision returns the stamp of a task. One that rests is stamped by its status alone, since that is all that
 // the last event of a stream tells. dated reports whether the agent says when it changed its state;
 // whole seconds do not tell two turns within one second apart.
 func Revision(rep *agent.Report, status, artifacts gjson.Result) (stamp string, dated bool) {
@@ -31,7 +29,7 @@ func Revision(rep *agent.Report, status, artifacts gjson.Result) (stamp string, 
 	return rep.NativeState + " " + strconv.FormatUint(uint64(sum), 16), strings.Contains(status.Get("timestamp").Str, ".")
 }
 
-// statusForm is how a version writes a TaskStatus.
+// Form is how a version writes a TaskStatus.
 type Form struct {
 	Version string
 	// state returns the state of AIP that a word means. The empty word stands for a state that is missing.
@@ -89,11 +87,11 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 	return nil
 }
 
-// authRequired is the state of a task that waits until somebody has shown the agent who they are, which comes to
+// AuthRequired is the state of a task that waits until somebody has shown the agent who they are, which comes to
 // it by another way than A2A.
 const AuthRequired = "auth-required"
 
-// legacyState returns the AIP state that a state of a version before 1.0 means. v0.1 has fewer of them, but its
+// State returns the AIP state that a state of a version before 1.0 means. v0.1 has fewer of them, but its
 // agents may have grown. "unknown" means none: the agent does not say.
 func State(word string) (s task.State, ok bool) {
 	switch word {
@@ -117,7 +115,7 @@ func State(word string) (s task.State, ok bool) {
 	return task.None, false
 }
 
-// legacyWord returns the word of the versions before 1.0 for a state. A task that awaits its completion asks for
+// Word returns the word of the versions before 1.0 for a state. A task that awaits its completion asks for
 // input where its caller is to confirm, and is completed where not.
 func Word(s task.State, confirm bool) string {
 	switch s {
@@ -136,7 +134,7 @@ func Word(s task.State, confirm bool) string {
 	return "unknown"
 }
 
-// appendLegacyMetadata appends what was not understood of a Task or an event, and in its metadata what the dialect's word
+// AppendExtensions appends what was not understood of a Task or an event, and in its metadata what the dialect's word
 // for a state does not say.
 func AppendExtensions(dst []byte, extra json.RawMessage, state task.State, word string) []byte {
 	if state != task.AwaitingCompletion && (state != task.Rejected || word == string(task.Rejected)) {
@@ -145,7 +143,7 @@ func AppendExtensions(dst []byte, extra json.RawMessage, state task.State, word 
 	return extension.AppendResult(dst, extra, state)
 }
 
-// legacySaid returns the status that says what a task says with its state. A task that was completed without a word says
+// Said returns the status that says what a task says with its state. A task that was completed without a word says
 // what it said when it had finished: that stage is hidden from most callers.
 func Said(t *task.Task) *task.Status {
 	if t.Status.State != task.Completed || len(t.Status.DataItems) > 0 {
@@ -159,12 +157,12 @@ func Said(t *task.Task) *task.Status {
 	return &t.Status
 }
 
-// legacySpeaks reports whether a status has a message.
+// HasMessage reports whether a status has a message.
 func HasMessage(said *task.Status) bool {
 	return len(said.DataItems) > 0 || extension.HasMessage(said.Extensions)
 }
 
-// appendLegacyTime appends the member that says since when, in UTC, which more callers can read.
+// AppendTime appends the member that says since when, in UTC, which more callers can read.
 func AppendTime(dst []byte, st *task.Status) []byte {
 	if st.ChangedAt.IsZero() {
 		return dst
@@ -172,7 +170,7 @@ func AppendTime(dst []byte, st *task.Status) []byte {
 	return task.AppendTime(append(dst, `,"timestamp":`...), st.ChangedAt.UTC())
 }
 
-// allBut returns all states but one, or nil for all of them where they are all different words.
+// AllBut returns all states but one, or nil for all of them where they are all different words.
 func AllBut(one task.State, confirm bool) []task.State {
 	if confirm {
 		return nil

@@ -17,7 +17,7 @@ const (
 	Name10REST = "a2a/1.0-rest"
 )
 
-// verGeneration is a group of versions whose messages are the same.
+// Generation is a group of versions whose messages are the same.
 type Generation uint8
 
 // The generations.
@@ -28,7 +28,7 @@ const (
 	V1                        // 1.x
 )
 
-// generationOf returns the generation that a version is of: 0.3, 0.3.0, v1.0.
+// Parse returns the generation that a version is of: 0.3, 0.3.0, v1.0.
 func Parse(version string) Generation {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(version), "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")

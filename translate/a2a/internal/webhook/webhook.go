@@ -6,12 +6,11 @@ package webhook
 import (
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // A PushNotificationConfig of the versions before 1.0 is the canon's Webhook. It names any number of schemes for

@@ -21,8 +21,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
-// legacyDialect is a dialect before 1.0, with what it cannot say.
-type legacyDialect struct {
+// olderDialect is a dialect before 1.0, with what it cannot say.
+type olderDialect struct {
 	server translate.Server
 	client translate.Client
 	// state is what a caller takes a state for.
@@ -32,7 +32,7 @@ type legacyDialect struct {
 	auto    bool // the stage of awaiting completion is not told
 }
 
-func legacyDialects() (all []legacyDialect) {
+func olderDialects() (all []olderDialect) {
 	for _, confirm := range []bool{false, true} {
 		finished := task.AwaitingCompletion
 		if confirm {
@@ -48,7 +48,7 @@ func legacyDialects() (all []legacyDialect) {
 			return s
 		}
 		all = append(all,
-			legacyDialect{a2a.LegacyServer(confirm), a2a.Legacy(), func(s task.State) task.State {
+			olderDialect{a2a.LegacyServer(confirm), a2a.Legacy(), func(s task.State) task.State {
 				if s == task.Rejected {
 					return task.Failed
 				}
@@ -59,16 +59,16 @@ func legacyDialects() (all []legacyDialect) {
 				}
 				return p
 			}, false},
-			legacyDialect{a2a.V03Server(confirm), a2a.V03(), state, func(p task.Product, _ int) task.Product {
-				p.DataItems = legacyJoined(p.DataItems)
+			olderDialect{a2a.V03Server(confirm), a2a.V03(), state, func(p task.Product, _ int) task.Product {
+				p.DataItems = joined(p.DataItems)
 				return p
 			}, !confirm})
 	}
 	return all
 }
 
-// legacyJoined makes one of texts that follow each other.
-func legacyJoined(items []task.DataItem) (out []task.DataItem) {
+// joined makes one of texts that follow each other.
+func joined(items []task.DataItem) (out []task.DataItem) {
 	for _, it := range items {
 		last := len(out) - 1
 		if last >= 0 && it.Kind == task.TextItem && it.Metadata == nil && out[last].Kind == task.TextItem && out[last].Metadata == nil {
@@ -80,15 +80,15 @@ func legacyJoined(items []task.DataItem) (out []task.DataItem) {
 	return out
 }
 
-// legacyLog makes up the log of a task: a legal path of states, products that come in pieces, words of both sides.
-type legacyLog struct {
+// taskLog makes up the log of a task: a legal path of states, products that come in pieces, words of both sides.
+type taskLog struct {
 	rnd    *rand.Rand
 	fold   task.Fold
 	events []task.Event
 	now    time.Time
 }
 
-func (l *legacyLog) text() string {
+func (l *taskLog) text() string {
 	for {
 		list := translatetest.Strings()
 		s := strings.ToValidUTF8(list[l.rnd.IntN(len(list))], "?")
@@ -98,7 +98,7 @@ func (l *legacyLog) text() string {
 	}
 }
 
-func (l *legacyLog) items(most int) (out []task.DataItem) {
+func (l *taskLog) items(most int) (out []task.DataItem) {
 	for range l.rnd.IntN(most + 1) {
 		var it task.DataItem
 		switch l.rnd.IntN(4) {
@@ -119,13 +119,13 @@ func (l *legacyLog) items(most int) (out []task.DataItem) {
 	return out
 }
 
-func (l *legacyLog) add(ev task.Event) {
+func (l *taskLog) add(ev task.Event) {
 	ev.Seq = uint64(len(l.events) + 1)
 	l.events = append(l.events, ev)
 	l.fold.Apply(ev)
 }
 
-func (l *legacyLog) grow() {
+func (l *taskLog) grow() {
 	l.now = l.now.Add(time.Duration(1+l.rnd.IntN(2000)) * time.Millisecond)
 	state := l.fold.Task.Status.State
 	switch n := l.rnd.IntN(10); {
@@ -170,9 +170,9 @@ func (l *legacyLog) grow() {
 
 // What a server writes, a client of the same dialect reads back: states, words, products, and where a turn is over.
 func TestLegacyRoundTrip(t *testing.T) {
-	for _, d := range legacyDialects() {
+	for _, d := range olderDialects() {
 		for seed := range uint64(300) {
-			l := &legacyLog{rnd: rand.New(rand.NewPCG(seed, 5)), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+			l := &taskLog{rnd: rand.New(rand.NewPCG(seed, 5)), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 			l.add(task.Event{Task: &task.Task{ID: "t", SessionID: "s", Status: task.Status{State: task.Accepted, ChangedAt: l.now}}})
 			encoder := d.server.NewStream(jsonrpc.ID("1"), new(translate.Call), l.events[0].Task)
 			reader := d.client.NewStream(nil)
@@ -205,7 +205,7 @@ func TestLegacyRoundTrip(t *testing.T) {
 }
 
 // sameNews compares an event with the report that it became.
-func (d *legacyDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.Frame, rep *agent.Report, untold []task.DataItem) {
+func (d *olderDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.Frame, rep *agent.Report, untold []task.DataItem) {
 	t.Helper()
 	if frame.End != rep.EndsTurn() {
 		t.Fatalf("%s: the end is %t, for\n%s", d.server.Name(), frame.End, frame.Data)
@@ -228,7 +228,7 @@ func (d *legacyDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.
 
 // sameTask compares what a caller gets who asks for a task, or is told of it by a webhook, with the task and with
 // what a stream has told so far.
-func (d *legacyDialect) sameTask(t *testing.T, l *legacyLog, streamed []task.Product, stamp string) {
+func (d *olderDialect) sameTask(t *testing.T, l *taskLog, streamed []task.Product, stamp string) {
 	t.Helper()
 	now := &l.fold.Task
 	asked, err := d.client.Reply(d.server.AppendTask(nil, jsonrpc.ID("1"), &translate.Call{History: -1}, now), nil)
