@@ -154,7 +154,7 @@ func (x *exchange) execute() (Answer, error) {
 	}
 	r := partner.Request{
 		Call: x.call.Call, Policy: x.call.Policy, Histories: x.call.History != 0 && !x.call.Stream,
-		Accept: x.accept(p), Room: x.room,
+		Accept: x.accept(p), Reserve: x.reserve,
 	}
 	if x.call.Stream {
 		return x.stream(p, &r)
@@ -172,7 +172,7 @@ func (x *exchange) list(p *partner.Partner) (Answer, error) {
 	if !ok {
 		return Answer{}, task.Errorf(task.MethodNotFound, "tasks cannot be listed in %s", x.dialect.Name())
 	}
-	page, err := p.List(x.ctx, x.leader, x.call.List, x.room)
+	page, err := p.List(x.ctx, x.leader, x.call.List, x.reserve)
 	if err != nil {
 		return Answer{}, err
 	}

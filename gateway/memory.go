@@ -61,8 +61,8 @@ func (g *Gateway) wait(ctx context.Context, l *quota.Lease, n int64, patience ti
 	return err
 }
 
-// room implements partner.Room.
-func (x *exchange) room(_ context.Context, n int64) error {
+// reserve implements replay.Reserve.
+func (x *exchange) reserve(_ context.Context, n int64) error {
 	switch {
 	case n == 0:
 		x.in.memory.Release()
@@ -99,7 +99,7 @@ func (x *exchange) do(p *partner.Partner, call *partner.Request) (task.Task, err
 	}
 	t = task.Task{}
 	get := task.Message{Command: task.Get, TaskID: x.call.Message.TaskID}
-	again := partner.Request{Call: task.Call{Message: get}, Room: x.room}
+	again := partner.Request{Call: task.Call{Message: get}, Reserve: x.reserve}
 	if t, err = p.Do(x.ctx, x.leader, &again); x.call.History == 0 {
 		t.MessageHistory, t.StatusHistory = nil, nil
 	}

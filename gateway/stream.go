@@ -206,12 +206,12 @@ func (s *Stream) send() error {
 	}
 	s.forgetTask()
 	s.memory.Release()
-	for rec, err := range s.events.Follow(s.ctx, s.room) {
+	for rec, err := range s.events.Follow(s.ctx, s.reserve) {
 		if err != nil {
 			return err
 		}
 		// A page that was read from the store has taken the memory already.
-		if err := s.room(s.ctx, len(rec.Data)); err != nil {
+		if err := s.reserve(s.ctx, int64(len(rec.Data))); err != nil {
 			return err
 		}
 		end, err := s.frames.add(s.out, &rec)
@@ -230,8 +230,8 @@ func (s *Stream) send() error {
 	return nil
 }
 
-// room implements replay.Room for the stream: it takes the memory for n bytes of records, and for their frames.
-func (s *Stream) room(ctx context.Context, n int) error {
+// reserve implements replay.Reserve. It holds memory for n bytes of records and for their frames.
+func (s *Stream) reserve(ctx context.Context, n int64) error {
 	switch {
 	case n == 0:
 		s.memory.Release()
@@ -242,7 +242,7 @@ func (s *Stream) room(ctx context.Context, n int) error {
 	if err := s.out.Flush(); err != nil {
 		return err
 	}
-	err := partner.WaitForMemory(ctx, &s.memory, 2*int64(n), s.g.config.Streaming.Patience)
+	err := partner.WaitForMemory(ctx, &s.memory, 2*n, s.g.config.Streaming.Patience)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -212,7 +212,7 @@ func (b *box) end(ctx context.Context) error {
 
 // record reads one record. b.mu is held.
 func (b *box) record(ctx context.Context, number uint64) ([]byte, error) {
-	for r, err := range b.engine.store.Follow(ctx, b.name, number-1) {
+	for r, err := range b.engine.store.Follow(ctx, b.name, number-1, nil) {
 		if err != nil {
 			return nil, err
 		}

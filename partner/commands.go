@@ -29,8 +29,8 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task,
 		return r.task, nil
 	}
 	r.task = task.Task{}
-	if c.Room != nil { // the task counts itself while the agent is at work
-		if err := c.Room(ctx, 0); err != nil {
+	if c.Reserve != nil { // the task counts itself while the agent is at work
+		if err := c.Reserve(ctx, 0); err != nil {
 			return task.Task{}, err
 		}
 	}
@@ -53,7 +53,7 @@ type outcome struct {
 // it works.
 func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, stream bool) (outcome, error) {
 	tk := p.engine.acquire(logname.New(p.Name, leader, c.Message.TaskID))
-	if err := tk.lockWithMemory(ctx, c.Room, c.Message.Size()); err != nil {
+	if err := tk.lockWithMemory(ctx, c.Reserve, c.Message.Size()); err != nil {
 		tk.release()
 		return outcome{}, err
 	}

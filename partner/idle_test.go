@@ -35,7 +35,7 @@ func growing() *script {
 // TestSettledTaskIsNotLoadedAgain: what a settled task is asked costs one look-up of its log's head, and the task is what
 // an engine reads that has not seen it before.
 func TestSettledTaskIsNotLoadedAgain(t *testing.T) {
-	for name, room := range map[string]Room{"bounded memory": func(context.Context, int64) error { return nil }, "unbounded memory": nil} {
+	for name, reserve := range map[string]replay.Reserve{"bounded memory": func(context.Context, int64) error { return nil }, "unbounded memory": nil} {
 		t.Run(name, inBubble(func(t *testing.T) {
 			store := &counting{Store: memory(t)}
 			b, fresh := setUp(t, store, growing()), func() *bench { return setUp(t, store.Store, growing()) }
@@ -44,7 +44,7 @@ func TestSettledTaskIsNotLoadedAgain(t *testing.T) {
 			for _, command := range []task.Command{task.Get, task.Continue, task.Get, task.Complete, task.Get, task.Cancel} {
 				var got task.Task
 				n := store.during(func() {
-					got = b.do(call(command, "t1", func(c *Request) { c.Histories, c.Room = true, room }))
+					got = b.do(call(command, "t1", func(c *Request) { c.Histories, c.Reserve = true, reserve }))
 				})
 				synctest.Wait() // the turn lets go of the task
 				if want := (reads{loads: 0, heads: 1}); n != want {

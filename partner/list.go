@@ -62,8 +62,8 @@ func (a listed) compare(b listed) int {
 }
 
 // List returns a page of a Leader's tasks. It reads what the store keeps of each of them beside its log, and the logs
-// of those on the page, for which it asks room, if that is set.
-func (p *Partner) List(ctx context.Context, leader string, l *task.List, room Room) (task.Page, error) {
+// of those on the page, for which it calls reserve, if that is set.
+func (p *Partner) List(ctx context.Context, leader string, l *task.List, reserve replay.Reserve) (task.Page, error) {
 	page := task.Page{Size: l.Size}
 	if page.Size <= 0 {
 		page.Size = pageSize
@@ -99,8 +99,8 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List, room Ro
 	for _, one := range found {
 		size += 2 * one.bytes
 	}
-	if room != nil && size > quota.Free {
-		if err := room(ctx, size); err != nil {
+	if reserve != nil && size > quota.Free {
+		if err := reserve(ctx, size); err != nil {
 			return page, err
 		}
 	}

@@ -51,9 +51,9 @@ func (tk *activeTask) lease() *quota.Lease {
 
 // lockWithMemory locks the task when its caller has memory for reading it, and for more bytes. After an error, the task is
 // not locked. What the gateway loads for itself, such as to execute a deadline, is counted and never refused.
-func (tk *activeTask) lockWithMemory(ctx context.Context, room Room, more int64) error {
+func (tk *activeTask) lockWithMemory(ctx context.Context, reserve replay.Reserve, more int64) error {
 	tk.mu.Lock()
-	if room == nil {
+	if reserve == nil {
 		return nil
 	}
 	n, err := tk.size, error(nil)
@@ -69,7 +69,7 @@ func (tk *activeTask) lockWithMemory(ctx context.Context, room Room, more int64)
 	}
 	tk.mu.Unlock()
 	if err == nil {
-		err = room(ctx, n)
+		err = reserve(ctx, n)
 	}
 	if err != nil {
 		return err

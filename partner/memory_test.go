@@ -45,7 +45,7 @@ func TestMemory(t *testing.T) {
 		asks := func(leader string, c *Request) (task.Task, error) {
 			memory := b.Memory.Lease(leader)
 			defer memory.Release()
-			c.Room = func(ctx context.Context, n int64) error {
+			c.Reserve = func(ctx context.Context, n int64) error {
 				if n == 0 {
 					memory.Release()
 				}

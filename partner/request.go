@@ -3,9 +3,8 @@
 package partner
 
 import (
-	"context"
-
 	"github.com/aip-gateway/aip-gateway/dialect"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -23,10 +22,7 @@ type Request struct {
 	// Histories makes Do answer with the histories of the task, as it answers a get, whatever the command.
 	Histories bool
 
-	Room Room
+	// Reserve, if it is set, is called before memory is held for the request: for its message, and for what is read from
+	// the store. What was reserved is held until the answer is sent, unless Reserve is called with 0.
+	Reserve replay.Reserve
 }
-
-// Room, if it is set, is called before about n bytes of memory are held for a request: for its message, and for what is
-// read from the store. It may wait, and is called while nothing is locked. An error refuses the request. With n 0 the
-// request itself holds them no longer; without that, they are held until its answer is sent.
-type Room func(ctx context.Context, n int64) error

@@ -77,14 +77,10 @@ func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
 
 // Follow yields the stored form of the events, oldest first, and then waits for new ones, until the task has
 // ended or ctx is done. It never skips one: events that are no longer kept are an error of kind TaskNotFound
-// that says which are. room, which may be nil, is asked before much is held. Every error but that of ctx is a *task.Error.
-func (s *Stream) Follow(ctx context.Context, room replay.Room) iter.Seq2[replay.Record, error] {
-	following := ctx
-	if room != nil {
-		following = replay.WithRoom(ctx, room)
-	}
+// that says which are. reserve may be nil. Every error but that of ctx is a *task.Error.
+func (s *Stream) Follow(ctx context.Context, reserve replay.Reserve) iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
-		for rec, err := range s.store.Follow(following, s.log, s.After) {
+		for rec, err := range s.store.Follow(ctx, s.log, s.After, reserve) {
 			if err != nil {
 				yield(rec, streamError(ctx, err))
 				return
@@ -102,7 +98,7 @@ func streamError(ctx context.Context, err error) error {
 			WithData("reason", "EVENTS_EXPIRED").WithData("firstEventSeq", gone.First).WithData("lastEventSeq", gone.Last)
 	}
 	if refused, ok := errors.AsType[*task.Error](err); ok {
-		return refused // by the caller's room
+		return refused // by reserve
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -37,8 +37,8 @@ func (p *Partner) look(ctx context.Context, leader, taskID string, watch bool, f
 	defer tk.release()
 	memory := p.Memory.Lease(leader)
 	defer memory.Release()
-	room := func(ctx context.Context, n int64) error { return WaitForMemory(ctx, &memory, n, p.Memory.Patience) }
-	if err := tk.lockWithMemory(ctx, room, 0); err != nil {
+	reserve := func(ctx context.Context, n int64) error { return WaitForMemory(ctx, &memory, n, p.Memory.Patience) }
+	if err := tk.lockWithMemory(ctx, reserve, 0); err != nil {
 		return err
 	}
 	defer tk.mu.Unlock()

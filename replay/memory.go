@@ -236,8 +236,8 @@ func (m *Memory) evictEnded() {
 	}
 }
 
-// Follow implements Store.
-func (m *Memory) Follow(ctx context.Context, log string, after uint64) iter.Seq2[Record, error] {
+// Follow implements Store. It copies no records.
+func (m *Memory) Follow(ctx context.Context, log string, after uint64, _ Reserve) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		var l *memoryLog
 		for after := after; ; {

@@ -48,8 +48,8 @@ type Store interface {
 	// one log, and none of them slows the writer: one that falls behind reads the store again. One that has
 	// begun waits while the store is unavailable, and then goes on.
 	//
-	// A driver that copies large records calls the Room of WithRoom before it does.
-	Follow(ctx context.Context, log string, after uint64) iter.Seq2[Record, error]
+	// A driver that copies large records calls reserve, which may be nil, before it does.
+	Follow(ctx context.Context, log string, after uint64, reserve Reserve) iter.Seq2[Record, error]
 
 	// Due yields the logs of a class whose Wake lies in [from, until], earliest first; those of Recover come
 	// before all others. It sees the store as it is at the call.
@@ -71,6 +71,10 @@ type Store interface {
 	// Close ends every follower with ErrClosed, waits for background work, and releases the store.
 	Close() error
 }
+
+// Reserve is called before about n bytes are held in memory. It may wait, and is called while nothing is locked. An error
+// refuses what needs the memory. With n 0 the caller holds nothing any more.
+type Reserve func(ctx context.Context, n int64) error
 
 // MaxName is the greatest length of a log's name, in bytes.
 const MaxName = 1024

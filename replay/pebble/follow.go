@@ -16,19 +16,21 @@ const (
 	pageRecords = 256
 	pageBytes   = 256 << 10
 
-	freeBytes = 16 << 10 // read without asking for room
+	freeBytes = 16 << 10 // read without a call of reserve
 )
 
 // Follow implements replay.Store. A follower holds nothing of the store but its place in it: it reads a page up
 // to the last record that is committed, and once it has that one, waits for the next change.
-func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2[replay.Record, error] {
+func (s *Store) Follow(ctx context.Context, name string, after uint64, reserve replay.Reserve) iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
 		if name == "" || len(name) > replay.MaxName {
 			yield(replay.Record{}, replay.ErrNotFound)
 			return
 		}
-		f := follower{store: s, name: name, after: after, room: freeBytes}
-		room := replay.RoomOf(ctx)
+		if reserve == nil {
+			reserve = func(context.Context, int64) error { return nil }
+		}
+		f := follower{store: s, name: name, after: after, reserved: freeBytes}
 		defer f.leave()
 		for {
 			replaced := s.available.whenReplaced()
@@ -47,11 +49,11 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2
 				continue
 			}
 			if f.wants > 0 {
-				if err := room(ctx, f.wants); err != nil {
+				if err := reserve(ctx, int64(f.wants)); err != nil {
 					yield(replay.Record{}, err)
 					return
 				}
-				f.room = f.wants
+				f.reserved = f.wants
 				continue
 			}
 			for _, r := range f.page {
@@ -64,9 +66,9 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2
 				}
 				f.after = r.Seq
 			}
-			if f.room > pageBytes || f.room > freeBytes && f.after >= v.Last { // else the next page takes the same room
-				f.page, f.room = nil, freeBytes
-				if err := room(ctx, 0); err != nil {
+			if f.reserved > pageBytes || f.reserved > freeBytes && f.after >= v.Last { // else the next page uses the same memory
+				f.page, f.reserved = nil, freeBytes
+				if err := reserve(ctx, 0); err != nil {
 					yield(replay.Record{}, err)
 					return
 				}
@@ -90,13 +92,13 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64) iter.Seq2
 
 // follower is one that follows a log.
 type follower struct {
-	store *Store
-	name  string
-	after uint64
-	begun bool // it has read the log, in this generation or an earlier one
-	page  []replay.Record
-	room  int // how many bytes the page may have
-	wants int // how many bytes the next page has, where that is more than room
+	store    *Store
+	name     string
+	after    uint64
+	begun    bool // it has read the log, in this generation or an earlier one
+	page     []replay.Record
+	reserved int // how many bytes the page may have
+	wants    int // how many bytes the next page has, where that is more than reserved
 
 	of   *generation // whose log is log
 	log  *log
@@ -112,7 +114,7 @@ func (f *follower) leave() {
 }
 
 // read returns the committed state of the log, and in f.page the records that follow f.after, some or all; none
-// when the log changed under its hands, or when they have more bytes than f.room, which f.wants then says.
+// when the log changed under its hands, or when they have more bytes than f.reserved, which f.wants then says.
 func (f *follower) read(ctx context.Context) (v view, err error) {
 	clear(f.page)
 	f.page, f.wants = f.page[:0], 0
@@ -140,8 +142,8 @@ func (f *follower) read(ctx context.Context) (v view, err error) {
 		return v, err
 	}
 	limit := pageBytes
-	if f.room > freeBytes {
-		limit = f.room
+	if f.reserved > freeBytes {
+		limit = f.reserved
 	}
 	size, count, next := 0, 0, v.After(f.after)
 	for ok := it.First(); ok && seqOf(it.Key()) == next && count < pageRecords && size < pageBytes; ok = it.Next() {
@@ -149,7 +151,7 @@ func (f *follower) read(ctx context.Context) (v view, err error) {
 		if size > 0 && size+n > limit {
 			break // a large record has a page of its own
 		}
-		if size += n; size > f.room {
+		if size += n; size > f.reserved {
 			f.wants = size
 			f.page = nil
 		} else {

@@ -188,7 +188,7 @@ func follow(seq iter.Seq2[replay.Record, error]) (records []replay.Record, err e
 
 func (e *env) wantFollow(s replay.Store, log string, after uint64, want []replay.Record) {
 	e.Helper()
-	got, err := follow(s.Follow(e.Context(), log, after))
+	got, err := follow(s.Follow(e.Context(), log, after, nil))
 	if err != nil {
 		e.Fatalf("Follow(%.40q, %d): %v", log, after, err)
 	}
