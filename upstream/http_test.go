@@ -76,6 +76,9 @@ func TestRun(t *testing.T) {
 		{"overloaded", false, script{"send": status(503, "text/plain", "later")}, []string{"agent-unavailable: the agent takes no requests now (HTTP 503)"}, 3500 * time.Millisecond},
 		{"overloaded for a while", false, script{"send": busyFor(2, "", says(is("completed", has("a"))))}, []string{"completed artifact-0=a"}, 1500 * time.Millisecond},
 		{"asks for time", true, script{"sendSubscribe": busyFor(1, "20", streams(false, news("completed")))}, []string{"completed"}, 20 * time.Second},
+		{"asks for time until a date", false,
+			script{"send": busyFor(1, "Sat, 01 Jan 2000 00:00:20 GMT", says(is("completed")))}, // the bubble's clock begins with 2000
+			[]string{"completed"}, 20 * time.Second},
 		{"asks for too much time", false, script{"send": busyFor(9, "31", says(is("completed")))}, []string{"agent-unavailable: the agent takes no requests for 31s"}, 0},
 		{"throttled", true, script{"sendSubscribe": status(429, "text/plain", "later")}, []string{"agent-unavailable: the agent takes no requests now (HTTP 429)"}, 3500 * time.Millisecond},
 		{"never got it", false, script{"send": breaksFirst(1, says(is("completed", has("a")))), "get": says(fails(-32001, "what?"))}, []string{"completed artifact-0=a"}, 0},

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// plain is a dialect that has no facets. A message is a state, "+" and a piece of the product, or "!" for an error.
+type plain struct{}
+
+func (plain) Name() string              { return "plain" }
+func (plain) Header() []translate.Field { return nil }
+func (plain) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
+	return append(dst, t.Message.DataItems[0].Text...)
+}
+
+func (plain) Reply(body []byte, _ []task.Product) (agent.Report, error) {
+	text := string(body)
+	piece, isPiece := strings.CutPrefix(text, "+")
+	switch {
+	case text == "!":
+		return agent.Report{}, task.Errorf(task.InvalidParams, "the agent refuses")
+	case isPiece:
+		p := task.Product{ID: "p", DataItems: []task.DataItem{task.Text(piece)}}
+		return agent.Report{Chunks: []task.Chunk{{Product: p, Append: true}}}, nil
+	}
+	return agent.Report{State: task.State(text), NativeState: text, Revision: text}, nil
+}
+
+func (d plain) Push(body []byte, known []task.Product) (agent.Report, error) {
+	rep, err := d.Reply(body, known)
+	rep.Full = true
+	return rep, err
+}
+
+func (d plain) NewStream([]task.Product) translate.Stream { return d }
+func (d plain) Event(_ string, data []byte) (agent.Report, error) {
+	return d.Reply(data, nil)
+}
+
+// The facets that a dialect may have beside.
+type (
+	gets         struct{ plain }
+	cancels      struct{ plain }
+	getsCancels  struct{ gets }
+	resubscribes struct{ plain }
+)
+
+func (gets) AppendGet(dst []byte, _ agent.Ref) []byte                 { return append(dst, "get"...) }
+func (cancels) AppendCancel(dst []byte, _ agent.Ref) []byte           { return append(dst, "cancel"...) }
+func (getsCancels) AppendCancel(dst []byte, _ agent.Ref) []byte       { return append(dst, "cancel"...) }
+func (resubscribes) AppendResubscribe(dst []byte, _ agent.Ref) []byte { return append(dst, "again"...) }
+
+// wire is a transport without a network: each request is answered by the next of its messages.
+type wire struct {
+	mu      sync.Mutex
+	answers map[translate.Operation][]wireAnswer
+	asked   []string
+}
+
+type wireAnswer struct {
+	err      error
+	stream   bool
+	messages []string
+	hangs    bool // after the messages, until the request is given up
+}
+
+func answered(message string) wireAnswer     { return wireAnswer{messages: []string{message}} }
+func streamed(messages ...string) wireAnswer { return wireAnswer{stream: true, messages: messages} }
+func failing(r upstream.Reason) wireAnswer {
+	return wireAnswer{err: upstream.Failed(task.AgentUnavailable, r, nil, "it fails")}
+}
+func (w *wire) Routes(translate.Operation) []upstream.Route { return []upstream.Route{w} }
+func (w *wire) Confirm()                                    {}
+func (w *wire) Close()                                      {}
+
+func (w *wire) Open(ctx context.Context, r *upstream.Request) (upstream.Exchange, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = append(w.asked, string(r.Body))
+	next := w.answers[r.Operation]
+	if len(next) == 0 {
+		return nil, task.Errorf(task.Internal, "the test does not expect %q", r.Body)
+	}
+	if len(next) > 1 { // the last one stays
+		w.answers[r.Operation] = next[1:]
+	}
+	if next[0].err != nil {
+		return nil, next[0].err
+	}
+	return &wireExchange{ctx: ctx, answer: next[0]}, nil
+}
+
+type wireExchange struct {
+	ctx    context.Context
+	answer wireAnswer
+	closed bool
+}
+
+func (x *wireExchange) Streams() bool                { return x.answer.stream }
+func (x *wireExchange) Ready() bool                  { return false }
+func (x *wireExchange) SetIdleTimeout(time.Duration) {}
+func (x *wireExchange) Explain(err error) error      { return err }
+func (x *wireExchange) Close(error)                  { x.closed = true }
+func (x *wireExchange) Next() (upstream.Message, error) {
+	switch {
+	case x.closed:
+		return upstream.Message{}, errors.New("the exchange is closed")
+	case len(x.answer.messages) > 0:
+		m := upstream.Message{Data: []byte(x.answer.messages[0])}
+		x.answer.messages = x.answer.messages[1:]
+		return m, nil
+	case x.answer.hangs:
+		<-x.ctx.Done()
+		return upstream.Message{}, upstream.Ended(x.ctx)
+	case x.answer.stream:
+		return upstream.Message{}, upstream.Failed(task.InvalidAgentResponse, upstream.StreamCut, nil, "cut")
+	}
+	return upstream.Message{}, io.EOF
+}
+
+// over runs f in a bubble, with an agent that speaks a dialect over a wire.
+func over(t *testing.T, codec translate.Client, w upstream.Transport, f func(t *testing.T, a *upstream.Agent)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		a := upstream.New(upstream.Config{
+			Resolver: upstream.NewEndpoint(codec, w), RetryFor: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		})
+		a.SteadyJitter()
+		f(t, a)
+		a.Close()
+	})
+}
+
+// TestFacets: what a dialect lacks is done without where that is possible, and is a proper error where it is not.
+func TestFacets(t *testing.T) {
+	const done = string(task.AwaitingCompletion)
+	for _, c := range []struct {
+		name    string
+		codec   translate.Client
+		stream  bool
+		resume  bool
+		answers map[translate.Operation][]wireAnswer
+		want    []string
+		asked   []string
+	}{
+		{"one answer", plain{}, false, false, map[translate.Operation][]wireAnswer{translate.Send: {answered(done)}},
+			[]string{done}, []string{"x"}},
+		{"a stream", plain{}, true, false, map[translate.Operation][]wireAnswer{translate.SendStream: {streamed("working", "+a", done)}},
+			[]string{"working", "p+=a", done}, []string{"x"}},
+		{"a call is answered by a stream", plain{}, false, false,
+			map[translate.Operation][]wireAnswer{translate.Send: {streamed("working", "+a", "+b", done)}},
+			[]string{"working", "p+=a", "p+=b", done}, []string{"x"}},
+		{"a stream is answered once", plain{}, true, false, map[translate.Operation][]wireAnswer{translate.SendStream: {answered(done)}},
+			[]string{done}, []string{"x"}},
+		{"an early answer cannot be polled", plain{}, false, false, map[translate.Operation][]wireAnswer{translate.Send: {answered("working")}},
+			[]string{"working", "invalid-agent-response: the agent answered before the turn ended, and plain cannot ask how a task stands"},
+			[]string{"x"}},
+		{"an early answer is polled", gets{}, false, false,
+			map[translate.Operation][]wireAnswer{translate.Send: {answered("working")}, translate.Get: {answered("working"), answered(done)}},
+			[]string{"working", done}, []string{"x", "get", "get"}},
+		{"a question is answered by a stream", gets{}, false, false,
+			map[translate.Operation][]wireAnswer{translate.Send: {answered("working")}, translate.Get: {streamed("+a", "+b", done)}},
+			[]string{"working", done + " p=ab"}, []string{"x", "get"}},
+		{"a question is answered by a stream that ends", gets{}, false, false,
+			map[translate.Operation][]wireAnswer{translate.Send: {answered("working")}, translate.Get: {streamed("accepted", "+a"), answered(done)}},
+			[]string{"working", "accepted p=a", done}, []string{"x", "get", "get"}},
+		{"a cut stream cannot be resumed", plain{}, true, false,
+			map[translate.Operation][]wireAnswer{translate.SendStream: {streamed("working")}},
+			[]string{"working", "unsupported-operation: the connection to the agent is gone, and plain cannot ask how a task stands"},
+			[]string{"x"}},
+		{"a cut stream is continued by another one", resubscribes{}, true, false,
+			map[translate.Operation][]wireAnswer{translate.SendStream: {streamed("working")}, translate.Resubscribe: {streamed("+a"), failing(upstream.Unreachable), streamed("+b", done)}},
+			[]string{"working", "p+=a", "p+=b", done}, []string{"x", "again", "again", "again"}},
+		{"a turn of another process, without a question", plain{}, false, true, nil,
+			[]string{"unsupported-operation: the connection to the agent is gone, and plain cannot ask how a task stands"}, nil},
+		{"a turn of another process, by a new stream", resubscribes{}, false, true,
+			map[translate.Operation][]wireAnswer{translate.Resubscribe: {streamed("working", done)}},
+			[]string{"working", done}, []string{"again"}},
+		{"a turn of another process, polled", gets{}, false, true,
+			map[translate.Operation][]wireAnswer{translate.Get: {answered("working"), answered(done)}},
+			[]string{"working", done}, []string{"get", "get"}},
+		{"nothing was sent", plain{}, false, false,
+			map[translate.Operation][]wireAnswer{translate.Send: {failing(upstream.Unreachable), failing(upstream.OutOfFiles), answered(done)}},
+			[]string{done}, []string{"x", "x", "x"}},
+		{"the agent is overloaded", plain{}, false, false,
+			map[translate.Operation][]wireAnswer{translate.Send: {failing(upstream.Overloaded), answered(done)}},
+			[]string{done}, []string{"x", "x"}},
+		{"the connection broke, and the agent cannot be asked", plain{}, false, false,
+			map[translate.Operation][]wireAnswer{translate.Send: {failing(upstream.Disconnected), answered(done)}},
+			[]string{"agent-unavailable: it fails"}, []string{"x"}},
+		{"the agent refuses", plain{}, false, false, map[translate.Operation][]wireAnswer{translate.Send: {answered("!")}},
+			[]string{"invalid-params: the agent refuses"}, []string{"x"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &wire{answers: c.answers}
+			over(t, c.codec, w, func(t *testing.T, a *upstream.Agent) {
+				reports := a.Run(t.Context(), turn("x"), c.stream)
+				if c.resume {
+					reports = a.Resume(t.Context(), turn("x"))
+				}
+				if diff := cmp.Diff(c.want, show(reports)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+			if diff := cmp.Diff(c.asked, w.asked); diff != "" {
+				t.Errorf("the agent is asked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCancelFacet: an agent that cannot be asked to cancel is not asked, and its connection is closed with its run; one
+// that cannot be polled is believed.
+func TestCancelFacet(t *testing.T) {
+	canceled := wireAnswer{messages: []string{string(task.Canceled)}}
+	for _, c := range []struct {
+		name    string
+		codec   translate.Client
+		answers map[translate.Operation][]wireAnswer
+		want    task.State
+		asked   []string
+	}{
+		{"no cancel", plain{}, nil, task.Canceled, nil},
+		{"a cancel", cancels{}, map[translate.Operation][]wireAnswer{translate.Cancel: {canceled}}, task.Canceled, []string{"cancel"}},
+		{"a cancel, and no question", cancels{}, map[translate.Operation][]wireAnswer{translate.Cancel: {answered("working")}}, task.Working, []string{"cancel"}},
+		{"a cancel, and a question", getsCancels{}, map[translate.Operation][]wireAnswer{translate.Cancel: {answered("working")}, translate.Get: {canceled}},
+			task.Canceled, []string{"cancel", "get"}},
+		{"a cancel that is answered by a stream", cancels{}, map[translate.Operation][]wireAnswer{translate.Cancel: {streamed("working", string(task.Canceled))}},
+			task.Canceled, []string{"cancel"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &wire{answers: c.answers}
+			over(t, c.codec, w, func(t *testing.T, a *upstream.Agent) {
+				rep, err := a.Cancel(t.Context(), turn("x"))
+				if err != nil || rep.State != c.want {
+					t.Errorf("the task is %q, %v", rep.State, err)
+				}
+			})
+			if diff := cmp.Diff(c.asked, w.asked); diff != "" {
+				t.Errorf("the agent is asked (-want +got):\n%s", diff)
+			}
+		})
+	}
+	w := &wire{answers: map[translate.Operation][]wireAnswer{translate.Send: {{stream: true, messages: []string{"working"}, hangs: true}}}}
+	over(t, plain{}, w, func(t *testing.T, a *upstream.Agent) { // as the life-cycle cancels
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		var last error
+		for rep, err := range a.Run(ctx, turn("x"), false) {
+			if last = err; rep.State == task.Working {
+				if rep, err := a.Cancel(t.Context(), turn("x")); err != nil || rep.State != task.Canceled {
+					t.Errorf("canceled: %q, %v", rep.State, err)
+				}
+				end()
+			}
+		}
+		if task.KindOf(last) != task.Internal {
+			t.Errorf("the run ends with %v", last)
+		}
+	})
+}
+
+// socket is a transport whose connection brings messages unasked.
+type socket struct {
+	wire
+	unasked chan []byte
+	closed  bool
+}
+
+func (s *socket) Listen(_ context.Context, ref agent.Ref) *upstream.Inbox {
+	return &upstream.Inbox{Messages: s.unasked, Close: func() { s.closed = true }}
+}
+
+// TestUnaskedMessages: a transport that is a Listener brings what the agent sends unasked, and a dialect without get needs
+// no more than that.
+func TestUnaskedMessages(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		sent []string
+		want []string
+	}{
+		{"until it is done", []string{"working", string(task.AwaitingCompletion)}, []string{"accepted", "working", string(task.AwaitingCompletion)}},
+		{"and then nothing", []string{"working"},
+			[]string{"accepted", "working", "agent-timeout: the agent has not reported on the task for 5m0s: it does not answer"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &socket{wire: wire{answers: map[translate.Operation][]wireAnswer{translate.Send: {answered("accepted")}}}}
+			over(t, plain{}, s, func(t *testing.T, a *upstream.Agent) {
+				s.unasked = make(chan []byte)
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				var agent sync.WaitGroup
+				agent.Go(func() {
+					for _, m := range c.sent {
+						time.Sleep(time.Second)
+						select {
+						case s.unasked <- []byte(m):
+						case <-ctx.Done():
+						}
+					}
+				})
+				if diff := cmp.Diff(c.want, show(a.Run(t.Context(), turn("x"), true))); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				end()
+				agent.Wait()
+			})
+			if !s.closed {
+				t.Error("the inbox was not closed")
+			}
+			if diff := cmp.Diff([]string{"x"}, s.asked); diff != "" {
+				t.Errorf("the agent is asked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
