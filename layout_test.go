@@ -100,7 +100,7 @@ var outside = map[string][]string{
 		"translate/a2a/internal/rpc", "translate/a2a/internal/status",
 		"translate/a2a/internal/webhook",
 		"internal/leader"},
-	"go.opentelemetry.io/": {"internal/tracing", "partner", "gateway", "gateway/httpfront",
+	"go.opentelemetry.io/": {"internal/tracing", "caddymodule", "partner", "gateway", "gateway/httpfront",
 		"upstream/httptransport", "notify", "notify/delivery"},
 	"net/http": {"gateway/httpfront", "upstream/httptransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "caddymodule", "caddymodule/command",

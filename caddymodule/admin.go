@@ -49,7 +49,7 @@ func adminRoute(method string, answer func(*notify.Engine, *http.Request) (any, 
 			w.Header().Set("Allow", method)
 			return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
 		}
-		engine := present()
+		engine := webhooks()
 		if engine == nil {
 			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: errors.New("no aip_gateway is configured")}
 		}
@@ -64,20 +64,6 @@ func adminRoute(method string, answer func(*notify.Engine, *http.Request) (any, 
 		w.Header().Set("Content-Type", "application/json")
 		return json.NewEncoder(w).Encode(out)
 	})
-}
-
-// present returns who tells webhooks in the running configuration; nil where nobody does.
-func present() (engine *notify.Engine) {
-	stores.Range(func(_, value any) bool {
-		o := value.(*openStore)
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if len(o.settings) > 0 {
-			engine = o.tasks.Webhooks
-		}
-		return true
-	})
-	return engine
 }
 
 // filterOf reads which deliveries are meant from a query.

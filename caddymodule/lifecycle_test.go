@@ -160,7 +160,7 @@ func TestReloadGoesOnWithTheStore(t *testing.T) {
 	if s.open() != before {
 		t.Error("a reload opened the store anew")
 	}
-	if n := len(before.settings); n != 1 {
+	if n := len(before.configs); n != 1 {
 		t.Errorf("%d configurations have a say in the store's settings, want 1", n)
 	}
 	s.want("complete", "t1", "", "completed")
@@ -193,8 +193,8 @@ func TestFailingConfigurationLeavesTheRunningOneWhole(t *testing.T) {
 		if s.open() != before {
 			t.Fatalf("%s: the store was opened anew", name)
 		}
-		if n := len(before.settings); n != 1 || before.settings[0].settings.Sync.String() != "state" {
-			t.Errorf("%s: the store's settings are those of the failed configuration: %+v", name, before.settings)
+		if n := len(before.configs); n != 1 || before.configs[0].settings.Sync.String() != "state" {
+			t.Errorf("%s: the store's settings are those of the failed configuration: %+v", name, before.configs)
 		}
 		s.want("start", "after "+name, "hello", "awaiting-completion")
 	}
@@ -231,7 +231,7 @@ func TestRequestsOutliveTheirConfiguration(t *testing.T) {
 	s := newSite(t)
 	s.mustLoad(s.config("", ""))
 	s.want("start", "t1", "hello", "awaiting-completion")
-	old := s.open().settings[0].app.members[0]
+	old := s.open().configs[0].app.members[0]
 	ask := func(method, params string) string {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, params)
 		answer := httptest.NewRecorder()

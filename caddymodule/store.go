@@ -3,20 +3,14 @@
 package caddymodule
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/replay/pebble"
 )
 
 // Store says where tasks are kept, how safely, and for how long.
@@ -119,110 +113,3 @@ func (s *Store) settings() *replay.Settings {
 	mode, _ := replay.ParseSyncMode(s.Sync) // validated
 	return &replay.Settings{Sync: mode, Retention: time.Duration(s.Retention), MaxSize: s.MaxSize, Capacity: s.Capacity}
 }
-
-// stores holds what is open in this process, so that a new configuration goes on with the store, and the
-// runs, of the one before.
-var stores = caddy.NewUsagePool()
-
-// opening is held while a store is opened, retained or released: none is opened while it is being closed.
-var opening sync.Mutex
-
-// key names what two configurations share if they agree on it.
-func (s *Store) key() string { return s.Driver + ":" + s.Dir }
-
-// openStore is a store in use, with the life-cycle of its tasks. Configurations share it.
-type openStore struct {
-	tasks *gateway.Tasks
-
-	mu       sync.Mutex
-	settings []wish // of the configurations that have started and not stopped, oldest first
-}
-
-// wish is what one configuration wants of the store.
-type wish struct {
-	app      *App
-	settings replay.Settings
-	notify   notify.Config
-}
-
-// open returns the store, opening it if no running configuration has. The caller releases it once.
-func (s *Store) open() (*openStore, error) {
-	opening.Lock()
-	defer opening.Unlock()
-	v, _, err := stores.LoadOrNew(s.key(), func() (caddy.Destructor, error) {
-		var store replay.Store
-		var err error
-		switch s.Driver {
-		case driverMemory:
-			store = replay.NewMemory(*s.settings())
-		default:
-			// Like everything that outlives a configuration, the store logs to the process, not to it.
-			if store, err = pebble.Open(s.Dir, *s.settings(), slog.New(processLog{name: "aip.store"})); err != nil {
-				return nil, fmt.Errorf("store: %w", err)
-			}
-		}
-		tasks, err := gateway.OpenTasks(context.Background(), store, slog.New(processLog{name: "aip.notify"}))
-		if err != nil {
-			return nil, fmt.Errorf("store: %w", err)
-		}
-		return &openStore{tasks: tasks}, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return v.(*openStore), nil
-}
-
-// retain is open for a store that was released: it reports false where the store has been closed since.
-func (s *Store) retain(o *openStore) bool {
-	opening.Lock()
-	defer opening.Unlock()
-	found := false
-	stores.Range(func(_, value any) bool {
-		found = value == o
-		return !found
-	})
-	if found {
-		stores.LoadOrStore(s.key(), o)
-	}
-	return found
-}
-
-// release ends the use of a store, and closes it after the last one.
-func (s *Store) release() error {
-	opening.Lock()
-	defer opening.Unlock()
-	_, err := stores.Delete(s.key())
-	return err
-}
-
-// configure adds what a configuration wants. The newest wish counts, so that a configuration that fails to start
-// leaves the running one's in force.
-func (o *openStore) configure(a *App) {
-	o.want(a, &wish{a, *a.Store.settings(), *a.Notify.config()})
-}
-
-// forget takes back what a configuration wants.
-func (o *openStore) forget(a *App) { o.want(a, nil) }
-
-func (o *openStore) want(a *App, w *wish) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	kept := o.settings[:0:0]
-	for _, w := range o.settings {
-		if w.app != a {
-			kept = append(kept, w)
-		}
-	}
-	if w != nil {
-		kept = append(kept, *w)
-	}
-	o.settings = kept
-	if n := len(kept); n > 0 {
-		o.tasks.Store.Configure(kept[n-1].settings)
-		o.tasks.Webhooks.Configure(kept[n-1].notify)
-	}
-}
-
-// Destruct stops the work on all tasks, which the next process will pick up, and closes the store.
-func (o *openStore) Destruct() error { return o.tasks.Close() }

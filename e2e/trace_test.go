@@ -13,32 +13,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestTrace proves that the caller's trace continues at the agent, with and without spans of the gateway's own.
+// TestTrace proves that the caller's trace continues at the agent, with and without spans of the gateway.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	const traceID, spanID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	agent := newFakeAgent(t, nil)
-	// Spans go out as protobuf, in which ids and names stand as they are.
-	var spans struct {
-		sync.Mutex
-		bytes.Buffer
-	}
-	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		spans.Lock()
-		defer spans.Unlock()
-		io.Copy(&spans, r.Body)
-	}))
-	t.Cleanup(collector.Close)
+	spans := newCollector(t)
 	s := newSite(t)
-	s.env = []string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL,
-		"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
-		"OTEL_BSP_SCHEDULE_DELAY=50",
-	}
+	s.env = spans.env()
 	s.start(config{handle: `
 	handle_path /plain* {
 		aip_gateway a2a/legacy ` + agent.url + `
@@ -87,17 +74,90 @@ func TestTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the collector gets the spans", func() bool {
-		spans.Lock()
-		defer spans.Unlock()
-		b := spans.Bytes()
-		return bytes.Contains(b, id) && bytes.Contains(b, []byte("aip.call")) && bytes.Contains(b, []byte("aip.run")) &&
-			bytes.Contains(b, []byte("tasks/send"))
-	})
-	spans.Lock()
-	defer spans.Unlock()
-	if bytes.Contains(spans.Bytes(), []byte("hello")) {
+	spans.want(string(id), "aip.call", "aip.run", "tasks/send")
+	if spans.has("hello") {
 		t.Error("a span holds the payload")
+	}
+}
+
+// TestTraceWithoutCaller: a turn that is resumed after a restart, and the delivery of a notification, are traced although
+// no traced call causes them. A call is not, where Caddy does not trace it.
+func TestTraceWithoutCaller(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, func(w http.ResponseWriter, r *http.Request, h heard) {
+		if h.Method == "tasks/send" {
+			<-r.Context().Done() // until the gateway is killed
+			return
+		}
+		writeTask(w, h, "completed", "done")
+	})
+	spans, receiver := newCollector(t), newSink(t)
+	s := newSite(t)
+	s.env = spans.env()
+	c := config{notify: here, handle: "aip_gateway a2a/legacy " + agent.url}
+	s.start(c)
+	leader := leaderOf(t, s.url())
+	leader.setHook(hook{URL: receiver.origin() + "/hook", Token: "t", TaskID: "one"})
+	call := startCall("one", "hello")
+	call.Terms.Response = time.Millisecond
+	leader.do(call)
+	eventually(t, "the agent has the message", func() bool { return len(agent.requests("tasks/send")) > 0 })
+	spans.want("aip.webhook")
+	s.kill()
+	if spans.has("aip.run") || spans.has("aip.call") {
+		t.Error("a call is traced although Caddy does not trace it")
+	}
+	s.start(c)
+	if got := leader.rests("one"); got.Status.State != task.AwaitingCompletion {
+		t.Errorf("%+v", of(got))
+	}
+	all := agent.requests("")
+	last := all[len(all)-1]
+	spans.want("aip.run", last.Method)
+	if last.header.Get("traceparent") == "" {
+		t.Errorf("the agent was sent %s without a traceparent", last.Method)
+	}
+}
+
+// collector is a receiver of OTLP. It keeps the spans as protobuf, in which ids and names are in plain text.
+type collector struct {
+	t   *testing.T
+	url string
+
+	mu    sync.Mutex
+	spans bytes.Buffer
+}
+
+func newCollector(t *testing.T) *collector {
+	c := &collector{t: t}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		io.Copy(&c.spans, r.Body)
+	}))
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}
+
+// env returns the environment variables for a gateway that exports its spans to the collector.
+func (c *collector) env() []string {
+	return []string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_BSP_SCHEDULE_DELAY=50",
+	}
+}
+
+func (c *collector) has(s string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return bytes.Contains(c.spans.Bytes(), []byte(s))
+}
+
+// want waits until all of these are in spans.
+func (c *collector) want(all ...string) {
+	c.t.Helper()
+	for _, s := range all {
+		eventually(c.t, fmt.Sprintf("the collector has a span with %q", s), func() bool { return c.has(s) })
 	}
 }
 

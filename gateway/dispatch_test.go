@@ -70,7 +70,7 @@ func newGateway(t *testing.T, change func(*gateway.Config)) *gateway.Gateway {
 	if change != nil {
 		change(&c)
 	}
-	tasks, err := gateway.OpenTasks(t.Context(), replay.NewMemory(replay.Settings{}), log)
+	tasks, err := gateway.OpenTasks(t.Context(), replay.NewMemory(replay.Settings{}), nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

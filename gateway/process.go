@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -56,14 +58,14 @@ type Tasks struct {
 }
 
 // OpenTasks takes up the tasks of a store. Tasks that an earlier process has left are continued as soon as a gateway is
-// registered for their Partner. The store belongs to Tasks then, and is closed after an error, too. The logger is that
-// of webhooks.
-func OpenTasks(ctx context.Context, store replay.Store, log *slog.Logger) (*Tasks, error) {
+// registered for their Partner. The store belongs to Tasks then, and is closed after an error, too. The tracer records
+// the turns that have no caller, because they are resumed after a restart; nil for none. The logger is that of webhooks.
+func OpenTasks(ctx context.Context, store replay.Store, tracer trace.TracerProvider, log *slog.Logger) (*Tasks, error) {
 	webhooks, err := notify.Open(ctx, store, log)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	engine, err := partner.Open(ctx, store, partner.Options{Watcher: webhooks})
+	engine, err := partner.Open(ctx, store, partner.Options{Watcher: webhooks, Tracing: tracer})
 	if err != nil {
 		webhooks.Close()
 		return nil, errors.Join(err, store.Close())

@@ -41,7 +41,7 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 	}
 	t := &agent.Turn{Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task.Products, Withdrawn: tk.fold.Withdrawn, Revision: tk.meta.Revision, From: from}
 	return p.launch(ctx, tk, func(ctx context.Context, r *run) error {
-		return tk.runTurn(ctx, p, t, r, func() (bool, error) {
+		return tk.runTurn(ctx, nil, p, t, r, func(ctx context.Context) (bool, error) {
 			return tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
 		})
 	})
@@ -96,14 +96,18 @@ func (r *run) settle() {
 	}
 }
 
-// follow sees a turn to its end: what the agent yields by itself, then, if that broke off, what it says when
-// it is asked again, and failing that, the truth about the failure.
-func (tk *activeTask) runTurn(ctx context.Context, p *Partner, t *agent.Turn, r *run, first func() (bool, error)) error {
-	ctx, span := tracing.Start(ctx, tk.engine.tracing, trace.SpanKindInternal, "aip.run",
+// runTurn sees a turn to its end: what the agent yields by itself, then, if that broke off, what it says when
+// it is asked again, and failing that, the truth about the failure. A turn that is a part of a call is traced where its
+// caller is; tracer is that of other turns, or nil.
+func (tk *activeTask) runTurn(
+	ctx context.Context, tracer trace.TracerProvider, p *Partner, t *agent.Turn, r *run,
+	first func(context.Context) (bool, error),
+) error {
+	ctx, span := tracing.Start(ctx, tracer, trace.SpanKindInternal, "aip.run",
 		attribute.String("aip.task.id", t.Message.TaskID), attribute.String("aip.command", string(t.Message.Command)))
 	defer span.End()
 
-	rested, err := first()
+	rested, err := first(ctx)
 	tk.mu.Lock()
 	if r.trackQueued(false); r.queuedFor > 0 {
 		span.SetAttributes(attribute.Float64("aip.run.waited", r.queuedFor.Seconds()))
@@ -192,7 +196,7 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 	pending := tk.meta.Pending != nil
 	stream, unsent := tk.meta.Stream, tk.meta.Unsent
 	p.launch(p.engine.base, tk, func(ctx context.Context, r *run) error {
-		return tk.runTurn(ctx, p, t, r, func() (bool, error) {
+		return tk.runTurn(ctx, tk.engine.tracing, p, t, r, func(ctx context.Context) (bool, error) {
 			if unsent {
 				return tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
 			}

@@ -206,7 +206,7 @@ Next: caddy aip sample-agent
 	if err := os.WriteFile(".pki/ca.pem", []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want := commandResult{1, "", "Error: .pki/ca.pem has no PEM block \"CERTIFICATE\" at its begin; move it away, choose another folder or use --force\n"}
+	want := commandResult{1, "", "Error: .pki/ca.pem has no PEM block \"CERTIFICATE\" at its beginning; move it away, choose another folder or use --force\n"}
 	if diff := cmp.Diff(want, runAIP(t, "pki")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

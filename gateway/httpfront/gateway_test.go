@@ -75,7 +75,7 @@ func openSite(t testing.TB, change ...func(*setup)) *site {
 		f(&s)
 	}
 	store := replay.NewMemory(replay.Settings{})
-	tasks, err := gateway.OpenTasks(t.Context(), store, s.Log)
+	tasks, err := gateway.OpenTasks(t.Context(), store, nil, s.Log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble"
+)
+
+// stores holds the open stores of this process. A new configuration continues with the store, and the turns, of the one
+// before.
+var stores = caddy.NewUsagePool()
+
+// opening is held while a store is opened, retained or released, so that no store is opened while it is being closed.
+var opening sync.Mutex
+
+// key is equal for configurations that use the same store.
+func (s *Store) key() string { return s.Driver + ":" + s.Dir }
+
+// openStore is an open store, with the life-cycle and the webhooks of its tasks. Configurations share it.
+type openStore struct {
+	tasks  *gateway.Tasks
+	tracer *tracer
+
+	mu      sync.Mutex
+	configs []storeConfig // of the configurations that run, oldest first
+}
+
+// storeConfig is what one configuration sets for a store.
+type storeConfig struct {
+	app      *App
+	settings replay.Settings
+	notify   notify.Config
+}
+
+// open returns the store. It opens the store if no running configuration has. The caller must release it once.
+func (s *Store) open() (*openStore, error) {
+	opening.Lock()
+	defer opening.Unlock()
+	v, _, err := stores.LoadOrNew(s.key(), func() (caddy.Destructor, error) {
+		o, err := s.openNew()
+		if err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+		return o, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v.(*openStore), nil
+}
+
+// openNew opens the store. It outlives this configuration, and so it logs to the process.
+func (s *Store) openNew() (*openStore, error) {
+	var store replay.Store
+	if s.Driver == driverMemory {
+		store = replay.NewMemory(*s.settings())
+	} else {
+		var err error
+		if store, err = pebble.Open(s.Dir, *s.settings(), slog.New(processLog{name: "aip.store"})); err != nil {
+			return nil, err
+		}
+	}
+	ctx := context.Background()
+	o := &openStore{tracer: newTracer(ctx, slog.New(processLog{name: "aip"}))}
+	tasks, err := gateway.OpenTasks(ctx, store, o.tracer.provider(), slog.New(processLog{name: "aip.notify"}))
+	if err != nil {
+		o.tracer.close()
+		return nil, err
+	}
+	o.tasks = tasks
+	return o, nil
+}
+
+// retain is open for a store that was released. It reports false if the store was closed since.
+func (s *Store) retain(o *openStore) bool {
+	opening.Lock()
+	defer opening.Unlock()
+	found := false
+	stores.Range(func(_, value any) bool {
+		found = value == o
+		return !found
+	})
+	if found {
+		stores.LoadOrStore(s.key(), o)
+	}
+	return found
+}
+
+// release ends the use of a store. The last release closes it.
+func (s *Store) release() error {
+	opening.Lock()
+	defer opening.Unlock()
+	_, err := stores.Delete(s.key())
+	return err
+}
+
+// webhooks returns the engine of the webhooks of the running configuration; nil if none runs.
+func webhooks() (engine *notify.Engine) {
+	stores.Range(func(_, value any) bool {
+		o := value.(*openStore)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if len(o.configs) > 0 {
+			engine = o.tasks.Webhooks
+		}
+		return true
+	})
+	return engine
+}
+
+// configure adds a configuration. The newest one is in force. If it fails to start, that of the running one is in force
+// again.
+func (o *openStore) configure(a *App) {
+	c := storeConfig{a, *a.Store.settings(), *a.Notify.config()}
+	c.notify.TracerProvider = o.tracer.provider()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.remove(a)
+	o.configs = append(o.configs, c)
+	o.apply()
+}
+
+// forget removes a configuration.
+func (o *openStore) forget(a *App) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.remove(a)
+	o.apply()
+}
+
+// remove removes a configuration. o.mu is held.
+func (o *openStore) remove(a *App) {
+	o.configs = slices.DeleteFunc(o.configs, func(c storeConfig) bool { return c.app == a })
+}
+
+// apply puts the newest configuration in force. o.mu is held.
+func (o *openStore) apply() {
+	if n := len(o.configs); n > 0 {
+		o.tasks.Store.Configure(o.configs[n-1].settings)
+		o.tasks.Webhooks.Configure(o.configs[n-1].notify)
+	}
+}
+
+// Destruct stops the work on all tasks, which the next process resumes, and closes the store.
+func (o *openStore) Destruct() error {
+	defer o.tracer.close()
+	return o.tasks.Close()
+}
