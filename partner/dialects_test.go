@@ -201,6 +201,7 @@ func TestList(t *testing.T) {
 		}{
 			"a state":   {task.List{States: []task.State{task.Completed}}, 1},
 			"two":       {task.List{States: []task.State{task.Completed, task.AwaitingCompletion}}, 25},
+			"no state":  {task.List{States: []task.State{}}, 0},
 			"a session": {task.List{SessionID: "another"}, 5},
 			"a time":    {task.List{After: middle}, 13},
 			"none":      {task.List{SessionID: "none"}, 0},

@@ -126,7 +126,7 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List, reserve
 
 func wanted(l *task.List, n *metadata) bool {
 	return (l.SessionID == "" || n.Session == l.SessionID) &&
-		(len(l.States) == 0 || slices.Contains(l.States, n.State)) &&
+		(l.States == nil || slices.Contains(l.States, n.State)) &&
 		(l.After.IsZero() || n.Changed.After(l.After))
 }
 

@@ -55,7 +55,7 @@ type Change struct {
 // List says which tasks of a caller are wanted. The zero List is the first page of all of them.
 type List struct {
 	SessionID string    // of this session only
-	States    []State   // in one of these states only
+	States    []State   // in one of these states only; nil for any state, an empty list for none
 	After     time.Time // changed their state after this
 	Size      int       // tasks on a page; 0 means the gateway's default
 	Token     string    // Page.Next of the page before

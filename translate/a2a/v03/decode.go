@@ -3,8 +3,6 @@
 package v03
 
 import (
-	"time"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -15,9 +13,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
-
-// atOnce is a timeout for the answer to callers that do not wait for their task to get anywhere.
-const atOnce = time.Nanosecond
 
 // decoder reads what callers of 0.2 and 0.3 send.
 type decoder struct{ wire.Reader }
@@ -161,7 +156,7 @@ func (r *decoder) configuration(configuration gjson.Result, call *translate.Call
 		switch key {
 		case "blocking":
 			if !r.Flag(v, at+"blocking") {
-				call.Terms.Response, call.Blocking = atOnce, false
+				call.Terms.Response, call.Blocking = task.NoWait, false
 			}
 		case "historyLength":
 			call.History = rpc.ReadHistory(&r.Reader, v, at+"historyLength")

@@ -105,7 +105,7 @@ func restConfiguration(r *v1.Request, configuration gjson.Result, call *translat
 	}
 	const at = "configuration."
 	if !r.Flag(wire.Member(configuration, "blocking"), at+"blocking") {
-		call.Terms.Response = atOnce
+		call.Terms.Response = task.NoWait
 	}
 	for _, name := range [...]string{"pushNotification", "pushNotificationConfig"} { // the latter in its JSON-RPC
 		if config := wire.Member(configuration, name); !wire.Absent(config) {

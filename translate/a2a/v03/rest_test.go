@@ -101,7 +101,7 @@ func TestRESTDecode(t *testing.T) {
 			start(task.DataItem{Kind: task.DataKind, Data: []byte(`{"data":{"a":1}}`)})},
 		"not blocking": {"POST", "v1/message:send", `{"message":{"messageId":"m1","content":[{"text":"hi"}]},"configuration":{"historyLength":2}}`, func() translate.Call {
 			c := start(task.Text("hi"))
-			c.Blocking, c.Terms.Response, c.History = false, time.Nanosecond, 2
+			c.Blocking, c.Terms.Response, c.History = false, task.NoWait, 2
 			return c
 		}()},
 		"blocking, with a webhook": {"POST", "v1/message:send", `{"message":{"messageId":"m1","content":[{"text":"hi"}]},"configuration":{"blocking":true,"pushNotification":` + config + `,"id":"w"}}}`, func() translate.Call {

@@ -60,7 +60,7 @@ func TestDecode(t *testing.T) {
 	auto := dialect.Policy{AutoComplete: true}
 	get := task.Call{Message: message(task.Get, "t1")}
 	want := []translate.Call{
-		{Method: "message/send", Call: task.Call{Message: full, Terms: task.Terms{Response: 1}}, Policy: auto, History: 2,
+		{Method: "message/send", Call: task.Call{Message: full, Terms: task.Terms{Response: task.NoWait}}, Policy: auto, History: 2,
 			Webhook: &task.Webhook{ID: "w1", URL: "https://x/", Token: "k", Scheme: "Bearer", Credentials: "c", Dialect: "a2a/0.3"}},
 		{Method: "message/send", Call: task.Call{Message: answer}, Policy: dialect.Policy{Strict: true}, Blocking: true, Webhook: &task.Webhook{TaskID: "t1", URL: "https://x/", Dialect: "a2a/0.3"}},
 		{Method: "message/stream", Call: task.Call{Message: message(task.Start, "", task.Text("hi"))}, Policy: auto, Stream: true},

@@ -25,9 +25,6 @@ const (
 	maxToken = 2048 // bytes of the token of a page
 )
 
-// atOnce is a timeout for the answer to callers that do not wait for their task to get anywhere.
-const atOnce = time.Nanosecond
-
 // Decode implements translate.Server.
 func (s Base) Decode(req *translate.Request) (translate.Call, error) {
 	if v := strings.TrimSpace(req.Version); v != "" && v != "1.0" && !strings.HasPrefix(v, "1.0.") && !strings.HasPrefix(v, "0.") {
@@ -266,7 +263,7 @@ func (r *Request) part(v gjson.Result) task.DataItem {
 func (r *Request) configuration(configuration gjson.Result, call *translate.Call) {
 	const at = "configuration."
 	if r.Flag(wire.Member(configuration, "returnImmediately"), at+"returnImmediately") {
-		call.Terms.Response = atOnce
+		call.Terms.Response = task.NoWait
 	}
 	const name = "taskPushNotificationConfig"
 	if config := r.Optional(wire.Member(configuration, name), at+name); config.Exists() {
@@ -329,8 +326,8 @@ func (r *Request) list(call *translate.Call, s Base) {
 	}
 	switch word := r.ID(r.Param("status"), "status"); word {
 	case "", "TASK_STATE_UNSPECIFIED":
-	case "TASK_STATE_AUTH_REQUIRED": // which is never shown
-		l.States = []task.State{"auth-required"}
+	case "TASK_STATE_AUTH_REQUIRED": // no task is shown in it
+		l.States = []task.State{}
 	default:
 		l.States = slices.DeleteFunc(task.States(), func(state task.State) bool { return s.state(state) != word })
 		if len(l.States) == 0 {

@@ -52,7 +52,7 @@ func TestDecode(t *testing.T) {
 	for _, tc := range []struct{ name, method, params, want string }{
 		{"start", "SendMessage", `{` + message + `}}`, "call op=0 start id=\"m1\" auto history=-1\n  says [{\"type\":\"text\",\"text\":\"hi\"}]\n"},
 		{"start in a context, with everything", "SendMessage", valid[0].params,
-			"call op=0 start id=\"m1\" session=\"c\" auto response=1ns history=2\n" +
+			"call op=0 start id=\"m1\" session=\"c\" auto response=-1ns history=2\n" +
 				`  says [{"type":"text","text":"hi","metadata":{"mediaType":"text/markdown"}},{"type":"file","name":"f","mimeType":"m","bytes":"QUJD"},{"type":"file","uri":"u"},{"type":"data","data":{"value":[1]},"metadata":{"a":1}}]` + "\n" +
 				"  webhook {ID:w TaskID: URL:https://h.example Token:t Scheme:Bearer Credentials:c Dialect:a2a/1.0 Confirm:false States:[]}\n"},
 		{"go on, with a stream", "SendStreamingMessage", `{` + message + `,"taskId":"t1"},"configuration":{"historyLength":"0","returnImmediately":false,"taskPushNotificationConfig":{"url":"u"}}}`,
@@ -69,7 +69,7 @@ func TestDecode(t *testing.T) {
 		{"list what is completed", "ListTasks", `{"status":"TASK_STATE_COMPLETED"}`,
 			"call op=4 get history=-1\n  list {SessionID: States:[awaiting-completion completed] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: Products:false}\n"},
 		{"list what is never so", "ListTasks", `{"status":"TASK_STATE_AUTH_REQUIRED"}`,
-			"call op=4 get history=-1\n  list {SessionID: States:[auth-required] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: Products:false}\n"},
+			"call op=4 get history=-1\n  list {SessionID: States:[] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: Products:false}\n"},
 		{"set a webhook", "CreateTaskPushNotificationConfig", valid[6].params,
 			"call op=1 get task=\"t1\" history=-1\n  webhook {ID:w TaskID:t1 URL:https://h.example Token:t Scheme:Bearer Credentials:c Dialect:a2a/1.0 Confirm:false States:[]}\n"},
 		{"get a webhook", "GetTaskPushNotificationConfig", `{"taskId":"t1","id":"w"}`,
@@ -120,6 +120,10 @@ func TestDecode(t *testing.T) {
 		if diff := cmp.Diff(want, show(a2a.V1RESTServer(false).Decode(req))); diff != "" {
 			t.Errorf("%s, without an envelope (-want +got):\n%s", tc.name, diff)
 		}
+	}
+	never, err := decode(a2a.V1Server(false), a2atest.Request("ListTasks", `{"status":"TASK_STATE_AUTH_REQUIRED"}`))
+	if err != nil || never.List.States == nil {
+		t.Errorf("a state that no task has is a list of any state: %+v, %v", never.List, err)
 	}
 	for _, s := range []translate.Server{a2a.V1Server(true), a2a.V1RESTServer(true)} {
 		req := &translate.Request{}
