@@ -12,17 +12,20 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/notify/delivery"
+	"github.com/aip-gateway/aip-gateway/notify/schedule"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// steps are the times between the attempts of a delivery, each up to a fifth longer or shorter. Where there are
-// more attempts than steps, the last one is repeated.
+// steps are the times between the attempts of a delivery, each up to a fifth longer or shorter. Where there are more
+// attempts than steps, the last step is repeated.
 var steps = [...]time.Duration{
 	time.Second, 2 * time.Second, 4 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute,
 	3 * time.Hour, 20 * time.Hour,
@@ -31,286 +34,263 @@ var steps = [...]time.Duration{
 // step is the time to wait after a number of attempts.
 func step(attempts int) time.Duration { return steps[min(max(attempts, 1), len(steps))-1] }
 
-// unknownDialect is how long what is to be told in a dialect that there is not waits at a time.
+// unknownDialect is how long a notification in an unknown dialect waits at a time.
 const unknownDialect = time.Minute
 
-// parcel is one attempt, ready to be sent.
-type parcel struct {
-	delivery.Attempt
-	box      *box
-	attempts int // that a notification has at most
-	target   target
-	rev      uint64 // of the webhook
-	since    time.Time
-	hook     task.Webhook
-	wire     translate.Notifier // its dialect
-	record   []byte             // of the outbox
+// deliverer makes the attempts that the scheduler asks for: it takes the notification from the outbox, sends it, and
+// stores the outcome.
+type deliverer struct {
+	outboxes  *outboxes
+	scheduler *schedule.Scheduler
+	sender    *delivery.Sender
+	config    func() *Config
+	ctx       context.Context // ends when the engine closes
+
+	delivered, failed, dead atomic.Uint64
+
+	mu      sync.Mutex
+	unknown map[string]bool // dialects that were logged as unknown
 }
 
-// Log implements delivery.Message.
-func (p *parcel) Log() *slog.Logger {
-	return p.box.logger().With("webhook", p.hook.ID, "host", hostOf(p.URL), "webhook-id", p.ID)
-}
-
-// Encode implements delivery.Message.
-func (p *parcel) Encode(header http.Header) (body []byte, traceparent string, err error) {
-	h, t, err := decodeRecord(p.record)
-	if err != nil {
-		return nil, "", err
-	}
-	body = p.wire.AppendNotification(nil, &t)
-	for _, f := range p.wire.NotificationHeader(&p.hook) {
-		if f.Value != "" {
-			header.Set(f.Name, f.Value)
-		}
-	}
-	return body, h.Trace, nil
-}
-
-// run carries out one delivery whose turn it is.
-func (e *Engine) run(f *flight) {
-	b := e.acquire(f.outbox)
-	defer b.release()
-	defer e.sched.land(f)
-	p, ready := b.prepare(f.job)
+// run makes the next attempt of a webhook.
+func (d *deliverer) run(a *schedule.Attempt) {
+	n, ready := d.prepare(a.Job)
 	if !ready {
 		return
 	}
-	out := e.sender.Send(&p.Attempt)
-	drained := e.judge(f, &out)
-	b.finish(f.job, p, &out)
-	e.readmit(drained)
+	outcome := d.sender.Send(&n.Attempt)
+	waiting := d.scheduler.Report(a, &outcome)
+	d.finish(n, &outcome)
+	d.outboxes.reviewAll(d.ctx, waiting)
 }
 
-var errStrange = errors.New("notify: there is no such dialect")
+// notification is an attempt to deliver a notification.
+type notification struct {
+	delivery.Attempt
+	job      schedule.Job
+	target   target
+	revision uint64    // of the webhook
+	since    time.Time // when the notification was appended to the outbox
+	webhook  task.Webhook
+	dialect  translate.Notifier
+	record   []byte // of the outbox
 
-// prepare makes the next attempt of a webhook ready. Where there is nothing to do, it says so, and the
-// delivery is no longer in memory.
-func (b *box) prepare(j job) (*parcel, bool) {
-	e := b.engine
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p, err := b.pack(j)
-	if p != nil && err == nil {
-		return p, true
+	maxAttempts int
+	log         func() *slog.Logger // names the task
+}
+
+// Encode implements delivery.Message.
+func (n *notification) Encode(h http.Header) (body []byte, traceparent string, err error) {
+	head, t, err := decodeRecord(n.record)
+	if err != nil {
+		return nil, "", err
 	}
-	e.sched.forget(j)
+	body = n.dialect.AppendNotification(nil, &t)
+	for _, f := range n.dialect.NotificationHeader(&n.webhook) {
+		if f.Value != "" {
+			h.Set(f.Name, f.Value)
+		}
+	}
+	return body, head.Trace, nil
+}
+
+// Log implements delivery.Message.
+func (n *notification) Log() *slog.Logger {
+	return n.log().With("webhook", n.webhook.ID, "host", hostOf(n.URL), "webhook-id", n.ID)
+}
+
+var errUnknownDialect = errors.New("notify: unknown dialect")
+
+// prepare returns the next notification of a webhook. Where none is due, it reports false, and the delivery is no longer
+// in memory.
+func (d *deliverer) prepare(j schedule.Job) (*notification, bool) {
+	b := d.outboxes.lock(j.Outbox)
+	defer b.unlock()
+	n, err := d.next(b, j)
+	if n != nil && err == nil {
+		return n, true
+	}
+	d.scheduler.Remove(j)
 	switch {
-	case errors.Is(err, errStrange):
-		err = b.update(e.base, false, func(n *note, now time.Time) (bool, error) {
-			c := n.config(j.webhook)
-			if c != nil {
-				n.postpone(c, now, now.Add(jitter(unknownDialect, 0.2)))
+	case errors.Is(err, errUnknownDialect):
+		err = b.update(d.ctx, false, func(m *metadata, now time.Time) (bool, error) {
+			h := m.hook(j.Webhook)
+			if h != nil {
+				m.postpone(h, now, now.Add(schedule.Jitter(unknownDialect)))
 			}
-			return c != nil, nil
+			return h != nil, nil
 		})
-	case err == nil && b.loaded && b.exists:
-		b.admit(time.Now()) // what has changed may be due elsewhere
+	case err == nil && b.loaded != "" && b.exists:
+		b.offer(time.Now()) // what has changed may be due at another endpoint
 	}
-	if err != nil && e.base.Err() == nil {
-		b.logger().Error("a notification cannot be made; trying again", "error", err)
-		e.sched.suffer(b.name, time.Now())
+	if err != nil && d.ctx.Err() == nil {
+		b.logger().Error("a notification cannot be read from its outbox; trying again", "error", err)
+		d.scheduler.Quarantine(b.name, time.Now())
 	}
 	return nil, false
 }
 
-// pack returns the next attempt of a webhook; nil where none is due. b.mu is held.
-func (b *box) pack(j job) (*parcel, error) {
-	e := b.engine
-	if err := b.load(e.base); err != nil || !b.exists {
+// next returns the next notification of a webhook; nil where none is due. The lock of the outbox is held.
+func (d *deliverer) next(b *outbox, j schedule.Job) (*notification, error) {
+	if err := b.load(d.ctx); err != nil || !b.exists {
 		return nil, err
 	}
-	n := &b.note
-	c := n.config(j.webhook)
-	if c == nil || endpointOf(c.Webhook.URL) != j.to.name {
+	m := &b.metadata
+	h := m.hook(j.Webhook)
+	if h == nil || h.endpoint() != j.Endpoint {
 		return nil, nil
 	}
 	now := time.Now()
-	t, due := n.due(c, now)
+	t, due := m.due(h, now)
 	if !due {
 		return nil, nil
 	}
-	en := n.entry(t.record)
-	data, err := b.record(e.base, t.record)
+	en := m.entry(t.record)
+	data, err := b.record(d.ctx, t.record)
 	if err != nil {
 		return nil, err
 	}
-	setup := e.setup.Load()
-	partner, _, _ := logname.Split(b.name)
-	wire := setup.Dialects(&c.Webhook, partner)
-	if wire == nil {
-		e.warnStrange(c.Webhook.Dialect)
-		return nil, errStrange
+	config := d.config()
+	dialect := config.Dialects(&h.Webhook, b.partner)
+	if dialect == nil {
+		d.warnUnknown(h.Webhook.Dialect)
+		return nil, errUnknownDialect
 	}
-	p := &parcel{
-		Attempt: delivery.Attempt{
-			ID: webhookID(b.name, c.Webhook.ID, en), URL: c.Webhook.URL, Began: now,
-		},
-		box: b, attempts: setup.Attempts, target: t, rev: c.Rev, since: time.UnixMilli(en.At),
-		hook: c.Webhook, wire: wire, record: data,
+	n := &notification{
+		Attempt: delivery.Attempt{ID: webhookID(b.name, h.Webhook.ID, en), URL: h.Webhook.URL, Began: now},
+		job:     j, target: t, revision: h.Revision, since: time.UnixMilli(en.At),
+		webhook: h.Webhook, dialect: dialect, record: data, maxAttempts: config.Attempts, log: b.logger,
 	}
-	p.Message = p
-	return p, nil
+	n.Message = n
+	return n, nil
 }
 
-func (e *Engine) warnStrange(dialect string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.strange[dialect] && len(e.strange) < maxHooks {
-		e.strange[dialect] = true
-		e.logger().Warn("webhooks were set in a dialect that there is not; they wait", "dialect", dialect)
+// configured is called when a configuration was put in force.
+func (d *deliverer) configured() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.unknown)
+}
+
+func (d *deliverer) warnUnknown(dialect string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.unknown[dialect] && len(d.unknown) < maxHooks {
+		d.unknown[dialect] = true
+		d.config().Log.Warn("webhooks were set in a dialect that is unknown now; their notifications wait",
+			"dialect", dialect)
 	}
 }
 
 // webhookID returns the id of a notification: the same at every attempt, and after any crash.
 func webhookID(outbox, webhook string, en *entry) string {
 	key := logname.TaskOf(outbox) + logname.Separator + webhook + logname.Separator + strconv.FormatUint(en.Event, 10)
-	if en.Life > 0 {
-		key += logname.Separator + strconv.FormatUint(en.Life, 10)
+	if en.Generation > 0 {
+		key += logname.Separator + strconv.FormatUint(en.Generation, 10)
 	}
 	sum := sha256.Sum256([]byte(key))
 	return "msg_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
 }
 
-// judge tells the endpoint's breaker of an attempt. It returns the deliveries that must not be made now.
-func (e *Engine) judge(f *flight, o *delivery.Outcome) (drained []job) {
+// finish stores the outcome of an attempt, and offers the next delivery of the webhook.
+func (d *deliverer) finish(n *notification, o *delivery.Outcome) {
+	ctx := context.WithoutCancel(d.ctx) // the outcome counts, even while the engine closes
+	b := d.outboxes.lock(n.job.Outbox)
+	defer b.unlock()
+	d.scheduler.Remove(n.job)
 	switch o.Result {
-	case delivery.Canceled, delivery.Undeliverable, delivery.Internal:
-		return nil
-	}
-	now := time.Now()
-	s := &e.sched
-	s.mu.Lock()
-	ep := f.to
-	ep.used = now
-	var opened, closed bool
-	was := !ep.breaker.until.IsZero()
-	if o.Result == delivery.Unavailable {
-		if opened = ep.breaker.fail(now); o.RetryAfter > 0 {
-			opened = ep.breaker.hold(now, o.RetryAfter) || opened
-		}
-		if opened {
-			drained = s.drain(ep)
-		}
-	} else {
-		closed = ep.breaker.succeed()
-		if o.Result == delivery.Delivered {
-			ep.okAt = now
-		}
-	}
-	failures, until := ep.breaker.failures, ep.breaker.until
-	s.mu.Unlock()
-	switch {
-	case opened && !was:
-		e.logger().Warn("a webhook endpoint does not work; its deliveries wait", "endpoint", ep.name, "failures", failures, "until", until, "error", o.Error)
-	case closed:
-		e.logger().Warn("a webhook endpoint works again", "endpoint", ep.name)
-	}
-	return drained
-}
-
-// finish stores what came of an attempt, and lets the next delivery of the webhook have its turn.
-func (b *box) finish(j job, p *parcel, o *delivery.Outcome) {
-	e := b.engine
-	ctx := context.WithoutCancel(e.base) // what was delivered is accounted for, even while the engine closes
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e.sched.forget(j)
-	if o.Result == delivery.Canceled {
+	case delivery.Canceled:
 		return
+	case delivery.Delivered:
+		d.delivered.Add(1)
+	default:
+		d.failed.Add(1)
 	}
-	if o.Result == delivery.Delivered {
-		e.counts.delivered.Add(1)
-	} else {
-		e.counts.failed.Add(1)
-	}
-	var tell func()
+	var log func()
 	changed := false
-	reopened := e.store.Reopened() // of the time before the write
-	err := b.update(ctx, false, func(n *note, now time.Time) (bool, error) {
-		tell = nil
-		c := n.config(j.webhook)
-		// A webhook that was replaced meanwhile is owed the same notification at its new URL.
-		changed = c != nil && c.Rev == p.rev && n.awaits(c, p.target)
+	reopened := d.outboxes.store.Reopened() // before the write, so that no reopening is missed
+	err := b.update(ctx, false, func(m *metadata, now time.Time) (bool, error) {
+		log = nil
+		h := m.hook(n.job.Webhook)
+		// A webhook that was replaced meanwhile gets the same notification at its new URL.
+		changed = h != nil && h.Revision == n.revision && m.awaits(h, n.target)
 		if changed {
-			tell = b.apply(n, c, p, o, now)
+			log = d.apply(m, h, n, o, now)
 		}
 		return changed, nil
 	})
 	switch {
 	case err != nil:
-		b.logger().Error("the outcome of a notification cannot be stored; it is delivered again", "error", err)
-		e.sched.suffer(b.name, time.Now())
+		b.logger().Error("the outcome of an attempt cannot be stored; the notification is sent again", "error", err)
+		d.scheduler.Quarantine(b.name, time.Now())
 		if errors.Is(err, replay.ErrUnavailable) {
-			e.sched.pause(reopened)
+			d.scheduler.Pause(reopened)
 		}
 		return
 	case !changed && b.exists:
-		b.admit(time.Now())
+		b.offer(time.Now())
 	}
-	if tell != nil {
-		tell()
+	if log != nil {
+		log()
 	}
 }
 
-// awaits reports whether a delivery is still to be made.
-func (n *note) awaits(c *config, t target) bool {
-	if t.letter {
-		i := c.letter(t.record)
-		return i >= 0 && !c.Dead[i].Next.IsZero()
-	}
-	return c.Cursor+1 == t.record && n.pending(c)
-}
-
-// apply changes the note by the outcome of an attempt. It returns what is to be logged once that is stored.
-func (b *box) apply(n *note, c *config, p *parcel, o *delivery.Outcome, now time.Time) (tell func()) {
-	e := b.engine
-	c.LastStatus, c.LastError = o.Status, o.Error
-	log := p.Log().With("status", o.Status)
+// apply changes the metadata by the outcome of an attempt. It returns what is to be logged when that is stored.
+func (d *deliverer) apply(m *metadata, h *hook, n *notification, o *delivery.Outcome, now time.Time) (log func()) {
+	h.LastStatus, h.LastError = o.Status, o.Error
 	if o.Result == delivery.Delivered {
-		c.GaveUp = time.Time{}
-		if p.target.letter {
-			i := c.letter(p.target.record)
-			c.Dead = append(c.Dead[:i:i], c.Dead[i+1:]...)
+		h.LastDead = time.Time{}
+		if n.target.dead {
+			i := h.dead(n.target.record)
+			h.Dead = append(h.Dead[:i:i], h.Dead[i+1:]...)
 		} else {
-			c.Cursor++
-			c.reset()
+			h.Cursor++
+			h.reset()
 		}
-		return func() { log.Debug("a notification was delivered") }
+		return func() { d.debug(n, "a notification was delivered", "status", o.Status) }
 	}
 
-	attempts, first, next := &c.Attempts, &c.First, &c.Next
-	if p.target.letter {
-		l := &c.Dead[c.letter(p.target.record)]
+	attempts, first, next := &h.Attempts, &h.First, &h.Next
+	if n.target.dead {
+		l := &h.Dead[h.dead(n.target.record)]
 		l.Status, l.Error = o.Status, o.Error
 		attempts, first, next = &l.Attempts, new(time.Time), &l.Next
 	}
 	*attempts++
 	if first.IsZero() {
-		*first = p.Began
+		*first = n.Began
 	}
 	if o.Result == delivery.Gone {
-		c.Disabled, c.DisabledAt = "the receiver answered 410 Gone", now
+		h.Disabled, h.DisabledAt = "the receiver answered 410 Gone", now
 		*next = now
-		return func() { log.Warn("a webhook is disabled: its receiver wants nothing more") }
-	}
-	n1 := *attempts
-	// What queued up behind a dead head has had its time while that was tried: one attempt each, or a receiver
-	// that is down for good would take a day for every one of them.
-	behind := !p.target.letter && p.since.Before(c.GaveUp)
-	if o.Result == delivery.Undeliverable || behind || n1 >= p.attempts {
-		n.bury(c, p.target, letter{Attempts: n1, At: now, Status: o.Status, Error: o.Error})
-		c.GaveUp = now
 		return func() {
-			e.counts.dead.Add(1)
-			log.Warn("a notification is given up; it is a dead letter now", "attempts", n1, "error", o.Error)
+			n.Log().Warn("a webhook is disabled: its receiver wants no more notifications", "status", o.Status)
 		}
 	}
-	*next = now.Add(max(jitter(step(n1), 0.2), o.RetryAfter))
-	return func() { log.Debug("a notification was not delivered", "attempts", n1, "error", o.Error) }
+	made := *attempts
+	// What waited behind a dead head gets one attempt: a receiver that is down for good would otherwise take a day for
+	// each notification.
+	waited := !n.target.dead && n.since.Before(h.LastDead)
+	if o.Result == delivery.Undeliverable || waited || made >= n.maxAttempts {
+		m.die(h, n.target, deadLetter{Attempts: made, At: now, Status: o.Status, Error: o.Error})
+		h.LastDead = now
+		return func() {
+			d.dead.Add(1)
+			n.Log().Warn("a notification is a dead letter now", "attempts", made, "status", o.Status, "error", o.Error)
+		}
+	}
+	*next = now.Add(max(schedule.Jitter(step(made)), o.RetryAfter))
+	return func() { d.debug(n, "an attempt failed", "attempts", made, "status", o.Status, "error", o.Error) }
 }
 
-// hostOf returns what may be logged of a URL.
+// debug logs a line that is seldom wanted, and costs nothing then.
+func (d *deliverer) debug(n *notification, line string, args ...any) {
+	if d.config().Log.Enabled(d.ctx, slog.LevelDebug) {
+		n.Log().Debug(line, args...)
+	}
+}
+
+// hostOf returns the part of a URL that may be logged.
 func hostOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -81,7 +81,7 @@ func TestDelivers(t *testing.T) {
 		if head, err = w.store.Head(t.Context(), logname.OutboxOf(l.log)); err != nil || head.Ended.IsZero() {
 			t.Errorf("a day later it has not ended: %+v, %v", head, err)
 		}
-		if w.e.outboxes.counter.Total() != 0 {
+		if w.e.outboxes.owners.Total() != 0 {
 			t.Error("it is still counted")
 		}
 		_, err = w.e.Set(t.Context(), l.log, task.Webhook{URL: here, Dialect: "aip"}, At{})
@@ -353,7 +353,7 @@ func TestDeadEndpointsHoldNobodyUp(t *testing.T) {
 				if d := cmp.Diff(want, w.sink.history(t, live)); d != "" {
 					t.Error(d)
 				}
-				if c := w.e.Counts(); c.Delivered != 101 || c.Ready > maxReady+1001 || c.InFlight > maxFlying {
+				if c := w.e.Counts(); c.Delivered != 101 || c.Ready > 4096+1001 || c.InFlight > 1024 {
 					t.Errorf("%+v", c)
 				}
 				ends, err := w.e.Endpoints(t.Context())
@@ -404,8 +404,8 @@ func TestBacklog(t *testing.T) {
 				t.Fatalf("task %d: %s", i, d)
 			}
 		}
-		if len(w.e.sched.jobs)+w.e.sched.ready+w.e.sched.fast+w.e.sched.slow+w.e.sched.untried != 0 {
-			t.Errorf("left in memory: %+v", w.e.Counts())
+		if c := w.e.scheduler.Counts(); c.Outboxes+c.Ready+c.InFlight != 0 {
+			t.Errorf("left in memory: %+v", c)
 		}
 	})
 }

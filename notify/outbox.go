@@ -4,9 +4,11 @@ package notify
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math"
 	"slices"
@@ -15,70 +17,174 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/notify/schedule"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// box is an outbox that somebody is at work on. There is one of it for each log, so its mutex makes the engine
-// the log's only writer. The mutex is never held while a receiver is waited for.
-type box struct {
-	engine *Engine
-	name   string
+const (
+	maxOutboxes = 100_000 // of one Leader at one Partner
 
-	mu     sync.Mutex
-	loaded bool
-	exists bool   // and has not ended
-	over   bool   // has ended: it cannot be written any more
-	last   uint64 // number of the log's last record
-	note   note
+	// Of about so many outboxes that are not in use, the metadata is kept in memory, if it is small: the next event or
+	// outcome often comes soon.
+	cachedOutboxes = 4096
+	cachedEntries  = 8
+	cachedHooks    = 2
+)
+
+// outboxes are all outboxes of a store. After each write, an outbox offers its due deliveries to the scheduler.
+type outboxes struct {
+	store     replay.Store
+	scheduler *schedule.Scheduler
+	log       func() *slog.Logger
+	dropped   atomic.Uint64 // notifications, because their outbox was full
+
+	boxes  *keylock.Map[outbox] // by name
+	owners quota.Counter        // of outboxes, by logname.Owner
+	any    atomic.Bool          // there has been one, so that tasks without webhooks cost nothing
+
+	// epoch changes when changes of a task may not have been appended to its outbox: at Open, and when the store failed.
+	// An outbox with another epoch is reconciled with its task's log before anything is appended to it.
+	epoch atomic.Pointer[string]
 }
 
-// acquire returns the one box of an outbox, which the caller must release.
-func (e *Engine) acquire(name string) *box { return e.boxes.Acquire(name) }
+// openOutboxes counts the outboxes of a store, all of which are due at some time until they end.
+func openOutboxes(
+	ctx context.Context, store replay.Store, s *schedule.Scheduler, log func() *slog.Logger,
+) (*outboxes, error) {
+	o := &outboxes{store: store, scheduler: s, log: log}
+	o.boxes = keylock.NewCached(cachedOutboxes,
+		func(name string) *outbox { return newOutbox(o, name) }, (*outbox).worthKeeping)
+	o.newEpoch()
+	for due, err := range store.Due(ctx, logname.Outbox, replay.Recover, replay.EndOfTime) {
+		if err != nil {
+			return nil, err
+		}
+		_ = o.owners.Take(logname.Owner(due.Log), 1, quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64})
+		o.any.Store(true)
+	}
+	return o, nil
+}
 
-func (b *box) release() { b.engine.boxes.Release(b.name) }
+func (o *outboxes) newEpoch() {
+	epoch := rand.Text()[:12]
+	o.epoch.Store(&epoch)
+}
 
-// load reads the head of the outbox, once. b.mu is held.
-func (b *box) load(ctx context.Context) error {
-	if b.loaded {
-		return nil
-	}
-	b.exists, b.over, b.last, b.note = false, false, 0, note{First: 1}
-	head, err := b.engine.store.Head(ctx, b.name)
-	switch {
-	case errors.Is(err, replay.ErrNotFound):
-		b.loaded = true
-		return nil
-	case err != nil:
-		return partner.StoreError(err, "the store cannot be read")
-	case !head.Ended.IsZero():
-		b.loaded, b.over = true, true
-		return nil
-	}
-	n, err := decodeNote(head.Metadata)
-	if err == nil && n.last() != head.Last {
-		err = fmt.Errorf("its note ends at record %d, and the log at %d", n.last(), head.Last)
-	}
-	if err != nil {
-		return task.Errorf(task.Internal, "the outbox of the task is damaged").WithCause(err)
-	}
-	for i := range n.Configs {
-		c := &n.Configs[i]
-		if c.Kept > 0 {
-			data, err := b.record(ctx, c.Kept)
-			if err != nil {
-				return partner.StoreError(err, "the store cannot be read")
-			}
-			if err := json.Unmarshal(data, &c.Webhook); err != nil {
-				return task.Errorf(task.Internal, "the outbox of the task is damaged").WithCause(err)
+// lock returns an outbox, whose lock is held until unlock.
+func (o *outboxes) lock(name string) *outbox {
+	b := o.boxes.Acquire(name)
+	b.mu.Lock()
+	return b
+}
+
+func (b *outbox) unlock() {
+	b.mu.Unlock()
+	b.of.boxes.Release(b.name)
+}
+
+// all yields the names of all outboxes that are due at any time.
+func (o *outboxes) all(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for due, err := range o.store.Due(ctx, logname.Outbox, replay.StartOfTime, replay.EndOfTime) {
+			if !yield(due.Log, err) {
+				return
 			}
 		}
-		readConfirm(&c.Webhook)
 	}
-	b.loaded, b.exists, b.last, b.note = true, true, head.Last, n
+}
+
+// update changes the metadata of the outbox of a task's log, as outbox.update does. Where there is no outbox, change gets
+// empty metadata, which it cannot change.
+func (o *outboxes) update(ctx context.Context, log string, change func(*metadata, time.Time) (bool, error)) error {
+	b := o.lock(logname.OutboxOf(log))
+	defer b.unlock()
+	return b.update(ctx, true, change)
+}
+
+// outbox is an outbox in use. There is one value for each log, so that its lock makes the engine the only writer of the
+// log. The lock is never held while a receiver is waited for. All methods but worthKeeping are called with the lock held.
+type outbox struct {
+	of                    *outboxes
+	name                  string
+	partner, leader, task string
+
+	mu       sync.Mutex
+	loaded   string // the epoch in which metadata was read; empty while it must be read again
+	exists   bool   // and has not ended
+	ended    bool   // cannot be written any more
+	last     uint64 // number of the log's last record
+	metadata metadata
+}
+
+func newOutbox(o *outboxes, name string) *outbox {
+	b := &outbox{of: o, name: name}
+	b.partner, b.leader, b.task = logname.Split(name)
+	return b
+}
+
+// worthKeeping reports whether the outbox is kept in memory when its last use ends.
+func (b *outbox) worthKeeping() bool {
+	return b.loaded != "" && b.exists && len(b.metadata.Queue) <= cachedEntries && len(b.metadata.Hooks) <= cachedHooks
+}
+
+// logger returns a logger whose lines name the task, its Leader and its agent.
+func (b *outbox) logger() *slog.Logger {
+	return b.of.log().With("task", b.task, "leader", b.leader, "agent", b.partner)
+}
+
+// quotaKey is the Leader in whose turn the deliveries are made.
+func (b *outbox) quotaKey() string { return quota.Key(b.leader) }
+
+func unreadable(err error) error { return partner.StoreError(err, "the store cannot be read") }
+
+func damaged(err error) error {
+	return task.Errorf(task.Internal, "the outbox of the task is damaged").WithCause(err)
+}
+
+// load reads the metadata and the webhooks, unless they are in memory.
+func (b *outbox) load(ctx context.Context) error {
+	epoch := *b.of.epoch.Load()
+	if b.loaded == epoch {
+		return nil
+	}
+	b.loaded, b.exists, b.ended, b.last, b.metadata = "", false, false, 0, metadata{First: 1}
+	head, err := b.of.store.Head(ctx, b.name)
+	switch {
+	case errors.Is(err, replay.ErrNotFound):
+		b.loaded = epoch
+		return nil
+	case err != nil:
+		return unreadable(err)
+	case !head.Ended.IsZero():
+		b.loaded, b.ended = epoch, true
+		return nil
+	}
+	m, err := decodeMetadata(head.Metadata)
+	if err == nil && m.last() != head.Last {
+		err = fmt.Errorf("its metadata ends at record %d, and the log at %d", m.last(), head.Last)
+	}
+	if err != nil {
+		return damaged(err)
+	}
+	for i := range m.Hooks {
+		h := &m.Hooks[i]
+		if h.Record > 0 {
+			data, err := b.record(ctx, h.Record)
+			if err != nil {
+				return unreadable(err)
+			}
+			if err := json.Unmarshal(data, &h.Webhook); err != nil {
+				return damaged(err)
+			}
+		}
+		readConfirm(&h.Webhook)
+	}
+	b.loaded, b.exists, b.last, b.metadata = epoch, true, head.Last, m
 	return nil
 }
 
@@ -89,130 +195,18 @@ func readConfirm(w *task.Webhook) {
 	}
 }
 
-func decodeNote(data []byte) (note, error) {
-	n := note{First: 1}
-	err := json.Unmarshal(data, &n)
-	if err == nil && n.First == 0 {
+func decodeMetadata(data []byte) (metadata, error) {
+	m := metadata{First: 1}
+	err := json.Unmarshal(data, &m)
+	if err == nil && m.First == 0 {
 		err = errors.New("it begins at record 0")
 	}
-	return n, err
+	return m, err
 }
 
-// write stores the note, and the records that were added to its queue, as one write, and lets what is due have
-// its turn. told says that somebody is told of the write, so that it must survive a loss of power; anything
-// else is made good from the task's log then. After a failure the box is read again before anything else is
-// done with it. b.mu is held.
-func (b *box) write(ctx context.Context, now time.Time, records [][]byte, told bool) error {
-	e, n := b.engine, &b.note
-	records, lost, err := b.tidy(now, records)
-	if err != nil {
-		b.loaded = false
-		return task.Errorf(task.Internal, "the outbox of the task cannot be stored").WithCause(err)
-	}
-	if lost > 0 {
-		e.counts.dead.Add(uint64(lost))
-		b.logger().Warn("an outbox is full; its oldest notifications are dropped", "dropped", lost)
-	}
-	for i := range n.Configs {
-		c := &n.Configs[i]
-		if _, ok := n.due(c, now); ok {
-			if to := e.sched.gate(b.name, endpointOf(c.Webhook.URL), now); !to.IsZero() {
-				n.postpone(c, now, to)
-			}
-		}
-	}
-	wake, _ := n.wake()
-	stored := *n
-	stored.Configs = slices.Clone(n.Configs)
-	for i := range stored.Configs {
-		stored.Configs[i].Webhook = task.Webhook{}
-	}
-	data, err := json.Marshal(&stored)
-	if err != nil {
-		b.loaded = false
-		return task.Errorf(task.Internal, "the outbox of the task cannot be stored").WithCause(err)
-	}
-	err = e.store.Append(context.WithoutCancel(ctx), replay.Append{
-		Log: b.name, Expect: b.last, Records: records, Metadata: data, DueAt: wake, Trim: n.oldest() - 1, Durable: told,
-	})
-	if err != nil {
-		b.loaded = false
-		return partner.StoreError(err, "the outbox of the task cannot be stored")
-	}
-	b.last += uint64(len(records))
-	b.exists = true
-	b.admit(now)
-	return nil
-}
-
-// tidy puts the note in order, and adds the records of webhooks that have none, or are to be written again. b.mu is held.
-func (b *box) tidy(now time.Time, records [][]byte) (_ [][]byte, lost int, _ error) {
-	n := &b.note
-	keep := func(before uint64) error {
-		for i := range n.Configs {
-			if c := &n.Configs[i]; c.Kept < before {
-				data, err := json.Marshal(&c.Webhook)
-				if err != nil {
-					return err
-				}
-				n.keep(c, data, now)
-				records = append(records, data)
-			}
-		}
-		return nil
-	}
-	if err := keep(1); err != nil {
-		return nil, 0, err
-	}
-	lost = n.tidy(now)
-	if n.wasteful() {
-		if err := keep(n.First); err != nil {
-			return nil, 0, err
-		}
-		n.Waste = 0
-		lost += n.tidy(now)
-	}
-	return records, lost, nil
-}
-
-// update loads the box, changes its note and writes it. change is called again where another write went before,
-// which can only be one that was taken for failed. It must not keep what it is given; where it returns an error
-// nothing is written, and neither where it reports that nothing has changed. b.mu is held.
-func (b *box) update(ctx context.Context, told bool, change func(n *note, now time.Time) (bool, error)) error {
-	for again := false; ; again = true {
-		if err := b.load(ctx); err != nil {
-			return err
-		}
-		now := time.Now()
-		changed, err := change(&b.note, now)
-		if err != nil {
-			b.loaded = false
-			return err
-		}
-		if !changed {
-			return nil
-		}
-		if err = b.write(ctx, now, nil, told); err == nil || again || !errors.Is(err, replay.ErrConflict) {
-			return err
-		}
-	}
-}
-
-// end ends the log. b.mu is held.
-func (b *box) end(ctx context.Context) error {
-	b.loaded = false
-	err := b.engine.store.Append(context.WithoutCancel(ctx), replay.Append{
-		Log: b.name, Expect: b.last, Metadata: []byte("{}"), End: true, Trim: b.last,
-	})
-	if err == nil {
-		b.engine.outboxes.done(b.name)
-	}
-	return err
-}
-
-// record reads one record. b.mu is held.
-func (b *box) record(ctx context.Context, number uint64) ([]byte, error) {
-	for r, err := range b.engine.store.Follow(ctx, b.name, number-1, nil) {
+// record reads one record.
+func (b *outbox) record(ctx context.Context, number uint64) ([]byte, error) {
+	for r, err := range b.of.store.Follow(ctx, b.name, number-1, nil) {
 		if err != nil {
 			return nil, err
 		}
@@ -221,53 +215,192 @@ func (b *box) record(ctx context.Context, number uint64) ([]byte, error) {
 	return nil, replay.ErrNotFound
 }
 
-// logger returns a logger whose lines name the task, its Leader and its agent.
-func (b *box) logger() *slog.Logger {
-	partner, leader, id := logname.Split(b.name)
-	return b.engine.logger().With("task", id, "leader", leader, "agent", partner)
-}
-
-// hooks returns the webhooks of an outbox as callers see them. b.mu is held.
-func (b *box) hooks() []task.Webhook {
-	_, _, id := logname.Split(b.name)
-	out := make([]task.Webhook, len(b.note.Configs))
-	for i := range b.note.Configs {
-		out[i] = b.note.Configs[i].Webhook
-		out[i].TaskID, out[i].States = id, slices.Clone(out[i].States)
-	}
-	return out
-}
-
-// outboxes counts the outboxes of every Leader at every Partner.
-type outboxes struct {
-	counter quota.Counter // by logname.Owner
-	used    atomic.Bool   // there ever was one, so that a Leader who has no webhooks pays nothing for them
-}
-
-// maxOutboxes is the number of outboxes that one Leader may have at one Partner.
-const maxOutboxes = 100_000
-
-// count fills the counter from the store, where every outbox that has not ended has a DueAt.
-func (o *outboxes) count(ctx context.Context, store replay.Store) error {
-	for due, err := range store.Due(ctx, logname.Outbox, replay.Recover, replay.EndOfTime) {
-		if err != nil {
+// update changes the metadata and writes it. change is called again if another write came first, which can only be one
+// that failed as far as the engine knows. It must not keep what it is given. Nothing is written where change returns an
+// error, or reports that nothing has changed.
+func (b *outbox) update(ctx context.Context, durable bool, change func(*metadata, time.Time) (bool, error)) error {
+	for again := false; ; again = true {
+		if err := b.load(ctx); err != nil {
 			return err
 		}
-		o.take(due.Log, math.MaxInt64)
+		now := time.Now()
+		changed, err := change(&b.metadata, now)
+		if err != nil {
+			b.loaded = ""
+			return err
+		}
+		if !changed {
+			return nil
+		}
+		if err = b.write(ctx, now, nil, durable); err == nil || again || !errors.Is(err, replay.ErrConflict) {
+			return err
+		}
 	}
+}
+
+// write stores the metadata, and the records that were added to its queue, as one write, and offers what is due to the
+// scheduler. A write that is not durable can be lost with the power: it is then made up for from the task's log. After an
+// error the outbox is read again before its next use.
+func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, durable bool) error {
+	const what = "the outbox of the task cannot be stored"
+	m := &b.metadata
+	records, lost, err := b.tidy(now, records)
+	if err != nil {
+		b.loaded = ""
+		return task.Errorf(task.Internal, what).WithCause(err)
+	}
+	if lost > 0 {
+		b.of.dropped.Add(uint64(lost))
+		b.logger().Warn("an outbox is full; its oldest notifications are dropped", "dropped", lost)
+	}
+	for i := range m.Hooks {
+		h := &m.Hooks[i]
+		if _, due := m.due(h, now); due {
+			if until := b.of.scheduler.HoldUntil(b.quotaKey(), h.endpoint(), now); !until.IsZero() {
+				m.postpone(h, now, until)
+			}
+		}
+	}
+	due, _ := m.dueAt()
+	stored := *m
+	stored.Hooks = slices.Clone(m.Hooks)
+	for i := range stored.Hooks {
+		stored.Hooks[i].Webhook = task.Webhook{}
+	}
+	data, err := json.Marshal(&stored)
+	if err != nil {
+		b.loaded = ""
+		return task.Errorf(task.Internal, what).WithCause(err)
+	}
+	err = b.of.store.Append(context.WithoutCancel(ctx), replay.Append{
+		Log: b.name, Expect: b.last, Records: records, Metadata: data, DueAt: due, Trim: m.oldest() - 1, Durable: durable,
+	})
+	if err != nil {
+		b.loaded = ""
+		return partner.StoreError(err, what)
+	}
+	b.last += uint64(len(records))
+	b.exists = true
+	b.offer(now)
 	return nil
 }
 
-// add counts one more outbox, unless its Leader has too many already.
-func (o *outboxes) add(name string) bool { return o.take(name, maxOutboxes) }
-
-func (o *outboxes) take(name string, max int64) bool {
-	limits := quota.Limits{Total: math.MaxInt64, PerLeader: max}
-	if o.counter.Take(logname.Owner(name), 1, limits) != nil {
-		return false
+// tidy tidies the metadata, and adds the records of webhooks that have none, or whose records are to be written again.
+func (b *outbox) tidy(now time.Time, records [][]byte) (_ [][]byte, lost int, _ error) {
+	m := &b.metadata
+	store := func(before uint64) error {
+		for i := range m.Hooks {
+			if h := &m.Hooks[i]; h.Record < before {
+				data, err := json.Marshal(&h.Webhook)
+				if err != nil {
+					return err
+				}
+				m.store(h, data, now)
+				records = append(records, data)
+			}
+		}
+		return nil
 	}
-	o.used.Store(true)
-	return true
+	if err := store(1); err != nil {
+		return nil, 0, err
+	}
+	lost = m.tidy(now)
+	if m.wasteful() {
+		if err := store(m.First); err != nil {
+			return nil, 0, err
+		}
+		m.Waste = 0
+		lost += m.tidy(now)
+	}
+	return records, lost, nil
 }
 
-func (o *outboxes) done(name string) { o.counter.Give(logname.Owner(name), 1) }
+// offer offers what is due to the scheduler, which asks for a scan when something is due later.
+func (b *outbox) offer(now time.Time) {
+	m := &b.metadata
+	at, _ := m.dueAt()
+	due := make([]schedule.Due, 0, maxHooks)
+	for i := range m.Hooks {
+		h := &m.Hooks[i]
+		if _, is := m.due(h, now); is {
+			due = append(due, schedule.Due{Webhook: h.Webhook.ID, Endpoint: h.endpoint()})
+		}
+	}
+	b.of.scheduler.Offer(b.name, b.quotaKey(), due, at, now)
+}
+
+// review offers what is due to the scheduler, postpones what must not be delivered now, and drops what was kept for long
+// enough.
+func (o *outboxes) review(ctx context.Context, name string) error {
+	b := o.lock(name)
+	defer b.unlock()
+	if err := b.load(ctx); err != nil || !b.exists {
+		return err
+	}
+	now := time.Now()
+	m := &b.metadata
+	due, ends := m.dueAt()
+	if ends && m.Seen == 0 && m.Ended.IsZero() && !due.After(now) {
+		// The task may have come, and its first event not have been appended here.
+		if err := b.reconcile(ctx); err != nil {
+			return err
+		}
+		due, ends = m.dueAt()
+	}
+	switch {
+	case due.Equal(replay.Recover):
+		return nil
+	case due.After(now):
+		b.offer(now) // for a scan then
+		return nil
+	case ends:
+		return b.end(ctx)
+	}
+	nothing := true // is to be delivered: something was kept for long enough
+	for i := range m.Hooks {
+		h := &m.Hooks[i]
+		if _, is := m.due(h, now); is {
+			nothing = false
+			if !o.scheduler.HoldUntil(b.quotaKey(), h.endpoint(), now).IsZero() {
+				return b.write(ctx, now, nil, false)
+			}
+		}
+	}
+	if nothing {
+		return b.write(ctx, now, nil, false)
+	}
+	b.offer(now)
+	return nil
+}
+
+// reviewAll reviews outboxes whose deliveries left memory. Where that fails, a scan finds them again.
+func (o *outboxes) reviewAll(ctx context.Context, names []string) {
+	for _, name := range names {
+		if err := o.review(ctx, name); err != nil && ctx.Err() == nil {
+			background(o.log(), err).Error("a delivery cannot be postponed", "error", err)
+			o.scheduler.Rescan(time.Now().Add(soon))
+		}
+	}
+}
+
+// end ends the log.
+func (b *outbox) end(ctx context.Context) error {
+	b.loaded = ""
+	err := b.of.store.Append(context.WithoutCancel(ctx), replay.Append{
+		Log: b.name, Expect: b.last, Metadata: []byte("{}"), End: true, Trim: b.last,
+	})
+	if err == nil {
+		b.of.owners.Give(logname.Owner(b.name), 1)
+	}
+	return err
+}
+
+// webhooks returns the webhooks as callers see them.
+func (b *outbox) webhooks() []task.Webhook {
+	out := make([]task.Webhook, len(b.metadata.Hooks))
+	for i := range b.metadata.Hooks {
+		out[i] = b.metadata.Hooks[i].Webhook
+		out[i].TaskID, out[i].States = b.task, slices.Clone(out[i].States)
+	}
+	return out
+}

@@ -99,7 +99,7 @@ func TestStoreIsReopened(t *testing.T) {
 		if diff := cmp.Diff([]task.State{task.Accepted}, w.sink.history(t, here+"a")); diff != "" {
 			t.Errorf("what was under way (-want +got):\n%s", diff)
 		}
-		if n := strings.Count(w.log.String(), "outcome of a notification cannot be stored"); n == 0 || n > 3 {
+		if n := strings.Count(w.log.String(), "outcome of an attempt cannot be stored"); n == 0 || n > 3 {
 			t.Errorf("%d lines say that an outcome was not stored", n)
 		}
 	})

@@ -40,7 +40,7 @@ func TestDamagedOutbox(t *testing.T) {
 		if diff := cmp.Diff([]task.State{task.Accepted}, w.sink.history(t, here)); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
-		if n := strings.Count(w.log.String(), "an outbox cannot be looked at"); n < 1 || n > 10 {
+		if n := strings.Count(w.log.String(), "an outbox cannot be read"); n < 1 || n > 10 {
 			t.Errorf("%d lines in a minute say that the outbox is damaged", n)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -24,28 +26,26 @@ const (
 
 // At says how far a task is when a webhook is set. The zero At is a task that has not been started yet.
 type At struct {
-	Seq   uint64 // number of the last event in the task's log; a webhook is told of what comes after it
+	Seq   uint64 // number of the last event in the task's log; a webhook is notified of the events after it
 	Ended bool
-	// Named says that an ID which is not known names a new webhook: in some dialects the caller does so.
+	// Named says that an unknown ID names a new webhook: in some dialects the caller chooses the ID.
 	Named bool
 }
 
-// Set creates a webhook, or replaces the one of its ID, and returns it as it is kept. log is the name of the
-// task's log. The caller holds off the task's writer, so that no event comes between at and the webhook; once
-// Set has returned, Tell must be called. A webhook that is replaced is enabled again, and goes on where it was.
+// Set creates a webhook, or replaces the one of its ID, and returns it as it is stored. log is the name of the task's log.
+// The caller holds the lock of the task, so that no event comes between at and the webhook. After Set, the caller must call
+// Notify with each change of the task. A webhook that is replaced is enabled again, and continues where it was.
 func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (task.Webhook, error) {
-	s := e.setup.Load()
-	if s == nil {
+	c := e.config.Load()
+	if c == nil {
 		return w, task.Errorf(task.NotificationNotSupported, "webhooks are not configured")
 	}
-	if err := check(s.Egress, &w); err != nil {
+	if err := check(c.Egress, &w); err != nil {
 		return w, err
 	}
-	b := e.acquire(logname.OutboxOf(log))
-	defer b.release()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, _, w.TaskID = logname.Split(b.name)
+	b := e.outboxes.lock(logname.OutboxOf(log))
+	defer b.unlock()
+	w.TaskID = b.task
 	if w.ID == "" {
 		w.ID = "notification-" + rand.Text()
 		return w, b.create(ctx, w, at)
@@ -53,29 +53,29 @@ func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (ta
 	if err := b.load(ctx); err != nil {
 		return w, err
 	}
-	if at.Named && (!b.exists || b.note.config(w.ID) == nil) {
+	if at.Named && (!b.exists || b.metadata.hook(w.ID) == nil) {
 		return w, b.create(ctx, w, at)
 	}
 	if !b.exists {
 		return w, noSuchWebhook(task.InvalidParams)
 	}
-	return w, b.update(ctx, true, func(n *note, now time.Time) (bool, error) {
-		c := n.config(w.ID)
-		if c == nil {
+	return w, b.update(ctx, true, func(m *metadata, now time.Time) (bool, error) {
+		h := m.hook(w.ID)
+		if h == nil {
 			return false, noSuchWebhook(task.InvalidParams)
 		}
-		n.forget(c)
-		c.Webhook = w
-		c.Rev++
-		c.Disabled, c.DisabledAt = "", time.Time{}
-		if n.pending(c) {
-			c.Next = now // its receiver may be another one
+		m.forget(h)
+		h.replace(w)
+		h.Revision++
+		h.Disabled, h.DisabledAt = "", time.Time{}
+		if m.pending(h) {
+			h.Next = now // its receiver may be another one
 		}
 		return true, nil
 	})
 }
 
-// noSuchWebhook is what is wrong with an id: of kind InvalidParams where one was to be replaced.
+// noSuchWebhook is the error of an unknown id. Its kind is InvalidParams where a webhook was to be replaced.
 func noSuchWebhook(k task.Kind) error {
 	if k == task.InvalidParams {
 		return task.Errorf(k, "this task has no webhook of this id; leave the id out to create one").WithField("params.id")
@@ -83,10 +83,11 @@ func noSuchWebhook(k task.Kind) error {
 	return task.Errorf(k, "this task has no webhook of this id")
 }
 
-// check refuses what can never be delivered to. The errors hold nothing of the URL's path and query.
+// check refuses a webhook that could never be notified. The errors hold nothing of the URL's path and query.
 func check(g *egress.Policy, w *task.Webhook) error {
 	if w.URL == "" || len(w.URL) > maxURL {
-		return task.Errorf(task.InvalidParams, "url must be a string of 1 to %d bytes", maxURL).WithField("params.url").WithData("max", maxURL)
+		return task.Errorf(task.InvalidParams, "url must be a string of 1 to %d bytes", maxURL).
+			WithField("params.url").WithData("max", maxURL)
 	}
 	if _, err := g.CheckURL(w.URL); err != nil {
 		var refused *egress.RefusedError
@@ -102,7 +103,8 @@ func check(g *egress.Policy, w *task.Webhook) error {
 		{"params.token", w.Token}, {"params.scheme", w.Scheme}, {"params.credentials", w.Credentials},
 	} {
 		if len(f.value) > maxSecret {
-			return task.Errorf(task.InvalidParams, "at most %d bytes are allowed here", maxSecret).WithField(f.field).WithData("max", maxSecret)
+			return task.Errorf(task.InvalidParams, "at most %d bytes are allowed here", maxSecret).
+				WithField(f.field).WithData("max", maxSecret)
 		}
 		if holdsControl(f.value) {
 			return task.Errorf(task.InvalidParams, "control characters are not allowed here").WithField(f.field)
@@ -116,68 +118,67 @@ func check(g *egress.Policy, w *task.Webhook) error {
 	return nil
 }
 
-// create adds a webhook, and makes the outbox if there is none. b.mu is held.
-func (b *box) create(ctx context.Context, w task.Webhook, at At) error {
+// create adds a webhook, and creates the outbox if there is none. The lock of the outbox is held.
+func (b *outbox) create(ctx context.Context, w task.Webhook, at At) error {
 	if err := b.load(ctx); err != nil {
 		return err
 	}
-	if b.over {
-		return task.Errorf(task.UnsupportedOperation, "this task ended so long ago that nothing more is kept of it")
+	if b.ended {
+		return task.Errorf(task.UnsupportedOperation, "this task ended so long ago that nothing is stored of it any more")
 	}
-	made := !b.exists
-	if made && !b.engine.outboxes.add(b.name) {
-		return task.Errorf(task.LimitExceeded, "there are webhooks for %d of your tasks; wait until some have ended", maxOutboxes).
-			WithData("limit", "webhooks").WithData("max", maxOutboxes)
+	created, owner := !b.exists, logname.Owner(b.name)
+	if created {
+		if err := b.of.owners.Take(owner, 1, quota.Limits{Total: math.MaxInt64, PerLeader: maxOutboxes}); err != nil {
+			return task.Errorf(task.LimitExceeded, "there are webhooks for %d of your tasks; wait until some have ended",
+				maxOutboxes).WithData("limit", "webhooks").WithData("max", maxOutboxes)
+		}
+		b.of.any.Store(true)
 	}
-	err := b.update(ctx, true, func(n *note, now time.Time) (bool, error) {
-		if len(n.Configs) >= maxHooks {
+	err := b.update(ctx, true, func(m *metadata, now time.Time) (bool, error) {
+		if len(m.Hooks) >= maxHooks {
 			return false, task.Errorf(task.LimitExceeded, "a task may have at most %d webhooks; delete one", maxHooks).
 				WithData("limit", "webhooks").WithData("max", maxHooks)
 		}
-		switch {
-		case len(n.Configs) == 0 && n.Seen == 0 && n.Ended.IsZero():
-			n.Made = now
-			if at.Seq > 0 {
-				n.Seen, n.Told = at.Seq, now
-			}
-			n.Epoch = *b.engine.epoch.Load()
-		case !n.Ended.IsZero() && at.Seq < n.Seen:
-			n.renew()
-			n.Seen, n.Told = at.Seq, now
-			if at.Seq == 0 {
-				n.Made, n.Told = now, time.Time{}
-			}
-		}
-		if at.Ended && n.Ended.IsZero() {
-			n.Ended = now
-		}
-		c := config{Webhook: w, From: at.Seq, Cursor: n.last()}
-		for c.Cursor >= n.First {
-			if en := n.entry(c.Cursor); en.State != task.None && (en.Life < n.Life || en.Event <= at.Seq) {
-				break
-			}
-			c.Cursor--
-		}
-		n.Configs = append(n.Configs, c)
+		b.startAt(m, at, now)
+		m.add(w, at.Seq)
 		return true, nil
 	})
-	if err != nil && made {
-		b.engine.outboxes.done(b.name)
+	if err != nil && created {
+		b.of.owners.Give(owner, 1)
 	}
 	return err
 }
 
-// Get returns the webhook of an id, or all of a task's where it is empty. That there is none is an error only
-// where one was named: of kind TaskNotFound, as AIP has it (v01.00 §6.3.3).
+// startAt accounts for the events up to at, where the outbox is new or the task is a new one of the same id.
+func (b *outbox) startAt(m *metadata, at At, now time.Time) {
+	switch {
+	case len(m.Hooks) == 0 && m.Seen == 0 && m.Ended.IsZero():
+		m.Created = now
+		if at.Seq > 0 {
+			m.Seen, m.SeenAt = at.Seq, now
+		}
+		m.Epoch = *b.of.epoch.Load()
+	case !m.Ended.IsZero() && at.Seq < m.Seen:
+		m.beginGeneration()
+		m.Seen, m.SeenAt = at.Seq, now
+		if at.Seq == 0 {
+			m.Created, m.SeenAt = now, time.Time{}
+		}
+	}
+	if at.Ended && m.Ended.IsZero() {
+		m.Ended = now
+	}
+}
+
+// Get returns the webhook of an id, or all webhooks of a task where the id is empty. An unknown id is an error of kind
+// TaskNotFound, as in AIP (v01.00 §6.3.3).
 func (e *Engine) Get(ctx context.Context, log, id string) ([]task.Webhook, error) {
-	b := e.acquire(logname.OutboxOf(log))
-	defer b.release()
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b := e.outboxes.lock(logname.OutboxOf(log))
+	defer b.unlock()
 	if err := b.load(ctx); err != nil {
 		return nil, err
 	}
-	hooks := b.hooks()
+	hooks := b.webhooks()
 	if id == "" {
 		return hooks, nil
 	}
@@ -188,35 +189,26 @@ func (e *Engine) Get(ctx context.Context, log, id string) ([]task.Webhook, error
 	return hooks[i : i+1], nil
 }
 
-// Delete deletes the webhook of an id, or all of a task's where it is empty, and with them what they are still
-// owed. That there is none is an error only where one was named, as with Get.
+// Delete deletes the webhook of an id, or all webhooks of a task where the id is empty, with the notifications that were
+// not delivered yet. An unknown id is an error, as with Get.
 func (e *Engine) Delete(ctx context.Context, log, id string) error {
-	return e.change(ctx, log, func(n *note, _ time.Time) (bool, error) {
+	return e.outboxes.update(ctx, log, func(m *metadata, _ time.Time) (bool, error) {
 		if id == "" {
-			had := len(n.Configs) > 0
-			for i := range n.Configs {
-				n.forget(&n.Configs[i])
+			had := len(m.Hooks) > 0
+			for i := range m.Hooks {
+				m.forget(&m.Hooks[i])
 			}
-			n.Configs = nil
+			m.Hooks = nil
 			return had, nil
 		}
-		i := slices.IndexFunc(n.Configs, func(c config) bool { return c.Webhook.ID == id })
+		i := slices.IndexFunc(m.Hooks, func(h hook) bool { return h.Webhook.ID == id })
 		if i < 0 {
 			return false, noSuchWebhook(task.TaskNotFound)
 		}
-		n.forget(&n.Configs[i])
-		n.Configs = slices.Delete(n.Configs, i, i+1)
+		m.forget(&m.Hooks[i])
+		m.Hooks = slices.Delete(m.Hooks, i, i+1)
 		return true, nil
 	})
-}
-
-// change changes the note of an outbox; of one that does not exist, an empty one that cannot have changed.
-func (e *Engine) change(ctx context.Context, log string, change func(n *note, now time.Time) (bool, error)) error {
-	b := e.acquire(logname.OutboxOf(log))
-	defer b.release()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.update(ctx, true, change)
 }
 
 // holdsControl reports whether s holds a character that could end a header field.

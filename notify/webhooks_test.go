@@ -3,7 +3,7 @@
 package notify
 
 import (
-	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -53,9 +54,7 @@ func TestSetRefuses(t *testing.T) {
 		if e, ok := err.(*task.Error); !ok || e.Kind != task.LimitExceeded || e.Data["limit"] != "webhooks" {
 			t.Errorf("one too many: %v", err)
 		}
-		for i := range maxOutboxes - w.e.outboxes.counter.Total() {
-			w.e.outboxes.add(logname.OutboxOf(taskLog(fmt.Sprint(i))))
-		}
+		must(t, w.e.outboxes.owners.Take(logname.Owner(logname.OutboxOf(taskLog("b"))), maxOutboxes-1, quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}))
 		_, err = w.e.Set(t.Context(), taskLog("b"), task.Webhook{URL: here}, At{})
 		if e, ok := err.(*task.Error); !ok || e.Kind != task.LimitExceeded || e.Data["max"] != maxOutboxes {
 			t.Errorf("one task too many: %v", err)
@@ -178,7 +177,7 @@ func TestChangedInFlight(t *testing.T) {
 		if old > 2 {
 			t.Errorf("%d came to the old URL, after the two under way", old)
 		}
-		if d := w.deliveries(Filter{}); len(d) != 0 || w.e.sched.ready+w.e.sched.fast+w.e.sched.slow != 0 {
+		if d := w.deliveries(Filter{}); len(d) != 0 || w.e.Counts().Ready+w.e.Counts().InFlight != 0 {
 			t.Errorf("left: %+v, %+v", d, w.e.Counts())
 		}
 	})
@@ -249,7 +248,7 @@ func TestDisableAndEnable(t *testing.T) {
 			t.Error(d)
 		}
 		w.restart()
-		if w.e.sched.isDisabled("https://hooks.example.org:443") {
+		if w.e.scheduler.Disabled("https://hooks.example.org:443") {
 			t.Error("it is disabled again")
 		}
 	})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/notify/schedule"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -151,13 +152,21 @@ type world struct {
 	e     *Engine
 	log   *bytes.Buffer
 	conf  Config
+
+	limits schedule.Limits
 }
 
 func newWorld(t testing.TB, store replay.Store) *world {
-	w := &world{t: t, store: store, sink: new(sink), log: new(bytes.Buffer)}
+	w := &world{t: t, store: store}
+	w.init()
+	return w
+}
+
+// init makes what the world does not have yet, and opens the engine.
+func (w *world) init() {
+	w.sink, w.log = new(sink), new(bytes.Buffer)
 	w.conf = Config{Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Dialects: dialects}
 	w.open()
-	return w
 }
 
 func memory() replay.Store { return replay.NewMemory(replay.Settings{Retention: 30 * 24 * time.Hour}) }
@@ -176,7 +185,7 @@ func (s *safeLog) Write(p []byte) (int, error) {
 
 func (w *world) open() {
 	w.t.Helper()
-	e, err := open(context.Background(), w.store, slog.New(slog.NewTextHandler(&safeLog{b: w.log}, nil)), w.sink)
+	e, err := open(context.Background(), w.store, slog.New(slog.NewTextHandler(&safeLog{b: w.log}, nil)), w.sink, w.limits)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func (s *Sender) send(c *setup, a *Attempt) (o Outcome) {
 	if tracing.Enabled(ctx, c.TracerProvider) {
 		span := startSpan(req, c.TracerProvider, a.ID, traceparent)
 		if span.IsRecording() {
-			traceparent = format(span.SpanContext())
+			traceparent = Traceparent(span.SpanContext())
 		}
 		defer func() { endSpan(span, &o) }()
 	}
@@ -242,7 +242,7 @@ func endSpan(span trace.Span, o *Outcome) {
 	span.End()
 }
 
-// format returns the traceparent of a span.
-func format(c trace.SpanContext) string {
+// Traceparent returns the traceparent of a span.
+func Traceparent(c trace.SpanContext) string {
 	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + c.TraceFlags().String()
 }

@@ -229,7 +229,7 @@ func TestSpans(t *testing.T) {
 				t.Fatalf("%d spans", len(ended))
 			}
 			span := ended[0]
-			if sent != format(span.SpanContext()) || span.Parent().IsValid() != (tt.traceparent != "") ||
+			if sent != Traceparent(span.SpanContext()) || span.Parent().IsValid() != (tt.traceparent != "") ||
 				tt.traceparent != "" && !strings.HasPrefix(sent, cause[:36]) {
 				t.Errorf("sent %q, the span has the parent %v", sent, span.Parent().SpanID())
 			}

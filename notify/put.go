@@ -2,8 +2,8 @@
 
 package notify
 
-// What a command changes of webhooks is changed before the command is stored, so that no event is missed. If the store
-// then fails, the change is undone.
+// The webhooks that a command sets are stored before the command, so that no event is missed. If the store then fails, the
+// change is undone.
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Move makes the webhooks of one task those of another, which has not been started yet: where nobody verifies who
-// calls, a webhook is set before it is known whose the task will be. Both are named by their logs. Where there are
-// none, nothing happens. undo moves them back.
+// Move moves the webhooks of one task to another one, which has not been started yet: where callers are not verified, a
+// webhook is set before it is known to which Leader the task will belong. Both tasks are named by their logs. undo moves
+// the webhooks back.
 func (e *Engine) Move(ctx context.Context, from, to string) (undo func(context.Context) error, err error) {
 	undo = func(context.Context) error { return nil }
 	if watched, err := e.Watches(ctx, from); err != nil || !watched {
@@ -29,7 +29,7 @@ func (e *Engine) Move(ctx context.Context, from, to string) (undo func(context.C
 	return func(ctx context.Context) error { return e.move(ctx, to, from, hooks) }, nil
 }
 
-// move moves some webhooks of a task. They are deleted when all of them have been set.
+// move moves webhooks of a task. They are deleted there when all of them have been set.
 func (e *Engine) move(ctx context.Context, from, to string, hooks []task.Webhook) error {
 	for i, w := range hooks {
 		if _, err := e.Set(ctx, to, w, At{Named: true}); err != nil {
@@ -47,8 +47,7 @@ func (e *Engine) move(ctx context.Context, from, to string, hooks []task.Webhook
 	return nil
 }
 
-// Put is Set for a webhook of the caller's own ID, which need not be known, and for one without an ID. undo makes
-// the task's webhooks what they were before.
+// Put is Set with At.Named: it creates or replaces a webhook. undo restores the task's webhooks as they were before.
 func (e *Engine) Put(ctx context.Context, log string, w task.Webhook, at At) (undo func(context.Context) error, err error) {
 	at.Named = true
 	var before []task.Webhook

@@ -12,38 +12,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-func TestBreaker(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var b breaker
-	for i := range breakAt {
-		if opened := b.fail(now); opened != (i == breakAt-1) {
-			t.Fatalf("after %d failures: %v", i+1, opened)
-		}
-	}
-	for want := breakFor; want < 4*breakMost; want *= 2 {
-		most := min(want, breakMost)
-		if d := b.until.Sub(now); d < most*8/10 || d > most*12/10 || !b.open(now) || b.halfOpen(now) {
-			t.Errorf("open for %v, want %v", d, most)
-		}
-		if b.fail(now) {
-			t.Error("an attempt that began before has opened it again")
-		}
-		if at := b.after(now); at.Before(b.until) {
-			t.Errorf("come back at %v, before %v", at, b.until)
-		}
-		now = b.until
-		if !b.halfOpen(now) || !b.fail(now) {
-			t.Error("half-open, it does not open again")
-		}
-	}
-	if !b.succeed() || b.succeed() || b != (breaker{}) {
-		t.Errorf("%+v", b)
-	}
-	if !b.hold(now, 48*time.Hour) || b.hold(now, time.Second) || b.until != now.Add(breakMost) {
-		t.Errorf("%+v", b)
-	}
-}
-
 func TestEndpointOf(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://A.example.org/x?y": "https://a.example.org:443", "http://a:8080": "http://a:8080", "http://a./": "http://a:80",
@@ -70,7 +38,7 @@ func FuzzRecord(f *testing.F) {
 		if err != nil {
 			return // raw JSON inside that compaction would not take
 		}
-		if again.Seq != h.Seq || again.Life != h.Life || !again.At.Equal(h.At) || tk2.ID != strings.ToValidUTF8(tk.ID, "\ufffd") {
+		if again.Seq != h.Seq || again.Generation != h.Generation || !again.At.Equal(h.At) || tk2.ID != strings.ToValidUTF8(tk.ID, "\ufffd") {
 			t.Errorf("%s", cmp.Diff(h, again))
 		}
 	})
@@ -97,14 +65,14 @@ func TestWebhookIDs(t *testing.T) {
 	ids := map[string]bool{}
 	for _, id := range []string{
 		webhookID("na\x00b\x00c", "d", en), webhookID("na\x00b\x00c", "e", en), webhookID("na\x00b\x00d", "d", en),
-		webhookID("na\x00b\x00c", "d", &entry{Event: 2}), webhookID("na\x00b\x00c", "d", &entry{Event: 1, Life: 1}),
+		webhookID("na\x00b\x00c", "d", &entry{Event: 2}), webhookID("na\x00b\x00c", "d", &entry{Event: 1, Generation: 1}),
 	} {
 		ids[id] = true
 	}
 	if len(ids) != 5 {
 		t.Errorf("%v", ids)
 	}
-	if got := new(note).wants(1, task.Working); got {
-		t.Error("a note without webhooks wants something")
+	if got := new(metadata).wants(1, task.Working); got {
+		t.Error("metadata without webhooks wants something")
 	}
 }

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/notify/schedule"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Endpoint is one scheme, host and port of webhooks.
+type Endpoint struct {
+	URL      string
+	State    string // closed (it works), open (it does not), half-open (the next attempt decides), disabled
+	InFlight int
+	Queued   int       // deliveries that wait, in memory or in the store
+	Failures int       // in a row
+	Until    time.Time // when an open one is attempted again
+}
+
+// Endpoints returns the endpoints for which deliveries wait, to which something was sent lately, or which are disabled, by
+// URL. It reads every outbox.
+func (e *Engine) Endpoints(ctx context.Context) ([]Endpoint, error) {
+	all := make(map[string]*Endpoint)
+	get := func(name string) *Endpoint {
+		if all[name] == nil {
+			all[name] = &Endpoint{URL: name, State: "closed"}
+		}
+		return all[name]
+	}
+	for outbox, err := range e.outboxes.all(ctx) {
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		list, err := e.deliveriesOf(ctx, outbox)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			// The deliveries of a disabled webhook wait for its Leader, and not for the endpoint.
+			if d := &list[i]; d.Status != Dead && (d.Status != Disabled || e.scheduler.Disabled(d.Endpoint)) {
+				get(d.Endpoint).Queued++
+			}
+		}
+	}
+	for _, s := range e.scheduler.States() {
+		get(s.Endpoint).merge(s)
+	}
+	out := make([]Endpoint, 0, len(all))
+	for _, o := range all {
+		out = append(out, *o)
+	}
+	slices.SortFunc(out, func(a, b Endpoint) int { return cmp.Compare(a.URL, b.URL) })
+	return out, nil
+}
+
+// merge adds what is known of an endpoint by the webhooks of one Leader. The worst state of all Leaders is shown.
+func (o *Endpoint) merge(s schedule.State) {
+	o.InFlight += s.InFlight
+	o.Failures = max(o.Failures, s.Failures)
+	switch {
+	case s.Breaker == schedule.Disabled:
+		o.State, o.Until = "disabled", time.Time{}
+	case s.Breaker == schedule.Open && o.State != "disabled":
+		o.State, o.Until = "open", later(o.Until, s.Until)
+	case s.Breaker == schedule.HalfOpen && o.State == "closed":
+		o.State = "half-open"
+	}
+}
+
+// endpointOf returns the endpoint of a URL that was checked when it was set.
+func endpointOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "invalid://"
+	}
+	port := u.Port()
+	if port == "" {
+		port = "443"
+		if u.Scheme == "http" {
+			port = "80"
+		}
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(host, port)
+}
+
+// parseEndpoint reads an endpoint as an operator writes it: a URL, of which scheme, host and port are used.
+func parseEndpoint(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || len(s) > maxURL {
+		return "", task.Errorf(task.InvalidParams, "an endpoint is written as https://host or https://host:port").
+			WithField("endpoint")
+	}
+	return endpointOf(s), nil
+}
+
+// disabledMetadata is the Metadata of the log of an endpoint that was disabled at least once. The log has no records.
+type disabledMetadata struct {
+	Disabled bool      `json:"disabled"`
+	At       time.Time `json:"at"`
+}
+
+// loadDisabled tells the scheduler which endpoints are disabled.
+func (e *Engine) loadDisabled(ctx context.Context) error {
+	for entry, err := range e.store.List(ctx, string(logname.Endpoint), "") {
+		if err != nil {
+			return err
+		}
+		var m disabledMetadata
+		if err := json.Unmarshal(entry.Head.Metadata, &m); err != nil {
+			return task.Errorf(task.Internal, "the stored state of a webhook endpoint is damaged").WithCause(err)
+		}
+		if m.Disabled {
+			e.scheduler.Disable(entry.Log[1:])
+		}
+	}
+	return nil
+}
+
+// Disable stops all deliveries to an endpoint, given as a URL of which scheme, host and port are used, until Enable.
+// Deliveries wait, and use up no attempt. Attempts in flight end as usual.
+func (e *Engine) Disable(ctx context.Context, endpoint string) error {
+	name, err := parseEndpoint(endpoint)
+	if err != nil {
+		return err
+	}
+	if limit, ok := e.scheduler.MayDisable(); !ok {
+		return task.Errorf(task.LimitExceeded, "%d endpoints are disabled; enable some", limit).
+			WithData("limit", "endpoints").WithData("max", limit)
+	}
+	if err := e.storeDisabled(ctx, name, true, time.Now()); err != nil {
+		return err
+	}
+	e.outboxes.reviewAll(e.ctx, e.scheduler.Disable(name))
+	e.logger().Info("a webhook endpoint is disabled", "endpoint", name)
+	return nil
+}
+
+// Enable undoes Disable. Deliveries that waited are due at once.
+func (e *Engine) Enable(ctx context.Context, endpoint string) error {
+	name, err := parseEndpoint(endpoint)
+	if err != nil {
+		return err
+	}
+	if err := e.storeDisabled(ctx, name, false, time.Now()); err != nil {
+		return err
+	}
+	e.scheduler.Enable(name)
+	e.logger().Info("a webhook endpoint is enabled", "endpoint", name)
+	for outbox, err := range e.outboxes.all(ctx) {
+		if err != nil {
+			return partner.StoreError(err, "the store cannot be read; enable the endpoint again")
+		}
+		if err := e.hasten(ctx, outbox, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasten makes the deliveries of an outbox to an endpoint due now.
+func (e *Engine) hasten(ctx context.Context, name, endpoint string) error {
+	b := e.outboxes.lock(name)
+	defer b.unlock()
+	return b.update(ctx, false, func(m *metadata, now time.Time) (changed bool, _ error) {
+		for i := range m.Hooks {
+			h := &m.Hooks[i]
+			if h.endpoint() != endpoint || h.Disabled != "" {
+				continue
+			}
+			if m.pending(h) && h.Next.After(now) {
+				h.Next, changed = now, true
+			}
+			for j := range h.Dead {
+				if l := &h.Dead[j]; l.Next.After(now) {
+					l.Next, changed = now, true
+				}
+			}
+		}
+		return changed, nil
+	})
+}
+
+// storeDisabled stores whether an endpoint is disabled. The log is never ended, because it may be needed again.
+func (e *Engine) storeDisabled(ctx context.Context, endpoint string, disabled bool, now time.Time) error {
+	log := string(logname.Endpoint) + endpoint
+	head, err := e.store.Head(ctx, log)
+	if errors.Is(err, replay.ErrNotFound) {
+		if !disabled {
+			return nil
+		}
+		err = nil
+	}
+	if err == nil {
+		var data []byte
+		if data, err = json.Marshal(disabledMetadata{Disabled: disabled, At: now}); err == nil {
+			err = e.store.Append(ctx, replay.Append{Log: log, Expect: head.Last, Metadata: data, Durable: true})
+		}
+	}
+	if err != nil {
+		return partner.StoreError(err, "the state of the endpoint cannot be stored")
+	}
+	return nil
+}

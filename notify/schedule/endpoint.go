@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import "time"
+
+// endpoint is what is known of one scheme, host and port by the webhooks of one Leader. Endpoints take turns, however
+// many deliveries each of them has, and one that does not answer holds up only itself.
+type endpoint struct {
+	of          *leader
+	name        string // scheme://host:port
+	ready       []Job  // deliveries that wait for their turn, oldest first
+	inFlight    int    // attempts
+	breaker     breaker
+	deliveredAt time.Time // when it last answered with 2xx
+	used        time.Time // when it last had anything to do
+	inLine      bool      // waits in one of the lines
+	skipped     bool      // some of its deliveries were left in the store for want of room
+}
+
+// provenFor is how long an endpoint is trusted after it has answered with 2xx.
+const provenFor = 10 * time.Minute
+
+// proven reports whether an endpoint has answered well lately. One that has not gets one attempt at a time.
+func (p *endpoint) proven(now time.Time) bool {
+	return p.breaker.failures == 0 && !p.deliveredAt.IsZero() && now.Sub(p.deliveredAt) < provenFor
+}
+
+// InFlightPerEndpoint is the number of attempts in flight at one endpoint that is proven.
+const InFlightPerEndpoint = 16
+
+const (
+	readyProven   = 1024 // deliveries of one endpoint that wait in memory; the others stay in the store
+	readyUnproven = 2    // likewise, where it is not known to answer
+)
+
+// width is how many attempts may be in flight.
+func (p *endpoint) width(now time.Time) int {
+	if p.proven(now) {
+		return InFlightPerEndpoint
+	}
+	return 1
+}
+
+// quota is how many deliveries may wait.
+func (p *endpoint) quota(now time.Time) int {
+	if p.proven(now) {
+		return readyProven
+	}
+	return readyUnproven
+}
+
+// unused reports whether no delivery waits or is in flight.
+func (p *endpoint) unused() bool { return p.inFlight == 0 && len(p.ready) == 0 && !p.skipped }
+
+// idle reports whether nothing would be lost if the endpoint were forgotten.
+func (p *endpoint) idle(now time.Time) bool {
+	if !p.unused() {
+		return false
+	}
+	since := p.used
+	if p.breaker.until.After(since) {
+		since = p.breaker.until
+	}
+	return p.breaker.failures == 0 && p.breaker.until.IsZero() || now.Sub(since) > maxOpen
+}
+
+// State is what is known of an endpoint.
+type State struct {
+	Endpoint string
+	Breaker  BreakerState
+	InFlight int       // attempts
+	Failures int       // in a row
+	Until    time.Time // when an endpoint whose breaker is open is attempted again
+}
+
+// BreakerState is the state of an endpoint's breaker. A greater one is worse.
+type BreakerState uint8
+
+// The states.
+const (
+	Closed   BreakerState = iota // attempts are made
+	HalfOpen                     // the next attempt decides
+	Open                         // no attempt is made
+	Disabled                     // no attempt is made until an operator enables the endpoint
+)
+
+// States returns the endpoints in memory, by each Leader, and those that are disabled.
+func (s *Scheduler) States() []State {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	states := make([]State, 0, s.endpoints+len(s.disabled))
+	for _, l := range s.leaders {
+		for name, p := range l.endpoints {
+			o := State{Endpoint: name, InFlight: p.inFlight, Failures: p.breaker.failures}
+			switch {
+			case p.breaker.open(now):
+				o.Breaker, o.Until = Open, p.breaker.until
+			case p.breaker.halfOpen(now):
+				o.Breaker = HalfOpen
+			}
+			states = append(states, o)
+		}
+	}
+	for name := range s.disabled {
+		states = append(states, State{Endpoint: name, Breaker: Disabled})
+	}
+	return states
+}

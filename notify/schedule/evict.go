@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"hash/maphash"
+	"time"
+)
+
+// An LRU cache would not do for endpoints: what goes first is not what was used the longest time ago.
+
+// makeRoom makes room for another endpoint of a Leader, and reports whether there is any. Endpoints with deliveries that
+// wait or are in flight stay. Of the others, endpoints of which nothing is known go first, then endpoints that fail, whose
+// breakers become dormant. An endpoint that works goes for its own Leader only.
+func (s *Scheduler) makeRoom(l *leader, now time.Time) bool {
+	n, most := len(l.endpoints), s.config.Limits.EndpointsPerLeader
+	if n >= most && !s.evict(l, now) && !s.evictOldest(l) {
+		return false
+	}
+	if n >= most/8 && n&(n-1) == 0 {
+		s.sweep(l, now)
+	}
+	if s.endpoints < s.config.Limits.Endpoints || n > 0 && s.evict(l, now) {
+		return true
+	}
+	for _, other := range s.leaders {
+		if len(other.endpoints) > n && s.evict(other, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// sweep forgets the endpoints of a Leader of which nothing is known, and reports whether there were any.
+func (s *Scheduler) sweep(l *leader, now time.Time) bool {
+	before := s.endpoints
+	for _, p := range l.endpoints {
+		if p.idle(now) && !p.proven(now) {
+			s.drop(p)
+		}
+	}
+	return s.endpoints < before
+}
+
+// evict forgets some endpoints of a Leader that do not work, and reports whether there were any.
+func (s *Scheduler) evict(l *leader, now time.Time) bool {
+	if s.sweep(l, now) {
+		return true
+	}
+	before := s.endpoints
+	for _, p := range l.endpoints {
+		if before-s.endpoints == max(1, s.config.Limits.EndpointsPerLeader/16) {
+			break
+		}
+		if p.unused() && !p.proven(now) {
+			s.dormant.Add(s.dormantKey(l.key, p.name), p.breaker)
+			s.drop(p)
+		}
+	}
+	return s.endpoints < before
+}
+
+// evictOldest forgets the endpoint of a Leader that was used the longest time ago, and reports whether there was one.
+func (s *Scheduler) evictOldest(l *leader) bool {
+	var oldest *endpoint
+	for _, p := range l.endpoints {
+		if p.unused() && (oldest == nil || p.used.Before(oldest.used)) {
+			oldest = p
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	s.drop(oldest)
+	return true
+}
+
+// drop takes an endpoint out of memory.
+func (s *Scheduler) drop(p *endpoint) {
+	delete(p.of.endpoints, p.name)
+	s.endpoints--
+	if len(p.of.endpoints) == 0 {
+		delete(s.leaders, p.of.key)
+	}
+}
+
+// dormantKey names the endpoint of a Leader by two hashes.
+type dormantKey struct{ leader, endpoint uint64 }
+
+func (s *Scheduler) dormantKey(leader, endpoint string) dormantKey {
+	return dormantKey{maphash.String(s.seed, leader), maphash.String(s.seed, endpoint)}
+}
+
+// maxDormant is the number of breakers of endpoints that are not in memory. Beyond it the oldest is forgotten, which means
+// that its endpoint is attempted as often as a new one.
+const maxDormant = 1 << 16
