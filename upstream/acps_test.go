@@ -23,9 +23,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// acps is a Partner like those on the reference implementation of ACPs v1. It answers a continue with the unchanged task
-// and acts on it later, answers a start that comes again with the task as it is, and answers HTTP 500 to everything that
-// it cannot read or does not know.
+// acps is a Partner like those on the reference implementation of ACPs v1. It answers a continue with the unchanged
+// task and acts on it later, answers a start that comes again with the task as it is, and answers HTTP 500 to
+// everything that it cannot read or does not know.
 type acps struct {
 	rpc, stream string        // the paths that it serves; an empty stream is none
 	works       time.Duration // how long a turn takes
@@ -90,17 +90,22 @@ func (a *acps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	products := ""
 	if known.product != "" {
-		products = fmt.Sprintf(`{"id":"p","name":null,"dataItems":[{"type":"text","text":%q,"metadata":null}]}`, known.product)
+		products = fmt.Sprintf(`{"id":"p","name":null,"dataItems":[{"type":"text","text":%q,"metadata":null}]}`,
+			known.product)
 	}
-	answer := fmt.Sprintf(`{"type":"task","id":%q,"sessionId":"s","status":{"state":%q,"stateChangedAt":%q,"dataItems":null},"products":[%s]}`,
+	answer := fmt.Sprintf(`{"type":"task","id":%q,"sessionId":"s","status":{"state":%q,"stateChangedAt":%q,`+
+		`"dataItems":null},"products":[%s]}`,
 		id, known.state, known.since.Format(time.RFC3339Nano), products)
 	if r.URL.Path == a.stream && command != "" && gjson.GetBytes(body, "method").Str == "stream" {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for known.state = task.AwaitingCompletion; answer != ""; answer = "" {
 			known.product, known.due = known.next, time.Time{}
 			fmt.Fprintf(w, `data: {"jsonrpc":"2.0","id":"1","result":{"eventSeq":1,"eventData":%s}}`+"\n\n", answer)
-			fmt.Fprintf(w, `data: {"jsonrpc":"2.0","id":"1","result":{"eventSeq":2,"eventData":{"type":"product-chunk","taskId":%q,"product":{"id":"p","dataItems":[{"type":"text","text":%q}]}}}}`+"\n\n", id, known.product)
-			fmt.Fprintf(w, `data: {"jsonrpc":"2.0","id":"1","result":{"eventSeq":3,"eventData":{"type":"status-update","taskId":%q,"status":{"state":%q,"stateChangedAt":%q}}}}`+"\n\n",
+			fmt.Fprintf(w, `data: {"jsonrpc":"2.0","id":"1","result":{"eventSeq":2,`+
+				`"eventData":{"type":"product-chunk","taskId":%q,"product":{"id":"p","dataItems":[{"type":"text",`+
+				`"text":%q}]}}}}`+"\n\n", id, known.product)
+			fmt.Fprintf(w, `data: {"jsonrpc":"2.0","id":"1","result":{"eventSeq":3,`+
+				`"eventData":{"type":"status-update","taskId":%q,"status":{"state":%q,"stateChangedAt":%q}}}}`+"\n\n",
 				id, known.state, time.Now().Format(time.RFC3339Nano))
 		}
 		return
@@ -123,7 +128,8 @@ func speaksAIP(url string) func(*settings) {
 
 // start and then return the turns of one task.
 func start(id, text string) *agent.Turn {
-	return &agent.Turn{Ref: agent.Ref{Task: id, Session: "s"}, Message: task.Message{Command: task.Start, DataItems: []task.DataItem{task.Text(text)}}}
+	return &agent.Turn{Ref: agent.Ref{Task: id, Session: "s"},
+		Message: task.Message{Command: task.Start, DataItems: []task.DataItem{task.Text(text)}}}
 }
 
 func then(last agent.Report, id, text string) *agent.Turn {
@@ -211,8 +217,8 @@ func sendOnly(ctx context.Context, at *agentUnderTest, t *agent.Turn) error {
 	return err
 }
 
-// TestContinueIsNotSentTwice holds that a continue of which nothing is known but that it was sent is not sent again to an
-// agent that may be acting on it, and that its result is not lost.
+// TestContinueIsNotSentTwice holds that a continue of which nothing is known but that it was sent is not sent again to
+// an agent that may be acting on it, and that its result is not lost.
 func TestContinueIsNotSentTwice(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string
@@ -228,48 +234,51 @@ func TestContinueIsNotSentTwice(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := &acps{rpc: "/", stream: "/", works: 40 * time.Second}
-			withAgent(t, a, func(c *settings) { speaksAIP("http://agent/")(c); c.RetryFor = 10 * time.Second }, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
-				var last agent.Report
-				for rep := range h.Run(t.Context(), start("t", "ask"), false) {
-					last = rep
-				}
-				a.mu.Lock()
-				a.cuts = true
-				a.mu.Unlock()
-				x, begun := then(last, "t", tc.text), time.Now()
-				var got []string
-				if !tc.resume {
-					got = show(h.Run(t.Context(), x, tc.stream))
-				} else if err := sendOnly(t.Context(), m, x); err == nil {
-					t.Fatal("the connection did not break")
-				}
-				if tc.resume || len(got) > 0 && got[len(got)-1] != tc.want { // as the life-cycle does after an error
-					got = show(h.Resume(t.Context(), x))
-				}
-				if len(got) != 1 || got[0] != tc.want {
-					t.Errorf("got %q, want %q", got, tc.want)
-				}
-				if took := time.Since(begun); took < tc.took || took > tc.took+5*time.Second {
-					t.Errorf("it took %v, want %v", took, tc.took)
-				}
-				sent := 0
-				for _, asked := range a.taken() {
-					if asked == "/ continue" {
-						sent++
+			withAgent(t, a, func(c *settings) { speaksAIP("http://agent/")(c); c.RetryFor = 10 * time.Second },
+				func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
+					var last agent.Report
+					for rep := range h.Run(t.Context(), start("t", "ask"), false) {
+						last = rep
 					}
-				}
-				if sent != 1 {
-					t.Errorf("the message was sent %d times", sent)
-				}
-			})
+					a.mu.Lock()
+					a.cuts = true
+					a.mu.Unlock()
+					x, begun := then(last, "t", tc.text), time.Now()
+					var got []string
+					if !tc.resume {
+						got = show(h.Run(t.Context(), x, tc.stream))
+					} else if err := sendOnly(t.Context(), m, x); err == nil {
+						t.Fatal("the connection did not break")
+					}
+					// After an error, the life-cycle resumes the turn.
+					if tc.resume || len(got) > 0 && got[len(got)-1] != tc.want {
+						got = show(h.Resume(t.Context(), x))
+					}
+					if len(got) != 1 || got[0] != tc.want {
+						t.Errorf("got %q, want %q", got, tc.want)
+					}
+					if took := time.Since(begun); took < tc.took || took > tc.took+5*time.Second {
+						t.Errorf("it took %v, want %v", took, tc.took)
+					}
+					sent := 0
+					for _, asked := range a.taken() {
+						if asked == "/ continue" {
+							sent++
+						}
+					}
+					if sent != 1 {
+						t.Errorf("the message was sent %d times", sent)
+					}
+				})
 		})
 	}
 }
 
-// TestUnchangedAnswer holds that an answer of the state before the turn is waited out where the state is dated. An agent
-// that does not date its states may say the same twice.
+// TestUnchangedAnswer holds that an answer of the state before the turn is waited out where the state is dated. An
+// agent that does not date its states may say the same twice.
 func TestUnchangedAnswer(t *testing.T) {
-	const dated = `{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"input-required","timestamp":"2026-01-01T00:00:00.123Z"}}}`
+	const dated = `{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"input-required",` +
+		`"timestamp":"2026-01-01T00:00:00.123Z"}}}`
 	seconds := strings.Replace(dated, ".123", "", 1)
 	event := strings.Replace(dated, `"}}}`, `"},"final":true}}`, 1)
 	for _, tc := range []struct {
@@ -278,13 +287,18 @@ func TestUnchangedAnswer(t *testing.T) {
 		agent        script
 		want         []string
 	}{
-		{"no time", is("input-required"), false, script{"send": says(is("input-required"))}, []string{"input-required"}},
+		{"no time", is("input-required"), false, script{"send": says(is("input-required"))},
+			[]string{"input-required"}},
 		{"a time in seconds", seconds, false, script{"send": says(seconds)}, []string{"input-required"}},
-		{"a time", dated, false, script{"send": says(dated), "get": says(dated, dated, is("completed"))}, []string{"completed"}},
-		{"no time, by a stream", is("input-required"), true, script{"sendSubscribe": streams(true, is("input-required"))}, []string{"input-required"}},
-		{"a time, by a stream", dated, true, script{"sendSubscribe": streams(true, event, news("working"), news("completed"))},
+		{"a time", dated, false, script{"send": says(dated), "get": says(dated, dated, is("completed"))},
+			[]string{"completed"}},
+		{"no time, by a stream", is("input-required"), true,
+			script{"sendSubscribe": streams(true, is("input-required"))}, []string{"input-required"}},
+		{"a time, by a stream", dated, true,
+			script{"sendSubscribe": streams(true, event, news("working"), news("completed"))},
 			[]string{"working", "completed"}},
-		{"a time, by a stream that is cut", dated, true, script{"sendSubscribe": streams(false, event), "get": says(dated, dated, is("completed"))},
+		{"a time, by a stream that is cut", dated, true,
+			script{"sendSubscribe": streams(false, event), "get": says(dated, dated, is("completed"))},
 			[]string{"completed"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -301,8 +315,8 @@ func TestUnchangedAnswer(t *testing.T) {
 	}
 }
 
-// TestWhereAPartnerAnswers holds that a Partner is reached by the URL of its mount point and by that of its rpc, whether
-// it has streams, and where; and that what was found out is remembered.
+// TestWhereAPartnerAnswers holds that a Partner is reached by the URL of its mount point and by that of its rpc,
+// whether it has streams, and where; and that what was found out is remembered.
 func TestWhereAPartnerAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		name, url    string
@@ -310,14 +324,19 @@ func TestWhereAPartnerAnswers(t *testing.T) {
 		first, again []string
 	}{
 		{"one endpoint for all", "/a", "/a", "/a", []string{"/a start"}, []string{"/a start"}},
-		{"one endpoint, no streams", "/a", "/a", "", []string{"/a start", "/a/stream start", "/a start"}, []string{"/a start"}},
-		{"below its mount point", "/a", "/a/rpc", "/a/stream", []string{"/a start", "/a/stream start"}, []string{"/a/stream start"}},
+		{"one endpoint, no streams", "/a", "/a", "", []string{"/a start", "/a/stream start", "/a start"},
+			[]string{"/a start"}},
+		{"below its mount point", "/a", "/a/rpc", "/a/stream", []string{"/a start", "/a/stream start"},
+			[]string{"/a/stream start"}},
 		{"below its root", "/", "/rpc", "/stream", []string{"/ start", "/stream start"}, []string{"/stream start"}},
 		{"below its mount point, no streams", "/a/", "/a/rpc", "",
 			[]string{"/a/ start", "/a/stream start", "/a/ start", "/a/rpc start"}, []string{"/a/rpc start"}},
-		{"the URL of its rpc", "/a/rpc", "/a/rpc", "/a/stream", []string{"/a/stream start"}, []string{"/a/stream start"}},
-		{"the URL of its rpc, no streams", "/a/rpc", "/a/rpc", "", []string{"/a/stream start", "/a/rpc start", "/a/rpc start"}, []string{"/a/rpc start"}},
-		{"the URL of its rpc, which has streams, too", "/a/rpc", "/a/rpc", "/a/rpc", []string{"/a/stream start", "/a/rpc start"}, []string{"/a/rpc start"}},
+		{"the URL of its rpc", "/a/rpc", "/a/rpc", "/a/stream", []string{"/a/stream start"},
+			[]string{"/a/stream start"}},
+		{"the URL of its rpc, no streams", "/a/rpc", "/a/rpc", "",
+			[]string{"/a/stream start", "/a/rpc start", "/a/rpc start"}, []string{"/a/rpc start"}},
+		{"the URL of its rpc, which has streams, too", "/a/rpc", "/a/rpc", "/a/rpc",
+			[]string{"/a/stream start", "/a/rpc start"}, []string{"/a/rpc start"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := &acps{rpc: tc.rpc, stream: tc.stream}

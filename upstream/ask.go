@@ -19,8 +19,8 @@ const (
 )
 
 // Cancel implements partner.Agent. Some agents answer before the task is canceled, so the state is asked for until the
-// task is settled, for a short time. Agents that cannot be asked to cancel have nothing to be asked: the caller ends the
-// turn's run, which closes its connection.
+// task is settled, for a short time. Agents that cannot be asked to cancel have nothing to be asked: the caller ends
+// the turn's run, which closes its connection.
 func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error) {
 	r := run{Agent: a, ctx: ctx, turn: t}
 	if err := r.resolve(); err != nil {
@@ -70,8 +70,8 @@ func (a *Agent) Complete(ctx context.Context, t *agent.Turn) error {
 	return err
 }
 
-// Describe returns the card that the agent shows to callers that it knows. For an agent that has none, the error is of kind
-// UnsupportedOperation.
+// Describe returns the card that the agent shows to callers that it knows. For an agent that has none, the error is of
+// kind UnsupportedOperation.
 func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 	r := run{Agent: a, ctx: ctx, turn: &agent.Turn{}}
 	if err := r.resolve(); err != nil {
@@ -87,7 +87,8 @@ func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 		return nil, Ended(ctx)
 	}
 	defer r.config.Slots.asks.release()
-	x, err := r.transport.Routes(translate.Describe)[0].Open(ctx, r.request(translate.Describe, codec.AppendDescribe(nil)))
+	x, err := r.transport.Routes(translate.Describe)[0].Open(ctx,
+		r.request(translate.Describe, codec.AppendDescribe(nil)))
 	if err != nil {
 		return nil, err
 	}
@@ -102,12 +103,13 @@ func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 	return card, err
 }
 
-// get asks for the turn's task. The reference implementation of ACPs v1 fails where it does not know one, and a task that
-// is started by the gateway's name for it can be started again.
+// get asks for the turn's task. The reference implementation of ACPs v1 fails where it does not know one, and a task
+// that is started by the gateway's name for it can be started again.
 func (r *run) get(ctx context.Context) (agent.Report, error) {
 	getter, ok := r.codec.(translate.Getter)
 	if !ok {
-		return agent.Report{}, task.Errorf(task.UnsupportedOperation, "the agent cannot be asked for the state of a task")
+		return agent.Report{}, task.Errorf(task.UnsupportedOperation,
+			"the agent cannot be asked for the state of a task")
 	}
 	rep, err := r.call(ctx, r.request(translate.Get, getter.AppendGet(nil, r.turn.Ref)))
 	if r.repeats && ReasonOf(err) == ServerFailed {
@@ -175,8 +177,8 @@ func (r *run) reply(x Exchange, known []task.Product) (agent.Report, error) {
 	return rep, nil
 }
 
-// register tells the agent where to send what it does in the turn, in the slot of the turn. The answer means nothing but
-// that the agent has taken the request.
+// register tells the agent where to send what it does in the turn, in the slot of the turn. The answer means nothing
+// but that the agent has taken the request.
 func (r *run) register(body []byte) error {
 	ctx, cancel := context.WithTimeout(r.ctx, askTimeout)
 	defer cancel()

@@ -27,7 +27,8 @@ func quick(b *testing.B) (addr string) {
 	}
 	b.Cleanup(func() { l.Close() })
 	body := is("completed", has("echo: hello"))
-	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
+		strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -110,7 +111,8 @@ func BenchmarkTransport(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			res, err := transport.RoundTrip(&http.Request{Method: http.MethodPost, URL: u, Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))})
+			res, err := transport.RoundTrip(&http.Request{Method: http.MethodPost, URL: u, Header: header,
+				Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))})
 			if err != nil {
 				b.Error(err)
 				return

@@ -82,7 +82,8 @@ func result(rpc string) string { return gjson.Get(rpc, "result").Raw }
 
 func TestPushed(t *testing.T) {
 	notify := func(rpc string) string {
-		return `{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"x","eventType":"task_status_update","event":` + result(rpc) + `}}`
+		return `{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"x",` +
+			`"eventType":"task_status_update","event":` + result(rpc) + `}}`
 	}
 	update := func(rpc string) string {
 		return `{"eventType":"taskUpdate","taskId":"x",` + strings.TrimPrefix(result(rpc), "{")
@@ -94,14 +95,19 @@ func TestPushed(t *testing.T) {
 		want       []string
 		took       time.Duration
 	}{
-		{"tasks, before the answer", []string{result(is("working", has("a"))), result(is("completed", has("a", "b")))}, is("working"), is("working"),
+		{"tasks, before the answer", []string{result(is("working", has("a"))), result(is("completed", has("a", "b")))},
+			is("working"), is("working"),
 			[]string{"working artifact-0=a", "completed artifact-0=ab"}, 0},
-		{"twice the same", []string{result(is("working", has("a"))), result(is("working", has("a"))), result(is("completed", has("a")))}, is("working"), is("working"),
+		{"twice the same", []string{result(is("working", has("a"))), result(is("working", has("a"))),
+			result(is("completed", has("a")))}, is("working"), is("working"),
 			[]string{"working artifact-0=a", "completed artifact-0=a"}, 0},
-		{"taskUpdate", []string{update(is("completed", has("a")))}, is("working"), is("working"), []string{"completed artifact-0=a"}, 0},
-		{"nonsense", []string{"[]", `{"x":1}`, `{"status":{"state":"dancing"}}`}, is("completed", has("a")), "", []string{"completed artifact-0=a"}, 0},
+		{"taskUpdate", []string{update(is("completed", has("a")))}, is("working"), is("working"),
+			[]string{"completed artifact-0=a"}, 0},
+		{"nonsense", []string{"[]", `{"x":1}`, `{"status":{"state":"dancing"}}`}, is("completed", has("a")), "",
+			[]string{"completed artifact-0=a"}, 0},
 		{"nothing", nil, is("completed"), "", []string{"completed"}, 0},
-		{"all pushes are lost", nil, is("working"), is("completed", has("a")), []string{"working", "completed artifact-0=a"}, 100 * time.Millisecond},
+		{"all pushes are lost", nil, is("working"), is("completed", has("a")),
+			[]string{"working", "completed artifact-0=a"}, 100 * time.Millisecond},
 		{"an event is a reason to ask", []string{notify(is("working"))}, is("working"), is("completed"), nil, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -115,23 +121,24 @@ func TestPushed(t *testing.T) {
 					}
 				}
 			}
-			withAgent(t, p, func(c *settings) { c.Listener = inboxes }, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
-				begun := time.Now()
-				got := show(h.Run(t.Context(), turn("x"), true))
-				if tc.want == nil { // how many reports there are depends on which comes first
-					if len(got) == 0 || got[len(got)-1] != "completed" {
-						t.Errorf("got %q", got)
+			withAgent(t, p, func(c *settings) { c.Listener = inboxes },
+				func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
+					begun := time.Now()
+					got := show(h.Run(t.Context(), turn("x"), true))
+					if tc.want == nil { // how many reports there are depends on which comes first
+						if len(got) == 0 || got[len(got)-1] != "completed" {
+							t.Errorf("got %q", got)
+						}
+					} else if diff := cmp.Diff(tc.want, got); diff != "" {
+						t.Errorf("(-want +got):\n%s", diff)
 					}
-				} else if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
-				if took := time.Since(begun); tc.want != nil && took != tc.took {
-					t.Errorf("it took %v, want %v", took, tc.took)
-				}
-				if inboxes.open.Load() != 0 {
-					t.Error("the run is over, but can still be pushed to")
-				}
-			})
+					if took := time.Since(begun); tc.want != nil && took != tc.took {
+						t.Errorf("it took %v, want %v", took, tc.took)
+					}
+					if inboxes.open.Load() != 0 {
+						t.Error("the run is over, but can still be pushed to")
+					}
+				})
 		})
 	}
 }

@@ -70,9 +70,12 @@ func (resubscribes) AppendResubscribe(dst []byte, _ agent.Ref) []byte { return a
 // wire is a transport without a network: each request is answered by the next of its messages.
 type wire struct {
 	mu      sync.Mutex
-	answers map[translate.Operation][]wireAnswer
+	answers answers
 	asked   []string
 }
+
+// answers are those to each operation, in order. The last one is given again and again.
+type answers map[translate.Operation][]wireAnswer
 
 type wireAnswer struct {
 	err      error
@@ -156,56 +159,60 @@ func TestFacets(t *testing.T) {
 		codec   translate.Client
 		stream  bool
 		resume  bool
-		answers map[translate.Operation][]wireAnswer
+		answers answers
 		want    []string
 		asked   []string
 	}{
-		{"one answer", plain{}, false, false, map[translate.Operation][]wireAnswer{translate.Send: {answered(done)}},
+		{"one answer", plain{}, false, false, answers{translate.Send: {answered(done)}},
 			[]string{done}, []string{"x"}},
-		{"a stream", plain{}, true, false, map[translate.Operation][]wireAnswer{translate.SendStream: {streamed("working", "+a", done)}},
+		{"a stream", plain{}, true, false, answers{translate.SendStream: {streamed("working", "+a", done)}},
 			[]string{"working", "p+=a", done}, []string{"x"}},
 		{"a call is answered by a stream", plain{}, false, false,
-			map[translate.Operation][]wireAnswer{translate.Send: {streamed("working", "+a", "+b", done)}},
+			answers{translate.Send: {streamed("working", "+a", "+b", done)}},
 			[]string{"working", "p+=a", "p+=b", done}, []string{"x"}},
-		{"a stream is answered once", plain{}, true, false, map[translate.Operation][]wireAnswer{translate.SendStream: {answered(done)}},
+		{"a stream is answered once", plain{}, true, false, answers{translate.SendStream: {answered(done)}},
 			[]string{done}, []string{"x"}},
-		{"an early answer cannot be polled", plain{}, false, false, map[translate.Operation][]wireAnswer{translate.Send: {answered("working")}},
-			[]string{"working", "invalid-agent-response: the agent answered before the turn ended, and plain cannot ask how a task stands"},
+		{"an early answer cannot be polled", plain{}, false, false, answers{translate.Send: {answered("working")}},
+			[]string{"working", "invalid-agent-response: the agent answered before the turn ended, and plain cannot " +
+				"ask how a task stands"},
 			[]string{"x"}},
 		{"an early answer is polled", gets{}, false, false,
-			map[translate.Operation][]wireAnswer{translate.Send: {answered("working")}, translate.Get: {answered("working"), answered(done)}},
+			answers{translate.Send: {answered("working")}, translate.Get: {answered("working"), answered(done)}},
 			[]string{"working", done}, []string{"x", "get", "get"}},
 		{"a question is answered by a stream", gets{}, false, false,
-			map[translate.Operation][]wireAnswer{translate.Send: {answered("working")}, translate.Get: {streamed("+a", "+b", done)}},
+			answers{translate.Send: {answered("working")}, translate.Get: {streamed("+a", "+b", done)}},
 			[]string{"working", done + " p=ab"}, []string{"x", "get"}},
 		{"a question is answered by a stream that ends", gets{}, false, false,
-			map[translate.Operation][]wireAnswer{translate.Send: {answered("working")}, translate.Get: {streamed("accepted", "+a"), answered(done)}},
+			answers{translate.Send: {answered("working")}, translate.Get: {streamed("accepted", "+a"), answered(done)}},
 			[]string{"working", "accepted p=a", done}, []string{"x", "get", "get"}},
 		{"a cut stream cannot be resumed", plain{}, true, false,
-			map[translate.Operation][]wireAnswer{translate.SendStream: {streamed("working")}},
-			[]string{"working", "unsupported-operation: the connection to the agent is gone, and plain cannot ask how a task stands"},
+			answers{translate.SendStream: {streamed("working")}},
+			[]string{"working", "unsupported-operation: the connection to the agent is gone, and plain cannot ask " +
+				"how a task stands"},
 			[]string{"x"}},
 		{"a cut stream is continued by another one", resubscribes{}, true, false,
-			map[translate.Operation][]wireAnswer{translate.SendStream: {streamed("working")}, translate.Resubscribe: {streamed("+a"), failing(upstream.Unreachable), streamed("+b", done)}},
+			answers{translate.SendStream: {streamed("working")},
+				translate.Resubscribe: {streamed("+a"), failing(upstream.Unreachable), streamed("+b", done)}},
 			[]string{"working", "p+=a", "p+=b", done}, []string{"x", "again", "again", "again"}},
 		{"a turn of another process, without a question", plain{}, false, true, nil,
-			[]string{"unsupported-operation: the connection to the agent is gone, and plain cannot ask how a task stands"}, nil},
+			[]string{"unsupported-operation: the connection to the agent is gone, and plain cannot ask how a " +
+				"task stands"}, nil},
 		{"a turn of another process, by a new stream", resubscribes{}, false, true,
-			map[translate.Operation][]wireAnswer{translate.Resubscribe: {streamed("working", done)}},
+			answers{translate.Resubscribe: {streamed("working", done)}},
 			[]string{"working", done}, []string{"again"}},
 		{"a turn of another process, polled", gets{}, false, true,
-			map[translate.Operation][]wireAnswer{translate.Get: {answered("working"), answered(done)}},
+			answers{translate.Get: {answered("working"), answered(done)}},
 			[]string{"working", done}, []string{"get", "get"}},
 		{"nothing was sent", plain{}, false, false,
-			map[translate.Operation][]wireAnswer{translate.Send: {failing(upstream.Unreachable), failing(upstream.OutOfFiles), answered(done)}},
+			answers{translate.Send: {failing(upstream.Unreachable), failing(upstream.OutOfFiles), answered(done)}},
 			[]string{done}, []string{"x", "x", "x"}},
 		{"the agent is overloaded", plain{}, false, false,
-			map[translate.Operation][]wireAnswer{translate.Send: {failing(upstream.Overloaded), answered(done)}},
+			answers{translate.Send: {failing(upstream.Overloaded), answered(done)}},
 			[]string{done}, []string{"x", "x"}},
 		{"the connection broke, and the agent cannot be asked", plain{}, false, false,
-			map[translate.Operation][]wireAnswer{translate.Send: {failing(upstream.Disconnected), answered(done)}},
+			answers{translate.Send: {failing(upstream.Disconnected), answered(done)}},
 			[]string{"agent-unavailable: it fails"}, []string{"x"}},
-		{"the agent refuses", plain{}, false, false, map[translate.Operation][]wireAnswer{translate.Send: {answered("!")}},
+		{"the agent refuses", plain{}, false, false, answers{translate.Send: {answered("!")}},
 			[]string{"invalid-params: the agent refuses"}, []string{"x"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -233,16 +240,19 @@ func TestCancelFacet(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		codec   translate.Client
-		answers map[translate.Operation][]wireAnswer
+		answers answers
 		want    task.State
 		asked   []string
 	}{
 		{"no cancel", plain{}, nil, task.Canceled, nil},
-		{"a cancel", cancels{}, map[translate.Operation][]wireAnswer{translate.Cancel: {canceled}}, task.Canceled, []string{"cancel"}},
-		{"a cancel, and no question", cancels{}, map[translate.Operation][]wireAnswer{translate.Cancel: {answered("working")}}, task.Working, []string{"cancel"}},
-		{"a cancel, and a question", getsCancels{}, map[translate.Operation][]wireAnswer{translate.Cancel: {answered("working")}, translate.Get: {canceled}},
+		{"a cancel", cancels{}, answers{translate.Cancel: {canceled}}, task.Canceled, []string{"cancel"}},
+		{"a cancel, and no question", cancels{}, answers{translate.Cancel: {answered("working")}}, task.Working,
+			[]string{"cancel"}},
+		{"a cancel, and a question", getsCancels{},
+			answers{translate.Cancel: {answered("working")}, translate.Get: {canceled}},
 			task.Canceled, []string{"cancel", "get"}},
-		{"a cancel that is answered by a stream", cancels{}, map[translate.Operation][]wireAnswer{translate.Cancel: {streamed("working", string(task.Canceled))}},
+		{"a cancel that is answered by a stream", cancels{},
+			answers{translate.Cancel: {streamed("working", string(task.Canceled))}},
 			task.Canceled, []string{"cancel"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -258,7 +268,7 @@ func TestCancelFacet(t *testing.T) {
 			}
 		})
 	}
-	w := &wire{answers: map[translate.Operation][]wireAnswer{translate.Send: {{stream: true, messages: []string{"working"}, hangs: true}}}}
+	w := &wire{answers: answers{translate.Send: {{stream: true, messages: []string{"working"}, hangs: true}}}}
 	over(t, plain{}, w, func(t *testing.T, a *upstream.Agent) { // as the life-cycle cancels
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
@@ -288,20 +298,22 @@ func (s *socket) Listen(_ context.Context, ref agent.Ref) *upstream.Inbox {
 	return &upstream.Inbox{Messages: s.unasked, Close: func() { s.closed = true }}
 }
 
-// TestUnaskedMessages: a transport that is a Listener brings what the agent sends unasked, and a dialect without get needs
-// no more than that.
+// TestUnaskedMessages: a transport that is a Listener brings what the agent sends unasked, and a dialect without get
+// needs no more than that.
 func TestUnaskedMessages(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		sent []string
 		want []string
 	}{
-		{"until it is done", []string{"working", string(task.AwaitingCompletion)}, []string{"accepted", "working", string(task.AwaitingCompletion)}},
+		{"until it is done", []string{"working", string(task.AwaitingCompletion)},
+			[]string{"accepted", "working", string(task.AwaitingCompletion)}},
 		{"and then nothing", []string{"working"},
-			[]string{"accepted", "working", "agent-timeout: the agent has not reported on the task for 5m0s: it does not answer"}},
+			[]string{"accepted", "working",
+				"agent-timeout: the agent has not reported on the task for 5m0s: it does not answer"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &socket{wire: wire{answers: map[translate.Operation][]wireAnswer{translate.Send: {answered("accepted")}}}}
+			s := &socket{wire: wire{answers: answers{translate.Send: {answered("accepted")}}}}
 			over(t, plain{}, s, func(t *testing.T, a *upstream.Agent) {
 				s.unasked = make(chan []byte)
 				ctx, end := context.WithCancel(t.Context())

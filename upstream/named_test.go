@@ -42,7 +42,8 @@ func (a *namer03) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.asked = append(a.asked, strings.TrimSpace(method+" "+v.Get("params.id").Str))
 	a.mu.Unlock()
-	const state = `{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"its own","contextId":"c","status":{"state":%q}}}`
+	const state = `{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"its own","contextId":"c",` +
+		`"status":{"state":%q}}}`
 	switch {
 	case method == "message/stream" && a.streams:
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -74,7 +75,8 @@ func (a *namer03) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case method == "tasks/cancel":
 		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found"}}`)
 	default:
-		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32004,"message":"This operation is not supported"}}`)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32004,"message":"This operation is not `+
+			`supported"}}`)
 	}
 }
 
@@ -86,10 +88,13 @@ func TestCancelByTheAgentsName(t *testing.T) {
 		asked []string
 		want  string
 	}{
-		{"it is about to tell", &namer03{streams: true, after: time.Second}, []string{"message/stream", "tasks/cancel its own"}, "canceled"},
+		{"it is about to tell", &namer03{streams: true, after: time.Second},
+			[]string{"message/stream", "tasks/cancel its own"}, "canceled"},
 		{"it has told", &namer03{streams: true}, []string{"message/stream", "tasks/cancel its own"}, "canceled"},
-		{"it does not tell", &namer03{streams: true, after: time.Hour}, []string{"message/stream"}, "agent-timeout: the agent has not named the task yet"},
-		{"it has no streams", &namer03{after: time.Hour}, []string{"message/stream", "message/send"}, "agent-timeout: the agent has not named the task yet"},
+		{"it does not tell", &namer03{streams: true, after: time.Hour}, []string{"message/stream"},
+			"agent-timeout: the agent has not named the task yet"},
+		{"it has no streams", &namer03{after: time.Hour}, []string{"message/stream", "message/send"},
+			"agent-timeout: the agent has not named the task yet"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			withAgent(t, tc.agent, names03, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
@@ -139,7 +144,8 @@ func TestStreamsAreTriedOnce(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		}
-		if diff := cmp.Diff([]string{"message/stream", "message/send", "message/send", "message/send"}, a.asked); diff != "" {
+		if diff := cmp.Diff([]string{"message/stream", "message/send", "message/send", "message/send"},
+			a.asked); diff != "" {
 			t.Errorf("the agent is asked (-want +got):\n%s", diff)
 		}
 	})

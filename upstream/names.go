@@ -11,9 +11,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// names holds the turns under way whose tasks the agent is to name, by the name that the gateway made or, where the agent
-// begins another task, by that of the last one: a cancel may know no other. The zero value is ready for use. Its methods
-// may be called by any number of goroutines at once.
+// names holds the turns under way whose tasks the agent is to name, by the name that the gateway made or, where the
+// agent begins another task, by that of the last one: a cancel may know no other. The zero value is ready for use. Its
+// methods may be called by any number of goroutines at once.
 type names struct {
 	mu      sync.Mutex
 	waiting map[string]*naming

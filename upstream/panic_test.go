@@ -48,23 +48,27 @@ func TestPanicReachesTheRun(t *testing.T) {
 	}
 	inboxes := listenAt(new(callback.Server))
 	pushed := func(c *settings) { c.Codec, c.Listener = buggy{a2a.Legacy()}, inboxes }
-	withAgent(t, script{"send": says(is("completed"))}.handler(), pushed, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
-		for range 2 {
-			if why := panics(func() { show(h.Run(t.Context(), turn("x"), false)) }); !strings.Contains(why, "upstream_test.buggy.Reply") {
-				t.Errorf("a run that is pushed to panics with %q", why)
+	withAgent(t, script{"send": says(is("completed"))}.handler(), pushed,
+		func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
+			for range 2 {
+				if why := panics(func() { show(h.Run(t.Context(), turn("x"), false)) }); !strings.Contains(why,
+					"upstream_test.buggy.Reply") {
+					t.Errorf("a run that is pushed to panics with %q", why)
+				}
 			}
-		}
-		if inboxes.open.Load() != 0 {
-			t.Error("a run that is over can still be pushed to")
-		}
-	})
+			if inboxes.open.Load() != 0 {
+				t.Error("a run that is over can still be pushed to")
+			}
+		})
 
 	working := script{"get": says(is("working"), is("working"), is("completed"))}
-	withAgent(t, working.handler(), func(c *settings) { c.Codec = buggyWatch{a2a.Legacy(), a2a.Legacy().(translate.Getter)} }, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
-		if got := show(h.Resume(t.Context(), turn("x"))); got[len(got)-1] != "completed" {
-			t.Errorf("a turn that cannot be watched ends with %q", got)
-		}
-	})
+	withAgent(t, working.handler(),
+		func(c *settings) { c.Codec = buggyWatch{a2a.Legacy(), a2a.Legacy().(translate.Getter)} },
+		func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
+			if got := show(h.Resume(t.Context(), turn("x"))); got[len(got)-1] != "completed" {
+				t.Errorf("a turn that cannot be watched ends with %q", got)
+			}
+		})
 
 	card := script{"": says(cardOf03)}
 	withAgent(t, card.handler(), nil, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
@@ -78,7 +82,8 @@ func TestPanicReachesTheRun(t *testing.T) {
 		for range 2 { // the second one is not kept waiting for the first
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if why := panics(func() { show(a.Run(ctx, turn("x"), false)) }); !strings.Contains(why, "upstream_test.buggyFinder.Card") {
+			if why := panics(func() { show(a.Run(ctx, turn("x"), false)) }); !strings.Contains(why,
+				"upstream_test.buggyFinder.Card") {
 				t.Errorf("a search panics with %q", why)
 			}
 		}

@@ -116,8 +116,8 @@ func (r *run) poll(p polling) error {
 // errNoNews says that an agent which cannot be asked has sent nothing new.
 var errNoNews = errors.New("it sends nothing")
 
-// news returns the task's present state: from what the agent has sent unasked, where that says it, or by asking. An agent
-// that does not answer must not keep the slot from others.
+// news returns the task's present state: from what the agent has sent unasked, where that says it, or by asking. An
+// agent that does not answer must not keep the slot from others.
 func (r *run) news(pushed []byte, revision string) (agent.Report, error) {
 	if rep, ok := r.readPush(pushed, revision); ok {
 		return rep, nil
@@ -130,14 +130,15 @@ func (r *run) news(pushed []byte, revision string) (agent.Report, error) {
 	return r.get(ctx)
 }
 
-// timedOut is the error of a task of which the agent has reported nothing for too long. It has no reason: the message may
-// have been received.
+// timedOut is the error of a task of which the agent has reported nothing for too long. It has no reason: the message
+// may have been received.
 func (r *run) timedOut(err error) error {
 	detail := "it does not answer"
 	if e, ok := errors.AsType[*task.Error](err); ok {
 		detail = e.Detail
 	}
-	return Failed(task.AgentTimeout, NoReason, err, "the agent has not reported on the task for %v: %s", r.config.IdleTimeout, detail)
+	return Failed(task.AgentTimeout, NoReason, err, "the agent has not reported on the task for %v: %s",
+		r.config.IdleTimeout, detail)
 }
 
 // untouched reports whether an agent's task is settled just as it was when the turn before had ended.
@@ -146,8 +147,8 @@ func untouched(t *agent.Turn, rep *agent.Report) bool {
 	return t.Revision != "" && rep.EndsTurn() && rep.Revision == t.Revision && len(task.Diff(known, rep.Products)) == 0
 }
 
-// pause waits for a time, or for news, but never so short that an agent is flooded with questions. What is pushed ends it
-// at once, and is returned. ok is false when ctx is done.
+// pause waits for a time, or for news, but never so short that an agent is flooded with questions. What is pushed ends
+// it at once, and is returned. ok is false when ctx is done.
 func (p *polling) pause(ctx context.Context, wait time.Duration) (pushed []byte, ok bool) {
 	least := time.NewTimer(min(wait, pollFirst))
 	defer least.Stop()

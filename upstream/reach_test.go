@@ -47,7 +47,8 @@ func showAll(h *upstream.Agent, t *agent.Turn, stream bool) (all []string) {
 func TestRefusedConnections(t *testing.T) {
 	const unreachable = "agent-unavailable: the agent cannot be reached"
 	const noFiles = "agent-unavailable: the gateway cannot reach the agent: it has no file descriptors left"
-	refused, starved := errors.New("connection refused"), &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+	refused, starved := errors.New("connection refused"),
+		&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
 	working := script{
 		"send": says(is("completed")), "sendSubscribe": streams(true, news("completed")),
 		"message/send": says(done03rpc), "message/stream": streams(true, done03rpc),
@@ -61,14 +62,21 @@ func TestRefusedConnections(t *testing.T) {
 		want        []string
 		least, most time.Duration
 	}{
-		{"down for a while", refused, 5 * time.Second, 10 * time.Second, false, false, []string{"waiting", "completed"}, 5 * time.Second, 7 * time.Second},
-		{"down for a while, by stream", refused, 5 * time.Second, 10 * time.Second, true, false, []string{"waiting", "completed"}, 5 * time.Second, 8 * time.Second},
-		{"down for a while, and it names its tasks", refused, 5 * time.Second, 10 * time.Second, false, true, []string{"waiting", "completed"}, 5 * time.Second, 8 * time.Second},
-		{"down for too long", refused, time.Hour, 10 * time.Second, false, false, []string{"waiting", unreachable}, 7 * time.Second, 10 * time.Second},
+		{"down for a while", refused, 5 * time.Second, 10 * time.Second, false, false,
+			[]string{"waiting", "completed"}, 5 * time.Second, 7 * time.Second},
+		{"down for a while, by stream", refused, 5 * time.Second, 10 * time.Second, true, false,
+			[]string{"waiting", "completed"}, 5 * time.Second, 8 * time.Second},
+		{"down for a while, and it names its tasks", refused, 5 * time.Second, 10 * time.Second, false, true,
+			[]string{"waiting", "completed"}, 5 * time.Second, 8 * time.Second},
+		{"down for too long", refused, time.Hour, 10 * time.Second, false, false, []string{"waiting", unreachable},
+			7 * time.Second, 10 * time.Second},
 		{"no time to wait", refused, time.Hour, 0, false, false, []string{unreachable}, 0, 0},
-		{"no file descriptors for a while", starved, time.Minute, 10 * time.Second, false, false, []string{"waiting", "completed"}, time.Minute, 63 * time.Second},
-		{"no file descriptors, and no time to wait", starved, time.Minute, 0, true, true, []string{"waiting", "completed"}, time.Minute, 63 * time.Second},
-		{"no file descriptors for too long", starved, time.Hour, 10 * time.Second, false, false, []string{"waiting", noFiles}, 5 * time.Minute, 6 * time.Minute},
+		{"no file descriptors for a while", starved, time.Minute, 10 * time.Second, false, false,
+			[]string{"waiting", "completed"}, time.Minute, 63 * time.Second},
+		{"no file descriptors, and no time to wait", starved, time.Minute, 0, true, true,
+			[]string{"waiting", "completed"}, time.Minute, 63 * time.Second},
+		{"no file descriptors for too long", starved, time.Hour, 10 * time.Second, false, false,
+			[]string{"waiting", noFiles}, 5 * time.Minute, 6 * time.Minute},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var up time.Time
@@ -115,16 +123,24 @@ func TestBrokenConnections(t *testing.T) {
 		agent  script
 		want   []string
 	}{
-		{"six times", false, false, task.None, script{"send": breaksFirst(6, says(is("completed"))), "get": unknown}, []string{"completed"}},
-		{"six times, by stream", true, false, task.None, script{"sendSubscribe": breaksFirst(6, streams(true, news("completed"))), "get": unknown},
+		{"six times", false, false, task.None, script{"send": breaksFirst(6, says(is("completed"))), "get": unknown},
+			[]string{"completed"}},
+		{"six times, by stream", true, false, task.None,
+			script{"sendSubscribe": breaksFirst(6, streams(true, news("completed"))), "get": unknown},
 			[]string{"completed"}},
 		{"and it cannot be asked at first", false, false, task.None,
-			script{"send": breaksFirst(1, says(is("completed"))), "get": breaksFirst(4, unknown)}, []string{"completed"}},
+			script{"send": breaksFirst(1, says(is("completed"))), "get": breaksFirst(4, unknown)},
+			[]string{"completed"}},
 		{"a continue, and it cannot be asked at first", false, false, task.AwaitingInput,
-			script{"send": breaksFirst(2, says(is("completed"))), "get": breaksFirst(3, says(is("input-required")))}, []string{"completed"}},
-		{"again and again", false, false, task.None, script{"send": breaksFirst(99, nil), "get": unknown}, []string{broke}},
-		{"the agent has it", false, false, task.None, script{"send": breaksFirst(99, nil), "get": says(is("working"))}, []string{broke}},
-		{"the agent names its tasks", false, true, task.None, script{"message/send": breaksFirst(1, says(done03rpc)), "message/stream": breaksFirst(1, streams(true, done03rpc))},
+			script{"send": breaksFirst(2, says(is("completed"))), "get": breaksFirst(3, says(is("input-required")))},
+			[]string{"completed"}},
+		{"again and again", false, false, task.None, script{"send": breaksFirst(99, nil), "get": unknown},
+			[]string{broke}},
+		{"the agent has it", false, false, task.None, script{"send": breaksFirst(99, nil), "get": says(is("working"))},
+			[]string{broke}},
+		{"the agent names its tasks", false, true, task.None,
+			script{"message/send": breaksFirst(1, says(done03rpc)),
+				"message/stream": breaksFirst(1, streams(true, done03rpc))},
 			[]string{broke}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -235,10 +251,12 @@ func TestUntrustedIsFinal(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := upstream.New(upstream.Config{
-		Resolver: upstream.NewEndpoint(a2a.Legacy(), transport), RetryFor: time.Hour, Logger: slog.New(slog.DiscardHandler),
+		Resolver: upstream.NewEndpoint(a2a.Legacy(), transport), RetryFor: time.Hour,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	defer h.Close()
-	if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"}, showAll(h, turn("x"), false)); diff != "" {
+	if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"},
+		showAll(h, turn("x"), false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

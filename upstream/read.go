@@ -72,7 +72,8 @@ func (r *run) drain(x Exchange, known []task.Product) (agent.Report, error) {
 			return agent.Report{}, err
 		}
 		if size += len(m.Data); size > maxDrain {
-			return agent.Report{}, task.Errorf(task.InvalidAgentResponse, "the agent's answer is larger than %d bytes", maxDrain)
+			return agent.Report{}, task.Errorf(task.InvalidAgentResponse, "the agent's answer is larger than %d bytes",
+				maxDrain)
 		}
 		rep, err := codec.Event(m.Name, m.Data)
 		if err != nil {
@@ -111,7 +112,8 @@ func pieces(r *agent.Report) bool {
 }
 
 func empty(r *agent.Report) bool {
-	return r.State == task.None && r.NativeState == "" && len(r.Items) == 0 && len(r.Chunks) == 0 && !r.Full && r.Ref == nil
+	return r.State == task.None && r.NativeState == "" && len(r.Items) == 0 && len(r.Chunks) == 0 && !r.Full &&
+		r.Ref == nil
 }
 
 // early reports whether an agent has answered a message before it acted on it: its task is settled, and has not changed

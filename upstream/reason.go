@@ -10,8 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Reason says why an agent cannot be used, or why it did not answer a request. The driver of a turn decides by it whether
-// the request is sent again; where an operator must act, it says on what.
+// Reason says why an agent cannot be used, or why it did not answer a request. The driver of a turn decides by it
+// whether the request is sent again; where an operator must act, it says on what.
 type Reason uint8
 
 // The reasons. What an operator must change is said of those that do not pass by themselves.
@@ -28,7 +28,7 @@ const (
 	ProxyFailed  // a proxy in front of the agent does not reach it
 	Overloaded   // the agent takes no requests now, and has done nothing
 	ServerFailed // the agent's server failed
-	Rejected     // the transport's status says that the agent did not take the request, in an answer that is not understood
+	Rejected     // a status of the transport says so, in an answer that is not understood
 	NoAgent      // no agent answers at the URL
 	WrongDialect // the agent does not know a method of its dialect: the dialect that is configured is wrong
 
@@ -41,13 +41,14 @@ const (
 	URLHasCredentials    // the agent's URL holds credentials, which belong into a header field
 	InvalidHeader        // a header field for the agent has a name or a value that HTTP does not allow
 	CardMissing          // the agent shows no card: its URL or the credentials are wrong
-	DialectUnknown       // what the agent speaks was not found: its URL or the credentials are wrong, or it needs a dialect
+	DialectUnknown       // the dialect was not found: the URL or credentials are wrong, or the dialect must be named
 )
 
 var reasonNames = [...]string{
 	"no reason",
 	"unreachable", "out of files",
-	"disconnected", "stream cut", "proxy failed", "overloaded", "server failed", "rejected", "no agent", "wrong dialect",
+	"disconnected", "stream cut", "proxy failed", "overloaded", "server failed", "rejected", "no agent",
+	"wrong dialect",
 	"credentials refused", "certificate refused", "certificate untrusted", "redirected", "invalid URL",
 	"URL has credentials", "invalid header", "card missing", "dialect unknown",
 }

@@ -110,7 +110,8 @@ func TestFoundAgent(t *testing.T) {
 	}{
 		{"1.0", cardOf10, map[string]string{"SendMessage": done10, "GetTask": `{}`}, []string{"TASK_STATE_COMPLETED"}},
 		{"0.3", cardOf03, map[string]string{"message/send": done03}, []string{"completed"}},
-		{"no card, v0.1", "", map[string]string{"tasks/send": doneOld, "tasks/pushNotification/get": `{}`}, []string{"completed"}},
+		{"no card, v0.1", "", map[string]string{"tasks/send": doneOld, "tasks/pushNotification/get": `{}`},
+			[]string{"completed"}},
 		{"says 1.0 and speaks 0.3", cardOf10, map[string]string{"message/send": done03}, []string{"completed"}},
 		{"says 0.3 and speaks v0.1", cardOf03, map[string]string{"tasks/send": doneOld}, []string{"completed"}},
 		{"says 1.0 and speaks nothing", cardOf10, map[string]string{"GetTask": `{}`},

@@ -14,8 +14,8 @@ import (
 )
 
 // resume continues a turn by polling: no stream reports what was missed. A new stream, where the agent gives one, only
-// says when to ask: some lose the last event of it. acknowledged says that the agent has answered the message already, so
-// that it may be about to act on it.
+// says when to ask: some lose the last event of it. acknowledged says that the agent has answered the message already,
+// so that it may be about to act on it.
 //
 // An agent that cannot be polled is asked for a new stream, which is then all that is known. Of one that has neither,
 // nothing is known after the connection of its turn.
@@ -40,7 +40,8 @@ func (r *run) resume(acknowledged bool) error {
 	}
 	return r.poll(polling{
 		news: news, working: working, atOnce: true, acknowledged: acknowledged,
-		patience: r.config.StallTimeout, stalled: "the agent has lost the task: it reports that it works, but changes nothing",
+		patience: r.config.StallTimeout,
+		stalled:  "the agent has lost the task: it reports that it works, but changes nothing",
 	})
 }
 
@@ -84,11 +85,13 @@ func (r *run) watch(ctx context.Context, req *Request, news chan<- struct{}) {
 func (r *run) resubscribe() error {
 	resubscriber, ok := r.codec.(translate.Resubscriber)
 	if !ok {
-		return task.Errorf(task.UnsupportedOperation, "the connection to the agent is gone, and %s cannot ask how a task stands", r.codec.Name())
+		return task.Errorf(task.UnsupportedOperation,
+			"the connection to the agent is gone, and %s cannot ask how a task stands", r.codec.Name())
 	}
 	p := newPace(r.config.IdleTimeout)
 	for {
-		seen, err := r.resubscribeOnce(r.request(translate.Resubscribe, resubscriber.AppendResubscribe(nil, r.turn.Ref)))
+		seen, err := r.resubscribeOnce(r.request(translate.Resubscribe,
+			resubscriber.AppendResubscribe(nil, r.turn.Ref)))
 		switch {
 		case err == nil:
 			return nil

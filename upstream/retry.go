@@ -46,8 +46,8 @@ func transient(err error) bool {
 	return ReasonOf(err).transient()
 }
 
-// retry is the policy by which a turn is sent again that the agent has not received. Its methods wait as long as it takes
-// and report whether to send the turn again; where not, err is what ends the run.
+// retry is the policy by which a turn is sent again that the agent has not received. Its methods wait as long as it
+// takes and report whether to send the turn again; where not, err is what ends the run.
 type retry struct {
 	run       *run
 	tries     int  // since the agent was overloaded last
@@ -78,10 +78,10 @@ func (p *retry) busy(err error) (again bool, _ error) {
 	return true, nil
 }
 
-// undelivered retries a turn that the agent has not received: nothing was sent, or the connection broke before the agent
-// had reported anything, and the agent, which knows the task by the gateway's name for it, says that it does not have the
-// turn. The turn is given up after RetryFor, or after starvedMost where the gateway has no file descriptors left. A turn
-// that may have been sent, and of which the agent cannot say whether it has it, is not sent again.
+// undelivered retries a turn that the agent has not received: nothing was sent, or the connection broke before the
+// agent had reported anything, and the agent, which knows the task by the gateway's name for it, says that it does not
+// have the turn. The turn is given up after RetryFor, or after starvedMost where the gateway has no file descriptors
+// left. A turn that may have been sent, and of which the agent cannot say whether it has it, is not sent again.
 func (p *retry) undelivered(err error) (again bool, _ error) {
 	r := p.run
 	p.tries++
@@ -89,14 +89,16 @@ func (p *retry) undelivered(err error) (again bool, _ error) {
 		return p.unsent(err)
 	}
 	t := r.turn
-	if r.unnamed(t) || r.actsLate && t.From != task.None || p.tries >= undeliveredTries && p.pace.over(err) || !p.missed() {
+	if r.unnamed(t) || r.actsLate && t.From != task.None || p.tries >= undeliveredTries && p.pace.over(err) ||
+		!p.missed() {
 		if ReasonOf(err) == StreamCut && !r.unnamed(t) {
 			r.logCut()
 			return false, r.resume(false)
 		}
 		return false, err
 	}
-	r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent has not received the message; sending it again", slog.String("task", t.Ref.Task))
+	r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent has not received the message; sending it again",
+		slog.String("task", t.Ref.Task))
 	if p.tries > 1 && !p.pace.over(err) && !p.pace.pause(r.ctx, r.jitter) {
 		return false, Ended(r.ctx)
 	}
@@ -111,10 +113,12 @@ func (p *retry) unsent(err error) (again bool, _ error) {
 		return false, err
 	case isStarved(err):
 		if r.config.Slots.starved.due() {
-			r.log.LogAttrs(r.ctx, slog.LevelWarn, "no file descriptors are left to reach the agent; its tasks wait", slog.Any("error", err))
+			r.log.LogAttrs(r.ctx, slog.LevelWarn, "no file descriptors are left to reach the agent; its tasks wait",
+				slog.Any("error", err))
 		}
 	case p.tries == 1:
-		r.log.LogAttrs(r.ctx, slog.LevelWarn, "the agent cannot be reached; trying again", slog.String("task", r.turn.Ref.Task),
+		r.log.LogAttrs(r.ctx, slog.LevelWarn, "the agent cannot be reached; trying again",
+			slog.String("task", r.turn.Ref.Task),
 			slog.Duration("for", r.config.RetryFor), slog.Any("error", err))
 	}
 	if !r.report(agent.Report{Delivery: agent.DeliveryQueued}) {
@@ -136,8 +140,8 @@ func (p *retry) missed() bool {
 	}
 }
 
-// missed asks the agent whether it has the turn, and reports whether it has not: it does not know the task, or the task is
-// as the turn before has left it. A start of which the agent takes a second one for the first need not be asked for.
+// missed asks the agent whether it has the turn, and reports whether it has not: it does not know the task, or the task
+// is as the turn before has left it. A start of which the agent takes a second one for the first need not be asked for.
 func (r *run) missed() (bool, error) {
 	t := r.turn
 	first := t.From == task.None && t.Message.Command != task.Continue

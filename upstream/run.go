@@ -25,8 +25,8 @@ type run struct {
 	stopped bool    // the caller takes no more reports
 }
 
-// carryOut sends the turn's message, again where the agent has not received it, and reports what the agent answers until
-// the turn ends. Once the agent has reported something, the message is not sent again.
+// carryOut sends the turn's message, again where the agent has not received it, and reports what the agent answers
+// until the turn ends. Once the agent has reported something, the message is not sent again.
 func (r *run) carryOut(stream bool) error {
 	defer r.unname()
 	retry := r.newRetry()
@@ -51,8 +51,8 @@ func (r *run) carryOut(stream bool) error {
 	}
 }
 
-// attempt sends the turn's message once, and reports what the agent answers until the turn ends. Where the agent turns out
-// to have no streams, the message is sent again without asking for one.
+// attempt sends the turn's message once, and reports what the agent answers until the turn ends. Where the agent turns
+// out to have no streams, the message is sent again without asking for one.
 func (r *run) attempt(stream bool) error {
 	if err := r.resolve(); err != nil {
 		return err
@@ -104,8 +104,8 @@ func (r *run) resolve() error {
 	return nil
 }
 
-// resolvePatiently is resolve for a turn that the agent may be working on: it may be restarting, so it has the time of one
-// IdleTimeout to come back.
+// resolvePatiently is resolve for a turn that the agent may be working on: it may be restarting, so it has the time of
+// one IdleTimeout to come back.
 func (r *run) resolvePatiently() error {
 	p := newPace(r.config.IdleTimeout)
 	for {

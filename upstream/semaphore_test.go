@@ -42,7 +42,8 @@ func TestSemaphore(t *testing.T) {
 		}
 		all.Wait()
 		if most.Load() != 3 || s.used != 0 || len(s.waiting) != 0 || got.Load() < 3 {
-			t.Errorf("at most %d at once, %d taken in the end, %d waiting, %d had one", most.Load(), s.used, len(s.waiting), got.Load())
+			t.Errorf("at most %d at once, %d taken in the end, %d waiting, %d had one", most.Load(), s.used,
+				len(s.waiting), got.Load())
 		}
 	})
 }

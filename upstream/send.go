@@ -18,8 +18,8 @@ const largeMessage = 256 << 10
 // errNoStreams says that the agent has no streams by any route, and has done nothing.
 var errNoStreams = errors.New("upstream: the agent has no streams")
 
-// send sends the turn's message by the first route on which the agent takes it, and reports what the agent answers until
-// the turn ends. The agent may answer either operation by a stream or by one message.
+// send sends the turn's message by the first route on which the agent takes it, and reports what the agent answers
+// until the turn ends. The agent may answer either operation by a stream or by one message.
 func (r *run) send(op translate.Operation) error {
 	var first error
 	for _, route := range r.transport.Routes(op) {
@@ -37,8 +37,8 @@ func (r *run) send(op translate.Operation) error {
 	return r.failed(first, task.State.Terminal)
 }
 
-// sendBy is send by one route. taken is false where the agent does not take the operation there, and has done nothing; err
-// is what it answered.
+// sendBy is send by one route. taken is false where the agent does not take the operation there, and has done nothing;
+// err is what it answered.
 func (r *run) sendBy(route Route, op translate.Operation) (taken bool, err error) {
 	if err := r.acquire(); err != nil {
 		return true, err
@@ -81,7 +81,8 @@ func (r *run) receive(x Exchange, route Route, op translate.Operation) (taken bo
 	case r.ctx.Err() != nil:
 		return true, Ended(r.ctx)
 	case cut && !seen && !r.unnamed(r.turn):
-		return true, Failed(task.InvalidAgentResponse, StreamCut, err, "the connection to the agent broke before it reported anything")
+		return true, Failed(task.InvalidAgentResponse, StreamCut, err,
+			"the connection to the agent broke before it reported anything")
 	case cut:
 		r.logCut()
 		return true, r.resume(!acted)
@@ -107,7 +108,8 @@ func (r *run) readAndClose(x Exchange) (seen, acted bool, err error) {
 }
 
 func (r *run) logCut() {
-	r.log.LogAttrs(r.ctx, slog.LevelWarn, "the agent's stream was cut; the task is polled", slog.String("task", r.turn.Ref.Task))
+	r.log.LogAttrs(r.ctx, slog.LevelWarn, "the agent's stream was cut; the task is polled",
+		slog.String("task", r.turn.Ref.Task))
 }
 
 // message returns the request that sends a turn.
@@ -133,8 +135,8 @@ func (r *run) mayStream() bool {
 	return !r.unnamed(r.turn) || !r.streamless.Load()
 }
 
-// notTaken reports whether an error that answers a message means that the agent does not take the operation by the route
-// that it was sent by, and has done nothing.
+// notTaken reports whether an error that answers a message means that the agent does not take the operation by the
+// route that it was sent by, and has done nothing.
 func (r *run) notTaken(op translate.Operation, err error) bool {
 	kind, reason := task.KindOf(err), ReasonOf(err)
 	if op != translate.SendStream {
@@ -155,8 +157,8 @@ func (r *run) notTaken(op translate.Operation, err error) bool {
 	return false
 }
 
-// failed returns the error of a turn that went wrong, or reports what the agent has stored of the turn in its place if that
-// is final: some agents answer a turn that fails by an error of their own.
+// failed returns the error of a turn that went wrong, or reports what the agent has stored of the turn in its place if
+// that is final: some agents answer a turn that fails by an error of their own.
 func (r *run) failed(err error, final func(task.State) bool) error {
 	if k := task.KindOf(err); (k == task.Internal || k == task.AgentTimeout) && r.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(r.ctx, askTimeout)

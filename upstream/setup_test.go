@@ -47,7 +47,8 @@ type settings struct {
 // withAgent runs f in a bubble, with an Agent whose agent is handler, reached by HTTP. The bubble fails the test when a
 // goroutine is left.
 func withAgent(
-	t *testing.T, handler http.Handler, change func(*settings), f func(t *testing.T, a *upstream.Agent, at *agentUnderTest),
+	t *testing.T, handler http.Handler, change func(*settings),
+	f func(t *testing.T, a *upstream.Agent, at *agentUnderTest),
 ) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -185,7 +186,8 @@ func streams(stays bool, events ...string) step {
 }
 
 func is(state string, more ...string) string {
-	return `{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"` + state + `"}` + strings.Join(more, "") + `}}`
+	return `{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"` + state + `"}` + strings.Join(more,
+		"") + `}}`
 }
 
 func has(texts ...string) string {
@@ -209,7 +211,8 @@ func fails(code int, message string) string {
 }
 
 func turn(text string) *agent.Turn {
-	return &agent.Turn{Ref: agent.Ref{Task: "t", Session: "s"}, Message: task.Message{DataItems: []task.DataItem{task.Text(text)}}}
+	return &agent.Turn{Ref: agent.Ref{Task: "t", Session: "s"},
+		Message: task.Message{DataItems: []task.DataItem{task.Text(text)}}}
 }
 
 // show lists the reports of a run, but for those of the delivery.

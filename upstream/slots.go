@@ -44,7 +44,8 @@ func NewSlots(n int) *Slots {
 // moment may exceed the bound by their number.
 func (s *Slots) admit() error {
 	if n := s.max; s.turns.queued() >= waitingPerRun*n {
-		return task.Errorf(task.LimitExceeded, "the agent is busy: it has %d runs, and %d more wait; try again later", n, waitingPerRun*n).
+		return task.Errorf(task.LimitExceeded, "the agent is busy: it has %d runs, and %d more wait; try again later",
+			n, waitingPerRun*n).
 			WithData("limit", "max_runs").WithData("max", n)
 	}
 	return nil

@@ -33,8 +33,8 @@ func (c *counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.Handler.ServeHTTP(w, r)
 }
 
-// TestMaxRuns holds that no agent is sent more requests at once than it has slots for, that every turn has its own in the
-// end, and that a turn whose agent is only asked how it stands keeps none.
+// TestMaxRuns holds that no agent is sent more requests at once than it has slots for, that every turn has its own in
+// the end, and that a turn whose agent is only asked how it stands keeps none.
 func TestMaxRuns(t *testing.T) {
 	const tasks, slots = 100, 16
 	later := func(after time.Duration, then step) step {
@@ -51,59 +51,64 @@ func TestMaxRuns(t *testing.T) {
 		atMost time.Duration
 	}{
 		{"answers later", false, false, script{"send": later(time.Second, says(is("completed")))}, 9 * time.Second},
-		{"streams", true, false, script{"sendSubscribe": later(time.Second, streams(true, news("completed")))}, 9 * time.Second},
-		{"is polled", false, false, script{"send": says(is("working")), "get": func(w http.ResponseWriter, r *http.Request, n int) {
-			says(is([]string{"working", "completed"}[min(n/(5*tasks), 1)]))(w, r, n)
-		}}, 20 * time.Second},
-		{"is picked up", false, true, script{"resubscribe": streams(true, news("working")), "get": later(time.Second/10, func(w http.ResponseWriter, r *http.Request, n int) {
-			says(is([]string{"working", "completed"}[min(n/(2*tasks), 1)]))(w, r, n)
-		})}, 30 * time.Second},
+		{"streams", true, false, script{"sendSubscribe": later(time.Second, streams(true, news("completed")))},
+			9 * time.Second},
+		{"is polled", false, false,
+			script{"send": says(is("working")), "get": func(w http.ResponseWriter, r *http.Request, n int) {
+				says(is([]string{"working", "completed"}[min(n/(5*tasks), 1)]))(w, r, n)
+			}}, 20 * time.Second},
+		{"is picked up", false, true,
+			script{"resubscribe": streams(true, news("working")),
+				"get": later(time.Second/10, func(w http.ResponseWriter, r *http.Request, n int) {
+					says(is([]string{"working", "completed"}[min(n/(2*tasks), 1)]))(w, r, n)
+				})}, 30 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := &counted{Handler: tc.agent.handler()}
 			all := upstream.NewSlots(slots)
-			withAgent(t, c, func(c *settings) { c.Slots = all }, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
-				begun := time.Now()
-				var turns sync.WaitGroup
-				var finished atomic.Int64
-				for i := range tasks {
-					turns.Go(func() {
-						x := turn("x")
-						x.Ref.Task = fmt.Sprint("t", i)
-						run := h.Run(t.Context(), x, tc.stream)
-						if tc.resume {
-							run = h.Resume(t.Context(), x)
-						}
-						for rep, err := range run {
-							if err != nil {
-								t.Errorf("task %d: %v", i, err)
+			withAgent(t, c, func(c *settings) { c.Slots = all },
+				func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
+					begun := time.Now()
+					var turns sync.WaitGroup
+					var finished atomic.Int64
+					for i := range tasks {
+						turns.Go(func() {
+							x := turn("x")
+							x.Ref.Task = fmt.Sprint("t", i)
+							run := h.Run(t.Context(), x, tc.stream)
+							if tc.resume {
+								run = h.Resume(t.Context(), x)
 							}
-							if rep.EndsTurn() {
-								finished.Add(1)
+							for rep, err := range run {
+								if err != nil {
+									t.Errorf("task %d: %v", i, err)
+								}
+								if rep.EndsTurn() {
+									finished.Add(1)
+								}
 							}
-						}
-					})
-				}
-				turns.Wait()
-				if n := finished.Load(); n != tasks {
-					t.Errorf("%d of %d tasks were finished", n, tasks)
-				}
-				if most := c.most.Load(); most > slots {
-					t.Errorf("the agent was sent %d requests at once", most)
-				}
-				if took := time.Since(begun); took > tc.atMost {
-					t.Errorf("all of them took %v", took)
-				}
-				if used, waiting := all.Taken(); used != 0 || waiting != 0 {
-					t.Errorf("%d turns wait and %d slots are taken, though all is done", waiting, used)
-				}
-			})
+						})
+					}
+					turns.Wait()
+					if n := finished.Load(); n != tasks {
+						t.Errorf("%d of %d tasks were finished", n, tasks)
+					}
+					if most := c.most.Load(); most > slots {
+						t.Errorf("the agent was sent %d requests at once", most)
+					}
+					if took := time.Since(begun); took > tc.atMost {
+						t.Errorf("all of them took %v", took)
+					}
+					if used, waiting := all.Taken(); used != 0 || waiting != 0 {
+						t.Errorf("%d turns wait and %d slots are taken, though all is done", waiting, used)
+					}
+				})
 		})
 	}
 }
 
-// TestTooManyWait holds that the queue of an agent has a bound, that a turn that waits says so, and that one whose caller
-// gives up leaves the queue.
+// TestTooManyWait holds that the queue of an agent has a bound, that a turn that waits says so, and that one whose
+// caller gives up leaves the queue.
 func TestTooManyWait(t *testing.T) {
 	all := upstream.NewSlots(4)
 	agents := script{"send": hangs, "get": says(fails(-32001, "?"))}.handler()
@@ -127,7 +132,9 @@ func TestTooManyWait(t *testing.T) {
 		if n := waiting.Load(); n != 32 {
 			t.Errorf("%d turns wait", n)
 		}
-		want := task.Errorf(task.LimitExceeded, "the agent is busy: it has 4 runs, and 32 more wait; try again later").WithData("limit", "max_runs").WithData("max", 4)
+		want := task.Errorf(task.LimitExceeded,
+			"the agent is busy: it has 4 runs, and 32 more wait; try again later").WithData("limit",
+			"max_runs").WithData("max", 4)
 		if diff := cmp.Diff(error(want), h.Admit()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -150,7 +157,8 @@ func TestResubscribesOnce(t *testing.T) {
 	}{
 		"it is done":    {says(is("completed")), []string{"get"}},
 		"it is unknown": {says(fails(-32001, "?")), []string{"get"}},
-		"it works":      {says(is("working"), is("working"), is("completed")), []string{"get", "resubscribe", "get", "get"}},
+		"it works": {says(is("working"), is("working"), is("completed")),
+			[]string{"get", "resubscribe", "get", "get"}},
 	} {
 		var mu sync.Mutex
 		var asked []string

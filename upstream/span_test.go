@@ -32,19 +32,22 @@ func TestSpan(t *testing.T) {
 		},
 	}
 	seen := tracetest.NewSpanRecorder()
-	withAgent(t, answers.handler(), func(c *settings) { c.URL = "http://agent:81/" }, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
-		ctx, caller := sdk.NewTracerProvider(sdk.WithSpanProcessor(seen)).Tracer("test").Start(t.Context(), "caller")
-		member, _ := baggage.NewMember("k", "v")
-		bag, _ := baggage.New(member)
-		ctx = baggage.ContextWithBaggage(ctx, bag)
-		show(h.Run(ctx, turn("x"), false))
-		h.Cancel(ctx, turn("x"))
-		// A caller that is not recorded is still passed on; one that is unknown is not invented.
-		far := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, Remote: true})
-		show(h.Run(trace.ContextWithRemoteSpanContext(t.Context(), far), turn("x"), false))
-		show(h.Run(t.Context(), turn("x"), false))
-		caller.End()
-	})
+	withAgent(t, answers.handler(), func(c *settings) { c.URL = "http://agent:81/" },
+		func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
+			tracer := sdk.NewTracerProvider(sdk.WithSpanProcessor(seen)).Tracer("test")
+			ctx, caller := tracer.Start(t.Context(), "caller")
+			member, _ := baggage.NewMember("k", "v")
+			bag, _ := baggage.New(member)
+			ctx = baggage.ContextWithBaggage(ctx, bag)
+			show(h.Run(ctx, turn("x"), false))
+			h.Cancel(ctx, turn("x"))
+			// A caller that is not recorded is still passed on; one that is unknown is not invented.
+			far := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2},
+				Remote: true})
+			show(h.Run(trace.ContextWithRemoteSpanContext(t.Context(), far), turn("x"), false))
+			show(h.Run(t.Context(), turn("x"), false))
+			caller.End()
+		})
 	type span struct {
 		Name, Parent string
 		Attributes   map[attribute.Key]any

@@ -12,9 +12,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// A Transport carries the requests of one dialect to one agent. Its methods, and those of its routes, may be called by any
-// number of goroutines at once. A transport that keeps one connection for many tasks finds the Exchange of a message by
-// the task that it is about, and is a Listener for the messages that belong to none.
+// A Transport carries the requests of one dialect to one agent. Its methods, and those of its routes, may be called by
+// any number of goroutines at once. A transport that keeps one connection for many tasks finds the Exchange of a
+// message by the task that it is about, and is a Listener for the messages that belong to none.
 type Transport interface {
 	// Routes returns the ways by which the agent may take an operation, at least one, the likeliest first.
 	Routes(op translate.Operation) []Route
@@ -49,8 +49,8 @@ type Request struct {
 	IdleTimeout time.Duration
 }
 
-// An Exchange is one request and its answer, which arrives while it is read: one message, or a stream of them. It is used
-// by one goroutine, which must close it.
+// An Exchange is one request and its answer, which arrives while it is read: one message, or a stream of them. It is
+// used by one goroutine, which must close it.
 type Exchange interface {
 	// Streams reports whether the answer is a stream of messages, each of which is an event of the dialect. Otherwise
 	// it is one message.

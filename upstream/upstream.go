@@ -56,7 +56,8 @@ type Resolver interface {
 	Close()
 }
 
-// Endpoint is an agent that speaks one dialect over one transport. It is the Resolver of an agent whose dialect is known.
+// Endpoint is an agent that speaks one dialect over one transport. It is the Resolver of an agent whose dialect is
+// known.
 type Endpoint struct {
 	codec     translate.Client
 	transport Transport

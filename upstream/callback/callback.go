@@ -25,7 +25,7 @@ import (
 const (
 	maxPush      = 16 << 20 // bytes of one body
 	maxPushes    = 64       // bodies that wait for their turn; then the agent is asked to push again
-	maxSeen      = 1024     // bodies that are known again; beyond it, an old one that comes again may be taken for a new one
+	maxSeen      = 1024     // bodies that are recognized; beyond it, an old one may be taken for a new one
 	maxChallenge = 1 << 10  // bytes of a validationToken
 )
 
@@ -36,8 +36,8 @@ type Server struct {
 	open map[string]*callback
 }
 
-// At returns what receives the pushes that arrive at a URL of the server, of one agent. pushes reports whether that agent
-// pushes and has no streams.
+// At returns what receives the pushes that arrive at a URL of the server, of one agent. pushes reports whether that
+// agent pushes and has no streams.
 func (s *Server) At(url string, pushes func(context.Context) bool) upstream.Listener {
 	return &listener{s, strings.TrimSuffix(url, "/") + "/", pushes}
 }
@@ -159,8 +159,8 @@ func (cb *callback) receive(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// queue hands a body to the turn, if there is room. One that comes again reports what was, which may be over: it becomes a
-// reason to ask.
+// queue hands a body to the turn, if there is room. One that comes again reports what was, which may be over: it
+// becomes a reason to ask.
 func (cb *callback) queue(body []byte) bool {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()

@@ -90,8 +90,8 @@ func (a answer) trouble() string {
 	return what
 }
 
-// ask sends one request and reads the whole answer. No answer of the agent is an error; one that cannot be reached, or does
-// not answer, is.
+// ask sends one request and reads the whole answer. No answer of the agent is an error; one that cannot be reached, or
+// does not answer, is.
 func (k *asker) ask(method string, u *url.URL, fields []translate.Field, body []byte) (answer, error) {
 	k.left--
 	ctx, cancel := context.WithTimeout(k.ctx, questionTimeout)
@@ -127,7 +127,8 @@ func (k *asker) broken(ctx context.Context, err error) error {
 	case k.ctx.Err() != nil:
 		return upstream.Ended(k.ctx)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return task.Errorf(task.AgentTimeout, "the agent did not answer within %v; start it, or correct its URL", questionTimeout).WithCause(err)
+		return task.Errorf(task.AgentTimeout, "the agent did not answer within %v; start it, or correct its URL",
+			questionTimeout).WithCause(err)
 	}
 	return upstream.Failed(task.AgentUnavailable, httptransport.DialReason(err), err,
 		"the agent cannot be reached; start it, or correct its URL")

@@ -23,8 +23,8 @@ const (
 	pushesWait = 500 * time.Millisecond
 )
 
-// Card keeps an agent's card, and fetches it again when it has grown old. While it does, it shows the old one. Its methods
-// may be called by any number of goroutines at once.
+// Card keeps an agent's card, and fetches it again when it has grown old. While it does, it shows the old one. Its
+// methods may be called by any number of goroutines at once.
 type Card struct {
 	config Config
 
@@ -52,8 +52,8 @@ func (c *Card) Close() {
 	}
 }
 
-// Get returns the card, and when it has last changed. It waits for the agent only where there is no card yet, and no longer
-// than ctx allows. An agent that does not answer keeps the card that it showed before.
+// Get returns the card, and when it has last changed. It waits for the agent only where there is no card yet, and no
+// longer than ctx allows. An agent that does not answer keeps the card that it showed before.
 func (c *Card) Get(ctx context.Context) (*translate.Card, time.Time, error) {
 	card, changed, fetch, err := c.look()
 	if fetch == nil {
@@ -66,8 +66,8 @@ func (c *Card) Get(ctx context.Context) (*translate.Card, time.Time, error) {
 	return card, changed, err
 }
 
-// Pushes reports whether the agent notifies webhooks, and has no streams. A turn must not wait for a card that the agent
-// may never show, so it waits only for the first one, and briefly; until there is a card, the answer is no.
+// Pushes reports whether the agent notifies webhooks, and has no streams. A turn must not wait for a card that the
+// agent may never show, so it waits only for the first one, and briefly; until there is a card, the answer is no.
 func (c *Card) Pushes(ctx context.Context) bool {
 	card, _, fetch, _ := c.look()
 	if fetch != nil {
@@ -81,8 +81,8 @@ func (c *Card) Pushes(ctx context.Context) bool {
 	return card != nil && card.Push && !card.Streaming
 }
 
-// look returns what is known of the card, and begins to fetch it where that is nothing, or old. fetch is set where there is
-// no card but may soon be one.
+// look returns what is known of the card, and begins to fetch it where that is nothing, or old. fetch is set where
+// there is no card but may soon be one.
 func (c *Card) look() (_ *translate.Card, changed time.Time, fetch *flight[*translate.Card], _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,8 @@ func (c *Card) landed(fetch *flight[*translate.Card]) {
 	defer c.mu.Unlock()
 	c.fetching, c.fetched, c.err = nil, time.Now(), fetch.err
 	if p, ok := fetch.err.(*callPanic); ok {
-		c.err = upstream.Failed(task.Internal, upstream.NoReason, p, "the gateway failed while it fetched the agent's card")
+		c.err = upstream.Failed(task.Internal, upstream.NoReason, p,
+			"the gateway failed while it fetched the agent's card")
 	}
 	if card := fetch.result; fetch.err == nil && (c.card == nil || !bytes.Equal(card.Raw, c.card.Raw)) {
 		c.card, c.changed = card, c.fetched

@@ -103,7 +103,8 @@ func TestCardIsFetchedOnce(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 20 {
 			callers.Go(func() {
-				if card, changed, err := c.Get(t.Context()); err != nil || card.Name != "n" || !changed.Equal(time.Now()) {
+				if card, changed, err := c.Get(t.Context()); err != nil || card.Name != "n" ||
+					!changed.Equal(time.Now()) {
 					t.Errorf("got %+v, %v, %v", card, changed, err)
 				}
 			})

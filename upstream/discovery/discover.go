@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package discovery finds out which dialect an agent speaks and at which URL, and keeps its card. It asks over HTTP, and
-// hands what it found to the driver of turns as a Resolver.
+// Package discovery finds out which dialect an agent speaks and at which URL, and keeps its card. It asks over HTTP,
+// and hands what it found to the driver of turns as a Resolver.
 package discovery
 
 import (
@@ -250,7 +250,8 @@ func (d *discovery) find(card *translate.Card) (Found, error) {
 	if why := d.finder.Unsupported(card); why != "" {
 		return Found{}, task.Errorf(task.InvalidAgentResponse, "%s", why)
 	}
-	return Found{}, d.failed("the agent's card does not tell its version, and it answers no question as a known version would")
+	return Found{}, d.failed("the agent's card does not tell its version, and it answers no question as a known " +
+		"version would")
 }
 
 // aside says what came of the card where the agent was found by a question.

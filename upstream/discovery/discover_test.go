@@ -77,9 +77,10 @@ const (
 
 // Agents by what they speak.
 var (
-	speaks10     = map[string]string{"GetTask": knownTask, "*": unknown}
-	speaks03     = map[string]string{"tasks/get": knownTask, "tasks/pushNotificationConfig/get": broken, "*": unknown}
-	speaks02     = map[string]string{"tasks/get": knownTask, "tasks/pushNotificationConfig/get": noWebhook, "*": unknown}
+	speaks10 = map[string]string{"GetTask": knownTask, "*": unknown}
+	speaks03 = map[string]string{"tasks/get": knownTask, "tasks/pushNotificationConfig/get": broken, "*": unknown}
+	speaks02 = map[string]string{"tasks/get": knownTask, "tasks/pushNotificationConfig/get": noWebhook,
+		"*": unknown}
 	speaksLegacy = map[string]string{"tasks/get": knownTask, "tasks/pushNotification/get": knownTask, "*": unknown}
 	validates    = map[string]string{"tasks/get": knownTask, "tasks/pushNotification/get": knownTask, "*": invalid}
 	noWebhooks   = map[string]string{"tasks/get": knownTask, "*": unknown}
@@ -88,14 +89,19 @@ var (
 const (
 	legacyCard = `{"name":"l","url":"http://HOST/","version":"1","capabilities":{"streaming":true},"skills":[]}`
 	card02     = `{"name":"js","url":"http://HOST/","version":"1","capabilities":{},"securitySchemes":{},"skills":[]}`
-	card03     = `{"name":"g","url":"http://HOST/invoke","protocolVersion":"0.3.0","preferredTransport":"JSONRPC","version":"1","skills":[]}`
-	card10     = `{"name":"t","version":"1","supportedInterfaces":[{"url":"http://HOST/rpc","protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`
-	cardREST   = `{"name":"t","version":"1","supportedInterfaces":[{"url":"http://HOST/rest/","protocolBinding":"HTTP+JSON","protocolVersion":"1.0"}]}`
-	hybrid     = `{"name":"h","version":"1","supportedInterfaces":[{"url":"http://HOST/invoke","protocolBinding":"JSONRPC","protocolVersion":"1.0"},
+	card03     = `{"name":"g","url":"http://HOST/invoke","protocolVersion":"0.3.0","preferredTransport":"JSONRPC",` +
+		`"version":"1","skills":[]}`
+	card10 = `{"name":"t","version":"1","supportedInterfaces":[{"url":"http://HOST/rpc",` +
+		`"protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`
+	cardREST = `{"name":"t","version":"1","supportedInterfaces":[{"url":"http://HOST/rest/",` +
+		`"protocolBinding":"HTTP+JSON","protocolVersion":"1.0"}]}`
+	hybrid = `{"name":"h","version":"1","supportedInterfaces":[
+		{"url":"http://HOST/invoke","protocolBinding":"JSONRPC","protocolVersion":"1.0"},
 		{"url":"http://HOST/rest","protocolBinding":"HTTP+JSON","protocolVersion":"1.0"},
 		{"url":"http://HOST/invoke03","protocolBinding":"JSONRPC","protocolVersion":"0.3"}],
 		"url":"http://HOST/invoke03","protocolVersion":"0.3","preferredTransport":"JSONRPC"}`
-	grpcCard = `{"name":"t","version":"1","supportedInterfaces":[{"url":"HOST","protocolBinding":"GRPC","protocolVersion":"1.0"}]}`
+	grpcCard = `{"name":"t","version":"1","supportedInterfaces":[{"url":"HOST","protocolBinding":"GRPC",` +
+		`"protocolVersion":"1.0"}]}`
 )
 
 func only(path, card string) map[string]string { return map[string]string{path: card} }
@@ -124,68 +130,106 @@ func TestDiscover(t *testing.T) {
 				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get"}}},
 		{"early 0.2", "", &peer{cards: only(agentJSON, legacyCard), rpc: at1("/", speaks02)},
 			want{"a2a/0.3", "/", "l", "it knows tasks/pushNotificationConfig/get; its card names no version",
-				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get", "/ tasks/pushNotificationConfig/get"}}},
+				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get",
+					"/ tasks/pushNotificationConfig/get"}}},
 		{"a2a-js 0.2", "", &peer{cards: only(agentJSON, card02), rpc: at1("/", speaks02)},
-			want{"a2a/0.3", "/", "js", "its card has members that 0.2 brought, and it knows tasks/pushNotificationConfig/get",
+			want{"a2a/0.3", "/", "js",
+				"its card has members that 0.2 brought, and it knows tasks/pushNotificationConfig/get",
 				[]string{cardJSON, agentJSON, "/ tasks/pushNotificationConfig/get"}}},
 		{"a2a-go 0.3", "", &peer{cards: only(cardJSON, card03), rpc: at1("/invoke", speaks03)},
-			want{"a2a/0.3", "/invoke", "g", "its card names a protocolVersion of 0.2 or 0.3, and it knows tasks/pushNotificationConfig/get",
+			want{"a2a/0.3", "/invoke", "g",
+				"its card names a protocolVersion of 0.2 or 0.3, and it knows tasks/pushNotificationConfig/get",
 				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get"}}},
-		{"a2a-go 2.4", "", &peer{cards: only(cardJSON, hybrid), rpc: map[string]map[string]string{"/invoke": speaks10, "/invoke03": speaks03}},
+		{"a2a-go 2.4", "", &peer{cards: only(cardJSON, hybrid),
+			rpc: map[string]map[string]string{"/invoke": speaks10, "/invoke03": speaks03}},
 			want{"a2a/1.0", "/invoke", "h", "its card lists JSONRPC 1.0, and it knows GetTask",
 				[]string{cardJSON, "/invoke GetTask"}}},
 		{"HTTP+JSON is believed", "", &peer{cards: only(cardJSON, cardREST)},
 			want{"a2a/1.0-rest", "/rest/", "t", "its card lists HTTP+JSON 1.0", []string{cardJSON}}},
 
-		{"the card lies below the base", "/agents/a", &peer{cards: only("/agents/a"+cardJSON, card10), rpc: at1("/rpc", speaks10)},
-			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask", []string{"/agents/a" + cardJSON, "/rpc GetTask"}}},
+		{"the card lies below the base", "/agents/a",
+			&peer{cards: only("/agents/a"+cardJSON, card10), rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask",
+				[]string{"/agents/a" + cardJSON, "/rpc GetTask"}}},
 		{"the card lies at the root", "/agents/a", &peer{cards: only(agentJSON, card10), rpc: at1("/rpc", speaks10)},
 			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask",
 				[]string{"/agents/a" + cardJSON, "/agents/a" + agentJSON, cardJSON, agentJSON, "/rpc GetTask"}}},
-		{"the URL is that of the card", "/x/.well-known/agent.json", &peer{cards: only("/x"+agentJSON, card10), rpc: at1("/rpc", speaks10)},
-			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask", []string{"/x" + cardJSON, "/x" + agentJSON, "/rpc GetTask"}}},
-		{"an app answers every path with its page", "/a", &peer{cards: map[string]string{"/a" + cardJSON: "<html>app</html>", "/a" + agentJSON: `{"detail":1}`, cardJSON: card10},
-			rpc: at1("/rpc", speaks10)},
+		{"the URL is that of the card", "/x/.well-known/agent.json",
+			&peer{cards: only("/x"+agentJSON, card10), rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask",
+				[]string{"/x" + cardJSON, "/x" + agentJSON, "/rpc GetTask"}}},
+		{"an app answers every path with its page", "/a",
+			&peer{cards: map[string]string{"/a" + cardJSON: "<html>app</html>", "/a" + agentJSON: `{"detail":1}`,
+				cardJSON: card10},
+				rpc: at1("/rpc", speaks10)},
 			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask",
 				[]string{"/a" + cardJSON, "/a" + agentJSON, cardJSON, "/rpc GetTask"}}},
-		{"a container's name for itself", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "HOST", "0.0.0.0:9999")), rpc: at1("/rpc", speaks10)},
-			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask" + moved, []string{cardJSON, "/rpc GetTask"}}},
-		{"another port", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "HOST", "127.0.0.1:1")), rpc: at1("/rpc", speaks10)},
-			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask" + moved, []string{cardJSON, "/rpc GetTask"}}},
-		{"another scheme", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "http:", "https:")), rpc: at1("/rpc", speaks10)},
-			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask" + moved, []string{cardJSON, "/rpc GetTask"}}},
-		{"a path that only the agent knows", "/agents/a", &peer{cards: only("/agents/a"+cardJSON, strings.ReplaceAll(card10, "HOST/rpc", "localhost:80/")), rpc: at1("/agents/a", speaks10)},
-			want{"a2a/1.0", "/agents/a", "t", "it knows GetTask; not where its card says", []string{"/agents/a" + cardJSON, "/ GetTask", "/agents/a GetTask"}}},
-		{"an endpoint that is no http", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "http://HOST", "file:///etc")), rpc: at1("/", speaks10)},
-			want{"a2a/1.0", "/", "t", "it knows GetTask; its card lists no interface that the gateway speaks", []string{cardJSON, "/ GetTask"}}},
-		{"credentials in the card's URL", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "HOST", "u:p@HOST")), rpc: at1("/", speaks10)},
-			want{"a2a/1.0", "/", "t", "it knows GetTask; its card lists no interface that the gateway speaks", []string{cardJSON, "/ GetTask"}}},
+		{"a container's name for itself", "",
+			&peer{cards: only(cardJSON, strings.ReplaceAll(card10, "HOST", "0.0.0.0:9999")),
+				rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask" + moved,
+				[]string{cardJSON, "/rpc GetTask"}}},
+		{"another port", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "HOST", "127.0.0.1:1")),
+			rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask" + moved,
+				[]string{cardJSON, "/rpc GetTask"}}},
+		{"another scheme", "", &peer{cards: only(cardJSON, strings.ReplaceAll(card10, "http:", "https:")),
+			rpc: at1("/rpc", speaks10)},
+			want{"a2a/1.0", "/rpc", "t", "its card lists JSONRPC 1.0, and it knows GetTask" + moved,
+				[]string{cardJSON, "/rpc GetTask"}}},
+		{"a path that only the agent knows", "/agents/a",
+			&peer{cards: only("/agents/a"+cardJSON, strings.ReplaceAll(card10, "HOST/rpc", "localhost:80/")),
+				rpc: at1("/agents/a", speaks10)},
+			want{"a2a/1.0", "/agents/a", "t", "it knows GetTask; not where its card says",
+				[]string{"/agents/a" + cardJSON, "/ GetTask", "/agents/a GetTask"}}},
+		{"an endpoint that is no http", "",
+			&peer{cards: only(cardJSON, strings.ReplaceAll(card10, "http://HOST", "file:///etc")),
+				rpc: at1("/", speaks10)},
+			want{"a2a/1.0", "/", "t", "it knows GetTask; its card lists no interface that the gateway speaks",
+				[]string{cardJSON, "/ GetTask"}}},
+		{"credentials in the card's URL", "",
+			&peer{cards: only(cardJSON, strings.ReplaceAll(card10, "HOST", "u:p@HOST")), rpc: at1("/", speaks10)},
+			want{"a2a/1.0", "/", "t", "it knows GetTask; its card lists no interface that the gateway speaks",
+				[]string{cardJSON, "/ GetTask"}}},
 
 		{"says 0.3, speaks legacy", "", &peer{cards: only(cardJSON, card03), rpc: at1("/invoke", speaksLegacy)},
-			want{"a2a/legacy", "/invoke", "g", "it knows tasks/pushNotification/get; not as its card says: names a protocolVersion of 0.2 or 0.3",
-				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get", "/invoke GetTask", "/invoke tasks/pushNotification/get"}}},
+			want{"a2a/legacy", "/invoke", "g",
+				"it knows tasks/pushNotification/get; not as its card says: names a protocolVersion of 0.2 or 0.3",
+				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get", "/invoke GetTask",
+					"/invoke tasks/pushNotification/get"}}},
 		{"says 0.3, speaks 1.0", "", &peer{cards: only(cardJSON, card03), rpc: at1("/invoke", speaks10)},
-			want{"a2a/1.0", "/invoke", "g", "it knows GetTask; not as its card says: names a protocolVersion of 0.2 or 0.3",
+			want{"a2a/1.0", "/invoke", "g",
+				"it knows GetTask; not as its card says: names a protocolVersion of 0.2 or 0.3",
 				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get", "/invoke GetTask"}}},
-		{"says 1.0, speaks 0.3", "", &peer{cards: only(cardJSON, hybrid), rpc: map[string]map[string]string{"/invoke": speaks03, "/invoke03": speaks03}},
-			want{"a2a/0.3", "/invoke03", "h", "its card names a protocolVersion of 0.2 or 0.3, and it knows tasks/pushNotificationConfig/get",
+		{"says 1.0, speaks 0.3", "",
+			&peer{cards: only(cardJSON, hybrid),
+				rpc: map[string]map[string]string{"/invoke": speaks03, "/invoke03": speaks03}},
+			want{"a2a/0.3", "/invoke03", "h",
+				"its card names a protocolVersion of 0.2 or 0.3, and it knows tasks/pushNotificationConfig/get",
 				[]string{cardJSON, "/invoke GetTask", "/invoke03 tasks/pushNotificationConfig/get"}}},
 		{"0.3 without webhooks", "", &peer{cards: only(cardJSON, card03), rpc: at1("/invoke", noWebhooks)},
-			want{"a2a/0.3", "/invoke", "g", "its card names a protocolVersion of 0.2 or 0.3, though no answer of the agent proves it",
-				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get", "/invoke GetTask", "/invoke tasks/pushNotification/get", "/ GetTask"}}},
-		{"JSONRPC is denied, HTTP+JSON is not", "", &peer{cards: only(cardJSON, strings.ReplaceAll(hybrid, `"JSONRPC"`, `"jsonrpc"`)),
-			rpc: map[string]map[string]string{"/invoke": noWebhooks, "/invoke03": noWebhooks}},
+			want{"a2a/0.3", "/invoke", "g",
+				"its card names a protocolVersion of 0.2 or 0.3, though no answer of the agent proves it",
+				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get", "/invoke GetTask",
+					"/invoke tasks/pushNotification/get", "/ GetTask"}}},
+		{"JSONRPC is denied, HTTP+JSON is not", "",
+			&peer{cards: only(cardJSON, strings.ReplaceAll(hybrid, `"JSONRPC"`, `"jsonrpc"`)),
+				rpc: map[string]map[string]string{"/invoke": noWebhooks, "/invoke03": noWebhooks}},
 			want{"a2a/1.0-rest", "/rest", "h", "its card lists HTTP+JSON 1.0, though no answer of the agent proves it",
-				[]string{cardJSON, "/invoke GetTask", "/invoke03 tasks/pushNotificationConfig/get", "/invoke tasks/pushNotification/get",
-					"/invoke tasks/pushNotificationConfig/get", "/rest GetTask", "/invoke03 GetTask", "/invoke03 tasks/pushNotification/get"}}},
-		{"an endpoint that wants to know who asks", "", &peer{cards: only(cardJSON, card03), over: func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Method == http.MethodPost {
-				w.WriteHeader(http.StatusUnauthorized)
-			}
-			return r.Method == http.MethodPost
-		}}, want{"a2a/0.3", "/invoke", "g",
-			"its card names a protocolVersion of 0.2 or 0.3, and it does not let itself be asked (HTTP 401: the agent refuses the gateway's credentials)",
-			[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get"}}},
+				[]string{cardJSON, "/invoke GetTask", "/invoke03 tasks/pushNotificationConfig/get",
+					"/invoke tasks/pushNotification/get",
+					"/invoke tasks/pushNotificationConfig/get", "/rest GetTask", "/invoke03 GetTask",
+					"/invoke03 tasks/pushNotification/get"}}},
+		{"an endpoint that wants to know who asks", "",
+			&peer{cards: only(cardJSON, card03), over: func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodPost {
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+				return r.Method == http.MethodPost
+			}}, want{"a2a/0.3", "/invoke", "g",
+				"its card names a protocolVersion of 0.2 or 0.3, and it does not let itself be asked (HTTP 401: the " +
+					"agent refuses the gateway's credentials)",
+				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get"}}},
 		{"no card, 1.0", "/rpc", &peer{rpc: at1("/rpc", speaks10)},
 			want{"a2a/1.0", "/rpc", "", "it knows GetTask; it shows no card",
 				[]string{"/rpc" + cardJSON, "/rpc" + agentJSON, cardJSON, agentJSON, "/rpc GetTask"}}},
@@ -193,7 +237,8 @@ func TestDiscover(t *testing.T) {
 			want{"a2a/legacy", "/", "", "it knows tasks/pushNotification/get; it shows no card",
 				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get"}}},
 		{"only gRPC is listed", "", &peer{cards: only(cardJSON, grpcCard), rpc: at1("/", speaks10)},
-			want{"a2a/1.0", "/", "t", "it knows GetTask; its card lists no interface that the gateway speaks", []string{cardJSON, "/ GetTask"}}},
+			want{"a2a/1.0", "/", "t", "it knows GetTask; its card lists no interface that the gateway speaks",
+				[]string{cardJSON, "/ GetTask"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			srv := httptest.NewServer(tt.peer)
@@ -202,7 +247,8 @@ func TestDiscover(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v, after %q", err, tt.peer.log)
 			}
-			got := want{Dialect: found.Dialect, URL: strings.TrimPrefix(found.URL, srv.URL), Why: found.Why, Requests: tt.peer.log}
+			got := want{Dialect: found.Dialect, URL: strings.TrimPrefix(found.URL, srv.URL), Why: found.Why,
+				Requests: tt.peer.log}
 			if found.Card != nil {
 				got.Card = found.Card.Name
 			}
@@ -253,16 +299,25 @@ func TestDiscoverFails(t *testing.T) {
 			noCard + " (HTTP 401: the agent refuses the gateway's credentials)" + change2},
 		{"a page for everything", answers(200, "<html>app</html>"), none + " (its card is not JSON in UTF-8)" + change,
 			noCard + " (its card is not JSON in UTF-8)" + change2},
-		{"a huge card", huge, none + " (its card is larger than 1048576 bytes)" + change, noCard + " (its card is larger than 1048576 bytes)" + change2},
+		{"a huge card", huge, none + " (its card is larger than 1048576 bytes)" + change,
+			noCard + " (its card is larger than 1048576 bytes)" + change2},
 		{"a card of the wrong types", &peer{cards: only(cardJSON, `{"name":"secret words","url":7}`)},
 			none + " (its card has a member that is not a string: url)" + change,
 			noCard + " (its card has a member that is not a string: url)" + change2},
-		{"only gRPC, 1.0", &peer{cards: only(cardJSON, `{"name":"l","supportedInterfaces":[{"url":"http://HOST","protocolBinding":"GRPC","protocolVersion":"1.0"}]}`)}, grpc, ""},
-		{"only gRPC, 0.3", &peer{cards: only(cardJSON, `{"name":"l","protocolVersion":"0.3.0","url":"http://HOST","preferredTransport":"grpc","additionalInterfaces":[{"url":"http://HOST","transport":"GRPC"}]}`)}, grpc, ""},
-		{"gRPC and another", &peer{cards: only(cardJSON, `{"name":"l","supportedInterfaces":[{"url":"http://HOST","protocolBinding":"GRPC"},{"url":"ws://HOST","protocolBinding":"WEBSOCKET"}]}`)},
-			"the agent's card does not tell its version, and it answers no question as a known version would (its card lists no interface that the gateway speaks)" + change, ""},
+		{"only gRPC, 1.0", &peer{cards: only(cardJSON,
+			`{"name":"l","supportedInterfaces":[{"url":"http://HOST","protocolBinding":"GRPC",`+
+				`"protocolVersion":"1.0"}]}`)}, grpc, ""},
+		{"only gRPC, 0.3", &peer{cards: only(cardJSON,
+			`{"name":"l","protocolVersion":"0.3.0","url":"http://HOST","preferredTransport":"grpc",`+
+				`"additionalInterfaces":[{"url":"http://HOST","transport":"GRPC"}]}`)}, grpc, ""},
+		{"gRPC and another", &peer{cards: only(cardJSON,
+			`{"name":"l","supportedInterfaces":[{"url":"http://HOST","protocolBinding":"GRPC"},{"url":"ws://HOST",`+
+				`"protocolBinding":"WEBSOCKET"}]}`)},
+			"the agent's card does not tell its version, and it answers no question as a known version would (its " +
+				"card lists no interface that the gateway speaks)" + change, ""},
 		{"a card without version, no webhooks", &peer{cards: only(agentJSON, legacyCard), rpc: at1("/", noWebhooks)},
-			"the agent's card does not tell its version, and it answers no question as a known version would" + change, ""},
+			"the agent's card does not tell its version, and it answers no question as a known version would" + change,
+			""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			srv := httptest.NewServer(tt.peer)
@@ -314,7 +369,8 @@ func TestDiscoverSendsHeader(t *testing.T) {
 	p.over = func(_ http.ResponseWriter, r *http.Request) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		got = append(got, strings.Join([]string{r.Method, r.Host, r.Header.Get("Authorization"), r.Header.Get("A2A-Version"),
+		got = append(got, strings.Join([]string{r.Method, r.Host, r.Header.Get("Authorization"),
+			r.Header.Get("A2A-Version"),
 			r.Header.Get("Accept"), r.Header.Get("Content-Type"), r.Header.Get("User-Agent")}, "|"))
 		return false
 	}
@@ -375,7 +431,8 @@ func TestDiscoverWaits(t *testing.T) {
 	slowly(t, &peer{over: hang}, func(t *testing.T, config Config) {
 		begin := time.Now()
 		_, err := Discover(t.Context(), config)
-		if task.KindOf(err) != task.AgentTimeout || !strings.Contains(err.Error(), "did not answer within 10s; start it, or correct its URL") {
+		if task.KindOf(err) != task.AgentTimeout || !strings.Contains(err.Error(),
+			"did not answer within 10s; start it, or correct its URL") {
 			t.Errorf("a silent agent: %v", err)
 		}
 		if took := time.Since(begin); took != questionTimeout {
@@ -386,7 +443,8 @@ func TestDiscoverWaits(t *testing.T) {
 	posts := func(w http.ResponseWriter, r *http.Request) bool { return r.Method == http.MethodPost && hang(w, r) }
 	slowly(t, &peer{cards: only(cardJSON, card03), over: posts}, func(t *testing.T, config Config) {
 		found, err := Discover(t.Context(), config)
-		if err != nil || found.Dialect != "a2a/0.3" || !strings.HasSuffix(found.Why, "though no answer of the agent proves it") {
+		if err != nil || found.Dialect != "a2a/0.3" || !strings.HasSuffix(found.Why,
+			"though no answer of the agent proves it") {
 			t.Errorf("an agent that only has a card: %+v, %v", found, err)
 		}
 	})
@@ -394,7 +452,8 @@ func TestDiscoverWaits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begin := time.Now()
-		if _, err := Discover(ctx, config); task.KindOf(err) != task.AgentTimeout || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := Discover(ctx, config); task.KindOf(err) != task.AgentTimeout || !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Errorf("a caller that does not wait: %v", err)
 		}
 		if took := time.Since(begin); took != time.Second {

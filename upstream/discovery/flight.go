@@ -21,8 +21,8 @@ type flight[T any] struct {
 	err    error
 }
 
-// takeOff calls f in a goroutine of its own, and then landed, before anyone that waits sees the result. A panic of f is a
-// panic of those that wait.
+// takeOff calls f in a goroutine of its own, and then landed, before anyone that waits sees the result. A panic of f is
+// a panic of those that wait.
 func takeOff[T any](f func(context.Context) (T, error), landed func(*flight[T])) *flight[T] {
 	ctx, cancel := context.WithCancel(context.Background())
 	fl := &flight[T]{cancel: cancel, done: make(chan struct{})}

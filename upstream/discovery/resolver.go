@@ -77,7 +77,8 @@ func (r *Resolver) Close() {
 	}
 }
 
-// Endpoint implements upstream.Resolver. Callers at the same time share one search, which ends when none waits any more.
+// Endpoint implements upstream.Resolver. Callers at the same time share one search, which ends when none waits any
+// more.
 func (r *Resolver) Endpoint(ctx context.Context) (*upstream.Endpoint, error) {
 	r.mu.Lock()
 	switch {
@@ -157,7 +158,8 @@ func unavailable(err error) error {
 func (r *Resolver) speak(found Found) (*known, error) {
 	codec := r.config.Codecs[found.Dialect]
 	if codec == nil {
-		return nil, task.Errorf(task.InvalidAgentResponse, "the agent speaks %q, which this gateway does not", found.Dialect)
+		return nil, task.Errorf(task.InvalidAgentResponse, "the agent speaks %q, which this gateway does not",
+			found.Dialect)
 	}
 	client := codec()
 	transport, err := r.config.Open(found.URL, client)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestContent proves that a body is sent whole, as often as it must be, and that a large one is not kept once it is sent.
+// TestContent proves that a body is sent whole, as often as it must be, and that a large one is not kept once it is
+// sent.
 func TestContent(t *testing.T) {
 	text := strings.Repeat("0123456789", 10_000)
 	for name, again := range map[string]func() []byte{"small": nil, "large": func() []byte { return []byte(text) }} {

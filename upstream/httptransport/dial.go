@@ -31,7 +31,8 @@ func (d dialer) plain(ctx context.Context, network, address string) (net.Conn, e
 	return conn, nil
 }
 
-func (d dialer) tls(config *tls.Config, host string) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (d dialer) tls(config *tls.Config, host string) func(ctx context.Context, network, address string) (net.Conn,
+	error) {
 	if config == nil {
 		config = &tls.Config{}
 	}
@@ -59,8 +60,8 @@ func (d dialer) tls(config *tls.Config, host string) func(ctx context.Context, n
 	}
 }
 
-// DialReason returns why no connection to an agent came about: a certificate that is not trusted, and a server without TLS,
-// do not pass by themselves.
+// DialReason returns why no connection to an agent came about: a certificate that is not trusted, and a server without
+// TLS, do not pass by themselves.
 func DialReason(err error) upstream.Reason {
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
@@ -73,8 +74,8 @@ func DialReason(err error) upstream.Reason {
 	return upstream.Unreachable
 }
 
-// alerted reports whether the other end has ended TLS by an alert: in TLS 1.3, a server that refuses a certificate says so
-// only when the handshake is over for the client. It reads no request before.
+// alerted reports whether the other end has ended TLS by an alert: in TLS 1.3, a server that refuses a certificate says
+// so only when the handshake is over for the client. It reads no request before.
 func alerted(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"

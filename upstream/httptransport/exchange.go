@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// After the last event of a stream, how much of its end is awaited, and for how long, so that the connection can be used
-// again. Some agents never end it.
+// After the last event of a stream, how much of its end is awaited, and for how long, so that the connection can be
+// used again. Some agents never end it.
 const (
 	linger      = 20 * time.Millisecond
 	lingerBytes = 1 << 10
@@ -43,8 +43,8 @@ type exchange struct {
 
 var errSilent = errors.New("httptransport: the agent is silent")
 
-// open sends a request and waits for the head of the answer. With an error the exchange is closed already. The transport
-// may read the body even after the answer has arrived.
+// open sends a request and waits for the head of the answer. With an error the exchange is closed already. The
+// transport may read the body even after the answer has arrived.
 func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, error) {
 	t := r.transport
 	x := &exchange{config: &t.config, parent: ctx, patience: req.IdleTimeout}
@@ -103,11 +103,13 @@ func (x *exchange) nextEvent() (upstream.Message, error) {
 	case err == nil:
 		return upstream.Message{Name: ev.Name, Data: ev.Data}, nil
 	case errors.Is(err, sseproxy.ErrTooLarge):
-		return upstream.Message{}, task.Errorf(task.InvalidAgentResponse, "an event of the agent is larger than %d bytes", x.config.MaxEvent)
+		return upstream.Message{},
+			task.Errorf(task.InvalidAgentResponse, "an event of the agent is larger than %d bytes", x.config.MaxEvent)
 	case x.parent.Err() != nil || context.Cause(x.ctx) == errSilent:
 		return upstream.Message{}, x.broken(err, "")
 	}
-	return upstream.Message{}, upstream.Failed(task.InvalidAgentResponse, upstream.StreamCut, err, "the agent's stream was cut")
+	return upstream.Message{},
+		upstream.Failed(task.InvalidAgentResponse, upstream.StreamCut, err, "the agent's stream was cut")
 }
 
 // readAll reads the whole answer. It is valid until the exchange is closed.

@@ -33,11 +33,12 @@ func (x *exchange) broken(err error, when string) *task.Error {
 		return upstream.Failed(task.AgentUnavailable, upstream.CertificateRefused, err,
 			"the agent refuses the gateway's client certificate; the operator must check it")
 	}
-	return upstream.Failed(task.InvalidAgentResponse, upstream.Disconnected, err, "the connection to the agent broke %s", when)
+	return upstream.Failed(task.InvalidAgentResponse, upstream.Disconnected, err,
+		"the connection to the agent broke %s", when)
 }
 
-// Explain implements upstream.Exchange. It adds to an error what HTTP says about it. An error that the codec has read in
-// the answer stands for itself.
+// Explain implements upstream.Exchange. It adds to an error what HTTP says about it. An error that the codec has read
+// in the answer stands for itself.
 func (x *exchange) Explain(err error) error {
 	kind, status := task.KindOf(err), x.res.StatusCode
 	if kind != task.InvalidAgentResponse && kind != task.Internal {
@@ -61,7 +62,8 @@ func (x *exchange) Explain(err error) error {
 		return upstream.Failed(kind, upstream.Redirected, err,
 			"the agent redirects (HTTP %d), which is not followed; the operator must give its final URL", status)
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusGone:
-		return upstream.Failed(kind, upstream.NoAgent, err, "no agent answers at the agent's URL (HTTP %d, %s)", status, media)
+		return upstream.Failed(kind, upstream.NoAgent, err, "no agent answers at the agent's URL (HTTP %d, %s)",
+			status, media)
 	case status == http.StatusBadGateway || status == http.StatusGatewayTimeout:
 		return upstream.Failed(kind, upstream.ProxyFailed, err,
 			"a proxy in front of the agent does not reach it (HTTP %d, %s)", status, media)
@@ -74,13 +76,14 @@ func (x *exchange) Explain(err error) error {
 		reason = upstream.Rejected
 	}
 	if e, ok := errors.AsType[*task.Error](err); ok && e.Detail != "" {
-		return upstream.Failed(kind, reason, e.Err, "%s (HTTP %d, %s)", strings.TrimSuffix(e.Detail, "."), status, media)
+		return upstream.Failed(kind, reason, e.Err, "%s (HTTP %d, %s)", strings.TrimSuffix(e.Detail, "."), status,
+			media)
 	}
 	return fmt.Errorf("HTTP %d, %s: %w", status, media, err)
 }
 
-// retryAfter reads a Retry-After field (RFC 9110, section 10.2.3), in seconds or as a date. It returns 0 where there is none
-// that can be read, and for a time that has passed.
+// retryAfter reads a Retry-After field (RFC 9110, section 10.2.3), in seconds or as a date. It returns 0 where there is
+// none that can be read, and for a time that has passed.
 func retryAfter(field string, now time.Time) time.Duration {
 	if n, err := strconv.ParseUint(field, 10, 31); err == nil {
 		return time.Duration(n) * time.Second

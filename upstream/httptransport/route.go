@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// routes are the at most two URLs by which the agent may take some operations. Which one it is shows when the agent first
-// takes a request there. They may be used by any number of goroutines at once.
+// routes are the at most two URLs by which the agent may take some operations. Which one it is shows when the agent
+// first takes a request there. They may be used by any number of goroutines at once.
 type routes struct {
 	all   []upstream.Route
 	known atomic.Pointer[[]upstream.Route] // the confirmed one; nil until then
@@ -38,8 +38,8 @@ func (t *Transport) routesTo(urls ...*url.URL) *routes {
 	return rs
 }
 
-// newRoutes returns the routes of operations that are answered once, and of those that are answered by a stream. An agent
-// with a path for each method may be configured by its mount point or by the URL of its rpc.
+// newRoutes returns the routes of operations that are answered once, and of those that are answered by a stream. An
+// agent with a path for each method may be configured by its mount point or by the URL of its rpc.
 func (t *Transport) newRoutes(base *url.URL, codec translate.Client) (rpc, events *routes) {
 	m, ok := codec.(translate.Mounted)
 	if !ok {

@@ -26,7 +26,7 @@ type span struct{ trace.Span }
 // changed. A request that is no JSON-RPC is named by its method of HTTP, as its path would name a task.
 func (t *Transport) startSpan(ctx context.Context, method string, body []byte, header http.Header) (http.Header, span) {
 	var s span
-	if tracing.Enabled(ctx, t.config.Tracer) {
+	if tracing.Enabled(ctx, nil) {
 		attributes := []attribute.KeyValue{
 			attribute.String("http.request.method", method),
 			attribute.String("server.address", t.url.Hostname()),
@@ -40,7 +40,7 @@ func (t *Transport) startSpan(ctx context.Context, method string, body []byte, h
 			attributes = append(attributes, attribute.String("rpc.system", "jsonrpc"),
 				attribute.String("rpc.jsonrpc.version", "2.0"), attribute.String("rpc.method", name))
 		}
-		ctx, s.Span = tracing.Start(ctx, t.config.Tracer, trace.SpanKindClient, name, attributes...)
+		ctx, s.Span = tracing.Start(ctx, nil, trace.SpanKindClient, name, attributes...)
 	}
 	if !trace.SpanContextFromContext(ctx).IsValid() && baggage.FromContext(ctx).Len() == 0 {
 		return header, s

@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -35,9 +34,6 @@ type Config struct {
 
 	// Dial opens the connections; default: TCP, directly. The proxy settings of the environment are not used.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-
-	// Tracer provides the tracer of requests whose caller's span is not recorded; nil for none.
-	Tracer trace.TracerProvider
 }
 
 // The defaults, and what is not for an operator to choose.
@@ -65,8 +61,8 @@ type Transport struct {
 
 var _ upstream.Transport = (*Transport)(nil)
 
-// New returns a transport to the agent at config.URL. Nothing is sent before it is used. What an operator must change in
-// the configuration is an *upstream.Error.
+// New returns a transport to the agent at config.URL. Nothing is sent before it is used. What an operator must change
+// in the configuration is an *upstream.Error.
 func New(config Config) (*Transport, error) {
 	u, err := ParseURL(config.URL)
 	switch {
@@ -129,8 +125,8 @@ func (t *Transport) header(accept string) http.Header {
 // Close implements upstream.Transport.
 func (t *Transport) Close() { t.http.CloseIdleConnections() }
 
-// ParseURL reads an agent's URL, without its fragment. An error is an *upstream.Error that does not quote the URL, which
-// may hold a password.
+// ParseURL reads an agent's URL, without its fragment. An error is an *upstream.Error that does not quote the URL,
+// which may hold a password.
 func ParseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
