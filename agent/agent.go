@@ -26,7 +26,8 @@ type Turn struct {
 	Known []task.Product
 	// Withdrawn is what the task offered before a continue withdrew it.
 	Withdrawn []task.Product
-	// Revision is that of the report which ended the turn before. An agent that still reports it has not begun this turn.
+	// Revision is that of the report which ended the turn before. An agent that still reports it has not begun this
+	// turn.
 	Revision string
 
 	// From is the state in which a continue found the task; None in a start. After AwaitingCompletion the agent's
@@ -65,11 +66,11 @@ type Report struct {
 	// NativeState is the agent's own word for its state, for log lines.
 	NativeState string
 	// Revision changes whenever the agent changes anything in the task; a task whose Revision stands still for long is
-	// one that the agent has lost. The Revision of a settled report is the same whether it came by a stream or was asked
-	// for.
+	// one that the agent has lost. The Revision of a settled report is the same whether it came by a stream or was
+	// asked for.
 	Revision string
-	// RevisionDated says that Revision holds the time when the agent changed its state, so that an equal Revision proves
-	// that nothing has changed. Without it, the agent may have reported the same again.
+	// RevisionDated says that Revision holds the time when the agent changed its state, so that an equal Revision
+	// proves that nothing has changed. Without it, the agent may have reported the same again.
 	RevisionDated bool
 
 	// Delivery is set in a report that says nothing else. Such a report comes from the gateway and not from the agent.

@@ -17,17 +17,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// live is a task that somebody is at work on. There is one of it for each log, so its mutex is what makes the
-// engine the log's only writer.
+// activeTask is a task in memory while it is in use. There is one for each log, so its mutex makes the engine the only
+// writer of the log.
 type activeTask struct {
 	engine *Engine
 	log    string
 
 	mu       sync.Mutex
 	loaded   bool
-	exists   bool      // the task has been started, told or not
+	exists   bool      // the task has been started; its start may still be pending
 	logState logState  // what the store holds
-	fold     task.Fold // what it amounts to
+	fold     task.Fold // the events of the log, folded
 	meta     metadata
 	run      *run // the turn under way in this process
 	cancels
@@ -41,17 +41,16 @@ type activeTask struct {
 	idleSize int64 // about how many bytes it takes as an idle task
 }
 
-// log is what a writer must know of the log that it appends to.
+// logState is what a writer must know of the log that it appends to; see replay.Head.
 type logState struct {
-	last  uint64
-	kept  int
-	bytes int64
-	lost  uint64 // records that may have been followed and then lost with the power; see replay.Head
-	// metadata is activeTask.meta as it is stored.
-	metadata []byte
+	last     uint64 // number of the last record
+	kept     int    // records kept
+	bytes    int64  // size of the records kept
+	lost     uint64 // records that followers may have read before a loss of power took them
+	metadata []byte // activeTask.meta as it is stored
 }
 
-// load reads the task from the store, once. tk.mu is held.
+// load reads the task from the store, unless it is loaded already. tk.mu is held.
 func (tk *activeTask) load(ctx context.Context) error {
 	if tk.loaded {
 		return nil
@@ -92,7 +91,7 @@ func (tk *activeTask) load(ctx context.Context) error {
 	return nil
 }
 
-// errDamaged marks the error of a log that cannot be read, however often it is tried.
+// errDamaged marks the error of a log that cannot be decoded: to read it again does not help.
 var errDamaged = errors.New("partner: a damaged log")
 
 func damaged(err error) error {
@@ -121,6 +120,7 @@ func foldAll(head replay.Head, snapshot []byte, records []replay.Record) (task.F
 	return fold, nil
 }
 
+// lastTimeOf returns the latest time in a task.
 func lastTimeOf(t *task.Task) time.Time {
 	last := t.Status.ChangedAt
 	for i := range t.StatusHistory {
@@ -131,14 +131,15 @@ func lastTimeOf(t *task.Task) time.Time {
 	return last
 }
 
-// forget has the task read from the store again before anything else is done with it. tk.mu is held.
+// invalidate makes the next load read the task from the store again. tk.mu is held.
 func (tk *activeTask) invalidate() {
 	tk.loaded, tk.exists, tk.fold, tk.meta, tk.logState, tk.size = false, false, task.Fold{}, metadata{}, logState{}, 0
 	tk.idle, tk.idleSize = false, 0
 	tk.memory.Take(0)
 }
 
-// wake returns when a task in a state must be looked at, if nobody acts before.
+// dueAt returns when a task must be looked at again that is in a state since a time: at the end of the time that its
+// Leader has, or, while its agent works on it, when the store is opened the next time.
 func (tk *activeTask) dueAt(s task.State, since time.Time) time.Time {
 	switch {
 	case s.Terminal():
@@ -151,7 +152,8 @@ func (tk *activeTask) dueAt(s task.State, since time.Time) time.Time {
 	return replay.Recover
 }
 
-// partner returns the Partner that the task is filed under: the one that runs it, or the present one.
+// partner returns the Partner of the task: the one that runs its turn, or the one registered last under its name; nil
+// where none is registered.
 func (tk *activeTask) partner() *Partner {
 	if tk.run != nil {
 		return tk.run.partner
@@ -160,8 +162,8 @@ func (tk *activeTask) partner() *Partner {
 	return tk.engine.current(name)
 }
 
-// logger returns a logger whose lines name the task, its Leader and its agent. It is the one of the present
-// configuration, since an earlier one's may be closed.
+// logger returns a logger whose lines name the task, its Leader and its agent. It is that of the present configuration,
+// because an earlier one may be closed.
 func (tk *activeTask) logger() *slog.Logger {
 	name, leader, id := logname.Split(tk.log)
 	l := slog.Default()
@@ -173,17 +175,18 @@ func (tk *activeTask) logger() *slog.Logger {
 	return l.With("task", id, "leader", leader, "agent", name)
 }
 
-// snapshot returns the task as it is now, without its histories. The slices are shared with the fold, which
-// never changes what it has given out.
+// snapshot returns the task as it is now, without its histories. It shares slices with the fold, which never changes
+// their elements.
 func (tk *activeTask) snapshot() task.Task {
 	t := tk.fold.Task
 	t.MessageHistory, t.StatusHistory = nil, nil
 	return t
 }
 
-// acquire returns the one live of a log, which the caller must release.
+// acquire returns the activeTask of a log, which the caller must release.
 func (e *Engine) acquire(log string) *activeTask { return e.active.Acquire(log) }
 
+// release ends one use of the task. After the last one, it is idle.
 func (tk *activeTask) release() {
 	if tk.engine.active.Release(tk.log) {
 		tk.memory.Release()

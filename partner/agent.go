@@ -9,33 +9,35 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 )
 
-// An Admitter is an Agent that bounds the turns that wait for it.
-type Admitter interface {
-	// Admit returns an error of kind LimitExceeded where another turn may not wait, and nil otherwise.
-	Admit() error
-}
-
-// Agent is what stands behind a Partner. Its methods may be called by any number of goroutines at once. Every
-// error that it returns or yields is a *task.Error with a Detail that a Leader may read.
+// Agent carries out the turns of a Partner's tasks. Its methods may be called by any number of goroutines at once.
+// Every error that it returns or yields is a *task.Error with a Detail that a Leader may read.
 type Agent interface {
-	// Run carries a turn out and yields what the agent says until the turn rests (task.State.Rests), ctx is
-	// done, or it fails, which ends the sequence. stream asks for news while the agent works; an agent that
-	// has none gives only the result.
+	// Run carries a turn out and yields the agent's reports. The sequence ends when the turn has settled (see
+	// task.State.Settled), when ctx is done, or with an error. With stream, the agent is asked to report while it
+	// works; an agent that cannot do that reports the result only.
 	//
-	// An error that proves that nothing of the turn reached the agent is of kind AgentUnavailable; one that
-	// proves that the agent has given the turn up, AgentTimeout. After any other the turn may be running:
-	// Resume tells.
+	// An error that proves that nothing of the turn has reached the agent is of kind AgentUnavailable; one that proves
+	// that the agent has given up the turn, AgentTimeout. After any other error the agent may still be working: see
+	// Resume.
 	Run(ctx context.Context, t *agent.Turn, stream bool) iter.Seq2[agent.Report, error]
 
-	// Resume goes on with a turn whose connection was lost, by any means that the agent has, until it rests.
-	// It yields AgentTimeout when the agent no longer works on it, TaskNotFound when it does not know the task,
-	// and AgentUnavailable when it has not taken the turn: it rests as Turn.Stamp says that it did before.
+	// Resume continues a turn whose connection was lost, by any means that the agent has, until the turn has settled.
+	// It yields AgentTimeout when the agent no longer works on the turn, TaskNotFound when it does not know the task,
+	// and AgentUnavailable when it has not accepted the turn: the task is settled, and its revision is still
+	// Turn.Revision.
 	Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error]
 
-	// Cancel asks the agent to stop, and tells the state that the task then has. An agent that refuses is
-	// TaskNotCancelable.
+	// Cancel asks the agent to stop, and returns the state of the task after that. The error of an agent that refuses
+	// is of kind TaskNotCancelable.
 	Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 
-	// Complete tells an agent that awaits it that the Leader has completed the task. The others do nothing.
+	// Complete informs the agent that the Leader has completed the task. It does nothing for an agent whose protocol
+	// has no message for that.
 	Complete(ctx context.Context, t *agent.Turn) error
+}
+
+// An Admitter is an Agent that bounds the turns that wait for it.
+type Admitter interface {
+	// Admit returns an error of kind LimitExceeded if another turn may not wait, and nil otherwise.
+	Admit() error
 }

@@ -12,20 +12,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// batch gathers the events of one write. It works on a copy of the fold's view, since nothing counts before
-// it is stored.
+// batch collects the events of one write. The task itself does not change before they are stored.
 type batch struct {
 	tk     *activeTask
 	events []task.Event
-	state  task.State
-	since  time.Time // when state was entered
+	state  task.State // after the events
+	since  time.Time  // when state was entered
 }
 
 func (tk *activeTask) batch() *batch {
 	return &batch{tk: tk, state: tk.fold.Task.Status.State, since: tk.fold.Task.Status.ChangedAt}
 }
 
-// begin adds the first event of a pending task, in state accepted or rejected.
+// beginTask adds the first event of a task whose start is pending, in state accepted or rejected.
 func (b *batch) beginTask(state task.State, items []task.DataItem) {
 	tk := b.tk
 	m := tk.meta.Pending
@@ -38,7 +37,7 @@ func (b *batch) beginTask(state task.State, items []task.DataItem) {
 	tk.meta.Pending, tk.meta.PendingAt, tk.meta.Session = nil, time.Time{}, m.SessionID
 }
 
-// move adds the events that lead to a state, by a legal path. It reports false where there is none.
+// move adds the events that lead to a state by a legal path, and reports whether there is one.
 func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) bool {
 	path := task.Path(b.state, to)
 	if path == nil {
@@ -57,13 +56,13 @@ func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) 
 	return true
 }
 
-// say adds more news of the present state: an event, but no row of the history.
+// addStatus adds an event that says more about the present state, and does not become a row of the history.
 func (b *batch) addStatus(items []task.DataItem) {
 	b.events = append(b.events, task.Event{Status: &task.Status{State: b.state, ChangedAt: b.since, DataItems: items}})
 }
 
-// keep puts what a report says beyond the canon into the last status of the batch. Without one there is nothing to tell
-// it with: the next report that moves the task has it again, or it was of the moment.
+// addExtensions adds the extensions of a report to the last status of the batch. Without a status they are dropped: the
+// next report that changes the state has them again if they still hold.
 func (b *batch) addExtensions(rep *agent.Report) {
 	if len(rep.Extensions) == 0 && len(rep.TaskExtensions) == 0 {
 		return
@@ -80,7 +79,7 @@ func (b *batch) addExtensions(rep *agent.Report) {
 	}
 }
 
-// write stores the batch and then lets it count. tk.mu is held.
+// write stores the batch, and then applies it to the task and notifies the Watcher. tk.mu is held.
 func (b *batch) write(ctx context.Context) error {
 	tk := b.tk
 	if len(b.events) == 0 {
@@ -103,7 +102,8 @@ func (b *batch) write(ctx context.Context) error {
 		buf = task.AppendEvent(buf, &b.events[i])
 		a.Records[i] = buf[from:len(buf):len(buf)]
 		size += int64(len(buf) - from)
-		// The chunks that a loss of power takes are made again, under new numbers; a state that was told must stay true.
+		// Chunks that a loss of power takes are made again, under new numbers; a state that a caller has seen must
+		// last.
 		a.Durable = a.Durable || b.events[i].Chunk == nil
 	}
 	a.DueAt = tk.dueAt(b.state, b.since)
@@ -111,7 +111,7 @@ func (b *batch) write(ctx context.Context) error {
 	a.Metadata = tk.meta.encode()
 	if tk.exceedsLimits(len(b.events), size) {
 		if err := tk.trim(ctx, &a); err != nil {
-			tk.invalidate() // the clock and the note have moved on without the log
+			tk.invalidate() // its time and its metadata are ahead of the log
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (b *batch) write(ctx context.Context) error {
 	tk.logState.bytes += size
 	tk.size += size
 	if first := &b.events[0]; first.Task != nil && first.Cause != nil {
-		tk.size -= first.Cause.Size() // it was counted when it came
+		tk.size -= first.Cause.Size() // it was counted while the start was pending
 	}
 	tk.lease().Take(tk.size)
 	tk.logState.last, tk.logState.lost = tk.logState.last+tk.logState.lost, 0
@@ -150,8 +150,8 @@ func (b *batch) write(ctx context.Context) error {
 	return nil
 }
 
-// append writes to the store. After a failure the live is read again before anything else is done with it,
-// because the clock, the note and, after a conflict, the log have moved on without it.
+// append writes to the store. After a failure the task must be loaded again, because its time and its metadata are
+// ahead of the log or, after a conflict, the log is ahead of the task. tk.mu is held.
 func (tk *activeTask) append(ctx context.Context, a *replay.Append) error {
 	err := tk.engine.store.Append(context.WithoutCancel(ctx), *a)
 	if err == nil {
@@ -162,7 +162,8 @@ func (tk *activeTask) append(ctx context.Context, a *replay.Append) error {
 	return StoreError(err, "the task cannot be stored")
 }
 
-// settle makes a pending start a task that is accepted, and at work, because somebody must be told of it.
+// commitPending writes the first events of a task whose start is pending, because a caller is about to be answered with
+// the task: it is accepted, and the agent works on it. tk.mu is held.
 func (tk *activeTask) commitPending(ctx context.Context) error {
 	if tk.meta.Pending == nil {
 		return nil
@@ -173,11 +174,11 @@ func (tk *activeTask) commitPending(ctx context.Context) error {
 	return b.write(ctx)
 }
 
-// beijing is the zone that AIP's times are written in (v01.00 §4.2).
+// beijing is the time zone of AIP (v01.00 §4.2).
 var beijing = time.FixedZone("", 8*60*60)
 
-// tick returns the time of the next event: at, or a millisecond after the one before it, whichever is later,
-// so that lastStateChangedAt hides nothing.
+// nextTime returns the time of the next event: at, or a millisecond after the event before it, whichever is later, so
+// that a get after a time (lastStateChangedAt) misses no state. tk.mu is held.
 func (tk *activeTask) nextTime(at time.Time) time.Time {
 	at = at.In(beijing).Truncate(time.Millisecond)
 	if next := tk.lastTime.Add(time.Millisecond); at.Before(next) {

@@ -75,7 +75,7 @@ func TestTaskIsBounded(t *testing.T) {
 			}
 		}
 		got := b.do(call(task.Get, "t1"))
-		if got.Status.State != task.Failed || !strings.Contains(got.Status.DataItems[0].Text, "max_bytes") || got.Size() > 2*most {
+		if got.Status.State != task.Failed || !strings.Contains(got.Status.DataItems[0].Text, "that this gateway keeps of a task") || got.Size() > 2*most {
 			t.Errorf("the task ends as %+v", got.Status)
 		}
 	})

@@ -13,21 +13,21 @@ import (
 const (
 	// cancelTimeout is how long an agent may take to say that it has stopped.
 	cancelTimeout = 10 * time.Second
-	// refusedTimeout is how long a cancel that the agent refused waits for the end of the task, of which the agent may
-	// be about to report.
+	// refusedTimeout is how long a cancel that the agent has refused waits for the agent to report the end of the task.
 	refusedTimeout = time.Second
 )
 
-// cancels are the cancel commands of a task that wait for the agent's answer. They are under the task's mutex.
+// cancels are the cancel commands of a task that wait for the agent's answer. The task's mutex guards them.
 type cancels struct {
-	waiting int
-	decided chan struct{} // closed when no cancel waits any more; nil while none does
-	// held is the end that the run has reported while cancels wait: Canceled or Failed. It is not written before their
-	// answer is known, so that the history names the command that caused it.
+	waiting int           // how many there are
+	decided chan struct{} // closed when the last of them has its answer; nil while there are none
+	// held is the end that the run has reported while cancels wait: Canceled or Failed. It is written after the agent
+	// has answered, so that the history names the command that caused it.
 	held *agent.Report
 }
 
-// hold keeps an end that the run reports for the cancels that wait. It reports false when there are none.
+// holdEnd keeps the end that the run has reported until the cancels have their answer. It reports whether there are
+// any.
 func (c *cancels) holdEnd(end agent.Report) bool {
 	if c.waiting > 0 {
 		c.held = &end
@@ -35,13 +35,14 @@ func (c *cancels) holdEnd(end agent.Report) bool {
 	return c.waiting > 0
 }
 
+// begin adds a cancel that waits.
 func (c *cancels) begin() {
 	if c.waiting++; c.waiting == 1 {
 		c.decided = make(chan struct{})
 	}
 }
 
-// end returns the end that was held, to be written now, when the last cancel no longer waits.
+// end removes a cancel that waited. The last one gets the report that was held, which it must write.
 func (c *cancels) end() *agent.Report {
 	if c.waiting--; c.waiting > 0 {
 		return nil
@@ -52,11 +53,11 @@ func (c *cancels) end() *agent.Report {
 	return held
 }
 
-// cancel stops the agent, where it is at work, and ends the task. tk.mu is held at the call and at the return, but not
-// while the agent is asked. An agent that cannot be asked does not keep a Leader from canceling. One that refuses does,
-// unless the task has ended by then: through another cancel, or by itself.
+// cancel stops the agent, if it works on the task, and ends the task. tk.mu is held at the call and at the return, but
+// not while the agent is asked. A Leader can cancel a task whose agent cannot be reached. If the agent refuses, so does
+// the gateway, unless the task has ended meanwhile.
 func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error {
-	ctx = context.WithoutCancel(ctx) // what the agent was asked has an effect, whether the caller waits or not
+	ctx = context.WithoutCancel(ctx) // the agent acts on the request even if the caller leaves
 	m := withSentAt(c.Message)
 	var items []task.DataItem
 	if tk.fold.Task.Status.State != task.AwaitingCompletion {
@@ -72,7 +73,7 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 		tk.mu.Lock()
 		decided, held := tk.decided, tk.cancels.end()
 		if refused && tk.waiting > 0 {
-			// The agent may have refused because it obeys another cancel.
+			// The agent may have refused because it already executes another cancel.
 			tk.mu.Unlock()
 			wait(decided, cancelTimeout)
 			tk.mu.Lock()
@@ -82,7 +83,7 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 		}
 		switch state := tk.fold.Task.Status.State; {
 		case !task.Applies(task.Cancel, state):
-			return nil // it has ended in the meantime: the Leader is answered how
+			return nil // it has ended meanwhile; the answer shows how
 		case held != nil && held.State == task.Canceled:
 			items = held.Items
 		case held != nil && refused:
@@ -90,7 +91,7 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 		case refused && !state.Settled():
 			return refusal
 		case refusal != nil:
-			items = []task.DataItem{task.Text("canceled here, but the agent could not be told: " + detail(refusal))}
+			items = []task.DataItem{task.Text("canceled here, but the agent could not be informed: " + detail(refusal))}
 		}
 	}
 	b := tk.batch()
@@ -104,8 +105,8 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 	return nil
 }
 
-// hearEnd has the agent report the end of a task that it refused to cancel, because agents refuse when the task has just
-// ended: the run is about to report it, or has not asked for it yet.
+// awaitEndReport waits until the end of a task is reported that the agent has refused to cancel. Agents refuse when the
+// task has just ended: the run is about to report that, or the agent must be asked for it.
 func (p *Partner) awaitEndReport(ctx context.Context, tk *activeTask, r *run) {
 	if wait(r.done, refusedTimeout) {
 		return
@@ -132,7 +133,7 @@ func (p *Partner) awaitEndReport(ctx context.Context, tk *activeTask, r *run) {
 	})
 }
 
-// wait waits until c is closed, but not for longer than max. It reports whether it is.
+// wait waits until c is closed, for at most a time. It reports whether c is closed.
 func wait(c <-chan struct{}, max time.Duration) bool {
 	timer := time.NewTimer(max)
 	defer timer.Stop()
@@ -144,7 +145,7 @@ func wait(c <-chan struct{}, max time.Duration) bool {
 	}
 }
 
-// askToStop asks the agent to cancel. A nil error means that it stopped, or has nothing to stop.
+// cancelAgent asks the agent to cancel. A nil error means that it has stopped, or does not know the task.
 func (p *Partner) cancelAgent(ctx context.Context, tk *activeTask, t *agent.Turn) error {
 	ctx, done := context.WithTimeout(ctx, cancelTimeout)
 	defer done()

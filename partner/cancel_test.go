@@ -16,8 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestCancelRaces: a cancel that the agent refuses because the task ends at the same moment is answered with the task as
-// it ended, and every end is in the log.
+// TestCancelRaces: a cancel that the agent refuses because the task ends at the same moment is answered with the task
+// as it ended, and every end is in the log.
 func TestCancelRaces(t *testing.T) {
 	type run = func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool)
 	no := task.Errorf(task.TaskNotCancelable, "the agent refuses: it has ended")
@@ -25,8 +25,8 @@ func TestCancelRaces(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		cancels int
-		// what the agent does: obey answers the n-th cancel, which is n seconds long; run and resume go on when the first
-		// cancel comes
+		// what the agent does: obey answers the n-th cancel, which is n seconds long; run and resume go on when the
+		// first cancel comes
 		obey     func(n int) error
 		run      run
 		resume   run
@@ -123,8 +123,8 @@ func TestCancelRaces(t *testing.T) {
 	}
 }
 
-// TestNothingFollowsTheEnd: a run and a cancel may both be told by the agent how a turn ends. What the run reports after
-// that does not begin the turn again.
+// TestNothingFollowsTheEnd: a run and a cancel may both be told by the agent how a turn ends. What the run reports
+// after that does not begin the turn again.
 func TestNothingFollowsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), hangs())

@@ -14,11 +14,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Do carries out a Leader's command and returns the task that answers it. A start or continue is answered
-// when the turn rests, or when Terms.Response has passed, whichever is first; the turn goes on regardless,
-// and regardless of ctx, which only ends the waiting. A command that the table does not carry out in the
-// task's state changes nothing and is answered with the task as it is. A task of another Leader does not
-// exist. Every error is a *task.Error, but for that of a ctx that ended.
+// Do executes a Leader's command and returns the task that answers it. A start or continue is answered when its turn
+// has settled, or after Terms.Response, whichever is first. The end of ctx ends the waiting only: the turn continues. A
+// command that the state table does not allow in the task's state changes nothing and is answered with the task as it
+// is. Tasks of other Leaders do not exist. Every error is a *task.Error, or that of ctx.
 func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task, error) {
 	r, err := p.carryOut(ctx, leader, c, false)
 	if err != nil {
@@ -29,7 +28,7 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task,
 		return r.task, nil
 	}
 	r.task = task.Task{}
-	if c.Reserve != nil { // the task counts itself while the agent is at work
+	if c.Reserve != nil { // while the agent works, the task itself is counted
 		if err := c.Reserve(ctx, 0); err != nil {
 			return task.Task{}, err
 		}
@@ -37,20 +36,18 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task,
 	return p.await(ctx, r.tk, r.turn, c)
 }
 
-// acted is what a command has brought about: the task, and the turn that it began, if it began one. Whoever
-// has it must release tk.
+// outcome is the effect of a command. Its owner must release tk.
 type outcome struct {
-	tk     *activeTask
-	task   task.Task
-	turn   *run
-	before uint64 // the last event before the command
-	after  uint64 // the last event that task holds
-	// existed says that the task was there before the command.
-	existed bool
+	tk      *activeTask
+	task    task.Task // the answer; of a start, the ids only
+	turn    *run      // the turn that the command has begun; nil for none
+	before  uint64    // number of the last event before the command
+	after   uint64    // number of the last event that is a part of task
+	existed bool      // the task existed before the command
 }
 
-// act carries out a command up to the point where an agent is at work. stream asks the agent for news while
-// it works.
+// carryOut executes a command up to the point where the agent works on it. With stream, the agent is asked to report
+// while it works.
 func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, stream bool) (outcome, error) {
 	tk := p.engine.acquire(logname.New(p.Name, leader, c.Message.TaskID))
 	if err := tk.lockWithMemory(ctx, c.Reserve, c.Message.Size()); err != nil {
@@ -76,9 +73,9 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 		case !tk.exists:
 			err = NotFound(c.Message.TaskID)
 		default:
-			// A task at work that nobody here works on was orphaned by a failing store.
+			// A failing store may have ended the run.
 			tk.resumeTurn(p)
-			// Whoever asks for a task that is starting must be told of it.
+			// The answer shows the task, so its start must not be taken back any more.
 			if err = tk.commitPending(ctx); err == nil {
 				r.before, r.existed = tk.logState.last, true
 				if stream && tk.isRepeated(&c.Message) {
@@ -96,7 +93,7 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 	return r, nil
 }
 
-// NotFound returns the error that says that a caller has no task of an id.
+// NotFound returns the error of a command for a task that its Leader does not have.
 func NotFound(taskID string) error {
 	return task.Errorf(task.TaskNotFound, "no task of yours has this id; it may have ended and been dropped").WithData("taskId", taskID)
 }
@@ -109,7 +106,7 @@ func (p *Partner) admit() error {
 	return nil
 }
 
-// start stores the intent and sets the agent to work. tk.mu is held.
+// start stores the start as pending, and begins the turn. tk.mu is held.
 func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *Request, stream bool) (*run, error) {
 	if err := p.admit(); err != nil {
 		return nil, err
@@ -157,7 +154,7 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 	return p.beginTurn(ctx, tk, m, task.None, stream), nil
 }
 
-// obey carries out a command on a task that exists. tk.mu is held.
+// execute executes a command for a task that exists. tk.mu is held.
 func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, stream bool) (task.Task, *run, error) {
 	state := tk.fold.Task.Status.State
 	switch cmd := c.Message.Command; {
@@ -196,15 +193,15 @@ func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, strea
 	return tk.answer(c), nil, nil
 }
 
-// repeats reports whether a message is a continue that was carried out already: a caller whose answer was lost sends it
-// again, and it must not run twice. A message without an id is always a new one. tk.mu is held.
+// isRepeated reports whether a message is a continue that was executed before: a caller whose answer was lost sends it
+// again, and it must not be executed twice. A message without an id is always a new one. tk.mu is held.
 func (tk *activeTask) isRepeated(m *task.Message) bool {
 	return m.Command == task.Continue && m.ID != "" &&
 		slices.ContainsFunc(tk.fold.Task.MessageHistory, func(had task.Message) bool { return had.ID == m.ID })
 }
 
-// beforeMessage returns the number of the event before the one that a message caused, and that of the last event where
-// it is no longer kept. tk.mu is held.
+// seqBeforeMessage returns the number of the event before the one that a message caused. If that is no longer kept, it
+// returns the number of the last event. tk.mu is held.
 func (tk *activeTask) seqBeforeMessage(ctx context.Context, id string) uint64 {
 	_, _, records, err := tk.engine.store.Load(ctx, tk.log)
 	if err != nil {
@@ -221,7 +218,7 @@ func (tk *activeTask) seqBeforeMessage(ctx context.Context, id string) uint64 {
 	return tk.logState.last
 }
 
-// ignored is what a caller is told whose dialect has no commands that change nothing.
+// ignoredError returns the error of a command that the state table ignores, for a dialect.Policy that is Strict.
 func ignoredError(cmd task.Command, state task.State) error {
 	switch {
 	case cmd == task.Cancel:
@@ -232,14 +229,14 @@ func ignoredError(cmd task.Command, state task.State) error {
 	return task.Errorf(task.UnsupportedOperation, "the task is %s and takes no message now; wait until it asks for one", state)
 }
 
-// goOn begins another turn of a task that rests. tk.mu is held.
+// continueTask begins another turn of a task that is settled. tk.mu is held.
 func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, stream bool) (*run, error) {
 	whole := tk.fold.Task
 	if whole.Status.State == task.AwaitingCompletion {
 		whole.Products = nil // they are withdrawn
 	}
 	if limit := p.MaxBytes; whole.Size()+c.Message.Size() > limit {
-		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to go on; start another").
+		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to be continued; start another one").
 			WithData("limit", "max_bytes").WithData("max", limit)
 	}
 	if err := p.admit(); err != nil {
@@ -258,7 +255,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 	b := tk.batch()
 	b.move(task.Working, nil, &m)
 	if from == task.AwaitingCompletion && len(tk.fold.Task.Products) > 0 {
-		b.events[len(b.events)-1].Offer = []string{} // the Leader did not take what it was offered
+		b.events[len(b.events)-1].Offer = []string{} // the Leader has not accepted the products
 	}
 	if err := b.write(ctx); err != nil {
 		undo()
@@ -267,7 +264,8 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 	return p.beginTurn(ctx, tk, m, from, stream), nil
 }
 
-// passOn tells the agent that its task is completed. What it makes of that changes nothing here. tk.mu is held.
+// forwardComplete informs the agent that its task is completed, in the background. An error of the agent changes
+// nothing. tk.mu is held.
 func (p *Partner) forwardComplete(tk *activeTask, m task.Message) {
 	t := &agent.Turn{Ref: tk.meta.Ref, Message: m}
 	logger := tk.logger()
@@ -275,12 +273,12 @@ func (p *Partner) forwardComplete(tk *activeTask, m task.Message) {
 		ctx, done := context.WithTimeout(ctx, cancelTimeout)
 		defer done()
 		if _, err := guard(tk.logger, func() (any, error) { return nil, p.Agent.Complete(ctx, t) }); err != nil {
-			logger.Debug("the agent was not told that its task is completed", "reason", err)
+			logger.Debug("the agent was not informed that its task is completed", "reason", err)
 		}
 	})
 }
 
-// stamped returns a message with the time of its arrival, where it does not say when it was sent.
+// withSentAt returns a message with the present time as SentAt, if it has none.
 func withSentAt(m task.Message) task.Message {
 	if m.SentAt.IsZero() {
 		m.SentAt = time.Now().In(beijing).Truncate(time.Millisecond)
@@ -303,32 +301,33 @@ func (tk *activeTask) answer(c *Request) task.Task {
 	return t
 }
 
-// await waits for a turn to rest, but not longer than the Leader agreed to, and not longer than the process has left.
+// await waits until a turn has settled, for at most its response time, or until the process stops, and returns the
+// task.
 func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run, c *Request) (task.Task, error) {
 	began := time.Now()
-	patience := time.NewTimer(turn.response)
-	defer patience.Stop()
+	timeout := time.NewTimer(turn.response)
+	defer timeout.Stop()
 	stopping := p.Stopping
 	for waiting := true; waiting; {
 		select {
 		case <-turn.settled:
 			waiting = false
-		case <-patience.C:
+		case <-timeout.C:
 			waiting = false
 		case <-stopping:
 			stopping = nil
-			patience.Reset(min(rand.N(p.Drain+1), turn.response-time.Since(began)))
+			timeout.Reset(min(rand.N(p.Drain+1), turn.response-time.Since(began)))
 		case <-ctx.Done():
 			return task.Task{}, ctx.Err()
 		}
 	}
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
-	if decided := tk.decided; tk.held != nil { // the turn has ended, and a cancel is about to write how
+	if decided := tk.decided; tk.held != nil { // the turn has ended, and a cancel is about to write that
 		tk.mu.Unlock()
 		select {
 		case <-decided:
-		case <-patience.C:
+		case <-timeout.C:
 		case <-ctx.Done():
 		}
 		tk.mu.Lock()

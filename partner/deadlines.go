@@ -9,10 +9,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Deadlines live in the store: every write says when its log must be looked at again. So they survive a
-// restart, and a task that waits costs no memory.
+// Deadlines are kept in the store: every write says when its log must be looked at again (replay.Append.DueAt). So they
+// survive a restart, and a task that waits needs no timer.
 
-// concurrency is how many deadlines, or recoveries, are worked on at a time.
+// concurrency is how many deadlines are executed, or tasks recovered, at a time.
 const concurrency = 16
 
 // keepDeadlines ends the waiting of tasks whose time has come, until the engine closes.
@@ -23,8 +23,8 @@ func (e *Engine) keepDeadlines() {
 	}
 }
 
-// timeOut does what rows 11 and 15 of the table say, if the task still waits. With an error of the store it is to be called
-// again.
+// timeOut ends a task by rows 11 and 15 of the state table, if it still waits for its Leader. After an error it is
+// called again.
 func (e *Engine) timeOut(due replay.DueLog, now time.Time) error {
 	tk := e.acquire(due.Log)
 	defer tk.release()
@@ -41,7 +41,7 @@ func (e *Engine) timeOut(due replay.DueLog, now time.Time) error {
 	if status.State == task.AwaitingInput {
 		b.move(task.Canceled, []task.DataItem{task.Text("canceled: no input came in time (awaitingInputTimeout)")}, nil)
 	} else {
-		b.move(task.Completed, []task.DataItem{task.Text("completed: nobody objected in time (awaitingCompletionTimeout)")}, nil)
+		b.move(task.Completed, []task.DataItem{task.Text("completed: the Leader did not answer in time (awaitingCompletionTimeout)")}, nil)
 	}
 	if err := b.write(e.base); err != nil {
 		return tk.deadlineFailed(err)
@@ -52,10 +52,10 @@ func (e *Engine) timeOut(due replay.DueLog, now time.Time) error {
 	return nil
 }
 
-// deadlineFailed logs an error of the store, unless the store is unavailable, which it says itself.
+// deadlineFailed logs and returns an error of the store. A store that is unavailable has logged that itself.
 func (tk *activeTask) deadlineFailed(err error) error {
 	if task.KindOf(err) != task.StoreUnavailable {
-		tk.logger().Error("a deadline cannot be kept", "error", err)
+		tk.logger().Error("a deadline cannot be executed", "error", err)
 	}
 	return err
 }

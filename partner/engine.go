@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package partner keeps the life-cycle of tasks: it obeys a Leader's commands, has an agent carry them out,
-// keeps the deadlines, and picks up after a crash what was under way. It knows no wire format and no
-// transport. Every task is one log of a replay.Store, and the Engine is its only writer.
+// Package partner is the life-cycle of tasks: it executes the commands of Leaders, runs turns at an agent, ends tasks
+// at their deadlines, and resumes turns after a crash. It knows no wire format and no transport. Every task is one log
+// of a replay.Store, and the Engine is its only writer.
 package partner
 
 import (
@@ -18,24 +18,24 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Engine is the life-cycle of all tasks of one store. It outlives any configuration: Partners come and go
-// with theirs, while their tasks, runs and deadlines stay. Its methods may be called by any number of
-// goroutines at once.
+// Engine is the life-cycle of all tasks of one store. It outlives configurations: Partners are registered and
+// unregistered with theirs, while tasks, runs and deadlines stay. Its methods may be called by any number of goroutines
+// at once.
 type Engine struct {
 	store   replay.Store
 	watcher Watcher
 	tracing trace.TracerProvider // nil for none
-	wall    func() time.Time     // the clock that deadlines go by
+	wall    func() time.Time     // the clock of deadlines
 
-	base context.Context // ends when the engine closes; every run lives in it
+	base context.Context // of every run; ends when the engine closes
 	stop context.CancelFunc
 	work *workers // runs, the deadline keeper, recoveries
 
 	active *keylock.Map[activeTask] // by log: the tasks that are in use
-	idle   *idleTasks               // those that are not, and are kept in memory for the next use
+	idle   *idleTasks               // the tasks that are not in use, but still in memory
 
-	mu       sync.RWMutex          // held for reading by whoever adds to work, which must not happen once Close waits
-	partners map[string][]*Partner // by name; the last one registered is the present one
+	mu       sync.RWMutex          // must be held to add to work, for reading, so that nothing is added once Close waits
+	partners map[string][]*Partner // by name; the one registered last is the present one
 
 	open      openTasks
 	found     found // under mu, once the engine is open
@@ -49,10 +49,10 @@ type Options struct {
 	// restart. Nil makes none.
 	Tracing trace.TracerProvider
 
-	wall func() time.Time // the clock that deadlines go by; nil is time.Now
+	wall func() time.Time // the clock of deadlines; nil is time.Now
 }
 
-// Open makes an engine over a store, which stays the caller's, to be closed after the engine.
+// Open opens an engine over a store, which the caller closes after the engine.
 func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	if o.wall == nil {
 		o.wall = time.Now
@@ -88,8 +88,8 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close stops all work and waits for it. Runs that were under way stay unfinished in their logs and are
-// picked up by the next engine that opens the store.
+// Close stops all work and waits for it. Turns that are under way stay unfinished in their logs: the next engine that
+// opens the store resumes them.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.stop()
@@ -97,7 +97,7 @@ func (e *Engine) Close() {
 	e.work.Wait()
 }
 
-// logger returns the logger of a Partner, whichever, and nil where none is registered.
+// logger returns the logger of any Partner, and nil if none is registered.
 func (e *Engine) logger() *slog.Logger {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -107,7 +107,8 @@ func (e *Engine) logger() *slog.Logger {
 	return nil
 }
 
-// spawn lets f run in a goroutine of the engine's, until the engine closes.
+// spawn calls f in a goroutine of the engine, with a context that ends when the engine closes. A closed engine does not
+// call it.
 func (e *Engine) spawn(f func(context.Context)) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

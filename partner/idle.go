@@ -22,9 +22,9 @@ const (
 )
 
 // idleTasks keeps tasks in memory that have settled and that nothing works on, so that the next command need not fold
-// their logs again. Beyond a bound, those that were used least recently go. A task in it is used by nothing else. What it
-// knows of its log holds only if the log's head is still the same (activeTask.reuse), because another engine may have
-// written to the log, or the store may have dropped it.
+// their logs again. Beyond a bound, those that were used least recently go. A task in it is used by nothing else. What
+// it knows of its log holds only if the log's head is still the same (activeTask.reuse), because another engine may
+// have written to the log, or the store may have dropped it.
 type idleTasks struct {
 	mu    sync.Mutex
 	tasks *simplelru.LRU[string, *activeTask] // by log; evicts by bytes, and never by their number

@@ -32,8 +32,8 @@ func growing() *script {
 	}}
 }
 
-// TestSettledTaskIsNotLoadedAgain: what a settled task is asked costs one look-up of its log's head, and the task is what
-// an engine reads that has not seen it before.
+// TestSettledTaskIsNotLoadedAgain: what a settled task is asked costs one look-up of its log's head, and the task is
+// what an engine reads that has not seen it before.
 func TestSettledTaskIsNotLoadedAgain(t *testing.T) {
 	for name, reserve := range map[string]replay.Reserve{"bounded memory": func(context.Context, int64) error { return nil }, "unbounded memory": nil} {
 		t.Run(name, inBubble(func(t *testing.T) {

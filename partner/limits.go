@@ -9,8 +9,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// tooLarge says why the products would exceed what the Leader, or the gateway, allows, once chunks are added,
-// of those that offer names; nil names all.
+// tooLarge returns a sentence for the Leader if the products would exceed its limit, or the gateway's, after chunks are
+// added to those that offer names; a nil offer names all. Otherwise it returns nothing.
 func (tk *activeTask) tooLarge(chunks []task.Chunk, offer []string) string {
 	max, whose := tk.meta.Terms.MaxProductsBytes, "the Leader"
 	if p := tk.partner(); p != nil && (max == 0 || p.MaxBytes < max) {
@@ -44,7 +44,8 @@ func (tk *activeTask) tooLarge(chunks []task.Chunk, offer []string) string {
 	return fmt.Sprintf("the products have %d bytes, but %s allows no more than %d (maxProductsBytes)", total, whose, max)
 }
 
-// tooLong says why the histories would be larger than what is kept of a task, once a status with these items is added.
+// tooLong returns a sentence for the Leader if the histories would exceed what is kept of a task after a status with
+// these items is added. Otherwise it returns nothing.
 func (tk *activeTask) tooLong(items []task.DataItem) string {
 	p := tk.partner()
 	if p == nil || p.MaxBytes == 0 {
@@ -55,5 +56,5 @@ func (tk *activeTask) tooLong(items []task.DataItem) string {
 	if t.Size() <= p.MaxBytes {
 		return ""
 	}
-	return fmt.Sprintf("the task's histories would exceed the %d bytes that this gateway keeps of a task (max_bytes)", p.MaxBytes)
+	return fmt.Sprintf("the task's histories would exceed the %d bytes that this gateway keeps of a task", p.MaxBytes)
 }

@@ -26,8 +26,7 @@ const (
 	maxPageSize = 100
 )
 
-// Anyone is the Leader that a webhook belongs to whose task nobody has started yet, where callers need not say who
-// they are.
+// Anyone is the Leader of webhooks that were set before their task was started, where callers are not identified.
 const Anyone = "*"
 
 // LogOf returns the name of the log of a Leader's task.
@@ -35,8 +34,8 @@ func (p *Partner) LogOf(leader, taskID string) string {
 	return logname.New(p.Name, leader, taskID)
 }
 
-// LeaderOf returns the Leader of a task of this id, or Anyone where there is none. It looks at every task of the
-// Partner, so it is only for where callers need not say who they are.
+// LeaderOf returns the Leader of a task by the id alone, or Anyone if there is no such task. It reads the names of all
+// tasks of the Partner, so it is for Partners whose callers are not identified.
 func (p *Partner) LeaderOf(ctx context.Context, taskID string) (string, error) {
 	for e, err := range p.engine.store.List(ctx, logname.OfPartner(p.Name), "") {
 		if err != nil {
@@ -49,20 +48,20 @@ func (p *Partner) LeaderOf(ctx context.Context, taskID string) (string, error) {
 	return Anyone, nil
 }
 
-// listed is a task as a list is sorted: those first that changed last.
+// listed is a task of a list, which begins with the task that changed last.
 type listed struct {
 	log     string
 	changed int64 // ns since 1970
 	id      string
-	bytes   int64 // stored of it
+	bytes   int64 // stored
 }
 
 func (a listed) compare(b listed) int {
 	return cmp.Or(cmp.Compare(b.changed, a.changed), cmp.Compare(a.id, b.id))
 }
 
-// List returns a page of a Leader's tasks. It reads what the store keeps of each of them beside its log, and the logs
-// of those on the page, for which it calls reserve, if that is set.
+// List returns a page of the tasks of a Leader. It reads the metadata of all of them, and the logs of those on the
+// page, for which it calls reserve, if that is not nil.
 func (p *Partner) List(ctx context.Context, leader string, l *task.List, reserve replay.Reserve) (task.Page, error) {
 	page := task.Page{Size: l.Size}
 	if page.Size <= 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// MemoryError returns what a caller is told whose call needs more memory than a quota.Budget has.
+// MemoryError returns the error of a caller whose call needs more memory than its quota.Budget has.
 func MemoryError(err error) error {
 	e, ok := errors.AsType[*quota.ExceededError](err)
 	switch {
@@ -21,14 +21,14 @@ func MemoryError(err error) error {
 		return err
 	case e.PerLeader:
 		return task.Errorf(task.LimitExceeded, "your calls and running tasks hold the %d bytes of memory that a Leader may have; "+
-			"let some end, and try again", e.Max).WithData("limit", "memory_per_leader").WithData("max", e.Max)
+			"try again when some have ended", e.Max).WithData("limit", "memory_per_leader").WithData("max", e.Max)
 	}
 	return task.Errorf(task.LimitExceeded, "calls and running tasks hold the %d bytes of memory that are for them; "+
 		"try again later", e.Max).WithData("limit", "memory").WithData("max", e.Max)
 }
 
-// WaitForMemory returns when a lease holds at least n bytes, but waits no longer than for a time. A caller who is refused is
-// told the limit.
+// WaitForMemory waits until a lease holds at least n bytes, for at most a time. The error of a call that gets none
+// names the limit.
 func WaitForMemory(ctx context.Context, l *quota.Lease, n int64, most time.Duration) error {
 	if n <= quota.Free {
 		return nil
@@ -38,7 +38,7 @@ func WaitForMemory(ctx context.Context, l *quota.Lease, n int64, most time.Durat
 	return MemoryError(l.Wait(ctx, n))
 }
 
-// lease returns what counts the memory that the task takes while it is loaded. tk.mu is held.
+// lease returns the lease for the memory of the task while it is loaded. tk.mu is held.
 func (tk *activeTask) lease() *quota.Lease {
 	if !tk.leased {
 		if p := tk.partner(); p != nil {
@@ -49,8 +49,8 @@ func (tk *activeTask) lease() *quota.Lease {
 	return &tk.memory
 }
 
-// lockWithMemory locks the task when its caller has memory for reading it, and for more bytes. After an error, the task is
-// not locked. What the gateway loads for itself, such as to execute a deadline, is counted and never refused.
+// lockWithMemory locks the task when the caller has memory to read it, and more bytes. After an error, the task is not
+// locked. What the gateway loads for itself, such as at a deadline, is counted and never refused.
 func (tk *activeTask) lockWithMemory(ctx context.Context, reserve replay.Reserve, more int64) error {
 	tk.mu.Lock()
 	if reserve == nil {
@@ -92,4 +92,5 @@ func (tk *activeTask) head(ctx context.Context) (replay.Head, error) {
 	return head, nil
 }
 
+// sizeOf returns how many bytes the store has of a log.
 func sizeOf(head *replay.Head) int64 { return head.Bytes + int64(len(head.Metadata)) }

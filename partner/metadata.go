@@ -10,36 +10,35 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// note is what the life-cycle must remember of a task and no Leader is told. The store keeps it in the log's
-// head.
+// metadata is what the life-cycle keeps of a task for itself, as the metadata of the log in the store. The names of the
+// members are stored.
 type metadata struct {
 	Terms agreedTerms `json:"terms"`
 	Ref   agent.Ref   `json:"ref"`
-	// Pending is the start that nobody has been told of yet: until somebody is, the agent may still reject it.
+	// Pending is the start of a task that no caller has been answered with yet: until then the agent may reject it.
 	Pending   *task.Message `json:"pending,omitempty"`
-	PendingAt time.Time     `json:"at,omitzero"` // when Pending came
+	PendingAt time.Time     `json:"at,omitzero"` // when Pending was received
 	Stream    bool          `json:"stream,omitempty"`
 	Revision  string        `json:"stamp,omitempty"` // of the report that ended the last turn
 	// What a list of tasks shows and sorts by, so that it need not read the logs: the state, since when, and the
-	// session. No state means that nobody has been told of the task yet.
+	// session. No state means that the start is pending.
 	State        task.State `json:"state,omitempty"`
 	Changed      time.Time  `json:"changed,omitzero"`
 	Session      string     `json:"session,omitempty"`
-	Watched      bool       `json:"watched,omitempty"` // the engine's Watcher is told of every change of state
-	SelfResuming bool       `json:"open,omitempty"`    // the agent may go on by itself while the task awaits input
-	// Unsent says that nothing of the turn's message has been sent to the agent yet.
+	Watched      bool       `json:"watched,omitempty"` // the engine's Watcher is notified of every change of state
+	SelfResuming bool       `json:"open,omitempty"`    // the agent may resume by itself while the task awaits input
+	// Unsent says that nothing of the message of the turn has been sent to the agent yet.
 	Unsent       bool `json:"unsent,omitempty"`
-	Acknowledged bool `json:"taken,omitempty"` // the agent has answered the turn's message before it acted on it
+	Acknowledged bool `json:"taken,omitempty"` // the agent has answered the message of the turn before it acted on it
 }
 
-// agreedTerms are the terms of a task, and what of its caller's policy holds after the command that started it.
+// agreedTerms are the terms of a task, with the part of the policy of its start that holds for the whole task.
 type agreedTerms struct {
 	task.Terms
 	AutoComplete bool `json:"autoComplete,omitempty"`
 }
 
-// encode returns the JSON that json.Unmarshal reads back by the tags. It is written twice for every turn, so it
-// is appended by hand.
+// encode returns the JSON that json.Unmarshal reads. It is written by hand, because every turn writes it twice.
 func (n *metadata) encode() []byte {
 	room := 512
 	if n.Pending != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// errPanic marks an error that is a bug of the gateway's.
+// errPanic marks the error of a bug in the gateway.
 var errPanic = errors.New("partner: a panic")
 
-// guard calls f, which asks an agent, and turns a panic into an error of kind Internal: a bug of a codec must not end the
-// other tasks. The stack is logged, but not the value of the panic, which may hold a payload.
+// guard calls f, which calls an agent, and turns a panic into an error of kind Internal, so that a bug in a codec does
+// not end other tasks. It logs the stack, but not the value of the panic, which may hold a payload.
 func guard[T any](logger func() *slog.Logger, f func() (T, error)) (v T, err error) {
 	defer func() {
 		p := recover()

@@ -49,7 +49,7 @@ func TestPanic(t *testing.T) {
 		{"run", &script{run: bug, resume: bug}, task.Get, failed},
 		{"resume", &script{run: breaks, resume: bug}, task.Get, "failed: the connection broke"},
 		{"cancel", &script{run: hangs().run, cancel: func(context.Context, *agent.Turn) (agent.Report, error) { panic("secret") }},
-			task.Cancel, "canceled: canceled here, but the agent could not be told: the gateway failed while it spoke with the agent; the operator finds the reason in its log"},
+			task.Cancel, "canceled: canceled here, but the agent could not be informed: the gateway failed while it spoke with the agent; the operator finds the reason in its log"},
 		{"complete", panickingComplete{answers("x")}, task.Complete, "completed: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -102,8 +102,8 @@ func TestProductsOfTheLastTurn(t *testing.T) {
 	}
 }
 
-// TestWithdrawnAfterATrim: what a continue withdrew is known after a crash, even if the continue is no longer in the log, so
-// that the agent's answer of before is not taken for a new one.
+// TestWithdrawnAfterATrim: what a continue withdrew is known after a crash, even if the continue is no longer in the
+// log, so that the agent's answer of before is not taken for a new one.
 func TestWithdrawnAfterATrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory(t)

@@ -18,14 +18,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// How long the engine waits before it tries again what the store refused: twice as long each time.
+// The delay before the engine retries what the store has refused. It doubles each time.
 const (
 	retryFirst = time.Second
 	retryMax   = 30 * time.Second
 )
 
-// retry calls f until it reports that it is done, or ctx ends. Between two calls it waits, until the store can be
-// written again at the latest.
+// retryStore calls f until f reports that it is done, or ctx ends. Between two calls it waits for a delay, or until the
+// store can be written again.
 func (e *Engine) retryStore(ctx context.Context, f func() (done bool)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -44,8 +44,8 @@ func (e *Engine) retryStore(ctx context.Context, f func() (done bool)) {
 	}
 }
 
-// recoverReopened resumes, each time that the store can be written again, the turns that it ended by failing, until the
-// engine closes.
+// recoverReopened resumes the turns that a failing store has ended, each time that the store can be written again,
+// until the engine closes.
 func (e *Engine) recoverReopened() {
 	for reopened := e.store.Reopened(); reopened != nil; {
 		select {
@@ -64,12 +64,12 @@ func (e *Engine) unfinished() iter.Seq2[replay.DueLog, error] {
 	return e.store.Due(e.base, logname.Task, replay.Recover, replay.EndOfTime)
 }
 
-// maxRemembered is how many unfinished tasks an engine remembers for Partners that are not registered yet. Where there
-// are more, it looks for those of each Partner when that is registered.
+// maxRemembered bounds how many unfinished tasks an engine remembers for Partners that are not registered yet. If there
+// are more, the store is scanned for each Partner.
 const maxRemembered = 1 << 16
 
-// found are the unfinished tasks that the store had when the engine was opened, so that the Partners that are registered
-// then need not look for theirs one by one.
+// found holds the unfinished tasks that the store had when the engine was opened, so that it is scanned once and not
+// again for each Partner that is registered.
 type found struct {
 	logs       map[string][]replay.DueLog // by the name of the Partner; nil where there are too many
 	n          int
@@ -87,8 +87,8 @@ func (f *found) remember(due replay.DueLog) {
 	}
 }
 
-// take returns the tasks of a Partner that is registered for the first time. It reports false where the store must be
-// asked for them.
+// take returns the tasks of a Partner that is registered for the first time. It reports false if the store must be
+// scanned for them.
 func (f *found) take(name string) (logs []replay.DueLog, ok bool) {
 	if f.logs == nil || f.registered[name] {
 		return nil, false
@@ -99,7 +99,7 @@ func (f *found) take(name string) (logs []replay.DueLog, ok bool) {
 	return logs, true
 }
 
-// recoverPartner resumes the turns of a Partner that no run works on. e.mu is held, and not while they are resumed.
+// recoverPartner resumes, in the background, the turns of a Partner that no run works on. e.mu is held.
 func (e *Engine) recoverPartner(name string) {
 	logs, ok := e.found.take(name)
 	prefix := logname.OfPartner(name)
@@ -125,8 +125,8 @@ func (e *Engine) recoverPartner(name string) {
 	}
 }
 
-// recoverAll resumes the turns that no run works on, in the logs that unfinished yields: those that an earlier process left
-// unfinished, or that a failing store ended.
+// recoverAll resumes the turns that no run works on, in the logs that unfinished yields: an earlier process left them
+// unfinished, or a failing store ended them.
 func (e *Engine) recoverAll(unfinished func() iter.Seq2[replay.DueLog, error]) {
 	failed := false
 	e.retryStore(e.base, func() bool {
@@ -143,6 +143,7 @@ func (e *Engine) recoverAll(unfinished func() iter.Seq2[replay.DueLog, error]) {
 	})
 }
 
+// recoverOnce is recoverAll without another attempt.
 func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error]) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -180,10 +181,11 @@ func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error]) error {
 	return failure
 }
 
-// resume goes on with the turn of a task that no run works on, if its agent may be at work. It reports whether it did.
+// recoverTask resumes the turn of a task that no run works on, if its agent may be working on it, and reports whether
+// it did.
 func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error) {
 	if !w.At.Equal(replay.Recover) {
-		// The task waits for its Leader, and mostly its agent does, too.
+		// The task waits for its Leader, and its agent mostly does, too.
 		head, err := e.store.Head(e.base, w.Log)
 		if errors.Is(err, replay.ErrNotFound) {
 			return false, nil
@@ -211,14 +213,14 @@ func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error
 	return tk.resumeTurn(p), nil
 }
 
-// mayPass reports whether an error is one of the store's that another attempt may not meet.
+// isTransient reports whether an error is one of the store that another attempt may not meet.
 func isTransient(err error) bool {
 	return errors.Is(err, errStore) && !errors.Is(err, replay.ErrClosed) && !errors.Is(err, errDamaged)
 }
 
-// persist calls write until the store takes what it appends, so that nothing that the agent reported is lost while the
-// store is full or fails. tk.mu is held while write runs, and not between two calls; what the run is for may have ended
-// in the meantime, which write must look at. The callers that wait for the run are answered with the error at once.
+// persist calls write until the store takes what it appends, so that nothing that the agent has reported is lost while
+// the store is full or fails. tk.mu is held while write runs, but not between two calls, so that write must check
+// whether its run still counts. The callers that wait for the run are answered with the error at once.
 func (tk *activeTask) persist(ctx context.Context, r *run, write func() error) error {
 	var err error
 	failed := false

@@ -14,12 +14,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// takeAll lets reports count until the turn rests.
-func (tk *activeTask) consume(ctx context.Context, r *run, reports iter.Seq2[agent.Report, error]) (rested bool, _ error) {
-	rested, err := guard(tk.logger, func() (bool, error) {
+// consume records the reports of an agent until the turn has settled or an error ends it.
+func (tk *activeTask) consume(ctx context.Context, r *run, reports iter.Seq2[agent.Report, error]) (ended bool, _ error) {
+	ended, err := guard(tk.logger, func() (bool, error) {
 		for rep, err := range reports {
-			if rested, err := tk.handleReport(ctx, r, rep, err); rested || err != nil {
-				return rested, err
+			if ended, err := tk.handleReport(ctx, r, rep, err); ended || err != nil {
+				return ended, err
 			}
 		}
 		return false, nil
@@ -29,52 +29,52 @@ func (tk *activeTask) consume(ctx context.Context, r *run, reports iter.Seq2[age
 		tk.invalidate()
 		tk.mu.Unlock()
 	}
-	return rested, err
+	return ended, err
 }
 
-// take lets a report count. It reports whether the turn rests now, or what ended it: the agent's error, or
-// the store's, marked as errStore.
-func (tk *activeTask) handleReport(ctx context.Context, r *run, rep agent.Report, err error) (rested bool, _ error) {
+// handleReport records a report, again and again while the store refuses it for a time. It reports whether the turn has
+// ended, or returns what ended it: the error of the agent, or of the store, marked as errStore.
+func (tk *activeTask) handleReport(ctx context.Context, r *run, rep agent.Report, err error) (ended bool, _ error) {
 	if err != nil {
 		return false, err
 	}
-	rested, last, err := tk.tryReport(ctx, r, &rep)
+	ended, last, err := tk.tryReport(ctx, r, &rep)
 	if isTransient(err) {
 		return tk.retryReport(ctx, r, rep, last)
 	}
-	return rested, err
+	return ended, err
 }
 
-// takeLater is take for a report that the store refused when last was the log's last record, as the live knew it; 0 where
-// it knew none.
-func (tk *activeTask) retryReport(ctx context.Context, r *run, rep agent.Report, last uint64) (rested bool, _ error) {
+// retryReport is handleReport for a report that the store has refused. last was the number of the last record of the
+// log before that, as the task knew it, and 0 if it did not know.
+func (tk *activeTask) retryReport(ctx context.Context, r *run, rep agent.Report, last uint64) (ended bool, _ error) {
 	err := tk.persist(ctx, r, func() (err error) {
 		if err := tk.load(ctx); err != nil {
 			return fmt.Errorf("%w: %w", errStore, err)
 		}
 		if len(rep.Chunks) > 0 && tk.logState.last != last {
-			// The store may hold these pieces after all, and they must not be added twice: the agent is asked.
+			// The store may have these chunks after all, and they must not be added twice. The agent is asked again.
 			return task.Errorf(task.Internal, "the store failed while the agent reported")
 		}
-		rested, err = tk.recordReport(ctx, r, &rep)
+		ended, err = tk.recordReport(ctx, r, &rep)
 		return err
 	})
-	return rested, err
+	return ended, err
 }
 
-// takeOnce is take without another attempt. It returns the log's last record before the report, too.
-func (tk *activeTask) tryReport(ctx context.Context, r *run, rep *agent.Report) (rested bool, last uint64, err error) {
+// tryReport records a report once. It returns the number of the last record of the log before it, too.
+func (tk *activeTask) tryReport(ctx context.Context, r *run, rep *agent.Report) (ended bool, last uint64, err error) {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
 	last = tk.logState.last
-	rested, err = tk.recordReport(ctx, r, rep)
-	return rested, last, err
+	ended, err = tk.recordReport(ctx, r, rep)
+	return ended, last, err
 }
 
-// takeReport is takeOnce while tk.mu is held.
-func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Report) (rested bool, _ error) {
+// recordReport is tryReport while tk.mu is held.
+func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Report) (ended bool, _ error) {
 	if ctx.Err() != nil || tk.run != r {
-		return true, nil // canceled: whatever the agent says comes too late
+		return true, nil // the run was stopped: the report comes too late
 	}
 	if rep.Delivery != agent.DeliveryUnknown {
 		r.trackQueued(rep.Delivery == agent.DeliveryQueued)
@@ -88,7 +88,7 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	}
 	if tk.meta.Pending == nil && !tk.meta.SelfResuming && tk.fold.Task.Status.State.Settled() {
 		r.settle()
-		return true, nil // a cancel has asked the agent, too, and was told of the end before the run
+		return true, nil // a cancel has asked the agent, too, and has recorded the end before the run
 	}
 	if err := tk.applyReport(ctx, rep); err != nil {
 		return false, fmt.Errorf("%w: %w", errStore, err)
@@ -96,8 +96,8 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	if tk.meta.Pending != nil {
 		return false, nil
 	}
-	if r.unreported {
-		r.unreported = false
+	if !r.hasReported {
+		r.hasReported = true
 		close(r.reported)
 	}
 	if !tk.fold.Task.Status.State.Settled() {
@@ -107,17 +107,17 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	return !rep.SelfResuming, nil
 }
 
-// deliver remembers what has become of the message of the turn, so that after a crash it is sent if it was not, and not
-// sent again if the agent has it. A start that is pending is sent then in any case. tk.mu is held.
+// recordDelivery records how far the delivery of the message of the turn has come, so that after a crash it is sent if
+// it was not sent before, and not sent twice. A pending start is sent again in any case. tk.mu is held.
 func (tk *activeTask) recordDelivery(ctx context.Context, d agent.Delivery) error {
-	unsent, taken := d == agent.DeliveryQueued, d == agent.DeliveryAcknowledged
+	unsent, acknowledged := d == agent.DeliveryQueued, d == agent.DeliveryAcknowledged
 	if err := tk.load(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
-	if tk.meta.Unsent == unsent && tk.meta.Acknowledged == taken {
+	if tk.meta.Unsent == unsent && tk.meta.Acknowledged == acknowledged {
 		return nil
 	}
-	tk.meta.Unsent, tk.meta.Acknowledged = unsent, taken
+	tk.meta.Unsent, tk.meta.Acknowledged = unsent, acknowledged
 	if tk.meta.Pending != nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (tk *activeTask) recordDelivery(ctx context.Context, d agent.Delivery) erro
 	return nil
 }
 
-// apply writes what a report makes happen. tk.mu is held.
+// applyReport writes the events that follow from a report. tk.mu is held.
 func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error {
 	if rep.Ref != nil {
 		tk.meta.Ref = *rep.Ref
@@ -149,8 +149,8 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 		if nothing := len(rep.Chunks) == 0 && len(rep.Products) == 0; nothing && rep.State == task.None {
 			return nil
 		} else if nothing && len(rep.Items) == 0 && !tk.meta.Stream && (rep.State == task.Accepted || rep.State == task.Working) {
-			// Nobody waits for the news that the agent has taken the task, and it may still reject it. But what it
-			// calls the task must be known after a crash.
+			// No caller waits for the report that the agent has accepted the task, and the agent may still reject it.
+			// But the name that the agent has given to the task must survive a crash.
 			if rep.Ref == nil {
 				return nil
 			}
@@ -187,13 +187,13 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	}
 	switch {
 	case rep.State == task.None || rep.State == task.Accepted:
-		// No news, or that of a stage which the task has left behind.
+		// Nothing new, or a state that the task has left.
 	case rep.State == b.state:
 		if len(rep.Items) > 0 && !slices.EqualFunc(rep.Items, tk.fold.Task.Status.DataItems, sameText) {
 			b.addStatus(rep.Items)
 		}
 	case !b.move(rep.State, rep.Items, nil):
-		// The table has no way from here to where the agent says that it is: a refusal after acceptance.
+		// The table has no path to the state that the agent reports, such as rejected after accepted.
 		items := append([]task.DataItem{task.Text("the agent says that the task is " + rep.NativeState)}, rep.Items...)
 		if !b.move(task.Failed, items, nil) {
 			b.move(task.Canceled, items, nil)
@@ -206,7 +206,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	if b.state != task.AwaitingCompletion || !tk.meta.Terms.AutoComplete {
 		return b.write(ctx)
 	}
-	// What the agent said at the end goes with the state that the caller is told.
+	// The items of the last report belong to the state that the caller sees.
 	b.move(task.Completed, rep.Items, nil)
 	b.addExtensions(rep)
 	if err := b.write(ctx); err != nil {
@@ -218,6 +218,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	return nil
 }
 
+// sameText reports whether two items are the same text.
 func sameText(a, b task.DataItem) bool {
 	return a.Kind == task.TextItem && b.Kind == task.TextItem && a.Text == b.Text
 }

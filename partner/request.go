@@ -13,16 +13,16 @@ type Request struct {
 	task.Call
 	dialect.Policy
 
-	// Accept, if it is set, is called when a start or a continue is accepted, while nothing else can happen to the task:
-	// with the name of the task's log, and with where the task stands before the command. Only the store can fail after
-	// it. An error refuses the command. undo, which may be nil, is called if the command cannot be stored. A command that
-	// changes nothing, and is not refused, is accepted as well.
+	// Accept, if it is not nil, is called when a start or a continue is accepted, while nothing else can happen to the
+	// task, with the name of its log and its position before the command. After it only the store can fail. An error
+	// refuses the command. undo, which may be nil, is called if the command cannot be stored. A command that changes
+	// nothing, and is not refused, is accepted, too.
 	Accept func(log string, at task.At) (undo func(), err error)
 
 	// Histories makes Do answer with the histories of the task, as it answers a get, whatever the command.
 	Histories bool
 
-	// Reserve, if it is set, is called before memory is held for the request: for its message, and for what is read from
+	// Reserve, if it is not nil, is called before memory is held for the request: for its message, and for what is read from
 	// the store. What was reserved is held until the answer is sent, unless Reserve is called with 0.
 	Reserve replay.Reserve
 }

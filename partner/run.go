@@ -18,28 +18,34 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// run is one turn under way: a start or continue, carried out by the agent in a goroutine of the engine's.
+// run is a turn that an agent carries out now, in a goroutine of the engine. The fields from hasReported on are
+// guarded by the mutex of the task.
 type run struct {
-	partner     *Partner
-	stop        context.CancelFunc
-	reported    chan struct{} // closed when the agent has said something
-	unreported  bool          // spoken is open; under the task's mutex
-	settled     chan struct{} // closed when the turn rests, or is given up; the agent may still go on by itself
-	isSettled   bool          // rests is closed; under the task's mutex
-	done        chan struct{} // closed when nothing more is awaited of the agent
-	response    time.Duration // how long a caller waits for rests
-	queuedSince time.Time     // since when the message has waited to be sent; zero while it does not; under the task's mutex
-	queuedFor   time.Duration // for how long it waited before; under the task's mutex
-	err         error         // what kept the result from being stored; under the task's mutex
+	partner  *Partner
+	stop     context.CancelFunc
+	response time.Duration // how long a caller waits for settled
+
+	reported chan struct{} // closed when the agent has reported something
+	settled  chan struct{} // closed when the turn has settled or is given up; the agent may still resume by itself
+	done     chan struct{} // closed when the run has ended
+
+	hasReported bool          // reported is closed
+	hasSettled  bool          // settled is closed
+	queuedSince time.Time     // when the message began to wait to be sent; zero while it does not wait
+	queuedFor   time.Duration // how long it waited before that
+	err         error         // why the result could not be stored
 }
 
-// begin sets the agent to work on a turn. tk.mu is held, and tk must be in use by the caller. The turn's
-// context carries the caller's trace and nothing else of it: the turn outlives whoever began it.
+// beginTurn has the agent carry out a turn. The context of the turn has the trace of ctx and nothing else of it: the
+// turn outlives its caller. tk.mu is held, and tk must be in use by the caller.
 func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message, from task.State, stream bool) *run {
 	if tk.run != nil {
-		tk.run.stop() // it only watched an agent that might have gone on by itself
+		tk.run.stop() // the turn before has settled; its run waits for an agent that may resume by itself
 	}
-	t := &agent.Turn{Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task.Products, Withdrawn: tk.fold.Withdrawn, Revision: tk.meta.Revision, From: from}
+	t := &agent.Turn{
+		Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
+		Known: tk.fold.Task.Products, Withdrawn: tk.fold.Withdrawn,
+	}
 	return p.launch(ctx, tk, func(ctx context.Context, r *run) error {
 		return tk.runTurn(ctx, nil, p, t, r, func(ctx context.Context) (bool, error) {
 			return tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
@@ -47,13 +53,16 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 	})
 }
 
-// launch runs work as the task's turn. tk.mu is held.
+// launch calls work as the run of the task. tk.mu is held.
 func (p *Partner) launch(ctx context.Context, tk *activeTask, work func(context.Context, *run) error) *run {
 	runCtx, stop := context.WithCancel(trace.ContextWithSpan(p.engine.base, trace.SpanFromContext(ctx)))
-	r := &run{partner: p, stop: stop, reported: make(chan struct{}), unreported: true, settled: make(chan struct{}), done: make(chan struct{}), response: tk.meta.Terms.Response}
+	r := &run{
+		partner: p, stop: stop, response: tk.meta.Terms.Response,
+		reported: make(chan struct{}), settled: make(chan struct{}), done: make(chan struct{}),
+	}
 	p.engine.mu.RLock()
 	defer p.engine.mu.RUnlock()
-	if p.engine.base.Err() != nil { // closing: the next engine picks it up
+	if p.engine.base.Err() != nil { // closing: the next engine resumes the turn
 		stop()
 		r.settle()
 		close(r.done)
@@ -77,7 +86,7 @@ func (p *Partner) launch(ctx context.Context, tk *activeTask, work func(context.
 	return r
 }
 
-// wait measures how long the turn waits to be sent. The the task's mutex is held.
+// trackQueued measures how long the message waits to be sent. The mutex of the task is held.
 func (r *run) trackQueued(waiting bool) {
 	switch {
 	case waiting && r.queuedSince.IsZero():
@@ -88,17 +97,17 @@ func (r *run) trackQueued(waiting bool) {
 	}
 }
 
-// rest lets those go on who wait for the turn's result. The the task's mutex is held.
+// settle ends the waiting for the result of the turn. The mutex of the task is held.
 func (r *run) settle() {
-	if !r.isSettled {
-		r.isSettled = true
+	if !r.hasSettled {
+		r.hasSettled = true
 		close(r.settled)
 	}
 }
 
-// runTurn sees a turn to its end: what the agent yields by itself, then, if that broke off, what it says when
-// it is asked again, and failing that, the truth about the failure. A turn that is a part of a call is traced where its
-// caller is; tracer is that of other turns, or nil.
+// runTurn carries a turn out to its end. first runs it at the agent. If the connection broke, the agent is asked again,
+// and if that fails, too, so does the task, with the reason. A turn that is a part of a call is traced where its caller
+// is; tracer is that of other turns, or nil.
 func (tk *activeTask) runTurn(
 	ctx context.Context, tracer trace.TracerProvider, p *Partner, t *agent.Turn, r *run,
 	first func(context.Context) (bool, error),
@@ -107,26 +116,26 @@ func (tk *activeTask) runTurn(
 		attribute.String("aip.task.id", t.Message.TaskID), attribute.String("aip.command", string(t.Message.Command)))
 	defer span.End()
 
-	rested, err := first(ctx)
+	ended, err := first(ctx)
 	tk.mu.Lock()
 	if r.trackQueued(false); r.queuedFor > 0 {
 		span.SetAttributes(attribute.Float64("aip.run.waited", r.queuedFor.Seconds()))
 	}
 	tk.mu.Unlock()
-	if !rested && err == nil {
+	if !ended && err == nil {
 		err = task.Errorf(task.InvalidAgentResponse, "the agent's answer ended before its work did")
 	}
 	if err != nil && mayBeRunning(err) && ctx.Err() == nil {
 		span.AddEvent("aip.resume")
 		tk.logger().Info("asking the agent again", "reason", err)
 		var again error
-		rested, again = tk.consume(ctx, r, p.Agent.Resume(ctx, t))
+		ended, again = tk.consume(ctx, r, p.Agent.Resume(ctx, t))
 		if errors.Is(again, errStore) || task.KindOf(again) == task.AgentTimeout {
-			err = again // it knows more than the first error
+			err = again // it says more than the first error
 		}
 	}
 	switch {
-	case rested || ctx.Err() != nil:
+	case ended || ctx.Err() != nil:
 		return nil
 	case errors.Is(err, errStore):
 		if !errors.Is(err, replay.ErrClosed) {
@@ -137,7 +146,8 @@ func (tk *activeTask) runTurn(
 	span.SetStatus(codes.Error, task.KindOf(err).String())
 	tk.logger().Warn("the agent failed", "reason", err)
 	return tk.persist(ctx, r, func() error {
-		if ctx.Err() != nil || tk.run != r || tk.holdEnd(agent.Report{State: task.Failed, Items: []task.DataItem{task.Text(detail(err))}}) {
+		end := agent.Report{State: task.Failed, Items: []task.DataItem{task.Text(detail(err))}}
+		if ctx.Err() != nil || tk.run != r || tk.holdEnd(end) {
 			return nil
 		}
 		if err := tk.fail(ctx, detail(err)); err != nil {
@@ -147,7 +157,7 @@ func (tk *activeTask) runTurn(
 	})
 }
 
-// mayBeRunning reports whether the agent may be at work on a turn in spite of an error.
+// mayBeRunning reports whether the agent may still work on a turn after an error.
 func mayBeRunning(err error) bool {
 	switch task.KindOf(err) {
 	case task.AgentUnavailable, task.AgentTimeout:
@@ -156,10 +166,10 @@ func mayBeRunning(err error) bool {
 	return !errors.Is(err, errStore) && !errors.Is(err, errPanic)
 }
 
-// errStore marks an error that is the store's and not the agent's.
+// errStore marks an error of the store, and not of the agent.
 var errStore = errors.New("partner: the store failed")
 
-// fail ends a task whose agent cannot go on, with the reason. tk.mu is held.
+// fail ends a task whose agent cannot continue, with the reason. tk.mu is held.
 func (tk *activeTask) fail(ctx context.Context, reason string) error {
 	if err := tk.load(ctx); err != nil {
 		return err
@@ -169,7 +179,7 @@ func (tk *activeTask) fail(ctx context.Context, reason string) error {
 		b.beginTask(task.Accepted, nil)
 	}
 	if !b.move(task.Failed, []task.DataItem{task.Text(reason)}, nil) {
-		return nil // it rests already
+		return nil // it has settled
 	}
 	return b.write(ctx)
 }
@@ -183,15 +193,14 @@ func detail(err error) string {
 	return "the agent failed"
 }
 
-// adopt goes on with the turn of a task that is at work but has nobody to work on it, by asking the agent.
-// It reports whether there was one. tk.mu is held.
+// resumeTurn resumes the turn of a task that no run works on, and reports whether there is one. tk.mu is held.
 func (tk *activeTask) resumeTurn(p *Partner) bool {
 	state := tk.fold.Task.Status.State
-	mayGoOn := tk.meta.SelfResuming && state == task.AwaitingInput
-	if !tk.exists || tk.run != nil || state.Settled() && !mayGoOn {
+	mayResume := tk.meta.SelfResuming && state == task.AwaitingInput
+	if !tk.exists || tk.run != nil || state.Settled() && !mayResume {
 		return false
 	}
-	tk.logger().Debug("picking up an unfinished task", "state", string(state))
+	tk.logger().Debug("resuming an unfinished task", "state", string(state))
 	t := tk.turn()
 	pending := tk.meta.Pending != nil
 	stream, unsent := tk.meta.Stream, tk.meta.Unsent
@@ -200,20 +209,23 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 			if unsent {
 				return tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
 			}
-			rested, err := tk.consume(ctx, r, p.Agent.Resume(ctx, t))
+			ended, err := tk.consume(ctx, r, p.Agent.Resume(ctx, t))
 			if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
-				// The agent never heard of it: the turn is still to be made.
-				rested, err = tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
+				// The agent has not received the turn: it is sent again.
+				ended, err = tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
 			}
-			return rested, err
+			return ended, err
 		})
 	})
 	return true
 }
 
-// turn returns the turn that the task is at, as Agent.Resume takes it. tk.mu is held.
+// turn returns the present turn of the task, for Agent.Resume. tk.mu is held.
 func (tk *activeTask) turn() *agent.Turn {
-	t := &agent.Turn{Ref: tk.meta.Ref, Known: tk.fold.Task.Products, Withdrawn: tk.fold.Withdrawn, Revision: tk.meta.Revision, Acknowledged: tk.meta.Acknowledged}
+	t := &agent.Turn{
+		Ref: tk.meta.Ref, Revision: tk.meta.Revision, Acknowledged: tk.meta.Acknowledged,
+		Known: tk.fold.Task.Products, Withdrawn: tk.fold.Withdrawn,
+	}
 	if tk.meta.Pending != nil {
 		t.Message = *tk.meta.Pending
 	} else if n := len(tk.fold.Task.MessageHistory); n > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// StoreError returns what an error of the store means to a caller. detail is the sentence for an error that is neither
-// of those that pass by themselves nor a limit.
+// StoreError returns the error of a caller for an error of the store. detail is its sentence if the error is neither
+// transient nor a limit.
 func StoreError(err error, detail string) *task.Error {
 	switch {
 	case errors.Is(err, replay.ErrUnavailable):

@@ -12,24 +12,26 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// firstWord is how long a stream waits for the agent's first word before it begins by itself. Until then the
-// agent may still reject the task.
+// firstReportWait is how long a stream waits for the agent's first report before it begins without one. Until it has
+// begun, the agent may still reject the task.
 const firstReportWait = 250 * time.Millisecond
 
-// Stream is the events of one task, from one of them on.
+// Stream is a range of the events of a task, without an end.
 type Stream struct {
-	Task  task.Task // its ID, SessionID and GroupID, which every event's frame repeats; all of it, where a snapshot was asked for
-	After uint64    // the number of the event before the first one
-	Last  uint64    // the number of the last event that there was when the stream was asked for; 0 where the task began with it
+	// Task has the ID, SessionID and GroupID, which the frame of every event repeats. If a snapshot was asked for, it is
+	// the whole task without its histories.
+	Task  task.Task
+	After uint64 // number of the event before the first one
+	Last  uint64 // number of the last event when the stream was opened; 0 if the task began with it
 
 	store replay.Store
 	log   string
 }
 
-// Stream carries out a start, continue or re-stream, and returns the events that answer it: of a start all,
-// of a continue those that it causes, of a re-stream those after the given one. A start of a task that exists
-// is a re-stream from the beginning; a continue that the table ignores, one from the end. A continue that is repeated is a
-// re-stream of the events that it caused.
+// Stream executes a start, continue or re-stream, and returns the events that answer it: all events of a start, those
+// that a continue causes, those after the given one of a re-stream. A start of a task that exists is a re-stream from
+// the beginning. A continue that is ignored is a re-stream from the end, and one that is repeated a re-stream of the
+// events that it caused.
 func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream, error) {
 	r, err := p.carryOut(ctx, leader, c, true)
 	if err != nil {
@@ -56,14 +58,14 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream
 	return s, nil
 }
 
-// firstWord waits until the agent has said something of a task that has just been started, but not for long.
+// awaitFirstReport waits until the agent has reported something about a task that was just started, but not for long.
 func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
-	patience := time.NewTimer(firstReportWait)
-	defer patience.Stop()
+	timeout := time.NewTimer(firstReportWait)
+	defer timeout.Stop()
 	select {
 	case <-turn.reported:
 	case <-turn.settled:
-	case <-patience.C:
+	case <-timeout.C:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -75,9 +77,9 @@ func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
 	return tk.commitPending(ctx)
 }
 
-// Follow yields the stored form of the events, oldest first, and then waits for new ones, until the task has
-// ended or ctx is done. It never skips one: events that are no longer kept are an error of kind TaskNotFound
-// that says which are. reserve may be nil. Every error but that of ctx is a *task.Error.
+// Follow yields the stored form of the events, oldest first, and then waits for new ones, until the task has ended or
+// ctx is done. It never skips an event: if events are no longer kept, it yields an error of kind TaskNotFound that
+// names those that are. reserve may be nil. Every error is a *task.Error, or that of ctx.
 func (s *Stream) Follow(ctx context.Context, reserve replay.Reserve) iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
 		for rec, err := range s.store.Follow(ctx, s.log, s.After, reserve) {
@@ -92,6 +94,7 @@ func (s *Stream) Follow(ctx context.Context, reserve replay.Reserve) iter.Seq2[r
 	}
 }
 
+// streamError returns the error of a stream for an error of the store.
 func streamError(ctx context.Context, err error) error {
 	if gone, ok := errors.AsType[*replay.CompactedError](err); ok {
 		return task.Errorf(task.TaskNotFound, "the events after %d are no longer kept; get the task, and re-stream from %d on", gone.After, gone.First-1).

@@ -9,13 +9,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// overfull reports whether a write would exceed what is kept of a task.
+// exceedsLimits reports whether a write would exceed what is kept of a task. tk.mu is held.
 func (tk *activeTask) exceedsLimits(events int, size int64) bool {
 	p := tk.partner()
 	return p != nil && (tk.logState.kept+events > p.MaxEvents || tk.logState.bytes+size > p.MaxBytes)
 }
 
-// trim adds to a write that the older half of the log goes, behind a snapshot of the task as it then was.
+// trim adds to a write that the older half of the log is replaced by a snapshot of the task. tk.mu is held.
 func (tk *activeTask) trim(ctx context.Context, a *replay.Append) error {
 	head, snapshot, records, err := tk.engine.store.Load(ctx, tk.log)
 	if err != nil {

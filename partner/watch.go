@@ -21,8 +21,8 @@ type Watcher interface {
 	Notify(ctx context.Context, log string, changes []task.Change)
 }
 
-// Watch calls f with where a Leader's task stands, and with the name of its log, while nothing can happen to the
-// task, and has the engine's Watcher told of whatever happens to it from then on. The task need not exist.
+// Watch calls f with the name of the log of a Leader's task and with the position of the task, while nothing can happen to
+// the task. The engine's Watcher is notified of everything that happens to it from then on. The task need not exist.
 func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log string, at task.At) error) error {
 	return p.look(ctx, leader, taskID, true, f)
 }
@@ -53,13 +53,13 @@ func (p *Partner) look(ctx context.Context, leader, taskID string, watch bool, f
 	return f(tk.log, tk.standing())
 }
 
-// at returns where the task stands. tk.mu is held.
+// standing returns the position of the task. tk.mu is held.
 func (tk *activeTask) standing() task.At {
 	return task.At{Seq: tk.logState.last, Exists: tk.exists, Ended: tk.fold.Task.Status.State.Terminal()}
 }
 
-// watch has the engine's Watcher told of what happens to a task that exists from now on. It comes before what makes
-// that necessary: a mark that means nothing does no harm, a watcher that is told nothing would. tk.mu is held.
+// watch has the engine's Watcher notified of what happens to a task that exists. It must be called before a webhook is
+// set: a mark without a webhook does no harm, but a webhook without the mark would miss changes. tk.mu is held.
 func (tk *activeTask) watch(ctx context.Context) error {
 	if !tk.exists || tk.meta.Watched || tk.fold.Task.Status.State.Terminal() {
 		return nil
@@ -70,8 +70,8 @@ func (tk *activeTask) watch(ctx context.Context) error {
 	return tk.append(ctx, &a)
 }
 
-// accept calls the Accept of a command that is about to be stored. The write that follows must hold the mark that it
-// leaves in the note. Where that write fails, the caller calls undo. tk.mu is held.
+// accept calls the Accept of a command that is about to be stored. The write that follows must store the metadata. If
+// that fails, the caller calls undo. tk.mu is held.
 func (tk *activeTask) accept(c *Request) (undo func(), err error) {
 	if c.Accept == nil {
 		return func() {}, nil

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// workers runs functions in goroutines that are used again, because a fresh one grows its stack anew, and a
-// turn needs a deep one. It has no bound of its own: every run belongs to a task, and those are bounded.
+// workers calls functions in goroutines that are reused, because a new one must grow its stack again, and a turn needs
+// a deep one. It has no bound of its own: every run belongs to a task, and tasks are bounded.
 type workers struct {
-	running sync.WaitGroup // functions under way
+	running sync.WaitGroup // functions that run
 	serving sync.WaitGroup // goroutines
 	idle    chan func()    // a worker without work waits here
 	closing <-chan struct{}
 }
 
-// workerPatience is how long a worker waits for work before it ends.
+// workerIdle is how long a worker without work waits for the next function before it ends.
 const workerIdle = 10 * time.Second
 
 func newWorkers(closing <-chan struct{}) *workers {

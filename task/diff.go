@@ -25,9 +25,9 @@ func Diff(known, now []Product) []Chunk {
 	return out
 }
 
-// Offer returns the ids of the present products, in their order, where Diff alone would leave the task with others or in
-// another order; nil where it would not. An agent that lists no products at all may be one that does not list them, so
-// that takes nothing back.
+// Offer returns the ids of the present products, in their order, where Diff alone would leave the task with others or
+// in another order; nil where it would not. An agent that lists no products at all may be one that does not list them,
+// so that takes nothing back.
 func Offer(known, now []Product) []string {
 	if len(now) == 0 {
 		return nil

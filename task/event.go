@@ -22,8 +22,8 @@ type Event struct {
 	Chunk   *Chunk   // a product, or a piece of one
 	Message *Message // something that the Partner said
 
-	// Offer is what the task offers from a Status on: the ids of its products, in order. Those that it does not name are
-	// withdrawn. Nil changes nothing, an empty one withdraws all.
+	// Offer is what the task offers from a Status on: the ids of its products, in order. Those that it does not name
+	// are withdrawn. Nil changes nothing, an empty one withdraws all.
 	Offer []string
 
 	// Cause is the Leader's message that made this event happen. It takes no number of its own, so that
@@ -42,9 +42,9 @@ type Chunk struct {
 	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for, of the piece and not of the product
 }
 
-// The kinds of event, as the first byte of the stored form. A stored event is one line or more: a letter for its kind and
-// the JSON of that, the JSON of its offer or of what was withdrawn, and the JSON of its cause. No JSON of ours holds a line feed, so an event can be
-// taken apart without being parsed.
+// The kinds of event, as the first byte of the stored form. A stored event is one line or more: a letter for its kind
+// and the JSON of that, the JSON of its offer or of what was withdrawn, and the JSON of its cause. No JSON of ours
+// holds a line feed, so an event can be taken apart without being parsed.
 const (
 	TaskEvent    = 't'
 	StatusEvent  = 's'

@@ -4,15 +4,15 @@ package task
 
 import "strings"
 
-// Pieces adds pieces to products. It holds the texts that grow, so that a long stream of pieces costs no copy of all that
-// came before. The zero value is ready for use, by one goroutine.
+// Pieces adds pieces to products. It holds the texts that grow, so that a long stream of pieces costs no copy of all
+// that came before. The zero value is ready for use, by one goroutine.
 type Pieces struct {
 	texts map[string]*strings.Builder // by the id of the product. A Builder never rewrites what it has given out.
 }
 
-// Add adds a piece to p: its data items go behind those of p, with plain texts that meet joined to one, and the name, the
-// description and the extensions of the piece take the place of p's, unless they are empty. It changes p.DataItems in
-// place. Between two pieces, the last text of p is only changed by Add, or after Forget.
+// Add adds a piece to p: its data items go behind those of p, with plain texts that meet joined to one, and the name,
+// the description and the extensions of the piece take the place of p's, unless they are empty. It changes p.DataItems
+// in place. Between two pieces, the last text of p is only changed by Add, or after Forget.
 func (t *Pieces) Add(p, piece *Product) {
 	if piece.Name != "" {
 		p.Name = piece.Name

@@ -146,8 +146,8 @@ func Path(from, to State) []State {
 	return nil
 }
 
-// Settled reports whether a turn that has reached s may be over: nothing follows before the Leader acts, unless the agent
-// resumes by itself.
+// Settled reports whether a turn that has reached s may be over: nothing follows before the Leader acts, unless the
+// agent resumes by itself.
 func (s State) Settled() bool {
 	return s == AwaitingInput || s == AwaitingCompletion || s.Terminal()
 }

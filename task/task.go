@@ -29,8 +29,8 @@ type Status struct {
 	DataItems []DataItem `json:"dataItems,omitempty"`
 
 	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
-	// TaskExtensions is what the agent said of its task along with the state. Fold merges it into the Task's Extensions.
-	// Only the Status of an event has it.
+	// TaskExtensions is what the agent said of its task along with the state. Fold merges it into the Task's
+	// Extensions. Only the Status of an event has it.
 	TaskExtensions json.RawMessage `json:"taskMetadata,omitempty"`
 }
 
