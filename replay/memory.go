@@ -6,14 +6,12 @@ import (
 	"bytes"
 	"cmp"
 	"container/heap"
+	"container/list"
 	"context"
 	"iter"
-	"math"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // Memory is a Store that forgets everything with the process. Logs that have ended are dropped after
@@ -28,11 +26,11 @@ type Memory struct {
 	settings Settings
 	closed   bool
 	logs     map[string]*memoryLog
-	ended    *simplelru.LRU[string, *memoryLog] // those of logs that have ended
-	expiring expiryHeap                         // the same ones, soonest first
-	waking   map[*memoryLog]struct{}            // those of logs that have a Wake
-	size     int64                              // bytes of all logs
-	idle     int64                              // bytes of those that have ended
+	ended    list.List               // logs that have ended, those used last in front
+	expiring expiryHeap              // the same logs, those that are dropped first in front
+	dueLogs  map[*memoryLog]struct{} // logs that have a DueAt
+	size     int64                   // bytes of all logs
+	idle     int64                   // bytes of the logs that have ended
 }
 
 // memoryLog is one log of a Memory.
@@ -42,7 +40,8 @@ type memoryLog struct {
 	snapshot []byte
 	records  []Record // those kept, oldest first
 	size     int64
-	expires  time.Time
+	expires  time.Time     // when it is dropped
+	use      *list.Element // in Memory.ended; nil while it has not ended
 	place    int           // in Memory.expiring
 	dropped  bool          // no longer in the store
 	news     chan struct{} // closed at the next change; nil while nobody waits for one
@@ -60,17 +59,11 @@ const followPage = 256
 
 // NewMemory returns an empty Memory.
 func NewMemory(s Settings) *Memory {
-	// The bound is one of bytes, which the LRU does not know; its own is never reached.
-	ended, err := simplelru.NewLRU[string, *memoryLog](math.MaxInt, nil)
-	if err != nil {
-		panic(err) // only for a size below 1
-	}
 	return &Memory{
 		done:     make(chan struct{}),
 		settings: s.WithDefaults(),
 		logs:     make(map[string]*memoryLog),
-		ended:    ended,
-		waking:   make(map[*memoryLog]struct{}),
+		dueLogs:  make(map[*memoryLog]struct{}),
 	}
 }
 
@@ -97,9 +90,16 @@ func (m *Memory) drop(l *memoryLog) {
 	m.size -= l.size
 	m.idle -= l.size
 	delete(m.logs, l.name)
-	delete(m.waking, l)
-	m.ended.Remove(l.name)
+	delete(m.dueLogs, l)
+	m.ended.Remove(l.use)
 	heap.Remove(&m.expiring, l.place)
+}
+
+// touch makes l the log used last.
+func (m *Memory) touch(l *memoryLog) {
+	if l.use != nil {
+		m.ended.MoveToFront(l.use)
+	}
 }
 
 // tell wakes those who wait for a change of l.
@@ -120,7 +120,7 @@ func (m *Memory) Load(ctx context.Context, log string) (Head, []byte, []Record, 
 	if l == nil {
 		return Head{}, nil, nil, ErrNotFound
 	}
-	m.ended.Get(log) // for its recency
+	m.touch(l)
 	return l.head, l.snapshot, l.page(0, len(l.records)), nil
 }
 
@@ -134,7 +134,7 @@ func (m *Memory) Head(ctx context.Context, log string) (Head, error) {
 	if l == nil {
 		return Head{}, ErrNotFound
 	}
-	m.ended.Get(log) // for its recency
+	m.touch(l)
 	return l.head, nil
 }
 
@@ -201,15 +201,15 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 	m.logs[a.Log] = l
 	m.size += grows
 	if head.DueAt.IsZero() {
-		delete(m.waking, l)
+		delete(m.dueLogs, l)
 	} else {
-		m.waking[l] = struct{}{}
+		m.dueLogs[l] = struct{}{}
 	}
 	m.evict()
 	if a.End {
 		m.idle += size
 		l.expires = head.Ended.Add(m.settings.Retention)
-		m.ended.Add(a.Log, l)
+		l.use = m.ended.PushFront(l)
 		heap.Push(&m.expiring, l)
 	}
 	m.evictEnded()
@@ -220,19 +220,18 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 // evict drops logs that have ended until the rest fits.
 func (m *Memory) evict() {
 	for m.size > m.settings.Capacity {
-		_, l, ok := m.ended.GetOldest()
-		if !ok {
+		oldest := m.ended.Back()
+		if oldest == nil {
 			return
 		}
-		m.drop(l)
+		m.drop(oldest.Value.(*memoryLog))
 	}
 }
 
 // evictEnded drops logs that have ended until the others of them do not take too much.
 func (m *Memory) evictEnded() {
 	for m.settings.MaxSize > 0 && m.idle > m.settings.MaxSize {
-		_, l, _ := m.ended.GetOldest()
-		m.drop(l)
+		m.drop(m.ended.Back().Value.(*memoryLog))
 	}
 }
 
@@ -253,7 +252,7 @@ func (m *Memory) Follow(ctx context.Context, log string, after uint64, _ Reserve
 				yield(Record{}, ErrNotFound)
 				return
 			}
-			m.ended.Get(log) // for its recency
+			m.touch(l)
 			if err := l.head.Reach(after); err != nil {
 				m.mu.Unlock()
 				yield(Record{}, err)
@@ -292,15 +291,6 @@ func (m *Memory) Follow(ctx context.Context, log string, after uint64, _ Reserve
 	}
 }
 
-// Sync implements Store; there is nothing that could survive.
-func (m *Memory) Sync(ctx context.Context) error {
-	if err := m.enter(ctx); err != nil {
-		return err
-	}
-	m.mu.Unlock()
-	return nil
-}
-
 // Reopened implements Store. Memory is always available.
 func (m *Memory) Reopened() <-chan struct{} { return nil }
 
@@ -322,8 +312,8 @@ func (m *Memory) Close() error {
 	}
 	m.closed = true
 	close(m.done)
-	m.logs, m.waking, m.expiring = nil, nil, nil
-	m.ended.Purge()
+	m.logs, m.dueLogs, m.expiring = nil, nil, nil
+	m.ended.Init()
 	return nil
 }
 

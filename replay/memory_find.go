@@ -25,7 +25,7 @@ func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) ite
 			return
 		}
 		var due []DueLog
-		for l := range m.waking {
+		for l := range m.dueLogs {
 			if at := l.head.DueAt; l.name[0] == class && !at.Before(from) && !at.After(until) {
 				due = append(due, DueLog{Log: l.name, At: at})
 			}

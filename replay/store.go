@@ -55,10 +55,6 @@ type Store interface {
 	// before all others. It sees the store as it is at the call.
 	Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[DueLog, error]
 
-	// Sync makes all that was appended before the call survive a loss of power, where the store's Sync mode
-	// promises that at all.
-	Sync(ctx context.Context) error
-
 	// Reopened returns a channel that is closed the next time that what failed with ErrUnavailable is worth another try,
 	// as a rule because the store can be written again; nil for a driver to which that never happens. Each ErrUnavailable
 	// is followed by such a time. Take the next channel before acting on a closed one, so that none is missed. It says

@@ -185,18 +185,6 @@ func (s *Store) exit(err *error) {
 	s.gate.RUnlock()
 }
 
-// Sync implements replay.Store.
-func (s *Store) Sync(ctx context.Context) (err error) {
-	if err := s.enterToWrite(ctx); err != nil {
-		return err
-	}
-	defer s.exit(&err)
-	if s.settings.Load().Sync != replay.SyncNever {
-		s.disk.sync() // an Append that has returned is written
-	}
-	return nil
-}
-
 // Reopened implements replay.Store.
 func (s *Store) Reopened() <-chan struct{} { return s.available.whenReopened() }
 

@@ -25,12 +25,12 @@ var quiet = slog.New(slog.DiscardHandler)
 // TestSyncs counts the syncs of the disk.
 func TestSyncs(t *testing.T) {
 	for name, want := range map[string]struct {
-		mode            replay.SyncMode
-		told, not, sync int64 // for an Append that is told, one that is not, and Sync thereafter
+		mode         replay.SyncMode
+		durable, not int64 // for an Append that is Durable, and one that is not
 	}{
-		"state":  {replay.SyncState, 1, 0, 1},
-		"always": {replay.SyncAlways, 1, 1, 0}, // all is synced already
-		"never":  {replay.SyncNever, 0, 0, 0},
+		"state":  {replay.SyncState, 1, 0},
+		"always": {replay.SyncAlways, 1, 1},
+		"never":  {replay.SyncNever, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -60,19 +60,17 @@ func TestSyncs(t *testing.T) {
 						t.Errorf("%s: %d syncs, want %d", what, got, want)
 					}
 				}
-				add := func(tell bool) func() error {
+				add := func(durable bool) func() error {
 					return func() error {
-						err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 8000)}, Durable: tell})
+						err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 8000)}, Durable: durable})
 						last++
 						return err
 					}
 				}
 				for range 3 {
-					count("told", want.told, add(true))
-					count("not told", want.not, add(false))
-					count("not told", want.not, add(false))
-					count("Sync", want.sync, func() error { return s.Sync(t.Context()) })
-					count("Sync again", 0, func() error { return s.Sync(t.Context()) })
+					count("durable", want.durable, add(true))
+					count("not durable", want.not, add(false))
+					count("not durable", want.not, add(false))
 				}
 				// Through many files. Each is synced when it is closed.
 				before, files := syncs.Load(), creates.Load()
@@ -232,9 +230,6 @@ func TestFails(t *testing.T) {
 					for w, want := range acked {
 						checkZeros(t, s, fmt.Sprint(w), want)
 					}
-					if err := s.Sync(t.Context()); !errors.Is(err, replay.ErrUnavailable) {
-						t.Errorf("Sync: %v, want ErrUnavailable", err)
-					}
 					time.Sleep(time.Minute)
 					if err := s.Append(t.Context(), replay.Append{Log: "new"}); !errors.Is(err, replay.ErrUnavailable) {
 						t.Errorf("Append: %v, want ErrUnavailable", err)
@@ -334,7 +329,8 @@ func TestPowerLoss(t *testing.T) {
 			for w := range want {
 				want[w] = returned[w].Load()
 			}
-			if err := s.Sync(t.Context()); err != nil {
+			// A durable append makes all durable that was appended before it.
+			if err := s.Append(t.Context(), replay.Append{Log: "last", Records: [][]byte{{0}}, Durable: true}); err != nil {
 				t.Error(err)
 			}
 		}

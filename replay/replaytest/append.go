@@ -51,9 +51,6 @@ func testAppend(e *env) {
 			e.Errorf("the log ended at %v, not between %v and now", h.Ended, before)
 		}
 	}
-	if err := s.Sync(e.Context()); err != nil {
-		e.Errorf("Sync: %v", err)
-	}
 }
 
 // testRefused makes the appends that change nothing.

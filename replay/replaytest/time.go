@@ -153,9 +153,6 @@ func testConfigure(e *env) {
 	e.append(s, replay.Append{Log: "minute", End: true})
 	s.Configure(replay.Settings{Sync: replay.SyncNever})
 	e.append(s, replay.Append{Log: "default", End: true})
-	if err := s.Sync(e.Context()); err != nil {
-		e.Errorf("Sync: %v", err)
-	}
 	passed := time.Duration(0)
 	for _, step := range []struct {
 		log string
@@ -214,7 +211,7 @@ func testClose(e *env) {
 	_, head := s.Head(e.Context(), "a")
 	for name, err := range map[string]error{
 		"Load": load, "Head": head, "Follow": follow, "Due": last(s.Due(e.Context(), 'a', replay.Recover, replay.Recover)),
-		"List": last(s.List(e.Context(), "", "")), "Sync": s.Sync(e.Context()), "a writer": writer,
+		"List": last(s.List(e.Context(), "", "")), "a writer": writer,
 		"Append": s.Append(e.Context(), replay.Append{Log: "new"}),
 	} {
 		if !errors.Is(err, replay.ErrClosed) {
@@ -282,7 +279,7 @@ func testContext(e *env) {
 	_, head := s.Head(canceled, "a")
 	for name, err := range map[string]error{
 		"Load": load, "Head": head, "Follow": follow, "Due": last(s.Due(canceled, 'a', replay.Recover, replay.Recover)),
-		"List": last(s.List(canceled, "", "")), "Sync": s.Sync(canceled), "Append": s.Append(canceled, replay.Append{Log: "b"}),
+		"List": last(s.List(canceled, "", "")), "Append": s.Append(canceled, replay.Append{Log: "b"}),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			e.Errorf("%s: %v, want context.Canceled", name, err)
