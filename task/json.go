@@ -41,14 +41,7 @@ func (f Form) AppendTask(dst []byte, t *Task) []byte {
 	dst = appendOptional(dst, `,"senderId":`, t.SenderID)
 	dst = append(dst, `,"status":`...)
 	dst = f.AppendStatus(dst, &t.Status)
-	dst = append(dst, `,"products":[`...)
-	for i := range t.Products {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = f.AppendProduct(dst, &t.Products[i])
-	}
-	dst = append(dst, ']')
+	dst = f.AppendProducts(append(dst, `,"products":`...), t.Products)
 	if len(t.MessageHistory) > 0 {
 		dst = append(dst, `,"messageHistory":[`...)
 		for i := range t.MessageHistory {
@@ -60,14 +53,7 @@ func (f Form) AppendTask(dst []byte, t *Task) []byte {
 		dst = append(dst, ']')
 	}
 	if len(t.StatusHistory) > 0 {
-		dst = append(dst, `,"statusHistory":[`...)
-		for i := range t.StatusHistory {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = f.AppendStatus(dst, &t.StatusHistory[i])
-		}
-		dst = append(dst, ']')
+		dst = f.AppendStatuses(append(dst, `,"statusHistory":`...), t.StatusHistory)
 	}
 	dst = appendOptional(dst, `,"groupId":`, t.GroupID)
 	dst = append(dst, `,"sessionId":`...)
@@ -93,6 +79,18 @@ func (f Form) AppendStatus(dst []byte, s *Status) []byte {
 		dst = appendRaw(dst, `,"taskMetadata":`, s.TaskExtensions)
 	}
 	return append(dst, '}')
+}
+
+// AppendStatuses appends the JSON of a list in a form.
+func (f Form) AppendStatuses(dst []byte, list []Status) []byte {
+	dst = append(dst, '[')
+	for i := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = f.AppendStatus(dst, &list[i])
+	}
+	return append(dst, ']')
 }
 
 // AppendMessage appends the JSON of m.
@@ -140,6 +138,18 @@ func (f Form) AppendProduct(dst []byte, p *Product) []byte {
 	dst = append(dst, `,"dataItems":`...)
 	dst = f.appendItems(dst, p.DataItems)
 	return append(f.appendExtensions(dst, p.Extensions, ProductObject), '}')
+}
+
+// AppendProducts appends the JSON of a list in a form.
+func (f Form) AppendProducts(dst []byte, list []Product) []byte {
+	dst = append(dst, '[')
+	for i := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = f.AppendProduct(dst, &list[i])
+	}
+	return append(dst, ']')
 }
 
 // AppendChunk appends the JSON of c: the members that are its own in a ProductChunkEvent (§6.2.4).

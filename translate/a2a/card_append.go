@@ -3,6 +3,7 @@
 package a2a
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,11 +89,11 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	zero := !v1 || o.Form == CardHybrid && o.serves(version.Name03)
 
 	dst = append(dst, `{"name":`...)
-	dst = task.AppendString(dst, first(c.Name, "agent"))
+	dst = task.AppendString(dst, cmp.Or(c.Name, "agent"))
 	dst = append(dst, `,"description":`...)
-	dst = task.AppendString(dst, first(c.Description, c.Name, "agent"))
+	dst = task.AppendString(dst, cmp.Or(c.Description, c.Name, "agent"))
 	dst = append(dst, `,"version":`...)
-	dst = task.AppendString(dst, first(c.Version, "0"))
+	dst = task.AppendString(dst, cmp.Or(c.Version, "0"))
 	if c.Provider.Organization != "" {
 		dst = append(dst, `,"provider":{"organization":`...)
 		dst = task.AppendString(dst, c.Provider.Organization)
@@ -138,8 +139,8 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	}
 	dst = appendCardSecurity(dst, &o, v1, zero)
 	legacy := o.Form == CardLegacy
-	dst = appendCardWords(dst, `,"defaultInputModes":`, modes(c.DefaultInputModes, legacy, true))
-	dst = appendCardWords(dst, `,"defaultOutputModes":`, modes(c.DefaultOutputModes, legacy, true))
+	dst = wire.AppendStrings(dst, `,"defaultInputModes":`, modes(c.DefaultInputModes, legacy, true))
+	dst = wire.AppendStrings(dst, `,"defaultOutputModes":`, modes(c.DefaultOutputModes, legacy, true))
 	dst = append(dst, `,"skills":[`...)
 	for i := range c.Skills {
 		if i > 0 {
@@ -206,20 +207,20 @@ func appendCardSecurity(dst []byte, o *CardOptions, v1, zero bool) []byte {
 
 func appendCardSkill(dst []byte, s *translate.Skill, legacy bool) []byte {
 	dst = append(dst, `{"id":`...)
-	dst = task.AppendString(dst, first(s.ID, s.Name))
+	dst = task.AppendString(dst, cmp.Or(s.ID, s.Name))
 	dst = append(dst, `,"name":`...)
-	dst = task.AppendString(dst, first(s.Name, s.ID))
+	dst = task.AppendString(dst, cmp.Or(s.Name, s.ID))
 	dst = append(dst, `,"description":`...)
-	dst = task.AppendString(dst, first(s.Description, s.Name, s.ID))
-	dst = appendCardWords(dst, `,"tags":`, s.Tags)
+	dst = task.AppendString(dst, cmp.Or(s.Description, s.Name, s.ID))
+	dst = wire.AppendStrings(dst, `,"tags":`, s.Tags)
 	if len(s.Examples) > 0 {
-		dst = appendCardWords(dst, `,"examples":`, s.Examples)
+		dst = wire.AppendStrings(dst, `,"examples":`, s.Examples)
 	}
 	if len(s.InputModes) > 0 {
-		dst = appendCardWords(dst, `,"inputModes":`, modes(s.InputModes, legacy, false))
+		dst = wire.AppendStrings(dst, `,"inputModes":`, modes(s.InputModes, legacy, false))
 	}
 	if len(s.OutputModes) > 0 {
-		dst = appendCardWords(dst, `,"outputModes":`, modes(s.OutputModes, legacy, false))
+		dst = wire.AppendStrings(dst, `,"outputModes":`, modes(s.OutputModes, legacy, false))
 	}
 	return append(dst, '}')
 }
@@ -233,35 +234,5 @@ func modes(list []string, legacy, needed bool) []string {
 	if legacy {
 		return list
 	}
-	types := make([]string, 0, len(list))
-	for _, m := range list {
-		if m == "text" {
-			m = "text/plain"
-		}
-		if !slices.Contains(types, m) {
-			types = append(types, m)
-		}
-	}
-	return types
-}
-
-// first returns the first of texts that is not empty, because the schemas demand these members.
-func first(texts ...string) string {
-	for _, s := range texts {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
-func appendCardWords(dst []byte, key string, list []string) []byte {
-	dst = append(append(dst, key...), '[')
-	for i, s := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = task.AppendString(dst, s)
-	}
-	return append(dst, ']')
+	return wire.MediaTypes(list)
 }

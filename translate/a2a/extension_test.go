@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
-	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
+	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
 // extraVersions say the same in every version of A2A, with members that the canon has no field for.
@@ -108,11 +108,11 @@ func TestExtraOfRequests(t *testing.T) {
 					if from.name != "0.1" && to.name != "0.1" {
 						want["configuration.cx"] = "1"
 					}
-					holds(t, a2atest.Strict(t, to.client.AppendTurn(nil, turn, stream)), "", want)
+					holds(t, translatetest.Strict(t, to.client.AppendTurn(nil, turn, stream)), "", want)
 				}
 				turn.From = task.AwaitingCompletion
 				if to.name != "0.1" {
-					holds(t, a2atest.Strict(t, to.client.AppendTurn(nil, turn, false)), "", map[string]string{"message.referenceTaskIds": `["T","r"]`})
+					holds(t, translatetest.Strict(t, to.client.AppendTurn(nil, turn, false)), "", map[string]string{"message.referenceTaskIds": `["T","r"]`})
 				}
 			})
 		}
@@ -138,7 +138,7 @@ func TestExtraOfHistories(t *testing.T) {
 				said := call.Message
 				said.Extensions = append([]byte(`{"aip":{"y":1},`), said.Extensions[1:]...)
 				tk := &task.Task{ID: "T", Status: task.Status{State: task.Working}, MessageHistory: []task.Message{said}}
-				holds(t, a2atest.Strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), get, tk)), "history.0.", map[string]string{
+				holds(t, translatetest.Strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), get, tk)), "history.0.", map[string]string{
 					"metadata": `{"mm":1,"aip":{"y":1}}`, "extensions": `["e"]`, "referenceTaskIds": `["r"]`, "mx": "",
 					"parts.0.px": "", "parts.0.metadata": `{"pm":1}`,
 				})
@@ -188,7 +188,7 @@ func TestExtraOfReplies(t *testing.T) {
 			t.Run(from.name+" to "+to.name, func(t *testing.T) {
 				c := &translate.Call{History: -1}
 				c.Message.Command = task.Start
-				out := a2atest.Strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), c, &fold.Task))
+				out := translatetest.Strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), c, &fold.Task))
 				holds(t, out, to.task, map[string]string{
 					"status.message.metadata": `{"mm":1}`, "status.message.extensions": `["e"]`, "status.message.mx": "1", "status.sx": "2",
 					"artifacts.0.metadata.am": "1", "artifacts.0.extensions": `["ae"]`, "artifacts.0.ax": "1", "artifacts.0.parts.0.px": "1",
@@ -196,9 +196,9 @@ func TestExtraOfReplies(t *testing.T) {
 				})
 				s := to.server.NewStream(jsonrpc.ID("1"), c, &fold.Task)
 				frame := s.Event(nil, &task.Event{Status: &task.Status{State: status.State, DataItems: status.Items, Extensions: status.Extensions, TaskExtensions: status.TaskExtensions}})
-				holds(t, a2atest.Strict(t, frame.Data), to.update, map[string]string{"status.message.mx": "1", "metadata": `{"em":1}`, "ex": "1"})
+				holds(t, translatetest.Strict(t, frame.Data), to.update, map[string]string{"status.message.mx": "1", "metadata": `{"em":1}`, "ex": "1"})
 				frame = s.Event(nil, &task.Event{Chunk: &piece.Chunks[0]})
-				holds(t, a2atest.Strict(t, frame.Data), to.piece, map[string]string{"artifact.ax": "1", "metadata": `{"em":1}`, "ex": "1"})
+				holds(t, translatetest.Strict(t, frame.Data), to.piece, map[string]string{"artifact.ax": "1", "metadata": `{"em":1}`, "ex": "1"})
 			})
 		}
 	}
@@ -214,13 +214,13 @@ func TestExtraOfOthers(t *testing.T) {
 	}
 	for _, v := range extraVersions {
 		turn := &agent.Turn{Message: task.Message{DataItems: items, Extensions: extra}}
-		out := a2atest.Strict(t, v.client.AppendTurn(nil, turn, true))
+		out := translatetest.Strict(t, v.client.AppendTurn(nil, turn, true))
 		for path, want := range map[string]string{"message.metadata": string(extra), "message.x": "", "metadata": "", "message.parts.0.metadata": string(items[0].Metadata)} {
 			if got := out.Get(path).Raw; got != want {
 				t.Errorf("%s: %s is %q, want %q", v.name, path, got, want)
 			}
 		}
-		out = a2atest.Strict(t, v.server.AppendTask(nil, jsonrpc.ID("1"), &translate.Call{Call: task.Call{Message: task.Message{Command: task.Start}}}, state))
+		out = translatetest.Strict(t, v.server.AppendTask(nil, jsonrpc.ID("1"), &translate.Call{Call: task.Call{Message: task.Message{Command: task.Start}}}, state))
 		for path, want := range map[string]string{"metadata.aip.x": "1", "x": "", "status.message.metadata.aip.x": "1", "artifacts.0.metadata.aip.x": "1", "status.message.extensions": ""} {
 			if got := out.Get(v.task + path).Raw; got != want {
 				t.Errorf("%s: %s is %q, want %q", v.name, path, got, want)
@@ -237,7 +237,7 @@ func TestExtraOfProducts(t *testing.T) {
 		`{"a2a":{"metadata":{"a":1}},"aip":{}}`:             `{"a":1,"aip":{},"productId":"p"}`,
 	} {
 		state := &task.Task{ID: "t", Products: []task.Product{{ID: "p", Extensions: json.RawMessage(extra)}}}
-		out := a2atest.Strict(t, a2a.LegacyServer(true).AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), state))
+		out := translatetest.Strict(t, a2a.LegacyServer(true).AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), state))
 		if got := out.Get("artifacts.0.metadata").Raw; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -280,11 +280,11 @@ func FuzzExtraReply(f *testing.F) {
 				t.Fatalf("%q", out)
 			}
 			for _, to := range extraVersions {
-				a2atest.Strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), &translate.Call{History: -1}, &now))
+				translatetest.Strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), &translate.Call{History: -1}, &now))
 				s := to.server.NewStream(jsonrpc.ID("1"), new(translate.Call), &now)
-				a2atest.Strict(t, s.Event(nil, &task.Event{Status: &now.Status}).Data)
+				translatetest.Strict(t, s.Event(nil, &task.Event{Status: &now.Status}).Data)
 				for i := range rep.Chunks {
-					a2atest.Strict(t, s.Event(nil, &task.Event{Chunk: &rep.Chunks[i]}).Data)
+					translatetest.Strict(t, s.Event(nil, &task.Event{Chunk: &rep.Chunks[i]}).Data)
 				}
 			}
 		}
@@ -303,12 +303,12 @@ func TestExtraOfTheLastWord(t *testing.T) {
 	}{{a2a.V03Server(false), "", ""}, {a2a.V1Server(false), "task.", "statusUpdate."}} {
 		c := &translate.Call{Call: task.Call{Message: task.Message{Command: task.Start}}}
 		want := map[string]string{"status.message.parts.0.text": `"bye"`, "status.message.metadata": `{"mm":1}`}
-		holds(t, a2atest.Strict(t, v.server.AppendTask(nil, jsonrpc.ID("1"), c, now)), v.task, want)
+		holds(t, translatetest.Strict(t, v.server.AppendTask(nil, jsonrpc.ID("1"), c, now)), v.task, want)
 		s := v.server.NewStream(jsonrpc.ID("1"), c, now)
 		if f := s.Event(nil, &task.Event{Status: finished}); f.Data != nil {
 			t.Errorf("%s tells of a task that awaits completion: %s", v.server.Name(), f.Data)
 		}
 		want["ex"] = "1"
-		holds(t, a2atest.Strict(t, s.Event(nil, &task.Event{Status: completed}).Data), v.update, want)
+		holds(t, translatetest.Strict(t, s.Event(nil, &task.Event{Status: completed}).Data), v.update, want)
 	}
 }

@@ -3,13 +3,14 @@
 package aip
 
 import (
-	"slices"
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // The versions of ACPs whose ACS AppendACS writes.
@@ -59,8 +60,8 @@ func MissingACS(c *translate.Card, o ACSOptions) []string {
 	}
 	need("aic", o.AIC)
 	if o.needsAll() {
-		need("provider.organization", firstOf(o.Organization, c.Provider.Organization))
-		need("provider.url", firstOf(o.ProviderURL, c.Provider.URL))
+		need("provider.organization", cmp.Or(o.Organization, c.Provider.Organization))
+		need("provider.url", cmp.Or(o.ProviderURL, c.Provider.URL))
 		need("provider.license", o.License)
 		if o.MutualTLS {
 			need("securitySchemes.mtls.x-caChallengeBaseUrl", o.CAChallengeBaseURL)
@@ -72,7 +73,7 @@ func MissingACS(c *translate.Card, o ACSOptions) []string {
 // AppendACS appends the Partner's AgentCapabilitySpec (ACS v01.00, v02.01): who the agent is by its card, and how the
 // gateway that is its Partner is reached.
 func AppendACS(dst []byte, c *translate.Card, o ACSOptions) []byte {
-	version := firstOf(c.Version, "0")
+	version := cmp.Or(c.Version, "0")
 	dst = append(dst, `{"aic":`...)
 	dst = task.AppendString(dst, o.AIC)
 	dst = append(dst, `,"active":`...)
@@ -82,9 +83,9 @@ func AppendACS(dst []byte, c *translate.Card, o ACSOptions) []byte {
 	dst = append(dst, `,"protocolVersion":`...)
 	dst = task.AppendString(dst, o.version())
 	dst = append(dst, `,"name":`...)
-	dst = task.AppendString(dst, firstOf(c.Name, "agent"))
+	dst = task.AppendString(dst, cmp.Or(c.Name, "agent"))
 	dst = append(dst, `,"description":`...)
-	dst = task.AppendString(dst, firstOf(c.Description, c.Name, "agent"))
+	dst = task.AppendString(dst, cmp.Or(c.Description, c.Name, "agent"))
 	dst = append(dst, `,"version":`...)
 	dst = task.AppendString(dst, version)
 	dst = appendACSText(dst, `,"iconUrl":`, c.IconURL, false)
@@ -92,10 +93,10 @@ func AppendACS(dst []byte, c *translate.Card, o ACSOptions) []byte {
 
 	all := o.needsAll()
 	dst = append(dst, `,"provider":{"countryCode":`...)
-	dst = task.AppendString(dst, firstOf(o.CountryCode, "CN"))
-	dst = appendACSText(dst, `,"organization":`, firstOf(o.Organization, c.Provider.Organization), all)
+	dst = task.AppendString(dst, cmp.Or(o.CountryCode, "CN"))
+	dst = appendACSText(dst, `,"organization":`, cmp.Or(o.Organization, c.Provider.Organization), all)
 	dst = appendACSText(dst, `,"department":`, o.Department, false)
-	dst = appendACSText(dst, `,"url":`, firstOf(o.ProviderURL, c.Provider.URL), all)
+	dst = appendACSText(dst, `,"url":`, cmp.Or(o.ProviderURL, c.Provider.URL), all)
 	dst = appendACSText(dst, `,"license":`, o.License, all)
 
 	dst = append(dst, `},"securitySchemes":{`...)
@@ -128,67 +129,37 @@ func AppendACS(dst []byte, c *translate.Card, o ACSOptions) []byte {
 // appendACSSkill appends a skill. Cards give skills no version of their own, so theirs is the agent's.
 func appendACSSkill(dst []byte, s *translate.Skill, version string) []byte {
 	dst = append(dst, `{"id":`...)
-	dst = task.AppendString(dst, firstOf(s.ID, s.Name))
+	dst = task.AppendString(dst, cmp.Or(s.ID, s.Name))
 	dst = append(dst, `,"name":`...)
-	dst = task.AppendString(dst, firstOf(s.Name, s.ID))
+	dst = task.AppendString(dst, cmp.Or(s.Name, s.ID))
 	dst = append(dst, `,"description":`...)
-	dst = task.AppendString(dst, firstOf(s.Description, s.Name, s.ID))
+	dst = task.AppendString(dst, cmp.Or(s.Description, s.Name, s.ID))
 	dst = append(dst, `,"version":`...)
 	dst = task.AppendString(dst, version)
-	dst = appendACSWords(dst, `,"tags":`, s.Tags)
+	dst = wire.AppendStrings(dst, `,"tags":`, s.Tags)
 	if len(s.Examples) > 0 {
-		dst = appendACSWords(dst, `,"examples":`, s.Examples)
+		dst = wire.AppendStrings(dst, `,"examples":`, s.Examples)
 	}
 	dst = appendACSModes(dst, `,"inputModes":`, s.InputModes, false)
 	dst = appendACSModes(dst, `,"outputModes":`, s.OutputModes, false)
 	return append(dst, '}')
 }
 
-// appendACSModes appends media types. Agents of the oldest A2A call text by another name.
+// appendACSModes appends media types.
 func appendACSModes(dst []byte, key string, list []string, needed bool) []byte {
-	if len(list) == 0 {
-		if !needed {
-			return dst
-		}
-		list = []string{"text"}
+	switch {
+	case len(list) > 0:
+		return wire.AppendStrings(dst, key, wire.MediaTypes(list))
+	case needed:
+		return wire.AppendStrings(dst, key, []string{"text/plain"})
 	}
-	types := make([]string, 0, len(list))
-	for _, m := range list {
-		if m == "text" {
-			m = "text/plain"
-		}
-		if !slices.Contains(types, m) {
-			types = append(types, m)
-		}
-	}
-	return appendACSWords(dst, key, types)
-}
-
-func appendACSWords(dst []byte, key string, list []string) []byte {
-	dst = append(append(dst, key...), '[')
-	for i, s := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = task.AppendString(dst, s)
-	}
-	return append(dst, ']')
+	return dst
 }
 
 // appendACSText appends a member, an empty one only where the version demands it.
 func appendACSText(dst []byte, key, value string, needed bool) []byte {
-	if value == "" && !needed {
-		return dst
+	if needed {
+		return task.AppendString(append(dst, key...), value)
 	}
-	return task.AppendString(append(dst, key...), value)
-}
-
-// firstOf returns the first of texts that is not empty.
-func firstOf(texts ...string) string {
-	for _, s := range texts {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
+	return wire.AppendOptional(dst, key, value)
 }

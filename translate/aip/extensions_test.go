@@ -3,7 +3,6 @@
 package aip
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -15,23 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
-
-// strictly parses what goes out: on one line, and no member twice.
-func strictly(t testing.TB, body []byte) gjson.Result {
-	t.Helper()
-	if bytes.ContainsAny(body, "\n\r") {
-		t.Fatalf("more than one line: %q", body)
-	}
-	if req, bad := jsonrpc.Parse(body, jsonrpc.Limits{}); bad == nil {
-		return req.Params
-	}
-	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
-	if bad != nil {
-		t.Fatalf("%v, for\n%s", bad, body)
-	}
-	return res.Result
-}
 
 func holds(t *testing.T, out gjson.Result, want map[string]string) {
 	t.Helper()
@@ -59,7 +43,7 @@ func TestExtraOfCommands(t *testing.T) {
 		}
 		for to, s := range sides() {
 			for _, stream := range []bool{false, true} {
-				out := strictly(t, s.client.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "T", Session: "S"}, Message: call.Message}, stream))
+				out := translatetest.Strict(t, s.client.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "T", Session: "S"}, Message: call.Message}, stream))
 				at := "message."
 				if to == "v2" && !stream {
 					at = "command."
@@ -113,11 +97,11 @@ func TestExtraOfTasks(t *testing.T) {
 					"status.sx": "1", "status.dataItems.0.ix": "1", "products.0.px": "1", "products.0.dataItems.0.ix": "1", "tx": `{"y":null}`,
 					"products.0.metadata": `{"a2a":{"z":1}}`, "metadata": "",
 				}
-				holds(t, strictly(t, s.server.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &now)), whole)
+				holds(t, translatetest.Strict(t, s.server.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &now)), whole)
 				holds(t, gjson.ParseBytes(s.server.AppendNotification(nil, &now)), whole)
 				encoder := s.server.NewStream(jsonrpc.ID("1"), new(translate.Call), &now)
-				holds(t, strictly(t, encoder.Event(nil, &status).Data).Get("eventData"), map[string]string{"status.sx": "1", "ex": "1", "status.dataItems.0.ix": "1", "status.taskMetadata": ""})
-				holds(t, strictly(t, encoder.Event(nil, &chunk).Data).Get("eventData"), map[string]string{"product.px": "1", "ex": "1", "metadata": `{"a2a":{"z":1}}`})
+				holds(t, translatetest.Strict(t, encoder.Event(nil, &status).Data).Get("eventData"), map[string]string{"status.sx": "1", "ex": "1", "status.dataItems.0.ix": "1", "status.taskMetadata": ""})
+				holds(t, translatetest.Strict(t, encoder.Event(nil, &chunk).Data).Get("eventData"), map[string]string{"product.px": "1", "ex": "1", "metadata": `{"a2a":{"z":1}}`})
 				recorder, ok := encoder.(translate.RecordEncoder)
 				if !ok {
 					return
@@ -138,14 +122,14 @@ func TestExtraOfOthers(t *testing.T) {
 	extra := json.RawMessage(`{"a2a":{"message":{"extensions":["e"]}}}`)
 	state := task.Task{ID: "t", SessionID: "s", Extensions: extra, Status: task.Status{State: task.Working, Extensions: extra, TaskExtensions: extra}, Products: []task.Product{{ID: "p", Extensions: extra}}}
 	for version, s := range sides() {
-		out := strictly(t, s.client.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t"}, Message: task.Message{Extensions: extra}}, true))
+		out := translatetest.Strict(t, s.client.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t"}, Message: task.Message{Extensions: extra}}, true))
 		holds(t, out, map[string]string{"message.metadata": string(extra)})
-		out = strictly(t, s.server.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &state))
+		out = translatetest.Strict(t, s.server.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &state))
 		holds(t, out, map[string]string{"metadata": string(extra), "status.metadata": string(extra), "products.0.metadata": string(extra)})
 		ev := task.Event{Seq: 1, Status: &state.Status}
 		encoder := s.server.NewStream(jsonrpc.ID("1"), new(translate.Call), &state)
 		told := encoder.Event(nil, &ev).Data
-		holds(t, strictly(t, told).Get("eventData"), map[string]string{"metadata": string(extra), "status.metadata": string(extra)})
+		holds(t, translatetest.Strict(t, told).Get("eventData"), map[string]string{"metadata": string(extra), "status.metadata": string(extra)})
 		if recorder, ok := encoder.(translate.RecordEncoder); ok {
 			if d := cmp.Diff(string(told), string(recorder.Record(nil, 1, task.AppendEvent(nil, &ev)).Data)); d != "" {
 				t.Errorf("%s (-decoded +direct):\n%s", version, d)

@@ -58,14 +58,7 @@ func (s *serverV2) appendResult(dst []byte, mark string, t *task.Task) []byte {
 	dst = s.begin(dst, typeResult, mark, t.Status.ChangedAt, t)
 	dst = append(dst, `,"status":`...)
 	dst = form.AppendStatus(dst, &t.Status)
-	dst = append(dst, `,"products":[`...)
-	for i := range t.Products {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = form.AppendProduct(dst, &t.Products[i])
-	}
-	dst = append(dst, ']')
+	dst = form.AppendProducts(append(dst, `,"products":`...), t.Products)
 	open := `,"commandHistory":[`
 	for i := range t.MessageHistory {
 		if t.MessageHistory[i].Command == task.NoCommand {
@@ -79,14 +72,7 @@ func (s *serverV2) appendResult(dst []byte, mark string, t *task.Task) []byte {
 		dst = append(dst, ']')
 	}
 	if len(t.StatusHistory) > 0 {
-		dst = append(dst, `,"statusHistory":[`...)
-		for i := range t.StatusHistory {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = form.AppendStatus(dst, &t.StatusHistory[i])
-		}
-		dst = append(dst, ']')
+		dst = form.AppendStatuses(append(dst, `,"statusHistory":`...), t.StatusHistory)
 	}
 	return append(appendExtensions(dst, t.Extensions, task.TaskObject), '}')
 }

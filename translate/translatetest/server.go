@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -174,6 +175,23 @@ func response(t *testing.T, name string, out []byte) jsonrpc.Response {
 		t.Fatalf("%s: %v:\n%s", name, bad, out)
 	}
 	return res
+}
+
+// Strict reads a request or a response that a codec has written: on one line, without a name that appears twice. It
+// returns the params or the result.
+func Strict(t testing.TB, body []byte) gjson.Result {
+	t.Helper()
+	if bytes.ContainsAny(body, "\n\r") {
+		t.Fatalf("more than one line: %q", body)
+	}
+	if req, bad := jsonrpc.Parse(body, jsonrpc.Limits{}); bad == nil {
+		return req.Params
+	}
+	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
+	if bad != nil {
+		t.Fatalf("%v, for\n%s", bad, body)
+	}
+	return res.Result
 }
 
 // errorKinds: every kind has a number and a message, JSON-RPC's own kinds have JSON-RPC's own numbers, and what

@@ -10,8 +10,6 @@ import (
 	"encoding/json"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // Limits of what one message may hold.
@@ -74,12 +72,4 @@ func OneLine(value []byte) []byte {
 		return []byte("null") // not reached: the value is valid
 	}
 	return line.Bytes()
-}
-
-// AppendOptional appends a member that is a string, unless it is empty. key is what stands before it: `,"name":`.
-func AppendOptional(dst []byte, key, value string) []byte {
-	if value == "" {
-		return dst
-	}
-	return task.AppendString(append(dst, key...), value)
 }

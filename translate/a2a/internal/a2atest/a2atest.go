@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/tidwall/gjson"
 	"golang.org/x/tools/txtar"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -23,6 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
 var Update = flag.Bool("update", false, "write what is read into the golden files")
@@ -309,22 +309,6 @@ func Golden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// strict parses what goes out: on one line, and no member twice.
-func Strict(t testing.TB, body []byte) gjson.Result {
-	t.Helper()
-	if bytes.ContainsAny(body, "\n\r") {
-		t.Fatalf("more than one line: %q", body)
-	}
-	if req, bad := jsonrpc.Parse(body, jsonrpc.Limits{}); bad == nil {
-		return req.Params
-	}
-	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
-	if bad != nil {
-		t.Fatalf("%v, for\n%s", bad, body)
-	}
-	return res.Result
-}
-
 // sayable checks that a caller's message can be stored, and told to an agent of any version.
 func Sayable(t *testing.T, call *translate.Call) {
 	t.Helper()
@@ -332,7 +316,7 @@ func Sayable(t *testing.T, call *translate.Call) {
 		t.Fatalf("%q", out)
 	}
 	for _, c := range []translate.Client{a2a.Legacy(), a2a.V03(), a2a.V1()} {
-		Strict(t, c.AppendTurn(nil, &agent.Turn{Message: call.Message, From: task.AwaitingCompletion, Ref: agent.Ref{Task: "T"}}, true))
+		translatetest.Strict(t, c.AppendTurn(nil, &agent.Turn{Message: call.Message, From: task.AwaitingCompletion, Ref: agent.Ref{Task: "T"}}, true))
 	}
 }
 
