@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// What a Dialer does where it is not told otherwise.
+// Defaults of a Dialer.
 const (
 	defaultTimeout = 10 * time.Second
 	keepAlive      = 30 * time.Second
 )
 
-// Dialer opens the connections that its Guard permits. It has two dial functions, because plain http is for
+// Dialer opens the connections that its Policy allows. It has two dial functions, because plain http is allowed to
 // fewer addresses than https: in an http.Transport, DialPlain is the DialContext and DialTLS the DialTLSContext.
-// With DialTLS forgotten, nothing public is reached at all. It may be used by any number of goroutines at once,
-// and is not changed after its first use. The zero Dialer reaches what is public, by https.
+// Without DialTLS no public address is reached. A Dialer may be used by any number of goroutines at once, and is not
+// changed after its first use. The zero Dialer reaches public addresses, by https.
 type Dialer struct {
 	Policy   Policy
 	Resolver *net.Resolver // default: net.DefaultResolver
@@ -33,14 +33,14 @@ type Dialer struct {
 	TLS *tls.Config
 }
 
-// DialPlain opens a connection for plain http. A refusal by the guard is an *Error, and only that is.
+// DialPlain opens a connection for plain http. A refusal by the policy is a *RefusedError, and only that is.
 func (d *Dialer) DialPlain(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout())
 	defer cancel()
 	return d.dial(ctx, network, address, true)
 }
 
-// DialTLS opens a connection for https and shakes hands on it. A refusal by the guard is an *Error, and only
+// DialTLS opens a connection for https, with its TLS handshake. A refusal by the policy is a *RefusedError, and only
 // that is.
 func (d *Dialer) DialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout())
@@ -72,21 +72,21 @@ func (d *Dialer) timeout() time.Duration {
 	return defaultTimeout
 }
 
-// dial looks address up and connects to the first of its addresses that the guard permits and that answers.
-// The guard is asked between the creation of a socket and its connect, so what it sees is what is connected to.
+// dial looks address up and connects to the first of its addresses that the policy allows and that answers. The policy
+// is asked between the creation of a socket and its connect, so it judges the address that is connected to.
 func (d *Dialer) dial(ctx context.Context, network, address string, plain bool) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, &RefusedError{Reason: "The webhook has no address with a port."}
+		return nil, invalid("there is no address with a port")
 	}
-	var permitted atomic.Bool // one of the addresses was; two of them may be tried at the same time
+	var allowed atomic.Bool // one of the addresses; two of them may be dialed at the same time
 	dialer := net.Dialer{
 		KeepAlive: keepAlive,
 		Resolver:  d.Resolver,
 		ControlContext: func(_ context.Context, network, address string, _ syscall.RawConn) error {
 			err := d.Policy.control(network, address, plain)
 			if err == nil {
-				permitted.Store(true)
+				allowed.Store(true)
 			}
 			return err
 		},
@@ -96,10 +96,10 @@ func (d *Dialer) dial(ctx context.Context, network, address string, plain bool) 
 	switch {
 	case !errors.As(err, &refused):
 		return conn, err
-	case permitted.Load():
-		// net tells only about the first address. That one was refused, but another was not and did not answer,
-		// so a later attempt may succeed.
-		return nil, fmt.Errorf("dial %s: no permitted address of %s can be reached", network, host)
+	case allowed.Load():
+		// The error of net is that of the first address. That one was refused, but another one was not and did not
+		// answer, so a later attempt may succeed.
+		return nil, fmt.Errorf("dial %s: no allowed address of %s can be reached", network, host)
 	default:
 		named := *refused
 		named.Host = host
@@ -108,13 +108,13 @@ func (d *Dialer) dial(ctx context.Context, network, address string, plain bool) 
 }
 
 // control decides about one connection. address is what net is about to connect to: an address and a port.
-func (g *Policy) control(network, address string, plain bool) error {
+func (p *Policy) control(network, address string, plain bool) error {
 	if !strings.HasPrefix(network, "tcp") {
-		return &RefusedError{Reason: "The webhook must be reached by TCP."}
+		return invalid("only TCP is allowed")
 	}
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return &RefusedError{Reason: "The webhook has no address."}
+		return invalid("there is no address")
 	}
-	return g.judge(to.Addr(), plain)
+	return p.judge(to.Addr(), plain)
 }

@@ -34,7 +34,7 @@ func listen(t *testing.T) (net.Listener, string) {
 	return l, port
 }
 
-// untouched proves that nobody has connected to l: connections are accepted in their order, and the first one is
+// untouched checks that no connection was made to l: connections are accepted in their order, and the first one is
 // the test's own.
 func untouched(t *testing.T, l net.Listener) {
 	t.Helper()
@@ -49,7 +49,7 @@ func untouched(t *testing.T, l net.Listener) {
 	}
 	defer first.Close()
 	if diff := cmp.Diff(own.LocalAddr().String(), first.RemoteAddr().String()); diff != "" {
-		t.Errorf("somebody has connected before (-want +got):\n%s", diff)
+		t.Errorf("another connection was made before (-want +got):\n%s", diff)
 	}
 }
 
@@ -63,7 +63,7 @@ func refusal(t *testing.T, dial dialFunc, address string) *RefusedError {
 	}
 	var refused *RefusedError
 	if conn != nil || !errors.As(err, &refused) {
-		t.Fatalf("%s: a connection %v and error %v, want an *Error alone", address, conn != nil, err)
+		t.Fatalf("%s: a connection %v and error %v, want a *RefusedError alone", address, conn != nil, err)
 	}
 	return refused
 }
@@ -92,7 +92,9 @@ func TestDialAfterRebinding(t *testing.T) {
 
 	// When it is delivered, it is not.
 	dns.set("rebind.example", "127.0.0.1")
-	want := RefusedError{Host: "rebind.example", Addr: netip.MustParseAddr("127.0.0.1"), Reason: loopback}
+	want := RefusedError{
+		Kind: NotPublic, Host: "rebind.example", Addr: netip.MustParseAddr("127.0.0.1"), Reason: loopback,
+	}
 	for _, dial := range []dialFunc{d.DialTLS, d.DialPlain} {
 		before := dns.count("rebind.example")
 		got := refusal(t, dial, u.Host)
@@ -111,8 +113,10 @@ func TestDialRefused(t *testing.T) {
 	l, port := listen(t)
 	d := &Dialer{Resolver: dns.resolver()}
 	dns.set("many.example", "127.0.0.1", "127.0.0.2", "10.0.0.1", "169.254.169.254")
-	for _, address := range []string{"127.0.0.1:" + port, "[::ffff:127.0.0.1]:" + port, "0.0.0.0:" + port, ":" + port, "localhost:" + port,
-		"many.example:" + port, "127.0.0.1", ""} {
+	for _, address := range []string{
+		"127.0.0.1:" + port, "[::ffff:127.0.0.1]:" + port, "0.0.0.0:" + port, ":" + port, "localhost:" + port,
+		"many.example:" + port, "127.0.0.1", "",
+	} {
 		for _, dial := range []dialFunc{d.DialTLS, d.DialPlain} {
 			if got := refusal(t, dial, address); got.Reason == "" {
 				t.Errorf("%q: no reason", address)
@@ -133,11 +137,11 @@ func TestDialMixedName(t *testing.T) {
 		dns.set("mixed.example", order...)
 		l, port := listen(t)
 
-		// Nobody answers at the good one. This may change, so the dial has failed and is not refused.
+		// No server answers at the good one. This may change, so the dial has failed and is not refused.
 		d := &Dialer{Policy: Policy{Allow: prefixes("127.0.0.2/32")}, Resolver: dns.resolver()}
 		conn, err := d.DialPlain(t.Context(), "tcp", "mixed.example:"+port)
 		if refused := (*RefusedError)(nil); err == nil || errors.As(err, &refused) {
-			t.Errorf("%v: %v and %v, want an error that is no *Error", order, conn, err)
+			t.Errorf("%v: %v and %v, want an error that is no *RefusedError", order, conn, err)
 		}
 		untouched(t, l)
 
@@ -156,13 +160,13 @@ func TestDialMixedName(t *testing.T) {
 func TestDialUnreachable(t *testing.T) {
 	dns := startDNS(t)
 	_, port := listen(t)
-	dns.set("down.example", "127.0.0.2") // where nobody listens
+	dns.set("down.example", "127.0.0.2") // where no server listens
 	d := &Dialer{Policy: Policy{Allow: prefixes("127.0.0.0/8")}, Resolver: dns.resolver()}
 	for _, address := range []string{"down.example:" + port, "unknown.example:" + port} {
 		for _, dial := range []dialFunc{d.DialTLS, d.DialPlain} {
 			conn, err := dial(t.Context(), "tcp", address)
 			if refused := (*RefusedError)(nil); err == nil || errors.As(err, &refused) {
-				t.Errorf("%s: %v and %v, want an error that is no *Error", address, conn, err)
+				t.Errorf("%s: %v and %v, want an error that is no *RefusedError", address, conn, err)
 			}
 		}
 	}
@@ -203,9 +207,12 @@ func TestDialUnderTransport(t *testing.T) {
 		want   string // the answer, or the reason of the refusal; "" for an error that is none
 	}{
 		{"https", []string{"127.0.0.0/8"}, nil, "https://example.com" + portOf(secure.Listener), "HTTP/1.1"},
-		{"https, the last dot", []string{"127.0.0.0/8"}, nil, "https://example.com." + portOf(secure.Listener), "HTTP/1.1"},
-		{"https, HTTP/2", []string{"127.0.0.0/8"}, []string{"h2", "http/1.1"}, "https://example.com" + portOf(secure.Listener), "HTTP/2.0"},
-		{"https, the wrong certificate", []string{"127.0.0.0/8"}, nil, "https://other.example" + portOf(secure.Listener), ""},
+		{"https, the last dot", []string{"127.0.0.0/8"}, nil,
+			"https://example.com." + portOf(secure.Listener), "HTTP/1.1"},
+		{"https, HTTP/2", []string{"127.0.0.0/8"}, []string{"h2", "http/1.1"},
+			"https://example.com" + portOf(secure.Listener), "HTTP/2.0"},
+		{"https, the wrong certificate", []string{"127.0.0.0/8"}, nil,
+			"https://other.example" + portOf(secure.Listener), ""},
 		{"https to a port of http", []string{"127.0.0.0/8"}, nil, "https://example.com" + portOf(plain.Listener), ""},
 		{"https, refused", nil, nil, "https://example.com" + portOf(secure.Listener), loopback},
 		{"http", []string{"127.0.0.0/8"}, nil, "http://other.example" + portOf(plain.Listener), "HTTP/1.1"},
@@ -213,12 +220,15 @@ func TestDialUnderTransport(t *testing.T) {
 		{"http to a public address", []string{"127.0.0.0/8"}, nil, "http://public.example", plainHTTP},
 		{"redirect to a private address", []string{"127.0.0.0/8"}, nil,
 			"https://example.com" + portOf(secure.Listener) + "/?to=https://private.example/",
-			"The address of the webhook is not public: it is in 10.0.0.0/8, Private-Use."},
+			"the address is not public: it is in 10.0.0.0/8, Private-Use"},
 		{"redirect to metadata", []string{"127.0.0.0/8"}, nil,
 			"http://example.com" + portOf(plain.Listener) + "/?to=http://169.254.169.254/latest/",
-			"The address of the webhook is not public: it is in 169.254.0.0/16, Link Local."},
+			"the address is not public: it is in 169.254.0.0/16, Link Local"},
 	} {
-		d := &Dialer{Policy: Policy{Allow: prefixes(tt.allow...)}, Resolver: dns.resolver(), TLS: &tls.Config{RootCAs: roots, NextProtos: tt.protos}}
+		d := &Dialer{
+			Policy: Policy{Allow: prefixes(tt.allow...)}, Resolver: dns.resolver(),
+			TLS: &tls.Config{RootCAs: roots, NextProtos: tt.protos},
+		}
 		transport := &http.Transport{DialContext: d.DialPlain, DialTLSContext: d.DialTLS, ForceAttemptHTTP2: true}
 		got, err := get(transport, tt.url)
 		var refused *RefusedError
@@ -274,7 +284,8 @@ func TestDialTLSCanceled(t *testing.T) {
 }
 
 func TestDialTimeout(t *testing.T) {
-	// Package net reads the system's DNS configuration once, and keeps a channel with it that must not belong to a bubble.
+	// Package net reads the system's DNS configuration once, and keeps a channel with it that must not belong to a
+	// bubble.
 	if _, err := startDNS(t).resolver().LookupNetIP(t.Context(), "ip4", "unknown.example"); err == nil {
 		t.Error("an unknown name was found")
 	}
@@ -283,15 +294,15 @@ func TestDialTimeout(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}}
-		for _, tt := range []struct{ timeout, want time.Duration }{{time.Second, time.Second}, {3 * time.Second, 3 * time.Second}} {
-			d := &Dialer{Resolver: silent, Timeout: tt.timeout}
+		for _, timeout := range []time.Duration{time.Second, 3 * time.Second} {
+			d := &Dialer{Resolver: silent, Timeout: timeout}
 			for _, dial := range []dialFunc{d.DialTLS, d.DialPlain} {
 				began := time.Now()
 				conn, err := dial(t.Context(), "tcp", "silent.example:443")
 				if refused := (*RefusedError)(nil); err == nil || errors.As(err, &refused) {
-					t.Errorf("%v and %v, want an error that is no *Error", conn, err)
+					t.Errorf("%v and %v, want an error that is no *RefusedError", conn, err)
 				}
-				if diff := cmp.Diff(tt.want, time.Since(began)); diff != "" {
+				if diff := cmp.Diff(timeout, time.Since(began)); diff != "" {
 					t.Errorf("it took (-want +got):\n%s", diff)
 				}
 			}

@@ -96,7 +96,9 @@ func (s *nameserver) answer(query dnsmessage.Message) ([]byte, error) {
 	defer s.mu.Unlock()
 	q := query.Questions[0]
 	reply := dnsmessage.Message{
-		Header:    dnsmessage.Header{ID: query.ID, Response: true, Authoritative: true, RecursionDesired: query.RecursionDesired},
+		Header: dnsmessage.Header{
+			ID: query.ID, Response: true, Authoritative: true, RecursionDesired: query.RecursionDesired,
+		},
 		Questions: query.Questions,
 	}
 	addrs, known := s.answers[q.Name.String()]

@@ -4,15 +4,15 @@ package egress
 
 import "net/netip"
 
-// network is a block of addresses that a webhook may not reach, with its name.
+// network is a block of addresses that are not public, with its name.
 type network struct {
 	prefix netip.Prefix
 	name   string
 }
 
-// special holds the whole of IANA's IPv4 and IPv6 Special-Purpose Address Registries, under their names there. Blocks that
-// the registries call globally reachable are here too: they are anycast services and relays, and no receiver of
-// webhooks lives in them. What the registries leave out follows, with where it comes from.
+// special holds the whole of IANA's IPv4 and IPv6 Special-Purpose Address Registries, under their names there. Blocks
+// that the registries call globally reachable are here too: they are anycast services and relays, and have no servers
+// of callers. Networks that the registries leave out follow, each with its source.
 var special = []network{
 	// IPv4 Special-Purpose Address Registry (RFC 6890)
 	{netip.MustParsePrefix("0.0.0.0/8"), "This network"},
@@ -75,14 +75,14 @@ var special = []network{
 	{netip.MustParsePrefix("::/96"), "Deprecated (IPv4-compatible)"},
 	{netip.MustParsePrefix("fec0::/10"), "Deprecated (Site-Local)"},
 
-	// An ordinary address by the registries, at which every Azure machine finds its host, and with it credentials.
+	// An ordinary address in the registries, at which every Azure machine reaches its host, and credentials.
 	{netip.MustParsePrefix("168.63.129.16/32"), "Azure platform"},
 }
 
 // nat64 is the Well-Known Prefix of RFC 6052: the last 32 bits are the IPv4 address that a translator goes to.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// unicast is all of IPv6 that is given out for use on the Internet (RFC 4291 §2.4).
+// unicast is all of IPv6 that is assigned for use on the Internet (RFC 4291 §2.4).
 var unicast = netip.MustParsePrefix("2000::/3")
 
 // specialNetwork returns the smallest special network that addr is in, and false where addr is public. addr is

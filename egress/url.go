@@ -9,45 +9,45 @@ import (
 	"strings"
 )
 
-// The limits of a webhook's URL, in bytes. Those of names are DNS's (RFC 1035 §2.3.4).
+// The limits of a URL, in bytes. Those of names are DNS's (RFC 1035 §2.3.4).
 const (
 	maxURL   = 2048
 	maxName  = 253
 	maxLabel = 63
 )
 
-// CheckURL reads the URL of a webhook and refuses what could never be delivered to, without looking anything
-// up. Errors are *Error.
+// CheckURL reads a URL and refuses it where it could never be reached, without a lookup. Its errors are of type
+// *RefusedError.
 //
-// Names that belong to no public DNS pass where Allow is not empty: what they stand for is judged at the dial.
-func (g *Policy) CheckURL(raw string) (*url.URL, error) {
+// Names outside the public DNS pass where Allow is not empty: their addresses are judged at the dial.
+func (p *Policy) CheckURL(raw string) (*url.URL, error) {
 	switch {
 	case raw == "":
-		return nil, bad("The URL of the webhook is empty.")
+		return nil, invalid("the URL is empty")
 	case len(raw) > maxURL:
-		return nil, bad("The URL of the webhook has " + strconv.Itoa(len(raw)) + " bytes, and at most " + strconv.Itoa(maxURL) + " are allowed.")
+		return nil, invalid("the URL has %d bytes, but at most %d are allowed", len(raw), maxURL)
 	case strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-		// Printable ASCII is all that a URL is made of (RFC 3986 §2). Of what else could stand here, some would be
-		// mapped to something else on its way: full-width digits to digits, for one.
-		return nil, bad("The URL of the webhook has a space, a control character or one outside ASCII; percent-encode it, " +
-			"and write a host in its xn-- form.")
+		// A URL is made of printable ASCII (RFC 3986 §2). Some other characters would be mapped to ASCII on their way,
+		// such as full-width digits.
+		return nil, invalid("the URL has a space, a control character or one outside ASCII; " +
+			"percent-encode it, and write a host in its xn-- form")
 	case strings.Contains(raw, "#"):
-		return nil, bad("The URL of the webhook must not have a fragment (#).")
+		return nil, invalid("the URL must not have a fragment (#)")
 	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil: // err quotes the URL, which may hold a secret
-		return nil, bad("The URL of the webhook cannot be read.")
+		return nil, invalid("the URL cannot be read")
 	case u.Scheme == "":
-		return nil, bad("The URL of the webhook must be absolute: https:// and a host.")
-	case u.Scheme == "http" && len(g.Allow) == 0, u.Scheme != "http" && u.Scheme != "https":
-		return nil, bad("The URL of the webhook must begin with https://.")
+		return nil, invalid("the URL must be absolute: https:// and a host")
+	case u.Scheme == "http" && len(p.Allow) == 0, u.Scheme != "http" && u.Scheme != "https":
+		return nil, invalid("the URL must begin with https://")
 	case u.User != nil:
-		return nil, bad("The URL of the webhook must not hold credentials; a receiver knows the gateway by its signature.")
+		return nil, invalid("the URL must not hold credentials")
 	case u.Hostname() == "":
-		return nil, bad("The URL of the webhook has no host.")
+		return nil, invalid("the URL has no host")
 	}
-	if err := g.checkHost(u); err != nil {
+	if err := p.checkHost(u); err != nil {
 		return nil, err
 	}
 	if err := checkPort(u); err != nil {
@@ -56,39 +56,39 @@ func (g *Policy) CheckURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-func bad(reason string) error { return &RefusedError{Reason: reason} }
-
-func (g *Policy) checkHost(u *url.URL) error {
+func (p *Policy) checkHost(u *url.URL) error {
 	host := u.Hostname()
 	addr, err := netip.ParseAddr(host)
 	bracketed := strings.HasPrefix(u.Host, "[")
 	switch {
 	case err == nil && bracketed == addr.Is6():
-		if err := g.judge(addr, u.Scheme == "http"); err != nil {
+		if err := p.judge(addr, u.Scheme == "http"); err != nil {
 			refused := err.(*RefusedError)
 			refused.Host = host
 			return refused
 		}
 		return nil
 	case err == nil || bracketed:
-		return bad("The host of the webhook is not an address: only IPv6 is written in brackets.")
+		return invalid("the host is not an address: only IPv6 is written in brackets")
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	if !isName(name) {
-		return bad("The host of the webhook is neither a name nor an address.")
+		return invalid("the host is neither a name nor an address")
 	}
 	labels := strings.Split(name, ".")
 	if isNumber(labels[len(labels)-1]) {
-		return &RefusedError{Host: host, Reason: "The host of the webhook looks like a number; an address is written as four decimal numbers."}
+		err := invalid("the host looks like a number; an address is written as four decimal numbers")
+		err.Host = host
+		return err
 	}
-	if len(g.Allow) == 0 && !isPublicName(name) {
-		return &RefusedError{Host: host, Reason: "The host of the webhook is not a name of the public DNS."}
+	if len(p.Allow) == 0 && !isPublicName(name) {
+		return &RefusedError{Kind: NotPublic, Host: host, Reason: "the host is not a name of the public DNS"}
 	}
 	return nil
 }
 
 // isName reports whether s is made of labels of letters, digits, hyphens and underscores. DNS and certificates
-// know no underscore in names of hosts, but private networks do.
+// allow no underscore in names of hosts, but private networks do.
 func isName(s string) bool {
 	if s == "" || len(s) > maxName {
 		return false
@@ -135,7 +135,9 @@ func checkPort(u *url.URL) error {
 		return nil
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return &RefusedError{Host: u.Hostname(), Reason: "The port of the webhook must be a number from 1 to 65535."}
+		refused := invalid("the port must be a number from 1 to 65535")
+		refused.Host = u.Hostname()
+		return refused
 	}
 	return nil
 }

@@ -16,20 +16,21 @@ import (
 const secret = "s3cr3t"
 
 const (
-	scheme      = "The URL of the webhook must begin with https://."
-	characters  = "The URL of the webhook has a space, a control character or one outside ASCII; percent-encode it, and write a host in its xn-- form."
-	fragment    = "The URL of the webhook must not have a fragment (#)."
-	unreadable  = "The URL of the webhook cannot be read."
-	absolute    = "The URL of the webhook must be absolute: https:// and a host."
-	credentials = "The URL of the webhook must not hold credentials; a receiver knows the gateway by its signature."
-	noHost      = "The URL of the webhook has no host."
-	number      = "The host of the webhook looks like a number; an address is written as four decimal numbers."
-	noName      = "The host of the webhook is neither a name nor an address."
-	notPublic   = "The host of the webhook is not a name of the public DNS."
-	port        = "The port of the webhook must be a number from 1 to 65535."
-	loopback    = "The address of the webhook is not public: it is in 127.0.0.0/8, Loopback."
-	plainHTTP   = "The webhook must begin with https://, because its address is public."
-	zone        = "The address of the webhook has a zone, so it is not public."
+	scheme     = "the URL must begin with https://"
+	characters = "the URL has a space, a control character or one outside ASCII; " +
+		"percent-encode it, and write a host in its xn-- form"
+	fragment    = "the URL must not have a fragment (#)"
+	unreadable  = "the URL cannot be read"
+	absolute    = "the URL must be absolute: https:// and a host"
+	credentials = "the URL must not hold credentials"
+	noHost      = "the URL has no host"
+	number      = "the host looks like a number; an address is written as four decimal numbers"
+	noName      = "the host is neither a name nor an address"
+	notPublic   = "the host is not a name of the public DNS"
+	port        = "the port must be a number from 1 to 65535"
+	loopback    = "the address is not public: it is in 127.0.0.0/8, Loopback"
+	plainHTTP   = "the URL must begin with https://, because its address is public"
+	zone        = "the address has a zone, so it is not public"
 )
 
 func TestCheckURL(t *testing.T) {
@@ -37,7 +38,7 @@ func TestCheckURL(t *testing.T) {
 	label := strings.Repeat("a", maxLabel)
 	for _, tt := range []struct {
 		raw           string
-		public, local string // the refusals by the zero Guard, and by one that allows 127.0.0.0/8; "" where it passes
+		public, local string // the reasons of the zero Policy, and of one that allows 127.0.0.0/8; "" where it passes
 	}{
 		{"https://a.example", "", ""},
 		{"https://a.example/hook?token=" + secret, "", ""},
@@ -54,9 +55,9 @@ func TestCheckURL(t *testing.T) {
 		{"https://a.example/" + long, "", ""},
 		{"https://" + label + ".example/", "", ""},
 
-		{"", "The URL of the webhook is empty.", "The URL of the webhook is empty."},
-		{"https://a.example/" + long + "a", "The URL of the webhook has 2049 bytes, and at most 2048 are allowed.",
-			"The URL of the webhook has 2049 bytes, and at most 2048 are allowed."},
+		{"", "the URL is empty", "the URL is empty"},
+		{"https://a.example/" + long + "a", "the URL has 2049 bytes, but at most 2048 are allowed",
+			"the URL has 2049 bytes, but at most 2048 are allowed"},
 		{"https://a.example/\r\nHost: b", characters, characters},
 		{"https://a.example/\n", characters, characters},
 		{" https://a.example/", characters, characters},
@@ -106,14 +107,14 @@ func TestCheckURL(t *testing.T) {
 		{"https://127.0.0.1/", loopback, ""},
 		{"https://[::ffff:127.0.0.1]/", loopback, ""},
 		{"https://[::ffff:7f00:1]/", loopback, ""},
-		{"https://10.0.0.1/", "The address of the webhook is not public: it is in 10.0.0.0/8, Private-Use.",
-			"The address of the webhook is not public: it is in 10.0.0.0/8, Private-Use."},
-		{"https://169.254.169.254/latest/meta-data", "The address of the webhook is not public: it is in 169.254.0.0/16, Link Local.",
-			"The address of the webhook is not public: it is in 169.254.0.0/16, Link Local."},
-		{"https://[fd00:ec2::254]/", "The address of the webhook is not public: it is in fc00::/7, Unique-Local.",
-			"The address of the webhook is not public: it is in fc00::/7, Unique-Local."},
-		{"https://[::]/", "The address of the webhook is not public: it is in ::/128, Unspecified Address.",
-			"The address of the webhook is not public: it is in ::/128, Unspecified Address."},
+		{"https://10.0.0.1/", "the address is not public: it is in 10.0.0.0/8, Private-Use",
+			"the address is not public: it is in 10.0.0.0/8, Private-Use"},
+		{"https://169.254.169.254/latest/meta-data", "the address is not public: it is in 169.254.0.0/16, Link Local",
+			"the address is not public: it is in 169.254.0.0/16, Link Local"},
+		{"https://[fd00:ec2::254]/", "the address is not public: it is in fc00::/7, Unique-Local",
+			"the address is not public: it is in fc00::/7, Unique-Local"},
+		{"https://[::]/", "the address is not public: it is in ::/128, Unspecified Address",
+			"the address is not public: it is in ::/128, Unspecified Address"},
 		{"https://[fe80::1%25eth0]/", zone, zone},
 		{"https://[2606:4700:4700::1111%25eth0]/", zone, zone},
 
@@ -147,15 +148,15 @@ func TestCheckURL(t *testing.T) {
 		{"https://internal.example/", "", ""},
 	} {
 		for _, by := range []struct {
-			guard Policy
-			want  string
+			policy Policy
+			want   string
 		}{{Policy{}, tt.public}, {Policy{Allow: prefixes("127.0.0.0/8")}, tt.local}} {
-			u, err := by.guard.CheckURL(tt.raw)
+			u, err := by.policy.CheckURL(tt.raw)
 			got := ""
 			if err != nil {
 				var refused *RefusedError
 				if !errors.As(err, &refused) || u != nil {
-					t.Errorf("%q: %v and %v, want an *Error alone", tt.raw, u, err)
+					t.Errorf("%q: %v and %v, want a *RefusedError alone", tt.raw, u, err)
 					continue
 				}
 				got = refused.Reason
@@ -164,13 +165,13 @@ func TestCheckURL(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(by.want, got); diff != "" {
-				t.Errorf("%q with %v (-want +got):\n%s", tt.raw, by.guard.Allow, diff)
+				t.Errorf("%q with %v (-want +got):\n%s", tt.raw, by.policy.Allow, diff)
 			}
 		}
 	}
 }
 
-// Go refuses an IPv4 address in brackets today. Should that change, the guard still does.
+// Go refuses an IPv4 address in brackets today. Should that change, the policy still does.
 func TestCheckHostInBrackets(t *testing.T) {
 	for _, host := range []string{"[127.0.0.1]", "[8.8.8.8]", "[a.example]", "[]"} {
 		if err := new(Policy).checkHost(&url.URL{Scheme: "https", Host: host}); err == nil {
@@ -181,15 +182,17 @@ func TestCheckHostInBrackets(t *testing.T) {
 
 func TestCheckURLNamesTheHost(t *testing.T) {
 	for raw, want := range map[string]RefusedError{
-		"https://127.0.0.1/" + secret:    {Host: "127.0.0.1", Addr: netip.MustParseAddr("127.0.0.1"), Reason: loopback},
-		"https://localhost/?" + secret:   {Host: "localhost", Reason: notPublic},
+		"https://127.0.0.1/" + secret: {
+			Kind: NotPublic, Host: "127.0.0.1", Addr: netip.MustParseAddr("127.0.0.1"), Reason: loopback,
+		},
+		"https://localhost/?" + secret:   {Kind: NotPublic, Host: "localhost", Reason: notPublic},
 		"https://a.example:0/?" + secret: {Host: "a.example", Reason: port},
 		"https://a..example/?" + secret:  {Reason: noName},
 	} {
 		_, err := new(Policy).CheckURL(raw)
 		var refused *RefusedError
 		if !errors.As(err, &refused) {
-			t.Errorf("%q: %v, want an *Error", raw, err)
+			t.Errorf("%q: %v, want a *RefusedError", raw, err)
 			continue
 		}
 		if diff := cmp.Diff(want, *refused, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
@@ -199,7 +202,7 @@ func TestCheckURLNamesTheHost(t *testing.T) {
 }
 
 // aton reads an IPv4 address as inet_aton of C does: one to four numbers, each decimal, octal or hexadecimal, of which
-// the last fills what is left.
+// the last fills the rest.
 func aton(s string) (netip.Addr, bool) {
 	parts := strings.Split(s, ".")
 	if len(parts) > 4 {
@@ -207,8 +210,9 @@ func aton(s string) (netip.Addr, bool) {
 	}
 	var all uint64
 	for i, part := range parts {
-		if strings.Contains(part, "_") || strings.HasPrefix(strings.ToLower(part), "0b") || strings.HasPrefix(strings.ToLower(part), "0o") {
-			return netip.Addr{}, false // Go's spellings, and nobody else's
+		low := strings.ToLower(part)
+		if strings.Contains(part, "_") || strings.HasPrefix(low, "0b") || strings.HasPrefix(low, "0o") {
+			return netip.Addr{}, false // Go's own spellings
 		}
 		size := 8
 		if i == len(parts)-1 {
@@ -225,9 +229,10 @@ func aton(s string) (netip.Addr, bool) {
 
 func FuzzCheckURL(f *testing.F) {
 	for _, s := range []string{
-		"https://a.example/hook?x=y", "https://8.8.8.8/", "https://[2606:4700:4700::1111]:8443/", "https://[::ffff:127.0.0.1]/",
-		"https://127.1/", "https://0x7f000001/", "https://2130706433", "https://017700000001", "https://[fe80::1%25eth0]/",
-		"https://user:pass@a.example/", "http://localhost:80/", "https://a.example:0/", "https://a\\b/", "https:a", "//a", "#", "%",
+		"https://a.example/hook?x=y", "https://8.8.8.8/", "https://[2606:4700:4700::1111]:8443/",
+		"https://[::ffff:127.0.0.1]/", "https://127.1/", "https://0x7f000001/", "https://2130706433",
+		"https://017700000001", "https://[fe80::1%25eth0]/", "https://user:pass@a.example/", "http://localhost:80/",
+		"https://a.example:0/", "https://a\\b/", "https:a", "//a", "#", "%",
 		"https://1.1.1.1.", "https://[::1]:", "https://a.example:/",
 	} {
 		f.Add(s)
@@ -238,7 +243,7 @@ func FuzzCheckURL(f *testing.F) {
 		if err != nil {
 			var refused *RefusedError
 			if !errors.As(err, &refused) || refused.Reason == "" {
-				t.Fatalf("%q: %v, want an *Error with a reason", raw, err)
+				t.Fatalf("%q: %v, want a *RefusedError with a reason", raw, err)
 			}
 			return
 		}

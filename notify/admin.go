@@ -108,8 +108,8 @@ func parsePage(s string) (p page, ok bool) {
 }
 
 // Deliveries returns notifications that are not delivered, in the order in which their outboxes are due, and the
-// Filter.After of the next page, empty where there is none. It reads the store as it is: between two pages, a delivery that
-// ends may be left out, and one that is attempted may be listed twice.
+// Filter.After of the next page, empty where there is none. It reads the store as it is: between two pages, a delivery
+// that ends may be left out, and one that is attempted may be listed twice.
 func (e *Engine) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, error) {
 	from, ok := parsePage(f.After)
 	if !ok {
@@ -207,9 +207,9 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 	return out, nil
 }
 
-// Replay makes the selected dead letters due again, under their webhook-ids and with all attempts, and returns how many.
-// Each is then delivered on its own, in the order of the events; pending deliveries are not held up. Dead letters of
-// disabled webhooks stay dead. After and Limit are ignored.
+// Replay makes the selected dead letters due again, under their webhook-ids and with all attempts, and returns how
+// many. Each is then delivered on its own, in the order of the events; pending deliveries are not held up. Dead letters
+// of disabled webhooks stay dead. After and Limit are ignored.
 func (e *Engine) Replay(ctx context.Context, f Filter) (int, error) {
 	total := 0
 	for outbox, err := range e.outboxes.all(ctx) {

@@ -34,10 +34,10 @@ func (e *Engine) Watches(ctx context.Context, log string) (bool, error) {
 	return head.Ended.IsZero(), nil
 }
 
-// Notify appends changes of a task's state to its outbox and returns; they are delivered later. The writer of the task's
-// log calls it right after it has appended them there, in the order of their numbers. It is one write that waits for no
-// fsync. If the write fails, or is lost with the power, it is made up for from the task's log. Where the task has no
-// webhooks, Notify does nothing.
+// Notify appends changes of a task's state to its outbox and returns; they are delivered later. The writer of the
+// task's log calls it right after it has appended them there, in the order of their numbers. It is one write that waits
+// for no fsync. If the write fails, or is lost with the power, it is made up for from the task's log. Where the task
+// has no webhooks, Notify does nothing.
 func (e *Engine) Notify(ctx context.Context, log string, changes []Change) {
 	if len(changes) == 0 || !e.outboxes.any.Load() {
 		return

@@ -101,8 +101,8 @@ func (n *notification) Log() *slog.Logger {
 
 var errUnknownDialect = errors.New("notify: unknown dialect")
 
-// prepare returns the next notification of a webhook. Where none is due, it reports false, and the delivery is no longer
-// in memory.
+// prepare returns the next notification of a webhook. Where none is due, it reports false, and the delivery is no
+// longer in memory.
 func (d *deliverer) prepare(j schedule.Job) (*notification, bool) {
 	b := d.outboxes.lock(j.Outbox)
 	defer b.unlock()

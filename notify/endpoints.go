@@ -30,8 +30,8 @@ type Endpoint struct {
 	Until    time.Time // when an open one is attempted again
 }
 
-// Endpoints returns the endpoints for which deliveries wait, to which something was sent lately, or which are disabled, by
-// URL. It reads every outbox.
+// Endpoints returns the endpoints for which deliveries wait, to which something was sent lately, or which are disabled,
+// by URL. It reads every outbox.
 func (e *Engine) Endpoints(ctx context.Context) ([]Endpoint, error) {
 	all := make(map[string]*Endpoint)
 	get := func(name string) *Endpoint {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify delivers every change of a task's state to the task's webhooks: at least once, in order for each task and
-// webhook, however long the receiver is down and whatever crashes.
+// Package notify delivers every change of a task's state to the task's webhooks: at least once, in order for each task
+// and webhook, however long the receiver is down and whatever crashes.
 //
-// The notifications of a task are a log of their own in the same store, the task's outbox: one record for each change of
-// state, and in its metadata the webhooks, each with a cursor. The outbox is written right after the task's log, and
+// The notifications of a task are a log of their own in the same store, the task's outbox: one record for each change
+// of state, and in its metadata the webhooks, each with a cursor. The outbox is written right after the task's log, and
 // reconciled with it after a crash; so no change in the task's log is missed, and a notification does not depend on how
 // long the task's log is kept.
 //
-// The store is the queue. Memory holds a bounded number of deliveries that are attempted next; the others stay due in the
-// store until there is room.
+// The store is the queue. Memory holds a bounded number of deliveries that are attempted next; the others stay due in
+// the store until there is room.
 package notify
 
 import (
@@ -66,8 +66,8 @@ const (
 // partner.Engine does. Its methods may be called by any number of goroutines at once.
 //
 // A change goes one way: Notify appends it to the outbox, the outbox offers it to the scheduler, the scheduler has the
-// deliverer make an attempt, and the deliverer stores the outcome in the outbox. The scanner and the reconciler bring into
-// that path what a crash, a failure or a full memory has left out of it.
+// deliverer make an attempt, and the deliverer stores the outcome in the outbox. The scanner and the reconciler bring
+// into that path what a crash, a failure or a full memory has left out of it.
 type Engine struct {
 	store  replay.Store
 	opened *slog.Logger           // given to Open
@@ -89,8 +89,8 @@ type Engine struct {
 	scanning bool
 }
 
-// Open makes an engine over a store, which stays the caller's and is closed after the engine. Nothing is delivered before
-// Configure.
+// Open makes an engine over a store, which stays the caller's and is closed after the engine. Nothing is delivered
+// before Configure.
 func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, error) {
 	return open(ctx, store, log, nil, schedule.Limits{})
 }
@@ -171,8 +171,8 @@ func (e *Engine) Configure(c Config) {
 	e.scanner.due.ScanBy(time.Now())
 }
 
-// Close stops all work and waits for it. Attempts in flight are canceled, and made again by the next engine that opens the
-// store, under the same webhook-id. Changes that Notify gets meanwhile are stored.
+// Close stops all work and waits for it. Attempts in flight are canceled, and made again by the next engine that opens
+// the store, under the same webhook-id. Changes that Notify gets meanwhile are stored.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
@@ -191,7 +191,8 @@ func (e *Engine) logger() *slog.Logger {
 	return e.opened
 }
 
-// background returns the logger for an error of work in the background. A store that is unavailable logs that itself, once.
+// background returns the logger for an error of work in the background. A store that is unavailable logs that itself,
+// once.
 func background(log *slog.Logger, err error) *slog.Logger {
 	if errors.Is(err, replay.ErrUnavailable) {
 		return slog.New(slog.DiscardHandler)

@@ -8,8 +8,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// metadata is what an outbox knows beside the bodies of its records. It is the Metadata of the log, as JSON. Its methods
-// do no I/O; their callers hold the lock of the outbox.
+// metadata is what an outbox knows beside the bodies of its records. It is the Metadata of the log, as JSON. Its
+// methods do no I/O; their callers hold the lock of the outbox.
 type metadata struct {
 	Seen       uint64    `json:"seen"`            // number of the last event of the task's log that is accounted for
 	SeenAt     time.Time `json:"told,omitzero"`   // when the state of that event was entered
@@ -35,8 +35,8 @@ type entry struct {
 
 // hook is a webhook with its cursor in the outbox.
 type hook struct {
-	// Webhook has a record of its own, so that its URL and its secrets are not written again whenever a cursor moves. It is
-	// in stored metadata only if an earlier build wrote it.
+	// Webhook has a record of its own, so that its URL and its secrets are not written again whenever a cursor moves.
+	// It is in stored metadata only if an earlier build wrote it.
 	Webhook  task.Webhook `json:"webhook,omitzero"`
 	Record   uint64       `json:"kept,omitempty"`  // number of that record; 0 while there is none
 	Size     int          `json:"bytes,omitempty"` // of that record
@@ -78,7 +78,8 @@ type deadLetter struct {
 	At       time.Time `json:"at"` // when it became dead
 	Status   int       `json:"status,omitempty"`
 	Error    string    `json:"error,omitempty"`
-	// Next is set while an operator has it delivered again. It is then a delivery of its own, which holds up no other one.
+	// Next is set while an operator has it delivered again. It is then a delivery of its own, which holds up no other
+	// one.
 	Next time.Time `json:"next,omitzero"`
 }
 
@@ -140,8 +141,8 @@ func (m *metadata) wants(event uint64, s task.State) bool {
 	return false
 }
 
-// beginGeneration is for a taskId that is used again after its task has ended and was dropped: its events are counted from
-// 1 again. Notifications of the earlier task are delivered first.
+// beginGeneration is for a taskId that is used again after its task has ended and was dropped: its events are counted
+// from 1 again. Notifications of the earlier task are delivered first.
 func (m *metadata) beginGeneration() {
 	m.Generation++
 	m.Seen, m.SeenAt, m.Ended = 0, time.Time{}, time.Time{}
@@ -177,9 +178,9 @@ func (m *metadata) skip(h *hook, now time.Time) {
 	}
 }
 
-// tidy is called after every change. It moves each cursor to a record that its webhook wants, and removes what no webhook
-// needs: records before First can be dropped from the log. It returns how many notifications were lost because the outbox
-// is full.
+// tidy is called after every change. It moves each cursor to a record that its webhook wants, and removes what no
+// webhook needs: records before First can be dropped from the log. It returns how many notifications were lost because
+// the outbox is full.
 func (m *metadata) tidy(now time.Time) (lost int) {
 	for i := range m.Hooks {
 		h := &m.Hooks[i]

@@ -47,8 +47,8 @@ type outboxes struct {
 	owners quota.Counter        // of outboxes, by logname.Owner
 	any    atomic.Bool          // there has been one, so that tasks without webhooks cost nothing
 
-	// epoch changes when changes of a task may not have been appended to its outbox: at Open, and when the store failed.
-	// An outbox with another epoch is reconciled with its task's log before anything is appended to it.
+	// epoch changes when changes of a task may not have been appended to its outbox: at Open, and when the store
+	// failed. An outbox with another epoch is reconciled with its task's log before anything is appended to it.
 	epoch atomic.Pointer[string]
 }
 
@@ -98,8 +98,8 @@ func (o *outboxes) all(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// update changes the metadata of the outbox of a task's log, as outbox.update does. Where there is no outbox, change gets
-// empty metadata, which it cannot change.
+// update changes the metadata of the outbox of a task's log, as outbox.update does. Where there is no outbox, change
+// gets empty metadata, which it cannot change.
 func (o *outboxes) update(ctx context.Context, log string, change func(*metadata, time.Time) (bool, error)) error {
 	b := o.lock(logname.OutboxOf(log))
 	defer b.unlock()
@@ -107,7 +107,8 @@ func (o *outboxes) update(ctx context.Context, log string, change func(*metadata
 }
 
 // outbox is an outbox in use. There is one value for each log, so that its lock makes the engine the only writer of the
-// log. The lock is never held while a receiver is waited for. All methods but worthKeeping are called with the lock held.
+// log. The lock is never held while a receiver is waited for. All methods but worthKeeping are called with the lock
+// held.
 type outbox struct {
 	of                    *outboxes
 	name                  string
@@ -239,8 +240,8 @@ func (b *outbox) update(ctx context.Context, durable bool, change func(*metadata
 }
 
 // write stores the metadata, and the records that were added to its queue, as one write, and offers what is due to the
-// scheduler. A write that is not durable can be lost with the power: it is then made up for from the task's log. After an
-// error the outbox is read again before its next use.
+// scheduler. A write that is not durable can be lost with the power: it is then made up for from the task's log. After
+// an error the outbox is read again before its next use.
 func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, durable bool) error {
 	const what = "the outbox of the task cannot be stored"
 	m := &b.metadata
@@ -329,8 +330,8 @@ func (b *outbox) offer(now time.Time) {
 	b.of.scheduler.Offer(b.name, b.quotaKey(), due, at, now)
 }
 
-// review offers what is due to the scheduler, postpones what must not be delivered now, and drops what was kept for long
-// enough.
+// review offers what is due to the scheduler, postpones what must not be delivered now, and drops what was kept for
+// long enough.
 func (o *outboxes) review(ctx context.Context, name string) error {
 	b := o.lock(name)
 	defer b.unlock()

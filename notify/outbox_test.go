@@ -103,8 +103,8 @@ func TestHooksInTheNote(t *testing.T) {
 	})
 }
 
-// Stores of earlier builds have Confirm as a suffix of the dialect's name, in the record of a webhook and, earlier still,
-// in the note. It is read as what it is now, and written so when the webhook is written next.
+// Stores of earlier builds have Confirm as a suffix of the dialect's name, in the record of a webhook and, earlier
+// still, in the note. It is read as what it is now, and written so when the webhook is written next.
 func TestConfirmAsASuffix(t *testing.T) {
 	const hook = `{"id":"mine","url":"https://hooks.example.org/x?secret=query","token":"secret-token",` +
 		`"dialect":"a2a/1.0 confirm","states":["working"]}`

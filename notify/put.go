@@ -2,8 +2,8 @@
 
 package notify
 
-// The webhooks that a command sets are stored before the command, so that no event is missed. If the store then fails, the
-// change is undone.
+// The webhooks that a command sets are stored before the command, so that no event is missed. If the store then fails,
+// the change is undone.
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 )
 
 // Move moves the webhooks of one task to another one, which has not been started yet: where callers are not verified, a
-// webhook is set before it is known to which Leader the task will belong. Both tasks are named by their logs. undo moves
-// the webhooks back.
+// webhook is set before it is known to which Leader the task will belong. Both tasks are named by their logs. undo
+// moves the webhooks back.
 func (e *Engine) Move(ctx context.Context, from, to string) (undo func(context.Context) error, err error) {
 	undo = func(context.Context) error { return nil }
 	if watched, err := e.Watches(ctx, from); err != nil || !watched {

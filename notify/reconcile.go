@@ -19,8 +19,8 @@ const (
 	reconcileMax  = time.Minute
 )
 
-// reconciler reconciles outboxes with the logs of their tasks. An outbox is written after its task's log, so a crash or a
-// store that fails may leave changes out of it; they are then appended from the task's log.
+// reconciler reconciles outboxes with the logs of their tasks. An outbox is written after its task's log, so a crash or
+// a store that fails may leave changes out of it; they are then appended from the task's log.
 type reconciler struct {
 	outboxes *outboxes
 	reopened func() // called when the store was reopened
@@ -29,8 +29,8 @@ type reconciler struct {
 	requested chan struct{} // holds one
 }
 
-// request says that a change was not appended to its outbox. Which outbox is not remembered: from now on every outbox is
-// reconciled before its next write, and all of them in the background.
+// request says that a change was not appended to its outbox. Which outbox is not remembered: from now on every outbox
+// is reconciled before its next write, and all of them in the background.
 func (r *reconciler) request() {
 	r.outboxes.newEpoch()
 	select {
@@ -39,8 +39,8 @@ func (r *reconciler) request() {
 	}
 }
 
-// run reconciles all outboxes at once, on each request, and when the store was reopened: a change may then be in a task's
-// log although its writer got an error. It returns when ctx ends.
+// run reconciles all outboxes at once, on each request, and when the store was reopened: a change may then be in a
+// task's log although its writer got an error. It returns when ctx ends.
 func (r *reconciler) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -176,9 +176,9 @@ func (r *batch) addMissing(
 	return nil
 }
 
-// addSnapshot adds the changes that a snapshot stands for, as far as its history has them by their times. The numbers of
-// their events are no longer known: they get the last numbers before the end of the snapshot. The products of the task are
-// known for the last change only.
+// addSnapshot adds the changes that a snapshot stands for, as far as its history has them by their times. The numbers
+// of their events are no longer known: they get the last numbers before the end of the snapshot. The products of the
+// task are known for the last change only.
 func (r *batch) addSnapshot(m *metadata, fold *task.Fold, now time.Time) {
 	if m.Seen >= fold.Seq {
 		return

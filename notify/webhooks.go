@@ -32,9 +32,10 @@ type At struct {
 	Named bool
 }
 
-// Set creates a webhook, or replaces the one of its ID, and returns it as it is stored. log is the name of the task's log.
-// The caller holds the lock of the task, so that no event comes between at and the webhook. After Set, the caller must call
-// Notify with each change of the task. A webhook that is replaced is enabled again, and continues where it was.
+// Set creates a webhook, or replaces the one of its ID, and returns it as it is stored. log is the name of the task's
+// log. The caller holds the lock of the task, so that no event comes between at and the webhook. After Set, the caller
+// must call Notify with each change of the task. A webhook that is replaced is enabled again, and continues where it
+// was.
 func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (task.Webhook, error) {
 	c := e.config.Load()
 	if c == nil {
@@ -189,8 +190,8 @@ func (e *Engine) Get(ctx context.Context, log, id string) ([]task.Webhook, error
 	return hooks[i : i+1], nil
 }
 
-// Delete deletes the webhook of an id, or all webhooks of a task where the id is empty, with the notifications that were
-// not delivered yet. An unknown id is an error, as with Get.
+// Delete deletes the webhook of an id, or all webhooks of a task where the id is empty, with the notifications that
+// were not delivered yet. An unknown id is an error, as with Get.
 func (e *Engine) Delete(ctx context.Context, log, id string) error {
 	return e.outboxes.update(ctx, log, func(m *metadata, _ time.Time) (bool, error) {
 		if id == "" {

@@ -88,7 +88,8 @@ func (s *sink) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: n.status, Header: h, Body: io.NopCloser(strings.NewReader("ok"))}, nil
 }
 
-// history returns the states that a URL has accepted, each webhook-id once. It fails if one came again after a later one.
+// history returns the states that a URL has accepted, each webhook-id once. It fails if one came again after a later
+// one.
 func (s *sink) history(t *testing.T, url string) (states []task.State) {
 	t.Helper()
 	s.mu.Lock()

@@ -218,7 +218,8 @@ func panicked(log *slog.Logger, v any) error {
 	return errPanic
 }
 
-// startSpan starts the span of an attempt. It belongs to the trace of what caused the notification, where that is known.
+// startSpan starts the span of an attempt. It belongs to the trace of what caused the notification, where that is
+// known.
 func startSpan(req *http.Request, provider trace.TracerProvider, id, traceparent string) trace.Span {
 	ctx := req.Context()
 	if traceparent != "" {

@@ -192,8 +192,8 @@ func TestPanicInDial(t *testing.T) {
 	}
 }
 
-// Each attempt has a span: in the trace of what caused the notification, or in a trace of its own. The receiver gets the
-// span's traceparent. Without a TracerProvider it gets the one of the cause, or one that is made of the webhook-id.
+// Each attempt has a span: in the trace of what caused the notification, or in a trace of its own. The receiver gets
+// the span's traceparent. Without a TracerProvider it gets the one of the cause, or one that is made of the webhook-id.
 func TestSpans(t *testing.T) {
 	const cause = "00-01000000000000000000000000000000-0200000000000000-01"
 	for name, tt := range map[string]struct {

@@ -45,8 +45,8 @@ func (s *Scheduler) enqueueLeader(l *leader, line int) {
 	}
 }
 
-// dispatch begins attempts while there are slots. Endpoints that are not proven get half of the slots, so that those that
-// hang keep no other endpoint waiting.
+// dispatch begins attempts while there are slots. Endpoints that are not proven get half of the slots, so that those
+// that hang keep no other endpoint waiting.
 func (s *Scheduler) dispatch() {
 	if !s.running || s.isPaused() {
 		return
@@ -89,8 +89,8 @@ func (s *Scheduler) dispatch() {
 	}
 }
 
-// next takes an endpoint of the Leader that is first in the line whose turn it is, or in the next line that may proceed.
-// A Leader that has more endpoints there goes to the end of the line.
+// next takes an endpoint of the Leader that is first in the line whose turn it is, or in the next line that may
+// proceed. A Leader that has more endpoints there goes to the end of the line.
 func (s *Scheduler) next() *endpoint {
 	mayAttempt := s.unproven < max(1, s.slots/2) && s.fast+s.slow < maxInFlight-reserved
 	for range s.lines {

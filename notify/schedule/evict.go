@@ -9,9 +9,9 @@ import (
 
 // An LRU cache would not do for endpoints: what goes first is not what was used the longest time ago.
 
-// makeRoom makes room for another endpoint of a Leader, and reports whether there is any. Endpoints with deliveries that
-// wait or are in flight stay. Of the others, endpoints of which nothing is known go first, then endpoints that fail, whose
-// breakers become dormant. An endpoint that works goes for its own Leader only.
+// makeRoom makes room for another endpoint of a Leader, and reports whether there is any. Endpoints with deliveries
+// that wait or are in flight stay. Of the others, endpoints of which nothing is known go first, then endpoints that
+// fail, whose breakers become dormant. An endpoint that works goes for its own Leader only.
 func (s *Scheduler) makeRoom(l *leader, now time.Time) bool {
 	n, most := len(l.endpoints), s.config.Limits.EndpointsPerLeader
 	if n >= most && !s.evict(l, now) && !s.evictOldest(l) {
@@ -91,6 +91,6 @@ func (s *Scheduler) dormantKey(leader, endpoint string) dormantKey {
 	return dormantKey{maphash.String(s.seed, leader), maphash.String(s.seed, endpoint)}
 }
 
-// maxDormant is the number of breakers of endpoints that are not in memory. Beyond it the oldest is forgotten, which means
-// that its endpoint is attempted as often as a new one.
+// maxDormant is the number of breakers of endpoints that are not in memory. Beyond it the oldest is forgotten, which
+// means that its endpoint is attempted as often as a new one.
 const maxDormant = 1 << 16

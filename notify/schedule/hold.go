@@ -30,8 +30,8 @@ func (s *Scheduler) inQuarantine(outbox string, now time.Time) (until time.Time,
 	return until, held
 }
 
-// Pause begins no attempt before reopened is closed: the outcome of an attempt could not be stored, so the receiver would
-// get the same notification again and again.
+// Pause begins no attempt before reopened is closed: the outcome of an attempt could not be stored, so the receiver
+// would get the same notification again and again.
 func (s *Scheduler) Pause(reopened <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,8 +4,8 @@ package schedule
 
 import "time"
 
-// leader is what memory holds of one Leader's webhooks. Each Leader has endpoints, breakers and a share of all attempts of
-// its own, so that the receivers of one Leader delay no other Leader.
+// leader is what memory holds of one Leader's webhooks. Each Leader has endpoints, breakers and a share of all attempts
+// of its own, so that the receivers of one Leader delay no other Leader.
 type leader struct {
 	key       string               // as given to Offer
 	endpoints map[string]*endpoint // by scheme://host:port

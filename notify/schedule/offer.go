@@ -32,8 +32,8 @@ func (b blocker) gone(now time.Time) bool {
 type Due struct{ Webhook, Endpoint string }
 
 // Offer takes the due deliveries of a Leader's outbox into memory, as far as there is room and they are not in memory
-// already, and leaves the others in the store. at is when the outbox is due there: where that is later than now, Offer asks
-// for a scan then.
+// already, and leaves the others in the store. at is when the outbox is due there: where that is later than now, Offer
+// asks for a scan then.
 func (s *Scheduler) Offer(outbox, leader string, due []Due, at, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,9 +3,9 @@
 // Package schedule decides which delivery is attempted next. It holds a bounded number of due deliveries in memory and
 // does no I/O: what it has no room for stays in the store, where a later scan finds it.
 //
-// Leaders take turns, and so do the endpoints of each Leader. An endpoint that does not answer has a breaker, and holds up
-// only itself. What is known of an endpoint is known for one Leader: a breaker that Leaders shared would let one of them
-// stop another's deliveries to a host, by URLs that fail.
+// Leaders take turns, and so do the endpoints of each Leader. An endpoint that does not answer has a breaker, and holds
+// up only itself. What is known of an endpoint is known for one Leader: a breaker that Leaders shared would let one of
+// them stop another's deliveries to a host, by URLs that fail.
 package schedule
 
 import (
@@ -48,8 +48,8 @@ const (
 	soon         = time.Second
 )
 
-// Scheduler holds the deliveries that are due. Its methods may be called by any number of goroutines at once. The lock of
-// an outbox is taken before the Scheduler's, never after it.
+// Scheduler holds the deliveries that are due. Its methods may be called by any number of goroutines at once. The lock
+// of an outbox is taken before the Scheduler's, never after it.
 type Scheduler struct {
 	config   Config
 	seed     maphash.Seed

@@ -3,8 +3,8 @@
 // Package sign makes and verifies the signatures of Standard Webhooks 1.0, by which a receiver knows that a webhook
 // comes from this gateway, when it was sent, and that nobody has changed it.
 //
-// A key is "whsec_" and a secret that both ends share (HMAC-SHA256, signatures "v1"), or "whsk_" and a private key whose
-// public half, "whpk_", is all that the receiver needs (ed25519, signatures "v1a"). Both are in base64.
+// A key is "whsec_" and a secret that both ends share (HMAC-SHA256, signatures "v1"), or "whsk_" and a private key
+// whose public half, "whpk_", is all that the receiver needs (ed25519, signatures "v1a"). Both are in base64.
 package sign
 
 import (
@@ -52,8 +52,8 @@ func (k Key) material() material {
 	return k.reveal()
 }
 
-// Parse reads a signing key: "whsec_" and the base64 of 24 to 64 bytes, or "whsk_" and the base64 of an ed25519 seed (32
-// bytes) or private key (64 bytes). Its errors say what to change, and never hold the key.
+// Parse reads a signing key: "whsec_" and the base64 of 24 to 64 bytes, or "whsk_" and the base64 of an ed25519 seed
+// (32 bytes) or private key (64 bytes). Its errors say what to change, and never hold the key.
 func Parse(s string) (Key, error) {
 	switch {
 	case len(s) > maxKey:

@@ -23,39 +23,54 @@ var borders = []struct {
 	addr    string
 	network string // the smallest special network; "" for public
 }{
-	{"0.0.0.0", "This host on this network"}, {"0.0.0.1", "This network"}, {"0.255.255.255", "This network"}, {"1.0.0.0", ""},
+	{"0.0.0.0", "This host on this network"}, {"0.0.0.1", "This network"}, {"0.255.255.255", "This network"},
+	{"1.0.0.0", ""},
 	{"9.255.255.255", ""}, {"10.0.0.0", "Private-Use"}, {"10.255.255.255", "Private-Use"}, {"11.0.0.0", ""},
 	{"100.63.255.255", ""}, {"100.64.0.0", "Shared Address Space"}, {"100.100.100.200", "Shared Address Space"},
 	{"100.127.255.255", "Shared Address Space"}, {"100.128.0.0", ""},
-	{"126.255.255.255", ""}, {"127.0.0.0", "Loopback"}, {"127.0.0.1", "Loopback"}, {"127.255.255.255", "Loopback"}, {"128.0.0.0", ""},
+	{"126.255.255.255", ""}, {"127.0.0.0", "Loopback"}, {"127.0.0.1", "Loopback"},
+	{"127.255.255.255", "Loopback"}, {"128.0.0.0", ""},
 	{"168.63.129.15", ""}, {"168.63.129.16", "Azure platform"}, {"168.63.129.17", ""},
-	{"169.253.255.255", ""}, {"169.254.0.0", "Link Local"}, {"169.254.169.254", "Link Local"}, {"169.254.255.255", "Link Local"}, {"169.255.0.0", ""},
+	{"169.253.255.255", ""}, {"169.254.0.0", "Link Local"}, {"169.254.169.254", "Link Local"},
+	{"169.254.255.255", "Link Local"}, {"169.255.0.0", ""},
 	{"172.15.255.255", ""}, {"172.16.0.0", "Private-Use"}, {"172.31.255.255", "Private-Use"}, {"172.32.0.0", ""},
-	{"191.255.255.255", ""}, {"192.0.0.0", "IPv4 Service Continuity Prefix"}, {"192.0.0.7", "IPv4 Service Continuity Prefix"},
+	{"191.255.255.255", ""}, {"192.0.0.0", "IPv4 Service Continuity Prefix"},
+	{"192.0.0.7", "IPv4 Service Continuity Prefix"},
 	{"192.0.0.8", "IPv4 dummy address"}, {"192.0.0.9", "Port Control Protocol Anycast"},
 	{"192.0.0.10", "Traversal Using Relays around NAT Anycast"}, {"192.0.0.11", "IETF Protocol Assignments"},
-	{"192.0.0.170", "NAT64/DNS64 Discovery"}, {"192.0.0.171", "NAT64/DNS64 Discovery"}, {"192.0.0.192", "IETF Protocol Assignments"},
+	{"192.0.0.170", "NAT64/DNS64 Discovery"}, {"192.0.0.171", "NAT64/DNS64 Discovery"},
+	{"192.0.0.192", "IETF Protocol Assignments"},
 	{"192.0.0.255", "IETF Protocol Assignments"}, {"192.0.1.0", ""},
-	{"192.0.1.255", ""}, {"192.0.2.0", "Documentation (TEST-NET-1)"}, {"192.0.2.255", "Documentation (TEST-NET-1)"}, {"192.0.3.0", ""},
+	{"192.0.1.255", ""}, {"192.0.2.0", "Documentation (TEST-NET-1)"},
+	{"192.0.2.255", "Documentation (TEST-NET-1)"}, {"192.0.3.0", ""},
 	{"192.31.195.255", ""}, {"192.31.196.0", "AS112-v4"}, {"192.31.196.255", "AS112-v4"}, {"192.31.197.0", ""},
 	{"192.52.192.255", ""}, {"192.52.193.0", "AMT"}, {"192.52.193.255", "AMT"}, {"192.52.194.0", ""},
-	{"192.88.98.255", ""}, {"192.88.99.0", "Deprecated (6to4 Relay Anycast)"}, {"192.88.99.2", "6a44-relay anycast address"},
+	{"192.88.98.255", ""}, {"192.88.99.0", "Deprecated (6to4 Relay Anycast)"},
+	{"192.88.99.2", "6a44-relay anycast address"},
 	{"192.88.99.255", "Deprecated (6to4 Relay Anycast)"}, {"192.88.100.0", ""},
-	{"192.167.255.255", ""}, {"192.168.0.0", "Private-Use"}, {"192.168.255.255", "Private-Use"}, {"192.169.0.0", ""},
-	{"192.175.47.255", ""}, {"192.175.48.0", "Direct Delegation AS112 Service"}, {"192.175.48.255", "Direct Delegation AS112 Service"}, {"192.175.49.0", ""},
+	{"192.167.255.255", ""}, {"192.168.0.0", "Private-Use"}, {"192.168.255.255", "Private-Use"},
+	{"192.169.0.0", ""},
+	{"192.175.47.255", ""}, {"192.175.48.0", "Direct Delegation AS112 Service"},
+	{"192.175.48.255", "Direct Delegation AS112 Service"}, {"192.175.49.0", ""},
 	{"198.17.255.255", ""}, {"198.18.0.0", "Benchmarking"}, {"198.19.255.255", "Benchmarking"}, {"198.20.0.0", ""},
-	{"198.51.99.255", ""}, {"198.51.100.0", "Documentation (TEST-NET-2)"}, {"198.51.100.255", "Documentation (TEST-NET-2)"}, {"198.51.101.0", ""},
-	{"203.0.112.255", ""}, {"203.0.113.0", "Documentation (TEST-NET-3)"}, {"203.0.113.255", "Documentation (TEST-NET-3)"}, {"203.0.114.0", ""},
+	{"198.51.99.255", ""}, {"198.51.100.0", "Documentation (TEST-NET-2)"},
+	{"198.51.100.255", "Documentation (TEST-NET-2)"}, {"198.51.101.0", ""},
+	{"203.0.112.255", ""}, {"203.0.113.0", "Documentation (TEST-NET-3)"},
+	{"203.0.113.255", "Documentation (TEST-NET-3)"}, {"203.0.114.0", ""},
 	{"223.255.255.255", ""}, {"224.0.0.0", "Multicast"}, {"239.255.255.255", "Multicast"},
 	{"240.0.0.0", "Reserved"}, {"255.255.255.254", "Reserved"}, {"255.255.255.255", "Limited Broadcast"},
 	{"8.8.8.8", ""}, {"1.1.1.1", ""},
 
 	{"::", "Unspecified Address"}, {"::1", "Loopback Address"}, {"::2", "Deprecated (IPv4-compatible)"},
-	{"::7f00:1", "Deprecated (IPv4-compatible)"}, {"::8.8.8.8", "Deprecated (IPv4-compatible)"}, {"::1:0:0", "Global Unicast"},
-	{"::fffe:ffff:ffff", "Global Unicast"}, {"::ffff:0.0.0.0", "This host on this network"}, {"::ffff:127.0.0.1", "Loopback"},
-	{"::ffff:8.8.8.8", ""}, {"::ffff:169.254.169.254", "Link Local"}, {"::ffff:255.255.255.255", "Limited Broadcast"},
+	{"::7f00:1", "Deprecated (IPv4-compatible)"}, {"::8.8.8.8", "Deprecated (IPv4-compatible)"},
+	{"::1:0:0", "Global Unicast"},
+	{"::fffe:ffff:ffff", "Global Unicast"}, {"::ffff:0.0.0.0", "This host on this network"},
+	{"::ffff:127.0.0.1", "Loopback"},
+	{"::ffff:8.8.8.8", ""}, {"::ffff:169.254.169.254", "Link Local"},
+	{"::ffff:255.255.255.255", "Limited Broadcast"},
 	{"::ffff:0:127.0.0.1", "Global Unicast"},
-	{"64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff", "Global Unicast"}, {"64:ff9b::", "IPv4-IPv6 Translat."}, {"64:ff9b::8.8.8.8", "IPv4-IPv6 Translat."},
+	{"64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff", "Global Unicast"}, {"64:ff9b::", "IPv4-IPv6 Translat."},
+	{"64:ff9b::8.8.8.8", "IPv4-IPv6 Translat."},
 	{"64:ff9b::ffff:ffff", "IPv4-IPv6 Translat."}, {"64:ff9b::1:0:0", "Global Unicast"},
 	{"64:ff9b:0:ffff:ffff:ffff:ffff:ffff", "Global Unicast"}, {"64:ff9b:1::", "IPv4-IPv6 Translat."},
 	{"64:ff9b:1:ffff:ffff:ffff:ffff:ffff", "IPv4-IPv6 Translat."}, {"64:ff9b:2::", "Global Unicast"},
@@ -63,15 +78,22 @@ var borders = []struct {
 	{"100::ffff:ffff:ffff:ffff", "Discard-Only Address Block"}, {"100:0:0:1::", "Dummy IPv6 Prefix"},
 	{"100:0:0:1:ffff:ffff:ffff:ffff", "Dummy IPv6 Prefix"}, {"100:0:0:2::", "Global Unicast"},
 	{"1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "Global Unicast"}, {"2000::", ""},
-	{"2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff", ""}, {"2001::", "TEREDO"}, {"2001:0:ffff:ffff:ffff:ffff:ffff:ffff", "TEREDO"},
+	{"2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff", ""}, {"2001::", "TEREDO"},
+	{"2001:0:ffff:ffff:ffff:ffff:ffff:ffff", "TEREDO"},
 	{"2001:1::", "IETF Protocol Assignments"}, {"2001:1::1", "Port Control Protocol Anycast"},
-	{"2001:1::2", "Traversal Using Relays around NAT Anycast"}, {"2001:1::3", "DNS-SD Service Registration Protocol Anycast"},
-	{"2001:1::4", "IETF Protocol Assignments"}, {"2001:2::", "Benchmarking"}, {"2001:2:0:ffff:ffff:ffff:ffff:ffff", "Benchmarking"},
-	{"2001:2:1::", "IETF Protocol Assignments"}, {"2001:3::", "AMT"}, {"2001:3:ffff:ffff:ffff:ffff:ffff:ffff", "AMT"},
-	{"2001:4::", "IETF Protocol Assignments"}, {"2001:4:112::", "AS112-v6"}, {"2001:4:113::", "IETF Protocol Assignments"},
-	{"2001:f:ffff:ffff:ffff:ffff:ffff:ffff", "IETF Protocol Assignments"}, {"2001:10::", "Deprecated (previously ORCHID)"},
+	{"2001:1::2", "Traversal Using Relays around NAT Anycast"},
+	{"2001:1::3", "DNS-SD Service Registration Protocol Anycast"},
+	{"2001:1::4", "IETF Protocol Assignments"}, {"2001:2::", "Benchmarking"},
+	{"2001:2:0:ffff:ffff:ffff:ffff:ffff", "Benchmarking"},
+	{"2001:2:1::", "IETF Protocol Assignments"}, {"2001:3::", "AMT"},
+	{"2001:3:ffff:ffff:ffff:ffff:ffff:ffff", "AMT"},
+	{"2001:4::", "IETF Protocol Assignments"}, {"2001:4:112::", "AS112-v6"},
+	{"2001:4:113::", "IETF Protocol Assignments"},
+	{"2001:f:ffff:ffff:ffff:ffff:ffff:ffff", "IETF Protocol Assignments"},
+	{"2001:10::", "Deprecated (previously ORCHID)"},
 	{"2001:20::", "ORCHIDv2"}, {"2001:30::", "Drone Remote ID Protocol Entity Tags (DETs) Prefix"},
-	{"2001:40::", "IETF Protocol Assignments"}, {"2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", "IETF Protocol Assignments"}, {"2001:200::", ""},
+	{"2001:40::", "IETF Protocol Assignments"},
+	{"2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", "IETF Protocol Assignments"}, {"2001:200::", ""},
 	{"2001:db7:ffff:ffff:ffff:ffff:ffff:ffff", ""}, {"2001:db8::", "Documentation"},
 	{"2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "Documentation"}, {"2001:db9::", ""},
 	{"2001:ffff:ffff:ffff:ffff:ffff:ffff:ffff", ""}, {"2002::", "6to4"}, {"2002:7f00:1::", "6to4"},
@@ -84,11 +106,13 @@ var borders = []struct {
 	{"3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", ""}, {"4000::", "Global Unicast"},
 	{"5eff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "Global Unicast"}, {"5f00::", "Segment Routing (SRv6) SIDs"},
 	{"5f00:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "Segment Routing (SRv6) SIDs"}, {"5f01::", "Global Unicast"},
-	{"fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "Global Unicast"}, {"fc00::", "Unique-Local"}, {"fd00:ec2::254", "Unique-Local"},
+	{"fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "Global Unicast"}, {"fc00::", "Unique-Local"},
+	{"fd00:ec2::254", "Unique-Local"},
 	{"fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "Unique-Local"}, {"fe00::", "Global Unicast"},
 	{"fe7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "Global Unicast"}, {"fe80::", "Link-Local Unicast"},
 	{"febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "Link-Local Unicast"}, {"fec0::", "Deprecated (Site-Local)"},
-	{"feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "Deprecated (Site-Local)"}, {"ff00::", "Multicast"}, {"ff02::1", "Multicast"},
+	{"feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "Deprecated (Site-Local)"}, {"ff00::", "Multicast"},
+	{"ff02::1", "Multicast"},
 	{"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "Multicast"},
 }
 
@@ -105,7 +129,7 @@ func TestCheck(t *testing.T) {
 		}
 		var refused *RefusedError
 		if !errors.As(err, &refused) {
-			t.Errorf("%s: %v, want an *Error", tt.addr, err)
+			t.Errorf("%s: %v, want a *RefusedError", tt.addr, err)
 			continue
 		}
 		n, _ := specialNetwork(addr.Unmap())
@@ -119,7 +143,7 @@ func TestCheck(t *testing.T) {
 		if n.prefix == unicast {
 			in = "outside " + n.prefix.String() + ", "
 		}
-		want := RefusedError{Addr: addr, Reason: "The address of the webhook is not public: it is " + in + tt.network + "."}
+		want := RefusedError{Kind: NotPublic, Addr: addr, Reason: "the address is not public: it is " + in + tt.network}
 		if diff := cmp.Diff(want, *refused, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.addr, diff)
 		}
@@ -132,12 +156,12 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The table is what everything hangs on: its rows are networks and not addresses in them, all of which are refused.
+// Every row of the table is a whole network, and all of its addresses are refused.
 func TestSpecialIsRefusedWhole(t *testing.T) {
 	seen := map[netip.Prefix]bool{}
 	for _, n := range special {
 		if n.prefix != n.prefix.Masked() || seen[n.prefix] || n.name == "" {
-			t.Errorf("the row of %s, %q, is not a network, is there twice, or has no name", n.prefix, n.name)
+			t.Errorf("the row of %s, %q, is not a network, is a duplicate, or has no name", n.prefix, n.name)
 		}
 		seen[n.prefix] = true
 		first, last := n.prefix.Addr(), n.prefix.Addr().AsSlice()
@@ -203,10 +227,12 @@ func TestCheckWithAllow(t *testing.T) {
 
 func TestCheckNoAddress(t *testing.T) {
 	everything := &Policy{Allow: prefixes("0.0.0.0/0", "::/0")}
-	for _, addr := range []netip.Addr{{}, netip.MustParseAddr("2606:4700:4700::1111%eth0"), netip.MustParseAddr("::ffff:8.8.8.8%eth0")} {
+	for _, addr := range []netip.Addr{
+		{}, netip.MustParseAddr("2606:4700:4700::1111%eth0"), netip.MustParseAddr("::ffff:8.8.8.8%eth0"),
+	} {
 		var refused *RefusedError
 		if err := everything.Check(addr); !errors.As(err, &refused) {
-			t.Errorf("%v: %v, want an *Error", addr, err)
+			t.Errorf("%v: %v, want a *RefusedError", addr, err)
 		}
 	}
 }
@@ -217,11 +243,14 @@ func TestErrorText(t *testing.T) {
 		err  RefusedError
 		want string
 	}{
-		{RefusedError{Reason: "No."}, "the guard of webhooks refuses: No."},
-		{RefusedError{Host: "a.example", Reason: "No."}, "the guard of webhooks refuses a.example: No."},
-		{RefusedError{Host: "a.example", Addr: addr, Reason: "No."}, "the guard of webhooks refuses a.example at 10.0.0.1: No."},
-		{RefusedError{Host: "10.0.0.1", Addr: addr, Reason: "No."}, "the guard of webhooks refuses 10.0.0.1: No."},
-		{RefusedError{Addr: addr, Reason: "No."}, "the guard of webhooks refuses at 10.0.0.1: No."},
+		{RefusedError{Reason: "no"}, "egress: connection refused: no"},
+		{RefusedError{Host: "a.example", Reason: "no"}, "egress: connection refused to a.example: no"},
+		{
+			RefusedError{Host: "a.example", Addr: addr, Reason: "no"},
+			"egress: connection refused to a.example at 10.0.0.1: no",
+		},
+		{RefusedError{Host: "10.0.0.1", Addr: addr, Reason: "no"}, "egress: connection refused to 10.0.0.1: no"},
+		{RefusedError{Addr: addr, Reason: "no"}, "egress: connection refused at 10.0.0.1: no"},
 	} {
 		if diff := cmp.Diff(tt.want, tt.err.Error()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
