@@ -504,7 +504,7 @@ func TestSilentStreamsBeat(t *testing.T) {
 }
 
 func TestSlowReaderIsCutAndHoldsNobodyUp(t *testing.T) {
-	g := open(t, func(h *setup) { h.front.WriteTimeout = 500 * time.Millisecond })
+	g := open(t, func(h *setup) { h.front.WriteTimeout = 2 * time.Second })
 	// The slow one opens a stream of more than its connection holds, over HTTP/1.1, and does not read.
 	addr := strings.TrimPrefix(g.server.URL, "https://")
 	conn, err := net.Dial("tcp", addr)
