@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
@@ -31,8 +32,13 @@ var adviceByReason = map[upstream.Reason]string{
 // adviceOn returns what an operator must change in the configuration to mend an error. It is empty where the
 // configuration is not the cause.
 func adviceOn(err error) string {
-	if errors.Is(err, identity.ErrNotVerified) {
+	switch {
+	case errors.Is(err, identity.ErrNotVerified):
 		return "set client_auth in the tls of the site: mode require_and_verify, or verify_if_given with identity optional"
+	case errors.Is(err, gateway.ErrCardSigned):
+		return "set signatures in card to drop or keep"
+	case errors.Is(err, gateway.ErrIncompleteACS):
+		return "set the members in card, or aic"
 	}
 	return adviceByReason[upstream.ReasonOf(err)]
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -23,6 +24,8 @@ func TestAdvice(t *testing.T) {
 		{upstream.Failed(task.InvalidAgentResponse, upstream.CredentialsRefused, nil, "refused"), "header_up"},
 		{fmt.Errorf("wrapped: %w", upstream.Failed(task.AgentUnavailable, upstream.CertificateRefused, nil, "refused")), "client_cert"},
 		{task.Errorf(task.AuthenticationRequired, "refused").WithCause(identity.ErrNotVerified), "client_auth"},
+		{gateway.ErrCardSigned, "signatures in card"},
+		{gateway.ErrIncompleteACS, "card, or aic"},
 		{upstream.Failed(task.AgentUnavailable, upstream.Unreachable, nil, "refused"), ""},
 		{task.Errorf(task.Internal, "refused"), ""},
 	} {

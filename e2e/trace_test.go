@@ -217,7 +217,7 @@ func TestLogs(t *testing.T) {
 	if !strings.Contains(log, `"level":"debug"`) {
 		t.Error("nothing was logged at the level debug, so this test proves little")
 	}
-	if !strings.Contains(log, "a caller was turned away") {
+	if !strings.Contains(log, "a caller was refused") {
 		t.Error("the log does not show a caller with a wrong senderId")
 	}
 }

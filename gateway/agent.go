@@ -13,19 +13,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// AgentConfig says how the agent is reached.
+// AgentConfig is how messages are sent to the agent.
 type AgentConfig struct {
 	Dialect string // one that CheckAgentDialect knows
-	Sender  string // who the gateway is to an agent that is a Partner itself
-	// HTTP is how messages are carried. Its Codec is set by New.
+	Sender  string // the senderId that the gateway sends to an agent of AIP
+	// HTTP is the configuration of the transport. New sets its Codec.
 	HTTP httptransport.Config
-	// Turns is how turns are carried out. Its Resolver, Slots and Listener are set by New.
+	// Turns is the configuration of the turn driver. New sets its Resolver, Slots and Listener.
 	Turns       upstream.Config
-	MaxRequests int    // that the agent is sent at once
-	CallbackURL string // where Process.Callbacks is served to the agent; empty for nowhere
+	MaxRequests int    // the most requests in flight to the agent
+	CallbackURL string // the URL at which the agent reaches Process.Callbacks; empty for none
 }
 
-// reach returns the agent, and what fetches its card. Nothing is sent before it is needed.
+// reach returns the agent, and what fetches its card. Nothing is sent yet.
 func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card, error) {
 	where := discovery.Config{URL: c.HTTP.URL, Finder: a2a.Finder(), Header: c.HTTP.Header, TLS: c.HTTP.TLS}
 	card := discovery.NewCard(where)
@@ -41,7 +41,7 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 	return upstream.New(turns), card, nil
 }
 
-// resolver returns what says how the agent is spoken to.
+// resolver returns what knows the dialect of the agent, or finds it out.
 func (c *AgentConfig) resolver(where discovery.Config) (upstream.Resolver, error) {
 	if c.Dialect != auto {
 		codec := clients[c.Dialect](c.Sender)
@@ -59,7 +59,7 @@ func (c *AgentConfig) resolver(where discovery.Config) (upstream.Resolver, error
 		Discover: where, Codecs: codecs, Next: nextDialect, Open: c.open, Logger: c.Turns.Logger,
 	})
 	if err != nil {
-		return nil, err // and no resolver that is a nil of some type
+		return nil, err // not a nil pointer in a non-nil interface
 	}
 	return resolver, nil
 }
@@ -70,13 +70,13 @@ func (c *AgentConfig) open(url string, codec translate.Client) (upstream.Transpo
 	config.URL, config.Codec = url, codec
 	transport, err := httptransport.New(config)
 	if err != nil {
-		return nil, err // and no transport that is a nil of some type
+		return nil, err // not a nil pointer in a non-nil interface
 	}
 	return transport, nil
 }
 
-// nextDialect is what is tried where an agent does not know the methods of what its card says that it speaks: cards
-// are wrong in either direction.
+// nextDialect is the dialect to try if an agent does not know the methods of the dialect that its card names. Cards are
+// wrong in either direction.
 var nextDialect = map[string]string{
 	"a2a/1.0":      "a2a/0.3",
 	"a2a/1.0-rest": "a2a/1.0",
@@ -84,24 +84,24 @@ var nextDialect = map[string]string{
 	"a2a/legacy":   "a2a/0.3",
 }
 
-// described is what a Partner's cards are made of.
+// described is an agent with its cards.
 type described struct {
 	dialect string // the agent's
-	name    string // what is known of an agent whose dialect has no card
+	name    string // of an agent whose dialect has no cards
 	card    *discovery.Card
 	agent   *upstream.Agent
-	since   time.Time
+	since   time.Time // when the configuration was made
 }
 
-// public returns the agent's card, or, for an agent whose dialect has none, what is known of it.
+// public returns the public card of the agent, and when it has changed. If the dialect has no cards, one is made.
 func (d *described) public(ctx context.Context) (*translate.Card, time.Time, error) {
 	if !isA2A(d.dialect) {
-		return &translate.Card{Name: d.name, Streaming: true}, d.since, nil // without its URL, which callers must not see
+		return &translate.Card{Name: d.name, Streaming: true}, d.since, nil // without the URL, which is private
 	}
 	return d.card.Get(ctx)
 }
 
-// extended returns the card that the agent shows to the gateway alone.
+// extended returns the extended card of the agent.
 func (d *described) extended(ctx context.Context) (*translate.Card, error) {
 	body, err := d.agent.Describe(ctx)
 	if err != nil {

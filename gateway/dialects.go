@@ -15,12 +15,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// The dialects that this gateway speaks, by their names in a configuration. A name may stand for several.
-
-// auto is the dialect of an agent that is asked for its version of A2A.
+// auto is the name of all versions of A2A: the one that an agent speaks is found out.
 const auto = "a2a"
 
-// clients are those of agents. sender is who the gateway is towards a Partner.
+// clients are the dialects of agents by name. sender is the senderId that the gateway sends to an agent of AIP.
 var clients = map[string]func(sender string) translate.Client{
 	"aip":          aip.Client,
 	"aip/2":        aip.ClientV2,
@@ -30,13 +28,13 @@ var clients = map[string]func(sender string) translate.Client{
 	"a2a/1.0-rest": func(string) translate.Client { return a2a.V1REST() },
 }
 
-// caller is a dialect of callers.
+// caller is a dialect of callers. A name may stand for several of them.
 type caller struct {
-	name string // in callers
+	name string
 	make func(confirm bool, aic string) translate.Server
 }
 
-// servers are the dialects of callers, in the order in which they are asked whether they match a request.
+// servers are the dialects of callers. The first one that matches a request decodes it.
 var servers = []caller{
 	{"aip/2", func(_ bool, aic string) translate.Server { return aip.ServerV2(aic) }},
 	{"aip", func(bool, string) translate.Server { return aip.Server() }},
@@ -47,7 +45,7 @@ var servers = []caller{
 	{"a2a/legacy", func(confirm bool, _ string) translate.Server { return a2a.LegacyServer(confirm) }},
 }
 
-// CheckAgentDialect returns an error that names the dialects of agents, if there is none of a name.
+// CheckAgentDialect returns an error if agents have no dialect of a name. The error lists the names.
 func CheckAgentDialect(name string) error {
 	if _, ok := clients[name]; ok || name == auto {
 		return nil
@@ -57,9 +55,9 @@ func CheckAgentDialect(name string) error {
 	return fmt.Errorf("there is no dialect %q; this gateway can front %s", name, strings.Join(list, ", "))
 }
 
-// Callers returns the dialects of callers by their names, in the order in which they are asked whether they match a
-// request. confirm says that a task that its agent has finished waits for its caller in dialects that have no such
-// state; aic is the Partner's.
+// Callers returns the dialects of callers with the given names, in the order in which they are matched. With confirm, a
+// finished task waits until its caller confirms it, also in dialects that have no such state. aic is that of the
+// Partner.
 func Callers(names []string, confirm bool, aic string) ([]translate.Server, error) {
 	for _, name := range names {
 		if name != auto && !slices.ContainsFunc(servers, func(s caller) bool { return s.name == name }) {
@@ -90,7 +88,7 @@ func callerDialects() string {
 // more. nil where there is no such dialect.
 func Wire(w *task.Webhook, partner string) translate.Notifier {
 	if _, err := identity.ParseAIC(partner); err != nil {
-		partner = "" // it is filed under its agent's URL
+		partner = "" // a Partner without an AIC has the URL of its agent for a name
 	}
 	for _, s := range servers {
 		if s.name == w.Dialect {

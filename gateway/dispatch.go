@@ -17,22 +17,22 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Answer is what a request is answered with: a reply, a stream, or both. The zero Answer says that the caller has left.
+// Answer is the answer to a request: a reply, a stream, or both. It is zero if the caller has left.
 type Answer struct {
-	// Dialect is the one that the request turned out to be of.
+	// Dialect is the dialect of the request.
 	Dialect translate.Server
-	// Reply is a whole message; nil for none. It belongs to the Request, and is valid until that is released. Beside a
-	// stream, it is sent before the stream is run.
+	// Reply is a whole message; nil for none. It is valid until the Request is released. If there is a stream as well,
+	// the reply is sent first.
 	Reply []byte
-	// Err is why the request is refused, if Reply says so.
+	// Err is the error that Reply reports; nil for a result.
 	Err error
-	// Stream is what follows; nil for nothing. The front runs it and closes it, and may release the Request before.
+	// Stream is nil for none. The front runs it and then closes it. It may release the Request before.
 	Stream *Stream
 }
 
-// Dispatch carries out a request that has been matched, for a peer as its front has made it. Whatever is wrong with
-// the request is said by the Answer, in the caller's dialect. ctx ends when the caller leaves, and a stream with it. It
-// carries the caller's trace, if there is one.
+// Dispatch answers a request that has been matched. peer is the caller, as the front knows it. An error is an Answer as
+// well, in the caller's dialect. ctx must end when the caller leaves, which ends a stream, too. It carries the caller's
+// trace, if there is one.
 func (g *Gateway) Dispatch(ctx context.Context, peer identity.Peer, r *Request) Answer {
 	x := g.begin(ctx, peer, r)
 	a := x.answer()
@@ -43,14 +43,14 @@ func (g *Gateway) Dispatch(ctx context.Context, peer identity.Peer, r *Request) 
 	return a
 }
 
-// Refuse answers a request that its front could not receive. The error has a kind, as those of Hold do.
+// Refuse answers a request whose body was not received, with an error that has a kind, such as those of Hold.
 func (g *Gateway) Refuse(ctx context.Context, peer identity.Peer, r *Request, err error) Answer {
 	x := g.begin(ctx, peer, r)
 	defer x.span.End()
 	return x.refuse(err)
 }
 
-// begin begins the exchange of a request and its answer. Where a tracer is at work, it is a span of its own.
+// begin begins an exchange, with a span of its own if there is a tracer.
 func (g *Gateway) begin(ctx context.Context, peer identity.Peer, r *Request) *exchange {
 	x := &exchange{g: g, in: r, peer: peer, match: r.matches[0]}
 	if x.route.Unenveloped {
@@ -63,7 +63,7 @@ func (g *Gateway) begin(ctx context.Context, peer identity.Peer, r *Request) *ex
 	return x
 }
 
-// answer parses the request, finds its Leader, and has it carried out.
+// answer decodes the request, finds its Leader, and executes it.
 func (x *exchange) answer() Answer {
 	if err := x.parse(); err != nil {
 		return x.refuse(err)
@@ -85,18 +85,18 @@ func (x *exchange) answer() Answer {
 	case x.ctx.Err() != nil && errors.Is(err, x.ctx.Err()):
 		return Answer{}
 	}
-	x.g.config.Log.Log(x.ctx, level(err), "a command was not carried out", "command", string(m.Command), "task", m.TaskID,
+	x.g.config.Log.Log(x.ctx, level(err), "a command failed", "command", string(m.Command), "task", m.TaskID,
 		"leader", x.leader, "error", err)
 	return x.refuse(err)
 }
 
-// reply returns the answer that a function appends.
+// reply returns the answer with a body that was appended to the buffer of the reply.
 func (x *exchange) reply(body []byte) Answer {
 	*x.in.reply = body
 	return Answer{Dialect: x.dialect, Reply: body}
 }
 
-// refuse returns the answer that says what went wrong.
+// refuse returns the answer that reports an error.
 func (x *exchange) refuse(err error) Answer {
 	kind := task.KindOf(err)
 	if x.span.IsRecording() {
@@ -104,14 +104,14 @@ func (x *exchange) refuse(err error) Answer {
 		x.span.SetStatus(codes.Error, kind.String())
 	}
 	if kind == task.AuthenticationRequired || kind == task.AuthorizationFailed {
-		x.g.config.Log.Warn("a caller was turned away", "address", x.in.Address, "error", err)
+		x.g.config.Log.Warn("a caller was refused", "address", x.in.Address, "error", err)
 	}
 	a := x.reply(x.dialect.AppendError((*x.in.reply)[:0], x.req.ID, err))
 	a.Err = err
 	return a
 }
 
-// level is how loudly an error is logged: loud where the operator must act, quiet where the caller erred.
+// level is the level at which an error is logged: high if the operator must act, low if the caller is wrong.
 func level(err error) slog.Level {
 	switch task.KindOf(err) {
 	case task.Internal:

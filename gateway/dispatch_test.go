@@ -140,8 +140,8 @@ func (f *front) send(ctx context.Context, method, command string) *gateway.Strea
 	if !f.g.Match(&r, "POST", "") {
 		f.t.Fatal("no dialect has the request")
 	}
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"type":"message","id":%q,"senderRole":"leader",`+
-		`"senderId":%q,"command":%q,"taskId":"t","dataItems":[{"type":"text","text":"hello"}]}}}`,
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"type":"message","id":%q,`+
+		`"senderRole":"leader","senderId":%q,"command":%q,"taskId":"t","dataItems":[{"type":"text","text":"hello"}]}}}`,
 		method, command, f.peer.ID, command)
 	r.Body = gateway.NewBody()
 	*r.Body = append(*r.Body, body...)
@@ -190,8 +190,8 @@ func TestDispatch(t *testing.T) {
 	})
 }
 
-// TestStreamsEndBelowTheFront: whatever its transport, a front's streams end when the proof of identity expires and when
-// the gateway is drained, are limited, and are given back if they are never run.
+// TestStreamsEndBelowTheFront: whatever its transport, a front's streams end when the proof of identity expires and
+// when the gateway is drained, are limited, and are given back if they are never run.
 func TestStreamsEndBelowTheFront(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		drain, drained := context.WithCancel(t.Context())
@@ -219,7 +219,7 @@ func TestStreamsEndBelowTheFront(t *testing.T) {
 		drained()
 		s.Run(f)
 		s.Close()
-		want = []string{"reply awaiting-input", "the gateway is being reconfigured; re-stream from the last event"}
+		want = []string{"reply awaiting-input", "the configuration was replaced; re-stream from the last event"}
 		if diff := cmp.Diff(want, f.seen); diff != "" {
 			t.Errorf("drained (-want +got):\n%s", diff)
 		}

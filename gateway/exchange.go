@@ -15,21 +15,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// exchange is one request on its way to its answer.
+// exchange is a request and all that is known of it until it is answered.
 type exchange struct {
 	g    *Gateway
 	in   *Request
 	ctx  context.Context
 	span trace.Span
-	peer identity.Peer // as the front has made it; once it is admitted, as it counts
+	peer identity.Peer // as the front knows it; after admit, as the guard accepts it
 
-	match  // the dialect, and what the path is for; until the request is parsed, the first that has the path
+	match  // the dialect and the route; before the request is parsed, the first dialect that has the path
 	req    translate.Request
 	call   translate.Call
 	leader string
 }
 
-// parse reads the envelope, or the params of a request without one.
+// parse parses the envelope, or the params of a request without an envelope.
 func (x *exchange) parse() error {
 	var req jsonrpc.Request
 	var bad *jsonrpc.Error
@@ -59,7 +59,7 @@ func (x *exchange) parse() error {
 	return nil
 }
 
-// malformed gives an error of the envelope a kind.
+// malformed returns an error of the envelope as one with a kind.
 func malformed(bad *jsonrpc.Error) error {
 	kind := task.InvalidRequest
 	if bad.Code == jsonrpc.ParseError {
@@ -75,11 +75,12 @@ func malformed(bad *jsonrpc.Error) error {
 	return err
 }
 
-// admit reads a request and finds out whose it is.
+// admit decodes the request, checks its peer, and finds its Leader.
 func (x *exchange) admit() error {
 	if x.route.Method != "" && x.req.Method != x.route.Method {
 		return task.Errorf(task.InvalidRequest,
-			"this path takes the method %q; send others to their own path, or to the mount point", x.route.Method).WithField("method")
+			"this path takes the method %q; send others to their own path, or to the mount point", x.route.Method).
+			WithField("method")
 	}
 	guard := x.g.config.Guard
 	peer, err := guard.Check(x.peer)
@@ -91,8 +92,7 @@ func (x *exchange) admit() error {
 		return err
 	}
 	if !x.route.Unenveloped {
-		// Dialects say first which method or params they do not take, because their callers expect that, or they
-		// have looked at this themselves.
+		// A dialect may report an unknown method or invalid params first, because its callers expect that order.
 		if bad := x.req.Check(); bad != nil {
 			return malformed(bad)
 		}
@@ -131,10 +131,10 @@ func (x *exchange) admit() error {
 	return err
 }
 
-// resumes reports whether the caller resumes a stream after an event that it names outside of its request.
+// resumes reports whether the caller resumes a stream after an event that its body does not name.
 func (x *exchange) resumes() bool { return x.in.Resumes && x.call.Message.Command == task.ReStream }
 
-// execute has the Partner, or the engine of its webhooks, carry the call out.
+// execute executes the call.
 func (x *exchange) execute() (Answer, error) {
 	p, err := x.g.ready(x.ctx)
 	if err != nil {
@@ -183,7 +183,7 @@ func (x *exchange) list(p *partner.Partner) (Answer, error) {
 	return x.reply(lister.AppendTasks(x.grow(size), x.req.ID, &x.call, &page)), nil
 }
 
-// extendedCard answers with the card that only callers may see.
+// extendedCard answers with the extended card.
 func (x *exchange) extendedCard() (Answer, error) {
 	d, ok := x.dialect.(translate.CardServer)
 	if !ok {

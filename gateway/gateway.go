@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway is one Partner, between its callers and its agent. New composes it of its parts. A front takes callers'
-// requests from a transport, and Dispatch carries them out: it has a dialect read them and a guard check who sent them, lets
-// the Partner execute them, and returns a reply, a stream, or both. It knows no transport of callers and no Caddy.
+// Package gateway is one Partner between its callers and its agent. New composes it. Fronts, one for each transport,
+// give callers' requests to Dispatch: a dialect decodes the request, a guard checks the peer, the Partner executes the
+// command, and the dialect encodes the reply, the stream, or both. This package knows neither the transport of callers
+// nor Caddy.
 package gateway
 
 import (
@@ -21,55 +22,55 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// Config is what a Gateway is made of.
+// Config is the configuration of a Gateway.
 type Config struct {
-	// Process is what the gateway shares with all others.
+	// Process is shared by all gateways.
 	Process *Process
-	// Ready returns once Register has been called, or an error, which refuses a request. It is called for every request.
-	// Default: the gateway is registered before its first request.
+	// Ready is called for every request. It waits until Register has been called; an error refuses the request. nil:
+	// the gateway is registered before its first request.
 	Ready func(context.Context) error
 
-	// Partner is the life-cycle's configuration. Its Memory and Log are set by New, and its Agent, unless there is one, by
-	// Agent.
+	// Partner is the configuration of the life-cycle. New sets its Memory and Log, and its Agent if that is nil.
 	Partner partner.Config
-	Agent   AgentConfig
-	AIC     string // the Partner's, if it has one
+	Agent   AgentConfig // how Partner.Agent is made
+	AIC     string      // of the Partner; empty for none
 	Cards   Cards
 
 	// Base is the path that the Partner is mounted under, without a slash at its end.
 	Base string
-	// PublicURL is the public URL of the mount point. Default: as the caller wrote it.
+	// PublicURL is the public URL of the mount point. Default: the URL that the caller has used.
 	PublicURL string
 
-	// Callers are the dialects that are served, as Callers makes them. Where a path is open to several, the first that
-	// matches the request has it.
+	// Callers are the dialects that are served, as Callers makes them. If several have the path of a request, the first
+	// one that matches the request decodes it.
 	Callers []translate.Server
-	// Confirm says that Callers were made for a Partner whose tasks wait to be confirmed.
+	// Confirm says that Callers were made with confirm: a finished task waits until its caller confirms it.
 	Confirm bool
-	// Guard decides who may call.
+	// Guard decides which peers may call.
 	Guard *identity.Guard
 
-	// Blocking is how long a call that waits until its task rests may take. Then it is answered with the task as it is.
+	// Blocking is how long a blocking call waits for the agent to finish or to need input. Then it is answered with the
+	// task as it is.
 	Blocking time.Duration
-	// Limits bound a request's body.
+	// Limits bound the body of a request.
 	Limits jsonrpc.Limits
-	// Memory bounds what callers hold of it by their requests, answers and streams. MemoryPatience is how long a call
-	// waits for some.
+	// Memory bounds the bytes that the requests, answers and streams of callers hold. MemoryPatience is how long a call
+	// waits for some of it.
 	Memory         quota.Limits
 	MemoryPatience time.Duration
-	// Streaming is how streams are served.
+	// Streaming is the configuration of streams.
 	Streaming Streaming
-	// Tracing makes the spans of calls that come without a recorded span; nil makes none.
+	// Tracing makes the spans of calls whose context has no recorded span; nil makes none.
 	Tracing trace.TracerProvider
 
 	Log *slog.Logger
 }
 
-// Gateway is one Partner, as fronts serve it. It may be used by any number of goroutines at once.
+// Gateway is one Partner for its fronts. It may be used by any number of goroutines at once.
 type Gateway struct {
 	config    Config
 	agent     *upstream.Agent // nil if the Partner was given one
-	cards     *shower
+	cards     *cardMaker
 	documents map[string]Document
 	memory    quota.Budget
 
@@ -78,7 +79,7 @@ type Gateway struct {
 	webhooks *notify.Engine
 }
 
-// New composes a gateway. Nothing is opened, and nothing is sent, before Register.
+// New composes a gateway. It opens nothing and sends nothing: Register begins the work.
 func New(c Config) (*Gateway, error) {
 	about := described{dialect: c.Agent.Dialect, name: c.AIC, since: time.Now()}
 	if c.Partner.Agent == nil {
@@ -90,8 +91,8 @@ func New(c Config) (*Gateway, error) {
 	}
 	memory := quota.Budget{Counter: &c.Process.Memory, Limits: c.Memory, Patience: c.MemoryPatience}
 	c.Partner.Memory, c.Partner.Log = memory, c.Log
-	g := &Gateway{config: c, agent: about.agent, memory: memory, cards: &shower{
-		described: about, cards: c.Cards, aic: c.AIC, generations: names(c.Callers),
+	g := &Gateway{config: c, agent: about.agent, memory: memory, cards: &cardMaker{
+		described: about, config: c.Cards, aic: c.AIC, generations: names(c.Callers),
 		mutualTLS: c.Guard.Mode == identity.Required, log: c.Log,
 	}}
 	g.documents = g.cards.documents()
@@ -104,10 +105,12 @@ func (g *Gateway) Dialects() []string { return g.cards.generations }
 // Base returns the path that the Partner is mounted under, without a slash at its end.
 func (g *Gateway) Base() string { return g.config.Base }
 
-// MaxBody returns how large a request's body may be, in bytes. A front takes in one byte more of a larger one.
+// MaxBody returns how large the body of a request may be, in bytes. Of a larger body, a front reads one byte more than
+// that.
 func (g *Gateway) MaxBody() int { return g.config.Limits.Bytes }
 
-// URL returns the public URL of the mount point: as it is configured, or by the host that a caller has sent its request to.
+// URL returns the public URL of the mount point: the configured one, or else the one at the host that a caller has
+// used.
 func (g *Gateway) URL(overTLS bool, host string) string {
 	switch {
 	case g.config.PublicURL != "":
@@ -118,10 +121,10 @@ func (g *Gateway) URL(overTLS bool, host string) string {
 	return "http://" + host + g.config.Base
 }
 
-// Draining reports whether another configuration has taken over.
+// Draining reports whether another configuration has replaced that of the gateway.
 func (g *Gateway) Draining() bool { return g.config.Streaming.Drain.Err() != nil }
 
-// ready returns the Partner once it is registered.
+// ready waits until the Partner is registered, and returns it.
 func (g *Gateway) ready(ctx context.Context) (*partner.Partner, error) {
 	if g.config.Ready != nil {
 		if err := g.config.Ready(ctx); err != nil {
@@ -131,20 +134,20 @@ func (g *Gateway) ready(ctx context.Context) (*partner.Partner, error) {
 	return g.partner, nil
 }
 
-// Register begins the Partner's work on the tasks of a store.
+// Register makes the Partner work on the tasks of a store.
 func (g *Gateway) Register(t *Tasks) {
 	g.webhooks, g.partner = t.Webhooks, t.Engine.Register(g.config.Partner)
 }
 
-// Unregister hands the Partner's unattended tasks to another gateway of its name, if there is one. Calls under way are
-// not affected. It does nothing if the gateway was not registered.
+// Unregister leaves tasks without a running turn to another gateway of the same Partner, if there is one. Requests in
+// flight are not affected. It does nothing if the gateway is not registered.
 func (g *Gateway) Unregister() {
 	if g.partner != nil {
 		g.partner.Unregister()
 	}
 }
 
-// Close closes idle connections to the agent. Calls under way keep theirs.
+// Close closes idle connections to the agent. Requests in flight keep theirs.
 func (g *Gateway) Close() {
 	if g.agent != nil {
 		g.cards.card.Close()

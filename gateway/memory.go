@@ -16,13 +16,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// A call holds memory for its request, until that is decoded, then for its message and the task as it was read, while the
-// Partner obeys it, and for its answer, until that is taken in. It waits for memory before it reads what takes it.
+// The memory of a call is counted: first its body, until it is decoded; then its message and the task, while the
+// Partner executes the command; then its reply, until it is sent. A call waits for memory before it uses it.
 
-// Hold takes the memory for a request's body of n bytes, and for what it is decoded to. A front calls it before it takes
-// in more than quota.Free bytes, with what the body has at least, and again before it takes in more. It may wait, until ctx
-// ends or the configuration is replaced. The memory is counted for the peer, since the Leader for whom the request claims
-// to speak is not known yet.
+// Hold takes memory for a body of n bytes and for what is decoded from it. A front calls it before it reads more than
+// quota.Free bytes, and each time before it reads more than that. It may wait until ctx ends or the configuration is
+// replaced. The memory is counted for the peer, because the Leader that the request names is not known yet.
 func (g *Gateway) Hold(ctx context.Context, peer identity.Peer, r *Request, n int) error {
 	if n <= quota.Free {
 		return nil
@@ -37,7 +36,7 @@ func (g *Gateway) Hold(ctx context.Context, peer identity.Peer, r *Request, n in
 	return g.wait(ctx, &r.memory, 2*int64(n), g.memory.Patience)
 }
 
-// holdFor has memory counted for a Leader from now on.
+// holdFor counts memory for a Leader from now on.
 func (r *Request) holdFor(b quota.Budget, leader string) {
 	if !r.held || quota.Key(r.holder) != quota.Key(leader) {
 		r.memory.Release()
@@ -45,11 +44,11 @@ func (r *Request) holdFor(b quota.Budget, leader string) {
 	}
 }
 
-// hold has the memory of the exchange counted for its Leader from now on.
+// hold counts the memory of the exchange for its Leader from now on.
 func (x *exchange) hold() { x.in.holdFor(x.g.memory, x.leader) }
 
-// wait waits until a lease holds n bytes of memory, but no longer than patience, and not when the caller leaves or the
-// configuration is replaced.
+// wait waits until a lease holds n bytes of memory. It stops waiting after patience, when the caller leaves, and when
+// the configuration is replaced.
 func (g *Gateway) wait(ctx context.Context, l *quota.Lease, n int64, patience time.Duration) error {
 	waiting, done := context.WithCancel(ctx)
 	defer done()
@@ -77,7 +76,7 @@ func (x *exchange) reserve(_ context.Context, n int64) error {
 	return nil
 }
 
-// releaseBody lets go of a request that has been decoded, but for its message.
+// releaseBody drops the body of a request that has been decoded; the message is kept.
 func (x *exchange) releaseBody() {
 	if body := x.in.Body; body != nil && cap(*body) > quota.Free {
 		x.req = translate.Request{Request: jsonrpc.Request{ID: bytes.Clone(x.req.ID)}}
@@ -86,8 +85,8 @@ func (x *exchange) releaseBody() {
 	x.in.memory.Take(x.call.Message.Size())
 }
 
-// do has the Partner carry out a command, and takes the memory for the task that answers it and for its encoding. If there
-// is none for what a turn has made, the task is let go of, and read again when there is.
+// do executes a command, and takes the memory for the task that answers it and for its encoding. If there is not enough
+// for what the turn has produced, the task is dropped, and read again when there is.
 func (x *exchange) do(p *partner.Partner, call *partner.Request) (task.Task, error) {
 	t, err := p.Do(x.ctx, x.leader, call)
 	if err != nil || call.Message.Command == task.Get {
@@ -106,8 +105,8 @@ func (x *exchange) do(p *partner.Partner, call *partner.Request) (task.Task, err
 	return t, err
 }
 
-// grow takes the memory for a result of about a size, and for its encoding, which the call has waited for, and returns
-// where the reply is to be appended.
+// grow takes the memory for a result of about a size and for its encoding, for which the call has waited already. It
+// returns the buffer to append the reply to.
 func (x *exchange) grow(size int64) []byte {
 	dst := *x.in.reply
 	if size <= quota.Free {

@@ -18,15 +18,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/callback"
 )
 
-// Process is what all gateways of a process share, whatever configuration they belong to. The zero Process is ready for
-// use. It is not to be copied.
+// Process is the state that all gateways of a process share, over all configurations. The zero value is ready for use.
+// It must not be copied.
 type Process struct {
-	Streams   quota.Counter   // the open streams
-	Memory    quota.Counter   // the bytes of memory that callers hold
-	Callbacks callback.Server // takes what agents push
+	Streams   quota.Counter   // open streams
+	Memory    quota.Counter   // bytes of memory that callers hold
+	Callbacks callback.Server // receives push notifications of agents
 
 	mu    sync.Mutex
-	slots map[slotsKey]*upstream.Slots // those of agents. An entry is small, and stays
+	slots map[slotsKey]*upstream.Slots // by agent. Entries are small and are kept
 }
 
 type slotsKey struct {
@@ -34,8 +34,8 @@ type slotsKey struct {
 	max int
 }
 
-// slotsOf returns the slots of an agent, by its URL and their number: requests of an earlier configuration last during
-// and after a reload, and count.
+// slotsOf returns the slots of an agent with a limit. Configurations share them, so that requests which were sent
+// before a reload count after it.
 func (p *Process) slotsOf(url string, max int) *upstream.Slots {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +49,7 @@ func (p *Process) slotsOf(url string, max int) *upstream.Slots {
 	return p.slots[key]
 }
 
-// Tasks is what all gateways over one store share: the life-cycle of their tasks, and the tasks' webhooks. It outlives
+// Tasks is the state that all gateways over one store share: the life-cycle of tasks, and their webhooks. It outlives
 // configurations.
 type Tasks struct {
 	Store    replay.Store

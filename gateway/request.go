@@ -10,38 +10,39 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Request is one request as a front has received it. A front has Gateway.Match find its dialects, fills in what it knows,
-// calls Dispatch, sends the answer, and calls Release. The zero Request is ready for use, and so is a released one. It is
-// used by one goroutine at a time.
+// Request is a request that a front has received. The front calls Gateway.Match, fills in the fields, calls Dispatch,
+// sends the answer, and calls Release. The zero Request is ready for use, and so is a released one. It is used by one
+// goroutine at a time.
 type Request struct {
-	// Body is a buffer of NewBody; nil for none. It belongs to the Request, which may give it up in Dispatch.
+	// Body is a buffer of NewBody, or nil. It belongs to the Request: Dispatch may drop it.
 	Body *[]byte
 	// Content is the media type of the body, in lower case and without parameters; empty for none.
 	Content string
-	// Version is the version of A2A that the caller names; empty for none.
+	// Version is the version of A2A in the request's header or URL; empty for none.
 	Version string
 	// Query holds the parameters of the request's URL; nil for none.
 	Query url.Values
-	// Resumes says that the caller resumes a stream after the event that it names by After, outside of the body.
+	// Resumes says that the caller resumes a stream after the event with the number After, which is not in the body.
 	Resumes bool
 	After   uint64
-	// Host is the host that the caller has sent the request to, and TLS says that it did so over TLS. They are for the
-	// URLs of a Partner without a public one.
+	// Host is the host that the caller has sent the request to, and TLS says that it has used TLS. They are used for
+	// the URL of a Partner if no public one is configured.
 	Host string
 	TLS  bool
-	// Address is the caller's, for the log.
+	// Address is the address of the caller, for the log.
 	Address string
 
 	method  string // of HTTP
 	matches []match
 
-	reply  *[]byte // a buffer of replies
+	reply  *[]byte // a buffer of replies, or nil
 	memory quota.Lease
 	held   bool   // memory is in use
-	holder string // the Leader that memory is counted for
+	holder string // the Leader for which memory is counted
 }
 
-// A request that holds more than quota.Free is counted, so no larger buffer is used again for one that is not.
+// A request of more than quota.Free bytes is counted, so a larger buffer must not be reused for one that is not
+// counted.
 var (
 	bodies  = bufpool.Pool{Largest: quota.Free}
 	replies = bufpool.Pool{Largest: 256 << 10}
@@ -50,7 +51,7 @@ var (
 // NewBody returns an empty buffer for the body of a request.
 func NewBody() *[]byte { return bodies.Get() }
 
-// Release gives back what the request holds. Neither its buffers nor a reply to it may be used any more.
+// Release gives back what the request holds. Its buffers and the reply to it must not be used afterwards.
 func (r *Request) Release() {
 	r.memory.Release()
 	if r.Body != nil {
@@ -63,15 +64,15 @@ func (r *Request) Release() {
 	*r = Request{matches: r.matches[:0]}
 }
 
-// match is a dialect that may have a request, and what the request's path is for in it.
+// match is a dialect that has the path of a request, and the meaning of the path in it.
 type match struct {
 	dialect translate.Server
 	route   translate.Route
 }
 
-// Match finds the dialects that may have a request, by its method of HTTP and its path under the mount point, without
-// slashes at its ends; fronts without these have POST and the empty path. It reports whether there are any. This is the
-// only time that a path is matched.
+// Match finds the dialects of a request by its HTTP method and its path below the mount point, without slashes at its
+// ends. A front without methods and paths uses POST and the empty path. It reports whether there is a dialect. A path
+// is matched only here.
 func (g *Gateway) Match(r *Request, method, path string) bool {
 	r.method = method
 	for _, dialect := range g.config.Callers {
@@ -80,7 +81,7 @@ func (g *Gateway) Match(r *Request, method, path string) bool {
 		case !ok:
 		case len(r.matches) == 0:
 			r.matches = append(r.matches, match{dialect, route})
-		case route.Allow == "": // those that take the method replace one that has the path alone
+		case route.Allow == "": // it replaces a dialect that has the path, but not with this method
 			if r.matches[0].route.Allow != "" {
 				r.matches = r.matches[:0]
 			}
@@ -90,12 +91,11 @@ func (g *Gateway) Match(r *Request, method, path string) bool {
 	return len(r.matches) > 0
 }
 
-// Allow returns the methods of HTTP that the path of a matched request takes, as an Allow field has them, if the
-// request's is none of them. Such a request is not dispatched.
+// Allow returns the HTTP methods of the path of a matched request, in the form of an Allow field, if the request has
+// another method. Such a request must not be dispatched.
 func (r *Request) Allow() string { return r.matches[0].route.Allow }
 
-// choose returns the dialect of a request that has been parsed: where the path is open to several, the first that
-// matches it.
+// choose returns the dialect of a parsed request: if several have the path, the first one that matches the request.
 func (r *Request) choose(req *translate.Request) match {
 	first := r.matches[0]
 	if len(r.matches) == 1 {

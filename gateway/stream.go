@@ -20,20 +20,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Streaming is how streams are served.
+// Streaming is the configuration of streams.
 type Streaming struct {
 	Patience     time.Duration // how long a stream waits for memory
 	Max          int           // open streams of all Leaders
-	MaxPerLeader int
+	MaxPerLeader int           // open streams of one Leader
 
-	// Drain ends when streams should end, so that their callers come back to the configuration that took over.
-	// Each ends at a moment of its own within DrainFor, and is asked to wait a moment of its own, so that they
-	// do not come back all at once.
+	// Drain is done when another configuration has replaced this one. Then each stream ends at a random time within
+	// DrainFor, and its caller is asked to wait for a random time, so that callers do not reconnect all at once.
 	Drain    context.Context
 	DrainFor time.Duration
 }
 
-// countStream counts one more stream of a Leader, unless a limit is reached.
+// countStream counts one more stream of a Leader. It fails if a limit is reached.
 func (g *Gateway) countStream(leader string) error {
 	o := &g.config.Streaming
 	err := g.config.Process.Streams.Take(leader, 1, quota.Limits{Total: int64(o.Max), PerLeader: int64(o.MaxPerLeader)})
@@ -45,29 +44,29 @@ func (g *Gateway) countStream(leader string) error {
 		return task.Errorf(task.LimitExceeded, "you have %d streams open here; close some, or use get", exceeded.Max).
 			WithData("limit", "streams_per_leader").WithData("max", exceeded.Max)
 	}
-	return task.Errorf(task.LimitExceeded, "this gateway serves no more than %d streams; try again later, or use get", exceeded.Max).
-		WithData("limit", "streams").WithData("max", exceeded.Max)
+	return task.Errorf(task.LimitExceeded, "this gateway serves no more than %d streams; try again later, or use get",
+		exceeded.Max).WithData("limit", "streams").WithData("max", exceeded.Max)
 }
 
-// A Sink takes what a stream sends: a front's connection to a caller. Its methods are called by the goroutine that runs
-// the stream. Each but Flush may gather what it is given until Flush.
+// A Sink is a front's connection to the caller of a stream. Its methods are called by the goroutine that runs the
+// stream. All but Flush may buffer what they are given.
 type Sink interface {
-	// Event takes a frame of the event with a number. build appends the frame's data, one line, and returns it with the
-	// frame's name, and whether more frames of the event follow: only the last one carries the number. Without data there
-	// is no frame. build is called once, before Event returns.
+	// Event adds a frame of the event with the number seq. build appends the frame's data, one line, and returns it
+	// with the frame's name, and whether more frames of the event follow: only the last frame carries the number. If
+	// data is nil, there is no frame. Event calls build once, before it returns.
 	Event(seq uint64, build func(dst []byte) (data []byte, name string, more bool))
-	// Data takes a frame without a number. build appends its data.
+	// Data adds a frame without a number. build appends its data.
 	Data(build func(dst []byte) []byte)
-	// Comment takes a remark for people, one line, which a front without remarks drops.
+	// Comment adds a line for people. A front that has no comments drops it.
 	Comment(text string)
-	// Retry takes how long the caller should wait before it comes back. A front without such hints drops it.
+	// Retry adds how long the caller should wait before it reconnects. A front that has no such hint drops it.
 	Retry(after time.Duration)
-	// Flush sends what was gathered. An error ends the stream.
+	// Flush sends what is buffered. An error ends the stream.
 	Flush() error
 }
 
-// Stream is the events that answer a request, until the task has ended, the caller leaves, its proof of identity expires,
-// or the stream is drained. It counts as open until it is closed. Its memory is counted while frames are gathered.
+// Stream is the events that answer a request. It ends when the task has ended, when the caller leaves, when the
+// caller's proof of identity expires, and when the gateway is drained. It counts as open until it is closed.
 type Stream struct {
 	g       *Gateway
 	ctx     context.Context
@@ -78,15 +77,15 @@ type Stream struct {
 	leader  string
 	events  *partner.Stream
 	frames  framer
-	memory  quota.Lease // for the frames that are being gathered
+	memory  quota.Lease // for the frames that are buffered
 	last    uint64      // the number of the last event that was sent
 
 	snapshot bool // the stream begins with the task as it is
-	ended    bool // nothing is sent before the task continues
+	ended    bool // the dialect's stream has ended, though the task has not
 
 	undrain func() bool
-	expires time.Time   // when the caller's proof of identity does; zero for never
-	expiry  *time.Timer // nil without expires
+	expires time.Time   // of the caller's proof of identity; zero for never
+	expiry  *time.Timer // nil if expires is zero
 	out     Sink        // set by Run
 }
 
@@ -97,7 +96,7 @@ var (
 	errClosed  = errors.New("gateway: the stream was closed")
 )
 
-// stream answers with the events that a request causes, and, if its dialect wants that, with the task as it was before them.
+// stream answers with events, and, if the call says so, with the task as it is before them.
 func (x *exchange) stream(p *partner.Partner, r *partner.Request) (a Answer, err error) {
 	if err := x.g.countStream(x.leader); err != nil {
 		return a, err
@@ -119,7 +118,7 @@ func (x *exchange) stream(p *partner.Partner, r *partner.Request) (a Answer, err
 	return a, nil
 }
 
-// newStream returns the stream of events. It holds nothing of the request's body.
+// newStream returns the stream of events. It keeps nothing of the request's body.
 func (x *exchange) newStream(events *partner.Stream) *Stream {
 	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.leader, events: events,
 		last: events.After, expires: x.peer.Expires}
@@ -128,7 +127,7 @@ func (x *exchange) newStream(events *partner.Stream) *Stream {
 	s.frames.init(encoder)
 	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && events.After == 0)
 	if t := &events.Task; !call.Snapshot {
-		// A dialect's stream that has ended is over for a caller that resumes it at its end.
+		// A caller that resumes behind the end of a dialect's stream gets an empty stream.
 		s.ended = x.resumes() && events.After == events.Last && !t.Status.State.Terminal() && encoder.Snapshot(nil, t).End
 		s.forgetTask()
 	}
@@ -150,10 +149,10 @@ func (x *exchange) newStream(events *partner.Stream) *Stream {
 	return s
 }
 
-// expiryCheck is how often a stream looks whether its caller's identity has expired, at least: the wall clock may be set.
+// expiryCheck is the longest time between two checks for expiry: the wall clock may be set meanwhile.
 const expiryCheck = time.Minute
 
-// untilExpiry returns the time until the next look.
+// untilExpiry returns the time until the next check.
 func (s *Stream) untilExpiry() time.Duration { return min(expiryCheck, time.Until(s.expires)) }
 
 func (s *Stream) checkExpiry() {
@@ -164,16 +163,16 @@ func (s *Stream) checkExpiry() {
 	s.cut(errExpired)
 }
 
-// forgetTask keeps no more of the task than every frame repeats: the stream may be open for days.
+// forgetTask keeps only the ids of the task, which every frame repeats: a stream may be open for days.
 func (s *Stream) forgetTask() {
 	t := &s.events.Task
 	*t = task.Task{ID: t.ID, SessionID: t.SessionID, GroupID: t.GroupID}
 }
 
-// Cut ends a stream that its front cannot send any more. It may be called by any goroutine.
+// Cut ends a stream that its front cannot send. It may be called by any goroutine.
 func (s *Stream) Cut(cause error) { s.cut(cause) }
 
-// Close gives back what the stream holds. It is called once, after Run or in its place.
+// Close gives back what the stream holds. It is called once, after Run or instead of it.
 func (s *Stream) Close() {
 	s.undrain()
 	if s.expiry != nil {
@@ -185,20 +184,19 @@ func (s *Stream) Close() {
 	s.memory.Release()
 }
 
-// Run sends the stream to a sink, and returns when it is over. It is called at most once.
+// Run sends the stream to a sink, and returns when the stream has ended. It is called at most once.
 func (s *Stream) Run(out Sink) {
 	s.out = out
 	s.finish(s.send())
 }
 
-// send sends the events as they come. It returns nil once the task has ended, or the dialect's stream has, and all
-// of them are sent.
+// send sends the events. It returns nil when all events of the task, or of the dialect's stream, are sent.
 func (s *Stream) send() error {
 	if s.ended {
 		return nil
 	}
 	if s.snapshot {
-		s.memory.Take(2 * s.events.Task.Size()) // the task, and its frame: the call has waited for them
+		s.memory.Take(2 * s.events.Task.Size()) // the task and its frame, for which the call has waited
 		end := s.frames.snapshot(s.out, s.last, &s.events.Task)
 		if err := s.out.Flush(); err != nil || end {
 			return err
@@ -210,7 +208,7 @@ func (s *Stream) send() error {
 		if err != nil {
 			return err
 		}
-		// A page that was read from the store has taken the memory already.
+		// For a page that was read from the store, the memory was taken before.
 		if err := s.reserve(s.ctx, int64(len(rec.Data))); err != nil {
 			return err
 		}
@@ -220,7 +218,7 @@ func (s *Stream) send() error {
 		}
 		s.last = rec.Seq
 		if rec.More && !end {
-			continue // more can be had at once: they are sent together
+			continue // more events are there already: they are sent together
 		}
 		if err := s.out.Flush(); err != nil || end {
 			return err
@@ -249,21 +247,21 @@ func (s *Stream) reserve(ctx context.Context, n int64) error {
 	return err
 }
 
-// finish sends what says why the stream is over.
+// finish sends the reason why the stream has ended.
 func (s *Stream) finish(err error) {
 	switch cause := context.Cause(s.ctx); {
 	case err == nil:
 		if !s.frames.sent {
 			comment := "the task has ended, and there are no more events"
 			if s.ended {
-				comment = "there are no more events before the task goes on"
+				comment = "there are no more events before the task continues"
 			}
 			s.out.Comment(comment)
 		}
 		err = s.out.Flush()
 	case cause == errDrained:
 		s.out.Retry(rand.N(time.Second))
-		s.out.Comment("the gateway is being reconfigured; re-stream from the last event")
+		s.out.Comment("the configuration was replaced; re-stream from the last event")
 		err = s.out.Flush()
 		s.span.AddEvent("aip.stream.drained")
 	case cause == errExpired:
@@ -282,11 +280,12 @@ func (s *Stream) finish(err error) {
 		s.span.SetAttributes(attribute.Int64("aip.event.last", int64(s.last)))
 	}
 	if err != nil {
-		s.g.config.Log.Debug("a stream was cut", "task", s.events.Task.ID, "leader", s.leader, "last", s.last, "error", err)
+		s.g.config.Log.Debug("a stream was cut", "task", s.events.Task.ID, "leader", s.leader, "last", s.last,
+			"error", err)
 	}
 }
 
-// fail sends an error as the last frame, and returns it with that of sending it.
+// fail sends an error as the last frame. It returns the error, joined with that of sending it.
 func (s *Stream) fail(err error) error {
 	s.out.Data(func(dst []byte) []byte { return s.dialect.AppendError(dst, s.id, err) })
 	return errors.Join(err, s.out.Flush())

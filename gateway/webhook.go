@@ -13,11 +13,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// webhooks carries out what is asked of a task's webhooks. They belong to the Leader of the task, whether it
-// exists already or not.
+// webhooks carries out an operation on the webhooks of a task. They belong to the task's Leader, also before there is a
+// task.
 func (x *exchange) webhooks(p *partner.Partner) (hooks []task.Webhook, err error) {
 	w, engine := x.call.Webhook, x.g.webhooks
-	if x.leader == "" { // identity is off, and the request does not say who sends it
+	if x.leader == "" { // identity is off, and the request names no sender
 		if x.leader, err = p.LeaderOf(x.ctx, w.TaskID); err != nil {
 			return nil, err
 		}
@@ -51,8 +51,8 @@ func (x *exchange) webhooks(p *partner.Partner) (hooks []task.Webhook, err error
 	return hooks, err
 }
 
-// accept returns what is done when the life-cycle accepts a command: a task that is started gets the webhooks that were
-// set for it before, and a webhook that comes with the command is set. It returns nil where there is nothing to do.
+// accept returns what to do when the life-cycle accepts a command: a started task gets the webhooks that were set for
+// it before, and the webhook in the command is set. It returns nil if there is nothing to do.
 func (x *exchange) accept(p *partner.Partner) func(log string, at task.At) (undo func(), err error) {
 	var steps []step
 	if x.g.config.Guard.Mode == identity.Off && x.call.Message.Command == task.Start {
@@ -67,16 +67,16 @@ func (x *exchange) accept(p *partner.Partner) func(log string, at task.At) (undo
 	return func(log string, at task.At) (func(), error) {
 		var undos []func(context.Context) error
 		undo := func() {
-			ctx := context.WithoutCancel(x.ctx) // even if the caller has left
+			ctx := context.WithoutCancel(x.ctx) // also after the caller has left
 			for _, f := range slices.Backward(undos) {
 				if err := f(ctx); err != nil {
-					x.g.config.Log.Warn("a command failed, but the webhook that it set could not be removed",
+					x.g.config.Log.Warn("a command failed, and the webhook that it had set could not be removed",
 						"task", x.call.Message.TaskID, "leader", x.leader, "error", err)
 				}
 			}
 		}
-		for _, take := range steps {
-			f, err := take(log, at)
+		for _, do := range steps {
+			f, err := do(log, at)
 			if err != nil {
 				undo()
 				return nil, err
@@ -87,20 +87,20 @@ func (x *exchange) accept(p *partner.Partner) func(log string, at task.At) (undo
 	}
 }
 
-// step is one change of a task's webhooks. log is the name of the task's log.
+// step is a change of a task's webhooks, and returns how to undo it. log is the name of the task's log.
 type step func(log string, at task.At) (undo func(context.Context) error, err error)
 
-// adopt gives a task that is being started the webhooks that were set for it before it was known whose it would be,
-// where nobody verifies who calls.
+// adopt gives a started task the webhooks that were set for its id while its Leader was not known, which happens only
+// with identity off.
 func (x *exchange) adopt(p *partner.Partner) step {
 	return func(log string, _ task.At) (func(context.Context) error, error) {
 		return x.g.webhooks.Move(x.ctx, p.LogOf(partner.Anyone, x.call.Message.TaskID), log)
 	}
 }
 
-// useWebhook has the webhook told of the task that a command starts or continues: one that comes with it is created,
-// or replaces the one of its id; one that it names must exist, and is narrowed to the states that it names. A start
-// that is repeated changes nothing.
+// useWebhook sets the webhook of a command that starts or continues a task. A webhook with a URL is created, or
+// replaces the one of its id. A webhook without a URL must exist, and is narrowed to the states that the command names;
+// a repeated start leaves it as it is.
 func (x *exchange) useWebhook(log string, at task.At) (func(context.Context) error, error) {
 	w, engine := *x.call.Webhook, x.g.webhooks
 	if w.URL == "" {
@@ -108,7 +108,7 @@ func (x *exchange) useWebhook(log string, at task.At) (func(context.Context) err
 		if err != nil || at.Exists {
 			return func(context.Context) error { return nil }, err
 		}
-		// It is told in the dialect that the task is started in: versions of AIP set it by the same words.
+		// It is notified in the dialect of the start: the versions of AIP share the method that has set it.
 		hooks[0].Dialect, hooks[0].Confirm, hooks[0].States = w.Dialect, w.Confirm, w.States
 		w = hooks[0]
 	}

@@ -41,9 +41,9 @@ type Guard struct {
 	Allow []AIC // the only Leaders to admit; none means every Leader
 }
 
-// Check returns what counts of a peer. A proof counts only as long as it is valid: a connection may last for longer. With
-// mode required there must be one; with optional, none gives the zero Peer; with off, the zero Peer is all there is. An
-// error is a *task.Error of kind AuthenticationRequired.
+// Check returns what counts of a peer. A proof counts only as long as it is valid: a connection may last for longer.
+// With mode required there must be one; with optional, none gives the zero Peer; with off, the zero Peer is all there
+// is. An error is a *task.Error of kind AuthenticationRequired.
 func (g *Guard) Check(peer Peer) (Peer, error) {
 	switch {
 	case g.Mode == Off:

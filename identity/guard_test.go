@@ -274,8 +274,8 @@ func TestGuardOwner(t *testing.T) {
 	}
 }
 
-// TestOtherProofs: a guard takes a peer as its front has proven it. Its id is matched as it is, never as an AIC, and names
-// a Leader that no AIC names.
+// TestOtherProofs: a guard takes a peer as its front has proven it. Its id is matched as it is, never as an AIC, and
+// names a Leader that no AIC names.
 func TestOtherProofs(t *testing.T) {
 	for _, proof := range []Proof{ByToken, ByBroker} {
 		peer, err := new(Guard).Check(Peer{Proof: proof, Kind: "aid", ID: "did:x"})

@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Peer is the other end of a connection, and what it has proven of itself. A front makes it from its transport. The zero
-// Peer has proven nothing.
+// Peer is the other end of a connection, and what it has proven of itself. A front makes it from its transport. The
+// zero Peer has proven nothing.
 type Peer struct {
 	Proof Proof
 	Kind  Kind   // of ID
@@ -48,8 +48,8 @@ const AICKind Kind = "aic"
 // Verified reports whether the peer has proven who it is.
 func (p Peer) Verified() bool { return p.Proof != Unproven }
 
-// Leader returns the name of the Leader that a verified peer is: an AIC as it is, and every other id behind its kind, so
-// that no two kinds share a name.
+// Leader returns the name of the Leader that a verified peer is: an AIC as it is, and every other id behind its kind,
+// so that no two kinds share a name.
 func (p Peer) Leader() string {
 	if p.Kind == AICKind {
 		return p.ID
@@ -65,8 +65,8 @@ func (p Peer) Is(id string) bool {
 	return id == p.ID
 }
 
-// ErrNotVerified is the cause of an error for a peer whose certificate the TLS server did not verify: the operator has to
-// enable the verification.
+// ErrNotVerified is the cause of an error for a peer whose certificate the TLS server did not verify: the operator has
+// to enable the verification.
 var ErrNotVerified = errors.New("the TLS server does not verify client certificates")
 
 func notVerified() error {
@@ -74,8 +74,8 @@ func notVerified() error {
 		"The operator of this gateway must enable the verification of client certificates.").WithCause(ErrNotVerified)
 }
 
-// OfConnection returns the peer of a TLS connection; state is nil where there is no TLS. Only a certificate that TLS has
-// verified counts.
+// OfConnection returns the peer of a TLS connection; state is nil where there is no TLS. Only a certificate that TLS
+// has verified counts.
 func OfConnection(state *tls.ConnectionState) Peer {
 	switch {
 	case state == nil:

@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 )
 
-// read takes in the request's body into its buffer, but no more than one byte over the limit, which is enough to know that it is
-// exceeded. Before its buffer grows, it takes the memory for that.
+// read takes in the request's body into its buffer, but no more than one byte over the limit, which is enough to know
+// that it is exceeded. Before its buffer grows, it takes the memory for that.
 func (e *exchange) read(w http.ResponseWriter, r *http.Request) error {
 	control := http.NewResponseController(w)
 	// Where the connection has no deadlines (a test's recorder), the server's own timeouts are all there is.

@@ -87,8 +87,8 @@ func (g *gate) read(ctx context.Context, body, end string) (frames []string) {
 	return nil
 }
 
-// TestEventsOfSeveralFrames: the frames of an event are sent in order, and only the last one has the event's id, so that
-// a caller that has seen some of them resumes after the event before and receives all of them again.
+// TestEventsOfSeveralFrames: the frames of an event are sent in order, and only the last one has the event's id, so
+// that a caller that has seen some of them resumes after the event before and receives all of them again.
 func TestEventsOfSeveralFrames(t *testing.T) {
 	for name, dialect := range map[string]translate.Server{
 		"from events": severalFrames{aip.Server()}, "from records": severalRecorded{severalFrames{aip.Server()}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpfront takes callers' requests over HTTP/1.1 to 3 and hands them to a gateway. Replies are responses, streams
-// are server-sent events.
+// Package httpfront takes callers' requests over HTTP/1.1 to 3 and hands them to a gateway. Replies are responses,
+// streams are server-sent events.
 package httpfront
 
 import (
@@ -32,8 +32,8 @@ type Front struct {
 // New returns a front for a gateway.
 func New(g *gateway.Gateway, c Config) *Front { return &Front{g, c} }
 
-// Find returns what serves a request, and nil if its path is not one of the Partner's. A handler that is found must serve
-// this request, and no other.
+// Find returns what serves a request, and nil if its path is not one of the Partner's. A handler that is found must
+// serve this request, and no other.
 func (f *Front) Find(r *http.Request) http.Handler {
 	path, ok := f.under(r.URL.Path)
 	if !ok {

@@ -18,8 +18,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
-// TestMemoryIsGivenBack ends calls with large requests or answers in every way that they can end, and finds that nothing
-// is held after them.
+// TestMemoryIsGivenBack ends calls with large requests or answers in every way that they can end, and finds that
+// nothing is held after them.
 func TestMemoryIsGivenBack(t *testing.T) {
 	g := open(t, everyCaller, func(h *setup) {
 		h.Limits.Bytes = 1 << 20
@@ -45,8 +45,8 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestMemoryLimits proves that a call whose request or answer exceeds the budget is refused with the limit, and that others
-// go on.
+// TestMemoryLimits proves that a call whose request or answer exceeds the budget is refused with the limit, and that
+// others go on.
 func TestMemoryLimits(t *testing.T) {
 	limits := quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}
 	g := open(t, func(h *setup) {
@@ -123,8 +123,8 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return p.all.Write(b)
 }
 
-// TestMemoryOfStreams proves that a frame that there is no memory for is refused by a frame, that the stream can be gone
-// on with, and that a stream that rests holds nothing.
+// TestMemoryOfStreams proves that a frame that there is no memory for is refused by a frame, that the stream can be
+// gone on with, and that a stream that rests holds nothing.
 func TestMemoryOfStreams(t *testing.T) {
 	g := open(t, func(h *setup) {
 		h.Limits.Bytes = 1 << 20
@@ -149,8 +149,8 @@ func TestMemoryOfStreams(t *testing.T) {
 	waitFor(t, func() bool { return g.setup.Process.Memory.Total() == 0 })
 }
 
-// TestMemoryIsWaitedFor proves that an answer, and a stream, that there is no memory for now come as soon as there is, and
-// that a caller that leaves waits no longer.
+// TestMemoryIsWaitedFor proves that an answer, and a stream, that there is no memory for now come as soon as there is,
+// and that a caller that leaves waits no longer.
 func TestMemoryIsWaitedFor(t *testing.T) {
 	g := open(t, func(h *setup) {
 		h.Limits.Bytes = 1 << 20

@@ -63,8 +63,8 @@ func TestBodiesWithoutEnvelope(t *testing.T) {
 	})
 }
 
-// TestStoreIsUnavailable holds that a caller of plain HTTP is asked to try again later, by status and field, and that one
-// of JSON-RPC has the reason in the error.
+// TestStoreIsUnavailable holds that a caller of plain HTTP is asked to try again later, by status and field, and that
+// one of JSON-RPC has the reason in the error.
 func TestStoreIsUnavailable(t *testing.T) {
 	g := open(t, func(h *setup) {
 		h.Callers = []translate.Server{aip.Server(), a2a.V1Server(false), a2a.V1RESTServer(false)}

@@ -13,9 +13,9 @@ import (
 // reads slowly, and slow callers cost the system little memory.
 const maxUnsent = 128 << 10
 
-// limitUnread has the system close a connection when nothing of what waits for its other end is acknowledged for a time,
-// be it that the other end is gone or that its window is closed. Zero takes that back. Errors are ignored: a socket that
-// is not TCP has no such option, and then the deadline of each write is all there is.
+// limitUnread has the system close a connection when nothing of what waits for its other end is acknowledged for a
+// time, be it that the other end is gone or that its window is closed. Zero takes that back. Errors are ignored: a
+// socket that is not TCP has no such option, and then the deadline of each write is all there is.
 func limitUnread(socket syscall.RawConn, timeout time.Duration) {
 	unsent := maxUnsent
 	if timeout == 0 {

@@ -76,8 +76,8 @@ func hooked(h *setup) {
 		}}
 }
 
-// TestWebhookOfASend: a message may carry a webhook of the caller's own id, which it creates or replaces. A message that
-// is refused leaves none behind and changes none.
+// TestWebhookOfASend: a message may carry a webhook of the caller's own id, which it creates or replaces. A message
+// that is refused leaves none behind and changes none.
 func TestWebhookOfASend(t *testing.T) {
 	for name, d := range sendings {
 		for _, streams := range []bool{false, true} {

@@ -12,8 +12,8 @@ import (
 // pieceSize is how much of an answer is written at a time, in bytes.
 const pieceSize = 64 << 10
 
-// write writes an answer. From HTTP/2 on, a caller may leave no room even for a small one. There a deadline is that of one
-// stream, and it stays: the last of an answer is sent when its handler has returned.
+// write writes an answer. From HTTP/2 on, a caller may leave no room even for a small one. There a deadline is that of
+// one stream, and it stays: the last of an answer is sent when its handler has returned.
 func (f *Front) write(w http.ResponseWriter, r *http.Request, body []byte) error {
 	timeout := f.config.WriteTimeout
 	if r.ProtoMajor < 2 {
@@ -28,8 +28,8 @@ func (f *Front) write(w http.ResponseWriter, r *http.Request, body []byte) error
 	return err
 }
 
-// writePieces writes an answer. A large one is written in pieces, each of which its caller must take in in time, so that
-// a caller that reads nothing does not hold memory for ever.
+// writePieces writes an answer. A large one is written in pieces, each of which its caller must take in in time, so
+// that a caller that reads nothing does not hold memory for ever.
 func writePieces(ctx context.Context, w http.ResponseWriter, body []byte, timeout time.Duration) error {
 	if len(body) <= pieceSize {
 		_, err := w.Write(body)
