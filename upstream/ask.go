@@ -11,10 +11,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// How long one question may take.
+// How long a request about a task may take.
 const (
-	pollTimeout   = 30 * time.Second // for one question about a task that is polled
-	askTimeout    = 10 * time.Second // for one question about a task whose run has failed
+	pollTimeout   = 30 * time.Second // for one poll
+	askTimeout    = 10 * time.Second // for a request about a task whose run has failed
 	cancelTimeout = 2 * time.Second  // for a cancel to take effect
 )
 
@@ -83,10 +83,10 @@ func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	if !r.config.Slots.asks.acquire(ctx) {
+	if !r.config.Slots.questions.acquire(ctx) {
 		return nil, Ended(ctx)
 	}
-	defer r.config.Slots.asks.release()
+	defer r.config.Slots.questions.release()
 	x, err := r.transport.Routes(translate.Describe)[0].Open(ctx,
 		r.request(translate.Describe, codec.AppendDescribe(nil)))
 	if err != nil {
@@ -123,12 +123,12 @@ func (r *run) request(op translate.Operation, body []byte) *Request {
 	return &Request{Operation: op, Ref: r.turn.Ref, Body: body, IdleTimeout: r.config.IdleTimeout}
 }
 
-// call sends a request that has one answer, in a slot for questions.
+// call sends a request that has one answer, in a slot for requests that are answered soon.
 func (r *run) call(ctx context.Context, req *Request) (agent.Report, error) {
-	if !r.config.Slots.asks.acquire(ctx) {
+	if !r.config.Slots.questions.acquire(ctx) {
 		return agent.Report{}, Ended(ctx)
 	}
-	defer r.config.Slots.asks.release()
+	defer r.config.Slots.questions.release()
 	return r.roundTrip(ctx, req, r.turn.Known)
 }
 

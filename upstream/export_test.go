@@ -9,5 +9,5 @@ func (a *Agent) SteadyJitter() { a.jitter = func(d time.Duration) time.Duration 
 
 // Taken returns how many slots are taken, and how many turns wait for one.
 func (s *Slots) Taken() (used, waiting int) {
-	return s.turns.used + s.asks.used, s.turns.queued()
+	return s.turns.used + s.questions.used, s.turns.queued()
 }

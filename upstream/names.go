@@ -11,9 +11,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// names holds the turns under way whose tasks the agent is to name, by the name that the gateway made or, where the
-// agent begins another task, by that of the last one: a cancel may know no other. The zero value is ready for use. Its
-// methods may be called by any number of goroutines at once.
+// names holds the current turns whose tasks the agent will name. The key is the name that the gateway made or, where
+// the agent begins another task, the name of the last task: a cancel may know no other name. The zero value is ready
+// for use. Its methods may be called by any number of goroutines at once.
 type names struct {
 	mu      sync.Mutex
 	waiting map[string]*naming
@@ -39,7 +39,7 @@ func (n *names) begin(t *agent.Turn) *naming {
 	return w
 }
 
-// set sets the name, if it is the first; nil is for none.
+// set sets the name, unless it is set already; nil means that the agent gives none.
 func (w *naming) set(ref *agent.Ref) {
 	if !w.over {
 		w.over, w.ref = true, ref
@@ -56,7 +56,7 @@ func (n *names) end(w *naming) {
 	}
 }
 
-// of returns a turn with the name that its agent gives the task, and waits for it where it is about to come.
+// of returns a turn with the name that its agent gives the task, and waits for that name for a short time.
 func (n *names) of(ctx context.Context, t *agent.Turn) (*agent.Turn, error) {
 	n.mu.Lock()
 	w := n.waiting[t.Ref.Task]

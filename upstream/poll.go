@@ -26,7 +26,7 @@ type polling struct {
 	news         <-chan struct{} // when to ask sooner; nil for never
 	pushed       <-chan []byte   // what the agent sends unasked; nil for nothing
 	working      func()          // called once, when the agent reports that it still works; nil for nothing
-	atOnce       bool            // ask at once
+	atOnce       bool            // ask before the first pause
 	acknowledged bool            // the agent has answered the message before it acted on it
 	patience     time.Duration   // how long the task may stand still
 	stalled      string          // what that means
@@ -50,10 +50,10 @@ func (r *run) follow(rep agent.Report, pushed <-chan []byte) error {
 	return r.poll(p)
 }
 
-// poll reports what the task changes to until the turn ends. An agent that does not answer may be restarting: it has
-// IdleTimeout to come back. One whose task is settled just as it was before the turn has never received the message,
-// unless it has acknowledged it or is of those that act late: then it may be about to act, and where it never does, its
-// task is as it says.
+// poll asks for the task's state and reports each change until the turn ends. An agent that does not answer may be
+// restarting, so the turn fails only after IdleTimeout. Where the task is settled just as it was before the turn, the
+// agent has never received the message; unless it has acknowledged the message or may act late (translate.LateActor):
+// then it may be about to act, and if it does not within IdleTimeout, its report ends the turn.
 func (r *run) poll(p polling) error {
 	if _, ok := r.codec.(translate.Getter); !ok && p.pushed == nil {
 		return task.Errorf(task.InvalidAgentResponse,
@@ -147,8 +147,8 @@ func untouched(t *agent.Turn, rep *agent.Report) bool {
 	return t.Revision != "" && rep.EndsTurn() && rep.Revision == t.Revision && len(task.Diff(known, rep.Products)) == 0
 }
 
-// pause waits for a time, or for news, but never so short that an agent is flooded with questions. What is pushed ends
-// it at once, and is returned. ok is false when ctx is done.
+// pause waits for a time, or for news, but at least for pollFirst, so that an agent is not flooded with requests. A
+// pushed message ends the pause at once, and is returned. ok is false when ctx is done.
 func (p *polling) pause(ctx context.Context, wait time.Duration) (pushed []byte, ok bool) {
 	least := time.NewTimer(min(wait, pollFirst))
 	defer least.Stop()

@@ -118,7 +118,7 @@ func (p *senderPanic) Error() string { return fmt.Sprintf("%T while sending\n%s"
 func (p *senderPanic) RuntimeError() {}
 
 // readPush reads what an agent has sent unasked. ok is false where it says nothing new of the whole task: a piece of it
-// could not be told from one that was received already, so that it is only a reason to ask.
+// cannot be distinguished from one that was received already, so that it is only a reason to ask.
 func (r *run) readPush(body []byte, revision string) (rep agent.Report, ok bool) {
 	if len(body) == 0 {
 		return rep, false

@@ -14,7 +14,7 @@ import (
 // whether the request is sent again; where an operator must act, it says on what.
 type Reason uint8
 
-// The reasons. What an operator must change is said of those that do not pass by themselves.
+// The reasons.
 const (
 	NoReason Reason = iota
 

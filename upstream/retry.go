@@ -141,7 +141,7 @@ func (p *retry) missed() bool {
 }
 
 // missed asks the agent whether it has the turn, and reports whether it has not: it does not know the task, or the task
-// is as the turn before has left it. A start of which the agent takes a second one for the first need not be asked for.
+// is as the turn before has left it. Where a repeated start does no harm (translate.Repeater), the agent is not asked.
 func (r *run) missed() (bool, error) {
 	t := r.turn
 	first := t.From == task.None && t.Message.Command != task.Continue

@@ -172,7 +172,7 @@ func (r *run) failed(err error, final func(task.State) bool) error {
 	return r.unknownMethod(err)
 }
 
-// unknownMethod turns an agent's "no such method" into what it is for a Leader, who has called another one.
+// unknownMethod turns an agent's "no such method" into an error for the Leader, which has called another method.
 func (r *run) unknownMethod(err error) error {
 	if task.KindOf(err) != task.MethodNotFound {
 		return err

@@ -14,51 +14,51 @@ import (
 )
 
 const (
-	// waitingPerRun is how many turns may wait for each run that an agent may have.
-	waitingPerRun = 8
-	// asksOf is the part of the connections that is kept for questions, cancels and what else is answered soon.
-	asksOf  = 8
-	maxAsks = 256
+	// waitingPerSlot is how many turns may wait for each slot.
+	waitingPerSlot = 8
+	// One of questionShare slots is reserved for requests that are answered soon: get, cancel and others.
+	questionShare = 8
+	maxQuestions  = 256
 )
 
-// Slots bound the requests that an agent is sent at once, and with them the connections to it. One part is for requests
-// that are answered when a turn ends, the other for those that are answered soon, so that neither holds up the other. A
-// turn whose agent is only asked how it stands has a slot for each question. They may be used by any number of
-// goroutines, and by several agents at once.
+// Slots bound the requests that are open to an agent at once, and with them the connections to it. One part is for
+// requests that are answered when a turn ends, the other for requests that are answered soon, so that neither delays
+// the other. A turn that is polled has a slot only during each poll. Slots may be used by any number of goroutines, and
+// by several agents at once.
 type Slots struct {
-	max         int
-	turns, asks semaphore
+	max              int
+	turns, questions semaphore
 
 	// Lines of the log: that turns wait for a slot, and that they wait for a file descriptor.
-	waits, starved minutely
+	waits, starved oncePerMinute
 }
 
-// NewSlots returns room for n requests at once, at least 2.
+// NewSlots returns slots for n requests at once, at least 2.
 func NewSlots(n int) *Slots {
 	n = max(n, 2)
-	asks := min(max(n/asksOf, 1), maxAsks)
-	return &Slots{max: n, turns: semaphore{max: n - asks}, asks: semaphore{max: asks}}
+	asks := min(max(n/questionShare, 1), maxQuestions)
+	return &Slots{max: n, turns: semaphore{max: n - asks}, questions: semaphore{max: asks}}
 }
 
 // admit returns an error of kind LimitExceeded where too many turns wait already. Turns that are admitted at the same
 // moment may exceed the bound by their number.
 func (s *Slots) admit() error {
-	if n := s.max; s.turns.queued() >= waitingPerRun*n {
+	if n := s.max; s.turns.queued() >= waitingPerSlot*n {
 		return task.Errorf(task.LimitExceeded, "the agent is busy: it has %d runs, and %d more wait; try again later",
-			n, waitingPerRun*n).
+			n, waitingPerSlot*n).
 			WithData("limit", "max_runs").WithData("max", n)
 	}
 	return nil
 }
 
-// minutely paces a line of the log that many turns have reason for.
-type minutely struct {
+// oncePerMinute limits how often a log line is written that many turns could write.
+type oncePerMinute struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
-// due reports whether the line is to be written. It does so once a minute.
-func (m *minutely) due() bool {
+// due reports whether to write the line now. It returns true once a minute.
+func (m *oncePerMinute) due() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.last.IsZero() && time.Since(m.last) < time.Minute {
@@ -92,14 +92,14 @@ func (r *run) acquire() error {
 	return nil
 }
 
-// semaphore counts slots, and gives them to those who wait in their order. The zero semaphore has none.
+// semaphore counts slots, and hands them out in the order of the requests. The zero semaphore has none.
 type semaphore struct {
 	mu        sync.Mutex
 	max, used int
 	waiting   []chan struct{} // closed when its slot is given
 }
 
-// try takes a slot without waiting. It leaves all but one part of them to others: half of them for part 2.
+// try takes a slot without waiting, unless one part of all slots, such as half of them for part 2, is taken already.
 func (s *semaphore) try(part int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *semaphore) acquire(ctx context.Context) bool {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		return false
 	}
-	s.used-- // it was given in the same moment
+	s.used-- // the slot was given in the same moment
 	s.give()
 	return false
 }
@@ -144,7 +144,7 @@ func (s *semaphore) release() {
 	s.give()
 }
 
-// give gives free slots to those who wait. s.mu is held.
+// give hands out the free slots. s.mu is held.
 func (s *semaphore) give() {
 	for s.used < s.max && len(s.waiting) > 0 {
 		close(s.waiting[0])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package callback takes what agents push about their tasks: HTTP requests to an address of the gateway that every turn
-// has for itself.
+// Package callback receives what agents push about their tasks: HTTP requests to an address of the gateway that every
+// turn has for itself.
 package callback
 
 import (
@@ -29,15 +29,15 @@ const (
 	maxChallenge = 1 << 10  // bytes of a validationToken
 )
 
-// Server takes what agents push. Every turn that waits for that has an address and a token of its own, which are worth
-// nothing once it is over. The zero Server is ready for use; it may be used by any number of goroutines at once.
+// Server receives what agents push. Every turn that waits for pushes has an address and a token of its own, which are
+// invalid after the turn. The zero Server is ready for use; it may be used by any number of goroutines at once.
 type Server struct {
 	mu   sync.Mutex
 	open map[string]*callback
 }
 
-// At returns what receives the pushes that arrive at a URL of the server, of one agent. pushes reports whether that
-// agent pushes and has no streams.
+// At returns the Listener of one agent, whose pushes arrive below a URL that the server is reached by. pushes reports
+// whether that agent pushes and has no streams.
 func (s *Server) At(url string, pushes func(context.Context) bool) upstream.Listener {
 	return &listener{s, strings.TrimSuffix(url, "/") + "/", pushes}
 }
@@ -71,7 +71,7 @@ type callback struct {
 	seen map[[sha256.Size]byte]bool // the bodies that were queued
 }
 
-// begin makes an address for a turn, which the caller gives up by end.
+// begin makes an address for a turn. The caller must end it.
 func (s *Server) begin() *callback {
 	cb := &callback{
 		id: strings.ToLower(rand.Text()), token: rand.Text(),
@@ -98,7 +98,7 @@ func (s *Server) find(id string) *callback {
 	return s.open[id]
 }
 
-// ServeHTTP takes one push. The last part of its path names the turn.
+// ServeHTTP receives one push. The last part of its path names the turn.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	cb := s.find(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
 	switch {
@@ -116,7 +116,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, challenge)
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", "GET, POST")
-		http.Error(w, "push by POST", http.StatusMethodNotAllowed)
+		http.Error(w, "a push must be a POST request", http.StatusMethodNotAllowed)
 	case !cb.authorized(r.Header):
 		http.Error(w, "the token is wrong or missing", http.StatusUnauthorized)
 	default:
@@ -139,7 +139,7 @@ func (cb *callback) authorized(h http.Header) bool {
 
 func (cb *callback) receive(w http.ResponseWriter, r *http.Request) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || !strings.HasSuffix(t, "json") {
-		http.Error(w, "push JSON", http.StatusUnsupportedMediaType)
+		http.Error(w, "a push must be JSON", http.StatusUnsupportedMediaType)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPush))
@@ -159,8 +159,8 @@ func (cb *callback) receive(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// queue hands a body to the turn, if there is room. One that comes again reports what was, which may be over: it
-// becomes a reason to ask.
+// queue hands a body to the turn. It returns false where the turn has too many already. A body that comes again may
+// report an old state, so it becomes a reason to ask.
 func (cb *callback) queue(body []byte) bool {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()

@@ -33,7 +33,7 @@ type asker struct {
 	transport *http.Transport
 	header    http.Header
 	host      string
-	left      int // how many questions are left
+	remaining int // how many questions are left
 }
 
 func newAsker(ctx context.Context, config Config) asker {
@@ -42,7 +42,7 @@ func newAsker(ctx context.Context, config Config) asker {
 		dial = (&net.Dialer{}).DialContext
 	}
 	k := asker{
-		ctx: ctx, left: maxQuestions, header: http.Header{"User-Agent": {"aip-gateway"}},
+		ctx: ctx, remaining: maxQuestions, header: http.Header{"User-Agent": {"aip-gateway"}},
 		host: config.Header.Get("Host"), // net/http wants it apart
 		transport: &http.Transport{
 			DialContext:            dial,
@@ -68,13 +68,13 @@ type answer struct {
 	verdict  translate.Verdict
 }
 
-// guarded reports whether the agent answers only callers that it knows.
-func (a answer) guarded() bool {
+// unauthorized reports whether the agent answers only callers that it knows.
+func (a answer) unauthorized() bool {
 	return a.verdict == translate.Unsure && (a.status == http.StatusUnauthorized || a.status == http.StatusForbidden)
 }
 
-// trouble says what is wrong with an answer. It holds nothing that the agent wrote.
-func (a answer) trouble() string {
+// problem says what is wrong with an answer. It holds nothing that the agent wrote.
+func (a answer) problem() string {
 	what := "HTTP " + strconv.Itoa(a.status)
 	switch {
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
@@ -93,7 +93,7 @@ func (a answer) trouble() string {
 // ask sends one request and reads the whole answer. No answer of the agent is an error; one that cannot be reached, or
 // does not answer, is.
 func (k *asker) ask(method string, u *url.URL, fields []translate.Field, body []byte) (answer, error) {
-	k.left--
+	k.remaining--
 	ctx, cancel := context.WithTimeout(k.ctx, questionTimeout)
 	defer cancel()
 	header := k.header.Clone()

@@ -19,7 +19,7 @@ const (
 	cardPause    = 5 * time.Second  // after a failure, before the card is fetched again
 	fetchTimeout = 10 * time.Second // of one fetch
 
-	// pushesWait is how long after the first fetch began a turn waits for what the card says about pushes.
+	// pushesWait is how long a turn waits for the first card, counted from the start of its fetch.
 	pushesWait = 500 * time.Millisecond
 )
 
@@ -66,8 +66,8 @@ func (c *Card) Get(ctx context.Context) (*translate.Card, time.Time, error) {
 	return card, changed, err
 }
 
-// Pushes reports whether the agent notifies webhooks, and has no streams. A turn must not wait for a card that the
-// agent may never show, so it waits only for the first one, and briefly; until there is a card, the answer is no.
+// Pushes reports whether the agent notifies webhooks, and has no streams. A card server that hangs must not stall
+// turns, so it waits only for the first card, and at most for pushesWait; until there is a card, the answer is no.
 func (c *Card) Pushes(ctx context.Context) bool {
 	card, _, fetch, _ := c.look()
 	if fetch != nil {
@@ -81,8 +81,8 @@ func (c *Card) Pushes(ctx context.Context) bool {
 	return card != nil && card.Push && !card.Streaming
 }
 
-// look returns what is known of the card, and begins to fetch it where that is nothing, or old. fetch is set where
-// there is no card but may soon be one.
+// look returns the card, and begins to fetch it where there is none or it is old. fetch is set where there is no card
+// yet.
 func (c *Card) look() (_ *translate.Card, changed time.Time, fetch *flight[*translate.Card], _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *Card) look() (_ *translate.Card, changed time.Time, fetch *flight[*tran
 		if c.first.IsZero() {
 			c.first = time.Now()
 		}
-		c.fetching = takeOff(c.fetch, c.landed)
+		c.fetching = startFlight(c.fetch, c.fetchEnded)
 	}
 	switch {
 	case c.card != nil:
@@ -113,8 +113,8 @@ func (c *Card) fetch(ctx context.Context) (*translate.Card, error) {
 	return FetchCard(ctx, c.config)
 }
 
-// landed takes in the result of a fetch.
-func (c *Card) landed(fetch *flight[*translate.Card]) {
+// fetchEnded stores the result of a fetch.
+func (c *Card) fetchEnded(fetch *flight[*translate.Card]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fetching, c.fetched, c.err = nil, time.Now(), fetch.err

@@ -22,7 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// Config says where an agent is of which no more is known. URL and Finder are required.
+// Config says where an agent is. URL and Finder are required.
 type Config struct {
 	URL    string // the agent's base, or the URL of its card, http or https
 	Finder translate.Finder
@@ -68,20 +68,20 @@ func FetchCard(ctx context.Context, config Config) (*translate.Card, error) {
 	card, err := d.card()
 	if err == nil && card == nil {
 		err = upstream.Failed(task.InvalidAgentResponse, upstream.CardMissing, nil,
-			"the agent shows no card, neither below its URL nor at the root of its host%s", d.odd())
+			"the agent shows no card, neither below its URL nor at the root of its host%s", d.withProblem())
 	}
 	return card, err
 }
 
-// discovery is one search. It is used by one goroutine.
+// discovery is one search. It is used by one goroutine only.
 type discovery struct {
 	asker
-	finder translate.Finder
-	base   *url.URL // without the place of a card, query and fragment
-	full   *url.URL // as it is configured
-	noted  string   // what was odd first, for the error if there is one; empty for nothing
-	probes []translate.Probe
-	asked  []question // with their answers
+	finder  translate.Finder
+	base    *url.URL // without the place of a card, query and fragment
+	full    *url.URL // as it is configured
+	problem string   // what was odd first, for the error if there is one; empty for nothing
+	probes  []translate.Probe
+	asked   []question // with their answers
 }
 
 // question is a probe that was sent to an endpoint.
@@ -100,7 +100,7 @@ func newDiscovery(ctx context.Context, config Config) (*discovery, error) {
 	}
 	places, _ := config.Finder.Places()
 	for _, place := range places {
-		// Who gives the URL of the card means the agent that it is the card of.
+		// The URL may be that of the card.
 		if rest, ok := strings.CutSuffix(u.Path, place); ok {
 			u.Path, u.RawPath = rest, ""
 			break
@@ -126,7 +126,7 @@ func (d *discovery) card() (*translate.Card, error) {
 	}
 	for _, base := range under {
 		for _, path := range paths {
-			if d.left == 0 {
+			if d.remaining == 0 {
 				return nil, nil
 			}
 			a, err := d.ask(http.MethodGet, base.JoinPath(path), fields, nil)
@@ -136,11 +136,11 @@ func (d *discovery) card() (*translate.Card, error) {
 			switch {
 			case a.status != http.StatusOK:
 				if a.status != http.StatusNotFound {
-					d.note(a.trouble())
+					d.keepProblem(a.problem())
 				}
 				continue
 			case a.tooLarge:
-				d.note("its card is larger than " + strconv.Itoa(maxCard) + " bytes")
+				d.keepProblem("its card is larger than " + strconv.Itoa(maxCard) + " bytes")
 				continue
 			}
 			card, err := d.finder.Card(a.body)
@@ -149,7 +149,7 @@ func (d *discovery) card() (*translate.Card, error) {
 			}
 			var e *task.Error
 			if errors.As(err, &e) {
-				d.note(strings.Replace(e.Detail, "the agent's", "its", 1) + at(e.Field))
+				d.keepProblem(strings.Replace(e.Detail, "the agent's", "its", 1) + at(e.Field))
 			}
 		}
 	}
@@ -163,28 +163,28 @@ func at(field string) string {
 	return ": " + field
 }
 
-// note keeps what was odd, if it is the first.
-func (d *discovery) note(what string) {
-	if d.noted == "" {
-		d.noted = what
+// keepProblem keeps what was odd, if it is the first.
+func (d *discovery) keepProblem(what string) {
+	if d.problem == "" {
+		d.problem = what
 	}
 }
 
-func (d *discovery) odd() string {
-	if d.noted == "" {
+func (d *discovery) withProblem() string {
+	if d.problem == "" {
 		return ""
 	}
-	return " (" + d.noted + ")"
+	return " (" + d.problem + ")"
 }
 
 // failed is the error of a search that found nothing.
 func (d *discovery) failed(what string) error {
 	return upstream.Failed(task.InvalidAgentResponse, upstream.DialectUnknown, nil,
-		"%s%s; the operator must check the agent's URL and credentials, or name its dialect", what, d.odd())
+		"%s%s; the operator must check the agent's URL and credentials, or name its dialect", what, d.withProblem())
 }
 
-// find finds the dialect: first what the card offers is asked whether it holds; then everything is asked
-// everywhere; then the card is believed.
+// find finds the dialect: first it checks what the card offers; then it asks every question at every endpoint; then it
+// believes the card.
 func (d *discovery) find(card *translate.Card) (Found, error) {
 	var offers []offer
 	if card != nil {
@@ -194,7 +194,7 @@ func (d *discovery) find(card *translate.Card) (Found, error) {
 			}
 		}
 		if len(offers) == 0 {
-			d.note("its card lists no interface that the gateway speaks")
+			d.keepProblem("its card lists no interface that the gateway speaks")
 		}
 	}
 	for i, o := range offers {
@@ -212,8 +212,8 @@ func (d *discovery) find(card *translate.Card) (Found, error) {
 			return Found{}, err
 		case a.verdict == translate.Yes:
 			return o.found(o.Why + ", and " + p.Why), nil
-		case a.guarded():
-			return o.found(o.Why + ", and it does not let itself be asked (" + a.trouble() + ")"), nil
+		case a.unauthorized():
+			return o.found(o.Why + ", and it answers only callers that it knows (" + a.problem() + ")"), nil
 		}
 	}
 
@@ -232,7 +232,7 @@ func (d *discovery) find(card *translate.Card) (Found, error) {
 			}
 			if a.verdict == translate.Yes {
 				e.Dialect = p.Dialect
-				return e.found(p.Why + "; " + d.aside(card, offers, p.Dialect)), nil
+				return e.found(p.Why + "; " + d.mismatch(card, offers, p.Dialect)), nil
 			}
 		}
 	}
@@ -250,17 +250,17 @@ func (d *discovery) find(card *translate.Card) (Found, error) {
 	if why := d.finder.Unsupported(card); why != "" {
 		return Found{}, task.Errorf(task.InvalidAgentResponse, "%s", why)
 	}
-	return Found{}, d.failed("the agent's card does not tell its version, and it answers no question as a known " +
+	return Found{}, d.failed("the agent's card names no version, and the agent answers no question as a known " +
 		"version would")
 }
 
-// aside says what came of the card where the agent was found by a question.
-func (d *discovery) aside(card *translate.Card, offers []offer, dialect string) string {
+// mismatch says what was wrong with the card where a question has found the dialect.
+func (d *discovery) mismatch(card *translate.Card, offers []offer, dialect string) string {
 	switch {
 	case card == nil:
 		return "it shows no card"
 	case len(offers) == 0:
-		return d.noted
+		return d.problem
 	case offers[0].Dialect == "":
 		return offers[0].Why
 	case offers[0].Dialect == dialect:
@@ -298,7 +298,7 @@ func (d *discovery) endpoint(card string) (endpoint string, moved bool) {
 	return u.String(), moved
 }
 
-// rooted gives a URL without a path the one that it means.
+// rooted sets the path of a URL that has none.
 func rooted(u *url.URL) {
 	if u.Path == "" {
 		u.Path = "/"
@@ -321,22 +321,22 @@ func (d *discovery) probe(dialect string) *translate.Probe {
 	return nil
 }
 
-// denied reports whether the agent said that it does not speak what its card offers.
+// denied reports whether the agent has answered that it does not speak what its card offers.
 func (d *discovery) denied(o offer) bool {
 	return slices.ContainsFunc(d.asked, func(q question) bool {
 		return q.endpoint == o.url && q.dialect == o.Dialect && q.answer.verdict == translate.No
 	})
 }
 
-// try asks an endpoint a question, once. An endpoint that has answered one with something else than an answer is
-// not asked more; nor is any, once there were maxQuestions.
+// try asks an endpoint a question, once. An endpoint that has answered a question by anything else than an answer is
+// not asked again; after maxQuestions, none is.
 func (d *discovery) try(endpoint string, p *translate.Probe) (answer, error) {
 	for _, q := range d.asked {
 		if q.endpoint == endpoint && (q.dialect == p.Dialect || q.answer.verdict == translate.Unsure) {
 			return q.answer, nil
 		}
 	}
-	if d.left == 0 {
+	if d.remaining == 0 {
 		return answer{}, nil
 	}
 	u, err := url.Parse(endpoint)
@@ -348,14 +348,14 @@ func (d *discovery) try(endpoint string, p *translate.Probe) (answer, error) {
 	case d.ctx.Err() != nil:
 		return answer{}, err
 	case err != nil:
-		// The agent can be reached, since its card was asked for: this endpoint is not one.
-		d.note("a question was not answered")
+		// The agent can be reached, since it was asked for its card; so this is no endpoint of it.
+		d.keepProblem("a question was not answered")
 	default:
 		if !a.tooLarge {
 			a.verdict = p.Judge(a.body)
 		}
 		if a.verdict == translate.Unsure {
-			d.note("a question was answered by " + a.trouble())
+			d.keepProblem("a question was answered by " + a.problem())
 		}
 	}
 	a.body = nil

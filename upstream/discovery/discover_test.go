@@ -227,7 +227,7 @@ func TestDiscover(t *testing.T) {
 				}
 				return r.Method == http.MethodPost
 			}}, want{"a2a/0.3", "/invoke", "g",
-				"its card names a protocolVersion of 0.2 or 0.3, and it does not let itself be asked (HTTP 401: the " +
+				"its card names a protocolVersion of 0.2 or 0.3, and it answers only callers that it knows (HTTP 401: the " +
 					"agent refuses the gateway's credentials)",
 				[]string{cardJSON, "/invoke tasks/pushNotificationConfig/get"}}},
 		{"no card, 1.0", "/rpc", &peer{rpc: at1("/rpc", speaks10)},
@@ -313,10 +313,10 @@ func TestDiscoverFails(t *testing.T) {
 		{"gRPC and another", &peer{cards: only(cardJSON,
 			`{"name":"l","supportedInterfaces":[{"url":"http://HOST","protocolBinding":"GRPC"},{"url":"ws://HOST",`+
 				`"protocolBinding":"WEBSOCKET"}]}`)},
-			"the agent's card does not tell its version, and it answers no question as a known version would (its " +
+			"the agent's card names no version, and the agent answers no question as a known version would (its " +
 				"card lists no interface that the gateway speaks)" + change, ""},
 		{"a card without version, no webhooks", &peer{cards: only(agentJSON, legacyCard), rpc: at1("/", noWebhooks)},
-			"the agent's card does not tell its version, and it answers no question as a known version would" + change,
+			"the agent's card names no version, and the agent answers no question as a known version would" + change,
 			""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

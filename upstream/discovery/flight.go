@@ -10,10 +10,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// flight is one call whose result any number of goroutines may wait for. It belongs to none of them: whoever keeps the
-// flight lets others join it, and stops it where nobody wants its result.
+// flight is one call whose result any number of goroutines may wait for. It ends with none of them: its owner, a Card
+// or a Resolver, lets callers join it, and stops it.
 type flight[T any] struct {
-	waiting int // how many wait; guarded by the keeper's mutex
+	waiting int // callers that wait; guarded by the owner's mutex
 
 	cancel context.CancelFunc
 	done   chan struct{} // closed once result and err are set
@@ -21,9 +21,9 @@ type flight[T any] struct {
 	err    error
 }
 
-// takeOff calls f in a goroutine of its own, and then landed, before anyone that waits sees the result. A panic of f is
-// a panic of those that wait.
-func takeOff[T any](f func(context.Context) (T, error), landed func(*flight[T])) *flight[T] {
+// startFlight calls f in a goroutine of its own, and then ended, before the result is handed to the callers that wait.
+// A panic of f is raised again in each of these callers.
+func startFlight[T any](f func(context.Context) (T, error), ended func(*flight[T])) *flight[T] {
 	ctx, cancel := context.WithCancel(context.Background())
 	fl := &flight[T]{cancel: cancel, done: make(chan struct{})}
 	go func() {
@@ -33,7 +33,7 @@ func takeOff[T any](f func(context.Context) (T, error), landed func(*flight[T]))
 			if p := recover(); p != nil {
 				fl.err = &callPanic{p, debug.Stack()}
 			}
-			landed(fl)
+			ended(fl)
 		}()
 		fl.result, fl.err = f(ctx)
 	}()

@@ -77,8 +77,8 @@ func (r *Resolver) Close() {
 	}
 }
 
-// Endpoint implements upstream.Resolver. Callers at the same time share one search, which ends when none waits any
-// more.
+// Endpoint implements upstream.Resolver. Callers at the same time share one search, which is stopped when the last of
+// them leaves.
 func (r *Resolver) Endpoint(ctx context.Context) (*upstream.Endpoint, error) {
 	r.mu.Lock()
 	switch {
@@ -89,7 +89,7 @@ func (r *Resolver) Endpoint(ctx context.Context) (*upstream.Endpoint, error) {
 		defer r.mu.Unlock()
 		return nil, r.why
 	case r.search == nil:
-		r.search = takeOff(r.find, r.landed)
+		r.search = startFlight(r.find, r.searchEnded)
 	}
 	search := r.search
 	search.waiting++
@@ -102,7 +102,7 @@ func (r *Resolver) Endpoint(ctx context.Context) (*upstream.Endpoint, error) {
 	return found.endpoint, nil
 }
 
-// leave takes one from those that wait for a search, and stops a search for which none waits any more.
+// leave says that a caller waits for a search no more, and stops the search if it was the last one.
 func (r *Resolver) leave(search *flight[*known]) {
 	r.mu.Lock()
 	search.waiting--
@@ -125,12 +125,12 @@ func (r *Resolver) find(ctx context.Context) (*known, error) {
 	return r.speak(found)
 }
 
-// landed takes in the result of a search.
-func (r *Resolver) landed(search *flight[*known]) {
+// searchEnded stores the result of a search.
+func (r *Resolver) searchEnded(search *flight[*known]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.search != search {
-		return // none waits for it any more
+		return // it was stopped
 	}
 	r.search = nil
 	if _, ok := search.err.(*callPanic); ok {

@@ -20,7 +20,7 @@ func TestContent(t *testing.T) {
 				if err != nil || string(got) != text {
 					t.Errorf("read %d bytes, want %d: %v", len(got), len(text), err)
 				}
-				if s, ok := body.(*sending); ok && s.rest != nil {
+				if s, ok := body.(*releasingReader); ok && s.rest != nil {
 					t.Errorf("%d bytes are kept", cap(s.rest))
 				} else if ok != (again != nil) {
 					t.Errorf("the body is a %T", body)

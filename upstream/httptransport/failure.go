@@ -29,7 +29,7 @@ func (x *exchange) broken(err error, when string) *task.Error {
 			detail = "the gateway cannot reach the agent: it has no file descriptors left"
 		}
 		return upstream.Failed(task.AgentUnavailable, reason, err, "%s", detail)
-	case alerted(err):
+	case isTLSAlert(err):
 		return upstream.Failed(task.AgentUnavailable, upstream.CertificateRefused, err,
 			"the agent refuses the gateway's client certificate; the operator must check it")
 	}
