@@ -59,7 +59,7 @@ type Report struct {
 	// Ref is set when the agent has given the task a name of its own.
 	Ref *Ref
 
-	// SelfResuming says of a settled State that the agent may go on without a message: it gets what it waits for in
+	// SelfResuming says of a settled State that the agent may resume without a message: it gets what it waits for in
 	// another way.
 	SelfResuming bool
 

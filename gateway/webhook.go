@@ -23,13 +23,7 @@ func (x *exchange) webhooks(p *partner.Partner) (hooks []task.Webhook, err error
 		}
 	}
 	if x.call.TaskExists {
-		err = p.Look(x.ctx, x.leader, w.TaskID, func(_ string, at task.At) error {
-			if !at.Exists {
-				return partner.NotFound(w.TaskID)
-			}
-			return nil
-		})
-		if err != nil {
+		if err = p.CheckExists(x.ctx, x.leader, w.TaskID); err != nil {
 			return nil, err
 		}
 	}

@@ -80,7 +80,9 @@ func (tk *activeTask) load(ctx context.Context) error {
 		return damaged(err)
 	}
 	tk.fold = fold
-	tk.logState = logState{last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost, metadata: head.Metadata}
+	tk.logState = logState{
+		last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost, metadata: head.Metadata,
+	}
 	tk.lastTime = lastTimeOf(&fold.Task)
 	tk.exists, tk.loaded = true, true
 	tk.size = int64(len(snapshot)) + head.Bytes

@@ -95,7 +95,8 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 
 // NotFound returns the error of a command for a task that its Leader does not have.
 func NotFound(taskID string) error {
-	return task.Errorf(task.TaskNotFound, "no task of yours has this id; it may have ended and been dropped").WithData("taskId", taskID)
+	return task.Errorf(task.TaskNotFound, "no task of yours has this id; it may have ended and been dropped").
+		WithData("taskId", taskID)
 }
 
 // admit asks the agent whether another turn may wait for it.
@@ -112,8 +113,8 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 		return nil, err
 	}
 	if !p.engine.open.add(tk.log, p.MaxTasks) {
-		return nil, task.Errorf(task.LimitExceeded, "you have %d unfinished tasks here; complete or cancel some", p.MaxTasks).
-			WithData("limit", "tasks_per_leader").WithData("max", p.MaxTasks)
+		err := task.Errorf(task.LimitExceeded, "you have %d unfinished tasks here; complete or cancel some", p.MaxTasks)
+		return nil, err.WithData("limit", "tasks_per_leader").WithData("max", p.MaxTasks)
 	}
 	undo, err := tk.accept(c)
 	if err != nil {
@@ -144,7 +145,8 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 		PendingAt: now,
 		Stream:    stream,
 	}
-	if err := tk.append(ctx, &replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover}); err != nil {
+	intent := replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover}
+	if err := tk.append(ctx, &intent); err != nil {
 		p.engine.open.done(tk.log)
 		undo()
 		return nil, err
@@ -164,10 +166,10 @@ func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, strea
 		err := tk.acceptUnchanged(ctx, c)
 		return tk.answer(c), nil, err
 	case cmd == task.Cancel && c.Finished && state == task.AwaitingCompletion:
-		return task.Task{}, nil, task.Errorf(task.TaskNotCancelable, "the task is completed, and cannot be canceled any more")
+		return task.Task{}, nil, ignoredError(cmd, task.Completed)
 	case cmd == task.ReStream && c.Strict && (state.Terminal() || c.Finished && state == task.AwaitingCompletion):
-		return task.Task{}, nil, task.Errorf(task.UnsupportedOperation, "the task has ended, so nothing follows; get it").
-			WithData("taskId", c.Message.TaskID)
+		err := task.Errorf(task.UnsupportedOperation, "the task has ended, so nothing follows; get it")
+		return task.Task{}, nil, err.WithData("taskId", c.Message.TaskID)
 	case !task.Applies(cmd, state):
 		if c.Strict && cmd != task.ReStream {
 			return task.Task{}, nil, ignoredError(cmd, state)
@@ -226,7 +228,8 @@ func ignoredError(cmd task.Command, state task.State) error {
 	case state.Terminal():
 		return task.Errorf(task.UnsupportedOperation, "the task is %s; start another one", state)
 	}
-	return task.Errorf(task.UnsupportedOperation, "the task is %s and takes no message now; wait until it asks for one", state)
+	return task.Errorf(task.UnsupportedOperation,
+		"the task is %s and takes no message now; wait until it asks for one", state)
 }
 
 // continueTask begins another turn of a task that is settled. tk.mu is held.
@@ -293,10 +296,12 @@ func (tk *activeTask) answer(c *Request) task.Task {
 	}
 	t := tk.fold.Task
 	if after := c.MessagesAfter; !after.IsZero() {
-		t.MessageHistory = slices.DeleteFunc(slices.Clone(t.MessageHistory), func(m task.Message) bool { return !m.SentAt.After(after) })
+		old := func(m task.Message) bool { return !m.SentAt.After(after) }
+		t.MessageHistory = slices.DeleteFunc(slices.Clone(t.MessageHistory), old)
 	}
 	if after := c.StatesAfter; !after.IsZero() {
-		t.StatusHistory = slices.DeleteFunc(slices.Clone(t.StatusHistory), func(s task.Status) bool { return !s.ChangedAt.After(after) })
+		old := func(s task.Status) bool { return !s.ChangedAt.After(after) }
+		t.StatusHistory = slices.DeleteFunc(slices.Clone(t.StatusHistory), old)
 	}
 	return t
 }

@@ -34,15 +34,16 @@ func (e *Engine) timeOut(due replay.DueLog, now time.Time) error {
 		return tk.deadlineFailed(err)
 	}
 	status := &tk.fold.Task.Status
-	if at := tk.dueAt(status.State, status.ChangedAt); !tk.exists || at.IsZero() || at.Equal(replay.Recover) || at.After(now) {
+	at := tk.dueAt(status.State, status.ChangedAt)
+	if !tk.exists || at.IsZero() || at.Equal(replay.Recover) || at.After(now) {
 		return nil
 	}
 	b := tk.batch()
+	end, why := task.Completed, "completed: the Leader did not answer in time (awaitingCompletionTimeout)"
 	if status.State == task.AwaitingInput {
-		b.move(task.Canceled, []task.DataItem{task.Text("canceled: no input came in time (awaitingInputTimeout)")}, nil)
-	} else {
-		b.move(task.Completed, []task.DataItem{task.Text("completed: the Leader did not answer in time (awaitingCompletionTimeout)")}, nil)
+		end, why = task.Canceled, "canceled: no input came in time (awaitingInputTimeout)"
 	}
+	b.move(end, []task.DataItem{task.Text(why)}, nil)
 	if err := b.write(e.base); err != nil {
 		return tk.deadlineFailed(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 )
 
-// derive makes a name that is the same for the same parts, for ever, and tells nothing of them.
+// derive returns a name that is always the same for the same parts, and from which they cannot be read.
 func derive(kind string, parts ...string) string {
 	sum := sha256.Sum256([]byte(kind + logname.Separator + strings.Join(parts, logname.Separator)))
 	return kind + "-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))

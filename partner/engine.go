@@ -34,7 +34,7 @@ type Engine struct {
 	active *keylock.Map[activeTask] // by log: the tasks that are in use
 	idle   *idleTasks               // the tasks that are not in use, but still in memory
 
-	mu       sync.RWMutex          // must be held to add to work, for reading, so that nothing is added once Close waits
+	mu       sync.RWMutex          // read-locked to add to work, so that nothing is added once Close waits
 	partners map[string][]*Partner // by name; the one registered last is the present one
 
 	open      openTasks

@@ -21,10 +21,10 @@ const (
 	idleOverhead = 1 << 10
 )
 
-// idleTasks keeps tasks in memory that have settled and that nothing works on, so that the next command need not fold
-// their logs again. Beyond a bound, those that were used least recently go. A task in it is used by nothing else. What
-// it knows of its log holds only if the log's head is still the same (activeTask.reuse), because another engine may
-// have written to the log, or the store may have dropped it.
+// idleTasks keeps settled tasks in memory that are not in use, so that the next command need not load and fold their
+// logs again. Beyond a bound in bytes, the least recently used are dropped. The content of an idle task is used only if
+// the head of its log is still the same (activeTask.reuse): another engine may have written to the log, or the store
+// may have dropped it.
 type idleTasks struct {
 	mu    sync.Mutex
 	tasks *simplelru.LRU[string, *activeTask] // by log; evicts by bytes, and never by their number
@@ -34,7 +34,8 @@ type idleTasks struct {
 
 func newIdleTasks() *idleTasks {
 	c := &idleTasks{max: defaultIdle}
-	c.tasks, _ = simplelru.NewLRU(math.MaxInt, func(_ string, tk *activeTask) { c.bytes -= tk.idleSize }) // fails for sizes below 1
+	removed := func(_ string, tk *activeTask) { c.bytes -= tk.idleSize }
+	c.tasks, _ = simplelru.NewLRU(math.MaxInt, removed) // fails for a size below 1 only
 	return c
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// tooLarge returns a sentence for the Leader if the products would exceed its limit, or the gateway's, after chunks are
-// added to those that offer names; a nil offer names all. Otherwise it returns nothing.
+// tooLarge returns a sentence for the Leader if the products would exceed its limit, or that of the gateway, after
+// chunks are added to the products that offer names; a nil offer names all. Otherwise it returns nothing.
 func (tk *activeTask) tooLarge(chunks []task.Chunk, offer []string) string {
 	max, whose := tk.meta.Terms.MaxProductsBytes, "the Leader"
 	if p := tk.partner(); p != nil && (max == 0 || p.MaxBytes < max) {
@@ -41,7 +41,8 @@ func (tk *activeTask) tooLarge(chunks []task.Chunk, offer []string) string {
 	if total <= max {
 		return ""
 	}
-	return fmt.Sprintf("the products have %d bytes, but %s allows no more than %d (maxProductsBytes)", total, whose, max)
+	return fmt.Sprintf("the products have %d bytes, but %s allows no more than %d (maxProductsBytes)",
+		total, whose, max)
 }
 
 // tooLong returns a sentence for the Leader if the histories would exceed what is kept of a task after a status with

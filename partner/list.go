@@ -141,7 +141,8 @@ func parseToken(token string) (after listed, err error) {
 		after.changed, err = strconv.ParseInt(changed, 10, 64)
 	}
 	if err != nil || !ok {
-		return after, task.Errorf(task.InvalidParams, "the page token is none that this gateway gave").WithField("params.pageToken")
+		return after, task.Errorf(task.InvalidParams, "the page token was not made by this gateway").
+			WithField("params.pageToken")
 	}
 	return after, nil
 }

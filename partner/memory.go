@@ -20,11 +20,13 @@ func MemoryError(err error) error {
 	case !ok:
 		return err
 	case e.PerLeader:
-		return task.Errorf(task.LimitExceeded, "your calls and running tasks hold the %d bytes of memory that a Leader may have; "+
-			"try again when some have ended", e.Max).WithData("limit", "memory_per_leader").WithData("max", e.Max)
+		return task.Errorf(task.LimitExceeded,
+			"your calls and running tasks hold the %d bytes of memory that a Leader may have; try again when some have ended", e.Max).
+			WithData("limit", "memory_per_leader").WithData("max", e.Max)
 	}
-	return task.Errorf(task.LimitExceeded, "calls and running tasks hold the %d bytes of memory that are for them; "+
-		"try again later", e.Max).WithData("limit", "memory").WithData("max", e.Max)
+	return task.Errorf(task.LimitExceeded,
+		"calls and running tasks hold the %d bytes of memory that are for them; try again later", e.Max).
+		WithData("limit", "memory").WithData("max", e.Max)
 }
 
 // WaitForMemory waits until a lease holds at least n bytes, for at most a time. The error of a call that gets none

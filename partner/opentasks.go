@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package partner keeps the life-cycle of tasks: it obeys a Leader's commands, has an agent carry them out,
-// keeps the deadlines, and picks up after a crash what was under way. It knows no wire format and no
-// transport. Every task is one log of a replay.Store, and the Engine is its only writer.
 package partner
 
 import (

@@ -27,8 +27,10 @@ func guard[T any](logger func() *slog.Logger, f func() (T, error)) (v T, err err
 		if e, ok := p.(runtime.Error); ok {
 			why = e.Error()
 		}
-		logger().Error("the gateway failed while it spoke with the agent; this is a bug of the gateway", "panic", why, "stack", string(debug.Stack()))
-		err = task.Errorf(task.Internal, "the gateway failed while it spoke with the agent; the operator finds the reason in its log").WithCause(errPanic)
+		logger().Error("the gateway failed while it spoke with the agent; this is a bug of the gateway",
+			"panic", why, "stack", string(debug.Stack()))
+		err = task.Errorf(task.Internal,
+			"the gateway failed while it spoke with the agent; the operator finds the reason in its log").WithCause(errPanic)
 	}()
 	return f()
 }

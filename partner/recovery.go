@@ -194,7 +194,8 @@ func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error
 			return false, err
 		}
 		var n metadata
-		if !bytes.Contains(head.Metadata, []byte(`"open":true`)) || json.Unmarshal(head.Metadata, &n) != nil || !n.SelfResuming {
+		mayResume := bytes.Contains(head.Metadata, []byte(`"open":true`)) // mostly it does not, and need not be decoded
+		if !mayResume || json.Unmarshal(head.Metadata, &n) != nil || !n.SelfResuming {
 			return false, nil
 		}
 	}

@@ -15,7 +15,9 @@ import (
 )
 
 // consume records the reports of an agent until the turn has settled or an error ends it.
-func (tk *activeTask) consume(ctx context.Context, r *run, reports iter.Seq2[agent.Report, error]) (ended bool, _ error) {
+func (tk *activeTask) consume(
+	ctx context.Context, r *run, reports iter.Seq2[agent.Report, error],
+) (ended bool, _ error) {
 	ended, err := guard(tk.logger, func() (bool, error) {
 		for rep, err := range reports {
 			if ended, err := tk.handleReport(ctx, r, rep, err); ended || err != nil {
@@ -146,9 +148,12 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 			b.addExtensions(rep)
 			return b.write(ctx)
 		}
-		if nothing := len(rep.Chunks) == 0 && len(rep.Products) == 0; nothing && rep.State == task.None {
+		nothing := len(rep.Chunks) == 0 && len(rep.Products) == 0
+		atWork := rep.State == task.Accepted || rep.State == task.Working
+		switch {
+		case nothing && rep.State == task.None:
 			return nil
-		} else if nothing && len(rep.Items) == 0 && !tk.meta.Stream && (rep.State == task.Accepted || rep.State == task.Working) {
+		case nothing && atWork && len(rep.Items) == 0 && !tk.meta.Stream:
 			// No caller waits for the report that the agent has accepted the task, and the agent may still reject it.
 			// But the name that the agent has given to the task must survive a crash.
 			if rep.Ref == nil {

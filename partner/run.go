@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -231,9 +232,13 @@ func (tk *activeTask) turn() *agent.Turn {
 	} else if n := len(tk.fold.Task.MessageHistory); n > 0 {
 		t.Message = tk.fold.Task.MessageHistory[n-1]
 	}
-	for i := len(tk.fold.Task.StatusHistory) - 1; i >= 0 && t.Message.Command == task.Continue && t.From == task.None; i-- {
-		if s := tk.fold.Task.StatusHistory[i].State; s.Settled() {
-			t.From = s
+	if t.Message.Command != task.Continue {
+		return t
+	}
+	for _, s := range slices.Backward(tk.fold.Task.StatusHistory) {
+		if s.State.Settled() {
+			t.From = s.State
+			break
 		}
 	}
 	return t

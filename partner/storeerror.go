@@ -17,7 +17,8 @@ func StoreError(err error, detail string) *task.Error {
 		return task.Errorf(task.StoreUnavailable, "the gateway's store cannot be used now; try again later").
 			WithData("reason", "STORE_UNAVAILABLE").WithCause(err)
 	case errors.Is(err, replay.ErrFull):
-		return task.Errorf(task.LimitExceeded, "the gateway's store is full of unfinished tasks; finish or cancel some").
+		return task.Errorf(task.LimitExceeded,
+			"the gateway's store is full of unfinished tasks; finish or cancel some").
 			WithData("limit", "store").WithCause(err)
 	case errors.Is(err, replay.ErrClosed):
 		return task.Errorf(task.Internal, "the gateway is stopping; try again").WithCause(err)

@@ -18,8 +18,8 @@ const firstReportWait = 250 * time.Millisecond
 
 // Stream is a range of the events of a task, without an end.
 type Stream struct {
-	// Task has the ID, SessionID and GroupID, which the frame of every event repeats. If a snapshot was asked for, it is
-	// the whole task without its histories.
+	// Task has the ID, SessionID and GroupID, which the frame of every event repeats. If a snapshot was asked for, it
+	// is the whole task without its histories.
 	Task  task.Task
 	After uint64 // number of the event before the first one
 	Last  uint64 // number of the last event when the stream was opened; 0 if the task began with it
@@ -46,8 +46,8 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream
 		s.After = r.before
 	case c.Message.Command == task.ReStream:
 		if s.After = c.AfterSeq; s.After > r.before {
-			return Stream{}, task.Errorf(task.InvalidParams, "the task has no event %d yet; the last one is %d", s.After, r.before).
-				WithField("params.message.commandParams.lastEventSeq").WithData("lastEventSeq", r.before)
+			err := task.Errorf(task.InvalidParams, "the task has no event %d yet; the last one is %d", s.After, r.before)
+			return Stream{}, err.WithField("params.message.commandParams.lastEventSeq").WithData("lastEventSeq", r.before)
 		}
 	}
 	if r.turn != nil && c.Message.Command == task.Start {
@@ -78,8 +78,8 @@ func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
 }
 
 // Follow yields the stored form of the events, oldest first, and then waits for new ones, until the task has ended or
-// ctx is done. It never skips an event: if events are no longer kept, it yields an error of kind TaskNotFound that
-// names those that are. reserve may be nil. Every error is a *task.Error, or that of ctx.
+// ctx is done. It never skips an event: if events are no longer kept, it yields an error of kind TaskNotFound with the
+// numbers of the events that are. reserve may be nil. Every error is a *task.Error, or that of ctx.
 func (s *Stream) Follow(ctx context.Context, reserve replay.Reserve) iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
 		for rec, err := range s.store.Follow(ctx, s.log, s.After, reserve) {
@@ -97,8 +97,10 @@ func (s *Stream) Follow(ctx context.Context, reserve replay.Reserve) iter.Seq2[r
 // streamError returns the error of a stream for an error of the store.
 func streamError(ctx context.Context, err error) error {
 	if gone, ok := errors.AsType[*replay.CompactedError](err); ok {
-		return task.Errorf(task.TaskNotFound, "the events after %d are no longer kept; get the task, and re-stream from %d on", gone.After, gone.First-1).
-			WithData("reason", "EVENTS_EXPIRED").WithData("firstEventSeq", gone.First).WithData("lastEventSeq", gone.Last)
+		err := task.Errorf(task.TaskNotFound,
+			"the events after %d are no longer kept; get the task, and re-stream from %d on", gone.After, gone.First-1)
+		return err.WithData("reason", "EVENTS_EXPIRED").
+			WithData("firstEventSeq", gone.First).WithData("lastEventSeq", gone.Last)
 	}
 	if refused, ok := errors.AsType[*task.Error](err); ok {
 		return refused // by reserve

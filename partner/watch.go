@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"errors"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -21,18 +22,9 @@ type Watcher interface {
 	Notify(ctx context.Context, log string, changes []task.Change)
 }
 
-// Watch calls f with the name of the log of a Leader's task and with the position of the task, while nothing can happen to
-// the task. The engine's Watcher is notified of everything that happens to it from then on. The task need not exist.
+// Watch calls f with the name of the log of a Leader's task and with the position of the task, while nothing can happen
+// to the task. The engine's Watcher is notified of everything that happens to it from then on. The task need not exist.
 func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log string, at task.At) error) error {
-	return p.look(ctx, leader, taskID, true, f)
-}
-
-// Look is Watch without the watching.
-func (p *Partner) Look(ctx context.Context, leader, taskID string, f func(log string, at task.At) error) error {
-	return p.look(ctx, leader, taskID, false, f)
-}
-
-func (p *Partner) look(ctx context.Context, leader, taskID string, watch bool, f func(log string, at task.At) error) error {
 	tk := p.engine.acquire(logname.New(p.Name, leader, taskID))
 	defer tk.release()
 	memory := p.Memory.Lease(leader)
@@ -45,12 +37,22 @@ func (p *Partner) look(ctx context.Context, leader, taskID string, watch bool, f
 	if err := tk.load(ctx); err != nil {
 		return err
 	}
-	if watch {
-		if err := tk.watch(ctx); err != nil {
-			return err
-		}
+	if err := tk.watch(ctx); err != nil {
+		return err
 	}
 	return f(tk.log, tk.standing())
+}
+
+// CheckExists returns an error of kind TaskNotFound if a Leader has no task of an id.
+func (p *Partner) CheckExists(ctx context.Context, leader, taskID string) error {
+	_, err := p.engine.store.Head(ctx, logname.New(p.Name, leader, taskID))
+	switch {
+	case errors.Is(err, replay.ErrNotFound):
+		return NotFound(taskID)
+	case err != nil:
+		return StoreError(err, "the store cannot be read")
+	}
+	return nil
 }
 
 // standing returns the position of the task. tk.mu is held.
@@ -66,8 +68,10 @@ func (tk *activeTask) watch(ctx context.Context) error {
 	}
 	tk.meta.Watched = true
 	status := &tk.fold.Task.Status
-	a := replay.Append{Log: tk.log, Expect: tk.logState.last, Metadata: tk.meta.encode(), DueAt: tk.dueAt(status.State, status.ChangedAt)}
-	return tk.append(ctx, &a)
+	return tk.append(ctx, &replay.Append{
+		Log: tk.log, Expect: tk.logState.last,
+		Metadata: tk.meta.encode(), DueAt: tk.dueAt(status.State, status.ChangedAt),
+	})
 }
 
 // accept calls the Accept of a command that is about to be stored. The write that follows must store the metadata. If
