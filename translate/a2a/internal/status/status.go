@@ -54,6 +54,7 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 				switch key {
 				case "parts":
 					parts = v
+				case "kind", "type", "id", "messageId", "role", "taskId", "contextId": // of no use here
 				case "artifacts", "append", "lastChunk", "history": // of no message
 				default:
 					extension.AddResult(&said, key, v)
