@@ -15,16 +15,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// What a card may hold. How large it may be is the reader's business.
+// What a card may hold. The reader of the body limits its size.
 const (
 	maxSkills     = 1000
 	maxInterfaces = 100
 	maxWords      = 1000 // in each list: modes, tags, examples
 )
 
-// ParseCard reads an agent card of any version. Versions are mixed in the wild, so each member is read wherever
-// it is found. What is missing, or null, stays zero; what is there has the type that it must have. The Card
-// is a copy of body.
+// ParseCard reads an agent card of any version. Agents mix the members of versions, so each member is read wherever it
+// is found. A member that is missing or null stays zero; any other must have the type that A2A gives it. The Card is a
+// copy of body.
 func ParseCard(body []byte) (*translate.Card, error) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return nil, wire.Refuse("the agent's card is not JSON in UTF-8")
@@ -37,11 +37,11 @@ func ParseCard(body []byte) (*translate.Card, error) {
 	c := &translate.Card{Raw: bytes.Clone(body)}
 	var supported, additional []translate.Interface
 	var url, transport, protocol string
-	telling := 0 // members that make it a card, and not just any object
+	known := 0 // members that only cards have
 	wire.Members(doc, func(key string, v gjson.Result) {
 		switch key {
 		case "name", "version", "url", "supportedInterfaces", "skills", "capabilities":
-			telling++
+			known++
 		}
 		switch key {
 		case "name":
@@ -96,7 +96,7 @@ func ParseCard(body []byte) (*translate.Card, error) {
 			r.list(v, key, maxWords, func(string, gjson.Result) { c.Signed = true })
 		}
 	})
-	if telling < 2 {
+	if known < 2 {
 		return nil, wire.Refuse("the agent's card is an object, but no agent card")
 	}
 	c.Interfaces = supported
@@ -125,7 +125,7 @@ func ParseCard(body []byte) (*translate.Card, error) {
 	return c, nil
 }
 
-// cardReader reads members by their type, and keeps the first mistake.
+// cardReader reads members by their type, and keeps the first error.
 type cardReader struct{ err error }
 
 func (r *cardReader) wrong(at, want string) {
@@ -228,8 +228,8 @@ func (r *cardReader) interfaces(v gjson.Result, at string) (list []translate.Int
 	return list
 }
 
-// security keeps what the card says of authentication. Schemes of 1.0 have their type for a name, those before it
-// have a member type; a card for both has both.
+// security keeps what the card says of authentication. A scheme of 1.0 is named by its type, an older one has a member
+// type; a card for both has both.
 func (r *cardReader) security(doc gjson.Result) (s translate.Security) {
 	var old, required []byte
 	wire.Members(doc, func(key string, v gjson.Result) {
@@ -241,7 +241,7 @@ func (r *cardReader) security(doc gjson.Result) (s translate.Security) {
 			}
 		case "securitySchemes":
 			s.Version, s.Schemes = "0.2", wire.Line(v)
-			r.object(v, key, func(_, _ string, v gjson.Result) { // its name is the agent's word, and not for errors
+			r.object(v, key, func(_, _ string, v gjson.Result) { // its name is left out of errors: the agent chose it
 				r.object(v, key, func(name, _ string, v gjson.Result) {
 					if v.IsObject() && strings.HasSuffix(name, wrapper) {
 						s.Version = "1.0"
@@ -262,5 +262,5 @@ func (r *cardReader) security(doc gjson.Result) (s translate.Security) {
 	return s
 }
 
-// wrapper ends the names of the members that hold a scheme in 1.0: mtlsSecurityScheme.
+// wrapper ends the names of the members that hold a scheme in 1.0, such as mtlsSecurityScheme.
 const wrapper = "SecurityScheme"

@@ -20,31 +20,30 @@ type CardForm uint8
 // The forms of a card.
 const (
 	CardLegacy CardForm = iota // v0.1
-	CardV02                    // 0.2, which lies where that of v0.1 does
+	CardV02                    // 0.2, which has the path of v0.1
 	CardV03                    // 0.3
 	CardV1                     // 1.0
-	CardHybrid                 // 1.0 and, beside it, what 0.3 looks for: for callers that name no version
+	CardHybrid                 // 1.0 with the members of 0.3 beside it, for callers that name no version
 )
 
 // What to do with the signature of an agent that signed its card.
 const (
-	DropSignatures   = "drop"   // tell the card without it: the gateway's card is another one
-	KeepSignatures   = "keep"   // pass the agent's card on as it is, with the agent's own URLs in it
-	RefuseSignatures = "refuse" // tell no card; AppendCard does not look at it
+	DropSignatures   = "drop"   // show the card without it, since the gateway changes the card
+	KeepSignatures   = "keep"   // show the agent's card unchanged, with the agent's own URLs in it
+	RefuseSignatures = "refuse" // show no card; AppendCard ignores it
 )
 
-// CardOptions say how a card is told.
+// CardOptions say how a card is written.
 type CardOptions struct {
 	Form CardForm
-	// Base is the public URL of the mount point. All URLs that callers are to use are made of it, and of
-	// nothing that the agent says.
+	// Base is the public URL of the mount point. All URLs for callers are made of it, and never of what the agent says.
 	Base string
-	// Generations are the names of the dialects that callers may speak here: a2a/legacy, a2a/0.3, a2a/0.3-rest,
-	// a2a/1.0, a2a/1.0-rest. Others may be among them. A card lists no interface of a version that is not.
+	// Generations are the names of the dialects of callers here: a2a/legacy, a2a/0.3, a2a/0.3-rest, a2a/1.0,
+	// a2a/1.0-rest. Names of other protocols are ignored. A card lists only interfaces of these dialects.
 	Generations []string
 
 	Push       bool   // callers may register webhooks
-	Extended   bool   // there is a second card for callers that are known
+	Extended   bool   // there is a second card for authenticated callers
 	MutualTLS  bool   // callers must show a certificate
 	Signatures string // DropSignatures, which is the default, or KeepSignatures
 }
@@ -53,8 +52,8 @@ func (o *CardOptions) serves(names ...string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(o.Generations, n) })
 }
 
-// CardFormOf returns the form of the card that a caller gets who asks for a file under /.well-known and has
-// named a version, the empty one included. ok is false where the dialects that callers may speak have no such file.
+// CardFormOf returns the form of the card for a request of a file under /.well-known, by the version that the caller
+// names, which may be empty. ok is false where none of the dialects has such a file.
 func CardFormOf(file, named string, generations []string) (form CardForm, ok bool) {
 	o := CardOptions{Generations: generations}
 	has1, has03 := o.serves(version.Name10, version.Name10REST), o.serves(version.Name03)
@@ -77,8 +76,8 @@ func CardFormOf(file, named string, generations []string) (form CardForm, ok boo
 	return 0, false
 }
 
-// AppendCard appends the card by which the gateway stands for the agent: who the agent is, how the gateway is
-// reached, and what the gateway can do. Security is the gateway's, too, since no caller reaches the agent.
+// AppendCard appends the card of the gateway in the agent's place: who the agent is, how the gateway is reached, and
+// what the gateway can do. The security is the gateway's too, since callers never reach the agent.
 func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	if o.Signatures == KeepSignatures && c.Signed {
 		return append(dst, c.Raw...)
@@ -124,8 +123,8 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	dst = append(dst, `,"capabilities":{"streaming":true,"pushNotifications":`...)
 	dst = strconv.AppendBool(dst, o.Push)
 	if !v1 {
-		// No version says how the history of states would be told. 1.0 does not have the member, and readers that hold
-		// a card to its schema refuse it; before 1.0 it may be left out.
+		// No version says how the history of states would be shown. 1.0 does not have the member, and readers that
+		// validate a card against its schema refuse it; before 1.0 it may be left out.
 		dst = append(dst, `,"stateTransitionHistory":false`...)
 	}
 	if v1 {
@@ -133,7 +132,7 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 		dst = strconv.AppendBool(dst, o.Extended)
 	}
 	dst = append(dst, '}')
-	if zero && o.Form != CardLegacy && (!v1 || o.Extended) { // false is what it means to leave it out
+	if zero && o.Form != CardLegacy && (!v1 || o.Extended) { // without it, false is meant
 		dst = append(dst, `,"supportsAuthenticatedExtendedCard":`...)
 		dst = strconv.AppendBool(dst, o.Extended)
 	}
@@ -151,8 +150,8 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	return append(dst, ']', '}')
 }
 
-// appendCardInterfaces appends the list of 1.0, the favourite first. All of them are at the mount point: JSON-RPC
-// is told apart by its method, HTTP+JSON by its paths.
+// appendCardInterfaces appends the list of 1.0, the preferred one first. All are at the mount point: requests of
+// JSON-RPC are told apart by their method, those of HTTP+JSON by their path.
 func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
 	dst = append(dst, `,"supportedInterfaces":[`...)
 	begin := len(dst)
@@ -162,7 +161,7 @@ func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
 		{version.Name03, bindingJSONRPC, "0.3"},
 		{version.Name03REST, bindingREST, "0.3"},
 	} {
-		// A caller that asked for 1.0 is not to choose 0.3, if there is a choice.
+		// A caller that asks for 1.0 shall not choose 0.3 where 1.0 is served.
 		if !o.serves(i.name) || i.version == "0.3" && o.Form == CardV1 && o.serves(version.Name10, version.Name10REST) {
 			continue
 		}
@@ -176,8 +175,8 @@ func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
 	return append(dst, ']')
 }
 
-// appendCardSecurity appends how callers prove who they are. In a card for both, the one scheme is written in both
-// manners at once: each version looks for its own members, and leaves the others.
+// appendCardSecurity appends how callers authenticate themselves. In a card for both versions, the one scheme is
+// written in both ways at once: each version reads its own members, and ignores the others.
 func appendCardSecurity(dst []byte, o *CardOptions, v1, zero bool) []byte {
 	switch {
 	case o.Form == CardLegacy && o.MutualTLS:
@@ -200,8 +199,8 @@ func appendCardSecurity(dst []byte, o *CardOptions, v1, zero bool) []byte {
 	if zero {
 		dst = append(dst, `,"security":[{"mtls":[]}]`...)
 	}
-	// 1.0's securityRequirements may be left out, and are: its schema has an object for the scopes where clients on
-	// a2a-go up to 2.4.0 read an array, and refuse the whole card. The handshake says what is required anyway.
+	// securityRequirements of 1.0 is optional, and left out: in the schema its scopes are an object, but clients on
+	// a2a-go up to 2.4.0 read an array, and refuse the whole card. The TLS handshake says what is required.
 	return dst
 }
 
@@ -225,8 +224,8 @@ func appendCardSkill(dst []byte, s *translate.Skill, legacy bool) []byte {
 	return append(dst, '}')
 }
 
-// modes returns what content is taken or given. Agents of v0.1 call text by the name of its part, those after
-// it by its media type. A list that is needed is not empty.
+// modes returns which content is accepted or sent. Agents of v0.1 name text by the type of its part, later ones by its
+// media type. With needed, the list is never empty.
 func modes(list []string, legacy, needed bool) []string {
 	if len(list) == 0 && needed {
 		list = []string{"text"}

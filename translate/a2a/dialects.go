@@ -26,10 +26,10 @@ func V1() translate.Client { return v1.Client() }
 // V1REST returns a2a/1.0-rest: A2A 1.0 over HTTP+JSON. It is a translate.Binder.
 func V1REST() translate.Client { return v1.RESTClient() }
 
-// The sides towards callers. confirm says what a task is to callers whose agent has finished it, and which AIP has
-// await its completion: with confirm it requires input, without it is completed.
+// The sides towards callers. confirm says how a task that awaits completion looks to callers, since A2A has no such
+// state: with confirm it is input-required, without it is completed.
 
-// LegacyServer returns a2a/legacy. Without confirm, a completed task may be continued all the same, as in v0.1.
+// LegacyServer returns a2a/legacy. Without confirm, callers may continue a completed task, as in v0.1.
 func LegacyServer(confirm bool) translate.Server { return legacy.Server(confirm) }
 
 // V03Server returns a2a/0.3.

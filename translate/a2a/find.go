@@ -19,12 +19,13 @@ const (
 	bindingGRPC    = "GRPC"
 )
 
-// Finder returns what A2A knows about finding out its version.
+// Finder returns how the version of an A2A agent is found.
 func Finder() translate.Finder { return finder{} }
 
 type finder struct{}
 
-// Places implements translate.Finder. Some agents show each version another card, and the newest says the most.
+// Places implements translate.Finder. Some agents show another card for each version, and that of the newest version
+// says the most.
 func (finder) Places() ([]string, []translate.Field) {
 	return []string{"/.well-known/agent-card.json", "/.well-known/agent.json"},
 		[]translate.Field{{Name: "A2A-Version", Value: "1.0"}}
@@ -33,15 +34,15 @@ func (finder) Places() ([]string, []translate.Field) {
 // Card implements translate.Finder.
 func (finder) Card(body []byte) (*translate.Card, error) { return ParseCard(body) }
 
-// Offers implements translate.Finder. An interface with a tenant is left out: the dialects have no word for it.
-// So is what names a version of HTTP+JSON before 1.0, which is a protocol of its own.
+// Offers implements translate.Finder. It leaves out interfaces with a tenant, which no dialect supports, and those of
+// HTTP+JSON before 1.0, which is a protocol of its own.
 func (finder) Offers(c *translate.Card) []translate.Offer {
 	var offers []translate.Offer
 	for _, i := range c.Interfaces {
 		if i.URL == "" || i.Tenant != "" {
 			continue
 		}
-		// A binding is missing where an agent does not know that there are several.
+		// Agents that know of one binding only leave it out.
 		rpc := i.Binding == "" || strings.EqualFold(i.Binding, bindingJSONRPC)
 		rest := strings.EqualFold(i.Binding, bindingREST)
 		o := translate.Offer{URL: i.URL}
@@ -95,17 +96,17 @@ func (finder) Probes(id string) []translate.Probe {
 		return p
 	}
 	return []translate.Probe{
-		// Only here does a failure of the agent prove nothing: any server of 1.0 can look up a task. A version
-		// that is not supported is a No, too.
+		// Only here a failure of the agent proves nothing: any server of 1.0 can look up a task. An error about the
+		// version is a No as well.
 		probe(version.Name10, "GetTask", "1.0", -32603, -32009),
-		// An agent may have no webhooks, or fail over an id that it does not know, and still know the method.
+		// An agent may have no webhooks, or fail because it does not know the id, and still know the method.
 		probe(version.NameLegacy, "tasks/pushNotification/get", ""),
 		probe(version.Name03, "tasks/pushNotificationConfig/get", ""),
 	}
 }
 
-// judge reads the answer to a probe. Of an agent that does not know a method, some say so; others, which read a
-// request by its method, call it invalid or unreadable. no are more codes that are a No.
+// judge reads the answer to a probe. Some agents say that they do not know a method; others call the request invalid or
+// unreadable. no holds more codes that are a No.
 func judge(body []byte, no []int64) translate.Verdict {
 	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
 	switch {

@@ -19,22 +19,22 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// maxName is how long, in bytes, a name may be to stand in an id as it is; of a longer one, its hash does.
+// maxName is the largest length of a name, in bytes, that is part of an id as it is. Of a longer name, the hash is.
 const maxName = 64
 
 // artifacts makes products of the artifacts of one task.
 //
-// In v0.1 an artifact is known by its index alone, but agents leave that at 0 for all of them, so one with
-// another name is another artifact. A product's id is made of nothing but these two: "artifact-0" without a
-// name, "artifact-0-report" with one. So it is the same in a stream, in a poll, in the next turn and after a restart,
-// whatever the order in which artifacts are seen. Only a chunk that adds to an artifact may leave the name out:
-// it belongs to the one with its index that was touched last.
+// In v0.1 the index identifies an artifact, but agents leave it at 0 for all of them. So an artifact with another
+// name is another one. A product's id is made of these two alone: "artifact-0" without a name, "artifact-0-report"
+// with one. So it is the same in a stream, in a poll, in the next turn and after a restart, in whatever order
+// artifacts are seen. Only a piece that is appended to an artifact may leave the name out: it belongs to the one
+// with its index that changed last.
 type artifacts struct {
 	known []task.Product // of earlier turns
-	seen  []string       // ids of this turn's artifacts, the one touched last at the end
+	seen  []string       // ids of this turn's artifacts, the one that changed last at the end
 }
 
-// artifact is one artifact of v0.1, whole or a chunk.
+// artifact is one artifact of v0.1, whole or a piece.
 type artifact struct {
 	product      task.Product
 	append, last bool
@@ -125,7 +125,7 @@ func (a *artifacts) chunks(rep *agent.Report, v gjson.Result) error {
 		return err
 	}
 	c := task.Chunk{Product: art.product, Append: art.append, Last: art.last}
-	if fresh && c.Append { // what is not there yet cannot be added to
+	if fresh && c.Append { // a piece of a product that does not exist begins it
 		c.Append = a.knows(c.Product.ID)
 	}
 	rep.Chunks = append(rep.Chunks, c)
@@ -141,8 +141,8 @@ func (a *artifacts) knows(id string) bool {
 	return false
 }
 
-// whole adds the artifacts of a Task to rep. Some agents list every chunk that they ever sent, so these are
-// put together, the way task.Fold does it with those of a stream.
+// whole adds the artifacts of a Task to rep. Some agents list every piece that they ever sent, so pieces are joined,
+// as task.Fold joins those of a stream.
 func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 	if !list.Exists() {
 		return nil
@@ -150,7 +150,7 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 	if !list.IsArray() {
 		return wire.Refuse("the agent's answer has artifacts that are no array")
 	}
-	var w whole // the list goes back to the task's beginning, so nothing is known before it
+	var w whole // the list begins with the task, so no product is known before it
 	var err error
 	list.ForEach(func(_, v gjson.Result) bool {
 		err = w.add(v)
@@ -159,12 +159,12 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 	if err != nil {
 		return err
 	}
-	a.seen = w.list.seen // a stream goes on from here
+	a.seen = w.list.seen // a stream continues from here
 	rep.Products = w.products
 	return nil
 }
 
-// whole puts the artifacts of one Task together.
+// whole joins the artifacts of one Task.
 type whole struct {
 	list     artifacts
 	products []task.Product

@@ -53,14 +53,14 @@ func (client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	if modes := extension.OutputModes(t.Message.Extensions); len(modes) > 0 {
 		dst = append(append(dst, `,"acceptedOutputModes":`...), modes...)
 	}
-	if t.Webhook != nil { // agents that do not know it here ignore it, and are followed all the same
+	if t.Webhook != nil { // an agent that ignores it is followed by other means
 		dst = append(dst, `,"pushNotification":`...)
 		dst = webhook.Append(dst, &task.Webhook{URL: t.Webhook.URL, Token: t.Webhook.Token})
 	}
 	return append(extension.AppendParams(dst, t.Message.Extensions), '}', '}')
 }
 
-// AppendGet implements translate.Client. No history is asked for: the gateway keeps its own.
+// AppendGet implements translate.Getter. It asks for no history, since the gateway keeps its own.
 func (client) AppendGet(dst []byte, ref agent.Ref) []byte {
 	return append(rpc.Begin(dst, rpc.Get, ref.Task), '}', '}')
 }
@@ -73,8 +73,8 @@ func (client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 	return append(rpc.Begin(dst, rpc.Resubscribe, ref.Task), '}', '}')
 }
 
-// Reply reads a Task. It copies body once; the report's texts are views of that copy. What is known already does
-// not matter, because a Task holds all its artifacts.
+// Reply reads a Task. It copies body once: the report's texts are views of the copy. A Task holds all its artifacts, so
+// it ignores the known products.
 func (client) Reply(body []byte, _ []task.Product) (agent.Report, error) {
 	res, err := wire.Response(body)
 	if err != nil {
@@ -90,8 +90,8 @@ func (client) Reply(body []byte, _ []task.Product) (agent.Report, error) {
 	return m.report(new(artifacts))
 }
 
-// Push implements translate.Client. v0.1 leaves open what a webhook is told: a Task, one event as a JSON-RPC
-// notification, or an event with the Task's members.
+// Push implements translate.Client. v0.1 does not say what a webhook receives: agents send a Task, an event as a
+// JSON-RPC notification, or an event with the members of a Task.
 func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := reply.Pushed(body)
 	if err != nil {
@@ -104,19 +104,18 @@ func (client) NewStream(known []task.Product) translate.Stream {
 	return &stream{artifacts{known: known}}
 }
 
-// stream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send
-// in their place. They are told apart by what they have in them: names of SSE events differ, and so may
-// ids, which some agents get wrong. It is not the event's "final" that ends a turn but its state, since some
-// agents set it on an artifact that comes before the last status, and some never do.
+// stream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send instead. They are
+// told apart by their members, since the names of SSE events differ and some agents send wrong ids. A turn ends by its
+// state and not by "final": some agents set it on an artifact before the last status, and some never do.
 type stream struct{ artifacts artifacts }
 
 func (s *stream) Event(event string, data []byte) (agent.Report, error) {
-	if event == "close" || len(data) == 0 { // "close" repeats the end of the task in a form of its own
+	if event == "close" || len(data) == 0 { // "close" repeats the end of the task in another form
 		return agent.Report{}, nil
 	}
 	res, err := wire.Response(data)
 	if err != nil {
-		if !isEvent(event) { // a ping, or whatever else the agent's server sends for itself
+		if !isEvent(event) { // such as a ping of the agent's server
 			err = nil
 		}
 		return agent.Report{}, err
@@ -127,7 +126,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	return membersOf(res.Result).report(&s.artifacts)
 }
 
-// isEvent reports whether events of a name are those of v0.1: "message" is the name where none is given.
+// isEvent reports whether v0.1 has events of this name. "message" is the name where none is given.
 func isEvent(name string) bool {
 	switch name {
 	case "", "message", "task_status_update", "task_artifact_update", "error":
@@ -138,11 +137,11 @@ func isEvent(name string) bool {
 
 var statusForm = status.Form{Version: "v0.1", State: status.State, Parts: part.Read, AuthRequired: status.AuthRequired}
 
-// result holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. Those that
-// are null count as missing: agents of April 2025 write so what they have not.
+// result holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. One that is null counts as
+// missing: agents of April 2025 write null for it.
 type result struct {
 	status, artifact, artifacts gjson.Result
-	event                       bool // it has what only events have, so that no artifacts do not mean none
+	event                       bool // it has a member that only events have; without artifacts it says nothing of them
 	raw                         gjson.Result
 	rest                        wire.Extensions
 }
@@ -159,7 +158,7 @@ func membersOf(v gjson.Result) result {
 			m.artifacts = v
 		case "final", "eventType":
 			m.event = true
-		case "id", "sessionId", "history", "kind", "type", "contextId", "taskId", "append", "lastChunk": // of no use here
+		case "id", "sessionId", "history", "kind", "type", "contextId", "taskId", "append", "lastChunk": // not used
 		default:
 			extension.AddResult(&m.rest, key, v)
 		}
@@ -167,7 +166,7 @@ func membersOf(v gjson.Result) result {
 	return m
 }
 
-// report reads what is there: a status, artifacts, or neither, which means nothing.
+// report reads a status, artifacts, or both. Where there is neither, the report is empty.
 func (m result) report(a *artifacts) (agent.Report, error) {
 	var rep agent.Report
 	if !m.raw.IsObject() {

@@ -32,7 +32,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	case sendSubscribe:
 		call.Method = sendSubscribe
 		r.send(req.Params, &call)
-		call.Stream, call.Snapshot = true, true // of a task that exists, since what came before has been told
+		call.Stream, call.Snapshot = true, true // the caller has seen what came before in a task that exists
 	case rpc.Get:
 		call.Method = rpc.Get
 		rpc.ReadTask(&r.Reader, req.Params, task.Get, &call)
@@ -53,7 +53,8 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 		rpc.ReadTask(&r.Reader, req.Params, task.Get, &call)
 		call.Webhook = &task.Webhook{TaskID: call.Message.TaskID, ID: webhookID, Dialect: version.NameLegacy}
 	default:
-		r.Err = task.Errorf(task.MethodNotFound, "the methods of A2A v0.1 are tasks/send, sendSubscribe, get, cancel, resubscribe and pushNotification/set and get")
+		r.Err = task.Errorf(task.MethodNotFound, "the methods of A2A v0.1 are tasks/send, sendSubscribe, get, cancel, "+
+			"resubscribe and pushNotification/set and get")
 	}
 	if r.Err != nil {
 		return translate.Call{}, r.Err
@@ -61,11 +62,11 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	return call, nil
 }
 
-// webhookID is the id of every webhook that is set in v0.1, where a task has only one, without a name. So the
-// next one replaces it.
+// webhookID is the id of every webhook that is set in v0.1, where a task has at most one, without a name. So a new one
+// replaces it.
 const webhookID = "default"
 
-// send reads TaskSendParams. The caller has named the task, so the same id again continues it.
+// send reads TaskSendParams. The caller names the task, so the same id again continues it.
 func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	m := &call.Message
 	m.Command, call.StartOrContinue = task.Start, true
@@ -83,7 +84,7 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 			call.History = rpc.ReadHistory(&r.Reader, v, "historyLength")
 		case "pushNotification":
 			config = v
-		case "acceptedOutputModes": // which has moved in later versions
+		case "acceptedOutputModes": // which later versions have in the configuration
 			rest.Configuration.Add(key, v)
 		case "configuration", "tenant":
 		default:

@@ -15,18 +15,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// The names of SSE events in v0.1. Some callers look at nothing else, some not at them.
+// The names of SSE events in v0.1. Some callers read nothing else, others ignore them.
 const (
 	statusUpdate   = "task_status_update"
 	artifactUpdate = "task_artifact_update"
 )
 
-// word is status.Word, but v0.1 has no word for a refusal.
-func (s server) word(state task.State) string {
+// stateName is status.Name, but v0.1 has no state for a rejected task.
+func (s server) stateName(state task.State) string {
 	if state == task.Rejected {
 		state = task.Failed
 	}
-	return status.Word(state, s.confirm)
+	return status.Name(state, s.confirm)
 }
 
 // appendTask appends a Task with the last messages of its history.
@@ -35,7 +35,7 @@ func (s server) appendTask(dst []byte, t *task.Task, history int) []byte {
 	dst = task.AppendString(dst, t.ID)
 	dst = wire.AppendOptional(dst, `,"sessionId":`, t.SessionID)
 	dst = append(dst, `,"status":`...)
-	dst = s.appendStatus(dst, &t.Status, status.Said(t))
+	dst = s.appendStatus(dst, &t.Status, status.Shown(t))
 	if len(t.Products) > 0 {
 		dst = append(dst, `,"artifacts":[`...)
 		for i := range t.Products {
@@ -58,13 +58,13 @@ func (s server) appendTask(dst []byte, t *task.Task, history int) []byte {
 		}
 		dst = append(dst, ']')
 	}
-	dst = status.AppendExtensions(dst, t.Extensions, t.Status.State, s.word(t.Status.State))
+	dst = status.AppendExtensions(dst, t.Extensions, t.Status.State, s.stateName(t.Status.State))
 	return append(dst, '}')
 }
 
 func (s server) appendStatus(dst []byte, st, said *task.Status) []byte {
 	dst = append(dst, `{"state":"`...)
-	dst = append(append(dst, s.word(st.State)...), '"')
+	dst = append(append(dst, s.stateName(st.State)...), '"')
 	if status.HasMessage(said) {
 		dst = append(dst, `,"message":`...)
 		dst = appendMessage(dst, "agent", said.DataItems, said.Extensions)
@@ -78,8 +78,8 @@ func appendMessage(dst []byte, role string, items []task.DataItem, extra json.Ra
 	return append(extension.AppendMessage(appendParts(dst, items), extra), '}')
 }
 
-// appendArtifact appends an artifact, or a piece of one, up to where its flags stand. v0.1 knows it by its
-// index: the place of the product in the task.
+// appendArtifact appends an artifact, or a piece of one, up to its flags. v0.1 identifies it by its index: the place of
+// the product in the task.
 func appendArtifact(dst []byte, p *task.Product, index int) []byte {
 	dst = append(dst, `{"parts":`...)
 	dst = appendParts(dst, p.DataItems)
@@ -92,12 +92,12 @@ func appendArtifact(dst []byte, p *task.Product, index int) []byte {
 // NewStream implements translate.Server.
 func (s server) NewStream(id jsonrpc.ID, _ *translate.Call, t *task.Task) translate.Encoder {
 	e := &encoder{server: s, id: id, taskID: t.ID}
-	e.sees(t)
+	e.note(t)
 	return e
 }
 
-// encoder writes TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state that rests ends its stream,
-// since callers leave there.
+// encoder writes TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state in which the agent waits or has
+// finished ends the stream, since callers leave there.
 type encoder struct {
 	server
 	id       jsonrpc.ID
@@ -105,14 +105,14 @@ type encoder struct {
 	products []string // ids of the task's products, each at its index
 }
 
-// sees notes the products of a task that is told of as a whole.
-func (e *encoder) sees(t *task.Task) {
+// note records the products of a whole task.
+func (e *encoder) note(t *task.Task) {
 	for i := range t.Products {
 		e.index(t.Products[i].ID)
 	}
 }
 
-// index returns the index of a product. Most often it is that of the last one, which grows.
+// index returns the index of a product. Most often that is the last one, which grows.
 func (e *encoder) index(id string) int {
 	for i := len(e.products) - 1; i >= 0; i-- {
 		if e.products[i] == id {
@@ -123,10 +123,10 @@ func (e *encoder) index(id string) int {
 	return len(e.products) - 1
 }
 
-// Snapshot implements translate.Encoder: v0.1 has no event for a whole task, so that its state must do.
+// Snapshot implements translate.Encoder. v0.1 has no event for a whole task, so only its state is sent.
 func (e *encoder) Snapshot(dst []byte, t *task.Task) translate.Frame {
-	e.sees(t)
-	return e.status(dst, &t.Status, status.Said(t))
+	e.note(t)
+	return e.status(dst, &t.Status, status.Shown(t))
 }
 
 // Event implements translate.Encoder.
@@ -139,7 +139,8 @@ func (e *encoder) Event(dst []byte, ev *task.Event) translate.Frame {
 	case ev.Chunk != nil:
 		return e.chunk(dst, ev.Chunk)
 	case ev.Message != nil && ev.Message.SenderRole == task.Partner:
-		return e.message(dst, ev.Message)
+		st := status.Of(ev.Message, task.Working)
+		return e.status(dst, st, st)
 	}
 	return translate.Frame{}
 }
@@ -150,18 +151,12 @@ func (e *encoder) begin(dst []byte) []byte {
 	return task.AppendString(dst, e.taskID)
 }
 
-// message tells of what the Partner says as news of a task that is at work.
-func (e *encoder) message(dst []byte, m *task.Message) translate.Frame {
-	st := &task.Status{State: task.Working, ChangedAt: m.SentAt, DataItems: m.DataItems, Extensions: m.Extensions}
-	return e.status(dst, st, st)
-}
-
 func (e *encoder) status(dst []byte, st, said *task.Status) translate.Frame {
 	end := st.State.Settled()
 	dst = append(e.begin(dst), `,"status":`...)
 	dst = e.appendStatus(dst, st, said)
 	dst = strconv.AppendBool(append(dst, `,"final":`...), end)
-	dst = status.AppendExtensions(dst, said.TaskExtensions, st.State, e.word(st.State))
+	dst = status.AppendExtensions(dst, said.TaskExtensions, st.State, e.stateName(st.State))
 	return translate.Frame{Name: statusUpdate, Data: jsonrpc.End(append(dst, '}')), End: end}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/webhook"
 )
 
-// AppendRegister implements translate.Registrar: agents of v0.1 keep a webhook by a request of its own, and some
-// take none along with a turn.
+// AppendRegister implements translate.Registrar: an agent of v0.1 takes a webhook by a request of its own, and some
+// ignore the one that comes with a turn.
 func (client) AppendRegister(dst []byte, ref agent.Ref, w *task.Webhook) []byte {
 	dst = rpc.Begin(dst, pushSet, ref.Task)
 	dst = append(dst, `,"pushNotificationConfig":`...)

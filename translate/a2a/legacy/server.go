@@ -13,9 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Server returns the side of A2A v0.1 towards callers. confirm says what a task is that awaits its completion,
-// for which A2A has no word: with confirm it asks its caller for input; without, it is completed, and may be gone on
-// with all the same, as v0.1 has it.
+// Server returns the side of A2A v0.1 towards callers. With confirm, a task that awaits completion is input-required to
+// them; without, it is completed, and may be continued all the same, as in v0.1.
 func Server(confirm bool) translate.Server { return server{confirm} }
 
 type server struct{ confirm bool }
@@ -23,12 +22,12 @@ type server struct{ confirm bool }
 // Name implements translate.Server.
 func (server) Name() string { return version.NameLegacy }
 
-// Route implements translate.Server: all methods are called at one place.
+// Route implements translate.Server: all methods are called at the mount point.
 func (server) Route(method, path string) (r translate.Route, ok bool) {
 	return rpc.Route(method, path)
 }
 
-// Speaks implements translate.Server.
+// Matches implements translate.Server.
 func (server) Matches(req *translate.Request) bool {
 	return rpc.Matches(req, version.Legacy, send, sendSubscribe, pushSet, pushGet)
 }
@@ -80,12 +79,12 @@ func (server) NotificationHeader(w *task.Webhook) []translate.Field {
 // answered here, too.
 func (server) StreamsErrors() bool { return true }
 
-// Where completion is auto, two states of AIP are the same word of A2A, and a webhook is told of it once. In 0.3 and
-// 1.0 that is when the task is completed, which follows at once; in v0.1 when its agent has finished, because the task
-// stays open for its caller.
+// Without confirm, two states of AIP look the same to callers, and a webhook is notified once. In 0.3 and 1.0 that is
+// when the task is completed, which follows at once; in v0.1 it is when the agent has finished, because the task stays
+// open for its caller.
 
 // NotifiedStates implements translate.StateFilter.
-func (s server) NotifiedStates() []task.State { return status.AllBut(task.Completed, s.confirm) }
+func (s server) NotifiedStates() []task.State { return status.AllExcept(task.Completed, s.confirm) }
 
 // Interface guards.
 var (

@@ -18,7 +18,7 @@ import (
 
 // artifacts makes products of the artifacts of one task: an artifact's id is the product's.
 //
-// Texts that follow each other in an artifact become one. A stream tells them in pieces, which join in the product;
+// Texts that follow each other in an artifact become one. A stream sends them in pieces, which join in the product;
 // some agents list the pieces when they are asked for the task, and the two must not differ.
 type artifacts struct {
 	known []task.Product // of earlier turns
@@ -61,7 +61,7 @@ func (a *artifacts) read(v gjson.Result) (p task.Product, adds gjson.Result, err
 	return p, adds, nil
 }
 
-// productID returns the id of a product: the one that the agent gave, its hash where it is too long, or a made one where
+// productID returns the id of a product: the agent's, its hash where it is too long, or one made of the name where
 // there is none.
 func productID(id, kind, name string) string {
 	if id == "" {
@@ -77,7 +77,7 @@ func productID(id, kind, name string) string {
 	return kind + "-" + strconv.FormatUint(h.Sum64(), 16)
 }
 
-// see notes that a product is there, and reports whether it was there before.
+// see records a product, and reports whether it was recorded before.
 func (a *artifacts) see(id string) (before bool) {
 	if before = a.seen[id]; !before {
 		if a.seen == nil {
@@ -88,7 +88,7 @@ func (a *artifacts) see(id string) (before bool) {
 	return before
 }
 
-// chunk adds the artifact of an event to rep. What is not there yet cannot be added to.
+// chunk adds the artifact of an event to rep. A piece of a product that does not exist begins it.
 func (a *artifacts) chunk(rep *agent.Report, v gjson.Result, adds, last bool) error {
 	p, inside, err := a.read(v)
 	if err != nil {
@@ -111,8 +111,8 @@ func (a *artifacts) knows(id string) bool {
 	return false
 }
 
-// whole adds the artifacts of a Task to rep. Where one is listed more than once, these are the pieces that it was
-// made of, each of which adds to it unless it says otherwise.
+// whole adds the artifacts of a Task to rep. An artifact that is listed more than once is in pieces: each is appended
+// to it, unless the piece says otherwise.
 func (a *artifacts) whole(rep *agent.Report, list gjson.Result) (err error) {
 	if !list.Exists() {
 		return nil

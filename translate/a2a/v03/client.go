@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v03 is A2A 0.2 and 0.3, whose messages are the same: over JSON-RPC, and, towards callers, over HTTP+JSON. The
-// objects of the latter are those out of which 1.0 grew, so that its server is the one of package v1 with another schema.
+// Package v03 is A2A 0.2 and 0.3, whose messages are the same: over JSON-RPC, and, towards callers, over HTTP+JSON.
+// The objects of the latter are those out of which 1.0 grew, so that its server is the one of package v1 with
+// another schema.
 package v03
 
 import (
@@ -26,7 +27,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Client returns the side towards agents of A2A 0.2 and 0.3 over JSON-RPC, whose messages are the same.
+// Client returns the side of A2A 0.2 and 0.3 towards agents, over JSON-RPC.
 func Client() translate.Client { return client{} }
 
 type client struct{}
@@ -42,21 +43,21 @@ const (
 	extendedCard = "agent/getAuthenticatedExtendedCard"
 )
 
-// maxID is how long, in bytes, the ids may be that an agent makes.
+// maxID is the largest length of an agent's ids in bytes.
 const maxID = 256
 
 func (client) Name() string { return version.Name03 }
 
 var header = []translate.Field{{Name: "A2A-Version", Value: "0.3"}}
 
-// Header implements translate.Client. Agents of later versions answer in this one where they are told to.
+// Header implements translate.Client. Agents of later versions answer in this one where a request names it.
 func (client) Header() []translate.Field { return header }
 
 // NamesTasks says that agents name their tasks themselves.
 func (client) NamesTasks() {}
 
-// AppendTurn implements translate.Client. The agent makes the names of a task and its context, so a start has none.
-// A task that has ended cannot be gone on with: that makes another one, in the same context.
+// AppendTurn implements translate.Client. The agent names tasks and contexts, so a start has no ids. A task that has
+// ended cannot be continued: its continue starts another one in the same context.
 func (client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	method := send
 	if stream {
@@ -83,15 +84,16 @@ func (client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	}
 	dst = append(extension.AppendTurn(dst, t.Message.Extensions, refers), '}')
 	if config := extension.Configuration(t.Message.Extensions); !stream || t.Webhook != nil || len(config) > 0 {
-		// Until 0.2.5 the modes had to be there. No agent refuses none, and some refuse all that they do not know.
+		// Until 0.2.5 the modes were required. No agent refuses an empty list, and some refuse all lists that they do
+		// not know.
 		dst = append(dst, `,"configuration":{"acceptedOutputModes":`...)
 		if modes := extension.OutputModes(t.Message.Extensions); len(modes) > 0 {
-			dst = append(dst, modes...) // but what the caller wants is for the caller to say
+			dst = append(dst, modes...) // which are for the caller to choose
 		} else {
 			dst = append(dst, '[', ']')
 		}
 		if !stream {
-			dst = append(dst, `,"blocking":true`...) // what is left out means different things to agents
+			dst = append(dst, `,"blocking":true`...) // agents differ in their default
 		}
 		if t.Webhook != nil {
 			dst = webhook.Append(append(dst, `,"pushNotificationConfig":`...), t.Webhook)
@@ -101,7 +103,7 @@ func (client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	return append(extension.AppendParams(dst, t.Message.Extensions), '}', '}')
 }
 
-// AppendGet implements translate.Getter. No history is asked for: the gateway keeps its own.
+// AppendGet implements translate.Getter. It asks for no history, since the gateway keeps its own.
 func (client) AppendGet(dst []byte, ref agent.Ref) []byte {
 	return append(rpc.Begin(dst, rpc.Get, ref.Task), `,"historyLength":0}}`...)
 }
@@ -125,12 +127,13 @@ func (client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	}
 	m := membersOf(res.Result)
 	if !m.status.Exists() && !m.isMessage() {
-		return agent.Report{}, wire.Refuse("the agent's answer has neither a status nor a messageId, so it is no Task and no Message")
+		return agent.Report{}, wire.Refuse(
+			"the agent's answer has neither a status nor a messageId, so it is no Task and no Message")
 	}
 	return m.report(&artifacts{known: known})
 }
 
-// Push reads a Task, which is what 0.3 tells webhooks, or any event of a stream.
+// Push reads a Task, which 0.3 sends to webhooks, or any event of a stream.
 func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := reply.Pushed(body)
 	if err != nil {
@@ -144,13 +147,13 @@ func (client) NewStream(known []task.Product) translate.Stream {
 	return &stream{artifacts: artifacts{known: known}}
 }
 
-// stream reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are told apart by what
-// they have in them, since "kind" may be missing. Events belong to the stream's task whatever id they have: some
-// agents report a failure under another. It is not the event's "final" that ends a turn but its state.
+// stream reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are told apart by their
+// members, since "kind" may be missing. Events belong to the stream's task whatever their id: some agents report a
+// failure under another one. A turn ends by its state and not by "final".
 type stream struct {
 	artifacts artifacts
-	named     bool // the agent's names have been told
-	task      bool // there is a task, so that a Message is news of it
+	named     bool // the agent's ids were reported
+	task      bool // there is a task, so a Message belongs to it
 }
 
 func (s *stream) Event(event string, data []byte) (agent.Report, error) {
@@ -159,7 +162,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	}
 	res, err := wire.Response(data)
 	if err != nil {
-		if event != "" && event != "message" && event != "error" { // whatever the agent's server sends for itself
+		if event != "" && event != "message" && event != "error" { // such as a ping of the agent's server
 			err = nil
 		}
 		return agent.Report{}, err
@@ -191,7 +194,7 @@ type result struct {
 	messageID, role, parts      gjson.Result
 	status, artifact, artifacts gjson.Result
 	append, last                bool
-	update                      bool // it has what only updates have, so that no artifacts do not mean none
+	update                      bool // it has a member that only updates have; without artifacts it says nothing of them
 	raw                         gjson.Result
 	rest                        wire.Extensions
 }
@@ -239,7 +242,7 @@ func (m *result) isMessage() bool {
 	return !m.status.Exists() && !m.artifact.Exists() && (m.messageID.Exists() || m.parts.Exists())
 }
 
-// report reads what is there: a Message, a status, artifacts, or neither, which means nothing.
+// report reads a Message, a status, artifacts, or several of them. Where there is none, the report is empty.
 func (m *result) report(a *artifacts) (rep agent.Report, err error) {
 	if !m.raw.IsObject() {
 		return rep, wire.Refuse("the agent's answer has a result that is no object")
@@ -276,7 +279,7 @@ func (m *result) report(a *artifacts) (rep agent.Report, err error) {
 	return rep, nil
 }
 
-// ref returns the names that the agent gave to the task and its context; nil where it gave none.
+// ref returns the ids that the agent gave to the task and its context; nil where it gave none.
 func (m *result) ref() (*agent.Ref, error) {
 	id := m.id
 	if m.update {
@@ -291,12 +294,11 @@ func (m *result) ref() (*agent.Ref, error) {
 	return &agent.Ref{Task: id.Str, Session: m.contextID.Str}, nil
 }
 
-// messageRevision begins the stamp of what an agent said without making a task of it, so that the next turn does
-// not refer to one.
+// messageRevision begins the revision of a Message that no task was made for, so that the next turn refers to no task.
 const messageRevision = "message "
 
-// message reads a Message in place of a Task: the agent has finished, and what it says is the product. It has a name
-// only where the agent says in which context it was.
+// message reads a Message in place of a Task: the agent has finished, and the content is the product. There is a
+// context only where the agent names it.
 func (m *result) message() (rep agent.Report, err error) {
 	p := task.Product{ID: productID(m.messageID.Str, "message", ""), Extensions: extension.OfArtifact(&m.rest)}
 	if p.DataItems, err = part.Read(m.parts); err != nil {
@@ -308,11 +310,12 @@ func (m *result) message() (rep agent.Report, err error) {
 	}
 	rep.State, rep.NativeState = task.AwaitingCompletion, "message"
 	rep.Full, rep.Products = true, []task.Product{p}
-	rep.Revision = messageRevision + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(m.messageID.Raw+m.parts.Raw))), 16)
+	sum := crc32.ChecksumIEEE([]byte(m.messageID.Raw + m.parts.Raw))
+	rep.Revision = messageRevision + strconv.FormatUint(uint64(sum), 16)
 	return rep, nil
 }
 
-// news reads a Message of an agent that is at work on a task. One of the gateway's own means nothing.
+// news reads a Message of an agent that works on a task. It ignores the gateway's own.
 func (m *result) news() (rep agent.Report, err error) {
 	if m.role.Str == "user" {
 		return rep, nil
@@ -327,7 +330,7 @@ func (m *result) news() (rep agent.Report, err error) {
 
 // AppendDescribe implements translate.Describer.
 func (client) AppendDescribe(dst []byte) []byte {
-	// The params are an object though there are none: some agents refuse a request without.
+	// The params are an empty object: some agents refuse a request without params.
 	return append(jsonrpc.BeginRequest(dst, task.AppendString(nil, reply.CardID), extendedCard), '{', '}', '}')
 }
 

@@ -37,7 +37,7 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	case sendStream:
 		call.Method, call.Stream = sendStream, true
 		r.send(req.Params, &call)
-		call.Snapshot = call.Message.Command == task.Continue // a start tells all that happens
+		call.Snapshot = call.Message.Command == task.Continue // a start streams every event
 	case rpc.Get:
 		call.Method, call.History = rpc.Get, -1
 		rpc.ReadTask(&r.Reader, req.Params, task.Get, &call)
@@ -62,7 +62,8 @@ func (s server) Decode(req *translate.Request) (translate.Call, error) {
 		call.Webhook = r.webhookID(req.Params)
 		r.RequiredID(wire.Member(req.Params, "pushNotificationConfigId"), "pushNotificationConfigId")
 	default:
-		r.Err = task.Errorf(task.MethodNotFound, "the methods of A2A 0.3 are message/send and stream, tasks/get, cancel and resubscribe, and tasks/pushNotificationConfig/set, get, list and delete")
+		r.Err = task.Errorf(task.MethodNotFound, "the methods of A2A 0.3 are message/send and stream, "+
+			"tasks/get, cancel and resubscribe, and tasks/pushNotificationConfig/set, get, list and delete")
 	}
 	if r.Err != nil {
 		return translate.Call{}, r.Err
@@ -87,8 +88,8 @@ func (r *decoder) webhookID(params gjson.Result) *task.Webhook {
 	return w
 }
 
-// send reads MessageSendParams. A message that names a task continues it; any other starts one, and the gateway makes its
-// id.
+// send reads MessageSendParams. A message that names a task continues it; any other starts one, and the gateway
+// makes its id.
 func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	var message, configuration gjson.Result
 	var rest extension.Request
@@ -148,8 +149,8 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	m.Extensions = rest.Extensions()
 }
 
-// configuration reads a MessageSendConfiguration. Which content its caller takes is between it and the agent, so that
-// goes to others.
+// configuration reads a MessageSendConfiguration. The media types that the caller accepts are for the agent, so they
+// go to others.
 func (r *decoder) configuration(configuration gjson.Result, call *translate.Call, others *wire.Extensions) {
 	const at = "configuration."
 	wire.Members(configuration, func(key string, v gjson.Result) {
@@ -166,7 +167,7 @@ func (r *decoder) configuration(configuration gjson.Result, call *translate.Call
 			call.Webhook = w
 		case "returnImmediately", "taskPushNotificationConfig": // of other versions
 		default:
-			if key != "acceptedOutputModes" || v.Get("0").Exists() { // it may have to be there without saying anything
+			if key != "acceptedOutputModes" || v.Get("0").Exists() { // until 0.2.5 an empty list was required
 				others.Add(key, v)
 			}
 		}

@@ -25,7 +25,7 @@ func (s server) appendTask(dst []byte, t *task.Task, history int) []byte {
 	dst = append(dst, `,"contextId":`...)
 	dst = task.AppendString(dst, t.SessionID)
 	dst = append(dst, `,"status":`...)
-	dst = s.appendStatus(dst, t, &t.Status, status.Said(t))
+	dst = s.appendStatus(dst, t, &t.Status, status.Shown(t))
 	if len(t.Products) > 0 {
 		dst = append(dst, `,"artifacts":[`...)
 		for i := range t.Products {
@@ -48,14 +48,14 @@ func (s server) appendTask(dst []byte, t *task.Task, history int) []byte {
 		}
 		dst = append(dst, ']')
 	}
-	dst = status.AppendExtensions(dst, t.Extensions, t.Status.State, status.Word(t.Status.State, s.confirm))
+	dst = status.AppendExtensions(dst, t.Extensions, t.Status.State, status.Name(t.Status.State, s.confirm))
 	return append(dst, '}')
 }
 
 // appendStatus appends a TaskStatus of t.
 func (s server) appendStatus(dst []byte, t *task.Task, st, said *task.Status) []byte {
 	dst = append(dst, `{"state":"`...)
-	dst = append(append(dst, status.Word(st.State, s.confirm)...), '"')
+	dst = append(append(dst, status.Name(st.State, s.confirm)...), '"')
 	if status.HasMessage(said) {
 		dst = append(dst, `,"message":`...)
 		dst = appendMessage(dst, t, "", "agent", st.ChangedAt, said.DataItems, said.Extensions)
@@ -63,9 +63,11 @@ func (s server) appendStatus(dst []byte, t *task.Task, st, said *task.Status) []
 	return append(extension.AppendStatus(status.AppendTime(dst, st), said.Extensions), '}')
 }
 
-// appendMessage appends a Message that belongs to t. One without an id gets one that is the same wherever the message
-// is told, and no other's: it is made of the task's, the time and the content.
-func appendMessage(dst []byte, t *task.Task, id, role string, at time.Time, items []task.DataItem, extra json.RawMessage) []byte {
+// appendMessage appends a Message that belongs to t. One without an id gets one that is always the same and unique: it
+// is made of the task's id, the time and the content.
+func appendMessage(
+	dst []byte, t *task.Task, id, role string, at time.Time, items []task.DataItem, extra json.RawMessage,
+) []byte {
 	dst = append(dst, `{"kind":"message","role":"`...)
 	dst = append(append(dst, role...), `","parts":`...)
 	begin := len(dst)
@@ -99,14 +101,14 @@ func (s server) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) transl
 	return &encoder{server: s, id: id, history: c.History, task: task.Task{ID: t.ID, SessionID: t.SessionID}}
 }
 
-// encoder writes Tasks, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state that rests ends its
-// stream, but where completion needs no word of the caller, that a task awaits it is not told.
+// encoder writes Tasks, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. Every state in which the agent waits or
+// has finished ends the stream. Without confirm, awaiting completion is left out, since completed follows.
 type encoder struct {
 	server
 	id      jsonrpc.ID
 	history int
-	task    task.Task    // its names only
-	said    *task.Status // the one that was not told
+	task    task.Task    // its ids only
+	said    *task.Status // the one that was left out
 }
 
 // Snapshot implements translate.Encoder.
@@ -133,7 +135,7 @@ func (e *encoder) Event(dst []byte, ev *task.Event) translate.Frame {
 	case ev.Chunk != nil:
 		return e.chunk(dst, ev.Chunk)
 	case ev.Message != nil && ev.Message.SenderRole == task.Partner:
-		st := &task.Status{State: task.Working, ChangedAt: ev.Message.SentAt, DataItems: ev.Message.DataItems, Extensions: ev.Message.Extensions}
+		st := status.Of(ev.Message, task.Working)
 		return e.status(dst, st, st)
 	}
 	return translate.Frame{}
@@ -153,7 +155,7 @@ func (e *encoder) status(dst []byte, st, said *task.Status) translate.Frame {
 	dst = append(e.begin(dst, "status-update"), `,"status":`...)
 	dst = e.appendStatus(dst, &e.task, st, said)
 	dst = strconv.AppendBool(append(dst, `,"final":`...), end)
-	dst = status.AppendExtensions(dst, said.TaskExtensions, st.State, status.Word(st.State, e.confirm))
+	dst = status.AppendExtensions(dst, said.TaskExtensions, st.State, status.Name(st.State, e.confirm))
 	return translate.Frame{Data: jsonrpc.End(append(dst, '}')), End: end}
 }
 

@@ -20,18 +20,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// RESTServer returns the side of A2A 0.3 over plain HTTP towards callers. Its methods are those of 0.3, its objects
-// are not: 0.3 takes them from its schema for gRPC, as 1.0 does, so that most of this is the server of 1.0. The
-// differences are here: the paths begin with v1, a Message has content in the place of parts, files and data are nested,
-// a status says whether it is final, CANCELLED has two Ls, and errors are JSON-RPC's as well. Callers that write the
-// objects of 0.3's JSON-RPC are understood.
+// RESTServer returns the side of A2A 0.3 over HTTP+JSON towards callers. Its methods are those of 0.3, its objects are
+// not: 0.3 takes them from its schema for gRPC, as 1.0 does, so most of this is the server of 1.0. The differences are
+// here: paths begin with v1, a Message has content instead of parts, files and data are nested, a status says whether
+// it is final, CANCELLED has two Ls, and errors are also those of JSON-RPC. Callers that write the objects of 0.3's
+// JSON-RPC are understood.
 func RESTServer(confirm bool) translate.Server {
 	return restServer{v1.NewBase(&restSchema, confirm), server{confirm}}
 }
 
 type restServer struct {
 	v1.Base
-	rpc server // the one whose webhooks are the same
+	rpc server // whose notifications are the same
 }
 
 // restSchema is that of HTTP+JSON.
@@ -59,15 +59,15 @@ func (restServer) Route(method, path string) (r translate.Route, ok bool) {
 	return v1.PathRoute(method, path)
 }
 
-// appendRESTConfig appends a TaskPushNotificationConfig, which has the ids in a name.
+// appendRESTConfig appends a TaskPushNotificationConfig, which has both ids in its name.
 func appendRESTConfig(dst []byte, w *task.Webhook) []byte {
 	dst = append(dst, `{"name":`...)
 	dst = task.AppendString(dst, "tasks/"+w.TaskID+"/pushNotificationConfigs/"+w.ID)
 	return append(webhook.Append(append(dst, `,"pushNotificationConfig":`...), w), '}')
 }
 
-// AppendError implements translate.Server. There are clients that read JSON-RPC's error object, and clients that read
-// 1.0's, so the body is both.
+// AppendError implements translate.Server. Some clients read the error object of JSON-RPC and some that of 1.0, so the
+// body is both.
 func (s restServer) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	e := wire.ErrorOf(err)
 	fault := &rpc.FaultsV03[e.Kind]
@@ -86,7 +86,7 @@ func (restServer) Status(err error) int {
 	return v1.HTTPStatus(err)
 }
 
-// AppendNotification implements translate.Server: webhooks are told as those of 0.3 over JSON-RPC are.
+// AppendNotification implements translate.Server: notifications are those of 0.3 over JSON-RPC.
 func (s restServer) AppendNotification(dst []byte, t *task.Task) []byte {
 	return s.rpc.AppendNotification(dst, t)
 }
@@ -96,8 +96,8 @@ func (restServer) NotificationHeader(w *task.Webhook) []translate.Field {
 	return webhook.Header(w)
 }
 
-// restConfiguration reads what a configuration of 0.3 says in other words than 1.0. In the schema, blocking is false
-// where a configuration does not say it.
+// restConfiguration reads the members of a configuration that differ from 1.0. In the schema, blocking is false where a
+// configuration leaves it out.
 func restConfiguration(r *v1.Request, configuration gjson.Result, call *translate.Call) {
 	call.History = 0 // as in its JSON-RPC
 	if !configuration.Exists() {
@@ -115,7 +115,7 @@ func restConfiguration(r *v1.Request, configuration gjson.Result, call *translat
 	}
 }
 
-// restWebhook reads what sets a webhook: a TaskPushNotificationConfig, in the member config or by itself.
+// restWebhook reads a TaskPushNotificationConfig, in the member config or by itself.
 func restWebhook(r *v1.Request) *task.Webhook {
 	w := &task.Webhook{Dialect: version.Name03}
 	at, outer := "", r.Params()
@@ -130,7 +130,7 @@ func restWebhook(r *v1.Request) *task.Webhook {
 	return w
 }
 
-// restPart reads a part, in the form of 0.3's schema or in that of its JSON-RPC, which names its kind.
+// restPart reads a part in the form of 0.3's schema or of its JSON-RPC, which names its kind.
 func restPart(r *v1.Request, v gjson.Result) task.DataItem {
 	it, ok := part.Content(v)
 	if !ok || !v.IsObject() {
@@ -154,8 +154,8 @@ func restPart(r *v1.Request, v gjson.Result) task.DataItem {
 	return it
 }
 
-// inBase64 returns the base64 of a file. SDKs in Python and Go send the base64 of that, because the schema has bytes
-// where the JSON-RPC has a string; others do not.
+// inBase64 returns the base64 of a file. SDKs in Python and Go encode it twice, because the schema has bytes where the
+// JSON-RPC has a string; others encode it once.
 func inBase64(sent string) string {
 	if inner, err := base64.StdEncoding.DecodeString(sent); err == nil && len(inner) > 0 && wire.IsBase64(string(inner)) {
 		return string(inner)
@@ -163,8 +163,8 @@ func inBase64(sent string) string {
 	return sent
 }
 
-// appendRESTParts appends the parts that data items make. Bytes are encoded twice: the SDKs that send them so
-// understand nothing else.
+// appendRESTParts appends the parts of data items. Bytes are encoded twice: the SDKs that send them so read nothing
+// else.
 func appendRESTParts(dst []byte, items []task.DataItem) []byte {
 	dst = append(dst, '[')
 	for i := range items {

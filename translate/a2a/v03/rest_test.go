@@ -139,7 +139,7 @@ func TestRESTRefuses(t *testing.T) {
 		`{"message":{"messageId":"m1","content":[1]}}`:                                                                               "message.parts[0]: a part must have a text, a file with its bytes or its place, or data",
 		`{"message":{"messageId":"m1","content":[{"file":{"fileWithBytes":"a!"}}]}}`:                                                 "message.parts[0].file: the bytes of a file must be base64",
 		`{"message":{"messageId":"m1","content":[{"text":"x","metadata":1}]}}`:                                                       "message.parts[0].metadata: metadata must be an object",
-		`{"message":{"messageId":"m1","role":"agent","content":[{"text":"x"}]}}`:                                                     "message.role: role must be ROLE_USER: an agent does not send messages here",
+		`{"message":{"messageId":"m1","role":"agent","content":[{"text":"x"}]}}`:                                                     "message.role: role must be ROLE_USER: callers are users here",
 		`{"message":{"messageId":"m1","content":[{"text":"x"}]},"configuration":{"blocking":1}}`:                                     "configuration.blocking: blocking must be true or false",
 		`{"message":{"messageId":"m1","content":[{"text":"x"}]},"configuration":{"pushNotification":{"token":"t"},"blocking":true}}`: "configuration.pushNotification.url: url is missing; it must be a string of 1 to 2048 bytes",
 	} {

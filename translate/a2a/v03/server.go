@@ -13,9 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Server returns the side of A2A 0.2 and 0.3 over JSON-RPC towards callers. confirm says what a task is that awaits
-// its completion, for which A2A has no word: with confirm it asks its caller for input; without, it is completed as
-// soon as its agent has finished.
+// Server returns the side of A2A 0.2 and 0.3 over JSON-RPC towards callers. With confirm, a task that awaits completion
+// is input-required to them; without, it is completed as soon as its agent has finished.
 func Server(confirm bool) translate.Server { return server{confirm} }
 
 type server struct{ confirm bool }
@@ -23,12 +22,12 @@ type server struct{ confirm bool }
 // Name implements translate.Server.
 func (server) Name() string { return version.Name03 }
 
-// Route implements translate.Server: all methods are called at one place.
+// Route implements translate.Server: all methods are called at the mount point.
 func (server) Route(method, path string) (r translate.Route, ok bool) {
 	return rpc.Route(method, path)
 }
 
-// Speaks implements translate.Server.
+// Matches implements translate.Server.
 func (server) Matches(req *translate.Request) bool {
 	return rpc.Matches(req, version.V03,
 		send, sendStream, pushSet, pushGet, pushList, pushDelete, extendedCard)
@@ -93,7 +92,7 @@ func (server) StreamsErrors() bool { return true }
 
 // NotifiedStates implements translate.StateFilter.
 func (s server) NotifiedStates() []task.State {
-	return status.AllBut(task.AwaitingCompletion, s.confirm)
+	return status.AllExcept(task.AwaitingCompletion, s.confirm)
 }
 
 // AppendCard implements translate.CardServer.

@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// An artifact of A2A 1.0 is a product of the same id. A continue after completion is another task to the agent;
-// its artifacts replace those products whose ids they have.
+// An artifact of A2A 1.0 is a product with the same id. To the agent, a continue after completion is another task; its
+// artifacts replace the products that have their ids.
 
 // readArtifact reads one artifact.
 func readArtifact(v gjson.Result, adds bool) (p task.Product, err error) {
@@ -40,7 +40,7 @@ func readArtifact(v gjson.Result, adds bool) (p task.Product, err error) {
 		}
 	})
 	p.Extensions = extension.OfArtifact(&others)
-	if p.ID == "" { // A2A demands an id; an artifact without one is known by its name
+	if p.ID == "" { // A2A requires an id; an artifact without one is identified by its name
 		p.ID = "artifact"
 		if p.Name != "" {
 			p.ID += "-" + p.Name
@@ -50,7 +50,7 @@ func readArtifact(v gjson.Result, adds bool) (p task.Product, err error) {
 	return p, err
 }
 
-// see notes an artifact of the turn, and reports whether it is the first with its id.
+// see records an artifact of the turn, and reports whether it is the first with its id.
 func (r *reader) see(id string, adds bool) (fresh bool, err error) {
 	was, ok := r.seen[id]
 	if !ok && len(r.seen) == part.MaxArtifacts {
@@ -74,10 +74,12 @@ func (r *reader) chunk(rep *agent.Report, m *members) error {
 	if err != nil {
 		return err
 	}
-	if adds && fresh && r.product(p.ID) == nil { // what is not there yet cannot be added to
+	if adds && fresh && r.product(p.ID) == nil { // a piece of a product that does not exist begins it
 		adds = false
 	}
-	rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Append: adds, Last: m.last.Bool(), Extensions: extension.OfResult(&m.rest)})
+	rep.Chunks = append(rep.Chunks, task.Chunk{
+		Product: p, Append: adds, Last: m.last.Bool(), Extensions: extension.OfResult(&m.rest),
+	})
 	return nil
 }
 
@@ -90,8 +92,8 @@ func (r *reader) product(id string) *task.Product {
 	return nil
 }
 
-// whole adds the artifacts of a Task to rep. Agents that sent an artifact in pieces may show every piece as a part
-// of its own, where task.Fold has put the text together; so is it done here, lest the same be told twice.
+// whole adds the artifacts of a Task to rep. Agents that sent an artifact in pieces may list every piece as a part.
+// task.Fold has joined the texts, so they are joined here as well; otherwise the product would seem to have changed.
 func (r *reader) whole(rep *agent.Report, list gjson.Result) error {
 	rep.Full = true
 	if !list.Exists() {
@@ -111,8 +113,10 @@ func (r *reader) whole(rep *agent.Report, list gjson.Result) error {
 		}
 		if r.seen[p.ID] {
 			p.DataItems = join(p.DataItems, nil)
-		} else if known := r.product(p.ID); known != nil && len(known.DataItems) > 0 && len(known.DataItems) < len(p.DataItems) {
-			p.DataItems = join(p.DataItems, known.DataItems)
+		} else if known := r.product(p.ID); known != nil {
+			if n := len(known.DataItems); n > 0 && n < len(p.DataItems) {
+				p.DataItems = join(p.DataItems, known.DataItems)
+			}
 		}
 		rep.Products = append(rep.Products, p)
 		return true
@@ -120,8 +124,8 @@ func (r *reader) whole(rep *agent.Report, list gjson.Result) error {
 	return err
 }
 
-// join puts neighbouring texts together: all of them where no shape is given, otherwise as far as in the
-// shape, whose last text may grow. Items that do not fit into the shape stay as they are.
+// join joins texts that follow each other: all of them without a shape, otherwise as they are in the shape, whose last
+// text may grow. Items that do not fit the shape stay as they are.
 func join(items, shape []task.DataItem) []task.DataItem {
 	out := make([]task.DataItem, 0, len(items))
 	for i := 0; i < len(items); {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 is A2A 1.0. It has one set of messages and two bindings of them: JSON-RPC, and plain HTTP, which is called
-// REST here. Whatever differs between the two is the envelope, and stands behind the field rest.
+// Package v1 is A2A 1.0: one set of messages with two bindings, JSON-RPC and HTTP+JSON, which is called REST here. The
+// bindings differ in the envelope only, which the field rest selects.
 package v1
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// The methods of A2A 1.0. A request of REST is known by the one that it stands for.
+// The methods of A2A 1.0. Every request of REST stands for one of them.
 const (
 	send         = "SendMessage"
 	sendStream   = "SendStreamingMessage"
@@ -32,10 +32,10 @@ const (
 	extendedCard = "GetExtendedAgentCard"
 )
 
-// Client returns the client side of A2A 1.0 over JSON-RPC.
+// Client returns the side of A2A 1.0 over JSON-RPC towards agents.
 func Client() translate.Client { return client{} }
 
-// RESTClient returns the client side of A2A 1.0 over plain HTTP. It is a translate.Binder.
+// RESTClient returns the side of A2A 1.0 over HTTP+JSON towards agents. It is a translate.Binder.
 func RESTClient() translate.Client { return restClient{client{rest: true}} }
 
 type client struct{ rest bool }
@@ -47,7 +47,7 @@ func (c client) Name() string {
 	return version.Name10
 }
 
-// header tells the version with every request: agents take one without for 0.3.
+// header names the version in every request: agents take a request without one for 0.3.
 var header = []translate.Field{{Name: "A2A-Version", Value: "1.0"}}
 
 func (client) Header() []translate.Field { return header }
@@ -55,8 +55,8 @@ func (client) Header() []translate.Field { return header }
 // NamesTasks says that agents name their tasks themselves.
 func (client) NamesTasks() {}
 
-// AppendTurn appends a message. That of a start names neither task nor context, since an agent gives its own
-// names. A task that has ended cannot be gone on with: what follows is another one, in the same context.
+// AppendTurn appends a message. A start names neither task nor context, since the agent names them. A task that has
+// ended cannot be continued: its continue starts another one in the same context.
 func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	method := send
 	if stream {
@@ -73,14 +73,14 @@ func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	case task.None:
 	case task.AwaitingCompletion:
 		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
-		refers = t.Ref.Task // none where the agent answered with a mere message
+		refers = t.Ref.Task // empty where the agent answered with a Message
 	default:
 		taskID = t.Ref.Task
 		dst = wire.AppendOptional(dst, `,"taskId":`, taskID)
 		dst = wire.AppendOptional(dst, `,"contextId":`, t.Ref.Session)
 	}
 	dst = extension.AppendTurn(dst, t.Message.Extensions, refers)
-	dst = append(dst, `},"configuration":{"historyLength":0`...) // the gateway keeps its own
+	dst = append(dst, `},"configuration":{"historyLength":0`...) // no history: the gateway keeps its own
 	if t.Webhook != nil {
 		w := *t.Webhook
 		w.TaskID = taskID
@@ -107,9 +107,9 @@ func (c client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 	return c.appendBare(dst, subscribe, ref)
 }
 
-// appendBare appends a request that says no more than which task it is about.
+// appendBare appends a request that only names its task.
 func (c client) appendBare(dst []byte, method string, ref agent.Ref) []byte {
-	if c.rest { // the path says which
+	if c.rest { // the path names it
 		return append(dst, '{', '}')
 	}
 	return c.end(append(c.beginTask(dst, method, ref), '}'))
@@ -121,8 +121,8 @@ func (c client) beginTask(dst []byte, method string, ref agent.Ref) []byte {
 	return task.AppendString(dst, ref.Task)
 }
 
-// begin appends a request up to its params. The request's own id is that of what it is about, which makes a
-// capture of the wire readable.
+// begin appends a request up to its params. about, the id of its message or task, is also the request's own id, which
+// makes captures easy to read.
 func (c client) begin(dst []byte, about, method string) []byte {
 	if c.rest {
 		return dst
@@ -140,8 +140,8 @@ func (c client) end(dst []byte) []byte {
 
 type restClient struct{ client }
 
-// Bind implements translate.Binder. Subscribing is a POST: that is what the text of A2A says, where its schema
-// says GET, and agents take it.
+// Bind implements translate.Binder. Subscribing is a POST in the text of A2A and a GET in its schema; agents accept
+// POST.
 func (restClient) Bind(e translate.Operation, ref agent.Ref) (method, path string) {
 	switch e {
 	case translate.Send:

@@ -27,12 +27,14 @@ const (
 
 // Decode implements translate.Server.
 func (s Base) Decode(req *translate.Request) (translate.Call, error) {
-	if v := strings.TrimSpace(req.Version); v != "" && v != "1.0" && !strings.HasPrefix(v, "1.0.") && !strings.HasPrefix(v, "0.") {
-		// Callers that name an older version, but call by these names, are understood.
-		return translate.Call{}, task.Errorf(task.UnsupportedOperation, "this version is not spoken here; speak 1.0").
+	switch v := strings.TrimSpace(req.Version); {
+	case v == "", v == "1.0", strings.HasPrefix(v, "1.0."), strings.HasPrefix(v, "0."):
+	default:
+		// A caller that names an older version but uses these methods is understood.
+		return translate.Call{}, task.Errorf(task.UnsupportedOperation, "this version is not supported; use 1.0").
 			WithField("A2A-Version").WithCause(errVersion)
 	}
-	switch req.Content { // what callers send without saying what it is can only be JSON
+	switch req.Content { // a body without a media type can only be JSON
 	case "", "application/json", contentType:
 	default:
 		if s.schema.Lenient {
@@ -93,8 +95,8 @@ func (s Base) Decode(req *translate.Request) (translate.Call, error) {
 	return call, nil
 }
 
-// Request reads the values of a request, and keeps the first error. Those in the params are told apart from those in the
-// path and the query by nothing: a binding without an envelope has some in each.
+// Request reads the values of a request, and keeps the first error. Without an envelope they may be in the path, in the
+// query or in the body.
 type Request struct {
 	wire.Reader
 	req    *translate.Request
@@ -115,8 +117,8 @@ func (r *Request) Param(name string) (v gjson.Result) {
 	return v
 }
 
-// count reads an integer that is not negative. ProtoJSON allows it to be a string, and a query has no other. ok is false
-// where there is none.
+// count reads an integer that is not negative. In ProtoJSON and in a query it may be a string. ok is false where there
+// is none.
 func (r *Request) count(v gjson.Result, field string) (n int, ok bool) {
 	if wire.Absent(v) {
 		return 0, false
@@ -128,7 +130,7 @@ func (r *Request) count(v gjson.Result, field string) (n int, ok bool) {
 	return n, r.Err == nil
 }
 
-// history reads how many messages are wanted: all, where the caller does not say.
+// history reads how many messages the caller wants: all of them by default.
 func (r *Request) history(v gjson.Result, field string) int {
 	if n, ok := r.count(v, field); ok {
 		return n
@@ -144,7 +146,7 @@ func (r *Request) Flag(v gjson.Result, field string) bool {
 	return r.Reader.Flag(v, field)
 }
 
-// Optional returns v, which is an object where it is there.
+// Optional returns v, which must be an object unless it is missing.
 func (r *Request) Optional(v gjson.Result, field string) gjson.Result {
 	if wire.Absent(v) || !r.Object(v, field) {
 		return gjson.Result{}
@@ -152,8 +154,8 @@ func (r *Request) Optional(v gjson.Result, field string) gjson.Result {
 	return v
 }
 
-// send reads a SendMessageRequest. A task that a message names goes on, and must be there: callers of A2A do not
-// name tasks.
+// send reads a SendMessageRequest. A message that names a task continues it, and the task must exist: callers of A2A do
+// not name new tasks.
 func (r *Request) send(call *translate.Call, complete bool) {
 	message := r.Param("message")
 	if !r.Object(message, "message") {
@@ -186,7 +188,7 @@ func (r *Request) send(call *translate.Call, complete bool) {
 	switch r.Text(role, "message.role") {
 	case "ROLE_USER", "ROLE_UNSPECIFIED", "", r.schema.Role:
 	default:
-		r.Fail("message.role", "role must be ROLE_USER: an agent does not send messages here")
+		r.Fail("message.role", "role must be ROLE_USER: callers are users here")
 	}
 	m.DataItems = r.parts(parts)
 
@@ -197,8 +199,8 @@ func (r *Request) send(call *translate.Call, complete bool) {
 		switch key {
 		case "historyLength":
 			call.History = r.history(v, at+key)
-		case "returnImmediately", "taskPushNotificationConfig", // which the schema reads
-			"blocking", "pushNotificationConfig", "pushNotification": // likewise
+		case "returnImmediately", "taskPushNotificationConfig",
+			"blocking", "pushNotificationConfig", "pushNotification": // read by the schema
 		default:
 			rest.Configuration.Add(key, v)
 		}
@@ -237,7 +239,7 @@ func (r *Request) parts(v gjson.Result) (items []task.DataItem) {
 	return items
 }
 
-// part reads one part. It is strict where the reader of agents' parts is not: a caller can correct its request.
+// part reads one part. It is stricter than the reader of agents' parts, because a caller can correct its request.
 func (r *Request) part(v gjson.Result) task.DataItem {
 	p := contentOf(v)
 	r.Text(p.text, ".text")
@@ -259,7 +261,7 @@ func (r *Request) part(v gjson.Result) task.DataItem {
 	return it
 }
 
-// configuration reads what a configuration says in words of 1.0.
+// configuration reads the members of a configuration that only 1.0 has.
 func (r *Request) configuration(configuration gjson.Result, call *translate.Call) {
 	const at = "configuration."
 	if r.Flag(wire.Member(configuration, "returnImmediately"), at+"returnImmediately") {
@@ -287,7 +289,7 @@ func (r *Request) webhook(member func(name string) gjson.Result, at string) *tas
 	return w
 }
 
-// webhooks reads what is asked about the webhooks that a task has. There are few, so that all are on one page.
+// webhooks reads the params of the methods about webhooks that exist. A task has few, so all are on one page.
 func (r *Request) webhooks(call *translate.Call) {
 	w := &task.Webhook{Dialect: version.Name10}
 	w.TaskID = r.RequiredID(r.Param("taskId"), "taskId")
@@ -329,7 +331,7 @@ func (r *Request) list(call *translate.Call, s Base) {
 	case "TASK_STATE_AUTH_REQUIRED": // no task is shown in it
 		l.States = []task.State{}
 	default:
-		l.States = slices.DeleteFunc(task.States(), func(state task.State) bool { return s.state(state) != word })
+		l.States = slices.DeleteFunc(task.States(), func(state task.State) bool { return s.stateName(state) != word })
 		if len(l.States) == 0 {
 			r.Fail("status", "status must be a state, such as TASK_STATE_WORKING")
 		}

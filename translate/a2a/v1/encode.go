@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// AppendTask implements translate.Server. A sent message is answered by the Task as a member, because it could be
-// a Message as well; anything else by the Task itself.
+// AppendTask implements translate.Server. The answer to a message has the Task as a member, because it could be a
+// Message as well; other answers are the Task itself.
 func (s Base) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
 	dst = s.begin(dst, id)
 	if cmd := c.Message.Command; cmd == task.Start || cmd == task.Continue {
@@ -67,8 +67,8 @@ func (s Base) AppendWebhooks(dst []byte, id jsonrpc.ID, c *translate.Call, hooks
 	return s.end(dst)
 }
 
-// appendConfig appends a TaskPushNotificationConfig. It goes to nobody but the one who set it, or to the agent
-// that is to use it, so it holds all that was set.
+// appendConfig appends a TaskPushNotificationConfig with its secrets: only the caller that set it and the agent that
+// uses it read it.
 func appendConfig(dst []byte, w *task.Webhook) []byte {
 	dst = append(dst, `{"url":`...)
 	dst = task.AppendString(dst, w.URL)
@@ -83,7 +83,7 @@ func appendConfig(dst []byte, w *task.Webhook) []byte {
 	return append(dst, '}')
 }
 
-// AppendNotification implements translate.Server: a StreamResponse. It leaves out what its receiver has said itself.
+// AppendNotification implements translate.Server: a StreamResponse, without the history.
 func (s Base) AppendNotification(dst []byte, t *task.Task) []byte {
 	dst = append(dst, `{"task":`...)
 	return append(s.appendTask(dst, t, 0, true), '}')
@@ -95,7 +95,7 @@ func (s Base) appendTask(dst []byte, t *task.Task, history int, products bool) [
 	dst = task.AppendString(dst, t.ID)
 	dst = wire.AppendOptional(dst, `,"contextId":`, t.SessionID)
 	dst = append(dst, `,"status":`...)
-	dst = s.appendStatus(dst, &t.Status, status.Said(t), t.ID, t.SessionID)
+	dst = s.appendStatus(dst, &t.Status, status.Shown(t), t.ID, t.SessionID)
 	if products && len(t.Products) > 0 {
 		dst = append(dst, `,"artifacts":[`...)
 		for i := range t.Products {
@@ -121,8 +121,9 @@ func (s Base) appendTask(dst []byte, t *task.Task, history int, products bool) [
 	return append(extension.AppendResult(dst, t.Extensions, task.None), '}')
 }
 
-// state returns the word for a state. What awaits completion is completed, or asks for more.
-func (s Base) state(state task.State) string {
+// stateName returns the name of a state. A task that awaits completion is input-required with confirm, and completed
+// without.
+func (s Base) stateName(state task.State) string {
 	switch state {
 	case task.Accepted:
 		return "TASK_STATE_SUBMITTED"
@@ -147,14 +148,15 @@ func (s Base) state(state task.State) string {
 	return "TASK_STATE_UNSPECIFIED"
 }
 
-// appendStatus appends a TaskStatus. What the Partner says, with this state or with one that is not told, is a message,
-// whose id is made of the time: within a task no two states have the same.
+// appendStatus appends a TaskStatus with the message of said, which may be an earlier status. The message's id is made
+// of the time, which is unique within a task.
 func (s Base) appendStatus(dst []byte, st, said *task.Status, taskID, session string) []byte {
 	dst = append(dst, `{"state":"`...)
-	dst = append(append(dst, s.state(st.State)...), '"')
+	dst = append(append(dst, s.stateName(st.State)...), '"')
 	if status.HasMessage(said) {
 		m := task.Message{
-			ID: "status-" + strconv.FormatInt(said.ChangedAt.UnixMilli(), 36), SenderRole: task.Partner, DataItems: said.DataItems, Extensions: said.Extensions,
+			ID:         "status-" + strconv.FormatInt(said.ChangedAt.UnixMilli(), 36),
+			SenderRole: task.Partner, DataItems: said.DataItems, Extensions: said.Extensions,
 		}
 		dst = append(dst, `,"message":`...)
 		dst = s.appendMessage(dst, &m, taskID, session)
@@ -167,7 +169,7 @@ func (s Base) appendStatus(dst []byte, st, said *task.Status, taskID, session st
 	return append(extension.AppendStatus(dst, said.Extensions), '}')
 }
 
-// timeForm is the form of times that are written: ISO 8601 in UTC with milliseconds.
+// timeForm is the format of times: ISO 8601 in UTC with milliseconds.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
 func (s Base) appendMessage(dst []byte, m *task.Message, taskID, session string) []byte {
@@ -195,7 +197,7 @@ func (s Base) appendArtifact(dst []byte, p *task.Product) []byte {
 	return append(extension.AppendArtifact(dst, p.Extensions, ""), '}')
 }
 
-// NewStream implements translate.Server. The id must stay as it is until the stream has ended.
+// NewStream implements translate.Server. The id must not change until the stream has ended.
 func (s Base) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) translate.Encoder {
 	return &encoder{server: s, id: id, task: t.ID, session: t.SessionID, history: c.History,
 		state: task.Working}
@@ -207,8 +209,8 @@ type encoder struct {
 	id            jsonrpc.ID
 	task, session string
 	history       int
-	state         task.State   // that was told last
-	said          *task.Status // the one that was not told
+	state         task.State   // the last one that was sent
+	said          *task.Status // the one that was left out
 }
 
 // Snapshot implements translate.Encoder.
@@ -219,8 +221,8 @@ func (f *encoder) Snapshot(dst []byte, t *task.Task) translate.Frame {
 	return translate.Frame{Data: f.server.end(dst), End: f.state.Settled()}
 }
 
-// Event implements translate.Encoder. There is no mark for the last event: the stream ends behind a state that
-// rests. What awaits completion is not told where it is completed anyway, because that is told next.
+// Event implements translate.Encoder. A stream ends after every state in which the agent waits or has finished, without
+// a mark. Without confirm, awaiting completion is left out, since completed follows.
 func (f *encoder) Event(dst []byte, ev *task.Event) translate.Frame {
 	switch {
 	case ev.Task != nil:
@@ -249,14 +251,14 @@ func (f *encoder) Event(dst []byte, ev *task.Event) translate.Frame {
 		dst = extension.AppendResult(dst, ev.Chunk.Extensions, task.None)
 		return translate.Frame{Data: f.server.end(append(dst, '}', '}'))}
 	case ev.Message != nil && ev.Message.SenderRole == task.Partner && len(ev.Message.DataItems) > 0:
-		// A Message of A2A would be all of the answer, so what the Partner says is news of the present state.
-		st := &task.Status{State: f.state, ChangedAt: ev.Message.SentAt, DataItems: ev.Message.DataItems, Extensions: ev.Message.Extensions}
+		// In A2A a Message would be the whole answer, so a message of the Partner is sent with the present state.
+		st := status.Of(ev.Message, f.state)
 		return f.update(dst, st, st)
 	}
 	return translate.Frame{}
 }
 
-// update tells of a state.
+// update appends an event of a state.
 func (f *encoder) update(dst []byte, st, said *task.Status) translate.Frame {
 	dst = append(f.server.begin(dst, f.id), `{"statusUpdate":{`...)
 	dst = append(f.names(dst), `,"status":`...)
@@ -268,7 +270,7 @@ func (f *encoder) update(dst []byte, st, said *task.Status) translate.Frame {
 	return translate.Frame{Data: f.server.end(append(dst, '}', '}')), End: st.State.Settled()}
 }
 
-// names appends which task an event belongs to.
+// names appends the ids of the task and the context of an event.
 func (f *encoder) names(dst []byte) []byte {
 	dst = append(dst, `"taskId":`...)
 	dst = task.AppendString(dst, f.task)

@@ -17,19 +17,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// refusal is an error of A2A 1.0 as an agent reports it: by the reason of its ErrorInfo, which is the same in
+// failure is an error of A2A 1.0 as agents report it. It is known by the reason of its ErrorInfo, which is the same in
 // both bindings, otherwise by its code, which is a status of HTTP where there is no envelope.
-type refusal struct {
+type failure struct {
 	reason string
 	code   int64
 	kind   task.Kind
-	text   string // what is said when the agent gives no words
+	text   string // the detail where the agent sends no message
 }
 
-// refusals are the errors that agents report. What blames the gateway's own request is Internal, and what
-// blames its credentials is InvalidAgentResponse, so that no Leader looks for a mistake that it did not make. An
-// agent that does not speak 1.0 is one that does not have the method.
-var refusals = []refusal{
+// failures are the errors that agents report. An error that blames the gateway's own request is Internal, and one that
+// blames its credentials is InvalidAgentResponse, so that no Leader looks for a mistake that it did not make. An agent
+// that does not support 1.0 does not have the method.
+var failures = []failure{
 	{"PARSE_ERROR", -32700, task.Internal, "the agent could not read the gateway's request"},
 	{"INVALID_REQUEST", -32600, task.Internal, "the agent does not accept the gateway's request"},
 	{"METHOD_NOT_FOUND", -32601, task.MethodNotFound, "the agent does not have this method"},
@@ -40,17 +40,18 @@ var refusals = []refusal{
 	{"PUSH_NOTIFICATION_NOT_SUPPORTED", -32003, task.NotificationNotSupported, "the agent has no push notifications"},
 	{"UNSUPPORTED_OPERATION", -32004, task.UnsupportedOperation, "the agent does not support this"},
 	{"CONTENT_TYPE_NOT_SUPPORTED", -32005, task.ContentTypeNotSupported, "the agent does not take this kind of content"},
-	{"INVALID_AGENT_RESPONSE", -32006, task.InvalidAgentResponse, "what the agent itself was answered is not valid"},
+	{"INVALID_AGENT_RESPONSE", -32006, task.InvalidAgentResponse, "the agent got an invalid response itself"},
 	{"EXTENDED_AGENT_CARD_NOT_CONFIGURED", -32007, task.UnsupportedOperation, "the agent has no extended card"},
-	{"EXTENSION_SUPPORT_REQUIRED", -32008, task.UnsupportedOperation, "the agent demands an extension that the gateway does not have"},
-	{"VERSION_NOT_SUPPORTED", -32009, task.MethodNotFound, "the agent does not speak A2A 1.0"},
+	{"EXTENSION_SUPPORT_REQUIRED", -32008, task.UnsupportedOperation, "the agent requires an extension"},
+	{"VERSION_NOT_SUPPORTED", -32009, task.MethodNotFound, "the agent does not support A2A 1.0"},
 	{"UNAUTHENTICATED", -31401, task.InvalidAgentResponse, "the agent refuses the gateway's credentials"},
 	{"ACCESS_TOKEN_INVALID", 401, task.InvalidAgentResponse, "the agent refuses the gateway's credentials"},
-	{"PERMISSION_DENIED", 403, task.InvalidAgentResponse, "the agent does not allow this to the gateway"},
+	{"PERMISSION_DENIED", 403, task.InvalidAgentResponse, "the agent does not allow the gateway to do this"},
 	{"LIMIT_EXCEEDED", 413, task.LimitExceeded, "the agent has reached a limit"},
 	{"AGENT_UNAVAILABLE", 502, task.AgentUnavailable, "the agent cannot reach what it needs"},
 	{"AGENT_TIMEOUT", 504, task.AgentTimeout, "the agent waited for too long"},
-	// Another gateway may have begun a turn before its store failed: the turn is asked for, not sent again.
+	// Another gateway may have begun a turn before its store failed, so the task is looked up and the turn is not sent
+	// again.
 	{"STORE_UNAVAILABLE", -32603, task.Internal, "the agent cannot store tasks now"},
 	{"", 400, task.InvalidParams, "the agent does not accept the parameters"},
 	{"", 404, task.TaskNotFound, "the agent does not know this task"},
@@ -65,14 +66,14 @@ var refusals = []refusal{
 // failed turns an error that the agent reports into one of its kind.
 func failed(f *jsonrpc.Failure) *task.Error {
 	reason := reasonOf(f.Data)
-	i := slices.IndexFunc(refusals, func(row refusal) bool { return reason != "" && row.reason == reason })
+	i := slices.IndexFunc(failures, func(row failure) bool { return reason != "" && row.reason == reason })
 	if i < 0 {
-		i = slices.IndexFunc(refusals, func(row refusal) bool { return row.code == f.Code })
+		i = slices.IndexFunc(failures, func(row failure) bool { return row.code == f.Code })
 	}
 	if i < 0 {
 		return wire.Failed(nil, f.Code, f.Message)
 	}
-	row := refusals[i]
+	row := failures[i]
 	known := wire.Failure{Code: f.Code, Kind: row.kind, Detail: row.text}
 	return wire.Failed([]wire.Failure{known}, f.Code, f.Message)
 }
@@ -100,60 +101,67 @@ func reasonOf(details gjson.Result) (reason string) {
 	return reason
 }
 
-// word is how A2A 1.0 says that something went wrong.
-type word struct {
+// publicError is how an error is written to callers of A2A 1.0.
+type publicError struct {
 	code   int    // in JSON-RPC
 	http   int    // in REST
 	status string // the name that goes with the status of HTTP
 	reason string // of ErrorInfo
-	text   string // where the error has no words of its own
+	text   string // the message where the error has no detail
 }
 
-// words holds every kind. Codes from -32001 to -32009 are A2A's; what it has no word for is the gateway's own,
-// from the range that JSON-RPC leaves to servers, beyond those.
-var words = [...]word{
-	task.Internal:                 {-32603, 500, "INTERNAL", "INTERNAL_ERROR", "Internal error"},
-	task.ParseError:               {-32700, 400, "INVALID_ARGUMENT", "PARSE_ERROR", "Invalid JSON payload"},
-	task.InvalidRequest:           {-32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST", "Request payload validation error"},
-	task.MethodNotFound:           {-32601, 501, "UNIMPLEMENTED", "METHOD_NOT_FOUND", "Method not found"},
-	task.InvalidParams:            {-32602, 400, "INVALID_ARGUMENT", "INVALID_PARAMS", "Invalid parameters"},
-	task.TaskNotFound:             {-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", "Task not found"},
-	task.TaskNotCancelable:        {-32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE", "Task cannot be canceled"},
-	task.NotificationNotSupported: {-32003, 400, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED", "Push notifications are not supported"},
-	task.UnsupportedOperation:     {-32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION", "This operation is not supported"},
-	task.ContentTypeNotSupported:  {-32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED", "Incompatible content types"},
-	task.InvalidAgentResponse:     {-32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE", "Invalid agent response"},
-	task.GroupNotSupported:        {-32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION", "This operation is not supported"},
-	task.AuthenticationRequired:   {-32051, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", "Authentication required"},
-	task.AuthorizationFailed:      {-32052, 403, "PERMISSION_DENIED", "PERMISSION_DENIED", "Authorization failed"},
-	task.AccessTokenInvalid:       {-32051, 401, "UNAUTHENTICATED", "ACCESS_TOKEN_INVALID", "Invalid access token"},
-	task.LimitExceeded:            {-32050, 429, "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED", "Limit exceeded"},
-	task.AgentUnavailable:         {-32603, 502, "UNAVAILABLE", "AGENT_UNAVAILABLE", "The agent cannot be reached"},
-	task.AgentTimeout:             {-32603, 504, "DEADLINE_EXCEEDED", "AGENT_TIMEOUT", "The agent did not answer in time"},
-	task.StoreUnavailable:         {-32603, 503, "UNAVAILABLE", "STORE_UNAVAILABLE", "The gateway cannot store tasks now"},
+// The names of the status of HTTP that most errors have.
+const (
+	invalid      = "INVALID_ARGUMENT"
+	precondition = "FAILED_PRECONDITION"
+)
+
+// publicErrors has every kind. Codes from −32001 to −32009 are A2A's. Kinds that A2A does not have use codes of the
+// gateway's own, beyond those, from the range that JSON-RPC leaves to servers.
+var publicErrors = [...]publicError{
+	task.Internal:          {-32603, 500, "INTERNAL", "INTERNAL_ERROR", "Internal error"},
+	task.ParseError:        {-32700, 400, invalid, "PARSE_ERROR", "Invalid JSON payload"},
+	task.InvalidRequest:    {-32600, 400, invalid, "INVALID_REQUEST", "Request payload validation error"},
+	task.MethodNotFound:    {-32601, 501, "UNIMPLEMENTED", "METHOD_NOT_FOUND", "Method not found"},
+	task.InvalidParams:     {-32602, 400, invalid, "INVALID_PARAMS", "Invalid parameters"},
+	task.TaskNotFound:      {-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", "Task not found"},
+	task.TaskNotCancelable: {-32002, 400, precondition, "TASK_NOT_CANCELABLE", "Task cannot be canceled"},
+	task.NotificationNotSupported: {
+		-32003, 400, precondition, "PUSH_NOTIFICATION_NOT_SUPPORTED", "Push notifications are not supported",
+	},
+	task.UnsupportedOperation:    {-32004, 400, precondition, "UNSUPPORTED_OPERATION", "This operation is not supported"},
+	task.ContentTypeNotSupported: {-32005, 400, invalid, "CONTENT_TYPE_NOT_SUPPORTED", "Incompatible content types"},
+	task.InvalidAgentResponse:    {-32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE", "Invalid agent response"},
+	task.GroupNotSupported:       {-32004, 400, precondition, "UNSUPPORTED_OPERATION", "This operation is not supported"},
+	task.AuthenticationRequired:  {-32051, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", "Authentication required"},
+	task.AuthorizationFailed:     {-32052, 403, "PERMISSION_DENIED", "PERMISSION_DENIED", "Authorization failed"},
+	task.AccessTokenInvalid:      {-32051, 401, "UNAUTHENTICATED", "ACCESS_TOKEN_INVALID", "Invalid access token"},
+	task.LimitExceeded:           {-32050, 429, "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED", "Limit exceeded"},
+	task.AgentUnavailable:        {-32603, 502, "UNAVAILABLE", "AGENT_UNAVAILABLE", "The agent cannot be reached"},
+	task.AgentTimeout:            {-32603, 504, "DEADLINE_EXCEEDED", "AGENT_TIMEOUT", "The agent did not answer in time"},
+	task.StoreUnavailable:        {-32603, 503, "UNAVAILABLE", "STORE_UNAVAILABLE", "The gateway cannot store tasks now"},
 }
 
-// errVersion is the cause of an error by which a version is refused. No other dialect has a word for that, so it
-// is no kind.
+// errVersion is the cause of an error about a version. It is no kind, because no other dialect has an error for it.
 var errVersion = errors.New("a2a: a version that is not spoken here")
 
-var versionWord = word{-32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED", "Version not supported"}
+var versionError = publicError{-32009, 400, precondition, "VERSION_NOT_SUPPORTED", "Version not supported"}
 
-// wordOf returns what err is to a caller. What has no kind is an internal error, without its text.
-func wordOf(err error) (*task.Error, *word) {
+// publicErrorOf returns what callers see of err. An error without a kind is an internal error without a text.
+func publicErrorOf(err error) (*task.Error, *publicError) {
 	e, ok := errors.AsType[*task.Error](err)
 	switch {
-	case !ok || int(e.Kind) >= len(words):
-		return new(task.Error), &words[task.Internal]
+	case !ok || int(e.Kind) >= len(publicErrors):
+		return new(task.Error), &publicErrors[task.Internal]
 	case errors.Is(err, errVersion):
-		return e, &versionWord
+		return e, &versionError
 	}
-	return e, &words[e.Kind]
+	return e, &publicErrors[e.Kind]
 }
 
-// AppendError implements translate.Server. The error's sentence is its message: there is no other place for it.
+// AppendError implements translate.Server. The detail of the error is its message: 1.0 has no other place for it.
 func (s Base) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
-	e, w := wordOf(err)
+	e, w := publicErrorOf(err)
 	text := w.text
 	if e.Detail != "" {
 		text = e.Detail
@@ -171,7 +179,7 @@ func (s Base) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 }
 
 // errorInfo returns the details of an error: one google.rpc.ErrorInfo, whose metadata are strings.
-func errorInfo(e *task.Error, w *word) []byte {
+func errorInfo(e *task.Error, w *publicError) []byte {
 	dst := []byte(`[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"`)
 	dst = append(append(dst, w.reason...), `","domain":"a2a-protocol.org"`...)
 	begin := len(dst)
@@ -188,7 +196,7 @@ func errorInfo(e *task.Error, w *word) []byte {
 		add("field", e.Field)
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
-		if key == "field" || e.Data[key] == w.reason { // said once
+		if key == "field" || e.Data[key] == w.reason { // it is there already
 			continue
 		}
 		if text, ok := e.Data[key].(string); ok {

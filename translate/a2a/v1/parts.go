@@ -26,7 +26,7 @@ func appendParts(dst []byte, items []task.DataItem) []byte {
 	return append(dst, ']')
 }
 
-// appendPart appends one part. What it is says the name of its one content member.
+// appendPart appends one part. The name of its one content member says what it is.
 func appendPart(dst []byte, it *task.DataItem) []byte {
 	switch it.Kind {
 	case task.TextItem:
@@ -49,8 +49,8 @@ func appendPart(dst []byte, it *task.DataItem) []byte {
 	return append(extension.AppendPart(dst, it.Metadata, extension.PartMembersV1), '}')
 }
 
-// unwrapped returns the JSON value that structured data stands for: what object has made of a value that is no
-// object becomes that value again.
+// unwrapped returns the JSON value of structured data. A value that wire.Object has made an object of becomes that
+// value again.
 func unwrapped(data json.RawMessage) []byte {
 	if len(data) == 0 {
 		return []byte(`{}`)
@@ -69,7 +69,7 @@ func unwrapped(data json.RawMessage) []byte {
 	return wire.OneLine(data)
 }
 
-// content holds the members of a part. Its strings are views of what it was read from.
+// content holds the members of a part. Its strings are views of the body.
 type content struct {
 	text, raw, url, data, filename, mediaType, metadata gjson.Result
 
@@ -96,7 +96,7 @@ func contentOf(part gjson.Result) (p content) {
 			p.mediaType = v
 		case "metadata":
 			p.metadata = v
-		case "kind", "type": // of other versions, and some agents write it still
+		case "kind", "type": // of other versions; some agents still write it
 		default:
 			if v.Type != gjson.Null {
 				p.rest.Add(key.Str, v)
@@ -107,7 +107,7 @@ func contentOf(part gjson.Result) (p content) {
 	return p
 }
 
-// contents returns how many of the four members that hold content are set. An empty text counts only alone.
+// contents returns how many content members are set. An empty text counts only where it is alone.
 func (p *content) contents() int {
 	n := 0
 	for _, v := range [...]gjson.Result{p.text, p.raw, p.url} {
@@ -124,16 +124,16 @@ func (p *content) contents() int {
 	return n
 }
 
-// item returns what a part is to AIP, with what was not understood of it; ok is false where it has no content.
+// item returns a part as a data item, with its extensions; ok is false where it has no content.
 func (p *content) item(adds bool) (it task.DataItem, ok bool) {
 	it, ok = p.content(adds)
 	it.Metadata = extension.OfPart(it.Metadata, &p.rest, extension.PartMembersV1)
 	return it, ok
 }
 
-// content returns what a part says. AIP has room for a name and a media type at files only: those of others
-// are kept in their metadata, except where they say nothing, or where adds is set, because text that adds to text
-// must have none. ok is false where a part has no content.
+// content returns a part as a data item. In AIP only files have a name and a media type, so those of other parts are
+// kept in the metadata. They are left out where they are the default, and with adds, because a text that is appended to
+// a text must have no metadata. ok is false where a part has no content.
 func (p *content) content(adds bool) (it task.DataItem, ok bool) {
 	if p.metadata.IsObject() {
 		it.Metadata = wire.Line(p.metadata)
@@ -165,7 +165,7 @@ func (p *content) content(adds bool) (it task.DataItem, ok bool) {
 	return it, true
 }
 
-// with returns an object with one more member, unless it has that already or there is nothing to say.
+// with returns an object with one more member, unless it has that member or the value is empty.
 func with(object json.RawMessage, key, value string) json.RawMessage {
 	if value == "" || len(object) > 0 && gjson.GetBytes(object, key).Exists() {
 		return object
@@ -181,8 +181,8 @@ func with(object json.RawMessage, key, value string) json.RawMessage {
 	return append(task.AppendString(dst, value), '}')
 }
 
-// readParts reads the parts that an agent sends. What is none of the four kinds becomes a data item that holds the
-// part as it was sent, so that nothing of it is lost.
+// readParts reads the parts that an agent sends. What is none of the four kinds becomes a data item that holds the part
+// as it was sent, so that nothing is lost.
 func readParts(parts gjson.Result, adds bool) ([]task.DataItem, error) {
 	if parts.Type == gjson.Null { // missing, too
 		return nil, nil
@@ -203,8 +203,8 @@ func readParts(parts gjson.Result, adds bool) ([]task.DataItem, error) {
 	return items, nil
 }
 
-// Base64 returns s as the standard base64 with padding that AIP has: A2A takes the one for URLs as well, and
-// padding may be missing in both. ok is false where s is neither; it is returned as it was.
+// Base64 returns s as the standard base64 with padding that AIP has. A2A also accepts the one for URLs, and either
+// without padding. ok is false where s is neither; s is returned unchanged then.
 func Base64(s string) (standard string, ok bool) {
 	digits := strings.TrimSuffix(strings.TrimSuffix(s, "="), "=")
 	foreign := false

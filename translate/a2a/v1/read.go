@@ -34,8 +34,8 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	return r.report(res.Result)
 }
 
-// Push reads a StreamResponse, with or without an envelope around it: A2A 1.0 sends none, but agents that told 0.3
-// of their tasks may. Notifications come at least once, and in any order.
+// Push reads a StreamResponse, with or without an envelope around it: A2A 1.0 has none, but agents that also support
+// 0.3 may send one. Notifications come at least once, and in any order.
 func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := reply.Pushed(body)
 	if err != nil {
@@ -49,8 +49,7 @@ func (c client) NewStream(known []task.Product) translate.Stream {
 	return &stream{client: c, reader: reader{known: known}}
 }
 
-// stream reads the StreamResponses of one stream. They have no names, but some agents name those that are
-// errors.
+// stream reads the StreamResponses of one stream. They have no names, but some agents name errors.
 type stream struct {
 	client client
 	reader reader
@@ -64,7 +63,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if err != nil {
 		switch event {
 		case "", "message", "error":
-		default: // a ping, or whatever else the agent's server sends for itself
+		default: // such as a ping of the agent's server
 			err = nil
 		}
 		return agent.Report{}, err
@@ -75,8 +74,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	return s.reader.report(res.Result)
 }
 
-// parse reads what an agent answers, whatever the HTTP status. It copies body; the response is a view of the
-// copy.
+// parse reads an agent's answer, whatever the HTTP status. It copies body: the response is a view of the copy.
 func (c client) parse(body []byte) (jsonrpc.Response, error) {
 	if !c.rest {
 		return wire.Response(body)
@@ -88,8 +86,8 @@ func (c client) parse(body []byte) (jsonrpc.Response, error) {
 	return jsonrpc.Response{Result: v, Failure: failureIn(v)}, nil
 }
 
-// failureIn returns the error that a body without an envelope is, in the form of the one that has it: the
-// code is a status of HTTP then. It is nil where the body is no error.
+// failureIn returns the error in a body without an envelope as if it had one. Its code is a status of HTTP. It is nil
+// where the body is no error.
 func failureIn(body gjson.Result) *jsonrpc.Failure {
 	var inner, code, message, details gjson.Result
 	read := func(key string, v gjson.Result) {
@@ -127,8 +125,8 @@ const (
 	isArtifactUpdate
 )
 
-// shapeOf returns what an answer is about, and that. Sent messages and streams wrap it; GetTask and CancelTask
-// do not, and so it is told by its members as well, whatever was asked for.
+// shapeOf returns which of these an answer is, and its members. Answers to messages and events of streams wrap it;
+// those of GetTask and CancelTask do not. So it is recognized by its members, whatever was asked for.
 func shapeOf(result gjson.Result) (kind kind, v gjson.Result) {
 	var id, status, artifact, message bool
 	wire.Members(result, func(key string, m gjson.Result) {
@@ -174,7 +172,7 @@ func shapeOf(result gjson.Result) (kind kind, v gjson.Result) {
 	return isNothing, result
 }
 
-// members are the members of the four, by the names that they share.
+// members are those of all four, by the names that they share.
 type members struct {
 	id, taskID, contextID, status, artifact, artifacts, append, last, messageID, parts gjson.Result
 
@@ -204,7 +202,7 @@ func membersOf(object gjson.Result) (m members) {
 			m.messageID = v
 		case "parts":
 			m.parts = v
-		case "kind", "type", "role", "history", "final": // of no use here, or of other versions
+		case "kind", "type", "role", "history", "final": // not used, or of other versions
 		default:
 			extension.AddResult(&m.rest, key, v)
 		}
@@ -212,14 +210,14 @@ func membersOf(object gjson.Result) (m members) {
 	return m
 }
 
-// reader makes reports of what an agent says in one turn.
+// reader makes reports of the answers in one turn.
 type reader struct {
 	known []task.Product  // when the turn began
-	seen  map[string]bool // the artifacts of the turn by id; true for those that were added to
-	named bool            // it has been told what the agent calls the task
+	seen  map[string]bool // the artifacts of the turn by id; true for those that were sent in pieces
+	named bool            // the agent's ids were reported
 }
 
-// report reads an answer, an event of a stream or a notification. What it cannot recognise means nothing.
+// report reads an answer, an event of a stream or a notification. The report is empty where it is none of these.
 func (r *reader) report(result gjson.Result) (agent.Report, error) {
 	var rep agent.Report
 	if !result.IsObject() {
@@ -251,7 +249,7 @@ func (r *reader) report(result gjson.Result) (agent.Report, error) {
 			rep.Revision, rep.RevisionDated = status.Revision(&rep, m.status, gjson.Result{})
 			rep.TaskExtensions = extension.OfResult(&m.rest)
 		}
-		if !r.named { // a stream is about one task, so what comes later has nothing to add, and may be wrong
+		if !r.named { // a stream is about one task, and later ids may be wrong
 			r.name(&rep, m.taskID, m.contextID)
 		}
 	case isArtifactUpdate:
@@ -271,8 +269,8 @@ func (r *reader) name(rep *agent.Report, id, session gjson.Result) {
 	}
 }
 
-// message reads a Message that answers a turn without a task. The agent has finished with it, and has nothing that
-// could be asked for or canceled; but it may know the conversation again.
+// message reads a Message that answers a turn without a task. The agent has finished, and there is no task to look up
+// or cancel; but the agent may know the context again.
 func (r *reader) message(m *members, v gjson.Result) (agent.Report, error) {
 	items, err := readParts(m.parts, false)
 	if err != nil {
@@ -291,13 +289,13 @@ func (r *reader) message(m *members, v gjson.Result) (agent.Report, error) {
 	}, nil
 }
 
-// statusForm is that of 1.0. A status that names no state says that the agent does not know.
+// statusForm is that of 1.0. A missing state says that the agent does not know.
 var statusForm = status.Form{
 	Version: "1.0", State: state, AuthRequired: "TASK_STATE_AUTH_REQUIRED",
 	Parts: func(list gjson.Result) ([]task.DataItem, error) { return readParts(list, false) },
 }
 
-// state returns the AIP state that a state of A2A 1.0 means. The schema before 1.0 wrote CANCELLED.
+// state returns the state of AIP that a state of A2A 1.0 means. The schema before 1.0 wrote CANCELLED.
 func state(word string) (s task.State, ok bool) {
 	switch word {
 	case "", "TASK_STATE_UNSPECIFIED":

@@ -9,13 +9,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Schema is what the objects of callers look like, where HTTP+JSON of 0.3, out of which 1.0 grew, differs from 1.0. A
-// Server has one of them.
+// Schema is how the objects of callers differ between 1.0 and HTTP+JSON of 0.3, out of which 1.0 grew.
 type Schema struct {
-	// Lenient says that there is no rule for media types, and none against subscribing to a task that has ended.
+	// Lenient allows every media type, and subscribing to a task that has ended.
 	Lenient  bool
 	Parts    string // the member of a Message that holds its parts
-	Role     string // another word for the role of callers; empty for none
+	Role     string // another name of the role of callers; empty for none
 	Canceled string // the state of a canceled task
 	Final    bool   // an event of a status says whether it is the last one
 
@@ -36,8 +35,8 @@ var ownSchema = Schema{
 	AppendWebhook:     appendConfig,
 }
 
-// NewBase returns a server over plain HTTP whose callers' objects are of another schema. Its name, its paths and the
-// notifications of its webhooks are for the caller to add.
+// NewBase returns a server over HTTP+JSON whose callers use a schema. Its name, its paths and its notifications are for
+// the package that embeds it.
 func NewBase(schema *Schema, confirm bool) Base {
 	return Base{confirm: confirm, rest: true, schema: schema}
 }

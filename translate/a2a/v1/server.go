@@ -12,18 +12,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/status"
 )
 
-// Server returns the server side of A2A 1.0 over JSON-RPC. With confirm, a task whose agent has finished asks its
-// caller for more, so that a caller may go on with it; without, it is completed at once, because A2A has no
-// word to complete a task. It is a translate.Lister.
+// Server returns the side of A2A 1.0 over JSON-RPC towards callers. With confirm, a task that awaits completion is
+// input-required to them; without, it is completed at once, because A2A has no command for that. It is a
+// translate.Lister.
 func Server(confirm bool) translate.Server { return Base{confirm: confirm, schema: &ownSchema} }
 
-// RESTServer returns what Server does, for A2A 1.0 over plain HTTP. It is a translate.Lister and a
-// translate.Statuser.
+// RESTServer returns Server over HTTP+JSON. It is a translate.Lister and a translate.Statuser.
 func RESTServer(confirm bool) translate.Server {
 	return restServer{NewBase(&ownSchema, confirm)}
 }
 
-// Base is what both bindings of 1.0 share, and HTTP+JSON of 0.3 with them.
+// Base is the server that both bindings of 1.0 share with HTTP+JSON of 0.3.
 type Base struct {
 	confirm, rest bool
 	schema        *Schema
@@ -43,8 +42,8 @@ func (Base) Route(method, path string) (r translate.Route, ok bool) {
 	return r, true
 }
 
-// Speaks implements translate.Server: no other dialect has these methods. A caller of 1.0 that calls what no
-// dialect has is told so in its own words; those before 1.0 have a slash in all of theirs.
+// Matches implements translate.Server: no other dialect has these methods. A caller of 1.0 whose method no dialect has
+// is answered in 1.0; all methods before 1.0 have a slash.
 func (Base) Matches(req *translate.Request) bool {
 	switch req.Method {
 	case send, sendStream, getTask, listTasks, cancelTask, subscribe,
@@ -54,7 +53,7 @@ func (Base) Matches(req *translate.Request) bool {
 	return req.Version == "1.0" && !strings.Contains(req.Method, "/")
 }
 
-// begin appends what stands before a result, and end what stands behind it.
+// begin appends what stands before a result, and end what stands after it.
 func (s Base) begin(dst []byte, id jsonrpc.ID) []byte {
 	if s.rest {
 		return dst
@@ -69,7 +68,8 @@ func (s Base) end(dst []byte) []byte {
 	return jsonrpc.End(dst)
 }
 
-// StreamsErrors implements translate.ErrorStreamer: without an envelope, the status of HTTP says that a stream is refused.
+// StreamsErrors implements translate.ErrorStreamer: without an envelope, the status of HTTP says that a stream is
+// refused.
 func (s Base) StreamsErrors() bool { return !s.rest }
 
 type restServer struct{ Base }
@@ -79,7 +79,8 @@ func (restServer) Route(method, path string) (r translate.Route, ok bool) {
 	return PathRoute(method, path)
 }
 
-// PathRoute returns the route of a path of HTTP+JSON. Subscribing is a POST in the text of A2A, and a GET in its schema.
+// PathRoute returns the route of a path of HTTP+JSON. Subscribing is a POST in the text of A2A and a GET in its schema;
+// both are served.
 func PathRoute(method, path string) (r translate.Route, ok bool) {
 	path = strings.TrimSuffix(path, "/")
 	switch path {
@@ -111,12 +112,13 @@ func PathRoute(method, path string) (r translate.Route, ok bool) {
 		return r, false
 	}
 	if one {
-		return route(method, map[string]string{"taskId": id, "id": config}, verb{"GET", getConfig}, verb{"DELETE", deleteConfig}), true
+		vars := map[string]string{"taskId": id, "id": config}
+		return route(method, vars, verb{"GET", getConfig}, verb{"DELETE", deleteConfig}), true
 	}
 	return route(method, map[string]string{"taskId": id}, verb{"GET", listConfigs}, verb{"POST", createConfig}), true
 }
 
-// verb is what a method of HTTP stands for on one path.
+// verb is a method of HTTP with the method of A2A that it stands for on one path.
 type verb struct{ http, method string }
 
 // route returns the route of a path that has some verbs. The names of vars are those of the params.
@@ -136,7 +138,7 @@ func route(method string, vars map[string]string, verbs ...verb) translate.Route
 	return r
 }
 
-// contentType is the media type of A2A 1.0 over plain HTTP.
+// contentType is the media type of A2A 1.0 over HTTP+JSON.
 const contentType = "application/a2a+json"
 
 var contentTypes = []string{contentType}
@@ -149,11 +151,11 @@ func (restServer) Status(err error) int { return HTTPStatus(err) }
 
 // HTTPStatus returns the status of HTTP that goes with an error.
 func HTTPStatus(err error) int {
-	_, w := wordOf(err)
+	_, w := publicErrorOf(err)
 	return w.http
 }
 
-// NotificationHeader implements translate.Server. The token goes under both of the names that receivers look for.
+// NotificationHeader implements translate.Server. The token has two header fields, because receivers read either.
 func (Base) NotificationHeader(w *task.Webhook) []translate.Field {
 	header := []translate.Field{{Name: "Content-Type", Value: contentType}}
 	if w.Token != "" {
@@ -168,7 +170,9 @@ func (Base) NotificationHeader(w *task.Webhook) []translate.Field {
 }
 
 // NotifiedStates implements translate.StateFilter.
-func (s Base) NotifiedStates() []task.State { return status.AllBut(task.AwaitingCompletion, s.confirm) }
+func (s Base) NotifiedStates() []task.State {
+	return status.AllExcept(task.AwaitingCompletion, s.confirm)
+}
 
 // AppendCard implements translate.CardServer.
 func (s Base) AppendCard(dst []byte, id jsonrpc.ID, card []byte) []byte {

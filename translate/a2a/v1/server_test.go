@@ -90,7 +90,7 @@ func TestDecode(t *testing.T) {
 		{"no message", "SendMessage", `{}`, "error invalid-params at params.message: message is missing; it must be an object\n"},
 		{"a message that is none", "SendMessage", `{"message":"hi"}`, "error invalid-params at params.message: message must be an object\n"},
 		{"no messageId", "SendMessage", `{"message":{"role":"ROLE_USER","parts":[{"text":"hi"}]}}`, "error invalid-params at params.message.messageId: messageId is missing; it must be a string of 1 to 256 bytes\n"},
-		{"an agent's message", "SendMessage", `{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"hi"}]}}`, "error invalid-params at params.message.role: role must be ROLE_USER: an agent does not send messages here\n"},
+		{"an agent's message", "SendMessage", `{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"hi"}]}}`, "error invalid-params at params.message.role: role must be ROLE_USER: callers are users here\n"},
 		{"no parts", "SendMessage", `{"message":{"messageId":"m","role":"ROLE_USER"}}`, "error invalid-params at params.message.parts: parts must be an array\n"},
 		{"empty parts", "SendMessage", `{"message":{"messageId":"m","parts":[]}}`, "error invalid-params at params.message.parts: parts must have at least one entry\n"},
 		{"too many parts", "SendMessage", `{"message":{"messageId":"m","parts":[` + strings.Repeat(`{"text":"a"},`, 1000) + `{"text":"a"}]}}`, "error invalid-params at params.message.parts: parts must have at most 1000 entries\n"},

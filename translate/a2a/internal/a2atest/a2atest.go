@@ -27,7 +27,7 @@ import (
 
 var Update = flag.Bool("update", false, "write what is read into the golden files")
 
-// captured reads every answer in a file, and compares the reports with those that stand next to it.
+// Captured reads every answer in a file, and compares the reports with those beside it.
 func Captures(t *testing.T, path string, c translate.Client) {
 	ar, err := txtar.ParseFile(path)
 	if err != nil {
@@ -73,7 +73,7 @@ type Event struct {
 	Data []byte
 }
 
-// events takes the events of a captured stream apart; each has one line of data at most.
+// Events takes the events of a captured stream apart; each has one line of data at most.
 func Events(stream []byte) []Event {
 	var all []Event
 	for _, block := range strings.Split(strings.TrimSpace(string(stream)), "\n\n") {
@@ -90,7 +90,7 @@ func Events(stream []byte) []Event {
 	return all
 }
 
-// show renders a report, or the error in its place, in a form to compare.
+// Show renders a report, or the error in its place, in a form to compare.
 func Show(rep agent.Report, err error) string {
 	if err != nil {
 		var e *task.Error
@@ -121,14 +121,15 @@ func Show(rep agent.Report, err error) string {
 		fmt.Fprintf(&b, "  product %s\n", Product(&rep.Products[i]))
 	}
 	for i := range rep.Chunks {
-		fmt.Fprintf(&b, "  chunk append=%t last=%t %s\n", rep.Chunks[i].Append, rep.Chunks[i].Last, Product(&rep.Chunks[i].Product))
+		c := &rep.Chunks[i]
+		fmt.Fprintf(&b, "  chunk append=%t last=%t %s\n", c.Append, c.Last, Product(&c.Product))
 	}
 	return b.String()
 }
 
 func Product(p *task.Product) string { return string(task.AppendProduct(nil, p)) }
 
-// check holds what every report must: states and items that AIP allows, ids that tell products apart.
+// Check checks what is true of every report: states and items that AIP allows, and different ids of products.
 func Check(t *testing.T, rep agent.Report, err error) {
 	if err != nil {
 		var e *task.Error
@@ -172,7 +173,7 @@ func Check(t *testing.T, rep agent.Report, err error) {
 	}
 }
 
-// seeds adds the captures whose names have an ending.
+// Seeds adds the captures whose names have an ending.
 func Seeds(f *testing.F, path, suffix string) {
 	f.Helper()
 	ar, err := txtar.ParseFile(path)
@@ -218,7 +219,7 @@ func Refuses(t *testing.T, s translate.Server, body []byte, want string) {
 	}
 }
 
-// story is a log that has everything in it.
+// story is a log with events of every sort.
 func story() []task.Event {
 	at := func(s int) time.Time {
 		return time.Date(2026, 1, 2, 11, 4, s, 5e6, time.FixedZone("", 8*60*60))
@@ -234,21 +235,33 @@ func story() []task.Event {
 		return m
 	}
 	return []task.Event{
-		{Seq: 1, Task: &task.Task{ID: "t1", SessionID: "s1", Status: *status(1, task.Accepted), MessageHistory: []task.Message{*leader("m1", 0, task.Start, "go")}}},
+		{Seq: 1, Task: &task.Task{
+			ID: "t1", SessionID: "s1", Status: *status(1, task.Accepted),
+			MessageHistory: []task.Message{*leader("m1", 0, task.Start, "go")},
+		}},
 		{Seq: 2, Status: status(2, task.Working)},
 		{Seq: 3, Status: status(2, task.Working, task.Text("tick"))},
-		{Seq: 4, Chunk: &task.Chunk{Product: task.Product{ID: "p1", Name: "out", Description: "d", DataItems: []task.DataItem{task.Text("a ")}}}},
-		{Seq: 5, Chunk: &task.Chunk{Product: task.Product{ID: "p2", DataItems: []task.DataItem{{Kind: task.FileItem, Name: "f", MIMEType: "text/plain", URI: "https://f/"}, {Kind: task.DataKind, Data: json.RawMessage(`{"x":1}`)}}}, Last: true}},
-		{Seq: 6, Chunk: &task.Chunk{Product: task.Product{ID: "p1", DataItems: []task.DataItem{task.Text("b")}}, Append: true, Last: true}},
+		{Seq: 4, Chunk: &task.Chunk{
+			Product: task.Product{ID: "p1", Name: "out", Description: "d", DataItems: []task.DataItem{task.Text("a ")}},
+		}},
+		{Seq: 5, Chunk: &task.Chunk{Product: task.Product{ID: "p2", DataItems: []task.DataItem{
+			{Kind: task.FileItem, Name: "f", MIMEType: "text/plain", URI: "https://f/"},
+			{Kind: task.DataKind, Data: json.RawMessage(`{"x":1}`)},
+		}}, Last: true}},
+		{Seq: 6, Chunk: &task.Chunk{
+			Product: task.Product{ID: "p1", DataItems: []task.DataItem{task.Text("b")}}, Append: true, Last: true,
+		}},
 		{Seq: 7, Status: status(3, task.AwaitingInput, task.Text("which?"))},
 		{Seq: 8, Status: status(4, task.Working), Cause: leader("m2", 4, task.Continue, "blue")},
-		{Seq: 9, Message: &task.Message{ID: "m3", SentAt: at(5), SenderRole: task.Partner, DataItems: []task.DataItem{task.Text("hm")}}},
+		{Seq: 9, Message: &task.Message{
+			ID: "m3", SentAt: at(5), SenderRole: task.Partner, DataItems: []task.DataItem{task.Text("hm")},
+		}},
 		{Seq: 10, Status: status(6, task.AwaitingCompletion, task.Text("done"))},
 		{Seq: 11, Status: status(7, task.Completed), Cause: leader("m4", 7, task.Complete, "")},
 	}
 }
 
-// Story tells a story in every way that a server has, as a file to compare.
+// Story returns a task in every form that a server writes, as a golden file.
 func Story(s translate.Server) []byte {
 	id := jsonrpc.ID(`"r1"`)
 	var out strings.Builder
@@ -280,12 +293,13 @@ func Story(s translate.Server) []byte {
 	}
 	fmt.Fprintf(&out, "-- the last two messages --\n%s\n", s.AppendTask(nil, id, &translate.Call{History: 2}, &fold.Task))
 	fmt.Fprintf(&out, "-- all messages --\n%s\n", s.AppendTask(nil, id, &translate.Call{History: -1}, &fold.Task))
-	fmt.Fprintf(&out, "-- webhook told --\n%s\n", s.AppendNotification(nil, &fold.Task))
-	fmt.Fprintf(&out, "-- rejected --\n%s\n", s.AppendTask(nil, id, call, &task.Task{ID: "t1", Status: task.Status{State: task.Rejected, DataItems: []task.DataItem{task.Text("no")}}}))
+	fmt.Fprintf(&out, "-- notification --\n%s\n", s.AppendNotification(nil, &fold.Task))
+	no := task.Status{State: task.Rejected, DataItems: []task.DataItem{task.Text("no")}}
+	fmt.Fprintf(&out, "-- rejected --\n%s\n", s.AppendTask(nil, id, call, &task.Task{ID: "t1", Status: no}))
 	return []byte(out.String())
 }
 
-// golden compares with a file, or writes it.
+// Golden compares with a file, or writes it.
 func Golden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *Update {
@@ -309,14 +323,15 @@ func Golden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// sayable checks that a caller's message can be stored, and told to an agent of any version.
+// Sayable checks that a caller's message can be stored, and sent to an agent of any version.
 func Sayable(t *testing.T, call *translate.Call) {
 	t.Helper()
 	if out := task.AppendMessage(nil, &call.Message); !json.Valid(out) || bytes.ContainsAny(out, "\n\r") {
 		t.Fatalf("%q", out)
 	}
 	for _, c := range []translate.Client{a2a.Legacy(), a2a.V03(), a2a.V1()} {
-		translatetest.Strict(t, c.AppendTurn(nil, &agent.Turn{Message: call.Message, From: task.AwaitingCompletion, Ref: agent.Ref{Task: "T"}}, true))
+		turn := &agent.Turn{Message: call.Message, From: task.AwaitingCompletion, Ref: agent.Ref{Task: "T"}}
+		translatetest.Strict(t, c.AppendTurn(nil, turn, true))
 	}
 }
 

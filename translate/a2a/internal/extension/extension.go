@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package extension keeps what objects of A2A have beyond the canon: what one version reads, any version writes.
+// Package extension keeps the members of A2A's objects that the canon has no field for, so that any version writes what
+// another has read.
 package extension
 
 import (
@@ -14,31 +15,33 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// family is the name under which an Extra keeps what callers and agents of A2A say beyond the canon: metadata,
-// extensions, referenceTaskIds, and all that no version knows. It has the shape that it came in, without what the codec
-// understands: that of a Message is of the request's params, with the members message and configuration in it; that of
-// a Status is of a TaskStatus, with its message in it. So any version writes what any other has read. What other
-// families keep is shown as metadata.
+// family is the name of A2A's extensions: metadata, extensions, referenceTaskIds, and all members that no version
+// knows. They keep the shape that they came in, without what the codec has fields for: those of a task.Message are the
+// request's params, with the members message and configuration in them; those of a task.Status are a TaskStatus, with
+// its message in it. What other families keep is written as metadata.
 const family wire.Family = "a2a"
 
-// The members that objects have in any version and that mean something there, so that an Extra never sets them. Of
-// the params, tenant is among them, because a caller's choice of one is not for the agent. Control is what a
-// configuration says to whoever answers, which is the gateway.
+// The members that mean something in some version, so that extensions never set them. Of the params, tenant is among
+// them, because an agent's tenants are not for callers to choose. The control members of a configuration are for the
+// gateway, which answers the caller.
 const (
-	resultMembers wire.Names = "id kind type taskId contextId sessionId status artifact artifacts history final append lastChunk " +
-		"messageId parts role eventType task message statusUpdate artifactUpdate"
-	messageMembers       wire.Names = "id kind type messageId role parts content taskId contextId sessionId status artifact final"
-	referringMembers     wire.Names = messageMembers + " referenceTaskIds"
-	statusMembers        wire.Names = "state message timestamp"
-	artifactMembers      wire.Names = "kind type artifactId name description parts index append lastChunk"
-	PartMembers          wire.Names = "kind type text file data"
-	PartMembersV1        wire.Names = "kind type text file data raw url filename mediaType"
-	paramsMembers        wire.Names = "id message configuration taskId contextId sessionId historyLength pushNotification tenant acceptedOutputModes"
-	controlMembers       wire.Names = "blocking returnImmediately historyLength pushNotificationConfig pushNotification taskPushNotificationConfig"
+	resultMembers wire.Names = "id kind type taskId contextId sessionId status artifact artifacts history final " +
+		"append lastChunk messageId parts role eventType task message statusUpdate artifactUpdate"
+	messageMembers wire.Names = "id kind type messageId role parts content taskId contextId sessionId status artifact " +
+		"final"
+	referringMembers wire.Names = messageMembers + " referenceTaskIds"
+	statusMembers    wire.Names = "state message timestamp"
+	artifactMembers  wire.Names = "kind type artifactId name description parts index append lastChunk"
+	PartMembers      wire.Names = "kind type text file data"
+	PartMembersV1    wire.Names = "kind type text file data raw url filename mediaType"
+	paramsMembers    wire.Names = "id message configuration taskId contextId sessionId historyLength pushNotification " +
+		"tenant acceptedOutputModes"
+	controlMembers wire.Names = "blocking returnImmediately historyLength pushNotificationConfig pushNotification " +
+		"taskPushNotificationConfig"
 	configurationMembers wire.Names = controlMembers + " acceptedOutputModes"
 )
 
-// aipState is the gateway's own word in the metadata of tasks. One that comes back is not news.
+// aipState is a member that the gateway adds to the metadata of tasks. It is dropped when it comes back.
 const aipState = "aipState"
 
 // AddResult adds a member of a Task or an event that has no field.
@@ -62,44 +65,43 @@ func AddResult(r *wire.Extensions, key string, v gjson.Result) {
 	}
 }
 
-// OfResult returns the Extra of a Task or an event.
+// OfResult returns the extensions of a Task or an event.
 func OfResult(r *wire.Extensions) json.RawMessage { return r.JSON(family, resultMembers) }
 
-// OfArtifact returns the Extra of an artifact, or of a message in its place.
+// OfArtifact returns the extensions of an artifact, or of a message in its place.
 func OfArtifact(r *wire.Extensions) json.RawMessage { return r.JSON(family, artifactMembers) }
 
-// OfStatus returns the Extra of a status, and that of its message with it.
+// OfStatus returns the extensions of a status, with those of its message.
 func OfStatus(r, message *wire.Extensions) json.RawMessage {
 	r.AddObject("message", message, messageMembers)
 	return r.JSON(family, statusMembers)
 }
 
-// OfPart returns the metadata of a part with what was not understood of it. words are the names of what its version
-// understands.
+// OfPart returns the metadata of a part with its extensions. words are the names of the members that its version has.
 func OfPart(metadata json.RawMessage, r *wire.Extensions, words wire.Names) json.RawMessage {
 	return r.Join(metadata, family, words)
 }
 
-// Configuration returns what an Extra has of a request's configuration.
-func Configuration(extra json.RawMessage) json.RawMessage { return kept(extra, "configuration") }
+// Configuration returns the extensions of a request's configuration.
+func Configuration(extra json.RawMessage) json.RawMessage { return member(extra, "configuration") }
 
-// HasMessage reports whether an Extra of a status has anything of its message.
+// HasMessage reports whether the extensions of a status have any of its message.
 func HasMessage(extra json.RawMessage) bool {
-	return len(extra) > 0 && len(kept(extra, "message")) > 0
+	return len(extra) > 0 && len(member(extra, "message")) > 0
 }
 
-// OutputModes returns the kinds of content that a caller takes, as JSON, or nothing.
+// OutputModes returns the media types that a caller accepts, as JSON, or nothing.
 func OutputModes(extra json.RawMessage) json.RawMessage {
 	return wire.MemberOf(Configuration(extra), "acceptedOutputModes")
 }
 
-// kept returns what an Extra has of a message or a configuration.
-func kept(extra json.RawMessage, name string) json.RawMessage {
+// member returns the extensions of a message or a configuration.
+func member(extra json.RawMessage, name string) json.RawMessage {
 	return wire.MemberOf(family.Of(extra), name)
 }
 
-// AppendResult appends what was not understood of a Task or an event. state is what its word for a state does not
-// say, where that is anything.
+// AppendResult appends the extensions of a Task or an event. state is added to the metadata, unless it is task.None:
+// the state of AIP where that of A2A does not say it.
 func AppendResult(dst []byte, extra json.RawMessage, state task.State) []byte {
 	name := aipState
 	if state == task.None {
@@ -108,18 +110,18 @@ func AppendResult(dst []byte, extra json.RawMessage, state task.State) []byte {
 	return family.AppendWith(dst, family.Of(extra), extra, resultMembers, name, string(state))
 }
 
-// AppendMessage appends what was not understood of a message.
+// AppendMessage appends the extensions of a message.
 func AppendMessage(dst []byte, extra json.RawMessage) []byte {
-	return family.Append(dst, kept(extra, "message"), extra, messageMembers)
+	return family.Append(dst, member(extra, "message"), extra, messageMembers)
 }
 
-// AppendStatus appends what was not understood of a status, beside its message.
+// AppendStatus appends the extensions of a status, without those of its message.
 func AppendStatus(dst []byte, extra json.RawMessage) []byte {
 	return family.Append(dst, family.Of(extra), nil, statusMembers)
 }
 
-// AppendArtifact appends what was not understood of an artifact. One of v0.1 has its product's id in its metadata,
-// unless the agent uses that name itself.
+// AppendArtifact appends the extensions of an artifact. One of v0.1 has the id of its product in the metadata, unless
+// the agent uses that name itself.
 func AppendArtifact(dst []byte, extra json.RawMessage, id string) []byte {
 	name := ""
 	if id != "" {
@@ -128,7 +130,7 @@ func AppendArtifact(dst []byte, extra json.RawMessage, id string) []byte {
 	return family.AppendWith(dst, family.Of(extra), extra, artifactMembers, name, id)
 }
 
-// AppendPart appends the metadata of a part, and what was not understood of it.
+// AppendPart appends the metadata and the extensions of a part.
 func AppendPart(dst []byte, metadata json.RawMessage, known wire.Names) []byte {
 	if len(metadata) == 0 {
 		return dst
@@ -139,15 +141,15 @@ func AppendPart(dst []byte, metadata json.RawMessage, known wire.Names) []byte {
 	return append(append(dst, `,"metadata":`...), wire.OneLine(metadata)...)
 }
 
-// AppendTurn appends what was not understood of the message of a turn. ref is the task that it refers to beside
-// those that its caller names.
+// AppendTurn appends the extensions of a turn's message. ref is a task that the message refers to beside those that its
+// caller names; empty for none.
 func AppendTurn(dst []byte, extra json.RawMessage, ref string) []byte {
 	if ref == "" {
 		return AppendMessage(dst, extra)
 	}
 	dst = append(dst, `,"referenceTaskIds":[`...)
 	dst = task.AppendString(dst, ref)
-	own := kept(extra, "message")
+	own := member(extra, "message")
 	if list := gjson.ParseBytes(wire.MemberOf(own, "referenceTaskIds")); list.IsArray() {
 		list.ForEach(func(_, id gjson.Result) bool {
 			if id.Str != ref {
@@ -159,13 +161,13 @@ func AppendTurn(dst []byte, extra json.RawMessage, ref string) []byte {
 	return family.Append(append(dst, ']'), own, extra, referringMembers)
 }
 
-// AppendParams appends what was not understood of a request's params.
+// AppendParams appends the extensions of a request's params.
 func AppendParams(dst []byte, extra json.RawMessage) []byte {
 	return family.Append(dst, family.Of(extra), nil, paramsMembers)
 }
 
-// AppendConfiguration appends what was not understood of a request's configuration; with modes, the kinds of content
-// that its caller takes are among that.
+// AppendConfiguration appends the extensions of a request's configuration; with modes, those include the media types
+// that the caller accepts.
 func AppendConfiguration(dst []byte, extra json.RawMessage, modes bool) []byte {
 	known := configurationMembers
 	if modes {
@@ -174,24 +176,24 @@ func AppendConfiguration(dst []byte, extra json.RawMessage, modes bool) []byte {
 	return family.Append(dst, Configuration(extra), nil, known)
 }
 
-// Request gathers what is not understood of a request.
+// Request gathers the extensions of a request.
 type Request struct{ Params, Message, Configuration wire.Extensions }
 
-// Extensions returns what was gathered, nil where there is nothing.
+// Extensions returns what was gathered; nil where there is nothing.
 func (r *Request) Extensions() json.RawMessage {
 	r.Params.AddObject("configuration", &r.Configuration, controlMembers)
 	r.Params.AddObject("message", &r.Message, messageMembers)
 	return r.Params.JSON(family, paramsMembers)
 }
 
-// InHistory returns a message as a history shows it. What a caller has sent is shown without the members that no
-// version of A2A has: those are for the agent, and readers that hold a Task to its schema refuse it with them.
+// InHistory returns a message as a history shows it. The members that no version of A2A has are left out of a caller's
+// message: they are for the agent, and readers that validate a Task against its schema refuse them.
 func InHistory(m *task.Message) task.Message {
 	shown := *m
 	if m.SenderRole == task.Partner {
 		return shown
 	}
-	if own := kept(m.Extensions, "message"); len(own) > 0 {
+	if own := member(m.Extensions, "message"); len(own) > 0 {
 		shown.Extensions = with(m.Extensions, pick(own, "metadata", "extensions", "referenceTaskIds"))
 	}
 	for i := range m.DataItems {
@@ -226,7 +228,7 @@ func pick(object json.RawMessage, names ...string) []byte {
 	return append(dst, '}')
 }
 
-// with returns an Extra that has message in the place of all that the family has in it.
+// with returns extensions in which message replaces all members of the family.
 func with(extra json.RawMessage, message []byte) json.RawMessage {
 	dst := append(append([]byte(`{"`+family+`":{"message":`), message...), '}')
 	gjson.ParseBytes(extra).ForEach(func(key, v gjson.Result) bool {

@@ -19,8 +19,8 @@ func Role(m *task.Message) string {
 	return "user"
 }
 
-// ID returns the id of a turn's message. It is the same whenever the turn is carried out again, so that
-// agents that look at it take it for the same message.
+// ID returns the id of a turn's message. It is the same whenever the turn is sent again, so that an agent that compares
+// ids takes it for the same message.
 func ID(t *agent.Turn) string {
 	switch {
 	case t.Message.ID != "":
@@ -31,8 +31,8 @@ func ID(t *agent.Turn) string {
 	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Revision))), 16)
 }
 
-// Last returns the messages from the one on with which n of them say something. A2A has no commands, so those
-// that say nothing are not shown.
+// Last returns the end of a history in which n messages have content. A2A has no commands, so callers skip messages
+// without content.
 func Last(all []task.Message, n int) []task.Message {
 	first := len(all)
 	for i := len(all) - 1; i >= 0 && n != 0; i-- {

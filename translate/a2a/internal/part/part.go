@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Append appends the parts that data items make. word is the member that tells what a part is: versions
-// differ in nothing else, and agents insist on theirs.
+// Append appends the parts of data items. word is the member that says what a part is: the only difference between the
+// versions, and agents require their own.
 func Append(dst []byte, word string, items []task.DataItem) []byte {
 	dst = append(dst, '[')
 	for i := range items {
@@ -27,7 +27,7 @@ func Append(dst []byte, word string, items []task.DataItem) []byte {
 	return append(dst, ']')
 }
 
-// appendContent appends what follows a part's word.
+// appendContent appends what follows the member that says what a part is.
 func appendContent(dst []byte, it *task.DataItem) []byte {
 	switch it.Kind {
 	case task.TextItem:
@@ -75,8 +75,8 @@ func Read(parts gjson.Result) ([]task.DataItem, error) {
 	return items, nil
 }
 
-// read reads one part. What is no text, file or data becomes a data item that holds the part as it was sent,
-// so that nothing of it is lost.
+// read reads one part. What is no text, file or data becomes a data item that holds the part as it was sent, so that
+// nothing is lost.
 func read(part gjson.Result) task.DataItem {
 	if it, ok := Content(part); ok {
 		return it
@@ -84,8 +84,8 @@ func read(part gjson.Result) task.DataItem {
 	return task.DataItem{Kind: task.DataKind, Data: wire.Object(part)}
 }
 
-// Content reads one part, if it is a text, a file or data. Its type is believed only where the content agrees,
-// and is not needed: agents of later versions write "kind" in its place, and some write neither.
+// Content reads one part that is a text, a file or data. The type of a part counts only where its content agrees, and
+// may be missing: agents of later versions write "kind" instead, and some write neither.
 func Content(part gjson.Result) (it task.DataItem, ok bool) {
 	var text, file, data gjson.Result
 	var word string
@@ -123,8 +123,8 @@ func Content(part gjson.Result) (it task.DataItem, ok bool) {
 	return it, false
 }
 
-// readFile reads a file's content into it. AIP wants either a URI or the bytes: where an agent gives both, the
-// bytes are kept, because they need no permission to be read. ok is false where it gives neither.
+// readFile reads a file into it. AIP has either a URI or the bytes: where an agent sends both, the bytes are kept,
+// because reading them needs no permission. ok is false where it sends neither.
 func readFile(it *task.DataItem, file gjson.Result) (ok bool) {
 	var f task.DataItem
 	wire.Members(file, func(key string, v gjson.Result) {

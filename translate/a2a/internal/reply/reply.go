@@ -33,9 +33,9 @@ var FailuresV03 = append([]wire.Failure{
 	{Code: -31401, Kind: task.Internal, Detail: "the agent requires the gateway to authenticate itself"},
 }, Failures...)
 
-// Pushed reads the body of a request by which an agent reports a task unasked, and returns the task or the event in it.
-// Agents put envelopes around that: a response with a result, a notification with params, and an event in those. It
-// copies body: the value is a view of the copy.
+// Pushed reads the body of a request by which an agent reports a task unasked, and returns the task or the event in
+// it. Agents put envelopes around that: a response with a result, a notification with params, and an event in those.
+// It copies body: the value is a view of the copy.
 func Pushed(body []byte) (gjson.Result, error) {
 	v, err := wire.Value(body, "notification")
 	if err != nil {
@@ -52,8 +52,8 @@ func Pushed(body []byte) (gjson.Result, error) {
 	return v, nil
 }
 
-// CardID is the id of the request for the extended card, which only callers see that the agent knows. The gateway, which
-// the agent knows, reads it and shows it to its own callers.
+// CardID is the id of the request for the extended card, which only callers see that the agent knows. The gateway,
+// which the agent knows, reads it and shows it to its own callers.
 const CardID = "card"
 
 // Card returns the card in an answer. failed turns an error that the agent reports into one of its kind.

@@ -10,23 +10,23 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Fault is how versions before 1.0 tell a caller that something went wrong.
+// Fault is how an error is written to callers of the versions before 1.0.
 type Fault struct {
 	code      int
 	message   string
-	errorType string // told in data, where the code says too little
+	errorType string // a member of data, where the code does not say enough
 }
 
-// Codes of the gateway's own. A2A leaves identity to HTTP, and has no numbers for it: these are beyond what JSON-RPC
-// reserves, as those of other servers of A2A are. −32050 is that of AIP's callers, too.
+// Codes of the gateway's own. A2A leaves authentication to HTTP, and has no codes for it: these lie outside the range
+// that JSON-RPC reserves, as those of other servers of A2A do. −32050 is also that of AIP's callers.
 const (
 	unauthenticated = -31401
 	forbidden       = -31403
 	limitExceeded   = -32050
 )
 
-// Faults holds every kind, in the numbers of v0.1. −32007 to −32009 are never used: they mean something else
-// in AIP than in later versions of A2A.
+// Faults has every kind with its code in v0.1. −32007 to −32009 are never used: they mean something else in AIP than
+// in later versions of A2A.
 var Faults = [...]Fault{
 	task.Internal:                 {-32603, "Internal error", ""},
 	task.ParseError:               {-32700, "Invalid JSON payload", ""},
@@ -49,19 +49,19 @@ var Faults = [...]Fault{
 	task.StoreUnavailable:         {-32603, "Internal error", ""},
 }
 
-// FaultsV03 are Faults with what 0.2 brought.
+// FaultsV03 are Faults with the codes that 0.2 added.
 var FaultsV03 = func() [len(Faults)]Fault {
 	all := Faults
 	all[task.InvalidAgentResponse] = Fault{-32006, "Invalid agent response type", ""}
 	return all
 }()
 
-// Append appends an error response. What has no kind is an internal error, without its text.
+// Append appends an error response.
 func (f *Fault) Append(dst []byte, id jsonrpc.ID, e *task.Error) []byte {
 	return jsonrpc.AppendError(dst, id, f.code, f.message, wire.ErrorData(e, f.errorType))
 }
 
-// AppendObject appends the members of an error object without what stands around them.
+// AppendObject appends the members of an error object without the braces.
 func AppendObject(dst []byte, f *Fault, e *task.Error) []byte {
 	dst = strconv.AppendInt(append(dst, `"code":`...), int64(f.code), 10)
 	dst = task.AppendString(append(dst, `,"message":`...), f.message)
@@ -71,8 +71,8 @@ func AppendObject(dst []byte, f *Fault, e *task.Error) []byte {
 	return dst
 }
 
-// HTTPStatus returns the status of HTTP of an error response: A2A tells by it who must say who they are, and
-// JSON-RPC by its code all else.
+// HTTPStatus returns the status of HTTP of an error response. A2A uses it for authentication alone; all other errors
+// are known by the code of JSON-RPC.
 func HTTPStatus(err error) int {
 	switch task.KindOf(err) {
 	case task.AuthenticationRequired, task.AccessTokenInvalid:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpc is JSON-RPC as callers of the versions before 1.0 use it: how their requests are told apart and read, and
-// how they are refused.
+// Package rpc is JSON-RPC as callers of the versions before 1.0 use it: how requests are told apart and read, and how
+// errors are written.
 package rpc
 
 import (
@@ -34,9 +34,9 @@ func Route(method, path string) (r translate.Route, ok bool) {
 	return r, true
 }
 
-// Matches reports whether a request is of generation g, which alone has the methods own. For the methods that
-// versions share, the version that the caller names decides, and then who made the task's id: in v0.1 its caller, in
-// later versions the gateway.
+// Matches reports whether a request is of generation g, whose own methods no other generation has. For the methods that
+// all share, the version that the caller names decides, then who made the task's id: in v0.1 the caller, in later
+// versions the gateway.
 func Matches(req *translate.Request, g version.Generation, own ...string) bool {
 	named := version.Unknown
 	if req.Version != "" {
@@ -58,8 +58,8 @@ func Matches(req *translate.Request, g version.Generation, own ...string) bool {
 	return named == g
 }
 
-// Begin appends a request up to the task's id in its params. The request's own id is the task's too, which makes a
-// capture of the wire readable.
+// Begin appends a request to an agent up to the task's id in its params. The request's own id is the same, which makes
+// captures easy to read.
 func Begin(dst []byte, method, taskID string) []byte {
 	var room [96]byte
 	id := task.AppendString(room[:0], taskID)

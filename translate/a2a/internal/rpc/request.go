@@ -35,8 +35,8 @@ func ReadHistory(r *wire.Reader, v gjson.Result, field string) int {
 	return int(min(r.Count(v, field), math.MaxInt32))
 }
 
-// ReadParts reads the parts of a message, which must be there. Unlike an agent's, a caller's part is refused where it is
-// no text, no file and no data, or is not what it says that it is.
+// ReadParts reads the parts of a message, which are required. A caller's part, unlike an agent's, is refused unless it
+// is a text, a file or data, and is what it says.
 func ReadParts(r *wire.Reader, v gjson.Result, field string) (items []task.DataItem) {
 	r.Each(v, field, wire.MaxItems, func(v gjson.Result) {
 		metadata := wire.Member(v, "metadata")

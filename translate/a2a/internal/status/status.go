@@ -18,9 +18,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// Revision returns the stamp of a task. One that rests is stamped by its status alone, since that is all that
-// the last event of a stream tells. dated reports whether the agent says when it changed its state;
-// whole seconds do not tell two turns within one second apart.
+// Revision returns what changes when the agent changes a task. For a settled task it depends on the status alone, since
+// the last event of a stream has nothing else. dated reports whether the agent dates its states; whole seconds do not
+// distinguish two turns within one second.
 func Revision(rep *agent.Report, status, artifacts gjson.Result) (stamp string, dated bool) {
 	sum := crc32.ChecksumIEEE([]byte(status.Raw))
 	if !rep.State.Settled() {
@@ -29,16 +29,16 @@ func Revision(rep *agent.Report, status, artifacts gjson.Result) (stamp string, 
 	return rep.NativeState + " " + strconv.FormatUint(uint64(sum), 16), strings.Contains(status.Get("timestamp").Str, ".")
 }
 
-// Form is how a version writes a TaskStatus.
+// Form is how the agents of a version write a TaskStatus.
 type Form struct {
 	Version string
-	// state returns the state of AIP that a word means. The empty word stands for a state that is missing.
-	State        func(word string) (s task.State, ok bool)
+	// State returns the state of AIP. name is empty where the state is missing.
+	State        func(name string) (s task.State, ok bool)
 	Parts        func(list gjson.Result) ([]task.DataItem, error)
-	AuthRequired string // the state of a task that waits until the agent has been given permission by another way
+	AuthRequired string // the state of a task that waits for authorization, which the agent gets outside of A2A
 }
 
-// read reads a TaskStatus into rep.
+// Read reads a TaskStatus into rep.
 func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 	if !status.IsObject() {
 		return wire.Refuse("the agent's answer has a status that is no object")
@@ -54,8 +54,8 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 				switch key {
 				case "parts":
 					parts = v
-				case "kind", "type", "id", "messageId", "role", "taskId", "contextId": // of no use here
-				case "artifacts", "append", "lastChunk", "history": // of no message
+				case "kind", "type", "id", "messageId", "role", "taskId", "contextId": // not used
+				case "artifacts", "append", "lastChunk", "history": // not of a message
 				default:
 					extension.AddResult(&said, key, v)
 				}
@@ -73,7 +73,8 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 	case !ok && state.Str == "":
 		return wire.Refuse("the agent's answer has a status without a state")
 	case !ok:
-		return wire.Refuse("the agent's answer has the state %q, which A2A %s does not have", wire.Clean(state.Str, wire.MaxWord), f.Version)
+		return wire.Refuse("the agent's answer has the state %q, which A2A %s does not have",
+			wire.Clean(state.Str, wire.MaxWord), f.Version)
 	}
 	items, err := f.Parts(parts)
 	if err != nil {
@@ -83,17 +84,17 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 	rep.Extensions = extension.OfStatus(&others, &said)
 	if state.Str == f.AuthRequired {
 		rep.SelfResuming = true
-		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: json.RawMessage(`{"a2aState":"auth-required"}`)})
+		mark := json.RawMessage(`{"a2aState":"auth-required"}`)
+		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: mark})
 	}
 	return nil
 }
 
-// AuthRequired is the state of a task that waits until somebody has shown the agent who they are, which comes to
-// it by another way than A2A.
+// AuthRequired is the state of a task before 1.0 that waits for authorization, which the agent gets outside of A2A.
 const AuthRequired = "auth-required"
 
-// State returns the AIP state that a state of a version before 1.0 means. v0.1 has fewer of them, but its
-// agents may have grown. "unknown" means none: the agent does not say.
+// State returns the state of AIP that a state before 1.0 means. v0.1 has fewer states, but its agents may send later
+// ones. "unknown" is task.None: the agent does not say.
 func State(word string) (s task.State, ok bool) {
 	switch word {
 	case "submitted":
@@ -116,9 +117,9 @@ func State(word string) (s task.State, ok bool) {
 	return task.None, false
 }
 
-// Word returns the word of the versions before 1.0 for a state. A task that awaits its completion asks for
-// input where its caller is to confirm, and is completed where not.
-func Word(s task.State, confirm bool) string {
+// Name returns the name of a state before 1.0. A task that awaits completion is input-required with confirm, and
+// completed without.
+func Name(s task.State, confirm bool) string {
 	switch s {
 	case task.Accepted:
 		return "submitted"
@@ -135,8 +136,8 @@ func Word(s task.State, confirm bool) string {
 	return "unknown"
 }
 
-// AppendExtensions appends what was not understood of a Task or an event, and in its metadata what the dialect's word
-// for a state does not say.
+// AppendExtensions appends the extensions of a Task or an event, with the state of AIP in the metadata where its name
+// does not say it.
 func AppendExtensions(dst []byte, extra json.RawMessage, state task.State, word string) []byte {
 	if state != task.AwaitingCompletion && (state != task.Rejected || word == string(task.Rejected)) {
 		state = task.None
@@ -144,9 +145,9 @@ func AppendExtensions(dst []byte, extra json.RawMessage, state task.State, word 
 	return extension.AppendResult(dst, extra, state)
 }
 
-// Said returns the status that says what a task says with its state. A task that was completed without a word says
-// what it said when it had finished: that stage is hidden from most callers.
-func Said(t *task.Task) *task.Status {
+// Shown returns the status whose message is shown with a task. A task that was completed without a message shows that
+// of awaiting completion, a state that most callers do not see.
+func Shown(t *task.Task) *task.Status {
 	if t.Status.State != task.Completed || len(t.Status.DataItems) > 0 {
 		return &t.Status
 	}
@@ -158,12 +159,17 @@ func Said(t *task.Task) *task.Status {
 	return &t.Status
 }
 
+// Of returns the status that shows a message of the Partner, which in A2A belongs to a state.
+func Of(m *task.Message, state task.State) *task.Status {
+	return &task.Status{State: state, ChangedAt: m.SentAt, DataItems: m.DataItems, Extensions: m.Extensions}
+}
+
 // HasMessage reports whether a status has a message.
 func HasMessage(said *task.Status) bool {
 	return len(said.DataItems) > 0 || extension.HasMessage(said.Extensions)
 }
 
-// AppendTime appends the member that says since when, in UTC, which more callers can read.
+// AppendTime appends the time of a status, in UTC, which more callers can read.
 func AppendTime(dst []byte, st *task.Status) []byte {
 	if st.ChangedAt.IsZero() {
 		return dst
@@ -171,8 +177,9 @@ func AppendTime(dst []byte, st *task.Status) []byte {
 	return task.AppendTime(append(dst, `,"timestamp":`...), st.ChangedAt.UTC())
 }
 
-// AllBut returns all states but one, or nil for all of them where they are all different words.
-func AllBut(one task.State, confirm bool) []task.State {
+// AllExcept returns all states but one: those that a webhook is notified of. With confirm it returns nil, which means
+// all of them, since each has a name of its own.
+func AllExcept(one task.State, confirm bool) []task.State {
 	if confirm {
 		return nil
 	}

@@ -28,7 +28,7 @@ const (
 	V1                        // 1.x
 )
 
-// Parse returns the generation that a version is of: 0.3, 0.3.0, v1.0.
+// Parse returns the generation of a version, such as 0.3, 0.3.0 or v1.0.
 func Parse(version string) Generation {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(version), "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")

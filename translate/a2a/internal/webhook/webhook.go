@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// A PushNotificationConfig of the versions before 1.0 is the canon's Webhook. It names any number of schemes for
-// one credential, of which the first is used: there is no telling what the others would want.
+// A PushNotificationConfig is the canon's Webhook. It may name several schemes for one credential; the first one is
+// used.
 
 // maxScheme is how long, in bytes, the name of a scheme may be.
 const maxScheme = 64
@@ -38,7 +38,7 @@ func Header(w *task.Webhook) []translate.Field {
 	return fields
 }
 
-// Append appends a PushNotificationConfig. Its id is new in 0.2.5, and is left out where there is none.
+// Append appends a PushNotificationConfig. Its id exists since 0.2.5, and is left out where it is empty.
 func Append(dst []byte, w *task.Webhook) []byte {
 	dst = append(dst, `{"url":`...)
 	dst = task.AppendString(dst, w.URL)
@@ -56,7 +56,7 @@ func Append(dst []byte, w *task.Webhook) []byte {
 	return append(dst, '}')
 }
 
-// NotFound answers a caller that asks for the one webhook of a task that has none.
+// NotFound is the error for a caller that asks for the webhook of a task without one.
 var NotFound = task.Errorf(task.TaskNotFound, "this task has no push notification configuration")
 
 // ReadParams reads the params that set a webhook: {id, pushNotificationConfig}, where taskID is the name of the first.
