@@ -15,8 +15,8 @@ var null = ID("null")
 
 // Parse reads a request. It refuses what is not JSON to the letter of RFC 8259 (ParseError) and what is not
 // one JSON-RPC request within the limits (InvalidRequest): a batch, a name that appears twice in any object, a
-// jsonrpc or method that is missing, a member of the wrong type. Errors that Check finds are left to the dialect. It copies
-// nothing: see Request.
+// jsonrpc or method that is missing, a member of the wrong type. Errors that Check finds are left to the dialect. It
+// copies nothing: see Request.
 func Parse(body []byte, lim Limits) (Request, *Error) {
 	top, err := scanObject(body, lim.or())
 	if err != nil {
@@ -44,8 +44,8 @@ func Parse(body []byte, lim Limits) (Request, *Error) {
 	}, nil
 }
 
-// Check returns what keeps a request that was parsed from being one of JSON-RPC: it has no id, or its params are neither
-// an object nor an array. The dialects differ in what they answer then, and in which error comes first.
+// Check returns what keeps a request that was parsed from being one of JSON-RPC: it has no id, or its params are
+// neither an object nor an array. The dialects differ in what they answer then, and in which error comes first.
 func (r *Request) Check() *Error {
 	switch {
 	case len(r.ID) == 0:

@@ -54,7 +54,8 @@ func findProduct(list []Product, id string) *Product {
 }
 
 func sameProduct(a, b *Product) bool {
-	if a.Name != b.Name || a.Description != b.Description || len(a.DataItems) != len(b.DataItems) || !sameExtensions(a, b) {
+	if a.Name != b.Name || a.Description != b.Description || len(a.DataItems) != len(b.DataItems) ||
+		!sameExtensions(a, b) {
 		return false
 	}
 	for i := range a.DataItems {

@@ -39,7 +39,8 @@ type Chunk struct {
 	Append  bool    `json:"append"`    // adds to the product of the same id; otherwise begins it, replacing what was there
 	Last    bool    `json:"lastChunk"` // nothing more of this product follows
 
-	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for, of the piece and not of the product
+	// Extensions are those of the piece and not of the product.
+	Extensions json.RawMessage `json:"metadata,omitempty"`
 }
 
 // The kinds of event, as the first byte of the stored form. A stored event is one line or more: a letter for its kind

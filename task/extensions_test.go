@@ -14,10 +14,12 @@ import (
 func TestFoldExtensions(t *testing.T) {
 	var f Fold
 	said := func(extra string) Event {
-		return Event{Status: &Status{State: Working, TaskExtensions: json.RawMessage(extra), Extensions: json.RawMessage(`{"a2a":{"s":1}}`)}}
+		return Event{Status: &Status{State: Working, TaskExtensions: json.RawMessage(extra),
+			Extensions: json.RawMessage(`{"a2a":{"s":1}}`)}}
 	}
 	piece := func(extra string, add bool) Event {
-		return Event{Chunk: &Chunk{Product: Product{ID: "p", Extensions: json.RawMessage(extra)}, Append: add, Extensions: json.RawMessage(`{"a2a":{"not":"kept"}}`)}}
+		return Event{Chunk: &Chunk{Product: Product{ID: "p", Extensions: json.RawMessage(extra)}, Append: add,
+			Extensions: json.RawMessage(`{"a2a":{"not":"kept"}}`)}}
 	}
 	first := json.RawMessage(`{"a2a":{"x":1,"metadata":{"a":{"deep":1}}}}`)
 	for _, ev := range []Event{
@@ -52,7 +54,8 @@ func TestDiffExtensions(t *testing.T) {
 		return []Product{{ID: "p", DataItems: items, Extensions: json.RawMessage(extra)}}
 	}
 	told := p(`{"a2a":{"v":2}}`)[0]
-	if d := cmp.Diff([]Chunk{{Product: told, Append: true, Last: true}}, Diff(p(``, Text("t")), p(`{"a2a":{"v":2}}`, Text("t")))); d != "" {
+	if d := cmp.Diff([]Chunk{{Product: told, Append: true, Last: true}}, Diff(p(``, Text("t")),
+		p(`{"a2a":{"v":2}}`, Text("t")))); d != "" {
 		t.Error(d)
 	}
 	if got := Diff(p(`{"a2a":{"v":2}}`, Text("t")), p(``, Text("t"))); len(got) > 0 {
@@ -62,7 +65,8 @@ func TestDiffExtensions(t *testing.T) {
 
 // FuzzMembers holds the reader of objects against encoding/json, and sees to it that it reads anything.
 func FuzzMembers(f *testing.F) {
-	for _, s := range []string{`{"a":1,"b":[{"c":"}"}],"\u0063":"\\\""}`, ` { "a" : { } , "b" : null } `, `{}`, `[1]`, ``, `{"a"`, `{"a":`, `{"a":1,`, `{,}`, `{"a":"`, `{"a":]}`, `{a:1}`} {
+	for _, s := range []string{`{"a":1,"b":[{"c":"}"}],"\u0063":"\\\""}`, ` { "a" : { } , "b" : null } `, `{}`, `[1]`,
+		``, `{"a"`, `{"a":`, `{"a":1,`, `{,}`, `{"a":"`, `{"a":]}`, `{a:1}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

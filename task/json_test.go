@@ -87,7 +87,8 @@ func (g generator) products() (out []Product) {
 }
 
 func (g generator) task() Task {
-	t := Task{ID: g.id(), SenderID: g.text(), Status: g.status(), Products: g.products(), GroupID: g.text(), SessionID: g.text(), Extensions: g.extra()}
+	t := Task{ID: g.id(), SenderID: g.text(), Status: g.status(), Products: g.products(), GroupID: g.text(),
+		SessionID: g.text(), Extensions: g.extra()}
 	for range g.IntN(3) {
 		t.MessageHistory = append(t.MessageHistory, g.message())
 		t.StatusHistory = append(t.StatusHistory, g.status())
@@ -161,7 +162,8 @@ func TestEveryFieldIsWritten(t *testing.T) {
 	}
 	status := Status{Working, at, items, raw, raw}
 	message := Message{"i", at, Leader, "s", []string{"a"}, Start, raw, items, "t", "g", "s", raw}
-	full := Task{"i", "s", status, []Product{{"i", "n", "d", items, raw}}, []Message{message}, []Status{status}, "g", "s", raw}
+	full := Task{"i", "s", status, []Product{{"i", "n", "d", items, raw}}, []Message{message}, []Status{status}, "g",
+		"s", raw}
 	data := AppendTask(nil, &full)
 	var names func(reflect.Type)
 	names = func(typ reflect.Type) {
@@ -193,8 +195,10 @@ func TestAppendTaskIsWhole(t *testing.T) {
 
 func TestProductsSize(t *testing.T) {
 	products := []Product{
-		{ID: "not counted", Name: "not counted", DataItems: []DataItem{Text("北京"), {Kind: FileItem, Name: "not counted", Bytes: "QUJD", URI: "not counted"}}},
-		{DataItems: []DataItem{{Kind: DataKind, Data: json.RawMessage(`{"a":1}`), Metadata: json.RawMessage(`{}`)}}, Extensions: json.RawMessage(`{"f":{}}`)},
+		{ID: "not counted", Name: "not counted", DataItems: []DataItem{Text("北京"),
+			{Kind: FileItem, Name: "not counted", Bytes: "QUJD", URI: "not counted"}}},
+		{DataItems: []DataItem{{Kind: DataKind, Data: json.RawMessage(`{"a":1}`), Metadata: json.RawMessage(`{}`)}},
+			Extensions: json.RawMessage(`{"f":{}}`)},
 	}
 	if got, want := ProductsSize(products), int64(6+4+7+8); got != want {
 		t.Errorf("got %d, want %d", got, want)
@@ -213,7 +217,8 @@ func TestTermsOr(t *testing.T) {
 
 // FuzzAppendString holds AppendString against encoding/json.
 func FuzzAppendString(f *testing.F) {
-	for _, s := range []string{"", "plain", "北京 😀", "\"\\/\b\f\n\r\t\x00\x1f\x7f", "\u2028\u2029\ufffd", "\xff\xfe", "\xed\xa0\x80", "a\xc3", "<&>"} {
+	for _, s := range []string{"", "plain", "北京 😀", "\"\\/\b\f\n\r\t\x00\x1f\x7f", "\u2028\u2029\ufffd", "\xff\xfe",
+		"\xed\xa0\x80", "a\xc3", "<&>"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -7,7 +7,8 @@ const entrySize = 128
 
 // Size returns about how many bytes a task takes in memory, or in any dialect.
 func (t *Task) Size() int64 {
-	n := entrySize + statusSize(&t.Status) + int64(len(t.ID)+len(t.SenderID)+len(t.GroupID)+len(t.SessionID)+len(t.Extensions))
+	n := entrySize + statusSize(&t.Status) +
+		int64(len(t.ID)+len(t.SenderID)+len(t.GroupID)+len(t.SessionID)+len(t.Extensions))
 	for i := range t.Products {
 		p := &t.Products[i]
 		n += entrySize + int64(len(p.ID)+len(p.Name)+len(p.Description)+len(p.Extensions)) + itemsSize(p.DataItems)

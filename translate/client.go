@@ -54,8 +54,8 @@ const (
 	Describe                     // of a Describer
 )
 
-// A Getter is a Client whose agents can be asked for the present state of a task. Without it, a turn is known only by the
-// answer to its own request: it is not polled, and it is lost with its connection.
+// A Getter is a Client whose agents can be asked for the present state of a task. Without it, a turn is known only by
+// the answer to its own request: it is not polled, and it is lost with its connection.
 type Getter interface {
 	// AppendGet appends the request for the present state of a task.
 	AppendGet(dst []byte, ref agent.Ref) []byte

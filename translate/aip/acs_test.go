@@ -25,7 +25,8 @@ func fullCard() *translate.Card {
 		DocumentationURL: "https://docs.example/tours", IconURL: "https://docs.example/tours.png",
 		DefaultInputModes: []string{"text", "text/plain"}, DefaultOutputModes: []string{"text/plain", "image/png"},
 		Skills: []translate.Skill{
-			{ID: "tour.plan", Name: "Plan", Description: "Plans a tour", Tags: []string{"tour"}, Examples: []string{"two days"}, InputModes: []string{"text"}},
+			{ID: "tour.plan", Name: "Plan", Description: "Plans a tour", Tags: []string{"tour"},
+				Examples: []string{"two days"}, InputModes: []string{"text"}},
 			{ID: "tour.book"},
 		},
 		Interfaces: []translate.Interface{{URL: "http://agent.internal/a2a", Binding: "JSONRPC"}},
@@ -116,11 +117,13 @@ func TestACSUsesWhatIsConfigured(t *testing.T) {
 	if err := json.Unmarshal(AppendACS(nil, fullCard(), o), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"countryCode": "DE", "organization": "O", "department": "D", "url": "https://o.example", "license": "ICP 1"}
+	want := map[string]string{"countryCode": "DE", "organization": "O", "department": "D", "url": "https://o.example",
+		"license": "ICP 1"}
 	if diff := cmp.Diff(want, got.Provider); diff != "" {
 		t.Errorf("provider (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]map[string]any{{"url": "https://public.example/tours", "transport": "JSONRPC"}}, got.EndPoints); diff != "" {
+	if diff := cmp.Diff([]map[string]any{{"url": "https://public.example/tours", "transport": "JSONRPC"}},
+		got.EndPoints); diff != "" {
 		t.Errorf("endPoints (-want +got):\n%s", diff)
 	}
 	if got.Active || got.ProtocolVersion != ACS02 || len(got.SecuritySchemes) != 0 {
@@ -222,7 +225,8 @@ func validateACS(body []byte) (wrong []string) {
 			}
 		}
 	}
-	fields("capabilities.", doc["capabilities"], map[string]func(any) bool{"streaming": truth, "notification": truth, "messageQueue": texts})
+	fields("capabilities.", doc["capabilities"], map[string]func(any) bool{"streaming": truth, "notification": truth,
+		"messageQueue": texts})
 	skills, ok := doc["skills"].([]any)
 	if !ok {
 		bad("skills")

@@ -150,7 +150,8 @@ func TestDecode(t *testing.T) {
 					{Kind: task.DataKind, Data: json.RawMessage(`{"a":[1,2]}`)},
 				},
 			},
-			Terms: task.Terms{Response: time.Second, AwaitingInput: 2 * time.Second, AwaitingCompletion: 3 * time.Second, MaxProductsBytes: 4096},
+			Terms: task.Terms{Response: time.Second, AwaitingInput: 2 * time.Second, AwaitingCompletion: 3 * time.Second,
+				MaxProductsBytes: 4096},
 		}}},
 		"nulls": {body("rpc", with(least(task.Start), object{
 			"type": nil, "id": nil, "sentAt": nil, "senderRole": nil, "mentions": nil, "commandParams": nil, "dataItems": nil,
@@ -166,9 +167,11 @@ func TestDecode(t *testing.T) {
 			"maxProductsBytes": json.Number("1e300"),
 		}})), start(func(c *translate.Call) {
 			c.Message.Params = json.RawMessage(`{"awaitingCompletionTimeout":1e300,"awaitingInputTimeout":9223372036855,"maxProductsBytes":1e300,"responseTimeout":1.0}`)
-			c.Terms = task.Terms{Response: time.Millisecond, AwaitingInput: math.MaxInt64, AwaitingCompletion: math.MaxInt64, MaxProductsBytes: math.MaxInt64}
+			c.Terms = task.Terms{Response: time.Millisecond, AwaitingInput: math.MaxInt64, AwaitingCompletion: math.MaxInt64,
+				MaxProductsBytes: math.MaxInt64}
 		})},
-		"params of other commands": {body("rpc", with(least(task.Continue), object{"commandParams": object{"responseTimeout": "soon", "lastEventSeq": -1}})),
+		"params of other commands": {body("rpc",
+			with(least(task.Continue), object{"commandParams": object{"responseTimeout": "soon", "lastEventSeq": -1}})),
 			start(func(c *translate.Call) {
 				c.Message.Command = task.Continue
 				c.Message.Params = json.RawMessage(`{"lastEventSeq":-1,"responseTimeout":"soon"}`)
@@ -180,27 +183,32 @@ func TestDecode(t *testing.T) {
 			c.Message.Params = json.RawMessage(`{"lastMessageSentAt":"2025-09-01T11:58:00","lastStateChangedAt":"2025-09-01T11:58:00Z"}`)
 			c.MessagesAfter, c.StatesAfter = at(beijing, 0), at(time.UTC, 0)
 		})},
-		"re-stream": {body("stream", with(least(task.ReStream), object{"commandParams": object{"lastEventSeq": json.Number("25.0")}})),
+		"re-stream": {body("stream", with(least(task.ReStream),
+			object{"commandParams": object{"lastEventSeq": json.Number("25.0")}})),
 			start(func(c *translate.Call) {
 				c.Stream, c.Message.Command, c.AfterSeq = true, task.ReStream, 25
 				c.Message.Params = json.RawMessage(`{"lastEventSeq":25.0}`)
 			})},
-		"re-stream from the beginning": {body("stream", with(least(task.ReStream), object{"commandParams": object{"lastEventSeq": nil}})),
+		"re-stream from the beginning": {body("stream", with(least(task.ReStream),
+			object{"commandParams": object{"lastEventSeq": nil}})),
 			start(func(c *translate.Call) {
 				c.Stream, c.Message.Command = true, task.ReStream
 				c.Message.Params = json.RawMessage(`{"lastEventSeq":null}`)
 			})},
 		"mentions all": {body("rpc", with(least(task.Start), object{"mentions": "all"})),
 			start(func(c *translate.Call) { c.Message.Mentions = []string{"all"} })},
-		"longest ids": {body("rpc", with(least(task.Start), object{"taskId": strings.Repeat("é", 128), "sessionId": strings.Repeat("s", 256)})),
+		"longest ids": {body("rpc", with(least(task.Start), object{"taskId": strings.Repeat("é", 128),
+			"sessionId": strings.Repeat("s", 256)})),
 			start(func(c *translate.Call) {
 				c.Message.TaskID, c.Message.SessionID = strings.Repeat("é", 128), strings.Repeat("s", 256)
 			})},
-		"other members": {body("rpc", with(least(task.Start), object{"x": object{"taskId": "other"}, "TaskId": "other"})), start(func(c *translate.Call) {
-			c.Message.Extensions = json.RawMessage(`{"aip":{"x":{"taskId":"other"}}}`) // TaskId might be taken for a taskId
-		})},
+		"other members": {body("rpc", with(least(task.Start), object{"x": object{"taskId": "other"}, "TaskId": "other"})),
+			start(func(c *translate.Call) {
+				c.Message.Extensions = json.RawMessage(`{"aip":{"x":{"taskId":"other"}}}`) // TaskId might be taken for a taskId
+			})},
 		"members of other kinds of item": {body("rpc", with(least(task.Start), object{"dataItems": []any{
-			object{"type": "text", "text": "", "uri": 1, "data": "x"}, object{"type": "file", "uri": "u", "bytes": "", "name": nil, "text": 1}}})),
+			object{"type": "text", "text": "", "uri": 1, "data": "x"}, object{"type": "file", "uri": "u", "bytes": "",
+				"name": nil, "text": 1}}})),
 			start(func(c *translate.Call) {
 				c.Message.DataItems = []task.DataItem{{Kind: task.TextItem}, {Kind: task.FileItem, URI: "u"}}
 			})},
@@ -208,7 +216,8 @@ func TestDecode(t *testing.T) {
 			"\"taskId\":\"\\u00741\",\"commandParams\":{\n\t\"a\": \"\\n\\u2028\\/\",\r\n\"b\": 1.0},\"dataItems\":[{\"type\":\"data\",\"data\":{\n},\"metadata\":{ \"a\" : 1 }}]}}}"),
 			start(func(c *translate.Call) {
 				c.Message.Params = json.RawMessage(`{"a":"\n\u2028\/","b":1.0}`)
-				c.Message.DataItems = []task.DataItem{{Kind: task.DataKind, Data: json.RawMessage(`{}`), Metadata: json.RawMessage(`{ "a" : 1 }`)}}
+				c.Message.DataItems = []task.DataItem{{Kind: task.DataKind, Data: json.RawMessage(`{}`),
+					Metadata: json.RawMessage(`{ "a" : 1 }`)}}
 			})},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +234,8 @@ func TestDecode(t *testing.T) {
 
 func TestDecodeRefuses(t *testing.T) {
 	item := func(members object) []byte {
-		return body("rpc", with(least(task.Start), object{"dataItems": []any{object{"type": "text", "text": "fine"}, members}}))
+		return body("rpc", with(least(task.Start), object{"dataItems": []any{object{"type": "text", "text": "fine"},
+			members}}))
 	}
 	startParams := func(p object) []byte { return body("rpc", with(least(task.Start), object{"commandParams": p})) }
 	getParams := func(p object) []byte { return body("rpc", with(least(task.Get), object{"commandParams": p})) }
@@ -236,23 +246,33 @@ func TestDecodeRefuses(t *testing.T) {
 		kind  task.Kind
 		field string
 	}{
-		"group":               {params("group", object{}), task.GroupNotSupported, ""},
-		"set nothing":         {params("notification/set", []any{}), task.InvalidParams, "params"},
-		"set without task":    {params("notification/set", object{"url": "https://a", "token": "t"}), task.InvalidParams, "params.taskId"},
-		"set without url":     {params("notification/set", object{"taskId": "t", "token": "t"}), task.InvalidParams, "params.url"},
-		"set without token":   {params("notification/set", object{"taskId": "t", "url": "https://a"}), task.InvalidParams, "params.token"},
-		"set long url":        {params("notification/set", object{"taskId": "t", "url": strings.Repeat("x", 2049), "token": "t"}), task.InvalidParams, "params.url"},
-		"set long token":      {params("notification/set", object{"taskId": "t", "url": "https://a", "token": strings.Repeat("x", 4097)}), task.InvalidParams, "params.token"},
-		"set id a number":     {params("notification/set", object{"taskId": "t", "url": "https://a", "token": "t", "id": 1}), task.InvalidParams, "params.id"},
-		"get nothing":         {params("notification/get", []any{}), task.InvalidParams, "params"},
-		"get without task":    {params("notification/get", object{}), task.InvalidParams, "params.taskId"},
-		"delete without task": {params("notification/delete", object{"notificationConfigId": "n"}), task.InvalidParams, "params.taskId"},
-		"notify a get":        {body("notification/start", least(task.Get)), task.InvalidParams, m + "command"},
-		"notify nobody":       {body("notification/start", least(task.Start)), task.InvalidParams, m + "commandParams"},
-		"notify no id":        {body("notification/start", with(least(task.Start), object{"commandParams": object{}})), task.InvalidParams, m + "commandParams.notificationConfigId"},
-		"notify on a word": {body("notification/start", with(least(task.Start), object{"commandParams": object{"notificationConfigId": "n", "notifyOnStates": "working"}})),
+		"group":       {params("group", object{}), task.GroupNotSupported, ""},
+		"set nothing": {params("notification/set", []any{}), task.InvalidParams, "params"},
+		"set without task": {params("notification/set", object{"url": "https://a", "token": "t"}), task.InvalidParams,
+			"params.taskId"},
+		"set without url": {params("notification/set", object{"taskId": "t", "token": "t"}), task.InvalidParams,
+			"params.url"},
+		"set without token": {params("notification/set", object{"taskId": "t", "url": "https://a"}), task.InvalidParams,
+			"params.token"},
+		"set long url": {params("notification/set", object{"taskId": "t", "url": strings.Repeat("x", 2049),
+			"token": "t"}), task.InvalidParams, "params.url"},
+		"set long token": {params("notification/set", object{"taskId": "t", "url": "https://a",
+			"token": strings.Repeat("x", 4097)}), task.InvalidParams, "params.token"},
+		"set id a number": {params("notification/set", object{"taskId": "t", "url": "https://a", "token": "t",
+			"id": 1}), task.InvalidParams, "params.id"},
+		"get nothing":      {params("notification/get", []any{}), task.InvalidParams, "params"},
+		"get without task": {params("notification/get", object{}), task.InvalidParams, "params.taskId"},
+		"delete without task": {params("notification/delete", object{"notificationConfigId": "n"}), task.InvalidParams,
+			"params.taskId"},
+		"notify a get":  {body("notification/start", least(task.Get)), task.InvalidParams, m + "command"},
+		"notify nobody": {body("notification/start", least(task.Start)), task.InvalidParams, m + "commandParams"},
+		"notify no id": {body("notification/start", with(least(task.Start), object{"commandParams": object{}})),
+			task.InvalidParams, m + "commandParams.notificationConfigId"},
+		"notify on a word": {body("notification/start", with(least(task.Start),
+			object{"commandParams": object{"notificationConfigId": "n", "notifyOnStates": "working"}})),
 			task.InvalidParams, m + "commandParams.notifyOnStates"},
-		"notify on Working": {body("notification/start", with(least(task.Start), object{"commandParams": object{"notificationConfigId": "n", "notifyOnStates": []any{"failed", "Working"}}})),
+		"notify on Working": {body("notification/start", with(least(task.Start),
+			object{"commandParams": object{"notificationConfigId": "n", "notifyOnStates": []any{"failed", "Working"}}})),
 			task.InvalidParams, m + "commandParams.notifyOnStates[1]"},
 		"notification":   {params("notification", object{}), task.MethodNotFound, ""},
 		"RPC":            {params("RPC", object{}), task.MethodNotFound, ""},
@@ -266,33 +286,38 @@ func TestDecodeRefuses(t *testing.T) {
 		"text message": {body("rpc", "start"), task.InvalidParams, "params.message"},
 		"list message": {body("rpc", []any{}), task.InvalidParams, "params.message"},
 
-		"type":              {body("rpc", with(full(), object{"type": "task"})), task.InvalidParams, m + "type"},
-		"type number":       {body("rpc", with(full(), object{"type": 1})), task.InvalidParams, m + "type"},
-		"senderRole":        {body("rpc", with(full(), object{"senderRole": "partner"})), task.InvalidParams, m + "senderRole"},
-		"senderRole bool":   {body("rpc", with(full(), object{"senderRole": true})), task.InvalidParams, m + "senderRole"},
-		"no command":        {body("rpc", with(full(), object{"command": absence{}})), task.InvalidParams, m + "command"},
-		"null command":      {body("rpc", with(full(), object{"command": nil})), task.InvalidParams, m + "command"},
-		"PascalCase":        {body("rpc", with(full(), object{"command": "Start"})), task.InvalidParams, m + "command"},
-		"empty command":     {body("rpc", with(full(), object{"command": ""})), task.InvalidParams, m + "command"},
-		"command list":      {body("rpc", with(full(), object{"command": []any{"start"}})), task.InvalidParams, m + "command"},
-		"re-stream by rpc":  {body("rpc", least(task.ReStream)), task.InvalidParams, m + "command"},
-		"get by stream":     {body("stream", least(task.Get)), task.InvalidParams, m + "command"},
-		"cancel by stream":  {body("stream", least(task.Cancel)), task.InvalidParams, m + "command"},
-		"complete, stream":  {body("stream", least(task.Complete)), task.InvalidParams, m + "command"},
-		"id number":         {body("rpc", with(full(), object{"id": 1})), task.InvalidParams, m + "id"},
-		"no senderId":       {body("rpc", with(full(), object{"senderId": absence{}})), task.InvalidParams, m + "senderId"},
-		"empty senderId":    {body("rpc", with(full(), object{"senderId": ""})), task.InvalidParams, m + "senderId"},
-		"senderId object":   {body("rpc", with(full(), object{"senderId": object{}})), task.InvalidParams, m + "senderId"},
-		"no taskId":         {body("rpc", with(full(), object{"taskId": absence{}})), task.InvalidParams, m + "taskId"},
-		"null taskId":       {body("rpc", with(full(), object{"taskId": nil})), task.InvalidParams, m + "taskId"},
-		"empty taskId":      {body("rpc", with(full(), object{"taskId": ""})), task.InvalidParams, m + "taskId"},
-		"taskId number":     {body("rpc", with(full(), object{"taskId": 7})), task.InvalidParams, m + "taskId"},
-		"taskId long":       {body("rpc", with(full(), object{"taskId": strings.Repeat("t", 257)})), task.InvalidParams, m + "taskId"},
-		"taskId long UTF-8": {body("rpc", with(full(), object{"taskId": strings.Repeat("é", 129)})), task.InvalidParams, m + "taskId"},
-		"taskId NUL":        {body("rpc", with(full(), object{"taskId": "a\x00"})), task.InvalidParams, m + "taskId"},
-		"taskId DEL":        {body("rpc", with(full(), object{"taskId": "a\x7f"})), task.InvalidParams, m + "taskId"},
-		"taskId NEL":        {body("rpc", with(full(), object{"taskId": "a\u0085"})), task.InvalidParams, m + "taskId"},
-		"sessionId long":    {body("rpc", with(full(), object{"sessionId": strings.Repeat("t", 257)})), task.InvalidParams, m + "sessionId"},
+		"type":        {body("rpc", with(full(), object{"type": "task"})), task.InvalidParams, m + "type"},
+		"type number": {body("rpc", with(full(), object{"type": 1})), task.InvalidParams, m + "type"},
+		"senderRole": {body("rpc", with(full(), object{"senderRole": "partner"})), task.InvalidParams,
+			m + "senderRole"},
+		"senderRole bool": {body("rpc", with(full(), object{"senderRole": true})), task.InvalidParams, m + "senderRole"},
+		"no command":      {body("rpc", with(full(), object{"command": absence{}})), task.InvalidParams, m + "command"},
+		"null command":    {body("rpc", with(full(), object{"command": nil})), task.InvalidParams, m + "command"},
+		"PascalCase":      {body("rpc", with(full(), object{"command": "Start"})), task.InvalidParams, m + "command"},
+		"empty command":   {body("rpc", with(full(), object{"command": ""})), task.InvalidParams, m + "command"},
+		"command list": {body("rpc", with(full(), object{"command": []any{"start"}})), task.InvalidParams,
+			m + "command"},
+		"re-stream by rpc": {body("rpc", least(task.ReStream)), task.InvalidParams, m + "command"},
+		"get by stream":    {body("stream", least(task.Get)), task.InvalidParams, m + "command"},
+		"cancel by stream": {body("stream", least(task.Cancel)), task.InvalidParams, m + "command"},
+		"complete, stream": {body("stream", least(task.Complete)), task.InvalidParams, m + "command"},
+		"id number":        {body("rpc", with(full(), object{"id": 1})), task.InvalidParams, m + "id"},
+		"no senderId":      {body("rpc", with(full(), object{"senderId": absence{}})), task.InvalidParams, m + "senderId"},
+		"empty senderId":   {body("rpc", with(full(), object{"senderId": ""})), task.InvalidParams, m + "senderId"},
+		"senderId object":  {body("rpc", with(full(), object{"senderId": object{}})), task.InvalidParams, m + "senderId"},
+		"no taskId":        {body("rpc", with(full(), object{"taskId": absence{}})), task.InvalidParams, m + "taskId"},
+		"null taskId":      {body("rpc", with(full(), object{"taskId": nil})), task.InvalidParams, m + "taskId"},
+		"empty taskId":     {body("rpc", with(full(), object{"taskId": ""})), task.InvalidParams, m + "taskId"},
+		"taskId number":    {body("rpc", with(full(), object{"taskId": 7})), task.InvalidParams, m + "taskId"},
+		"taskId long": {body("rpc", with(full(), object{"taskId": strings.Repeat("t", 257)})), task.InvalidParams,
+			m + "taskId"},
+		"taskId long UTF-8": {body("rpc", with(full(), object{"taskId": strings.Repeat("é", 129)})), task.InvalidParams,
+			m + "taskId"},
+		"taskId NUL": {body("rpc", with(full(), object{"taskId": "a\x00"})), task.InvalidParams, m + "taskId"},
+		"taskId DEL": {body("rpc", with(full(), object{"taskId": "a\x7f"})), task.InvalidParams, m + "taskId"},
+		"taskId NEL": {body("rpc", with(full(), object{"taskId": "a\u0085"})), task.InvalidParams, m + "taskId"},
+		"sessionId long": {body("rpc", with(full(), object{"sessionId": strings.Repeat("t", 257)})), task.InvalidParams,
+			m + "sessionId"},
 		"sessionId newline": {body("rpc", with(full(), object{"sessionId": "\n"})), task.InvalidParams, m + "sessionId"},
 		"sessionId number":  {body("rpc", with(full(), object{"sessionId": 1})), task.InvalidParams, m + "sessionId"},
 		"groupId number":    {body("rpc", with(full(), object{"groupId": 1})), task.InvalidParams, m + "groupId"},
@@ -300,43 +325,60 @@ func TestDecodeRefuses(t *testing.T) {
 		"sentAt empty":      {body("rpc", with(full(), object{"sentAt": ""})), task.InvalidParams, m + "sentAt"},
 		"sentAt number":     {body("rpc", with(full(), object{"sentAt": 1756699080})), task.InvalidParams, m + "sentAt"},
 		"mentions text":     {body("rpc", with(full(), object{"mentions": "a"})), task.InvalidParams, m + "mentions"},
-		"mentions number":   {body("rpc", with(full(), object{"mentions": []any{"a", 1}})), task.InvalidParams, m + "mentions[1]"},
-		"mentions many":     {body("rpc", with(full(), object{"mentions": slices.Repeat([]any{"a"}, 1001)})), task.InvalidParams, m + "mentions"},
+		"mentions number": {body("rpc", with(full(), object{"mentions": []any{"a", 1}})), task.InvalidParams,
+			m + "mentions[1]"},
+		"mentions many": {body("rpc", with(full(), object{"mentions": slices.Repeat([]any{"a"}, 1001)})),
+			task.InvalidParams, m + "mentions"},
 
-		"commandParams text": {body("rpc", with(full(), object{"commandParams": "{}"})), task.InvalidParams, m + "commandParams"},
-		"commandParams list": {body("rpc", with(full(), object{"commandParams": []any{}})), task.InvalidParams, m + "commandParams"},
-		"timeout half":       {startParams(object{"responseTimeout": 1.5}), task.InvalidParams, m + "commandParams.responseTimeout"},
-		"timeout text":       {startParams(object{"awaitingInputTimeout": "1"}), task.InvalidParams, m + "commandParams.awaitingInputTimeout"},
-		"timeout negative":   {startParams(object{"awaitingCompletionTimeout": -1}), task.InvalidParams, m + "commandParams.awaitingCompletionTimeout"},
-		"bytes negative":     {startParams(object{"maxProductsBytes": -1e300}), task.InvalidParams, m + "commandParams.maxProductsBytes"},
-		"bytes bool":         {startParams(object{"maxProductsBytes": false}), task.InvalidParams, m + "commandParams.maxProductsBytes"},
-		"get number":         {getParams(object{"lastMessageSentAt": 0}), task.InvalidParams, m + "commandParams.lastMessageSentAt"},
-		"get date":           {getParams(object{"lastStateChangedAt": "2025-09-01"}), task.InvalidParams, m + "commandParams.lastStateChangedAt"},
-		"seq text":           {reParams(object{"lastEventSeq": "1"}), task.InvalidParams, m + "commandParams.lastEventSeq"},
-		"seq half":           {reParams(object{"lastEventSeq": 0.5}), task.InvalidParams, m + "commandParams.lastEventSeq"},
-		"seq negative":       {reParams(object{"lastEventSeq": -1}), task.InvalidParams, m + "commandParams.lastEventSeq"},
+		"commandParams text": {body("rpc", with(full(), object{"commandParams": "{}"})), task.InvalidParams,
+			m + "commandParams"},
+		"commandParams list": {body("rpc", with(full(), object{"commandParams": []any{}})), task.InvalidParams,
+			m + "commandParams"},
+		"timeout half": {startParams(object{"responseTimeout": 1.5}), task.InvalidParams,
+			m + "commandParams.responseTimeout"},
+		"timeout text": {startParams(object{"awaitingInputTimeout": "1"}), task.InvalidParams,
+			m + "commandParams.awaitingInputTimeout"},
+		"timeout negative": {startParams(object{"awaitingCompletionTimeout": -1}), task.InvalidParams,
+			m + "commandParams.awaitingCompletionTimeout"},
+		"bytes negative": {startParams(object{"maxProductsBytes": -1e300}), task.InvalidParams,
+			m + "commandParams.maxProductsBytes"},
+		"bytes bool": {startParams(object{"maxProductsBytes": false}), task.InvalidParams,
+			m + "commandParams.maxProductsBytes"},
+		"get number": {getParams(object{"lastMessageSentAt": 0}), task.InvalidParams,
+			m + "commandParams.lastMessageSentAt"},
+		"get date": {getParams(object{"lastStateChangedAt": "2025-09-01"}), task.InvalidParams,
+			m + "commandParams.lastStateChangedAt"},
+		"seq text":     {reParams(object{"lastEventSeq": "1"}), task.InvalidParams, m + "commandParams.lastEventSeq"},
+		"seq half":     {reParams(object{"lastEventSeq": 0.5}), task.InvalidParams, m + "commandParams.lastEventSeq"},
+		"seq negative": {reParams(object{"lastEventSeq": -1}), task.InvalidParams, m + "commandParams.lastEventSeq"},
 
-		"items object":   {body("rpc", with(full(), object{"dataItems": object{}})), task.InvalidParams, m + "dataItems"},
-		"items text":     {body("rpc", with(full(), object{"dataItems": "a"})), task.InvalidParams, m + "dataItems"},
-		"items many":     {body("rpc", with(full(), object{"dataItems": slices.Repeat([]any{object{"type": "text", "text": ""}}, 1001)})), task.InvalidParams, m + "dataItems"},
-		"item null":      {body("rpc", with(full(), object{"dataItems": []any{nil}})), task.InvalidParams, m + "dataItems[0]"},
-		"item text":      {body("rpc", with(full(), object{"dataItems": []any{"a"}})), task.InvalidParams, m + "dataItems[0]"},
-		"no type":        {item(object{"text": "a"}), task.InvalidParams, m + "dataItems[1].type"},
-		"other type":     {item(object{"type": "audio"}), task.InvalidParams, m + "dataItems[1].type"},
-		"no text":        {item(object{"type": "text"}), task.InvalidParams, m + "dataItems[1].text"},
-		"text number":    {item(object{"type": "text", "text": 1}), task.InvalidParams, m + "dataItems[1].text"},
-		"empty file":     {item(object{"type": "file"}), task.InvalidParams, m + "dataItems[1].uri"},
-		"file with both": {item(object{"type": "file", "uri": "u", "bytes": "QUI="}), task.InvalidParams, m + "dataItems[1].bytes"},
-		"uri number":     {item(object{"type": "file", "uri": 1}), task.InvalidParams, m + "dataItems[1].uri"},
-		"name number":    {item(object{"type": "file", "uri": "u", "name": 1}), task.InvalidParams, m + "dataItems[1].name"},
-		"mimeType list":  {item(object{"type": "file", "uri": "u", "mimeType": []any{}}), task.InvalidParams, m + "dataItems[1].mimeType"},
+		"items object": {body("rpc", with(full(), object{"dataItems": object{}})), task.InvalidParams, m + "dataItems"},
+		"items text":   {body("rpc", with(full(), object{"dataItems": "a"})), task.InvalidParams, m + "dataItems"},
+		"items many": {body("rpc", with(full(), object{"dataItems": slices.Repeat([]any{object{"type": "text",
+			"text": ""}}, 1001)})), task.InvalidParams, m + "dataItems"},
+		"item null": {body("rpc", with(full(), object{"dataItems": []any{nil}})), task.InvalidParams,
+			m + "dataItems[0]"},
+		"item text": {body("rpc", with(full(), object{"dataItems": []any{"a"}})), task.InvalidParams,
+			m + "dataItems[0]"},
+		"no type":     {item(object{"text": "a"}), task.InvalidParams, m + "dataItems[1].type"},
+		"other type":  {item(object{"type": "audio"}), task.InvalidParams, m + "dataItems[1].type"},
+		"no text":     {item(object{"type": "text"}), task.InvalidParams, m + "dataItems[1].text"},
+		"text number": {item(object{"type": "text", "text": 1}), task.InvalidParams, m + "dataItems[1].text"},
+		"empty file":  {item(object{"type": "file"}), task.InvalidParams, m + "dataItems[1].uri"},
+		"file with both": {item(object{"type": "file", "uri": "u", "bytes": "QUI="}), task.InvalidParams,
+			m + "dataItems[1].bytes"},
+		"uri number":  {item(object{"type": "file", "uri": 1}), task.InvalidParams, m + "dataItems[1].uri"},
+		"name number": {item(object{"type": "file", "uri": "u", "name": 1}), task.InvalidParams, m + "dataItems[1].name"},
+		"mimeType list": {item(object{"type": "file", "uri": "u", "mimeType": []any{}}), task.InvalidParams,
+			m + "dataItems[1].mimeType"},
 		"base64 letters": {item(object{"type": "file", "bytes": "QU-_"}), task.InvalidParams, m + "dataItems[1].bytes"},
 		"base64 padding": {item(object{"type": "file", "bytes": "QUI"}), task.InvalidParams, m + "dataItems[1].bytes"},
 		"base64 =":       {item(object{"type": "file", "bytes": "Q==="}), task.InvalidParams, m + "dataItems[1].bytes"},
 		"base64 breaks":  {item(object{"type": "file", "bytes": "QUI=\n"}), task.InvalidParams, m + "dataItems[1].bytes"},
 		"no data":        {item(object{"type": "data"}), task.InvalidParams, m + "dataItems[1].data"},
 		"data list":      {item(object{"type": "data", "data": []any{}}), task.InvalidParams, m + "dataItems[1].data"},
-		"metadata text":  {item(object{"type": "text", "text": "", "metadata": "a"}), task.InvalidParams, m + "dataItems[1].metadata"},
+		"metadata text": {item(object{"type": "text", "text": "", "metadata": "a"}), task.InvalidParams,
+			m + "dataItems[1].metadata"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			call, err := decodeBody(t, tt.body)
@@ -441,17 +483,20 @@ func TestAppendError(t *testing.T) {
 		err  error
 		want string
 	}{
-		"no kind":  {errors.New("secret"), `{"code":-32603,"message":"Internal server error"}`},
-		"no words": {&task.Error{Kind: task.TaskNotFound, Err: errors.New("secret")}, `{"code":-32001,"message":"Task not found"}`},
+		"no kind": {errors.New("secret"), `{"code":-32603,"message":"Internal server error"}`},
+		"no words": {&task.Error{Kind: task.TaskNotFound, Err: errors.New("secret")},
+			`{"code":-32001,"message":"Task not found"}`},
 		"field": {task.Errorf(task.InvalidParams, "taskId is missing").WithField("params.message.taskId"),
 			`{"code":-32602,"message":"Invalid method parameters","data":{"field":"params.message.taskId","details":"taskId is missing"}}`},
-		"limit": {fmt.Errorf("wrapped: %w", task.Errorf(task.LimitExceeded, "too many streams").WithData("max", 7).WithData("limit", "streams")),
+		"limit": {fmt.Errorf("wrapped: %w", task.Errorf(task.LimitExceeded, "too many streams").WithData("max",
+			7).WithData("limit", "streams")),
 			`{"code":-32050,"message":"Limit exceeded","data":{"limit":"streams","max":7,"details":"too many streams"}}`},
 		"agent": {task.Errorf(task.AgentUnavailable, "no connection").WithCause(errors.New("secret")),
 			`{"code":-32603,"message":"Internal server error","data":{"errorType":"AGENT_UNAVAILABLE","details":"no connection"}}`},
 		"reserved": {task.Errorf(task.InvalidParams, "a").WithData("details", "b").WithData("field", "c"),
 			`{"code":-32602,"message":"Invalid method parameters","data":{"details":"a"}}`},
-		"unsayable": {task.Errorf(task.InvalidParams, "").WithData("a", math.NaN()), `{"code":-32602,"message":"Invalid method parameters"}`},
+		"unsayable": {task.Errorf(task.InvalidParams, "").WithData("a", math.NaN()),
+			`{"code":-32602,"message":"Invalid method parameters"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := `{"jsonrpc":"2.0","id":7,"error":` + tt.want + `}`
@@ -469,20 +514,25 @@ func TestAppendEvent(t *testing.T) {
 		event task.Event
 		want  string
 	}{
-		"task": {task.Event{Seq: 1, Task: &task.Task{ID: "t1", SessionID: "s1", Status: task.Status{State: task.Accepted, ChangedAt: at}}},
+		"task": {task.Event{Seq: 1, Task: &task.Task{ID: "t1", SessionID: "s1",
+			Status: task.Status{State: task.Accepted, ChangedAt: at}}},
 			`{"eventSeq":1,"eventData":{"type":"task","id":"t1","status":{"state":"accepted","stateChangedAt":"2025-09-01T12:00:00+08:00"},"products":[],"sessionId":"s1"}}`},
-		"status": {task.Event{Seq: 2, Status: &task.Status{State: task.Working, ChangedAt: at, DataItems: []task.DataItem{task.Text("a\nb")}}},
+		"status": {task.Event{Seq: 2, Status: &task.Status{State: task.Working, ChangedAt: at,
+			DataItems: []task.DataItem{task.Text("a\nb")}}},
 			`{"eventSeq":2,"eventData":{"type":"status-update","taskId":"t1","status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00","dataItems":[{"type":"text","text":"a\nb"}]},"sessionId":"s1"}}`},
-		"chunk": {task.Event{Seq: 3, Chunk: &task.Chunk{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("x")}}, Append: true}},
+		"chunk": {task.Event{Seq: 3, Chunk: &task.Chunk{Product: task.Product{ID: "p",
+			DataItems: []task.DataItem{task.Text("x")}}, Append: true}},
 			`{"eventSeq":3,"eventData":{"type":"product-chunk","taskId":"t1","product":{"id":"p","dataItems":[{"type":"text","text":"x"}]},"append":true,"lastChunk":false,"sessionId":"s1"}}`},
 		"message": {task.Event{Seq: 4, Message: &task.Message{ID: "m", SentAt: at, SenderRole: task.Partner, SenderID: "p1"}},
 			`{"eventSeq":4,"eventData":{"type":"message","id":"m","sentAt":"2025-09-01T12:00:00+08:00","senderRole":"partner","senderId":"p1","dataItems":[]}}`},
-		"cause is not told": {task.Event{Seq: 5, Status: &task.Status{State: task.Working, ChangedAt: at}, Cause: &task.Message{ID: "secret"}},
+		"cause is not told": {task.Event{Seq: 5, Status: &task.Status{State: task.Working, ChangedAt: at},
+			Cause: &task.Message{ID: "secret"}},
 			`{"eventSeq":5,"eventData":{"type":"status-update","taskId":"t1","status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00"},"sessionId":"s1"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := `{"jsonrpc":"2.0","id":"x","result":` + tt.want + `}`
-			if d := cmp.Diff(want, string(Server().NewStream(jsonrpc.ID(`"x"`), nil, &state).Event(nil, &tt.event).Data)); d != "" {
+			if d := cmp.Diff(want, string(Server().NewStream(jsonrpc.ID(`"x"`), nil, &state).Event(nil,
+				&tt.event).Data)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -496,7 +546,8 @@ func TestEventRoundTrip(t *testing.T) {
 			continue // JSON cannot say it
 		}
 		for _, ev := range translatetest.Events(&state) {
-			res, bad := jsonrpc.ParseResponse(Server().NewStream(jsonrpc.ID("1"), nil, &state).Event(nil, &ev).Data, jsonrpc.Limits{})
+			res, bad := jsonrpc.ParseResponse(Server().NewStream(jsonrpc.ID("1"), nil, &state).Event(nil, &ev).Data,
+				jsonrpc.Limits{})
 			if bad != nil {
 				t.Fatal(bad)
 			}
@@ -580,11 +631,13 @@ func randomMessage(rnd *rand.Rand) task.Message {
 
 // FuzzDecode: what is decoded can be written, and is then decoded to the same.
 func FuzzDecode(f *testing.F) {
-	for _, name := range []string{"02-rpc-start.request.json", "06-rpc-get.request.json", "14-stream-restream-after-2.request.json", "25-group-invite.request.json"} {
+	for _, name := range []string{"02-rpc-start.request.json", "06-rpc-get.request.json",
+		"14-stream-restream-after-2.request.json", "25-group-invite.request.json"} {
 		f.Add(vector(f, name))
 	}
 	f.Add(body("rpc", full()))
-	f.Add(body("rpc", with(least(task.Start), object{"x": nil, "y": object{"z": 1}, "Task_ID": 1, "metadata": object{"aip": object{"w": 1}, "a2a": 2},
+	f.Add(body("rpc", with(least(task.Start), object{"x": nil, "y": object{"z": 1}, "Task_ID": 1,
+		"metadata":  object{"aip": object{"w": 1}, "a2a": 2},
 		"dataItems": []any{object{"type": "text", "text": "t", "x": 1, "Text": "no", "metadata": object{"aip": 1}}}})))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		req, bad := jsonrpc.Parse(data, jsonrpc.Limits{})
@@ -621,10 +674,12 @@ func FuzzDecode(f *testing.F) {
 }
 
 // unknown leaves out what there is no field for.
-var unknown = cmp.Options{cmpopts.IgnoreFields(task.Message{}, "Extensions"), cmpopts.IgnoreFields(task.DataItem{}, "Metadata")}
+var unknown = cmp.Options{cmpopts.IgnoreFields(task.Message{}, "Extensions"),
+	cmpopts.IgnoreFields(task.DataItem{}, "Metadata")}
 
 func BenchmarkParseDecode(b *testing.B) {
-	for name, body := range map[string][]byte{"start": vector(b, "02-rpc-start.request.json"), "full": body("rpc", full())} {
+	for name, body := range map[string][]byte{"start": vector(b, "02-rpc-start.request.json"),
+		"full": body("rpc", full())} {
 		var compact json.RawMessage = body
 		body, err := json.Marshal(compact)
 		if err != nil {
@@ -650,7 +705,8 @@ func BenchmarkAppendTask(b *testing.B) {
 	at := time.Date(2025, 9, 1, 12, 0, 0, 0, beijing)
 	state := task.Task{
 		ID: "task-1234", SessionID: "session-91011", Status: task.Status{State: task.AwaitingCompletion, ChangedAt: at},
-		Products: []task.Product{{ID: "product-1", Name: "北京文化游行程安排.pdf", DataItems: []task.DataItem{task.Text(strings.Repeat("请帮我做一个行程安排。", 20))}}},
+		Products: []task.Product{{ID: "product-1", Name: "北京文化游行程安排.pdf",
+			DataItems: []task.DataItem{task.Text(strings.Repeat("请帮我做一个行程安排。", 20))}}},
 	}
 	id := jsonrpc.ID(`"1"`)
 	s := Server()
@@ -664,7 +720,8 @@ func BenchmarkAppendTask(b *testing.B) {
 
 func BenchmarkAppendEvent(b *testing.B) {
 	state := task.Task{ID: "task-1234", SessionID: "session-91011"}
-	ev := task.Event{Seq: 7, Chunk: &task.Chunk{Product: task.Product{ID: "product-1", DataItems: []task.DataItem{task.Text("a few words")}}, Append: true}}
+	ev := task.Event{Seq: 7, Chunk: &task.Chunk{Product: task.Product{ID: "product-1",
+		DataItems: []task.DataItem{task.Text("a few words")}}, Append: true}}
 	id := jsonrpc.ID(`"1"`)
 	s := Server().NewStream(id, nil, &state)
 	var dst []byte
@@ -681,7 +738,8 @@ func TestAppendRecord(t *testing.T) {
 	for i, ev := range translatetest.Events(&state) {
 		ev.Seq = uint64(i + 1)
 		want := string(Server().NewStream(jsonrpc.ID("7"), nil, &state).Event(nil, &ev).Data)
-		got := string(Server().NewStream(jsonrpc.ID("7"), nil, &state).(translate.RecordEncoder).Record(nil, ev.Seq, task.AppendEvent(nil, &ev)).Data)
+		got := string(Server().NewStream(jsonrpc.ID("7"), nil, &state).(translate.RecordEncoder).Record(nil, ev.Seq,
+			task.AppendEvent(nil, &ev)).Data)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("event %d (-decoded +direct):\n%s", i, diff)
 		}

@@ -28,8 +28,8 @@ func answer(body []byte) (gjson.Result, error) {
 }
 
 // unenvelopedError reads an error that has no envelope. Partners on the reference SDK answer so, with an HTTP status
-// of an error: {"detail":{"code":…,"message":…}}, or a list of the mistakes in the form of a request. It returns nil where
-// v is neither.
+// of an error: {"detail":{"code":…,"message":…}}, or a list of the mistakes in the form of a request. It returns nil
+// where v is neither.
 func unenvelopedError(v gjson.Result) error {
 	detail := wire.Member(v, "detail")
 	switch {
@@ -46,8 +46,8 @@ func unenvelopedError(v gjson.Result) error {
 // failures are the errors of a Partner by their code (§5.2).
 //
 // Errors in the gateway's own request are not passed on as errors of the Leader, which did not write it. The reference
-// SDK answers −32700 to a method that it does not have, and to commands of another version, so that is what −32700 means
-// here. Errors of identity are about the gateway's identity, not the Leader's: their kinds are not passed on.
+// SDK answers −32700 to a method that it does not have, and to commands of another version, so that is what −32700
+// means here. Errors of identity are about the gateway's identity, not the Leader's: their kinds are not passed on.
 var failures = []wire.Failure{
 	{Code: -32700, Kind: task.MethodNotFound, Detail: "the agent does not take this method in this form"},
 	{Code: -32600, Kind: task.Internal, Detail: "the agent does not accept the gateway's request"},
@@ -61,8 +61,11 @@ var failures = []wire.Failure{
 	{Code: -32005, Kind: task.ContentTypeNotSupported, Detail: "the agent does not take this kind of content"},
 	{Code: -32006, Kind: task.InvalidAgentResponse, Detail: "the agent could not make an answer"},
 	{Code: -32007, Kind: task.GroupNotSupported, Detail: "the agent does not join groups"},
-	{Code: -32008, Kind: task.InvalidAgentResponse, Detail: "the agent asks who the gateway is; the operator must check its certificate and its AIC"},
-	{Code: -32009, Kind: task.InvalidAgentResponse, Detail: "the agent does not let the gateway do this; the operator must check its certificate and its AIC"},
-	{Code: -32010, Kind: task.InvalidAgentResponse, Detail: "the agent does not accept the gateway's access token; the operator must check it"},
+	{Code: -32008, Kind: task.InvalidAgentResponse,
+		Detail: "the agent asks who the gateway is; the operator must check its certificate and its AIC"},
+	{Code: -32009, Kind: task.InvalidAgentResponse,
+		Detail: "the agent does not let the gateway do this; the operator must check its certificate and its AIC"},
+	{Code: -32010, Kind: task.InvalidAgentResponse,
+		Detail: "the agent does not accept the gateway's access token; the operator must check it"},
 	{Code: -32050, Kind: task.LimitExceeded, Detail: "a limit of the agent is reached"},
 }

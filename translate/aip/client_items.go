@@ -70,7 +70,8 @@ func readProduct(v gjson.Result) (p task.Product, err error) {
 	})
 	p.Extensions = others.extensions(productNames)
 	if p.ID == "" || len(p.ID) > wire.MaxID {
-		return task.Product{}, wire.Refuse("the agent's answer has a product whose id is no string of 1 to %d bytes", wire.MaxID)
+		return task.Product{}, wire.Refuse("the agent's answer has a product whose id is no string of 1 to %d bytes",
+			wire.MaxID)
 	}
 	if p.DataItems, err = readItems(items); err != nil {
 		return task.Product{}, err

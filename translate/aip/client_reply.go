@@ -70,7 +70,8 @@ func (clientStream) Event(event string, data []byte) (agent.Report, error) {
 			return agent.Report{}, err
 		}
 		return agent.Report{
-			State: task.Working, Items: items, Extensions: m.rest.extensions(statusNames), NativeState: "message", Revision: "message " + checksum(m.items.Raw),
+			State: task.Working, Items: items, Extensions: m.rest.extensions(statusNames),
+			NativeState: "message", Revision: "message " + checksum(m.items.Raw),
 		}, nil
 	}
 	return agent.Report{}, nil
@@ -174,7 +175,8 @@ func (m *content) task() (agent.Report, error) {
 	}
 	s, ok := stateOf(state.Str)
 	if !ok {
-		return rep, wire.Refuse("the agent's answer has the state %q, which AIP does not have", wire.Clean(state.Str, wire.MaxWord))
+		return rep, wire.Refuse("the agent's answer has the state %q, which AIP does not have",
+			wire.Clean(state.Str, wire.MaxWord))
 	}
 	var err error
 	if rep.Items, err = readItems(items); err != nil {
@@ -206,8 +208,8 @@ func stateOf(native string) (s task.State, ok bool) {
 }
 
 // revision returns the revision of a task: its state, since when, and a checksum of its data items. That of a settled
-// task does not depend on its products, since the last event of a stream does not have them. The checksum is of what was
-// read, because a Partner may write the same status with nulls in an answer and without them in an event.
+// task does not depend on its products, since the last event of a stream does not have them. The checksum is of what
+// was read, because a Partner may write the same status with nulls in an answer and without them in an event.
 func revision(rep *agent.Report, changedAt, products string) string {
 	sum := crc32.ChecksumIEEE([]byte(changedAt))
 	sum = crc32.Update(sum, crc32.IEEETable, task.AppendStatus(nil, &task.Status{DataItems: rep.Items}))
@@ -233,8 +235,9 @@ func (m *content) chunk() (agent.Report, error) {
 	}
 	for _, v := range [...]gjson.Result{m.append, m.last} {
 		if !wire.Absent(v) && !v.IsBool() {
-			return agent.Report{}, wire.Refuse("the agent's product chunk has an append or lastChunk that is neither true nor false")
+			return agent.Report{}, wire.Refuse("the agent's product chunk has an append or lastChunk that is no boolean")
 		}
 	}
-	return agent.Report{Chunks: []task.Chunk{{Product: p, Append: m.append.Bool(), Last: m.last.Bool(), Extensions: m.rest.extensions(eventNames)}}}, nil
+	return agent.Report{Chunks: []task.Chunk{{Product: p, Append: m.append.Bool(), Last: m.last.Bool(),
+		Extensions: m.rest.extensions(eventNames)}}}, nil
 }

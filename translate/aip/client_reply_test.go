@@ -30,7 +30,8 @@ func TestClientVectors(t *testing.T) {
 		}
 		tk := decodeJSON[task.Task](t, res.Result.Raw)
 		got, err := c.Reply(vector(t, name), nil)
-		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision", "RevisionDated")); d != "" || err != nil {
+		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision",
+			"RevisionDated")); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, d)
 		}
 	}
@@ -40,7 +41,8 @@ func TestClientVectors(t *testing.T) {
 	} {
 		tk := decodeJSON[task.Task](t, string(vector(t, name)))
 		got, err := c.Push(vector(t, name), nil)
-		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision", "RevisionDated")); d != "" || err != nil {
+		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision",
+			"RevisionDated")); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, d)
 		}
 	}
@@ -57,7 +59,8 @@ func TestClientVectors(t *testing.T) {
 			fold.Apply(task.Event{Chunk: &rep.Chunks[i]})
 		}
 	}
-	if p := fold.Task.Products; len(p) != 1 || len(p[0].DataItems) != 2 || p[0].DataItems[1].Name != "beijing_cultural_tour_part2.pdf" {
+	if p := fold.Task.Products; len(p) != 1 || len(p[0].DataItems) != 2 ||
+		p[0].DataItems[1].Name != "beijing_cultural_tour_part2.pdf" {
 		t.Errorf("the chunks make %+v", p)
 	}
 	if _, err := c.Reply(vector(t, "01-error-task-not-found.response.json"), nil); task.KindOf(err) != task.TaskNotFound {
@@ -143,25 +146,39 @@ func TestReply(t *testing.T) {
 		"least, v1": {`{"type":"task","status":{"state":"accepted"}}`, news{State: task.Accepted, Whole: true}},
 		"least, v2": {`{"type":"task-result","status":{"state":"rejected"}}`, news{State: task.Rejected, Whole: true}},
 		"nulls": {`{"type":"task","id":null,"senderId":null,"status":{"state":"failed","stateChangedAt":null,"dataItems":null},"products":null,` +
-			`"messageHistory":null,"statusHistory":null,"groupId":null,"sessionId":null}`, news{State: task.Failed, Whole: true}},
+			`"messageHistory":null,"statusHistory":null,"groupId":null,"sessionId":null}`, news{State: task.Failed,
+			Whole: true}},
 		"null in a product": {`{"type":"task","status":{"state":"working"},"products":[{"id":"p","name":null,"description":null,"dataItems":null}]}`,
 			news{State: task.Working, Whole: true, Products: []task.Product{{ID: "p"}}}},
 		"product twice": {`{"type":"task","status":{"state":"working"},"products":[{"id":"p","name":"a"},{"id":"q"},{"id":"p","name":"b"}]}`,
 			news{State: task.Working, Whole: true, Products: []task.Product{{ID: "p", Name: "b"}, {ID: "q"}}}},
-		"completed": {`{"type":"task","status":{"state":"completed"},"products":[]}`, news{State: task.AwaitingCompletion, Whole: true}},
+		"completed": {`{"type":"task","status":{"state":"completed"},"products":[]}`,
+			news{State: task.AwaitingCompletion, Whole: true}},
 
-		"text":            {items(`{"type":"text","text":""},{"type":"text","text":"a","metadata":null}`), news{task.Working, text("", "a"), nil, true}},
-		"text, metadata":  {items(`{"type":"text","text":"a","metadata":{"b" : 1}}`), news{task.Working, []task.DataItem{{Kind: task.TextItem, Text: "a", Metadata: json.RawMessage(`{"b" : 1}`)}}, nil, true}},
-		"file":            {items(`{"type":"file","name":"n","mimeType":"a/b","uri":"u","bytes":null}`), news{task.Working, []task.DataItem{{Kind: task.FileItem, Name: "n", MIMEType: "a/b", URI: "u"}}, nil, true}},
-		"file with both":  {items(`{"type":"file","uri":"u","bytes":"QUI="}`), news{task.Working, []task.DataItem{{Kind: task.FileItem, Bytes: "QUI="}}, nil, true}},
-		"file, url":       {items(`{"type":"file","url":"u"}`), news{task.Working, []task.DataItem{{Kind: task.FileItem, URI: "u"}}, nil, true}},
-		"empty file":      {items(`{"type":"file","name":"n"}`), news{task.Working, []task.DataItem{data(`{"type":"file","name":"n"}`)}, nil, true}},
-		"data":            {items(`{"type":"data","data":{ "a" :` + "\n" + ` 1}}`), news{task.Working, []task.DataItem{data(`{"a":1}`)}, nil, true}},
-		"data, no object": {items(`{"type":"data","data":[1]}`), news{task.Working, []task.DataItem{data(`{"value":[1]}`)}, nil, true}},
-		"no data":         {items(`{"type":"data","data":null}`), news{task.Working, []task.DataItem{data(`{"type":"data","data":null}`)}, nil, true}},
-		"text, no text":   {items(`{"type":"text","text":1}`), news{task.Working, []task.DataItem{data(`{"type":"text","text":1}`)}, nil, true}},
-		"other type":      {items(`{"type":"audio","x":1}`), news{task.Working, []task.DataItem{data(`{"type":"audio","x":1}`)}, nil, true}},
-		"no object":       {items(`"a"`), news{task.Working, []task.DataItem{data(`{"value":"a"}`)}, nil, true}},
+		"text": {items(`{"type":"text","text":""},{"type":"text","text":"a","metadata":null}`),
+			news{task.Working, text("", "a"), nil, true}},
+		"text, metadata": {items(`{"type":"text","text":"a","metadata":{"b" : 1}}`),
+			news{task.Working, []task.DataItem{{Kind: task.TextItem, Text: "a", Metadata: json.RawMessage(`{"b" : 1}`)}}, nil,
+				true}},
+		"file": {items(`{"type":"file","name":"n","mimeType":"a/b","uri":"u","bytes":null}`),
+			news{task.Working, []task.DataItem{{Kind: task.FileItem, Name: "n", MIMEType: "a/b", URI: "u"}}, nil, true}},
+		"file with both": {items(`{"type":"file","uri":"u","bytes":"QUI="}`),
+			news{task.Working, []task.DataItem{{Kind: task.FileItem, Bytes: "QUI="}}, nil, true}},
+		"file, url": {items(`{"type":"file","url":"u"}`), news{task.Working,
+			[]task.DataItem{{Kind: task.FileItem, URI: "u"}}, nil, true}},
+		"empty file": {items(`{"type":"file","name":"n"}`), news{task.Working,
+			[]task.DataItem{data(`{"type":"file","name":"n"}`)}, nil, true}},
+		"data": {items(`{"type":"data","data":{ "a" :` + "\n" + ` 1}}`),
+			news{task.Working, []task.DataItem{data(`{"a":1}`)}, nil, true}},
+		"data, no object": {items(`{"type":"data","data":[1]}`), news{task.Working, []task.DataItem{data(`{"value":[1]}`)},
+			nil, true}},
+		"no data": {items(`{"type":"data","data":null}`), news{task.Working,
+			[]task.DataItem{data(`{"type":"data","data":null}`)}, nil, true}},
+		"text, no text": {items(`{"type":"text","text":1}`), news{task.Working,
+			[]task.DataItem{data(`{"type":"text","text":1}`)}, nil, true}},
+		"other type": {items(`{"type":"audio","x":1}`), news{task.Working,
+			[]task.DataItem{data(`{"type":"audio","x":1}`)}, nil, true}},
+		"no object": {items(`"a"`), news{task.Working, []task.DataItem{data(`{"value":"a"}`)}, nil, true}},
 
 		"message": {`{"type":"message","id":"m1","dataItems":[{"type":"text","text":"a"}]}`,
 			news{task.AwaitingCompletion, nil, []task.Product{known[0], {ID: "m1", DataItems: text("a")}}, true}},
@@ -201,25 +218,26 @@ func TestReplyRefuses(t *testing.T) {
 		body string
 		kind task.Kind
 	}{
-		"empty":              {``, task.InvalidAgentResponse},
-		"page":               {`<html>`, task.InvalidAgentResponse},
-		"cut":                {`{"jsonrpc":"2.0","id":1,"result":{"type":"task"`, task.InvalidAgentResponse},
-		"neither":            {`{"jsonrpc":"2.0","id":1}`, task.InvalidAgentResponse},
-		"null":               {result(`null`), task.InvalidAgentResponse},
-		"true":               {result(`true`), task.InvalidAgentResponse},
-		"empty result":       {result(`{}`), task.InvalidAgentResponse},
-		"other type":         {result(`{"type":"group-mgmt-result","dataItems":[]}`), task.InvalidAgentResponse},
-		"status text":        {result(`{"type":"task","status":"working"}`), task.InvalidAgentResponse},
-		"no state":           {result(`{"type":"task","status":{}}`), task.InvalidAgentResponse},
-		"state number":       {state(`1`), task.InvalidAgentResponse},
-		"empty state":        {state(`""`), task.InvalidAgentResponse},
-		"PascalCase":         {state(`"AwaitingInput"`), task.InvalidAgentResponse},
-		"upper case":         {state(`"WORKING"`), task.InvalidAgentResponse},
-		"underscore":         {state(`"awaiting_input"`), task.InvalidAgentResponse},
-		"A2A":                {state(`"submitted"`), task.InvalidAgentResponse},
-		"British":            {state(`"cancelled"`), task.InvalidAgentResponse},
-		"items object":       {result(`{"status":{"state":"working","dataItems":{}}}`), task.InvalidAgentResponse},
-		"many items":         {result(`{"status":{"state":"working","dataItems":[` + many(`1`) + `]}}`), task.InvalidAgentResponse},
+		"empty":        {``, task.InvalidAgentResponse},
+		"page":         {`<html>`, task.InvalidAgentResponse},
+		"cut":          {`{"jsonrpc":"2.0","id":1,"result":{"type":"task"`, task.InvalidAgentResponse},
+		"neither":      {`{"jsonrpc":"2.0","id":1}`, task.InvalidAgentResponse},
+		"null":         {result(`null`), task.InvalidAgentResponse},
+		"true":         {result(`true`), task.InvalidAgentResponse},
+		"empty result": {result(`{}`), task.InvalidAgentResponse},
+		"other type":   {result(`{"type":"group-mgmt-result","dataItems":[]}`), task.InvalidAgentResponse},
+		"status text":  {result(`{"type":"task","status":"working"}`), task.InvalidAgentResponse},
+		"no state":     {result(`{"type":"task","status":{}}`), task.InvalidAgentResponse},
+		"state number": {state(`1`), task.InvalidAgentResponse},
+		"empty state":  {state(`""`), task.InvalidAgentResponse},
+		"PascalCase":   {state(`"AwaitingInput"`), task.InvalidAgentResponse},
+		"upper case":   {state(`"WORKING"`), task.InvalidAgentResponse},
+		"underscore":   {state(`"awaiting_input"`), task.InvalidAgentResponse},
+		"A2A":          {state(`"submitted"`), task.InvalidAgentResponse},
+		"British":      {state(`"cancelled"`), task.InvalidAgentResponse},
+		"items object": {result(`{"status":{"state":"working","dataItems":{}}}`), task.InvalidAgentResponse},
+		"many items": {result(`{"status":{"state":"working","dataItems":[` + many(`1`) + `]}}`),
+			task.InvalidAgentResponse},
 		"products object":    {result(`{"status":{"state":"working"},"products":{}}`), task.InvalidAgentResponse},
 		"product text":       {product(`"a"`), task.InvalidAgentResponse},
 		"product without id": {product(`{"name":"a"}`), task.InvalidAgentResponse},
@@ -229,12 +247,14 @@ func TestReplyRefuses(t *testing.T) {
 		"message items":      {result(`{"type":"message","dataItems":"a"}`), task.InvalidAgentResponse},
 		"key twice":          {result(`{"status":{"state":"working"},"status":null}`), task.InvalidAgentResponse},
 
-		"bare error":      {`{"detail":{"code":-32001,"message":"Task not found","data":null}}`, task.TaskNotFound},
-		"form error":      {`{"detail":[{"loc":["body","method"],"msg":"Input should be 'rpc'","type":"literal_error"}]}`, task.MethodNotFound},
+		"bare error": {`{"detail":{"code":-32001,"message":"Task not found","data":null}}`, task.TaskNotFound},
+		"form error": {`{"detail":[{"loc":["body","method"],"msg":"Input should be 'rpc'","type":"literal_error"}]}`,
+			task.MethodNotFound},
 		"other detail":    {`{"detail":"Not Found"}`, task.InvalidAgentResponse},
 		"detail, no code": {`{"detail":{"code":"x"}}`, task.InvalidAgentResponse},
-		"error, null":     {`{"jsonrpc":"2.0","id":null,"error":{"code":-32004,"message":null,"data":null},"result":null}`, task.UnsupportedOperation},
-		"code text":       {`{"jsonrpc":"2.0","id":null,"error":{"code":"a"}}`, task.InvalidAgentResponse},
+		"error, null": {`{"jsonrpc":"2.0","id":null,"error":{"code":-32004,"message":null,"data":null},"result":null}`,
+			task.UnsupportedOperation},
+		"code text": {`{"jsonrpc":"2.0","id":null,"error":{"code":"a"}}`, task.InvalidAgentResponse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for version, s := range sides() {
@@ -253,10 +273,12 @@ func TestReplyRefuses(t *testing.T) {
 	for i := range 1001 {
 		ids = append(ids, fmt.Sprintf(`{"id":"p%d"}`, i))
 	}
-	if _, err := Client("").Reply([]byte(product(strings.Join(ids, ","))), nil); task.KindOf(err) != task.InvalidAgentResponse {
+	if _, err := Client("").Reply([]byte(product(strings.Join(ids, ","))),
+		nil); task.KindOf(err) != task.InvalidAgentResponse {
 		t.Errorf("1001 products: %v", err)
 	}
-	if rep, err := Client("").Reply([]byte(product(strings.Join(ids[1:], ","))), nil); err != nil || len(rep.Products) != 1000 {
+	if rep, err := Client("").Reply([]byte(product(strings.Join(ids[1:], ","))), nil); err != nil ||
+		len(rep.Products) != 1000 {
 		t.Errorf("1000 products: %d, %v", len(rep.Products), err)
 	}
 }
@@ -270,23 +292,30 @@ func TestClientEvent(t *testing.T) {
 		want        agent.Report
 		kind        task.Kind // Internal where there is no error
 	}{
-		"nothing":       {"", "", agent.Report{}, task.Internal},
-		"ping":          {"ping", "2025-09-01 12:00:00", agent.Report{}, task.Internal},
-		"garbage":       {"", "2025-09-01 12:00:00", agent.Report{}, task.InvalidAgentResponse},
-		"message name":  {"message", "ping", agent.Report{}, task.InvalidAgentResponse},
-		"named error":   {"error", `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Stream events expired"}}`, agent.Report{}, task.TaskNotFound},
-		"no data":       {"", `{"jsonrpc":"2.0","id":"1","result":{"eventSeq":7}}`, agent.Report{}, task.InvalidAgentResponse},
+		"nothing":      {"", "", agent.Report{}, task.Internal},
+		"ping":         {"ping", "2025-09-01 12:00:00", agent.Report{}, task.Internal},
+		"garbage":      {"", "2025-09-01 12:00:00", agent.Report{}, task.InvalidAgentResponse},
+		"message name": {"message", "ping", agent.Report{}, task.InvalidAgentResponse},
+		"named error": {"error", `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Stream events expired"}}`,
+			agent.Report{}, task.TaskNotFound},
+		"no data": {"", `{"jsonrpc":"2.0","id":"1","result":{"eventSeq":7}}`, agent.Report{},
+			task.InvalidAgentResponse},
 		"later version": {"", event(`{"type":"product-removed","taskId":"t"}`), agent.Report{}, task.Internal},
 		"chunk": {"", event(`{"type":"product-chunk","product":{"id":"p","dataItems":[{"type":"text","text":"a"}]},"append":true,"lastChunk":null}`),
-			agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("a")}}, Append: true}}}, task.Internal},
+			agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("a")}},
+				Append: true}}}, task.Internal},
 		"chunk, message": {"", event(`{"type":"product-chunk","id":"m","dataItems":[],"senderRole":"partner","product":{"id":"p"},"lastChunk":true}`),
 			agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p"}, Last: true}}}, task.Internal},
 		"chunk, no product": {"", event(`{"type":"product-chunk","product":[]}`), agent.Report{}, task.InvalidAgentResponse},
-		"append text":       {"", event(`{"type":"product-chunk","product":{"id":"p"},"append":"true"}`), agent.Report{}, task.InvalidAgentResponse},
-		"lastChunk number":  {"", event(`{"type":"product-chunk","product":{"id":"p"},"lastChunk":1}`), agent.Report{}, task.InvalidAgentResponse},
+		"append text": {"", event(`{"type":"product-chunk","product":{"id":"p"},"append":"true"}`), agent.Report{},
+			task.InvalidAgentResponse},
+		"lastChunk number": {"", event(`{"type":"product-chunk","product":{"id":"p"},"lastChunk":1}`), agent.Report{},
+			task.InvalidAgentResponse},
 		"status": {"", event(`{"type":"task-status-update","id":"m","dataItems":[{"type":"text","text":"no"}],"status":{"state":"awaiting-input","dataItems":[{"type":"text","text":"a"}]}}`),
-			agent.Report{State: task.AwaitingInput, NativeState: "awaiting-input", Items: []task.DataItem{task.Text("a")}}, task.Internal},
-		"wrong state": {"", event(`{"type":"status-update","status":{"state":"done"}}`), agent.Report{}, task.InvalidAgentResponse},
+			agent.Report{State: task.AwaitingInput, NativeState: "awaiting-input",
+				Items: []task.DataItem{task.Text("a")}}, task.Internal},
+		"wrong state": {"", event(`{"type":"status-update","status":{"state":"done"}}`), agent.Report{},
+			task.InvalidAgentResponse},
 		"message": {"", event(`{"type":"message","id":"m","dataItems":[{"type":"text","text":"a"}]}`),
 			agent.Report{State: task.Working, NativeState: "message", Items: []task.DataItem{task.Text("a")}}, task.Internal},
 		"empty message": {"", event(`{"type":"message","id":"m","dataItems":[]}`), agent.Report{}, task.Internal},
@@ -297,7 +326,8 @@ func TestClientEvent(t *testing.T) {
 				if (err != nil) != (tt.kind != task.Internal) || err != nil && task.KindOf(err) != tt.kind {
 					t.Errorf("%s: got %v, want %v", version, err, tt.kind)
 				}
-				if d := cmp.Diff(tt.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision", "RevisionDated")); d != "" {
+				if d := cmp.Diff(tt.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision",
+					"RevisionDated")); d != "" {
 					t.Errorf("%s:\n%s", version, d)
 				}
 			}
@@ -311,8 +341,10 @@ func TestPushRefuses(t *testing.T) {
 		t.Errorf("got %+v, %v", rep, err)
 	}
 	for _, body := range []string{
-		``, ` `, `null`, `true`, `[]`, `[` + fine + `]`, `{}`, `{"type":"task"}`, fine + fine, fine + `,"x":1`, fine + `}`, fine[1:],
-		`1,"error":{"code":-32001,"message":""}`, `null,"error":{"code":-32001,"message":""}`, fine + `,"error":null`, `"` + fine,
+		``, ` `, `null`, `true`, `[]`, `[` + fine + `]`, `{}`, `{"type":"task"}`, fine + fine, fine + `,"x":1`, fine +
+			`}`, fine[1:],
+		`1,"error":{"code":-32001,"message":""}`, `null,"error":{"code":-32001,"message":""}`, fine + `,"error":null`, `"` +
+			fine,
 		`{"type":"task","status":{"state":"Completed"}}`, strings.Repeat("[", 1<<20),
 	} {
 		rep, err := Client("").Push([]byte(body), nil)
@@ -407,7 +439,8 @@ func plausible(t *testing.T, rep agent.Report, err error) {
 		}
 		return
 	}
-	if rep.State != task.None && !rep.State.Valid() || rep.State == task.Completed || (rep.State == task.None) != (rep.Revision == "") {
+	if rep.State != task.None && !rep.State.Valid() || rep.State == task.Completed ||
+		(rep.State == task.None) != (rep.Revision == "") {
 		t.Fatalf("got %+v", rep)
 	}
 	tk := task.Task{ID: "t", Status: task.Status{State: task.Working, DataItems: rep.Items}, Products: rep.Products}
@@ -420,7 +453,8 @@ func plausible(t *testing.T, rep agent.Report, err error) {
 			t.Fatalf("%s: more than one line: %q", version, out)
 		}
 		again, err := s.client.Reply(out, nil)
-		if d := cmp.Diff(said(&tk), again, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision", "RevisionDated")); d != "" || err != nil {
+		if d := cmp.Diff(said(&tk), again, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision",
+			"RevisionDated")); d != "" || err != nil {
 			t.Fatalf("%s: %v\n%s", version, err, d)
 		}
 	}

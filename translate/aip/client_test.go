@@ -67,7 +67,8 @@ func TestClientRequests(t *testing.T) {
 		bare    = `"dataItems":[],` + where
 	)
 	begin := func(method, member, kind, id string) string {
-		return `{"jsonrpc":"2.0","id":"t\"1","method":"` + method + `","params":{"` + member + `":{"type":"` + kind + `","id":"` + id + `",`
+		return `{"jsonrpc":"2.0","id":"t\"1","method":"` + method + `","params":{"` + member + `":{"type":"` + kind +
+			`","id":"` + id + `",`
 	}
 	v1 := func(method, id string) string { return begin(method, "message", "message", id) }
 	v2 := func(method, member, id string) string { return begin(method, member, "task-command", id) }
@@ -80,29 +81,38 @@ func TestClientRequests(t *testing.T) {
 	}{
 		"start": {
 			func(c translate.Client) []byte { return c.AppendTurn(nil, turn, false) },
-			v1("rpc", "m1") + known + `"command":"start",` + hello, v2("rpc", "command", "m1") + known + `"command":"start",` + hello},
+			v1("rpc", "m1") + known + `"command":"start",` + hello, v2("rpc", "command", "m1") + known + `"command":"start",` +
+				hello},
 		"start, stream": {
 			func(c translate.Client) []byte { return c.AppendTurn(nil, turn, true) },
-			v1("stream", "m1") + known + `"command":"start",` + hello, v2("stream", "message", "m1") + known + `"command":"start",` + hello},
+			v1("stream", "m1") + known + `"command":"start",` + hello, v2("stream", "message", "m1") + known +
+				`"command":"start",` + hello},
 		"continue": {
 			func(c translate.Client) []byte { return c.AppendTurn(nil, &continued, false) },
-			v1("rpc", "m1") + known + `"command":"continue",` + hello, v2("rpc", "command", "m1") + known + `"command":"continue",` + hello},
+			v1("rpc", "m1") + known + `"command":"continue",` + hello, v2("rpc", "command", "m1") + known +
+				`"command":"continue",` + hello},
 		"continue, stream": {
 			func(c translate.Client) []byte { return c.AppendTurn(nil, &continued, true) },
-			v1("stream", "m1") + known + `"command":"continue",` + hello, v2("rpc", "command", "m1") + known + `"command":"continue",` + hello},
+			v1("stream", "m1") + known + `"command":"continue",` + hello, v2("rpc", "command", "m1") + known +
+				`"command":"continue",` + hello},
 		"get": {
 			func(c translate.Client) []byte { return c.(translate.Getter).AppendGet(nil, ref) },
-			v1("rpc", `t\"1-get`) + unknown + `"command":"get","commandParams":{"lastMessageSentAt":"2999-01-01T00:00:00+08:00","lastStateChangedAt":"2999-01-01T00:00:00+08:00"},` + bare,
-			v2("rpc", "command", `t\"1-get`) + unknown + `"command":"get","commandParams":{"lastCommandSentAt":"2999-01-01T00:00:00+08:00","lastStateChangedAt":"2999-01-01T00:00:00+08:00"},` + bare},
+			v1("rpc", `t\"1-get`) + unknown +
+				`"command":"get","commandParams":{"lastMessageSentAt":"2999-01-01T00:00:00+08:00","lastStateChangedAt":"2999-01-01T00:00:00+08:00"},` + bare,
+			v2("rpc", "command", `t\"1-get`) + unknown +
+				`"command":"get","commandParams":{"lastCommandSentAt":"2999-01-01T00:00:00+08:00","lastStateChangedAt":"2999-01-01T00:00:00+08:00"},` + bare},
 		"cancel": {
 			func(c translate.Client) []byte { return c.(translate.Canceler).AppendCancel(nil, ref) },
-			v1("rpc", `t\"1-cancel`) + unknown + `"command":"cancel",` + bare, v2("rpc", "command", `t\"1-cancel`) + unknown + `"command":"cancel",` + bare},
+			v1("rpc", `t\"1-cancel`) + unknown + `"command":"cancel",` + bare, v2("rpc", "command", `t\"1-cancel`) + unknown +
+				`"command":"cancel",` + bare},
 		"complete": {
 			func(c translate.Client) []byte { return c.(translate.Completer).AppendComplete(nil, ref) },
-			v1("rpc", `t\"1-complete`) + unknown + `"command":"complete",` + bare, v2("rpc", "command", `t\"1-complete`) + unknown + `"command":"complete",` + bare},
+			v1("rpc", `t\"1-complete`) + unknown + `"command":"complete",` + bare, v2("rpc", "command", `t\"1-complete`) +
+				unknown + `"command":"complete",` + bare},
 		"re-stream": {
 			func(c translate.Client) []byte { return c.(translate.Resubscriber).AppendResubscribe(nil, ref) },
-			v1("stream", `t\"1-re-stream`) + unknown + `"command":"re-stream",` + bare, v2("stream", "message", `t\"1-re-stream`) + unknown + `"command":"re-stream",` + bare},
+			v1("stream", `t\"1-re-stream`) + unknown + `"command":"re-stream",` +
+				bare, v2("stream", "message", `t\"1-re-stream`) + unknown + `"command":"re-stream",` + bare},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(tt.one, string(tt.got(Client("gateway")))); d != "" {
@@ -131,7 +141,8 @@ func TestTurnID(t *testing.T) {
 	hello := task.Message{DataItems: []task.DataItem{task.Text("hello")}}
 	seen := map[string]int{}
 	for i, turn := range []agent.Turn{
-		{}, {Message: hello}, {Message: hello, From: task.AwaitingInput}, {Message: hello, From: task.AwaitingInput, Revision: "a"},
+		{}, {Message: hello}, {Message: hello, From: task.AwaitingInput}, {Message: hello, From: task.AwaitingInput,
+			Revision: "a"},
 		{Message: hello, From: task.AwaitingCompletion, Revision: "b"},
 	} {
 		got := id(turn)
@@ -190,8 +201,10 @@ func TestServerReadsClient(t *testing.T) {
 		}
 		ref := agent.Ref{Task: "t", Session: "s"}
 		for command, body := range map[task.Command][]byte{
-			task.Get: s.client.(translate.Getter).AppendGet(nil, ref), task.Cancel: s.client.(translate.Canceler).AppendCancel(nil, ref),
-			task.Complete: s.client.(translate.Completer).AppendComplete(nil, ref), task.ReStream: s.client.(translate.Resubscriber).AppendResubscribe(nil, ref),
+			task.Get: s.client.(translate.Getter).AppendGet(nil,
+				ref), task.Cancel: s.client.(translate.Canceler).AppendCancel(nil, ref),
+			task.Complete: s.client.(translate.Completer).AppendComplete(nil,
+				ref), task.ReStream: s.client.(translate.Resubscriber).AppendResubscribe(nil, ref),
 		} {
 			got, err := decodeBy(t, s.server, body)
 			if err != nil {
@@ -236,10 +249,12 @@ func decodeBy(t testing.TB, s translate.Server, body []byte) (translate.Call, er
 // randomTask returns a task with all that a Partner can say.
 func randomTask(rnd *rand.Rand, state task.State) task.Task {
 	at := time.Unix(rnd.Int64N(4e9), 0).In(beijing)
-	tk := task.Task{ID: "t", SessionID: "s", Status: task.Status{State: state, ChangedAt: at, DataItems: randomMessage(rnd).DataItems}}
+	tk := task.Task{ID: "t", SessionID: "s", Status: task.Status{State: state, ChangedAt: at,
+		DataItems: randomMessage(rnd).DataItems}}
 	for i := range rnd.IntN(3) {
 		m := randomMessage(rnd)
-		tk.Products = append(tk.Products, task.Product{ID: fmt.Sprint("p", i), Name: m.ID, Description: m.GroupID, DataItems: m.DataItems})
+		tk.Products = append(tk.Products, task.Product{ID: fmt.Sprint("p", i), Name: m.ID, Description: m.GroupID,
+			DataItems: m.DataItems})
 		tk.MessageHistory = append(tk.MessageHistory, m)
 		tk.StatusHistory = append(tk.StatusHistory, tk.Status)
 	}
@@ -248,7 +263,8 @@ func randomTask(rnd *rand.Rand, state task.State) task.Task {
 
 // said is the report that tells of a task, without its stamp.
 func said(tk *task.Task) agent.Report {
-	rep := agent.Report{State: tk.Status.State, NativeState: string(tk.Status.State), Items: tk.Status.DataItems, Full: true, Products: tk.Products}
+	rep := agent.Report{State: tk.Status.State, NativeState: string(tk.Status.State), Items: tk.Status.DataItems,
+		Full: true, Products: tk.Products}
 	if rep.State == task.Completed { // a Partner that has completed it by itself
 		rep.State = task.AwaitingCompletion
 	}
@@ -289,7 +305,8 @@ func TestClientReadsServer(t *testing.T) {
 				}
 				status := event(task.Event{Seq: 2, Status: &tk.Status})
 				if reply.State.Settled() && status.Revision != reply.Revision {
-					t.Fatalf("%s: a task that rests has the stamp %q in a stream and %q in an answer", version, status.Revision, reply.Revision)
+					t.Fatalf("%s: a task that rests has the stamp %q in a stream and %q in an answer", version, status.Revision,
+						reply.Revision)
 				}
 				want.Full, want.Products = false, nil
 				if d := cmp.Diff(want, status, unstamped); d != "" {
@@ -297,7 +314,8 @@ func TestClientReadsServer(t *testing.T) {
 				}
 				for i := range tk.Products {
 					c := task.Chunk{Product: tk.Products[i], Append: rnd.IntN(2) == 0, Last: rnd.IntN(2) == 0}
-					if d := cmp.Diff(agent.Report{Chunks: []task.Chunk{c}}, event(task.Event{Seq: 3, Chunk: &c}), cmpopts.EquateEmpty()); d != "" {
+					if d := cmp.Diff(agent.Report{Chunks: []task.Chunk{c}}, event(task.Event{Seq: 3, Chunk: &c}),
+						cmpopts.EquateEmpty()); d != "" {
 						t.Fatalf("%s, chunk:\n%s", version, d)
 					}
 				}

@@ -20,8 +20,8 @@ func (server) Decode(req *translate.Request) (translate.Call, error) { return de
 type version struct {
 	name    string // of the dialect
 	command string // the type of a command
-	// find returns the command in the params of a request, and sets the Prefix to its path.
-	find func(r *reader, params gjson.Result) gjson.Result
+	// member is the member of the params that holds the command.
+	member string
 
 	// The names of the members of commandParams, where they differ; empty where the version has none.
 	responseTimeout, awaitingInputTimeout, awaitingCompletionTimeout, lastMessageSentAt string
@@ -29,7 +29,7 @@ type version struct {
 
 // v1 is AIP v01.00: a command is a Message (§4.3), the member message of the params.
 var v1 = version{
-	name: name, command: "message", find: (*reader).findMessage,
+	name: name, command: "message", member: "message",
 	responseTimeout: "responseTimeout", awaitingInputTimeout: "awaitingInputTimeout",
 	awaitingCompletionTimeout: "awaitingCompletionTimeout", lastMessageSentAt: "lastMessageSentAt",
 }
@@ -70,18 +70,39 @@ type reader struct {
 	version *version
 }
 
-// findMessage finds the Message in the params of v01.00.
-func (r *reader) findMessage(params gjson.Result) (message gjson.Result) {
+// The prefixes of paths in a command. They are constants, so that a request without an error costs no memory for them.
+const (
+	inMessage = "params.message."
+	inCommand = "params.command."
+	inParams  = "commandParams."
+)
+
+// find returns the command in the params, and sets the Prefix to its path. In v02 the member command or message holds it,
+// which differs by method and by minor version, so both are read, but not both at once.
+func (r *reader) find(params gjson.Result) (command gjson.Result) {
+	const message = "message"
+	at := r.version.member
 	if !params.IsObject() {
-		r.Fail("", "params must be an object with the member message")
-		return message
+		r.Fail("", "params must be an object with the member %s", at)
+		return command
 	}
-	message = wire.Member(params, "message")
-	r.Prefix = "params.message."
-	if !message.IsObject() {
-		r.Fail("", "message must be an object")
+	command = wire.Member(params, at)
+	if at != message {
+		if other := wire.Member(params, message); wire.Absent(command) {
+			if !wire.Absent(other) {
+				command, at = other, message
+			}
+		} else if !wire.Absent(other) {
+			r.Fail(message, "message must be left out where there is a command")
+		}
 	}
-	return message
+	if r.Prefix = inCommand; at == message {
+		r.Prefix = inMessage
+	}
+	if !command.IsObject() {
+		r.Fail("", "%s must be an object", at)
+	}
+	return command
 }
 
 // fields are the members of a Message (§4.3) as they were sent.
@@ -129,7 +150,7 @@ func fieldsOf(message gjson.Result) (f fields) {
 // call reads the params of rpc and stream (§6.1.1, §6.2.1). It returns the commandParams as well.
 func (r *reader) call(params gjson.Result, stream bool) (call translate.Call, commandParams gjson.Result) {
 	call.Stream = stream
-	message := r.version.find(r, params)
+	message := r.find(params)
 	if r.Err != nil {
 		return call, commandParams
 	}
@@ -186,7 +207,9 @@ func (r *reader) command(v gjson.Result, stream bool) task.Command {
 // commandParams reads those parameters that the message's command has.
 func (r *reader) commandParams(params gjson.Result, call *translate.Call) {
 	prefix := r.Prefix
-	r.Prefix += "commandParams."
+	if r.Prefix = inCommand + inParams; prefix == inMessage {
+		r.Prefix = inMessage + inParams
+	}
 	wire.Members(params, func(key string, v gjson.Result) {
 		switch call.Message.Command {
 		case task.Start: // StartCommandParams, §4.3

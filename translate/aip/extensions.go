@@ -21,7 +21,8 @@ const (
 	taskNames wire.Names = "type id sentAt senderRole senderId taskId groupId sessionId status products messageHistory " +
 		"commandHistory statusHistory"
 	statusNames  wire.Names = "state stateChangedAt dataItems taskMetadata"
-	messageNames wire.Names = "type id sentAt senderRole senderId mentions command commandParams dataItems taskId groupId sessionId"
+	messageNames wire.Names = "type id sentAt senderRole senderId mentions command commandParams dataItems " +
+		"taskId groupId sessionId"
 	productNames wire.Names = "id name description dataItems"
 	itemNames    wire.Names = "type text name mimeType uri bytes data"
 	eventNames   wire.Names = "type id sentAt senderRole senderId taskId groupId sessionId status product append lastChunk"

@@ -12,8 +12,8 @@ import (
 )
 
 // AIP v02.00 to v02.02 is the dialect aip/2. It has the states, commands, data items, errors and paths of v01.00,
-// in other envelopes: a command is a TaskCommand, and all that a Partner sends is a Message, even its TaskResult, so that
-// it has an id, a time and a sender.
+// in other envelopes: a command is a TaskCommand, and all that a Partner sends is a Message, even its TaskResult, so
+// that it has an id, a time and a sender.
 
 // nameV2 is the name of the dialect.
 const nameV2 = "aip/2"
@@ -56,7 +56,17 @@ func (*serverV2) Matches(req *translate.Request) bool {
 	return message.IsObject() && wire.Member(message, "type").Str == typeCommand
 }
 
-// ClientV2 returns the side of AIP v02 towards a Partner, whose Leader the gateway is. What holds for Client holds here, too.
+// v2 is how v02 writes a command: a TaskCommand.
+var v2 = version{
+	name: nameV2, command: typeCommand, member: "command",
+	responseTimeout: "timeout", lastMessageSentAt: "lastCommandSentAt",
+}
+
+// Decode implements translate.Server.
+func (*serverV2) Decode(req *translate.Request) (translate.Call, error) { return decode(req, &v2) }
+
+// ClientV2 returns the side of AIP v02 towards a Partner, whose Leader the gateway is. What holds for Client holds
+// here, too.
 //
 // A continue is never asked to be answered by a stream: the reference SDK has streams for start and re-stream only.
 func ClientV2(sender string) translate.Client {

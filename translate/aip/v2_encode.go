@@ -29,8 +29,8 @@ func moment(t *task.Task) string {
 }
 
 // begin appends the members that every Message of the Partner has; others follow. The id is made of the task's and of
-// mark, so that a Message that is sent again has the same id. A codec has no clock: at is when the event happened, as far
-// as that is known.
+// mark, so that a Message that is sent again has the same id. A codec has no clock: at is when the event happened, as
+// far as that is known.
 func (s *serverV2) begin(dst []byte, kind, mark string, at time.Time, t *task.Task) []byte {
 	if at.IsZero() {
 		at = epoch

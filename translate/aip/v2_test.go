@@ -25,24 +25,29 @@ func leastV2(command task.Command) object {
 
 // fullV2 returns a TaskCommand with everything that AIP v02 knows.
 func fullV2() object {
-	return with(full(), object{"type": "task-command", "commandParams": object{"timeout": 1000, "maxProductsBytes": 4096, "x": []any{1}}})
+	return with(full(), object{"type": "task-command", "commandParams": object{"timeout": 1000, "maxProductsBytes": 4096,
+		"x": []any{1}}})
 }
 
 func bodyV2(method string, command any) []byte { return params(method, object{"command": command}) }
 
 // startedV2 is a start that names a webhook.
 func startedV2() object {
-	return with(fullV2(), object{"commandParams": object{"notificationConfigId": "n1", "notifyOnStates": []any{"working", "failed"}, "timeout": 7}})
+	return with(fullV2(), object{"commandParams": object{"notificationConfigId": "n1",
+		"notifyOnStates": []any{"working", "failed"}, "timeout": 7}})
 }
 
 func TestServerV2(t *testing.T) {
 	translatetest.Server(t, ServerV2("partner"),
 		bodyV2("rpc", fullV2()), bodyV2("rpc", leastV2(task.Start)), bodyV2("rpc", leastV2(task.Continue)),
-		bodyV2("rpc", with(leastV2(task.Get), object{"commandParams": object{"lastCommandSentAt": "2025-09-01T11:58:00", "lastStateChangedAt": nil}})),
+		bodyV2("rpc", with(leastV2(task.Get), object{"commandParams": object{"lastCommandSentAt": "2025-09-01T11:58:00",
+			"lastStateChangedAt": nil}})),
 		bodyV2("rpc", leastV2(task.Cancel)), bodyV2("rpc", leastV2(task.Complete)),
-		body("stream", leastV2(task.Start)), body("stream", with(leastV2(task.ReStream), object{"commandParams": object{"lastEventSeq": 2}})),
+		body("stream", leastV2(task.Start)), body("stream", with(leastV2(task.ReStream),
+			object{"commandParams": object{"lastEventSeq": 2}})),
 		bodyV2("notification/start", startedV2()), body("notification/start", startedV2()),
-		vector(t, "16-notification-set.request.json"), vector(t, "18-notification-delete.request.json"), vector(t, "20-notification-get.request.json"),
+		vector(t, "16-notification-set.request.json"), vector(t, "18-notification-delete.request.json"), vector(t,
+			"20-notification-get.request.json"),
 	)
 }
 
@@ -104,15 +109,20 @@ func TestDecodeV2(t *testing.T) {
 	}
 	started := object{"commandParams": object{"responseTimeout": 1000, "maxProductsBytes": 4096, "x": []any{1}}}
 	for name, tt := range map[string]struct{ v1, v2 []byte }{
-		"least":             {body("rpc", least(task.Start)), bodyV2("rpc", leastV2(task.Start))},
-		"no type":           {body("rpc", least(task.Start)), bodyV2("rpc", least(task.Start))},
-		"full":              {body("rpc", with(full(), started)), bodyV2("rpc", fullV2())},
-		"by message":        {body("rpc", with(full(), started)), body("rpc", fullV2())},
-		"null beside":       {body("rpc", least(task.Cancel)), params("rpc", object{"command": leastV2(task.Cancel), "message": nil})},
-		"no dataItems":      {body("rpc", with(full(), with(started, object{"dataItems": nil}))), bodyV2("rpc", with(fullV2(), object{"dataItems": absence{}}))},
-		"mentions all":      {body("rpc", with(least(task.Start), object{"mentions": "all"})), bodyV2("rpc", with(leastV2(task.Start), object{"mentions": "all"}))},
-		"mentions null":     {body("rpc", least(task.Start)), bodyV2("rpc", with(leastV2(task.Start), object{"mentions": nil}))},
-		"get":               {body("rpc", with(least(task.Get), stated(task.Get, "lastMessageSentAt", "2025-09-01"+"T11:58:00"))), bodyV2("rpc", with(leastV2(task.Get), stated(task.Get, "lastCommandSentAt", "2025-09-01T11:58:00")))},
+		"least":      {body("rpc", least(task.Start)), bodyV2("rpc", leastV2(task.Start))},
+		"no type":    {body("rpc", least(task.Start)), bodyV2("rpc", least(task.Start))},
+		"full":       {body("rpc", with(full(), started)), bodyV2("rpc", fullV2())},
+		"by message": {body("rpc", with(full(), started)), body("rpc", fullV2())},
+		"null beside": {body("rpc", least(task.Cancel)), params("rpc",
+			object{"command": leastV2(task.Cancel), "message": nil})},
+		"no dataItems": {body("rpc", with(full(), with(started, object{"dataItems": nil}))),
+			bodyV2("rpc", with(fullV2(), object{"dataItems": absence{}}))},
+		"mentions all": {body("rpc", with(least(task.Start), object{"mentions": "all"})),
+			bodyV2("rpc", with(leastV2(task.Start), object{"mentions": "all"}))},
+		"mentions null": {body("rpc", least(task.Start)), bodyV2("rpc", with(leastV2(task.Start),
+			object{"mentions": nil}))},
+		"get": {body("rpc", with(least(task.Get), stated(task.Get, "lastMessageSentAt",
+			"2025-09-01"+"T11:58:00"))), bodyV2("rpc", with(leastV2(task.Get), stated(task.Get, "lastCommandSentAt", "2025-09-01T11:58:00")))},
 		"stream":            {body("stream", least(task.Start)), body("stream", leastV2(task.Start))},
 		"stream by command": {body("stream", least(task.Continue)), bodyV2("stream", leastV2(task.Continue))},
 		"re-stream": {body("stream", with(least(task.ReStream), object{"commandParams": object{"lastEventSeq": 2}})),
@@ -146,11 +156,14 @@ func TestWebhooksV2(t *testing.T) {
 	}{
 		"set": {vector(t, "16-notification-set.request.json"), translate.SetWebhook,
 			task.Webhook{TaskID: "task-5678", URL: "https://example.com/notifications", Token: "your_token", Dialect: "aip/2"}},
-		"get":    {vector(t, "20-notification-get.request.json"), translate.GetWebhooks, task.Webhook{TaskID: "task-5678"}},
-		"delete": {vector(t, "18-notification-delete.request.json"), translate.DeleteWebhooks, task.Webhook{ID: "notification-1", TaskID: "task-5678"}},
+		"get": {vector(t, "20-notification-get.request.json"), translate.GetWebhooks, task.Webhook{TaskID: "task-5678"}},
+		"delete": {vector(t, "18-notification-delete.request.json"), translate.DeleteWebhooks,
+			task.Webhook{ID: "notification-1", TaskID: "task-5678"}},
 		"start": {bodyV2("notification/start", startedV2()), translate.Command,
 			task.Webhook{ID: "n1", TaskID: "t1", Dialect: "aip/2", States: []task.State{task.Working, task.Failed}}},
-		"start, 02.02": {body("notification/start", with(startedV2(), object{"commandParams": object{"notificationConfigId": "n1", "notifyOnStates": nil}})), translate.Command,
+		"start, 02.02": {body("notification/start",
+			with(startedV2(), object{"commandParams": object{"notificationConfigId": "n1",
+				"notifyOnStates": nil}})), translate.Command,
 			task.Webhook{ID: "n1", TaskID: "t1", Dialect: "aip/2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +179,8 @@ func TestWebhooksV2(t *testing.T) {
 	hooks := []task.Webhook{aWebhook}
 	for _, op := range []translate.Op{translate.SetWebhook, translate.GetWebhooks, translate.DeleteWebhooks} {
 		want := Server().AppendWebhooks(nil, jsonrpc.ID("1"), &translate.Call{Op: op}, hooks)
-		if d := cmp.Diff(string(want), string(s.AppendWebhooks(nil, jsonrpc.ID("1"), &translate.Call{Op: op}, hooks))); d != "" {
+		if d := cmp.Diff(string(want), string(s.AppendWebhooks(nil, jsonrpc.ID("1"), &translate.Call{Op: op},
+			hooks))); d != "" {
 			t.Error(d)
 		}
 	}
@@ -183,43 +197,55 @@ func TestDecodeV2Refuses(t *testing.T) {
 		kind  task.Kind
 		field string
 	}{
-		"group":             {params("group", object{}), task.GroupNotSupported, ""},
-		"other protocol":    {params("message/send", object{}), task.MethodNotFound, ""},
-		"no params":         {[]byte(`{"jsonrpc":"2.0","id":1,"method":"rpc"}`), task.InvalidParams, "params"},
-		"list":              {params("rpc", []any{}), task.InvalidParams, "params"},
-		"neither":           {params("rpc", object{}), task.InvalidParams, "params.command"},
-		"both":              {params("rpc", object{"command": fullV2(), "message": fullV2()}), task.InvalidParams, "params.message"},
-		"command text":      {bodyV2("rpc", "start"), task.InvalidParams, "params.command"},
-		"message text":      {body("stream", "start"), task.InvalidParams, "params.message"},
-		"type":              {commanded(object{"type": "message"}), task.InvalidParams, c + "type"},
-		"type in message":   {body("rpc", full()), task.InvalidParams, m + "type"},
-		"type number":       {commanded(object{"type": 1}), task.InvalidParams, c + "type"},
-		"senderRole":        {commanded(object{"senderRole": "partner"}), task.InvalidParams, c + "senderRole"},
-		"no command":        {commanded(object{"command": absence{}}), task.InvalidParams, c + "command"},
-		"other command":     {commanded(object{"command": "pause"}), task.InvalidParams, c + "command"},
-		"re-stream by rpc":  {bodyV2("rpc", leastV2(task.ReStream)), task.InvalidParams, c + "command"},
-		"get by stream":     {body("stream", leastV2(task.Get)), task.InvalidParams, m + "command"},
-		"no senderId":       {commanded(object{"senderId": nil}), task.InvalidParams, c + "senderId"},
-		"no taskId":         {commanded(object{"taskId": absence{}}), task.InvalidParams, c + "taskId"},
-		"stream, no taskId": {body("stream", with(leastV2(task.Start), object{"taskId": nil})), task.InvalidParams, m + "taskId"},
-		"sessionId number":  {commanded(object{"sessionId": 1}), task.InvalidParams, c + "sessionId"},
-		"sentAt":            {commanded(object{"sentAt": "now"}), task.InvalidParams, c + "sentAt"},
-		"mentions":          {commanded(object{"mentions": []any{"a", 1}}), task.InvalidParams, c + "mentions[1]"},
-		"item":              {commanded(object{"dataItems": []any{object{"type": "audio"}}}), task.InvalidParams, c + "dataItems[0].type"},
-		"item in message":   {body("rpc", with(fullV2(), object{"dataItems": []any{object{"type": "text"}}})), task.InvalidParams, m + "dataItems[0].text"},
-		"params text":       {commanded(object{"commandParams": "x"}), task.InvalidParams, c + "commandParams"},
-		"timeout":           {commanded(object{"commandParams": object{"timeout": -1}}), task.InvalidParams, c + "commandParams.timeout"},
-		"maxProductsBytes":  {commanded(object{"commandParams": object{"maxProductsBytes": "1"}}), task.InvalidParams, c + "commandParams.maxProductsBytes"},
-		"lastCommandSentAt": {bodyV2("rpc", with(leastV2(task.Get), object{"commandParams": object{"lastCommandSentAt": 1}})), task.InvalidParams, c + "commandParams.lastCommandSentAt"},
-		"lastEventSeq":      {body("stream", with(leastV2(task.ReStream), object{"commandParams": object{"lastEventSeq": -1}})), task.InvalidParams, m + "commandParams.lastEventSeq"},
+		"group":          {params("group", object{}), task.GroupNotSupported, ""},
+		"other protocol": {params("message/send", object{}), task.MethodNotFound, ""},
+		"no params":      {[]byte(`{"jsonrpc":"2.0","id":1,"method":"rpc"}`), task.InvalidParams, "params"},
+		"list":           {params("rpc", []any{}), task.InvalidParams, "params"},
+		"neither":        {params("rpc", object{}), task.InvalidParams, "params.command"},
+		"both": {params("rpc", object{"command": fullV2(), "message": fullV2()}), task.InvalidParams,
+			"params.message"},
+		"command text":     {bodyV2("rpc", "start"), task.InvalidParams, "params.command"},
+		"message text":     {body("stream", "start"), task.InvalidParams, "params.message"},
+		"type":             {commanded(object{"type": "message"}), task.InvalidParams, c + "type"},
+		"type in message":  {body("rpc", full()), task.InvalidParams, m + "type"},
+		"type number":      {commanded(object{"type": 1}), task.InvalidParams, c + "type"},
+		"senderRole":       {commanded(object{"senderRole": "partner"}), task.InvalidParams, c + "senderRole"},
+		"no command":       {commanded(object{"command": absence{}}), task.InvalidParams, c + "command"},
+		"other command":    {commanded(object{"command": "pause"}), task.InvalidParams, c + "command"},
+		"re-stream by rpc": {bodyV2("rpc", leastV2(task.ReStream)), task.InvalidParams, c + "command"},
+		"get by stream":    {body("stream", leastV2(task.Get)), task.InvalidParams, m + "command"},
+		"no senderId":      {commanded(object{"senderId": nil}), task.InvalidParams, c + "senderId"},
+		"no taskId":        {commanded(object{"taskId": absence{}}), task.InvalidParams, c + "taskId"},
+		"stream, no taskId": {body("stream", with(leastV2(task.Start), object{"taskId": nil})), task.InvalidParams,
+			m + "taskId"},
+		"sessionId number": {commanded(object{"sessionId": 1}), task.InvalidParams, c + "sessionId"},
+		"sentAt":           {commanded(object{"sentAt": "now"}), task.InvalidParams, c + "sentAt"},
+		"mentions":         {commanded(object{"mentions": []any{"a", 1}}), task.InvalidParams, c + "mentions[1]"},
+		"item": {commanded(object{"dataItems": []any{object{"type": "audio"}}}), task.InvalidParams,
+			c + "dataItems[0].type"},
+		"item in message": {body("rpc", with(fullV2(), object{"dataItems": []any{object{"type": "text"}}})),
+			task.InvalidParams, m + "dataItems[0].text"},
+		"params text": {commanded(object{"commandParams": "x"}), task.InvalidParams, c + "commandParams"},
+		"timeout": {commanded(object{"commandParams": object{"timeout": -1}}), task.InvalidParams,
+			c + "commandParams.timeout"},
+		"maxProductsBytes": {commanded(object{"commandParams": object{"maxProductsBytes": "1"}}), task.InvalidParams,
+			c + "commandParams.maxProductsBytes"},
+		"lastCommandSentAt": {bodyV2("rpc",
+			with(leastV2(task.Get), object{"commandParams": object{"lastCommandSentAt": 1}})), task.InvalidParams, c + "commandParams.lastCommandSentAt"},
+		"lastEventSeq": {body("stream",
+			with(leastV2(task.ReStream), object{"commandParams": object{"lastEventSeq": -1}})), task.InvalidParams, m + "commandParams.lastEventSeq"},
 
-		"webhook, continue":  {bodyV2("notification/start", leastV2(task.Continue)), task.InvalidParams, c + "command"},
-		"webhook, params":    {started(nil), task.InvalidParams, c + "commandParams"},
-		"webhook, no id":     {started(object{}), task.InvalidParams, c + "commandParams.notificationConfigId"},
-		"webhook, states":    {started(object{"notificationConfigId": "n", "notifyOnStates": "all"}), task.InvalidParams, c + "commandParams.notifyOnStates"},
-		"webhook, state":     {started(object{"notificationConfigId": "n", "notifyOnStates": []any{"Working"}}), task.InvalidParams, c + "commandParams.notifyOnStates[0]"},
-		"webhook in message": {body("notification/start", with(fullV2(), object{"commandParams": object{"notificationConfigId": 1}})), task.InvalidParams, m + "commandParams.notificationConfigId"},
-		"webhook, no URL":    {params("notification/set", object{"taskId": "t", "token": "x"}), task.InvalidParams, "params.url"},
+		"webhook, continue": {bodyV2("notification/start", leastV2(task.Continue)), task.InvalidParams, c + "command"},
+		"webhook, params":   {started(nil), task.InvalidParams, c + "commandParams"},
+		"webhook, no id":    {started(object{}), task.InvalidParams, c + "commandParams.notificationConfigId"},
+		"webhook, states": {started(object{"notificationConfigId": "n", "notifyOnStates": "all"}), task.InvalidParams,
+			c + "commandParams.notifyOnStates"},
+		"webhook, state": {started(object{"notificationConfigId": "n", "notifyOnStates": []any{"Working"}}),
+			task.InvalidParams, c + "commandParams.notifyOnStates[0]"},
+		"webhook in message": {body("notification/start",
+			with(fullV2(), object{"commandParams": object{"notificationConfigId": 1}})), task.InvalidParams, m + "commandParams.notificationConfigId"},
+		"webhook, no URL": {params("notification/set", object{"taskId": "t", "token": "x"}), task.InvalidParams,
+			"params.url"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			call, err := decodeBy(t, ServerV2(""), tt.body)
@@ -237,15 +263,18 @@ func TestDecodeV2Refuses(t *testing.T) {
 func TestAppendV2(t *testing.T) {
 	at := time.Date(2025, 9, 1, 12, 0, 0, 25e7, beijing)
 	state := &task.Task{
-		ID: "t1", SessionID: "s1", Status: task.Status{State: task.AwaitingCompletion, ChangedAt: at, DataItems: []task.DataItem{task.Text("a\nb")}},
+		ID: "t1", SessionID: "s1", Status: task.Status{State: task.AwaitingCompletion, ChangedAt: at,
+			DataItems: []task.DataItem{task.Text("a\nb")}},
 		Products: []task.Product{{ID: "p", DataItems: []task.DataItem{task.Text("x")}}, {ID: "q"}},
 	}
 	group := *state
 	group.GroupID, group.Products = "g1", nil
 	group.MessageHistory = []task.Message{
 		{ID: "said", SentAt: at, SenderRole: task.Partner},
-		{ID: "m1", SentAt: at, SenderRole: task.Leader, SenderID: "leader", Mentions: []string{"all"}, Command: task.Start, TaskID: "t1"},
-		{ID: "m2", SentAt: at, SenderRole: task.Leader, SenderID: "leader", Mentions: []string{"a"}, Command: task.Cancel, TaskID: "t1"},
+		{ID: "m1", SentAt: at, SenderRole: task.Leader, SenderID: "leader", Mentions: []string{"all"}, Command: task.Start,
+			TaskID: "t1"},
+		{ID: "m2", SentAt: at, SenderRole: task.Leader, SenderID: "leader", Mentions: []string{"a"}, Command: task.Cancel,
+			TaskID: "t1"},
 	}
 	group.StatusHistory = []task.Status{{State: task.Working, ChangedAt: at}}
 	const (
@@ -264,7 +293,8 @@ func TestAppendV2(t *testing.T) {
 			t.Errorf("%s:\n%s", name, d)
 		}
 	}
-	const whole = `{"type":"task-result","id":"t1-awaiting-completion-1756699200250",` + rest + `"sessionId":"s1",` + done + `,` + had
+	const whole = `{"type":"task-result","id":"t1-awaiting-completion-1756699200250",` + rest + `"sessionId":"s1",` +
+		done + `,` + had
 	same("task", result(whole), s.AppendTask(nil, asked, nil, state))
 	same("notification", whole, s.AppendNotification(nil, state))
 	same("histories", result(`{"type":"task-result","id":"t1-awaiting-completion-1756699200250",`+rest+`"groupId":"g1","sessionId":"s1",`+done+`,"products":[],`+
@@ -276,13 +306,17 @@ func TestAppendV2(t *testing.T) {
 	chunk := &task.Chunk{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("x")}}, Append: true}
 	event := func(seq, data string) string { return result(`{"eventSeq":` + seq + `,"eventData":` + data + `}`) }
 	const piece = `"product":{"id":"p","dataItems":[{"type":"text","text":"x"}]},"append":true,"lastChunk":false}`
-	same("chunk before all", event("4", `{"type":"product-chunk","id":"t1-4","sentAt":"1970-01-01T08:00:00+08:00","senderRole":"partner","senderId":"partner","taskId":"t1","sessionId":"s1",`+piece),
+	same("chunk before all", event("4",
+		`{"type":"product-chunk","id":"t1-4","sentAt":"1970-01-01T08:00:00+08:00","senderRole":"partner","senderId":"partner","taskId":"t1","sessionId":"s1",`+piece),
 		stream.Event(nil, &task.Event{Seq: 4, Chunk: chunk}).Data)
-	same("task event", event("5", `{"type":"task-result","id":"t1-5",`+rest+`"sessionId":"s1",`+done+`,`+had), stream.Event(nil, &task.Event{Seq: 5, Task: state}).Data)
-	same("chunk", event("6", `{"type":"product-chunk","id":"t1-6",`+rest+`"sessionId":"s1",`+piece), stream.Event(nil, &task.Event{Seq: 6, Chunk: chunk}).Data)
+	same("task event", event("5", `{"type":"task-result","id":"t1-5",`+rest+`"sessionId":"s1",`+done+`,`+had),
+		stream.Event(nil, &task.Event{Seq: 5, Task: state}).Data)
+	same("chunk", event("6", `{"type":"product-chunk","id":"t1-6",`+rest+`"sessionId":"s1",`+piece),
+		stream.Event(nil, &task.Event{Seq: 6, Chunk: chunk}).Data)
 	same("status", event("7", `{"type":"task-status-update","id":"t1-7",`+rest+`"sessionId":"s1",`+done+`}`),
 		stream.Event(nil, &task.Event{Seq: 7, Status: &state.Status, Cause: &task.Message{ID: "secret"}}).Data)
-	same("snapshot", event("0", `{"type":"task-result","id":"t1-0",`+rest+`"sessionId":"s1",`+done+`,`+had), stream.Snapshot(nil, state).Data)
+	same("snapshot", event("0", `{"type":"task-result","id":"t1-0",`+rest+`"sessionId":"s1",`+done+`,`+had),
+		stream.Snapshot(nil, state).Data)
 	if f := stream.Event([]byte("before"), &task.Event{Seq: 8, Message: &task.Message{ID: "m"}}); f.Data != nil || f.End {
 		t.Errorf("a message is told as %+v", f)
 	}
@@ -292,7 +326,8 @@ func TestAppendV2(t *testing.T) {
 func TestErrorsV2(t *testing.T) {
 	for _, k := range task.Kinds() {
 		err := task.Errorf(k, "a sentence").WithField("params.command.taskId")
-		if d := cmp.Diff(string(Server().AppendError(nil, jsonrpc.ID("1"), err)), string(ServerV2("").AppendError(nil, jsonrpc.ID("1"), err))); d != "" {
+		if d := cmp.Diff(string(Server().AppendError(nil, jsonrpc.ID("1"), err)),
+			string(ServerV2("").AppendError(nil, jsonrpc.ID("1"), err))); d != "" {
 			t.Errorf("%v:\n%s", k, d)
 		}
 	}
@@ -324,7 +359,8 @@ func TestMessageRoundTripV2(t *testing.T) {
 func FuzzDecodeV2(f *testing.F) {
 	f.Add(bodyV2("rpc", fullV2()))
 	f.Add(body("stream", with(leastV2(task.ReStream), object{"commandParams": object{"lastEventSeq": 2}})))
-	f.Add(bodyV2("rpc", with(leastV2(task.Get), object{"commandParams": object{"lastCommandSentAt": "2025-09-01T11:58:00"}})))
+	f.Add(bodyV2("rpc", with(leastV2(task.Get),
+		object{"commandParams": object{"lastCommandSentAt": "2025-09-01T11:58:00"}})))
 	f.Add(bodyV2("notification/start", startedV2()))
 	f.Add(vector(f, "16-notification-set.request.json"))
 	f.Fuzz(func(t *testing.T, data []byte) {

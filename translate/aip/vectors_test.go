@@ -36,12 +36,14 @@ func TestVectors(t *testing.T) {
 		"13-stream-start.events.json":                    events,
 		"14-stream-restream-after-2.request.json":        call(task.ReStream, true),
 		"15-stream-restream-after-2.events.json":         events,
-		"16-notification-set.request.json":               webhookCall(translate.SetWebhook, task.Webhook{URL: "https://example.com/notifications", Token: "your_token", Dialect: "aip"}),
-		"17-notification-set.response.json":              webhooksResult(translate.SetWebhook, aWebhook),
-		"18-notification-delete.request.json":            webhookCall(translate.DeleteWebhooks, task.Webhook{ID: "notification-1"}),
-		"19-notification-delete.response.json":           webhooksResult(translate.DeleteWebhooks),
-		"20-notification-get.request.json":               webhookCall(translate.GetWebhooks, task.Webhook{}),
-		"21-notification-get.response.json":              webhooksResult(translate.GetWebhooks, aWebhook),
+		"16-notification-set.request.json": webhookCall(translate.SetWebhook,
+			task.Webhook{URL: "https://example.com/notifications", Token: "your_token", Dialect: "aip"}),
+		"17-notification-set.response.json": webhooksResult(translate.SetWebhook, aWebhook),
+		"18-notification-delete.request.json": webhookCall(translate.DeleteWebhooks,
+			task.Webhook{ID: "notification-1"}),
+		"19-notification-delete.response.json": webhooksResult(translate.DeleteWebhooks),
+		"20-notification-get.request.json":     webhookCall(translate.GetWebhooks, task.Webhook{}),
+		"21-notification-get.response.json":    webhooksResult(translate.GetWebhooks, aWebhook),
 		"22-notification-start.request.json": webhookCall(translate.Command, task.Webhook{
 			ID: "notification-1", Dialect: "aip", States: []task.State{task.Working, task.AwaitingCompletion, task.Failed},
 		}),
@@ -125,7 +127,8 @@ func call(command task.Command, stream bool) func(*testing.T, []byte) {
 	}
 }
 
-var aWebhook = task.Webhook{ID: "notification-1", TaskID: "task-5678", URL: "https://example.com/notifications", Token: "your_token"}
+var aWebhook = task.Webhook{ID: "notification-1", TaskID: "task-5678", URL: "https://example.com/notifications",
+	Token: "your_token"}
 
 func webhookCall(op translate.Op, want task.Webhook) func(*testing.T, []byte) {
 	return func(t *testing.T, body []byte) {

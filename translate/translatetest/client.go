@@ -23,8 +23,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Client tests the side towards agents of a dialect. s is the side towards callers of the same dialect, where completion
-// is automatic: it plays the agent.
+// Client tests the side towards agents of a dialect. s is the side towards callers of the same dialect, where
+// completion is automatic: it plays the agent.
 func Client(t *testing.T, c translate.Client, s translate.Server) {
 	if c.Name() != s.Name() {
 		t.Errorf("the client of %s and the server of %s are not of one dialect", c.Name(), s.Name())
@@ -61,7 +61,8 @@ func Turns() []agent.Turn {
 			}
 			out = append(out, agent.Turn{Ref: agent.Ref{Task: s, Session: s}, Message: m, From: from, Revision: s},
 				agent.Turn{Ref: agent.Ref{Task: s, Session: s}, Message: m, From: from,
-					Webhook: &task.Webhook{ID: "w", URL: "https://example.com/" + url.PathEscape(s), Token: s, Scheme: "Bearer", Credentials: s}})
+					Webhook: &task.Webhook{ID: "w", URL: "https://example.com/" + url.PathEscape(s), Token: s, Scheme: "Bearer",
+						Credentials: s}})
 		}
 	}
 	return out
@@ -94,8 +95,8 @@ func operations(c translate.Client, turn *agent.Turn) map[translate.Operation]fu
 	return ops
 }
 
-// clientRequests: every request is well-formed, is appended to what was there, is the same when it is made again, is not
-// much larger than its turn, and leaves the turn as it was.
+// clientRequests: every request is well-formed, is appended to what was there, is the same when it is made again, is
+// not much larger than its turn, and leaves the turn as it was.
 func clientRequests(t *testing.T, c translate.Client) {
 	const before = "already there"
 	binder, bound := c.(translate.Binder)
@@ -180,7 +181,8 @@ func requestsAreDecoded(t *testing.T, c translate.Client, s translate.Server) {
 }
 
 // received returns what a server reads in a request of a client.
-func received(c translate.Client, s translate.Server, op translate.Operation, ref agent.Ref, body []byte) (translate.Call, error) {
+func received(c translate.Client, s translate.Server, op translate.Operation, ref agent.Ref,
+	body []byte) (translate.Call, error) {
 	binder, ok := c.(translate.Binder)
 	if !ok {
 		return decode(s, body)
@@ -270,8 +272,8 @@ func replies(t *testing.T, c translate.Client, s translate.Server) {
 	}
 }
 
-// failures: an error that an agent reports has the kind that the agent meant. What blames the gateway is not passed on as
-// a mistake of the Leader.
+// failures: an error that an agent reports has the kind that the agent meant. What blames the gateway is not passed on
+// as a mistake of the Leader.
 func failures(t *testing.T, c translate.Client, s translate.Server) {
 	same := []task.Kind{task.TaskNotFound, task.TaskNotCancelable, task.InvalidParams, task.MethodNotFound,
 		task.UnsupportedOperation, task.ContentTypeNotSupported, task.NotificationNotSupported}
@@ -306,7 +308,8 @@ func streamsFoldToReplies(t *testing.T, c translate.Client, s translate.Server) 
 			return &task.Status{State: state, ChangedAt: begin.Status.ChangedAt}
 		}
 		piece := func(text string, add bool) *task.Chunk {
-			return &task.Chunk{Product: task.Product{ID: "p-1", Name: "one", DataItems: []task.DataItem{task.Text(text)}}, Append: add}
+			return &task.Chunk{Product: task.Product{ID: "p-1", Name: "one", DataItems: []task.DataItem{task.Text(text)}},
+				Append: add}
 		}
 		var last agent.Report
 		for i, ev := range []task.Event{
@@ -362,7 +365,8 @@ func samples(s translate.Server) (out [][]byte) {
 			}
 		}
 	}
-	return append(out, s.AppendError(nil, jsonrpc.ID("1"), task.Errorf(task.TaskNotFound, "there is none").WithField("params.id")))
+	failure := task.Errorf(task.TaskNotFound, "there is none").WithField("params.id")
+	return append(out, s.AppendError(nil, jsonrpc.ID("1"), failure))
 }
 
 // readers returns what reads a body of an agent, by what the body is taken for.

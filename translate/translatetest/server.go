@@ -156,7 +156,8 @@ func ids(t *testing.T, s translate.Server, requests [][]byte) {
 			}
 		}
 	}
-	if res := response(t, "AppendError", s.AppendError(nil, nil, task.Errorf(task.ParseError, "x"))); string(res.ID) != "null" {
+	noID := s.AppendError(nil, nil, task.Errorf(task.ParseError, "x"))
+	if res := response(t, "AppendError", noID); string(res.ID) != "null" {
 		t.Errorf("no id is answered with %s", res.ID)
 	}
 }
@@ -223,7 +224,8 @@ func errorKinds(t *testing.T, s translate.Server) {
 	for name, err := range map[string]error{
 		"no kind":      errors.New(secret),
 		"unknown kind": &task.Error{Kind: 255, Err: errors.New(secret)},
-		"hostile":      task.Errorf(task.InvalidParams, "%s", strings.Join(Strings(), "")).WithField("a\nb").WithData("\n", func() {}),
+		"hostile": task.Errorf(task.InvalidParams, "%s", strings.Join(Strings(), "")).
+			WithField("a\nb").WithData("\n", func() {}),
 	} {
 		out := s.AppendError(nil, jsonrpc.ID("1"), err)
 		res := response(t, name, out)
@@ -238,12 +240,16 @@ func responses(t *testing.T, s translate.Server) {
 	const before = "already there"
 	for _, state := range Tasks() {
 		was := task.AppendTask(nil, &state)
-		hook := task.Webhook{ID: "w1", TaskID: state.ID, URL: "https://example.com/", Token: state.ID, Scheme: "Bearer", Credentials: state.ID}
+		hook := task.Webhook{ID: "w1", TaskID: state.ID, URL: "https://example.com/", Token: state.ID, Scheme: "Bearer",
+			Credentials: state.ID}
 		outs := map[string][]byte{
-			"AppendTask":             s.AppendTask([]byte(before), jsonrpc.ID("1"), new(translate.Call), &state),
-			"AppendWebhooks, set":    s.AppendWebhooks([]byte(before), jsonrpc.ID("1"), &translate.Call{Op: translate.SetWebhook}, []task.Webhook{hook}),
-			"AppendWebhooks, get":    s.AppendWebhooks([]byte(before), jsonrpc.ID("1"), &translate.Call{Op: translate.GetWebhooks}, []task.Webhook{hook}),
-			"AppendWebhooks, delete": s.AppendWebhooks([]byte(before), jsonrpc.ID("1"), &translate.Call{Op: translate.DeleteWebhooks}, nil),
+			"AppendTask": s.AppendTask([]byte(before), jsonrpc.ID("1"), new(translate.Call), &state),
+			"AppendWebhooks, set": s.AppendWebhooks([]byte(before), jsonrpc.ID("1"),
+				&translate.Call{Op: translate.SetWebhook}, []task.Webhook{hook}),
+			"AppendWebhooks, get": s.AppendWebhooks([]byte(before), jsonrpc.ID("1"),
+				&translate.Call{Op: translate.GetWebhooks}, []task.Webhook{hook}),
+			"AppendWebhooks, delete": s.AppendWebhooks([]byte(before), jsonrpc.ID("1"),
+				&translate.Call{Op: translate.DeleteWebhooks}, nil),
 		}
 		for i, ev := range Events(&state) {
 			frame := s.NewStream(jsonrpc.ID("1"), new(translate.Call), &state).Event([]byte(before), &ev)

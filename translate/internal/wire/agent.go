@@ -41,8 +41,8 @@ func Response(body []byte) (jsonrpc.Response, error) {
 	return res, nil
 }
 
-// Value reads what an agent sends without an envelope: its "answer", or its "notification". It copies body: the value is
-// a view of the copy.
+// Value reads what an agent sends without an envelope: its "answer", or its "notification". It copies body: the value
+// is a view of the copy.
 func Value(body []byte, what string) (gjson.Result, error) {
 	v, bad := jsonrpc.ParseValue(bytes.Clone(body), noLimit)
 	switch {
@@ -54,8 +54,8 @@ func Value(body []byte, what string) (gjson.Result, error) {
 	return v, Refuse("the agent's %s is not one JSON value", what)
 }
 
-// Failure is an error that agents report: its code, the kind that it is here, and a sentence for where the agent gives no
-// message.
+// Failure is an error that agents report: its code, the kind that it is here, and a sentence for where the agent gives
+// no message.
 type Failure struct {
 	Code   int64
 	Kind   task.Kind
@@ -84,7 +84,8 @@ func Clean(s string, limit int) string {
 	if most := 4 * limit * utf8.UTFMax; len(s) > most {
 		s = s[:most]
 	}
-	if l := strings.ToLower(s); strings.Contains(l, "<html") || strings.Contains(l, "<!doctype") || strings.Contains(l, "</") {
+	if l := strings.ToLower(s); strings.Contains(l, "<html") || strings.Contains(l, "<!doctype") ||
+		strings.Contains(l, "</") {
 		return ""
 	}
 	var b strings.Builder

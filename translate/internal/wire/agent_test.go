@@ -79,7 +79,8 @@ func TestJoinTexts(t *testing.T) {
 		return task.DataItem{Kind: task.TextItem, Text: s, Metadata: []byte(`{}`)}
 	}
 	data := task.DataItem{Kind: task.DataKind, Data: []byte(`{}`)}
-	items := []task.DataItem{task.Text("a"), task.Text("b"), said("c"), task.Text("d"), data, task.Text("e"), task.Text(""), task.Text("f")}
+	items := []task.DataItem{task.Text("a"), task.Text("b"), said("c"), task.Text("d"), data, task.Text("e"),
+		task.Text(""), task.Text("f")}
 	want := []task.DataItem{task.Text("ab"), said("c"), task.Text("d"), data, task.Text("ef")}
 	if d := cmp.Diff(want, JoinTexts(nil, items)); d != "" {
 		t.Error(d)

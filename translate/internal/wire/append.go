@@ -28,7 +28,8 @@ func AppendStrings(dst []byte, key string, list []string) []byte {
 	return append(dst, ']')
 }
 
-// MediaTypes returns the media types of an agent's modes, each once. Agents of the oldest A2A write text for text/plain.
+// MediaTypes returns the media types of an agent's modes, each once. Agents of the oldest A2A write text for
+// text/plain.
 func MediaTypes(modes []string) []string {
 	types := make([]string, 0, len(modes))
 	for _, m := range modes {

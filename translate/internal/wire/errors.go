@@ -20,8 +20,8 @@ func ErrorOf(err error) *task.Error {
 	return new(task.Error)
 }
 
-// ErrorData returns the data member of an error of JSON-RPC: its type where the code says too little, its field, what it
-// carries, and its sentence as the details (AIP v01.00 §5.2). It is nil where there is nothing to say.
+// ErrorData returns the data member of an error of JSON-RPC: its type where the code says too little, its field, what
+// it carries, and its sentence as the details (AIP v01.00 §5.2). It is nil where there is nothing to say.
 func ErrorData(e *task.Error, errorType string) []byte {
 	var dst []byte
 	add := func(key string, value []byte) {

@@ -12,15 +12,16 @@ import (
 )
 
 // The extensions of an object are the members that the canon has no field for: a JSON object with a member for each
-// family of dialects, {"a2a":{"extensions":["x"]}}. The codecs of a family write its members again where they read them.
-// Codecs of other families show them as metadata. The extensions of a data item stand in its Metadata, beside what its
-// sender wrote there.
+// family of dialects, {"a2a":{"extensions":["x"]}}. The codecs of a family write its members again where they read
+// them. Codecs of other families show them as metadata. The extensions of a data item stand in its Metadata, beside
+// what its sender wrote there.
 
 // Family is the name under which a family of dialects keeps its members.
 type Family string
 
 // Names is a list of the members that mean something in an object, with spaces between them. Names are case-sensitive
-// in JSON, so "TaskID" is not read as taskId. But it is not passed on either, because the next reader may be less strict.
+// in JSON, so "TaskID" is not read as taskId. But it is not passed on either, because the next reader may be less
+// strict.
 type Names string
 
 // has reports whether the list has a name, as it is read by readers that ignore case and underscores.

@@ -19,13 +19,14 @@ func TestExtensions(t *testing.T) {
 		metadata string
 		want     string
 	}{
-		"nothing":             {nil, ``, ``},
-		"metadata alone":      {nil, `{"a":1}`, `{"a":1}`},
-		"members alone":       {[][2]string{{"a\n", "[1.0,\r\n2]"}, {"b", `null`}}, ``, `{"f":{"a\n":[1.0,2]}}`},
-		"both":                {[][2]string{{"b", `2`}}, `{ "a" : 1 }`, `{"a":1,"f":{"b":2}}`},
-		"empty metadata":      {[][2]string{{"b", `2`}}, `{}`, `{"f":{"b":2}}`},
-		"the name is taken":   {[][2]string{{"b", `2`}}, `{"f":5}`, `{"f":{"metadata":{"f":5},"b":2}}`},
-		"known names":         {[][2]string{{"b", `2`}, {"Known", `1`}, {"kn_own", `1`}, {"Metadata", `1`}}, ``, `{"f":{"b":2}}`},
+		"nothing":           {nil, ``, ``},
+		"metadata alone":    {nil, `{"a":1}`, `{"a":1}`},
+		"members alone":     {[][2]string{{"a\n", "[1.0,\r\n2]"}, {"b", `null`}}, ``, `{"f":{"a\n":[1.0,2]}}`},
+		"both":              {[][2]string{{"b", `2`}}, `{ "a" : 1 }`, `{"a":1,"f":{"b":2}}`},
+		"empty metadata":    {[][2]string{{"b", `2`}}, `{}`, `{"f":{"b":2}}`},
+		"the name is taken": {[][2]string{{"b", `2`}}, `{"f":5}`, `{"f":{"metadata":{"f":5},"b":2}}`},
+		"known names": {[][2]string{{"b", `2`}, {"Known", `1`}, {"kn_own", `1`}, {"Metadata", `1`}}, ``,
+			`{"f":{"b":2}}`},
 		"known names alone":   {[][2]string{{"KNOWN", `1`}}, `{"a":1}`, `{"a":1}`},
 		"it is, with escapes": {nil, `{"\u0066":{}}`, `{"f":{"metadata":{"\u0066":{}}}}`},
 	} {
@@ -87,21 +88,23 @@ func TestAppend(t *testing.T) {
 	for name, tt := range map[string]struct {
 		own, extra, key, want string
 	}{
-		"nothing":            {``, ``, ``, ``},
-		"own":                {`{"x":1,"known":2,"kn\u006fwn":3,"KNOWN":4,"_kno_wn":5}`, `{"f":{"x":1}}`, ``, `,"x":1`},
-		"own metadata":       {`{"metadata":{"a":1},"x":1}`, ``, ``, `,"x":1,"metadata":{"a":1}`},
-		"empty metadata":     {`{"metadata":{}}`, ``, ``, `,"metadata":{}`},
-		"no object":          {`{"metadata":"m"}`, `{"g":1}`, `k`, `,"metadata":"m"`},
-		"of others":          {``, `{"g":{"y":1},"f":{}}`, ``, `,"metadata":{"g":{"y":1}}`},
-		"no family":          {``, `{"f":5}`, ``, `,"metadata":{"f":5}`},
-		"both":               {`{"metadata":{"a":1,"g":2}}`, `{"f":{},"g":{"y":1},"h":3}`, ``, `,"metadata":{"a":1,"g":2,"h":3}`},
+		"nothing":        {``, ``, ``, ``},
+		"own":            {`{"x":1,"known":2,"kn\u006fwn":3,"KNOWN":4,"_kno_wn":5}`, `{"f":{"x":1}}`, ``, `,"x":1`},
+		"own metadata":   {`{"metadata":{"a":1},"x":1}`, ``, ``, `,"x":1,"metadata":{"a":1}`},
+		"empty metadata": {`{"metadata":{}}`, ``, ``, `,"metadata":{}`},
+		"no object":      {`{"metadata":"m"}`, `{"g":1}`, `k`, `,"metadata":"m"`},
+		"of others":      {``, `{"g":{"y":1},"f":{}}`, ``, `,"metadata":{"g":{"y":1}}`},
+		"no family":      {``, `{"f":5}`, ``, `,"metadata":{"f":5}`},
+		"both": {`{"metadata":{"a":1,"g":2}}`, `{"f":{},"g":{"y":1},"h":3}`, ``,
+			`,"metadata":{"a":1,"g":2,"h":3}`},
 		"one more":           {`{"metadata":{"a":1}}`, `{"h":3}`, `k`, `,"metadata":{"a":1,"h":3,"k":"v"}`},
 		"one more alone":     {``, ``, `k`, `,"metadata":{"k":"v"}`},
 		"one more, there":    {`{"metadata":{"\u006b":1}}`, ``, `k`, `,"metadata":{"\u006b":1}`},
 		"one more, of other": {``, `{"k":1}`, `k`, `,"metadata":{"k":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Family("f").AppendWith([]byte("{"), json.RawMessage(tt.own), json.RawMessage(tt.extra), "b known a", tt.key, "v")
+			got := Family("f").AppendWith([]byte("{"), json.RawMessage(tt.own), json.RawMessage(tt.extra), "b known a", tt.key,
+				"v")
 			if d := cmp.Diff("{"+tt.want, string(got)); d != "" {
 				t.Error(d)
 			}

@@ -17,7 +17,8 @@ import (
 // Reader reads what a caller sends, and keeps the first error. It reads a value that is null or missing as the zero
 // value. The strings that it returns are views of the body until Own or Owned has copied them.
 //
-// A method takes a value and the path of its field behind the Prefix: "taskId", or nothing where the Prefix is all of it.
+// A method takes a value and the path of its field behind the Prefix: "taskId", or nothing where the Prefix is all of
+// it.
 type Reader struct {
 	Prefix string      // what stands before each path in an error, such as "params."
 	Err    *task.Error // the first error; its field is the whole path
@@ -132,8 +133,8 @@ func (r *Reader) JSON(v gjson.Result, field string) json.RawMessage {
 	return Line(v)
 }
 
-// Each calls f with the entries of an array, at most so many, until there is an error. While f is called, paths begin at
-// the entry: that of the entry itself is empty, that of its member text is ".text".
+// Each calls f with the entries of an array, at most so many, until there is an error. While f is called, paths begin
+// at the entry: that of the entry itself is empty, that of its member text is ".text".
 func (r *Reader) Each(v gjson.Result, field string, most int, f func(entry gjson.Result)) {
 	if !v.IsArray() {
 		r.Fail(field, "%s must be an array", r.name(field))

@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestReader: a value of the right type is read, null and no value are the zero value, and anything else is an error that
-// names its field.
+// TestReader: a value of the right type is read, null and no value are the zero value, and anything else is an error
+// that names its field.
 func TestReader(t *testing.T) {
 	long := `"` + strings.Repeat("x", MaxID+1) + `"`
 	const control = `"a\u0000b"`
@@ -75,7 +75,8 @@ func TestReader(t *testing.T) {
 			for _, json := range tt.bad {
 				r := Reader{Prefix: "params."}
 				tt.read(&r, gjson.Parse(json))
-				if r.Err == nil || r.Err.Kind != task.InvalidParams || r.Err.Field != "params.f" || !strings.HasPrefix(r.Err.Detail, "f ") {
+				if r.Err == nil || r.Err.Kind != task.InvalidParams || r.Err.Field != "params.f" ||
+					!strings.HasPrefix(r.Err.Detail, "f ") {
 					t.Errorf("%s is refused as %v", json, r.Err)
 				}
 			}
@@ -161,7 +162,8 @@ func TestMembers(t *testing.T) {
 			t.Errorf("%s has the member %s", json, v.Raw)
 		}
 	}
-	for json, want := range map[string]string{"{\"a\":\r\n1}": `{"a":1}`, `[1.0]`: `{"value":[1.0]}`, `null`: `{"value":null}`} {
+	for json, want := range map[string]string{"{\"a\":\r\n1}": `{"a":1}`, `[1.0]`: `{"value":[1.0]}`,
+		`null`: `{"value":null}`} {
 		if got := string(Object(gjson.Parse(json))); got != want {
 			t.Errorf("Object(%q) = %s, want %s", json, got, want)
 		}
