@@ -5,6 +5,7 @@ package wire
 import (
 	"encoding/json"
 	"strings"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 
@@ -141,17 +142,17 @@ func bounded(extensions json.RawMessage) json.RawMessage {
 	return extensions
 }
 
-// MemberOf returns the JSON of an object's member, nil where there is none.
+// MemberOf returns the JSON of an object's member, nil where there is none. It is a part of object, no copy.
 func MemberOf(object json.RawMessage, name string) json.RawMessage {
-	if len(object) == 0 {
-		return nil
-	}
-	v := Member(gjson.ParseBytes(object), name)
+	v := Member(view(object), name)
 	if v.Raw == "" {
 		return nil
 	}
-	return json.RawMessage(v.Raw)
+	return unsafe.Slice(unsafe.StringData(v.Raw), len(v.Raw))
 }
+
+// view parses JSON without a copy.
+func view(b []byte) gjson.Result { return gjson.Parse(unsafe.String(unsafe.SliceData(b), len(b))) }
 
 // Of returns what a family has in an object's extensions, nil where it has nothing.
 func (f Family) Of(extensions json.RawMessage) json.RawMessage {
@@ -171,7 +172,7 @@ func (f Family) AppendWith(dst []byte, own, extensions json.RawMessage, known Na
 		return dst
 	}
 	var had gjson.Result
-	gjson.ParseBytes(own).ForEach(func(key, v gjson.Result) bool {
+	view(own).ForEach(func(key, v gjson.Result) bool {
 		switch {
 		case key.Str == "metadata":
 			had = v
@@ -218,7 +219,7 @@ func (f Family) AppendWith(dst []byte, own, extensions json.RawMessage, known Na
 // appendMembers appends those members of an object that keep wants, with commas between them; empty says that there
 // is none before them.
 func appendMembers(dst []byte, empty bool, object json.RawMessage, keep func(name string) bool) ([]byte, bool) {
-	gjson.ParseBytes(object).ForEach(func(key, v gjson.Result) bool {
+	view(object).ForEach(func(key, v gjson.Result) bool {
 		if keep(key.Str) {
 			if !empty {
 				dst = append(dst, ',')
