@@ -13,7 +13,7 @@ import (
 // TestFoldExtensions: a Task keeps the extensions of all of its states, and a product its last ones.
 func TestFoldExtensions(t *testing.T) {
 	var f Fold
-	said := func(extra string) Event {
+	report := func(extra string) Event {
 		return Event{Status: &Status{State: Working, TaskExtensions: json.RawMessage(extra),
 			Extensions: json.RawMessage(`{"a2a":{"s":1}}`)}}
 	}
@@ -23,7 +23,7 @@ func TestFoldExtensions(t *testing.T) {
 	}
 	first := json.RawMessage(`{"a2a":{"x":1,"metadata":{"a":{"deep":1}}}}`)
 	for _, ev := range []Event{
-		{Task: &Task{ID: "t", Extensions: first}}, said(`{"a2a":{"metadata":{"b":2,"\u0061":{"new":1}}},"aip":{}}`), said(``), said(`{"a2a":{"x":[3]}}`),
+		{Task: &Task{ID: "t", Extensions: first}}, report(`{"a2a":{"metadata":{"b":2,"\u0061":{"new":1}}},"aip":{}}`), report(``), report(`{"a2a":{"x":[3]}}`),
 		piece(`{"a2a":{"v":1}}`, false), piece(``, true), piece(`{"a2a":{"v":2}}`, true), piece(``, true),
 	} {
 		f.Apply(ev)
@@ -41,8 +41,8 @@ func TestFoldExtensions(t *testing.T) {
 		t.Errorf("an event has changed: %s", first)
 	}
 	large := `{"a2a":{"y":"` + strings.Repeat("y", MaxExtensions-100) + `"}}`
-	f.Apply(said(large))
-	f.Apply(said(`{"a2a":{"z":"` + strings.Repeat("z", 200) + `"}}`))
+	f.Apply(report(large))
+	f.Apply(report(`{"a2a":{"z":"` + strings.Repeat("z", 200) + `"}}`))
 	if len(f.Task.Extensions) > MaxExtensions || !strings.HasPrefix(string(f.Task.Extensions), `{"a2a":{"z":`) {
 		t.Errorf("the task's extensions have %d bytes", len(f.Task.Extensions))
 	}
@@ -53,8 +53,8 @@ func TestDiffExtensions(t *testing.T) {
 	p := func(extra string, items ...DataItem) []Product {
 		return []Product{{ID: "p", DataItems: items, Extensions: json.RawMessage(extra)}}
 	}
-	told := p(`{"a2a":{"v":2}}`)[0]
-	if d := cmp.Diff([]Chunk{{Product: told, Append: true, Last: true}}, Diff(p(``, Text("t")),
+	piece := p(`{"a2a":{"v":2}}`)[0]
+	if d := cmp.Diff([]Chunk{{Product: piece, Append: true, Last: true}}, Diff(p(``, Text("t")),
 		p(`{"a2a":{"v":2}}`, Text("t")))); d != "" {
 		t.Error(d)
 	}

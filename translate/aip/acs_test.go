@@ -90,7 +90,7 @@ func TestACSFollowsTheDefinitions(t *testing.T) {
 				}
 				got := AppendACS(nil, c, o)
 				if strings.Contains(string(got), "agent.internal") || strings.Contains(string(got), "apiKey") {
-					t.Errorf("%s: tells how the agent is reached: %s", name, got)
+					t.Errorf("%s: shows how the agent is reached: %s", name, got)
 				}
 				wrong, missing := validateACS(got), MissingACS(c, o)
 				slices.Sort(wrong)

@@ -265,10 +265,10 @@ func TestDecodeRefuses(t *testing.T) {
 		"delete without task": {params("notification/delete", object{"notificationConfigId": "n"}), task.InvalidParams,
 			"params.taskId"},
 		"notify a get":  {body("notification/start", least(task.Get)), task.InvalidParams, m + "command"},
-		"notify nobody": {body("notification/start", least(task.Start)), task.InvalidParams, m + "commandParams"},
+		"no webhook is named": {body("notification/start", least(task.Start)), task.InvalidParams, m + "commandParams"},
 		"notify no id": {body("notification/start", with(least(task.Start), object{"commandParams": object{}})),
 			task.InvalidParams, m + "commandParams.notificationConfigId"},
-		"notify on a word": {body("notification/start", with(least(task.Start),
+		"notify on a text": {body("notification/start", with(least(task.Start),
 			object{"commandParams": object{"notificationConfigId": "n", "notifyOnStates": "working"}})),
 			task.InvalidParams, m + "commandParams.notifyOnStates"},
 		"notify on Working": {body("notification/start", with(least(task.Start),
@@ -484,7 +484,7 @@ func TestAppendError(t *testing.T) {
 		want string
 	}{
 		"no kind": {errors.New("secret"), `{"code":-32603,"message":"Internal server error"}`},
-		"no words": {&task.Error{Kind: task.TaskNotFound, Err: errors.New("secret")},
+		"no detail": {&task.Error{Kind: task.TaskNotFound, Err: errors.New("secret")},
 			`{"code":-32001,"message":"Task not found"}`},
 		"field": {task.Errorf(task.InvalidParams, "taskId is missing").WithField("params.message.taskId"),
 			`{"code":-32602,"message":"Invalid method parameters","data":{"field":"params.message.taskId","details":"taskId is missing"}}`},
@@ -525,7 +525,7 @@ func TestAppendEvent(t *testing.T) {
 			`{"eventSeq":3,"eventData":{"type":"product-chunk","taskId":"t1","product":{"id":"p","dataItems":[{"type":"text","text":"x"}]},"append":true,"lastChunk":false,"sessionId":"s1"}}`},
 		"message": {task.Event{Seq: 4, Message: &task.Message{ID: "m", SentAt: at, SenderRole: task.Partner, SenderID: "p1"}},
 			`{"eventSeq":4,"eventData":{"type":"message","id":"m","sentAt":"2025-09-01T12:00:00+08:00","senderRole":"partner","senderId":"p1","dataItems":[]}}`},
-		"cause is not told": {task.Event{Seq: 5, Status: &task.Status{State: task.Working, ChangedAt: at},
+		"the cause is not shown": {task.Event{Seq: 5, Status: &task.Status{State: task.Working, ChangedAt: at},
 			Cause: &task.Message{ID: "secret"}},
 			`{"eventSeq":5,"eventData":{"type":"status-update","taskId":"t1","status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00"},"sessionId":"s1"}}`},
 	} {
@@ -551,7 +551,7 @@ func TestEventRoundTrip(t *testing.T) {
 			if bad != nil {
 				t.Fatal(bad)
 			}
-			ev.Cause = nil // told to nobody
+			ev.Cause = nil // no caller is shown it
 			got, of := decodeEvent(t, res)
 			if d := cmp.Diff(ev, got, cmpopts.EquateEmpty()); d != "" {
 				t.Error(d)
@@ -732,7 +732,7 @@ func BenchmarkAppendEvent(b *testing.B) {
 	b.SetBytes(int64(len(dst)))
 }
 
-// TestAppendRecord holds that an event is told in the same bytes whether it is decoded or not.
+// TestAppendRecord: an event is sent in the same bytes whether it is decoded or not.
 func TestAppendRecord(t *testing.T) {
 	state := task.Task{ID: "task-1", SessionID: "session-1"}
 	for i, ev := range translatetest.Events(&state) {

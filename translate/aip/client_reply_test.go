@@ -30,7 +30,7 @@ func TestClientVectors(t *testing.T) {
 		}
 		tk := decodeJSON[task.Task](t, res.Result.Raw)
 		got, err := c.Reply(vector(t, name), nil)
-		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision",
+		if d := cmp.Diff(reportOf(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision",
 			"RevisionDated")); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, d)
 		}
@@ -41,7 +41,7 @@ func TestClientVectors(t *testing.T) {
 	} {
 		tk := decodeJSON[task.Task](t, string(vector(t, name)))
 		got, err := c.Push(vector(t, name), nil)
-		if d := cmp.Diff(said(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision",
+		if d := cmp.Diff(reportOf(&tk), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision",
 			"RevisionDated")); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, d)
 		}
@@ -53,7 +53,7 @@ func TestClientVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last := i == 3; rep.State.Settled() != last {
-			t.Errorf("event %d: rests %v", i, rep.State.Settled())
+			t.Errorf("event %d: settled %v", i, rep.State.Settled())
 		}
 		for i := range rep.Chunks {
 			fold.Apply(task.Event{Chunk: &rep.Chunks[i]})
@@ -68,11 +68,11 @@ func TestClientVectors(t *testing.T) {
 	}
 }
 
-// TestClientErrors: every kind, as another gateway says it.
+// TestClientErrors: every kind, as another gateway writes it.
 func TestClientErrors(t *testing.T) {
 	want := map[task.Kind]task.Kind{
 		task.Internal:                 task.Internal,
-		task.ParseError:               task.MethodNotFound, // so the reference SDK says it
+		task.ParseError:               task.MethodNotFound, // as the reference SDK does
 		task.InvalidRequest:           task.Internal,       // the gateway's own mistake
 		task.MethodNotFound:           task.MethodNotFound,
 		task.InvalidParams:            task.InvalidParams,
@@ -363,7 +363,7 @@ func TestStamp(t *testing.T) {
 		}
 		return rep.Revision
 	}
-	told := func(data string) string {
+	event := func(data string) string {
 		t.Helper()
 		rep, err := Client("").NewStream(nil).Event("", []byte(`{"result":{"eventSeq":1,"eventData":`+data+`}}`))
 		if err != nil {
@@ -375,7 +375,7 @@ func TestStamp(t *testing.T) {
 	was := get(`{"type":"task","status":{` + rest + `,"dataItems":null},"products":null}`)
 	for name, now := range map[string]string{
 		"with products": get(`{"type":"task","status":{` + rest + `},"products":[{"id":"p"}]}`),
-		"in a stream":   told(`{"type":"status-update","status":{ ` + rest + ` }}`),
+		"in a stream":   event(`{"type":"status-update","status":{ ` + rest + ` }}`),
 	} {
 		if now != was {
 			t.Errorf("%s: %q, want %q", name, now, was)
@@ -395,7 +395,7 @@ func TestStamp(t *testing.T) {
 	}
 	const works = `{"type":"task","status":{"state":"working","stateChangedAt":"x"},"products":`
 	if a, b := get(works+`[]}`), get(works+`[{"id":"p"}]}`); a == b {
-		t.Errorf("progress leaves the stamp at %q", a)
+		t.Errorf("progress leaves the revision at %q", a)
 	}
 }
 
@@ -427,7 +427,7 @@ func TestClientOwnership(t *testing.T) {
 	}
 }
 
-// plausible checks what every report must be, and that what a Leader is told of it reads the same again.
+// plausible checks what every report must be, and that it is read the same again from what a Leader is sent.
 func plausible(t *testing.T, rep agent.Report, err error) {
 	t.Helper()
 	if err != nil {
@@ -453,7 +453,7 @@ func plausible(t *testing.T, rep agent.Report, err error) {
 			t.Fatalf("%s: more than one line: %q", version, out)
 		}
 		again, err := s.client.Reply(out, nil)
-		if d := cmp.Diff(said(&tk), again, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision",
+		if d := cmp.Diff(reportOf(&tk), again, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(agent.Report{}, "Revision",
 			"RevisionDated")); d != "" || err != nil {
 			t.Fatalf("%s: %v\n%s", version, err, d)
 		}

@@ -43,7 +43,7 @@ func TestClientNames(t *testing.T) {
 			t.Errorf("%s cannot complete", s.client.Name())
 		}
 		if _, ok := s.client.(translate.Binder); ok {
-			t.Errorf("%s is told apart by path", s.client.Name())
+			t.Errorf("%s has a Binder", s.client.Name())
 		}
 		if h := s.client.Header(); len(h) > 0 {
 			t.Errorf("%s has header fields: %v", s.client.Name(), h)
@@ -73,7 +73,7 @@ func TestClientRequests(t *testing.T) {
 	v1 := func(method, id string) string { return begin(method, "message", "message", id) }
 	v2 := func(method, member, id string) string { return begin(method, member, "task-command", id) }
 	continued := *turn
-	continued.From = task.AwaitingInput // the caller's own word is start where its dialect has only one
+	continued.From = task.AwaitingInput // the caller's command is start where its dialect has no other
 
 	for name, tt := range map[string]struct {
 		got      func(translate.Client) []byte
@@ -246,7 +246,7 @@ func decodeBy(t testing.TB, s translate.Server, body []byte) (translate.Call, er
 	return s.Decode(&translate.Request{Request: req, HTTP: "POST"})
 }
 
-// randomTask returns a task with all that a Partner can say.
+// randomTask returns a task with all that a Partner can send.
 func randomTask(rnd *rand.Rand, state task.State) task.Task {
 	at := time.Unix(rnd.Int64N(4e9), 0).In(beijing)
 	tk := task.Task{ID: "t", SessionID: "s", Status: task.Status{State: state, ChangedAt: at,
@@ -261,8 +261,8 @@ func randomTask(rnd *rand.Rand, state task.State) task.Task {
 	return tk
 }
 
-// said is the report that tells of a task, without its stamp.
-func said(tk *task.Task) agent.Report {
+// reportOf is the report of a task, without its revision.
+func reportOf(tk *task.Task) agent.Report {
 	rep := agent.Report{State: tk.Status.State, NativeState: string(tk.Status.State), Items: tk.Status.DataItems,
 		Full: true, Products: tk.Products}
 	if rep.State == task.Completed { // a Partner that has completed it by itself
@@ -280,11 +280,11 @@ func TestClientReadsServer(t *testing.T) {
 		for _, state := range task.States() {
 			for range 40 {
 				tk := randomTask(rnd, state)
-				want := said(&tk)
+				want := reportOf(&tk)
 
 				reply, err := s.client.Reply(s.server.AppendTask(nil, id, nil, &tk), nil)
 				if d := cmp.Diff(want, reply, unstamped); d != "" || err != nil || reply.Revision == "" {
-					t.Fatalf("%s, reply: %v, stamp %q\n%s", version, err, reply.Revision, d)
+					t.Fatalf("%s, reply: %v, revision %q\n%s", version, err, reply.Revision, d)
 				}
 				push, err := s.client.Push(s.server.AppendNotification(nil, &tk), nil)
 				if d := cmp.Diff(reply, push, cmpopts.EquateEmpty()); d != "" || err != nil {
@@ -305,7 +305,7 @@ func TestClientReadsServer(t *testing.T) {
 				}
 				status := event(task.Event{Seq: 2, Status: &tk.Status})
 				if reply.State.Settled() && status.Revision != reply.Revision {
-					t.Fatalf("%s: a task that rests has the stamp %q in a stream and %q in an answer", version, status.Revision,
+					t.Fatalf("%s: a settled task has the revision %q in a stream and %q in an answer", version, status.Revision,
 						reply.Revision)
 				}
 				want.Full, want.Products = false, nil

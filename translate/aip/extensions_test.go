@@ -25,12 +25,12 @@ func holds(t *testing.T, out gjson.Result, want map[string]string) {
 		}
 	}
 	if strings.Contains(out.Raw, `"no"`) {
-		t.Errorf("something is told in the place of something else:\n%s", out.Raw)
+		t.Errorf("something is written in the place of something else:\n%s", out.Raw)
 	}
 }
 
-// TestExtraOfCommands: what a Leader says beyond AIP comes to a Partner of any version, where the Leader wrote it.
-func TestExtraOfCommands(t *testing.T) {
+// TestExtensionsOfCommands: a Leader's extensions reach a Partner of any version, where the Leader wrote them.
+func TestExtensionsOfCommands(t *testing.T) {
 	const members = `"id":"m","command":"start","senderId":"l","taskId":"t1","x":{"y":` + "\n" +
 		`[1.0]},"null":null,"sender_id":"no",` +
 		`"metadata":{"a2a":{"message":{"extensions":["e"]}}},"dataItems":[{"type":"text","text":"hi","ix":1,"TEXT":"no","metadata":{"im":1}},{"type":"data","data":{},"ix":2}]}}}`
@@ -60,8 +60,8 @@ func TestExtraOfCommands(t *testing.T) {
 	}
 }
 
-// TestExtraOfTasks: what a Partner says beyond AIP comes to a Leader of any version, where the Partner wrote it.
-func TestExtraOfTasks(t *testing.T) {
+// TestExtensionsOfTasks: a Partner's extensions reach a Leader of any version, where the Partner wrote them.
+func TestExtensionsOfTasks(t *testing.T) {
 	const state = `"status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00","sx":1,"STATE":"no","dataItems":[{"type":"text","text":"w","ix":1}]}`
 	result := func(json string) []byte { return []byte(`{"jsonrpc":"2.0","id":1,"result":` + json + `}`) }
 	for from, texts := range map[string][3]string{
@@ -127,8 +127,8 @@ func TestExtraOfTasks(t *testing.T) {
 	}
 }
 
-// TestExtraOfOthers: what another family keeps is metadata, in what is sent as in what is told.
-func TestExtraOfOthers(t *testing.T) {
+// TestExtensionsOfOthers: another family's extensions are metadata in all that is sent.
+func TestExtensionsOfOthers(t *testing.T) {
 	extra := json.RawMessage(`{"a2a":{"message":{"extensions":["e"]}}}`)
 	state := task.Task{ID: "t", SessionID: "s", Extensions: extra, Status: task.Status{State: task.Working,
 		Extensions: extra, TaskExtensions: extra}, Products: []task.Product{{ID: "p", Extensions: extra}}}
@@ -141,11 +141,11 @@ func TestExtraOfOthers(t *testing.T) {
 			"products.0.metadata": string(extra)})
 		ev := task.Event{Seq: 1, Status: &state.Status}
 		encoder := s.server.NewStream(jsonrpc.ID("1"), new(translate.Call), &state)
-		told := encoder.Event(nil, &ev).Data
-		holds(t, translatetest.Strict(t, told).Get("eventData"), map[string]string{"metadata": string(extra),
+		sent := encoder.Event(nil, &ev).Data
+		holds(t, translatetest.Strict(t, sent).Get("eventData"), map[string]string{"metadata": string(extra),
 			"status.metadata": string(extra)})
 		if recorder, ok := encoder.(translate.RecordEncoder); ok {
-			if d := cmp.Diff(string(told), string(recorder.Record(nil, 1, task.AppendEvent(nil, &ev)).Data)); d != "" {
+			if d := cmp.Diff(string(sent), string(recorder.Record(nil, 1, task.AppendEvent(nil, &ev)).Data)); d != "" {
 				t.Errorf("%s (-decoded +direct):\n%s", version, d)
 			}
 		}

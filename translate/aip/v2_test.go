@@ -318,7 +318,7 @@ func TestAppendV2(t *testing.T) {
 	same("snapshot", event("0", `{"type":"task-result","id":"t1-0",`+rest+`"sessionId":"s1",`+done+`,`+had),
 		stream.Snapshot(nil, state).Data)
 	if f := stream.Event([]byte("before"), &task.Event{Seq: 8, Message: &task.Message{ID: "m"}}); f.Data != nil || f.End {
-		t.Errorf("a message is told as %+v", f)
+		t.Errorf("a message is sent as %+v", f)
 	}
 }
 
@@ -369,16 +369,16 @@ func FuzzDecodeV2(f *testing.F) {
 			return
 		}
 		whole := &translate.Request{Request: req, HTTP: "POST"}
-		spoken := ServerV2("").Matches(whole)
+		matches := ServerV2("").Matches(whole)
 		want, err := ServerV2("").Decode(whole)
 		if err != nil {
-			if e, ok := errors.AsType[*task.Error](err); !ok || e.Detail == "" || e.Kind == task.MethodNotFound && spoken {
+			if e, ok := errors.AsType[*task.Error](err); !ok || e.Detail == "" || e.Kind == task.MethodNotFound && matches {
 				t.Fatalf("refused without a kind or a sentence: %v", err)
 			}
 			return
 		}
 		if want.Op != translate.Command {
-			if spoken || want.Webhook == nil || want.Webhook.TaskID == "" {
+			if matches || want.Webhook == nil || want.Webhook.TaskID == "" {
 				t.Fatalf("got %+v", want)
 			}
 			return

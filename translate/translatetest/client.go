@@ -235,7 +235,7 @@ func answered(state task.State, text string) task.Task {
 }
 
 // reported is the state that a client reports of a state that a server of its dialect has shown: only a Leader
-// completes a task, and some dialects do not tell a rejected task from one that has failed.
+// completes a task, and some dialects show a rejected task as a failed one.
 func reported(shown, got task.State) bool {
 	switch shown {
 	case task.Completed:
