@@ -264,7 +264,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"get without task": {params("notification/get", object{}), task.InvalidParams, "params.taskId"},
 		"delete without task": {params("notification/delete", object{"notificationConfigId": "n"}), task.InvalidParams,
 			"params.taskId"},
-		"notify a get":  {body("notification/start", least(task.Get)), task.InvalidParams, m + "command"},
+		"notify a get":        {body("notification/start", least(task.Get)), task.InvalidParams, m + "command"},
 		"no webhook is named": {body("notification/start", least(task.Start)), task.InvalidParams, m + "commandParams"},
 		"notify no id": {body("notification/start", with(least(task.Start), object{"commandParams": object{}})),
 			task.InvalidParams, m + "commandParams.notificationConfigId"},
