@@ -30,8 +30,8 @@ type Lease struct {
 func (b Budget) Lease(leader string) Lease { return Lease{budget: b, leader: leader} }
 
 // Hold makes n the bytes that are held, or returns an *ExceededError and changes nothing. To hold less never fails.
-// More than the limit counts as the limit, so that what is very large can be had as long as nothing else is held. It does
-// not stand in the line of those that Wait, and gets nothing while another lease of the Leader does.
+// More than the limit counts as the limit, so that what is very large can be had as long as nothing else is held. It
+// does not stand in the line of those that Wait, and gets nothing while another lease of the Leader does.
 func (l *Lease) Hold(n int64) error {
 	c := l.budget.Counter
 	if c == nil {
@@ -52,8 +52,8 @@ func (l *Lease) Hold(n int64) error {
 	return nil
 }
 
-// Wait returns when at least n bytes are held, counted as Hold counts them. The leases of one Leader get what they wait for
-// in the order in which they came, and Leaders wait for each other only where the total is reached. It returns an
+// Wait returns when at least n bytes are held, counted as Hold counts them. The leases of one Leader get what they wait
+// for in the order in which they came, and Leaders wait for each other only where the total is reached. It returns an
 // *ExceededError, and changes nothing, when ctx ends first. A lease that waits should hold little.
 func (l *Lease) Wait(ctx context.Context, n int64) error {
 	c := l.budget.Counter

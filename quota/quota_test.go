@@ -101,8 +101,8 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestLeases proves, for any order of what leases hold, take, wait for and release, that what is counted is what they hold,
-// and that nothing is held in the end.
+// TestLeases proves, for any order of what leases hold, take, wait for and release, that what is counted is what they
+// hold, and that nothing is held in the end.
 func TestLeases(t *testing.T) {
 	const unit = 2 * Free
 	limits := Limits{Total: 100 * unit, PerLeader: 40 * unit}
@@ -153,8 +153,8 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// TestLeaseBounds: one Leader leaves room for others, little is not counted, and what is larger than the limit can be had
-// as long as nothing else is held.
+// TestLeaseBounds: one Leader leaves room for others, little is not counted, and what is larger than the limit can be
+// had as long as nothing else is held.
 func TestLeaseBounds(t *testing.T) {
 	var counter Counter
 	budget := Budget{Counter: &counter, Limits: Limits{Total: 8 << 20, PerLeader: 4 << 20}}

@@ -23,7 +23,8 @@ type line struct {
 	said []string // what happened, in order
 }
 
-// wait has a lease wait for up to a second, in a goroutine of its own. Its name begins with its Leader's, which has one letter.
+// wait has a lease wait for up to a second, in a goroutine of its own. Its name begins with its Leader's, which has one
+// letter.
 func (l *line) wait(ctx context.Context, name string, n int64) {
 	lease := l.budget.Lease(name[:1])
 	l.leases[name] = &lease

@@ -8,36 +8,35 @@ import (
 )
 
 const (
-	// longestSleep is how long Alarm.Wait sleeps at most: a timer notices neither that the wall clock is stepped nor that
-	// the machine was suspended.
+	// longestSleep is how long alarm.wait sleeps at a time: a timer notices neither that the wall clock was stepped nor
+	// that the machine was suspended.
 	longestSleep = 15 * time.Second
-	// stepSize is by how much the wall clock has to leave the monotonic one within one sleep, so that it was stepped and
-	// not slewed.
+	// stepSize is the least change of the wall clock against the monotonic one, within one sleep, that is a step. Less
+	// is slewing.
 	stepSize = time.Second
 )
 
-// Alarm is when whoever works off what is due looks at the store next, by the wall clock: a first time at once. It may
-// be used by any number of goroutines at once; one of them does the looking.
-type Alarm struct {
+// alarm is the time of the next scan, by the wall clock. The first scan is due at once. Any number of goroutines may
+// call at; the one that scans calls the other methods.
+type alarm struct {
 	wall  func() time.Time
-	epoch time.Time     // of the monotonic clock, and what the wall clock was then
-	ahead time.Duration // by how much the wall clock was ahead of the monotonic one; the looker's
+	epoch time.Time     // when the alarm was made, by the wall clock and the monotonic one
+	ahead time.Duration // by how much the wall clock was ahead of the monotonic one at the last call of stepped
 
 	mu   sync.Mutex
-	next time.Time // zero before the first look
+	next time.Time // of the next scan; zero before the first one
 	kick chan struct{}
 }
 
-// NewAlarm returns an alarm by a wall clock, which is time.Now but in tests.
-func NewAlarm(wall func() time.Time) *Alarm {
-	a := &Alarm{wall: wall, epoch: time.Now(), kick: make(chan struct{}, 1)}
+// newAlarm returns an alarm by the clock wall, which is time.Now except in tests.
+func newAlarm(wall func() time.Time) *alarm {
+	a := &alarm{wall: wall, epoch: time.Now(), kick: make(chan struct{}, 1)}
 	a.stepped()
 	return a
 }
 
-// At lets the next look come at t, if that is earlier than planned. What is due at no time, or at the next restart,
-// changes nothing.
-func (a *Alarm) At(t time.Time) {
+// at plans the next scan for t, unless it is planned earlier. A zero t, and Recover, change nothing.
+func (a *alarm) at(t time.Time) {
 	if t.IsZero() || t.Equal(Recover) {
 		return
 	}
@@ -55,9 +54,9 @@ func (a *Alarm) At(t time.Time) {
 	}
 }
 
-// Wait waits until a look is due. It reports whether the wall clock was stepped since the last look, so that what is due
-// may lie anywhere, and false when done is closed.
-func (a *Alarm) Wait(done <-chan struct{}) (stepped, ok bool) {
+// wait waits until a scan is due. stepped reports whether the wall clock was stepped since the last scan, so that logs
+// with any DueAt may be due now. ok is false when done is closed.
+func (a *alarm) wait(done <-chan struct{}) (stepped, ok bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -70,7 +69,7 @@ func (a *Alarm) Wait(done <-chan struct{}) (stepped, ok bool) {
 		if a.stepped() {
 			return true, true
 		}
-		early := a.Next().Sub(a.wall())
+		early := a.planned().Sub(a.wall())
 		if early <= 0 {
 			return false, true
 		}
@@ -79,7 +78,7 @@ func (a *Alarm) Wait(done <-chan struct{}) (stepped, ok bool) {
 }
 
 // stepped reports whether the wall clock was stepped since the last call.
-func (a *Alarm) stepped() bool {
+func (a *alarm) stepped() bool {
 	// Without its monotonic reading, a time is the wall clock's.
 	ahead := a.wall().Round(0).Sub(a.epoch.Round(0)) - time.Since(a.epoch)
 	by := ahead - a.ahead
@@ -87,22 +86,23 @@ func (a *Alarm) stepped() bool {
 	return by.Abs() > stepSize
 }
 
-// Next returns when the next look is planned.
-func (a *Alarm) Next() time.Time {
+// planned returns when the next scan is planned.
+func (a *alarm) planned() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.next
 }
 
-// Begin begins a look. Whatever At is given from here on ends the sleep after it, so that nothing falls between the two.
-func (a *Alarm) Begin() {
+// begin begins a scan. A call of at from here on counts for the next scan.
+func (a *alarm) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.next = EndOfTime
 }
 
-// End ends a look, which says when to come again, and returns when that is: At may have been given an earlier time.
-func (a *Alarm) End(next time.Time) time.Time {
+// end ends a scan and plans the next one for a time, or earlier, if at was called with an earlier time. It returns that
+// time.
+func (a *alarm) end(next time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if next.Before(a.next) {

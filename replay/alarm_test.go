@@ -9,9 +9,9 @@ import (
 )
 
 func TestAlarm(t *testing.T) {
-	a := NewAlarm(time.Now)
+	a := newAlarm(time.Now)
 	base := time.Now()
-	told := func() bool {
+	kicked := func() bool {
 		select {
 		case <-a.kick:
 			return true
@@ -19,47 +19,47 @@ func TestAlarm(t *testing.T) {
 			return false
 		}
 	}
-	a.At(base)
-	if told() || !a.Next().IsZero() {
-		t.Error("the first look is not at once")
+	a.at(base)
+	if kicked() || !a.planned().IsZero() {
+		t.Error("the first scan is not due at once")
 	}
-	a.Begin()
-	a.At(time.Time{})
-	a.At(Recover)
-	if told() || !a.Next().Equal(EndOfTime) {
-		t.Error("what is due at no time changes something")
+	a.begin()
+	a.at(time.Time{})
+	a.at(Recover)
+	if kicked() || !a.planned().Equal(EndOfTime) {
+		t.Error("at changes something for no time")
 	}
 	for _, step := range []struct {
 		at      int
 		earlier bool
 		next    int
 	}{{50, true, 50}, {60, false, 50}, {50, false, 50}, {40, true, 40}} {
-		a.At(base.Add(time.Duration(step.at) * time.Second))
-		if got := told(); got != step.earlier || !a.Next().Equal(base.Add(time.Duration(step.next)*time.Second)) {
-			t.Errorf("%+v: told %v, next %v", step, got, a.Next())
+		a.at(base.Add(time.Duration(step.at) * time.Second))
+		if got := kicked(); got != step.earlier || !a.planned().Equal(base.Add(time.Duration(step.next)*time.Second)) {
+			t.Errorf("%+v: kicked %v, next %v", step, got, a.planned())
 		}
 	}
-	a.Begin()
-	a.At(base.Add(30 * time.Second)) // while the look is on
-	a.At(base.Add(20 * time.Second))
-	if !told() || told() {
-		t.Error("two earlier times are not told once")
+	a.begin()
+	a.at(base.Add(30 * time.Second)) // during the scan
+	a.at(base.Add(20 * time.Second))
+	if !kicked() || kicked() {
+		t.Error("two earlier times do not kick once")
 	}
-	if got := a.End(base.Add(25 * time.Second)); !got.Equal(base.Add(20 * time.Second)) {
-		t.Errorf("the next look is at %v", got)
+	if got := a.end(base.Add(25 * time.Second)); !got.Equal(base.Add(20 * time.Second)) {
+		t.Errorf("the next scan is planned for %v", got)
 	}
-	a.Begin()
-	if got := a.End(base.Add(25 * time.Second)); !got.Equal(base.Add(25*time.Second)) || told() {
-		t.Errorf("the next look is at %v", got)
+	a.begin()
+	if got := a.end(base.Add(25 * time.Second)); !got.Equal(base.Add(25*time.Second)) || kicked() {
+		t.Errorf("the next scan is planned for %v", got)
 	}
 }
 
-// TestAlarmWaits: a look comes when it is due by the wall clock, and soon after that is stepped.
+// TestAlarmWaits proves that a scan is due when it is planned by the wall clock, and soon after that was stepped.
 func TestAlarmWaits(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		due     time.Duration // when the look is planned, from the start
-		earlier time.Duration // when it is planned instead, given after a second; 0 for never
+		due     time.Duration // when the scan is planned, from the start
+		earlier time.Duration // when it is planned instead, after a second; 0 for never
 		step    time.Duration // of the wall clock, after two seconds
 		stepped bool
 		after   time.Duration
@@ -74,30 +74,30 @@ func TestAlarmWaits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				a := NewAlarm(func() time.Time {
+				a := newAlarm(func() time.Time {
 					if now := time.Now(); now.Sub(began) >= 2*time.Second {
 						return now.Add(c.step)
 					} else {
 						return now
 					}
 				})
-				if stepped, ok := a.Wait(nil); stepped || !ok || !time.Now().Equal(began) {
-					t.Errorf("the first look is not at once, but at %v", time.Since(began))
+				if stepped, ok := a.wait(nil); stepped || !ok || !time.Now().Equal(began) {
+					t.Errorf("the first scan is not due at once, but after %v", time.Since(began))
 				}
-				a.Begin()
-				a.End(began.Add(c.due))
+				a.begin()
+				a.end(began.Add(c.due))
 				if c.earlier != 0 {
-					time.AfterFunc(time.Second, func() { a.At(began.Add(c.earlier)) })
+					time.AfterFunc(time.Second, func() { a.at(began.Add(c.earlier)) })
 				}
-				stepped, ok := a.Wait(nil)
+				stepped, ok := a.wait(nil)
 				if took := time.Since(began); stepped != c.stepped || !ok || took != c.after {
-					t.Errorf("a look after %v, stepped %v, %v", took, stepped, ok)
+					t.Errorf("a scan after %v, stepped %v, %v", took, stepped, ok)
 				}
 				done := make(chan struct{})
 				close(done)
-				a.Begin()
-				if _, ok := a.Wait(done); ok {
-					t.Error("a look after the end")
+				a.begin()
+				if _, ok := a.wait(done); ok {
+					t.Error("a scan is due after the end")
 				}
 			})
 		})

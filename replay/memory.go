@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Memory is a Store that forgets everything with the process. Logs that have ended are dropped after
-// Settings.Retention, and earlier, least recently used first, when Settings.Capacity is needed for others or they take
-// more than Settings.MaxSize.
+// Memory is a Store that lives as long as the process. It drops a log that has ended after Settings.Retention, and
+// earlier, least recently used first, when other logs need Settings.Capacity or the ended logs have more than
+// Settings.MaxSize.
 //
-// It has no goroutine of its own: what has expired is dropped by the next call of any method.
+// It has no goroutine of its own: the next call of any method drops what has expired.
 type Memory struct {
 	done chan struct{} // closed by Close
 
@@ -44,11 +44,11 @@ type memoryLog struct {
 	use      *list.Element // in Memory.ended; nil while it has not ended
 	place    int           // in Memory.expiring
 	dropped  bool          // no longer in the store
-	news     chan struct{} // closed at the next change; nil while nobody waits for one
+	news     chan struct{} // closed at the next change; nil while no follower waits for one
 }
 
-// What a log and a record cost beside their bytes, roughly: the structures, the map entries, the slack of
-// the allocator. Capacity is to bound memory, not payload.
+// What a log and a record take beside their bytes, roughly: the structures, the map entries, the slack of the allocator.
+// Capacity bounds memory, not payload.
 const (
 	logOverhead    = 512
 	recordOverhead = 48
@@ -86,7 +86,7 @@ func (m *Memory) enter(ctx context.Context) error {
 // drop removes a log that has ended.
 func (m *Memory) drop(l *memoryLog) {
 	l.dropped = true
-	l.tell()
+	l.changed()
 	m.size -= l.size
 	m.idle -= l.size
 	delete(m.logs, l.name)
@@ -102,8 +102,8 @@ func (m *Memory) touch(l *memoryLog) {
 	}
 }
 
-// tell wakes those who wait for a change of l.
-func (l *memoryLog) tell() {
+// changed wakes the followers that wait for a change of l.
+func (l *memoryLog) changed() {
 	if l.news != nil {
 		close(l.news)
 		l.news = nil
@@ -138,21 +138,20 @@ func (m *Memory) Head(ctx context.Context, log string) (Head, error) {
 	return l.head, nil
 }
 
-// page returns at most n records that come after a number. It is a part of l.records, of which nothing is ever
-// overwritten.
+// page returns at most n records that come after a number. It is a part of l.records, whose elements never change.
 func (l *memoryLog) page(after uint64, n int) []Record {
-	rest := l.records[l.through(after):]
+	rest := l.records[l.upTo(after):]
 	return slices.Clip(rest[:min(n, len(rest))])
 }
 
 // through returns how many records have numbers up to seq.
-func (l *memoryLog) through(seq uint64) int {
+func (l *memoryLog) upTo(seq uint64) int {
 	n, _ := slices.BinarySearchFunc(l.records, seq+1, func(r Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	return n
 }
 
-// Append implements Store. An Append that ends its log, or that frees at least what it takes, is never
-// refused for want of room: both are the way out of a full store.
+// Append implements Store. It never returns ErrFull for an Append that ends its log, or that frees at least as much as it
+// takes: both are the way out of a full store.
 func (m *Memory) Append(ctx context.Context, a Append) error {
 	if err := m.enter(ctx); err != nil {
 		return err
@@ -169,8 +168,8 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 
 	kept, added := l.records, a.Records
 	first := head.Last + 1 - uint64(len(added)) // number of the first of added
-	if trimmed := l.through(head.First - 1); trimmed > 0 {
-		kept = slices.Clone(kept[trimmed:]) // lets go of what is dropped
+	if trimmed := l.upTo(head.First - 1); trimmed > 0 {
+		kept = slices.Clone(kept[trimmed:]) // frees what is dropped
 	}
 	if head.First > first {
 		added = added[min(head.First-first, uint64(len(added))):]
@@ -187,7 +186,8 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 			head.Bytes += int64(len(data))
 		}
 	}
-	size := logOverhead + int64(len(a.Log)+len(a.Metadata)+len(snapshot)) + head.Bytes + recordOverhead*int64(len(kept)+len(added))
+	size := logOverhead + int64(len(a.Log)+len(a.Metadata)+len(snapshot)) +
+		head.Bytes + recordOverhead*int64(len(kept)+len(added))
 	grows := size - l.size
 	if grows > 0 && !a.End && m.size-m.idle+grows > m.settings.Capacity {
 		return ErrFull
@@ -213,11 +213,11 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 		heap.Push(&m.expiring, l)
 	}
 	m.evictEnded()
-	l.tell()
+	l.changed()
 	return nil
 }
 
-// evict drops logs that have ended until the rest fits.
+// evict drops ended logs until the rest fits into Capacity.
 func (m *Memory) evict() {
 	for m.size > m.settings.Capacity {
 		oldest := m.ended.Back()
@@ -228,7 +228,7 @@ func (m *Memory) evict() {
 	}
 }
 
-// evictEnded drops logs that have ended until the others of them do not take too much.
+// evictEnded drops ended logs until the rest of them fits into MaxSize.
 func (m *Memory) evictEnded() {
 	for m.settings.MaxSize > 0 && m.idle > m.settings.MaxSize {
 		m.drop(m.ended.Back().Value.(*memoryLog))
@@ -294,7 +294,7 @@ func (m *Memory) Follow(ctx context.Context, log string, after uint64, _ Reserve
 // Reopened implements Store. Memory is always available.
 func (m *Memory) Reopened() <-chan struct{} { return nil }
 
-// Configure implements Store. Logs that have ended keep the retention that they ended with.
+// Configure implements Store. A log that has ended keeps the retention that it ended with.
 func (m *Memory) Configure(s Settings) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -317,7 +317,7 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// expiryHeap orders logs that have ended by the time at which they are dropped, for container/heap.
+// expiryHeap implements heap.Interface. It orders ended logs by the time at which they are dropped.
 type expiryHeap []*memoryLog
 
 func (h expiryHeap) Len() int           { return len(h) }

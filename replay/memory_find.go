@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// This file holds how a Memory finds logs: by time, and by the beginning of their names. It keeps no order of
-// either, but looks at every log and sorts those that are asked for.
+// A Memory finds logs by time, and by the beginning of their names. It keeps no order of either, but goes through all logs
+// and sorts the ones it has found.
 
 // listPage is the number of heads that List takes at a time.
 const listPage = 256
 
-// Due implements Store. It looks at every log that has a Wake.
+// Due implements Store. It goes through all logs that have a DueAt.
 func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[DueLog, error] {
 	return func(yield func(DueLog, error) bool) {
 		if err := m.enter(ctx); err != nil {
@@ -46,8 +46,8 @@ func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) ite
 	}
 }
 
-// List implements Store. It takes the names at the beginning, and the heads in pages. Being listed is no use of a
-// log: an overview of all must not decide which ones are dropped first.
+// List implements Store. It reads the names at the beginning, and the heads in pages. It does not count as a use of a log:
+// a list of all logs must not decide which ones are dropped first.
 func (m *Memory) List(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := m.enter(ctx); err != nil {

@@ -27,7 +27,8 @@ func BenchmarkMemory(b *testing.B) {
 
 // add appends one record of n bytes to a log.
 func add(m *replay.Memory, log string, expect uint64, n int, end bool) error {
-	return m.Append(context.Background(), replay.Append{Log: log, Expect: expect, Records: [][]byte{make([]byte, n)}, End: end})
+	a := replay.Append{Log: log, Expect: expect, Records: [][]byte{make([]byte, n)}, End: end}
+	return m.Append(context.Background(), a)
 }
 
 func kept(m *replay.Memory, logs ...string) (kept []string) {
@@ -73,7 +74,9 @@ func TestMemoryFull(t *testing.T) {
 	want("a", "c", "e", "f")
 	must(add(m, "g", 0, size, false)) // for a
 	want("c", "e", "f", "g")
-	for _, refused := range []error{add(m, "h", 0, size, false), add(m, "c", 2, size, false), add(m, "h", 0, 10*size, false)} {
+	for _, refused := range []error{
+		add(m, "h", 0, size, false), add(m, "c", 2, size, false), add(m, "h", 0, 10*size, false),
+	} {
 		if !errors.Is(refused, replay.ErrFull) {
 			t.Errorf("error %v, want ErrFull", refused)
 		}
@@ -84,14 +87,16 @@ func TestMemoryFull(t *testing.T) {
 		t.Errorf("after ErrFull: %+v, %d records, %v", h, len(r), err)
 	}
 
-	// What frees room, and what ends, is never refused.
-	must(m.Append(t.Context(), replay.Append{Log: "c", Expect: 2, Records: [][]byte{make([]byte, size/2)}, Trim: 2, Snapshot: make([]byte, size)}))
+	// An append that frees room, or ends its log, is never refused.
+	must(m.Append(t.Context(), replay.Append{
+		Log: "c", Expect: 2, Records: [][]byte{make([]byte, size/2)}, Trim: 2, Snapshot: make([]byte, size),
+	}))
 	must(add(m, "e", 1, size, true))
 	want("c", "e", "f", "g")
 	must(add(m, "h", 0, size, false)) // for e
 	want("c", "f", "g", "h")
 
-	m.Configure(replay.Settings{Capacity: 2 * size}) // those that have not ended stay
+	m.Configure(replay.Settings{Capacity: 2 * size}) // logs that have not ended stay
 	want("c", "f", "g", "h")
 	for _, log := range []string{"f", "g", "h"} {
 		must(add(m, log, 1, 1, true))
@@ -105,7 +110,7 @@ func TestMemoryFull(t *testing.T) {
 	must(m.Close())
 }
 
-// TestMemoryMany writes many times more than the capacity, and watches that what is kept stays below it.
+// TestMemoryMany writes many times more than the capacity, and checks that what is kept stays below it.
 func TestMemoryMany(t *testing.T) {
 	const capacity = 1 << 20
 	m := replay.NewMemory(replay.Settings{Capacity: capacity})
@@ -117,7 +122,10 @@ func TestMemoryMany(t *testing.T) {
 		if err := add(m, log, 0, 1000, false); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Append(t.Context(), replay.Append{Log: log, Expect: 1, Trim: uint64(rnd.IntN(2)), Metadata: make([]byte, rnd.IntN(3000)), End: true}); err != nil {
+		a := replay.Append{
+			Log: log, Expect: 1, Trim: uint64(rnd.IntN(2)), Metadata: make([]byte, rnd.IntN(3000)), End: true,
+		}
+		if err := m.Append(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 	}

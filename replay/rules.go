@@ -21,9 +21,9 @@ func (s Settings) WithDefaults() Settings {
 	return s
 }
 
-// Reach tells whether a follower can go on after a record: the error is a *CompactedError when a record that it is
-// owed is no longer kept, or the number was left out, a *FutureError when there is no such record yet. The last number
-// of a gap can be gone on after: it is what a follower that fell into the gap is given.
+// Reach returns an error if a follower cannot continue after a record: a *CompactedError if the next record is no
+// longer kept or the number was left out, a *FutureError if there is no such record yet. It can continue after the last
+// number of a gap, which is the number that a *CompactedError leads to.
 func (h Head) Reach(after uint64) error {
 	if after > h.Last {
 		return &FutureError{After: after, Last: h.Last}
@@ -48,7 +48,7 @@ func (h Head) Kept() uint64 {
 	return n
 }
 
-// After returns the number of the record that comes after a number, as far as it has been appended.
+// After returns the number of the record that comes after a number, whether it has been appended or not.
 func (h Head) After(seq uint64) uint64 {
 	for _, g := range h.Gaps {
 		if seq+1 >= g.From && seq < g.To {
@@ -58,10 +58,9 @@ func (h Head) After(seq uint64) uint64 {
 	return seq + 1
 }
 
-// Next returns the head that a log has after a, where h is its head
-// before, the zero Head for a log that does not exist. Only Bytes still counts what Trim drops, which the
-// driver takes off. Next returns ErrConflict when h is not what the writer knows, and when the log has ended:
-// a writer that knew of the end would not append. Note is a's own slice.
+// Next returns the head of a log after a, where h is its head before: the zero Head for a log that does not exist.
+// Bytes still includes what Trim drops, which the driver subtracts. Metadata is a's own slice. The error is ErrConflict
+// if h is not what the writer knows, or if the log has ended: a writer that knew of the end would not append.
 func (a *Append) Next(h Head, now time.Time) (Head, error) {
 	if a.Log == "" || len(a.Log) > MaxName {
 		return h, fmt.Errorf("replay: the name of a log has %d bytes, but must have 1 to %d", len(a.Log), MaxName)

@@ -19,8 +19,8 @@ var (
 const (
 	// horizon is how far ahead a scan reads, and how long the next scan is away at most.
 	horizon = 15 * time.Second
-	// margin is how far a scan reaches back before the one that it follows: a writer may compute a DueAt a little before
-	// it appends it.
+	// margin is how far a scan reaches back before the one that it follows: a writer may compute a DueAt a little
+	// before it appends it.
 	margin = time.Minute
 	// retryScan is the time after which a scan is repeated that could not read the store, or could not visit a log.
 	retryScan = time.Second
@@ -31,7 +31,7 @@ const (
 type DueScanner struct {
 	store Store
 	class byte
-	alarm *Alarm
+	alarm *alarm
 	from  time.Time // what was due before it has been visited
 
 	mu   sync.Mutex
@@ -40,14 +40,14 @@ type DueScanner struct {
 
 // NewDueScanner returns a scanner of the logs of a class, which goes by the clock wall. Its first scan is due at once.
 func NewDueScanner(store Store, class byte, wall func() time.Time) *DueScanner {
-	return &DueScanner{store: store, class: class, alarm: NewAlarm(wall), from: StartOfTime, left: EndOfTime}
+	return &DueScanner{store: store, class: class, alarm: newAlarm(wall), from: StartOfTime, left: EndOfTime}
 }
 
 // ScanBy makes the next scan due at t, unless it is due earlier. A zero t, and Recover, change nothing.
-func (s *DueScanner) ScanBy(t time.Time) { s.alarm.At(t) }
+func (s *DueScanner) ScanBy(t time.Time) { s.alarm.at(t) }
 
-// Leave says that a log that is due at a time was not dealt with, so that the next scan visits it again. ScanBy says when
-// that is.
+// Leave says that a log that is due at a time was not dealt with, so that the next scan visits it again. ScanBy says
+// when that is.
 func (s *DueScanner) Leave(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *DueScanner) Leave(at time.Time) {
 
 // Wait waits until the next scan is due. It reports false when ctx is done.
 func (s *DueScanner) Wait(ctx context.Context) bool {
-	stepped, ok := s.alarm.Wait(ctx.Done())
+	stepped, ok := s.alarm.wait(ctx.Done())
 	if stepped {
 		s.Leave(StartOfTime)
 	}
@@ -68,7 +68,9 @@ func (s *DueScanner) Wait(ctx context.Context) bool {
 // Scan visits the logs that are due, as many at a time as parallel says. A log whose visit returns an error is visited
 // again about a second later. ErrUnavailable ends the scan, and the owner calls ScanBy when the store is reopened. Scan
 // reports whether nothing is left, be it by an error or by Leave; its error says that the store could not be read.
-func (s *DueScanner) Scan(ctx context.Context, parallel int, visit func(log DueLog, now time.Time) error) (complete bool, err error) {
+func (s *DueScanner) Scan(
+	ctx context.Context, parallel int, visit func(log DueLog, now time.Time) error,
+) (complete bool, err error) {
 	s.mu.Lock()
 	if s.left.Before(s.from) {
 		s.from = s.left
@@ -76,7 +78,7 @@ func (s *DueScanner) Scan(ctx context.Context, parallel int, visit func(log DueL
 	s.left = EndOfTime
 	s.mu.Unlock()
 
-	s.alarm.Begin()
+	s.alarm.begin()
 	now := s.alarm.wall()
 	next := now.Add(horizon)
 	var (
@@ -118,7 +120,7 @@ func (s *DueScanner) Scan(ctx context.Context, parallel int, visit func(log DueL
 	if again := now.Add(retryScan); retry.Load() && again.Before(next) {
 		next = again
 	}
-	s.alarm.End(next)
+	s.alarm.end(next)
 	s.from = now.Add(-margin)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package logname builds the names of logs and takes them apart. A name begins with the log's class, one byte, by which
-// the writers that share a store find their own logs. The logs of tasks and of their outboxes then name the Partner, the
-// Leader and the task, so that two Leaders that use the same taskId never meet.
+// the writers that share a store find their own logs. The logs of tasks and of their outboxes then name the Partner,
+// the Leader and the task, so that two Leaders that use the same taskId never meet.
 package logname
 
 import (
@@ -48,8 +48,8 @@ func Split(log string) (partner, leader, taskID string) {
 	return partner, leader, taskID
 }
 
-// Owner returns the key under which the logs of a class are counted: one for each Leader of each Partner, and one for all
-// Leaders of a Partner that are not verified.
+// Owner returns the key under which the logs of a class are counted: one for each Leader of each Partner, and one for
+// all Leaders of a Partner that are not verified.
 func Owner(log string) string {
 	partner, leader, _ := Split(log)
 	if key := quota.Key(leader); key != leader {

@@ -242,8 +242,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestDebris has the disk take small files, but no tables: each try to open the database fails. What the tries leave does
-// not take the disk.
+// TestDebris has the disk take small files, but no tables: each try to open the database fails. What the tries leave
+// does not take the disk.
 func TestDebris(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		system := smallDisk()

@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestReserveMemory proves what a follower reserves: nothing for small records, the bytes of a page of larger ones before
-// it reads them, and nothing any more when it has caught up.
+// TestReserveMemory proves what a follower reserves: nothing for small records, the bytes of a page of larger ones
+// before it reads them, and nothing any more when it has caught up.
 func TestReserveMemory(t *testing.T) {
 	s, err := open(smallDisk(), "/store", replay.Settings{}, quiet)
 	if err != nil {

@@ -92,8 +92,8 @@ func (s *Store) begin(g *generation, mode openMode) error {
 	return nil
 }
 
-// unsyncedName is the file that tells the next process that this one could not sync the store. Without it, that one would
-// take its end for one that loses nothing, if the machine was not started again.
+// unsyncedName is the file that tells the next process that this one could not sync the store. Without it, that one
+// would take its end for one that loses nothing, if the machine was not started again.
 const unsyncedName = "UNSYNCED" // no name of Pebble's
 
 // noteUnsynced makes that file when it is needed. The disk may not let it be made yet.

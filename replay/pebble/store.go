@@ -174,7 +174,8 @@ func (s *Store) enterToWrite(ctx context.Context) error {
 }
 
 // exit ends a use of the generation, whose outcome is *err. What was done or read on a disk whose fence is up, perhaps
-// never reached the disk. What the system does not let be read passes, or does not; the supervisor lets callers try again.
+// never reached the disk. What the system does not let be read passes, or does not; the supervisor lets callers try
+// again.
 func (s *Store) exit(err *error) {
 	if failed := s.disk.err(); failed != nil {
 		*err = failed

@@ -101,8 +101,8 @@ func TestUnread(t *testing.T) {
 	})
 }
 
-// TestUnreadAtFirst has a disk that can be neither read nor written when it fails, and read a little later. Reads do not
-// wait until it can be written.
+// TestUnreadAtFirst has a disk that can be neither read nor written when it fails, and read a little later. Reads do
+// not wait until it can be written.
 func TestUnreadAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		system := smallDisk()

@@ -166,7 +166,8 @@ func TestSyncTogether(t *testing.T) {
 }
 
 // TestFails breaks the disk under the write-ahead log, and mends it again. Calls fail at once meanwhile, but for those
-// that read. What was acknowledged is there in the end, without another opening and after one, and a follower has it all.
+// that read. What was acknowledged is there in the end, without another opening and after one, and a follower has it
+// all.
 func TestFails(t *testing.T) {
 	for _, op := range []string{"create", "write", "sync", "close"} {
 		t.Run(op, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 )
 
 // watchedFS is a disk that tells what is done to the names and contents of its files, in one word: "create", "remove",
-// "rename", "write", "sync" or "close". An error that watch returns is what the operation fails with; half of a write has
-// been done then.
+// "rename", "write", "sync" or "close". An error that watch returns is what the operation fails with; half of a write
+// has been done then.
 type watchedFS struct {
 	vfs.FS
 	watch func(op, name string) error
