@@ -8,12 +8,16 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/gateway"
@@ -24,6 +28,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
@@ -224,4 +229,59 @@ func TestStreamsEndBelowTheFront(t *testing.T) {
 			t.Errorf("drained (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// routed counts how often paths are matched.
+type routed struct {
+	translate.Server
+	times *int
+}
+
+func (r routed) Route(method, path string) (translate.Route, bool) {
+	*r.times++
+	return r.Server.Route(method, path)
+}
+
+// TestPathsAreMatchedOnce: a request's path is matched once by each dialect, also if several have it.
+func TestPathsAreMatchedOnce(t *testing.T) {
+	var times [3]int
+	g := newGateway(t, func(c *gateway.Config) {
+		c.Guard.Mode = identity.Off
+		c.Callers = []translate.Server{
+			routed{aip.Server(), &times[0]}, routed{a2a.V1Server(false), &times[1]}, routed{a2a.V1RESTServer(false), &times[2]},
+		}
+	})
+	f := &front{t: t, g: g, peer: identity.Peer{ID: "leader"}}
+	f.send(t.Context(), "rpc", "get")
+	if diff := cmp.Diff([3]int{1, 1, 1}, times); diff != "" || !slices.Equal(f.seen, []string{"reply -32001"}) {
+		t.Errorf("answered %q; matches (-want +got):\n%s", f.seen, diff)
+	}
+}
+
+// TestSpans: a call is a span. Only that of a request with an envelope is one of JSON-RPC.
+func TestSpans(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	g := newGateway(t, func(c *gateway.Config) {
+		c.Guard.Mode = identity.Off
+		c.Callers = []translate.Server{aip.Server(), a2a.V1RESTServer(false)}
+		c.Tracing = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	})
+	f := &front{t: t, g: g, peer: identity.Peer{ID: "leader"}}
+	f.send(t.Context(), "rpc", "get")
+	var r gateway.Request
+	defer r.Release()
+	if !g.Match(&r, "GET", "tasks/t") {
+		t.Fatal("no dialect has the request")
+	}
+	g.Dispatch(t.Context(), identity.Peer{}, &r)
+	var got []string
+	for _, span := range recorder.Ended() {
+		set := attribute.NewSet(span.Attributes()...)
+		system, _ := set.Value("rpc.system")
+		dialect, _ := set.Value("aip.dialect")
+		got = append(got, span.Name()+" "+dialect.AsString()+" "+system.AsString())
+	}
+	if diff := cmp.Diff([]string{"aip.call aip jsonrpc", "aip.call a2a/1.0-rest "}, got); diff != "" {
+		t.Errorf("spans (-want +got):\n%s", diff)
+	}
 }

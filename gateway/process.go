@@ -59,7 +59,8 @@ type Tasks struct {
 
 // OpenTasks takes up the tasks of a store. Tasks that an earlier process has left are continued as soon as a gateway is
 // registered for their Partner. The store belongs to Tasks then, and is closed after an error, too. The tracer records
-// the turns that have no caller, because they are resumed after a restart; nil for none. The logger is that of webhooks.
+// the turns that have no caller, because they are resumed after a restart; nil for none. The logger is that of
+// webhooks.
 func OpenTasks(ctx context.Context, store replay.Store, tracer trace.TracerProvider, log *slog.Logger) (*Tasks, error) {
 	webhooks, err := notify.Open(ctx, store, log)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity tells who calls. It knows the syntax and the check digits of an AIC, finds the AIC in a
-// client certificate, and binds the senderId of a request to it.
+// Package identity finds out who calls. It knows the syntax and the check digits of an AIC, finds the AIC in a client
+// certificate, and checks that the senderId of a request is that of its peer.
 package identity
 
 import (
@@ -14,7 +14,7 @@ import (
 // forms: 32 characters (ACPs v01.00) and ten levels with dots between them (ACPs v02.00 and later).
 type AIC string
 
-// Form tells the two forms of an AIC apart.
+// Form is one of the two forms of an AIC.
 type Form string
 
 // The two forms of an AIC.
@@ -33,7 +33,7 @@ func (a AIC) Form() Form {
 
 const (
 	lengthV1  = 32
-	bodyV1    = 30 // what the check digits are computed over
+	bodyV1    = 30 // without the check digits
 	prefixV2  = "1.2.156.3088"
 	maxAIC    = 53     // the longest of either form, in bytes
 	maxCRC    = "1EKF" // 0xFFFF in base 36
@@ -78,7 +78,8 @@ func (c Checker) Parse(s string) (AIC, error) {
 
 func parseV1(s string) (AIC, error) {
 	if len(s) != lengthV1 {
-		return "", fmt.Errorf("the AIC has %d characters, neither the 32 of an AIC of v01.00 nor the dots of a later one", len(s))
+		return "", fmt.Errorf(
+			"the AIC has %d characters, neither the 32 of an AIC of v01.00 nor the dots of a later one", len(s))
 	}
 	for i := range lengthV1 {
 		if !base36(s[i]) {

@@ -10,17 +10,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// suffixV1 ends the common name of a certificate of the v01.00 profile.
+// suffixV1 is the end of the common name in the v01.00 profile.
 const suffixV1 = ".acps.pub"
 
-// FromCertificate returns the AIC that a certificate is made out to. It knows two profiles:
+// FromCertificate returns the AIC in a certificate. It knows two profiles:
 //
 //   - v01.00: the common name is <AIC>.acps.pub, and there is a URI name agent://<AIC>;
 //   - v02.00 and later: the common name is the AIC, and there may be a URI name acps://<AIC>.
 //
-// Every agent:// and acps:// name must be that of the common name. Other names do not matter. Whether the
-// certificate can be trusted is not asked here: that is TLS's to verify. An error is a *task.Error of kind
-// AuthenticationRequired.
+// Every agent:// and acps:// name must be that of the common name. Other names are ignored. The certificate itself must
+// have been verified by TLS. An error is a *task.Error of kind AuthenticationRequired.
 func FromCertificate(cert *x509.Certificate) (AIC, error) {
 	commonNames := 0
 	for _, attribute := range cert.Subject.Names {
@@ -55,7 +54,8 @@ func FromCertificate(cert *x509.Certificate) (AIC, error) {
 		namedV1 = namedV1 || u.Scheme == "agent"
 	}
 	if profileV1 && !namedV1 {
-		return "", refuse("The common name of the client certificate ends in .acps.pub, but the name agent://<AIC> is missing.")
+		return "", refuse(
+			"The common name of the client certificate ends in .acps.pub, but the name agent://<AIC> is missing.")
 	}
 	return aic, nil
 }

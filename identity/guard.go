@@ -12,17 +12,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Mode says how much a Guard asks of a caller.
+// Mode is what a Guard requires of callers.
 type Mode string
 
 // The modes of a Guard. An empty Mode is Required.
 const (
 	Required Mode = "required" // every caller needs a certificate
-	Optional Mode = "optional" // a caller may have one; what it claims without one is kept apart
-	Off      Mode = "off"      // certificates are not looked at, and senderId is believed
+	Optional Mode = "optional" // a caller may have one; callers without one have Leaders of their own
+	Off      Mode = "off"      // certificates are ignored, and senderId is believed
 )
 
-// ParseMode reads a mode as it stands in a configuration.
+// ParseMode parses a mode of a configuration.
 func ParseMode(s string) (Mode, error) {
 	switch m := Mode(s); m {
 	case Required, Optional, Off:
@@ -31,19 +31,19 @@ func ParseMode(s string) (Mode, error) {
 	return "", fmt.Errorf("the identity mode is %q, and must be required, optional or off", s)
 }
 
-// unverified begins the Leader's name where a Guard is Optional and nobody has verified the caller. No AIC
-// begins so: whoever merely claims an AIC does not come by the tasks of the one who has it.
+// unverified is the beginning of the name of a Leader that has proven nothing, in mode optional. No AIC begins so: a
+// caller that only claims an AIC has no access to the tasks of the Leader that has it.
 const unverified = quota.Unverified
 
-// Guard decides who may call, and as whom. It may be used by any number of goroutines at once.
+// Guard decides which peers may call, and as which Leader. It may be used by any number of goroutines at once.
 type Guard struct {
 	Mode  Mode
-	Allow []AIC // the only Leaders to admit; none means every Leader
+	Allow []AIC // the only Leaders that may call; empty for every Leader
 }
 
-// Check returns what counts of a peer. A proof counts only as long as it is valid: a connection may last for longer.
-// With mode required there must be one; with optional, none gives the zero Peer; with off, the zero Peer is all there
-// is. An error is a *task.Error of kind AuthenticationRequired.
+// Check returns the peer as the mode accepts it. A proof must not have expired; a connection may last longer. Mode
+// required needs a proof; optional accepts a peer without one as the zero Peer; off returns the zero Peer always. An
+// error is a *task.Error of kind AuthenticationRequired.
 func (g *Guard) Check(peer Peer) (Peer, error) {
 	switch {
 	case g.Mode == Off:
@@ -66,14 +66,15 @@ func Expired() error {
 	return refuse("The client certificate has expired. Open a new connection with one that is valid.")
 }
 
-// Admit binds the senderId of a request to its peer, and returns the name of the Leader that the request's
-// task belongs to: the AIC of the certificate; with mode off, senderId itself; with mode optional and no
-// certificate, senderId behind a mark that no AIC has. Errors are *task.Error: AuthorizationFailed where
-// senderId is not the peer's AIC, or the Leader is not on the list.
+// Admit checks the senderId of a request against its peer, and returns the name of the Leader to which the request's
+// task belongs: the id of the peer; in mode off, senderId itself; in mode optional for a peer that has proven nothing,
+// senderId after a prefix that no AIC has. Errors are *task.Error: AuthorizationFailed if senderId is not the peer's
+// id, or the Leader is not in the list.
 func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	if peer.Verified() && g.Mode != Off {
 		if !peer.Is(senderID) {
-			return "", task.Errorf(task.AuthorizationFailed, "senderId is not the AIC of the client certificate.").WithField("senderId")
+			return "", task.Errorf(task.AuthorizationFailed, "senderId is not the AIC of the client certificate.").
+				WithField("senderId")
 		}
 		return g.Owner(peer)
 	}
@@ -93,8 +94,8 @@ func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	}
 }
 
-// Owner is Admit for a request that carries no senderId, such as notification/set: the Leader is the peer. With
-// mode off it is "", which means that the request acts for the Leader of the task that it names.
+// Owner is Admit for a request without a senderId, such as notification/set: the Leader is the peer. In mode off it is
+// "": the request acts for the Leader of the task that it names.
 func (g *Guard) Owner(peer Peer) (leader string, err error) {
 	switch {
 	case g.Mode == Off:
@@ -108,11 +109,11 @@ func (g *Guard) Owner(peer Peer) (leader string, err error) {
 	}
 }
 
-// anonymous is the Leader of those that nobody has verified and that do not say who they are.
+// anonymous is the name of the Leader of peers that have proven nothing and name themselves nowhere.
 const anonymous = "anonymous"
 
-// Anonymous is Admit for a request of a dialect whose callers do not name themselves: the Leader is the peer.
-// Those without a certificate, where the mode lets them in, are one Leader together.
+// Anonymous is Admit for a dialect without senderIds: the Leader is the peer. Peers that have proven nothing are one
+// Leader together, if the mode admits them.
 func (g *Guard) Anonymous(peer Peer) (leader string, err error) {
 	switch {
 	case g.Mode == Off && len(g.Allow) == 0:
@@ -125,7 +126,7 @@ func (g *Guard) Anonymous(peer Peer) (leader string, err error) {
 	return g.Owner(peer)
 }
 
-// allows reports whether a Leader may call. A list admits none but AICs.
+// allows reports whether a Leader may call. A list admits only AICs.
 func (g *Guard) allows(kind Kind, id string) bool {
 	return len(g.Allow) == 0 || kind == AICKind && slices.Contains(g.Allow, AIC(id))
 }
@@ -139,14 +140,15 @@ func checkSender(s string) error {
 	case s == "":
 		return task.Errorf(task.InvalidParams, "senderId is empty.").WithField("senderId")
 	case len(s) > maxSender:
-		return task.Errorf(task.InvalidParams, "senderId has %d bytes, and at most %d are allowed.", len(s), maxSender).WithField("senderId")
+		return task.Errorf(task.InvalidParams, "senderId has %d bytes, and at most %d are allowed.", len(s), maxSender).
+			WithField("senderId")
 	case strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }):
 		return task.Errorf(task.InvalidParams, "senderId has a control character.").WithField("senderId")
 	}
 	return nil
 }
 
-// sameAIC reports whether s is aic, as normalise would write it. It allocates nothing.
+// sameAIC reports whether s, normalised, is aic. It allocates nothing.
 func sameAIC(s string, aic AIC) bool {
 	s = strings.Trim(s, " \t\r\n")
 	if len(s) != len(aic) {

@@ -14,42 +14,42 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Peer is the other end of a connection, and what it has proven of itself. A front makes it from its transport. The
-// zero Peer has proven nothing.
+// Peer is the other end of a connection, and who it has proven to be. Each front makes it from its transport. The zero
+// Peer has proven nothing.
 type Peer struct {
 	Proof Proof
 	Kind  Kind   // of ID
-	ID    string // who the peer is, in the one form in which it is written; empty where nothing is proven
+	ID    string // in its canonical form; empty if nothing is proven
 
-	// Expires is the last moment at which the proof is valid: of a certificate, that of the longest of its chains.
-	// Zero means that it does not expire.
+	// Expires is the last moment at which the proof is valid; zero for no end. The longest of a certificate's chains
+	// counts.
 	Expires time.Time
 
-	refused error // why what the peer has shown does not count; nil if it has shown nothing
+	refused error // why the peer's certificate is not accepted; nil if it has none
 }
 
-// Proof says how a peer has proven who it is.
+// Proof is how a peer has proven who it is.
 type Proof uint8
 
 // The proofs.
 const (
 	Unproven      Proof = iota // not at all
-	ByCertificate              // by the certificate of a TLS connection
-	ByToken                    // by a token in its request
-	ByBroker                   // to a message broker, which names its user
+	ByCertificate              // by a certificate, to the TLS server
+	ByToken                    // by a token in the request
+	ByBroker                   // to a message broker, which states its user id
 )
 
-// Kind says what protocol's id a Peer has.
+// Kind is the protocol of a peer's id.
 type Kind string
 
-// AICKind is the kind of the ids of AIP. Their canonical form is that of ParseAIC.
+// AICKind is the kind of an AIC. Its canonical form is that of ParseAIC.
 const AICKind Kind = "aic"
 
 // Verified reports whether the peer has proven who it is.
 func (p Peer) Verified() bool { return p.Proof != Unproven }
 
-// Leader returns the name of the Leader that a verified peer is: an AIC as it is, and every other id behind its kind,
-// so that no two kinds share a name.
+// Leader returns the name of a verified peer as a Leader: an AIC itself, or another id after its kind, so that ids of
+// two kinds are never the same name.
 func (p Peer) Leader() string {
 	if p.Kind == AICKind {
 		return p.ID
@@ -57,7 +57,7 @@ func (p Peer) Leader() string {
 	return string(p.Kind) + ":" + p.ID
 }
 
-// Is reports whether the peer is the one that an id names. AICs may be written in either case.
+// Is reports whether an id is that of the peer. An AIC may be in either case.
 func (p Peer) Is(id string) bool {
 	if p.Kind == AICKind {
 		return sameAIC(id, AIC(p.ID))
@@ -74,8 +74,8 @@ func notVerified() error {
 		"The operator of this gateway must enable the verification of client certificates.").WithCause(ErrNotVerified)
 }
 
-// OfConnection returns the peer of a TLS connection; state is nil where there is no TLS. Only a certificate that TLS
-// has verified counts.
+// OfConnection returns the peer of a connection; state is nil without TLS. Only a certificate that TLS has verified is
+// a proof.
 func OfConnection(state *tls.ConnectionState) Peer {
 	switch {
 	case state == nil:
@@ -92,7 +92,7 @@ func OfConnection(state *tls.ConnectionState) Peer {
 	return Peer{}
 }
 
-// expiry returns when the longest of the verified chains ends: a chain ends with its first certificate.
+// expiry returns when the longest valid chain expires. A chain expires with the first of its certificates.
 func expiry(chains [][]*x509.Certificate) (last time.Time) {
 	for _, chain := range chains {
 		ends := chain[0].NotAfter
@@ -108,9 +108,9 @@ func expiry(chains [][]*x509.Certificate) (last time.Time) {
 	return last
 }
 
-// known holds the AICs of the last certificates, because one connection brings the same certificate with every request.
-// Each slot has the certificate that was read last: a collision costs one reading of a certificate. Only verified
-// certificates are kept, so that a stranger cannot replace those of others.
+// known caches the AICs of certificates, because a connection has the same certificate in every request. Each slot
+// holds one certificate: a collision means that a certificate is parsed again. Only verified certificates are cached,
+// so that strangers cannot evict others.
 var known [1024]atomic.Pointer[knownAIC]
 
 type knownAIC struct {
@@ -118,7 +118,7 @@ type knownAIC struct {
 	aic  AIC
 }
 
-// aicOf is FromCertificate for a verified certificate, which has mostly been read before.
+// aicOf is FromCertificate for a verified certificate, with the cache.
 func aicOf(cert *x509.Certificate) (AIC, error) {
 	slot := &known[0]
 	if n := len(cert.Raw); n >= 4 {

@@ -11,11 +11,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 )
 
-// read takes in the request's body into its buffer, but no more than one byte over the limit, which is enough to know
-// that it is exceeded. Before its buffer grows, it takes the memory for that.
+// read reads the body of the request into its buffer, but only one byte beyond the limit, which shows that the body is
+// too large. Before the buffer grows, it takes the memory.
 func (e *exchange) read(w http.ResponseWriter, r *http.Request) error {
 	control := http.NewResponseController(w)
-	// Where the connection has no deadlines (a test's recorder), the server's own timeouts are all there is.
+	// A connection without deadlines (a test's recorder) has only the timeouts of the server.
 	if err := control.SetReadDeadline(time.Now().Add(e.front.config.BodyTimeout)); err == nil {
 		defer control.SetReadDeadline(time.Time{})
 	}

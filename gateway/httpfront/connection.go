@@ -11,21 +11,21 @@ import (
 )
 
 // connection is a caller's TCP connection. While streams and large answers are written to it, the system closes it if
-// the caller takes nothing in: a write alone does not tell, since it is done when the system has buffered what it was
-// given, and a stream on which little happens fills no buffer for hours. Over HTTP/2 a write that waits for the
-// connection cannot even be ended by its own deadline.
+// the caller reads nothing. A write alone does not show that: it returns when the system has buffered the bytes, and a
+// stream with few events fills no buffer for hours. Over HTTP/2, a deadline does not even end a write that waits for
+// the connection.
 type connection struct {
 	socket syscall.RawConn
 
 	mu      sync.Mutex
 	guards  int
-	timeout time.Duration // the longest of those of its guards
+	timeout time.Duration // the longest timeout of its guards
 }
 
 type connectionKey struct{}
 
-// WithConnection returns the context for the requests of a connection, for http.Server.ConnContext. Without it,
-// callers that take nothing in are noticed only by writes that do not end.
+// WithConnection returns the context for the requests of a connection, for http.Server.ConnContext. Without it, callers
+// that read nothing are noticed only when a write blocks.
 func WithConnection(ctx context.Context, c net.Conn) context.Context {
 	if ctx.Value(connectionKey{}) != nil {
 		return ctx // by another handler of the same server
@@ -46,8 +46,8 @@ func WithConnection(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// guardConnection has the connection of a request closed when its caller takes nothing in for the time of a write. It
-// returns what ends that.
+// guardConnection makes the system close the connection of a request if its caller reads nothing for a time. end stops
+// that.
 func guardConnection(ctx context.Context, timeout time.Duration) (end func()) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
@@ -63,7 +63,7 @@ func guardConnection(ctx context.Context, timeout time.Duration) (end func()) {
 	return c.leave
 }
 
-// leave ends the guard with the last of them: other requests on the connection have time-outs of their own.
+// leave ends one guard. The limit ends with the last one: the requests on a connection have timeouts of their own.
 func (c *connection) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

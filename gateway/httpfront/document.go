@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
-// documentAge is how long a document may be taken for what it was, in seconds.
+// documentAge is how long a document may be cached, in seconds.
 const documentAge = "60"
 
 // documentHandler answers requests for a document.
@@ -26,7 +26,7 @@ type documentHandler struct {
 func (d documentHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "get this", http.StatusMethodNotAllowed)
+		http.Error(w, "use GET", http.StatusMethodNotAllowed)
 		return
 	}
 	version := strings.TrimSpace(r.Header.Get("A2A-Version"))
@@ -36,8 +36,8 @@ func (d documentHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := d.document(r.Context(), d.front.gateway.URL(r.TLS != nil, r.Host), version)
 	switch {
 	case err != nil:
-		d.front.config.Log.Warn("a card cannot be shown", "document", d.path, "error", err)
-		http.Error(w, "the agent shows no card now", http.StatusBadGateway)
+		d.front.config.Log.Warn("a card cannot be served", "document", d.path, "error", err)
+		http.Error(w, "the agent's card is not available", http.StatusBadGateway)
 		return
 	case body == nil:
 		http.NotFound(w, r)

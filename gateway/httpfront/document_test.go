@@ -54,9 +54,9 @@ func TestDocuments(t *testing.T) {
 		{"a version", "GET", "/agents/one/.well-known/card.json", []string{"A2A-Version", " 1.0 "}, 200, `{"base":"http://gateway.example/agents/one","version":"1.0"}`},
 		{"a version in the query", "GET", "/agents/one/.well-known/card.json?A2A-Version=0.3", nil, 200, `{"base":"http://gateway.example/agents/one","version":"0.3"}`},
 		{"head", "HEAD", "/agents/one/.well-known/card.json", nil, 200, ""},
-		{"post", "POST", "/agents/one/.well-known/card.json", nil, 405, "get this\n"},
+		{"post", "POST", "/agents/one/.well-known/card.json", nil, 405, "use GET\n"},
 		{"not for this caller", "GET", "/agents/one/.well-known/none.json", nil, 404, "404 page not found\n"},
-		{"the agent is down", "GET", "/agents/one/.well-known/down.json", nil, 502, "the agent shows no card now\n"},
+		{"the agent is down", "GET", "/agents/one/.well-known/down.json", nil, 502, "the agent's card is not available\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			res := get(tc.method, tc.path, tc.header...)

@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// exchange is one request over HTTP and its answer. It is used again for others.
+// exchange is an HTTP request that is being answered. Exchanges are pooled.
 type exchange struct {
 	front   *Front
 	request gateway.Request
@@ -30,13 +30,13 @@ type exchange struct {
 // ServeHTTP answers the request.
 func (e *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	front := e.front
-	// A stream may be open for days: it waits on a stack from which all that began it has gone.
+	// A stream may be open for days: it is run after serve has returned, so that its stack is small.
 	if stream, reply := e.serve(w, r); stream != nil {
 		front.stream(w, r, stream, reply)
 	}
 }
 
-// serve answers the request, or returns the stream that is to answer it, and the reply that the stream begins with.
+// serve answers the request, or returns the stream that answers it, with the reply that is sent before the stream.
 func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gateway.Stream, reply []byte) {
 	defer e.release()
 	f := e.front
@@ -46,8 +46,8 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 		return nil, nil
 	}
 	if f.gateway.Draining() && r.ProtoMajor < 3 {
-		// Another configuration has taken over. A connection that was opened at the moment of the change may not
-		// have been told so, and would stay with this one. HTTP/3 has no such field, and closes connections by itself.
+		// Another configuration has replaced this one. A connection that was opened during the change may have missed
+		// that, and would stay with this one. HTTP/3 has no such field, and closes its connections itself.
 		w.Header().Set("Connection", "close")
 	}
 	e.ctx, e.peer = traced(r), identity.OfConnection(r.TLS)
@@ -56,7 +56,7 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 	var a gateway.Answer
 	switch err := e.read(w, r); {
 	case task.KindOf(err) == task.LimitExceeded:
-		// The rest of the body is not waited for.
+		// The rest of the body is not read.
 		w.Header().Set("Connection", "close")
 		a = f.gateway.Refuse(e.ctx, e.peer, &e.request, err)
 	case err != nil:
@@ -78,14 +78,14 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 	return nil, nil
 }
 
-// release lets another request use the exchange.
+// release gives the exchange back to the pool.
 func (e *exchange) release() {
 	e.request.Release()
 	*e = exchange{request: e.request}
 	exchanges.Put(e)
 }
 
-// describe takes from a request's header and URL what dialects read of them.
+// describe fills in the request from the header and the URL.
 func (e *exchange) describe(r *http.Request) {
 	q := &e.request
 	q.Host, q.TLS, q.Address = r.Host, r.TLS != nil, r.RemoteAddr
@@ -108,7 +108,7 @@ func (e *exchange) describe(r *http.Request) {
 	}
 }
 
-// traced returns a context that carries the trace of the caller's traceparent, where the server has not begun a span.
+// traced returns a context with the trace of the caller's traceparent, unless the server has begun a span.
 func traced(r *http.Request) context.Context {
 	ctx := r.Context()
 	if !trace.SpanContextFromContext(ctx).IsValid() && r.Header["Traceparent"] != nil {
@@ -121,12 +121,12 @@ var (
 	jsonType  = []string{"application/json"}
 	eventType = []string{"text/event-stream"}
 
-	// retryAfter is when a caller may try again whose call the store could not take, in seconds: the store tries
-	// again by itself within 30 s, and mostly at once.
+	// retryAfter is after how many seconds a caller may retry while the store is unavailable. The store retries within
+	// 30 s, and mostly at once.
 	retryAfter = []string{"5"}
 )
 
-// reply sends a reply that no stream follows.
+// reply sends a reply without a stream.
 func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answer) error {
 	header, body, status := w.Header(), a.Reply, http.StatusOK
 	header["Content-Type"] = jsonType
@@ -138,7 +138,8 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 		if s, ok := a.Dialect.(translate.Statuser); ok {
 			status = s.Status(a.Err)
 		}
-		if s, ok := a.Dialect.(translate.ErrorStreamer); ok && status == http.StatusOK && s.StreamsErrors() && wantsEvents(r) {
+		s, ok := a.Dialect.(translate.ErrorStreamer)
+		if ok && status == http.StatusOK && s.StreamsErrors() && acceptsOnlyEvents(r) {
 			header["Content-Type"] = eventType
 			body = append(append([]byte("data: "), body...), "\n\n"...)
 		}
@@ -153,13 +154,14 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 	return e.front.write(w, r, body)
 }
 
-// wantsEvents reports whether the caller takes nothing but a stream.
-func wantsEvents(r *http.Request) bool {
+// acceptsOnlyEvents reports whether the caller accepts nothing but a stream.
+func acceptsOnlyEvents(r *http.Request) bool {
 	accept := strings.Join(r.Header["Accept"], ",")
-	return strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "json") && !strings.Contains(accept, "*/*")
+	return strings.Contains(accept, "text/event-stream") &&
+		!strings.Contains(accept, "json") && !strings.Contains(accept, "*/*")
 }
 
-// stream sends a stream, and before it a reply, if there is one, as an event without a number.
+// stream sends a stream. A reply, if there is one, is sent first, as an event without a number.
 func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream, reply []byte) {
 	defer s.Close()
 	defer guardConnection(r.Context(), f.config.WriteTimeout)()
@@ -167,7 +169,7 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 		Heartbeat: f.config.Heartbeat, Timeout: f.config.WriteTimeout, Cut: s.Cut,
 	})
 	if err != nil {
-		f.config.Log.Debug("a stream was not begun", "error", err)
+		f.config.Log.Debug("a stream could not be opened", "error", err)
 		return
 	}
 	defer out.Close()

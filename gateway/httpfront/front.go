@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpfront takes callers' requests over HTTP/1.1 to 3 and hands them to a gateway. Replies are responses,
-// streams are server-sent events.
+// Package httpfront is the front of a gateway for HTTP/1.1, 2 and 3. A reply is a response, and a stream is a stream of
+// server-sent events.
 package httpfront
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
-// Config is how requests are taken and answers are sent.
+// Config is the configuration of a Front.
 type Config struct {
 	BodyTimeout  time.Duration // how long a caller may take to send a request's body
 	Heartbeat    time.Duration // how long a stream may be silent before a comment is sent
-	WriteTimeout time.Duration // how long a caller may take nothing in of what it is sent
+	WriteTimeout time.Duration // how long a caller may read nothing of what it is sent
 	Log          *slog.Logger
 }
 
-// Front is a gateway's front for HTTP. It may serve any number of requests at once.
+// Front is the front of a gateway for HTTP. It may serve any number of requests at once.
 type Front struct {
 	gateway *gateway.Gateway
 	config  Config
@@ -32,8 +32,8 @@ type Front struct {
 // New returns a front for a gateway.
 func New(g *gateway.Gateway, c Config) *Front { return &Front{g, c} }
 
-// Find returns what serves a request, and nil if its path is not one of the Partner's. A handler that is found must
-// serve this request, and no other.
+// Find returns the handler of a request; nil if nothing is served at its path. The handler must serve this request
+// once, and no other.
 func (f *Front) Find(r *http.Request) http.Handler {
 	path, ok := f.under(r.URL.Path)
 	if !ok {
@@ -51,8 +51,8 @@ func (f *Front) Find(r *http.Request) http.Handler {
 	return e
 }
 
-// ServeHTTP answers a request. Whatever is wrong with it beyond HTTP itself is said in the caller's dialect; in
-// JSON-RPC with status 200, as AIP wants it (v01.00 §5).
+// ServeHTTP answers a request. Errors are answered in the caller's dialect: in JSON-RPC with status 200, as AIP
+// requires (v01.00 §5).
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h := f.Find(r); h != nil {
 		h.ServeHTTP(w, r)
@@ -61,20 +61,20 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.NotFound(w, f.gateway.Base())
 }
 
-// Under reports whether a request is for the mount point or for a path under it, whether that is served or not.
+// Under reports whether a request is for the mount point or a path below it, served or not.
 func (f *Front) Under(r *http.Request) bool {
 	_, ok := f.under(r.URL.Path)
 	return ok
 }
 
-// NotFound answers a request for a path that is not served. mount is the path of the mount point, as callers know it.
+// NotFound answers a request for a path that is not served. mount is the path of the mount point, as callers see it.
 func (f *Front) NotFound(w http.ResponseWriter, mount string) {
-	says := fmt.Sprintf("nothing is served at this path; the Partner is mounted at %s/ and takes POST requests there (%s)",
+	text := fmt.Sprintf("nothing is served at this path; the Partner is mounted at %s/ and takes POST requests there (%s)",
 		mount, strings.Join(f.gateway.Dialects(), ", "))
 	if cards := f.gateway.Documents(); len(cards) > 0 {
-		says += "; by GET it shows " + strings.Join(cards, ", ") + " under it"
+		text += "; by GET it serves " + strings.Join(cards, ", ") + " below it"
 	}
-	http.Error(w, says, http.StatusNotFound)
+	http.Error(w, text, http.StatusNotFound)
 }
 
 // under returns the part of a path that comes after the mount point, without slashes at its ends.
@@ -86,5 +86,5 @@ func (f *Front) under(path string) (string, bool) {
 	return strings.TrimSuffix(strings.TrimPrefix(rest, "/"), "/"), true
 }
 
-// exchanges keeps the exchanges that have ended for their next use.
+// exchanges pools exchanges.
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}

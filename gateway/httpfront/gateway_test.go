@@ -217,7 +217,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"/agents/one", `{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{}}`, 200, `-32601`},
 		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":`, 200, `-32700`},
 		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"x":"` + strings.Repeat("y", 20<<10) + `"}}`, 200, `"limit":"bytes"`},
-		{"/agents/one/other", start("f"), 404, "nothing is served at this path; the Partner is mounted at /agents/one/ and takes POST requests there (aip); by GET it shows .well-known/acs.json under it\n"},
+		{"/agents/one/other", start("f"), 404, "nothing is served at this path; the Partner is mounted at /agents/one/ and takes POST requests there (aip); by GET it serves .well-known/acs.json below it\n"},
 		{"/agents/onemore/rpc", start("g"), 404, ""},
 		{"/rpc", start("h"), 404, ""},
 	} {
@@ -521,6 +521,10 @@ func TestSlowReaderIsCutAndHoldsNobodyUp(t *testing.T) {
 	res, next := g.openStream(t.Context(), message("stream", "start", "t2", "hello"))
 	defer res.Body.Close()
 	until(t, next, "awaiting-completion")
+	waitFor(t, func() bool { // the slow one's request was received
+		_, got := g.post("/agents/one/rpc", message("rpc", "get", "t1", ""))
+		return strings.Contains(got, `"result"`)
+	})
 	again, nextAgain := g.openStream(t.Context(), message("stream", "re-stream", "t1", ""))
 	defer again.Body.Close()
 	if first, err := nextAgain(); err != nil || first.seq != 1 {

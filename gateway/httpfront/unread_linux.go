@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxUnsent is how many bytes the system buffers beyond what it may send now, so that a write feels early that a caller
-// reads slowly, and slow callers cost the system little memory.
+// maxUnsent is how many bytes the system buffers beyond those that it may send now. It is small, so that writes soon
+// block for a slow caller, and slow callers take little memory of the system.
 const maxUnsent = 128 << 10
 
-// limitUnread has the system close a connection when nothing of what waits for its other end is acknowledged for a
-// time, be it that the other end is gone or that its window is closed. Zero takes that back. Errors are ignored: a
-// socket that is not TCP has no such option, and then the deadline of each write is all there is.
+// limitUnread makes the system close a connection if the other end acknowledges nothing for a time: it is gone, or its
+// window is closed. Zero takes that back. Errors are ignored: a socket that is not TCP lacks the option, and has only
+// the deadlines of its writes.
 func limitUnread(socket syscall.RawConn, timeout time.Duration) {
 	unsent := maxUnsent
 	if timeout == 0 {

@@ -9,5 +9,5 @@ import (
 	"time"
 )
 
-// limitUnread does nothing where the system cannot be asked to do it: the deadline of each write is all there is.
+// limitUnread does nothing: the system has no such option, and a connection has only the deadlines of its writes.
 func limitUnread(syscall.RawConn, time.Duration) {}
