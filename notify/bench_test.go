@@ -45,14 +45,15 @@ func BenchmarkDeliver(b *testing.B) {
 			key, err := sign.Parse(sign.GenerateHMAC())
 			must(b, err)
 			e.Configure(Config{
-				Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Dialects: dialects, Keys: sign.Keys{key},
+				Egress:   &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+				Dialects: dialects, Keys: sign.Keys{key},
 			})
 			const tasks = 64
 			tk := task.Task{ID: "a", SessionID: "s", Status: task.Status{State: task.Working}}
 			for i := range tasks {
-				if _, err := e.Set(b.Context(), taskLog(fmt.Sprint(i)), task.Webhook{URL: server.URL, Dialect: "aip"}, At{}); err != nil {
-					b.Fatal(err)
-				}
+				hook := task.Webhook{URL: server.URL, Dialect: "aip"}
+				_, err := e.Set(b.Context(), taskLog(fmt.Sprint(i)), hook, At{})
+				must(b, err)
 			}
 			b.ReportAllocs()
 			b.ResetTimer()

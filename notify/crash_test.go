@@ -54,8 +54,8 @@ func (m *mortal) Append(ctx context.Context, a replay.Append) error {
 	return nil
 }
 
-// The process dies after each write in turn: of the task's log, of the outbox, after a delivery. Whatever is in
-// the task's log is told, in order.
+// The process dies after each write in turn: of the task's log, of the outbox, after a delivery. Whatever state is in
+// the task's log is delivered, in order.
 func TestKilledAfterEveryWrite(t *testing.T) {
 	run := func(t *testing.T, disk replay.Store, writes int, settle func(w *world, want int)) (done bool) {
 		m := &mortal{Store: disk, writes: -1}
@@ -77,8 +77,8 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.restart()
-		if !l.fold.Task.Status.State.Terminal() { // the next process goes on with the task at once
-			must(t, l.move(whole[len(l.told):]...))
+		if !l.fold.Task.Status.State.Terminal() { // the next process continues the task at once
+			must(t, l.move(whole[len(l.states):]...))
 		}
 		settle(w, len(whole))
 		if d := cmp.Diff(whole, w.sink.history(t, url)); d != "" {
@@ -121,7 +121,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 					select {
 					case <-news:
 					case <-deadline:
-						t.Fatalf("dead after %d writes: %d of %d are told after a minute", writes, len(ids), want)
+						t.Fatalf("dead after %d writes: %d of %d were delivered after a minute", writes, len(ids), want)
 					}
 				}
 			})
@@ -130,11 +130,11 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 }
 
 // A store that fails now and then, receivers that do as they like, an engine that is opened again and again:
-// every webhook is told all that it wants, in order, and again only under the same id.
-func TestWhateverHappens(t *testing.T) {
+// every webhook gets all that it wants, in order, and again only under the same id.
+func TestRandomFailures(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { whatever(t, seed) })
+			synctest.Test(t, func(t *testing.T) { randomRun(t, seed) })
 		})
 	}
 }
@@ -151,7 +151,7 @@ func (s *source) Uint64() uint64 {
 	return s.from.Uint64()
 }
 
-func whatever(t *testing.T, seed uint64) {
+func randomRun(t *testing.T, seed uint64) {
 	rnd := rand.New(&source{from: rand.NewPCG(seed, 7)})
 	chance := func(p float64) bool { return rnd.Float64() < p }
 	m := &mortal{Store: memory(), writes: -1}
@@ -175,24 +175,24 @@ func whatever(t *testing.T, seed uint64) {
 		return delay, 200 + rnd.IntN(5), nil
 	})
 	type hook struct {
-		l    *life
+		l    *writer
 		url  string
 		from int
 		want []task.State
 	}
 	var hooks []hook
-	var lives []*life
+	var lives []*writer
 	for i := range 8 {
 		lives = append(lives, w.task(fmt.Sprint("t", i)))
 	}
-	add := func(l *life) {
+	add := func(l *writer) {
 		var states []task.State
 		for _, s := range task.States() {
 			if chance(0.4) {
 				states = append(states, s)
 			}
 		}
-		h := hook{l, fmt.Sprintf("https://h%d.example.org/%d", rnd.IntN(5), len(hooks)), len(l.told), states}
+		h := hook{l, fmt.Sprintf("https://h%d.example.org/%d", rnd.IntN(5), len(hooks)), len(l.states), states}
 		w.hook(l.log, h.url, l.at(), states...)
 		hooks = append(hooks, h)
 	}
@@ -210,7 +210,8 @@ func whatever(t *testing.T, seed uint64) {
 				next = append(next, s)
 			}
 		}
-		move, hookNow, restart, pause := task.None, chance(0.05) && !state.Terminal(), chance(0.04), time.Duration(rnd.IntN(4000))*time.Millisecond
+		move, hookNow, restart := task.None, chance(0.05) && !state.Terminal(), chance(0.04)
+		pause := time.Duration(rnd.IntN(4000)) * time.Millisecond
 		if len(next) > 0 {
 			move = next[rnd.IntN(len(next))]
 		}
@@ -226,13 +227,13 @@ func whatever(t *testing.T, seed uint64) {
 		m.mu.Unlock()
 		if move != task.None {
 			// What is in the task's log counts; the life-cycle itself is not what is tested here.
-			tell := l.mute
-			l.mute = true
+			silent := l.silent
+			l.silent = true
 			inner := l.w
 			l.w = &world{t: t, store: m.Store, e: w.e}
 			must(t, l.move(move))
 			l.w = inner
-			if l.mute = tell; !restart { // or it dies before it could tell
+			if l.silent = silent; !restart { // or it dies before it could notify
 				tk := l.fold.Task
 				w.e.Notify(t.Context(), l.log, []Change{{Seq: l.fold.Seq, Task: &tk}})
 			}
@@ -258,14 +259,16 @@ func whatever(t *testing.T, seed uint64) {
 		t.Errorf("only %d webhooks and %d attempts", len(hooks), n)
 	}
 	for _, h := range hooks {
-		want := slices.DeleteFunc(slices.Clone(h.l.told[h.from:]), func(s task.State) bool { return !(&task.Webhook{States: h.want}).Wants(s) })
+		want := slices.DeleteFunc(slices.Clone(h.l.states[h.from:]), func(s task.State) bool {
+			return !(&task.Webhook{States: h.want}).Wants(s)
+		})
 		if d := cmp.Diff(append([]task.State(nil), want...), w.sink.history(t, h.url)); d != "" {
 			t.Errorf("%s: %s", h.url, d)
 		}
 	}
 }
 
-// What the store would not take is told later, though nothing else happens.
+// A change that the store failed to write is delivered later, though nothing else happens.
 func TestStoreFailsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &mortal{Store: memory(), writes: -1}
@@ -294,8 +297,8 @@ func TestStoreFailsOnce(t *testing.T) {
 	})
 }
 
-// What a snapshot stands for is told from its history.
-func TestCatchUpBehindSnapshot(t *testing.T) {
+// The changes that a snapshot stands for are delivered from its history.
+func TestReconcileFromSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()
@@ -303,7 +306,7 @@ func TestCatchUpBehindSnapshot(t *testing.T) {
 		w.hook(l.log, here, At{})
 		must(t, l.move(task.Accepted))
 		synctest.Wait()
-		l.mute = true
+		l.silent = true
 		must(t, l.move(task.Working))
 		must(t, l.say("made"))
 		must(t, l.move(task.AwaitingInput, task.Working))
@@ -340,10 +343,10 @@ func TestOutboxIsBounded(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		got := w.sink.history(t, here)
-		if d := cmp.Diff(l.told[len(l.told)-maxRecords:], got); d != "" {
+		if d := cmp.Diff(l.states[len(l.states)-maxRecords:], got); d != "" {
 			t.Error(d)
 		}
-		if c := w.e.Counts(); c.Dead != uint64(len(l.told)-maxRecords) {
+		if c := w.e.Counts(); c.Dead != uint64(len(l.states)-maxRecords) {
 			t.Errorf("%d were dropped", c.Dead)
 		}
 	})

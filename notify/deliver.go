@@ -280,7 +280,9 @@ func (d *deliverer) apply(m *metadata, h *hook, n *notification, o *delivery.Out
 		}
 	}
 	*next = now.Add(max(schedule.Jitter(step(made)), o.RetryAfter))
-	return func() { d.debug(n, "an attempt failed", "attempts", made, "status", o.Status, "error", o.Error) }
+	return func() {
+		d.debug(n, "a notification was not delivered", "attempts", made, "status", o.Status, "error", o.Error)
+	}
 }
 
 // debug logs a line that is seldom wanted, and costs nothing then.

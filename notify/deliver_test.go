@@ -49,16 +49,19 @@ func TestDelivers(t *testing.T) {
 		if d := cmp.Diff(whole, w.sink.history(t, here)); d != "" {
 			t.Error(d)
 		}
-		if d := cmp.Diff([]task.State{task.Working, task.Working, task.Completed}, w.sink.history(t, here+"2")); d != "" {
+		some := []task.State{task.Working, task.Working, task.Completed}
+		if d := cmp.Diff(some, w.sink.history(t, here+"2")); d != "" {
 			t.Error(d)
 		}
 		seen := make(map[string]bool)
 		for _, n := range w.sink.all() {
 			h := n.header
-			if err := sign.Verify(h.Get("webhook-signature"), n.id, h.Get("webhook-timestamp"), n.body, n.at, secret); err != nil {
+			signature, timestamp := h.Get("webhook-signature"), h.Get("webhook-timestamp")
+			if err := sign.Verify(signature, n.id, timestamp, n.body, n.at, secret); err != nil {
 				t.Error(err)
 			}
-			if h.Get("X-Token") != "secret-token" || h.Get("User-Agent") != "aip-gateway" || len(h.Get("traceparent")) != 55 {
+			if h.Get("X-Token") != "secret-token" || h.Get("User-Agent") != "aip-gateway" ||
+				len(h.Get("traceparent")) != 55 {
 				t.Errorf("header %v", h)
 			}
 			if seen[n.id] || !strings.HasPrefix(n.id, "msg_") {
@@ -67,14 +70,15 @@ func TestDelivers(t *testing.T) {
 			seen[n.id] = true
 		}
 		last := w.sink.all()[len(w.sink.all())-1]
-		if !strings.Contains(string(last.body), "piece piece ") || strings.Contains(string(last.body), "statusHistory") {
+		body := string(last.body)
+		if !strings.Contains(body, "piece piece ") || strings.Contains(body, "statusHistory") {
 			t.Errorf("the last body is %s", last.body)
 		}
 
 		head, err := w.store.Head(t.Context(), logname.OutboxOf(l.log))
 		must(t, err)
 		if head.Bytes > 1000 || head.Last == 0 || !head.Ended.IsZero() { // of two webhooks, and no notification
-			t.Errorf("when all is told, the outbox is %+v", head)
+			t.Errorf("when all is delivered, the outbox is %+v", head)
 		}
 		time.Sleep(keepEnded + time.Minute)
 		synctest.Wait()
@@ -102,13 +106,14 @@ func TestRetriesThenDeadThenReplayed(t *testing.T) {
 		must(t, l.move(task.Accepted, task.Working))
 		time.Sleep(7 * time.Second)
 		d := w.deliveries(Filter{})
-		if len(d) != 2 || d[0].Status != Failing || d[0].LastStatus != 404 || d[1].Status != Pending || d[1].Attempts != 0 {
+		if len(d) != 2 || d[0].Status != Failing || d[0].LastStatus != 404 ||
+			d[1].Status != Pending || d[1].Attempts != 0 {
 			t.Fatalf("%+v", d)
 		}
 		time.Sleep(36 * time.Hour)
 		synctest.Wait()
 		got := w.sink.all()
-		if len(got) != 11 { // the second one is too old by then, so that it is tried but once
+		if len(got) != 11 { // the second one waited behind it, and gets one attempt
 			t.Fatalf("%d attempts", len(got))
 		}
 		for i := range 9 {
@@ -121,7 +126,8 @@ func TestRetriesThenDeadThenReplayed(t *testing.T) {
 			}
 		}
 		dead := w.deliveries(Filter{Status: Dead, Host: "hooks.example.org"})
-		if len(dead) != 2 || dead[0].ID != got[0].id || dead[0].Attempts != 10 || dead[1].Attempts != 1 || dead[1].Webhook != h.ID {
+		if len(dead) != 2 || dead[0].ID != got[0].id || dead[0].Attempts != 10 ||
+			dead[1].Attempts != 1 || dead[1].Webhook != h.ID {
 			t.Fatalf("dead: %+v", dead)
 		}
 		if c := w.e.Counts(); c.Dead != 2 || c.Failed != 11 || c.Delivered != 0 {
@@ -167,13 +173,15 @@ func TestAnswers(t *testing.T) {
 		disabled bool
 		text     string
 	}{
-		"ok":           {status: 200, attempts: 1},
-		"no content":   {status: 204, attempts: 1},
-		"redirect":     {status: 302, attempts: 4, text: "status 302"},
-		"gone":         {status: 410, attempts: 1, disabled: true, text: "status 410"},
-		"broken":       {status: 500, attempts: 4, text: "status 500"},
-		"too many":     {status: 429, attempts: 1, after: "3600", next: time.Hour - 10*time.Second, text: "status 429"},
-		"a date":       {status: 503, attempts: 1, after: date.Format(http.TimeFormat), next: 59 * time.Minute, text: "status 503"},
+		"ok":         {status: 200, attempts: 1},
+		"no content": {status: 204, attempts: 1},
+		"redirect":   {status: 302, attempts: 4, text: "status 302"},
+		"gone":       {status: 410, attempts: 1, disabled: true, text: "status 410"},
+		"broken":     {status: 500, attempts: 4, text: "status 500"},
+		"too many":   {status: 429, attempts: 1, after: "3600", next: time.Hour - 10*time.Second, text: "status 429"},
+		"a date": {
+			status: 503, attempts: 1, after: date.Format(http.TimeFormat), next: 59 * time.Minute, text: "status 503",
+		},
 		"far too long": {status: 503, attempts: 1, after: "99999999999", next: 23 * time.Hour, text: "status 503"},
 		"nonsense":     {status: 503, attempts: 4, after: "soon", text: "status 503"},
 		"not asked":    {status: 404, attempts: 4, after: "3600", text: "status 404"},
@@ -205,7 +213,8 @@ func TestAnswers(t *testing.T) {
 				case c.delay > 0:
 					time.Sleep(6 * time.Second)
 					synctest.Wait()
-					if d = w.deliveries(Filter{}); len(d) != 1 || d[0].Attempts != 1 || !strings.Contains(d[0].LastError, "within 15s") {
+					d = w.deliveries(Filter{})
+					if len(d) != 1 || d[0].Attempts != 1 || !strings.Contains(d[0].LastError, "within 15s") {
 						t.Errorf("%+v", d)
 					}
 					return
@@ -221,7 +230,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What a 410 has disabled waits, is enabled by being set again, and goes on where it was.
+// A webhook that a 410 has disabled waits, is enabled when it is set again, and continues where it was.
 func TestGoneThenSetAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
@@ -262,11 +271,13 @@ func TestTraceOfTheChange(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		l := w.task("a")
-		l.mute = true
+		l.silent = true
 		w.hook(l.log, here, At{})
 		must(t, l.move(task.Accepted))
-		span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
-		w.e.Notify(trace.ContextWithSpanContext(context.Background(), span), l.log, []Change{{Seq: 1, Task: &l.fold.Task}})
+		ctx := trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled,
+		}))
+		w.e.Notify(ctx, l.log, []Change{{Seq: 1, Task: &l.fold.Task}})
 		synctest.Wait()
 		want := "00-01000000000000000000000000000000-0200000000000000-01"
 		if got := w.sink.all(); len(got) != 1 || got[0].header.Get("traceparent") != want {
@@ -275,9 +286,9 @@ func TestTraceOfTheChange(t *testing.T) {
 	})
 }
 
-// An endpoint of which nothing is known is tried soon, whether those that hang are as new as it is or have failed
+// An endpoint of which nothing is known is attempted soon, whether those that hang are as new as it is or have failed
 // before.
-func TestNewEndpointsDoNotWaitForDeadOnes(t *testing.T) {
+func TestNewEndpointsDoNotWait(t *testing.T) {
 	for name, head := range map[string]time.Duration{"as new": 0, "failed before": 40 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -308,8 +319,8 @@ func TestNewEndpointsDoNotWaitForDeadOnes(t *testing.T) {
 	}
 }
 
-// A thousand endpoints that hang, or are dead, do not keep the one that works from being told at once.
-func TestDeadEndpointsHoldNobodyUp(t *testing.T) {
+// A thousand endpoints that hang, or are dead, do not delay the one that works.
+func TestDeadEndpointsDelayNoOther(t *testing.T) {
 	for name, hang := range map[string]bool{"hang": true, "refuse": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -344,7 +355,7 @@ func TestDeadEndpointsHoldNobodyUp(t *testing.T) {
 					must(t, l.move(s))
 					synctest.Wait() // and no time passes
 					if got := len(w.sink.history(t, live)); got != len(want) {
-						t.Fatalf("%d of %d are told", got, len(want))
+						t.Fatalf("%d of %d were delivered", got, len(want))
 					}
 					time.Sleep(100 * time.Millisecond)
 				}
@@ -400,7 +411,8 @@ func TestBacklog(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		for i := range tasks {
-			if d := cmp.Diff([]task.State{task.Accepted, task.Working}, w.sink.history(t, fmt.Sprint(here, i))); d != "" {
+			got := w.sink.history(t, fmt.Sprint(here, i))
+			if d := cmp.Diff([]task.State{task.Accepted, task.Working}, got); d != "" {
 				t.Fatalf("task %d: %s", i, d)
 			}
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package notify delivers every change of a task's state to the task's webhooks: at least once, in order for each task
-// and webhook, however long the receiver is down and whatever crashes.
+// and webhook, however long the receiver is down, and after any crash.
 //
 // The notifications of a task are a log of their own in the same store, the task's outbox: one record for each change
 // of state, and in its metadata the webhooks, each with a cursor. The outbox is written right after the task's log, and

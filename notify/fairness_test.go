@@ -15,14 +15,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// One Leader has webhooks at more dead hosts than there is room for in memory. Another Leader's webhooks are told
+// One Leader has webhooks at more dead hosts than there is room for in memory. Another Leader's webhooks are notified
 // without delay, whether their receivers are known or new.
 func TestDeadWebhooksOfAnotherLeader(t *testing.T) {
 	for name, hang := range map[string]bool{"hang": true, "refuse": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const most = 1024
-				w := &world{t: t, store: memory(), limits: schedule.Limits{Endpoints: most, EndpointsPerLeader: most / 16}}
+				w := &world{t: t, store: memory()}
+				w.limits = schedule.Limits{Endpoints: most, EndpointsPerLeader: most / 16}
 				w.init()
 				defer w.e.Close()
 				w.sink.set(func(n *notice) (time.Duration, int, error) {
@@ -34,7 +35,7 @@ func TestDeadWebhooksOfAnotherLeader(t *testing.T) {
 					}
 					return 0, 0, errReset
 				})
-				other := func(id string) *life { return &life{w: w, log: "tpartner\x00other\x00" + id} }
+				other := func(id string) *writer { return &writer{w: w, log: "tpartner\x00other\x00" + id} }
 				known := other("known")
 				w.hook(known.log, here+"known", At{})
 				must(t, known.move(task.Accepted))
@@ -51,7 +52,7 @@ func TestDeadWebhooksOfAnotherLeader(t *testing.T) {
 					must(t, known.move([]task.State{task.Working, task.AwaitingInput}[i%2]))
 					synctest.Wait() // and no time passes
 					if got := w.sink.history(t, here+"known"); len(got) != 2+i {
-						t.Fatalf("%d of %d were told at once", len(got), 2+i)
+						t.Fatalf("%d of %d were delivered at once", len(got), 2+i)
 					}
 					fresh := other(fmt.Sprint("new", i))
 					url := fmt.Sprintf("https://new%d.example.org/", i)
@@ -59,7 +60,7 @@ func TestDeadWebhooksOfAnotherLeader(t *testing.T) {
 					must(t, fresh.move(task.Accepted))
 					time.Sleep(2 * time.Second)
 					if diff := cmp.Diff([]task.State{task.Accepted}, w.sink.history(t, url)); diff != "" {
-						t.Fatalf("the new receiver %d was told (-want +got):\n%s", i, diff)
+						t.Fatalf("the new receiver %d got (-want +got):\n%s", i, diff)
 					}
 				}
 				// The other Leader has eleven.

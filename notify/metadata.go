@@ -42,7 +42,7 @@ type hook struct {
 	Size     int          `json:"bytes,omitempty"` // of that record
 	Revision uint64       `json:"rev,omitempty"`   // how often it was replaced
 	SetAfter uint64       `json:"from"`            // number of the last event before it was set
-	Cursor   uint64       `json:"cursor"`          // number of the last record that was delivered, is dead or is not wanted
+	Cursor   uint64       `json:"cursor"`          // number of the last record that needs no further attempt
 
 	// Of the head, the record after Cursor, which holds up the records behind it.
 	Attempts int       `json:"attempts,omitempty"`
@@ -50,7 +50,7 @@ type hook struct {
 	Next     time.Time `json:"next,omitzero"`  // when its next attempt is due; zero where nothing is pending
 
 	LastDead   time.Time `json:"gaveUp,omitzero"`      // when a delivery last became dead, if none has succeeded since
-	LastStatus int       `json:"lastStatus,omitempty"` // of HTTP, of the last attempt of all; 0 where there was no answer
+	LastStatus int       `json:"lastStatus,omitempty"` // of HTTP, of the last attempt; 0: no answer
 	LastError  string    `json:"lastError,omitempty"`
 
 	Disabled   string       `json:"disabled,omitempty"` // why nothing is sent any more
@@ -165,7 +165,8 @@ func (m *metadata) skip(h *hook, now time.Time) {
 	}
 	for m.pending(h) {
 		en := m.entry(h.Cursor + 1)
-		if en.State != task.None && (en.Event > h.SetAfter || en.Generation < m.Generation) && h.Webhook.Wants(en.State) {
+		isNew := en.Event > h.SetAfter || en.Generation < m.Generation
+		if en.State != task.None && isNew && h.Webhook.Wants(en.State) {
 			break
 		}
 		h.Cursor++

@@ -274,7 +274,8 @@ func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, dur
 		return task.Errorf(task.Internal, what).WithCause(err)
 	}
 	err = b.of.store.Append(context.WithoutCancel(ctx), replay.Append{
-		Log: b.name, Expect: b.last, Records: records, Metadata: data, DueAt: due, Trim: m.oldest() - 1, Durable: durable,
+		Log: b.name, Expect: b.last, Records: records, Metadata: data, DueAt: due, Trim: m.oldest() - 1,
+		Durable: durable,
 	})
 	if err != nil {
 		b.loaded = ""

@@ -34,8 +34,8 @@ func (w *weighed) Append(ctx context.Context, a replay.Append) error {
 }
 
 // The URL and the secrets of a webhook are written when it is set, and not whenever a notification is delivered; and
-// yet what is kept of a task that goes on for long stays small.
-func TestHooksAreWrittenOnce(t *testing.T) {
+// yet the outbox of a task that runs for long stays small.
+func TestWebhooksAreWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &weighed{Store: memory()}
 		w := newWorld(t, s)
@@ -43,7 +43,8 @@ func TestHooksAreWrittenOnce(t *testing.T) {
 		l := w.task("a")
 		var want []task.Webhook
 		for range maxHooks {
-			h, err := w.e.Set(t.Context(), l.log, task.Webhook{URL: here, Token: strings.Repeat("t", 4096), Dialect: "aip"}, At{})
+			hook := task.Webhook{URL: here, Token: strings.Repeat("t", 4096), Dialect: "aip"}
+			h, err := w.e.Set(t.Context(), l.log, hook, At{})
 			must(t, err)
 			want = append(want, h)
 		}
@@ -74,16 +75,64 @@ func TestHooksAreWrittenOnce(t *testing.T) {
 	})
 }
 
-// What an earlier build has written, with the webhooks in the note, is read, and written in the present form.
-func TestHooksInTheNote(t *testing.T) {
+// readCounter is a store that counts how often the metadata of a log is read.
+type readCounter struct {
+	replay.Store
+	heads atomic.Int64
+}
+
+func (r *readCounter) Head(ctx context.Context, log string) (replay.Head, error) {
+	if log[0] == logname.Outbox {
+		r.heads.Add(1)
+	}
+	return r.Store.Head(ctx, log)
+}
+
+// An outbox in use is read once, until the store may hold something else: then every outbox is read again.
+func TestOutboxIsReadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &readCounter{Store: memory()}
+		w := newWorld(t, s)
+		defer func() { w.e.Close() }()
+		l := w.task("a")
+		w.hook(l.log, here, At{})
+		synctest.Wait()
+		s.heads.Store(0)
+		must(t, l.move(whole[:4]...))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff(whole[:4], w.sink.history(t, here)); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+		if n := s.heads.Load(); n != 0 {
+			t.Errorf("an outbox in use was read %d times", n)
+		}
+		w.e.reconciler.request()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := s.heads.Load(); n != 1 {
+			t.Errorf("after the store failed, the outbox was read %d times", n)
+		}
+	})
+}
+
+// What an earlier build has written, with the webhooks in the metadata, is read, and written in the present form.
+func TestWebhooksInTheMetadata(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()
 		l := w.task("a")
-		old, err := json.Marshal(map[string]any{"seen": 0, "made": time.Now(), "epoch": "x", "first": 1, "configs": []any{map[string]any{
-			"webhook": task.Webhook{ID: "mine", URL: here, Token: "secret-token", Dialect: "aip"}, "from": 0, "cursor": 0}}})
+		old, err := json.Marshal(map[string]any{
+			"seen": 0, "made": time.Now(), "epoch": "x", "first": 1,
+			"configs": []any{map[string]any{
+				"webhook": task.Webhook{ID: "mine", URL: here, Token: "secret-token", Dialect: "aip"},
+				"from":    0, "cursor": 0,
+			}},
+		})
 		must(t, err)
-		must(t, w.store.Append(t.Context(), replay.Append{Log: logname.OutboxOf(l.log), Metadata: old, DueAt: time.Now().Add(time.Hour)}))
+		must(t, w.store.Append(t.Context(), replay.Append{
+			Log: logname.OutboxOf(l.log), Metadata: old, DueAt: time.Now().Add(time.Hour),
+		}))
 		w.restart()
 		must(t, l.move(task.Accepted, task.Working))
 		time.Sleep(time.Minute)
@@ -92,13 +141,15 @@ func TestHooksInTheNote(t *testing.T) {
 		must(t, l.move(task.AwaitingInput))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if diff := cmp.Diff([]task.State{task.Accepted, task.Working, task.AwaitingInput}, w.sink.history(t, here)); diff != "" {
-			t.Errorf("it was told (-want +got):\n%s", diff)
+		want := []task.State{task.Accepted, task.Working, task.AwaitingInput}
+		if diff := cmp.Diff(want, w.sink.history(t, here)); diff != "" {
+			t.Errorf("it got (-want +got):\n%s", diff)
 		}
 		head, err := w.store.Head(t.Context(), logname.OutboxOf(l.log))
 		must(t, err)
-		if strings.Contains(string(head.Metadata), "secret-token") || w.sink.all()[2].header.Get("X-Token") != "secret-token" {
-			t.Errorf("the note is %s", head.Metadata)
+		if strings.Contains(string(head.Metadata), "secret-token") ||
+			w.sink.all()[2].header.Get("X-Token") != "secret-token" {
+			t.Errorf("the metadata is %s", head.Metadata)
 		}
 	})
 }
@@ -109,19 +160,20 @@ func TestConfirmAsASuffix(t *testing.T) {
 	const hook = `{"id":"mine","url":"https://hooks.example.org/x?secret=query","token":"secret-token",` +
 		`"dialect":"a2a/1.0 confirm","states":["working"]}`
 	for name, stored := range map[string]struct {
-		note    string
-		records [][]byte
+		metadata string
+		records  [][]byte
 	}{
 		"record": {`{"seen":0,"made":"2026-11-22T11:02:15.661141964Z","epoch":"GHFJPXOVJ4VW","first":2,` +
 			`"configs":[{"kept":1,"bytes":134,"from":0,"cursor":1}]}`, [][]byte{[]byte(hook)}},
-		"note": {`{"seen":0,"made":"2026-11-22T11:02:15.661141964Z","epoch":"GHFJPXOVJ4VW","first":1,` +
+		"metadata": {`{"seen":0,"made":"2026-11-22T11:02:15.661141964Z","epoch":"GHFJPXOVJ4VW","first":1,` +
 			`"configs":[{"webhook":` + hook + `,"from":0,"cursor":0}]}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, log := memory(), taskLog("a")
 				must(t, store.Append(t.Context(), replay.Append{
-					Log: logname.OutboxOf(log), Metadata: []byte(stored.note), Records: stored.records, DueAt: time.Now().Add(time.Hour),
+					Log: logname.OutboxOf(log), Metadata: []byte(stored.metadata), Records: stored.records,
+					DueAt: time.Now().Add(time.Hour),
 				}))
 				w := newWorld(t, store)
 				defer func() { w.e.Close() }()
@@ -140,7 +192,8 @@ func TestConfirmAsASuffix(t *testing.T) {
 				}
 				_, _, records, err := store.Load(t.Context(), logname.OutboxOf(log))
 				must(t, err)
-				if s := string(records[len(records)-1].Data); !strings.Contains(s, `"dialect":"a2a/1.0","confirm":true`) {
+				s := string(records[len(records)-1].Data)
+				if !strings.Contains(s, `"dialect":"a2a/1.0","confirm":true`) {
 					t.Errorf("it is written as %s", s)
 				}
 			})

@@ -71,21 +71,24 @@ func TestPanic(t *testing.T) {
 				_, err := w.e.Set(t.Context(), l.log, task.Webhook{URL: here + "bad", Dialect: "bad"}, At{})
 				must(t, err)
 				w.hook(other.log, here, At{})
-				for _, l := range []*life{l, other} {
+				for _, l := range []*writer{l, other} {
 					must(t, l.move(task.Accepted, task.Working))
 				}
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
 				got := w.deliveries(Filter{})
-				if len(got) != 2 || got[0].Status != Failing || got[0].Attempts != 4 || !strings.Contains(got[0].LastError, "the gateway failed") {
+				if len(got) != 2 || got[0].Status != Failing || got[0].Attempts != 4 ||
+					!strings.Contains(got[0].LastError, "the gateway failed") {
 					t.Errorf("the deliveries are %+v", got)
 				}
 				ends, err := w.e.Endpoints(t.Context())
 				must(t, err)
-				if diff := cmp.Diff([]Endpoint{{URL: "https://hooks.example.org:443", State: "closed", Queued: 2}}, ends); diff != "" {
+				want := []Endpoint{{URL: "https://hooks.example.org:443", State: "closed", Queued: 2}}
+				if diff := cmp.Diff(want, ends); diff != "" {
 					t.Errorf("the endpoint (-want +got):\n%s", diff)
 				}
-				if s := w.log.String(); strings.Count(s, "this is a bug of the gateway") != 4 || strings.Contains(s, "a payload") || !strings.Contains(s, "panic_test.go") {
+				if s := w.log.String(); strings.Count(s, "this is a bug of the gateway") != 4 ||
+					strings.Contains(s, "a payload") || !strings.Contains(s, "panic_test.go") {
 					t.Errorf("the log says %s", s)
 				}
 				broken.Store(false)
@@ -93,7 +96,7 @@ func TestPanic(t *testing.T) {
 				synctest.Wait()
 				for _, url := range []string{here, here + "bad"} {
 					if diff := cmp.Diff([]task.State{task.Accepted, task.Working}, w.sink.history(t, url)); diff != "" {
-						t.Errorf("%s was told (-want +got):\n%s", url, diff)
+						t.Errorf("%s got (-want +got):\n%s", url, diff)
 					}
 				}
 			})

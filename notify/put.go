@@ -48,7 +48,9 @@ func (e *Engine) move(ctx context.Context, from, to string, hooks []task.Webhook
 }
 
 // Put is Set with At.Named: it creates or replaces a webhook. undo restores the task's webhooks as they were before.
-func (e *Engine) Put(ctx context.Context, log string, w task.Webhook, at At) (undo func(context.Context) error, err error) {
+func (e *Engine) Put(
+	ctx context.Context, log string, w task.Webhook, at At,
+) (undo func(context.Context) error, err error) {
 	at.Named = true
 	var before []task.Webhook
 	if w.ID != "" {

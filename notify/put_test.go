@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestMove holds that webhooks which were set before it was known whose task it would be are told of it, and that
-// where the caller names webhooks, setting one twice replaces it.
+// Webhooks that were set before it was known to which Leader the task belongs are notified of it. Where the caller
+// chooses the ids of webhooks, to set one twice replaces it.
 func TestMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
@@ -38,7 +38,8 @@ func TestMove(t *testing.T) {
 		}
 		moved, err := w.e.Get(ctx, taskLog("a"), "")
 		must(t, err)
-		if diff := cmp.Diff([]string{one.ID, "mine"}, []string{moved[0].ID, moved[1].ID}); diff != "" || moved[1].Token != "t" {
+		diff := cmp.Diff([]string{one.ID, "mine"}, []string{moved[0].ID, moved[1].ID})
+		if diff != "" || moved[1].Token != "t" {
 			t.Errorf("%+v\n%s", moved, diff)
 		}
 
@@ -46,7 +47,7 @@ func TestMove(t *testing.T) {
 		synctest.Wait()
 		for _, url := range []string{here, here + "/2"} {
 			if diff := cmp.Diff([]task.State{task.Accepted, task.Working}, w.sink.history(t, url)); diff != "" {
-				t.Errorf("%s was told (-want +got):\n%s", url, diff)
+				t.Errorf("%s got (-want +got):\n%s", url, diff)
 			}
 		}
 	})

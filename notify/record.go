@@ -25,7 +25,8 @@ func (r *batch) add(m *metadata, seq uint64, t *task.Task, traceparent string, n
 	if !m.wants(seq, t.Status.State) {
 		return
 	}
-	data := encodeRecord(&header{Seq: seq, State: t.Status.State, At: now, Trace: traceparent, Generation: m.Generation}, t)
+	h := header{Seq: seq, State: t.Status.State, At: now, Trace: traceparent, Generation: m.Generation}
+	data := encodeRecord(&h, t)
 	r.records = append(r.records, data)
 	m.Queue = append(m.Queue, entry{
 		Event: seq, State: t.Status.State, At: now.UnixMilli(), Size: len(data), Generation: m.Generation,

@@ -14,7 +14,8 @@ import (
 
 func TestEndpointOf(t *testing.T) {
 	for url, want := range map[string]string{
-		"https://A.example.org/x?y": "https://a.example.org:443", "http://a:8080": "http://a:8080", "http://a./": "http://a:80",
+		"https://A.example.org/x?y": "https://a.example.org:443", "http://a:8080": "http://a:8080",
+		"http://a./":             "http://a:80",
 		"https://[2001:DB8::1]/": "https://[2001:db8::1]:443", "://": "invalid://",
 	} {
 		if got := endpointOf(url); got != want {
@@ -24,7 +25,8 @@ func TestEndpointOf(t *testing.T) {
 }
 
 func FuzzRecord(f *testing.F) {
-	f.Add([]byte(`{"seq":1,"state":"working","at":"2026-01-01T00:00:00Z"}` + "\n" + `{"id":"a","status":{"state":"working"}}`))
+	f.Add([]byte(`{"seq":1,"state":"working","at":"2026-01-01T00:00:00Z"}` + "\n" +
+		`{"id":"a","status":{"state":"working"}}`))
 	f.Add([]byte("{}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, tk, err := decodeRecord(data)
@@ -38,7 +40,8 @@ func FuzzRecord(f *testing.F) {
 		if err != nil {
 			return // raw JSON inside that compaction would not take
 		}
-		if again.Seq != h.Seq || again.Generation != h.Generation || !again.At.Equal(h.At) || tk2.ID != strings.ToValidUTF8(tk.ID, "\ufffd") {
+		if again.Seq != h.Seq || again.Generation != h.Generation || !again.At.Equal(h.At) ||
+			tk2.ID != strings.ToValidUTF8(tk.ID, "\ufffd") {
 			t.Errorf("%s", cmp.Diff(h, again))
 		}
 	})
@@ -65,7 +68,8 @@ func TestWebhookIDs(t *testing.T) {
 	ids := map[string]bool{}
 	for _, id := range []string{
 		webhookID("na\x00b\x00c", "d", en), webhookID("na\x00b\x00c", "e", en), webhookID("na\x00b\x00d", "d", en),
-		webhookID("na\x00b\x00c", "d", &entry{Event: 2}), webhookID("na\x00b\x00c", "d", &entry{Event: 1, Generation: 1}),
+		webhookID("na\x00b\x00c", "d", &entry{Event: 2}),
+		webhookID("na\x00b\x00c", "d", &entry{Event: 1, Generation: 1}),
 	} {
 		ids[id] = true
 	}

@@ -48,8 +48,8 @@ func (f *fenced) set(shut bool) {
 	}
 }
 
-// While the store is unavailable, callers are refused in its words and a receiver gets nothing twice that is under way
-// only once. When it is reopened, what was missed is told at once.
+// While the store is unavailable, callers get an error of that kind, and a receiver gets what is in flight once. When
+// the store is reopened, what was missed is delivered at once.
 func TestStoreIsReopened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fenced{Store: memory(), reopened: make(chan struct{})}
@@ -62,7 +62,7 @@ func TestStoreIsReopened(t *testing.T) {
 		synctest.Wait()
 		w.sink.set(func(*notice) (time.Duration, int, error) { return time.Second, 200, nil })
 		must(t, a.move(task.Accepted))
-		f.set(true) // while the first attempt is under way
+		f.set(true) // while the first attempt is in flight
 
 		for range 2 { // and once more, to see that a second time is like the first
 			wantOf := func(err error) {
@@ -76,9 +76,9 @@ func TestStoreIsReopened(t *testing.T) {
 			wantOf(w.e.Disable(t.Context(), here))
 			wantOf(w.e.Delete(t.Context(), a.log, ""))
 			// A change of the task is in its log, but its writer does not know that.
-			l := &life{w: &world{t: t, store: f.Store, e: w.e}, log: b.log, fold: b.fold, mute: true}
-			must(t, l.move([]task.State{task.Working, task.AwaitingInput}[len(b.told)-1]))
-			b.fold, b.told = l.fold, append(b.told, l.told...)
+			l := &writer{w: &world{t: t, store: f.Store, e: w.e}, log: b.log, fold: b.fold, silent: true}
+			must(t, l.move([]task.State{task.Working, task.AwaitingInput}[len(b.states)-1]))
+			b.fold, b.states = l.fold, append(b.states, l.states...)
 			before := len(w.sink.all())
 			time.Sleep(6 * time.Hour)
 			synctest.Wait()
@@ -88,7 +88,7 @@ func TestStoreIsReopened(t *testing.T) {
 			f.set(false)
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
-			if diff := cmp.Diff(b.told, w.sink.history(t, here+"b")); diff != "" {
+			if diff := cmp.Diff(b.states, w.sink.history(t, here+"b")); diff != "" {
 				t.Errorf("after the store was reopened (-want +got):\n%s", diff)
 			}
 			f.set(true)
@@ -97,7 +97,7 @@ func TestStoreIsReopened(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if diff := cmp.Diff([]task.State{task.Accepted}, w.sink.history(t, here+"a")); diff != "" {
-			t.Errorf("what was under way (-want +got):\n%s", diff)
+			t.Errorf("what was in flight (-want +got):\n%s", diff)
 		}
 		if n := strings.Count(w.log.String(), "outcome of an attempt cannot be stored"); n == 0 || n > 3 {
 			t.Errorf("%d lines say that an outcome was not stored", n)

@@ -30,7 +30,9 @@ type scanner struct {
 func (s *scanner) run(ctx context.Context) {
 	for s.due.Wait(ctx) {
 		began := time.Now()
-		complete, err := s.due.Scan(ctx, 1, func(due replay.DueLog, now time.Time) error { return s.visit(ctx, due, now) })
+		complete, err := s.due.Scan(ctx, 1, func(due replay.DueLog, now time.Time) error {
+			return s.visit(ctx, due, now)
+		})
 		if err != nil && ctx.Err() == nil {
 			background(s.log(), err).Error("outboxes that are due cannot be read; trying again", "error", err)
 		}

@@ -38,7 +38,7 @@ func TestDamagedOutbox(t *testing.T) {
 			t.Errorf("%d attempts, want one that fails and one that does not", n)
 		}
 		if diff := cmp.Diff([]task.State{task.Accepted}, w.sink.history(t, here)); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+			t.Errorf("delivered (-want +got):\n%s", diff)
 		}
 		if n := strings.Count(w.log.String(), "an outbox cannot be read"); n < 1 || n > 10 {
 			t.Errorf("%d lines in a minute say that the outbox is damaged", n)

@@ -79,7 +79,8 @@ func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (ta
 // noSuchWebhook is the error of an unknown id. Its kind is InvalidParams where a webhook was to be replaced.
 func noSuchWebhook(k task.Kind) error {
 	if k == task.InvalidParams {
-		return task.Errorf(k, "this task has no webhook of this id; leave the id out to create one").WithField("params.id")
+		return task.Errorf(k, "this task has no webhook of this id; leave the id out to create one").
+			WithField("params.id")
 	}
 	return task.Errorf(k, "this task has no webhook of this id")
 }
@@ -113,7 +114,8 @@ func check(g *egress.Policy, w *task.Webhook) error {
 	}
 	for _, st := range w.States {
 		if !st.Valid() {
-			return task.Errorf(task.InvalidParams, "a state must be one of %v", task.States()).WithField("params.states")
+			return task.Errorf(task.InvalidParams, "a state must be one of %v", task.States()).
+				WithField("params.states")
 		}
 	}
 	return nil
@@ -125,13 +127,14 @@ func (b *outbox) create(ctx context.Context, w task.Webhook, at At) error {
 		return err
 	}
 	if b.ended {
-		return task.Errorf(task.UnsupportedOperation, "this task ended so long ago that nothing is stored of it any more")
+		return task.Errorf(task.UnsupportedOperation, "this task ended long ago, and its webhooks were dropped")
 	}
 	created, owner := !b.exists, logname.Owner(b.name)
 	if created {
 		if err := b.of.owners.Take(owner, 1, quota.Limits{Total: math.MaxInt64, PerLeader: maxOutboxes}); err != nil {
-			return task.Errorf(task.LimitExceeded, "there are webhooks for %d of your tasks; wait until some have ended",
-				maxOutboxes).WithData("limit", "webhooks").WithData("max", maxOutboxes)
+			return task.Errorf(task.LimitExceeded,
+				"there are webhooks for %d of your tasks; wait until some have ended", maxOutboxes).
+				WithData("limit", "webhooks").WithData("max", maxOutboxes)
 		}
 		b.of.any.Store(true)
 	}

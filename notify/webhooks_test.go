@@ -3,7 +3,6 @@
 package notify
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -34,7 +33,7 @@ func TestSetRefuses(t *testing.T) {
 			"token":         {task.Webhook{URL: here, Token: "hidden\r\nX: y"}, "params.token"},
 			"credentials":   {task.Webhook{URL: here, Credentials: "hidden\n"}, "params.credentials"},
 			"scheme of it":  {task.Webhook{URL: here, Scheme: "a\x00"}, "params.scheme"},
-			"unknown id":    {task.Webhook{URL: here, ID: "nobody"}, "params.id"},
+			"unknown id":    {task.Webhook{URL: here, ID: "unknown"}, "params.id"},
 			"unknown state": {task.Webhook{URL: here, States: []task.State{"sleeping"}}, "params.states"},
 		} {
 			c.hook.Dialect = "aip"
@@ -54,7 +53,9 @@ func TestSetRefuses(t *testing.T) {
 		if e, ok := err.(*task.Error); !ok || e.Kind != task.LimitExceeded || e.Data["limit"] != "webhooks" {
 			t.Errorf("one too many: %v", err)
 		}
-		must(t, w.e.outboxes.owners.Take(logname.Owner(logname.OutboxOf(taskLog("b"))), maxOutboxes-1, quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}))
+		owner := logname.Owner(logname.OutboxOf(taskLog("b")))
+		limits := quota.Limits{Total: maxOutboxes, PerLeader: maxOutboxes}
+		must(t, w.e.outboxes.owners.Take(owner, maxOutboxes-1, limits))
 		_, err = w.e.Set(t.Context(), taskLog("b"), task.Webhook{URL: here}, At{})
 		if e, ok := err.(*task.Error); !ok || e.Kind != task.LimitExceeded || e.Data["max"] != maxOutboxes {
 			t.Errorf("one task too many: %v", err)
@@ -70,8 +71,8 @@ func TestGetDeleteAfterRestart(t *testing.T) {
 		ctx := t.Context()
 		kinds := func(when string, want task.Kind) {
 			t.Helper()
-			_, err := w.e.Get(ctx, l.log, "nobody")
-			for _, err := range []error{err, w.e.Delete(ctx, l.log, "nobody")} {
+			_, err := w.e.Get(ctx, l.log, "unknown")
+			for _, err := range []error{err, w.e.Delete(ctx, l.log, "unknown")} {
 				if err == nil || task.KindOf(err) != want {
 					t.Errorf("%s: %v", when, err)
 				}
@@ -118,7 +119,7 @@ func TestGetDeleteAfterRestart(t *testing.T) {
 	})
 }
 
-// A webhook is told of what comes after it was set, and of no more.
+// A webhook is notified of the states that the task enters after it was set, and of no other ones.
 func TestSetLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
@@ -143,7 +144,7 @@ func TestSetLate(t *testing.T) {
 	})
 }
 
-// While an attempt is under way, its webhook is replaced or deleted.
+// While an attempt is in flight, its webhook is replaced or deleted.
 func TestChangedInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
@@ -175,7 +176,7 @@ func TestChangedInFlight(t *testing.T) {
 			}
 		}
 		if old > 2 {
-			t.Errorf("%d came to the old URL, after the two under way", old)
+			t.Errorf("%d came to the old URL, after the two in flight", old)
 		}
 		if d := w.deliveries(Filter{}); len(d) != 0 || w.e.Counts().Ready+w.e.Counts().InFlight != 0 {
 			t.Errorf("left: %+v, %+v", d, w.e.Counts())
@@ -183,7 +184,7 @@ func TestChangedInFlight(t *testing.T) {
 	})
 }
 
-// An outbox whose task never came goes; one whose task came, with nothing to tell so far, stays.
+// An outbox whose task never came is dropped. One whose task came stays, even if nothing was delivered yet.
 func TestTaskNeverCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
@@ -193,7 +194,7 @@ func TestTaskNeverCame(t *testing.T) {
 		w.hook(quiet.log, here+"quiet", At{}, task.Failed)
 		w.hook(lost.log, here+"lost", At{}, task.Failed)
 		must(t, quiet.move(task.Accepted, task.Working))
-		lost.mute = true
+		lost.silent = true
 		must(t, lost.move(task.Accepted, task.Working))
 		for range 3 {
 			time.Sleep(keepEmpty)
@@ -203,7 +204,7 @@ func TestTaskNeverCame(t *testing.T) {
 		if on, err := w.e.Watches(t.Context(), taskLog("never")); on || err != nil {
 			t.Errorf("it is still waited for: %v, %v", on, err)
 		}
-		lost.mute = false
+		lost.silent = false
 		must(t, quiet.move(task.Failed))
 		must(t, lost.move(task.Failed))
 		synctest.Wait()
@@ -279,7 +280,7 @@ func TestUnknownDialectWaits(t *testing.T) {
 	})
 }
 
-// A taskId that is used again, when its task has ended and its log is gone, is told of again.
+// A taskId that is used again, after its task has ended and its log was dropped, is delivered again.
 func TestTaskIDUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
@@ -289,9 +290,9 @@ func TestTaskIDUsedAgain(t *testing.T) {
 		must(t, l.move(task.Accepted, task.Working, task.Failed))
 		synctest.Wait()
 		time.Sleep(time.Hour)
-		l.fold, l.mute = task.Fold{}, true
+		l.fold, l.silent = task.Fold{}, true
 		first := len(w.sink.all())
-		// The store still has the old log, so this one is told of without being stored.
+		// The store still has the old log, so this one is delivered without being stored.
 		again := task.Task{ID: "a", Status: task.Status{State: task.Accepted, ChangedAt: time.Now()}}
 		w.e.Notify(t.Context(), l.log, []Change{{Seq: 1, Task: &again}})
 		synctest.Wait()

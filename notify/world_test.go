@@ -53,7 +53,10 @@ func (s *sink) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := json.Unmarshal(body, &t); err != nil {
 		return nil, err
 	}
-	n := notice{url: r.URL.String(), id: r.Header.Get("webhook-id"), state: t.Status.State, at: time.Now(), header: r.Header, body: body, status: 200}
+	n := notice{
+		url: r.URL.String(), id: r.Header.Get("webhook-id"), state: t.Status.State, at: time.Now(),
+		header: r.Header, body: body, status: 200,
+	}
 	var delay time.Duration
 	s.mu.Lock()
 	if s.answer != nil {
@@ -101,7 +104,7 @@ func (s *sink) history(t *testing.T, url string) (states []task.State) {
 		}
 		if i := slices.Index(ids, n.id); i >= 0 {
 			if i != len(ids)-1 {
-				t.Errorf("%s was told of %q again, after later ones", url, n.state)
+				t.Errorf("%s got %q again, after later ones", url, n.state)
 			}
 			continue
 		}
@@ -166,7 +169,9 @@ func newWorld(t testing.TB, store replay.Store) *world {
 // init makes what the world does not have yet, and opens the engine.
 func (w *world) init() {
 	w.sink, w.log = new(sink), new(bytes.Buffer)
-	w.conf = Config{Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Dialects: dialects}
+	w.conf = Config{
+		Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Dialects: dialects,
+	}
 	w.open()
 }
 
@@ -186,7 +191,8 @@ func (s *safeLog) Write(p []byte) (int, error) {
 
 func (w *world) open() {
 	w.t.Helper()
-	e, err := open(context.Background(), w.store, slog.New(slog.NewTextHandler(&safeLog{b: w.log}, nil)), w.sink, w.limits)
+	log := slog.New(slog.NewTextHandler(&safeLog{b: w.log}, nil))
+	e, err := open(context.Background(), w.store, log, w.sink, w.limits)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -201,7 +207,8 @@ func (w *world) restart() {
 
 func (w *world) hook(log, url string, at At, states ...task.State) task.Webhook {
 	w.t.Helper()
-	h, err := w.e.Set(w.t.Context(), log, task.Webhook{URL: url, Token: "secret-token", Dialect: "aip", States: states}, at)
+	hook := task.Webhook{URL: url, Token: "secret-token", Dialect: "aip", States: states}
+	h, err := w.e.Set(w.t.Context(), log, hook, at)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -217,21 +224,21 @@ func (w *world) deliveries(f Filter) []Delivery {
 	return d
 }
 
-// life writes the log of a task, as the life-cycle does.
-type life struct {
-	w    *world
-	log  string
-	fold task.Fold
-	told []task.State // changes that are in the log
-	mute bool         // Tell is not called
+// writer writes the log of a task, as the life-cycle does.
+type writer struct {
+	w      *world
+	log    string
+	fold   task.Fold
+	states []task.State // changes that are in the log
+	silent bool         // Notify is not called
 }
 
 func taskLog(id string) string { return logname.New("partner", "leader", id) }
 
-func (w *world) task(id string) *life { return &life{w: w, log: taskLog(id)} }
+func (w *world) task(id string) *writer { return &writer{w: w, log: taskLog(id)} }
 
-// move appends changes of state, and tells of them.
-func (l *life) move(states ...task.State) error {
+// move appends changes of state, and notifies of them.
+func (l *writer) move(states ...task.State) error {
 	for _, s := range states {
 		at := time.Now().Truncate(time.Millisecond)
 		if !at.After(l.fold.Task.Status.ChangedAt) {
@@ -245,8 +252,8 @@ func (l *life) move(states ...task.State) error {
 		if err := l.add(ev, s.Terminal()); err != nil {
 			return err
 		}
-		l.told = append(l.told, s)
-		if !l.mute {
+		l.states = append(l.states, s)
+		if !l.silent {
 			t := l.fold.Task
 			l.w.e.Notify(context.Background(), l.log, []Change{{Seq: l.fold.Seq, Task: &t}})
 		}
@@ -255,13 +262,15 @@ func (l *life) move(states ...task.State) error {
 }
 
 // say appends a piece of a product, which is no change of state.
-func (l *life) say(text string) error {
-	return l.add(task.Event{Chunk: &task.Chunk{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text(text)}}, Append: true}}, false)
+func (l *writer) say(text string) error {
+	piece := task.Product{ID: "p", DataItems: []task.DataItem{task.Text(text)}}
+	return l.add(task.Event{Chunk: &task.Chunk{Product: piece, Append: true}}, false)
 }
 
-func (l *life) add(ev task.Event, end bool) error {
+func (l *writer) add(ev task.Event, end bool) error {
 	err := l.w.store.Append(context.Background(), replay.Append{
-		Log: l.log, Expect: l.fold.Seq, Records: [][]byte{task.AppendEvent(nil, &ev)}, DueAt: replay.Recover, End: end, Durable: true,
+		Log: l.log, Expect: l.fold.Seq, Records: [][]byte{task.AppendEvent(nil, &ev)}, DueAt: replay.Recover, End: end,
+		Durable: true,
 	})
 	if err == nil {
 		ev.Seq = l.fold.Seq + 1
@@ -271,7 +280,7 @@ func (l *life) add(ev task.Event, end bool) error {
 }
 
 // at is how far the task is.
-func (l *life) at() At { return At{Seq: l.fold.Seq, Ended: l.fold.Task.Status.State.Terminal()} }
+func (l *writer) at() At { return At{Seq: l.fold.Seq, Ended: l.fold.Task.Status.State.Terminal()} }
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -280,6 +289,9 @@ func must(t testing.TB, err error) {
 	}
 }
 
-var whole = []task.State{task.Accepted, task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion, task.Completed}
+// whole is the life of a task.
+var whole = []task.State{
+	task.Accepted, task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion, task.Completed,
+}
 
 const here = "https://hooks.example.org/x?secret=query"

@@ -61,7 +61,7 @@ type Result uint8
 const (
 	Delivered     Result = iota // the receiver answered with 2xx
 	Refused                     // the receiver answered with another status, which says nothing of its endpoint
-	Gone                        // the receiver answered 410: it wants nothing more
+	Gone                        // the receiver answered 410: it wants no more notifications
 	Unavailable                 // the endpoint did not answer, or with 429 or 5xx
 	Undeliverable               // no attempt can succeed
 	Internal                    // the gateway failed; nothing new is known of the endpoint

@@ -18,10 +18,10 @@ func TestEviction(t *testing.T) {
 		defer s.mu.Unlock()
 		add := func(name string, l *leader) *endpoint { return s.endpoint(l, name, now) }
 		one := s.leaderOf("one")
-		works, waits, tried := add("works", one), add("waits", one), add("tried", one)
+		works, waits, inUse := add("works", one), add("waits", one), add("inUse", one)
 		works.deliveredAt = now
 		waits.breaker.failures, waits.ready = 1, []Job{{}}
-		tried.breaker.failures, tried.inFlight = 1, 1
+		inUse.breaker.failures, inUse.inFlight = 1, 1
 		dead := map[string]breaker{}
 		for i := range each {
 			p := add(fmt.Sprint("dead", i), one)
@@ -36,7 +36,7 @@ func TestEviction(t *testing.T) {
 		if len(one.endpoints) > each || s.dormant.Len() == 0 {
 			t.Errorf("%d endpoints, and %d breakers", len(one.endpoints), s.dormant.Len())
 		}
-		for _, p := range []*endpoint{works, waits, tried} {
+		for _, p := range []*endpoint{works, waits, inUse} {
 			if one.endpoints[p.name] != p {
 				t.Errorf("the endpoint that %s is gone", p.name)
 			}
@@ -51,7 +51,7 @@ func TestEviction(t *testing.T) {
 		if got := s.breakerOf(s.leaderOf("other"), "dead7"); got != (breaker{}) {
 			t.Errorf("another Leader's breaker is %+v", got)
 		}
-		for name, want := range dead { // one that comes back goes on where it was
+		for name, want := range dead { // one that comes back continues where it was
 			if one.endpoints[name] == nil && want.until.IsZero() {
 				if p := add(name, one); p == nil || p.breaker != want {
 					t.Errorf("it came back as %+v, want %+v", p, want)
@@ -77,7 +77,7 @@ func TestEviction(t *testing.T) {
 			p.deliveredAt = now
 		}
 
-		// In all, too, those that fail go first, and only of Leaders who have more.
+		// Of all Leaders together, too, endpoints that fail go first, and only of Leaders that have more.
 		for i := 2; s.endpoints < most; i++ {
 			l := s.leaderOf(fmt.Sprint("l", i))
 			for j := 0; j < each && s.endpoints < most; j++ {
@@ -101,6 +101,6 @@ func TestEviction(t *testing.T) {
 		if got := s.breakerOf(two, "last"); s.dormant.Len() > maxDormant || got.failures != 3 {
 			t.Errorf("%d breakers, the last one is %+v", s.dormant.Len(), got)
 		}
-		works.ready, waits.ready, tried.inFlight = nil, nil, 0
+		works.ready, waits.ready, inUse.inFlight = nil, nil, 0
 	})
 }

@@ -6,7 +6,7 @@ import "time"
 
 const (
 	quarantineFor  = 10 * time.Second
-	maxQuarantined = 1024      // outboxes; beyond it, the oldest is tried again too early
+	maxQuarantined = 1024      // outboxes; beyond it, the oldest is attempted again too early
 	disabledFor    = time.Hour // for which the deliveries to a disabled endpoint are postponed at a time
 	maxDisabled    = 10_000    // endpoints, because all of them are kept in memory
 )
