@@ -3,8 +3,15 @@
 package aipgateway
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -176,4 +183,79 @@ func run(t *testing.T, name string, args ...string) string {
 		t.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
 	}
 	return string(out)
+}
+
+// hosts are the folders that may name options of the Caddyfile: the host, and what writes Caddyfiles for it.
+var hosts = []string{"caddymodule", "docs", "e2e", "bench", "soak", "interop"}
+
+// TestNoCaddyfileWords: the core names no option of the Caddyfile in its messages, since it may have another host. It
+// returns typed errors, and caddymodule names the option to change. Of the options, those with an underscore count: all
+// others (agent, timeout, store) are words of ordinary English, or of the protocols, too. A literal that is nothing but
+// an option is no message: limits have their names on the wire (data.limit) and in the attributes of log lines.
+func TestNoCaddyfileWords(t *testing.T) {
+	words := optionsOf(t)
+	if len(words) < 20 {
+		t.Errorf("only %d options were found", len(words))
+	}
+	// Options of Caddy's own.
+	words = append(words, "client_auth", "trust_pool", "require_and_verify", "verify_if_given", "handle_path")
+	option := regexp.MustCompile(`\b(` + strings.Join(words, "|") + `)\b`)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && slices.Contains(hosts, path) {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		eachNode(t, path, func(n ast.Node) {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if word := option.FindString(lit.Value); word != "" && lit.Value != strconv.Quote(word) {
+					t.Errorf("%s names %s, an option of the Caddyfile, in %s", path, word, lit.Value)
+				}
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// optionsOf returns the options in the tables of caddymodule that have an underscore, and its directives.
+func optionsOf(t *testing.T) (words []string) {
+	t.Helper()
+	eachNode(t, "caddymodule/caddyfile.go", func(n ast.Node) {
+		table, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return
+		}
+		if name, ok := table.Type.(*ast.Ident); !ok || name.Name != "options" {
+			return
+		}
+		for _, e := range table.Elts {
+			key, err := strconv.Unquote(e.(*ast.KeyValueExpr).Key.(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(key, "_") {
+				words = append(words, key)
+			}
+		}
+	})
+	return append(words, "aip_gateway", "aip_callback", "aip_sample_agent")
+}
+
+func eachNode(t *testing.T, path string, f func(ast.Node)) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		f(n)
+		return true
+	})
 }
