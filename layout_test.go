@@ -101,7 +101,7 @@ var outside = map[string][]string{
 	"github.com/caddyserver/":          {"caddymodule", "caddymodule/command"},
 	"go.uber.org/zap":                  {"caddymodule"},
 	"github.com/cockroachdb/":          {"replay/pebble"},
-	"github.com/hashicorp/golang-lru/": {"internal/keylock", "partner", "notify/schedule"},
+	"github.com/hashicorp/golang-lru/": {"upstream/callback", "internal/keylock", "partner", "notify/schedule"},
 	"github.com/tidwall/gjson": {"jsonrpc", "upstream/httptransport", "translate/aip", "translate/internal/wire", "translate/a2a",
 		"translate/a2a/legacy", "translate/a2a/v03", "translate/a2a/v1", "translate/translatetest",
 		"translate/a2a/internal/extension", "translate/a2a/internal/part", "translate/a2a/internal/reply",

@@ -18,9 +18,10 @@ const (
 	cancelTimeout = 2 * time.Second  // for a cancel to take effect
 )
 
-// Cancel implements partner.Agent. Some agents answer before the task is canceled, so the state is asked for until the
-// task is settled, for a short time. Agents that cannot be asked to cancel have nothing to be asked: the caller ends
-// the turn's run, which closes its connection.
+// Cancel implements partner.Agent. Some agents answer before the task is canceled, so the task is polled until it is
+// settled, for at most cancelTimeout. Where the dialect has no cancel (translate.Canceler), nothing is sent: the caller
+// ends the turn's run, which closes its connection, and the task is canceled. Where it has no get (translate.Getter),
+// the answer to the cancel is all that is known.
 func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error) {
 	r := run{Agent: a, ctx: ctx, turn: t}
 	if err := r.resolve(); err != nil {

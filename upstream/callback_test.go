@@ -38,13 +38,13 @@ func (l *inboxes) Listen(ctx context.Context, ref agent.Ref) *upstream.Inbox {
 	return inbox
 }
 
-// pusher is an agent without streams that pushes. told is called once a turn has been sent, with what pushes to where
-// the agent was told to; reply answers the turn.
+// pusher is an agent without streams that pushes. sent is called once a turn has been sent, with a function that pushes
+// to the registered address; reply answers the turn.
 type pusher struct {
 	t         *testing.T
 	callbacks *callback.Server
-	told      func(push func(body string) int)
-	reply     string // to tasks/send, once told has returned
+	sent      func(push func(body string) int)
+	reply     string // to tasks/send, once sent has returned
 	get       string
 }
 
@@ -54,14 +54,14 @@ func (p *pusher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "tasks/pushNotification/set":
 		config := gjson.GetBytes(body, "params.pushNotificationConfig")
 		url, token := config.Get("url").Str, config.Get("token").Str
-		p.told = func(told func(func(string) int)) func(func(string) int) {
+		p.sent = func(sent func(func(string) int)) func(func(string) int) {
 			return func(func(string) int) {
-				told(func(body string) int { return push(p.callbacks, url, token, body) })
+				sent(func(body string) int { return push(p.callbacks, url, token, body) })
 			}
-		}(p.told)
+		}(p.sent)
 		io.WriteString(w, `{"jsonrpc":"2.0","id":"x","result":`+gjson.GetBytes(body, "params").Raw+`}`)
 	case "tasks/send":
-		p.told(nil)
+		p.sent(nil)
 		io.WriteString(w, p.reply)
 	case "tasks/get":
 		io.WriteString(w, p.get)
@@ -114,7 +114,7 @@ func TestPushed(t *testing.T) {
 			var callbacks callback.Server
 			inboxes := listenAt(&callbacks)
 			p := &pusher{t: t, callbacks: &callbacks, reply: tc.reply, get: tc.get}
-			p.told = func(push func(string) int) {
+			p.sent = func(push func(string) int) {
 				for _, body := range tc.pushes {
 					if status := push(body); status != http.StatusOK {
 						t.Errorf("a push was answered with %d", status)

@@ -74,7 +74,7 @@ type wire struct {
 	asked   []string
 }
 
-// answers are those to each operation, in order. The last one is given again and again.
+// answers lists the answers to each operation, in order. The last one is repeated.
 type answers map[translate.Operation][]wireAnswer
 
 type wireAnswer struct {

@@ -39,7 +39,7 @@ type buggyFinder struct{ translate.Finder }
 
 func (buggyFinder) Card([]byte) (*translate.Card, error) { panic("a card") }
 
-// TestPanicReachesTheRun holds that a bug ends in the goroutine of the run that it is of, and holds up nobody else.
+// TestPanicReachesTheRun holds that a bug ends in the goroutine of the run that it is of, and stops no other run.
 func TestPanicReachesTheRun(t *testing.T) {
 	panics := func(f func()) (why string) {
 		defer func() { why = fmt.Sprint(recover()) }()

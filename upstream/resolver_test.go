@@ -164,7 +164,7 @@ func TestNotFound(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := foundAgent(t, server.URL, nil).Cancel(ctx, turn("x")); err == nil {
-		t.Error("nobody waits, and it was found")
+		t.Error("no caller waits, and it was found")
 	}
 	if _, err := discovery.NewResolver(resolverConfig("ftp://x", nil)); err == nil {
 		t.Error("a URL that is none is accepted")

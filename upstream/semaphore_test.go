@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestSemaphore holds that slots are neither lost nor made, however those who wait come and go.
+// TestSemaphore holds that slots are neither lost nor made, in whatever order callers come and leave.
 func TestSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &semaphore{max: 3}

@@ -57,7 +57,7 @@ func TestMaxRuns(t *testing.T) {
 			script{"send": says(is("working")), "get": func(w http.ResponseWriter, r *http.Request, n int) {
 				says(is([]string{"working", "completed"}[min(n/(5*tasks), 1)]))(w, r, n)
 			}}, 20 * time.Second},
-		{"is picked up", false, true,
+		{"is resumed", false, true,
 			script{"resubscribe": streams(true, news("working")),
 				"get": later(time.Second/10, func(w http.ResponseWriter, r *http.Request, n int) {
 					says(is([]string{"working", "completed"}[min(n/(2*tasks), 1)]))(w, r, n)
@@ -149,7 +149,7 @@ func TestTooManyWait(t *testing.T) {
 	})
 }
 
-// TestResubscribesOnce holds that a turn that is picked up asks first, and takes up the stream only of a task at work.
+// TestResubscribesOnce holds that a turn that is resumed polls first, and resubscribes only where the agent still works.
 func TestResubscribesOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		get  step

@@ -82,11 +82,11 @@ func TestSpan(t *testing.T) {
 		t.Errorf("spans (-want +got):\n%s", diff)
 	}
 	want = append(want, "00-01000000000000000000000000000000-0200000000000000-00", "")
-	var told, bags []string
+	var parents, bags []string
 	for _, h := range headers {
-		told, bags = append(told, h.Get("Traceparent")), append(bags, h.Get("Baggage"))
+		parents, bags = append(parents, h.Get("Traceparent")), append(bags, h.Get("Baggage"))
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, parents); diff != "" {
 		t.Errorf("traceparent (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"k=v", "k=v", "", ""}, bags); diff != "" {

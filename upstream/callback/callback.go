@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -68,14 +70,17 @@ type callback struct {
 	bodies    chan []byte // an empty one is only a reason to ask
 
 	mu   sync.Mutex
-	seen map[[sha256.Size]byte]bool // the bodies that were queued
+	seen *simplelru.LRU[[sha256.Size]byte, struct{}] // the last bodies that were queued
 }
 
 // begin makes an address for a turn. The caller must end it.
 func (s *Server) begin() *callback {
+	seen, err := simplelru.NewLRU[[sha256.Size]byte, struct{}](maxSeen, nil)
+	if err != nil {
+		panic(err) // the size is not positive
+	}
 	cb := &callback{
-		id: strings.ToLower(rand.Text()), token: rand.Text(),
-		bodies: make(chan []byte, maxPushes), seen: make(map[[sha256.Size]byte]bool),
+		id: strings.ToLower(rand.Text()), token: rand.Text(), bodies: make(chan []byte, maxPushes), seen: seen,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +170,7 @@ func (cb *callback) queue(body []byte) bool {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()
 	sum := sha256.Sum256(body)
-	if cb.seen[sum] {
+	if cb.seen.Contains(sum) {
 		body = []byte{}
 	}
 	select {
@@ -173,9 +178,6 @@ func (cb *callback) queue(body []byte) bool {
 	default:
 		return false
 	}
-	if len(cb.seen) >= maxSeen {
-		clear(cb.seen)
-	}
-	cb.seen[sum] = true
+	cb.seen.Add(sum, struct{}{})
 	return true
 }

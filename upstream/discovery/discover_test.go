@@ -220,7 +220,7 @@ func TestDiscover(t *testing.T) {
 					"/invoke tasks/pushNotification/get",
 					"/invoke tasks/pushNotificationConfig/get", "/rest GetTask", "/invoke03 GetTask",
 					"/invoke03 tasks/pushNotification/get"}}},
-		{"an endpoint that wants to know who asks", "",
+		{"an endpoint that answers only callers that it knows", "",
 			&peer{cards: only(cardJSON, card03), over: func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodPost {
 					w.WriteHeader(http.StatusUnauthorized)
@@ -361,7 +361,7 @@ func TestDiscoverRefusesURLs(t *testing.T) {
 	}
 }
 
-// The gateway's credentials go with every question, and so do the fields that the version is told apart by.
+// The gateway's credentials go with every question, and so do the fields that name the version.
 func TestDiscoverSendsHeader(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
@@ -403,7 +403,7 @@ func TestDiscoverOverTLS(t *testing.T) {
 	defer srv.Close()
 	config := Config{URL: srv.URL, Finder: a2a.Finder()}
 	if _, err := Discover(t.Context(), config); task.KindOf(err) != task.AgentUnavailable {
-		t.Errorf("a certificate of nobody: %v", err)
+		t.Errorf("a certificate that is not trusted: %v", err)
 	}
 	config.TLS = srv.Client().Transport.(*http.Transport).TLSClientConfig
 	found, err := Discover(t.Context(), config)
@@ -462,7 +462,7 @@ func TestDiscoverWaits(t *testing.T) {
 	})
 }
 
-func TestDiscoverNobody(t *testing.T) {
+func TestDiscoverNoAgent(t *testing.T) {
 	srv := httptest.NewServer(&peer{})
 	url := srv.URL
 	srv.Close()
@@ -472,7 +472,7 @@ func TestDiscoverNobody(t *testing.T) {
 	} {
 		err := f(t.Context(), Config{URL: url, Finder: a2a.Finder()})
 		if task.KindOf(err) != task.AgentUnavailable || !strings.Contains(err.Error(), "start it, or correct its URL") {
-			t.Errorf("nobody there: %v", err)
+			t.Errorf("no agent: %v", err)
 		}
 	}
 }

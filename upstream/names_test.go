@@ -80,7 +80,7 @@ func (a *namer03) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestCancelByTheAgentsName cancels under the only name that the gateway knows, before the agent has told its own.
+// TestCancelByTheAgentsName cancels under the only name that the gateway knows, before the agent has named the task.
 func TestCancelByTheAgentsName(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -88,10 +88,10 @@ func TestCancelByTheAgentsName(t *testing.T) {
 		asked []string
 		want  string
 	}{
-		{"it is about to tell", &namer03{streams: true, after: time.Second},
+		{"it is about to name the task", &namer03{streams: true, after: time.Second},
 			[]string{"message/stream", "tasks/cancel its own"}, "canceled"},
-		{"it has told", &namer03{streams: true}, []string{"message/stream", "tasks/cancel its own"}, "canceled"},
-		{"it does not tell", &namer03{streams: true, after: time.Hour}, []string{"message/stream"},
+		{"it has named the task", &namer03{streams: true}, []string{"message/stream", "tasks/cancel its own"}, "canceled"},
+		{"it does not name the task", &namer03{streams: true, after: time.Hour}, []string{"message/stream"},
 			"agent-timeout: the agent has not named the task yet"},
 		{"it has no streams", &namer03{after: time.Hour}, []string{"message/stream", "message/send"},
 			"agent-timeout: the agent has not named the task yet"},
@@ -151,7 +151,7 @@ func TestStreamsAreTriedOnce(t *testing.T) {
 	})
 }
 
-// TestAContinueNeedsNoStream holds that a task whose name is known goes on as its caller asks for it.
+// TestAContinueNeedsNoStream holds that a task whose name is known is continued as its caller asks.
 func TestAContinueNeedsNoStream(t *testing.T) {
 	a := &namer03{streams: true, after: time.Second}
 	withAgent(t, a, names03, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
