@@ -54,9 +54,11 @@ func TestParseCard(t *testing.T) {
 		"legacy-nulls": {
 			Name: "maps", Version: "1.0.0", Provider: translate.Provider{Organization: "Maps Ltd"},
 			DefaultInputModes: []string{"text"}, DefaultOutputModes: []string{"text", "text/plain", "image/png"},
-			Skills:     []translate.Skill{{ID: "route", Name: "Route", Examples: []string{"to the station"}, OutputModes: []string{"text/html"}}},
+			Skills: []translate.Skill{{ID: "route", Name: "Route", Examples: []string{"to the station"},
+				OutputModes: []string{"text/html"}}},
 			Interfaces: []translate.Interface{{URL: "http://agent.internal/maps", Binding: "JSONRPC"}},
-			Security:   translate.Security{Version: "0.1", Schemes: []byte(`{"schemes":["Bearer"],"credentials":null}`)},
+			Security: translate.Security{Version: "0.1",
+				Schemes: []byte(`{"schemes":["Bearer"],"credentials":null}`)},
 		},
 		"v02": {
 			Name: "js", Description: "of 0.2", Version: "0.2", Streaming: true,
@@ -67,9 +69,11 @@ func TestParseCard(t *testing.T) {
 				Schemes: []byte(`{"key":{"type":"apiKey","in":"header","name":"X-Key"}}`)},
 		},
 		"v03-go": {
-			Name: "go-0.3-echo", Description: "A2A 0.3 test peer", Version: "1", Streaming: true, Push: true, Extended: true,
+			Name: "go-0.3-echo", Description: "A2A 0.3 test peer", Version: "1", Streaming: true, Push: true,
+			Extended:          true,
 			DefaultInputModes: text, DefaultOutputModes: text, Skills: echo,
-			Interfaces: []translate.Interface{{URL: "http://127.0.0.1:9202/invoke", Binding: "JSONRPC", Version: "0.3.0"}},
+			Interfaces: []translate.Interface{{URL: "http://127.0.0.1:9202/invoke", Binding: "JSONRPC",
+				Version: "0.3.0"}},
 		},
 		"v03-rest-first": {
 			Name: "two", Description: "d", Version: "1", IconURL: "https://i.example/i.png", Signed: true,
@@ -80,7 +84,8 @@ func TestParseCard(t *testing.T) {
 			},
 		},
 		"v10-go-hybrid": {
-			Name: "go-1.0-echo", Description: "A2A 1.0 test peer", Version: "1", Streaming: true, Push: true, Extended: true,
+			Name: "go-1.0-echo", Description: "A2A 1.0 test peer", Version: "1", Streaming: true, Push: true,
+			Extended:          true,
 			DefaultInputModes: text, DefaultOutputModes: text, Skills: echo,
 			Interfaces: []translate.Interface{
 				{URL: "http://127.0.0.1:9302/invoke", Binding: "JSONRPC", Version: "1.0"},
@@ -89,8 +94,9 @@ func TestParseCard(t *testing.T) {
 			},
 		},
 		"v10": {
-			Name: "pure \"one\"\n", Description: "d", Version: "1", Streaming: true, DefaultOutputModes: []string{"application/json"},
-			Skills: []translate.Skill{{ID: "s", Description: "does", InputModes: []string{"text"}}},
+			Name: "pure \"one\"\n", Description: "d", Version: "1", Streaming: true,
+			DefaultOutputModes: []string{"application/json"},
+			Skills:             []translate.Skill{{ID: "s", Description: "does", InputModes: []string{"text"}}},
 			Interfaces: []translate.Interface{
 				{URL: "grpc.internal:443", Binding: "GRPC", Version: "1.0"},
 				{URL: "https://agent.internal/t", Binding: "JSONRPC", Version: "1.0", Tenant: "acme"},
@@ -139,13 +145,17 @@ func TestParseCardRefuses(t *testing.T) {
 		{"a skill", `{"name":"a","skills":[{},"x"]}`, "skills.1"},
 		{"a tag", `{"name":"a","skills":[{"tags":["x",1]}]}`, "skills.0.tags.1"},
 		{"an interface", `{"name":"a","supportedInterfaces":[{"url":1}]}`, "supportedInterfaces.0.url"},
-		{"a version", `{"name":"a","supportedInterfaces":[{"protocolVersion":1.0}]}`, "supportedInterfaces.0.protocolVersion"},
-		{"extended", `{"name":"a","version":"1","supportsAuthenticatedExtendedCard":1}`, "supportsAuthenticatedExtendedCard"},
+		{"a version", `{"name":"a","supportedInterfaces":[{"protocolVersion":1.0}]}`,
+			"supportedInterfaces.0.protocolVersion"},
+		{"extended", `{"name":"a","version":"1","supportsAuthenticatedExtendedCard":1}`,
+			"supportsAuthenticatedExtendedCard"},
 		{"schemes", `{"name":"a","version":"1","securitySchemes":{"my secret":"x"}}`, "securitySchemes"},
 		{"security", `{"name":"a","version":"1","security":{}}`, "security"},
 		{"too many skills", `{"name":"a","skills":[` + many(maxSkills+1, `{}`) + `]}`, "skills"},
-		{"too many interfaces", `{"name":"a","supportedInterfaces":[` + many(maxInterfaces+1, `{}`) + `]}`, "supportedInterfaces"},
-		{"too many modes", `{"name":"a","version":"1","defaultInputModes":[` + many(maxWords+1, `""`) + `]}`, "defaultInputModes"},
+		{"too many interfaces", `{"name":"a","supportedInterfaces":[` + many(maxInterfaces+1, `{}`) + `]}`,
+			"supportedInterfaces"},
+		{"too many modes", `{"name":"a","version":"1","defaultInputModes":[` + many(maxWords+1, `""`) + `]}`,
+			"defaultInputModes"},
 	} {
 		c, err := ParseCard([]byte(tt.body))
 		var e *task.Error
@@ -174,28 +184,39 @@ func TestAppendCard(t *testing.T) {
 	c := parsed(t, "legacy-nulls")
 	const who = `"name":"maps","description":"maps","version":"1.0.0","provider":{"organization":"Maps Ltd","url":""}`
 	const skill = `"id":"route","name":"Route","description":"Route","tags":[],"examples":["to the station"],"outputModes":["text/html"]`
-	const types = `"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain","image/png"],"skills":[{` + skill + `}]`
+	const types = `"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain","image/png"],"skills":[{` +
+		skill + `}]`
 	const rpc = `{"url":"` + base + `","protocolBinding":"JSONRPC","protocolVersion":"1.0"}`
 	const rest = `{"url":"` + base + `","protocolBinding":"HTTP+JSON","protocolVersion":"1.0"}`
 	const old = `{"url":"` + base + `","protocolBinding":"JSONRPC","protocolVersion":"0.3"}`
-	const zero = `"url":"` + base + `","protocolVersion":"0.3.0","preferredTransport":"JSONRPC","additionalInterfaces":[{"url":"` + base + `","transport":"JSONRPC"}]`
+	const zero = `"url":"` + base +
+		`","protocolVersion":"0.3.0","preferredTransport":"JSONRPC","additionalInterfaces":[{"url":"` + base +
+		`","transport":"JSONRPC"}]`
 	for _, tt := range []struct {
 		name string
 		o    CardOptions
 		want string
 	}{
 		{"legacy", CardOptions{Form: CardLegacy, Generations: every},
-			`{` + who + `,"url":"` + base + `","capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},
-			"authentication":{"schemes":[]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],"skills":[{` + skill + `}]}`},
-		{"legacy with TLS and webhooks", CardOptions{Form: CardLegacy, Generations: every, MutualTLS: true, Push: true, Extended: true},
-			`{` + who + `,"url":"` + base + `","capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
-			"authentication":{"schemes":["mutualTLS"]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],"skills":[{` + skill + `}]}`},
+			`{` + who + `,"url":"` + base +
+				`","capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},
+			"authentication":{"schemes":[]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],"skills":[{` +
+				skill + `}]}`},
+		{"legacy with TLS and webhooks",
+			CardOptions{Form: CardLegacy, Generations: every, MutualTLS: true, Push: true, Extended: true},
+			`{` + who + `,"url":"` + base +
+				`","capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
+			"authentication":{"schemes":["mutualTLS"]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],"skills":[{` +
+				skill + `}]}`},
 		{"0.2 has no word for TLS", CardOptions{Form: CardV02, Generations: every, MutualTLS: true},
-			`{` + who + `,` + zero + `,"capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},
+			`{` + who + `,` + zero +
+				`,"capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},
 			"supportsAuthenticatedExtendedCard":false,` + types + `}`},
 		{"0.3", CardOptions{Form: CardV03, Generations: every, MutualTLS: true, Extended: true, Push: true},
-			`{` + who + `,` + zero + `,"capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
-			"supportsAuthenticatedExtendedCard":true,"securitySchemes":{"mtls":{"type":"mutualTLS"}},"security":[{"mtls":[]}],` + types + `}`},
+			`{` + who + `,` + zero +
+				`,"capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
+			"supportsAuthenticatedExtendedCard":true,"securitySchemes":{"mtls":{"type":"mutualTLS"}},"security":[{"mtls":[]}],` +
+				types + `}`},
 		{"1.0", CardOptions{Form: CardV1, Generations: every, MutualTLS: true, Extended: true, Push: true},
 			`{` + who + `,"supportedInterfaces":[` + rpc + `,` + rest + `],
 			"capabilities":{"streaming":true,"pushNotifications":true,"extendedAgentCard":true},
@@ -232,17 +253,19 @@ func decoded(t testing.TB, body []byte) any {
 	return v
 }
 
-// Nothing of how the agent is reached or protected may be told, and each form has what its schema demands.
+// No form shows how the agent is reached or protected, and each has what its schema requires.
 func TestAppendCardOfEveryAgent(t *testing.T) {
 	for name := range cards(t) {
 		c := parsed(t, name)
 		for _, form := range allForms {
 			for flags := range 8 {
-				o := CardOptions{Form: form, Base: base, Generations: every, Push: flags&1 > 0, Extended: flags&2 > 0, MutualTLS: flags&4 > 0}
+				o := CardOptions{Form: form, Base: base, Generations: every, Push: flags&1 > 0, Extended: flags&2 > 0,
+					MutualTLS: flags&4 > 0}
 				got := AppendCard(nil, c, o)
-				for _, secret := range []string{"127.0.0.1", "localhost", "agent.internal", "idp.internal", "X-Key", "grpc", "signatures", "acme"} {
+				for _, secret := range []string{"127.0.0.1", "localhost", "agent.internal", "idp.internal", "X-Key",
+					"grpc", "signatures", "acme"} {
 					if strings.Contains(string(got), secret) {
-						t.Errorf("%s, form %d: tells %q", name, form, secret)
+						t.Errorf("%s, form %d shows %q", name, form, secret)
 					}
 				}
 				for _, wrong := range schemaErrors(form, decoded(t, got).(map[string]any)) {
@@ -346,9 +369,11 @@ func TestCardListsREST03(t *testing.T) {
 	}
 	additional := []any{entry("transport", "JSONRPC"), entry("transport", "HTTP+JSON")}
 	for form, want := range map[CardForm][2]any{
-		CardV03:    {additional, nil},
-		CardHybrid: {additional, []any{supported("JSONRPC", "1.0"), supported("HTTP+JSON", "1.0"), supported("JSONRPC", "0.3"), supported("HTTP+JSON", "0.3")}},
-		CardV1:     {nil, []any{supported("JSONRPC", "1.0"), supported("HTTP+JSON", "1.0")}},
+		CardV03: {additional, nil},
+		CardHybrid: {additional,
+			[]any{supported("JSONRPC", "1.0"), supported("HTTP+JSON", "1.0"), supported("JSONRPC", "0.3"),
+				supported("HTTP+JSON", "0.3")}},
+		CardV1: {nil, []any{supported("JSONRPC", "1.0"), supported("HTTP+JSON", "1.0")}},
 	} {
 		o := CardOptions{Form: form, Base: base, Generations: append([]string{version.Name03REST}, every...)}
 		card := decoded(t, AppendCard(nil, parsed(t, "v10"), o)).(map[string]any)
@@ -364,12 +389,13 @@ func TestSignatures(t *testing.T) {
 	if got := AppendCard(nil, signed, keep); string(got) != string(signed.Raw) {
 		t.Errorf("a signed card is not passed on as it is: %s", got)
 	}
-	if got := AppendCard(nil, unsigned, keep); string(got) == string(unsigned.Raw) || !strings.Contains(string(got), base) {
+	if got := AppendCard(nil, unsigned, keep); string(got) == string(unsigned.Raw) ||
+		!strings.Contains(string(got), base) {
 		t.Errorf("without a signature there is nothing to keep: %s", got)
 	}
 	keep.Signatures = DropSignatures
 	if got := AppendCard(nil, signed, keep); strings.Contains(string(got), "signatures") {
-		t.Errorf("a signature that cannot hold is told: %s", got)
+		t.Errorf("a signature that cannot be valid is shown: %s", got)
 	}
 }
 
@@ -429,7 +455,7 @@ func FuzzParseCard(f *testing.F) {
 				}
 			}
 			if again := AppendCard(nil, back, o); string(again) != string(got) {
-				t.Errorf("form %d changes when it is told again:\n%s\n%s", form, got, again)
+				t.Errorf("form %d changes when it is read and written again:\n%s\n%s", form, got, again)
 			}
 		}
 		Finder().Offers(c)

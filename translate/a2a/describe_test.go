@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// TestDescribe holds that a card which a server tells is the one that a client of the same version reads.
+// TestDescribe: a client of a version reads the card that a server of the same version writes.
 func TestDescribe(t *testing.T) {
 	const card = `{"name":"n","skills":[]}`
 	for _, tc := range []struct {
@@ -40,7 +40,8 @@ func TestDescribe(t *testing.T) {
 				if err != nil || call.Op != translate.ExtendedCard {
 					t.Errorf("the server reads %+v, %v", call, err)
 				}
-			} else if method, path := tc.client.(translate.Binder).Bind(translate.Describe, agent.Ref{}); method != "GET" || path != "/extendedAgentCard" {
+			} else if method, path := tc.client.(translate.Binder).Bind(translate.Describe,
+				agent.Ref{}); method != "GET" || path != "/extendedAgentCard" {
 				t.Errorf("it asks by %s %s", method, path)
 			}
 			got, err := client.Description(server.AppendCard(nil, jsonrpc.ID("1"), []byte(card)))

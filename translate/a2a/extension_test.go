@@ -33,7 +33,8 @@ var extraVersions = []struct {
 		"0.1", a2a.LegacyServer(true), a2a.Legacy(),
 		`{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{"id":"t1","acceptedOutputModes":["text"],"message":{"role":"user",` +
 			`"parts":[{"type":"text","text":"hi","px":1,"metadata":{"pm":1}}],"metadata":{"mm":1},"extensions":["e"],"referenceTaskIds":["r"],` +
-			`"mx":{"a":` + "\n" + `[1.0]},"mnull":null,"Parts":"no"},"metadata":{"pp":1},"qx":1,"tenant":"no","Session_ID":"no"}}`,
+			`"mx":{"a":` + "\n" +
+			`[1.0]},"mnull":null,"Parts":"no"},"metadata":{"pp":1},"qx":1,"tenant":"no","Session_ID":"no"}}`,
 		`{"id":"T","status":{"state":"input-required","message":{"role":"agent","parts":[{"type":"text","text":"q"}],"metadata":{"mm":1},"extensions":["e"],"mx":1,"taskId":"no"},"sx":2,"STATE":"no"},` +
 			`"artifacts":[{"index":0,"parts":[{"type":"text","text":"x","px":1}],"metadata":{"am":1},"extensions":["ae"],"ax":1,"artifact_id":"no"}],"metadata":{"tm":1,"aipState":"no"},"tx":{"b":null},"kind":"task"}`,
 		`{"id":"T","status":{"state":"working","message":{"role":"agent","parts":[{"type":"text","text":"w"}],"mx":1}},"final":false,"metadata":{"em":1},"ex":1}`,
@@ -44,7 +45,8 @@ var extraVersions = []struct {
 		"0.3", a2a.V03Server(true), a2a.V03(),
 		`{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m1","role":"user",` +
 			`"parts":[{"kind":"text","text":"hi","px":1,"metadata":{"pm":1}}],"metadata":{"mm":1},"extensions":["e"],"referenceTaskIds":["r"],` +
-			`"mx":{"a":` + "\n" + `[1.0]},"mnull":null,"message_id":"no"},"configuration":{"acceptedOutputModes":["text"],"cx":1,"return_immediately":true},"metadata":{"pp":1},"qx":1,"tenant":"no"}}`,
+			`"mx":{"a":` + "\n" +
+			`[1.0]},"mnull":null,"message_id":"no"},"configuration":{"acceptedOutputModes":["text"],"cx":1,"return_immediately":true},"metadata":{"pp":1},"qx":1,"tenant":"no"}}`,
 		`{"kind":"task","id":"T","contextId":"c","status":{"state":"input-required","message":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"q"}],"metadata":{"mm":1},"extensions":["e"],"mx":1,"task_id":"no"},"sx":2},` +
 			`"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"x","px":1}],"metadata":{"am":1},"extensions":["ae"],"ax":1}],"metadata":{"tm":1,"aipState":"no"},"tx":{"b":null}}`,
 		`{"kind":"status-update","taskId":"T","contextId":"c","status":{"state":"working","message":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"w"}],"mx":1}},"final":false,"metadata":{"em":1},"ex":1}`,
@@ -55,7 +57,8 @@ var extraVersions = []struct {
 		"1.0", a2a.V1Server(true), a2a.V1(),
 		`{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m1","role":"ROLE_USER",` +
 			`"parts":[{"text":"hi","px":1,"metadata":{"pm":1}}],"metadata":{"mm":1},"extensions":["e"],"referenceTaskIds":["r"],` +
-			`"mx":{"a":` + "\n" + `[1.0]},"mnull":null,"task_id":"no"},"configuration":{"acceptedOutputModes":["text"],"cx":1,"blocking":true},"metadata":{"pp":1},"qx":1,"tenant":"no"}}`,
+			`"mx":{"a":` + "\n" +
+			`[1.0]},"mnull":null,"task_id":"no"},"configuration":{"acceptedOutputModes":["text"],"cx":1,"blocking":true},"metadata":{"pp":1},"qx":1,"tenant":"no"}}`,
 		`{"task":{"id":"T","contextId":"c","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"q"}],"metadata":{"mm":1},"extensions":["e"],"mx":1,"context_id":"no"},"sx":2},` +
 			`"artifacts":[{"artifactId":"a","parts":[{"text":"x","px":1}],"metadata":{"am":1},"extensions":["ae"],"ax":1}],"metadata":{"tm":1,"aipState":"no"},"tx":{"b":null}}}`,
 		`{"statusUpdate":{"taskId":"T","contextId":"c","status":{"state":"TASK_STATE_WORKING","message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"w"}],"mx":1}},"metadata":{"em":1},"ex":1}}`,
@@ -101,8 +104,10 @@ func TestExtraOfRequests(t *testing.T) {
 				turn := &agent.Turn{Ref: agent.Ref{Task: "T", Session: "S"}, Message: call.Message}
 				for _, stream := range []bool{false, true} {
 					want := map[string]string{
-						"message.metadata": `{"mm":1}`, "message.extensions": `["e"]`, "message.referenceTaskIds": `["r"]`, "message.mx": `{"a":[1.0]}`,
-						"message.mnull": "", "message.parts.0.px": "1", "message.parts.0.metadata": `{"pm":1}`, "metadata": `{"pp":1}`, "qx": "1",
+						"message.metadata": `{"mm":1}`, "message.extensions": `["e"]`,
+						"message.referenceTaskIds": `["r"]`, "message.mx": `{"a":[1.0]}`,
+						"message.mnull": "", "message.parts.0.px": "1", "message.parts.0.metadata": `{"pm":1}`,
+						"metadata": `{"pp":1}`, "qx": "1",
 						to.modes: `["text"]`, "tenant": "",
 					}
 					if from.name != "0.1" && to.name != "0.1" {
@@ -112,7 +117,8 @@ func TestExtraOfRequests(t *testing.T) {
 				}
 				turn.From = task.AwaitingCompletion
 				if to.name != "0.1" {
-					holds(t, translatetest.Strict(t, to.client.AppendTurn(nil, turn, false)), "", map[string]string{"message.referenceTaskIds": `["T","r"]`})
+					holds(t, translatetest.Strict(t, to.client.AppendTurn(nil, turn, false)), "",
+						map[string]string{"message.referenceTaskIds": `["T","r"]`})
 				}
 			})
 		}
@@ -137,11 +143,14 @@ func TestExtraOfHistories(t *testing.T) {
 			t.Run(from.name+" to "+to.name, func(t *testing.T) {
 				said := call.Message
 				said.Extensions = append([]byte(`{"aip":{"y":1},`), said.Extensions[1:]...)
-				tk := &task.Task{ID: "T", Status: task.Status{State: task.Working}, MessageHistory: []task.Message{said}}
-				holds(t, translatetest.Strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), get, tk)), "history.0.", map[string]string{
-					"metadata": `{"mm":1,"aip":{"y":1}}`, "extensions": `["e"]`, "referenceTaskIds": `["r"]`, "mx": "",
-					"parts.0.px": "", "parts.0.metadata": `{"pm":1}`,
-				})
+				tk := &task.Task{ID: "T", Status: task.Status{State: task.Working},
+					MessageHistory: []task.Message{said}}
+				holds(t, translatetest.Strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), get, tk)), "history.0.",
+					map[string]string{
+						"metadata": `{"mm":1,"aip":{"y":1}}`, "extensions": `["e"]`, "referenceTaskIds": `["r"]`,
+						"mx":         "",
+						"parts.0.px": "", "parts.0.metadata": `{"pm":1}`,
+					})
 			})
 		}
 		if after := string(task.AppendMessage(nil, &call.Message)); after != before {
@@ -171,7 +180,8 @@ func TestExtraOfReplies(t *testing.T) {
 		for _, c := range task.Diff(nil, rep.Products) {
 			apply(task.Event{Chunk: &c})
 		}
-		apply(task.Event{Status: &task.Status{State: rep.State, DataItems: rep.Items, Extensions: rep.Extensions, TaskExtensions: rep.TaskExtensions}})
+		apply(task.Event{Status: &task.Status{State: rep.State, DataItems: rep.Items, Extensions: rep.Extensions,
+			TaskExtensions: rep.TaskExtensions}})
 		if d := cmp.Diff(0, len(task.Diff(fold.Task.Products, rep.Products))); d != "" {
 			t.Errorf("%s: what is known is told again", from.name)
 		}
@@ -190,15 +200,21 @@ func TestExtraOfReplies(t *testing.T) {
 				c.Message.Command = task.Start
 				out := translatetest.Strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), c, &fold.Task))
 				holds(t, out, to.task, map[string]string{
-					"status.message.metadata": `{"mm":1}`, "status.message.extensions": `["e"]`, "status.message.mx": "1", "status.sx": "2",
-					"artifacts.0.metadata.am": "1", "artifacts.0.extensions": `["ae"]`, "artifacts.0.ax": "1", "artifacts.0.parts.0.px": "1",
-					"metadata": `{"tm":1}`, "tx": `{"b":null}`,
+					"status.message.metadata": `{"mm":1}`, "status.message.extensions": `["e"]`,
+					"status.message.mx": "1", "status.sx": "2",
+					"artifacts.0.metadata.am": "1", "artifacts.0.extensions": `["ae"]`, "artifacts.0.ax": "1",
+					"artifacts.0.parts.0.px": "1",
+					"metadata":               `{"tm":1}`, "tx": `{"b":null}`,
 				})
 				s := to.server.NewStream(jsonrpc.ID("1"), c, &fold.Task)
-				frame := s.Event(nil, &task.Event{Status: &task.Status{State: status.State, DataItems: status.Items, Extensions: status.Extensions, TaskExtensions: status.TaskExtensions}})
-				holds(t, translatetest.Strict(t, frame.Data), to.update, map[string]string{"status.message.mx": "1", "metadata": `{"em":1}`, "ex": "1"})
+				frame := s.Event(nil,
+					&task.Event{Status: &task.Status{State: status.State, DataItems: status.Items,
+						Extensions: status.Extensions, TaskExtensions: status.TaskExtensions}})
+				holds(t, translatetest.Strict(t, frame.Data), to.update,
+					map[string]string{"status.message.mx": "1", "metadata": `{"em":1}`, "ex": "1"})
 				frame = s.Event(nil, &task.Event{Chunk: &piece.Chunks[0]})
-				holds(t, translatetest.Strict(t, frame.Data), to.piece, map[string]string{"artifact.ax": "1", "metadata": `{"em":1}`, "ex": "1"})
+				holds(t, translatetest.Strict(t, frame.Data), to.piece,
+					map[string]string{"artifact.ax": "1", "metadata": `{"em":1}`, "ex": "1"})
 			})
 		}
 	}
@@ -209,19 +225,24 @@ func TestExtraOfOthers(t *testing.T) {
 	extra := json.RawMessage(`{"aip":{"x":1,"extensions":"no"}}`)
 	items := []task.DataItem{{Kind: task.TextItem, Text: "hi", Metadata: json.RawMessage(`{"m":1,"aip":{"x":1}}`)}}
 	state := &task.Task{
-		ID: "t1", SessionID: "s1", Extensions: extra, Status: task.Status{State: task.AwaitingInput, DataItems: items, Extensions: extra},
+		ID: "t1", SessionID: "s1", Extensions: extra,
+		Status:   task.Status{State: task.AwaitingInput, DataItems: items, Extensions: extra},
 		Products: []task.Product{{ID: "p", DataItems: items, Extensions: extra}},
 	}
 	for _, v := range extraVersions {
 		turn := &agent.Turn{Message: task.Message{DataItems: items, Extensions: extra}}
 		out := translatetest.Strict(t, v.client.AppendTurn(nil, turn, true))
-		for path, want := range map[string]string{"message.metadata": string(extra), "message.x": "", "metadata": "", "message.parts.0.metadata": string(items[0].Metadata)} {
+		for path, want := range map[string]string{"message.metadata": string(extra), "message.x": "", "metadata": "",
+			"message.parts.0.metadata": string(items[0].Metadata)} {
 			if got := out.Get(path).Raw; got != want {
 				t.Errorf("%s: %s is %q, want %q", v.name, path, got, want)
 			}
 		}
-		out = translatetest.Strict(t, v.server.AppendTask(nil, jsonrpc.ID("1"), &translate.Call{Call: task.Call{Message: task.Message{Command: task.Start}}}, state))
-		for path, want := range map[string]string{"metadata.aip.x": "1", "x": "", "status.message.metadata.aip.x": "1", "artifacts.0.metadata.aip.x": "1", "status.message.extensions": ""} {
+		out = translatetest.Strict(t,
+			v.server.AppendTask(nil, jsonrpc.ID("1"),
+				&translate.Call{Call: task.Call{Message: task.Message{Command: task.Start}}}, state))
+		for path, want := range map[string]string{"metadata.aip.x": "1", "x": "", "status.message.metadata.aip.x": "1",
+			"artifacts.0.metadata.aip.x": "1", "status.message.extensions": ""} {
 			if got := out.Get(v.task + path).Raw; got != want {
 				t.Errorf("%s: %s is %q, want %q", v.name, path, got, want)
 			}
@@ -237,7 +258,8 @@ func TestExtraOfProducts(t *testing.T) {
 		`{"a2a":{"metadata":{"a":1}},"aip":{}}`:             `{"a":1,"aip":{},"productId":"p"}`,
 	} {
 		state := &task.Task{ID: "t", Products: []task.Product{{ID: "p", Extensions: json.RawMessage(extra)}}}
-		out := translatetest.Strict(t, a2a.LegacyServer(true).AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), state))
+		out := translatetest.Strict(t,
+			a2a.LegacyServer(true).AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), state))
 		if got := out.Get("artifacts.0.metadata").Raw; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -250,11 +272,14 @@ func TestExtraOfAnswers(t *testing.T) {
 		client translate.Client
 		result string
 	}{
-		{a2a.V03(), `{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"x"}],"metadata":{"a":1},"extensions":["e"]}`},
-		{a2a.V1(), `{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}],"metadata":{"a":1},"extensions":["e"]}}`},
+		{a2a.V03(),
+			`{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"x"}],"metadata":{"a":1},"extensions":["e"]}`},
+		{a2a.V1(),
+			`{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}],"metadata":{"a":1},"extensions":["e"]}}`},
 	} {
 		rep, err := c.client.Reply([]byte(`{"jsonrpc":"2.0","id":1,"result":`+c.result+`}`), nil)
-		want := []task.Product{{ID: "m", DataItems: []task.DataItem{task.Text("x")}, Extensions: json.RawMessage(`{"a2a":{"metadata":{"a":1},"extensions":["e"]}}`)}}
+		want := []task.Product{{ID: "m", DataItems: []task.DataItem{task.Text("x")},
+			Extensions: json.RawMessage(`{"a2a":{"metadata":{"a":1},"extensions":["e"]}}`)}}
 		if d := cmp.Diff(want, rep.Products); d != "" || err != nil {
 			t.Errorf("%v\n%s", err, d)
 		}
@@ -275,7 +300,8 @@ func FuzzExtraReply(f *testing.F) {
 				continue
 			}
 			now := task.Task{ID: "t", SessionID: "s", Extensions: rep.TaskExtensions, Products: rep.Products,
-				Status: task.Status{State: task.Working, DataItems: rep.Items, Extensions: rep.Extensions, TaskExtensions: rep.TaskExtensions}}
+				Status: task.Status{State: task.Working, DataItems: rep.Items, Extensions: rep.Extensions,
+					TaskExtensions: rep.TaskExtensions}}
 			if out := task.AppendTask(nil, &now); !json.Valid(out) || bytes.ContainsAny(out, "\n\r") {
 				t.Fatalf("%q", out)
 			}
@@ -294,7 +320,8 @@ func FuzzExtraReply(f *testing.F) {
 // TestExtraOfTheLastWord: what an agent says as it finishes is told with the state that its task is completed in.
 func TestExtraOfTheLastWord(t *testing.T) {
 	finished := &task.Status{State: task.AwaitingCompletion, DataItems: []task.DataItem{task.Text("bye")},
-		Extensions: json.RawMessage(`{"a2a":{"message":{"metadata":{"mm":1}}}}`), TaskExtensions: json.RawMessage(`{"a2a":{"ex":1}}`)}
+		Extensions:     json.RawMessage(`{"a2a":{"message":{"metadata":{"mm":1}}}}`),
+		TaskExtensions: json.RawMessage(`{"a2a":{"ex":1}}`)}
 	completed := &task.Status{State: task.Completed}
 	now := &task.Task{ID: "t", SessionID: "s", Status: *completed, StatusHistory: []task.Status{*finished, *completed}}
 	for _, v := range []struct {

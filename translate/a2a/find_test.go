@@ -15,9 +15,10 @@ import (
 func TestOffers(t *testing.T) {
 	const names = "its card names a protocolVersion of 0.2 or 0.3"
 	for name, want := range map[string][]translate.Offer{
-		"legacy-trpc":    {{URL: "http://127.0.0.1:9102/", Why: "its card names no version"}},
-		"legacy-nulls":   {{URL: "http://agent.internal/maps", Why: "its card names no version"}},
-		"v02":            {{URL: "http://localhost:41241/", Dialect: version.Name03, Why: "its card has members that 0.2 brought"}},
+		"legacy-trpc":  {{URL: "http://127.0.0.1:9102/", Why: "its card names no version"}},
+		"legacy-nulls": {{URL: "http://agent.internal/maps", Why: "its card names no version"}},
+		"v02": {{URL: "http://localhost:41241/", Dialect: version.Name03,
+			Why: "its card has members that 0.2 brought"}},
 		"v03-go":         {{URL: "http://127.0.0.1:9202/invoke", Dialect: version.Name03, Why: names}},
 		"v03-rest-first": {{URL: "http://127.0.0.1/rpc", Dialect: version.Name03, Why: names}},
 		"v10-go-hybrid": {
@@ -37,7 +38,9 @@ func TestGenerations(t *testing.T) {
 	for text, want := range map[string]version.Generation{
 		"1.0": version.V1, "1.0.0": version.V1, "1": version.V1, "v1.0": version.V1, " 1.2": version.V1,
 		"0.3": version.V03, "0.3.0": version.V03, "0.2.5": version.V03, "0.2": version.V03, "0.10": version.V03,
-		"0.1": version.Legacy, "0.1.0": version.Legacy, "": version.Unknown, "2.0": version.Unknown, "0": version.Unknown, "0.x": version.Unknown, "0.-3": version.Unknown, "10": version.Unknown, "one": version.Unknown,
+		"0.1": version.Legacy, "0.1.0": version.Legacy, "": version.Unknown, "2.0": version.Unknown,
+		"0": version.Unknown, "0.x": version.Unknown, "0.-3": version.Unknown, "10": version.Unknown,
+		"one": version.Unknown,
 	} {
 		if got := version.Parse(text); got != want {
 			t.Errorf("version.Parse(%q) = %d, want %d", text, got, want)
@@ -56,11 +59,14 @@ func TestVerdicts(t *testing.T) {
 		want       [3]translate.Verdict
 	}{
 		{"no such task", failure("-32001"), [3]translate.Verdict{yes, yes, yes}},
-		{"no such task, by js 1.x", `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"m","data":[{"@type":"t"}]}}`, [3]translate.Verdict{yes, yes, yes}},
+		{"no such task, by js 1.x",
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"m","data":[{"@type":"t"}]}}`,
+			[3]translate.Verdict{yes, yes, yes}},
 		{"no such method", failure("-32601"), [3]translate.Verdict{no, no, no}},
-		{"trpc leaves the id out", `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"}}`, [3]translate.Verdict{no, no, no}},
-		{"method told by validation, as in the first samples", failure("-32600"), [3]translate.Verdict{no, no, no}},
-		{"method told by parsing", failure("-32700"), [3]translate.Verdict{no, no, no}},
+		{"trpc leaves the id out", `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"}}`,
+			[3]translate.Verdict{no, no, no}},
+		{"method known by validation, as in the first samples", failure("-32600"), [3]translate.Verdict{no, no, no}},
+		{"method known by parsing", failure("-32700"), [3]translate.Verdict{no, no, no}},
 		{"a2a-go 0.3 fails over an unknown id", failure("-32603"), [3]translate.Verdict{no, yes, yes}},
 		{"version not supported", failure("-32009"), [3]translate.Verdict{no, yes, yes}},
 		{"no webhooks", failure("-32003"), [3]translate.Verdict{yes, yes, yes}},

@@ -29,7 +29,7 @@ type olderDialect struct {
 	state func(task.State) task.State
 	// product is what a caller knows of the product that is the task's index-th.
 	product func(p task.Product, index int) task.Product
-	auto    bool // the stage of awaiting completion is not told
+	auto    bool // awaiting completion is left out
 }
 
 func olderDialects() (all []olderDialect) {
@@ -71,7 +71,8 @@ func olderDialects() (all []olderDialect) {
 func joined(items []task.DataItem) (out []task.DataItem) {
 	for _, it := range items {
 		last := len(out) - 1
-		if last >= 0 && it.Kind == task.TextItem && it.Metadata == nil && out[last].Kind == task.TextItem && out[last].Metadata == nil {
+		if last >= 0 && it.Kind == task.TextItem && it.Metadata == nil && out[last].Kind == task.TextItem &&
+			out[last].Metadata == nil {
 			out[last].Text += it.Text
 			continue
 		}
@@ -131,7 +132,8 @@ func (l *taskLog) grow() {
 	switch n := l.rnd.IntN(10); {
 	case n < 5 && state == task.Working:
 		i := l.rnd.IntN(3)
-		c := task.Chunk{Product: task.Product{ID: fmt.Sprintf("p%d", i), DataItems: l.items(3)}, Last: l.rnd.IntN(2) == 0}
+		c := task.Chunk{Product: task.Product{ID: fmt.Sprintf("p%d", i), DataItems: l.items(3)},
+			Last: l.rnd.IntN(2) == 0}
 		for _, p := range l.fold.Task.Products {
 			if p.ID == c.Product.ID {
 				c.Append = l.rnd.IntN(4) > 0
@@ -162,7 +164,8 @@ func (l *taskLog) grow() {
 		}
 		var cause *task.Message
 		if state.Settled() {
-			cause = &task.Message{ID: "m", SentAt: l.now, SenderRole: task.Leader, Command: task.Continue, DataItems: l.items(2)}
+			cause = &task.Message{ID: "m", SentAt: l.now, SenderRole: task.Leader, Command: task.Continue,
+				DataItems: l.items(2)}
 		}
 		l.add(task.Event{Status: st, Cause: cause})
 	}
@@ -173,7 +176,8 @@ func TestLegacyRoundTrip(t *testing.T) {
 	for _, d := range olderDialects() {
 		for seed := range uint64(300) {
 			l := &taskLog{rnd: rand.New(rand.NewPCG(seed, 5)), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-			l.add(task.Event{Task: &task.Task{ID: "t", SessionID: "s", Status: task.Status{State: task.Accepted, ChangedAt: l.now}}})
+			l.add(task.Event{Task: &task.Task{ID: "t", SessionID: "s",
+				Status: task.Status{State: task.Accepted, ChangedAt: l.now}}})
 			encoder := d.server.NewStream(jsonrpc.ID("1"), new(translate.Call), l.events[0].Task)
 			reader := d.client.NewStream(nil)
 			var seen task.Fold // the products as the caller has put them together
@@ -184,7 +188,7 @@ func TestLegacyRoundTrip(t *testing.T) {
 				frame := encoder.Event(nil, ev)
 				if frame.Data == nil {
 					if !d.auto || ev.Status == nil || ev.Status.State != task.AwaitingCompletion || frame.End {
-						t.Fatalf("%s, seed %d: nothing is told of %+v", d.server.Name(), seed, ev)
+						t.Fatalf("%s, seed %d: nothing is written of %+v", d.server.Name(), seed, ev)
 					}
 					untold = ev.Status.DataItems
 				} else {
@@ -205,7 +209,8 @@ func TestLegacyRoundTrip(t *testing.T) {
 }
 
 // sameNews compares an event with the report that it became.
-func (d *olderDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.Frame, rep *agent.Report, untold []task.DataItem) {
+func (d *olderDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.Frame, rep *agent.Report,
+	untold []task.DataItem) {
 	t.Helper()
 	if frame.End != rep.EndsTurn() {
 		t.Fatalf("%s: the end is %t, for\n%s", d.server.Name(), frame.End, frame.Data)
@@ -226,8 +231,8 @@ func (d *olderDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.F
 	}
 }
 
-// sameTask compares what a caller gets who asks for a task, or is told of it by a webhook, with the task and with
-// what a stream has told so far.
+// sameTask compares the answer to a get and the notification of a webhook with the task, and with what a stream has
+// reported so far.
 func (d *olderDialect) sameTask(t *testing.T, l *taskLog, streamed []task.Product, stamp string) {
 	t.Helper()
 	now := &l.fold.Task
@@ -235,12 +240,12 @@ func (d *olderDialect) sameTask(t *testing.T, l *taskLog, streamed []task.Produc
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := d.client.Push(d.server.AppendNotification(nil, now), nil)
+	pushed, err := d.client.Push(d.server.AppendNotification(nil, now), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(asked, told); diff != "" {
-		t.Fatalf("%s: (-asked +told):\n%s", d.server.Name(), diff)
+	if diff := cmp.Diff(asked, pushed); diff != "" {
+		t.Fatalf("%s: (-asked +pushed):\n%s", d.server.Name(), diff)
 	}
 	var want []task.Product
 	for i, p := range now.Products {
@@ -251,7 +256,7 @@ func (d *olderDialect) sameTask(t *testing.T, l *taskLog, streamed []task.Produc
 		t.Fatalf("%s: (-want +got):\n%s", d.server.Name(), diff)
 	}
 	if chunks := task.Diff(streamed, asked.Products); len(chunks) > 0 {
-		t.Fatalf("%s: a stream has told %+v, a task %+v", d.server.Name(), streamed, asked.Products)
+		t.Fatalf("%s: a stream has reported %+v, a task %+v", d.server.Name(), streamed, asked.Products)
 	}
 	if diff := cmp.Diff(d.state(now.Status.State), asked.State); diff != "" {
 		t.Fatalf("%s: (-want +got):\n%s", d.server.Name(), diff)
@@ -262,6 +267,7 @@ func (d *olderDialect) sameTask(t *testing.T, l *taskLog, streamed []task.Produc
 		}
 	}
 	if state := now.Status.State; state.Settled() && stamp != asked.Revision && (state != task.Completed || d.auto) {
-		t.Fatalf("%s: %s is stamped %q in a stream and %q when asked for", d.server.Name(), state, stamp, asked.Revision)
+		t.Fatalf("%s: %s is stamped %q in a stream and %q when asked for", d.server.Name(), state, stamp,
+			asked.Revision)
 	}
 }

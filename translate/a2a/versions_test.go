@@ -56,7 +56,7 @@ func TestLegacySpeaks(t *testing.T) {
 			}
 		}
 		if strings.Join(got, " ") != tc.want {
-			t.Errorf("version %q, %s, id %s: %v speak it, want %q", tc.version, tc.method, tc.id, got, tc.want)
+			t.Errorf("version %q, %s, id %s: %v match it, want %q", tc.version, tc.method, tc.id, got, tc.want)
 		}
 	}
 }
@@ -90,7 +90,8 @@ func TestLegacyFaults(t *testing.T) {
 		task.AuthorizationFailed: -31403, task.AccessTokenInvalid: -31401, task.LimitExceeded: -32050,
 		task.AgentUnavailable: -32603, task.AgentTimeout: -32603, task.StoreUnavailable: -32603,
 	}
-	status := map[task.Kind]int{task.AuthenticationRequired: 401, task.AccessTokenInvalid: 401, task.AuthorizationFailed: 403}
+	status := map[task.Kind]int{task.AuthenticationRequired: 401, task.AccessTokenInvalid: 401,
+		task.AuthorizationFailed: 403}
 	for _, s := range []translate.Server{a2a.LegacyServer(false), a2a.V03Server(false)} {
 		for _, k := range task.Kinds() {
 			want, ok := legacy[k]
@@ -111,7 +112,8 @@ func TestLegacyFaults(t *testing.T) {
 			}
 		}
 	}
-	got := string(a2a.LegacyServer(false).AppendError([]byte("x"), jsonrpc.ID("7"), task.Errorf(task.AgentTimeout, "it was silent").WithData("taskId", "t").WithField("f")))
+	got := string(a2a.LegacyServer(false).AppendError([]byte("x"), jsonrpc.ID("7"),
+		task.Errorf(task.AgentTimeout, "it was silent").WithData("taskId", "t").WithField("f")))
 	want := `x{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Internal error","data":{"errorType":"AGENT_TIMEOUT","field":"f","taskId":"t","details":"it was silent"}}}`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -128,7 +130,8 @@ func TestLegacyNotificationHeader(t *testing.T) {
 		}{
 			{task.Webhook{}, []translate.Field{content}},
 			{task.Webhook{Token: "k", Scheme: "Bearer"}, []translate.Field{content, token}},
-			{task.Webhook{Token: "k", Scheme: "Basic", Credentials: "c"}, []translate.Field{content, token, {Name: "Authorization", Value: "Basic c"}}},
+			{task.Webhook{Token: "k", Scheme: "Basic", Credentials: "c"},
+				[]translate.Field{content, token, {Name: "Authorization", Value: "Basic c"}}},
 			{task.Webhook{Credentials: "c"}, []translate.Field{content, {Name: "Authorization", Value: "Bearer c"}}},
 		} {
 			if diff := cmp.Diff(tc.want, s.NotificationHeader(&tc.in)); diff != "" {

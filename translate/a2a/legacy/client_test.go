@@ -35,7 +35,8 @@ func TestRequests(t *testing.T) {
 			`{"jsonrpc":"2.0","id":"t\"1","method":"tasks/sendSubscribe","params":{"id":"t\"1","sessionId":"s1","message":{"role":"user","parts":[]}}}`},
 		{"no session", string(c.AppendTurn(nil, &agent.Turn{Ref: ref}, false)),
 			`{"jsonrpc":"2.0","id":"t1","method":"tasks/send","params":{"id":"t1","message":{"role":"user","parts":[]}}}`},
-		{"webhook", string(c.AppendTurn(nil, &agent.Turn{Ref: ref, Webhook: &task.Webhook{ID: "w", URL: "https://x/", Token: "k"}}, false)),
+		{"webhook", string(c.AppendTurn(nil,
+			&agent.Turn{Ref: ref, Webhook: &task.Webhook{ID: "w", URL: "https://x/", Token: "k"}}, false)),
 			`{"jsonrpc":"2.0","id":"t1","method":"tasks/send","params":{"id":"t1","message":{"role":"user","parts":[]},"pushNotification":{"url":"https://x/","token":"k"}}}`},
 		{"every kind of item", string(c.AppendTurn(nil, turn(
 			task.DataItem{Kind: task.TextItem, Text: "x", Metadata: []byte(`{"m":1}`)},
@@ -49,9 +50,12 @@ func TestRequests(t *testing.T) {
 				`{"type":"file","file":{"name":"n","mimeType":"text/plain","uri":"http://x/"}},` +
 				`{"type":"file","file":{"bytes":"eA=="}},` +
 				`{"type":"data","data":{"d":[1]}},{"type":"data","data":{}}]}}}`},
-		{"get", string(c.(translate.Getter).AppendGet([]byte("x"), ref)), `x{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1"}}`},
-		{"cancel", string(c.(translate.Canceler).AppendCancel(nil, ref)), `{"jsonrpc":"2.0","id":"t1","method":"tasks/cancel","params":{"id":"t1"}}`},
-		{"resubscribe", string(c.(translate.Resubscriber).AppendResubscribe(nil, ref)), `{"jsonrpc":"2.0","id":"t1","method":"tasks/resubscribe","params":{"id":"t1"}}`},
+		{"get", string(c.(translate.Getter).AppendGet([]byte("x"), ref)),
+			`x{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1"}}`},
+		{"cancel", string(c.(translate.Canceler).AppendCancel(nil, ref)),
+			`{"jsonrpc":"2.0","id":"t1","method":"tasks/cancel","params":{"id":"t1"}}`},
+		{"resubscribe", string(c.(translate.Resubscriber).AppendResubscribe(nil, ref)),
+			`{"jsonrpc":"2.0","id":"t1","method":"tasks/resubscribe","params":{"id":"t1"}}`},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
@@ -69,11 +73,13 @@ func TestReply(t *testing.T) {
 	parts := func(list string) string {
 		return whole(`"status":{"state":"working","message":{"role":"agent","parts":[` + list + `]}}`)
 	}
-	known := []task.Product{{ID: "artifact-0"}, {ID: "artifact-0-echo", Name: "echo"}, {ID: "artifact-00"}, {ID: "artifact-1"}}
+	known := []task.Product{{ID: "artifact-0"}, {ID: "artifact-0-echo", Name: "echo"}, {ID: "artifact-00"},
+		{ID: "artifact-1"}}
 	for _, tc := range []struct{ name, in, want string }{
 		{"submitted", whole(`"status":{"state":"submitted"}`), "report whole accepted (submitted)\n"},
 		{"working", whole(working), "report whole working (working)\n"},
-		{"input-required", whole(`"status":{"state":"input-required"}`), "report whole awaiting-input (input-required)\n"},
+		{"input-required", whole(`"status":{"state":"input-required"}`),
+			"report whole awaiting-input (input-required)\n"},
 		{"completed", whole(`"status":{"state":"completed"}`), "report whole awaiting-completion (completed)\n"},
 		{"canceled", whole(`"status":{"state":"canceled"}`), "report whole canceled (canceled)\n"},
 		{"failed", whole(`"status":{"state":"failed"}`), "report whole failed (failed)\n"},
@@ -85,12 +91,15 @@ func TestReply(t *testing.T) {
 		{"a later version's state", whole(`"status":{"state":"TASK_STATE_COMPLETED"}`),
 			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_COMPLETED\", which A2A v0.1 does not have\n"},
 		{"a long and dirty state", whole(`"status":{"state":"x\n\u001b[1m` + strings.Repeat("y", 1000) + `"}`),
-			"error invalid-agent-response: the agent's answer has the state \"x [1m" + strings.Repeat("y", 35) + "…\", which A2A v0.1 does not have\n"},
+			"error invalid-agent-response: the agent's answer has the state \"x [1m" + strings.Repeat("y", 35) +
+				"…\", which A2A v0.1 does not have\n"},
 		{"an HTML state", whole(`"status":{"state":"<html>x"}`),
 			"error invalid-agent-response: the agent's answer has the state \"\", which A2A v0.1 does not have\n"},
-		{"nulls", whole(`"sessionId":null,"artifacts":null,"history":null,"metadata":null,"status":{"state":"working","message":null,"timestamp":null}`),
+		{"nulls",
+			whole(`"sessionId":null,"artifacts":null,"history":null,"metadata":null,"status":{"state":"working","message":null,"timestamp":null}`),
 			"report whole working (working)\n"},
-		{"nulls inside", whole(working + `,"artifacts":[{"name":null,"description":null,"index":null,"append":null,"lastChunk":null,"metadata":null,"parts":null}]`),
+		{"nulls inside", whole(working +
+			`,"artifacts":[{"name":null,"description":null,"index":null,"append":null,"lastChunk":null,"metadata":null,"parts":null}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[]}\n"},
 		{"no envelope members", `{"result":{"status":{"state":"working"}}}`, "report whole working (working)\n"},
 
@@ -98,9 +107,11 @@ func TestReply(t *testing.T) {
 			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"file\",\"uri\":\"u\"},{\"type\":\"data\",\"data\":{}}]}\n"},
 		{"parts with a kind", parts(`{"kind":"text","text":"a"}`),
 			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"},
-		{"metadata", parts(`{"type":"text","text":"a","metadata":{"m":1}},{"type":"text","text":"b","metadata":{}},{"type":"text","text":"c","metadata":[1]}`),
+		{"metadata",
+			parts(`{"type":"text","text":"a","metadata":{"m":1}},{"type":"text","text":"b","metadata":{}},{"type":"text","text":"c","metadata":[1]}`),
 			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\",\"metadata\":{\"m\":1}},{\"type\":\"text\",\"text\":\"b\",\"metadata\":{}},{\"type\":\"text\",\"text\":\"c\"}]}\n"},
-		{"files", parts(`{"type":"file","file":{"name":"n","mimeType":"text/plain","bytes":"eA=="}},{"type":"file","file":{"bytes":"eA==","uri":"u"}},{"type":"file","file":{"name":"n"}},{"type":"file"}`),
+		{"files",
+			parts(`{"type":"file","file":{"name":"n","mimeType":"text/plain","bytes":"eA=="}},{"type":"file","file":{"bytes":"eA==","uri":"u"}},{"type":"file","file":{"name":"n"}},{"type":"file"}`),
 			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"file\",\"name\":\"n\",\"mimeType\":\"text/plain\",\"bytes\":\"eA==\"},{\"type\":\"file\",\"bytes\":\"eA==\"},{\"type\":\"data\",\"data\":{\"type\":\"file\",\"file\":{\"name\":\"n\"}}},{\"type\":\"data\",\"data\":{\"type\":\"file\"}}]}\n"},
 		{"data on one line", parts("{\"type\":\"data\",\"data\":{\n\"a\": \"x\\n\",\r\n\"b\":[]}}"),
 			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"a\":\"x\\n\",\"b\":[]}}]}\n"},
@@ -109,36 +120,57 @@ func TestReply(t *testing.T) {
 		{"parts of no known type", parts(`{"type":"video","text":"a"},{"type":"text","text":1},{},7`),
 			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"type\":\"video\",\"text\":\"a\"}},{\"type\":\"data\",\"data\":{\"type\":\"text\",\"text\":1}},{\"type\":\"data\",\"data\":{}},{\"type\":\"data\",\"data\":{\"value\":7}}]}\n"},
 
-		{"chunks are put together", whole(working + `,"artifacts":[{"name":"out","parts":[{"type":"text","text":"a"},{"type":"data","data":{}},{"type":"text","text":"b"}]},` +
-			`{"index":0,"append":true,"parts":[{"type":"text","text":"c"},{"type":"text","text":"d"}]},{"name":"out","append":true,"description":"D","parts":[{"type":"file","file":{"uri":"u"}},{"text":"e"}]}]`),
+		{"chunks are put together",
+			whole(working +
+				`,"artifacts":[{"name":"out","parts":[{"type":"text","text":"a"},{"type":"data","data":{}},{"type":"text","text":"b"}]},` +
+				`{"index":0,"append":true,"parts":[{"type":"text","text":"c"},{"type":"text","text":"d"}]},{"name":"out","append":true,"description":"D","parts":[{"type":"file","file":{"uri":"u"}},{"text":"e"}]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0-out\",\"name\":\"out\",\"description\":\"D\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"data\",\"data\":{}},{\"type\":\"text\",\"text\":\"bcd\"},{\"type\":\"file\",\"uri\":\"u\"},{\"type\":\"text\",\"text\":\"e\"}]}\n"},
-		{"the same one again replaces", whole(working + `,"artifacts":[{"parts":[{"text":"a"}]},{"append":true,"parts":[{"text":"b"}]},{"append":false,"parts":[{"text":"c"}]},{"append":true,"parts":[{"text":"d"}]}]`),
+		{"the same one again replaces",
+			whole(working +
+				`,"artifacts":[{"parts":[{"text":"a"}]},{"append":true,"parts":[{"text":"b"}]},{"append":false,"parts":[{"text":"c"}]},{"append":true,"parts":[{"text":"d"}]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"cd\"}]}\n"},
-		{"names tell artifacts apart", whole(working + `,"artifacts":[{"name":"a","parts":[{"text":"1"}]},{"name":"b","parts":[{"text":"2"}]},{"append":true,"parts":[{"text":"3"}]},{"name":"a","append":true,"parts":[{"text":"4"}]},{"index":1,"parts":[]},{"append":true,"parts":[{"text":"5"}]}]`),
+		{"names tell artifacts apart",
+			whole(working +
+				`,"artifacts":[{"name":"a","parts":[{"text":"1"}]},{"name":"b","parts":[{"text":"2"}]},{"append":true,"parts":[{"text":"3"}]},{"name":"a","append":true,"parts":[{"text":"4"}]},{"index":1,"parts":[]},{"append":true,"parts":[{"text":"5"}]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0-a\",\"name\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"145\"}]}\n" +
 				"  product {\"id\":\"artifact-0-b\",\"name\":\"b\",\"dataItems\":[{\"type\":\"text\",\"text\":\"23\"}]}\n  product {\"id\":\"artifact-1\",\"dataItems\":[]}\n"},
 		{"a list begins at the beginning", whole(working + `,"artifacts":[{"append":true,"parts":[{"text":"1"}]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
 		{"a long name", whole(working + `,"artifacts":[{"name":"` + strings.Repeat("n", 65) + `","parts":[]}]`),
-			"report whole working (working)\n  product {\"id\":\"artifact-0-64c34f2133638b71\",\"name\":\"" + strings.Repeat("n", 65) + "\",\"dataItems\":[]}\n"},
+			"report whole working (working)\n  product {\"id\":\"artifact-0-64c34f2133638b71\",\"name\":\"" +
+				strings.Repeat("n", 65) + "\",\"dataItems\":[]}\n"},
 		{"indexes as floats", whole(working + `,"artifacts":[{"index":2.0,"parts":[]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-2\",\"dataItems\":[]}\n"},
 
-		{"not JSON", `<html>502</html>`, "error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
-		{"not UTF-8", "{\"result\":{\"x\":\"\xff\"}}", "error invalid-agent-response: the agent's answer is no JSON-RPC response: a string is not valid UTF-8\n"},
+		{"not JSON", `<html>502</html>`,
+			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
+		{"not UTF-8", "{\"result\":{\"x\":\"\xff\"}}",
+			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a string is not valid UTF-8\n"},
 		{"empty", ``, "error invalid-agent-response: the agent's answer is no JSON-RPC response: the body is empty\n"},
-		{"too deep", strings.Repeat("[", 1<<20), "error invalid-agent-response: the agent's answer is no JSON-RPC response: objects and arrays are nested more than 64 deep\n"},
-		{"neither result nor error", `{"jsonrpc":"2.0","id":1}`, "error invalid-agent-response: the agent's answer is no JSON-RPC response: a response needs a result or an error\n"},
-		{"no object", `{"result":[]}`, "error invalid-agent-response: the agent's answer has no status, so it is no Task\n"},
-		{"no status", whole(`"x":1`), "error invalid-agent-response: the agent's answer has no status, so it is no Task\n"},
-		{"a status that is no object", whole(`"status":"working"`), "error invalid-agent-response: the agent's answer has a status that is no object\n"},
-		{"no state", whole(`"status":{}`), "error invalid-agent-response: the agent's answer has a status without a state\n"},
-		{"parts that are no array", whole(`"status":{"state":"working","message":{"parts":{}}}`), "error invalid-agent-response: the agent's answer has parts that are no array\n"},
-		{"artifacts that are no array", whole(working + `,"artifacts":{}`), "error invalid-agent-response: the agent's answer has artifacts that are no array\n"},
-		{"an artifact that is no object", whole(working + `,"artifacts":[1]`), "error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
-		{"a negative index", whole(working + `,"artifacts":[{"index":-1}]`), "error invalid-agent-response: the agent's answer has an artifact whose index is no number from 0 on\n"},
-		{"an index that is no number", whole(working + `,"artifacts":[{"index":"1"}]`), "error invalid-agent-response: the agent's answer has an artifact whose index is no number from 0 on\n"},
-		{"too many artifacts", whole(working + `,"artifacts":[` + many(1001) + `]`), "error invalid-agent-response: the agent's answer has more than 1000 artifacts\n"},
+		{"too deep", strings.Repeat("[", 1<<20),
+			"error invalid-agent-response: the agent's answer is no JSON-RPC response: objects and arrays are nested more than 64 deep\n"},
+		{"neither result nor error", `{"jsonrpc":"2.0","id":1}`,
+			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a response needs a result or an error\n"},
+		{"no object", `{"result":[]}`,
+			"error invalid-agent-response: the agent's answer has no status, so it is no Task\n"},
+		{"no status", whole(`"x":1`),
+			"error invalid-agent-response: the agent's answer has no status, so it is no Task\n"},
+		{"a status that is no object", whole(`"status":"working"`),
+			"error invalid-agent-response: the agent's answer has a status that is no object\n"},
+		{"no state", whole(`"status":{}`),
+			"error invalid-agent-response: the agent's answer has a status without a state\n"},
+		{"parts that are no array", whole(`"status":{"state":"working","message":{"parts":{}}}`),
+			"error invalid-agent-response: the agent's answer has parts that are no array\n"},
+		{"artifacts that are no array", whole(working + `,"artifacts":{}`),
+			"error invalid-agent-response: the agent's answer has artifacts that are no array\n"},
+		{"an artifact that is no object", whole(working + `,"artifacts":[1]`),
+			"error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
+		{"a negative index", whole(working + `,"artifacts":[{"index":-1}]`),
+			"error invalid-agent-response: the agent's answer has an artifact whose index is no number from 0 on\n"},
+		{"an index that is no number", whole(working + `,"artifacts":[{"index":"1"}]`),
+			"error invalid-agent-response: the agent's answer has an artifact whose index is no number from 0 on\n"},
+		{"too many artifacts", whole(working + `,"artifacts":[` + many(1001) + `]`),
+			"error invalid-agent-response: the agent's answer has more than 1000 artifacts\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, a2atest.Show(a2a.Legacy().Reply([]byte(tc.in), known))); diff != "" {
@@ -164,21 +196,26 @@ func TestErrors(t *testing.T) {
 		{"parse", `{"code":-32700}`, "internal: the agent could not read the gateway's request"},
 		{"request", `{"code":-32600}`, "internal: the agent does not accept the gateway's request"},
 		{"method", `{"code":-32601}`, "method-not-found: the agent does not have this method"},
-		{"params", `{"code":-32602,"message":"text is missing"}`, "invalid-params: the agent does not accept the parameters: text is missing"},
+		{"params", `{"code":-32602,"message":"text is missing"}`,
+			"invalid-params: the agent does not accept the parameters: text is missing"},
 		{"internal", `{"code":-32603,"message":null}`, "internal: the agent failed"},
 		{"task", `{"code":-32001.0}`, "task-not-found: the agent does not know this task"},
 		{"cancel", `{"code":-32002}`, "task-not-cancelable: the agent refuses to cancel this task"},
 		{"push", `{"code":-32003}`, "notification-not-supported: the agent has no push notifications"},
 		{"unsupported", `{"code":-32004}`, "unsupported-operation: the agent does not support this"},
 		{"content", `{"code":-32005}`, "content-type-not-supported: the agent does not take this kind of content"},
-		{"AIP's own numbers mean nothing here", `{"code":-32009,"message":"x"}`, "internal: the agent reports error -32009: x"},
+		{"AIP's own numbers mean nothing here", `{"code":-32009,"message":"x"}`,
+			"internal: the agent reports error -32009: x"},
 		{"any number", `{"code":7}`, "internal: the agent reports error 7"},
 		{"a page", `{"code":-32603,"message":"<!DOCTYPE html><p>oops</p>"}`, "internal: the agent failed"},
 		{"many lines", `{"code":-32603,"message":"  a\n\tb\u0000\u001bc  "}`, "internal: the agent failed: a b c"},
-		{"a long text", `{"code":-32603,"message":"` + strings.Repeat("äx", 200) + `"}`, "internal: the agent failed: " + strings.Repeat("äx", 100) + "…"},
+		{"a long text", `{"code":-32603,"message":"` + strings.Repeat("äx", 200) + `"}`,
+			"internal: the agent failed: " + strings.Repeat("äx", 100) + "…"},
 		{"data stays out", `{"code":-32603,"message":"x","data":"secret"}`, "internal: the agent failed: x"},
-		{"no code", `{"message":"x"}`, "invalid-agent-response: the agent's answer is no JSON-RPC response: error.code must be an integer"},
-		{"a text", `"x"`, "invalid-agent-response: the agent's answer is no JSON-RPC response: error must be an object"},
+		{"no code", `{"message":"x"}`,
+			"invalid-agent-response: the agent's answer is no JSON-RPC response: error.code must be an integer"},
+		{"a text",
+			`"x"`, "invalid-agent-response: the agent's answer is no JSON-RPC response: error must be an object"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			body, want := []byte(`{"jsonrpc":"2.0","id":1,"error":`+tc.in+`}`), "error "+tc.want+"\n"
@@ -202,30 +239,41 @@ func TestStream(t *testing.T) {
 	}{
 		{"names do not count", []a2atest.Event{
 			{Name: "message", Data: []byte(`{"result":{"id":"t","status":{"state":"working"},"final":false}}`)},
-			{Name: "task_artifact_update", Data: []byte(`{"result":{"id":"t","status":{"state":"completed"},"final":true}}`)},
+			{Name: "task_artifact_update",
+				Data: []byte(`{"result":{"id":"t","status":{"state":"completed"},"final":true}}`)},
 			{Name: "task_status_update", Data: []byte(art(`"parts":[{"text":"a"}]`))},
 		}, "report working (working)\nreport awaiting-completion (completed)\nreport\n  chunk append=false last=false {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"},
 		{"what means nothing", []a2atest.Event{
-			{Name: "close", Data: []byte(`{"result":{"taskId":"t","reason":"x"}}`)}, {Name: "message"}, {Name: "ping", Data: []byte(`2026-01-01`)}, {Name: "message", Data: []byte(`{"result":{}}`)},
+			{Name: "close", Data: []byte(`{"result":{"taskId":"t","reason":"x"}}`)}, {Name: "message"},
+			{Name: "ping", Data: []byte(`2026-01-01`)}, {Name: "message", Data: []byte(`{"result":{}}`)},
 			{Name: "close", Data: []byte(`x`)},
 		}, "report\nreport\nreport\nreport\nreport\n"},
-		{"ids do not count", []a2atest.Event{{Name: "message", Data: []byte(`{"id":"other","result":{"id":1,"status":{"state":"completed"},"final":true}}`)}},
+		{"ids do not count", []a2atest.Event{{Name: "message",
+			Data: []byte(`{"id":"other","result":{"id":1,"status":{"state":"completed"},"final":true}}`)}},
 			"report awaiting-completion (completed)\n"},
-		{"a chunk of what is not there begins it", []a2atest.Event{{Data: []byte(art(`"name":"a","append":true,"parts":[{"text":"1"}]`))}, {Data: []byte(art(`"append":true,"lastChunk":true,"parts":[{"text":"2"}]`))}},
+		{"a chunk of what is not there begins it",
+			[]a2atest.Event{{Data: []byte(art(`"name":"a","append":true,"parts":[{"text":"1"}]`))},
+				{Data: []byte(art(`"append":true,"lastChunk":true,"parts":[{"text":"2"}]`))}},
 			"report\n  chunk append=false last=false {\"id\":\"artifact-0-a\",\"name\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
 				"report\n  chunk append=true last=true {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}]}\n"},
-		{"a chunk of an earlier turn's product", []a2atest.Event{{Data: []byte(art(`"append":true,"parts":[{"text":"1"}]`))}},
+		{"a chunk of an earlier turn's product",
+			[]a2atest.Event{{Data: []byte(art(`"append":true,"parts":[{"text":"1"}]`))}},
 			"report\n  chunk append=true last=false {\"id\":\"artifact-0-old\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
 		{"a Task in place of an event", []a2atest.Event{
 			{Data: []byte(whole(`"status":{"state":"working"},"artifacts":[{"name":"a","parts":[{"text":"1"}]}]`))},
 			{Data: []byte(art(`"append":true,"parts":[{"text":"2"}]`))},
 		}, "report whole working (working)\n  product {\"id\":\"artifact-0-a\",\"name\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
 			"report\n  chunk append=true last=false {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}]}\n"},
-		{"both at once", []a2atest.Event{{Data: []byte(`{"result":{"artifact":{"parts":[{"text":"1"}]},"status":{"state":"completed"}}}`)}},
+		{"both at once",
+			[]a2atest.Event{{Data: []byte(`{"result":{"artifact":{"parts":[{"text":"1"}]},"status":{"state":"completed"}}}`)}},
 			"report awaiting-completion (completed)\n  chunk append=false last=false {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
-		{"not JSON", []a2atest.Event{{Name: "message", Data: []byte(`x`)}}, "error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
-		{"no object", []a2atest.Event{{Name: "message", Data: []byte(`{"result":1}`)}}, "error invalid-agent-response: the agent's answer has a result that is no object\n"},
-		{"an artifact that is no object", []a2atest.Event{{Name: "message", Data: []byte(`{"result":{"artifact":[]}}`)}}, "error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
+		{"not JSON", []a2atest.Event{{Name: "message", Data: []byte(`x`)}},
+			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
+		{"no object", []a2atest.Event{{Name: "message", Data: []byte(`{"result":1}`)}},
+			"error invalid-agent-response: the agent's answer has a result that is no object\n"},
+		{"an artifact that is no object",
+			[]a2atest.Event{{Name: "message", Data: []byte(`{"result":{"artifact":[]}}`)}},
+			"error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := a2a.Legacy().NewStream(known)
@@ -250,7 +298,8 @@ func TestStamp(t *testing.T) {
 		return rep.Revision
 	}
 	base := stamp(`"status":{"state":"working","timestamp":"1"},"artifacts":[{"parts":[{"text":"a"}]}]`)
-	if base == "" || base != stamp(`"history":[1],"artifacts":[{"parts":[{"text":"a"}]}],"status":{"state":"working","timestamp":"1"}`) {
+	if base == "" ||
+		base != stamp(`"history":[1],"artifacts":[{"parts":[{"text":"a"}]}],"status":{"state":"working","timestamp":"1"}`) {
 		t.Errorf("the stamp changes though nothing does")
 	}
 	for _, other := range []string{
@@ -290,7 +339,8 @@ func TestStreamAndPollAgree(t *testing.T) {
 				if i > 0 {
 					chunk += ","
 				}
-				chunk += [...]string{`{"type":"text","text":"x"}`, `{"type":"text","text":"y","metadata":{"k":1}}`, `{"type":"data","data":{}}`}[rnd.IntN(3)]
+				chunk += [...]string{`{"type":"text","text":"x"}`, `{"type":"text","text":"y","metadata":{"k":1}}`,
+					`{"type":"data","data":{}}`}[rnd.IntN(3)]
 			}
 			chunk += "]"
 			if name > 0 {
@@ -299,7 +349,8 @@ func TestStreamAndPollAgree(t *testing.T) {
 			chunks = append(chunks, chunk+"}")
 		}
 		poll := func(upTo int) []task.Product {
-			rep, err := a2a.Legacy().Reply([]byte(whole(`"status":{"state":"working"},"artifacts":[`+strings.Join(chunks[:upTo], ",")+`]`)), nil)
+			rep, err := a2a.Legacy().Reply([]byte(whole(`"status":{"state":"working"},"artifacts":[`+
+				strings.Join(chunks[:upTo], ",")+`]`)), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -379,24 +430,35 @@ func TestPush(t *testing.T) {
 	const status = `"status":{"state":"completed","message":{"role":"agent","parts":[{"type":"text","text":"ok"}]}}`
 	const says = "  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"ok\"}]}\n"
 	for _, tc := range []struct{ name, in, want string }{
-		{"a task", ` {"id":"t",` + status + `,"artifacts":[{"name":"out","parts":[{"type":"text","text":"a"}]}]}` + "\n",
-			"report whole awaiting-completion (completed)\n" + says + "  product {\"id\":\"artifact-0-out\",\"name\":\"out\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"},
-		{"a task without artifacts", `{"id":"t",` + status + `}`, "report whole awaiting-completion (completed)\n" + says},
+		{"a task", ` {"id":"t",` + status + `,"artifacts":[{"name":"out","parts":[{"type":"text","text":"a"}]}]}` +
+			"\n",
+			"report whole awaiting-completion (completed)\n" + says +
+				"  product {\"id\":\"artifact-0-out\",\"name\":\"out\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"},
+		{"a task without artifacts", `{"id":"t",` + status + `}`, "report whole awaiting-completion (completed)\n" +
+			says},
 		{"a task in an envelope", whole(status), "report whole awaiting-completion (completed)\n" + says},
-		{"a status as a notification", `{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_status_update","event":{"id":"t",` + status + `,"final":true}}}`,
+		{"a status as a notification",
+			`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_status_update","event":{"id":"t",` +
+				status + `,"final":true}}}`,
 			"report awaiting-completion (completed)\n" + says},
-		{"an artifact as a notification", `{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_artifact_update","event":{"id":"t","artifact":{"append":true,"lastChunk":true,"parts":[{"type":"text","text":"b"}]}}}}`,
+		{"an artifact as a notification",
+			`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_artifact_update","event":{"id":"t","artifact":{"append":true,"lastChunk":true,"parts":[{"type":"text","text":"b"}]}}}}`,
 			"report\n  chunk append=true last=true {\"id\":\"artifact-0-out\",\"dataItems\":[{\"type\":\"text\",\"text\":\"b\"}]}\n"},
-		{"an update", `{"eventType":"taskUpdate","taskId":"t",` + status + `}`, "report awaiting-completion (completed)\n" + says},
-		{"an update with artifacts", `{"eventType":"taskUpdate","taskId":"t",` + status + `,"artifacts":[]}`, "report whole awaiting-completion (completed)\n" + says},
+		{"an update", `{"eventType":"taskUpdate","taskId":"t",` + status + `}`,
+			"report awaiting-completion (completed)\n" + says},
+		{"an update with artifacts", `{"eventType":"taskUpdate","taskId":"t",` + status + `,"artifacts":[]}`,
+			"report whole awaiting-completion (completed)\n" + says},
 		{"nothing", `{}`, "report\n"},
 		{"something else", `{"validationToken":"x"}`, "report\n"},
 		{"no JSON", `x`, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
-		{"two values", `1,"error":{"code":1}`, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
+		{"two values", `1,"error":{"code":1}`,
+			"error invalid-agent-response: the agent's notification is not one JSON value\n"},
 		{"empty", ``, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
 		{"no object", `[]`, "error invalid-agent-response: the agent's notification is no object\n"},
-		{"too deep", strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "error invalid-agent-response: the agent's notification is refused: objects and arrays are nested more than 64 deep\n"},
-		{"no such state", `{"status":{"state":"x"}}`, "error invalid-agent-response: the agent's answer has the state \"x\", which A2A v0.1 does not have\n"},
+		{"too deep", strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100),
+			"error invalid-agent-response: the agent's notification is refused: objects and arrays are nested more than 64 deep\n"},
+		{"no such state", `{"status":{"state":"x"}}`,
+			"error invalid-agent-response: the agent's answer has the state \"x\", which A2A v0.1 does not have\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			body := []byte(tc.in)
@@ -432,7 +494,8 @@ func BenchmarkReply(b *testing.B) {
 }
 
 func BenchmarkTurn(b *testing.B) {
-	turn := &agent.Turn{Ref: agent.Ref{Task: "0123456789abcdef0123456789abcdef", Session: "s"}, Message: task.Message{DataItems: []task.DataItem{task.Text("echo hello")}}}
+	turn := &agent.Turn{Ref: agent.Ref{Task: "0123456789abcdef0123456789abcdef", Session: "s"},
+		Message: task.Message{DataItems: []task.DataItem{task.Text("echo hello")}}}
 	var dst []byte
 	b.ReportAllocs()
 	for b.Loop() {

@@ -19,18 +19,20 @@ import (
 
 const captures = "testdata/go.txtar"
 
-// TestCaptures reads what a real agent sent, and what it told webhooks.
+// TestCaptures reads what a real agent sent, and what it sent to webhooks.
 func TestCaptures(t *testing.T) { a2atest.Captures(t, captures, a2a.V03()) }
 
 func TestRequests(t *testing.T) {
 	c := a2a.V03()
 	turn := func(change func(*agent.Turn)) *agent.Turn {
-		t := &agent.Turn{Ref: agent.Ref{Task: "t1", Session: "s1"}, Message: task.Message{ID: "m\"1", DataItems: []task.DataItem{task.Text("hi")}}}
+		t := &agent.Turn{Ref: agent.Ref{Task: "t1", Session: "s1"},
+			Message: task.Message{ID: "m\"1", DataItems: []task.DataItem{task.Text("hi")}}}
 		change(t)
 		return t
 	}
 	const message = `{"message":{"kind":"message","messageId":"m\"1","role":"user","parts":[{"kind":"text","text":"hi"}]`
-	const send, stream = `{"jsonrpc":"2.0","id":"m\"1","method":"message/send","params":` + message, `{"jsonrpc":"2.0","id":"m\"1","method":"message/stream","params":` + message
+	const send, stream = `{"jsonrpc":"2.0","id":"m\"1","method":"message/send","params":` + message,
+		`{"jsonrpc":"2.0","id":"m\"1","method":"message/stream","params":` + message
 	const blocking = `},"configuration":{"acceptedOutputModes":[],"blocking":true}}}`
 	none := func(*agent.Turn) {}
 	for _, tc := range []struct{ name, got, want string }{
@@ -38,34 +40,50 @@ func TestRequests(t *testing.T) {
 		{"start by a stream", string(c.AppendTurn(nil, turn(none), true)), stream + `}}}`},
 		{"answer", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From = task.AwaitingInput }), true)),
 			stream + `,"taskId":"t1","contextId":"s1"}}}`},
-		{"go on after the end", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From, t.Revision = task.AwaitingCompletion, "completed 1" }), false)),
+		{"go on after the end",
+			string(c.AppendTurn(nil,
+				turn(func(t *agent.Turn) { t.From, t.Revision = task.AwaitingCompletion, "completed 1" }), false)),
 			send + `,"contextId":"s1","referenceTaskIds":["t1"]` + blocking},
-		{"go on after a message", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From, t.Revision = task.AwaitingCompletion, "message 1" }), true)),
+		{"go on after a message",
+			string(c.AppendTurn(nil,
+				turn(func(t *agent.Turn) { t.From, t.Revision = task.AwaitingCompletion, "message 1" }), true)),
 			stream + `,"contextId":"s1"}}}`},
-		{"go on after a message in no context", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From, t.Ref = task.AwaitingCompletion, agent.Ref{} }), true)),
+		{"go on after a message in no context",
+			string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.From, t.Ref = task.AwaitingCompletion, agent.Ref{} }),
+				true)),
 			stream + `}}}`},
-		{"webhook, by a stream", string(c.AppendTurn(nil, turn(func(t *agent.Turn) { t.Webhook = &task.Webhook{URL: "https://x/", Token: "k"} }), true)),
-			stream + `},"configuration":{"acceptedOutputModes":[],"pushNotificationConfig":{"url":"https://x/","token":"k"}}}}`},
+		{"webhook, by a stream",
+			string(c.AppendTurn(nil,
+				turn(func(t *agent.Turn) { t.Webhook = &task.Webhook{URL: "https://x/", Token: "k"} }), true)),
+			stream +
+				`},"configuration":{"acceptedOutputModes":[],"pushNotificationConfig":{"url":"https://x/","token":"k"}}}}`},
 		{"webhook", string(c.AppendTurn(nil, turn(func(t *agent.Turn) {
 			t.Webhook = &task.Webhook{ID: "w", URL: "https://x/", Scheme: "Bearer", Credentials: "c"}
 		}), false)),
-			send + `},"configuration":{"acceptedOutputModes":[],"blocking":true,"pushNotificationConfig":{"url":"https://x/","id":"w","authentication":{"schemes":["Bearer"],"credentials":"c"}}}}}`},
+			send +
+				`},"configuration":{"acceptedOutputModes":[],"blocking":true,"pushNotificationConfig":{"url":"https://x/","id":"w","authentication":{"schemes":["Bearer"],"credentials":"c"}}}}}`},
 		{"start without an id", string(c.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t1"}}, true)),
 			`{"jsonrpc":"2.0","id":"t1","method":"message/stream","params":{"message":{"kind":"message","messageId":"t1","role":"user","parts":[]}}}`},
-		{"answer without an id", string(c.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t1"}, From: task.AwaitingInput, Revision: "a"}, true)),
+		{"answer without an id",
+			string(c.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t1"}, From: task.AwaitingInput, Revision: "a"},
+				true)),
 			`{"jsonrpc":"2.0","id":"t1-e8b7be43","method":"message/stream","params":{"message":{"kind":"message","messageId":"t1-e8b7be43","role":"user","parts":[],"taskId":"t1"}}}`},
-		{"every kind of item", string(c.AppendTurn(nil, &agent.Turn{Message: task.Message{ID: "m", DataItems: []task.DataItem{
-			{Kind: task.TextItem, Text: "x", Metadata: []byte(`{"m":1}`)},
-			{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", URI: "http://x/"},
-			{Kind: task.FileItem, Bytes: "eA=="},
-			{Kind: task.DataKind, Data: []byte(`{"d":[1]}`)},
-		}}}, true)),
+		{"every kind of item", string(c.AppendTurn(nil,
+			&agent.Turn{Message: task.Message{ID: "m", DataItems: []task.DataItem{
+				{Kind: task.TextItem, Text: "x", Metadata: []byte(`{"m":1}`)},
+				{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", URI: "http://x/"},
+				{Kind: task.FileItem, Bytes: "eA=="},
+				{Kind: task.DataKind, Data: []byte(`{"d":[1]}`)},
+			}}}, true)),
 			`{"jsonrpc":"2.0","id":"m","method":"message/stream","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[` +
 				`{"kind":"text","text":"x","metadata":{"m":1}},{"kind":"file","file":{"name":"n","mimeType":"text/plain","uri":"http://x/"}},` +
 				`{"kind":"file","file":{"bytes":"eA=="}},{"kind":"data","data":{"d":[1]}}]}}}`},
-		{"get", string(c.(translate.Getter).AppendGet(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1","historyLength":0}}`},
-		{"cancel", string(c.(translate.Canceler).AppendCancel(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/cancel","params":{"id":"t1"}}`},
-		{"resubscribe", string(c.(translate.Resubscriber).AppendResubscribe(nil, agent.Ref{Task: "t1"})), `{"jsonrpc":"2.0","id":"t1","method":"tasks/resubscribe","params":{"id":"t1"}}`},
+		{"get", string(c.(translate.Getter).AppendGet(nil, agent.Ref{Task: "t1"})),
+			`{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1","historyLength":0}}`},
+		{"cancel", string(c.(translate.Canceler).AppendCancel(nil, agent.Ref{Task: "t1"})),
+			`{"jsonrpc":"2.0","id":"t1","method":"tasks/cancel","params":{"id":"t1"}}`},
+		{"resubscribe", string(c.(translate.Resubscriber).AppendResubscribe(nil, agent.Ref{Task: "t1"})),
+			`{"jsonrpc":"2.0","id":"t1","method":"tasks/resubscribe","params":{"id":"t1"}}`},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
@@ -88,43 +106,68 @@ func TestReply(t *testing.T) {
 	}
 	for _, tc := range []struct{ name, in, want string }{
 		{"a task", whole(working), report},
-		{"a task without kind and context", `{"result":{"id":"t","status":{"state":"submitted"}}}`, "report whole accepted (submitted) task=t session=\n"},
+		{"a task without kind and context", `{"result":{"id":"t","status":{"state":"submitted"}}}`,
+			"report whole accepted (submitted) task=t session=\n"},
 		{"a task without names", `{"result":{"status":{"state":"submitted"}}}`, "report whole accepted (submitted)\n"},
-		{"nulls", whole(working + `,"artifacts":null,"history":null,"metadata":null,"taskId":null,"messageId":null`), report},
+		{"nulls", whole(working + `,"artifacts":null,"history":null,"metadata":null,"taskId":null,"messageId":null`),
+			report},
 		{"rejected", whole(`"status":{"state":"rejected"}`), "report whole rejected (rejected) task=t session=c\n"},
 		{"unknown", whole(`"status":{"state":"unknown"}`), "report whole  (unknown) task=t session=c\n"},
-		{"auth-required", whole(`"status":{"state":"auth-required","message":{"parts":[{"kind":"text","text":"log in"}]}}`),
+		{"auth-required",
+			whole(`"status":{"state":"auth-required","message":{"parts":[{"kind":"text","text":"log in"}]}}`),
 			"report whole awaiting-input (auth-required) open task=t session=c\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"log in\"},{\"type\":\"data\",\"data\":{\"a2aState\":\"auth-required\"}}]}\n"},
 		{"a later version's state", whole(`"status":{"state":"TASK_STATE_WORKING"}`),
 			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_WORKING\", which A2A 0.3 does not have\n"},
 
-		{"a message", `{"result":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"a"},{"kind":"text","text":"b"}]}}`,
+		{"a message",
+			`{"result":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"a"},{"kind":"text","text":"b"}]}}`,
 			"report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}\n"},
 		{"a message in a context", `{"result":{"messageId":"m","role":"agent","contextId":"c","parts":[]}}`,
 			"report whole awaiting-completion (message) task= session=c\n  product {\"id\":\"m\",\"dataItems\":[]}\n"},
-		{"a message without an id", `{"result":{"parts":[{"kind":"text","text":"a"}]}}`, "report whole awaiting-completion (message)\n" + text("message", "a")},
+		{"a message without an id", `{"result":{"parts":[{"kind":"text","text":"a"}]}}`,
+			"report whole awaiting-completion (message)\n" + text("message", "a")},
 
-		{"texts are joined", whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"},{"kind":"text","text":"2"},{"kind":"data","data":{}},{"kind":"text","text":"3"}]}]`),
-			report + "  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"12\"},{\"type\":\"data\",\"data\":{}},{\"type\":\"text\",\"text\":\"3\"}]}\n"},
-		{"pieces are put together", whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"b","parts":[]},{"artifactId":"a","name":"n","description":"d","append":true,"parts":[{"kind":"text","text":"2"}]},{"artifactId":"a","parts":[{"kind":"text","text":"3"}]}]`),
-			report + "  product {\"id\":\"a\",\"name\":\"n\",\"description\":\"d\",\"dataItems\":[{\"type\":\"text\",\"text\":\"123\"}]}\n  product {\"id\":\"b\",\"dataItems\":[]}\n"},
-		{"a piece that begins anew", whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"a","append":false,"parts":[{"kind":"text","text":"2"}]}]`),
+		{"texts are joined", whole(working +
+			`,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"},{"kind":"text","text":"2"},{"kind":"data","data":{}},{"kind":"text","text":"3"}]}]`),
+			report +
+				"  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"12\"},{\"type\":\"data\",\"data\":{}},{\"type\":\"text\",\"text\":\"3\"}]}\n"},
+		{"pieces are put together",
+			whole(working +
+				`,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"b","parts":[]},{"artifactId":"a","name":"n","description":"d","append":true,"parts":[{"kind":"text","text":"2"}]},{"artifactId":"a","parts":[{"kind":"text","text":"3"}]}]`),
+			report +
+				"  product {\"id\":\"a\",\"name\":\"n\",\"description\":\"d\",\"dataItems\":[{\"type\":\"text\",\"text\":\"123\"}]}\n  product {\"id\":\"b\",\"dataItems\":[]}\n"},
+		{"a piece that begins anew",
+			whole(working +
+				`,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"a","append":false,"parts":[{"kind":"text","text":"2"}]}]`),
 			report + text("a", "2")},
-		{"no artifactId", whole(working + `,"artifacts":[{"parts":[{"kind":"text","text":"1"}]},{"name":"n","parts":[]}]`),
+		{"no artifactId", whole(working +
+			`,"artifacts":[{"parts":[{"kind":"text","text":"1"}]},{"name":"n","parts":[]}]`),
 			report + text("artifact", "1") + "  product {\"id\":\"artifact-n\",\"name\":\"n\",\"dataItems\":[]}\n"},
-		{"a long artifactId", whole(working + `,"artifacts":[{"artifactId":"` + strings.Repeat("i", 257) + `","parts":[{"kind":"text","text":"1"}]}]`),
+		{"a long artifactId", whole(working + `,"artifacts":[{"artifactId":"` + strings.Repeat("i", 257) +
+			`","parts":[{"kind":"text","text":"1"}]}]`),
 			report + text("artifact-eb610bfd56c0a924", "1")},
-		{"files", whole(working + `,"artifacts":[{"artifactId":"a","parts":[{"kind":"file","file":{"fileWithBytes":"eA=="}},{"kind":"file","file":{"fileWithUri":"u"}}]}]`),
-			report + "  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"file\",\"bytes\":\"eA==\"},{\"type\":\"file\",\"uri\":\"u\"}]}\n"},
+		{"files", whole(working +
+			`,"artifacts":[{"artifactId":"a","parts":[{"kind":"file","file":{"fileWithBytes":"eA=="}},{"kind":"file","file":{"fileWithUri":"u"}}]}]`),
+			report +
+				"  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"file\",\"bytes\":\"eA==\"},{\"type\":\"file\",\"uri\":\"u\"}]}\n"},
 
-		{"neither", `{"result":{"kind":"task","id":"t"}}`, "error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no Message\n"},
-		{"no object", `{"result":null,"id":1}`, "error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no Message\n"},
-		{"a long id", `{"result":{"id":"` + strings.Repeat("i", 257) + `","status":{"state":"working"}}}`, "error invalid-agent-response: the agent's answer has an id of more than 256 bytes\n"},
-		{"artifacts that are no array", whole(working + `,"artifacts":{}`), "error invalid-agent-response: the agent's answer has artifacts that are no array\n"},
-		{"an artifact that is no object", whole(working + `,"artifacts":[1]`), "error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
-		{"parts that are no array", whole(working + `,"artifacts":[{"artifactId":"a","parts":{}}]`), "error invalid-agent-response: the agent's answer has parts that are no array\n"},
-		{"too many artifacts", whole(working + `,"artifacts":[` + many(1001) + `]`), "error invalid-agent-response: the agent's answer has more than 1000 artifacts\n"},
-		{"no JSON", `<html>`, "error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
+		{"neither", `{"result":{"kind":"task","id":"t"}}`,
+			"error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no Message\n"},
+		{"no object", `{"result":null,"id":1}`,
+			"error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no Message\n"},
+		{"a long id", `{"result":{"id":"` + strings.Repeat("i", 257) + `","status":{"state":"working"}}}`,
+			"error invalid-agent-response: the agent's answer has an id of more than 256 bytes\n"},
+		{"artifacts that are no array", whole(working + `,"artifacts":{}`),
+			"error invalid-agent-response: the agent's answer has artifacts that are no array\n"},
+		{"an artifact that is no object", whole(working + `,"artifacts":[1]`),
+			"error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
+		{"parts that are no array", whole(working + `,"artifacts":[{"artifactId":"a","parts":{}}]`),
+			"error invalid-agent-response: the agent's answer has parts that are no array\n"},
+		{"too many artifacts", whole(working + `,"artifacts":[` + many(1001) + `]`),
+			"error invalid-agent-response: the agent's answer has more than 1000 artifacts\n"},
+		{"no JSON",
+			`<html>`,
+			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			body := []byte(tc.in)
@@ -179,16 +222,20 @@ func TestErrors(t *testing.T) {
 
 func TestStream(t *testing.T) {
 	status := func(id, state string) a2atest.Event {
-		return a2atest.Event{Data: []byte(`{"result":{"kind":"status-update","taskId":"` + id + `","contextId":"c","status":{"state":"` + state + `"},"final":false}}`)}
+		return a2atest.Event{Data: []byte(`{"result":{"kind":"status-update","taskId":"` + id +
+			`","contextId":"c","status":{"state":"` + state + `"},"final":false}}`)}
 	}
 	artifact := func(members string) a2atest.Event {
-		return a2atest.Event{Data: []byte(`{"result":{"kind":"artifact-update","taskId":"t","contextId":"c",` + members + `}}`)}
+		return a2atest.Event{Data: []byte(`{"result":{"kind":"artifact-update","taskId":"t","contextId":"c",` +
+			members + `}}`)}
 	}
 	message := func(role, text string) a2atest.Event {
-		return a2atest.Event{Data: []byte(`{"result":{"kind":"message","messageId":"m","role":"` + role + `","parts":[{"kind":"text","text":"` + text + `"}]}}`)}
+		return a2atest.Event{Data: []byte(`{"result":{"kind":"message","messageId":"m","role":"` + role +
+			`","parts":[{"kind":"text","text":"` + text + `"}]}}`)}
 	}
 	chunk := func(id, text string, adds, last bool) string {
-		return fmt.Sprintf("  chunk append=%t last=%t {\"id\":%q,\"dataItems\":[{\"type\":\"text\",\"text\":%q}]}\n", adds, last, id, text)
+		return fmt.Sprintf("  chunk append=%t last=%t {\"id\":%q,\"dataItems\":[{\"type\":\"text\",\"text\":%q}]}\n",
+			adds, last, id, text)
 	}
 	known := []task.Product{{ID: "old"}}
 	for _, tc := range []struct {
@@ -196,39 +243,60 @@ func TestStream(t *testing.T) {
 		in   []a2atest.Event
 		want string
 	}{
-		{"names are told once", []a2atest.Event{{Data: []byte(whole(`"status":{"state":"submitted"}`))}, status("t", "working"), status("t", "input-required")},
+		{"ids are reported once",
+			[]a2atest.Event{{Data: []byte(whole(`"status":{"state":"submitted"}`))}, status("t", "working"),
+				status("t", "input-required")},
 			"report whole accepted (submitted) task=t session=c\nreport working (working)\nreport awaiting-input (input-required)\n"},
 		{"a failure under another id", []a2atest.Event{status("t", "working"), status("other", "failed")},
 			"report working (working) task=t session=c\nreport failed (failed)\n"},
-		{"a failure as a task", []a2atest.Event{status("t", "working"), {Data: []byte(whole(`"status":{"state":"failed"}`))}},
+		{"a failure as a task",
+			[]a2atest.Event{status("t", "working"), {Data: []byte(whole(`"status":{"state":"failed"}`))}},
 			"report working (working) task=t session=c\nreport whole failed (failed)\n"},
-		{"no kind", []a2atest.Event{{Data: []byte(`{"result":{"taskId":"t","status":{"state":"working"}}}`)}, {Data: []byte(`{"result":{"taskId":"t","artifact":{"artifactId":"a","parts":[{"text":"1"}]}}}`)}},
+		{"no kind", []a2atest.Event{{Data: []byte(`{"result":{"taskId":"t","status":{"state":"working"}}}`)},
+			{Data: []byte(`{"result":{"taskId":"t","artifact":{"artifactId":"a","parts":[{"text":"1"}]}}}`)}},
 			"report working (working) task=t session=\nreport\n" + chunk("a", "1", false, false)},
-		{"a kind and nothing else that tells", []a2atest.Event{{Data: []byte(`{"result":{"kind":"status-update","status":{"state":"working"}}}`)}}, "report working (working)\n"},
+		{"a kind and nothing else",
+			[]a2atest.Event{{Data: []byte(`{"result":{"kind":"status-update","status":{"state":"working"}}}`)}},
+			"report working (working)\n"},
 		{"append stands on the event", []a2atest.Event{
 			artifact(`"append":true,"artifact":{"artifactId":"a","parts":[{"text":"1"}]}`),
 			artifact(`"append":true,"lastChunk":true,"artifact":{"artifactId":"a","parts":[{"text":"2"},{"text":"3"}]}`),
 			artifact(`"append":false,"artifact":{"artifactId":"a","parts":[{"text":"4"}]}`),
 			artifact(`"artifact":{"artifactId":"a","append":true,"parts":[{"text":"5"}]}`),
 			artifact(`"append":true,"artifact":{"artifactId":"old","parts":[{"text":"6"}]}`),
-		}, "report task=t session=c\n" + chunk("a", "1", false, false) + "report\n" + chunk("a", "23", true, true) + "report\n" + chunk("a", "4", false, false) +
+		}, "report task=t session=c\n" + chunk("a", "1", false, false) + "report\n" + chunk("a", "23", true, true) +
+			"report\n" + chunk("a", "4", false, false) +
 			"report\n" + chunk("a", "5", true, false) + "report\n" + chunk("old", "6", true, false)},
-		{"after a task", []a2atest.Event{{Data: []byte(whole(`"status":{"state":"working"},"artifacts":[{"artifactId":"a","parts":[{"text":"1"}]}]`))}, artifact(`"append":true,"artifact":{"artifactId":"a","parts":[{"text":"2"}]}`)},
-			"report whole working (working) task=t session=c\n  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\nreport\n" + chunk("a", "2", true, false)},
-		{"a message alone", []a2atest.Event{message("agent", "hi")}, "report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\n"},
-		{"a message without parts", []a2atest.Event{{Data: []byte(`{"result":{"messageId":"m","parts":{}}}`)}}, "error invalid-agent-response: the agent's answer has parts that are no array\n"},
-		{"a long context", []a2atest.Event{{Data: []byte(`{"result":{"messageId":"m","contextId":"` + strings.Repeat("c", 257) + `"}}`)}}, "error invalid-agent-response: the agent's answer has an id of more than 256 bytes\n"},
-		{"a message of a task without parts", []a2atest.Event{status("t", "working"), {Data: []byte(`{"result":{"messageId":"m","parts":{}}}`)}},
+		{"after a task",
+			[]a2atest.Event{{Data: []byte(whole(`"status":{"state":"working"},"artifacts":[{"artifactId":"a","parts":[{"text":"1"}]}]`))},
+				artifact(`"append":true,"artifact":{"artifactId":"a","parts":[{"text":"2"}]}`)},
+			"report whole working (working) task=t session=c\n  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\nreport\n" +
+				chunk("a", "2", true, false)},
+		{"a message alone", []a2atest.Event{message("agent", "hi")},
+			"report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\n"},
+		{"a message without parts", []a2atest.Event{{Data: []byte(`{"result":{"messageId":"m","parts":{}}}`)}},
+			"error invalid-agent-response: the agent's answer has parts that are no array\n"},
+		{"a long context", []a2atest.Event{{Data: []byte(`{"result":{"messageId":"m","contextId":"` +
+			strings.Repeat("c", 257) + `"}}`)}},
+			"error invalid-agent-response: the agent's answer has an id of more than 256 bytes\n"},
+		{"a message of a task without parts",
+			[]a2atest.Event{status("t", "working"), {Data: []byte(`{"result":{"messageId":"m","parts":{}}}`)}},
 			"report working (working) task=t session=c\nerror invalid-agent-response: the agent's answer has parts that are no array\n"},
-		{"an artifact that is no object", []a2atest.Event{artifact(`"artifact":1`)}, "error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
-		{"a status of no known state", []a2atest.Event{status("t", "x")}, "error invalid-agent-response: the agent's answer has the state \"x\", which A2A 0.3 does not have\n"},
+		{"an artifact that is no object", []a2atest.Event{artifact(`"artifact":1`)},
+			"error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
+		{"a status of no known state", []a2atest.Event{status("t", "x")},
+			"error invalid-agent-response: the agent's answer has the state \"x\", which A2A 0.3 does not have\n"},
 		{"a message of a task", []a2atest.Event{status("t", "submitted"), message("agent", "hi"), message("user", "x")},
 			"report accepted (submitted) task=t session=c\nreport working (message)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\nreport\n"},
-		{"both at once", []a2atest.Event{artifact(`"artifact":{"artifactId":"a","parts":[{"text":"1"}]},"status":{"state":"completed"}`)},
+		{"both at once",
+			[]a2atest.Event{artifact(`"artifact":{"artifactId":"a","parts":[{"text":"1"}]},"status":{"state":"completed"}`)},
 			"report awaiting-completion (completed) task=t session=c\n" + chunk("a", "1", false, false)},
-		{"what means nothing", []a2atest.Event{{}, {Name: "ping", Data: []byte("2026")}, {Name: "message", Data: []byte(`{"result":{}}`)}}, "report\nreport\nreport\n"},
-		{"an error that is none", []a2atest.Event{{Name: "error", Data: []byte(`x`)}}, "error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
-		{"no object", []a2atest.Event{{Name: "message", Data: []byte(`{"result":1}`)}}, "error invalid-agent-response: the agent's answer has a result that is no object\n"},
+		{"what means nothing", []a2atest.Event{{}, {Name: "ping", Data: []byte("2026")},
+			{Name: "message", Data: []byte(`{"result":{}}`)}}, "report\nreport\nreport\n"},
+		{"an error that is none", []a2atest.Event{{Name: "error", Data: []byte(`x`)}},
+			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
+		{"no object", []a2atest.Event{{Name: "message", Data: []byte(`{"result":1}`)}},
+			"error invalid-agent-response: the agent's answer has a result that is no object\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := a2a.V03().NewStream(known)
@@ -246,12 +314,17 @@ func TestStream(t *testing.T) {
 func TestPush(t *testing.T) {
 	known := []task.Product{{ID: "a"}}
 	for _, tc := range []struct{ name, in, want string }{
-		{"a task", `{"kind":"task","id":"t","contextId":"c","status":{"state":"working"}}`, "report whole working (working) task=t session=c\n"},
-		{"a task in an envelope", whole(`"status":{"state":"working"}`), "report whole working (working) task=t session=c\n"},
-		{"a status", `{"taskId":"t","contextId":"c","status":{"state":"completed"},"final":true}`, "report awaiting-completion (completed) task=t session=c\n"},
-		{"an artifact in a notification", `{"jsonrpc":"2.0","method":"x","params":{"taskId":"t","append":true,"lastChunk":true,"artifact":{"artifactId":"a","parts":[{"text":"1"}]}}}`,
+		{"a task", `{"kind":"task","id":"t","contextId":"c","status":{"state":"working"}}`,
+			"report whole working (working) task=t session=c\n"},
+		{"a task in an envelope", whole(`"status":{"state":"working"}`),
+			"report whole working (working) task=t session=c\n"},
+		{"a status", `{"taskId":"t","contextId":"c","status":{"state":"completed"},"final":true}`,
+			"report awaiting-completion (completed) task=t session=c\n"},
+		{"an artifact in a notification",
+			`{"jsonrpc":"2.0","method":"x","params":{"taskId":"t","append":true,"lastChunk":true,"artifact":{"artifactId":"a","parts":[{"text":"1"}]}}}`,
 			"report task=t session=\n  chunk append=true last=true {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
-		{"a message", `{"kind":"message","messageId":"m","parts":[{"text":"1"}]}`, "report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
+		{"a message", `{"kind":"message","messageId":"m","parts":[{"text":"1"}]}`,
+			"report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
 		{"nothing", `{"x":1}`, "report\n"},
 		{"no JSON", `{`, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
 	} {
@@ -271,11 +344,13 @@ func TestStamp(t *testing.T) {
 		return rep.Revision
 	}
 	asked := stamp(a2a.V03().Reply([]byte(whole(done+`,"artifacts":[{"artifactId":"a"}],"history":[1]`)), nil))
-	if told := stamp(a2a.V03().NewStream(nil).Event("", []byte(`{"result":{"taskId":"t","final":true,`+done+`}}`))); told != asked {
-		t.Errorf("asked %q, told %q", asked, told)
+	if streamed := stamp(a2a.V03().NewStream(nil).Event("",
+		[]byte(`{"result":{"taskId":"t","final":true,`+done+`}}`))); streamed != asked {
+		t.Errorf("asked %q, streamed %q", asked, streamed)
 	}
 	first := stamp(a2a.V03().Reply([]byte(`{"result":{"messageId":"1","parts":[]}}`), nil))
-	if second := stamp(a2a.V03().Reply([]byte(`{"result":{"messageId":"2","parts":[]}}`), nil)); second == first || first == asked {
+	if second := stamp(a2a.V03().Reply([]byte(`{"result":{"messageId":"2","parts":[]}}`), nil)); second == first ||
+		first == asked {
 		t.Errorf("two messages have the stamps %q and %q", first, second)
 	}
 }
@@ -296,23 +371,28 @@ func TestStreamAndPollAgree(t *testing.T) {
 			began[id] = true
 			var parts []string
 			for range rnd.IntN(4) {
-				parts = append(parts, [...]string{`{"kind":"text","text":"x"}`, `{"kind":"text","text":"y","metadata":{"k":1}}`, `{"kind":"data","data":{}}`}[rnd.IntN(3)])
+				parts = append(parts,
+					[...]string{`{"kind":"text","text":"x"}`, `{"kind":"text","text":"y","metadata":{"k":1}}`,
+						`{"kind":"data","data":{}}`}[rnd.IntN(3)])
 			}
 			members := fmt.Sprintf(`"artifactId":"%d","parts":[%s]`, id, strings.Join(parts, ","))
 			list = append(list, fmt.Sprintf(`{"append":%t,%s}`, adds, members))
-			rep, err := stream.Event("", []byte(fmt.Sprintf(`{"result":{"taskId":"t","append":%t,"artifact":{%s}}}`, adds, members)))
+			rep, err := stream.Event("",
+				[]byte(fmt.Sprintf(`{"result":{"taskId":"t","append":%t,"artifact":{%s}}}`, adds, members)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range rep.Chunks {
 				fold.Apply(task.Event{Seq: fold.Seq + 1, Chunk: &rep.Chunks[i]})
 			}
-			poll, err := a2a.V03().Reply([]byte(whole(`"status":{"state":"working"},"artifacts":[`+strings.Join(list, ",")+`]`)), nil)
+			poll, err := a2a.V03().Reply([]byte(whole(`"status":{"state":"working"},"artifacts":[`+
+				strings.Join(list, ",")+`]`)), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if chunks := task.Diff(fold.Task.Products, poll.Products); len(chunks) > 0 {
-				t.Fatalf("seed %d, after %s: a poll tells %+v, a stream made %+v", seed, list, poll.Products, fold.Task.Products)
+				t.Fatalf("seed %d, after %s: a poll reports %+v, a stream %+v", seed, list, poll.Products,
+					fold.Task.Products)
 			}
 		}
 	}

@@ -38,12 +38,18 @@ func rest(method, path, body string) (translate.Call, error) {
 func TestRESTRoutes(t *testing.T) {
 	s := a2a.V03RESTServer(false)
 	for path, want := range map[string]string{
-		"POST v1/message:send": "SendMessage", "POST v1/message:stream": "SendStreamingMessage", "GET v1/message:send": "allow POST",
-		"GET v1/tasks/t1": "GetTask", "GET v1/tasks": "ListTasks", "POST v1/tasks/t1:cancel": "CancelTask", "GET v1/card": "GetExtendedAgentCard",
+		"POST v1/message:send": "SendMessage", "POST v1/message:stream": "SendStreamingMessage",
+		"GET v1/message:send": "allow POST",
+		"GET v1/tasks/t1":     "GetTask", "GET v1/tasks": "ListTasks", "POST v1/tasks/t1:cancel": "CancelTask",
+		"GET v1/card":                "GetExtendedAgentCard",
 		"POST v1/tasks/t1:subscribe": "SubscribeToTask", "GET v1/tasks/t1:subscribe": "SubscribeToTask",
-		"POST v1/tasks/t1/pushNotificationConfigs": "CreateTaskPushNotificationConfig", "GET v1/tasks/t1/pushNotificationConfigs/": "ListTaskPushNotificationConfigs",
-		"GET v1/tasks/t1/pushNotificationConfigs/c": "GetTaskPushNotificationConfig", "DELETE v1/tasks/t1/pushNotificationConfigs/c": "DeleteTaskPushNotificationConfig",
-		"POST message:send": "none", "GET v1/extendedAgentCard": "none", "POST v1": "none", "POST ": "none", "POST v1/other": "none",
+		"POST v1/tasks/t1/pushNotificationConfigs":     "CreateTaskPushNotificationConfig",
+		"GET v1/tasks/t1/pushNotificationConfigs/":     "ListTaskPushNotificationConfigs",
+		"GET v1/tasks/t1/pushNotificationConfigs/c":    "GetTaskPushNotificationConfig",
+		"DELETE v1/tasks/t1/pushNotificationConfigs/c": "DeleteTaskPushNotificationConfig",
+		"POST message:send":                            "none", "GET v1/extendedAgentCard": "none", "POST v1": "none",
+		"POST ":         "none",
+		"POST v1/other": "none",
 	} {
 		method, path, _ := strings.Cut(path, " ")
 		r, ok := s.Route(method, path)
@@ -77,10 +83,14 @@ func TestRESTDecode(t *testing.T) {
 		return c
 	}
 	hook := func(id string) *task.Webhook {
-		return &task.Webhook{ID: id, TaskID: "t1", URL: "https://x/", Token: "k", Scheme: "Bearer", Credentials: "c", Dialect: "a2a/0.3"}
+		return &task.Webhook{ID: id, TaskID: "t1", URL: "https://x/", Token: "k", Scheme: "Bearer", Credentials: "c",
+			Dialect: "a2a/0.3"}
 	}
 	set := func(w *task.Webhook) translate.Call {
-		return about(task.Get, func(c *translate.Call) { c.Op, c.Webhook, c.TaskExists = translate.SetWebhook, w, true })
+		return about(task.Get, func(c *translate.Call) {
+			c.Op, c.Webhook, c.TaskExists = translate.SetWebhook, w,
+				true
+		})
 	}
 	const config = `{"url":"https://x/","token":"k","authentication":{"schemes":["Bearer"],"credentials":"c"}`
 	file := task.DataItem{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", Bytes: "aGVsbG8="}
@@ -88,40 +98,63 @@ func TestRESTDecode(t *testing.T) {
 		method, path, body string
 		want               translate.Call
 	}{
-		"the schema's words":    {"POST", "v1/message:send", `{"message":{"messageId":"m1","role":"ROLE_USER","content":[{"text":"hi"}]}}`, start(task.Text("hi"))},
-		"JSON-RPC's words":      {"POST", "v1/message:send", `{"message":{"kind":"message","messageId":"m1","role":"user","parts":[{"kind":"text","text":"hi"}]}}`, start(task.Text("hi"))},
-		"a file, encoded twice": {"POST", "v1/message:send", `{"message":{"messageId":"m1","content":[{"file":{"fileWithBytes":"YUdWc2JHOD0=","mimeType":"text/plain","name":"n"}}]}}`, start(file)},
-		"a file, encoded once":  {"POST", "v1/message:send", `{"message":{"messageId":"m1","content":[{"file":{"fileWithBytes":"aGVsbG8=","mimeType":"text/plain","name":"n"}}]}}`, start(file)},
-		"a file of JSON-RPC":    {"POST", "v1/message:send", `{"message":{"messageId":"m1","parts":[{"kind":"file","file":{"bytes":"aGVsbG8=","mimeType":"text/plain","name":"n"}}]}}`, start(file)},
-		"a file's place": {"POST", "v1/message:send", `{"message":{"messageId":"m1","content":[{"file":{"fileWithUri":"https://f/"}}]}}`,
+		"the schema's words": {"POST", "v1/message:send",
+			`{"message":{"messageId":"m1","role":"ROLE_USER","content":[{"text":"hi"}]}}`, start(task.Text("hi"))},
+		"JSON-RPC's words": {"POST", "v1/message:send",
+			`{"message":{"kind":"message","messageId":"m1","role":"user","parts":[{"kind":"text","text":"hi"}]}}`,
+			start(task.Text("hi"))},
+		"a file, encoded twice": {"POST", "v1/message:send",
+			`{"message":{"messageId":"m1","content":[{"file":{"fileWithBytes":"YUdWc2JHOD0=","mimeType":"text/plain","name":"n"}}]}}`,
+			start(file)},
+		"a file, encoded once": {"POST", "v1/message:send",
+			`{"message":{"messageId":"m1","content":[{"file":{"fileWithBytes":"aGVsbG8=","mimeType":"text/plain","name":"n"}}]}}`,
+			start(file)},
+		"a file of JSON-RPC": {"POST", "v1/message:send",
+			`{"message":{"messageId":"m1","parts":[{"kind":"file","file":{"bytes":"aGVsbG8=","mimeType":"text/plain","name":"n"}}]}}`,
+			start(file)},
+		"a file's place": {"POST", "v1/message:send",
+			`{"message":{"messageId":"m1","content":[{"file":{"fileWithUri":"https://f/"}}]}}`,
 			start(task.DataItem{Kind: task.FileItem, URI: "https://f/"})},
-		"data": {"POST", "v1/message:send", `{"message":{"messageId":"m1","content":[{"data":{"data":{"a":1}},"metadata":{"k":1}}]}}`,
+		"data": {"POST", "v1/message:send",
+			`{"message":{"messageId":"m1","content":[{"data":{"data":{"a":1}},"metadata":{"k":1}}]}}`,
 			start(task.DataItem{Kind: task.DataKind, Data: []byte(`{"a":1}`), Metadata: []byte(`{"k":1}`)})},
-		"data of JSON-RPC": {"POST", "v1/message:send", `{"message":{"messageId":"m1","parts":[{"kind":"data","data":{"data":{"a":1}}}]}}`,
+		"data of JSON-RPC": {"POST", "v1/message:send",
+			`{"message":{"messageId":"m1","parts":[{"kind":"data","data":{"data":{"a":1}}}]}}`,
 			start(task.DataItem{Kind: task.DataKind, Data: []byte(`{"data":{"a":1}}`)})},
-		"not blocking": {"POST", "v1/message:send", `{"message":{"messageId":"m1","content":[{"text":"hi"}]},"configuration":{"historyLength":2}}`, func() translate.Call {
-			c := start(task.Text("hi"))
-			c.Blocking, c.Terms.Response, c.History = false, task.NoWait, 2
-			return c
-		}()},
-		"blocking, with a webhook": {"POST", "v1/message:send", `{"message":{"messageId":"m1","content":[{"text":"hi"}]},"configuration":{"blocking":true,"pushNotification":` + config + `,"id":"w"}}}`, func() translate.Call {
-			c := start(task.Text("hi"))
-			c.Webhook = hook("w")
-			c.Webhook.TaskID = ""
-			return c
-		}()},
-		"a stream that goes on": {"POST", "v1/message:stream", `{"message":{"messageId":"m1","taskId":"t1","contextId":"c1","role":"ROLE_USER","content":[{"text":"hi"}]}}`, func() translate.Call {
-			c := start(task.Text("hi"))
-			c.Message.Command, c.Message.TaskID, c.Message.SessionID = task.Continue, "t1", "c1"
-			c.AutoComplete, c.Blocking, c.Strict, c.Stream, c.Snapshot = false, false, true, true, true
-			return c
-		}()},
-		"get":       {"GET", "v1/tasks/t1", "", about(task.Get, nil)},
-		"cancel":    {"POST", "v1/tasks/t1:cancel", `{}`, about(task.Cancel, func(c *translate.Call) { c.Strict = true })},
-		"subscribe": {"GET", "v1/tasks/t1:subscribe", "", about(task.ReStream, func(c *translate.Call) { c.Stream, c.Snapshot = true, true })},
-		"a webhook, by Go": {"POST", "v1/tasks/t1/pushNotificationConfigs", `{"parent":"tasks/t1","configId":"w","config":{"name":"tasks/t1/pushNotificationConfigs/w","pushNotificationConfig":` + config + `}}}`,
+		"not blocking": {"POST", "v1/message:send",
+			`{"message":{"messageId":"m1","content":[{"text":"hi"}]},"configuration":{"historyLength":2}}`,
+			func() translate.Call {
+				c := start(task.Text("hi"))
+				c.Blocking, c.Terms.Response, c.History = false, task.NoWait, 2
+				return c
+			}()},
+		"blocking, with a webhook": {"POST", "v1/message:send",
+			`{"message":{"messageId":"m1","content":[{"text":"hi"}]},"configuration":{"blocking":true,"pushNotification":` +
+				config + `,"id":"w"}}}`, func() translate.Call {
+				c := start(task.Text("hi"))
+				c.Webhook = hook("w")
+				c.Webhook.TaskID = ""
+				return c
+			}()},
+		"a stream that continues a task": {"POST", "v1/message:stream",
+			`{"message":{"messageId":"m1","taskId":"t1","contextId":"c1","role":"ROLE_USER","content":[{"text":"hi"}]}}`,
+			func() translate.Call {
+				c := start(task.Text("hi"))
+				c.Message.Command, c.Message.TaskID, c.Message.SessionID = task.Continue, "t1", "c1"
+				c.AutoComplete, c.Blocking, c.Strict, c.Stream, c.Snapshot = false, false, true, true, true
+				return c
+			}()},
+		"get": {"GET", "v1/tasks/t1", "", about(task.Get, nil)},
+		"cancel": {"POST", "v1/tasks/t1:cancel", `{}`,
+			about(task.Cancel, func(c *translate.Call) { c.Strict = true })},
+		"subscribe": {"GET", "v1/tasks/t1:subscribe", "",
+			about(task.ReStream, func(c *translate.Call) { c.Stream, c.Snapshot = true, true })},
+		"a webhook, by Go": {"POST", "v1/tasks/t1/pushNotificationConfigs",
+			`{"parent":"tasks/t1","configId":"w","config":{"name":"tasks/t1/pushNotificationConfigs/w","pushNotificationConfig":` +
+				config + `}}}`,
 			set(hook("w"))},
-		"a webhook, by JavaScript": {"POST", "v1/tasks/t1/pushNotificationConfigs", `{"name":"tasks/t1/pushNotificationConfigs/","pushNotificationConfig":` + config + `}}`, set(hook(""))},
+		"a webhook, by JavaScript": {"POST", "v1/tasks/t1/pushNotificationConfigs",
+			`{"name":"tasks/t1/pushNotificationConfigs/","pushNotificationConfig":` + config + `}}`, set(hook(""))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := rest(tt.method, tt.path, tt.body)
@@ -154,12 +187,15 @@ func TestRESTWrites(t *testing.T) {
 	s := a2a.V03RESTServer(false)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
 	tk := &task.Task{
-		ID: "t1", SessionID: "c1", Status: task.Status{State: task.Canceled, ChangedAt: at, DataItems: []task.DataItem{task.Text("x")}},
+		ID: "t1", SessionID: "c1",
+		Status: task.Status{State: task.Canceled, ChangedAt: at, DataItems: []task.DataItem{task.Text("x")}},
 		Products: []task.Product{{ID: "p", DataItems: []task.DataItem{
-			{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", Bytes: "aGVsbG8="}, {Kind: task.FileItem, URI: "https://f/"},
+			{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", Bytes: "aGVsbG8="},
+			{Kind: task.FileItem, URI: "https://f/"},
 			{Kind: task.DataKind, Data: []byte(`{"a":1}`), Metadata: []byte(`{"k":1}`)}, {Kind: task.DataKind},
 		}}},
-		MessageHistory: []task.Message{{ID: "m1", SenderRole: task.Leader, DataItems: []task.DataItem{task.Text("hi")}}},
+		MessageHistory: []task.Message{{ID: "m1", SenderRole: task.Leader,
+			DataItems: []task.DataItem{task.Text("hi")}}},
 	}
 	const status = `{"state":"TASK_STATE_CANCELLED","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT","content":[{"text":"x"}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}`
 	const artifact = `{"artifactId":"p","parts":[{"file":{"fileWithBytes":"YUdWc2JHOD0=","mimeType":"text/plain","name":"n"}},{"file":{"fileWithUri":"https://f/"}},` +
@@ -179,20 +215,26 @@ func TestRESTWrites(t *testing.T) {
 		"get":        {s.AppendTask(nil, nil, get, tk), whole},
 		"send":       {s.AppendTask(nil, nil, send, tk), `{"task":` + whole + `}`},
 		"a snapshot": {stream.Snapshot(nil, tk).Data, `{"task":` + whole + `}`},
-		"a status":   {stream.Event(nil, &task.Event{Status: &tk.Status}).Data, `{"statusUpdate":{"taskId":"t1","contextId":"c1","status":` + status + `,"final":true}}`},
-		"news":       {stream.Event(nil, &task.Event{Status: &task.Status{State: task.Working}}).Data, `{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING"},"final":false}}`},
-		"a piece": {stream.Event(nil, &task.Event{Chunk: &task.Chunk{Product: tk.Products[0], Append: true, Last: true}}).Data,
-			`{"artifactUpdate":{"taskId":"t1","contextId":"c1","artifact":` + artifact + `,"append":true,"lastChunk":true}}`},
-		"a webhook":     {s.AppendWebhooks(nil, nil, one, hooks), config},
-		"webhooks":      {s.AppendWebhooks(nil, nil, &translate.Call{Op: translate.GetWebhooks}, hooks), `{"configs":[` + config + `],"nextPageToken":""}`},
+		"a status": {stream.Event(nil, &task.Event{Status: &tk.Status}).Data,
+			`{"statusUpdate":{"taskId":"t1","contextId":"c1","status":` + status + `,"final":true}}`},
+		"news": {stream.Event(nil, &task.Event{Status: &task.Status{State: task.Working}}).Data,
+			`{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING"},"final":false}}`},
+		"a piece": {stream.Event(nil,
+			&task.Event{Chunk: &task.Chunk{Product: tk.Products[0], Append: true, Last: true}}).Data,
+			`{"artifactUpdate":{"taskId":"t1","contextId":"c1","artifact":` + artifact +
+				`,"append":true,"lastChunk":true}}`},
+		"a webhook": {s.AppendWebhooks(nil, nil, one, hooks), config},
+		"webhooks": {s.AppendWebhooks(nil, nil, &translate.Call{Op: translate.GetWebhooks}, hooks),
+			`{"configs":[` + config + `],"nextPageToken":""}`},
 		"none":          {s.AppendWebhooks(nil, nil, &translate.Call{Op: translate.DeleteWebhooks}, nil), `{}`},
 		"a card":        {s.(translate.CardServer).AppendCard(nil, nil, []byte(`{"name":"n"}`)), `{"name":"n"}`},
-		"told webhooks": {s.AppendNotification(nil, tk)[:12], `{"kind":"tas`},
-		"an error": {s.AppendError([]byte("+"), nil, task.Errorf(task.TaskNotFound, "gone").WithData("taskId", "t1"))[1:],
+		"a notification": {s.AppendNotification(nil, tk)[:12], `{"kind":"tas`},
+		"an error": {s.AppendError([]byte("+"), nil,
+			task.Errorf(task.TaskNotFound, "gone").WithData("taskId", "t1"))[1:],
 			`{"code":-32001,"message":"Task not found","data":{"taskId":"t1","details":"gone"},"error":{"code":404,"status":"NOT_FOUND","message":"gone",` +
 				`"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"taskId":"t1"}}]}}`},
 	} {
-		if d := cmp.Diff(tt.want, string(tt.got)); d != "" || name != "told webhooks" && !json.Valid(tt.got) {
+		if d := cmp.Diff(tt.want, string(tt.got)); d != "" || name != "a notification" && !json.Valid(tt.got) {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
@@ -207,12 +249,13 @@ func TestRESTWrites(t *testing.T) {
 	}
 }
 
-// FuzzRESTDecode: what is understood of a message can be told in a history, and is understood as the same.
+// FuzzRESTDecode: a message that was read can be written in a history, and is read as the same.
 func FuzzRESTDecode(f *testing.F) {
 	for _, s := range []string{
 		`{"message":{"messageId":"m","role":"ROLE_USER","content":[{"text":"hi"},{"file":{"fileWithBytes":"YUdWc2JHOD0=","name":"n"}},{"data":{"data":{"a":1}},"metadata":{"k":1}}]}}`,
 		`{"message":{"messageId":"m","parts":[{"kind":"file","file":{"bytes":"aGVsbG8="}},{"kind":"data","data":{"data":1}}]},"configuration":{"blocking":true,"pushNotification":{"url":"u"}}}`,
-		`{"message":{"messageId":"m","content":[{"file":{"fileWithUri":"u","fileWithBytes":"QQ"}}]}}`, `1`, `{"config":{"pushNotificationConfig":{"url":"u"}}}`,
+		`{"message":{"messageId":"m","content":[{"file":{"fileWithUri":"u","fileWithBytes":"QQ"}}]}}`, `1`,
+		`{"config":{"pushNotificationConfig":{"url":"u"}}}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -231,11 +274,13 @@ func FuzzRESTDecode(f *testing.F) {
 			if call.Op != translate.Command {
 				continue
 			}
-			tk := &task.Task{ID: "t", Status: task.Status{State: task.Working}, MessageHistory: []task.Message{call.Message}}
+			tk := &task.Task{ID: "t", Status: task.Status{State: task.Working},
+				MessageHistory: []task.Message{call.Message}}
 			get := &translate.Call{History: -1}
 			get.Message.Command = task.Get
 			var shown struct{ History []json.RawMessage }
-			if err := json.Unmarshal(a2a.V03RESTServer(false).AppendTask(nil, nil, get, tk), &shown); err != nil || len(shown.History) != 1 {
+			if err := json.Unmarshal(a2a.V03RESTServer(false).AppendTask(nil, nil, get, tk), &shown); err != nil ||
+				len(shown.History) != 1 {
 				t.Fatalf("%v: %s", err, shown.History)
 			}
 			again, err := rest("POST", path, `{"message":`+string(shown.History[0])+`}`)
@@ -243,7 +288,8 @@ func FuzzRESTDecode(f *testing.F) {
 				t.Fatalf("%v, for %s", err, shown.History[0])
 			}
 			for i, it := range call.Message.DataItems {
-				if got := again.Message.DataItems[i]; got.Kind != it.Kind || got.Text != it.Text || got.Bytes != it.Bytes || got.URI != it.URI || got.Name != it.Name {
+				if got := again.Message.DataItems[i]; got.Kind != it.Kind || got.Text != it.Text ||
+					got.Bytes != it.Bytes || got.URI != it.URI || got.Name != it.Name {
 					t.Fatalf("%+v is not %+v, for %s", got, it, shown.History[0])
 				}
 			}

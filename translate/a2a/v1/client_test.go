@@ -88,7 +88,8 @@ func TestCaptures(t *testing.T) {
 		}
 	}
 	if *a2atest.Update {
-		if err := os.WriteFile(captures, txtar.Format(&txtar.Archive{Comment: ar.Comment, Files: now}), 0o644); err != nil {
+		if err := os.WriteFile(captures, txtar.Format(&txtar.Archive{Comment: ar.Comment, Files: now}),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +167,8 @@ func show(c translate.Call, err error) string {
 	for _, m := range [...]struct {
 		key string
 		set bool
-	}{{"stream", c.Stream}, {"snapshot", c.Snapshot}, {"strict", c.Strict}, {"either", c.StartOrContinue}, {"auto", c.AutoComplete}} {
+	}{{"stream", c.Stream}, {"snapshot", c.Snapshot}, {"strict", c.Strict}, {"either", c.StartOrContinue},
+		{"auto", c.AutoComplete}} {
 		if m.set {
 			b.WriteString(" " + m.key)
 		}
@@ -236,7 +238,8 @@ func readParts(items []task.DataItem) string {
 
 // TestRequests tests what is asked of agents.
 func TestRequests(t *testing.T) {
-	hook := &task.Webhook{ID: "w", TaskID: "ours", URL: "https://gw.example/hook", Token: "tok", Scheme: "Bearer", Credentials: "cred", Dialect: "x"}
+	hook := &task.Webhook{ID: "w", TaskID: "ours", URL: "https://gw.example/hook", Token: "tok", Scheme: "Bearer",
+		Credentials: "cred", Dialect: "x"}
 	ref := agent.Ref{Task: "t\"1", Session: "c1"}
 	says := task.Message{ID: "m1", DataItems: []task.DataItem{task.Text("a \"b\"\n")}}
 	for _, tc := range []struct {
@@ -251,9 +254,11 @@ func TestRequests(t *testing.T) {
 			`{"message":{"messageId":"t\"1","role":"ROLE_USER","parts":[]},"configuration":{"historyLength":0}}`},
 		{"start with a webhook", agent.Turn{Ref: ref, Message: says, Webhook: hook}, true,
 			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},"configuration":{"historyLength":0,"taskPushNotificationConfig":{"url":"https://gw.example/hook","id":"w","token":"tok","authentication":{"scheme":"Bearer","credentials":"cred"}}}}`},
-		{"answer", agent.Turn{Ref: ref, Message: says, From: task.AwaitingInput, Webhook: &task.Webhook{URL: "u"}}, true,
+		{"answer", agent.Turn{Ref: ref, Message: says, From: task.AwaitingInput, Webhook: &task.Webhook{URL: "u"}},
+			true,
 			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}],"taskId":"t\"1","contextId":"c1"},"configuration":{"historyLength":0,"taskPushNotificationConfig":{"url":"u","taskId":"t\"1"}}}`},
-		{"answer without an id", agent.Turn{Ref: agent.Ref{Task: "t"}, From: task.AwaitingInput, Revision: "input 1"}, false,
+		{"answer without an id", agent.Turn{Ref: agent.Ref{Task: "t"}, From: task.AwaitingInput, Revision: "input 1"},
+			false,
 			`{"message":{"messageId":"t-832dec17","role":"ROLE_USER","parts":[],"taskId":"t"},"configuration":{"historyLength":0}}`},
 		{"go on", agent.Turn{Ref: ref, Message: says, From: task.AwaitingCompletion}, false,
 			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}],"contextId":"c1","referenceTaskIds":["t\"1"]},"configuration":{"historyLength":0}}`},
@@ -277,7 +282,9 @@ func TestRequests(t *testing.T) {
 		t.Error("the turn's webhook has changed")
 	}
 	for i, c := range []translate.Client{a2a.V1(), a2a.V1REST()} {
-		got := []string{string(c.(translate.Getter).AppendGet(nil, ref)), string(c.(translate.Canceler).AppendCancel(nil, ref)), string(c.(translate.Resubscriber).AppendResubscribe(nil, ref))}
+		got := []string{string(c.(translate.Getter).AppendGet(nil, ref)),
+			string(c.(translate.Canceler).AppendCancel(nil, ref)),
+			string(c.(translate.Resubscriber).AppendResubscribe(nil, ref))}
 		want := []string{
 			`{"jsonrpc":"2.0","id":"t\"1","method":"GetTask","params":{"id":"t\"1","historyLength":0}}`,
 			`{"jsonrpc":"2.0","id":"t\"1","method":"CancelTask","params":{"id":"t\"1"}}`,

@@ -55,11 +55,16 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v is not tested", k)
 			continue
 		}
-		err := task.Errorf(k, "some words").WithField("params.id").WithData("taskId", `t"1`).WithData("max", 7).WithCause(errors.New("secret"))
+		err := task.Errorf(k, "some words").WithField("params.id").WithData("taskId", `t"1`).WithData("max",
+			7).WithCause(errors.New("secret"))
 		details := fmt.Sprintf(info, w.reason)
 		for got, want := range map[string]string{
-			string(rpc.AppendError(nil, jsonrpc.ID("1"), err)):                                               fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"some words","data":%s}}`, w.code, details),
-			string(rest.AppendError(nil, nil, err)):                                                          fmt.Sprintf(`{"error":{"code":%d,"status":"%s","message":"some words","details":%s}}`, w.http, w.status, details),
+			string(rpc.AppendError(nil, jsonrpc.ID("1"),
+				err)): fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"some words","data":%s}}`,
+				w.code, details),
+			string(rest.AppendError(nil, nil,
+				err)): fmt.Sprintf(`{"error":{"code":%d,"status":"%s","message":"some words","details":%s}}`, w.http,
+				w.status, details),
 			fmt.Sprint(rest.(translate.Statuser).Status(err)):                                                fmt.Sprint(w.http),
 			gjson.GetBytes(rest.AppendError(nil, nil, &task.Error{Kind: k}), "error.details.0.metadata").Raw: "",
 		} {
@@ -73,7 +78,8 @@ func TestErrors(t *testing.T) {
 		// What a gateway says is understood by another one.
 		_, first := a2a.V1().Reply(rpc.AppendError(nil, nil, err), nil)
 		_, second := a2a.V1REST().Reply(rest.AppendError(nil, nil, err), nil)
-		if first == nil || second == nil || first.Error() != second.Error() || task.KindOf(first) == task.Internal && w.code == -32001 {
+		if first == nil || second == nil || first.Error() != second.Error() || task.KindOf(first) == task.Internal &&
+			w.code == -32001 {
 			t.Errorf("%v is read as %v and %v", k, first, second)
 		}
 	}
@@ -98,7 +104,9 @@ var at = time.Date(2026, 1, 2, 11, 4, 5, 6e6, time.FixedZone("", 8*60*60))
 func fullTask(state task.State) *task.Task {
 	return &task.Task{
 		ID: "t1", SessionID: "c1",
-		Status: task.Status{State: state, ChangedAt: at, DataItems: []task.DataItem{task.Text("so\n"), {Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`)}}},
+		Status: task.Status{State: state, ChangedAt: at,
+			DataItems: []task.DataItem{task.Text("so\n"),
+				{Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`)}}},
 		Products: []task.Product{
 			{ID: "p1", Name: "n", Description: "d", DataItems: []task.DataItem{
 				task.Text("a"),
@@ -134,7 +142,8 @@ func TestAnswers(t *testing.T) {
 	working := fullTask(task.Working)
 	list := &translate.Call{Op: translate.ListTasks, History: 0, List: &task.List{}}
 	some := &translate.Call{Op: translate.ListTasks, History: 1, List: &task.List{Products: true}}
-	one := task.Webhook{ID: "w", TaskID: "t1", URL: "https://h.example", Token: "tok", Scheme: "Bearer", Credentials: "cred", Dialect: "x"}
+	one := task.Webhook{ID: "w", TaskID: "t1", URL: "https://h.example", Token: "tok", Scheme: "Bearer",
+		Credentials: "cred", Dialect: "x"}
 	const config = `{"url":"https://h.example","id":"w","taskId":"t1","token":"tok","authentication":{"scheme":"Bearer","credentials":"cred"}}`
 	for _, tc := range []struct {
 		name   string
@@ -157,13 +166,18 @@ func TestAnswers(t *testing.T) {
 		},
 			whole(`,"history":[` + m1 + `,` + m2 + `]`)},
 		{"little to say", func(s translate.Server, dst []byte, id jsonrpc.ID) []byte {
-			return s.AppendTask(dst, id, call(task.Get, -1), &task.Task{ID: "t", Status: task.Status{State: task.Accepted}, MessageHistory: []task.Message{{ID: "m"}}})
+			return s.AppendTask(dst, id, call(task.Get, -1),
+				&task.Task{ID: "t", Status: task.Status{State: task.Accepted},
+					MessageHistory: []task.Message{{ID: "m"}}})
 		}, `{"id":"t","status":{"state":"TASK_STATE_SUBMITTED"}}`},
 		{"list", func(s translate.Server, dst []byte, id jsonrpc.ID) []byte {
-			return s.(translate.Lister).AppendTasks(dst, id, list, &task.Page{Tasks: []task.Task{*working, *working}, Next: "n", Size: 2, Total: 5})
-		}, `{"tasks":[{"id":"t1","contextId":"c1",` + status + `},{"id":"t1","contextId":"c1",` + status + `}],"nextPageToken":"n","pageSize":2,"totalSize":5}`},
+			return s.(translate.Lister).AppendTasks(dst, id, list,
+				&task.Page{Tasks: []task.Task{*working, *working}, Next: "n", Size: 2, Total: 5})
+		}, `{"tasks":[{"id":"t1","contextId":"c1",` + status + `},{"id":"t1","contextId":"c1",` + status +
+			`}],"nextPageToken":"n","pageSize":2,"totalSize":5}`},
 		{"list with products", func(s translate.Server, dst []byte, id jsonrpc.ID) []byte {
-			return s.(translate.Lister).AppendTasks(dst, id, some, &task.Page{Tasks: []task.Task{*working}, Size: 50, Total: 1})
+			return s.(translate.Lister).AppendTasks(dst, id, some,
+				&task.Page{Tasks: []task.Task{*working}, Size: 50, Total: 1})
 		}, `{"tasks":[` + whole(`,"history":[`+m2+`]`) + `],"nextPageToken":"","pageSize":50,"totalSize":1}`},
 		{"list of nothing", func(s translate.Server, dst []byte, id jsonrpc.ID) []byte {
 			return s.(translate.Lister).AppendTasks(dst, id, list, &task.Page{Size: 50})
@@ -172,10 +186,13 @@ func TestAnswers(t *testing.T) {
 			return s.AppendWebhooks(dst, id, &translate.Call{Op: translate.SetWebhook}, []task.Webhook{one})
 		}, config},
 		{"get a webhook", func(s translate.Server, dst []byte, id jsonrpc.ID) []byte {
-			return s.AppendWebhooks(dst, id, &translate.Call{Op: translate.GetWebhooks, Method: "GetTaskPushNotificationConfig"}, []task.Webhook{one})
+			return s.AppendWebhooks(dst, id,
+				&translate.Call{Op: translate.GetWebhooks, Method: "GetTaskPushNotificationConfig"},
+				[]task.Webhook{one})
 		}, config},
 		{"list webhooks", func(s translate.Server, dst []byte, id jsonrpc.ID) []byte {
-			return s.AppendWebhooks(dst, id, &translate.Call{Op: translate.GetWebhooks}, []task.Webhook{one, {ID: "v", URL: "u"}})
+			return s.AppendWebhooks(dst, id, &translate.Call{Op: translate.GetWebhooks},
+				[]task.Webhook{one, {ID: "v", URL: "u"}})
 		}, `{"configs":[` + config + `,{"url":"u","id":"v"}],"nextPageToken":""}`},
 		{"list no webhooks", func(s translate.Server, dst []byte, id jsonrpc.ID) []byte {
 			return s.AppendWebhooks(dst, id, &translate.Call{Op: translate.GetWebhooks}, nil)
@@ -184,7 +201,8 @@ func TestAnswers(t *testing.T) {
 			return s.AppendWebhooks(dst, id, &translate.Call{Op: translate.DeleteWebhooks}, nil)
 		}, `{}`},
 	} {
-		if diff := cmp.Diff(`+{"jsonrpc":"2.0","id":"i","result":`+tc.want+`}`, string(tc.answer(rpc, []byte("+"), jsonrpc.ID(`"i"`)))); diff != "" {
+		if diff := cmp.Diff(`+{"jsonrpc":"2.0","id":"i","result":`+tc.want+`}`,
+			string(tc.answer(rpc, []byte("+"), jsonrpc.ID(`"i"`)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 		if diff := cmp.Diff("+"+tc.want, string(tc.answer(rest, []byte("+"), nil))); diff != "" {
@@ -195,7 +213,8 @@ func TestAnswers(t *testing.T) {
 		if diff := cmp.Diff(`+{"task":`+whole("")+`}`, string(s.AppendNotification([]byte("+"), working))); diff != "" {
 			t.Errorf("a notification of %s (-want +got):\n%s", s.Name(), diff)
 		}
-		header := []translate.Field{{Name: "Content-Type", Value: "application/a2a+json"}, {Name: "X-A2A-Notification-Token", Value: "tok"},
+		header := []translate.Field{{Name: "Content-Type", Value: "application/a2a+json"},
+			{Name: "X-A2A-Notification-Token", Value: "tok"},
 			{Name: "A2A-Notification-Token", Value: "tok"}, {Name: "Authorization", Value: "Bearer cred"}}
 		if diff := cmp.Diff(header, s.NotificationHeader(&one)); diff != "" {
 			t.Error(diff)
@@ -229,27 +248,30 @@ func TestShown(t *testing.T) {
 				state := &task.Task{ID: "t1", SessionID: "c1", Status: task.Status{State: tc.state, ChangedAt: at}}
 				sent, subscribed := new(translate.Call), new(translate.Call)
 				sent.Message.Command, subscribed.Message.Command = task.Continue, task.ReStream
-				told := func(what string, f translate.Frame, path string, end bool) {
+				written := func(what string, f translate.Frame, path string, end bool) {
 					t.Helper()
 					if b.name == "a2a/1.0" {
 						path = "result." + path
 					}
 					if got := gjson.GetBytes(f.Data, path).Str; got != word || f.End != end || f.Name != "" {
-						t.Errorf("%s, confirm %v, %v: %s is %q, end %v: %s", b.name, i == 1, tc.state, what, got, f.End, f.Data)
+						t.Errorf("%s, confirm %v, %v: %s is %q, end %v: %s", b.name, i == 1, tc.state, what, got, f.End,
+							f.Data)
 					}
 				}
-				told("a snapshot", s.NewStream(nil, sent, state).Snapshot(nil, state), "task.status.state", tc.end)
-				told("a task", s.NewStream(nil, sent, state).Event(nil, &task.Event{Task: state}), "task.status.state", tc.end)
+				written("a snapshot", s.NewStream(nil, sent, state).Snapshot(nil, state), "task.status.state", tc.end)
+				written("a task", s.NewStream(nil, sent, state).Event(nil, &task.Event{Task: state}), "task.status.state",
+					tc.end)
 				f := s.NewStream(nil, sent, state).Event(nil, &task.Event{Status: &state.Status})
 				if tc.state == task.AwaitingCompletion && i == 0 {
 					if f.Data != nil || f.End {
-						t.Errorf("%s: what is completed at once is told: %+v", b.name, f)
+						t.Errorf("%s: awaiting completion is written, and completed follows: %+v", b.name, f)
 					}
 				} else {
-					told("an update", f, "statusUpdate.status.state", tc.end)
+					written("an update", f, "statusUpdate.status.state", tc.end)
 				}
 				f = s.NewStream(jsonrpc.ID("7"), subscribed, state).Snapshot([]byte("+"), state)
-				told("a subscription", translate.Frame{Data: bytes.TrimPrefix(f.Data, []byte("+")), End: f.End}, "task.status.state", tc.end)
+				written("a subscription", translate.Frame{Data: bytes.TrimPrefix(f.Data, []byte("+")), End: f.End},
+					"task.status.state", tc.end)
 			}
 		}
 	}
@@ -265,15 +287,20 @@ func TestFrames(t *testing.T) {
 		name, want string
 		ev         task.Event
 	}{
-		{"a chunk", `{"artifactUpdate":{"taskId":"t1","contextId":"c1","artifact":{"artifactId":"p","parts":[{"text":"x"}]}}}`,
+		{"a chunk",
+			`{"artifactUpdate":{"taskId":"t1","contextId":"c1","artifact":{"artifactId":"p","parts":[{"text":"x"}]}}}`,
 			task.Event{Chunk: &task.Chunk{Product: task.Product{ID: "p", DataItems: text}}}},
-		{"the last chunk", `{"artifactUpdate":{"taskId":"t1","contextId":"c1","artifact":{"artifactId":"p","name":"n","parts":[]},"append":true,"lastChunk":true}}`,
+		{"the last chunk",
+			`{"artifactUpdate":{"taskId":"t1","contextId":"c1","artifact":{"artifactId":"p","name":"n","parts":[]},"append":true,"lastChunk":true}}`,
 			task.Event{Chunk: &task.Chunk{Product: task.Product{ID: "p", Name: "n"}, Append: true, Last: true}}},
-		{"what the Partner says", `{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT","parts":[{"text":"x"}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}}}`,
+		{"what the Partner says",
+			`{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT","parts":[{"text":"x"}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}}}`,
 			task.Event{Message: &task.Message{ID: "m", SentAt: at, SenderRole: task.Partner, DataItems: text}}},
-		{"what the Leader says", ``, task.Event{Message: &task.Message{ID: "m", SenderRole: task.Leader, DataItems: text}}},
+		{"what the Leader says", ``,
+			task.Event{Message: &task.Message{ID: "m", SenderRole: task.Leader, DataItems: text}}},
 		{"nothing", ``, task.Event{}},
-		{"a state without its cause", `{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING","timestamp":"2026-01-02T03:04:05.006Z"}}}`,
+		{"a state without its cause",
+			`{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING","timestamp":"2026-01-02T03:04:05.006Z"}}}`,
 			task.Event{Status: &task.Status{State: task.Working, ChangedAt: at}, Cause: &state.MessageHistory[0]}},
 	} {
 		f := s.Event(nil, &tc.ev)
@@ -343,9 +370,11 @@ func TestIdentity(t *testing.T) {
 					continue
 				}
 				var want translate.Call
-				want.Message = task.Message{ID: "m1", SenderRole: task.Leader, Command: task.Start, DataItems: turn.Message.DataItems}
+				want.Message = task.Message{ID: "m1", SenderRole: task.Leader, Command: task.Start,
+					DataItems: turn.Message.DataItems}
 				want.Blocking = !stream
-				want.Stream, want.Webhook = stream, &task.Webhook{ID: "w", URL: "u", Token: "tok", Scheme: "s", Credentials: "c", Dialect: "a2a/1.0"}
+				want.Stream, want.Webhook = stream,
+					&task.Webhook{ID: "w", URL: "u", Token: "tok", Scheme: "s", Credentials: "c", Dialect: "a2a/1.0"}
 				want.AutoComplete = true
 				switch from {
 				case task.AwaitingInput:
@@ -367,7 +396,8 @@ func same(t *testing.T, name string, want *task.Task, state task.State, rep agen
 	t.Helper()
 	rep.NativeState, rep.Revision, rep.RevisionDated = "", "", false
 	if diff := cmp.Diff(agent.Report{
-		State: state, Items: want.Status.DataItems, Full: true, Products: want.Products, Ref: &agent.Ref{Task: want.ID, Session: want.SessionID},
+		State: state, Items: want.Status.DataItems, Full: true, Products: want.Products,
+		Ref: &agent.Ref{Task: want.ID, Session: want.SessionID},
 	}, rep); diff != "" || err != nil {
 		t.Errorf("%s, %s: %v (-want +got)\n%s", name, want.Status.State, err, diff)
 	}

@@ -31,7 +31,8 @@ func check(t *testing.T, rep agent.Report, err error) {
 		}
 		return
 	}
-	if rep.State != task.None && (!rep.State.Valid() || rep.Revision == "") || rep.SelfResuming && rep.State != task.AwaitingInput {
+	if rep.State != task.None && (!rep.State.Valid() || rep.Revision == "") || rep.SelfResuming &&
+		rep.State != task.AwaitingInput {
 		t.Fatalf("%+v", rep)
 	}
 	all := append([]task.Product{{DataItems: rep.Items}}, rep.Products...)
@@ -49,7 +50,8 @@ func check(t *testing.T, rep agent.Report, err error) {
 
 func FuzzReply(f *testing.F) {
 	a2atest.Seeds(f, captures, ".json")
-	f.Add([]byte(`{"result":{"task":{"id":"t","status":{"state":"TASK_STATE_AUTH_REQUIRED"},"artifacts":[{"artifactId":"a","parts":[{"text":"x"},{"text":"y"},{"text":"z","mediaType":"m","metadata":{}},{"raw":"-_"},{"data":[` + "\n" + `1]},7]}]}}}`))
+	f.Add([]byte(`{"result":{"task":{"id":"t","status":{"state":"TASK_STATE_AUTH_REQUIRED"},"artifacts":[{"artifactId":"a","parts":[{"text":"x"},{"text":"y"},{"text":"z","mediaType":"m","metadata":{}},{"raw":"-_"},{"data":[` +
+		"\n" + `1]},7]}]}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, b := range bindings {
 			rep, err := b.client.Reply(body, known)
@@ -60,7 +62,8 @@ func FuzzReply(f *testing.F) {
 
 func FuzzEvent(f *testing.F) {
 	a2atest.Seeds(f, captures, ".sse")
-	f.Add([]byte(`data: {"artifactUpdate":{"append":true,"artifact":{"artifactId":"a","parts":[{"text":"z"}]}}}` + "\n\n" + `data: {"id":"t","status":{},"artifacts":[{"artifactId":"a"}]}`))
+	f.Add([]byte(`data: {"artifactUpdate":{"append":true,"artifact":{"artifactId":"a","parts":[{"text":"z"}]}}}` +
+		"\n\n" + `data: {"id":"t","status":{},"artifacts":[{"artifactId":"a"}]}`))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		for _, b := range bindings {
 			s := b.client.NewStream(known)
@@ -95,7 +98,8 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		call, err := rpc.Decode(&translate.Request{Request: req, HTTP: "POST"})
-		again, other := rest.Decode(&translate.Request{Request: jsonrpc.Request{Method: req.Method, Params: req.Params}, HTTP: "POST"})
+		again, other := rest.Decode(&translate.Request{Request: jsonrpc.Request{Method: req.Method, Params: req.Params},
+			HTTP: "POST"})
 		if (err == nil) != (other == nil) {
 			t.Fatalf("the bindings differ: %v, %v", err, other)
 		}
@@ -125,7 +129,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v, for\n%s", err, a2a.V1().AppendTurn(nil, turn, call.Stream))
 		}
-		if got := readParts(said.Message.DataItems); got != out && !strings.Contains(out, `"a2a"`) { // which is not said in the place of others
+		if got := readParts(said.Message.DataItems); got != out &&
+			!strings.Contains(out, `"a2a"`) { // which is not said in the place of others
 			t.Fatalf("%s\nis not\n%s", got, out)
 		}
 		a2atest.Sayable(t, &call)

@@ -47,9 +47,11 @@ func TestStates(t *testing.T) {
 		{`null`, task.None, false, says},
 	} {
 		for _, b := range bindings {
-			body := wrap(b.client, `{"task":{"id":"t","contextId":"c","status":{"state":`+tc.word+`,"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}]}}}}`)
+			body := wrap(b.client, `{"task":{"id":"t","contextId":"c","status":{"state":`+tc.word+
+				`,"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}]}}}}`)
 			rep, err := b.client.Reply(body, nil)
-			if err != nil || rep.State != tc.state || rep.SelfResuming != tc.open || readParts(rep.Items) != tc.items || rep.Revision == "" {
+			if err != nil || rep.State != tc.state || rep.SelfResuming != tc.open || readParts(rep.Items) != tc.items ||
+				rep.Revision == "" {
 				t.Errorf("%s, %s: %+v, %v", b.name, tc.word, rep, err)
 			}
 		}
@@ -68,7 +70,8 @@ func TestReplies(t *testing.T) {
 	for _, tc := range []struct{ name, result, want string }{
 		{"a bare task", `{"id":"t","contextId":"c",` + status + `}`,
 			"report whole working (TASK_STATE_WORKING) task=\"t\" session=\"c\"\n"},
-		{"what is unset is written out", `{"task":{"tenant":"","id":"t","contextId":"","artifacts":[],"history":[],"metadata":null,"status":{"state":"TASK_STATE_WORKING","message":null,"timestamp":""}},"message":null}`,
+		{"what is unset is written out",
+			`{"task":{"tenant":"","id":"t","contextId":"","artifacts":[],"history":[],"metadata":null,"status":{"state":"TASK_STATE_WORKING","message":null,"timestamp":""}},"message":null}`,
 			"report whole working (TASK_STATE_WORKING) task=\"t\" session=\"\"\n"},
 		{"a message", `{"message":{"messageId":"m","contextId":"c","role":"ROLE_AGENT","parts":[{"text":"hi"}]}}`,
 			"report whole awaiting-completion (message) task=\"\" session=\"c\"\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\n"},
@@ -76,18 +79,26 @@ func TestReplies(t *testing.T) {
 			"report whole awaiting-completion (message) task=\"\" session=\"\"\n  product {\"id\":\"message\",\"dataItems\":[]}\n"},
 		{"an event", `{"statusUpdate":{"taskId":"t","contextId":"c",` + status + `}}`,
 			"report working (TASK_STATE_WORKING) task=\"t\" session=\"c\"\n"},
-		{"artifacts", `{"task":{"id":"t",` + status + `,"artifacts":[{"artifactId":"a","name":"n","description":"d","parts":[{"text":"x"},{"text":"y"}]},{"name":"n"},{}]}}`,
+		{"artifacts", `{"task":{"id":"t",` + status +
+			`,"artifacts":[{"artifactId":"a","name":"n","description":"d","parts":[{"text":"x"},{"text":"y"}]},{"name":"n"},{}]}}`,
 			"report whole working (TASK_STATE_WORKING) task=\"t\" session=\"\"\n" +
 				"  product {\"id\":\"a\",\"name\":\"n\",\"description\":\"d\",\"dataItems\":[{\"type\":\"text\",\"text\":\"x\"},{\"type\":\"text\",\"text\":\"y\"}]}\n" +
 				"  product {\"id\":\"artifact-n\",\"name\":\"n\",\"dataItems\":[]}\n  product {\"id\":\"artifact\",\"dataItems\":[]}\n"},
-		{"neither task nor message", `{}`, "error invalid-agent-response: the agent's answer is neither a Task nor a Message\n"},
+		{"neither task nor message", `{}`,
+			"error invalid-agent-response: the agent's answer is neither a Task nor a Message\n"},
 		{"no object", `[]`, "error invalid-agent-response: the agent's answer is neither a Task nor a Message\n"},
-		{"no status", `{"task":{"id":"t"}}`, "error invalid-agent-response: the agent's answer is a Task that has no status\n"},
-		{"a status that is none", `{"task":{"id":"t","status":"working"}}`, "error invalid-agent-response: the agent's answer has a status that is no object\n"},
-		{"artifacts that are none", `{"task":{"id":"t",` + status + `,"artifacts":{}}}`, "error invalid-agent-response: the agent's answer has artifacts that are no array\n"},
-		{"an artifact that is none", `{"task":{"id":"t",` + status + `,"artifacts":[1]}}`, "error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
-		{"parts that are none", `{"message":{"messageId":"m","parts":{}}}`, "error invalid-agent-response: the agent's answer has parts that are no array\n"},
-		{"too many artifacts", `{"task":{"id":"t",` + status + `,"artifacts":[` + many(1001) + `]}}`, "error invalid-agent-response: the agent's answer has more than 1000 artifacts\n"},
+		{"no status", `{"task":{"id":"t"}}`,
+			"error invalid-agent-response: the agent's answer is a Task that has no status\n"},
+		{"a status that is none", `{"task":{"id":"t","status":"working"}}`,
+			"error invalid-agent-response: the agent's answer has a status that is no object\n"},
+		{"artifacts that are none", `{"task":{"id":"t",` + status + `,"artifacts":{}}}`,
+			"error invalid-agent-response: the agent's answer has artifacts that are no array\n"},
+		{"an artifact that is none", `{"task":{"id":"t",` + status + `,"artifacts":[1]}}`,
+			"error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
+		{"parts that are none", `{"message":{"messageId":"m","parts":{}}}`,
+			"error invalid-agent-response: the agent's answer has parts that are no array\n"},
+		{"too many artifacts", `{"task":{"id":"t",` + status + `,"artifacts":[` + many(1001) + `]}}`,
+			"error invalid-agent-response: the agent's answer has more than 1000 artifacts\n"},
 	} {
 		for _, b := range bindings {
 			if diff := cmp.Diff(tc.want, showReport(b.client.Reply(wrap(b.client, tc.result), nil))); diff != "" {
@@ -95,7 +106,8 @@ func TestReplies(t *testing.T) {
 			}
 		}
 	}
-	for _, body := range []string{``, ` `, `x`, `{`, `{}}`, `{},"id":1`, `{"id":"t","id":"t"}`, `{},"error":{"code":1}`, `null`, `"x"`} {
+	for _, body := range []string{``, ` `, `x`, `{`, `{}}`, `{},"id":1`, `{"id":"t","id":"t"}`, `{},"error":{"code":1}`,
+		`null`, `"x"`} {
 		if rep, err := a2a.V1REST().Reply([]byte(body), nil); task.KindOf(err) != task.InvalidAgentResponse {
 			t.Errorf("%q is read as %+v, %v", body, rep, err)
 		}
@@ -115,15 +127,18 @@ func TestParts(t *testing.T) {
 	for _, tc := range []struct{ part, item, again string }{
 		{`{"text":"a"}`, `{"type":"text","text":"a"}`, `{"text":"a"}`},
 		{`{"text":""}`, `{"type":"text","text":""}`, `{"text":""}`},
-		{`{"text":"","url":"u","metadata":{"k":1}}`, `{"type":"file","uri":"u","metadata":{"k":1}}`, `{"url":"u","metadata":{"k":1}}`},
+		{`{"text":"","url":"u","metadata":{"k":1}}`, `{"type":"file","uri":"u","metadata":{"k":1}}`,
+			`{"url":"u","metadata":{"k":1}}`},
 		{`{"text":"a","mediaType":"text/plain"}`, `{"type":"text","text":"a"}`, `{"text":"a"}`},
 		{`{"text":"a","mediaType":"text/markdown","filename":"f","metadata":{}}`,
 			`{"type":"text","text":"a","metadata":{"mediaType":"text/markdown","filename":"f"}}`,
 			`{"text":"a","metadata":{"mediaType":"text/markdown","filename":"f"}}`},
-		{`{"raw":"QUI=","filename":"f","mediaType":"m"}`, `{"type":"file","name":"f","mimeType":"m","bytes":"QUI="}`, `{"raw":"QUI=","filename":"f","mediaType":"m"}`},
+		{`{"raw":"QUI=","filename":"f","mediaType":"m"}`, `{"type":"file","name":"f","mimeType":"m","bytes":"QUI="}`,
+			`{"raw":"QUI=","filename":"f","mediaType":"m"}`},
 		{`{"raw":"-_A"}`, `{"type":"file","bytes":"+/A="}`, `{"raw":"+/A="}`},
 		{`{"raw":"not base64!"}`, `{"type":"file","bytes":"not base64!"}`, `{"raw":"not base64!"}`},
-		{`{"url":"u","filename":"f","mediaType":"m"}`, `{"type":"file","name":"f","mimeType":"m","uri":"u"}`, `{"url":"u","filename":"f","mediaType":"m"}`},
+		{`{"url":"u","filename":"f","mediaType":"m"}`, `{"type":"file","name":"f","mimeType":"m","uri":"u"}`,
+			`{"url":"u","filename":"f","mediaType":"m"}`},
 		{`{"data":{"a":[1.0]}}`, `{"type":"data","data":{"a":[1.0]}}`, `{"data":{"a":[1.0]}}`},
 		{`{"data":[1,2]}`, `{"type":"data","data":{"value":[1,2]}}`, `{"data":[1,2]}`},
 		{`{"data":null}`, `{"type":"data","data":{"value":null}}`, `{"data":null}`},
@@ -131,11 +146,13 @@ func TestParts(t *testing.T) {
 		{`{"data":{"value":{"a":1}}}`, `{"type":"data","data":{"value":{"a":1}}}`, `{"data":{"value":{"a":1}}}`},
 		{`{"data":{"value":1,"b":2}}`, `{"type":"data","data":{"value":1,"b":2}}`, `{"data":{"value":1,"b":2}}`},
 		{`{"data":{},"mediaType":"application/x","metadata":{"a":1}}`,
-			`{"type":"data","data":{},"metadata":{"a":1,"mediaType":"application/x"}}`, `{"data":{},"metadata":{"a":1,"mediaType":"application/x"}}`},
+			`{"type":"data","data":{},"metadata":{"a":1,"mediaType":"application/x"}}`,
+			`{"data":{},"metadata":{"a":1,"mediaType":"application/x"}}`},
 		{`{"data":{},"mediaType":"application/x","metadata":{"mediaType":"y"}}`,
 			`{"type":"data","data":{},"metadata":{"mediaType":"y"}}`, `{"data":{},"metadata":{"mediaType":"y"}}`},
 		{`{"kind":"text","text":"a"}`, `{"type":"text","text":"a"}`, `{"text":"a"}`},
-		{`{"kind":"file","file":{"uri":"u"}}`, `{"type":"data","data":{"kind":"file","file":{"uri":"u"}}}`, `{"data":{"kind":"file","file":{"uri":"u"}}}`},
+		{`{"kind":"file","file":{"uri":"u"}}`, `{"type":"data","data":{"kind":"file","file":{"uri":"u"}}}`,
+			`{"data":{"kind":"file","file":{"uri":"u"}}}`},
 		{`7`, `{"type":"data","data":{"value":7}}`, `{"data":7}`},
 	} {
 		rep, err := a2a.V1REST().Reply([]byte(`{"message":{"messageId":"m","parts":[`+tc.part+`]}}`), nil)
@@ -144,8 +161,10 @@ func TestParts(t *testing.T) {
 			continue
 		}
 		items := rep.Products[0].DataItems
-		again := string(a2a.V1REST().AppendTurn(nil, &agent.Turn{Message: task.Message{ID: "m", DataItems: items}}, false))
-		want := `{"message":{"messageId":"m","role":"ROLE_USER","parts":[` + tc.again + `]},"configuration":{"historyLength":0}}`
+		again := string(a2a.V1REST().AppendTurn(nil, &agent.Turn{Message: task.Message{ID: "m", DataItems: items}},
+			false))
+		want := `{"message":{"messageId":"m","role":"ROLE_USER","parts":[` + tc.again +
+			`]},"configuration":{"historyLength":0}}`
 		if diff := cmp.Diff("["+tc.item+"]", readParts(items)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.part, diff)
 		}
@@ -164,9 +183,12 @@ func TestStreams(t *testing.T) {
 		events []string // a name of an event may stand before an |
 		want   string
 	}{
-		{"other ids than the task's", []string{first, `{"statusUpdate":{"taskId":"wrong","contextId":"c","status":{"state":"TASK_STATE_FAILED"}}}`},
+		{"other ids than the task's",
+			[]string{first,
+				`{"statusUpdate":{"taskId":"wrong","contextId":"c","status":{"state":"TASK_STATE_FAILED"}}}`},
 			"report whole accepted (TASK_STATE_SUBMITTED) task=\"t\" session=\"c\"\nreport failed (TASK_STATE_FAILED)\n"},
-		{"no task first", []string{`{"statusUpdate":{"taskId":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`},
+		{"no task first",
+			[]string{`{"statusUpdate":{"taskId":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`},
 			"report working (TASK_STATE_WORKING) task=\"t\" session=\"c\"\n"},
 		{"chunks", []string{first,
 			`{"artifactUpdate":{"taskId":"t","artifact":{"artifactId":"a","parts":[{"text":"1","mediaType":"text/markdown"}]},"append":true}}`,
@@ -184,9 +206,11 @@ func TestStreams(t *testing.T) {
 				"report\n  chunk {\"product\":{\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}]},\"append\":true,\"lastChunk\":false}\n" +
 				"report whole awaiting-completion (TASK_STATE_COMPLETED) task=\"t\" session=\"\"\n" +
 				"  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"12\"},{\"type\":\"file\",\"uri\":\"u\"}]}\n"},
-		{"what is not ours", []string{"ping|x", "ping|", "", "{}", `{"other":{"a":1}}`}, "report\nreport\nreport\nreport\nreport\n"},
+		{"what is not ours", []string{"ping|x", "ping|", "", "{}", `{"other":{"a":1}}`},
+			"report\nreport\nreport\nreport\nreport\n"},
 		{"what should be", []string{"x"}, "error invalid-agent-response"},
-		{"a status that is none", []string{`{"statusUpdate":{"status":1}}`}, "error invalid-agent-response: the agent's answer has a status that is no object\n"},
+		{"a status that is none", []string{`{"statusUpdate":{"status":1}}`},
+			"error invalid-agent-response: the agent's answer has a status that is no object\n"},
 	} {
 		for _, b := range bindings {
 			s := b.client.NewStream(known)
@@ -209,7 +233,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestSettles tests that a task that is asked for changes nothing of what a stream of it has told, whatever the
+// TestSettles tests that the answer to a get changes nothing of what its stream has reported, whatever the
 // pieces were.
 func TestSettles(t *testing.T) {
 	text := func(all ...string) (items []task.DataItem) {
@@ -223,7 +247,7 @@ func TestSettles(t *testing.T) {
 		name  string
 		known []task.DataItem
 		parts string
-		want  string // the chunks that are told
+		want  string // the chunks that are reported
 	}{
 		{"pieces of one text", text("abc"), `{"text":"a"},{"text":"b"},{"text":"c"}`, ""},
 		{"two texts", text("a", "b"), `{"text":"a"},{"text":"b"}`, ""},
@@ -231,13 +255,17 @@ func TestSettles(t *testing.T) {
 		{"grown", text("ab"), `{"text":"a"},{"text":"b"},{"text":"c"}`, `+[{"type":"text","text":"c"}]`},
 		{"a file between", append(text("ab"), file), `{"text":"a"},{"text":"b"},{"url":"u"}`, ""},
 		{"a file behind", text("ab"), `{"text":"a"},{"text":"b"},{"url":"u"}`, `+[{"type":"file","uri":"u"}]`},
-		{"another text", text("xy"), `{"text":"a"},{"text":"b"}`, `=[{"type":"text","text":"a"},{"type":"text","text":"b"}]`},
-		{"another kind", []task.DataItem{file}, `{"text":"a"},{"text":"b"}`, `=[{"type":"text","text":"a"},{"type":"text","text":"b"}]`},
+		{"another text", text("xy"), `{"text":"a"},{"text":"b"}`,
+			`=[{"type":"text","text":"a"},{"type":"text","text":"b"}]`},
+		{"another kind", []task.DataItem{file}, `{"text":"a"},{"text":"b"}`,
+			`=[{"type":"text","text":"a"},{"type":"text","text":"b"}]`},
 		{"less", text("abc"), `{"text":"a"},{"text":"b"}`, `=[{"type":"text","text":"a"},{"type":"text","text":"b"}]`},
-		{"nothing was known", nil, `{"text":"a"},{"text":"b"}`, `=[{"type":"text","text":"a"},{"type":"text","text":"b"}]`},
+		{"nothing was known", nil, `{"text":"a"},{"text":"b"}`,
+			`=[{"type":"text","text":"a"},{"type":"text","text":"b"}]`},
 	} {
 		known := []task.Product{{ID: "a", DataItems: tc.known}}
-		rep, err := a2a.V1REST().Reply([]byte(`{"id":"t","status":{},"artifacts":[{"artifactId":"a","parts":[`+tc.parts+`]}]}`), known)
+		rep, err := a2a.V1REST().Reply([]byte(`{"id":"t","status":{},"artifacts":[{"artifactId":"a","parts":[`+tc.parts+
+			`]}]}`), known)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,8 +290,8 @@ func TestStamps(t *testing.T) {
 		return rep.Revision
 	}
 	asked := stamp(`{"id":"t","status":` + rests + `,"artifacts":[{"artifactId":"a"}]}`)
-	if told := stamp(`{"statusUpdate":{"status":` + rests + `}}`); told != asked {
-		t.Errorf("the stamp is %q in a stream and %q in an answer", told, asked)
+	if streamed := stamp(`{"statusUpdate":{"status":` + rests + `}}`); streamed != asked {
+		t.Errorf("the stamp is %q in a stream and %q in an answer", streamed, asked)
 	}
 	if later := stamp(`{"statusUpdate":{"status":` + strings.Replace(rests, "m1", "m2", 1) + `}}`); later == asked {
 		t.Error("another question has the same stamp")
@@ -279,7 +307,8 @@ func TestPush(t *testing.T) {
 	const event = `{"statusUpdate":{"taskId":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`
 	const want = "report working (TASK_STATE_WORKING) task=\"t\" session=\"c\"\n"
 	for _, body := range []string{
-		event, " " + event + "\n", `{"jsonrpc":"2.0","id":1,"result":` + event + `}`, `{"jsonrpc":"2.0","method":"x","params":` + event + `}`,
+		event, " " + event + "\n", `{"jsonrpc":"2.0","id":1,"result":` + event + `}`,
+		`{"jsonrpc":"2.0","method":"x","params":` + event + `}`,
 	} {
 		for _, b := range bindings {
 			if diff := cmp.Diff(want, showReport(b.client.Push([]byte(body), nil))); diff != "" {
@@ -338,14 +367,17 @@ func TestRefusals(t *testing.T) {
 	} {
 		details := `[]`
 		if tc.reason != "" {
-			details = `[{"@type":"type.googleapis.com/google.rpc.BadRequest","reason":"X"},` + fmt.Sprintf(info, tc.reason) + `]`
+			details = `[{"@type":"type.googleapis.com/google.rpc.BadRequest","reason":"X"},` +
+				fmt.Sprintf(info, tc.reason) + `]`
 		}
-		rpc := fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"own  words","data":%s}}`, tc.code, details)
+		rpc := fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"own  words","data":%s}}`, tc.code,
+			details)
 		_, err := a2a.V1().Reply([]byte(rpc), nil)
 		if task.KindOf(err) != tc.kind || !strings.HasSuffix(err.Error(), ": own words") {
 			t.Errorf("%s: %v", rpc, err)
 		}
-		if _, other := a2a.V1().NewStream(nil).Event("error", []byte(rpc)); other == nil || other.Error() != err.Error() {
+		if _, other := a2a.V1().NewStream(nil).Event("error", []byte(rpc)); other == nil ||
+			other.Error() != err.Error() {
 			t.Errorf("in a stream, %s: %v", rpc, other)
 		}
 		if tc.reason == "" {
@@ -362,8 +394,10 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	for code, want := range map[int]task.Kind{
-		400: task.InvalidParams, 401: task.InvalidAgentResponse, 403: task.InvalidAgentResponse, 404: task.TaskNotFound, 405: task.MethodNotFound,
-		409: task.UnsupportedOperation, 413: task.LimitExceeded, 415: task.ContentTypeNotSupported, 429: task.AgentUnavailable, 500: task.Internal,
+		400: task.InvalidParams, 401: task.InvalidAgentResponse, 403: task.InvalidAgentResponse, 404: task.TaskNotFound,
+		405: task.MethodNotFound,
+		409: task.UnsupportedOperation, 413: task.LimitExceeded, 415: task.ContentTypeNotSupported,
+		429: task.AgentUnavailable, 500: task.Internal,
 		501: task.MethodNotFound, 502: task.AgentUnavailable, 503: task.AgentUnavailable, 504: task.AgentTimeout,
 	} {
 		_, err := a2a.V1REST().Reply(fmt.Appendf(nil, `{"error":{"code":%d,"message":"x"}}`, code), nil)

@@ -291,7 +291,8 @@ func Story(s translate.Server) []byte {
 		frame(s.NewStream(id, call, &task.Task{ID: "t1", SessionID: "s1"}).Snapshot(nil, &fold.Task))
 		fmt.Fprintf(&out, "-- %s, task --\n%s\n", fold.Task.Status.State, s.AppendTask(nil, id, call, &fold.Task))
 	}
-	fmt.Fprintf(&out, "-- the last two messages --\n%s\n", s.AppendTask(nil, id, &translate.Call{History: 2}, &fold.Task))
+	fmt.Fprintf(&out, "-- the last two messages --\n%s\n",
+		s.AppendTask(nil, id, &translate.Call{History: 2}, &fold.Task))
 	fmt.Fprintf(&out, "-- all messages --\n%s\n", s.AppendTask(nil, id, &translate.Call{History: -1}, &fold.Task))
 	fmt.Fprintf(&out, "-- notification --\n%s\n", s.AppendNotification(nil, &fold.Task))
 	no := task.Status{State: task.Rejected, DataItems: []task.DataItem{task.Text("no")}}
