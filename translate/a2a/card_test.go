@@ -355,7 +355,7 @@ func schemaErrors(form CardForm, card map[string]any) (wrong []string) {
 	return wrong
 }
 
-// TestCardListsREST03: HTTP+JSON of 0.3 is listed in both manners, but behind 1.0, and not for callers that ask for 1.0.
+// TestCardListsREST03: both forms of a card list HTTP+JSON of 0.3, behind 1.0, but not for callers that ask for 1.0.
 func TestCardListsREST03(t *testing.T) {
 	entry := func(members ...string) map[string]any {
 		m := map[string]any{"url": base}

@@ -355,8 +355,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// However an agent's task is followed, by its stream or by a poll of the pieces that it lists, the products come out the
-// same.
+// A stream of a task and a poll of the pieces that the agent lists make the same products.
 func TestStreamAndPollAgree(t *testing.T) {
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
