@@ -20,7 +20,8 @@ import (
 
 func init() { caddy.RegisterModule(new(Admin)) }
 
-// Admin adds the gateway's own routes to Caddy's admin API: what webhooks were not told yet, and what to do about it.
+// Admin adds routes to Caddy's admin API, to list and replay notifications that were not delivered, and to disable
+// endpoints.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -28,7 +29,7 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "admin.api.aip", New: func() caddy.Module { return new(Admin) }}
 }
 
-// maxAdminBody is the greatest size of a request's body, in bytes.
+// maxAdminBody is the largest size of a request's body, in bytes.
 const maxAdminBody = 1 << 20
 
 // Routes implements caddy.AdminRouter.
@@ -51,7 +52,8 @@ func adminRoute(method string, answer func(*notify.Engine, *http.Request) (any, 
 		}
 		engine := webhooks()
 		if engine == nil {
-			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: errors.New("no aip_gateway is configured")}
+			err := errors.New("no aip_gateway is configured")
+			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 		}
 		out, err := answer(engine, r)
 		if err != nil {
@@ -66,7 +68,7 @@ func adminRoute(method string, answer func(*notify.Engine, *http.Request) (any, 
 	})
 }
 
-// filterOf reads which deliveries are meant from a query.
+// filterOf reads a filter of deliveries from a query.
 func filterOf(q url.Values) (f notify.Filter, err error) {
 	for name, values := range q {
 		value := values[0]
@@ -92,14 +94,16 @@ func filterOf(q url.Values) (f notify.Filter, err error) {
 				return f, task.Errorf(task.InvalidParams, "limit is %q, but must be a whole number above 0", value)
 			}
 		default:
-			return f, task.Errorf(task.InvalidParams, "there is no %q; use status, partner, leader, task, webhook, host, id, after or limit", name)
+			return f, task.Errorf(task.InvalidParams,
+				"there is no %q; use status, partner, leader, task, webhook, host, id, after or limit", name)
 		}
 	}
 	switch f.Status {
 	case "", notify.Pending, notify.Failing, notify.Dead, notify.Disabled:
 		return f, nil
 	}
-	return f, task.Errorf(task.InvalidParams, "status is %q, but must be pending, failing, dead or disabled", f.Status)
+	return f, task.Errorf(task.InvalidParams,
+		"status is %q, but must be pending, failing, dead or disabled", f.Status)
 }
 
 func listDeliveries(e *notify.Engine, r *http.Request) (any, error) {
@@ -115,21 +119,23 @@ func listDeliveries(e *notify.Engine, r *http.Request) (any, error) {
 	for i := range list {
 		d := &list[i]
 		page.Deliveries = append(page.Deliveries, adminapi.Delivery{
-			ID: d.ID, Status: d.Status, Partner: d.Partner, Leader: d.Leader, Task: d.Task, Webhook: d.Webhook, Endpoint: d.Endpoint,
-			Event: d.Event, State: d.State, At: d.At, Attempts: d.Attempts, Next: d.Next, LastStatus: d.LastStatus, LastError: d.LastError,
+			ID: d.ID, Status: d.Status, Partner: d.Partner, Leader: d.Leader, Task: d.Task, Webhook: d.Webhook,
+			Endpoint: d.Endpoint, Event: d.Event, State: d.State, At: d.At,
+			Attempts: d.Attempts, Next: d.Next, LastStatus: d.LastStatus, LastError: d.LastError,
 		})
 	}
 	return page, nil
 }
 
-// replayDeliveries takes its filter from the query, too, so that what was listed can be replayed by the same words.
+// replayDeliveries has the same query as listDeliveries, so that listed deliveries can be replayed by the same filter.
 func replayDeliveries(e *notify.Engine, r *http.Request) (any, error) {
 	f, err := filterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
 	if f.IDs == nil && f.Status == "" && f.Partner+f.Leader+f.Task+f.Webhook+f.Host == "" {
-		return nil, task.Errorf(task.InvalidParams, "say which: by id, task, webhook, host, leader or partner, or all of them by status=dead")
+		return nil, task.Errorf(task.InvalidParams,
+			"say which: by id, task, webhook, host, leader or partner, or all of them by status=dead")
 	}
 	n, err := e.Replay(r.Context(), f)
 	return adminapi.Replayed{Replayed: n}, err
@@ -150,7 +156,9 @@ func listEndpoints(e *notify.Engine, r *http.Request) (any, error) {
 }
 
 // switchEndpoint disables or enables the endpoint that the body names.
-func switchEndpoint(to func(*notify.Engine, context.Context, string) error) func(*notify.Engine, *http.Request) (any, error) {
+func switchEndpoint(
+	to func(*notify.Engine, context.Context, string) error,
+) func(*notify.Engine, *http.Request) (any, error) {
 	return func(e *notify.Engine, r *http.Request) (any, error) {
 		var body adminapi.EndpointName
 		d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))

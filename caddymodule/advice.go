@@ -25,8 +25,9 @@ var adviceByReason = map[upstream.Reason]string{
 	upstream.URLHasCredentials:    "put credentials into header_up in agent",
 	upstream.InvalidHeader:        "check header_up in agent",
 	upstream.CardMissing:          "check the URL of agent, and header_up in it",
-	upstream.DialectUnknown:       "check the URL of agent and header_up in it, or name the dialect: agent a2a/0.3 <endpoint>",
-	upstream.WrongDialect:         "check the dialect of agent",
+	upstream.DialectUnknown: "check the URL of agent and header_up in it, " +
+		"or name the dialect: agent a2a/0.3 <endpoint>",
+	upstream.WrongDialect: "check the dialect of agent",
 }
 
 // adviceOn returns what an operator must change in the configuration to mend an error. It is empty where the

@@ -13,22 +13,22 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// AgentTLS says whom to trust at the agent's end, and who the gateway is there. Files are read when the configuration
+// AgentTLS holds the certificates of the agent and of the gateway as its client. Files are read when the configuration
 // is loaded.
 type AgentTLS struct {
-	// PEM files with the roots that the agent's certificate may go back to. Default: the system's.
+	// PEM files with the trusted roots of the agent's certificate. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// PEM files with the gateway's certificate, and its key, for agents that ask for one, as AIP Partners do.
+	// PEM files with the gateway's client certificate and its key, which AIP Partners require.
 	// Default: none.
 	Cert string `json:"cert,omitempty"`
 	Key  string `json:"key,omitempty"`
 
-	// The name that the agent's certificate is made out to. Default: the host of its URL.
+	// The host name in the agent's certificate. Default: the host of its URL.
 	ServerName string `json:"server_name,omitempty"`
 }
 
-// config returns what is asked of connections; nil for the system's defaults.
+// config returns the TLS configuration of connections to the agent; nil for Go's defaults.
 func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && t.ServerName == "" {
 		return nil, nil

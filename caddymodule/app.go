@@ -23,31 +23,31 @@ import (
 
 func init() { caddy.RegisterModule(new(App)) }
 
-// App keeps the tasks of all aip_gateway handlers. It needs no configuration: without any, tasks are stored
-// by Pebble in Caddy's data directory.
+// App stores the tasks of all aip_gateway handlers. It needs no configuration: by default, it stores tasks with Pebble
+// in Caddy's data directory.
 type App struct {
-	// Where tasks are kept. Default: pebble in Caddy's data directory.
+	// Where tasks are stored. Default: pebble in Caddy's data directory.
 	Store Store `json:"store,omitzero"`
 
-	// How webhooks are told, and where agents push to.
+	// How webhooks are notified, and where agents push to.
 	Notify Notify `json:"notify,omitzero"`
 
-	// How long streams are given to end when the configuration is replaced or Caddy stops. Each ends at a
-	// moment of its own within this time, is told when to come back, and loses nothing. When Caddy stops, calls
-	// that wait for their task are answered within it, with the task as it is. Default: 10s.
+	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
+	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
+	// are answered within this time, with the task in its current state. Default: 10s.
 	Drain caddy.Duration `json:"drain,omitempty"`
 
 	started  chan struct{}
-	draining context.Context // ends when this configuration's streams should
+	draining context.Context // done when the streams of this configuration must end
 	drain    context.CancelFunc
 
 	mu      sync.Mutex
 	members []*Gateway  // handlers of this configuration; complete once all are provisioned
-	opened  *openStore  // set by Start, for good: it may be closed when holds is false
+	opened  *openStore  // set by Start and never unset; it may be closed when holds is false
 	holds   bool        // this configuration keeps the store open
-	calls   int         // requests under way; they outlive Cleanup, since a reload does not wait for them
+	calls   int         // requests in flight; they outlive Cleanup, since a reload does not wait for them
 	cleaned bool        // Cleanup has run: the last call releases the store
-	closed  atomic.Bool // the store was closed before a late request came
+	closed  atomic.Bool // the store was closed before a late request arrived
 }
 
 // CaddyModule returns the Caddy module information.
@@ -81,14 +81,15 @@ func (a *App) Validate() error {
 	return a.Notify.validate()
 }
 
-// add makes a handler a member of this configuration. Two handlers may front the same agent under one name;
-// two agents may not, since their tasks would be filed together.
+// add makes a handler a member of this configuration. Several handlers may front one agent under one name. Two agents
+// may not have one name, because their tasks would be stored together.
 func (a *App) add(g *Gateway) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, other := range a.members {
 		if other.name() == g.name() && (other.Agent.URL != g.Agent.URL || other.Agent.Dialect != g.Agent.Dialect) {
-			return fmt.Errorf("two aip_gateway handlers answer under %q but front different agents (%s %s and %s %s); give each an aic of its own",
+			return fmt.Errorf("two aip_gateway handlers answer under %q but front different agents (%s %s and %s %s); "+
+				"give each its own aic",
 				g.name(), other.Agent.Dialect, other.Agent.URL, g.Agent.Dialect, g.Agent.URL)
 		}
 	}
@@ -96,8 +97,7 @@ func (a *App) add(g *Gateway) error {
 	return nil
 }
 
-// Start opens the store, or goes on with the one that the running configuration has open, and puts the
-// handlers' Partners to work.
+// Start opens the store, or takes over the open store of the running configuration, and starts the handlers' Partners.
 func (a *App) Start() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,8 +114,8 @@ func (a *App) Start() error {
 	return nil
 }
 
-// Stop hands the Partners' unattended tasks to the configuration that takes over, if one does. Calls under
-// way go on.
+// Stop hands the Partners' tasks without a running turn to the next configuration, if there is one. Calls in flight
+// continue.
 func (a *App) Stop() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,8 +128,7 @@ func (a *App) Stop() error {
 	return nil
 }
 
-// Cleanup releases the store, as soon as no request of this configuration is under way. The last configuration to
-// release it closes it.
+// Cleanup releases the store as soon as no request of this configuration is in flight. The last release closes it.
 func (a *App) Cleanup() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +137,7 @@ func (a *App) Cleanup() error {
 	return a.release()
 }
 
-// release gives up the store if this configuration needs it no longer. a.mu is held.
+// release releases the store if this configuration no longer needs it. a.mu is held.
 func (a *App) release() error {
 	if !a.holds || !a.cleaned || a.calls > 0 {
 		return nil
@@ -147,8 +146,9 @@ func (a *App) release() error {
 	return a.Store.release()
 }
 
-// Handle drains the streams when this configuration is about to stop, whichever app is stopped first: at an exit,
-// Caddy waits for the servers' requests: streams, and calls that wait for a task. It implements caddyevents.Handler.
+// Handle drains the streams when this configuration is about to stop, before any app is stopped: at an exit, Caddy
+// waits for the requests of its servers, among them streams and calls that wait for a task. It implements
+// caddyevents.Handler.
 func (a *App) Handle(context.Context, caddy.Event) error {
 	a.drain()
 	if caddy.Exiting() {
@@ -157,8 +157,8 @@ func (a *App) Handle(context.Context, caddy.Event) error {
 	return nil
 }
 
-// enter begins a request; leave ends it. Requests come even after Cleanup, by connections that were opened before: as
-// long as another configuration keeps the same store open, they are answered as if nothing had happened.
+// enter begins a request; leave ends it. Requests arrive even after Cleanup, on connections that were opened before.
+// They are served as long as another configuration keeps the same store open.
 func (a *App) enter() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -181,7 +181,8 @@ func (a *App) leave() {
 // ready returns as soon as the app has started: servers may start before it.
 func (a *App) ready(ctx context.Context) error {
 	if a.closed.Load() {
-		return task.Errorf(task.StoreUnavailable, "the configuration of this connection was replaced; send the request again").
+		return task.Errorf(task.StoreUnavailable,
+			"the configuration of this connection was replaced; send the request again").
 			WithData("reason", "STORE_UNAVAILABLE")
 	}
 	select {

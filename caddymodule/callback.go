@@ -17,9 +17,9 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("aip_callback", httpcaddyfile.Before, "respond")
 }
 
-// Callback takes what agents push of their tasks. It belongs on a site that agents reach, at the URL that the aip
-// option's notify callback names; they need no certificate there, because every run has an address and a token of its
-// own. It has no settings.
+// Callback receives the push notifications of agents. It belongs on a site that agents can reach, at the URL in
+// callback of the aip option's notify. Agents need no certificate there, because every turn has its own address and
+// token. It has no options.
 type Callback struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -27,7 +27,7 @@ func (*Callback) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.aip_callback", New: func() caddy.Module { return new(Callback) }}
 }
 
-// ServeHTTP takes a push.
+// ServeHTTP receives a push notification.
 func (*Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	process.Callbacks.ServeHTTP(w, r)
 	return nil

@@ -9,25 +9,25 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// CardConfig says what the Partner's cards tell beside what the agent's card does.
+// CardConfig is what the Partner's cards contain besides the content of the agent's card.
 type CardConfig struct {
-	// What becomes of a card that the agent has signed: drop (the gateway's card is another one, and not signed), keep
-	// (it is passed on as it is, with the agent's own URLs in it) or refuse (no card is shown). Default: drop.
+	// What happens to a card that the agent has signed: drop (the gateway serves its own card without a signature), keep
+	// (the agent's card is served unchanged, with the agent's URLs) or refuse (no card is served). Default: drop.
 	Signatures string `json:"signatures,omitempty"`
 
 	// The version of the ACS at .well-known/acs.json: 01.00 or 02.01. Default: 01.00.
 	ACS string `json:"acs,omitempty"`
 
-	// Who offers the Partner, in the ACS. Default: the provider that the agent's card names; CN for the country.
+	// The provider of the Partner, in the ACS. Default: the provider in the agent's card; CN for the country.
 	Organization    string `json:"organization,omitempty"`
 	OrganizationURL string `json:"organization_url,omitempty"`
 	Department      string `json:"department,omitempty"`
 	Country         string `json:"country,omitempty"`
 
-	// The licence under which the provider works, which ACS 01.00 demands. Default: none.
+	// The licence of the provider, which ACS 01.00 requires. Default: none.
 	License string `json:"license,omitempty"`
 
-	// Where the CA of a Partner of ACS 01.00 finds the answers to its challenges. Default: none.
+	// The URL at which the CA of ACS 01.00 finds the answers to its challenges. Default: none.
 	CAChallengeURL string `json:"ca_challenge_url,omitempty"`
 }
 

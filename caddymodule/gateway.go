@@ -96,8 +96,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // unhandled is the variable that Caddy sets if no handler has answered a request.
 const unhandled = "unhandled"
 
-// pass lets the next handlers answer a request. If none does, Caddy would answer 200 without a body, which a Leader with
-// a wrong URL would take for success. So a path under the mount point is answered with 404.
+// pass lets the next handlers answer a request. If none does, Caddy would answer 200 without a body, which a Leader
+// with a wrong URL would take for success. So a path under the mount point is answered with 404.
 func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if !g.front.Under(r) {
 		return next.ServeHTTP(w, r)

@@ -225,8 +225,8 @@ func TestCallsOutliveTheirConfiguration(t *testing.T) {
 	s.want("complete", "slow", "", "completed")
 }
 
-// TestRequestsOutliveTheirConfiguration calls a handler after its Cleanup, as a connection does that was opened before a
-// reload and is used after it.
+// TestRequestsOutliveTheirConfiguration calls a handler after its Cleanup, as a connection does that was opened before
+// a reload and is used after it.
 func TestRequestsOutliveTheirConfiguration(t *testing.T) {
 	s := newSite(t)
 	s.mustLoad(s.config("", ""))
@@ -304,7 +304,7 @@ func TestTwoAgentsUnderOneName(t *testing.T) {
 	config := bytes.Replace(s.config("", aic), []byte(`"routes": [`), fmt.Appendf(nil, `"routes": [{"handle": [{"handler": "aip_gateway", "identity": "off",
 		"aic": "10001000011K912345E789ABCDEF2353", "agent": {"dialect": "a2a/legacy", "url": "http://127.0.0.1:1/"}}]},`), 1)
 	err := s.load(config)
-	if err == nil || !strings.Contains(err.Error(), "give each an aic of its own") {
+	if err == nil || !strings.Contains(err.Error(), "give each its own aic") {
 		t.Errorf("two agents under one AIC: %v", err)
 	}
 }

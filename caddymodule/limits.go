@@ -49,8 +49,8 @@ func (l *Limits) fillDefaults() {
 // system.
 func defaultMemory() int64 { return min(192<<20, debug.SetMemoryLimit(-1)/4) }
 
-// minMemory returns the least memory, in bytes, that a Leader needs for requests of up to a size: a request is held twice
-// while it is decoded.
+// minMemory returns the least memory, in bytes, that a Leader needs for requests of up to a size: a request is held
+// twice while it is decoded.
 func minMemory(body int) int64 { return 2 * (int64(body) + 1) }
 
 func (l *Limits) check() error {

@@ -16,38 +16,38 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 )
 
-// Notify says how Leaders' webhooks are told of their tasks, and where agents may push to.
+// Notify is how webhooks are notified of tasks, and where agents may push to.
 type Notify struct {
-	// How often a notification is tried before it is dead, over about a day. Dead ones are kept for a week, and
-	// can be replayed. Default: 10.
+	// How often the delivery of a notification is tried, over about a day. Then it is kept as a dead letter for 7 days,
+	// and can be replayed. Default: 10.
 	Attempts int `json:"attempts,omitempty"`
 
-	// How long one attempt may take, from the look-up of the host to the end of the answer. Default: 15s.
+	// How long one attempt may take, from the host's DNS lookup to the end of the answer. Default: 15s.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
-	// How many attempts are made at the same time. Those that take more than a second count apart, so that
-	// receivers that hang do not hold up the others. Default: 64.
+	// How many attempts are made at the same time. Attempts that take more than a second are not counted, so that
+	// receivers that hang do not delay the others. Default: 64.
 	Concurrency int `json:"concurrency,omitempty"`
 
-	// Networks, as CIDRs, that webhooks may reach although they are not public, and by plain http, too. Default:
-	// none; webhooks reach public addresses only, by https.
+	// Networks, as CIDRs, that webhooks may reach although they are not public, also by plain http. Default: none;
+	// webhooks reach only public addresses, by https.
 	AllowNetworks []string `json:"allow_networks,omitempty"`
 
 	// Keys that sign notifications, as Standard Webhooks has it: whsk_… (ed25519; make one with
-	// caddy aip webhook-key) or whsec_… (HMAC-SHA256). Each makes a signature, so that a key can be replaced without a
-	// notification that its receiver cannot verify. Values may hold placeholders. Default: none; notifications carry
-	// the token that the Leader gave, and no signature.
+	// caddy aip webhook-key) or whsec_… (HMAC-SHA256). Each key makes a signature, so that receivers can verify all
+	// notifications while a key is replaced. Values may hold placeholders. Default: none; notifications carry the
+	// Leader's token, and no signature.
 	SigningKeys []string `json:"signing_keys,omitempty"`
 
-	// The public URL of a site with the aip_callback directive, where agents push to that have no streams. Default:
-	// none; such agents are polled.
+	// The public URL of a site with the aip_callback directive, for push notifications of agents without streams.
+	// Default: none; such agents are polled.
 	Callback string `json:"callback,omitempty"`
 
 	guard *egress.Policy
 	keys  sign.Keys
 }
 
-// maxAttempts is how often a notification may be tried.
+// maxAttempts is the largest value of attempts.
 const maxAttempts = 100
 
 func (n *Notify) provision() error {
@@ -90,7 +90,7 @@ func (n *Notify) validate() error {
 	return checkPublicURL("notify: callback", n.Callback)
 }
 
-// config returns what the engine makes of it.
+// config returns the configuration of the engine.
 func (n *Notify) config() *notify.Config {
 	return &notify.Config{
 		Attempts:    n.Attempts,

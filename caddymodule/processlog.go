@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap/exp/zapslog"
 )
 
-// processLog is where things log that outlive a configuration: Caddy's default log as it is at that moment,
-// since the one of an earlier configuration may be closed.
+// processLog is the log of objects that outlive a configuration: the current default log of Caddy, because the log of
+// an earlier configuration may be closed.
 type processLog struct {
 	name  string
 	attrs []slog.Attr
@@ -36,5 +36,5 @@ func (l processLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return l
 }
 
-// WithGroup implements slog.Handler. Nothing that logs here uses groups, so they are not kept apart.
+// WithGroup implements slog.Handler. Groups are ignored, because no log line here has one.
 func (l processLog) WithGroup(string) slog.Handler { return l }

@@ -148,7 +148,8 @@ const bodyTimeout = 30 * time.Second
 // memoryPatience is how long a call waits for memory. Callers on the reference implementation of AIP give up at 30 s.
 const memoryPatience = 20 * time.Second
 
-// streamPatience is how long a stream waits for memory, as a multiple of write_timeout: slow readers hold it for that long.
+// streamPatience is how long a stream waits for memory, as a multiple of write_timeout: slow readers hold it for that
+// long.
 const streamPatience = 10
 
 // config returns the configuration of the gateway.

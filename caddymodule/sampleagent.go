@@ -15,15 +15,13 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(SampleAgent))
-	httpcaddyfile.RegisterHandlerDirective("aip_sample_agent", func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-		a := new(SampleAgent)
-		return a, a.UnmarshalCaddyfile(h.Dispenser)
-	})
+	httpcaddyfile.RegisterHandlerDirective("aip_sample_agent", parseSampleAgent)
 	httpcaddyfile.RegisterDirectiveOrder("aip_sample_agent", httpcaddyfile.Before, "respond")
 }
 
-// SampleAgent is an agent to try the gateway with. It speaks legacy A2A, streams its words, asks back when it
-// is told to ask, and fails when it is told to fail. It keeps its tasks in memory and forgets them on a reload.
+// SampleAgent is an agent to try the gateway with. It speaks legacy A2A, and can stream, ask for input and fail: the
+// first word of a message is its command, as in caddy aip sample-agent. It keeps its tasks in memory until the next
+// reload.
 type SampleAgent struct {
 	agent *legacyagent.Agent
 }
@@ -39,12 +37,17 @@ func (a *SampleAgent) Provision(caddy.Context) error {
 	return nil
 }
 
-// Cleanup stops what the agent is at work on.
+// Cleanup stops the agent's turns.
 func (a *SampleAgent) Cleanup() error {
 	if a.agent != nil {
 		a.agent.Close()
 	}
 	return nil
+}
+
+func parseSampleAgent(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	a := new(SampleAgent)
+	return a, a.UnmarshalCaddyfile(h.Dispenser)
 }
 
 // UnmarshalCaddyfile sets up the handler from a Caddyfile. Syntax:

@@ -13,38 +13,36 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Store says where tasks are kept, how safely, and for how long.
+// Store is where tasks are stored, how durably, and for how long.
 type Store struct {
-	// What keeps the tasks: pebble (on disk) or memory (nothing survives the process). Default: pebble.
+	// The driver of the store: pebble (on disk) or memory (tasks end with the process). Default: pebble.
 	Driver string `json:"driver,omitempty"`
 
-	// Pebble: the directory to keep tasks in, which one process at a time may use. Default: aip in Caddy's
-	// data directory.
+	// Pebble: the directory of the store, which only one process may use. Default: aip in Caddy's data directory.
 	Dir string `json:"dir,omitempty"`
 
-	// When a write must survive a loss of power: state (before a change of state is told), always (before
-	// anything is told) or never (whenever the system writes it). The death of the process loses nothing that
-	// was told in any of them. Pebble only. Default: state.
+	// Pebble: when events are durable, so that they survive a loss of power: state (changes of state are durable before
+	// they are sent), always (all events are durable before they are sent) or never (the system decides). A crash of
+	// the process loses no event that was sent, in all three. Default: state.
 	Sync string `json:"sync,omitempty"`
 
-	// How long a task that has ended can still be read. Default: 24h.
+	// How long a task that has ended is kept. Default: 24h.
 	Retention caddy.Duration `json:"retention,omitempty"`
 
-	// How many events are kept of one task. Beyond it the oldest are dropped, behind a snapshot of the task.
-	// Default: 10000.
+	// How many events of one task are kept. Beyond it, a snapshot of the task replaces the oldest ones. Default: 10000.
 	MaxEvents int `json:"max_events,omitempty"`
 
-	// How many bytes of events are kept of one task, likewise; also the most that the products of one task may
-	// have together before it fails. Default: 64 MiB.
+	// How many bytes of events of one task are kept. Beyond it, a snapshot of the task replaces the oldest ones. A task
+	// whose products are larger together fails. Default: 64 MiB.
 	MaxBytes int64 `json:"max_bytes,omitempty"`
 
-	// How many bytes are kept of all tasks that have ended, and of their webhooks, together. Beyond it, those whose
-	// retention is over next are dropped early; in memory, the least recently used. At least max_bytes.
-	// Default: no bound.
+	// How many bytes of all tasks that have ended, and of their webhooks, are kept. Beyond it, tasks are dropped before
+	// the end of their retention, the oldest first; in memory, the least recently used first. At least max_bytes.
+	// Default: no limit.
 	MaxSize int64 `json:"max_size,omitempty"`
 
-	// Memory: how many bytes are kept of all tasks together. Beyond it, tasks that have ended are dropped
-	// early; when there are none, no more are started. Default: 512 MiB.
+	// Memory: how many bytes of all tasks are kept. Beyond it, tasks that have ended are dropped, and without such tasks
+	// new ones are refused. Default: 512 MiB.
 	Capacity int64 `json:"capacity,omitempty"`
 }
 
@@ -81,14 +79,16 @@ func (s *Store) validate() error {
 	switch s.Driver {
 	case driverPebble:
 		if s.Capacity != 0 {
-			return errors.New("store: capacity is for the memory driver; pebble is bounded by max_size, retention, max_events and max_bytes")
+			return errors.New("store: capacity is for the memory driver; " +
+				"pebble is bounded by max_size, retention, max_events and max_bytes")
 		}
 	case driverMemory:
 		if s.Dir != "" || s.Sync != "" {
 			return errors.New("store: dir and sync are for the pebble driver; memory keeps nothing on disk")
 		}
 		if s.Capacity < s.MaxBytes {
-			return fmt.Errorf("store: capacity (%d bytes) is less than max_bytes (%d), so that one task could not be kept", s.Capacity, s.MaxBytes)
+			return fmt.Errorf("store: capacity (%d bytes) is less than max_bytes (%d), so that one task could not be kept",
+				s.Capacity, s.MaxBytes)
 		}
 	default:
 		return fmt.Errorf("store: there is no driver %q; use pebble or memory", s.Driver)
@@ -97,7 +97,8 @@ func (s *Store) validate() error {
 		return errors.New("store: retention, capacity and max_size must not be negative")
 	}
 	if s.MaxSize > 0 && s.MaxSize < s.MaxBytes {
-		return fmt.Errorf("store: max_size (%d bytes) is less than max_bytes (%d), so that one task could not be kept", s.MaxSize, s.MaxBytes)
+		return fmt.Errorf("store: max_size (%d bytes) is less than max_bytes (%d), so that one task could not be kept",
+			s.MaxSize, s.MaxBytes)
 	}
 	// Fewer could not hold the events of one turn behind the snapshot of those before.
 	if s.MaxEvents < 16 {

@@ -22,7 +22,7 @@ func TestCallStream(t *testing.T) {
 	s.run(filepath.Join(s.dir, "Caddyfile"))
 	<-p.ended
 	said := p.out.String()
-	if p.cmd.ProcessState.ExitCode() != 0 || !strings.Contains(said, "the stream was cut, coming back") ||
+	if p.cmd.ProcessState.ExitCode() != 0 || !strings.Contains(said, "the stream was interrupted; resuming it") ||
 		!strings.Contains(said, "awaiting-completion") || !strings.Contains(said, "next      complete") {
 		t.Errorf("stream ended with status %d and said\n%s", p.cmd.ProcessState.ExitCode(), said)
 	}

@@ -170,7 +170,7 @@ func TestDeliveries(t *testing.T) {
 	if got := s.aip(0, "list"); got != "Nothing waits to be delivered.\n" {
 		t.Errorf("an empty list is %q", got)
 	}
-	if got := s.aip(0, "endpoints"); got != "Nothing was delivered lately, and nothing waits to be.\n" {
+	if got := s.aip(0, "endpoints"); got != "No notifications were delivered recently, and none wait.\n" {
 		t.Errorf("no endpoints are %q", got)
 	}
 	to.answers(always(refusal(400)))
@@ -203,15 +203,15 @@ func TestDeliveries(t *testing.T) {
 
 	// Replayed under the ids that they had, one and then all.
 	to.answers(always(taken()))
-	if got := s.aip(0, "replay", "msg_none"); got != "0 to be tried again\n" {
+	if got := s.aip(0, "replay", "msg_none"); got != "0 to be sent again\n" {
 		t.Errorf("a replay of nothing says %q", got)
 	}
-	if got := s.aip(0, "replay", dead[2].ID); got != "1 to be tried again\n" {
+	if got := s.aip(0, "replay", dead[2].ID); got != "1 to be sent again\n" {
 		t.Errorf("a replay of one says %q", got)
 	}
 	to.waitForChanges("/dead", history[2:3])
 	s.dead(len(history) - 1)
-	if got := s.aip(0, "replay", "--task", "a"); got != fmt.Sprintf("%d to be tried again\n", len(history)-1) {
+	if got := s.aip(0, "replay", "--task", "a"); got != fmt.Sprintf("%d to be sent again\n", len(history)-1) {
 		t.Errorf("a replay of a task says %q", got)
 	}
 	s.dead(0)

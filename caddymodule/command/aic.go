@@ -35,8 +35,7 @@ func aicCheckCommand() *cobra.Command {
 		Short: "Checks an AIC",
 		Long: `
 Checks the format of an AIC, and its check digits. Those of an AIC with dots
-depend on a salt that its registrar keeps secret: they are checked only where
-the salt is given.
+depend on a secret salt of its registrar: they are checked only with --salt.
 
 Exit status: 0 the AIC is valid; 1 it is not.
 `,
@@ -75,8 +74,8 @@ func aicMakeCommand() *cobra.Command {
 		Use:   "make [--form v1|v2] [--salt <hex>] [...]",
 		Short: "Makes an AIC",
 		Long: `
-Makes an AIC with right check digits and, unless --instance says another, a random
-instance serial. It is for tests: no registrar knows it.
+Makes an AIC with valid check digits and, without --instance, a random instance
+serial. It is for tests: no registrar knows it.
 
 --manager, --registry and --year are fields of form v1; --registrar, --vendor and
 --salt are of form v2.
@@ -90,7 +89,7 @@ instance serial. It is for tests: no registrar knows it.
 	flags.StringVar(&salt, "salt", hex.EncodeToString(devpki.Salt), "the registrar's salt in hex, at least 2 bytes")
 	flags.StringVar(&v1.Manager, "manager", "0001", "the provider of identity management")
 	flags.StringVar(&v1.Registry, "registry", "00001", "the registering entity")
-	flags.IntVar(&v1.Year, "year", 0, "the year of registration (default: the present one)")
+	flags.IntVar(&v1.Year, "year", 0, "the year of registration (default: the current year)")
 	flags.StringVar(&v2.Registrar, "registrar", "1", "the registrar")
 	flags.StringVar(&v2.Vendor, "vendor", "1", "the vendor")
 	flags.StringVar(&ontology, "ontology", "1", "the ontology's serial")
@@ -114,7 +113,7 @@ instance serial. It is for tests: no registrar knows it.
 				aic, err = identity.MakeV2(v2, bytes)
 			}
 		default:
-			err = fmt.Errorf("--form is %q, and must be v1 or v2", form)
+			err = fmt.Errorf("--form is %q, but must be v1 or v2", form)
 		}
 		if err != nil {
 			return err
@@ -125,7 +124,7 @@ instance serial. It is for tests: no registrar knows it.
 	return cmd
 }
 
-// notWith refuses flags that mean nothing in a form.
+// notWith refuses flags that a form does not have.
 func notWith(cmd *cobra.Command, form string, names ...string) error {
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {

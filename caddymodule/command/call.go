@@ -25,10 +25,10 @@ import (
 // The exit statuses of `caddy aip call`, beside 0 and 1.
 const (
 	exitAnsweredError = 2 // the Partner answered a JSON-RPC error
-	exitTaskEnded     = 3 // the task ended otherwise than it should
+	exitTaskEnded     = 3 // the task ended in another state than the command asks for
 )
 
-// maxFile bounds a file that is sent, in bytes.
+// maxFile is the largest size of a file that is sent, in bytes.
 const maxFile = 32 << 20
 
 // callFlags are the flags of `caddy aip call`.
@@ -51,21 +51,21 @@ func callCommand() *cobra.Command {
 		Use:   "call <url> start|stream|re-stream|continue|get|complete|cancel [<text>...]",
 		Short: "Calls a Partner as a Leader",
 		Long: `
-Sends one command of a task to a Partner, as its Leader, and prints what the
-Partner answers. The URL is the place where aip_gateway is mounted.
+Sends one command of a task to a Partner, as its Leader, and prints the answer.
+The URL is the mount point of aip_gateway.
 
-start makes a task and prints its id, which all other commands need. The texts,
---data and --file are what the agent is given, in this order.
+start makes a task and prints its id, which all other commands need. The agent
+gets the texts, --data and --file, in this order.
 
-stream starts a task, too, and prints its events as they come, until the task
-rests; with --follow, until it has ended. re-stream does so with a task that
-exists, after the event --after. Both come back by themselves after a cut.
+stream also starts a task, and prints its events until the agent finishes or
+needs input; with --follow, until the task ends. re-stream prints the events of
+an existing task that follow the event --after. Both resume a stream that is
+interrupted.
 
-The Leader is whoever --cert is made out to. The Partner's certificate is always
-verified.
+The Leader is the one in --cert. The Partner's certificate is always verified.
 
 Exit status:
-  0  the Partner answered, and the task is on its way or ended as it should
+  0  the Partner answered, and the task is running or ended as asked
   1  wrong usage, or the Partner cannot be reached or understood
   2  the Partner answered an error
   3  the task failed, was rejected or was canceled; or cancel or complete was
@@ -84,14 +84,19 @@ Exit status:
 	flags.StringVar(&f.session, "session", "", "the session's id (default for start: a new one)")
 	flags.StringArrayVar(&f.data, "data", nil, "a JSON object for the agent; may be repeated")
 	flags.StringArrayVar(&f.files, "file", nil, "a file for the agent, a path or a URL; may be repeated")
-	flags.DurationVar(&f.terms.Response, "response-timeout", 0, "how long the Partner may take to answer start (default: the Partner's)")
-	flags.DurationVar(&f.terms.AwaitingInput, "awaiting-input-timeout", 0, "how long the task waits for input, before it is canceled (default: the Partner's)")
-	flags.DurationVar(&f.terms.AwaitingCompletion, "awaiting-completion-timeout", 0, "how long the task waits to be completed, before it is (default: the Partner's)")
-	flags.Int64Var(&f.terms.MaxProductsBytes, "max-products-bytes", 0, "how large the products may be together (default: the Partner's)")
-	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for the answer (default: 60s, or 10s more than --response-timeout)")
-	flags.Uint64Var(&f.after, "after", 0, "re-stream: the last event that is known (default: none)")
-	flags.BoolVar(&f.follow, "follow", false, "stream, re-stream: stay until the task has ended")
-	flags.BoolVar(&f.json, "json", false, "print the response, or every event, as it is")
+	flags.DurationVar(&f.terms.Response, "response-timeout", 0,
+		"how long the Partner may take to answer start (default: the Partner's)")
+	flags.DurationVar(&f.terms.AwaitingInput, "awaiting-input-timeout", 0,
+		"how long the task waits for input before it is canceled (default: the Partner's)")
+	flags.DurationVar(&f.terms.AwaitingCompletion, "awaiting-completion-timeout", 0,
+		"how long a finished task waits for complete before it is completed (default: the Partner's)")
+	flags.Int64Var(&f.terms.MaxProductsBytes, "max-products-bytes", 0,
+		"the largest size of all products together (default: the Partner's)")
+	flags.DurationVar(&f.timeout, "timeout", 0,
+		"how long to wait for the answer (default: 60s, or 10s more than --response-timeout)")
+	flags.Uint64Var(&f.after, "after", 0, "re-stream: the number of the last event that was received (default: none)")
+	flags.BoolVar(&f.follow, "follow", false, "stream, re-stream: print events until the task ends")
+	flags.BoolVar(&f.json, "json", false, "print the response, or each event, as JSON")
 	f.connection.add(flags)
 	cmd.RunE = exitStatus(f.run)
 	return cmd
@@ -173,13 +178,13 @@ func (f *callFlags) call(c task.Command, texts []string) (*task.Call, error) {
 		call.Terms = f.terms
 	case task.Continue, task.Get, task.Complete, task.Cancel, task.ReStream:
 		if f.task == "" {
-			return nil, fmt.Errorf("%s needs --task, the id that start has printed", c)
+			return nil, fmt.Errorf("%s needs --task, the id that start prints", c)
 		}
 		if f.terms != (task.Terms{}) {
-			return nil, fmt.Errorf("%s has no timeouts and no limit of products: they are set by start", c)
+			return nil, fmt.Errorf("%s has no timeouts and no limit of products; start sets them", c)
 		}
 	default:
-		return nil, fmt.Errorf("unknown command %q: it is one of start, stream, re-stream, continue, get, complete and cancel", c)
+		return nil, fmt.Errorf("unknown command %q; use start, stream, re-stream, continue, get, complete or cancel", c)
 	}
 	call.AfterSeq = f.after
 	var err error
@@ -243,7 +248,7 @@ func (f *callFlags) wait() time.Duration {
 	return max(time.Minute, f.terms.Response+10*time.Second)
 }
 
-// explain adds to an error what there is to do about it.
+// explain adds to an error what the user can do.
 func (f *callFlags) explain(call *task.Call, err error) error {
 	var status *leader.StatusError
 	switch {
@@ -256,7 +261,7 @@ func (f *callFlags) explain(call *task.Call, err error) error {
 		err = explainTLS(err, cert == nil && unreadable == nil)
 	}
 	if call.Message.Command == task.Start && f.task == "" {
-		err = fmt.Errorf("%w\nshould the task have begun, its id is %s", err, call.Message.TaskID)
+		err = fmt.Errorf("%w\nif the task was started, its id is %s", err, call.Message.TaskID)
 	}
 	return err
 }

@@ -243,13 +243,13 @@ func TestCallUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{url}, "requires at least 2 arg(s), only received 1"},
-		{[]string{url, "stop"}, `unknown command "stop": it is one of start, stream, re-stream, continue, get, complete and cancel`},
-		{[]string{url, "get"}, "get needs --task, the id that start has printed"},
-		{[]string{url, "get", "--task", "t", "--response-timeout", "1s"}, "get has no timeouts and no limit of products: they are set by start"},
+		{[]string{url, "stop"}, `unknown command "stop"; use start, stream, re-stream, continue, get, complete or cancel`},
+		{[]string{url, "get"}, "get needs --task, the id that start prints"},
+		{[]string{url, "get", "--task", "t", "--response-timeout", "1s"}, "get has no timeouts and no limit of products; start sets them"},
 		{[]string{url, "start", "--data", "[1]"}, "--data must be a JSON object"},
 		{[]string{url, "start", "--data", "null"}, "--data must be a JSON object"},
 		{[]string{url, "start", "--file", "missing"}, "open missing: no such file or directory"},
-		{[]string{url, "start"}, "there is no certificate to take the senderId from: give --cert or --sender, or make one with `caddy aip pki`"},
+		{[]string{url, "start"}, "there is no certificate to take the senderId from: give --cert or --sender, or make a certificate with `caddy aip pki`"},
 		{[]string{url, "start", "--key", "k"}, "--key needs --cert"},
 		{[]string{url, "start", "--cert", "x.pem"}, "reading the Leader's certificate x.pem and its key x-key.pem: open x.pem: no such file or directory"},
 		{[]string{url, "start", "--sender", "x", "--ca", "bad.pem"}, "bad.pem has no certificate in PEM"},
@@ -294,7 +294,7 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 		{"another host", append([]string{otherHost.URL}, get...), "x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"},
 		{"nobody there", append([]string{gone.URL}, get...), "connection refused"},
 		{"no answer", append([]string{silent.URL, "--timeout", "20ms"}, get...), "no answer within 20ms; see --timeout"},
-		{"start says the id", []string{gone.URL, "start"}, "\nshould the task have begun, its id is task-"},
+		{"start says the id", []string{gone.URL, "start"}, "\nif the task was started, its id is task-"},
 	} {
 		got := runAIP(t, append([]string{"call"}, tt.args...)...)
 		if got.Status != 1 || got.Stdout != "" || !strings.Contains(got.Stderr, tt.want) {

@@ -14,10 +14,11 @@ func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "aip",
 		Usage: "<command>",
-		Short: "Tools to try and to test an AIP gateway",
+		Short: "Tools to try, test and operate an AIP gateway",
 		Long: `
-Tools to try and to test an AIP gateway: make certificates with an AIC in them,
-run an agent to stand behind the gateway, and call the gateway as a Leader.
+Tools to try, test and operate an AIP gateway: make certificates with an AIC, run
+a sample agent behind the gateway, call the gateway as a Leader, and list and
+replay webhook deliveries.
 `,
 		CobraFunc: aipCommand,
 	})
@@ -30,23 +31,25 @@ func aipCommand(cmd *cobra.Command) {
   $ caddy aip call https://localhost:8443 start "Plan three days in Beijing"
   $ caddy aip aic check 10001000011K912345E789ABCDEF2353`
 	onlyGroup(cmd)
-	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), aicCommand(), deliveriesCommand(), webhookKeyCommand())
+	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), aicCommand(), deliveriesCommand(),
+		webhookKeyCommand())
 }
 
-// onlyGroup makes cmd a group of commands. Cobra would greet a misspelt command of a group with the help text
-// and exit status 0.
+// onlyGroup makes cmd a group of commands. For an unknown command of a group, Cobra would print the help text with exit
+// status 0.
 func onlyGroup(cmd *cobra.Command) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
-		return fmt.Errorf("unknown command %q for %q; run '%s --help' for usage", args[0], cmd.CommandPath(), cmd.CommandPath())
+		path := cmd.CommandPath()
+		return fmt.Errorf("unknown command %q for %q; run '%s --help' for usage", args[0], path, path)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
-// exitStatus makes a command out of a function that returns an exit status and what to say on stderr. A status of
-// 0 with an error counts as 1.
+// exitStatus makes a command of a function that returns an exit status and an error for stderr. A status of 0 with an
+// error counts as 1.
 func exitStatus(f func(cmd *cobra.Command, args []string) (int, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		status, err := f(cmd, args)

@@ -130,7 +130,7 @@ func TestAICMake(t *testing.T) {
 		{[]string{"--year", "2025", "--ontology", "12345E789", "--instance", "abcdef23"}, commandResult{Stdout: "10001000011K912345E789ABCDEF2353\n"}},
 		{[]string{"--form", "v2", "--vendor", "34C2", "--ontology", "478BDF", "--instance", "3GF546"},
 			commandResult{Stdout: "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4\n"}},
-		{[]string{"--form", "v3"}, commandResult{1, "", "Error: --form is \"v3\", and must be v1 or v2\n"}},
+		{[]string{"--form", "v3"}, commandResult{1, "", "Error: --form is \"v3\", but must be v1 or v2\n"}},
 		{[]string{"--form", "v1", "--salt", "1234"}, commandResult{1, "", "Error: an AIC of form v1 has no --salt\n"}},
 		{[]string{"--form", "v2", "--year", "2025"}, commandResult{1, "", "Error: an AIC of form v2 has no --year\n"}},
 		{[]string{"--form", "v2", "--salt", "xy"}, commandResult{1, "", "Error: --salt must be at least 2 bytes in hex: 1234\n"}},

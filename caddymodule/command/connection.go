@@ -20,15 +20,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// connectionFlags say who calls and whom to trust.
+// connectionFlags are the certificates of a call.
 type connectionFlags struct {
 	cert, key, ca, sender string
 }
 
 func (f *connectionFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.cert, "cert", "", "the Leader's certificate (default: "+pkiDir+"/leader.pem, where there is one)")
+	flags.StringVar(&f.cert, "cert", "", "the Leader's certificate (default: "+pkiDir+"/leader.pem, if it exists)")
 	flags.StringVar(&f.key, "key", "", "its key (default: <cert>-key.pem)")
-	flags.StringVar(&f.ca, "ca", "", "roots to trust beside those of the system (default: "+pkiDir+"/ca.pem, where there is one)")
+	flags.StringVar(&f.ca, "ca", "", "trusted roots, added to the system's (default: "+pkiDir+"/ca.pem, if it exists)")
 	flags.StringVar(&f.sender, "sender", "", "the senderId (default: the AIC in --cert)")
 }
 
@@ -46,7 +46,8 @@ func (f *connectionFlags) client(url string) (*leader.Client, error) {
 	switch {
 	case sender != "":
 	case cert == nil:
-		return nil, errors.New("there is no certificate to take the senderId from: give --cert or --sender, or make one with `caddy aip pki`")
+		return nil, errors.New("there is no certificate to take the senderId from: " +
+			"give --cert or --sender, or make a certificate with `caddy aip pki`")
 	default:
 		aic, err := identity.FromCertificate(cert.Leaf)
 		if err != nil {
@@ -65,7 +66,7 @@ func (f *connectionFlags) client(url string) (*leader.Client, error) {
 	return client, nil
 }
 
-// certificate returns the Leader's certificate, or nil where there is none.
+// certificate returns the Leader's certificate, or nil if there is none.
 func (f *connectionFlags) certificate() (*tls.Certificate, error) {
 	path := f.cert
 	if path == "" {
@@ -88,7 +89,7 @@ func (f *connectionFlags) certificate() (*tls.Certificate, error) {
 	return &cert, nil
 }
 
-// roots returns the roots to trust; nil means those of the system.
+// roots returns the trusted roots; nil for those of the system.
 func (f *connectionFlags) roots() (*x509.CertPool, error) {
 	path := f.ca
 	if path == "" {
@@ -110,7 +111,7 @@ func (f *connectionFlags) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// inPKI returns the path of a file that `caddy aip pki` makes, or nothing where it has not been made.
+// inPKI returns the path of a file that `caddy aip pki` makes. It is empty if the file does not exist.
 func inPKI(name string) string {
 	path := filepath.Join(pkiDir, name)
 	if _, err := os.Stat(path); err != nil {
@@ -119,7 +120,7 @@ func inPKI(name string) string {
 	return path
 }
 
-// explainTLS adds to an error of a handshake what there is to do about it.
+// explainTLS adds to an error of a handshake what the user can do.
 func explainTLS(err error, withoutCertificate bool) error {
 	var unknown x509.UnknownAuthorityError
 	switch {
@@ -131,13 +132,14 @@ func explainTLS(err error, withoutCertificate bool) error {
 		strings.Contains(err.Error(), "remote error: tls: bad certificate"):
 		return fmt.Errorf("%w; the Partner does not trust the root that signs the Leader's certificate", err)
 	case withoutCertificate && closed(err):
-		// TLS 1.3 tells of a missing certificate after the handshake, and its word can be lost.
-		return fmt.Errorf("%w; the Partner closed the connection: it may want a certificate, which --cert gives and `caddy aip pki` makes", err)
+		// TLS 1.3 reports a missing certificate after the handshake, and the report can be lost.
+		return fmt.Errorf("%w; the Partner closed the connection: it may require a certificate. "+
+			"Give one with --cert, or make one with `caddy aip pki`", err)
 	}
 	return err
 }
 
-// closed reports whether the other end has closed a connection that was in use.
+// closed reports whether the other end has closed a connection in use.
 func closed(err error) bool {
 	for _, sign := range []error{syscall.EPIPE, syscall.ECONNRESET, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, sign) {

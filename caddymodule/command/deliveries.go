@@ -24,20 +24,20 @@ import (
 func deliveriesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deliveries <command>",
-		Short: "Shows and replays what webhooks were not told",
+		Short: "Lists and replays notifications that were not delivered",
 		Long: `
-Shows the notifications that a running gateway could not deliver yet, or has given
-up, and replays them. It asks Caddy's admin API.
+Lists the notifications that a running gateway has not delivered yet, or has given
+up, and replays them. It uses Caddy's admin API.
 `,
 	}
 	onlyGroup(cmd)
 	cmd.AddCommand(listDeliveriesCommand(), replayDeliveriesCommand(), endpointsCommand(),
 		switchCommand("disable", "Holds all notifications to an endpoint", adminapi.DisableEndpoint),
-		switchCommand("enable", "Goes on with the notifications to an endpoint", adminapi.EnableEndpoint))
+		switchCommand("enable", "Resumes all notifications to an endpoint", adminapi.EnableEndpoint))
 	return cmd
 }
 
-// adminFlags say where the admin API is.
+// adminFlags are the address of the admin API.
 type adminFlags struct{ address, config, adapter string }
 
 func (f *adminFlags) add(set *pflag.FlagSet) {
@@ -46,7 +46,7 @@ func (f *adminFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.adapter, "adapter", "", "the adapter of --config")
 }
 
-// ask sends a request to the admin API and decodes what it answers, which it returns as well.
+// ask sends a request to the admin API. It decodes the answer, and also returns it.
 func (f *adminFlags) ask(method, path string, q url.Values, body, into any) ([]byte, error) {
 	address, err := caddycmd.DetermineAdminAPIAddress(f.address, nil, f.config, f.adapter)
 	if err != nil {
@@ -75,15 +75,15 @@ func (f *adminFlags) ask(method, path string, q url.Values, body, into any) ([]b
 		return nil, err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return nil, fmt.Errorf("what answers at %s is no gateway's admin API", address)
+		return nil, fmt.Errorf("the server at %s is not the admin API of a gateway", address)
 	}
 	return data, nil
 }
 
-// maxAdminAnswer is the greatest size of an answer of the admin API, in bytes.
+// maxAdminAnswer is the largest size of an answer of the admin API, in bytes.
 const maxAdminAnswer = 16 << 20
 
-// filterFlags say which deliveries are meant.
+// filterFlags select deliveries.
 type filterFlags struct {
 	status, partner, leader, task, webhook, host string
 	ids                                          []string
@@ -123,9 +123,10 @@ func listDeliveriesCommand() *cobra.Command {
 		Use:   "list [--status <status>] [--task <id>] [--host <host>] [...]",
 		Short: "Lists the notifications that were not delivered",
 		Long: `
-Lists the notifications that were not delivered, those first that are due first:
-pending (not tried yet), failing (to be tried again), dead (given up, kept for a
-week) and disabled (held, because the webhook or its endpoint is disabled).
+Lists the notifications that were not delivered, in the order of their next attempt:
+pending (not tried yet), failing (will be retried), dead (given up, kept as a dead
+letter for 7 days) and disabled (held, because the webhook or its endpoint is
+disabled).
 `,
 		Example: `  $ caddy aip deliveries list --status dead
   $ caddy aip deliveries list --task task-1 --json`,
@@ -151,7 +152,8 @@ week) and disabled (held, because the webhook or its endpoint is disabled).
 				for i := range page.Deliveries {
 					d := &page.Deliveries[i]
 					if printed++; !asJSON {
-						fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Status, d.State, clean(d.Task), d.Endpoint, d.Attempts, soon(d.Next), clean(lastOf(d)), d.ID)
+						fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Status, d.State, clean(d.Task),
+							d.Endpoint, d.Attempts, soon(d.Next), clean(lastOf(d)), d.ID)
 					}
 				}
 				if page.Next == "" || printed >= limit {
@@ -167,8 +169,8 @@ week) and disabled (held, because the webhook or its endpoint is disabled).
 	}
 	admin.add(cmd.Flags())
 	filter.add(cmd.Flags())
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many to list")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the admin API's JSON, a page a line")
+	cmd.Flags().IntVar(&limit, "limit", 100, "the largest number of notifications")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON of the admin API, one page per line")
 	return cmd
 }
 
@@ -183,7 +185,7 @@ func lastOf(d *adminapi.Delivery) string {
 	return "-"
 }
 
-// soon says when something will be, from now.
+// soon returns the time until a moment.
 func soon(at time.Time) string {
 	switch wait := time.Until(at).Round(time.Second); {
 	case at.IsZero():
@@ -200,11 +202,11 @@ func replayDeliveriesCommand() *cobra.Command {
 	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "replay [<webhook-id>...] [--task <id>] [--host <host>] [--status dead] [...]",
-		Short: "Tries dead notifications again",
+		Short: "Sends dead notifications again",
 		Long: `
-Tries notifications again that were given up, with all attempts before them and
-under the webhook-ids that they had. Say which: by their ids, by what list takes,
-or all of them with --status dead.
+Sends notifications again that were given up, with as many attempts as new ones and
+with the same webhook-ids. Select them by their ids, by the flags of list, or all
+of them by --status dead.
 `,
 		Example: `  $ caddy aip deliveries replay msg_kxcl3b264zda7tqfhbumm3gm6xvbk2fgey7vmke4iblemnhplrea
   $ caddy aip deliveries replay --host hooks.example.com`,
@@ -215,7 +217,7 @@ or all of them with --status dead.
 			if _, err := admin.ask(http.MethodPost, adminapi.ReplayDeliveries, filter.query(), nil, &out); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d to be tried again\n", out.Replayed)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d to be sent again\n", out.Replayed)
 			return err
 		},
 	}
@@ -228,11 +230,11 @@ func endpointsCommand() *cobra.Command {
 	var admin adminFlags
 	cmd := &cobra.Command{
 		Use:   "endpoints",
-		Short: "Lists where notifications go",
+		Short: "Lists the endpoints of webhooks",
 		Long: `
-Lists the endpoints, by scheme, host and port, that notifications wait for or were
-lately sent to: closed (it works), open (it fails, and is left alone for a while),
-half-open (it is being tried) and disabled.
+Lists the endpoints (scheme, host and port) of recent and waiting notifications, and
+the state of their circuit breakers: closed (the endpoint works), open (it fails, and
+gets no requests for a while), half-open (it is being tested) or disabled.
 `,
 		Example: `  $ caddy aip deliveries endpoints`,
 		Args:    cobra.NoArgs,
@@ -243,7 +245,7 @@ half-open (it is being tried) and disabled.
 			}
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			if len(out.Endpoints) == 0 {
-				fmt.Fprintln(table, "Nothing was delivered lately, and nothing waits to be.")
+				fmt.Fprintln(table, "No notifications were delivered recently, and none wait.")
 			} else {
 				fmt.Fprintln(table, "ENDPOINT\tSTATE\tWAITING\tIN FLIGHT\tFAILURES\tUNTIL")
 			}
@@ -264,7 +266,7 @@ func switchCommand(name, short, path string) *cobra.Command {
 		Short: short,
 		Long: `
 ` + short + `, which is a scheme, a host and a port, such as
-https://hooks.example.com. What waits for it is kept while it is disabled.
+https://hooks.example.com. Its notifications are kept while it is disabled.
 `,
 		Example: "  $ caddy aip deliveries " + name + " https://hooks.example.com",
 		Args:    cobra.ExactArgs(1),

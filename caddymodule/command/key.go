@@ -16,9 +16,9 @@ func webhookKeyCommand() *cobra.Command {
 		Use:   "webhook-key [--hmac]",
 		Short: "Makes a key that signs notifications",
 		Long: `
-Makes a key for signing_key. By default it is an ed25519 key, of which the public
-half is for those who receive notifications: they can verify, but not sign. With
---hmac it is a secret that both sides share, so that every receiver could sign.
+Makes a key for signing_key. By default it is an ed25519 key. Give its public half
+to the receivers of notifications: they can verify, but not sign. With --hmac it is
+a secret that both sides share, with which every receiver could sign.
 `,
 		Example: `  $ caddy aip webhook-key
   $ caddy aip webhook-key --hmac`,

@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
-// pkiDir is where the certificates for development lie, for the command that makes them and the one that uses them.
+// pkiDir is the folder of the certificates for development.
 const pkiDir = ".pki"
 
 func pkiCommand() *cobra.Command {
@@ -33,12 +33,12 @@ AIC in it, and their keys:
   leader.pem     for a Leader, in the profile of ACPs v02.00 and later
   leader-v1.pem  for a Leader, in the profile of ACPs v01.00
 
-Each key lies beside its certificate: server-key.pem. Certificates that are
-there and still good are kept, so it does no harm to run this again. Those
-that have ended, or lack a --host or the --leader, are made anew.
+Each key is beside its certificate: server-key.pem. Valid certificates are kept,
+so the command can be repeated. Certificates that have expired, or lack a --host
+or the --leader, are replaced.
 
-This is for development. Keys lie in plain files, and no registrar knows the
-AICs.
+This is for development. Keys are stored in plain files, and no registrar knows
+the AICs.
 `,
 		Example: `  $ caddy aip pki
   $ caddy aip pki --host agent.example.com --host 192.0.2.7
@@ -47,8 +47,8 @@ AICs.
 	}
 	cmd.Flags().StringVar(&o.Dir, "dir", pkiDir, "the folder")
 	cmd.Flags().StringArrayVar(&o.Hosts, "host", nil, "a name or an IP address of the gateway; may be repeated")
-	cmd.Flags().StringVar(&leader, "leader", "", "the AIC of both Leader certificates (default: each gets one of its own)")
-	cmd.Flags().BoolVar(&o.Force, "force", false, "make everything anew, whatever is there")
+	cmd.Flags().StringVar(&leader, "leader", "", "the AIC of both Leader certificates (default: a new one for each)")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "replace all certificates")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if leader != "" {
 			aic, err := identity.ParseAIC(leader)
@@ -77,7 +77,7 @@ func printPKI(out io.Writer, p *devpki.PKI) error {
 				remark = ", because " + f.Because
 			}
 		case f.Expires:
-			remark = ", which is soon: --force makes all of them anew"
+			remark = ", which is soon: --force replaces all of them"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s, until %s%s\n", verb, f.Cert, f.Role, f.NotAfter.UTC().Format(time.DateOnly), remark)
 		if f.AIC != "" {

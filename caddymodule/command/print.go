@@ -20,11 +20,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// printer writes what a Partner answers for people to read: a word of at most 8 letters, and beside it what
-// it means.
+// printer prints a Partner's answers for people: lines of a label of at most 8 letters, and a text.
 type printer struct {
 	w   io.Writer
-	err error // the first that the writer returned
+	err error // the first one of the writer
 }
 
 func (p *printer) line(word, text string) {
@@ -105,7 +104,7 @@ func (p *printer) items(word string, items []task.DataItem) {
 	}
 }
 
-// describe says in words what an error is that a Partner answered, with one member of its data on a line.
+// describe returns the text of an error that a Partner answered, with each member of its data on a line.
 func describe(e *leader.Error) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the Partner answered %d %s", e.Code, clean(e.Message))
@@ -131,14 +130,14 @@ func describe(e *leader.Error) string {
 
 func stamp(t time.Time) string { return t.Format(time.RFC3339Nano) }
 
-// joined joins what is not empty.
+// joined joins the parts that are not empty.
 func joined(parts ...string) string {
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	return strings.Join(parts, "  ")
 }
 
-// clean makes the words of others fit for a terminal: they may not move its cursor or change its colours, nor
-// the direction of writing.
+// clean makes foreign text safe for a terminal: the text cannot move the cursor, or change colours or the direction of
+// writing.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

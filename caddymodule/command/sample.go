@@ -17,26 +17,25 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 )
 
-// sampleGrace is how long requests may take to end once the sample agent is told to stop.
+// sampleGrace is how long requests may take to end after the sample agent is stopped.
 const sampleGrace = 3 * time.Second
 
 func sampleAgentCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "sample-agent [--listen <address>]",
-		Short: "Runs an agent to stand behind the gateway",
+		Short: "Runs a sample agent behind the gateway",
 		Long: `
-Runs an agent that speaks A2A v0.1, to stand behind the gateway until there is a
-real one. It needs no model and no network. What it does is said by the first
-word that it is told:
+Runs a sample agent that speaks A2A v0.1. It needs no model and no network. The
+first word of a message is its command:
 
   stream N [MS]   a product in N pieces, one every MS milliseconds
-  slow SECONDS    works for so long
+  slow SECONDS    works for this time
   ask             asks for a colour
   fail            fails
   file, data      a product with a file, or with structured data
 
-Anything else it repeats. It ends on SIGINT and SIGTERM.
+It repeats all other messages. It ends on SIGINT and SIGTERM.
 `,
 		Example: `  $ caddy aip sample-agent
   $ caddy aip sample-agent --listen 127.0.0.1:9102`,
@@ -51,7 +50,9 @@ Anything else it repeats. It ends on SIGINT and SIGTERM.
 			return err
 		}
 		url := "http://" + l.Addr().String()
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "The sample agent speaks A2A v0.1 at %s\n\nIn the Caddyfile: aip_gateway a2a/legacy %s\n", url, url); err != nil {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(),
+			"The sample agent speaks A2A v0.1 at %s\n\nIn the Caddyfile: aip_gateway a2a/legacy %s\n", url, url)
+		if err != nil {
 			return errors.Join(err, l.Close())
 		}
 		return serveSample(ctx, l)
@@ -59,7 +60,7 @@ Anything else it repeats. It ends on SIGINT and SIGTERM.
 	return cmd
 }
 
-// serveSample serves a sample agent on l until ctx is done and all its work and requests have ended.
+// serveSample serves a sample agent on l until ctx is done, and all its turns and requests have ended.
 func serveSample(ctx context.Context, l net.Listener) error {
 	agent := legacyagent.New(legacyagent.Options{})
 	server := &http.Server{Handler: agent, ReadHeaderTimeout: 10 * time.Second}
@@ -70,7 +71,7 @@ func serveSample(ctx context.Context, l net.Listener) error {
 		return errors.Join(err, agent.Close())
 	case <-ctx.Done():
 	}
-	// Requests wait for the agent's work, so that ends first.
+	// Requests wait for the agent's turns, so the turns end first.
 	err := agent.Close()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), sampleGrace)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// stream sends a command by stream and prints its events as they come.
+// stream sends a command by stream and prints its events when they arrive.
 func (f *callFlags) stream(cmd *cobra.Command, client *leader.Client, call *task.Call) (int, error) {
 	ctx := cmd.Context()
 	if f.timeout > 0 {
@@ -23,11 +23,11 @@ func (f *callFlags) stream(cmd *cobra.Command, client *leader.Client, call *task
 		defer cancel()
 	}
 	out := eventPrinter{printer: printer{w: cmd.OutOrStdout()}, taskID: call.Message.TaskID}
-	cut := func(err error) {
+	interrupted := func(err error) {
 		out.endText()
-		cmd.PrintErrln("the stream was cut, coming back:", clean(err.Error()))
+		cmd.PrintErrln("the stream was interrupted; resuming it:", clean(err.Error()))
 	}
-	for ev, err := range client.Follow(ctx, call, cut) {
+	for ev, err := range client.Follow(ctx, call, interrupted) {
 		var refused *leader.Error
 		switch {
 		case errors.As(err, &refused) && f.json:
@@ -60,17 +60,17 @@ func (f *callFlags) stream(cmd *cobra.Command, client *leader.Client, call *task
 	return verdict(call.Message.Command, out.state)
 }
 
-// eventPrinter prints the events of one stream: pieces of text as they come, on one line, and all else on lines
-// of its own.
+// eventPrinter prints the events of one stream: chunks of text on one line as they arrive, and others on lines of their
+// own.
 type eventPrinter struct {
 	printer
 	taskID string
 	state  task.State
 	text   bool   // a line of text is open
-	piece  string // the product that it belongs to
+	piece  string // the id of the last product
 }
 
-// note keeps what an event says of the state.
+// note keeps the state in an event.
 func (p *eventPrinter) note(ev *task.Event) {
 	switch {
 	case ev.Task != nil:
@@ -142,7 +142,7 @@ func (p *eventPrinter) write(s string) {
 	}
 }
 
-// next says what can be typed now.
+// next prints the commands that are possible now.
 func (p *eventPrinter) next() {
 	p.endText()
 	if p.state.Settled() && !p.state.Terminal() {

@@ -64,8 +64,8 @@ type PKI struct {
 func (p *PKI) Files() []File { return []File{p.CA, p.Server, p.Leader, p.LeaderV1} }
 
 // Make makes the certificates that are missing in a folder. It keeps those that are valid, and replaces those that have
-// expired or lack a host or AIC of the options. A file that cannot be read, or a certificate of another root, is an error
-// and stays unchanged unless Force is set, because it may have another owner.
+// expired or lack a host or AIC of the options. A file that cannot be read, or a certificate of another root, is an
+// error and stays unchanged unless Force is set, because it may have another owner.
 func Make(o Options) (*PKI, error) {
 	if o.Now.IsZero() {
 		o.Now = time.Now()

@@ -31,8 +31,8 @@ type Client struct {
 	base *url.URL
 }
 
-// New returns a client of the Partner at a URL, the mount point of a gateway, with its own connection pool. config holds
-// the Leader's certificate and the trusted roots; nil means no certificate and the system's roots.
+// New returns a client of the Partner at a URL, the mount point of a gateway, with its own connection pool. config
+// holds the Leader's certificate and the trusted roots; nil means no certificate and the system's roots.
 func New(mount string, config *tls.Config) (*Client, error) {
 	u, err := url.Parse(mount)
 	switch {

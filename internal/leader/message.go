@@ -79,8 +79,8 @@ func appendTimeOrNull(dst []byte, t time.Time) []byte {
 	return task.AppendTime(dst, t)
 }
 
-// requestID returns the id of the request with a message. It is the message's id, so that logs on both sides name one id
-// only.
+// requestID returns the id of the request with a message. It is the message's id, so that logs on both sides name one
+// id only.
 func requestID(m *task.Message) jsonrpc.ID { return task.AppendString(nil, m.ID) }
 
 func appendRequest(dst []byte, id jsonrpc.ID, method string, m *task.Message) []byte {
