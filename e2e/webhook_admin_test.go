@@ -356,7 +356,7 @@ func TestDeliveriesAPI(t *testing.T) {
 		{"GET", "/aip/deliveries?limit=0", "", 400, "a whole number above 0"},
 		{"GET", "/aip/deliveries?limit=many", "", 400, "a whole number above 0"},
 		{"GET", "/aip/deliveries?stat=dead", "", 400, "use status, partner,"},
-		{"GET", "/aip/deliveries?after=here", "", 400, "what the page before returned"},
+		{"GET", "/aip/deliveries?after=here", "", 400, "the value that the page before returned"},
 		{"POST", "/aip/deliveries", "", 405, "use GET"},
 		{"GET", "/aip/deliveries/replay?task=a", "", 405, "use POST"},
 		{"POST", "/aip/deliveries/replay", "", 400, "say which"},
