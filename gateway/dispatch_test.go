@@ -62,7 +62,8 @@ func newGateway(t *testing.T, change func(*gateway.Config)) *gateway.Gateway {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	c := gateway.Config{
-		Process: new(gateway.Process), Callers: []translate.Server{subscribing{aip.Server()}}, Guard: new(identity.Guard),
+		Process: new(gateway.Process), Callers: []translate.Server{subscribing{aip.Server()}},
+		Guard: new(identity.Guard),
 		Partner: partner.Config{
 			Name: "agent", Agent: asker{}, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 1000,
 			Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour},
@@ -248,7 +249,9 @@ func TestPathsAreMatchedOnce(t *testing.T) {
 	g := newGateway(t, func(c *gateway.Config) {
 		c.Guard.Mode = identity.Off
 		c.Callers = []translate.Server{
-			routed{aip.Server(), &times[0]}, routed{a2a.V1Server(false), &times[1]}, routed{a2a.V1RESTServer(false), &times[2]},
+			routed{aip.Server(), &times[0]},
+			routed{a2a.V1Server(false), &times[1]},
+			routed{a2a.V1RESTServer(false), &times[2]},
 		}
 	})
 	f := &front{t: t, g: g, peer: identity.Peer{ID: "leader"}}

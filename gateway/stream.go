@@ -128,7 +128,8 @@ func (x *exchange) newStream(events *partner.Stream) *Stream {
 	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && events.After == 0)
 	if t := &events.Task; !call.Snapshot {
 		// A caller that resumes behind the end of a dialect's stream gets an empty stream.
-		s.ended = x.resumes() && events.After == events.Last && !t.Status.State.Terminal() && encoder.Snapshot(nil, t).End
+		s.ended = x.resumes() && events.After == events.Last && !t.Status.State.Terminal() &&
+			encoder.Snapshot(nil, t).End
 		s.forgetTask()
 	}
 	x.hold()

@@ -52,7 +52,8 @@ func TestParseAICRefuses(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"", "the AIC is empty"},
 		{"agent-leader-aic", "the AIC has 16 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one"},
-		{"10001000011K912345E789ABCDEF235", "the AIC has 31 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one"},
+		{"10001000011K912345E789ABCDEF235",
+			"the AIC has 31 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one"},
 		{"10001000011K912345E789ABCDEF2354", "the check digits of the AIC are 54, and 53 would be right"},
 		{"10001000011K912345E789ABCDEF235A", "character 32 of the AIC is 'A', and a check digit may only be 0-9"},
 		{"1000-000011K912345E789ABCDEF2353", "character 5 of the AIC is '-', and may only be 0-9 or A-Z"},
@@ -62,10 +63,14 @@ func TestParseAICRefuses(t *testing.T) {
 		{"1.2.156.3088.1.34C2.478BDF.3GF546.0JU4", "the AIC has 9 levels, and must have 10"},
 		{"1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4.", "the AIC has 11 levels, and must have 10"},
 		{"1.2.156.3088.12.1.34C2.478BDF.3GF546.0JU4", "level 5 of the AIC (version) has 2 characters, and must have 1"},
-		{"1.2.156.3088.1..34C2.478BDF.3GF546.0JU4", "level 6 of the AIC (registrar) has 0 characters, and must have 1 to 6"},
-		{"1.2.156.3088.1.1.34C2345.478BDF.3GF546.0JU4", "level 7 of the AIC (vendor) has 7 characters, and must have 1 to 6"},
-		{"1.2.156.3088.1.1.34C2.478BDF4567.3GF546.0JU4", "level 8 of the AIC (ontology serial) has 10 characters, and must have 1 to 9"},
-		{"1.2.156.3088.1.1.34C2.478BDF.3GF-46.0JU4", "level 9 of the AIC (instance serial) has a character other than 0-9 and A-Z"},
+		{"1.2.156.3088.1..34C2.478BDF.3GF546.0JU4",
+			"level 6 of the AIC (registrar) has 0 characters, and must have 1 to 6"},
+		{"1.2.156.3088.1.1.34C2345.478BDF.3GF546.0JU4",
+			"level 7 of the AIC (vendor) has 7 characters, and must have 1 to 6"},
+		{"1.2.156.3088.1.1.34C2.478BDF4567.3GF546.0JU4",
+			"level 8 of the AIC (ontology serial) has 10 characters, and must have 1 to 9"},
+		{"1.2.156.3088.1.1.34C2.478BDF.3GF-46.0JU4",
+			"level 9 of the AIC (instance serial) has a character other than 0-9 and A-Z"},
 		{"1.2.156.3088.1.1.34C2.478BDF.3GF546.JU4", "level 10 of the AIC (check) has 3 characters, and must have 4"},
 		{"1.2.156.3088.1.1.34C2.478BDF.3GF546.1EKG", "the check digits of the AIC are 1EKG, and cannot be above 1EKF"},
 		{"1." + strings.Repeat("2", 60), "the AIC has 62 characters, and at most 53 are allowed"},
@@ -87,7 +92,8 @@ func TestCheckerWithSalt(t *testing.T) {
 		t.Errorf("without a salt only the format counts: %v", err)
 	}
 	_, err := Checker{Salt: specSalt}.Parse(wrong)
-	if diff := cmp.Diff("the check digits of the AIC are 0JU1, and 0JU4 would be right with this salt", errText(err)); diff != "" {
+	if diff := cmp.Diff("the check digits of the AIC are 0JU1, and 0JU4 would be right with this salt",
+		errText(err)); diff != "" {
 		t.Errorf("with a salt (-want +got):\n%s", diff)
 	}
 	_, err = Checker{Salt: []byte{1}}.Parse(validV2[0])

@@ -27,14 +27,16 @@ func TestCertificateExpires(t *testing.T) {
 	}{
 		{"the leaf first", [][]time.Duration{{time.Minute, time.Hour, 24 * time.Hour}}, time.Minute},
 		{"an issuer first", [][]time.Duration{{24 * time.Hour, time.Hour, 48 * time.Hour}}, time.Hour},
-		{"the longest of two chains", [][]time.Duration{{time.Hour, time.Minute}, {time.Hour, 24 * time.Hour}}, time.Hour},
+		{"the longest of two chains", [][]time.Duration{{time.Hour, time.Minute}, {time.Hour, 24 * time.Hour}},
+			time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			state := new(tls.ConnectionState)
 			for _, chain := range tt.chains {
 				var certs []*x509.Certificate
 				for _, d := range chain {
-					certs = append(certs, sign(t, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: aicV2},
+					certs = append(certs, sign(t, &x509.Certificate{SerialNumber: big.NewInt(1),
+						Subject:   pkix.Name{CommonName: aicV2},
 						NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(d)}))
 				}
 				state.VerifiedChains = append(state.VerifiedChains, certs)

@@ -76,7 +76,8 @@ func TestFromCertificate(t *testing.T) {
 		want AIC
 	}{
 		{"v1", aicV1 + ".acps.pub", []string{"agent://" + aicV1}, aicV1},
-		{"v1, other names beside it", aicV1 + ".acps.pub", []string{"https://agent.example.com/x", "agent://" + aicV1}, aicV1},
+		{"v1, other names beside it", aicV1 + ".acps.pub", []string{"https://agent.example.com/x", "agent://" + aicV1},
+			aicV1},
 		{"v1, lower case", strings.ToLower(aicV1) + ".ACPS.pub", []string{"AGENT://" + strings.ToLower(aicV1)}, aicV1},
 		{"v1 profile, v2 AIC", aicV2 + ".acps.pub", []string{"agent://" + aicV2}, aicV2},
 		{"v2", aicV2, []string{"acps://" + aicV2}, aicV2},
@@ -105,12 +106,14 @@ func TestFromCertificateRefuses(t *testing.T) {
 		cert *x509.Certificate
 		want string
 	}{
-		{"no CN", certificate(t, "", "acps://"+aicV2), "The client certificate has no common name, which must be the AIC."},
+		{"no CN", certificate(t, "", "acps://"+aicV2),
+			"The client certificate has no common name, which must be the AIC."},
 		{"two CNs", sign(t, two), "The client certificate has more than one common name, so it names no one AIC."},
 		{"foreign", certificate(t, "leader.example.com"),
 			"The common name of the client certificate is not an AIC: levels 1 to 4 of the AIC are not 1.2.156.3088."},
 		{"wrong check digits", certificate(t, aicV1[:31]+"4", "acps://"+aicV1),
-			"The common name of the client certificate is not an AIC: the check digits of the AIC are 54, and 53 would be right."},
+			"The common name of the client certificate is not an AIC: " +
+				"the check digits of the AIC are 54, and 53 would be right."},
 		{"v1 without SAN", certificate(t, aicV1+".acps.pub", "acps://"+aicV1),
 			"The common name of the client certificate ends in .acps.pub, but the name agent://<AIC> is missing."},
 		{"v2, another SAN", certificate(t, aicV2, "acps://"+other),
@@ -122,9 +125,11 @@ func TestFromCertificateRefuses(t *testing.T) {
 		{"v1, another SAN of the other profile", certificate(t, aicV1+".acps.pub", "agent://"+aicV1, "acps://"+aicV2),
 			"The acps:// name of the client certificate is not the AIC of its common name."},
 		{"SAN with a path", certificate(t, aicV1, "acps://"+aicV1+"/x"),
-			"The acps:// name of the client certificate is not an AIC: the AIC has 34 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one."},
+			"The acps:// name of the client certificate is not an AIC: the AIC has 34 characters, " +
+				"neither the 32 of an AIC of v01.00 nor the dots of a later one."},
 		{"SAN with a user", certificate(t, aicV1, "acps://x@"+aicV1),
-			"The acps:// name of the client certificate is not an AIC: the AIC has 34 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one."},
+			"The acps:// name of the client certificate is not an AIC: the AIC has 34 characters, " +
+				"neither the 32 of an AIC of v01.00 nor the dots of a later one."},
 	} {
 		aic, err := FromCertificate(tt.cert)
 		if aic != "" {
@@ -155,13 +160,16 @@ func TestGuardCheck(t *testing.T) {
 	peer := Peer{Proof: ByCertificate, Kind: AICKind, ID: aicV2, Expires: cert.NotAfter}
 	foreign := certificate(t, "localhost")
 
-	verified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
+	verified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert},
+		VerifiedChains: [][]*x509.Certificate{{cert}}}
 	unverified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
-	stranger := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{foreign}, VerifiedChains: [][]*x509.Certificate{{foreign}}}
+	stranger := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{foreign},
+		VerifiedChains: [][]*x509.Certificate{{foreign}}}
 	bare := &tls.ConnectionState{}
 
-	notVerified := outcome{task.AuthenticationRequired, "The client certificate was not verified. The operator of this " +
-		"gateway must enable the verification of client certificates."}
+	notVerified := outcome{task.AuthenticationRequired,
+		"The client certificate was not verified. The operator of this " +
+			"gateway must enable the verification of client certificates."}
 	required := outcome{task.AuthenticationRequired, "A client certificate with an AIC is required."}
 	notAnAIC := outcome{task.AuthenticationRequired, "The common name of the client certificate is not an AIC: " +
 		"the AIC has 9 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one."}
@@ -236,9 +244,12 @@ func TestGuardAdmit(t *testing.T) {
 		{"off, too long", Guard{Mode: Off}, Peer{}, long + "x", "",
 			outcome{task.InvalidParams, "senderId has 257 bytes, and at most 256 are allowed."}},
 		{"off, empty", Guard{Mode: Off}, Peer{}, "", "", outcome{task.InvalidParams, "senderId is empty."}},
-		{"off, line feed", Guard{Mode: Off}, Peer{}, "a\nb", "", outcome{task.InvalidParams, "senderId has a control character."}},
-		{"off, C1 control", Guard{Mode: Off}, Peer{}, "a\u0085b", "", outcome{task.InvalidParams, "senderId has a control character."}},
-		{"off, allowed", Guard{Mode: Off, Allow: only}, Peer{}, strings.ToLower(aicV2), strings.ToLower(aicV2), outcome{}},
+		{"off, line feed", Guard{Mode: Off}, Peer{}, "a\nb", "", outcome{task.InvalidParams,
+			"senderId has a control character."}},
+		{"off, C1 control", Guard{Mode: Off}, Peer{}, "a\u0085b", "", outcome{task.InvalidParams,
+			"senderId has a control character."}},
+		{"off, allowed", Guard{Mode: Off, Allow: only}, Peer{}, strings.ToLower(aicV2), strings.ToLower(aicV2),
+			outcome{}},
 		{"off, not allowed", Guard{Mode: Off, Allow: notThis}, Peer{}, aicV2, "", denied},
 	} {
 		got, err := tt.guard.Admit(tt.peer, tt.sender)
@@ -358,7 +369,8 @@ func TestIdentityOfARequestAllocatesNothing(t *testing.T) {
 }
 
 func connection(cert *x509.Certificate) *tls.ConnectionState {
-	return &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}, PeerCertificates: []*x509.Certificate{cert}}
+	return &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}},
+		PeerCertificates: []*x509.Certificate{cert}}
 }
 
 func BenchmarkIdentityOfARequest(b *testing.B) {

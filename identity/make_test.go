@@ -10,7 +10,8 @@ import (
 )
 
 func TestMakeV1(t *testing.T) {
-	got, err := MakeV1(FieldsV1{Manager: "0001", Registry: "1", Year: 2025, Ontology: "12345e789", Instance: "ABCDEF23"})
+	got, err := MakeV1(FieldsV1{Manager: "0001", Registry: "1", Year: 2025, Ontology: "12345e789",
+		Instance: "ABCDEF23"})
 	if err != nil {
 		t.Fatal(err)
 	}

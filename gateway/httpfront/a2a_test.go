@@ -21,7 +21,8 @@ import (
 
 // everyCaller makes a gateway serve all dialects, as callers aip aip/2 a2a does.
 func everyCaller(h *setup) {
-	h.Callers = []translate.Server{aip.Server(), aip.ServerV2(""), a2a.V1Server(false), a2a.V1RESTServer(false), a2a.V03Server(false), a2a.LegacyServer(false)}
+	h.Callers = []translate.Server{aip.Server(), aip.ServerV2(""), a2a.V1Server(false), a2a.V1RESTServer(false),
+		a2a.V03Server(false), a2a.LegacyServer(false)}
 }
 
 // TestRequestsWithoutID: callers of A2A are told first what else is wrong, those of AIP that there is no id.
@@ -92,7 +93,8 @@ func (g *gate) request(method, path, field, value, body string) (*http.Response,
 // started starts a task by A2A 1.0 over plain HTTP, and returns its id.
 func (g *gate) started(text string) string {
 	g.t.Helper()
-	_, body := g.post("/agents/one/message:send", `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"`+text+`"}]}}`)
+	_, body := g.post("/agents/one/message:send",
+		`{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"`+text+`"}]}}`)
 	var answer struct{ Task struct{ ID string } }
 	if err := json.Unmarshal([]byte(body), &answer); err != nil || answer.Task.ID == "" {
 		g.t.Fatalf("got %s", body)
@@ -108,7 +110,8 @@ func TestWebhooksOfTasks(t *testing.T) {
 	there := g.started("ask")
 	rpc := func(method, params string) func(id string) (*http.Response, string) {
 		return func(id string) (*http.Response, string) {
-			return g.post("/agents/one", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+strings.ReplaceAll(params, "$", id)+`}`)
+			return g.post("/agents/one",
+				`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+strings.ReplaceAll(params, "$", id)+`}`)
 		}
 	}
 	rest := func(method, path, body string) func(id string) (*http.Response, string) {
@@ -123,11 +126,15 @@ func TestWebhooksOfTasks(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"0.3 set", rpc("tasks/pushNotificationConfig/set", `{"taskId":"$","pushNotificationConfig":{`+url+`,"id":"a"}}`), 0, `"result":{`},
+		{"0.3 set", rpc("tasks/pushNotificationConfig/set",
+			`{"taskId":"$","pushNotificationConfig":{`+url+`,"id":"a"}}`), 0, `"result":{`},
 		{"0.3 list", rpc("tasks/pushNotificationConfig/list", `{"id":"$"}`), 0, `"result":[{`},
-		{"0.3 get", rpc("tasks/pushNotificationConfig/get", `{"id":"$","pushNotificationConfigId":"a"}`), 0, `"result":{`},
-		{"0.3 delete", rpc("tasks/pushNotificationConfig/delete", `{"id":"$","pushNotificationConfigId":"a"}`), 0, `"result":null`},
-		{"0.3 delete again", rpc("tasks/pushNotificationConfig/delete", `{"id":"$","pushNotificationConfigId":"a"}`), 0, `"result":null`},
+		{"0.3 get", rpc("tasks/pushNotificationConfig/get", `{"id":"$","pushNotificationConfigId":"a"}`), 0,
+			`"result":{`},
+		{"0.3 delete", rpc("tasks/pushNotificationConfig/delete", `{"id":"$","pushNotificationConfigId":"a"}`), 0,
+			`"result":null`},
+		{"0.3 delete again", rpc("tasks/pushNotificationConfig/delete", `{"id":"$","pushNotificationConfigId":"a"}`),
+			0, `"result":null`},
 		{"0.3 list none", rpc("tasks/pushNotificationConfig/list", `{"id":"$"}`), 0, `"result":[]`},
 		{"1.0 create", rpc("CreateTaskPushNotificationConfig", `{"taskId":"$","id":"b",`+url+`}`), 0, `"result":{`},
 		{"1.0 list", rpc("ListTaskPushNotificationConfigs", `{"taskId":"$"}`), 0, `"configs":[{`},
@@ -139,17 +146,20 @@ func TestWebhooksOfTasks(t *testing.T) {
 		{"REST delete again", rest("DELETE", "/pushNotificationConfigs/c", ""), 404, `{}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if res, body := c.call(there); res.StatusCode != 200 || !strings.Contains(body, c.says) || strings.Contains(body, `"error"`) {
+			if res, body := c.call(there); res.StatusCode != 200 || !strings.Contains(body, c.says) ||
+				strings.Contains(body, `"error"`) {
 				t.Errorf("of a task that is there: %d %s, want %s", res.StatusCode, body, c.says)
 			}
 			res, body := c.call(gone)
-			if want := cmp.Or(c.status, 200); res.StatusCode != want || !strings.Contains(body, "-32001") && !strings.Contains(body, `"TASK_NOT_FOUND"`) {
+			if want := cmp.Or(c.status, 200); res.StatusCode != want || !strings.Contains(body, "-32001") &&
+				!strings.Contains(body, `"TASK_NOT_FOUND"`) {
 				t.Errorf("of a task that is not there: %d %s", res.StatusCode, body)
 			}
 		})
 	}
 	t.Run("a webhook that is not there", func(t *testing.T) {
-		if _, body := rpc("GetTaskPushNotificationConfig", `{"taskId":"$","id":"b"}`)(there); !strings.Contains(body, "-32001") {
+		if _, body := rpc("GetTaskPushNotificationConfig", `{"taskId":"$","id":"b"}`)(there); !strings.Contains(body,
+			"-32001") {
 			t.Errorf("got %s", body)
 		}
 	})
@@ -158,7 +168,8 @@ func TestWebhooksOfTasks(t *testing.T) {
 		if !strings.Contains(body, `"result":{"id":"notification-`) {
 			t.Errorf("got %s", body)
 		}
-		if _, body = rpc("notification/delete", `{"taskId":"$","notificationConfigId":"none"}`)("to come"); !strings.Contains(body, "-32001") {
+		if _, body = rpc("notification/delete",
+			`{"taskId":"$","notificationConfigId":"none"}`)("to come"); !strings.Contains(body, "-32001") {
 			t.Errorf("got %s", body)
 		}
 	})
@@ -173,23 +184,32 @@ func TestSubscribingToEnded(t *testing.T) {
 		status                           int
 		media, says                      string
 	}{
-		"JSON-RPC": {"POST", "", "Accept", "text/event-stream, application/json", `{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"` + id + `"}}`,
+		"JSON-RPC": {"POST", "", "Accept", "text/event-stream, application/json",
+			`{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"` + id + `"}}`,
 			200, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32004,`},
-		"JSON-RPC, nothing but events": {"POST", "", "Accept", "text/event-stream", `{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"` + id + `"}}`,
+		"JSON-RPC, nothing but events": {"POST", "", "Accept", "text/event-stream",
+			`{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"` + id + `"}}`,
 			200, "text/event-stream", `data: {"jsonrpc":"2.0","id":1,"error":{"code":-32004,`},
-		"REST":           {"POST", "/tasks/" + id + ":subscribe", "Accept", "text/event-stream", "", 400, "application/json", `"UNSUPPORTED_OPERATION"`},
-		"REST, by GET":   {"GET", "/tasks/" + id + ":subscribe", "", "", "", 400, "application/json", `"UNSUPPORTED_OPERATION"`},
-		"REST, again":    {"GET", "/tasks/" + id + ":subscribe", "Last-Event-ID", "1", "", 200, "text/event-stream", `"TASK_STATE_COMPLETED"`},
-		"REST, no task":  {"POST", "/tasks/none:subscribe", "", "", "", 404, "application/json", `"TASK_NOT_FOUND"`},
-		"0.3, which has": {"POST", "", "", "", `{"jsonrpc":"2.0","id":1,"method":"tasks/resubscribe","params":{"id":"` + id + `"}}`, 200, "text/event-stream", `"final"`},
+		"REST": {"POST", "/tasks/" + id + ":subscribe", "Accept", "text/event-stream", "", 400,
+			"application/json", `"UNSUPPORTED_OPERATION"`},
+		"REST, by GET": {"GET", "/tasks/" + id + ":subscribe", "", "", "", 400, "application/json",
+			`"UNSUPPORTED_OPERATION"`},
+		"REST, again": {"GET", "/tasks/" + id + ":subscribe", "Last-Event-ID", "1", "", 200, "text/event-stream",
+			`"TASK_STATE_COMPLETED"`},
+		"REST, no task": {"POST", "/tasks/none:subscribe", "", "", "", 404, "application/json", `"TASK_NOT_FOUND"`},
+		"0.3, which has": {"POST", "", "", "",
+			`{"jsonrpc":"2.0","id":1,"method":"tasks/resubscribe","params":{"id":"` + id + `"}}`, 200,
+			"text/event-stream", `"final"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res, body := g.request(c.method, "/agents/one"+c.path, c.field, c.value, c.body)
 			if name == "0.3, which has" {
 				c.says = `"completed"`
 			}
-			if res.StatusCode != c.status || res.Header.Get("Content-Type") != c.media || !strings.Contains(body, c.says) {
-				t.Errorf("got %d, %s: %s; want %d, %s with %s", res.StatusCode, res.Header.Get("Content-Type"), body, c.status, c.media, c.says)
+			if res.StatusCode != c.status || res.Header.Get("Content-Type") != c.media ||
+				!strings.Contains(body, c.says) {
+				t.Errorf("got %d, %s: %s; want %d, %s with %s", res.StatusCode, res.Header.Get("Content-Type"), body,
+					c.status, c.media, c.says)
 			}
 		})
 	}
@@ -206,18 +226,22 @@ func TestMediaTypes(t *testing.T) {
 		status            int
 		want, says        string
 	}{
-		"JSON-RPC":           {"", "application/json", rpc, 200, "application/json", `"result"`},
-		"JSON-RPC, charset":  {"", "Application/JSON; charset=utf-8", rpc, 200, "application/json", `"result"`},
-		"JSON-RPC, a2a":      {"", a2aJSON, rpc, 200, "application/json", `"result"`},
-		"JSON-RPC, text":     {"", "text/plain", rpc, 200, "application/json", `"code":-32005`},
-		"REST":               {"/message:send", "application/json", send, 200, a2aJSON, `"task"`},
-		"REST, a2a":          {"/message:send", a2aJSON + "; charset=utf-8", send, 200, a2aJSON, `"task"`},
-		"REST, none":         {"/message:send", "", send, 200, a2aJSON, `"task"`},
-		"REST, text":         {"/message:send", "text/plain", send, 400, "application/json", `"CONTENT_TYPE_NOT_SUPPORTED"`},
-		"REST, not found":    {"/tasks/none:cancel", "application/json", `{}`, 404, "application/json", `"TASK_NOT_FOUND"`},
+		"JSON-RPC":          {"", "application/json", rpc, 200, "application/json", `"result"`},
+		"JSON-RPC, charset": {"", "Application/JSON; charset=utf-8", rpc, 200, "application/json", `"result"`},
+		"JSON-RPC, a2a":     {"", a2aJSON, rpc, 200, "application/json", `"result"`},
+		"JSON-RPC, text":    {"", "text/plain", rpc, 200, "application/json", `"code":-32005`},
+		"REST":              {"/message:send", "application/json", send, 200, a2aJSON, `"task"`},
+		"REST, a2a":         {"/message:send", a2aJSON + "; charset=utf-8", send, 200, a2aJSON, `"task"`},
+		"REST, none":        {"/message:send", "", send, 200, a2aJSON, `"task"`},
+		"REST, text": {"/message:send", "text/plain", send, 400, "application/json",
+			`"CONTENT_TYPE_NOT_SUPPORTED"`},
+		"REST, not found": {"/tasks/none:cancel", "application/json", `{}`, 404, "application/json",
+			`"TASK_NOT_FOUND"`},
 		"REST, without body": {"/tasks/none:cancel", "text/plain", ``, 404, "application/json", `"TASK_NOT_FOUND"`},
-		"0.3":                {"", "text/plain", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"gw-aaaaaaaaaaaaaaaaaaaaaaaaaa"}}`, 200, "application/json", `-32001`},
-		"aip":                {"", "text/plain", message("rpc", "get", "none", ""), 200, "application/json", `-32001`},
+		"0.3": {"", "text/plain",
+			`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"gw-aaaaaaaaaaaaaaaaaaaaaaaaaa"}}`, 200,
+			"application/json", `-32001`},
+		"aip": {"", "text/plain", message("rpc", "get", "none", ""), 200, "application/json", `-32001`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			field := ""

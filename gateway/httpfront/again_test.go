@@ -16,14 +16,16 @@ import (
 
 // everyone lets all dialects call.
 func everyone(h *setup) {
-	h.Callers = []translate.Server{aip.ServerV2("partner"), aip.Server(), a2a.V1Server(false), a2a.V1RESTServer(false), a2a.V03Server(false), a2a.LegacyServer(false)}
+	h.Callers = []translate.Server{aip.ServerV2("partner"), aip.Server(), a2a.V1Server(false), a2a.V1RESTServer(false),
+		a2a.V03Server(false), a2a.LegacyServer(false)}
 }
 
 // call posts a JSON-RPC request to the mount point.
 func (g *gate) call(method, params string, header ...string) (*http.Response, string) {
 	g.t.Helper()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"q","method":%q,"params":%s}`, method, params)
-	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.server.URL+"/agents/one", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.server.URL+"/agents/one",
+		strings.NewReader(body))
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -48,14 +50,16 @@ func (g *gate) call(method, params string, header ...string) (*http.Response, st
 func TestBackAtTheEnd(t *testing.T) {
 	g := open(t, everyone)
 	for _, text := range []string{"hello", "ask"} {
-		_, first := g.call("tasks/sendSubscribe", fmt.Sprintf(`{"id":%q,"message":{"role":"user","parts":[{"type":"text","text":%q}]}}`, text, text))
+		_, first := g.call("tasks/sendSubscribe",
+			fmt.Sprintf(`{"id":%q,"message":{"role":"user","parts":[{"type":"text","text":%q}]}}`, text, text))
 		if !strings.Contains(first, `"final":true`) {
 			t.Fatalf("the stream tells %s", first)
 		}
 		last := first[strings.LastIndex(first, "id: ")+len("id: "):]
 		last, _, _ = strings.Cut(last, "\n")
 		res, again := g.call("tasks/resubscribe", fmt.Sprintf(`{"id":%q}`, text), "Last-Event-ID", last)
-		if res.Header.Get("Content-Type") != "text/event-stream" || strings.Contains(again, "data:") || !strings.Contains(again, "no more events") {
+		if res.Header.Get("Content-Type") != "text/event-stream" || strings.Contains(again, "data:") ||
+			!strings.Contains(again, "no more events") {
 			t.Errorf("behind event %s of %q there is %s %q", last, text, res.Header.Get("Content-Type"), again)
 		}
 	}
@@ -85,9 +89,12 @@ func TestRefusedStreams(t *testing.T) {
 		}
 		res, body := g.call(tc.method, tc.params, header...)
 		rest, streamed := strings.CutPrefix(body, "data: ")
-		if res.StatusCode != http.StatusOK || streamed != tc.streamed || streamed != (res.Header.Get("Content-Type") == events) ||
-			streamed != strings.HasSuffix(body, "\n\n") || !strings.HasPrefix(rest, `{"jsonrpc":"2.0","id":"q","error":{`) {
-			t.Errorf("%s for %q is answered with %s, %s: %q", tc.method, tc.accept, res.Status, res.Header.Get("Content-Type"), body)
+		if res.StatusCode != http.StatusOK || streamed != tc.streamed ||
+			streamed != (res.Header.Get("Content-Type") == events) ||
+			streamed != strings.HasSuffix(body, "\n\n") ||
+			!strings.HasPrefix(rest, `{"jsonrpc":"2.0","id":"q","error":{`) {
+			t.Errorf("%s for %q is answered with %s, %s: %q", tc.method, tc.accept, res.Status,
+				res.Header.Get("Content-Type"), body)
 		}
 	}
 }

@@ -34,7 +34,8 @@ func TestAnswersHaveADeadline(t *testing.T) {
 	g := open(t, func(h *setup) { h.Limits.Bytes = 1 << 20 })
 	for major, bound := range map[int]bool{1: false, 2: true, 3: true} {
 		for id, size := range map[string]int{"small": 10, "large": 2 * pieceSize} {
-			r := httptest.NewRequest("POST", "/agents/one/rpc", strings.NewReader(message("rpc", "start", id, strings.Repeat("x", size))))
+			r := httptest.NewRequest("POST", "/agents/one/rpc", strings.NewReader(message("rpc", "start", id,
+				strings.Repeat("x", size))))
 			r.ProtoMajor = major
 			w := &dated{ResponseRecorder: httptest.NewRecorder()}
 			g.ServeHTTP(w, r)
@@ -42,7 +43,8 @@ func TestAnswersHaveADeadline(t *testing.T) {
 				t.Errorf("HTTP/%d, %s: the answer is %.300s", major, id, w.Body)
 			}
 			if left := !w.deadline.IsZero(); left != bound || bound && w.unbound > 0 {
-				t.Errorf("HTTP/%d, %s: a deadline is left: %v, want %v; %d writes had none", major, id, left, bound, w.unbound)
+				t.Errorf("HTTP/%d, %s: a deadline is left: %v, want %v; %d writes had none", major, id, left, bound,
+					w.unbound)
 			}
 		}
 	}

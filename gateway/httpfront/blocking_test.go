@@ -54,11 +54,16 @@ func (sleeper) Complete(context.Context, *agent.Turn) error { return nil }
 // TestBlocking: callers of A2A wait until their task rests, up to the limit; those of AIP for what they agreed to.
 func TestBlocking(t *testing.T) {
 	const (
-		send03  = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","role":"user","messageId":"m","parts":[{"kind":"text","text":"x"}]}$}}`
-		send10  = `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"role":"ROLE_USER","messageId":"m","parts":[{"text":"x"}]}$}}`
+		send03 = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":` +
+			`{"kind":"message","role":"user","messageId":"m","parts":[{"kind":"text","text":"x"}]}$}}`
+		send10 = `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":` +
+			`{"role":"ROLE_USER","messageId":"m","parts":[{"text":"x"}]}$}}`
 		rest10  = `{"message":{"role":"ROLE_USER","messageId":"m","parts":[{"text":"x"}]}$}`
-		sendOld = `{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{"id":"t","message":{"role":"user","parts":[{"type":"text","text":"x"}]}$}}`
-		startIP = `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message","id":"m","senderRole":"leader","senderId":"l","command":"start","taskId":"t","dataItems":[]$}}}`
+		sendOld = `{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{"id":"t","message":` +
+			`{"role":"user","parts":[{"type":"text","text":"x"}]}$}}`
+		startIP = `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":` +
+			`{"type":"message","id":"m","senderRole":"leader",` +
+			`"senderId":"l","command":"start","taskId":"t","dataItems":[]$}}}`
 	)
 	finishes := func(after time.Duration) sleeper { return sleeper{work: after, state: task.AwaitingCompletion} }
 	asks := sleeper{work: time.Minute, state: task.AwaitingInput}
@@ -69,28 +74,35 @@ func TestBlocking(t *testing.T) {
 		after            time.Duration
 		says             string
 	}{
-		"0.3":                     {"", send03, "", finishes(5 * time.Minute), 5 * time.Minute, `"state":"completed"`},
-		"0.3, blocking":           {"", send03, `,"configuration":{"blocking":true}`, finishes(5 * time.Minute), 5 * time.Minute, `"state":"completed"`},
-		"0.3, not blocking":       {"", send03, `,"configuration":{"blocking":false}`, finishes(5 * time.Minute), 0, `"state":"`},
+		"0.3": {"", send03, "", finishes(5 * time.Minute), 5 * time.Minute, `"state":"completed"`},
+		"0.3, blocking": {"", send03, `,"configuration":{"blocking":true}`, finishes(5 * time.Minute),
+			5 * time.Minute, `"state":"completed"`},
+		"0.3, not blocking": {"", send03, `,"configuration":{"blocking":false}`, finishes(5 * time.Minute), 0,
+			`"state":"`},
 		"0.3, at the limit":       {"", send03, "", finishes(time.Hour), 10 * time.Minute, `"state":"working"`},
 		"0.3, the agent asks":     {"", send03, "", asks, time.Minute, `"state":"input-required"`},
 		"0.3, the agent's access": {"", send03, "", auth, time.Minute, `"state":"input-required"`},
-		"1.0":                     {"", send10, "", finishes(5 * time.Minute), 5 * time.Minute, `"TASK_STATE_COMPLETED"`},
-		"1.0, at once":            {"", send10, `,"configuration":{"returnImmediately":true}`, finishes(5 * time.Minute), 0, `"TASK_STATE_`},
-		"1.0, at the limit":       {"", send10, "", finishes(time.Hour), 10 * time.Minute, `"TASK_STATE_WORKING"`},
-		"1.0, the agent asks":     {"", send10, "", asks, time.Minute, `"TASK_STATE_INPUT_REQUIRED"`},
-		"1.0 REST":                {"/message:send", rest10, "", finishes(5 * time.Minute), 5 * time.Minute, `"TASK_STATE_COMPLETED"`},
-		"legacy":                  {"", sendOld, "", finishes(5 * time.Minute), 5 * time.Minute, `"state":"completed"`},
-		"legacy, at the limit":    {"", sendOld, "", finishes(time.Hour), 10 * time.Minute, `"state":"working"`},
-		"aip":                     {"", startIP, "", finishes(5 * time.Minute), 25 * time.Second, `"state":"working"`},
-		"aip, by its own word":    {"", startIP, `,"commandParams":{"responseTimeout":60000}`, finishes(5 * time.Minute), time.Minute, `"state":"working"`},
+		"1.0": {"", send10, "", finishes(5 * time.Minute), 5 * time.Minute,
+			`"TASK_STATE_COMPLETED"`},
+		"1.0, at once": {"", send10, `,"configuration":{"returnImmediately":true}`,
+			finishes(5 * time.Minute), 0, `"TASK_STATE_`},
+		"1.0, at the limit":   {"", send10, "", finishes(time.Hour), 10 * time.Minute, `"TASK_STATE_WORKING"`},
+		"1.0, the agent asks": {"", send10, "", asks, time.Minute, `"TASK_STATE_INPUT_REQUIRED"`},
+		"1.0 REST": {"/message:send", rest10, "", finishes(5 * time.Minute), 5 * time.Minute,
+			`"TASK_STATE_COMPLETED"`},
+		"legacy":               {"", sendOld, "", finishes(5 * time.Minute), 5 * time.Minute, `"state":"completed"`},
+		"legacy, at the limit": {"", sendOld, "", finishes(time.Hour), 10 * time.Minute, `"state":"working"`},
+		"aip":                  {"", startIP, "", finishes(5 * time.Minute), 25 * time.Second, `"state":"working"`},
+		"aip, by its own word": {"", startIP, `,"commandParams":{"responseTimeout":60000}`,
+			finishes(5 * time.Minute), time.Minute, `"state":"working"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := openSite(t, everyCaller, func(h *setup) { h.Partner.Agent, h.Blocking = c.agent, 10*time.Minute })
 				began := time.Now()
 				w := httptest.NewRecorder()
-				h.ServeHTTP(w, httptest.NewRequest("POST", "/"+strings.TrimPrefix(c.path, "/"), strings.NewReader(strings.Replace(c.body, "$", c.more, 1))))
+				h.ServeHTTP(w, httptest.NewRequest("POST", "/"+strings.TrimPrefix(c.path, "/"),
+					strings.NewReader(strings.Replace(c.body, "$", c.more, 1))))
 				if d := cmp.Diff(c.after, time.Since(began)); d != "" || !strings.Contains(w.Body.String(), c.says) {
 					t.Errorf("got %s, want %s; after (-want +got):\n%s", w.Body, c.says, d)
 				}

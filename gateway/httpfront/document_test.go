@@ -50,13 +50,17 @@ func TestDocuments(t *testing.T) {
 		status             int
 		body               string
 	}{
-		{"by request", "GET", "/agents/one/.well-known/card.json", nil, 200, `{"base":"http://gateway.example/agents/one","version":""}`},
-		{"a version", "GET", "/agents/one/.well-known/card.json", []string{"A2A-Version", " 1.0 "}, 200, `{"base":"http://gateway.example/agents/one","version":"1.0"}`},
-		{"a version in the query", "GET", "/agents/one/.well-known/card.json?A2A-Version=0.3", nil, 200, `{"base":"http://gateway.example/agents/one","version":"0.3"}`},
+		{"by request", "GET", "/agents/one/.well-known/card.json", nil, 200,
+			`{"base":"http://gateway.example/agents/one","version":""}`},
+		{"a version", "GET", "/agents/one/.well-known/card.json", []string{"A2A-Version", " 1.0 "}, 200,
+			`{"base":"http://gateway.example/agents/one","version":"1.0"}`},
+		{"a version in the query", "GET", "/agents/one/.well-known/card.json?A2A-Version=0.3", nil, 200,
+			`{"base":"http://gateway.example/agents/one","version":"0.3"}`},
 		{"head", "HEAD", "/agents/one/.well-known/card.json", nil, 200, ""},
 		{"post", "POST", "/agents/one/.well-known/card.json", nil, 405, "use GET\n"},
 		{"not for this caller", "GET", "/agents/one/.well-known/none.json", nil, 404, "404 page not found\n"},
-		{"the agent is down", "GET", "/agents/one/.well-known/down.json", nil, 502, "the agent's card is not available\n"},
+		{"the agent is down", "GET", "/agents/one/.well-known/down.json", nil, 502,
+			"the agent's card is not available\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			res := get(tc.method, tc.path, tc.header...)
@@ -67,7 +71,8 @@ func TestDocuments(t *testing.T) {
 			if diff := cmp.Diff(tc.body, string(body)); res.StatusCode != tc.status || diff != "" {
 				t.Errorf("status %d, want %d\n%s", res.StatusCode, tc.status, diff)
 			}
-			if tc.status == 200 && (res.Header.Get("Vary") != "A2A-Version" || res.Header.Get("ETag") == "" || res.Header.Get("Cache-Control") == "") {
+			if tc.status == 200 && (res.Header.Get("Vary") != "A2A-Version" || res.Header.Get("ETag") == "" ||
+				res.Header.Get("Cache-Control") == "") {
 				t.Errorf("header %v", res.Header)
 			}
 		})
@@ -78,7 +83,8 @@ func TestDocuments(t *testing.T) {
 
 	first := get("GET", "/agents/one/.well-known/card.json")
 	tag := first.Header.Get("ETag")
-	for field, status := range map[string]int{tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200, "": 200} {
+	for field, status := range map[string]int{tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200,
+		"": 200} {
 		if res := get("GET", "/agents/one/.well-known/card.json", "If-None-Match", field); res.StatusCode != status {
 			t.Errorf("If-None-Match %s: status %d, want %d", field, res.StatusCode, status)
 		}

@@ -49,7 +49,8 @@ func TestStreamEndsWithItsCertificate(t *testing.T) {
 			return w.Body.String()
 		}
 		call := func(method, command string) string {
-			return strings.Replace(message(method, command, "t1", "hello"), `"senderId":"leader"`, `"senderId":"`+leader+`"`, 1)
+			return strings.Replace(message(method, command, "t1", "hello"), `"senderId":"leader"`,
+				`"senderId":"`+leader+`"`, 1)
 		}
 		got := post("/stream", call("stream", "start"))
 		if at := time.Now(); !at.Equal(expires) {
@@ -60,11 +61,13 @@ func TestStreamEndsWithItsCertificate(t *testing.T) {
 		}
 		last := strings.TrimSpace(got)
 		last = last[strings.LastIndex(last, "\n\n")+2:]
-		if !strings.HasPrefix(last, "data: ") || !strings.Contains(last, "-32008") || !strings.Contains(last, "has expired") {
+		if !strings.HasPrefix(last, "data: ") || !strings.Contains(last, "-32008") ||
+			!strings.Contains(last, "has expired") {
 			t.Errorf("the stream ends with %q, want one frame with error -32008", last)
 		}
 		time.Sleep(time.Second)
-		if got := post("/rpc", call("rpc", "get")); !strings.Contains(got, "-32008") || !strings.Contains(got, "has expired") {
+		if got := post("/rpc", call("rpc", "get")); !strings.Contains(got, "-32008") ||
+			!strings.Contains(got, "has expired") {
 			t.Errorf("a call over the same connection: %s", got)
 		}
 		if n := h.streams(); n != 0 {

@@ -58,7 +58,8 @@ func (d severalRecorded) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Tas
 // own data is not shown.
 func (g *gate) read(ctx context.Context, body, end string) (frames []string) {
 	g.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.server.URL+"/agents/one/stream", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.server.URL+"/agents/one/stream",
+		strings.NewReader(body))
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -99,14 +100,16 @@ func TestEventsOfSeveralFrames(t *testing.T) {
 			got := g.read(t.Context(), message("stream", "start", "t1", "stream 2 5"), rests)
 			var want []string
 			for seq := 1; seq <= len(got)/3; seq++ {
-				want = append(want, fmt.Sprintf(`data: "1 of %d"`, seq), fmt.Sprintf(`data: "2 of %d" | event: second`, seq),
+				want = append(want, fmt.Sprintf(`data: "1 of %d"`, seq), fmt.Sprintf(`data: "2 of %d" | event: second`,
+					seq),
 					fmt.Sprintf("id: %d | data: {}", seq))
 			}
 			if diff := cmp.Diff(want, got); diff != "" || len(want) < 9 {
 				t.Errorf("the stream (-want +got):\n%s", diff)
 			}
 			// The connection was lost behind the first frame of event 3: the last id that the caller has is 2.
-			again := g.read(t.Context(), message("stream", "re-stream", "t1", "", `,"commandParams":{"lastEventSeq":2}`), rests)
+			again := g.read(t.Context(), message("stream", "re-stream", "t1", "",
+				`,"commandParams":{"lastEventSeq":2}`), rests)
 			if diff := cmp.Diff(want[6:], again); diff != "" {
 				t.Errorf("resumed in the middle of the frames of event 3 (-want +got):\n%s", diff)
 			}

@@ -59,7 +59,8 @@ func openSite(t testing.TB, change ...func(*setup)) *site {
 	logger := slog.New(slog.DiscardHandler)
 	s := setup{
 		Config: gateway.Config{
-			Process: new(gateway.Process), Callers: []translate.Server{aip.Server()}, Guard: &identity.Guard{Mode: identity.Off},
+			Process: new(gateway.Process), Callers: []translate.Server{aip.Server()},
+			Guard: &identity.Guard{Mode: identity.Off},
 			Partner: partner.Config{
 				Name: "agent", MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 1000,
 				Terms: task.Terms{Response: 25 * time.Second, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour},
@@ -69,7 +70,8 @@ func openSite(t testing.TB, change ...func(*setup)) *site {
 			Streaming: gateway.Streaming{Max: 100, MaxPerLeader: 50, Drain: t.Context()},
 			Log:       logger,
 		},
-		front: Config{BodyTimeout: 10 * time.Second, Heartbeat: time.Minute, WriteTimeout: 10 * time.Second, Log: logger},
+		front: Config{BodyTimeout: 10 * time.Second, Heartbeat: time.Minute, WriteTimeout: 10 * time.Second,
+			Log: logger},
 	}
 	for _, f := range change {
 		f(&s)
@@ -195,7 +197,8 @@ func (g *gate) post(path, body string) (*http.Response, string) {
 }
 
 func message(method, command, id, text string, more ...string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":{"message":{"type":"message","id":%q,"senderRole":"leader","senderId":"leader","sessionId":"s","command":%q,"taskId":%q,"dataItems":[{"type":"text","text":%q}]%s}}}`,
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":{"message":{"type":"message","id":%q,"senderRole":"leader",`+
+		`"senderId":"leader","sessionId":"s","command":%q,"taskId":%q,"dataItems":[{"type":"text","text":%q}]%s}}}`,
 		method, rand.Text(), command, id, text, strings.Join(more, ""))
 }
 
@@ -213,11 +216,15 @@ func TestPathsAndMethods(t *testing.T) {
 		{"/agents/one/", start("d"), 200, `"awaiting-completion"`},
 		{"/agents/one/stream", start("e"), 200, `"field":"method"`},
 		{"/agents/one/group", `{"jsonrpc":"2.0","id":1,"method":"group"}`, 200, `-32007`},
-		{"/agents/one/notification/set", `{"jsonrpc":"2.0","id":1,"method":"notification/set","params":{}}`, 200, `"field":"params.taskId"`},
+		{"/agents/one/notification/set", `{"jsonrpc":"2.0","id":1,"method":"notification/set","params":{}}`, 200,
+			`"field":"params.taskId"`},
 		{"/agents/one", `{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{}}`, 200, `-32601`},
 		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":`, 200, `-32700`},
-		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"x":"` + strings.Repeat("y", 20<<10) + `"}}`, 200, `"limit":"bytes"`},
-		{"/agents/one/other", start("f"), 404, "nothing is served at this path; the Partner is mounted at /agents/one/ and takes POST requests there (aip); by GET it serves .well-known/acs.json below it\n"},
+		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"x":"` + strings.Repeat("y", 20<<10) +
+			`"}}`, 200, `"limit":"bytes"`},
+		{"/agents/one/other", start("f"), 404,
+			"nothing is served at this path; the Partner is mounted at /agents/one/ " +
+				"and takes POST requests there (aip); by GET it serves .well-known/acs.json below it\n"},
 		{"/agents/onemore/rpc", start("g"), 404, ""},
 		{"/rpc", start("h"), 404, ""},
 	} {
@@ -268,7 +275,8 @@ type frame struct {
 // openStream begins a stream; next reads its events.
 func (g *gate) openStream(ctx context.Context, body string) (*http.Response, func() (frame, error)) {
 	g.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.server.URL+"/agents/one/stream", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.server.URL+"/agents/one/stream",
+		strings.NewReader(body))
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -294,7 +302,8 @@ func (g *gate) openStream(ctx context.Context, body string) (*http.Response, fun
 		if err := json.Unmarshal(ev.Data, &r); err != nil {
 			return frame{}, err
 		}
-		return frame{ev.ID, string(ev.Data), r.Result.EventSeq, r.Result.EventData.Type, r.Result.EventData.Status.State}, nil
+		return frame{ev.ID, string(ev.Data), r.Result.EventSeq, r.Result.EventData.Type,
+			r.Result.EventData.Status.State}, nil
 	}
 }
 
@@ -342,7 +351,8 @@ func TestStreamOfAWholeLife(t *testing.T) {
 	g := open(t)
 	res, next := g.openStream(t.Context(), message("stream", "start", "t1", "stream 3 5"))
 	defer res.Body.Close()
-	if got := res.Header.Get("Content-Type") + " " + res.Header.Get("X-Accel-Buffering"); got != "text/event-stream no" || res.ProtoMajor != 2 {
+	if got := res.Header.Get("Content-Type") + " " +
+		res.Header.Get("X-Accel-Buffering"); got != "text/event-stream no" || res.ProtoMajor != 2 {
 		t.Errorf("the stream began with %s over %s", got, res.Proto)
 	}
 	frames := until(t, next, "awaiting-completion")
@@ -368,8 +378,10 @@ func TestStreamOfAWholeLife(t *testing.T) {
 	}
 
 	for after := range len(frames) + 1 {
-		res, next := g.openStream(t.Context(), message("stream", "re-stream", "t1", "", fmt.Sprintf(`,"commandParams":{"lastEventSeq":%d}`, after)))
-		if diff := cmp.Diff(frames[after:], append([]frame{}, all(t, next)...), cmp.AllowUnexported(frame{})); diff != "" {
+		res, next := g.openStream(t.Context(), message("stream", "re-stream", "t1", "",
+			fmt.Sprintf(`,"commandParams":{"lastEventSeq":%d}`, after)))
+		if diff := cmp.Diff(frames[after:], append([]frame{}, all(t, next)...),
+			cmp.AllowUnexported(frame{})); diff != "" {
 			t.Errorf("re-stream after %d (-live +replayed):\n%s", after, diff)
 		}
 		res.Body.Close()
@@ -397,11 +409,13 @@ func TestStreamIsRefused(t *testing.T) {
 		{message("stream", "re-stream", "t1", "", `,"commandParams":{"lastEventSeq":99}`), `"code":-32602`},
 		{message("stream", "re-stream", "t1", "", `,"commandParams":{"lastEventSeq":-1}`), `"code":-32602`},
 		{message("stream", "re-stream", "t1", "", `,"commandParams":{"lastEventSeq":"1"}`), `"code":-32602`},
-		{strings.Replace(message("stream", "re-stream", "t1", ""), `"senderId":"leader"`, `"senderId":"other"`, 1), `"code":-32001`},
+		{strings.Replace(message("stream", "re-stream", "t1", ""), `"senderId":"leader"`, `"senderId":"other"`, 1),
+			`"code":-32001`},
 		{message("stream", "get", "t1", ""), `"code":-32602`},
 	} {
 		res, body := g.post("/agents/one/stream", c.body)
-		if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" || !strings.Contains(body, c.contains) {
+		if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" ||
+			!strings.Contains(body, c.contains) {
 			t.Errorf("%s: got %d %s", c.body, res.StatusCode, body)
 		}
 	}
@@ -418,7 +432,8 @@ func TestExpiredEventsAreToldByAFrame(t *testing.T) {
 		_, got := g.post("/agents/one/rpc", message("rpc", "get", "t1", ""))
 		return strings.Contains(got, `"status":{"state":"awaiting-completion"`)
 	})
-	late, body := g.post("/agents/one/stream", message("stream", "re-stream", "t1", "", `,"commandParams":{"lastEventSeq":3}`))
+	late, body := g.post("/agents/one/stream", message("stream", "re-stream", "t1", "",
+		`,"commandParams":{"lastEventSeq":3}`))
 	if late.Header.Get("Content-Type") != "text/event-stream" || strings.Count(body, "data:") != 1 ||
 		!strings.Contains(body, `"code":-32001`) || !strings.Contains(body, `"reason":"EVENTS_EXPIRED"`) ||
 		!strings.Contains(body, `"firstEventSeq":`) || !strings.Contains(body, `"lastEventSeq":`) {
@@ -429,7 +444,8 @@ func TestExpiredEventsAreToldByAFrame(t *testing.T) {
 func TestStreamLimits(t *testing.T) {
 	g := open(t, func(h *setup) { h.Streaming.Max, h.Streaming.MaxPerLeader = 3, 2 })
 	start := func(leader, id string) string {
-		return strings.Replace(message("stream", "start", id, "hello"), `"senderId":"leader"`, fmt.Sprintf(`"senderId":%q`, leader), 1)
+		return strings.Replace(message("stream", "start", id, "hello"), `"senderId":"leader"`,
+			fmt.Sprintf(`"senderId":%q`, leader), 1)
 	}
 	var close []func() error
 	for _, c := range []struct{ leader, id, contains string }{
@@ -437,7 +453,8 @@ func TestStreamLimits(t *testing.T) {
 		{"b", "t1", ""}, {"c", "t1", `"limit":"streams"`},
 	} {
 		if c.contains != "" {
-			if _, body := g.post("/agents/one/stream", start(c.leader, c.id)); !strings.Contains(body, `"code":-32050`) || !strings.Contains(body, c.contains) {
+			if _, body := g.post("/agents/one/stream", start(c.leader, c.id)); !strings.Contains(body,
+				`"code":-32050`) || !strings.Contains(body, c.contains) {
 				t.Errorf("%s's %s got %s", c.leader, c.id, body)
 			}
 			continue
@@ -468,17 +485,20 @@ func TestStreamsOfUnverified(t *testing.T) {
 				h.Streaming.Max, h.Streaming.MaxPerLeader = c.max, c.perLeader
 			})
 			start := func(leader string) string {
-				return strings.Replace(message("stream", "start", "t1", "ask"), `"senderId":"leader"`, fmt.Sprintf(`"senderId":%q`, leader), 1)
+				return strings.Replace(message("stream", "start", "t1", "ask"), `"senderId":"leader"`,
+					fmt.Sprintf(`"senderId":%q`, leader), 1)
 			}
 			for _, leader := range []string{"a", "b"} {
 				res, next := g.openStream(t.Context(), start(leader))
 				defer res.Body.Close()
 				until(t, next, "awaiting-input")
 			}
-			if _, body := g.post("/agents/one/stream", start("c")); !strings.Contains(body, `"code":-32050`) || !strings.Contains(body, c.limit) {
+			if _, body := g.post("/agents/one/stream", start("c")); !strings.Contains(body, `"code":-32050`) ||
+				!strings.Contains(body, c.limit) {
 				t.Errorf("the third name got %s", body)
 			}
-			counter, limits := &g.setup.Process.Streams, quota.Limits{Total: int64(c.max), PerLeader: int64(c.perLeader)}
+			counter, limits := &g.setup.Process.Streams, quota.Limits{Total: int64(c.max),
+				PerLeader: int64(c.perLeader)}
 			if err := counter.Take("verified", 1, limits); err != nil {
 				t.Errorf("a verified Leader got %v", err)
 			} else {
@@ -548,7 +568,8 @@ func TestDrainedStreamsLoseNothing(t *testing.T) {
 	}
 	g.setup.Streaming.Drain = t.Context()
 	g.serving.Store(g.setup.compose(t, g.tasks)) // as a new configuration does
-	res, next = g.openStream(t.Context(), message("stream", "re-stream", "t1", "", fmt.Sprintf(`,"commandParams":{"lastEventSeq":%d}`, len(frames))))
+	res, next = g.openStream(t.Context(), message("stream", "re-stream", "t1", "",
+		fmt.Sprintf(`,"commandParams":{"lastEventSeq":%d}`, len(frames))))
 	defer res.Body.Close()
 	frames = append(frames, until(t, next, "awaiting-completion")...)
 	dense(t, frames, 1)

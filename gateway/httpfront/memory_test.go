@@ -69,7 +69,8 @@ func TestMemoryLimits(t *testing.T) {
 	}{
 		// Off believes senderId, which is not known before the request is decoded.
 		"request": {quota.Unverified, large, fmt.Sprintf(`"limit":"memory_per_leader","max":%d`, 1<<20)},
-		"answer":  {"leader", message("rpc", "get", "t1", ""), fmt.Sprintf(`"limit":"memory_per_leader","max":%d`, 1<<20)},
+		"answer": {"leader", message("rpc", "get", "t1", ""), fmt.Sprintf(`"limit":"memory_per_leader","max":%d`,
+			1<<20)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := hold(c.leader, 1<<20-40<<10)
@@ -77,7 +78,8 @@ func TestMemoryLimits(t *testing.T) {
 			if res.StatusCode != 200 || !strings.Contains(got, `"code":-32050`) || !strings.Contains(got, c.limit) {
 				t.Errorf("got %d %.300s", res.StatusCode, got)
 			}
-			if _, got := g.post("/agents/one/rpc", message("rpc", "start", "small", "hello")); !strings.Contains(got, `"result"`) {
+			if _, got := g.post("/agents/one/rpc", message("rpc", "start", "small", "hello")); !strings.Contains(got,
+				`"result"`) {
 				t.Errorf("a small request got %.300s", got)
 			}
 			other.Release()
@@ -89,7 +91,8 @@ func TestMemoryLimits(t *testing.T) {
 	}
 	t.Run("of all", func(t *testing.T) {
 		one, two := hold("a", 1<<20), hold("b", 1<<20-40<<10)
-		if _, got := g.post("/agents/one/rpc", message("rpc", "get", "t1", "")); !strings.Contains(got, fmt.Sprintf(`"limit":"memory","max":%d`, 2<<20)) {
+		if _, got := g.post("/agents/one/rpc", message("rpc", "get", "t1", "")); !strings.Contains(got,
+			fmt.Sprintf(`"limit":"memory","max":%d`, 2<<20)) {
 			t.Errorf("got %.300s", got)
 		}
 		one.Release()
@@ -164,7 +167,8 @@ func TestMemoryIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	request, err := http.NewRequestWithContext(ctx, "POST", g.server.URL+"/agents/one/rpc", strings.NewReader(message("rpc", "get", "t1", "")))
+	request, err := http.NewRequestWithContext(ctx, "POST", g.server.URL+"/agents/one/rpc",
+		strings.NewReader(message("rpc", "get", "t1", "")))
 	if err != nil {
 		t.Fatal(err)
 	}

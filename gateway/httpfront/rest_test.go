@@ -26,19 +26,22 @@ func TestBodiesWithoutEnvelope(t *testing.T) {
 		status int
 		says   string
 	}{
-		"valid":             {start + `}`, 200, `"TASK_STATE_COMPLETED"`},
-		"a member behind":   {start + `},"x":1`, 400, `"PARSE_ERROR"`},
-		"a second object":   {start + `},"params":{}`, 400, `"PARSE_ERROR"`},
-		"a second value":    {start + `} {}`, 400, `"PARSE_ERROR"`},
-		"one brace more":    {start + `}}`, 400, `"PARSE_ERROR"`},
-		"cut off":           {start, 400, `"PARSE_ERROR"`},
-		"blank":             {" ", 400, `"PARSE_ERROR"`},
-		"a key twice":       {start + `,"metadata":{"a":1,"a":2}}`, 400, `"field":"metadata.a"`},
-		"an array":          {`[` + start + `}]`, 400, `"INVALID_PARAMS"`},
-		"a string":          {`"message"`, 400, `"INVALID_PARAMS"`},
-		"as deep as may be": {start + `,"metadata":` + strings.Repeat(`{"a":`, 15) + `1` + strings.Repeat(`}`, 15) + `}`, 200, `"task"`},
-		"too deep":          {start + `,"metadata":` + strings.Repeat(`{"a":`, 16) + `1` + strings.Repeat(`}`, 16) + `}`, 400, `"limit":"depth"`},
-		"too large":         {start + `,"metadata":{"a":"` + strings.Repeat("y", 16<<10) + `"}}`, 400, `"limit":"bytes"`},
+		"valid":           {start + `}`, 200, `"TASK_STATE_COMPLETED"`},
+		"a member behind": {start + `},"x":1`, 400, `"PARSE_ERROR"`},
+		"a second object": {start + `},"params":{}`, 400, `"PARSE_ERROR"`},
+		"a second value":  {start + `} {}`, 400, `"PARSE_ERROR"`},
+		"one brace more":  {start + `}}`, 400, `"PARSE_ERROR"`},
+		"cut off":         {start, 400, `"PARSE_ERROR"`},
+		"blank":           {" ", 400, `"PARSE_ERROR"`},
+		"a key twice":     {start + `,"metadata":{"a":1,"a":2}}`, 400, `"field":"metadata.a"`},
+		"an array":        {`[` + start + `}]`, 400, `"INVALID_PARAMS"`},
+		"a string":        {`"message"`, 400, `"INVALID_PARAMS"`},
+		"as deep as may be": {start + `,"metadata":` + strings.Repeat(`{"a":`, 15) + `1` + strings.Repeat(`}`, 15) +
+			`}`, 200, `"task"`},
+		"too deep": {start + `,"metadata":` + strings.Repeat(`{"a":`, 16) + `1` + strings.Repeat(`}`, 16) +
+			`}`, 400, `"limit":"depth"`},
+		"too large": {start + `,"metadata":{"a":"` + strings.Repeat("y", 16<<10) + `"}}`, 400,
+			`"limit":"bytes"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res, body := g.post("/agents/one/message:send", c.body)
@@ -80,13 +83,16 @@ func TestStoreIsUnavailable(t *testing.T) {
 		path, body string
 		want       answer
 	}{
-		"REST":     {"/message:send", `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`, answer{503, "5"}},
-		"JSON-RPC": {"", `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"gw-aaaaaaaaaaaaaaaaaaaaaaaaaa"}}`, answer{200, ""}},
+		"REST": {"/message:send", `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`,
+			answer{503, "5"}},
+		"JSON-RPC": {"", `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"gw-aaaaaaaaaaaaaaaaaaaaaaaaaa"}}`,
+			answer{200, ""}},
 		"AIP": {"/rpc", `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message","id":"m","sentAt":"2026-01-01T00:00:00Z",` +
 			`"senderRole":"leader","senderId":"l","command":"get","taskId":"t","dataItems":[]}}}`, answer{200, ""}},
 	} {
 		res, body := g.post("/agents/one"+c.path, c.body)
-		if diff := cmp.Diff(c.want, answer{res.StatusCode, res.Header.Get("Retry-After")}); diff != "" || !strings.Contains(body, `"STORE_UNAVAILABLE"`) {
+		if diff := cmp.Diff(c.want, answer{res.StatusCode, res.Header.Get("Retry-After")}); diff != "" ||
+			!strings.Contains(body, `"STORE_UNAVAILABLE"`) {
 			t.Errorf("%s is answered %s (-want +got):\n%s", name, body, diff)
 		}
 	}

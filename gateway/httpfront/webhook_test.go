@@ -34,14 +34,17 @@ type sending struct {
 
 var sendings = map[string]sending{
 	"a2a/1.0": {
-		send: "SendMessage", stream: "SendStreamingMessage", list: "ListTaskPushNotificationConfigs", version: []string{"A2A-Version", "1.0"},
+		send: "SendMessage", stream: "SendStreamingMessage", list: "ListTaskPushNotificationConfigs",
+		version: []string{"A2A-Version", "1.0"},
 		message: func(task, text, config string) string {
-			return fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER"%s,"parts":[{"text":%q}]}%s}`, text, ofTask(task), text, config)
+			return fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER"%s,"parts":[{"text":%q}]}%s}`, text,
+				ofTask(task), text, config)
 		},
 		config: func(id, url string) string {
 			return fmt.Sprintf(`,"configuration":{"taskPushNotificationConfig":{"id":%q,"url":%q}}`, id, url)
 		},
-		listOf: func(task string) string { return fmt.Sprintf(`{"taskId":%q}`, task) }, configs: "result.configs.#.{id,url}",
+		listOf:  func(task string) string { return fmt.Sprintf(`{"taskId":%q}`, task) },
+		configs: "result.configs.#.{id,url}",
 	},
 	"a2a/0.3": {
 		send: "message/send", stream: "message/stream", list: "tasks/pushNotificationConfig/list",
@@ -51,7 +54,8 @@ var sendings = map[string]sending{
 		config: func(id, url string) string {
 			return fmt.Sprintf(`,"configuration":{"pushNotificationConfig":{"id":%q,"url":%q}}`, id, url)
 		},
-		listOf: func(task string) string { return fmt.Sprintf(`{"id":%q}`, task) }, configs: "result.#.pushNotificationConfig.{id,url}",
+		listOf:  func(task string) string { return fmt.Sprintf(`{"id":%q}`, task) },
+		configs: "result.#.pushNotificationConfig.{id,url}",
 	},
 }
 
@@ -92,8 +96,10 @@ func TestWebhookOfASend(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-					state := gjson.GetBytes(body, "status.state").String() + gjson.GetBytes(body, "task.status.state").String()
-					told <- r.URL.Path + " " + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(state, "TASK_STATE_")), "_", "-")
+					state := gjson.GetBytes(body, "status.state").String() + gjson.GetBytes(body,
+						"task.status.state").String()
+					told <- r.URL.Path + " " + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(state,
+						"TASK_STATE_")), "_", "-")
 				}))
 				defer sink.Close()
 				g := open(t, hooked)
@@ -134,13 +140,15 @@ func TestWebhookOfASend(t *testing.T) {
 				}
 				goOn := func(config string) {
 					t.Helper()
-					if _, body := g.call(method, d.message(id, "more", config), d.version...); strings.Contains(body, `"error"`) {
+					if _, body := g.call(method, d.message(id, "more", config), d.version...); strings.Contains(body,
+						`"error"`) {
 						t.Fatalf("a message with %s is answered %s", config, body)
 					}
 				}
 				refused := func(why, task, config string) {
 					t.Helper()
-					if _, body := g.call(method, d.message(task, "again", config), d.version...); !strings.Contains(body, `"error"`) {
+					if _, body := g.call(method, d.message(task, "again", config),
+						d.version...); !strings.Contains(body, `"error"`) {
 						t.Errorf("%s is answered %s", why, body)
 					}
 				}
