@@ -31,7 +31,7 @@ func (b Budget) Lease(leader string) Lease { return Lease{budget: b, leader: lea
 
 // Hold makes n the bytes that are held, or returns an *ExceededError and changes nothing. To hold less never fails.
 // More than the limit counts as the limit, so that what is very large can be had as long as nothing else is held. It
-// does not stand in the line of those that Wait, and gets nothing while another lease of the Leader does.
+// does not stand in the line of the leases that Wait, and gets nothing while another lease of the Leader does.
 func (l *Lease) Hold(n int64) error {
 	c := l.budget.Counter
 	if c == nil {

@@ -99,7 +99,7 @@ func (c *Counter) Total() int64 {
 	return c.total
 }
 
-// add changes what a key holds, and lets those go on that wait for what is given back. c.mu is held.
+// add changes what a key holds, and serves the leases that wait for what is given back. c.mu is held.
 func (c *Counter) add(key string, n int64) {
 	if c.held == nil {
 		c.held = make(map[string]int64)

@@ -132,7 +132,7 @@ func TestLeases(t *testing.T) {
 			l.Take(n / 20)
 		case 3:
 			if had := l.n; l.Wait(ended, n/10) != nil && (l.n != had || counter.Total() != before) {
-				t.Fatalf("who left the line holds %d instead of %d", l.n, had)
+				t.Fatalf("a lease that left the line holds %d instead of %d", l.n, had)
 			}
 		case 4:
 			l.Release()

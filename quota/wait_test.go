@@ -82,7 +82,7 @@ func TestWaitInOrder(t *testing.T) {
 		l.want("at once", "a1")
 		late := l.budget.Lease("a")
 		if err := late.Hold(unit); err == nil {
-			t.Error("who came last was served first")
+			t.Error("the last lease was served first")
 		}
 		l.leases["a1"].Hold(unit + unit/2)
 		l.want("too little is given back")
@@ -96,7 +96,7 @@ func TestWaitInOrder(t *testing.T) {
 	})
 }
 
-// TestWaitLimit: who waits is refused when its time is over or when it leaves, and then no other waits for it.
+// TestWaitLimit: a lease that waits is refused when its time is over or its context ends, and delays no other then.
 func TestWaitLimit(t *testing.T) {
 	testLine(t, 8, 4, func(t *testing.T, l *line) {
 		leaving, leave := context.WithCancel(t.Context())

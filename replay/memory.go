@@ -47,8 +47,8 @@ type memoryLog struct {
 	news     chan struct{} // closed at the next change; nil while no follower waits for one
 }
 
-// What a log and a record take beside their bytes, roughly: the structures, the map entries, the slack of the allocator.
-// Capacity bounds memory, not payload.
+// What a log and a record take beside their bytes, roughly: the structures, the map entries, the slack of the
+// allocator. Capacity bounds memory, not payload.
 const (
 	logOverhead    = 512
 	recordOverhead = 48
@@ -150,8 +150,8 @@ func (l *memoryLog) upTo(seq uint64) int {
 	return n
 }
 
-// Append implements Store. It never returns ErrFull for an Append that ends its log, or that frees at least as much as it
-// takes: both are the way out of a full store.
+// Append implements Store. It never returns ErrFull for an Append that ends its log, or that frees at least as much as
+// it takes: both are the way out of a full store.
 func (m *Memory) Append(ctx context.Context, a Append) error {
 	if err := m.enter(ctx); err != nil {
 		return err

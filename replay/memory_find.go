@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A Memory finds logs by time, and by the beginning of their names. It keeps no order of either, but goes through all logs
-// and sorts the ones it has found.
+// A Memory finds logs by time, and by the beginning of their names. It keeps no order of either, but goes through all
+// logs and sorts the ones it has found.
 
 // listPage is the number of heads that List takes at a time.
 const listPage = 256
@@ -46,8 +46,8 @@ func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) ite
 	}
 }
 
-// List implements Store. It reads the names at the beginning, and the heads in pages. It does not count as a use of a log:
-// a list of all logs must not decide which ones are dropped first.
+// List implements Store. It reads the names at the beginning, and the heads in pages. It does not count as a use of a
+// log: a list of all logs must not decide which ones are dropped first.
 func (m *Memory) List(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := m.enter(ctx); err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sseproxy is the wire of server-sent events: a reader of an agent's stream, a writer towards callers,
-// and the follower that streams a task's log through it.
+// Package sseproxy is the wire of server-sent events: a reader of an agent's stream, and a writer of a
+// caller's stream.
 package sseproxy
 
 import (
@@ -37,7 +37,7 @@ const keep = 16 << 10
 
 // Reader reads the events of one stream. It is used by one goroutine.
 //
-// It does not check that the bytes are UTF-8, since those who read the data must do so anyway.
+// It does not check that the bytes are UTF-8, since a reader of the data must do so anyway.
 type Reader struct {
 	src    io.Reader
 	limits Limits

@@ -13,9 +13,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 )
 
-// Writer writes one caller's stream. Events are gathered by Event and sent by Flush; between them a comment
-// keeps the connection alive. A caller that does not take in what it is sent within the time of a write is
-// cut: its cursor lets it come back. Event and Flush are called by one goroutine.
+// Writer writes one caller's stream. Events are gathered by Event and sent by Flush; between them a comment keeps the
+// connection alive. The stream of a caller that does not read within the time of a write is cut: its cursor lets the
+// caller come back. Event and Flush are called by one goroutine.
 type Writer struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -42,7 +42,7 @@ type Options struct {
 
 // Why a stream is cut.
 var (
-	ErrNotRead = errors.New("sseproxy: the caller takes nothing in")
+	ErrNotRead = errors.New("sseproxy: the caller reads nothing")
 	ErrExpired = errors.New("sseproxy: the time of the stream is over")
 )
 
@@ -51,7 +51,7 @@ const maxGathered = 64 << 10
 
 var frames = bufpool.Pool{Largest: 2 * maxGathered}
 
-// NewWriter begins a stream: status 200 and its headers, at once. Whoever makes it calls Close.
+// NewWriter begins a stream: status 200 and its headers, at once. The caller must call Close.
 func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
 	h := w.Header()
 	h["Content-Type"] = []string{"text/event-stream"}

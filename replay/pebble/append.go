@@ -65,7 +65,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		seq++
 		setRecord(b, a.Log, seq, r)
 	}
-	moveTime(b, appendWakeKey, stampOf(old.DueAt), stampOf(next.DueAt), a.Log, nil)
+	moveTime(b, appendDueKey, stampOf(old.DueAt), stampOf(next.DueAt), a.Log, nil)
 	if a.End {
 		if size, err = s.endedSize(&a, &next); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 	if err := s.commit(b, durable); err != nil {
 		return err
 	}
-	l.settle(next)
+	l.publish(next)
 	if a.End {
 		s.sweeper.expect(next.expires, size)
 	}

@@ -45,7 +45,7 @@ func setRecord(b *pebble.Batch, log string, seq uint64, data []byte) {
 	_ = op.Finish()
 }
 
-// moveTime changes an entry of the index by Wake or by expiry. Such a key is never set twice without having
+// moveTime changes an entry of the index by DueAt or by expiry. Such a key is never set twice without having
 // been deleted in between, which is what SingleDelete asks for: unlike Delete, it leaves nothing behind once it
 // has met the key, mostly while both are still in memory.
 func moveTime(b *pebble.Batch, key timeKey, from, to stamp, log string, value []byte) {
@@ -97,6 +97,6 @@ func deleteLog(b *pebble.Batch, log string, h *head) {
 		appendNameKey(op.Key[:0], space, log)
 		_ = op.Finish()
 	}
-	moveTime(b, appendWakeKey, stampOf(h.DueAt), 0, log, nil)
+	moveTime(b, appendDueKey, stampOf(h.DueAt), 0, log, nil)
 	moveTime(b, appendExpiryKey, h.expires, 0, log, nil)
 }

@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 
 const childWriters = 8
 
-// content returns the record of a log; it can be told from every other one.
+// content returns the record of a log; it differs from every other one.
 func content(log string, seq uint64) []byte {
 	rnd := rand.New(rand.NewPCG(seq, uint64(len(log))<<32+uint64(log[0])))
 	return append(binary.BigEndian.AppendUint64([]byte(log), seq), make([]byte, rnd.IntN(3000))...)
@@ -204,7 +204,7 @@ func TestInUse(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // tells that it was killed
+	_ = cmd.Wait() // says that it was killed
 	s := openAt(t, dir, replay.Settings{})
 	wantError("is in use")
 	if err := s.Close(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// debris are the tables on the disk that no manifest names for sure: those that are being written, and when the disk
+// debris are the tables on the disk that no manifest names for sure: tables that are being written, and when the disk
 // fails, what is left of them. Pebble removes that with its next opening, but where there is no room for one, each try
 // would leave more.
 type debris struct {

@@ -35,7 +35,7 @@ type disk struct {
 	failed  atomic.Pointer[diskError] // why the fence was raised; nil while it is down
 	raised  chan struct{}             // closed when the fence is raised
 	// unsynced is set when the write-ahead log could not be synced. The system may drop then what was written to it,
-	// even while the machine goes on.
+	// even while the machine keeps running.
 	unsynced atomic.Bool
 }
 
@@ -96,7 +96,7 @@ func (d *disk) try(change func() error) bool {
 	return err == nil
 }
 
-// write is try for a write to a file; it does not go on with what is written already. It returns the number of bytes
+// write is try for a write to a file; it does not continue a partial write. It returns the number of bytes
 // that were written to the disk.
 func (d *disk) write(f vfs.File, p []byte) (int, error) {
 	n, err := f.Write(p)

@@ -21,10 +21,10 @@ const duePage = 256
 // caller works on what it yields, and Close need not wait for that.
 func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.DueLog, error] {
 	return func(yield func(replay.DueLog, error) bool) {
-		lower := appendWakeKey(nil, max(stampOf(from), 1), string([]byte{class}))
-		upper := appendWakeKey(nil, stampOf(until)+1, string([]byte{class}))
+		lower := appendDueKey(nil, max(stampOf(from), 1), string([]byte{class}))
+		upper := appendDueKey(nil, stampOf(until)+1, string([]byte{class}))
 		if bytes.Compare(lower, upper) >= 0 {
-			upper = lower // no logs at all; but a ctx that is done, or a store that is closed, is still told
+			upper = lower // no logs at all, but still the error of a ctx that is done or a store that is closed
 		}
 		of, snapshot, err := s.takeSnapshot(ctx)
 		if err != nil {
@@ -62,7 +62,7 @@ func inPages[T any](ctx context.Context, yield func(T, error) bool, read func(pa
 	}
 }
 
-// duePage appends to page the entries of the index by Wake that lie in [lower, upper), until there are enough, and
+// duePage appends to page the entries of the index by DueAt that lie in [lower, upper), until there are enough, and
 // returns with it the lower bound of what is left. The snapshot is one of a generation, and gone when that is replaced.
 func (s *Store) duePage(
 	ctx context.Context, of *generation, snapshot *pebble.Snapshot, lower, upper []byte, page []replay.DueLog,
@@ -79,7 +79,7 @@ func (s *Store) duePage(
 		return nil, nil, err
 	}
 	for ok := it.First(); ok && len(page) < duePage; ok = it.Next() {
-		at, log := splitWakeKey(it.Key())
+		at, log := splitDueKey(it.Key())
 		page = append(page, replay.DueLog{Log: log, At: at.time()})
 		if len(page) == duePage {
 			lower = append(append(lower[:0:0], it.Key()...), 0) // the least key that is greater

@@ -21,7 +21,9 @@ const (
 
 // Follow implements replay.Store. A follower holds nothing of the store but its place in it: it reads a page up
 // to the last record that is committed, and once it has that one, waits for the next change.
-func (s *Store) Follow(ctx context.Context, name string, after uint64, reserve replay.Reserve) iter.Seq2[replay.Record, error] {
+func (s *Store) Follow(
+	ctx context.Context, name string, after uint64, reserve replay.Reserve,
+) iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
 		if name == "" || len(name) > replay.MaxName {
 			yield(replay.Record{}, replay.ErrNotFound)
@@ -41,7 +43,7 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64, reserve r
 					return
 				}
 				f.page = nil
-				select { // it goes on with the next generation
+				select { // continues with the next generation
 				case <-replaced:
 				case <-ctx.Done():
 				case <-s.done:
@@ -66,7 +68,8 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64, reserve r
 				}
 				f.after = r.Seq
 			}
-			if f.reserved > pageBytes || f.reserved > freeBytes && f.after >= v.Last { // else the next page uses the same memory
+			// Otherwise the next page uses the same memory.
+			if f.reserved > pageBytes || f.reserved > freeBytes && f.after >= v.Last {
 				f.page, f.reserved = nil, freeBytes
 				if err := reserve(ctx, 0); err != nil {
 					yield(replay.Record{}, err)
@@ -79,7 +82,7 @@ func (s *Store) Follow(ctx context.Context, name string, after uint64, reserve r
 			if !v.Ended.IsZero() {
 				return
 			}
-			f.page = nil // who rests holds no records
+			f.page = nil // a follower that waits holds no records
 			select {
 			case <-v.news:
 			case <-ctx.Done():
@@ -114,7 +117,7 @@ func (f *follower) leave() {
 }
 
 // read returns the committed state of the log, and in f.page the records that follow f.after, some or all; none
-// when the log changed under its hands, or when they have more bytes than f.reserved, which f.wants then says.
+// when the log changed meanwhile, or when they have more bytes than f.reserved, which f.wants then says.
 func (f *follower) read(ctx context.Context) (v view, err error) {
 	clear(f.page)
 	f.page, f.wants = f.page[:0], 0
@@ -167,8 +170,8 @@ func (f *follower) read(ctx context.Context) (v view, err error) {
 	if err := errors.Join(it.Error(), it.Close()); err != nil || len(f.page) > 0 {
 		return v, err
 	}
-	// The record that is owed was there when the state was looked at, so it was dropped since. Otherwise it is lost.
-	if now, err := f.log.viewSettled(f.store.db); err != nil || now.First == v.First && now.life == v.life {
+	// The next record was there when the state was read, so it has been dropped since. Otherwise it is lost.
+	if now, err := f.log.viewCommitted(f.store.db); err != nil || now.First == v.First && now.life == v.life {
 		return v, errors.Join(errDamaged, err)
 	}
 	return v, nil

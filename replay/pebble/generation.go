@@ -99,7 +99,7 @@ func (g *generation) commit(b *pebble.Batch, durable bool) error {
 }
 
 // options are Pebble's. A memtable takes what is written until it is full, then it is flushed: at 10 MB/s and 32 MiB,
-// every three seconds, by when most of the wake index and many heads have been replaced and never reach the disk.
+// every three seconds, by when most of the index by DueAt and many heads have been replaced and never reach the disk.
 // Pebble takes the memtables out of the cache, two of them as a rule, so the cache is 64 MiB for blocks, and those two.
 func (s *Store) options(disk *disk, cache *pebble.Cache) *pebble.Options {
 	o := &pebble.Options{
@@ -129,7 +129,7 @@ func (s *Store) options(disk *disk, cache *pebble.Cache) *pebble.Options {
 	return o
 }
 
-// logger gives what Pebble has to say to slog: its news to those who debug, its errors to all.
+// logger passes Pebble's lines to slog: its information at level debug, its errors at level error.
 type logger struct{ log *slog.Logger }
 
 // Infof implements pebble.Logger.
@@ -144,8 +144,8 @@ func (l logger) Errorf(format string, args ...any) {
 	l.log.Error("replay: pebble: " + fmt.Sprintf(format, args...))
 }
 
-// Fatalf implements pebble.Logger. It must not return: the database is in no state to go on from. An HTTP server
-// recovers the panics of its handlers and would leave Pebble's locks held, so it is raised where nobody does.
+// Fatalf implements pebble.Logger. It must not return: the database cannot continue from its state. An HTTP server
+// recovers the panics of its handlers and would leave Pebble's locks held, so it is raised where none recovers it.
 func (l logger) Fatalf(format string, args ...any) {
 	msg := "replay: pebble: " + fmt.Sprintf(format, args...)
 	l.log.Error(msg)

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// The keys. Heads lie by themselves, in the order of the names, so that one point look-up tells whether there is a
+// The keys. Heads lie by themselves, in the order of the names, so that one point look-up finds out whether there is a
 // log, and a scan of names reads nothing else:
 //
 //	'f'                             the format
@@ -21,7 +21,7 @@ import (
 //	'h' <log>                       the heads of the logs
 //	'r' <len:2> <log> <seq:8>       their records
 //	's' <log>                       their snapshots
-//	'w' <class:1> <stamp:8> <rest>  the logs that have a Wake, by class and it; the rest is the name without the class
+//	'w' <class:1> <stamp:8> <rest>  the logs that have a DueAt, by class and DueAt; the rest is the name without the class
 //	'x' <stamp:8> <log>             the logs that have ended, by the time at which they are dropped, with their sizes
 //
 // Numbers are big-endian, so that they order as bytes do. The values of 'w' are empty.
@@ -67,15 +67,15 @@ func seqOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:])
 // A timeKey appends the key of a log in an index by time.
 type timeKey func(b []byte, at stamp, log string) []byte
 
-// appendWakeKey is the timeKey of the index by Wake. The name may be a class alone: no key of the class and the
+// appendWakeKey is the timeKey of the index by DueAt. The name may be a class alone: no key of the class and the
 // time is less.
-func appendWakeKey(b []byte, at stamp, log string) []byte {
+func appendDueKey(b []byte, at stamp, log string) []byte {
 	b = append(b, spaceWake, log[0])
 	b = binary.BigEndian.AppendUint64(b, uint64(at))
 	return append(b, log[1:]...)
 }
 
-func splitWakeKey(key []byte) (stamp, string) {
+func splitDueKey(key []byte) (stamp, string) {
 	return stamp(binary.BigEndian.Uint64(key[2:])), string(key[1:2]) + string(key[2+8:])
 }
 
@@ -140,8 +140,8 @@ type head struct {
 
 var errHead = errors.New("replay/pebble: the head of a log is damaged")
 
-// append writes First, Last, Bytes, Wake, Ended, expires and the note. What few heads have comes before, behind a 0,
-// which First cannot be: the losses, the number of gaps, and of each gap From and To.
+// append writes First, Last, Bytes, DueAt, Ended, expires and the metadata. What few heads have comes before, behind a
+// 0, which First cannot be: the losses, the number of gaps, and of each gap From and To.
 func (h *head) append(b []byte) []byte {
 	if h.losses > 0 || len(h.Gaps) > 0 {
 		b = append(b, 0)
@@ -161,10 +161,10 @@ func (h *head) append(b []byte) []byte {
 	return append(b, h.Metadata...)
 }
 
-// maxHeadLen is the greatest length of a stored head without its note and gaps.
+// maxHeadLen is the greatest length of a stored head without its metadata and gaps.
 const maxHeadLen = 9 * binary.MaxVarintLen64
 
-// parseHead reads a stored head, in a store that has had so many losses. Its Note is a part of b.
+// parseHead reads a stored head, in a store that has had so many losses. Its Metadata is a part of b.
 func parseHead(b []byte, losses uint64) (head, error) {
 	p := numbers{rest: b}
 	var h head

@@ -53,8 +53,8 @@ func TestKeys(t *testing.T) {
 		"head":              {appendNameKey(nil, spaceHead, "tlog"), nameKeyLen("tlog"), "htlog"},
 		"snapshot":          {appendNameKey(nil, spaceSnapshot, "tlog"), nameKeyLen("tlog"), "stlog"},
 		"record":            {appendRecordKey(nil, "tlog", 258), recordKeyLen("tlog"), "r\x00\x04tlog\x00\x00\x00\x00\x00\x00\x01\x02"},
-		"wake":              {appendWakeKey(nil, at, "tlog"), timeKeyLen("tlog"), "wt\x01\x02\x03\x04\x05\x06\x07\x08log"},
-		"wake, class alone": {appendWakeKey(nil, at, "t"), timeKeyLen("t"), "wt\x01\x02\x03\x04\x05\x06\x07\x08"},
+		"wake":              {appendDueKey(nil, at, "tlog"), timeKeyLen("tlog"), "wt\x01\x02\x03\x04\x05\x06\x07\x08log"},
+		"wake, class alone": {appendDueKey(nil, at, "t"), timeKeyLen("t"), "wt\x01\x02\x03\x04\x05\x06\x07\x08"},
 		"expiry":            {appendExpiryKey(nil, at, "tlog"), timeKeyLen("tlog"), "x\x01\x02\x03\x04\x05\x06\x07\x08tlog"},
 	} {
 		if d := cmp.Diff(test.want, string(test.key)); d != "" || len(test.key) != test.length {
@@ -79,7 +79,7 @@ func FuzzTimeKeys(f *testing.F) {
 			split func([]byte) (stamp, string)
 			want  int
 		}{
-			"wake":   {appendWakeKey, splitWakeKey, gocmp.Or(gocmp.Compare(a[0], b[0]), gocmp.Compare(atA, atB), gocmp.Compare(a, b))},
+			"wake":   {appendDueKey, splitDueKey, gocmp.Or(gocmp.Compare(a[0], b[0]), gocmp.Compare(atA, atB), gocmp.Compare(a, b))},
 			"expiry": {appendExpiryKey, splitExpiryKey, gocmp.Or(gocmp.Compare(atA, atB), gocmp.Compare(a, b))},
 		} {
 			keyA, keyB := index.key(nil, stamp(atA), a), index.key(nil, stamp(atB), b)
@@ -93,7 +93,7 @@ func FuzzTimeKeys(f *testing.F) {
 	})
 }
 
-// FuzzHeadBounds holds that the bounds of a scan contain a log's head if and only if List owes the log.
+// FuzzHeadBounds holds that the bounds of a scan contain a log's head if and only if List must yield the log.
 func FuzzHeadBounds(f *testing.F) {
 	f.Add("t", "", "tlog")
 	f.Add("", "tlog", "tlog")

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// listPage is the number of heads that List reads at a time. A page ends early when its notes have pageBytes.
+// listPage is the number of heads that List reads at a time. A page ends early when its metadata have pageBytes.
 const listPage = 256
 
 // List implements replay.Store. It reads pages of what is committed at that moment, and holds nothing of the store
@@ -22,7 +22,7 @@ func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[replay
 	return func(yield func(replay.Entry, error) bool) {
 		after := after
 		inPages(ctx, yield, func(page []replay.Entry) (_ []replay.Entry, more bool, err error) {
-			clear(page[:cap(page)]) // holds no notes
+			clear(page[:cap(page)]) // holds no metadata
 			page, more, err = s.listPage(ctx, prefix, after, page)
 			if len(page) > 0 {
 				after = page[len(page)-1].Log
@@ -32,7 +32,7 @@ func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[replay
 	}
 }
 
-// listPage appends to page the heads that List owes after a name, until there are enough, and returns whether
+// listPage appends to page the heads that List yields after a name, until there are enough, and returns whether
 // there may be more.
 func (s *Store) listPage(ctx context.Context, prefix, after string, page []replay.Entry) (_ []replay.Entry, more bool, err error) {
 	if err := s.enter(ctx); err != nil {

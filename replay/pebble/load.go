@@ -69,7 +69,7 @@ func (s *Store) Head(ctx context.Context, name string) (_ replay.Head, err error
 }
 
 // openLog returns the head and the snapshot of a log, and an iterator that sees the records that belong to them;
-// nil if none is kept. All is of one committed state: nobody writes the log meanwhile.
+// nil if none is kept. All of it is one committed state: the log is not written meanwhile.
 func (s *Store) openLog(name string) (_ replay.Head, snapshot []byte, it *pebble.Iterator, err error) {
 	if name == "" || len(name) > replay.MaxName {
 		return replay.Head{}, nil, nil, replay.ErrNotFound

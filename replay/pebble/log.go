@@ -19,19 +19,19 @@ type log struct {
 	name   string
 	losses *atomic.Uint64 // logs.losses
 
-	// write is held by whoever changes the log, until the change is committed, so that nothing that a power
+	// write is held by a goroutine that changes the log, until the change is committed, so that nothing that a power
 	// loss may still take is read or followed. Commits of different logs go together.
 	write sync.Mutex
 
 	mu    sync.Mutex    // guards what follows, which is written under write and mu both
 	known bool          // head has been read
-	head  head          // as committed, without Note
+	head  head          // as committed, without Metadata
 	life  uint64        // how often the log has been dropped
-	news  chan struct{} // closed at the next change; nil while nobody waits for one
+	news  chan struct{} // closed at the next change; nil while no follower waits for one
 }
 
-// settle makes h the head of l. The caller holds l.write.
-func (l *log) settle(h head) {
+// publish makes h the head of l, and wakes its followers. The caller holds l.write.
+func (l *log) publish(h head) {
 	h.Metadata = nil
 	l.mu.Lock()
 	if l.known && l.head.First > 0 && h.First == 0 {
@@ -57,8 +57,8 @@ func (l *log) read(db *pebble.DB) error {
 	return nil
 }
 
-// stored returns the head as it is stored, with the note, and makes l.head known. The error is replay.ErrNotFound
-// where there is none, which a single Get tells, or nothing at all when it is known. The caller holds l.write.
+// stored returns the head as it is stored, with the metadata, and makes l.head known. The error is replay.ErrNotFound
+// if there is none: this takes one Get, or none if it is known. The caller holds l.write.
 func (l *log) stored(db *pebble.DB) (head, error) {
 	if l.known && l.head.First == 0 {
 		return head{}, replay.ErrNotFound
@@ -69,7 +69,7 @@ func (l *log) stored(db *pebble.DB) (head, error) {
 	case errors.Is(err, pebble.ErrNotFound) && l.known:
 		return head{}, errDamaged
 	case errors.Is(err, pebble.ErrNotFound):
-		l.settle(head{})
+		l.publish(head{})
 		return head{}, replay.ErrNotFound
 	case err != nil:
 		return head{}, err
@@ -80,7 +80,7 @@ func (l *log) stored(db *pebble.DB) (head, error) {
 		return head{}, err
 	}
 	if !l.known {
-		l.settle(h)
+		l.publish(h)
 	}
 	return h, nil
 }
@@ -92,19 +92,19 @@ type view struct {
 	news <-chan struct{} // closed at the next change
 }
 
-// view returns the committed state of l. A writer that has committed its change may not have settled it yet.
+// view returns the committed state of l. A writer that has committed its change may not have published it yet.
 func (l *log) view(db *pebble.DB) (view, error) {
 	l.mu.Lock()
 	if l.known {
 		defer l.mu.Unlock()
-		return l.look(), nil
+		return l.current(), nil
 	}
 	l.mu.Unlock()
-	return l.viewSettled(db)
+	return l.viewCommitted(db)
 }
 
-// viewSettled is view, and waits for the writer.
-func (l *log) viewSettled(db *pebble.DB) (view, error) {
+// viewCommitted is view, and waits for the writer.
+func (l *log) viewCommitted(db *pebble.DB) (view, error) {
 	l.write.Lock()
 	defer l.write.Unlock()
 	if err := l.read(db); err != nil {
@@ -112,18 +112,18 @@ func (l *log) viewSettled(db *pebble.DB) (view, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.look(), nil
+	return l.current(), nil
 }
 
-// look returns the state of l, which is known. The caller holds l.mu.
-func (l *log) look() view {
+// current returns the state of l, which is known. The caller holds l.mu.
+func (l *log) current() view {
 	if l.news == nil {
 		l.news = make(chan struct{})
 	}
 	return view{Head: l.head.Head, life: l.life, news: l.news}
 }
 
-// logs are the logs in use, and a bounded number of those that were lately and may soon be again: a task is
+// logs are the logs in use, and a bounded number of the logs used last, which may be used again soon: a task is
 // written to several times while it runs, and only the first write has to look its head up.
 type logs struct {
 	losses atomic.Uint64 // mark.losses of the open database

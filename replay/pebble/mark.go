@@ -49,7 +49,7 @@ func parseMark(b []byte) (mark, error) {
 	return mark{losses: losses, closed: b[n] == 1, boot: string(b[n+1:])}, nil
 }
 
-// begin finds out whether records may have been lost since the database was open before, and notes in it that it is
+// begin finds out whether records may have been lost since the database was open before, and records in it that it is
 // open, if it can be written.
 func (s *Store) begin(g *generation, mode openMode) error {
 	value, closer, err := g.db.Get([]byte{spaceMark})
@@ -92,7 +92,7 @@ func (s *Store) begin(g *generation, mode openMode) error {
 	return nil
 }
 
-// unsyncedName is the file that tells the next process that this one could not sync the store. Without it, that one
+// unsyncedName is the file that shows the next process that this one could not sync the store. Without it, that one
 // would take its end for one that loses nothing, if the machine was not started again.
 const unsyncedName = "UNSYNCED" // no name of Pebble's
 
@@ -116,7 +116,7 @@ func (s *Store) noteUnsynced() {
 	s.noted = errors.Join(err, f.Sync(), f.Close()) == nil
 }
 
-// end notes in the database that the store is closed. Nothing is written after that.
+// end records in the database that the store is closed. Nothing is written after that.
 func (g *generation) end() error {
 	g.mark.closed = true
 	return g.setMark()

@@ -35,13 +35,13 @@ func setBoot(t *testing.T, disk vfs.FS, id string) {
 }
 
 // appendRecords appends records as a writer does whose numbers others get to know.
-func appendRecords(t *testing.T, s *Store, log string, tell bool, records ...string) {
+func appendRecords(t *testing.T, s *Store, log string, durable bool, records ...string) {
 	t.Helper()
 	h, err := s.Head(t.Context(), log)
 	if err != nil && !errors.Is(err, replay.ErrNotFound) {
 		t.Fatal(err)
 	}
-	a := replay.Append{Log: log, Expect: h.Last, Skip: h.Lost, Durable: tell}
+	a := replay.Append{Log: log, Expect: h.Last, Skip: h.Lost, Durable: durable}
 	for _, r := range records {
 		a.Records = append(a.Records, []byte(r))
 	}
@@ -77,7 +77,7 @@ func after(t *testing.T, s *Store, log string, seq uint64) (got []string, err er
 func TestLostNumbers(t *testing.T) {
 	for name, boot := range map[string][2]string{
 		"the machine was started again":         {"one", "two"},
-		"nobody knows whether it was":           {"", ""},
+		"it is unknown whether it was":          {"", ""},
 		"the disk was moved to another machine": {"one", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,47 +28,48 @@ const (
 
 func sizesFor(system vfs.FS, dir string) sizes {
 	usage, err := system.GetDiskUsage(dir)
-	if err != nil { // the system does not tell
+	if err != nil { // the system does not say
 		return sizes{memTable: maxMemTable}
 	}
 	m := min(max(usage.TotalBytes/memTablePart, minMemTable), maxMemTable)
 	return sizes{memTable: m, reserve: int64(m), least: 8 * m}
 }
 
-// room says whether the disk has room for new logs. Those that are there may be appended to, end and be dropped with
-// less, so that what has begun can be finished.
+// room says whether the disk has room for new logs. With less room, existing logs may still be appended to, end and be
+// dropped, so that tasks that have begun can be finished.
 type room struct {
-	system  vfs.FS
-	dir     string
-	least   uint64        // bytes
-	looked  atomic.Int64  // when the disk was last asked; nanoseconds of Unix time
-	low     atomic.Uint64 // bytes that were free when there was too little; 0 while there is enough
-	changed chan struct{} // says that there has become too little, or enough again
-	told    bool          // that there is too little; of supervise alone
+	system   vfs.FS
+	dir      string
+	least    uint64        // bytes
+	checked  atomic.Int64  // when the free space was read last; nanoseconds of Unix time
+	low      atomic.Uint64 // bytes that were free when there was too little; 0 while there is enough
+	changed  chan struct{} // says that there has become too little, or enough again
+	reported bool          // the log says that there is too little; used by supervise alone
 }
 
 func newRoom(system vfs.FS, dir string, least uint64) *room {
 	return &room{system: system, dir: dir, least: least, changed: make(chan struct{}, 1)}
 }
 
-// lookEvery is how long what the disk has answered is believed.
-const lookEvery = time.Second
+// checkEvery is how long the free space is used before it is read again.
+const checkEvery = time.Second
 
 // err returns why no new log can be begun, nil where one can.
 func (r *room) err(now time.Time) error {
-	if last := r.looked.Load(); now.UnixNano()-last >= int64(lookEvery) || now.UnixNano() < last {
-		if r.looked.CompareAndSwap(last, now.UnixNano()) {
-			r.look()
+	if last := r.checked.Load(); now.UnixNano()-last >= int64(checkEvery) || now.UnixNano() < last {
+		if r.checked.CompareAndSwap(last, now.UnixNano()) {
+			r.check()
 		}
 	}
 	if low := r.low.Load(); low > 0 {
-		return &diskError{cause: fmt.Errorf("%s free on the disk, and what is new needs %s", humanize.IBytes(low), humanize.IBytes(r.least))}
+		return &diskError{cause: fmt.Errorf(
+			"%s free on the disk, and a new log needs %s", humanize.IBytes(low), humanize.IBytes(r.least))}
 	}
 	return nil
 }
 
-// look asks the disk. Once there was too little, there has to be a quarter more than needed.
-func (r *room) look() {
+// check reads the free space. After there was too little, there must be a quarter more than needed.
+func (r *room) check() {
 	usage, err := r.system.GetDiskUsage(r.dir)
 	least := r.least
 	if r.low.Load() > 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestRoom has the disk become almost full. New logs are refused; those that are there go on, end, and are dropped.
+// TestRoom has the disk become almost full. New logs are refused; existing logs continue, end, and are dropped.
 func TestRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		system := vfs.NewMem()
@@ -39,7 +39,7 @@ func TestRoom(t *testing.T) {
 		}
 		reopened := s.Reopened()
 		free(255)
-		<-time.After(lookEvery)
+		<-time.After(checkEvery)
 		for range 3 {
 			if err := add("new", 0, false); !errors.Is(err, replay.ErrUnavailable) {
 				t.Errorf("a new log: %v, want ErrUnavailable", err)
@@ -64,7 +64,7 @@ func TestRoom(t *testing.T) {
 		}
 		reopened = s.Reopened()
 		free(255)
-		<-time.After(lookEvery)
+		<-time.After(checkEvery)
 		if err := add("newer", 0, false); !errors.Is(err, replay.ErrUnavailable) {
 			t.Errorf("a new log: %v, want ErrUnavailable", err)
 		}
@@ -77,7 +77,7 @@ func TestRoom(t *testing.T) {
 		select {
 		case <-reopened:
 		default:
-			t.Error("those who were refused are not told that there is room again")
+			t.Error("callers that were refused do not learn that there is room again")
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -33,7 +33,7 @@ func sizeOfDir(t *testing.T, dir string) (n int64) {
 	return n
 }
 
-// TestDiskShrinks bounds what logs that have ended may take, and goes on as before.
+// TestDiskShrinks bounds what logs that have ended may take, and continues as before.
 func TestDiskShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -197,7 +197,7 @@ func (s *Store) Configure(settings replay.Settings) {
 	settings = settings.WithDefaults()
 	s.settings.Store(&settings)
 	s.sweeper.max.Store(settings.MaxSize)
-	s.sweeper.look()
+	s.sweeper.sweepSoon()
 }
 
 // Close implements replay.Store. It waits for all calls, but not for the callers that Follow, Due and List yield to.

@@ -24,7 +24,7 @@ const (
 	retryForget = time.Minute
 )
 
-// availability is whether the store can be written, and tells those who wait for that to change.
+// availability is whether the store can be written. Callers can wait for that to change.
 type availability struct {
 	why atomic.Pointer[diskError] // why the store cannot be written; nil while it can
 
@@ -107,7 +107,7 @@ func (s *Store) openFirst() (err error) {
 	return err
 }
 
-// fails notes that the store cannot be written.
+// fails records that the store cannot be written.
 func (s *Store) fails(why *diskError) {
 	if s.available.why.Swap(why) != nil {
 		return
@@ -158,7 +158,7 @@ func (s *Store) supervise() {
 		case <-s.available.unread:
 			unread = true
 		case <-s.room.changed:
-			s.tellRoom()
+			s.reportRoom()
 		case <-s.reserve.used:
 		}
 		if again == nil && time.Since(reopened) > retryForget {
@@ -179,17 +179,17 @@ func (s *Store) restore() {
 		s.log.Debug("replay: the reserve cannot be made", slog.Any("error", err))
 	}
 	if s.room.low.Load() > 0 {
-		s.room.look()
+		s.room.check()
 	}
 }
 
-// tellRoom says that the disk has become almost full, or has room again.
-func (s *Store) tellRoom() {
+// reportRoom logs that the disk has become almost full, or has room again.
+func (s *Store) reportRoom() {
 	low := s.room.low.Load()
-	if short := low > 0; short == s.room.told {
+	if short := low > 0; short == s.room.reported {
 		return
 	}
-	if s.room.told = low > 0; s.room.told {
+	if s.room.reported = low > 0; s.room.reported {
 		s.log.Warn("replay: the disk is almost full; new tasks are refused",
 			slog.String("free", humanize.IBytes(low)), slog.String("needed", humanize.IBytes(s.room.least)))
 		return
@@ -270,7 +270,7 @@ const (
 	probeSize = 4096
 )
 
-// probe returns an error if the disk cannot be written, or has no room for what is needed to go on.
+// probe returns an error if the disk cannot be written, or has no room for what the store needs to continue.
 func (s *Store) probe() error {
 	err := s.reserve.restore()
 	if err != nil && (!isFull(err) || isFull(s.available.err())) {

@@ -20,7 +20,7 @@ import (
 
 const (
 	sweepLogs  = 64                     // logs that are dropped in one batch
-	sweepPause = 100 * time.Millisecond // between two looks, so that each finds many where many end
+	sweepPause = 100 * time.Millisecond // between two sweeps, so that each finds many logs where many end
 	sweepRetry = time.Minute            // after an error
 	countPage  = 4096                   // entries that are read at a time when those of all logs are counted
 )
@@ -32,9 +32,9 @@ const never = stamp(math.MaxInt64)
 type sweeper struct {
 	size    atomic.Int64  // bytes of the logs that have ended
 	max     atomic.Int64  // Settings.MaxSize
-	soonest atomic.Uint64 // stamp: the least expiry that was written since the last look began
-	next    atomic.Uint64 // stamp of the next look; 0 while one is under way
-	sooner  chan struct{} // says that the next look has to come earlier
+	soonest atomic.Uint64 // stamp: the least expiry that was written since the last sweep began
+	next    atomic.Uint64 // stamp of the next sweep; 0 during a sweep
+	sooner  chan struct{} // says that the next sweep must come earlier
 	ended   chan struct{} // closed when the sweep has ended
 
 	counting sync.RWMutex // held for reading by an Append that ends its log, for writing while size begins anew
@@ -57,12 +57,12 @@ func (w *sweeper) expect(expires stamp, size int64) {
 		}
 	}
 	if uint64(expires) < w.next.Load() || w.excess() > 0 {
-		w.look()
+		w.sweepSoon()
 	}
 }
 
-// look lets the next look come as soon as there is something to be dropped.
-func (w *sweeper) look() {
+// sweepSoon makes the next sweep come as soon as there is something to drop.
+func (w *sweeper) sweepSoon() {
 	signal(w.sooner)
 }
 
@@ -244,7 +244,7 @@ func (s *Store) countSome(of *generation, snapshot *pebble.Snapshot, lower []byt
 	return size, rest, more, errors.Join(it.Error(), it.Close())
 }
 
-// drop deletes logs. It holds all of them at once; nobody else holds more than one.
+// drop deletes logs. It locks all of them at once; no other function locks more than one.
 func (s *Store) drop(logs []expiry) (err error) {
 	if err := s.enterToWrite(context.Background()); err != nil {
 		return err
@@ -278,7 +278,7 @@ func (s *Store) drop(logs []expiry) (err error) {
 	}
 	s.sweeper.size.Add(-size)
 	for _, l := range held {
-		l.settle(head{})
+		l.publish(head{})
 	}
 	return nil
 }

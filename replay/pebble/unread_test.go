@@ -84,7 +84,7 @@ func TestUnread(t *testing.T) {
 			select {
 			case <-reopened:
 			case <-time.After(time.Minute):
-				t.Fatal("those who were refused wait for a minute")
+				t.Fatal("callers that were refused wait for a minute")
 			}
 		}
 		if tries < 10 || tries > 20 {

@@ -16,7 +16,7 @@ import (
 // with it. The other writes them out at once, together with those of all commits that wait at that moment, and
 // syncs. The store always asks for the second one, but walFile leaves Pebble's sync out: what is written is the
 // system's, and survives the death of the process. A commit that is to survive a loss of power calls disk.sync when
-// Pebble is done with it. So only those wait for a sync that need one, and writing goes on meanwhile.
+// Pebble is done with it. So only commits that need a sync wait for one, and writing continues meanwhile.
 //
 // A file is always synced before it is closed. Pebble creates the next one only after that, and would rightly
 // call a gap in any but the last one a corruption. So what the last file has is all that can be unsynced.
@@ -24,7 +24,7 @@ type walFile struct {
 	vfs.File
 	disk    *disk
 	written atomic.Int64 // bytes
-	begun   int64        // of these, those that the system was asked to write to the disk
+	begun   int64        // of these, what the system was asked to write to the disk
 
 	mu      sync.Mutex // guards what follows
 	synced  int64      // bytes that are on the disk
@@ -66,7 +66,8 @@ func (f *walFile) Close() error {
 	for f.syncing {
 		f.idle.Wait()
 	}
-	// Behind the fence nobody waits for a sync. It tells whether the system could keep what was written before.
+	// Behind the fence no commit waits for a sync. This one shows whether the system could keep what was written
+	// before.
 	if f.synced < f.written.Load() && !f.disk.unsynced.Load() {
 		if err := f.File.SyncData(); err != nil {
 			f.disk.failToSync(err)
@@ -81,8 +82,8 @@ func (f *walFile) Close() error {
 	return nil
 }
 
-// sync makes the disk have the first n bytes. Those who come while another sync is under way wait for it, and
-// then one of them does the next one for all.
+// sync makes the disk have the first n bytes. Callers that come during another sync wait for
+// it, and then one of them does the next sync for all.
 func (f *walFile) sync(n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

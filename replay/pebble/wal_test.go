@@ -95,7 +95,7 @@ func TestSyncs(t *testing.T) {
 	}
 }
 
-// TestSyncTogether has many writers whose appends are told: they share syncs, and none returns before one that
+// TestSyncTogether has many writers whose appends are durable: they share syncs, and none returns before one that
 // began after it was written.
 func TestSyncTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestSyncTogether(t *testing.T) {
 				break
 			}
 		})
-		// Who is not told does not wait.
+		// An append that is not durable does not wait.
 		for i := range uint64(100) {
 			if err := s.Append(t.Context(), replay.Append{Log: "quiet", Expect: i, Records: [][]byte{{1}}}); err != nil {
 				t.Error(err)

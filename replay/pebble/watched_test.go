@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// watchedFS is a disk that tells what is done to the names and contents of its files, in one word: "create", "remove",
-// "rename", "write", "sync" or "close". An error that watch returns is what the operation fails with; half of a write
-// has been done then.
+// watchedFS is a disk that reports what is done to the names and contents of its files, in one word: "create",
+// "remove", "rename", "write", "sync" or "close". An error that watch returns is what the operation fails with; half of
+// a write has been done then.
 type watchedFS struct {
 	vfs.FS
 	watch func(op, name string) error

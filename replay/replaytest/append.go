@@ -238,7 +238,7 @@ func testWriters(e *env) {
 		next[w]++
 	}
 	if d := cmp.Diff(string(records[len(records)-1].Data), string(h.Metadata)); d != "" {
-		e.Errorf("note of another append than the last record (-record +note):\n%s", d)
+		e.Errorf("metadata of another append than the last record (-record +metadata):\n%s", d)
 	}
 }
 
@@ -255,7 +255,7 @@ func testTrim(e *env) {
 	}{
 		{"none", 0, 20, 0, 1, ""},
 		{"some", 20, 22, 5, 6, "to 5"},
-		{"those that are gone", 22, 24, 3, 6, "to 5"},
+		{"records that are gone", 22, 24, 3, 6, "to 5"},
 		{"the same", 24, 24, 5, 6, "to 5"},
 		{"without records", 24, 24, 6, 7, "to 6"},
 		{"many", 24, 50, 45, 46, "to 45"},

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// testDueClasses has logs of all classes due at the same times. Each class is told of its own alone.
+// testDueClasses has logs of all classes due at the same times. Due yields the logs of one class alone.
 func testDueClasses(e *env) {
 	s := e.store(replay.Settings{})
 	at := time.Unix(1_800_000_000, 0)
@@ -166,8 +166,8 @@ func testListPages(e *env) {
 	}
 }
 
-// testListNotes lists logs whose notes are large, each of another size.
-func testListNotes(e *env) {
+// testListMetadata lists logs whose metadata are large, each of another size.
+func testListMetadata(e *env) {
 	s := e.store(replay.Settings{})
 	var want []replay.Entry
 	for i := range 40 {
@@ -176,7 +176,7 @@ func testListNotes(e *env) {
 		e.append(s, replay.Append{Log: log, Metadata: note})
 		want = append(want, replay.Entry{Log: log, Head: replay.Head{First: 1, Metadata: note}})
 	}
-	var got []replay.Entry // kept until all have been seen: a note belongs to the caller
+	var got []replay.Entry // kept until all have been seen: metadata belong to the caller
 	for entry, err := range s.List(e.Context(), "t", "") {
 		if err != nil {
 			e.Fatal(err)
@@ -185,10 +185,10 @@ func testListNotes(e *env) {
 		got = append(got, entry)
 	}
 	if !slices.EqualFunc(want, got, sameEntry) {
-		for i := range got { // a difference of notes would be a long one
+		for i := range got { // a difference of metadata would be a long one
 			e.Logf("%q, %d bytes of %d", got[i].Log, len(got[i].Head.Metadata), got[i].Head.Metadata[:min(1, len(got[i].Head.Metadata))])
 		}
-		e.Errorf("these are not the %d logs with their notes", len(want))
+		e.Errorf("these are not the %d logs with their metadata", len(want))
 	}
 }
 
@@ -206,7 +206,7 @@ func testListLive(e *env) {
 	for w := range 3 {
 		wg.Go(func() {
 			for i := range 1000 {
-				log := fmt.Sprintf("t%04d-%d-%d", i*7%n, w, i) // between those that stay
+				log := fmt.Sprintf("t%04d-%d-%d", i*7%n, w, i) // between the logs that stay
 				if err := s.Append(ctx, replay.Append{Log: log, Records: [][]byte{{1}}, End: true}); err != nil {
 					e.Errorf("Append: %v", err)
 					return

@@ -88,7 +88,7 @@ func testFollowLive(e *env) {
 	const n, followers = 600, 12
 	r := numbered("a", 1, n)
 	e.append(s, replay.Append{Log: "a"})
-	start := make([]chan uint64, followers) // tells a follower after which record it begins
+	start := make([]chan uint64, followers) // after which record a follower begins
 	var wg sync.WaitGroup
 	for i := range followers {
 		start[i] = make(chan uint64, 1)
@@ -115,8 +115,8 @@ func testFollowLive(e *env) {
 	wg.Wait()
 }
 
-// testFollowSlow has a follower rest at its first record while the writer goes on, and another that reads each
-// record only when the writer has been told that it may write the next one.
+// testFollowSlow has a follower rest at its first record while the writer continues, and another that reads each
+// record only when the writer may write the next one.
 func testFollowSlow(e *env) {
 	s := e.store(replay.Settings{})
 	const n = 3000
@@ -178,7 +178,7 @@ func testFollowSlow(e *env) {
 	wg.Wait()
 }
 
-// testFollowTrimmed trims a log under its followers. They see all from where they begin, or are told that they
+// testFollowTrimmed trims a log under its followers. They see all from where they begin, or an error says that they
 // cannot.
 func testFollowTrimmed(e *env) {
 	s := e.store(replay.Settings{})
@@ -213,7 +213,7 @@ func testFollowTrimmed(e *env) {
 	}
 	wg.Wait()
 
-	// One that rests while what it is owed goes away is told so.
+	// A follower that rests while its next record is dropped gets an error.
 	e.append(s, replay.Append{Log: "b", Records: data(r[:1])})
 	var got []uint64
 	var err error

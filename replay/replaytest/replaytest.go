@@ -62,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, 
 		{"Head", testHead},
 		{"List", testList},
 		{"ListPages", testListPages},
-		{"ListNotes", testListNotes},
+		{"ListMetadata", testListMetadata},
 		{"ListLive", testListLive},
 		{"Retention", testRetention},
 		{"MaxSize", testMaxSize},
@@ -314,4 +314,4 @@ func dense(log string, after uint64, records []replay.Record) error {
 	return nil
 }
 
-var ctx = context.Background() // of goroutines, which must not end with the test before they are told to
+var ctx = context.Background() // of goroutines, which must not end with the test before they are asked to
