@@ -113,7 +113,7 @@ type disabledMetadata struct {
 	At       time.Time `json:"at"`
 }
 
-// loadDisabled tells the scheduler which endpoints are disabled.
+// loadDisabled gives the endpoints that are disabled to the scheduler.
 func (e *Engine) loadDisabled(ctx context.Context) error {
 	for entry, err := range e.store.List(ctx, string(logname.Endpoint), "") {
 		if err != nil {

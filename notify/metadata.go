@@ -3,6 +3,7 @@
 package notify
 
 import (
+	"slices"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -69,7 +70,10 @@ func (h *hook) endpoint() string {
 }
 
 // replace makes w the webhook.
-func (h *hook) replace(w task.Webhook) { h.Webhook, h.endpointName = w, "" }
+func (h *hook) replace(w task.Webhook) {
+	w.States = slices.Clone(w.States) // it stays in memory
+	h.Webhook, h.endpointName = w, ""
+}
 
 // deadLetter is a notification whose attempts are used up.
 type deadLetter struct {
@@ -121,7 +125,8 @@ func (m *metadata) hook(id string) *hook {
 
 // add adds a webhook that is notified of the events after a number, as far as they are still in the queue.
 func (m *metadata) add(w task.Webhook, after uint64) {
-	h := hook{Webhook: w, SetAfter: after, Cursor: m.last()}
+	h := hook{SetAfter: after, Cursor: m.last()}
+	h.replace(w)
 	for h.Cursor >= m.First {
 		if en := m.entry(h.Cursor); en.State != task.None && (en.Generation < m.Generation || en.Event <= after) {
 			break

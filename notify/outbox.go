@@ -29,11 +29,11 @@ import (
 const (
 	maxOutboxes = 100_000 // of one Leader at one Partner
 
-	// Of about so many outboxes that are not in use, the metadata is kept in memory, if it is small: the next event or
-	// outcome often comes soon.
+	// About so many outboxes that are not in use stay in memory, if they are small: the next event or outcome often comes
+	// soon. Together they take some 10 MB at most.
 	cachedOutboxes = 4096
 	cachedEntries  = 8
-	cachedHooks    = 2
+	cachedBytes    = 1 << 10 // of the records of webhooks
 )
 
 // outboxes are all outboxes of a store. After each write, an outbox offers its due deliveries to the scheduler.
@@ -130,7 +130,13 @@ func newOutbox(o *outboxes, name string) *outbox {
 
 // worthKeeping reports whether the outbox is kept in memory when its last use ends.
 func (b *outbox) worthKeeping() bool {
-	return b.loaded != "" && b.exists && len(b.metadata.Queue) <= cachedEntries && len(b.metadata.Hooks) <= cachedHooks
+	entries, size := len(b.metadata.Queue), 0
+	for i := range b.metadata.Hooks {
+		h := &b.metadata.Hooks[i]
+		entries += len(h.Dead)
+		size += h.Size
+	}
+	return b.loaded != "" && b.exists && entries <= cachedEntries && size <= cachedBytes
 }
 
 // logger returns a logger whose lines name the task, its Leader and its agent.

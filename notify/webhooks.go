@@ -86,20 +86,20 @@ func noSuchWebhook(k task.Kind) error {
 }
 
 // check refuses a webhook that could never be notified. The errors hold nothing of the URL's path and query.
-func check(g *egress.Policy, w *task.Webhook) error {
+func check(p *egress.Policy, w *task.Webhook) error {
 	if w.URL == "" || len(w.URL) > maxURL {
-		return task.Errorf(task.InvalidParams, "url must be a string of 1 to %d bytes", maxURL).
+		return task.Errorf(task.InvalidParams, "the URL must be a string of 1 to %d bytes", maxURL).
 			WithField("params.url").WithData("max", maxURL)
 	}
-	if _, err := g.CheckURL(w.URL); err != nil {
+	if _, err := p.CheckURL(w.URL); err != nil {
 		var refused *egress.RefusedError
 		if errors.As(err, &refused) {
 			return task.Errorf(task.InvalidParams, "%s", refused.Reason).WithField("params.url").WithCause(err)
 		}
-		return task.Errorf(task.InvalidParams, "this url cannot be used for a webhook").WithField("params.url")
+		return task.Errorf(task.InvalidParams, "the URL cannot be used for a webhook").WithField("params.url")
 	}
 	if _, err := url.Parse(w.URL); err != nil {
-		return task.Errorf(task.InvalidParams, "url cannot be read").WithField("params.url")
+		return task.Errorf(task.InvalidParams, "the URL cannot be read").WithField("params.url")
 	}
 	for _, f := range []struct{ field, value string }{
 		{"params.token", w.Token}, {"params.scheme", w.Scheme}, {"params.credentials", w.Credentials},

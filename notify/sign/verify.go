@@ -41,7 +41,7 @@ func Verify(header, id, timestamp string, body []byte, now time.Time, keys ...st
 	}
 	head := head(id, timestamp)
 	valid := false
-	for _, key := range keys { // all of them, so that a key which cannot be read is always told
+	for _, key := range keys { // all of them, so that a key that cannot be read is always an error
 		matches, err := verifier(key, head, body)
 		if err != nil {
 			return err
