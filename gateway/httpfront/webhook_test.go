@@ -80,6 +80,28 @@ func hooked(h *setup) {
 		}}
 }
 
+// A webhook remembers whether its Partner's tasks wait to be confirmed, so that its notifications show them so.
+func TestWebhookConfirm(t *testing.T) {
+	for name, d := range sendings {
+		for _, confirm := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s confirm=%t", name, confirm), func(t *testing.T) {
+				notified := make(chan task.Webhook, 16)
+				g := open(t, hooked, func(h *setup) {
+					h.Confirm = confirm
+					h.webhooks.Dialects = func(w *task.Webhook, _ string) translate.Notifier {
+						notified <- *w
+						return nil
+					}
+				})
+				g.call(d.send, d.message("", "ask", d.config("mine", "http://127.0.0.1:1/")), d.version...)
+				if w := <-notified; w.Confirm != confirm || w.Dialect != name {
+					t.Errorf("the webhook is %+v", w)
+				}
+			})
+		}
+	}
+}
+
 // TestWebhookOfASend: a message may carry a webhook of the caller's own id, which it creates or replaces. A message
 // that is refused leaves none behind and changes none.
 func TestWebhookOfASend(t *testing.T) {
