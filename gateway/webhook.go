@@ -29,7 +29,7 @@ func (x *exchange) webhooks(p *partner.Partner) (hooks []task.Webhook, err error
 	}
 	switch x.call.Op {
 	case translate.SetWebhook:
-		err = p.Watch(x.ctx, x.leader, w.TaskID, func(log string, at task.At) error {
+		err = p.Watch(x.ctx, x.leader, w.TaskID, func(log string, at task.Position) error {
 			set, err := engine.Set(x.ctx, log, *w, notify.At{Seq: at.Seq, Ended: at.Ended, Named: !x.call.Strict})
 			hooks = []task.Webhook{set}
 			return err
@@ -47,7 +47,7 @@ func (x *exchange) webhooks(p *partner.Partner) (hooks []task.Webhook, err error
 
 // accept returns what to do when the life-cycle accepts a command: a started task gets the webhooks that were set for
 // it before, and the webhook in the command is set. It returns nil if there is nothing to do.
-func (x *exchange) accept(p *partner.Partner) func(log string, at task.At) (undo func(), err error) {
+func (x *exchange) accept(p *partner.Partner) func(log string, at task.Position) (undo func(), err error) {
 	var steps []step
 	if x.g.config.Guard.Mode == identity.Off && x.call.Message.Command == task.Start {
 		steps = append(steps, x.adopt(p))
@@ -58,7 +58,7 @@ func (x *exchange) accept(p *partner.Partner) func(log string, at task.At) (undo
 	if steps == nil {
 		return nil
 	}
-	return func(log string, at task.At) (func(), error) {
+	return func(log string, at task.Position) (func(), error) {
 		var undos []func(context.Context) error
 		undo := func() {
 			ctx := context.WithoutCancel(x.ctx) // also after the caller has left
@@ -82,12 +82,12 @@ func (x *exchange) accept(p *partner.Partner) func(log string, at task.At) (undo
 }
 
 // step is a change of a task's webhooks, and returns how to undo it. log is the name of the task's log.
-type step func(log string, at task.At) (undo func(context.Context) error, err error)
+type step func(log string, at task.Position) (undo func(context.Context) error, err error)
 
 // adopt gives a started task the webhooks that were set for its id while its Leader was not known, which happens only
 // with identity off.
 func (x *exchange) adopt(p *partner.Partner) step {
-	return func(log string, _ task.At) (func(context.Context) error, error) {
+	return func(log string, _ task.Position) (func(context.Context) error, error) {
 		return x.g.webhooks.Move(x.ctx, p.LogOf(partner.Anyone, x.call.Message.TaskID), log)
 	}
 }
@@ -95,7 +95,7 @@ func (x *exchange) adopt(p *partner.Partner) step {
 // useWebhook sets the webhook of a command that starts or continues a task. A webhook with a URL is created, or
 // replaces the one of its id. A webhook without a URL must exist, and is narrowed to the states that the command names;
 // a repeated start leaves it as it is.
-func (x *exchange) useWebhook(log string, at task.At) (func(context.Context) error, error) {
+func (x *exchange) useWebhook(log string, at task.Position) (func(context.Context) error, error) {
 	w, engine := *x.call.Webhook, x.g.webhooks
 	if w.URL == "" {
 		hooks, err := engine.Get(x.ctx, log, w.ID)

@@ -31,11 +31,11 @@ func TestAccept(t *testing.T) {
 	store := &closedTo{Store: memory(t)}
 	w := &witness{hooks: make(map[string]bool), told: make(map[string][]task.State)}
 	b := setUpWith(t, store, answers("hello"), Options{Watcher: w}, func(c *Config) { c.MaxTasks = 1 })
-	var calls []task.At
+	var calls []task.Position
 	undone := 0
 	var refuse error
 	accept := func(c *Request) {
-		c.Accept = func(log string, at task.At) (func(), error) {
+		c.Accept = func(log string, at task.Position) (func(), error) {
 			if log != b.LogOf(leader, c.Message.TaskID) {
 				t.Errorf("the log is %q", log)
 			}
@@ -43,7 +43,7 @@ func TestAccept(t *testing.T) {
 			return func() { undone++ }, refuse
 		}
 	}
-	check := func(when string, want []task.At, wantUndone int) {
+	check := func(when string, want []task.Position, wantUndone int) {
 		t.Helper()
 		if diff := cmp.Diff(want, calls); diff != "" || undone != wantUndone {
 			t.Errorf("%s: accepted (-want +got), and %d undone, want %d:\n%s", when, undone, wantUndone, diff)
@@ -56,29 +56,29 @@ func TestAccept(t *testing.T) {
 	check("a task that does not exist", nil, 0)
 	store.shut = true
 	b.want(call(task.Start, "t1", accept), task.StoreUnavailable)
-	check("a start that is not stored", []task.At{{}}, 1)
+	check("a start that is not stored", []task.Position{{}}, 1)
 	store.shut = false
 	refuse = task.Errorf(task.InvalidParams, "no")
 	b.want(call(task.Start, "t1", accept), task.InvalidParams)
-	check("a start that is refused at the last moment", []task.At{{}}, 0)
+	check("a start that is refused at the last moment", []task.Position{{}}, 0)
 	b.want(call(task.Get, "t1"), task.TaskNotFound)
 	refuse = nil
 
 	b.do(call(task.Start, "t1", accept))
-	check("a start", []task.At{{}}, 0)
+	check("a start", []task.Position{{}}, 0)
 	b.want(call(task.Start, "t2", accept), task.LimitExceeded)
 	check("one task too many", nil, 0)
 	b.do(call(task.Start, "t1", accept))
-	check("a start again", []task.At{{Seq: 4, Exists: true}}, 0)
+	check("a start again", []task.Position{{Seq: 4, Exists: true}}, 0)
 
 	store.shut = true
 	b.want(call(task.Continue, "t1", accept, func(c *Request) { c.Message.ID = "second" }), task.StoreUnavailable)
-	check("a continue that is not stored", []task.At{{Seq: 4, Exists: true}}, 1)
+	check("a continue that is not stored", []task.Position{{Seq: 4, Exists: true}}, 1)
 	store.shut = false
 	b.do(call(task.Continue, "t1", accept, func(c *Request) { c.Message.ID = "third" }))
-	check("a continue", []task.At{{Seq: 4, Exists: true}}, 0)
+	check("a continue", []task.Position{{Seq: 4, Exists: true}}, 0)
 	b.do(call(task.Continue, "t1", accept, func(c *Request) { c.Message.ID = "third" }))
-	check("a continue again", []task.At{{Seq: 7, Exists: true}}, 0)
+	check("a continue again", []task.Position{{Seq: 7, Exists: true}}, 0)
 	log := b.LogOf(leader, "t1")
 	if diff := cmp.Diff(map[string][]task.State{log: {task.Working, task.AwaitingCompletion}}, w.told); diff != "" {
 		t.Errorf("from the continue on, there is told (-want +got):\n%s", diff)

@@ -245,9 +245,9 @@ func TestWatch(t *testing.T) {
 	b := setUpWith(t, store, answers("hello"), Options{Watcher: w})
 	before, during := b.LogOf(leader, "before"), b.LogOf(leader, "during")
 
-	watch := func(id string, want task.At) {
+	watch := func(id string, want task.Position) {
 		t.Helper()
-		if err := b.Watch(t.Context(), leader, id, func(log string, at task.At) error {
+		if err := b.Watch(t.Context(), leader, id, func(log string, at task.Position) error {
 			w.hooks[log] = true
 			if diff := cmp.Diff(want, at); diff != "" || log != b.LogOf(leader, id) {
 				t.Errorf("%q (-want +got):\n%s", log, diff)
@@ -257,15 +257,15 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	watch("before", task.At{})
+	watch("before", task.Position{})
 	b.do(call(task.Start, "before"))
 	b.do(call(task.Start, "during"))
 	b.do(call(task.Start, "never"))
-	watch("during", task.At{Seq: 4, Exists: true})
+	watch("during", task.Position{Seq: 4, Exists: true})
 	for _, id := range []string{"before", "during", "never"} {
 		b.do(call(task.Complete, id))
 	}
-	watch("before", task.At{Seq: 5, Exists: true, Ended: true})
+	watch("before", task.Position{Seq: 5, Exists: true, Ended: true})
 	if diff := cmp.Diff(map[string][]task.State{
 		before: {task.Accepted, task.Working, task.AwaitingCompletion, task.Completed},
 		during: {task.Completed},

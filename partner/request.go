@@ -17,7 +17,7 @@ type Request struct {
 	// task, with the name of its log and its position before the command. After it only the store can fail. An error
 	// refuses the command. undo, which may be nil, is called if the command cannot be stored. A command that changes
 	// nothing, and is not refused, is accepted, too.
-	Accept func(log string, at task.At) (undo func(), err error)
+	Accept func(log string, at task.Position) (undo func(), err error)
 
 	// Histories makes Do answer with the histories of the task, as it answers a get, whatever the command.
 	Histories bool

@@ -42,7 +42,7 @@ func TestContinueThatCannotBeTrimmed(t *testing.T) {
 	b.want(call(task.Continue, "t1", func(c *Request) { c.Message.ID = "again" }), task.Internal)
 	store.fails = false
 	// The mark of a watcher is written with all that is remembered of the task.
-	if err := b.Watch(t.Context(), leader, "t1", func(string, task.At) error { return nil }); err != nil {
+	if err := b.Watch(t.Context(), leader, "t1", func(string, task.Position) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	head, err := store.Head(t.Context(), b.LogOf(leader, "t1"))

@@ -24,7 +24,7 @@ type Watcher interface {
 
 // Watch calls f with the name of the log of a Leader's task and with the position of the task, while nothing can happen
 // to the task. The engine's Watcher is notified of everything that happens to it from then on. The task need not exist.
-func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log string, at task.At) error) error {
+func (p *Partner) Watch(ctx context.Context, leader, taskID string, f func(log string, at task.Position) error) error {
 	tk := p.engine.acquire(logname.New(p.Name, leader, taskID))
 	defer tk.release()
 	memory := p.Memory.Lease(leader)
@@ -56,8 +56,8 @@ func (p *Partner) CheckExists(ctx context.Context, leader, taskID string) error 
 }
 
 // standing returns the position of the task. tk.mu is held.
-func (tk *activeTask) standing() task.At {
-	return task.At{Seq: tk.logState.last, Exists: tk.exists, Ended: tk.fold.Task.Status.State.Terminal()}
+func (tk *activeTask) standing() task.Position {
+	return task.Position{Seq: tk.logState.last, Exists: tk.exists, Ended: tk.fold.Task.Status.State.Terminal()}
 }
 
 // watch has the engine's Watcher notified of what happens to a task that exists. It must be called before a webhook is

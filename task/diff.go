@@ -25,9 +25,9 @@ func Diff(known, now []Product) []Chunk {
 	return out
 }
 
-// Offer returns the ids of the present products, in their order, where Diff alone would leave the task with others or
-// in another order; nil where it would not. An agent that lists no products at all may be one that does not list them,
-// so that takes nothing back.
+// Offer returns the ids of the present products, in their order, if Diff alone would leave the task with other products
+// or in another order; nil if not. An agent that lists no products at all may be one that never lists them, so an empty
+// list withdraws nothing.
 func Offer(known, now []Product) []string {
 	if len(now) == 0 {
 		return nil
@@ -80,7 +80,8 @@ func sameItem(a, b *DataItem) bool {
 // grown returns what was added to old to make p, if p is old with something added at its end.
 func grown(old, p *Product) (Product, bool) {
 	n := len(old.DataItems)
-	if n == 0 && len(p.DataItems) > 0 || len(p.DataItems) < n || p.Name != old.Name || p.Description != old.Description {
+	if p.Name != old.Name || p.Description != old.Description ||
+		n == 0 && len(p.DataItems) > 0 || len(p.DataItems) < n {
 		return Product{}, false
 	}
 	tail := Product{ID: p.ID}

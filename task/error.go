@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Kind says what went wrong in words that no dialect owns. Every dialect maps kinds to its own numbers at its
-// edge, once, because the same number means different things in different dialects.
+// Kind says what went wrong, in the words of no dialect. Every dialect maps kinds to its own numbers at its edge,
+// because the same number means different things in different dialects.
 type Kind uint8
 
 // The kinds of error. Those before LimitExceeded are AIP's (v01.00 §5.2); the rest are the gateway's.
@@ -36,7 +36,7 @@ const (
 	kinds // how many there are
 )
 
-// Kinds lists every kind, so that a dialect's test can prove that its table has them all.
+// Kinds lists every kind, so that a test of a dialect can prove that its table has them all.
 func Kinds() []Kind {
 	all := make([]Kind, kinds)
 	for i := range all {
@@ -61,8 +61,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Error is an error with a kind. Detail is a sentence for the one who made the mistake and says what to
-// change; Field and Data locate it. None of them ever holds a payload or a secret.
+// Error is an error with a kind. Detail is a sentence for the caller that made the mistake, and says what to change;
+// Field and Data locate the mistake. None of them ever holds a payload or a secret.
 type Error struct {
 	Kind   Kind
 	Detail string
@@ -76,10 +76,10 @@ func Errorf(k Kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Detail: fmt.Sprintf(format, args...)}
 }
 
-// At returns e with its field set.
+// WithField returns e with its Field set.
 func (e *Error) WithField(field string) *Error { e.Field = field; return e }
 
-// With returns e with one more member of Data.
+// WithData returns e with one more member of Data.
 func (e *Error) WithData(key string, value any) *Error {
 	if e.Data == nil {
 		e.Data = make(map[string]any, 2)
@@ -88,7 +88,7 @@ func (e *Error) WithData(key string, value any) *Error {
 	return e
 }
 
-// Because returns e with its cause set.
+// WithCause returns e with its cause set.
 func (e *Error) WithCause(err error) *Error { e.Err = err; return e }
 
 // Error implements error.

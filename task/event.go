@@ -13,39 +13,38 @@ import (
 // Event is one thing that happened to a Task, and one record of its log. Exactly one of Task, Status, Chunk
 // and Message is set.
 type Event struct {
-	// Seq is the event's number in its log, from 1, dense: AIP's eventSeq. The log knows it, so it is not
-	// part of the stored event.
+	// Seq is the number of the event in its log, from 1: AIP's eventSeq. It is not a part of the stored event.
 	Seq uint64
 
-	Task    *Task    // the whole Task: the first event, and the one behind which older ones were dropped
-	Status  *Status  // a change of state, or more news of the present one
+	Task    *Task    // the whole Task: the first event, or a snapshot in place of older ones
+	Status  *Status  // a change of state, or more about the present one
 	Chunk   *Chunk   // a product, or a piece of one
-	Message *Message // something that the Partner said
+	Message *Message // a message of the Partner
 
-	// Offer is what the task offers from a Status on: the ids of its products, in order. Those that it does not name
-	// are withdrawn. Nil changes nothing, an empty one withdraws all.
+	// Offer is the list of the ids of all products that the task offers from this Status on, in order: products that it
+	// does not name are withdrawn. Nil changes nothing, an empty list withdraws all.
 	Offer []string
 
-	// Cause is the Leader's message that made this event happen. It takes no number of its own, so that
-	// eventSeq counts only what a Leader is told.
+	// Cause is the Leader's message that caused this event. It has no number of its own: eventSeq counts what a Leader
+	// receives.
 	Cause *Message
-	// Withdrawn is what a snapshot keeps for Fold.Withdrawn beside its Task; nil for nothing.
+	// Withdrawn is Fold.Withdrawn, in a snapshot.
 	Withdrawn []Product
 }
 
 // Chunk is a product or a piece of one (AIP v01.00 §6.2.4).
 type Chunk struct {
 	Product Product `json:"product"`
-	Append  bool    `json:"append"`    // adds to the product of the same id; otherwise begins it, replacing what was there
+	Append  bool    `json:"append"`    // adds to the product of the same id; otherwise replaces it
 	Last    bool    `json:"lastChunk"` // nothing more of this product follows
 
 	// Extensions are those of the piece and not of the product.
 	Extensions json.RawMessage `json:"metadata,omitempty"`
 }
 
-// The kinds of event, as the first byte of the stored form. A stored event is one line or more: a letter for its kind
-// and the JSON of that, the JSON of its offer or of what was withdrawn, and the JSON of its cause. No JSON of ours
-// holds a line feed, so an event can be taken apart without being parsed.
+// The kinds of event are the first byte of the stored form. A stored event has one line or more: the kind and the JSON
+// of the Task, Status, Chunk or Message; then the JSON of its offer, or of the withdrawn products, if it has them; then
+// the JSON of its cause. The JSON has no line feeds, so an event can be split without being parsed.
 const (
 	TaskEvent    = 't'
 	StatusEvent  = 's'
@@ -56,8 +55,8 @@ const (
 	withdrawnEvent = 'w' // a TaskEvent that has withdrawn products, in a Task of their own
 )
 
-// SplitEvent takes a stored event apart: its kind, the JSON of that, and the JSON of its cause, nil where it
-// has none. It is for those who pass events on as they are.
+// SplitEvent splits a stored event into its kind, the JSON of its content, and the JSON of its cause, nil if it has
+// none. It is for a reader that passes events on without decoding them.
 func SplitEvent(data []byte) (kind byte, value, cause []byte) {
 	if len(data) == 0 {
 		return 0, nil, nil
@@ -66,7 +65,7 @@ func SplitEvent(data []byte) (kind byte, value, cause []byte) {
 	return kind, value, cause
 }
 
-// splitEvent is SplitEvent with the second line of an event that has an offer or withdrawn products.
+// splitEvent is SplitEvent with the line of the offer or of the withdrawn products, too.
 func splitEvent(data []byte) (kind byte, value, second, cause []byte) {
 	kind = data[0]
 	value, cause, _ = bytes.Cut(data[1:], []byte{'\n'})
@@ -156,13 +155,13 @@ func DecodeEvent(data []byte) (Event, error) {
 	return ev, nil
 }
 
-// Fold turns events, in order, into the Task that they make. The zero Fold is a task of which nothing is
-// known. It is not safe for concurrent use.
+// Fold applies events, in order, to the Task that they describe. The zero Fold is a task without events. It is not safe
+// for concurrent use.
 type Fold struct {
 	Task Task
 	Seq  uint64 // number of the last event that was applied
 
-	// Withdrawn is what the task offered when the present turn began, where a continue withdrew that.
+	// Withdrawn has the products that the task offered before the present turn, if a continue has withdrawn them.
 	Withdrawn []Product
 
 	pieces Pieces
@@ -206,7 +205,7 @@ func (f *Fold) Apply(ev Event) {
 	}
 }
 
-// offer lets the task have the products that ids name, in their order, and no others.
+// offer reduces the products to those that ids name, in that order.
 func (f *Fold) offer(ids []string, continued bool) {
 	if continued {
 		f.Withdrawn = f.Task.Products
@@ -234,7 +233,7 @@ func (f *Fold) chunk(c *Chunk) {
 		f.Task.Products = append(slices.Clip(f.Task.Products), p)
 		return
 	}
-	// Readers may hold the slice of an earlier moment: change a copy.
+	// Readers may hold the slice of an earlier moment: a copy is changed.
 	f.Task.Products = slices.Clone(f.Task.Products)
 	p := &f.Task.Products[i]
 	if !c.Append {

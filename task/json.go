@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// The canon's JSON form is AIP's own (v01.00 §4), because the canon's words are AIP's. The log stores it and
-// AIP callers are sent it; both are hot, so it is appended by hand. encoding/json reads it back by the
-// struct tags of the same types, and a test holds the two together.
+// The JSON form of the canon is AIP's own (v01.00 §4), because the canon uses AIP's words. It is stored in the log and
+// sent to AIP callers, so it is written often, and by hand. encoding/json reads it by the struct tags of the same
+// types, and a test proves that the two agree.
 
 // Form is a way to write the canon. It appends the members, each behind a comma, that stand for the extensions of an
 // object. The nil Form is that of the log, in which extensions are a member metadata.
@@ -224,7 +224,7 @@ func appendRaw(dst []byte, key string, value []byte) []byte {
 	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
 		return append(dst, value...)
 	}
-	// What is stored, and what goes out as an event, is one line.
+	// A stored event is one line, and so is the data of an SSE event.
 	line := bytes.NewBuffer(dst)
 	if err := json.Compact(line, value); err != nil {
 		return append(dst, "null"...)

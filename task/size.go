@@ -2,7 +2,7 @@
 
 package task
 
-// entrySize is about what one entry of a list takes in memory beside its contents, in bytes.
+// entrySize is about how many bytes of memory an entry of a list takes beside its content.
 const entrySize = 128
 
 // Size returns about how many bytes a task takes in memory, or in any dialect.
@@ -22,7 +22,7 @@ func (t *Task) Size() int64 {
 	return n
 }
 
-// Size returns about how many bytes what is folded takes in memory.
+// Size returns about how many bytes of memory the fold takes.
 func (f *Fold) Size() int64 {
 	n := f.Task.Size() + (&Task{Products: f.Withdrawn}).Size()
 	for _, text := range f.pieces.texts {
@@ -33,9 +33,10 @@ func (f *Fold) Size() int64 {
 
 // Size returns about how many bytes a message takes in memory, or in any dialect.
 func (m *Message) Size() int64 {
-	n := entrySize + int64(len(m.ID)+len(m.SenderID)+len(m.TaskID)+len(m.GroupID)+len(m.SessionID)+len(m.Params)+len(m.Extensions))
-	for _, who := range m.Mentions {
-		n += entrySize + int64(len(who))
+	n := entrySize + int64(len(m.ID)+len(m.SenderID)+len(m.TaskID)+len(m.GroupID)+len(m.SessionID)+
+		len(m.Params)+len(m.Extensions))
+	for _, mention := range m.Mentions {
+		n += entrySize + int64(len(mention))
 	}
 	return n + itemsSize(m.DataItems)
 }
@@ -47,7 +48,8 @@ func statusSize(s *Status) int64 {
 func itemsSize(items []DataItem) (n int64) {
 	for i := range items {
 		it := &items[i]
-		n += entrySize + int64(len(it.Text)+len(it.Name)+len(it.MIMEType)+len(it.URI)+len(it.Bytes)+len(it.Data)+len(it.Metadata))
+		n += entrySize + int64(len(it.Text)+len(it.Name)+len(it.MIMEType)+len(it.URI)+len(it.Bytes)+
+			len(it.Data)+len(it.Metadata))
 	}
 	return n
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package task is the canon: the words of AIP in Go. It knows what a Task is, which states follow which,
-// and how events fold into a Task. It knows no wire, no clock and no storage, and imports the standard
-// library only. Everything else in the module speaks in these types.
+// Package task is the canon: the words of AIP in Go. It knows what a Task is, which states follow which, and how events
+// fold into a Task. It knows no wire format, no clock and no storage, and imports the standard library only. All other
+// packages use these types.
 package task
 
-// State is a stage in the life of a Task (AIP v01.00 §4.2). The values are AIP's wire words.
+// State is a state of a Task (AIP v01.00 §4.2). The values are those of AIP's JSON.
 type State string
 
 // The eight states of AIP v01.00 §4.2, and None for a task that does not exist yet.
@@ -44,7 +44,7 @@ func (s State) Terminal() bool {
 	return false
 }
 
-// Command is what a Leader asks of a task (AIP v01.00 §4.3).
+// Command is a command of a Leader (AIP v01.00 §4.3).
 type Command string
 
 // The six commands of AIP v01.00 §4.3.
@@ -72,8 +72,8 @@ func (c Command) Valid() bool {
 	return false
 }
 
-// Row is a line of the state table of AIP v01.00 §4.2. A row without a command is the Partner's own move;
-// a row without a next state says that the state is final.
+// Row is a row of the state table of AIP v01.00 §4.2. A row without a command is a move of the Partner; a row without a
+// next state says that the state is final.
 type Row struct {
 	No      int
 	From    State
@@ -81,7 +81,7 @@ type Row struct {
 	To      State
 }
 
-// Table is the state table of AIP v01.00 §4.2, whole and in its order. It is the only source of moves.
+// Table returns the state table of AIP v01.00 §4.2, complete and in its order. It is the only source of moves.
 func Table() []Row { return append([]Row(nil), table[:]...) }
 
 var table = [...]Row{
@@ -116,8 +116,8 @@ func CanMove(from, to State) bool {
 	return false
 }
 
-// Applies reports whether the table carries c out in state s. Where it does not, the command is ignored and
-// answered with the unchanged Task.
+// Applies reports whether the table has a row for a command in a state. If not, the command is ignored and answered
+// with the unchanged Task.
 func Applies(c Command, s State) bool {
 	for _, r := range table {
 		if r.From == s && r.Command == c && c != NoCommand {
@@ -127,9 +127,9 @@ func Applies(c Command, s State) bool {
 	return false
 }
 
-// Path returns the states to pass through, the last being to, when an agent is found in a state that its
-// task cannot reach in one move: an agent that answers at once has worked, whether it said so or not. It
-// returns nil where no legal path leads there, and where from already is to.
+// Path returns the states that lead to a state, which is the last of them, if an agent reports a state that the task
+// cannot enter in one move: an agent that has finished has also worked. It returns nil if there is no legal path, or if
+// the task is in that state.
 func Path(from, to State) []State {
 	switch {
 	case from == to:
@@ -146,7 +146,7 @@ func Path(from, to State) []State {
 	return nil
 }
 
-// Settled reports whether a turn that has reached s may be over: nothing follows before the Leader acts, unless the
+// Settled reports whether a turn that has reached s may be over: nothing follows until the Leader acts, unless the
 // agent resumes by itself.
 func (s State) Settled() bool {
 	return s == AwaitingInput || s == AwaitingCompletion || s.Terminal()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Task is the unit of work that a Leader commands (AIP v01.00 §4.2). Its JSON form, like that of everything
-// in this file, is AIP's own: see AppendTask.
+// Task is the unit of work that a Leader commands (AIP v01.00 §4.2). The JSON form of the types in this file is AIP's
+// own: see AppendTask.
 type Task struct {
 	ID             string    `json:"id"`
 	SenderID       string    `json:"senderId,omitempty"` // group mode only
@@ -19,7 +19,7 @@ type Task struct {
 	GroupID        string    `json:"groupId,omitempty"`        // group mode only
 	SessionID      string    `json:"sessionId"`
 
-	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for; see MaxExtensions
+	Extensions json.RawMessage `json:"metadata,omitempty"` // members that the canon does not know; see MaxExtensions
 }
 
 // Status is the state of a Task, since when, and what the Partner says about it.
@@ -28,13 +28,13 @@ type Status struct {
 	ChangedAt time.Time  `json:"stateChangedAt"`
 	DataItems []DataItem `json:"dataItems,omitempty"`
 
-	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
-	// TaskExtensions is what the agent said of its task along with the state. Fold merges it into the Task's
-	// Extensions. Only the Status of an event has it.
+	Extensions json.RawMessage `json:"metadata,omitempty"` // members that the canon does not know
+	// TaskExtensions are extensions that the agent has reported of its task along with the state. Fold merges them into
+	// the Extensions of the Task. Only the Status of an event has them.
 	TaskExtensions json.RawMessage `json:"taskMetadata,omitempty"`
 }
 
-// Role tells which side sent a message.
+// Role is the side that has sent a message.
 type Role string
 
 // The two roles of AIP v01.00 §3.1.
@@ -56,7 +56,7 @@ type Message struct {
 	TaskID     string          `json:"taskId,omitempty"`
 	GroupID    string          `json:"groupId,omitempty"`
 	SessionID  string          `json:"sessionId,omitempty"`
-	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
+	Extensions json.RawMessage `json:"metadata,omitempty"` // members that the canon does not know
 }
 
 // Product is a result of a Task (AIP v01.00 §4.4).
@@ -66,10 +66,10 @@ type Product struct {
 	Description string     `json:"description,omitempty"`
 	DataItems   []DataItem `json:"dataItems"`
 
-	Extensions json.RawMessage `json:"metadata,omitempty"` // what the canon has no field for
+	Extensions json.RawMessage `json:"metadata,omitempty"` // members that the canon does not know
 }
 
-// ItemKind tells the three kinds of data item apart.
+// ItemKind is the kind of a data item.
 type ItemKind string
 
 // The kinds of AIP v01.00 §4.5.
@@ -89,7 +89,7 @@ type DataItem struct {
 	URI      string          `json:"uri,omitempty"`
 	Bytes    string          `json:"bytes,omitempty"` // base64, as it was sent
 	Data     json.RawMessage `json:"data,omitempty"`
-	Metadata json.RawMessage `json:"metadata,omitempty"` // a JSON object as it was sent, with the item's extensions in it
+	Metadata json.RawMessage `json:"metadata,omitempty"` // a JSON object as it was sent, extensions included
 }
 
 // Text returns a data item that says s.

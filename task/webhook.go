@@ -4,15 +4,13 @@ package task
 
 import "time"
 
-// Webhook is a URL that is to be told whenever a task changes its state: AIP's NotificationConfig (v01.00
-// §6.3.1).
+// Webhook is a URL that is notified of the changes of a task's state: AIP's NotificationConfig (v01.00 §6.3.1).
 type Webhook struct {
 	ID     string `json:"id"`
 	TaskID string `json:"-"`
 	URL    string `json:"url"`
 
-	// Token comes with every notification, so that its receiver knows whom it is from. It is a secret, as
-	// Credentials are.
+	// Token is a part of every notification, so that its receiver knows the sender. It is a secret, as Credentials are.
 	Token string `json:"token,omitempty"`
 	// Scheme and Credentials make an Authorization field, where the dialect has one.
 	Scheme      string `json:"scheme,omitempty"`
@@ -26,7 +24,7 @@ type Webhook struct {
 	States []State `json:"states,omitempty"` // it is notified of these only; none means of all
 }
 
-// Wants reports whether a webhook is to be told of a state.
+// Wants reports whether a webhook is notified of a state.
 func (w *Webhook) Wants(s State) bool {
 	if len(w.States) == 0 {
 		return true
@@ -39,20 +37,20 @@ func (w *Webhook) Wants(s State) bool {
 	return false
 }
 
-// At is where a task stands.
-type At struct {
-	Seq    uint64 // of its last event; 0 where it has none, or does not exist
+// Position says how far a task has come.
+type Position struct {
+	Seq    uint64 // of its last event; 0 if it has none, or does not exist
 	Exists bool
 	Ended  bool
 }
 
-// Change is what a watcher of a task is told of: it has entered another state.
+// Change is a change of a task's state.
 type Change struct {
 	Seq  uint64 // of the event in the task's log
-	Task *Task  // as it was then, without its histories; not to be changed
+	Task *Task  // after the change, without its histories; read-only
 }
 
-// List says which tasks of a caller are wanted. The zero List is the first page of all of them.
+// List selects tasks of a caller. The zero List is the first page of all of them.
 type List struct {
 	SessionID string    // of this session only
 	States    []State   // in one of these states only; nil for any state, an empty list for none
@@ -62,10 +60,10 @@ type List struct {
 	Products  bool      // with their products
 }
 
-// Page is a part of a caller's tasks, those first that changed last.
+// Page is a part of a caller's tasks, in order: the task that changed last comes first.
 type Page struct {
 	Tasks []Task
-	Next  string // to be given for the next page; empty where there is none
+	Next  string // the Token of the next page; empty if there is none
 	Size  int    // tasks on a full page
 	Total int    // tasks on all pages
 }
