@@ -178,8 +178,8 @@ func TestContinueIsAnsweredFirst(t *testing.T) {
 	})
 }
 
-// TestContinueIsTakenOnce holds that a continue which was answered before it was acted on continues by polling, and is not
-// sent again, when another process resumes the turn.
+// TestContinueIsTakenOnce holds that a continue which was answered before it was acted on continues by polling, and is
+// not sent again, when another process resumes the turn.
 func TestContinueIsTakenOnce(t *testing.T) {
 	a := &acps{rpc: "/", works: 40 * time.Second}
 	withAgent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {

@@ -152,14 +152,15 @@ func (r *run) roundTrip(ctx context.Context, req *Request, known []task.Product)
 	return agent.Report{}, first
 }
 
-func (r *run) roundTripBy(ctx context.Context, route Route, req *Request, known []task.Product) (agent.Report, error) {
+func (r *run) roundTripBy(
+	ctx context.Context, route Route, req *Request, known []task.Product,
+) (rep agent.Report, err error) {
 	x, err := route.Open(ctx, req)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	rep, err := r.reply(x, known)
-	x.Close(err)
-	return rep, err
+	defer func() { x.Close(err) }()
+	return r.reply(x, known)
 }
 
 // reply reads the one answer to a request. An answer that is a stream is read to its end.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,7 @@ type wire struct {
 	mu      sync.Mutex
 	answers answers
 	asked   []string
+	open    atomic.Int64 // exchanges
 }
 
 // answers lists the answers to each operation, in order. The last one is repeated.
@@ -107,10 +109,12 @@ func (w *wire) Open(ctx context.Context, r *upstream.Request) (upstream.Exchange
 	if next[0].err != nil {
 		return nil, next[0].err
 	}
-	return &wireExchange{ctx: ctx, answer: next[0]}, nil
+	w.open.Add(1)
+	return &wireExchange{wire: w, ctx: ctx, answer: next[0]}, nil
 }
 
 type wireExchange struct {
+	wire   *wire
 	ctx    context.Context
 	answer wireAnswer
 	closed bool
@@ -120,7 +124,7 @@ func (x *wireExchange) Streams() bool                { return x.answer.stream }
 func (x *wireExchange) Ready() bool                  { return false }
 func (x *wireExchange) SetIdleTimeout(time.Duration) {}
 func (x *wireExchange) Explain(err error) error      { return err }
-func (x *wireExchange) Close(error)                  { x.closed = true }
+func (x *wireExchange) Close(error)                  { x.closed = true; x.wire.open.Add(-1) }
 func (x *wireExchange) Next() (upstream.Message, error) {
 	switch {
 	case x.closed:
@@ -341,5 +345,36 @@ func TestUnaskedMessages(t *testing.T) {
 				t.Errorf("the agent is asked (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// broken is a dialect with a bug in what reads answers.
+type broken struct{ plain }
+
+func (broken) Reply([]byte, []task.Product) (agent.Report, error) { panic("a reply") }
+func (broken) NewStream([]task.Product) translate.Stream          { panic("a stream") }
+
+// TestBugsKeepNoSlots: a bug of a codec costs neither a slot nor a connection.
+func TestBugsKeepNoSlots(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		w := &wire{answers: answers{translate.Send: {answered("x")}, translate.SendStream: {streamed("x")}}}
+		slots := upstream.NewSlots(2)
+		a := upstream.New(upstream.Config{Resolver: upstream.NewEndpoint(broken{}, w), Slots: slots})
+		for range 3 {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("no panic")
+					}
+				}()
+				show(a.Run(t.Context(), turn("x"), stream))
+			}()
+		}
+		if used, waiting := slots.Taken(); used != 0 || waiting != 0 {
+			t.Errorf("stream %v: %d slots are taken, %d turns wait", stream, used, waiting)
+		}
+		if n := w.open.Load(); n != 0 {
+			t.Errorf("stream %v: %d exchanges are open", stream, n)
+		}
 	}
 }

@@ -101,7 +101,8 @@ func TestConnectionsAreKept(t *testing.T) {
 	})
 }
 
-// TestClosedIdleConnection: a message is sent again, whole, when the agent has closed the idle connection that it was to be sent on.
+// TestClosedIdleConnection: a message is sent again, whole, when the agent has closed the idle connection that it was
+// to be sent on.
 func TestClosedIdleConnection(t *testing.T) {
 	for range 20 { // whether the transport has seen the close is up to the scheduler
 		synctest.Test(t, func(t *testing.T) {

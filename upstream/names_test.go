@@ -90,7 +90,8 @@ func TestCancelByTheAgentsName(t *testing.T) {
 	}{
 		{"it is about to name the task", &namer03{streams: true, after: time.Second},
 			[]string{"message/stream", "tasks/cancel its own"}, "canceled"},
-		{"it has named the task", &namer03{streams: true}, []string{"message/stream", "tasks/cancel its own"}, "canceled"},
+		{"it has named the task", &namer03{streams: true}, []string{"message/stream", "tasks/cancel its own"},
+			"canceled"},
 		{"it does not name the task", &namer03{streams: true, after: time.Hour}, []string{"message/stream"},
 			"agent-timeout: the agent has not named the task yet"},
 		{"it has no streams", &namer03{after: time.Hour}, []string{"message/stream", "message/send"},

@@ -83,15 +83,13 @@ func (r *run) watch(ctx context.Context, req *Request, news chan<- struct{}) {
 // resubscribe continues a turn by a new stream, again and again where that is cut, for as long as the agent reports
 // something within IdleTimeout.
 func (r *run) resubscribe() error {
-	resubscriber, ok := r.codec.(translate.Resubscriber)
-	if !ok {
+	if _, ok := r.codec.(translate.Resubscriber); !ok {
 		return task.Errorf(task.UnsupportedOperation,
 			"the connection to the agent is gone, and %s cannot ask how a task stands", r.codec.Name())
 	}
 	p := newPace(r.config.IdleTimeout)
 	for {
-		seen, err := r.resubscribeOnce(r.request(translate.Resubscribe,
-			resubscriber.AppendResubscribe(nil, r.turn.Ref)))
+		seen, err := r.resubscribeOnce()
 		switch {
 		case err == nil:
 			return nil
@@ -111,26 +109,15 @@ func (r *run) resubscribe() error {
 }
 
 // resubscribeOnce reports the events of one new stream. seen says whether there was any.
-func (r *run) resubscribeOnce(req *Request) (seen bool, _ error) {
+func (r *run) resubscribeOnce() (seen bool, _ error) {
 	if err := r.acquire(); err != nil {
 		return false, err
 	}
-	x, err := r.transport.Routes(translate.Resubscribe)[0].Open(r.ctx, req)
-	if err != nil {
-		r.config.Slots.turns.release()
-		return false, err
-	}
-	if x.Streams() {
-		seen, _, err = r.readAndClose(x)
-		return seen, err
-	}
-	rep, err := r.reply(x, r.turn.Known)
-	x.Close(err)
-	r.config.Slots.turns.release()
+	got, err := r.exchange(r.transport.Routes(translate.Resubscribe)[0], translate.Resubscribe)
 	switch {
-	case err != nil:
-		return false, err
-	case !r.report(rep) || rep.EndsTurn():
+	case got.streamed || err != nil:
+		return got.seen, err
+	case !r.report(got.report) || got.report.EndsTurn():
 		return true, nil
 	}
 	return true, Failed(task.InvalidAgentResponse, StreamCut, nil, "the agent has continued no stream")

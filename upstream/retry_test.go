@@ -43,7 +43,8 @@ func showAll(h *upstream.Agent, t *agent.Turn, stream bool) (all []string) {
 	return all
 }
 
-// TestRefusedConnections holds that a turn of which nothing was sent waits for its agent, whether the agent or the gateway names the task.
+// TestRefusedConnections holds that a turn of which nothing was sent waits for its agent, whether the agent or the
+// gateway names the task.
 func TestRefusedConnections(t *testing.T) {
 	const unreachable = "agent-unavailable: the agent cannot be reached"
 	const noFiles = "agent-unavailable: the gateway cannot reach the agent: it has no file descriptors left"

@@ -43,35 +43,56 @@ func (r *run) sendBy(route Route, op translate.Operation) (taken bool, err error
 	if err := r.acquire(); err != nil {
 		return true, err
 	}
-	// The slot is given back before the task is polled: each question takes one of its own.
-	x, err := route.Open(r.ctx, r.message(op, r.turn))
-	if err != nil {
-		r.config.Slots.turns.release()
-		return true, r.failed(err, task.State.Terminal)
+	got, err := r.exchange(route, op)
+	if got.streamed {
+		return r.streamed(got, err, route, op)
 	}
-	if x.Streams() {
-		return r.receive(x, route, op)
-	}
-	rep, err := r.reply(x, r.turn.Known)
-	x.Close(err)
-	r.config.Slots.turns.release()
 	switch {
 	case err == nil:
 		if op == translate.Send {
 			route.Confirm()
 		}
-		return true, r.follow(rep, nil)
-	case r.notTaken(op, err):
+		return true, r.follow(got.report, nil)
+	case got.answered && r.notTaken(op, err):
 		return false, err
 	}
 	return true, r.failed(err, task.State.Terminal)
 }
 
-// receive reports the events of a stream that answers the turn, and continues by polling where it is cut. It closes the
-// exchange and releases the turn's slot.
-func (r *run) receive(x Exchange, route Route, op translate.Operation) (taken bool, err error) {
-	seen, acted, err := r.readAndClose(x)
-	if seen {
+// received is what an agent has answered to one request of a turn.
+type received struct {
+	answered bool // the agent has begun to answer
+	streamed bool // by a stream, whose events are reported already
+	seen     bool // of a stream: there was an event
+	acted    bool // of a stream: there was an event that shows that the agent has acted on the message
+	report   agent.Report
+}
+
+// exchange sends a request of the turn in the slot that the caller has acquired, reads the answer, and releases the
+// slot: each poll takes one of its own. A bug of the codec must not cost the slot or the connection either.
+func (r *run) exchange(route Route, op translate.Operation) (got received, err error) {
+	defer r.config.Slots.turns.release()
+	x, err := route.Open(r.ctx, r.requestOf(op))
+	if err != nil {
+		return got, err
+	}
+	closing := ErrAbandoned // of a panic, and of a caller that takes no more reports
+	defer func() { x.Close(closing) }()
+	got.answered = true
+	if got.streamed = x.Streams(); got.streamed {
+		got.seen, got.acted, err = r.read(x)
+	} else {
+		got.report, err = r.reply(x, r.turn.Known)
+	}
+	if err != nil || !r.stopped {
+		closing = err
+	}
+	return got, err
+}
+
+// streamed says what the end of a stream means that answered the turn's message, and polls where the stream was cut.
+func (r *run) streamed(got received, err error, route Route, op translate.Operation) (taken bool, _ error) {
+	if got.seen {
 		route.Confirm()
 	}
 	cut := ReasonOf(err) == StreamCut
@@ -80,36 +101,31 @@ func (r *run) receive(x Exchange, route Route, op translate.Operation) (taken bo
 		return true, nil
 	case r.ctx.Err() != nil:
 		return true, Ended(r.ctx)
-	case cut && !seen && !r.unnamed(r.turn):
+	case cut && !got.seen && !r.unnamed(r.turn):
 		return true, Failed(task.InvalidAgentResponse, StreamCut, err,
 			"the connection to the agent broke before it reported anything")
 	case cut:
 		r.logCut()
-		return true, r.resume(!acted)
-	case !seen && r.notTaken(op, err):
+		return true, r.resume(!got.acted)
+	case !got.seen && r.notTaken(op, err):
 		return false, err
-	case seen: // so a task that is settled now was settled by this turn, and not by the last one
+	case got.seen: // so a task that is settled now was settled by this turn, and not by the last one
 		return true, r.failed(err, task.State.Settled)
 	}
 	return true, r.failed(err, task.State.Terminal)
 }
 
-// readAndClose reads a stream, closes it, and releases the turn's slot, even where the codec panics.
-func (r *run) readAndClose(x Exchange) (seen, acted bool, err error) {
-	defer r.config.Slots.turns.release()
-	defer func() {
-		if err == nil && r.stopped {
-			x.Close(ErrAbandoned)
-			return
-		}
-		x.Close(err)
-	}()
-	return r.read(x)
-}
-
 func (r *run) logCut() {
 	r.log.LogAttrs(r.ctx, slog.LevelWarn, "the agent's stream was cut; the task is polled",
 		slog.String("task", r.turn.Ref.Task))
+}
+
+// requestOf returns the request of an operation that carries the turn.
+func (r *run) requestOf(op translate.Operation) *Request {
+	if op == translate.Resubscribe {
+		return r.request(op, r.codec.(translate.Resubscriber).AppendResubscribe(nil, r.turn.Ref))
+	}
+	return r.message(op, r.turn)
 }
 
 // message returns the request that sends a turn.

@@ -149,7 +149,8 @@ func TestTooManyWait(t *testing.T) {
 	})
 }
 
-// TestResubscribesOnce holds that a turn that is resumed polls first, and resubscribes only where the agent still works.
+// TestResubscribesOnce holds that a turn that is resumed polls first, and resubscribes only where the agent still
+// works.
 func TestResubscribesOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		get  step
