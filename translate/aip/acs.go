@@ -22,7 +22,6 @@ const (
 // ACSOptions are the contents of an ACS that the agent's card does not have. AIC, Modified and Base are required.
 type ACSOptions struct {
 	AIC             string
-	Inactive        bool      // the registrar has switched the Partner off
 	Modified        time.Time // of the configuration or the card, whichever came last
 	ProtocolVersion string    // ACS01 or ACS02
 
@@ -76,9 +75,7 @@ func AppendACS(dst []byte, c *translate.Card, o ACSOptions) []byte {
 	version := cmp.Or(c.Version, "0")
 	dst = append(dst, `{"aic":`...)
 	dst = task.AppendString(dst, o.AIC)
-	dst = append(dst, `,"active":`...)
-	dst = strconv.AppendBool(dst, !o.Inactive)
-	dst = append(dst, `,"lastModifiedTime":`...)
+	dst = append(dst, `,"active":true,"lastModifiedTime":`...)
 	dst = task.AppendTime(dst, o.Modified.In(beijing).Truncate(time.Second))
 	dst = append(dst, `,"protocolVersion":`...)
 	dst = task.AppendString(dst, o.version())

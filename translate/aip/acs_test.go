@@ -79,11 +79,11 @@ func TestACSFollowsTheDefinitions(t *testing.T) {
 	}
 	for name, c := range cards {
 		for _, version := range []string{"", ACS01, ACS02} {
-			for flags := range 16 {
+			for flags := range 8 {
 				o := fullOptions()
 				o.ProtocolVersion = version
-				o.MutualTLS, o.Notification, o.Inactive = flags&1 > 0, flags&2 > 0, flags&4 > 0
-				if flags&8 > 0 {
+				o.MutualTLS, o.Notification = flags&1 > 0, flags&2 > 0
+				if flags&4 > 0 {
 					o.License, o.CAChallengeBaseURL = "", ""
 				} else {
 					o.Organization, o.Department, o.ProviderURL, o.CountryCode = "O", "D", "https://o.example", "DE"
@@ -106,7 +106,7 @@ func TestACSFollowsTheDefinitions(t *testing.T) {
 func TestACSUsesWhatIsConfigured(t *testing.T) {
 	o := fullOptions()
 	o.Organization, o.Department, o.ProviderURL, o.CountryCode = "O", "D", "https://o.example", "DE"
-	o.Inactive, o.MutualTLS, o.ProtocolVersion = true, false, ACS02
+	o.MutualTLS, o.ProtocolVersion = false, ACS02
 	var got struct {
 		Active          bool
 		ProtocolVersion string
@@ -126,7 +126,7 @@ func TestACSUsesWhatIsConfigured(t *testing.T) {
 		got.EndPoints); diff != "" {
 		t.Errorf("endPoints (-want +got):\n%s", diff)
 	}
-	if got.Active || got.ProtocolVersion != ACS02 || len(got.SecuritySchemes) != 0 {
+	if !got.Active || got.ProtocolVersion != ACS02 || len(got.SecuritySchemes) != 0 {
 		t.Errorf("got %+v", got)
 	}
 }
