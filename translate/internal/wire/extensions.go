@@ -144,6 +144,9 @@ func bounded(extensions json.RawMessage) json.RawMessage {
 
 // MemberOf returns the JSON of an object's member, nil where there is none. It is a part of object, no copy.
 func MemberOf(object json.RawMessage, name string) json.RawMessage {
+	if len(object) == 0 {
+		return nil
+	}
 	v := Member(view(object), name)
 	if v.Raw == "" {
 		return nil
