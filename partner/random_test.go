@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestAnyOrderOfCommandsIsLegal throws commands and agent moods at tasks and checks, after every step, that the
+// history is a legal path through the table, that times rise, and that what is stored is what is told.
+func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	synctest.Test(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var mu sync.Mutex
+		pick := func(n int) int { mu.Lock(); defer mu.Unlock(); return rng.IntN(n) }
+		everything := []task.State{task.None, task.Accepted, task.Working, task.AwaitingInput, task.AwaitingCompletion, task.Canceled, task.Failed, task.Rejected}
+		moody := func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+			for range 1 + pick(4) {
+				select {
+				case <-ctx.Done():
+					yield(agent.Report{}, task.Errorf(task.Internal, "stopped"))
+					return
+				case <-time.After(time.Duration(pick(3000)) * time.Millisecond):
+				}
+				rep := agent.Report{State: everything[pick(len(everything))], NativeState: "said"}
+				switch pick(4) {
+				case 0:
+					rep.Items = []task.DataItem{task.Text(fmt.Sprint("news ", pick(100)))}
+				case 1:
+					rep.Chunks = []task.Chunk{{Product: task.Product{ID: fmt.Sprint("p", pick(3)), DataItems: []task.DataItem{task.Text("x")}}, Append: pick(2) == 0}}
+				case 2:
+					rep.Full, rep.Products = true, []task.Product{{ID: "p0", DataItems: []task.DataItem{task.Text(fmt.Sprint(pick(9)))}}}
+				}
+				if !yield(rep, nil) {
+					return
+				}
+			}
+			if pick(2) == 0 {
+				yield(agent.Report{}, task.Errorf(task.Kind(pick(18)), "broke"))
+			}
+		}
+		fake := &script{run: moody, resume: moody, cancel: func(context.Context, *agent.Turn) (agent.Report, error) {
+			if pick(3) == 0 {
+				return agent.Report{}, task.Errorf(task.Kind(pick(18)), "no")
+			}
+			return agent.Report{State: everything[pick(len(everything))]}, nil
+		}}
+		store := memory(t)
+		b := setUp(t, store, fake, func(c *Config) { c.MaxEvents = 40; c.MaxTasks = 0 })
+		var group sync.WaitGroup
+		for worker := range 4 {
+			group.Go(func() {
+				for i := range 200 {
+					id := fmt.Sprint("t", pick(1+i/10))
+					cmd := []task.Command{task.Start, task.Start, task.Get, task.Continue, task.Complete, task.Cancel}[pick(6)]
+					_, err := b.Do(t.Context(), leader, call(cmd, id, func(c *Request) {
+						c.Message.ID = fmt.Sprint("m", pick(1000))
+						c.Terms.Response = time.Duration(1+pick(2000)) * time.Millisecond
+					}))
+					if kind := task.KindOf(err); err != nil && kind != task.TaskNotFound && kind != task.TaskNotCancelable {
+						t.Errorf("worker %d: %s: %v", worker, cmd, err)
+					}
+					if got, err := b.Do(t.Context(), leader, call(task.Get, id)); err == nil {
+						legal(t, got)
+					}
+				}
+			})
+		}
+		group.Wait()
+		time.Sleep(time.Minute)
+		for i := range 20 {
+			id := fmt.Sprint("t", i)
+			told, err := b.Do(t.Context(), leader, call(task.Get, id))
+			if task.KindOf(err) == task.TaskNotFound && err != nil {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, snapshot, records, err := store.Load(t.Context(), logname.New("agent", leader, id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fold, err := foldAll(head, snapshot, records)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(told, fold.Task); diff != "" {
+				t.Errorf("what is told and what is stored of %s differ (-told +stored):\n%s", id, diff)
+			}
+		}
+	})
+}
+
+// legal checks that a task's history is a path through the table, with rising times, that ends in its state.
+func legal(t *testing.T, got task.Task) {
+	t.Helper()
+	from := task.None
+	var last time.Time
+	for _, s := range got.StatusHistory {
+		if !task.CanMove(from, s.State) {
+			t.Fatalf("the history goes from %q to %q: %v", from, s.State, states(got))
+		}
+		if !s.ChangedAt.After(last) {
+			t.Fatalf("the times do not rise: %v", got.StatusHistory)
+		}
+		from, last = s.State, s.ChangedAt
+	}
+	if from != got.Status.State {
+		t.Fatalf("the history ends in %q, the task is %q", from, got.Status.State)
+	}
+}
