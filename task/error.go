@@ -53,9 +53,12 @@ var kindNames = [kinds]string{
 	"store-unavailable",
 }
 
+// Valid reports whether there is such a kind.
+func (k Kind) Valid() bool { return k < kinds }
+
 // String returns the kind's name as it stands in log lines.
 func (k Kind) String() string {
-	if k < kinds {
+	if k.Valid() {
 		return kindNames[k]
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))

@@ -14,7 +14,7 @@ import (
 // ErrorOf returns the task.Error in err. Where there is none, or one of a kind that does not exist, it returns an
 // internal error without a text: callers see nothing of what is not meant for them.
 func ErrorOf(err error) *task.Error {
-	if e, ok := errors.AsType[*task.Error](err); ok && int(e.Kind) < len(task.Kinds()) {
+	if e, ok := errors.AsType[*task.Error](err); ok && e.Kind.Valid() {
 		return e
 	}
 	return new(task.Error)
