@@ -5,9 +5,8 @@
 // What no proxy does, webhooks and translate, is measured within this process: the former beside itself, with and
 // without dead endpoints.
 //
-//	go run ./bench [-run unary,stream,replay,stored,webhooks,translate,idle] [-rounds 6] [-round 2s] [-conns 32] [-tasks
-//
-// 100000] [-json file] [-profile dir]
+//	go run ./bench [-run unary,stream,replay,stored,webhooks,translate,idle] [-rounds 6] [-round 2s] [-conns 32]
+//	               [-tasks 100000] [-json file] [-profile dir]
 //
 // By default it takes about three minutes and leaves out idle, which waits for the collector for as long again.
 package main
