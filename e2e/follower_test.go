@@ -26,6 +26,8 @@ type follower struct {
 	events []string // eventData of the events 1, 2, …, as they came
 	state  string   // that of the last status
 	cuts   int      // how often the stream broke
+
+	working chan struct{} // closed with the first piece of a product; nil if no test waits for it
 }
 
 // errGone says that the gateway no longer keeps the next events.
@@ -139,6 +141,7 @@ func (f *follower) once(ctx context.Context, body []byte, state string) (started
 			f.events = append(f.events, data)
 		}
 		var event struct {
+			Type   string
 			Status struct{ State string }
 		}
 		if err := json.Unmarshal(frame.Result.EventData, &event); err != nil {
@@ -146,6 +149,10 @@ func (f *follower) once(ctx context.Context, body []byte, state string) (started
 		}
 		if event.Status.State != "" {
 			f.state = event.Status.State
+		}
+		if event.Type == "product-chunk" && f.working != nil {
+			close(f.working)
+			f.working = nil
 		}
 		if f.state == state {
 			return started, nil

@@ -88,6 +88,14 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 			if a.err != nil {
 				return r.failed(a.err, task.State.Terminal)
 			}
+			if revision != "" && !a.rep.EndsTurn() {
+				// The agent may have answered before it sent what is reported already, so it is asked.
+				r.turn = named(r.turn, &a.rep)
+				return r.poll(polling{
+					revision: revision, pushed: inbox.Messages, atOnce: true,
+					patience: r.config.IdleTimeout, stalled: "the agent has changed nothing",
+				})
+			}
 			return r.follow(a.rep, inbox.Messages)
 		}
 	}
