@@ -33,18 +33,13 @@ type Writer struct {
 type Options struct {
 	Heartbeat time.Duration // how long a stream may be silent before a comment is sent
 	Timeout   time.Duration // how long one write may take
-	Until     time.Time     // when the stream must end, by the wall clock; zero means never
 
-	// Cut is called when the stream must end although its writer waits for events: with ErrNotRead when a heartbeat
-	// fails, with ErrExpired when Until is over.
+	// Cut is called with ErrNotRead when a heartbeat cannot be sent, so that the stream ends while it waits for events.
 	Cut func(cause error)
 }
 
-// Why a stream is cut.
-var (
-	ErrNotRead = errors.New("sseproxy: the caller reads nothing")
-	ErrExpired = errors.New("sseproxy: the time of the stream is over")
-)
+// ErrNotRead says that the caller reads nothing.
+var ErrNotRead = errors.New("sseproxy: the caller reads nothing")
 
 // maxGathered is how many bytes are gathered before they are sent whether Flush is called or not.
 const maxGathered = 64 << 10
@@ -64,16 +59,8 @@ func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
 	if err := s.send(nil); err != nil {
 		return nil, err
 	}
-	s.beat = time.AfterFunc(s.interval(), s.heartbeat)
+	s.beat = time.AfterFunc(s.options.Heartbeat, s.heartbeat)
 	return s, nil
-}
-
-// interval returns the time until the next heartbeat, which is never after Until.
-func (s *Writer) interval() time.Duration {
-	if s.options.Until.IsZero() {
-		return s.options.Heartbeat
-	}
-	return min(s.options.Heartbeat, time.Until(s.options.Until))
 }
 
 // Event gathers an event. build appends its data, which must be one line, and returns it with the event's name; without
@@ -186,16 +173,12 @@ func (s *Writer) heartbeat() {
 	if s.ends {
 		return
 	}
-	if !s.options.Until.IsZero() && !time.Now().Before(s.options.Until) {
-		s.options.Cut(ErrExpired)
-		return
-	}
 	if !s.busy && s.send([]byte(":\n\n")) != nil {
 		s.options.Cut(ErrNotRead)
 		return
 	}
 	s.busy = false
-	s.beat.Reset(s.interval())
+	s.beat.Reset(s.options.Heartbeat)
 }
 
 // Close ends the heartbeat. Nothing is written after it returns.
