@@ -99,7 +99,8 @@ https://localhost:%d {
 	}
 	import gateway identity required
 }
-`, s.ports[portAdmin], strings.ReplaceAll(store, "DIR", filepath.Join(s.dir, "store")), s.ports[portAgent], s.ports[portGateway], s.ports[portProxy], s.ports[portAgent],
+`, s.ports[portAdmin], strings.ReplaceAll(store, "DIR", filepath.Join(s.dir, "store")),
+		s.ports[portAgent], s.ports[portGateway], s.ports[portProxy], s.ports[portAgent],
 		s.ports[portTLS], s.pki.Server.Cert, s.pki.Server.Key, s.pki.CA.Cert)
 	path := filepath.Join(s.dir, "Caddyfile")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {

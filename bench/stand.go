@@ -149,7 +149,8 @@ func (s *stand) live() error {
 // bury sets the webhooks of endpoints that are dead, and makes a notification for each. Each is an address of its
 // own on loopback: where the sink's port is closed, or where the system accepts connections and no program reads them.
 func (s *stand) bury() error {
-	_, port, err := net.SplitHostPort(s.sink.addr) // no process can listen on it on all addresses while the sink has it on one
+	// no process can listen on it on all addresses while the sink has it on one
+	_, port, err := net.SplitHostPort(s.sink.addr)
 	if err != nil {
 		return err
 	}

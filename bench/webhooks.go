@@ -92,8 +92,9 @@ func webhooks(ctx context.Context, o settings) error {
 
 // delivered is what a round has shown.
 type delivered struct {
-	rate    float64         // distinct notifications that arrived a second, as fast as they go
-	full    []time.Duration // from the change to arrival, meanwhile: with so many in flight, most of it is waiting for a turn
+	rate float64 // distinct notifications that arrived a second, as fast as they go
+	// from the change to arrival, meanwhile: with so many in flight, most of it is waiting for a turn
+	full    []time.Duration
 	paced   []time.Duration // likewise, when there is no hurry
 	cpu     time.Duration   // of the engine, the store and who feeds them, for each notification; not of the sink
 	restart time.Duration   // from the change to arrival, of the first notification after a restart

@@ -22,7 +22,8 @@ func TestAdvice(t *testing.T) {
 		want string // a part of the advice; empty for none
 	}{
 		{upstream.Failed(task.InvalidAgentResponse, upstream.CredentialsRefused, nil, "refused"), "header_up"},
-		{fmt.Errorf("wrapped: %w", upstream.Failed(task.AgentUnavailable, upstream.CertificateRefused, nil, "refused")), "client_cert"},
+		{fmt.Errorf("wrapped: %w", upstream.Failed(task.AgentUnavailable, upstream.CertificateRefused, nil, "refused")),
+			"client_cert"},
 		{task.Errorf(task.AuthenticationRequired, "refused").WithCause(identity.ErrNotVerified), "client_auth"},
 		{gateway.ErrCardSigned, "signatures in card"},
 		{gateway.ErrIncompleteACS, "card, or aic"},

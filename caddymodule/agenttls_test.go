@@ -42,7 +42,8 @@ func TestAgentTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		shown = r.TLS.PeerCertificates[0].Subject.CommonName
 	}))
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: roots}
 	server.StartTLS()
 	defer server.Close()
 

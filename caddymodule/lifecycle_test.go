@@ -181,7 +181,8 @@ func TestFailingConfigurationLeavesTheRunningOneWhole(t *testing.T) {
 		"an AIC that is none":      s.config("sync never", "aic 10001000011K912345E789ABCDEF2354"),
 		"an unknown identity mode": bytes.Replace(good, []byte(`"identity": "off"`), []byte(`"identity": "maybe"`), 1),
 		"an unknown dialect":       bytes.Replace(good, []byte("a2a/legacy"), []byte("a2a/9.9"), 1),
-		"too small a store":        bytes.Replace(good, []byte(`"driver": "pebble"`), []byte(`"driver": "pebble", "max_events": 1`), 1),
+		"too small a store": bytes.Replace(good, []byte(`"driver": "pebble"`),
+			[]byte(`"driver": "pebble", "max_events": 1`), 1),
 		"a port that is taken":     bytes.Replace(good, port(s.addr), port(taken.Addr().String()), 1),
 		"a directory that is none": bytes.Replace(good, []byte(s.dir), []byte("/dev/null/store"), 1),
 		"a module that is none":    bytes.Replace(good, []byte(`"static_response"`), []byte(`"no_such_handler"`), 1),
@@ -212,10 +213,15 @@ func TestCallsOutliveTheirConfiguration(t *testing.T) {
 		state, err := s.call(t.Context(), "start", "slow", "slow 2")
 		results <- result{state, err}
 	}()
-	s.eventually("the task is at work", func() bool { state, _ := s.call(t.Context(), "get", "slow", ""); return state == "working" })
+	s.eventually("the task is at work", func() bool {
+		state,
+			_ := s.call(t.Context(), "get", "slow", "")
+		return state == "working"
+	})
 
 	// The route goes, and with it the last handler that needs the store.
-	s.mustLoad([]byte(adapt(t, fmt.Sprintf("{\n\tadmin off\n\tauto_https off\n}\nhttp://%s {\n\trespond gone\n}\n", s.addr))))
+	s.mustLoad([]byte(adapt(t, fmt.Sprintf("{\n\tadmin off\n\tauto_https off\n}\nhttp://%s {\n\trespond gone\n}\n",
+		s.addr))))
 	if r := <-results; r.err != nil || r.state != "awaiting-completion" {
 		t.Errorf("a call under way got %q, %v", r.state, r.err)
 	}
@@ -235,7 +241,8 @@ func TestRequestsOutliveTheirConfiguration(t *testing.T) {
 	ask := func(method, params string) string {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, params)
 		answer := httptest.NewRecorder()
-		err := old.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body)), nil)
+		err := old.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/",
+			strings.NewReader(body)), nil)
 		if err != nil {
 			t.Error(err)
 		}
@@ -255,7 +262,8 @@ func TestRequestsOutliveTheirConfiguration(t *testing.T) {
 	s.wantReferences(1)
 
 	// The route goes, and with it the store.
-	s.mustLoad([]byte(adapt(t, fmt.Sprintf("{\n\tadmin off\n\tauto_https off\n}\nhttp://%s {\n\trespond gone\n}\n", s.addr))))
+	s.mustLoad([]byte(adapt(t, fmt.Sprintf("{\n\tadmin off\n\tauto_https off\n}\nhttp://%s {\n\trespond gone\n}\n",
+		s.addr))))
 	closed := func() {
 		t.Helper()
 		for method, params := range calls {
@@ -301,7 +309,8 @@ func TestStreamsAreDrained(t *testing.T) {
 func TestTwoAgentsUnderOneName(t *testing.T) {
 	s := newSite(t)
 	aic := "aic 10001000011K912345E789ABCDEF2353"
-	config := bytes.Replace(s.config("", aic), []byte(`"routes": [`), fmt.Appendf(nil, `"routes": [{"handle": [{"handler": "aip_gateway", "identity": "off",
+	config := bytes.Replace(s.config("", aic), []byte(`"routes": [`),
+		fmt.Appendf(nil, `"routes": [{"handle": [{"handler": "aip_gateway", "identity": "off",
 		"aic": "10001000011K912345E789ABCDEF2353", "agent": {"dialect": "a2a/legacy", "url": "http://127.0.0.1:1/"}}]},`), 1)
 	err := s.load(config)
 	if err == nil || !strings.Contains(err.Error(), "give each its own aic") {

@@ -84,7 +84,8 @@ func TestDocsMappingStreams(t *testing.T) {
 			}
 		}
 		if auto(inLegacy) != confirm(inLegacy) {
-			t.Errorf("%s: %s is shown as %s, and as %s", mappedServers[inLegacy].Name(), state, auto(inLegacy), confirm(inLegacy))
+			t.Errorf("%s: %s is shown as %s, and as %s", mappedServers[inLegacy].Name(), state, auto(inLegacy),
+				confirm(inLegacy))
 		}
 		want = append(
 			want,

@@ -80,8 +80,8 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestTraceWithoutCaller: a turn that is resumed after a restart, and the delivery of a notification, are traced although
-// no traced call causes them. A call is not, where Caddy does not trace it.
+// TestTraceWithoutCaller: a turn that is resumed after a restart, and the delivery of a notification, are traced
+// although no traced call causes them. A call is not, where Caddy does not trace it.
 func TestTraceWithoutCaller(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, func(w http.ResponseWriter, r *http.Request, h heard) {

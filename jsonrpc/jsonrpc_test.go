@@ -402,7 +402,8 @@ func TestInt(t *testing.T) {
 
 var seeds = []string{
 	`{"jsonrpc":"2.0","id":"1","method":"rpc","params":{"message":{"taskId":"a","dataItems":[{"type":"text","text":"\u00e9\ud83d\ude00 北京"}]}}}`,
-	`{"jsonrpc":"2.0","id":-1.5e+10,"method":"m"}`, `{"a":1,"a":2}`, `[[[[]]]]`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}", `nul`, `{"id":1}`,
+	`{"jsonrpc":"2.0","id":-1.5e+10,"method":"m"}`, `{"a":1,"a":2}`, `[[[[]]]]`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}",
+	`nul`, `{"id":1}`,
 }
 
 // FuzzParse holds Parse against encoding/json, which must find everything to be JSON that Parse does, and

@@ -31,7 +31,10 @@ func TestTaskIsBounded(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			store := memory(t)
-			fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) { yield(tc.report, nil) }}
+			fake := &script{run: func(_ context.Context, _ *agent.Turn,
+				yield func(agent.Report, error) bool) {
+				yield(tc.report, nil)
+			}}
 			b := setUp(t, store, fake, func(c *Config) { c.MaxBytes = most })
 			b.do(call(task.Start, "t1"))
 			var refused *task.Error
@@ -75,7 +78,8 @@ func TestTaskIsBounded(t *testing.T) {
 			}
 		}
 		got := b.do(call(task.Get, "t1"))
-		if got.Status.State != task.Failed || !strings.Contains(got.Status.DataItems[0].Text, "that this gateway keeps of a task") || got.Size() > 2*most {
+		if got.Status.State != task.Failed || !strings.Contains(got.Status.DataItems[0].Text,
+			"that this gateway keeps of a task") || got.Size() > 2*most {
 			t.Errorf("the task ends as %+v", got.Status)
 		}
 	})
@@ -88,7 +92,10 @@ func TestAwaitingIsBounded(t *testing.T) {
 		for asked, want := range map[time.Duration]time.Duration{longest - 1e9: longest - 1e9, math.MaxInt64: longest} {
 			store := memory(t)
 			b := setUp(t, store, bringTo(state), func(c *Config) { c.MaxAwaiting = longest })
-			got := b.do(call(task.Start, "t1", func(c *Request) { c.Terms.AwaitingInput, c.Terms.AwaitingCompletion = asked, asked }))
+			got := b.do(call(task.Start, "t1", func(c *Request) {
+				c.Terms.AwaitingInput, c.Terms.AwaitingCompletion = asked,
+					asked
+			}))
 			head, err := store.Head(t.Context(), b.LogOf(leader, "t1"))
 			if wait := head.DueAt.Sub(got.Status.ChangedAt); err != nil || wait != want {
 				t.Errorf("a task %s waits for %v where %v was asked for, %v", state, wait, asked, err)

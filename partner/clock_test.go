@@ -21,7 +21,8 @@ func TestClockSteps(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory(t)
 				var ahead atomic.Int64
-				e, err := Open(t.Context(), store, Options{wall: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+				e, err := Open(t.Context(), store,
+					Options{wall: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -31,7 +32,8 @@ func TestClockSteps(t *testing.T) {
 				defer p.Unregister()
 				start := func(id string, wait time.Duration) {
 					t.Helper()
-					if _, err := p.Do(t.Context(), leader, call(task.Start, id, func(c *Request) { c.Terms.AwaitingInput = wait })); err != nil {
+					if _, err := p.Do(t.Context(), leader, call(task.Start, id,
+						func(c *Request) { c.Terms.AwaitingInput = wait })); err != nil {
 						t.Fatal(err)
 					}
 				}

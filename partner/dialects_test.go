@@ -61,14 +61,16 @@ func TestEither(t *testing.T) {
 	either := func(c *Request) { c.StartOrContinue = true }
 	b.do(call(task.Start, "t1", either))
 	b.do(call(task.Start, "t1", either, func(c *Request) { c.Message.ID = "second" }))
-	if n := fake.turnCount(); n != 2 || fake.turns[1].From != task.AwaitingCompletion || fake.turns[1].Message.Command != task.Continue {
+	if n := fake.turnCount(); n != 2 || fake.turns[1].From != task.AwaitingCompletion ||
+		fake.turns[1].Message.Command != task.Continue {
 		t.Errorf("%d turns: %+v", n, fake.turns)
 	}
 }
 
 func TestAnAgentThatGoesOnByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		open := agent.Report{State: task.AwaitingInput, NativeState: "auth-required", SelfResuming: true, Items: []task.DataItem{task.Text("log in")}}
+		open := agent.Report{State: task.AwaitingInput, NativeState: "auth-required", SelfResuming: true,
+			Items: []task.DataItem{task.Text("log in")}}
 		fake := &script{run: func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 			if turn.From == task.AwaitingInput { // the caller said something after all
 				yield(finished("said"), nil)
@@ -95,7 +97,8 @@ func TestAnAgentThatGoesOnByItself(t *testing.T) {
 		start("waits")
 		start("is told")
 		start("is canceled")
-		if got := b.do(call(task.Continue, "is told")); got.Status.State != task.AwaitingCompletion || got.Products[0].DataItems[0].Text != "said" {
+		if got := b.do(call(task.Continue, "is told")); got.Status.State != task.AwaitingCompletion ||
+			got.Products[0].DataItems[0].Text != "said" {
 			t.Errorf("continue answered %+v", got)
 		}
 		b.do(call(task.Cancel, "is canceled"))

@@ -28,14 +28,18 @@ func growing() *script {
 				return
 			}
 		}
-		yield(agent.Report{State: task.AwaitingCompletion, Revision: t.Message.ID, Items: []task.DataItem{task.Text("ok")}}, nil)
+		yield(agent.Report{State: task.AwaitingCompletion, Revision: t.Message.ID, Items: []task.DataItem{task.Text("ok")}},
+			nil)
 	}}
 }
 
 // TestSettledTaskIsNotLoadedAgain: what a settled task is asked costs one look-up of its log's head, and the task is
 // what an engine reads that has not seen it before.
 func TestSettledTaskIsNotLoadedAgain(t *testing.T) {
-	for name, reserve := range map[string]replay.Reserve{"bounded memory": func(context.Context, int64) error { return nil }, "unbounded memory": nil} {
+	for name, reserve := range map[string]replay.Reserve{"bounded memory": func(context.Context,
+		int64) error {
+		return nil
+	}, "unbounded memory": nil} {
 		t.Run(name, inBubble(func(t *testing.T) {
 			store := &counting{Store: memory(t)}
 			b, fresh := setUp(t, store, growing()), func() *bench { return setUp(t, store.Store, growing()) }
@@ -64,7 +68,10 @@ func inBubble(f func(*testing.T)) func(*testing.T) {
 }
 
 // sameTimes compares times as they are written.
-var sameTimes = cmp.Comparer(func(a, b time.Time) bool { return a.Format(time.RFC3339Nano) == b.Format(time.RFC3339Nano) })
+var sameTimes = cmp.Comparer(func(a,
+	b time.Time) bool {
+	return a.Format(time.RFC3339Nano) == b.Format(time.RFC3339Nano)
+})
 
 // TestIdleTaskChangedElsewhere: what another engine has written to a task's log is seen, and not overwritten.
 func TestIdleTaskChangedElsewhere(t *testing.T) {

@@ -21,7 +21,8 @@ func MemoryError(err error) error {
 		return err
 	case e.PerLeader:
 		return task.Errorf(task.LimitExceeded,
-			"your calls and running tasks hold the %d bytes of memory that a Leader may have; try again when some have ended", e.Max).
+			"your calls and running tasks hold the %d bytes of memory that a Leader may have; try again when some have ended",
+			e.Max).
 			WithData("limit", "memory_per_leader").WithData("max", e.Max)
 	}
 	return task.Errorf(task.LimitExceeded,

@@ -32,7 +32,8 @@ func TestMemory(t *testing.T) {
 			}
 		}}
 		b := setUp(t, memory(t), fake, func(c *Config) {
-			c.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 1000 * kib, PerLeader: 250 * kib}, Patience: time.Second}
+			c.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 1000 * kib, PerLeader: 250 * kib},
+				Patience: time.Second}
 		})
 		held := func(least, most int64) {
 			t.Helper()
@@ -69,7 +70,8 @@ func TestMemory(t *testing.T) {
 			t.Errorf("it waited for %v", waited)
 		}
 		e, _ := errors.AsType[*task.Error](err)
-		if diff := cmp.Diff(map[string]any{"limit": "memory_per_leader", "max": int64(250 * kib)}, e.Data); e.Kind != task.LimitExceeded || diff != "" {
+		if diff := cmp.Diff(map[string]any{"limit": "memory_per_leader", "max": int64(250 * kib)},
+			e.Data); e.Kind != task.LimitExceeded || diff != "" {
 			t.Errorf("got %v %s", err, diff)
 		}
 		b.want(call(task.Get, "t3"), task.TaskNotFound)

@@ -19,9 +19,12 @@ const none = task.Kind(255)
 func TestNoteSurvives(t *testing.T) {
 	for _, n := range []metadata{
 		{Terms: agreedTerms{Terms: terms}, Ref: agent.Ref{Task: "t\"1", Session: "s"}, Revision: "completed 1a"},
-		{Terms: agreedTerms{Terms: task.Terms{MaxProductsBytes: 7}}, Stream: true, PendingAt: time.Unix(1, 5e6).UTC(), Pending: &task.Message{ID: "m", SentAt: time.Unix(9, 0).UTC(),
-			SenderRole: task.Leader, SenderID: "l", Command: task.Start, Params: []byte(`{"a":1}`), DataItems: []task.DataItem{task.Text("x")}, TaskID: "t"}},
-		{Terms: agreedTerms{AutoComplete: true}, State: task.AwaitingInput, Changed: time.Unix(2, 7e6).UTC(), Session: "s\n", Watched: true, SelfResuming: true},
+		{Terms: agreedTerms{Terms: task.Terms{MaxProductsBytes: 7}}, Stream: true, PendingAt: time.Unix(1, 5e6).UTC(),
+			Pending: &task.Message{ID: "m", SentAt: time.Unix(9, 0).UTC(),
+				SenderRole: task.Leader, SenderID: "l", Command: task.Start, Params: []byte(`{"a":1}`),
+				DataItems: []task.DataItem{task.Text("x")}, TaskID: "t"}},
+		{Terms: agreedTerms{AutoComplete: true}, State: task.AwaitingInput, Changed: time.Unix(2, 7e6).UTC(), Session: "s\n",
+			Watched: true, SelfResuming: true},
 	} {
 		var got metadata
 		if err := json.Unmarshal(n.encode(), &got); err != nil {

@@ -48,8 +48,12 @@ func TestPanic(t *testing.T) {
 	}{
 		{"run", &script{run: bug, resume: bug}, task.Get, failed},
 		{"resume", &script{run: breaks, resume: bug}, task.Get, "failed: the connection broke"},
-		{"cancel", &script{run: hangs().run, cancel: func(context.Context, *agent.Turn) (agent.Report, error) { panic("secret") }},
-			task.Cancel, "canceled: canceled here, but the agent could not be informed: the gateway failed while it spoke with the agent; the operator finds the reason in its log"},
+		{"cancel", &script{run: hangs().run, cancel: func(context.Context, *agent.Turn) (agent.Report,
+			error) {
+			panic("secret")
+		}},
+			task.Cancel,
+			"canceled: canceled here, but the agent could not be informed: the gateway failed while it spoke with the agent; the operator finds the reason in its log"},
 		{"complete", panickingComplete{answers("x")}, task.Complete, "completed: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -60,8 +64,9 @@ func TestPanic(t *testing.T) {
 					t.Fatal(err)
 				}
 				var log lockedBuffer
-				p := e.Register(Config{Name: "agent", Agent: tc.agent, Terms: terms, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 100,
-					Log: slog.New(slog.NewTextHandler(&log, nil))})
+				p := e.Register(Config{Name: "agent", Agent: tc.agent, Terms: terms, MaxEvents: 1000, MaxBytes: 1 << 20,
+					MaxTasks: 100,
+					Log:      slog.New(slog.NewTextHandler(&log, nil))})
 				for _, id := range []string{"t1", "t2"} {
 					if _, err := p.Do(t.Context(), leader, call(task.Start, id)); err != nil {
 						t.Fatal(err)

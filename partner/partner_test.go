@@ -20,7 +20,8 @@ import (
 func TestLifeOfATask(t *testing.T) {
 	b := setUp(t, memory(t), answers("hello"))
 	got := b.do(call(task.Start, "t1"))
-	if got.Status.State != task.AwaitingCompletion || len(got.Products) != 1 || got.MessageHistory != nil || got.StatusHistory != nil {
+	if got.Status.State != task.AwaitingCompletion || len(got.Products) != 1 || got.MessageHistory != nil ||
+		got.StatusHistory != nil {
 		t.Errorf("start answered %+v", got)
 	}
 	got = b.do(call(task.Continue, "t1"))
@@ -32,7 +33,8 @@ func TestLifeOfATask(t *testing.T) {
 		t.Errorf("complete answered %s", got.Status.State)
 	}
 	got = b.do(call(task.Get, "t1"))
-	if diff := cmp.Diff([]task.State{task.Accepted, task.Working, task.AwaitingCompletion, task.Working, task.AwaitingCompletion, task.Completed}, states(got)); diff != "" {
+	if diff := cmp.Diff([]task.State{task.Accepted, task.Working, task.AwaitingCompletion, task.Working,
+		task.AwaitingCompletion, task.Completed}, states(got)); diff != "" {
 		t.Errorf("statusHistory (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]task.Command{task.Start, task.Continue, task.Complete}, commands(got)); diff != "" {
@@ -174,18 +176,23 @@ func TestAgentFailures(t *testing.T) {
 		want   task.State
 		says   string
 	}{
-		{"down", task.Errorf(task.AgentUnavailable, "the agent cannot be reached"), nil, task.Failed, "the agent cannot be reached"},
-		{"nonsense", task.Errorf(task.InvalidAgentResponse, "the agent answered HTML"), nil, task.Failed, "the agent answered HTML"},
-		{"cut, then done", task.Errorf(task.Internal, "cut"), func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
-			yield(finished("after all"), nil)
-		}, task.AwaitingCompletion, "ok"},
-		{"cut, then lost", task.Errorf(task.Internal, "cut"), func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
-			yield(agent.Report{State: task.Working}, nil)
-			yield(agent.Report{}, task.Errorf(task.AgentTimeout, "the agent has lost the task"))
-		}, task.Failed, "the agent has lost the task"},
-		{"cut, then truth", task.Errorf(task.Internal, "cut"), func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
-			yield(agent.Report{State: task.Failed, Items: []task.DataItem{task.Text("agent broke")}}, nil)
-		}, task.Failed, "agent broke"},
+		{"down", task.Errorf(task.AgentUnavailable, "the agent cannot be reached"), nil, task.Failed,
+			"the agent cannot be reached"},
+		{"nonsense", task.Errorf(task.InvalidAgentResponse, "the agent answered HTML"), nil, task.Failed,
+			"the agent answered HTML"},
+		{"cut, then done", task.Errorf(task.Internal, "cut"),
+			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				yield(finished("after all"), nil)
+			}, task.AwaitingCompletion, "ok"},
+		{"cut, then lost", task.Errorf(task.Internal, "cut"),
+			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				yield(agent.Report{State: task.Working}, nil)
+				yield(agent.Report{}, task.Errorf(task.AgentTimeout, "the agent has lost the task"))
+			}, task.Failed, "the agent has lost the task"},
+		{"cut, then truth", task.Errorf(task.Internal, "cut"),
+			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				yield(agent.Report{State: task.Failed, Items: []task.DataItem{task.Text("agent broke")}}, nil)
+			}, task.Failed, "agent broke"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fake := &script{resume: c.resume, run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
@@ -204,7 +211,8 @@ func TestRejectedOnlyWhileNobodyWasTold(t *testing.T) {
 	rejects := func() *script {
 		return &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			time.Sleep(10 * time.Second)
-			yield(agent.Report{State: task.Rejected, NativeState: "rejected", Items: []task.DataItem{task.Text("not mine")}}, nil)
+			yield(agent.Report{State: task.Rejected, NativeState: "rejected", Items: []task.DataItem{task.Text("not mine")}},
+				nil)
 		}}
 	}
 	synctest.Test(t, func(t *testing.T) {

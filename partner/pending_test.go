@@ -34,9 +34,12 @@ func TestRejectionAfterTaking(t *testing.T) {
 	}{
 		{"nothing was told", taken("t"), false, []task.State{task.Rejected}},
 		{"it was followed", taken("t"), true, []task.State{task.Accepted, task.Working, task.Failed}},
-		{"it has said something", append(taken("t"), agent.Report{State: task.Working, NativeState: "working", Items: []task.DataItem{task.Text("hm")}}), false,
+		{"it has said something", append(taken("t"),
+			agent.Report{State: task.Working, NativeState: "working", Items: []task.DataItem{task.Text("hm")}}), false,
 			[]task.State{task.Accepted, task.Working, task.Failed}},
-		{"it has made something", append(taken("t"), agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("x")}}}}}), false,
+		{"it has made something", append(taken("t"),
+			agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("x")}}}}}),
+			false,
 			[]task.State{task.Accepted, task.Working, task.Failed}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -86,7 +89,8 @@ func TestNameOfAnUntoldTask(t *testing.T) {
 		first.engine.Close()
 
 		resumed := make(chan agent.Ref, 1)
-		second := setUp(t, store, &script{resume: func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
+		second := setUp(t, store, &script{resume: func(_ context.Context, turn *agent.Turn,
+			yield func(agent.Report, error) bool) {
 			resumed <- turn.Ref
 			yield(finished("done"), nil)
 		}})

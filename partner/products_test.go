@@ -38,22 +38,29 @@ func TestProductsOfTheLastTurn(t *testing.T) {
 		between       []task.Product
 		want          []task.Product
 	}{
-		{"others", []agent.Report{whole(task.AwaitingCompletion, "a", "1")}, []agent.Report{whole(task.AwaitingCompletion, "b", "2")},
+		{"others", []agent.Report{whole(task.AwaitingCompletion, "a", "1")},
+			[]agent.Report{whole(task.AwaitingCompletion, "b", "2")},
 			task.AwaitingCompletion, nil, products("b", "2")},
-		{"the same again", []agent.Report{whole(task.AwaitingCompletion, "a", "1", "b", "2")}, []agent.Report{whole(task.AwaitingCompletion, "a", "1")},
+		{"the same again", []agent.Report{whole(task.AwaitingCompletion, "a", "1", "b", "2")},
+			[]agent.Report{whole(task.AwaitingCompletion, "a", "1")},
 			task.AwaitingCompletion, nil, products("a", "1")},
-		{"pieces", []agent.Report{piece("a", "1"), {State: task.AwaitingCompletion}}, []agent.Report{piece("a", "2"), piece("a", "3"), {State: task.AwaitingCompletion}},
+		{"pieces", []agent.Report{piece("a", "1"), {State: task.AwaitingCompletion}},
+			[]agent.Report{piece("a", "2"), piece("a", "3"), {State: task.AwaitingCompletion}},
 			task.AwaitingCompletion, nil, products("a", "23")},
-		{"none", []agent.Report{whole(task.AwaitingCompletion, "a", "1")}, []agent.Report{{State: task.Failed, NativeState: "failed"}},
+		{"none", []agent.Report{whole(task.AwaitingCompletion, "a", "1")},
+			[]agent.Report{{State: task.Failed, NativeState: "failed"}},
 			task.AwaitingCompletion, nil, nil},
-		{"asked for input", []agent.Report{whole(task.AwaitingInput, "a", "1")}, []agent.Report{{State: task.AwaitingCompletion}},
+		{"asked for input", []agent.Report{whole(task.AwaitingInput, "a", "1")},
+			[]agent.Report{{State: task.AwaitingCompletion}},
 			task.AwaitingInput, products("a", "1"), products("a", "1")},
 		{"in another order, one less", []agent.Report{whole(task.AwaitingInput, "a", "1", "b", "2", "c", "3")},
 			[]agent.Report{whole(task.AwaitingCompletion, "c", "3", "a", "1")},
 			task.AwaitingInput, products("a", "1", "b", "2", "c", "3"), products("c", "3", "a", "1")},
-		{"a new one in front", []agent.Report{whole(task.AwaitingInput, "a", "1")}, []agent.Report{whole(task.AwaitingCompletion, "z", "0", "a", "12")},
+		{"a new one in front", []agent.Report{whole(task.AwaitingInput, "a", "1")},
+			[]agent.Report{whole(task.AwaitingCompletion, "z", "0", "a", "12")},
 			task.AwaitingInput, products("a", "1"), products("z", "0", "a", "12")},
-		{"a list of nothing takes nothing back", []agent.Report{whole(task.AwaitingInput, "a", "1")}, []agent.Report{whole(task.AwaitingCompletion)},
+		{"a list of nothing takes nothing back", []agent.Report{whole(task.AwaitingInput, "a", "1")},
+			[]agent.Report{whole(task.AwaitingCompletion)},
 			task.AwaitingInput, products("a", "1"), products("a", "1")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -111,7 +118,8 @@ func TestWithdrawnAfterATrim(t *testing.T) {
 		fake := &script{
 			run: func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 				if turn.Message.Command == task.Start {
-					yield(agent.Report{State: task.AwaitingCompletion, Full: true, Products: products("a", "1"), Revision: "first"}, nil)
+					yield(agent.Report{State: task.AwaitingCompletion, Full: true, Products: products("a", "1"), Revision: "first"},
+						nil)
 					return
 				}
 				for range 40 {

@@ -27,7 +27,8 @@ func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var mu sync.Mutex
 		pick := func(n int) int { mu.Lock(); defer mu.Unlock(); return rng.IntN(n) }
-		everything := []task.State{task.None, task.Accepted, task.Working, task.AwaitingInput, task.AwaitingCompletion, task.Canceled, task.Failed, task.Rejected}
+		everything := []task.State{task.None, task.Accepted, task.Working, task.AwaitingInput, task.AwaitingCompletion,
+			task.Canceled, task.Failed, task.Rejected}
 		moody := func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			for range 1 + pick(4) {
 				select {
@@ -41,9 +42,11 @@ func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 				case 0:
 					rep.Items = []task.DataItem{task.Text(fmt.Sprint("news ", pick(100)))}
 				case 1:
-					rep.Chunks = []task.Chunk{{Product: task.Product{ID: fmt.Sprint("p", pick(3)), DataItems: []task.DataItem{task.Text("x")}}, Append: pick(2) == 0}}
+					rep.Chunks = []task.Chunk{{Product: task.Product{ID: fmt.Sprint("p", pick(3)),
+						DataItems: []task.DataItem{task.Text("x")}}, Append: pick(2) == 0}}
 				case 2:
-					rep.Full, rep.Products = true, []task.Product{{ID: "p0", DataItems: []task.DataItem{task.Text(fmt.Sprint(pick(9)))}}}
+					rep.Full, rep.Products = true, []task.Product{{ID: "p0",
+						DataItems: []task.DataItem{task.Text(fmt.Sprint(pick(9)))}}}
 				}
 				if !yield(rep, nil) {
 					return

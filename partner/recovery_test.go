@@ -165,7 +165,8 @@ func TestReportsOutliveAFailingStore(t *testing.T) {
 // TestWrittenAfterAll: an Append that failed may have been written. Nothing is added twice, and a start is not lost.
 func TestWrittenAfterAll(t *testing.T) {
 	piece := func(text string) agent.Report {
-		return agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p1", DataItems: []task.DataItem{task.Text(text)}}, Append: true}}}
+		return agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p1",
+			DataItems: []task.DataItem{task.Text(text)}}, Append: true}}}
 	}
 	t.Run("a piece", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -321,7 +322,8 @@ func TestRecoveryScansOnce(t *testing.T) {
 			c := before.Config
 			c.Name = name
 			p := before.engine.Register(c)
-			if _, err := p.Do(t.Context(), leader, call(task.Start, "t1", func(c *Request) { c.Terms.Response = 1 })); err != nil {
+			if _, err := p.Do(t.Context(), leader, call(task.Start, "t1",
+				func(c *Request) { c.Terms.Response = 1 })); err != nil {
 				t.Fatal(err)
 			}
 			p.Unregister()

@@ -59,7 +59,8 @@ func TestContinueTwice(t *testing.T) {
 			} else {
 				b.do(call(task.Complete, "t1"))
 			}
-			if got, err := b.Do(t.Context(), leader, call(task.Continue, "t1", named("pay 100", tc.how))); err != nil || !got.Status.State.Terminal() {
+			if got, err := b.Do(t.Context(), leader, call(task.Continue, "t1", named("pay 100", tc.how))); err != nil ||
+				!got.Status.State.Terminal() {
 				t.Errorf("after the end, the repeated continue is answered %q, %v", got.Status.State, err)
 			}
 		})
@@ -83,7 +84,8 @@ func TestContinueTwiceByStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		if first.After == 0 || second.After != first.After {
-			t.Errorf("the repeated continue is answered by the events after %d, the first by those after %d", second.After, first.After)
+			t.Errorf("the repeated continue is answered by the events after %d, the first by those after %d", second.After,
+				first.After)
 		}
 	})
 }

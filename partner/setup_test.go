@@ -105,7 +105,8 @@ func setUpWith(t *testing.T, store replay.Store, fake Agent, o Options, change .
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Name: "agent", Agent: fake, Terms: terms, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 100, Log: slog.New(slog.DiscardHandler)}
+	c := Config{Name: "agent", Agent: fake, Terms: terms, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 100,
+		Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&c)
 	}
@@ -125,8 +126,9 @@ func memory(t *testing.T) replay.Store {
 }
 
 func call(cmd task.Command, id string, change ...func(*Request)) *Request {
-	c := &Request{Call: task.Call{Message: task.Message{ID: "msg-" + string(cmd), SenderRole: task.Leader, SenderID: leader,
-		Command: cmd, DataItems: []task.DataItem{task.Text("please " + string(cmd))}, TaskID: id, SessionID: "session-1"}}}
+	c := &Request{Call: task.Call{Message: task.Message{ID: "msg-" + string(cmd), SenderRole: task.Leader,
+		SenderID: leader,
+		Command:  cmd, DataItems: []task.DataItem{task.Text("please " + string(cmd))}, TaskID: id, SessionID: "session-1"}}}
 	for _, f := range change {
 		f(c)
 	}

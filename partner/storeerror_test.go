@@ -16,10 +16,12 @@ import (
 
 func TestStoreError(t *testing.T) {
 	for cause, want := range map[error]task.Error{
-		replay.ErrUnavailable: {Kind: task.StoreUnavailable, Detail: "the gateway's store cannot be used now; try again later",
-			Data: map[string]any{"reason": "STORE_UNAVAILABLE"}},
-		replay.ErrFull: {Kind: task.LimitExceeded, Detail: "the gateway's store is full of unfinished tasks; finish or cancel some",
-			Data: map[string]any{"limit": "store"}},
+		replay.ErrUnavailable: {Kind: task.StoreUnavailable,
+			Detail: "the gateway's store cannot be used now; try again later",
+			Data:   map[string]any{"reason": "STORE_UNAVAILABLE"}},
+		replay.ErrFull: {Kind: task.LimitExceeded,
+			Detail: "the gateway's store is full of unfinished tasks; finish or cancel some",
+			Data:   map[string]any{"limit": "store"}},
 		replay.ErrClosed: {Kind: task.Internal, Detail: "the gateway is stopping; try again"},
 		io.EOF:           {Kind: task.Internal, Detail: "the task cannot be stored"},
 	} {

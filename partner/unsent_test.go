@@ -32,12 +32,17 @@ func TestUnsent(t *testing.T) {
 		from    []task.State // of the turns that the second agent is given
 	}{
 		{"it waits", []agent.Delivery{agent.DeliveryQueued}, 0, false, task.AwaitingCompletion, []task.State{task.None}},
-		{"it waits since somebody has asked", []agent.Delivery{agent.DeliveryUnknown, agent.DeliveryQueued}, 2 * time.Second, false, task.AwaitingCompletion, []task.State{task.None}},
+		{"it waits since somebody has asked", []agent.Delivery{agent.DeliveryUnknown, agent.DeliveryQueued}, 2 * time.Second,
+			false, task.AwaitingCompletion, []task.State{task.None}},
 		{"it was sent", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending}, 0, false, task.Failed, nil},
-		{"it was sent after somebody had asked", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending}, 2 * time.Second, false, task.Failed, nil},
-		{"it waits again", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending, agent.DeliveryQueued}, 2 * time.Second, false, task.AwaitingCompletion, []task.State{task.None}},
-		{"a continue waits", []agent.Delivery{agent.DeliveryQueued}, 0, true, task.AwaitingCompletion, []task.State{task.AwaitingInput}},
-		{"a continue was taken", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending, agent.DeliveryAcknowledged}, 0, true, task.AwaitingCompletion, nil},
+		{"it was sent after somebody had asked", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending},
+			2 * time.Second, false, task.Failed, nil},
+		{"it waits again", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending, agent.DeliveryQueued},
+			2 * time.Second, false, task.AwaitingCompletion, []task.State{task.None}},
+		{"a continue waits", []agent.Delivery{agent.DeliveryQueued}, 0, true, task.AwaitingCompletion,
+			[]task.State{task.AwaitingInput}},
+		{"a continue was taken", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending, agent.DeliveryAcknowledged},
+			0, true, task.AwaitingCompletion, nil},
 		{"a continue was sent", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending}, 0, true, task.Failed, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -50,7 +50,8 @@ func TestContinueThatCannotBeTrimmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var n metadata
-	if err := json.Unmarshal(head.Metadata, &n); err != nil || n.State != task.AwaitingInput || !n.SelfResuming || !n.Watched {
+	if err := json.Unmarshal(head.Metadata, &n); err != nil || n.State != task.AwaitingInput || !n.SelfResuming ||
+		!n.Watched {
 		t.Errorf("what is remembered of the task is %s, %v", head.Metadata, err)
 	}
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingInput)

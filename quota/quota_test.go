@@ -13,7 +13,8 @@ import (
 func TestKey(t *testing.T) {
 	for leader, want := range map[string]string{
 		"1.2.156.3088.1": "1.2.156.3088.1", "anonymous": "anonymous", "": "",
-		"unverified:a": Unverified, "unverified:b": Unverified, "unverified:anonymous": Unverified, "unverified": "unverified",
+		"unverified:a": Unverified, "unverified:b": Unverified, "unverified:anonymous": Unverified,
+		"unverified": "unverified",
 	} {
 		if got := Key(leader); got != want {
 			t.Errorf("Key(%q) = %q, want %q", leader, got, want)
@@ -32,9 +33,11 @@ func TestTake(t *testing.T) {
 		limits Limits
 		takes  []take
 	}{
-		"of one Leader":   {Limits{100, 10}, []take{{"a", 10, nil}, {"a", 1, &ExceededError{true, 10}}, {"b", 10, nil}}},
-		"of all Leaders":  {Limits{15, 10}, []take{{"a", 10, nil}, {"b", 6, &ExceededError{false, 15}}, {"b", 5, nil}, {"c", 1, &ExceededError{false, 15}}}},
-		"unverified":      {Limits{100, 10}, []take{{u + "a", 6, nil}, {u + "b", 5, &ExceededError{true, 10}}, {u + "c", 4, nil}, {"a", 10, nil}}},
+		"of one Leader": {Limits{100, 10}, []take{{"a", 10, nil}, {"a", 1, &ExceededError{true, 10}}, {"b", 10, nil}}},
+		"of all Leaders": {Limits{15, 10}, []take{{"a", 10, nil}, {"b", 6, &ExceededError{false, 15}}, {"b", 5, nil},
+			{"c", 1, &ExceededError{false, 15}}}},
+		"unverified": {Limits{100, 10}, []take{{u + "a", 6, nil}, {u + "b", 5, &ExceededError{true, 10}},
+			{u + "c", 4, nil}, {"a", 10, nil}}},
 		"half unverified": {Limits{10, 10}, []take{{u + "a", 5, nil}, {u + "b", 1, &ExceededError{false, 5}}, {"a", 5, nil}}},
 		"more than all":   {Limits{10, 20}, []take{{"a", 11, &ExceededError{false, 10}}, {"a", 10, nil}}},
 	} {

@@ -53,8 +53,10 @@ func TestReader(t *testing.T) {
 		{"names do not last", "event: x\ndata: a\n\ndata: b\n\n", []read{{"x", "", "a"}, {"message", "", "b"}}, io.EOF},
 		{"the last name counts", "event: x\nevent: y\ndata: a\n\n", []read{{"y", "", "a"}}, io.EOF},
 		{"no data, no event", "event: x\n\nid: 3\n\ndata: a\n\n", []read{{"message", "3", "a"}}, io.EOF},
-		{"empty data", "data\n\ndata:\n\ndata\ndata\n\n", []read{{"message", "", ""}, {"message", "", ""}, {"message", "", "\n"}}, io.EOF},
-		{"ids last", "id: 1\ndata: a\n\ndata: b\n\nid\ndata: c\n\n", []read{{"message", "1", "a"}, {"message", "1", "b"}, {"message", "", "c"}}, io.EOF},
+		{"empty data", "data\n\ndata:\n\ndata\ndata\n\n",
+			[]read{{"message", "", ""}, {"message", "", ""}, {"message", "", "\n"}}, io.EOF},
+		{"ids last", "id: 1\ndata: a\n\ndata: b\n\nid\ndata: c\n\n",
+			[]read{{"message", "1", "a"}, {"message", "1", "b"}, {"message", "", "c"}}, io.EOF},
 		{"an id with NUL", "id: 1\nid: 2\x00\ndata: a\n\n", []read{{"message", "1", "a"}}, io.EOF},
 		{"unknown fields", "foo: 1\nData: x\n data: y\ndata: a\n\n", []read{{"message", "", "a"}}, io.EOF},
 		{"a colon in the value", "data: a: b\n\n", []read{{"message", "", "a: b"}}, io.EOF},
@@ -66,7 +68,8 @@ func TestReader(t *testing.T) {
 		{"line too long", "data: a\n\ndata: 1234567890\n\n", []read{{"message", "", "a"}}, ErrTooLarge},
 		{"comment too long", ":" + strings.Repeat("x", 15) + "\ndata: a\n\n", nil, ErrTooLarge},
 		{"endless line", strings.Repeat("x", 1<<20), nil, ErrTooLarge},
-		{"event of the greatest size", "data: 123456\ndata: 123456\ndata: 123456\n\n", []read{{"message", "", "123456\n123456\n123456"}}, io.EOF},
+		{"event of the greatest size", "data: 123456\ndata: 123456\ndata: 123456\n\n",
+			[]read{{"message", "", "123456\n123456\n123456"}}, io.EOF},
 		{"event too large", "data: 123456\ndata: 123456\ndata: 1234567\n\n", nil, ErrTooLarge},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

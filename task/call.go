@@ -20,7 +20,8 @@ type Call struct {
 // Terms are what a Leader may ask for when it starts a task (AIP v01.00 §4.3, StartCommandParams). Zero
 // means that the Leader left it to the Partner.
 type Terms struct {
-	Response           time.Duration `json:"response,omitempty"`           // until a start or continue is answered; see NoWait
+	// until a start or continue is answered; see NoWait
+	Response           time.Duration `json:"response,omitempty"`
 	AwaitingInput      time.Duration `json:"awaitingInput,omitempty"`      // after it the task is canceled
 	AwaitingCompletion time.Duration `json:"awaitingCompletion,omitempty"` // after it the task is completed
 	MaxProductsBytes   int64         `json:"maxProductsBytes,omitempty"`   // beyond it the task fails; see ProductsSize

@@ -29,7 +29,8 @@ func TestKinds(t *testing.T) {
 }
 
 func TestError(t *testing.T) {
-	err := Errorf(InvalidParams, "must be %d", 7).WithField("params.a").WithData("max", 7).WithData("limit", "x").WithCause(io.EOF)
+	err := Errorf(InvalidParams, "must be %d", 7).WithField("params.a").WithData("max", 7).WithData("limit",
+		"x").WithCause(io.EOF)
 	if got, want := err.Error(), "invalid-params at params.a: must be 7: EOF"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

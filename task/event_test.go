@@ -84,8 +84,10 @@ func TestLogRoundTrip(t *testing.T) {
 
 func TestDecodeEventRefuses(t *testing.T) {
 	for name, data := range map[string]string{
-		"empty": ``, "no kind": `{}`, "cause only": `{"cause":{"id":"m"}}`, "null": `{"task":null}`, "cut off": `{"task":{"id":"t"`,
-		"two kinds": `{"status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00Z"},"task":{"id":"t"}}`, "not a time": `{"status":{"stateChangedAt":1}}`,
+		"empty": ``, "no kind": `{}`, "cause only": `{"cause":{"id":"m"}}`, "null": `{"task":null}`,
+		"cut off":    `{"task":{"id":"t"`,
+		"two kinds":  `{"status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00Z"},"task":{"id":"t"}}`,
+		"not a time": `{"status":{"stateChangedAt":1}}`,
 	} {
 		if ev, err := DecodeEvent([]byte(data)); err == nil {
 			t.Errorf("%s: decoded as %+v", name, ev)
@@ -116,18 +118,25 @@ func TestFold(t *testing.T) {
 			Task{Status: failed, StatusHistory: []Status{working, failed}}},
 		"messages": {[]Event{{Status: &working, Cause: &start}, {Message: &said}},
 			Task{Status: working, StatusHistory: []Status{working}, MessageHistory: []Message{start, said}}},
-		"pieces of text join": {[]Event{chunk("p", false, Text("a")), chunk("p", true, Text("b")), chunk("p", true, Text("c"), Text("d"))},
+		"pieces of text join": {[]Event{chunk("p", false, Text("a")), chunk("p", true, Text("b")),
+			chunk("p", true, Text("c"), Text("d"))},
 			Task{Products: []Product{{ID: "p", DataItems: []DataItem{Text("abcd")}}}}},
-		"only plain ones do": {[]Event{chunk("p", false, Text("a")), chunk("p", true, noted), chunk("p", true, Text("b")), chunk("p", true, file, Text("c")), chunk("p", true, Text("d"))},
+		"only plain ones do": {[]Event{chunk("p", false, Text("a")), chunk("p", true, noted), chunk("p", true, Text("b")),
+			chunk("p", true, file, Text("c")), chunk("p", true, Text("d"))},
 			Task{Products: []Product{{ID: "p", DataItems: []DataItem{Text("a"), noted, Text("b"), file, Text("cd")}}}}},
-		"append begins a product": {[]Event{chunk("p", true, Text("a"))}, Task{Products: []Product{{ID: "p", DataItems: []DataItem{Text("a")}}}}},
-		"two at once": {[]Event{chunk("p", false, Text("a")), chunk("q", false, Text("b")), chunk("p", true, Text("c")), chunk("q", true, Text("d"))},
-			Task{Products: []Product{{ID: "p", DataItems: []DataItem{Text("ac")}}, {ID: "q", DataItems: []DataItem{Text("bd")}}}}},
-		"begun again": {[]Event{chunk("p", false, Text("a")), chunk("p", true, Text("b")), chunk("p", false, Text("c")), chunk("p", true, Text("d"))},
+		"append begins a product": {[]Event{chunk("p", true, Text("a"))},
+			Task{Products: []Product{{ID: "p", DataItems: []DataItem{Text("a")}}}}},
+		"two at once": {[]Event{chunk("p", false, Text("a")), chunk("q", false, Text("b")), chunk("p", true, Text("c")),
+			chunk("q", true, Text("d"))},
+			Task{Products: []Product{{ID: "p", DataItems: []DataItem{Text("ac")}},
+				{ID: "q", DataItems: []DataItem{Text("bd")}}}}},
+		"begun again": {[]Event{chunk("p", false, Text("a")), chunk("p", true, Text("b")), chunk("p", false, Text("c")),
+			chunk("p", true, Text("d"))},
 			Task{Products: []Product{{ID: "p", DataItems: []DataItem{Text("cd")}}}}},
 		"a name stays": {[]Event{{Chunk: &Chunk{Product: named}}, chunk("p", true, Text("y"))},
 			Task{Products: []Product{{ID: "p", Name: "n", Description: "d", DataItems: []DataItem{Text("xy")}}}}},
-		"a name changes": {[]Event{chunk("p", false), {Chunk: &Chunk{Product: named, Append: true}}}, Task{Products: []Product{named}}},
+		"a name changes": {[]Event{chunk("p", false), {Chunk: &Chunk{Product: named, Append: true}}},
+			Task{Products: []Product{named}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f Fold
@@ -197,7 +206,8 @@ func TestDiffIsSmall(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	known := []Product{{ID: "gone"}, {ID: "p", Name: "n", DataItems: []DataItem{Text(long)}}}
 	now := []Product{{ID: "p", Name: "n", DataItems: []DataItem{Text(long + "y"), {Kind: FileItem, URI: "u"}}}}
-	want := []Chunk{{Product: Product{ID: "p", DataItems: []DataItem{Text("y"), {Kind: FileItem, URI: "u"}}}, Append: true, Last: true}}
+	want := []Chunk{{Product: Product{ID: "p", DataItems: []DataItem{Text("y"), {Kind: FileItem, URI: "u"}}},
+		Append: true, Last: true}}
 	if d := cmp.Diff(want, Diff(known, now), cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)
 	}

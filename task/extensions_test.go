@@ -23,7 +23,8 @@ func TestFoldExtensions(t *testing.T) {
 	}
 	first := json.RawMessage(`{"a2a":{"x":1,"metadata":{"a":{"deep":1}}}}`)
 	for _, ev := range []Event{
-		{Task: &Task{ID: "t", Extensions: first}}, report(`{"a2a":{"metadata":{"b":2,"\u0061":{"new":1}}},"aip":{}}`), report(``), report(`{"a2a":{"x":[3]}}`),
+		{Task: &Task{ID: "t", Extensions: first}}, report(`{"a2a":{"metadata":{"b":2,"\u0061":{"new":1}}},"aip":{}}`),
+		report(``), report(`{"a2a":{"x":[3]}}`),
 		piece(`{"a2a":{"v":1}}`, false), piece(``, true), piece(`{"a2a":{"v":2}}`, true), piece(``, true),
 	} {
 		f.Apply(ev)

@@ -20,9 +20,12 @@ func TestOffer(t *testing.T) {
 		want, withdrawn []Product
 	}{
 		{"none", Event{Status: &Status{State: Working, ChangedAt: at}}, []Product{product("a"), product("b")}, nil},
-		{"all withdrawn", Event{Status: &Status{State: Working, ChangedAt: at}, Offer: []string{}, Cause: cause}, nil, []Product{product("a"), product("b")}},
-		{"some, in another order", Event{Status: &Status{State: Working, ChangedAt: at}, Offer: []string{"b", "x", "b"}}, []Product{product("b")}, nil},
-		{"quoted", Event{Status: &Status{State: Working, ChangedAt: at}, Offer: []string{"\"\n", "a"}}, []Product{product("a")}, nil},
+		{"all withdrawn", Event{Status: &Status{State: Working, ChangedAt: at}, Offer: []string{}, Cause: cause}, nil,
+			[]Product{product("a"), product("b")}},
+		{"some, in another order", Event{Status: &Status{State: Working, ChangedAt: at}, Offer: []string{"b", "x", "b"}},
+			[]Product{product("b")}, nil},
+		{"quoted", Event{Status: &Status{State: Working, ChangedAt: at}, Offer: []string{"\"\n", "a"}},
+			[]Product{product("a")}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			stored := AppendEvent(nil, &tc.ev)
@@ -38,7 +41,8 @@ func TestOffer(t *testing.T) {
 				t.Errorf("%q is taken apart as %q, %s and %s", stored, kind, value, because)
 			}
 			var f Fold
-			f.Apply(Event{Task: &Task{ID: "t", Status: Status{State: AwaitingCompletion, ChangedAt: at}, Products: []Product{product("a"), product("b")}}})
+			f.Apply(Event{Task: &Task{ID: "t", Status: Status{State: AwaitingCompletion, ChangedAt: at},
+				Products: []Product{product("a"), product("b")}}})
 			f.Apply(got)
 			if diff := cmp.Diff(tc.want, f.Task.Products); diff != "" {
 				t.Errorf("products (-want +got):\n%s", diff)
@@ -53,7 +57,8 @@ func TestOffer(t *testing.T) {
 // TestSnapshotKeepsWhatWasWithdrawn: it is for the fold alone, and in its stored form a snapshot is one like any other.
 func TestSnapshotKeepsWhatWasWithdrawn(t *testing.T) {
 	withdrawn := []Product{{ID: "a", DataItems: []DataItem{Text("1\n2")}}}
-	whole := Event{Task: &Task{ID: "t", SessionID: "s", Status: Status{State: Working, ChangedAt: time.Date(2025, 9, 1, 12, 0, 0, 0, time.UTC)}}}
+	whole := Event{Task: &Task{ID: "t", SessionID: "s",
+		Status: Status{State: Working, ChangedAt: time.Date(2025, 9, 1, 12, 0, 0, 0, time.UTC)}}}
 	plain := AppendEvent(nil, &whole)
 	whole.Withdrawn = withdrawn
 	stored := AppendEvent(nil, &whole)
@@ -67,7 +72,8 @@ func TestSnapshotKeepsWhatWasWithdrawn(t *testing.T) {
 		t.Errorf("withdrawn (-want +got):\n%s", diff)
 	}
 	kind, value, cause := SplitEvent(stored)
-	if wantKind, wantValue, _ := SplitEvent(plain); kind != wantKind || string(value) != string(wantValue) || cause != nil {
+	if wantKind, wantValue, _ := SplitEvent(plain); kind != wantKind || string(value) != string(wantValue) ||
+		cause != nil {
 		t.Errorf("%q is taken apart as %q, %s and %s", stored, kind, value, cause)
 	}
 }
@@ -81,7 +87,8 @@ func TestOldLogKeepsItsProducts(t *testing.T) {
 		"s" + state,
 		`c{"product":{"id":"p","dataItems":[{"type":"text","text":"one "}]},"append":false,"lastChunk":true}`,
 		`s{"state":"awaiting-completion","stateChangedAt":"2025-09-01T12:01:00+08:00"}`,
-		"s" + state + "\n" + `{"type":"message","id":"m","sentAt":"2025-09-01T12:02:00+08:00","senderRole":"leader","senderId":"l","command":"continue","dataItems":[]}`,
+		"s" + state + "\n" +
+			`{"type":"message","id":"m","sentAt":"2025-09-01T12:02:00+08:00","senderRole":"leader","senderId":"l","command":"continue","dataItems":[]}`,
 		`c{"product":{"id":"p","dataItems":[{"type":"text","text":"two"}]},"append":true,"lastChunk":true}`,
 	} {
 		ev, err := DecodeEvent([]byte(stored))

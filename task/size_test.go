@@ -41,7 +41,8 @@ func TestSizeCountsEverything(t *testing.T) {
 			v.SetBytes(make([]byte, long))
 			grown()
 			v.SetBytes(old)
-		case v.Type() == reflect.TypeFor[State](), v.Type() == reflect.TypeFor[Role](), v.Type() == reflect.TypeFor[Command](),
+		case v.Type() == reflect.TypeFor[State](), v.Type() == reflect.TypeFor[Role](),
+			v.Type() == reflect.TypeFor[Command](),
 			v.Type() == reflect.TypeFor[ItemKind]():
 		case v.Kind() == reflect.String:
 			v.SetString(strings.Repeat("x", long))

@@ -116,7 +116,8 @@ heard     2025-09-01T11:58:00+08:00  start  msg-1
 )
 
 func taskIn(state string) string {
-	return `"result":{"type":"task","id":"task-1","sessionId":"s","status":{"state":"` + state + `","stateChangedAt":"2025-09-01T12:00:00Z"}}`
+	return `"result":{"type":"task","id":"task-1","sessionId":"s","status":{"state":"` + state +
+		`","stateChangedAt":"2025-09-01T12:00:00Z"}}`
 }
 
 func printedIn(state, next string) string {
@@ -141,17 +142,22 @@ func TestCall(t *testing.T) {
 		{"start, failed", []string{"start"}, taskIn("failed"), commandResult{3, printedIn("failed", ""), ""}},
 		{"start, rejected", []string{"start"}, taskIn("rejected"), commandResult{3, printedIn("rejected", ""), ""}},
 		{"start, working", []string{"start"}, taskIn("working"), commandResult{0, printedIn("working", "get or cancel"), ""}},
-		{"start, awaiting input", []string{"start"}, taskIn("awaiting-input"), commandResult{0, printedIn("awaiting-input", "continue or cancel"), ""}},
-		{"continue, canceled", []string{"continue", "--task", "task-1"}, taskIn("canceled"), commandResult{3, printedIn("canceled", ""), ""}},
-		{"cancel", []string{"cancel", "--task", "task-1"}, taskIn("canceled"), commandResult{0, printedIn("canceled", ""), ""}},
+		{"start, awaiting input", []string{"start"}, taskIn("awaiting-input"),
+			commandResult{0, printedIn("awaiting-input", "continue or cancel"), ""}},
+		{"continue, canceled", []string{"continue", "--task", "task-1"}, taskIn("canceled"),
+			commandResult{3, printedIn("canceled", ""), ""}},
+		{"cancel", []string{"cancel", "--task", "task-1"}, taskIn("canceled"),
+			commandResult{0, printedIn("canceled", ""), ""}},
 		{"cancel, too late", []string{"cancel", "--task", "task-1"}, taskIn("completed"),
 			commandResult{3, printedIn("completed", ""), "Error: the task was not canceled, it is completed\n"}},
-		{"complete", []string{"complete", "--task", "task-1"}, taskIn("completed"), commandResult{0, printedIn("completed", ""), ""}},
+		{"complete", []string{"complete", "--task", "task-1"}, taskIn("completed"),
+			commandResult{0, printedIn("completed", ""), ""}},
 		{"complete, too early", []string{"complete", "--task", "task-1"}, taskIn("working"),
 			commandResult{3, printedIn("working", "get or cancel"), "Error: the task was not completed, it is working\n"}},
 		{"an error", []string{"get", "--task", "task-1"}, notFound, commandResult{2, "",
 			"Error: the Partner answered -32001 Task not found\n  details: It may have ended.\n  max: [1,2]\n  taskId: task-1\n"}},
-		{"an error whose data is a sentence", []string{"get", "--task", "task-1"}, `"error":{"code":-32008,"message":"A\u001b","data":"why"}`,
+		{"an error whose data is a sentence", []string{"get", "--task", "task-1"},
+			`"error":{"code":-32008,"message":"A\u001b","data":"why"}`,
 			commandResult{2, "", "Error: the Partner answered -32008 A\ufffd\n  data: \"why\"\n"}},
 		{"a message", []string{"start"},
 			`"result":{"type":"message","id":"msg-9","sentAt":"2025-09-01T12:00:00Z","senderRole":"partner","senderId":"p","dataItems":[{"type":"text","text":"Hi"}]}`,
@@ -160,8 +166,10 @@ func TestCall(t *testing.T) {
 			commandResult{1, "", "Error: the answer is neither a task nor a message\n"}},
 		{"forged senderId", []string{"get", "--task", "task-1", "--sender", "someone"}, awaiting,
 			commandResult{2, "", "Error: the Partner answered -32009 Authorization failed\n"}},
-		{"certificate of v01.00", []string{"start", "--cert", ".pki/leader-v1.pem"}, awaiting, commandResult{0, awaitingPrinted, ""}},
-		{"certificate of v01.00 and its key", []string{"start", "--cert", ".pki/leader-v1.pem", "--key", ".pki/leader-v1-key.pem", "--ca", ".pki/ca.pem"},
+		{"certificate of v01.00", []string{"start", "--cert", ".pki/leader-v1.pem"}, awaiting,
+			commandResult{0, awaitingPrinted, ""}},
+		{"certificate of v01.00 and its key", []string{"start", "--cert", ".pki/leader-v1.pem", "--key",
+			".pki/leader-v1-key.pem", "--ca", ".pki/ca.pem"},
 			awaiting, commandResult{0, awaitingPrinted, ""}},
 	} {
 		answer = tt.answer
@@ -191,7 +199,8 @@ func TestCallRequest(t *testing.T) {
 	if err := os.WriteFile("notes.txt", []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := runAIP(t, "call", url, "start", "--task", "task-1", "--session", "session-1", "--data", `{"a":1}`, "--file", "notes.txt",
+	got := runAIP(t, "call", url, "start", "--task", "task-1", "--session", "session-1", "--data", `{"a":1}`, "--file",
+		"notes.txt",
 		"--file", "https://example.com/x.pdf", "--response-timeout", "2s", "--awaiting-input-timeout", "1m",
 		"--awaiting-completion-timeout", "1h", "--max-products-bytes", "1000", "Plan", "three days")
 	if got.Status != 0 {
@@ -206,7 +215,8 @@ func TestCallRequest(t *testing.T) {
 		"sessionId":     `"session-1"`,
 		"commandParams": `{"responseTimeout":2000,"awaitingInputTimeout":60000,"awaitingCompletionTimeout":3600000,"maxProductsBytes":1000}`,
 		"dataItems": `[{"type":"text","text":"Plan"},{"type":"text","text":"three days"},{"type":"data","data":{"a":1}},` +
-			`{"type":"file","name":"notes.txt","mimeType":"text/plain","bytes":"` + base64.StdEncoding.EncodeToString([]byte("hello")) + `"},` +
+			`{"type":"file","name":"notes.txt","mimeType":"text/plain","bytes":"` +
+			base64.StdEncoding.EncodeToString([]byte("hello")) + `"},` +
 			`{"type":"file","uri":"https://example.com/x.pdf"}]`,
 	}
 	said := map[string]string{}
@@ -245,17 +255,21 @@ func TestCallUsage(t *testing.T) {
 		{[]string{url}, "requires at least 2 arg(s), only received 1"},
 		{[]string{url, "stop"}, `unknown command "stop"; use start, stream, re-stream, continue, get, complete or cancel`},
 		{[]string{url, "get"}, "get needs --task, the id that start prints"},
-		{[]string{url, "get", "--task", "t", "--response-timeout", "1s"}, "get has no timeouts and no limit of products; start sets them"},
+		{[]string{url, "get", "--task", "t", "--response-timeout", "1s"},
+			"get has no timeouts and no limit of products; start sets them"},
 		{[]string{url, "start", "--data", "[1]"}, "--data must be a JSON object"},
 		{[]string{url, "start", "--data", "null"}, "--data must be a JSON object"},
 		{[]string{url, "start", "--file", "missing"}, "open missing: no such file or directory"},
-		{[]string{url, "start"}, "there is no certificate to take the senderId from: give --cert or --sender, or make a certificate with `caddy aip pki`"},
+		{[]string{url, "start"},
+			"there is no certificate to take the senderId from: give --cert or --sender, or make a certificate with `caddy aip pki`"},
 		{[]string{url, "start", "--key", "k"}, "--key needs --cert"},
-		{[]string{url, "start", "--cert", "x.pem"}, "reading the Leader's certificate x.pem and its key x-key.pem: open x.pem: no such file or directory"},
+		{[]string{url, "start", "--cert", "x.pem"},
+			"reading the Leader's certificate x.pem and its key x-key.pem: open x.pem: no such file or directory"},
 		{[]string{url, "start", "--sender", "x", "--ca", "bad.pem"}, "bad.pem has no certificate in PEM"},
 		{[]string{"localhost:8443", "start", "--sender", "x"}, "the URL must begin with https:// or http:// and have a host"},
 	} {
-		if diff := cmp.Diff(commandResult{1, "", "Error: " + tt.want + "\n"}, runAIP(t, append([]string{"call"}, tt.args...)...)); diff != "" {
+		if diff := cmp.Diff(commandResult{1, "", "Error: " + tt.want + "\n"},
+			runAIP(t, append([]string{"call"}, tt.args...)...)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.args, diff)
 		}
 	}
@@ -287,11 +301,14 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"another place", append([]string{url + "/x"}, get...), "HTTP status 404 Not Found; is aip_gateway mounted at this URL?"},
-		{"another root", append([]string{url, "--ca", elsewhere.CA.Cert}, get...), "give the root that signs the Partner's certificate with --ca"},
+		{"another place", append([]string{url + "/x"}, get...),
+			"HTTP status 404 Not Found; is aip_gateway mounted at this URL?"},
+		{"another root", append([]string{url, "--ca", elsewhere.CA.Cert}, get...),
+			"give the root that signs the Partner's certificate with --ca"},
 		{"a Leader of another root", append([]string{url, "--cert", elsewhere.Leader.Cert}, get...),
 			"the Partner does not trust the root that signs the Leader's certificate"},
-		{"another host", append([]string{otherHost.URL}, get...), "x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"},
+		{"another host", append([]string{otherHost.URL}, get...),
+			"x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"},
 		{"nobody there", append([]string{gone.URL}, get...), "connection refused"},
 		{"no answer", append([]string{silent.URL, "--timeout", "20ms"}, get...), "no answer within 20ms; see --timeout"},
 		{"start says the id", []string{gone.URL, "start"}, "\nif the task was started, its id is task-"},

@@ -65,7 +65,8 @@ func TestCommandGroup(t *testing.T) {
 	for _, args := range [][]string{{"cal"}, {"aic", "chek"}} {
 		got := runAIP(t, args...)
 		path := strings.Join(append([]string{"caddy", "aip"}, args[:len(args)-1]...), " ")
-		want := commandResult{Status: 1, Stderr: fmt.Sprintf("Error: unknown command %q for %q; run '%s --help' for usage\n", args[len(args)-1], path, path)}
+		want := commandResult{Status: 1, Stderr: fmt.Sprintf("Error: unknown command %q for %q; run '%s --help' for usage\n",
+			args[len(args)-1], path, path)}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", args, diff)
 		}
@@ -108,9 +109,11 @@ func TestAICCheck(t *testing.T) {
 		want commandResult
 	}{
 		{[]string{strings.ToLower(v1)}, commandResult{Stdout: v1 + " is a valid AIC of form v1, check digits verified\n"}},
-		{[]string{v2}, commandResult{Stdout: v2 + " is a valid AIC of form v2, check digits not verified, because there is no --salt\n"}},
+		{[]string{v2}, commandResult{Stdout: v2 +
+			" is a valid AIC of form v2, check digits not verified, because there is no --salt\n"}},
 		{[]string{v2, "--salt", "0x1234"}, commandResult{Stdout: v2 + " is a valid AIC of form v2, check digits verified\n"}},
-		{[]string{v2, "--salt", "1235"}, commandResult{1, "", "Error: the check digits of the AIC are 0JU4, and 0MZ1 would be right with this salt\n"}},
+		{[]string{v2, "--salt", "1235"}, commandResult{1, "",
+			"Error: the check digits of the AIC are 0JU4, and 0MZ1 would be right with this salt\n"}},
 		{[]string{v1[:31] + "4"}, commandResult{1, "", "Error: the check digits of the AIC are 54, and 53 would be right\n"}},
 		{[]string{v2, "--salt", "12"}, commandResult{1, "", "Error: --salt must be at least 2 bytes in hex: 1234\n"}},
 		{[]string{v2, "--salt", ""}, commandResult{1, "", "Error: --salt must be at least 2 bytes in hex: 1234\n"}},
@@ -127,14 +130,17 @@ func TestAICMake(t *testing.T) {
 		args []string
 		want commandResult
 	}{
-		{[]string{"--year", "2025", "--ontology", "12345E789", "--instance", "abcdef23"}, commandResult{Stdout: "10001000011K912345E789ABCDEF2353\n"}},
+		{[]string{"--year", "2025", "--ontology", "12345E789", "--instance", "abcdef23"},
+			commandResult{Stdout: "10001000011K912345E789ABCDEF2353\n"}},
 		{[]string{"--form", "v2", "--vendor", "34C2", "--ontology", "478BDF", "--instance", "3GF546"},
 			commandResult{Stdout: "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4\n"}},
 		{[]string{"--form", "v3"}, commandResult{1, "", "Error: --form is \"v3\", but must be v1 or v2\n"}},
 		{[]string{"--form", "v1", "--salt", "1234"}, commandResult{1, "", "Error: an AIC of form v1 has no --salt\n"}},
 		{[]string{"--form", "v2", "--year", "2025"}, commandResult{1, "", "Error: an AIC of form v2 has no --year\n"}},
-		{[]string{"--form", "v2", "--salt", "xy"}, commandResult{1, "", "Error: --salt must be at least 2 bytes in hex: 1234\n"}},
-		{[]string{"--manager", "12345"}, commandResult{1, "", "Error: the field manager must have 1 to 4 characters of 0-9 and A-Z\n"}},
+		{[]string{"--form", "v2", "--salt", "xy"},
+			commandResult{1, "", "Error: --salt must be at least 2 bytes in hex: 1234\n"}},
+		{[]string{"--manager", "12345"}, commandResult{1, "",
+			"Error: the field manager must have 1 to 4 characters of 0-9 and A-Z\n"}},
 	} {
 		if diff := cmp.Diff(tt.want, runAIP(t, append([]string{"aic", "make"}, tt.args...)...)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.args, diff)
@@ -199,14 +205,16 @@ Next: caddy aip sample-agent
 		}
 	}
 
-	if diff := cmp.Diff(commandResult{1, "", "Error: --leader: the AIC has 3 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one\n"},
+	if diff := cmp.Diff(commandResult{1, "",
+		"Error: --leader: the AIC has 3 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one\n"},
 		runAIP(t, "pki", "--leader", "abc")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if err := os.WriteFile(".pki/ca.pem", []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want := commandResult{1, "", "Error: .pki/ca.pem has no PEM block \"CERTIFICATE\" at its beginning; move it away, choose another folder or use --force\n"}
+	want := commandResult{1, "",
+		"Error: .pki/ca.pem has no PEM block \"CERTIFICATE\" at its beginning; move it away, choose another folder or use --force\n"}
 	if diff := cmp.Diff(want, runAIP(t, "pki")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -259,8 +267,9 @@ func TestSampleAgent(t *testing.T) {
 	}
 
 	// A stream that would last for minutes does not hold it up.
-	stream, err := client.Post(url, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tasks/sendSubscribe",`+
-		`"params":{"id":"t","message":{"role":"user","parts":[{"type":"text","text":"slow 300"}]}}}`))
+	stream, err := client.Post(url, "application/json",
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tasks/sendSubscribe",`+
+			`"params":{"id":"t","message":{"role":"user","parts":[{"type":"text","text":"slow 300"}]}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -244,12 +244,14 @@ func TestMakeKeepsForeignFiles(t *testing.T) {
 		dir := t.TempDir()
 		p := mustMake(t, Options{Dir: dir})
 		for _, path := range []string{"server.pem", "server-key.pem"} {
-			if err := os.WriteFile(filepath.Join(dir, path), read(t, filepath.Join(filepath.Dir(other.CA.Cert), path)), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, path), read(t, filepath.Join(filepath.Dir(other.CA.Cert), path)),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		_, err := Make(Options{Dir: dir})
-		if want := p.Server.Cert + " is not signed by the root in its folder"; err == nil || !strings.Contains(err.Error(), want) {
+		if want := p.Server.Cert + " is not signed by the root in its folder"; err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	})
@@ -270,7 +272,8 @@ func TestMakeKeepsForeignFiles(t *testing.T) {
 
 func TestMakeRefusesHosts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), ".pki")
-	for _, host := range []string{"", "https://a.example.com", "a.example.com:443", "a..b", "a b", "例.com", strings.Repeat("a.", 127) + "a"} {
+	for _, host := range []string{"", "https://a.example.com", "a.example.com:443", "a..b", "a b", "例.com",
+		strings.Repeat("a.", 127) + "a"} {
 		if _, err := Make(Options{Dir: dir, Hosts: []string{host}}); err == nil {
 			t.Errorf("the host %q was taken", host)
 		}

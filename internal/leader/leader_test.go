@@ -73,7 +73,8 @@ func TestRequests(t *testing.T) {
 			Command: task.Start, DataItems: []task.DataItem{task.Text("请帮我做一个3天北京文化主体游的行程安排。")}}},
 		"04-rpc-continue.request.json": {Message: task.Message{ID: "msg-6789", SentAt: at(t, "2025-09-01T12:02:00+08:00"),
 			Command: task.Continue, DataItems: []task.DataItem{task.Text("请继续完善行程安排，增加一些能亲自体验的文化活动，不要都是观光景点。")}}},
-		"06-rpc-get.request.json": {Message: task.Message{ID: "msg-9012", SentAt: at(t, "2025-09-01T12:06:00+08:00"), Command: task.Get}},
+		"06-rpc-get.request.json": {Message: task.Message{ID: "msg-9012", SentAt: at(t, "2025-09-01T12:06:00+08:00"),
+			Command: task.Get}},
 		"08-rpc-complete.request.json": {Message: task.Message{ID: "msg-7890", SentAt: at(t, "2025-09-01T12:09:00+08:00"),
 			Command: task.Complete}},
 		"10-rpc-cancel.request.json": {Message: task.Message{ID: "msg-8901", SentAt: at(t, "2025-09-01T12:14:00+08:00"),
@@ -93,7 +94,8 @@ func TestRequests(t *testing.T) {
 				t.Error("an empty answer was taken")
 			}
 			// The request's id is the client's own choice.
-			want := bytes.Replace(vector(t, name), []byte(`"id": "`+gjson.GetBytes(vector(t, name), "id").Str+`"`), []byte(`"id": "`+call.Message.ID+`"`), 1)
+			want := bytes.Replace(vector(t, name), []byte(`"id": "`+gjson.GetBytes(vector(t, name), "id").Str+`"`),
+				[]byte(`"id": "`+call.Message.ID+`"`), 1)
 			if diff := cmp.Diff(value(t, want), value(t, got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -124,7 +126,8 @@ func TestWhatTheCallLeavesOpenIsFilledIn(t *testing.T) {
 	if diff := cmp.Diff(task.Message{SenderRole: task.Leader, SenderID: "me"}, a); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	given := task.Message{ID: "1", SentAt: before, SenderRole: task.Partner, SenderID: "you", Params: json.RawMessage(`{"x":1}`), Command: task.Get}
+	given := task.Message{ID: "1", SentAt: before, SenderRole: task.Partner, SenderID: "you",
+		Params: json.RawMessage(`{"x":1}`), Command: task.Get}
 	if diff := cmp.Diff(given, c.complete(&task.Call{Message: given})); diff != "" {
 		t.Errorf("what is given changes (-want +got):\n%s", diff)
 	}
@@ -136,13 +139,16 @@ func TestParams(t *testing.T) {
 		want string
 	}{
 		{task.Call{Message: task.Message{Command: task.Start}}, ``},
-		{task.Call{Message: task.Message{Command: task.Start}, Terms: task.Terms{Response: 2 * time.Second}}, `{"responseTimeout":2000}`},
-		{task.Call{Message: task.Message{Command: task.Start}, Terms: task.Terms{Response: time.Second, AwaitingInput: time.Minute,
-			AwaitingCompletion: time.Hour, MaxProductsBytes: 7}},
+		{task.Call{Message: task.Message{Command: task.Start}, Terms: task.Terms{Response: 2 * time.Second}},
+			`{"responseTimeout":2000}`},
+		{task.Call{Message: task.Message{Command: task.Start},
+			Terms: task.Terms{Response: time.Second, AwaitingInput: time.Minute,
+				AwaitingCompletion: time.Hour, MaxProductsBytes: 7}},
 			`{"responseTimeout":1000,"awaitingInputTimeout":60000,"awaitingCompletionTimeout":3600000,"maxProductsBytes":7}`},
 		{task.Call{Message: task.Message{Command: task.Continue}, Terms: task.Terms{Response: time.Second}}, ``},
 		{task.Call{Message: task.Message{Command: task.Get}}, `{"lastMessageSentAt":null,"lastStateChangedAt":null}`},
-		{task.Call{Message: task.Message{Command: task.Get}, MessagesAfter: at(t, "2025-09-01T12:00:00+08:00"), StatesAfter: at(t, "2025-09-01T12:00:01Z")},
+		{task.Call{Message: task.Message{Command: task.Get}, MessagesAfter: at(t, "2025-09-01T12:00:00+08:00"),
+			StatesAfter: at(t, "2025-09-01T12:00:01Z")},
 			`{"lastMessageSentAt":"2025-09-01T12:00:00+08:00","lastStateChangedAt":"2025-09-01T12:00:01Z"}`},
 	} {
 		if diff := cmp.Diff(tt.want, string(params(&tt.call))); diff != "" {
@@ -190,7 +196,8 @@ func TestAnswerIsAnError(t *testing.T) {
 	if !errors.As(err, &got) {
 		t.Fatalf("error %v", err)
 	}
-	want := &Error{Code: -32001, Message: "Task not found", Data: json.RawMessage(gjson.GetBytes(body, "error.data").Raw), Raw: body}
+	want := &Error{Code: -32001, Message: "Task not found", Data: json.RawMessage(gjson.GetBytes(body, "error.data").Raw),
+		Raw: body}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -209,8 +216,10 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":null,"result":{"type":"task"}}`, "the answer has the id of another request"},
 		{`{"jsonrpc":"2.0",` + id + `,"result":true}`, "the answer is neither a task nor a message"},
 		{`{"jsonrpc":"2.0",` + id + `,"result":{"type":"task-result"}}`, "the answer is neither a task nor a message"},
-		{`{"jsonrpc":"2.0",` + id + `,"result":{"type":"task","status":{"state":"Working"}}}`, "the answer is a task in an unknown state"},
-		{`{"jsonrpc":"2.0",` + id + `,"result":{"type":"task","products":{}}}`, "the answer is no valid AIP object: json: cannot unmarshal"},
+		{`{"jsonrpc":"2.0",` + id + `,"result":{"type":"task","status":{"state":"Working"}}}`,
+			"the answer is a task in an unknown state"},
+		{`{"jsonrpc":"2.0",` + id + `,"result":{"type":"task","products":{}}}`,
+			"the answer is no valid AIP object: json: cannot unmarshal"},
 	} {
 		_, err := partner(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, tt.body) }).
 			Do(t.Context(), &task.Call{Message: task.Message{ID: "msg-1"}})
@@ -230,7 +239,10 @@ func TestAnswerTooLarge(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	_, err := partner(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such thing", 404) }).Do(t.Context(), new(task.Call))
+	_, err := partner(t, func(w http.ResponseWriter,
+		_ *http.Request) {
+		http.Error(w, "no such thing", 404)
+	}).Do(t.Context(), new(task.Call))
 	var got *StatusError
 	if !errors.As(err, &got) || got.Status != 404 || string(got.Body) != "no such thing\n" {
 		t.Errorf("error %#v", err)
@@ -267,7 +279,8 @@ func TestContextEndsTheWait(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for _, u := range []string{"", "localhost:8443", "ftp://a/", "https:///x", "https://a/?q=1", "https://a/#f", "https://u:p@a/", "https://a\x7f"} {
+	for _, u := range []string{"", "localhost:8443", "ftp://a/", "https:///x", "https://a/?q=1", "https://a/#f",
+		"https://u:p@a/", "https://a\x7f"} {
 		_, err := New(u, nil)
 		if err == nil {
 			t.Errorf("%q was taken", u)
@@ -280,7 +293,8 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, name := range []string{"01-error-task-not-found.response.json", "03-rpc-start.response-awaiting-completion.json",
+	for _, name := range []string{"01-error-task-not-found.response.json",
+		"03-rpc-start.response-awaiting-completion.json",
 		"07-rpc-get.response-failed-with-history.json"} {
 		f.Add(vector(f, name))
 	}

@@ -63,7 +63,8 @@ func partnerThat(t *testing.T, write func(out io.Writer, a *asked)) *Client {
 }
 
 func frame(a *asked, seq int) string {
-	return fmt.Sprintf("id: %d\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"eventSeq\":%d,\"eventData\":%s}}\n\n", seq, a.ID, seq, frames[seq-1])
+	return fmt.Sprintf("id: %d\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"eventSeq\":%d,\"eventData\":%s}}\n\n",
+		seq, a.ID, seq, frames[seq-1])
 }
 
 // follow gathers what a stream yields: the numbers of its events, and the error at its end.
@@ -114,13 +115,15 @@ func TestFollowDecodes(t *testing.T) {
 		}
 	})
 	var fold task.Fold
-	for ev, err := range c.Follow(t.Context(), &task.Call{Message: task.Message{Command: task.Start, TaskID: "t1"}}, func(error) {}) {
+	for ev, err := range c.Follow(t.Context(), &task.Call{Message: task.Message{Command: task.Start, TaskID: "t1"}},
+		func(error) {}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		fold.Apply(ev.Event)
 	}
-	if fold.Seq != 6 || fold.Task.Status.State != task.Completed || len(fold.Task.Products) != 1 || fold.Task.Products[0].DataItems[0].Text != "one two" {
+	if fold.Seq != 6 || fold.Task.Status.State != task.Completed || len(fold.Task.Products) != 1 ||
+		fold.Task.Products[0].DataItems[0].Text != "one two" {
 		t.Errorf("the events make %+v", fold.Task)
 	}
 }

@@ -45,7 +45,8 @@ func timeless(s string) string {
 func request(method, id, text string) string {
 	params := fmt.Sprintf(`{"id":%q}`, id)
 	if strings.HasPrefix(method, "tasks/send") {
-		params = fmt.Sprintf(`{"id":%q,"sessionId":"s","message":{"role":"user","parts":[{"type":"text","text":%q}]}}`, id, text)
+		params = fmt.Sprintf(`{"id":%q,"sessionId":"s","message":{"role":"user","parts":[{"type":"text","text":%q}]}}`, id,
+			text)
 	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
 }
@@ -66,11 +67,13 @@ func talk(t *testing.T, lines ...string) (answers []string) {
 func ok(result string) string { return `{"jsonrpc":"2.0","id":1,"result":` + result + `}` }
 
 func says(state, text string) string {
-	return `"status":{"state":"` + state + `","message":{"role":"agent","parts":[{"type":"text","text":"` + text + `"}]},T}`
+	return `"status":{"state":"` + state + `","message":{"role":"agent","parts":[{"type":"text","text":"` + text +
+		`"}]},T}`
 }
 
 func text(name, s string, index int, adds, last bool) string {
-	return fmt.Sprintf(`{"name":%q,"parts":[{"type":"text","text":%q}],"index":%d,"append":%t,"lastChunk":%t}`, name, s, index, adds, last)
+	return fmt.Sprintf(`{"name":%q,"parts":[{"type":"text","text":%q}],"index":%d,"append":%t,"lastChunk":%t}`, name, s,
+		index, adds, last)
 }
 
 func status(s string, final bool) string {
@@ -95,22 +98,30 @@ func TestAgent(t *testing.T) {
 			ok(begin + says("completed", "ok") + `,"artifacts":[` + text("echo", `echo: hi "you"`, 0, false, true) + `]}`)}},
 		{"a finished task is continued", []string{"send a", "send b"}, []string{
 			ok(begin + says("completed", "ok") + `,"artifacts":[` + text("echo", "echo: a", 0, false, true) + `]}`),
-			ok(begin + says("completed", "ok") + `,"artifacts":[` + text("echo", "echo: a", 0, false, true) + `,` + text("echo", "echo: b", 1, false, true) + `]}`)}},
+			ok(begin + says("completed", "ok") + `,"artifacts":[` + text("echo", "echo: a", 0, false, true) + `,` +
+				text("echo", "echo: b", 1, false, true) + `]}`)}},
 		{"word by word", []string{"sendSubscribe hello big  world"}, []string{
-			status(working, false) + chunk(text("echo", "echo:", 0, false, false)) + chunk(text("echo", " hello", 0, true, false)) +
-				chunk(text("echo", " big", 0, true, false)) + chunk(text("echo", " world", 0, true, true)) + status(says("completed", "ok"), true)}},
+			status(working, false) + chunk(text("echo", "echo:", 0, false, false)) +
+				chunk(text("echo", " hello", 0, true, false)) +
+				chunk(text("echo", " big", 0, true, false)) + chunk(text("echo", " world", 0, true, true)) +
+				status(says("completed", "ok"), true)}},
 		{"no word", []string{"sendSubscribe  "}, []string{
 			status(working, false) + chunk(text("echo", "echo:", 0, false, true)) + status(says("completed", "ok"), true)}},
 		{"stream", []string{"sendSubscribe stream 2 5", "get"}, []string{
-			status(working, false) + chunk(text("out", "chunk-0 ", 0, false, false)) + chunk(text("out", "chunk-1 ", 0, true, true)) + status(says("completed", "streamed"), true),
-			ok(begin + says("completed", "streamed") + `,"artifacts":[` + text("out", "chunk-0 chunk-1 ", 0, false, true) + `]}`)}},
+			status(working, false) + chunk(text("out", "chunk-0 ", 0, false, false)) +
+				chunk(text("out", "chunk-1 ", 0, true, true)) + status(says("completed", "streamed"), true),
+			ok(begin + says("completed", "streamed") + `,"artifacts":[` + text("out", "chunk-0 chunk-1 ", 0, false, true) +
+				`]}`)}},
 		{"a stream that is not streamed", []string{"send stream 2"}, []string{
-			ok(begin + says("completed", "streamed") + `,"artifacts":[` + text("out", "chunk-0 chunk-1 ", 0, false, true) + `]}`)}},
+			ok(begin + says("completed", "streamed") + `,"artifacts":[` + text("out", "chunk-0 chunk-1 ", 0, false, true) +
+				`]}`)}},
 		{"slow", []string{"sendSubscribe slow 2"}, []string{
-			status(working, false) + status(says("working", "tick 0"), false) + status(says("working", "tick 1"), false) + status(says("completed", "slow done"), true)}},
+			status(working, false) + status(says("working", "tick 0"), false) + status(says("working", "tick 1"), false) +
+				status(says("completed", "slow done"), true)}},
 		{"ask", []string{"send ask", "sendSubscribe stream 3"}, []string{
 			ok(begin + says("input-required", "which colour?") + `}`),
-			status(working, false) + chunk(text("answer", "you said: stream 3", 0, false, true)) + status(says("completed", "done"), true)}},
+			status(working, false) + chunk(text("answer", "you said: stream 3", 0, false, true)) +
+				status(says("completed", "done"), true)}},
 		{"fail", []string{"send fail"}, []string{ok(begin + says("failed", "agent broke") + `}`)}},
 		{"file", []string{"send file"}, []string{ok(begin + says("completed", "ok") +
 			`,"artifacts":[{"name":"file","parts":[{"type":"file","file":{"name":"hello.txt","mimeType":"text/plain","bytes":"aGVsbG8K"}}],"index":0,"append":false,"lastChunk":true}]}`)}},
@@ -118,7 +129,8 @@ func TestAgent(t *testing.T) {
 			chunk(`{"name":"data","parts":[{"type":"data","data":{"colour":"blue","parts":[1,2,3]}}],"index":0,"append":false,"lastChunk":true}`) + status(says("completed", "ok"), true)}},
 		{"cancel what waits", []string{"send ask", "cancel", "cancel", "resubscribe"}, []string{
 			ok(begin + says("input-required", "which colour?") + `}`), ok(begin + says("canceled", "canceled") + `}`),
-			`{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Task cannot be canceled"}}`, status(says("canceled", "canceled"), true)}},
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Task cannot be canceled"}}`,
+			status(says("canceled", "canceled"), true)}},
 		{"unknown task", []string{"get", "cancel", "resubscribe"}, []string{
 			`{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found"}}`,
 			`{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found"}}`,
@@ -141,10 +153,14 @@ func TestBadRequests(t *testing.T) {
 	defer a.Close()
 	for _, tc := range []struct{ in, want string }{
 		{`x`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"a JSON value is expected"}}`},
-		{`{"jsonrpc":"2.0","id":"a","method":"tasks/send"}`, `{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"params.id must be a string of 1 to 256 bytes"}}`},
-		{`{"jsonrpc":"2.0","id":"a","method":"tasks/get","params":[]}`, `{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"params.id must be a string of 1 to 256 bytes"}}`},
-		{`{"jsonrpc":"2.0","id":"a","method":"tasks/send","params":{"id":"x","message":{"parts":[{"text":"a"}]}}}`, `{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"params.message.parts must have a part of type text"}}`},
-		{strings.Repeat(" ", maxBody+1), `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the body is larger than 4194304 bytes"}}`},
+		{`{"jsonrpc":"2.0","id":"a","method":"tasks/send"}`,
+			`{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"params.id must be a string of 1 to 256 bytes"}}`},
+		{`{"jsonrpc":"2.0","id":"a","method":"tasks/get","params":[]}`,
+			`{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"params.id must be a string of 1 to 256 bytes"}}`},
+		{`{"jsonrpc":"2.0","id":"a","method":"tasks/send","params":{"id":"x","message":{"parts":[{"text":"a"}]}}}`,
+			`{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"params.message.parts must have a part of type text"}}`},
+		{strings.Repeat(" ", maxBody+1),
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the body is larger than 4194304 bytes"}}`},
 	} {
 		if diff := cmp.Diff(tc.want, post(t, a, t.Context(), tc.in)); diff != "" {
 			t.Errorf("%.40s (-want +got):\n%s", tc.in, diff)
@@ -167,7 +183,8 @@ func TestDisconnect(t *testing.T) {
 		want := []string{
 			status(working, false) + status(says("working", "tick 0"), false),
 			`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"The task is running"}}`,
-			status(says("working", "tick 0"), false) + status(says("working", "tick 1"), false) + status(says("working", "tick 2"), false) + status(says("completed", "slow done"), true),
+			status(says("working", "tick 0"), false) + status(says("working", "tick 1"), false) +
+				status(says("working", "tick 2"), false) + status(says("completed", "slow done"), true),
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -239,7 +256,8 @@ func TestCard(t *testing.T) {
 		method, path string
 		status       int
 	}{
-		{http.MethodGet, "/.well-known/agent.json", 200}, {http.MethodGet, "/.well-known/agent-card.json", 404}, {http.MethodPut, "/", 405},
+		{http.MethodGet, "/.well-known/agent.json", 200}, {http.MethodGet, "/.well-known/agent-card.json", 404},
+		{http.MethodPut, "/", 405},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), tc.method, srv.URL+tc.path, nil)
 		if err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package tracing starts the gateway's spans. A span belongs to the tracer of the span that it is a part of, so that a
-// call is traced exactly where its caller is. What has no recorded parent, such as a turn that is resumed after a restart
-// or the delivery of a webhook, belongs to the gateway's own tracer, if it has one.
+// call is traced exactly where its caller is. What has no recorded parent, such as a turn that is resumed after a
+// restart or the delivery of a webhook, belongs to the gateway's own tracer, if it has one.
 package tracing
 
 import (
@@ -21,9 +21,9 @@ func Enabled(ctx context.Context, own trace.TracerProvider) bool {
 	return own != nil || trace.SpanFromContext(ctx).IsRecording()
 }
 
-// Start starts a span of a kind, and returns a context that holds it. The tracer is that of the span in ctx where that is
-// recorded, and otherwise one of own, which may be nil. Without a tracer it returns ctx itself and a span that records
-// nothing, and allocates nothing. The caller must end the span.
+// Start starts a span of a kind, and returns a context that holds it. The tracer is that of the span in ctx where that
+// is recorded, and otherwise one of own, which may be nil. Without a tracer it returns ctx itself and a span that
+// records nothing, and allocates nothing. The caller must end the span.
 func Start(
 	ctx context.Context, own trace.TracerProvider, kind trace.SpanKind, name string, attributes ...attribute.KeyValue,
 ) (context.Context, trace.Span) {

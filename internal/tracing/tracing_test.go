@@ -61,7 +61,8 @@ func TestWhoseTracer(t *testing.T) {
 			got := ended[len(ended)-1]
 			if got.Name() != "aip.test" || got.SpanKind() != trace.SpanKindClient || got.Parent().SpanID() != c.parent ||
 				len(got.Attributes()) != 1 || got.Attributes()[0] != attribute.String("k", "v") {
-				t.Errorf("the span %s of kind %s below %s has %v", got.Name(), got.SpanKind(), got.Parent().SpanID(), got.Attributes())
+				t.Errorf("the span %s of kind %s below %s has %v", got.Name(), got.SpanKind(), got.Parent().SpanID(),
+					got.Attributes())
 			}
 			if trace.SpanFromContext(ctx) != span {
 				t.Error("the context does not hold the span")
@@ -74,7 +75,8 @@ func TestWhoseTracer(t *testing.T) {
 func TestNothingTraced(t *testing.T) {
 	ctx, id := t.Context(), t.Name()
 	if n := testing.AllocsPerRun(100, func() {
-		_, span := tracing.Start(ctx, nil, trace.SpanKindInternal, "aip.test", attribute.String("id", id), attribute.String("more", id))
+		_, span := tracing.Start(ctx, nil, trace.SpanKindInternal, "aip.test", attribute.String("id", id),
+			attribute.String("more", id))
 		span.End()
 	}); n > 0 {
 		t.Errorf("%v allocations", n)

@@ -48,7 +48,8 @@ func (r *recorder) offer(leader, webhook string) {
 	r.Offer("outbox of "+webhook, leader, []Due{{Webhook: webhook, Endpoint: "https://" + webhook + ":443"}}, now, now)
 }
 
-// No attempt begins while the Scheduler is paused. Then Leaders take turns: one with many deliveries delays no other one.
+// No attempt begins while the Scheduler is paused. Then Leaders take turns: one with many deliveries delays no other
+// one.
 func TestLeadersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := record(delivery.Outcome{Result: delivery.Delivered, Status: 200})

@@ -114,7 +114,8 @@ func decode(s, prefix string) ([]byte, error) {
 	rest := strings.TrimPrefix(s, prefix)
 	b, err := base64.StdEncoding.DecodeString(rest)
 	if err != nil || strings.ContainsAny(rest, "\r\n") {
-		return nil, fmt.Errorf("what follows %s must be base64 of the standard alphabet, padded with =, and nothing else", prefix)
+		return nil, fmt.Errorf("what follows %s must be base64 of the standard alphabet, padded with =, and nothing else",
+			prefix)
 	}
 	return b, nil
 }

@@ -80,7 +80,8 @@ func TestParseRefuses(t *testing.T) {
 		{"whsk_", "the key after whsk_ has 0 bytes, and must have 32 (the seed) or 64 (with the public key)"},
 		{encode("whsk_", 0, 31), "the key after whsk_ has 31 bytes, and must have 32 (the seed) or 64 (with the public key)"},
 		{encode("whsk_", 0, 33), "the key after whsk_ has 33 bytes, and must have 32 (the seed) or 64 (with the public key)"},
-		{"whsk_" + base64.StdEncoding.EncodeToString(wrongHalves), "the private and the public half of the key after whsk_ do not belong together"},
+		{"whsk_" + base64.StdEncoding.EncodeToString(wrongHalves),
+			"the private and the public half of the key after whsk_ do not belong together"},
 		{encode("whsk_", 0, 32) + " ", baseKey},
 		{encode("whpk_", 0, 32), "the signing key is a public one (whpk_); give its private half (whsk_)"},
 	} {
@@ -130,7 +131,8 @@ func TestKeyIsHidden(t *testing.T) {
 		k := mustParse(t, prefix+encoded)
 		var shown []string
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%c", "%U", "%t", "%e"} {
-			shown = append(shown, fmt.Sprintf(verb, k), fmt.Sprintf(verb, &k), fmt.Sprintf(verb, Keys{k}), fmt.Sprintf(verb, open{k}))
+			shown = append(shown, fmt.Sprintf(verb, k), fmt.Sprintf(verb, &k), fmt.Sprintf(verb, Keys{k}),
+				fmt.Sprintf(verb, open{k}))
 			// fmt cannot ask an unexported field; it shows an address there.
 			inner := fmt.Sprintf(verb, closed{k, Keys{k}})
 			shown = append(shown, strings.ReplaceAll(inner, "%!", ""))
@@ -155,7 +157,8 @@ func TestKeyIsHidden(t *testing.T) {
 		if diff := cmp.Diff(`"`+prefix+`[redacted]"`, jsonOf(t, k)); diff != "" {
 			t.Errorf("as JSON (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{prefix + "[redacted]", prefix + "[redacted]"}, []string{fmt.Sprintf("%d", k), fmt.Sprintf("%#v", k)}); diff != "" {
+		if diff := cmp.Diff([]string{prefix + "[redacted]", prefix + "[redacted]"},
+			[]string{fmt.Sprintf("%d", k), fmt.Sprintf("%#v", k)}); diff != "" {
 			t.Errorf("printed (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(prefix+"[redacted]", k.LogValue().String()); diff != "" {
@@ -175,7 +178,8 @@ func jsonOf(t *testing.T, v any) string {
 
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		encode("whsec_", 0, 24), encode("whsec_", 0, 64), encode("whsk_", 0, 32), encode("whsk_", 0, 64), encode("whpk_", 0, 32),
+		encode("whsec_", 0, 24), encode("whsec_", 0, 64), encode("whsk_", 0, 32), encode("whsk_", 0, 64),
+		encode("whpk_", 0, 32),
 		"whsec_", "whsk_=", "", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAAA\nAAAA",
 		"whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk=",
 	} {

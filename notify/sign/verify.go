@@ -120,7 +120,8 @@ func verifier(key string, head, body []byte) (func(signature) bool, error) {
 			return s.version == ed25519Version && ed25519.Verify(public, whole, s.bytes)
 		}, nil
 	case strings.HasPrefix(key, privatePrefix):
-		return nil, errors.New("a receiver verifies by the public half (whpk_) of a key, and must not have the private one (whsk_)")
+		return nil,
+			errors.New("a receiver verifies by the public half (whpk_) of a key, and must not have the private one (whsk_)")
 	default:
 		return nil, errors.New("the key must begin with whsec_ (HMAC-SHA256) or whpk_ (ed25519)")
 	}

@@ -147,7 +147,8 @@ func TestKill(t *testing.T) {
 		s := openAt(t, dir, replay.Settings{})
 		for log, want := range acked {
 			h, _, records, err := s.Load(t.Context(), log)
-			if err != nil || h.Last < want || uint64(len(records)) != h.Last || string(h.Metadata) != strconv.FormatUint(h.Last, 10) {
+			if err != nil || h.Last < want || uint64(len(records)) != h.Last ||
+				string(h.Metadata) != strconv.FormatUint(h.Last, 10) {
 				t.Fatalf("round %d, log %s: %d of %d records, head %+v, %v", round, log, len(records), want, h, err)
 			}
 			for _, r := range records {
@@ -255,14 +256,16 @@ func TestForeign(t *testing.T) {
 			}
 		}, ""},
 		"used": {used, ""},
-		"file": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "notes.txt"), "mine") }, `is not a store, but holds files, such as "notes.txt"`},
+		"file": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "notes.txt"), "mine") },
+			`is not a store, but holds files, such as "notes.txt"`},
 		"no directory": {func(t *testing.T, dir string) {
 			if err := os.Remove(dir); err != nil {
 				t.Fatal(err)
 			}
 			write(t, dir, "")
 		}, "not a directory"},
-		"another database": {func(t *testing.T, dir string) { database(t, dir, "k", "v") }, "is a database of something else"},
+		"another database": {func(t *testing.T, dir string) { database(t, dir, "k", "v") },
+			"is a database of something else"},
 		"another format": {func(t *testing.T, dir string) { database(t, dir, string(formatKey), "aip-gateway replay 1") },
 			`has the format "aip-gateway replay 1", but this version knows only "aip-gateway replay 3"`},
 		"damaged manifest": {func(t *testing.T, dir string) {
@@ -360,7 +363,8 @@ func TestDamagedLog(t *testing.T) {
 // TestDamagedSnapshot reads a log that was trimmed, and has lost what stands for the records that are gone.
 func TestDamagedSnapshot(t *testing.T) {
 	s := openAt(t, t.TempDir(), replay.Settings{})
-	if err := s.Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{{1}, {2}}, Trim: 2, Snapshot: []byte("s")}); err != nil {
+	if err := s.Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{{1}, {2}}, Trim: 2,
+		Snapshot: []byte("s")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.db.Delete(appendNameKey(nil, spaceSnapshot, "a"), pebble.Sync); err != nil {

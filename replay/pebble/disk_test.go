@@ -48,7 +48,8 @@ func TestTornLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range uint64(5) {
-			if err := s.Append(t.Context(), replay.Append{Log: "a", Expect: i, Records: [][]byte{make([]byte, 3000)}, Durable: true}); err != nil {
+			if err := s.Append(t.Context(), replay.Append{Log: "a", Expect: i, Records: [][]byte{make([]byte, 3000)},
+				Durable: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -207,7 +208,8 @@ func TestFullDisk(t *testing.T) {
 				full.Store(true)
 				last := uint64(0)
 				for ; last < 1000; last++ {
-					err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 100_000)}, Durable: true})
+					err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 100_000)},
+						Durable: true})
 					if err != nil {
 						if !errors.Is(err, replay.ErrUnavailable) || !errors.Is(err, syscall.ENOSPC) {
 							t.Errorf("Append: %v, want the disk's error", err)

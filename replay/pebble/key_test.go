@@ -18,7 +18,8 @@ import (
 
 func TestStamp(t *testing.T) {
 	times := []time.Time{ // in order
-		{}, replay.Recover, time.Unix(0, 1), time.Unix(1, 0), time.Unix(1_800_000_000, 999_999_999), time.Unix(9_223_372_035, 999_999_999),
+		{}, replay.Recover, time.Unix(0, 1), time.Unix(1, 0), time.Unix(1_800_000_000, 999_999_999),
+		time.Unix(9_223_372_035, 999_999_999),
 	}
 	stamps := make([]stamp, len(times))
 	for i, at := range times {
@@ -49,10 +50,11 @@ func TestKeys(t *testing.T) {
 		length int
 		want   string
 	}{
-		"format":            {formatKey, 1, "f"},
-		"head":              {appendNameKey(nil, spaceHead, "tlog"), nameKeyLen("tlog"), "htlog"},
-		"snapshot":          {appendNameKey(nil, spaceSnapshot, "tlog"), nameKeyLen("tlog"), "stlog"},
-		"record":            {appendRecordKey(nil, "tlog", 258), recordKeyLen("tlog"), "r\x00\x04tlog\x00\x00\x00\x00\x00\x00\x01\x02"},
+		"format":   {formatKey, 1, "f"},
+		"head":     {appendNameKey(nil, spaceHead, "tlog"), nameKeyLen("tlog"), "htlog"},
+		"snapshot": {appendNameKey(nil, spaceSnapshot, "tlog"), nameKeyLen("tlog"), "stlog"},
+		"record": {appendRecordKey(nil, "tlog", 258), recordKeyLen("tlog"),
+			"r\x00\x04tlog\x00\x00\x00\x00\x00\x00\x01\x02"},
 		"wake":              {appendDueKey(nil, at, "tlog"), timeKeyLen("tlog"), "wt\x01\x02\x03\x04\x05\x06\x07\x08log"},
 		"wake, class alone": {appendDueKey(nil, at, "t"), timeKeyLen("t"), "wt\x01\x02\x03\x04\x05\x06\x07\x08"},
 		"expiry":            {appendExpiryKey(nil, at, "tlog"), timeKeyLen("tlog"), "x\x01\x02\x03\x04\x05\x06\x07\x08tlog"},
@@ -79,7 +81,8 @@ func FuzzTimeKeys(f *testing.F) {
 			split func([]byte) (stamp, string)
 			want  int
 		}{
-			"wake":   {appendDueKey, splitDueKey, gocmp.Or(gocmp.Compare(a[0], b[0]), gocmp.Compare(atA, atB), gocmp.Compare(a, b))},
+			"wake": {appendDueKey, splitDueKey, gocmp.Or(gocmp.Compare(a[0], b[0]), gocmp.Compare(atA, atB),
+				gocmp.Compare(a, b))},
 			"expiry": {appendExpiryKey, splitExpiryKey, gocmp.Or(gocmp.Compare(atA, atB), gocmp.Compare(a, b))},
 		} {
 			keyA, keyB := index.key(nil, stamp(atA), a), index.key(nil, stamp(atB), b)
@@ -122,9 +125,11 @@ func FuzzHead(f *testing.F) {
 	for _, h := range []head{
 		{Head: replay.Head{First: 1}},
 		{Head: replay.Head{First: 1, Last: 3, Bytes: 1200, Metadata: []byte("note"), DueAt: replay.Recover}},
-		{Head: replay.Head{First: 301, Last: 300, Metadata: []byte{0}, DueAt: time.Unix(1_800_000_000, 5), Ended: time.Unix(1_900_000_000, 6)}, expires: 1 << 62},
+		{Head: replay.Head{First: 301, Last: 300, Metadata: []byte{0}, DueAt: time.Unix(1_800_000_000, 5),
+			Ended: time.Unix(1_900_000_000, 6)}, expires: 1 << 62},
 		{Head: replay.Head{First: 1 << 40, Last: 1 << 50, Bytes: 1 << 40}},
-		{Head: replay.Head{First: 5, Last: 300, Gaps: []replay.Gap{{From: 4, To: 9}, {From: 11, To: 299}}, Metadata: []byte("note")}, losses: 2},
+		{Head: replay.Head{First: 5, Last: 300, Gaps: []replay.Gap{{From: 4, To: 9}, {From: 11, To: 299}},
+			Metadata: []byte("note")}, losses: 2},
 	} {
 		f.Add(h.append(nil))
 	}

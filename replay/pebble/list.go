@@ -34,7 +34,8 @@ func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[replay
 
 // listPage appends to page the heads that List yields after a name, until there are enough, and returns whether
 // there may be more.
-func (s *Store) listPage(ctx context.Context, prefix, after string, page []replay.Entry) (_ []replay.Entry, more bool, err error) {
+func (s *Store) listPage(ctx context.Context, prefix, after string, page []replay.Entry) (_ []replay.Entry, more bool,
+	err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, false, err
 	}

@@ -15,7 +15,8 @@ import (
 var errDamaged = errors.New("replay/pebble: parts of a log are missing")
 
 // Load implements replay.Store.
-func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot []byte, records []replay.Record, err error) {
+func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot []byte, records []replay.Record,
+	err error) {
 	if err := s.enter(ctx); err != nil {
 		return h, nil, nil, err
 	}

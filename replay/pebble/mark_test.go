@@ -203,7 +203,8 @@ func TestFormatBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(db.Set(formatKey, []byte(formatBefore), nil), db.Delete([]byte{spaceMark}, pebble.Sync), db.Close()); err != nil {
+	if err := errors.Join(db.Set(formatKey, []byte(formatBefore), nil), db.Delete([]byte{spaceMark}, pebble.Sync),
+		db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

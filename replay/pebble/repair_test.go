@@ -80,7 +80,10 @@ func TestRepair(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
-			seen := slices.DeleteFunc(logged.get(), func(line string) bool { return strings.Contains(line, "leave out numbers") })
+			seen := slices.DeleteFunc(logged.get(), func(line string) bool {
+				return strings.Contains(line,
+					"leave out numbers")
+			})
 			if d := cmp.Diff(test.lines, seen, cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("log (-want +got):\n%s", d)
 			}

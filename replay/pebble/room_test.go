@@ -32,7 +32,8 @@ func TestRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		add := func(log string, expect uint64, end bool) error {
-			return s.Append(t.Context(), replay.Append{Log: log, Expect: expect, Records: [][]byte{{1}}, Durable: true, End: end})
+			return s.Append(t.Context(), replay.Append{Log: log, Expect: expect, Records: [][]byte{{1}}, Durable: true,
+				End: end})
 		}
 		if err := errors.Join(add("a", 0, false), add("b", 0, false)); err != nil {
 			t.Fatal(err)

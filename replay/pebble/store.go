@@ -127,7 +127,8 @@ func checkDir(disk vfs.FS, dir string) error {
 		return fmt.Errorf("replay/pebble: %w", err)
 	}
 	if i := slices.IndexFunc(names, func(name string) bool {
-		return name != "LOCK" && name != "lost+found" && !strings.HasPrefix(name, "MANIFEST-") && !strings.HasPrefix(name, "marker.")
+		return name != "LOCK" && name != "lost+found" && !strings.HasPrefix(name, "MANIFEST-") &&
+			!strings.HasPrefix(name, "marker.")
 	}); i >= 0 {
 		return fmt.Errorf("replay/pebble: %s is not a store, but holds files, such as %q", dir, names[i])
 	}

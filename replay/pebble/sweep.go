@@ -179,7 +179,8 @@ func sizeIn(value []byte) int64 {
 
 // endedSize returns what a log takes on the disk that a ends, before compression.
 func (s *Store) endedSize(a *replay.Append, h *head) (int64, error) {
-	size := h.Bytes + int64(h.Kept())*int64(recordKeyLen(a.Log)) + int64(len(a.Metadata)+2*nameKeyLen(a.Log)+timeKeyLen(a.Log))
+	size := h.Bytes + int64(h.Kept())*int64(recordKeyLen(a.Log)) +
+		int64(len(a.Metadata)+2*nameKeyLen(a.Log)+timeKeyLen(a.Log))
 	switch {
 	case h.First <= 1: // nothing was trimmed
 	case a.Trim+1 == h.First:

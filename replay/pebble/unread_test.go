@@ -62,7 +62,8 @@ func TestUnread(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range uint64(5) {
-			if err := s.Append(t.Context(), replay.Append{Log: "a", Expect: i, Records: [][]byte{make([]byte, 100_000)}}); err != nil {
+			if err := s.Append(t.Context(), replay.Append{Log: "a", Expect: i,
+				Records: [][]byte{make([]byte, 100_000)}}); err != nil {
 				t.Fatal(err)
 			}
 		}

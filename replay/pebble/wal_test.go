@@ -62,7 +62,8 @@ func TestSyncs(t *testing.T) {
 				}
 				add := func(durable bool) func() error {
 					return func() error {
-						err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 8000)}, Durable: durable})
+						err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: [][]byte{make([]byte, 8000)},
+							Durable: durable})
 						last++
 						return err
 					}
@@ -121,7 +122,8 @@ func TestSyncTogether(t *testing.T) {
 		const writers = 10
 		for i := range writers {
 			go func() {
-				if err := s.Append(context.Background(), replay.Append{Log: fmt.Sprint(i), Records: [][]byte{{1}}, Durable: true}); err != nil {
+				if err := s.Append(context.Background(), replay.Append{Log: fmt.Sprint(i), Records: [][]byte{{1}},
+					Durable: true}); err != nil {
 					t.Error(err)
 				}
 				written.Add(1)
@@ -294,7 +296,8 @@ func TestPowerLoss(t *testing.T) {
 		var wg sync.WaitGroup
 		done := make(chan struct{})
 		half := make(chan struct{})
-		appends := 100 + rnd.Int64N(1500) // before the power goes; the first memtables are small, so that there are many files
+		// before the power goes; the first memtables are small, so that there are many files
+		appends := 100 + rnd.Int64N(1500)
 		for w := range writers {
 			rnd := rand.New(rand.NewPCG(seed, uint64(round*writers+w+1)))
 			wg.Go(func() {

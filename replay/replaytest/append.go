@@ -33,7 +33,8 @@ func testAppend(e *env) {
 			state{replay.Head{First: 1, Last: 3, Bytes: size(r[:3]), Metadata: []byte("three"), DueAt: at}, nil, r[:3]},
 		}, {
 			replay.Append{Expect: 3, Metadata: []byte("note alone, and longer than the one before")},
-			state{replay.Head{First: 1, Last: 3, Bytes: size(r[:3]), Metadata: []byte("note alone, and longer than the one before")}, nil, r[:3]},
+			state{replay.Head{First: 1, Last: 3, Bytes: size(r[:3]),
+				Metadata: []byte("note alone, and longer than the one before")}, nil, r[:3]},
 		}, {
 			replay.Append{Expect: 3, Records: data(r[3:4]), DueAt: at},
 			state{replay.Head{First: 1, Last: 4, Bytes: size(r[:4]), DueAt: at}, nil, r[:4]},
@@ -96,15 +97,18 @@ func testRefused(e *env) {
 func testNames(e *env) {
 	s := e.store(replay.Settings{})
 	names := []string{
-		"a", "aa", "a\x00", "a\x00\x00", "\x00", "\x00\x01", "\x02", "\xff", "\xff\xff", "a/b", "a.b", "a b", "*", ">", "ä", "\xc3",
-		strings.Repeat("x", replay.MaxName-1), strings.Repeat("x", replay.MaxName), strings.Repeat("\xff", replay.MaxName), "A",
+		"a", "aa", "a\x00", "a\x00\x00", "\x00", "\x00\x01", "\x02", "\xff", "\xff\xff", "a/b", "a.b", "a b", "*", ">", "ä",
+		"\xc3",
+		strings.Repeat("x", replay.MaxName-1), strings.Repeat("x", replay.MaxName), strings.Repeat("\xff", replay.MaxName),
+		"A",
 	}
 	for i, log := range names {
 		e.append(s, replay.Append{Log: log, Records: data(numbered(log, 1, i+1)), DueAt: time.Unix(int64(i+1), 0)})
 	}
 	for i, log := range names {
 		r := numbered(log, 1, i+1)
-		e.wantLoad(s, log, state{replay.Head{First: 1, Last: uint64(i + 1), Bytes: size(r), DueAt: time.Unix(int64(i+1), 0)}, nil, r})
+		e.wantLoad(s, log, state{replay.Head{First: 1, Last: uint64(i + 1), Bytes: size(r), DueAt: time.Unix(int64(i+1), 0)},
+			nil, r})
 	}
 	due := make(map[byte][]replay.DueLog)
 	for i, log := range names {
@@ -117,7 +121,8 @@ func testNames(e *env) {
 	entry := func(log string) replay.Entry {
 		i := slices.Index(names, log)
 		r := numbered(log, 1, i+1)
-		return replay.Entry{Log: log, Head: replay.Head{First: 1, Last: uint64(i + 1), Bytes: size(r), DueAt: time.Unix(int64(i+1), 0)}}
+		return replay.Entry{Log: log, Head: replay.Head{First: 1, Last: uint64(i + 1), Bytes: size(r),
+			DueAt: time.Unix(int64(i+1), 0)}}
 	}
 	for i, after := range append([]string{""}, sorted...) {
 		var all []replay.Entry
@@ -145,10 +150,12 @@ func testNames(e *env) {
 func testBuffers(e *env) {
 	s := e.store(replay.Settings{})
 	buf := []byte("note/one/two/snapshot")
-	e.append(s, replay.Append{Log: "a", Metadata: buf[:4], Records: [][]byte{buf[5:8], buf[9:12]}, Trim: 1, Snapshot: buf[13:]})
+	e.append(s, replay.Append{Log: "a", Metadata: buf[:4], Records: [][]byte{buf[5:8], buf[9:12]}, Trim: 1,
+		Snapshot: buf[13:]})
 	copy(buf, "XXXXXXXXXXXXXXXXXXXXXXXXXXX")
 	want := state{
-		replay.Head{First: 2, Last: 2, Bytes: 3, Metadata: []byte("note")}, []byte("snapshot"), []replay.Record{{Seq: 2, Data: []byte("two")}},
+		replay.Head{First: 2, Last: 2, Bytes: 3, Metadata: []byte("note")}, []byte("snapshot"),
+		[]replay.Record{{Seq: 2, Data: []byte("two")}},
 	}
 	e.wantLoad(s, "a", want)
 	e.append(s, replay.Append{Log: "b", Records: [][]byte{nil, {}}}) // records may be empty
@@ -199,7 +206,8 @@ func testWriters(e *env) {
 			var last uint64
 			for i := 0; i < each; {
 				record := fmt.Appendf(nil, "%d/%d", w, i)
-				err := s.Append(ctx, replay.Append{Log: "a", Expect: last, Records: [][]byte{record, record}, Metadata: record, Durable: i%5 == 0})
+				err := s.Append(ctx, replay.Append{Log: "a", Expect: last, Records: [][]byte{record, record}, Metadata: record,
+					Durable: i%5 == 0})
 				switch {
 				case err == nil:
 					last += 2
@@ -265,7 +273,8 @@ func testTrim(e *env) {
 		{"all that is new", 58, 60, 60, 61, "to 60"},
 	} {
 		e.append(s, replay.Append{
-			Log: "a", Expect: uint64(step.from), Records: data(r[step.from:step.to]), Trim: step.trim, Snapshot: fmt.Appendf(nil, "to %d", step.trim),
+			Log: "a", Expect: uint64(step.from), Records: data(r[step.from:step.to]), Trim: step.trim,
+			Snapshot: fmt.Appendf(nil, "to %d", step.trim),
 		})
 		kept := r[step.first-1 : step.to]
 		e.Log(step.name)
@@ -306,7 +315,8 @@ func testSkip(e *env) {
 
 	// A new log may begin with numbers that are left out, and the oldest records may go up to a gap, or with it.
 	e.append(s, replay.Append{Log: "b", Records: data(c), Skip: 16})
-	e.wantLoad(s, "b", state{replay.Head{First: 1, Last: 17, Bytes: size(c), Gaps: []replay.Gap{{From: 1, To: 16}}}, nil, c})
+	e.wantLoad(s, "b", state{replay.Head{First: 1, Last: 17, Bytes: size(c), Gaps: []replay.Gap{{From: 1, To: 16}}}, nil,
+		c})
 	for trim, want := range map[uint64]state{
 		3:  {replay.Head{First: 4, Last: 17, Bytes: size(all[3:]), Gaps: gaps}, []byte("s"), all[3:]},
 		7:  {replay.Head{First: 8, Last: 17, Bytes: size(all[3:]), Gaps: gaps}, []byte("s"), all[3:]},

@@ -32,7 +32,8 @@ func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.S
 	task := func(b *testing.B, s replay.Store, log string) {
 		err := s.Append(b.Context(), replay.Append{Log: log, Metadata: note, DueAt: replay.Recover})
 		if err == nil {
-			err = s.Append(b.Context(), replay.Append{Log: log, Records: [][]byte{record, record, record}, Metadata: note, DueAt: deadline, Durable: true})
+			err = s.Append(b.Context(), replay.Append{Log: log, Records: [][]byte{record, record, record}, Metadata: note,
+				DueAt: deadline, Durable: true})
 		}
 		if err != nil {
 			b.Error(err)
@@ -91,7 +92,8 @@ func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.S
 		b.RunParallel(func(pb *testing.PB) {
 			log := name()
 			for i := uint64(0); pb.Next(); i++ {
-				if err := s.Append(b.Context(), replay.Append{Log: log, Expect: i, Records: [][]byte{record}, Metadata: note}); err != nil {
+				if err := s.Append(b.Context(), replay.Append{Log: log, Expect: i, Records: [][]byte{record},
+					Metadata: note}); err != nil {
 					b.Error(err)
 				}
 			}

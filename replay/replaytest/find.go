@@ -97,7 +97,8 @@ func testList(e *env) {
 		"\xff\xff/1": {First: 1, Metadata: []byte("last")},
 	}
 	for log, h := range heads {
-		e.append(s, replay.Append{Log: log, Records: data(numbered(log, 1, int(h.Last))), Metadata: h.Metadata, DueAt: h.DueAt, End: !h.Ended.IsZero()})
+		e.append(s, replay.Append{Log: log, Records: data(numbered(log, 1, int(h.Last))), Metadata: h.Metadata,
+			DueAt: h.DueAt, End: !h.Ended.IsZero()})
 	}
 	for _, test := range []struct {
 		prefix, after string
@@ -186,7 +187,8 @@ func testListMetadata(e *env) {
 	}
 	if !slices.EqualFunc(want, got, sameEntry) {
 		for i := range got { // a difference of metadata would be a long one
-			e.Logf("%q, %d bytes of %d", got[i].Log, len(got[i].Head.Metadata), got[i].Head.Metadata[:min(1, len(got[i].Head.Metadata))])
+			e.Logf("%q, %d bytes of %d", got[i].Log, len(got[i].Head.Metadata),
+				got[i].Head.Metadata[:min(1, len(got[i].Head.Metadata))])
 		}
 		e.Errorf("these are not the %d logs with their metadata", len(want))
 	}

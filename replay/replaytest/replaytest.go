@@ -156,7 +156,8 @@ func (e *env) wantNotFound(s replay.Store, log string) {
 // sameEntry is equal for entries.
 func sameEntry(a, b replay.Entry) bool {
 	g, h := a.Head, b.Head
-	return a.Log == b.Log && g.First == h.First && g.Last == h.Last && g.Bytes == h.Bytes && bytes.Equal(g.Metadata, h.Metadata) &&
+	return a.Log == b.Log && g.First == h.First && g.Last == h.Last && g.Bytes == h.Bytes &&
+		bytes.Equal(g.Metadata, h.Metadata) &&
 		g.DueAt.Equal(h.DueAt) && g.Ended.IsZero() == h.Ended.IsZero() && slices.Equal(g.Gaps, h.Gaps) && g.Lost == h.Lost
 }
 

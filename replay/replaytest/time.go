@@ -38,7 +38,8 @@ func testDue(e *env) {
 	set("same a", at(7), false)
 	running := []replay.DueLog{wakeup("running 1", replay.Recover), wakeup("running 2", replay.Recover)}
 	timed := []replay.DueLog{
-		wakeup("early", at(1)), wakeup("middle", at(5)), wakeup("same a", at(7)), wakeup("same b", at(7)), wakeup("late", at(9)),
+		wakeup("early", at(1)), wakeup("middle", at(5)), wakeup("same a", at(7)), wakeup("same b", at(7)),
+		wakeup("late", at(9)),
 	}
 	e.wantDue(s, 't', replay.Recover, forever, append(running[:2:2], timed...)...)
 	e.wantDue(s, 't', time.Time{}, forever, append(running[:2:2], timed...)...)
@@ -56,10 +57,12 @@ func testDue(e *env) {
 	set("same a", at(7), false)             // the same
 	set("same b", at(7), true)              // also of a log that has ended
 	e.wantDue(s, 't', replay.Recover, forever,
-		running[1], wakeup("late", at(2)), wakeup("running 1", at(3)), wakeup("same a", at(7)), wakeup("same b", at(7)), wakeup("early", at(8)))
+		running[1], wakeup("late", at(2)), wakeup("running 1", at(3)), wakeup("same a", at(7)), wakeup("same b", at(7)),
+		wakeup("early", at(8)))
 
 	// An append that is refused leaves it.
-	if err := s.Append(e.Context(), replay.Append{Log: "t/late", Expect: 77, DueAt: at(100)}); !errors.Is(err, replay.ErrConflict) {
+	if err := s.Append(e.Context(), replay.Append{Log: "t/late", Expect: 77, DueAt: at(100)}); !errors.Is(err,
+		replay.ErrConflict) {
 		e.Errorf("error %v, want ErrConflict", err)
 	}
 	e.wantDue(s, 't', at(2), at(2), wakeup("late", at(2)))
@@ -109,7 +112,8 @@ func testRetention(e *env) {
 	for i := range 200 { // more than a driver may drop at a time
 		log := fmt.Sprint(i)
 		e.append(s, replay.Append{Log: log, Records: data(r), DueAt: wake})
-		e.append(s, replay.Append{Log: log, Expect: 40, Records: data(r[:1]), Trim: uint64(i%2) * 30, Snapshot: []byte("s"), End: true, DueAt: wake})
+		e.append(s, replay.Append{Log: log, Expect: 40, Records: data(r[:1]), Trim: uint64(i%2) * 30, Snapshot: []byte("s"),
+			End: true, DueAt: wake})
 	}
 	e.append(s, replay.Append{Log: "open", Records: data(r), DueAt: wake})
 	if e.Bubble {
@@ -297,13 +301,15 @@ func testReopen(e *env) {
 		settings := replay.Settings{Sync: mode}
 		s := e.open(e.T, settings)
 		r := numbered("a", 1, 30)
-		e.append(s, replay.Append{Log: "a", Records: data(r), Trim: 3, Snapshot: []byte("snapshot"), Metadata: []byte("note"), DueAt: replay.Recover, Durable: true})
+		e.append(s, replay.Append{Log: "a", Records: data(r), Trim: 3, Snapshot: []byte("snapshot"),
+			Metadata: []byte("note"), DueAt: replay.Recover, Durable: true})
 		e.append(s, replay.Append{Log: "b", Metadata: []byte("running"), DueAt: time.Unix(9, 9)})
 		e.append(s, replay.Append{Log: "c", Records: data(r[:2]), End: true})
 		for range 3 {
 			s = e.Reopen(e.T, s, settings)
 			e.wantLoad(s, "a", state{
-				replay.Head{First: 4, Last: 30, Bytes: size(r[3:]), Metadata: []byte("note"), DueAt: replay.Recover}, []byte("snapshot"), r[3:],
+				replay.Head{First: 4, Last: 30, Bytes: size(r[3:]), Metadata: []byte("note"), DueAt: replay.Recover},
+				[]byte("snapshot"), r[3:],
 			})
 			e.wantLoad(s, "b", state{Head: replay.Head{First: 1, Metadata: []byte("running"), DueAt: time.Unix(9, 9)}})
 			e.wantLoad(s, "c", state{replay.Head{First: 1, Last: 2, Bytes: size(r[:2]), Ended: time.Now()}, nil, r[:2]})

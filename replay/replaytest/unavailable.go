@@ -45,7 +45,8 @@ func testUnavailable(e *env) {
 		broken(true)
 		var err error
 		for i := uint64(0); err == nil; i++ { // some may still be written
-			err = s.Append(ctx, replay.Append{Log: fmt.Sprint("filler", last), Expect: i, Records: [][]byte{make([]byte, 100_000)}, Durable: true})
+			err = s.Append(ctx, replay.Append{Log: fmt.Sprint("filler", last), Expect: i,
+				Records: [][]byte{make([]byte, 100_000)}, Durable: true})
 		}
 		if !errors.Is(err, replay.ErrUnavailable) {
 			e.Errorf("Append: %v, want ErrUnavailable", err)
@@ -56,7 +57,8 @@ func testUnavailable(e *env) {
 			}
 		}
 		e.pass(2 * time.Hour)
-		if h, err := s.Head(ctx, "followed"); err != nil && !errors.Is(err, replay.ErrUnavailable) || err == nil && h.Last != last {
+		if h, err := s.Head(ctx, "followed"); err != nil && !errors.Is(err, replay.ErrUnavailable) || err == nil &&
+			h.Last != last {
 			e.Errorf("Head: %+v, %v, want %d records or ErrUnavailable", h, err, last)
 		}
 		select {

@@ -186,7 +186,8 @@ func validateACS(body []byte) (wrong []string) {
 		},
 		"protocolVersion": func(v any) bool { return v == "01.00" || v == "02.01" },
 		"iconUrl?":        link, "documentationUrl?": link, "webAppUrl?": link,
-		"provider": anything, "securitySchemes": anything, "endPoints": anything, "capabilities": anything, "skills": anything,
+		"provider": anything, "securitySchemes": anything, "endPoints": anything, "capabilities": anything,
+		"skills":            anything,
 		"defaultInputModes": texts, "defaultOutputModes": texts,
 	})
 	provider := map[string]func(any) bool{"countryCode?": text, "department?": text}

@@ -28,7 +28,8 @@ func TestServer(t *testing.T) {
 	for _, name := range []string{
 		"16-notification-set.request.json", "18-notification-delete.request.json", "20-notification-get.request.json",
 		"22-notification-start.request.json",
-		"02-rpc-start.request.json", "04-rpc-continue.request.json", "06-rpc-get.request.json", "08-rpc-complete.request.json",
+		"02-rpc-start.request.json", "04-rpc-continue.request.json", "06-rpc-get.request.json",
+		"08-rpc-complete.request.json",
 		"10-rpc-cancel.request.json", "12-stream-start.request.json", "14-stream-restream-after-2.request.json",
 	} {
 		requests = append(requests, vector(t, name))
@@ -71,7 +72,8 @@ func full() object {
 		"type": "message", "id": "m1", "sentAt": "2025-09-01T11:58:00.25+08:00", "senderRole": "leader", "senderId": "leader",
 		"mentions": []any{"a", "b"}, "command": "start", "taskId": "t1", "sessionId": "s1", "groupId": "g1",
 		"commandParams": object{
-			"responseTimeout": 1000, "awaitingInputTimeout": 2000, "awaitingCompletionTimeout": 3000, "maxProductsBytes": 4096, "x": []any{1},
+			"responseTimeout": 1000, "awaitingInputTimeout": 2000, "awaitingCompletionTimeout": 3000, "maxProductsBytes": 4096,
+			"x": []any{1},
 		},
 		"dataItems": []any{
 			object{"type": "text", "text": "hello\n", "metadata": object{"k": "v"}},
@@ -163,8 +165,9 @@ func TestDecode(t *testing.T) {
 			c.Message.Params = json.RawMessage(`{"awaitingCompletionTimeout":null,"awaitingInputTimeout":null,"maxProductsBytes":null,"responseTimeout":null}`)
 		})},
 		"large params": {body("rpc", with(least(task.Start), object{"commandParams": object{
-			"responseTimeout": json.Number("1.0"), "awaitingInputTimeout": json.Number("9223372036855"), "awaitingCompletionTimeout": json.Number("1e300"),
-			"maxProductsBytes": json.Number("1e300"),
+			"responseTimeout": json.Number("1.0"), "awaitingInputTimeout": json.Number("9223372036855"),
+			"awaitingCompletionTimeout": json.Number("1e300"),
+			"maxProductsBytes":          json.Number("1e300"),
 		}})), start(func(c *translate.Call) {
 			c.Message.Params = json.RawMessage(`{"awaitingCompletionTimeout":1e300,"awaitingInputTimeout":9223372036855,"maxProductsBytes":1e300,"responseTimeout":1.0}`)
 			c.Terms = task.Terms{Response: time.Millisecond, AwaitingInput: math.MaxInt64, AwaitingCompletion: math.MaxInt64,
@@ -420,8 +423,10 @@ func TestParseTime(t *testing.T) {
 
 		"": "", "2025-09-01": "", "20250901T143000Z": "", "2025-09-01 14:30:00Z": "", "2025-09-01T14": "",
 		"2025-13-01T14:30:00Z": "", "2025-02-29T14:30:00Z": "", "2025-09-01T24:00:00Z": "", "2025-09-01T14:60:00Z": "",
-		"2025-09-01T14:30:60Z": "", "2025-09-01T14:30:00+24:00": "", "2025-09-01T14:30:00+08:60": "", "2025-09-01T14:30:00+8:00": "",
-		"2025-09-01T14:30:00+": "", "2025-09-01T14:30:00+08:": "", "2025-09-01T14:30:00+08:00x": "", "2025-09-01T14:30:00ZZ": "",
+		"2025-09-01T14:30:60Z": "", "2025-09-01T14:30:00+24:00": "", "2025-09-01T14:30:00+08:60": "",
+		"2025-09-01T14:30:00+8:00": "",
+		"2025-09-01T14:30:00+":     "", "2025-09-01T14:30:00+08:": "", "2025-09-01T14:30:00+08:00x": "",
+		"2025-09-01T14:30:00ZZ":  "",
 		"2025-09-01T4:30:00.25Z": "", "2025-09-01T14:30:00.Z": "", "2025-09-01T14:30:00GMT": "", "2025-09-01T14:30:00z": "",
 		"2025-09-01T14:30:0Z": "", "12025-09-01T14:30:00Z": "", "2025-09-01T14:30:+0Z": "",
 	} {
@@ -599,7 +604,8 @@ func randomMessage(rnd *rand.Rand) task.Message {
 	}
 	m := task.Message{
 		Extensions: json.RawMessage(pick("", "", `{"aip":{"x":[1.0,{"y":null}]}}`, `{"a2a":{"message":{}},"aip":{"x":1}}`)),
-		ID:         optional(), SenderRole: task.Leader, SenderID: id(), TaskID: id(), SessionID: optional(), GroupID: optional(),
+		ID:         optional(), SenderRole: task.Leader, SenderID: id(), TaskID: id(), SessionID: optional(),
+		GroupID: optional(),
 		Command: task.Commands()[rnd.IntN(6)], Params: raw(),
 		SentAt: time.Unix(rnd.Int64N(4e9), rnd.Int64N(1e9)).In(time.FixedZone("", 60*(rnd.IntN(28*60)-14*60))),
 	}

@@ -21,7 +21,8 @@ import (
 func TestClientVectors(t *testing.T) {
 	c := Client("gateway")
 	for _, name := range []string{
-		"03-rpc-start.response-awaiting-completion.json", "05-rpc-continue.response-working.json", "07-rpc-get.response-failed-with-history.json",
+		"03-rpc-start.response-awaiting-completion.json", "05-rpc-continue.response-working.json",
+		"07-rpc-get.response-failed-with-history.json",
 		"09-rpc-complete.response.json", "11-rpc-cancel.response.json", "23-notification-start.response.json",
 	} {
 		res, bad := jsonrpc.ParseResponse(vector(t, name), jsonrpc.Limits{})
@@ -36,8 +37,10 @@ func TestClientVectors(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"24-notification-callback.body-completed.json", "29-group-task-working.json", "30-group-task-awaiting-completion.json", "32-group-task-completed.json",
-		"33-group-task-rejected.json", "34-group-task-failed.json", "36-group-task-canceled.json", "37-group-task-awaiting-input.json", "39-group-task-working-again.json",
+		"24-notification-callback.body-completed.json", "29-group-task-working.json",
+		"30-group-task-awaiting-completion.json", "32-group-task-completed.json",
+		"33-group-task-rejected.json", "34-group-task-failed.json", "36-group-task-canceled.json",
+		"37-group-task-awaiting-input.json", "39-group-task-working-again.json",
 	} {
 		tk := decodeJSON[task.Task](t, string(vector(t, name)))
 		got, err := c.Push(vector(t, name), nil)
@@ -301,17 +304,20 @@ func TestClientEvent(t *testing.T) {
 		"no data": {"", `{"jsonrpc":"2.0","id":"1","result":{"eventSeq":7}}`, agent.Report{},
 			task.InvalidAgentResponse},
 		"later version": {"", event(`{"type":"product-removed","taskId":"t"}`), agent.Report{}, task.Internal},
-		"chunk": {"", event(`{"type":"product-chunk","product":{"id":"p","dataItems":[{"type":"text","text":"a"}]},"append":true,"lastChunk":null}`),
+		"chunk": {"",
+			event(`{"type":"product-chunk","product":{"id":"p","dataItems":[{"type":"text","text":"a"}]},"append":true,"lastChunk":null}`),
 			agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("a")}},
 				Append: true}}}, task.Internal},
-		"chunk, message": {"", event(`{"type":"product-chunk","id":"m","dataItems":[],"senderRole":"partner","product":{"id":"p"},"lastChunk":true}`),
+		"chunk, message": {"",
+			event(`{"type":"product-chunk","id":"m","dataItems":[],"senderRole":"partner","product":{"id":"p"},"lastChunk":true}`),
 			agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p"}, Last: true}}}, task.Internal},
 		"chunk, no product": {"", event(`{"type":"product-chunk","product":[]}`), agent.Report{}, task.InvalidAgentResponse},
 		"append text": {"", event(`{"type":"product-chunk","product":{"id":"p"},"append":"true"}`), agent.Report{},
 			task.InvalidAgentResponse},
 		"lastChunk number": {"", event(`{"type":"product-chunk","product":{"id":"p"},"lastChunk":1}`), agent.Report{},
 			task.InvalidAgentResponse},
-		"status": {"", event(`{"type":"task-status-update","id":"m","dataItems":[{"type":"text","text":"no"}],"status":{"state":"awaiting-input","dataItems":[{"type":"text","text":"a"}]}}`),
+		"status": {"",
+			event(`{"type":"task-status-update","id":"m","dataItems":[{"type":"text","text":"no"}],"status":{"state":"awaiting-input","dataItems":[{"type":"text","text":"a"}]}}`),
 			agent.Report{State: task.AwaitingInput, NativeState: "awaiting-input",
 				Items: []task.DataItem{task.Text("a")}}, task.Internal},
 		"wrong state": {"", event(`{"type":"status-update","status":{"state":"done"}}`), agent.Report{},
@@ -462,7 +468,8 @@ func plausible(t *testing.T, rep agent.Report, err error) {
 
 func FuzzClientReply(f *testing.F) {
 	for _, name := range []string{
-		"01-error-task-not-found.response.json", "03-rpc-start.response-awaiting-completion.json", "07-rpc-get.response-failed-with-history.json",
+		"01-error-task-not-found.response.json", "03-rpc-start.response-awaiting-completion.json",
+		"07-rpc-get.response-failed-with-history.json",
 	} {
 		f.Add(vector(f, name))
 	}
@@ -483,7 +490,8 @@ func FuzzClientEvent(f *testing.F) {
 		f.Add("", []byte(ev))
 	}
 	f.Add("ping", []byte("x"))
-	f.Add("message", []byte(`{"result":{"eventSeq":1,"eventData":{"type":"message","dataItems":[{"type":"text","text":"a"}]}}}`))
+	f.Add("message",
+		[]byte(`{"result":{"eventSeq":1,"eventData":{"type":"message","dataItems":[{"type":"text","text":"a"}]}}}`))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		rep, err := Client("gateway").NewStream(nil).Event(name, data)
 		plausible(t, rep, err)

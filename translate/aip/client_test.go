@@ -211,7 +211,8 @@ func TestServerReadsClient(t *testing.T) {
 				t.Fatalf("%s, %s: %v", version, command, err)
 			}
 			want := translate.Call{Stream: command == task.ReStream, Call: task.Call{Message: task.Message{
-				ID: "t-" + string(command), SentAt: epoch, SenderRole: task.Leader, SenderID: "gateway", Command: command, TaskID: "t", SessionID: "s",
+				ID: "t-" + string(command), SentAt: epoch, SenderRole: task.Leader, SenderID: "gateway", Command: command,
+				TaskID: "t", SessionID: "s",
 			}}}
 			if command == task.Get {
 				want.MessagesAfter = time.Date(2999, 1, 1, 0, 0, 0, 0, beijing)

@@ -77,8 +77,8 @@ const (
 	inParams  = "commandParams."
 )
 
-// find returns the command in the params, and sets the Prefix to its path. In v02 the member command or message holds it,
-// which differs by method and by minor version, so both are read, but not both at once.
+// find returns the command in the params, and sets the Prefix to its path. In v02 the member command or message holds
+// it, which differs by method and by minor version, so both are read, but not both at once.
 func (r *reader) find(params gjson.Result) (command gjson.Result) {
 	const message = "message"
 	at := r.version.member

@@ -101,7 +101,8 @@ func TestExtensionsOfTasks(t *testing.T) {
 		for to, s := range sides() {
 			t.Run(from+" to "+to, func(t *testing.T) {
 				whole := map[string]string{
-					"status.sx": "1", "status.dataItems.0.ix": "1", "products.0.px": "1", "products.0.dataItems.0.ix": "1", "tx": `{"y":null}`,
+					"status.sx": "1", "status.dataItems.0.ix": "1", "products.0.px": "1", "products.0.dataItems.0.ix": "1",
+					"tx":                  `{"y":null}`,
 					"products.0.metadata": `{"a2a":{"z":1}}`, "metadata": "",
 				}
 				holds(t, translatetest.Strict(t, s.server.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &now)), whole)

@@ -122,7 +122,8 @@ func TestDecodeV2(t *testing.T) {
 		"mentions null": {body("rpc", least(task.Start)), bodyV2("rpc", with(leastV2(task.Start),
 			object{"mentions": nil}))},
 		"get": {body("rpc", with(least(task.Get), stated(task.Get, "lastMessageSentAt",
-			"2025-09-01"+"T11:58:00"))), bodyV2("rpc", with(leastV2(task.Get), stated(task.Get, "lastCommandSentAt", "2025-09-01T11:58:00")))},
+			"2025-09-01"+"T11:58:00"))), bodyV2("rpc",
+			with(leastV2(task.Get), stated(task.Get, "lastCommandSentAt", "2025-09-01T11:58:00")))},
 		"stream":            {body("stream", least(task.Start)), body("stream", leastV2(task.Start))},
 		"stream by command": {body("stream", least(task.Continue)), bodyV2("stream", leastV2(task.Continue))},
 		"re-stream": {body("stream", with(least(task.ReStream), object{"commandParams": object{"lastEventSeq": 2}})),
@@ -231,9 +232,11 @@ func TestDecodeV2Refuses(t *testing.T) {
 		"maxProductsBytes": {commanded(object{"commandParams": object{"maxProductsBytes": "1"}}), task.InvalidParams,
 			c + "commandParams.maxProductsBytes"},
 		"lastCommandSentAt": {bodyV2("rpc",
-			with(leastV2(task.Get), object{"commandParams": object{"lastCommandSentAt": 1}})), task.InvalidParams, c + "commandParams.lastCommandSentAt"},
+			with(leastV2(task.Get), object{"commandParams": object{"lastCommandSentAt": 1}})), task.InvalidParams, c +
+			"commandParams.lastCommandSentAt"},
 		"lastEventSeq": {body("stream",
-			with(leastV2(task.ReStream), object{"commandParams": object{"lastEventSeq": -1}})), task.InvalidParams, m + "commandParams.lastEventSeq"},
+			with(leastV2(task.ReStream), object{"commandParams": object{"lastEventSeq": -1}})), task.InvalidParams, m +
+			"commandParams.lastEventSeq"},
 
 		"webhook, continue": {bodyV2("notification/start", leastV2(task.Continue)), task.InvalidParams, c + "command"},
 		"webhook, params":   {started(nil), task.InvalidParams, c + "commandParams"},
@@ -243,7 +246,8 @@ func TestDecodeV2Refuses(t *testing.T) {
 		"webhook, state": {started(object{"notificationConfigId": "n", "notifyOnStates": []any{"Working"}}),
 			task.InvalidParams, c + "commandParams.notifyOnStates[0]"},
 		"webhook in message": {body("notification/start",
-			with(fullV2(), object{"commandParams": object{"notificationConfigId": 1}})), task.InvalidParams, m + "commandParams.notificationConfigId"},
+			with(fullV2(), object{"commandParams": object{"notificationConfigId": 1}})), task.InvalidParams, m +
+			"commandParams.notificationConfigId"},
 		"webhook, no URL": {params("notification/set", object{"taskId": "t", "token": "x"}), task.InvalidParams,
 			"params.url"},
 	} {
@@ -297,10 +301,11 @@ func TestAppendV2(t *testing.T) {
 		done + `,` + had
 	same("task", result(whole), s.AppendTask(nil, asked, nil, state))
 	same("notification", whole, s.AppendNotification(nil, state))
-	same("histories", result(`{"type":"task-result","id":"t1-awaiting-completion-1756699200250",`+rest+`"groupId":"g1","sessionId":"s1",`+done+`,"products":[],`+
-		`"commandHistory":[{"type":"task-command","mentions":"all","id":"m1",`+sent+`"command":"start","dataItems":[],"taskId":"t1"},`+
-		`{"type":"task-command","id":"m2",`+sent+`"mentions":["a"],"command":"cancel","dataItems":[],"taskId":"t1"}],`+
-		`"statusHistory":[{"state":"working",`+since+`}]}`), s.AppendTask(nil, asked, nil, &group))
+	same("histories",
+		result(`{"type":"task-result","id":"t1-awaiting-completion-1756699200250",`+rest+`"groupId":"g1","sessionId":"s1",`+done+`,"products":[],`+
+			`"commandHistory":[{"type":"task-command","mentions":"all","id":"m1",`+sent+`"command":"start","dataItems":[],"taskId":"t1"},`+
+			`{"type":"task-command","id":"m2",`+sent+`"mentions":["a"],"command":"cancel","dataItems":[],"taskId":"t1"}],`+
+			`"statusHistory":[{"state":"working",`+since+`}]}`), s.AppendTask(nil, asked, nil, &group))
 
 	stream := s.NewStream(asked, nil, &task.Task{ID: "t1", SessionID: "s1"})
 	chunk := &task.Chunk{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("x")}}, Append: true}

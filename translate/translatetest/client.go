@@ -148,7 +148,8 @@ func clientRequests(t *testing.T, c translate.Client) {
 func requestsAreDecoded(t *testing.T, c translate.Client, s translate.Server) {
 	for _, text := range Strings() {
 		turn := agent.Turn{Ref: agent.Ref{Task: "t-1", Session: "s-1"}, Message: task.Message{
-			ID: "m-1", SenderRole: task.Leader, SenderID: "leader", Command: task.Start, DataItems: []task.DataItem{task.Text(text)}}}
+			ID: "m-1", SenderRole: task.Leader, SenderID: "leader", Command: task.Start,
+			DataItems: []task.DataItem{task.Text(text)}}}
 		for op, appendTo := range operations(c, &turn) {
 			want, commanded := map[translate.Operation]task.Command{
 				translate.Send: task.Start, translate.SendStream: task.Start, translate.Get: task.Get,

@@ -69,7 +69,8 @@ func IDs() []jsonrpc.ID {
 func Strings() []string {
 	return []string{
 		"", "plain", "北京 é 😀", "\"\\/", "a\nb\r\nc\rd\n\n", "\x00\x01\x1f\x7f", "\u2028\u2029\u0085", "data: x\n\ndata: y",
-		"<a href='x'>&amp;</a>", `\u0041\ud800`, "{}", "null", "\xff\xfe invalid \xed\xa0\x80", "\ufeff", strings.Repeat("长", 1000),
+		"<a href='x'>&amp;</a>", `\u0041\ud800`, "{}", "null", "\xff\xfe invalid \xed\xa0\x80", "\ufeff",
+		strings.Repeat("长", 1000),
 	}
 }
 
@@ -94,7 +95,8 @@ func Tasks() []task.Task {
 			Products:   []task.Product{{ID: s, Name: s, Description: s, DataItems: items, Extensions: extra}, {ID: "p2"}},
 			MessageHistory: []task.Message{{
 				ID: s, SentAt: at, SenderRole: task.Leader, SenderID: s, Mentions: []string{s, s}, Command: task.Start,
-				Params: json.RawMessage(`{"responseTimeout":1}`), DataItems: items, TaskID: s, GroupID: s, SessionID: s, Extensions: extra,
+				Params: json.RawMessage(`{"responseTimeout":1}`), DataItems: items, TaskID: s, GroupID: s, SessionID: s,
+				Extensions: extra,
 			}, {ID: "m2", SentAt: at, SenderRole: task.Partner}},
 			StatusHistory: []task.Status{{State: task.Working, ChangedAt: at}, status},
 		})
