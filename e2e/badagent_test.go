@@ -136,16 +136,16 @@ func TestBadAgents(t *testing.T) {
 	all.Wait()
 
 	s.stop(t) // then all of the log is here
-	told := make(map[string]bool)
+	logged := make(map[string]bool)
 	for line := range strings.Lines(s.out.String()) {
 		var entry struct{ Level, Msg, Task, Leader, Agent, Reason string }
 		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "the agent failed" {
-			told[entry.Agent] = entry.Level == "warn" && entry.Task == "one" && entry.Reason != "" &&
+			logged[entry.Agent] = entry.Level == "warn" && entry.Task == "one" && entry.Reason != "" &&
 				entry.Leader == string(certificates(t).Leader.AIC)
 		}
 	}
 	for _, a := range cases {
-		if !told[a.url] {
+		if !logged[a.url] {
 			t.Errorf("%s: the log does not show the failure", a.name)
 		}
 	}

@@ -81,7 +81,7 @@ func TestValidate(t *testing.T) {
 			`there is no dialect "a2a/9"; this gateway can front .*a2a/legacy`},
 		{"bad AIC", gateway("aic 10001000011K912345E789ABCDEF2354"), `aic: .*check digits`},
 		{"short AIC", gateway("aic 1000"), `aic: .*4 characters`},
-		{"bad AIC in allow", gateway("allow nobody"), `allow: `},
+		{"bad AIC in allow", gateway("allow me"), `allow: `},
 		{"bad identity mode", gateway("identity maybe"), `identity: .*"maybe".*required, optional or off`},
 		{"unknown callers", gateway("callers aip/9"), `callers: there is no dialect "aip/9"`},
 		{"bad URL", config{handle: "aip_gateway a2a/legacy nonsense"}, `"nonsense" is no http or https URL`},

@@ -232,12 +232,12 @@ func TestGuardAdmit(t *testing.T) {
 		{"shorter", Guard{}, peer, aicV2[:20], "", mismatch},
 		{"empty", Guard{}, peer, "", "", mismatch},
 		{"not allowed", Guard{Allow: notThis}, peer, aicV2, "", denied},
-		{"nobody", Guard{}, Peer{}, aicV2, "", required},
+		{"no certificate", Guard{}, Peer{}, aicV2, "", required},
 		{"optional, same", Guard{Mode: Optional}, peer, aicV2, aicV2, outcome{}},
 		{"optional, another", Guard{Mode: Optional}, peer, other, "", mismatch},
-		{"optional, nobody claims an AIC", Guard{Mode: Optional}, Peer{}, aicV2, "unverified:" + aicV2, outcome{}},
-		{"optional, nobody, with a list", Guard{Mode: Optional, Allow: only}, Peer{}, aicV2, "", required},
-		{"optional, nobody, control character", Guard{Mode: Optional}, Peer{}, "a\x00b", "",
+		{"optional, no certificate claims an AIC", Guard{Mode: Optional}, Peer{}, aicV2, "unverified:" + aicV2, outcome{}},
+		{"optional, no certificate, with a list", Guard{Mode: Optional, Allow: only}, Peer{}, aicV2, "", required},
+		{"optional, no certificate, control character", Guard{Mode: Optional}, Peer{}, "a\x00b", "",
 			outcome{task.InvalidParams, "senderId has a control character."}},
 		{"off", Guard{Mode: Off}, Peer{}, "agent-leader-aic", "agent-leader-aic", outcome{}},
 		{"off, longest", Guard{Mode: Off}, Peer{}, long, long, outcome{}},
@@ -274,8 +274,8 @@ func TestGuardOwner(t *testing.T) {
 	}{
 		{"required", Guard{}, peer, aicV2, 0, false},
 		{"required, not allowed", Guard{Allow: []AIC{other}}, peer, "", task.AuthorizationFailed, true},
-		{"required, nobody", Guard{}, Peer{}, "", task.AuthenticationRequired, true},
-		{"optional, nobody", Guard{Mode: Optional}, Peer{}, "", task.AuthenticationRequired, true},
+		{"required, no certificate", Guard{}, Peer{}, "", task.AuthenticationRequired, true},
+		{"optional, no certificate", Guard{Mode: Optional}, Peer{}, "", task.AuthenticationRequired, true},
 		{"off", Guard{Mode: Off}, Peer{}, "", 0, false},
 	} {
 		got, err := tt.guard.Owner(tt.peer)

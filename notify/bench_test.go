@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// BenchmarkDeliver measures one notification from Tell to the answer of a receiver on the loopback interface,
+// BenchmarkDeliver measures one notification from the change to the answer of a receiver on the loopback interface,
 // with many tasks at once, as far as they go through one endpoint.
 func BenchmarkDeliver(b *testing.B) {
 	for name, open := range map[string]func() (replay.Store, error){

@@ -29,7 +29,7 @@ func (s *closedTo) Append(ctx context.Context, a replay.Append) error {
 // cannot be stored is undone.
 func TestAccept(t *testing.T) {
 	store := &closedTo{Store: memory(t)}
-	w := &witness{hooks: make(map[string]bool), told: make(map[string][]task.State)}
+	w := &witness{hooks: make(map[string]bool), notified: make(map[string][]task.State)}
 	b := setUpWith(t, store, answers("hello"), Options{Watcher: w}, func(c *Config) { c.MaxTasks = 1 })
 	var calls []task.Position
 	undone := 0
@@ -80,8 +80,8 @@ func TestAccept(t *testing.T) {
 	b.do(call(task.Continue, "t1", accept, func(c *Request) { c.Message.ID = "third" }))
 	check("a continue again", []task.Position{{Seq: 7, Exists: true}}, 0)
 	log := b.LogOf(leader, "t1")
-	if diff := cmp.Diff(map[string][]task.State{log: {task.Working, task.AwaitingCompletion}}, w.told); diff != "" {
-		t.Errorf("from the continue on, there is told (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[string][]task.State{log: {task.Working, task.AwaitingCompletion}}, w.notified); diff != "" {
+		t.Errorf("the notifications from the continue on (-want +got):\n%s", diff)
 	}
 	b.do(call(task.Complete, "t1"))
 	b.want(call(task.Continue, "t1", strictly, func(c *Request) { c.Message.ID = "fourth" }), task.UnsupportedOperation)

@@ -123,7 +123,7 @@ func TestCancelRaces(t *testing.T) {
 	}
 }
 
-// TestNothingFollowsTheEnd: a run and a cancel may both be told by the agent how a turn ends. What the run reports
+// TestNothingFollowsTheEnd: the agent may report the end of a turn both to a run and to a cancel. What the run reports
 // after that does not begin the turn again.
 func TestNothingFollowsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,26 +20,26 @@ import (
 // by themselves, agents that go on by themselves, lists.
 
 func TestAutoComplete(t *testing.T) {
-	fake := &completed{script: answers("hello"), told: make(chan string, 1)}
+	fake := &completed{script: answers("hello"), completions: make(chan string, 1)}
 	b := setUp(t, memory(t), fake)
 	got := b.do(call(task.Start, "t1", func(c *Request) { c.AutoComplete = true }))
 	if got.Status.State != task.Completed || len(got.Products) != 1 {
 		t.Errorf("start answered %+v", got)
 	}
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion, task.Completed)
-	if id := <-fake.told; id == "" {
-		t.Error("the agent was not told which task is completed")
+	if id := <-fake.completions; id == "" {
+		t.Error("the agent was not informed which task is completed")
 	}
 }
 
 // completed is an agent that awaits the Leader's word.
 type completed struct {
 	*script
-	told chan string
+	completions chan string
 }
 
 func (c *completed) Complete(_ context.Context, t *agent.Turn) error {
-	c.told <- t.Ref.Task
+	c.completions <- t.Ref.Task
 	return nil
 }
 
@@ -95,16 +95,16 @@ func TestAnAgentThatGoesOnByItself(t *testing.T) {
 			}
 		}
 		start("waits")
-		start("is told")
+		start("is informed")
 		start("is canceled")
-		if got := b.do(call(task.Continue, "is told")); got.Status.State != task.AwaitingCompletion ||
+		if got := b.do(call(task.Continue, "is informed")); got.Status.State != task.AwaitingCompletion ||
 			got.Products[0].DataItems[0].Text != "said" {
 			t.Errorf("continue answered %+v", got)
 		}
 		b.do(call(task.Cancel, "is canceled"))
 		time.Sleep(11 * time.Minute)
 		b.wantStates("waits", task.Accepted, task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion)
-		b.wantStates("is told", task.Accepted, task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion)
+		b.wantStates("is informed", task.Accepted, task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion)
 		b.wantStates("is canceled", task.Accepted, task.Working, task.AwaitingInput, task.Canceled)
 	})
 }
@@ -223,9 +223,9 @@ func TestList(t *testing.T) {
 
 // witness is a Watcher that remembers.
 type witness struct {
-	mu    sync.Mutex
-	hooks map[string]bool
-	told  map[string][]task.State
+	mu       sync.Mutex
+	hooks    map[string]bool
+	notified map[string][]task.State
 }
 
 func (w *witness) Watches(_ context.Context, log string) (bool, error) {
@@ -238,13 +238,13 @@ func (w *witness) Notify(_ context.Context, log string, changes []task.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range changes {
-		w.told[log] = append(w.told[log], c.Task.Status.State)
+		w.notified[log] = append(w.notified[log], c.Task.Status.State)
 	}
 }
 
 func TestWatch(t *testing.T) {
 	store := memory(t)
-	w := &witness{hooks: make(map[string]bool), told: make(map[string][]task.State)}
+	w := &witness{hooks: make(map[string]bool), notified: make(map[string][]task.State)}
 	b := setUpWith(t, store, answers("hello"), Options{Watcher: w})
 	before, during := b.LogOf(leader, "before"), b.LogOf(leader, "during")
 
@@ -272,8 +272,8 @@ func TestWatch(t *testing.T) {
 	if diff := cmp.Diff(map[string][]task.State{
 		before: {task.Accepted, task.Working, task.AwaitingCompletion, task.Completed},
 		during: {task.Completed},
-	}, w.told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	}, w.notified); diff != "" {
+		t.Errorf("notified (-want +got):\n%s", diff)
 	}
 	if leaderOf, err := b.LeaderOf(t.Context(), "never"); err != nil || leaderOf != leader {
 		t.Errorf("the task belongs to %q, %v", leaderOf, err)

@@ -29,7 +29,7 @@ func (s bereft) Load(ctx context.Context, log string) (replay.Head, []byte, []re
 	return h, snapshot, records, err
 }
 
-// TestLostEvents lets a turn go on after a loss of power. What a Leader has read and what was lost are told apart.
+// TestLostEvents continues a turn after a loss of power. What a Leader has read and what was lost are distinguished.
 func TestLostEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestMemory proves that a task is counted while somebody works on it, that what exceeds a Leader's memory is refused
-// before anything of it is stored, and that nothing is held in the end.
+// TestMemory proves that a task is counted while a run or a call uses it, that what exceeds a Leader's memory is
+// refused before anything of it is stored, and that nothing is held in the end.
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const kib = 1 << 10

@@ -89,7 +89,7 @@ func TestPanic(t *testing.T) {
 				e.Close()
 				store.Close()
 				if s := log.String(); !strings.Contains(s, "panic_test.go") || strings.Contains(s, "secret") {
-					t.Errorf("the log must tell the stack, and not what a panic says of a payload:\n%s", s)
+					t.Errorf("the log must show the stack, and not the payload in a panic:\n%s", s)
 				}
 			})
 		})

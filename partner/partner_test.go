@@ -346,7 +346,7 @@ func TestRecovery(t *testing.T) {
 		b.engine.Close()
 	}
 	for _, told := range []bool{false, true} {
-		t.Run(fmt.Sprintf("the agent went on/told=%v", told), func(t *testing.T) {
+		t.Run(fmt.Sprintf("the agent continued/seen=%v", told), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory(t)
 				crash(t, store, told)
@@ -362,7 +362,7 @@ func TestRecovery(t *testing.T) {
 			})
 		})
 	}
-	t.Run("the agent forgot, and nobody was told", func(t *testing.T) {
+	t.Run("the agent forgot, and no caller had seen the task", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memory(t)
 			crash(t, store, false)
@@ -421,7 +421,7 @@ func TestRecovery(t *testing.T) {
 			b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion, task.Working, task.AwaitingCompletion)
 		})
 	})
-	t.Run("nobody answers for the agent yet", func(t *testing.T) {
+	t.Run("no Partner is registered yet", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memory(t)
 			crash(t, store, true)

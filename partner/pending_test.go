@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// taken is what an agent says that has taken a task and has nothing to tell of it yet.
+// taken is the report of an agent that has accepted a task and has done nothing yet.
 func taken(name string) []agent.Report {
 	return []agent.Report{
 		{State: task.Accepted, NativeState: "submitted", Ref: &agent.Ref{Task: name, Session: "c"}},
@@ -22,8 +22,8 @@ func taken(name string) []agent.Report {
 	}
 }
 
-// TestRejectionAfterTaking: an agent may take a task before it rejects it. As long as nobody was told of the task, it
-// never was accepted; a caller who follows has been told.
+// TestRejectionAfterTaking: an agent may accept a task before it rejects it. While no caller has seen the task, it was
+// never accepted; a caller that follows has seen it.
 func TestRejectionAfterTaking(t *testing.T) {
 	no := agent.Report{State: task.Rejected, NativeState: "rejected", Items: []task.DataItem{task.Text("not my job")}}
 	for _, tc := range []struct {
@@ -32,7 +32,7 @@ func TestRejectionAfterTaking(t *testing.T) {
 		stream bool
 		want   []task.State
 	}{
-		{"nothing was told", taken("t"), false, []task.State{task.Rejected}},
+		{"nothing was seen", taken("t"), false, []task.State{task.Rejected}},
 		{"it was followed", taken("t"), true, []task.State{task.Accepted, task.Working, task.Failed}},
 		{"it has said something", append(taken("t"),
 			agent.Report{State: task.Working, NativeState: "working", Items: []task.DataItem{task.Text("hm")}}), false,
@@ -68,9 +68,9 @@ func TestRejectionAfterTaking(t *testing.T) {
 	}
 }
 
-// TestNameOfAnUntoldTask: what the agent calls a task that nobody was told of yet is known after a crash, so that it is
+// TestNameOfAnUnseenTask: the agent's name of a task that no caller has seen is known after a crash, so that it is
 // asked for and not started again.
-func TestNameOfAnUntoldTask(t *testing.T) {
+func TestNameOfAnUnseenTask(t *testing.T) {
 	store := memory(t)
 	synctest.Test(t, func(t *testing.T) {
 		first := setUp(t, store, &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {

@@ -19,7 +19,7 @@ import (
 )
 
 // TestAnyOrderOfCommandsIsLegal throws commands and agent moods at tasks and checks, after every step, that the
-// history is a legal path through the table, that times rise, and that what is stored is what is told.
+// history is a legal path through the table, that times rise, and that answers are the same as what is stored.
 func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -87,7 +87,7 @@ func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 		time.Sleep(time.Minute)
 		for i := range 20 {
 			id := fmt.Sprint("t", i)
-			told, err := b.Do(t.Context(), leader, call(task.Get, id))
+			shown, err := b.Do(t.Context(), leader, call(task.Get, id))
 			if task.KindOf(err) == task.TaskNotFound && err != nil {
 				continue
 			}
@@ -102,8 +102,8 @@ func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(told, fold.Task); diff != "" {
-				t.Errorf("what is told and what is stored of %s differ (-told +stored):\n%s", id, diff)
+			if diff := cmp.Diff(shown, fold.Task); diff != "" {
+				t.Errorf("the answer and the log of %s differ (-answer +log):\n%s", id, diff)
 			}
 		}
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// script is an agent that does what a test tells it.
+// script is an agent that does what a test wants.
 type script struct {
 	run    func(ctx context.Context, t *agent.Turn, yield func(agent.Report, error) bool)
 	resume func(ctx context.Context, t *agent.Turn, yield func(agent.Report, error) bool)

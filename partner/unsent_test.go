@@ -32,10 +32,10 @@ func TestUnsent(t *testing.T) {
 		from    []task.State // of the turns that the second agent is given
 	}{
 		{"it waits", []agent.Delivery{agent.DeliveryQueued}, 0, false, task.AwaitingCompletion, []task.State{task.None}},
-		{"it waits since somebody has asked", []agent.Delivery{agent.DeliveryUnknown, agent.DeliveryQueued}, 2 * time.Second,
+		{"it waits since a caller has asked", []agent.Delivery{agent.DeliveryUnknown, agent.DeliveryQueued}, 2 * time.Second,
 			false, task.AwaitingCompletion, []task.State{task.None}},
 		{"it was sent", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending}, 0, false, task.Failed, nil},
-		{"it was sent after somebody had asked", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending},
+		{"it was sent after a caller had asked", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending},
 			2 * time.Second, false, task.Failed, nil},
 		{"it waits again", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending, agent.DeliveryQueued},
 			2 * time.Second, false, task.AwaitingCompletion, []task.State{task.None}},

@@ -157,10 +157,10 @@ func TestDiff(t *testing.T) {
 	for range 1500 {
 		known := g.products()
 		now := slices.Clone(known)
-		for i := range now { // Fold keeps the order and takes nothing back: all else can be told
+		for i := range now { // Fold keeps the order and takes nothing back: all else can be shown
 			now[i].DataItems = slices.Clone(now[i].DataItems)
 			items := &now[i].DataItems
-			if extra := g.extra(); len(extra) > 0 && g.IntN(2) == 0 { // one that is gone is not told
+			if extra := g.extra(); len(extra) > 0 && g.IntN(2) == 0 { // one that is gone is not shown
 				now[i].Extensions = extra
 			}
 			switch g.IntN(7) {

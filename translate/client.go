@@ -21,7 +21,7 @@ type Client interface {
 
 	// Reply reads the body of the answer to a turn, get or cancel. An error that the agent reports is a
 	// *task.Error of its kind; what the dialect does not allow is InvalidAgentResponse. known are the
-	// products so far, which tell the agent's artifacts apart.
+	// products so far, which distinguish the agent's artifacts.
 	Reply(body []byte, known []task.Product) (agent.Report, error)
 
 	// NewStream returns a reader of one stream's events.
@@ -95,7 +95,7 @@ type Describer interface {
 	Description(body []byte) ([]byte, error)
 }
 
-// A Binder is a Client whose requests are told apart by method of HTTP and path, and not by their content.
+// A Binder is a Client whose requests differ in method of HTTP and path, and not only in their content.
 type Binder interface {
 	// Bind returns the method of HTTP and the path, with its query, to append to the agent's URL. A GET is sent
 	// without a body.

@@ -16,7 +16,7 @@ type Finder interface {
 	// Unsupported returns why the gateway has no dialect for any of the ways that a card lists, and what to do about it:
 	// a sentence for the operator. It is empty where there is a way, or nothing more is known.
 	Unsupported(c *Card) string
-	// Probes returns the questions that tell dialects apart, in the order to ask them, none of which changes
+	// Probes returns the questions that distinguish dialects, in the order to ask them, none of which changes
 	// anything at an agent. id names a task in them, and must be one that no agent has.
 	Probes(id string) []Probe
 }
@@ -24,7 +24,7 @@ type Finder interface {
 // Offer is a way to reach an agent that its card lists.
 type Offer struct {
 	URL     string // as the agent wrote it, unchecked
-	Dialect string // empty where the card does not tell
+	Dialect string // empty where the card does not name it
 	Why     string // by what the dialect is known, for people: "its card lists JSONRPC 1.0"
 }
 

@@ -25,7 +25,7 @@ func TaskID(random []byte) string {
 	return string(id)
 }
 
-// MadeHere reports whether a task's id is one that TaskID made. It tells versions of A2A apart that
+// MadeHere reports whether a task's id is one that TaskID made. It distinguishes versions of A2A that
 // share a method: in some the caller names the task, in others the agent does.
 func MadeHere(id string) bool {
 	rest, ok := strings.CutPrefix(id, idPrefix)

@@ -57,7 +57,8 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 	return rep, nil
 }
 
-// Complete implements partner.Agent. It tells an agent that awaits the Leader's decision that the task is completed.
+// Complete implements partner.Agent. It informs an agent that waits for the Leader's decision that the task is
+// completed.
 func (a *Agent) Complete(ctx context.Context, t *agent.Turn) error {
 	r := run{Agent: a, ctx: ctx, turn: t}
 	if err := r.resolve(); err != nil {
@@ -179,7 +180,7 @@ func (r *run) reply(x Exchange, known []task.Product) (agent.Report, error) {
 	return rep, nil
 }
 
-// register tells the agent where to send what it does in the turn, in the slot of the turn. The answer means nothing
+// register gives the agent the webhook of the turn, in the slot of the turn. The answer means nothing
 // but that the agent has taken the request.
 func (r *run) register(body []byte) error {
 	ctx, cancel := context.WithTimeout(r.ctx, askTimeout)

@@ -101,7 +101,7 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 	}
 }
 
-// registerWebhook tells an agent that takes webhooks by a request of their own where to send what it does.
+// registerWebhook registers the webhook at an agent that takes webhooks by a request of their own.
 func (r *run) registerWebhook(w *task.Webhook) {
 	codec, ok := r.codec.(translate.Registrar)
 	if !ok {

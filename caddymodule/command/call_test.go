@@ -191,7 +191,7 @@ func TestCallJSON(t *testing.T) {
 	}
 }
 
-// What the flags and the texts say is what the Partner is told.
+// The flags and the texts become what is sent to the Partner.
 func TestCallRequest(t *testing.T) {
 	var request gjson.Result
 	var leader string
@@ -309,7 +309,7 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 			"the Partner does not trust the root that signs the Leader's certificate"},
 		{"another host", append([]string{otherHost.URL}, get...),
 			"x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"},
-		{"nobody there", append([]string{gone.URL}, get...), "connection refused"},
+		{"no gateway there", append([]string{gone.URL}, get...), "connection refused"},
 		{"no answer", append([]string{silent.URL, "--timeout", "20ms"}, get...), "no answer within 20ms; see --timeout"},
 		{"start says the id", []string{gone.URL, "start"}, "\nif the task was started, its id is task-"},
 	} {

@@ -25,7 +25,7 @@ func everyCaller(h *setup) {
 		a2a.V03Server(false), a2a.LegacyServer(false)}
 }
 
-// TestRequestsWithoutID: callers of A2A are told first what else is wrong, those of AIP that there is no id.
+// TestRequestsWithoutID: A2A callers first get the other error, AIP callers the error about the id.
 func TestRequestsWithoutID(t *testing.T) {
 	g := open(t, everyCaller)
 	const message = `{"kind":"message","role":"user","messageId":"m","parts":[{"kind":"text","text":"hello"}]}`

@@ -45,7 +45,7 @@ func (g *gate) call(method, params string, header ...string) (*http.Response, st
 	return res, string(content)
 }
 
-// TestBackAtTheEnd: whoever comes back for what is behind the last event of a stream that has ended is told that there
+// TestBackAtTheEnd: a caller that resumes after the last event of a stream that has ended learns that there
 // is nothing, and does not wait for what the task may do tomorrow.
 func TestBackAtTheEnd(t *testing.T) {
 	g := open(t, everyone)
@@ -53,7 +53,7 @@ func TestBackAtTheEnd(t *testing.T) {
 		_, first := g.call("tasks/sendSubscribe",
 			fmt.Sprintf(`{"id":%q,"message":{"role":"user","parts":[{"type":"text","text":%q}]}}`, text, text))
 		if !strings.Contains(first, `"final":true`) {
-			t.Fatalf("the stream tells %s", first)
+			t.Fatalf("the stream begins with %s", first)
 		}
 		last := first[strings.LastIndex(first, "id: ")+len("id: "):]
 		last, _, _ = strings.Cut(last, "\n")
@@ -65,7 +65,7 @@ func TestBackAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestRefusedStreams: who takes nothing but a stream is told by one that there is none, where the dialect allows it.
+// TestRefusedStreams: a caller that accepts only a stream gets the refusal in a stream, where the dialect allows it.
 func TestRefusedStreams(t *testing.T) {
 	g := open(t, everyone)
 	const none, events = `{"id":"none"}`, "text/event-stream"

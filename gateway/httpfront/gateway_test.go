@@ -256,7 +256,7 @@ func TestNothingOfACallReachesTheLog(t *testing.T) {
 	g.post("/agents/one/rpc", message("rpc", "nonsense", "t3", "the words of the payload"))
 	log := g.log.String()
 	if strings.Contains(log, "words of the payload") || strings.Contains(log, "s3cret") {
-		t.Errorf("the log tells what was said:\n%s", log)
+		t.Errorf("the log shows the content of messages:\n%s", log)
 	}
 	if !strings.Contains(log, "task=t1 leader=leader agent=agent") {
 		t.Errorf("the log does not name the task that failed:\n%s", log)
@@ -595,7 +595,7 @@ func TestManyFollowersAreToldTheSame(t *testing.T) {
 	group.Wait()
 	for i := range others {
 		if diff := cmp.Diff(frames, others[i], cmp.AllowUnexported(frame{})); diff != "" {
-			t.Errorf("follower %d was told otherwise (-first +other):\n%s", i, diff)
+			t.Errorf("follower %d got other events (-first +other):\n%s", i, diff)
 		}
 	}
 }

@@ -252,7 +252,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A command does not go to whoever an answer points at.
+// A command does not go to the address that an answer points at.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	reached := false
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))

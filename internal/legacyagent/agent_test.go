@@ -168,7 +168,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// Work goes on when the client leaves; a resubscriber is told where the task stands and what comes then.
+// Work continues when the client leaves; a resubscriber gets the state of the task and what follows.
 func TestDisconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := New(Options{})

@@ -162,7 +162,7 @@ func FuzzVerify(f *testing.F) {
 	public := publicKey(f)
 	f.Fuzz(func(t *testing.T, header, id, stamp string, body []byte) {
 		if Verify(header, id, stamp, body, at, hmacKey, public) == nil {
-			// Nobody but the keys can have made it.
+			// Only the keys can have made it.
 			seconds, err := strconv.ParseInt(stamp, 10, 64)
 			if err != nil {
 				t.Fatal(err)

@@ -133,7 +133,7 @@ func TestSyncTogether(t *testing.T) {
 		if written.Load() != 0 || syncs.Load() != 1 {
 			t.Errorf("%d appends returned, %d syncs began; want 0 and 1", written.Load(), syncs.Load())
 		}
-		// Nobody reads what a loss of power may still take.
+		// No reader gets what a loss of power may still erase.
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			if _, _, r, err := s.Load(context.Background(), "3"); err != nil || len(r) != 1 || hold.Load() {

@@ -151,7 +151,7 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 }
 
 // appendCardInterfaces appends the list of 1.0, the preferred one first. All are at the mount point: requests of
-// JSON-RPC are told apart by their method, those of HTTP+JSON by their path.
+// JSON-RPC are distinguished by their method, those of HTTP+JSON by their path.
 func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
 	dst = append(dst, `,"supportedInterfaces":[`...)
 	begin := len(dst)

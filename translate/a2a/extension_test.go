@@ -76,7 +76,7 @@ func holds(t *testing.T, out gjson.Result, prefix string, want map[string]string
 		}
 	}
 	if strings.Contains(out.Raw, `"no"`) {
-		t.Errorf("something is told in the place of something else:\n%s", out.Raw)
+		t.Errorf("a member is shown in the place of another one:\n%s", out.Raw)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestExtraOfReplies(t *testing.T) {
 		apply(task.Event{Status: &task.Status{State: rep.State, DataItems: rep.Items, Extensions: rep.Extensions,
 			TaskExtensions: rep.TaskExtensions}})
 		if d := cmp.Diff(0, len(task.Diff(fold.Task.Products, rep.Products))); d != "" {
-			t.Errorf("%s: what is known is told again", from.name)
+			t.Errorf("%s: what is known is sent again", from.name)
 		}
 		events := from.client.NewStream(nil)
 		status, err := events.Event("", result(from.status))
@@ -317,7 +317,7 @@ func FuzzExtraReply(f *testing.F) {
 	})
 }
 
-// TestExtraOfTheLastWord: what an agent says as it finishes is told with the state that its task is completed in.
+// TestExtraOfTheLastWord: the final text of an agent is shown with the state in which its task is completed.
 func TestExtraOfTheLastWord(t *testing.T) {
 	finished := &task.Status{State: task.AwaitingCompletion, DataItems: []task.DataItem{task.Text("bye")},
 		Extensions:     json.RawMessage(`{"a2a":{"message":{"metadata":{"mm":1}}}}`),
@@ -333,7 +333,7 @@ func TestExtraOfTheLastWord(t *testing.T) {
 		holds(t, translatetest.Strict(t, v.server.AppendTask(nil, jsonrpc.ID("1"), c, now)), v.task, want)
 		s := v.server.NewStream(jsonrpc.ID("1"), c, now)
 		if f := s.Event(nil, &task.Event{Status: finished}); f.Data != nil {
-			t.Errorf("%s tells of a task that awaits completion: %s", v.server.Name(), f.Data)
+			t.Errorf("%s shows a task that awaits completion: %s", v.server.Name(), f.Data)
 		}
 		want["ex"] = "1"
 		holds(t, translatetest.Strict(t, s.Event(nil, &task.Event{Status: completed}).Data), v.update, want)

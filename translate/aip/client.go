@@ -29,7 +29,7 @@ func Client(sender string) translate.Client {
 }
 
 // client is the side towards a Partner of any version. The versions differ in how they wrap a command; one
-// reader reads the answers of all, which it tells apart by their members.
+// reader reads the answers of all, which it distinguishes by their members.
 type client struct {
 	name, sender  string
 	appendRequest func(dst []byte, method string, m *task.Message) []byte

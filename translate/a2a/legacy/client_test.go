@@ -129,7 +129,7 @@ func TestReply(t *testing.T) {
 			whole(working +
 				`,"artifacts":[{"parts":[{"text":"a"}]},{"append":true,"parts":[{"text":"b"}]},{"append":false,"parts":[{"text":"c"}]},{"append":true,"parts":[{"text":"d"}]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"cd\"}]}\n"},
-		{"names tell artifacts apart",
+		{"names distinguish artifacts",
 			whole(working +
 				`,"artifacts":[{"name":"a","parts":[{"text":"1"}]},{"name":"b","parts":[{"text":"2"}]},{"append":true,"parts":[{"text":"3"}]},{"name":"a","append":true,"parts":[{"text":"4"}]},{"index":1,"parts":[]},{"append":true,"parts":[{"text":"5"}]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0-a\",\"name\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"145\"}]}\n" +
@@ -329,7 +329,7 @@ func TestStreamAndPollAgree(t *testing.T) {
 				clear(touched)
 			}
 			index, adds, name := rnd.IntN(2), rnd.IntN(3) > 0, rnd.IntN(4)
-			// Over turns, nothing tells what was touched last, so a nameless chunk says nothing there.
+			// Over turns, nothing shows what was touched last, so a nameless chunk says nothing there.
 			if len(begins) > 0 && adds && name == 0 && !touched[index] {
 				name = 1
 			}

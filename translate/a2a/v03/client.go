@@ -147,7 +147,7 @@ func (client) NewStream(known []task.Product) translate.Stream {
 	return &stream{artifacts: artifacts{known: known}}
 }
 
-// stream reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are told apart by their
+// stream reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are distinguished by their
 // members, since "kind" may be missing. Events belong to the stream's task whatever their id: some agents report a
 // failure under another one. A turn ends by its state and not by "final".
 type stream struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpc is JSON-RPC as callers of the versions before 1.0 use it: how requests are told apart and read, and how
-// errors are written.
+// Package rpc is JSON-RPC as callers of the versions before 1.0 use it: how requests are distinguished and read, and
+// how errors are written.
 package rpc
 
 import (

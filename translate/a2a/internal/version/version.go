@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version tells the versions of A2A apart, and names their dialects.
+// Package version distinguishes the versions of A2A, and names their dialects.
 package version
 
 import (
