@@ -85,7 +85,7 @@ func TestRoom(t *testing.T) {
 		}
 		want := []string{
 			"WARN replay: the disk is almost full; new tasks are refused",
-			"WARN replay: the disk has room again; new tasks are taken",
+			"WARN replay: the disk has room again; new tasks are accepted",
 		}
 		want = append(want, want...) // for both times
 		if d := cmp.Diff(want, logged.get()); d != "" {

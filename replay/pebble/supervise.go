@@ -194,7 +194,7 @@ func (s *Store) reportRoom() {
 			slog.String("free", humanize.IBytes(low)), slog.String("needed", humanize.IBytes(s.room.least)))
 		return
 	}
-	s.log.Warn("replay: the disk has room again; new tasks are taken")
+	s.log.Warn("replay: the disk has room again; new tasks are accepted")
 	if s.available.err() == nil {
 		s.available.announce(&s.available.reopened)
 	}
