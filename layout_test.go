@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // mayImport lists, for each room (a package, by its path in the module), which other rooms it may import. A room that
@@ -261,4 +263,23 @@ func eachNode(t *testing.T, path string, f func(ast.Node)) {
 		f(n)
 		return true
 	})
+}
+
+// TestLines holds lines to 120 characters. A line with a string may be longer, because wire data is hard to read in
+// pieces.
+func TestLines(t *testing.T) {
+	for file := range strings.FieldsSeq(run(t, "git", "ls-files", "*.go")) {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for line := range strings.Lines(string(content)) {
+			n++
+			line = strings.TrimRight(line, "\n")
+			if utf8.RuneCountInString(line) > 120 && !strings.ContainsAny(line, "\"`") {
+				t.Errorf("%s:%d has %d characters", file, n, utf8.RuneCountInString(line))
+			}
+		}
+	}
 }

@@ -21,7 +21,7 @@ import (
 //	'h' <log>                       the heads of the logs
 //	'r' <len:2> <log> <seq:8>       their records
 //	's' <log>                       their snapshots
-//	'w' <class:1> <stamp:8> <rest>  the logs that have a DueAt, by class and DueAt; the rest is the name without the class
+//	'w' <class:1> <stamp:8> <rest>  the logs with a DueAt, by class and DueAt; the rest is the name without the class
 //	'x' <stamp:8> <log>             the logs that have ended, by the time at which they are dropped, with their sizes
 //
 // Numbers are big-endian, so that they order as bytes do. The values of 'w' are empty.
