@@ -131,7 +131,7 @@ func (f *follower) once(ctx context.Context, body []byte, state string) (started
 		started = true
 		seq, data := frame.Result.EventSeq, string(frame.Result.EventData)
 		switch {
-		case frame.ID != f.id || ev.ID != fmt.Sprint(seq):
+		case frame.ID != f.id || string(ev.ID) != fmt.Sprint(seq):
 			return started, fmt.Errorf("%w: event %d has the ids %q and %q", errOtherwise, seq, frame.ID, ev.ID)
 		case seq <= len(f.events) && f.events[seq-1] == data && bytes.Contains(body, []byte(`"command":"start"`)):
 			// A repeated start replays all events.

@@ -16,7 +16,7 @@ import (
 // Event is one event of a stream, as https://html.spec.whatwg.org/multipage/server-sent-events.html reads it.
 type Event struct {
 	Name string // "message" where the stream gave none
-	ID   string // the last id that the stream gave, with this event or before it
+	ID   []byte // the last id that the stream gave, with this event or before it. Valid until the next call of Next
 	Data []byte // the data lines joined by LF. Valid until the next call of Next
 }
 
@@ -51,7 +51,7 @@ type Reader struct {
 	data    []byte // the data lines so far, each with its LF
 	name    string
 	pending bool // fields of an event that has not been dispatched
-	id      string
+	id      []byte
 	retry   time.Duration
 }
 
@@ -133,8 +133,8 @@ func (r *Reader) field(line []byte) error {
 	case "event":
 		r.name = string(value)
 	case "id":
-		if bytes.IndexByte(value, 0) < 0 && string(value) != r.id {
-			r.id = string(value)
+		if bytes.IndexByte(value, 0) < 0 {
+			r.id = append(r.id[:0], value...)
 		}
 	case "retry":
 		if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {

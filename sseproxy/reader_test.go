@@ -28,7 +28,7 @@ func readAll(src io.Reader, limits Limits) ([]read, error) {
 			}
 			return all, err
 		}
-		all = append(all, read{ev.Name, ev.ID, string(ev.Data)})
+		all = append(all, read{ev.Name, string(ev.ID), string(ev.Data)})
 	}
 }
 

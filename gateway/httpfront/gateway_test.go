@@ -302,7 +302,7 @@ func (g *gate) openStream(ctx context.Context, body string) (*http.Response, fun
 		if err := json.Unmarshal(ev.Data, &r); err != nil {
 			return frame{}, err
 		}
-		return frame{ev.ID, string(ev.Data), r.Result.EventSeq, r.Result.EventData.Type,
+		return frame{string(ev.ID), string(ev.Data), r.Result.EventSeq, r.Result.EventData.Type,
 			r.Result.EventData.Status.State}, nil
 	}
 }
