@@ -25,9 +25,9 @@ func TestCancelRaces(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		cancels int
-		// what the agent does: obey answers the n-th cancel, which is n seconds long; run and resume go on when the
+		// what the agent does: answer answers the n-th cancel, which is n seconds long; run and resume continue when the
 		// first cancel comes
-		obey     func(n int) error
+		answer   func(n int) error
 		run      run
 		resume   run
 		want     []task.State
@@ -80,7 +80,7 @@ func TestCancelRaces(t *testing.T) {
 					if now == 1 {
 						close(asked)
 					}
-					return agent.Report{State: task.Canceled}, tc.obey(int(now))
+					return agent.Report{State: task.Canceled}, tc.answer(int(now))
 				}
 				b := setUp(t, memory(t), hanging)
 				b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Millisecond }))

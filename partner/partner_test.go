@@ -309,16 +309,16 @@ func TestCancel(t *testing.T) {
 		}
 	})
 	t.Run("the agent reports it too", func(t *testing.T) {
-		told := make(chan struct{})
+		seen := make(chan struct{})
 		fake := &script{
 			run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
-				<-told
+				<-seen
 				yield(agent.Report{State: task.Canceled, NativeState: "canceled"}, nil)
-				told <- struct{}{}
+				seen <- struct{}{}
 			},
 			cancel: func(context.Context, *agent.Turn) (agent.Report, error) {
-				told <- struct{}{}
-				<-told
+				seen <- struct{}{}
+				<-seen
 				return agent.Report{State: task.Canceled}, nil
 			},
 		}
@@ -332,9 +332,9 @@ func TestCancel(t *testing.T) {
 }
 
 func TestRecovery(t *testing.T) {
-	crash := func(t *testing.T, store replay.Store, told bool) {
+	crash := func(t *testing.T, store replay.Store, seen bool) {
 		b := setUp(t, store, hangs())
-		if told {
+		if seen {
 			b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Millisecond }))
 		} else {
 			ctx, leave := context.WithTimeout(t.Context(), time.Millisecond)
@@ -345,11 +345,11 @@ func TestRecovery(t *testing.T) {
 		}
 		b.engine.Close()
 	}
-	for _, told := range []bool{false, true} {
-		t.Run(fmt.Sprintf("the agent continued/seen=%v", told), func(t *testing.T) {
+	for _, seen := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the agent continued/seen=%v", seen), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory(t)
-				crash(t, store, told)
+				crash(t, store, seen)
 				fake := &script{resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 					yield(finished("kept going"), nil)
 				}}

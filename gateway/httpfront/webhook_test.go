@@ -108,7 +108,7 @@ func TestWebhookOfASend(t *testing.T) {
 	for name, d := range sendings {
 		for _, streams := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stream=%t", name, streams), func(t *testing.T) {
-				told := make(chan string, 16)
+				notified := make(chan string, 16)
 				var seen sync.Map // what is being delivered while its webhook is replaced comes again, under the same id
 				sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 					if _, again := seen.LoadOrStore(r.Header.Get("webhook-id"), true); again {
@@ -120,7 +120,7 @@ func TestWebhookOfASend(t *testing.T) {
 					}
 					state := gjson.GetBytes(body, "status.state").String() + gjson.GetBytes(body,
 						"task.status.state").String()
-					told <- r.URL.Path + " " + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(state,
+					notified <- r.URL.Path + " " + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(state,
 						"TASK_STATE_")), "_", "-")
 				}))
 				defer sink.Close()
@@ -150,7 +150,7 @@ func TestWebhookOfASend(t *testing.T) {
 					var got []string
 					for range want {
 						select {
-						case one := <-told:
+						case one := <-notified:
 							got = append(got, one)
 						case <-time.After(10 * time.Second):
 							t.Fatalf("of %q there came %q only", want, got)

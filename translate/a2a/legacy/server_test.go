@@ -197,9 +197,9 @@ func TestIndex(t *testing.T) {
 	known := s.NewStream(nil, new(translate.Call), now)
 	snapshot := s.NewStream(nil, new(translate.Call), &task.Task{ID: "t"})
 	snapshot.Snapshot(nil, now)
-	told := s.NewStream(nil, new(translate.Call), &task.Task{ID: "t"})
-	told.Event(nil, &task.Event{Task: now})
-	for name, e := range map[string]translate.Encoder{"known": known, "snapshot": snapshot, "told": told} {
+	started := s.NewStream(nil, new(translate.Call), &task.Task{ID: "t"})
+	started.Event(nil, &task.Event{Task: now})
+	for name, e := range map[string]translate.Encoder{"known": known, "snapshot": snapshot, "started": started} {
 		if got := index(e, "b") + index(e, "c") + index(e, "a") + index(e, "c"); got != "1202" {
 			t.Errorf("%s: the indexes are %s, want 1202", name, got)
 		}
