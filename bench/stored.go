@@ -90,7 +90,8 @@ func getOne(s *site, n int) target {
 	return target{"get", s.addr(portGateway), "/rpc", func(dst []byte, request int64) []byte {
 		return fmt.Appendf(
 			dst,
-			`{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"message":{"senderId":"leader","command":"get","taskId":"stored-%d"}}}`,
+			`{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"message":{"senderId":"leader","command":"get",`+
+				`"taskId":"stored-%d"}}}`,
 			which(request),
 		)
 	}, func(dst []byte, request int64) []byte {

@@ -42,7 +42,9 @@ func aipStream(s *site) spring {
 func streamBody(sender, command string, n int64, text, params string) []byte {
 	return fmt.Appendf(
 		nil,
-		`{"jsonrpc":"2.0","method":"stream","id":"1","params":{"message":{"type":"message","id":"m-%s","senderRole":"leader","senderId":%q,"command":%q,%s"taskId":"stream-%s-%d","sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`,
+		`{"jsonrpc":"2.0","method":"stream","id":"1","params":{"message":{"type":"message","id":"m-%s",`+
+			`"senderRole":"leader","senderId":%q,"command":%q,%s"taskId":"stream-%s-%d","sessionId":"s",`+
+			`"dataItems":[{"type":"text","text":%q}]}}}`,
 		command,
 		sender,
 		command,
@@ -57,7 +59,8 @@ func proxyStream(s *site) spring {
 	return spring{"reverse_proxy", s.addr(portProxy), "/", func(n int64, text string) []byte {
 		return fmt.Appendf(
 			nil,
-			`{"jsonrpc":"2.0","id":"1","method":"tasks/sendSubscribe","params":{"id":"stream-%s-%d","sessionId":"s","message":{"role":"user","parts":[{"type":"text","text":%q}]}}}`,
+			`{"jsonrpc":"2.0","id":"1","method":"tasks/sendSubscribe","params":{"id":"stream-%s-%d","sessionId":"s",`+
+				`"message":{"role":"user","parts":[{"type":"text","text":%q}]}}}`,
 			salt,
 			n,
 			text,
@@ -75,7 +78,8 @@ func (p *spring) drink(ctx context.Context, n int64, text string, each func(line
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	body := p.body(n, text)
 	if _, err := fmt.Fprintf(conn,
-		"POST %s HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", p.path, p.addr, len(body), body); err != nil {
+		"POST %s HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: "+
+			"%d\r\n\r\n%s", p.path, p.addr, len(body), body); err != nil {
 		return err
 	}
 	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 32<<10), nil)

@@ -19,7 +19,9 @@ func aipStart(s *site) target {
 	return target{"aip_gateway", s.addr(portGateway), "/rpc", func(dst []byte, n int64) []byte {
 		return fmt.Appendf(
 			dst,
-			`{"jsonrpc":"2.0","method":"rpc","id":"%d","params":{"message":{"type":"message","id":"msg-%[1]d","sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader","senderId":"leader","command":"start","dataItems":[{"type":"text","text":"hello there %[1]d"}],"taskId":"task-%s-%[1]d","sessionId":"session-1"}}}`,
+			`{"jsonrpc":"2.0","method":"rpc","id":"%d","params":{"message":{"type":"message","id":"msg-%[1]d",`+
+				`"sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader","senderId":"leader","command":"start",`+
+				`"dataItems":[{"type":"text","text":"hello there %[1]d"}],"taskId":"task-%s-%[1]d","sessionId":"session-1"}}}`,
 			n,
 			salt,
 		)
@@ -31,7 +33,8 @@ func a2aSend(s *site, name string, port int) target {
 	return target{name, s.addr(port), "/", func(dst []byte, n int64) []byte {
 		return fmt.Appendf(
 			dst,
-			`{"jsonrpc":"2.0","id":"%d","method":"tasks/send","params":{"id":"task-%s-%[1]d","sessionId":"session-1","message":{"role":"user","parts":[{"type":"text","text":"hello there %[1]d"}]}}}`,
+			`{"jsonrpc":"2.0","id":"%d","method":"tasks/send","params":{"id":"task-%s-%[1]d","sessionId":"session-1",`+
+				`"message":{"role":"user","parts":[{"type":"text","text":"hello there %[1]d"}]}}}`,
 			n,
 			salt,
 		)

@@ -110,7 +110,8 @@ func (s *site) open() *openStore {
 }
 
 func (s *site) call(ctx context.Context, command, id, text string) (state string, err error) {
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"id":%q,"senderId":"leader","command":%q,"taskId":%q,"dataItems":[{"type":"text","text":%q}]}}}`, rand.Text(), command, id, text)
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"id":%q,"senderId":"leader",`+
+		`"command":%q,"taskId":%q,"dataItems":[{"type":"text","text":%q}]}}}`, rand.Text(), command, id, text)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/rpc", strings.NewReader(body))
 	if err != nil {
 		return "", err
@@ -281,7 +282,8 @@ func TestRequestsOutliveTheirConfiguration(t *testing.T) {
 func TestStreamsAreDrained(t *testing.T) {
 	s := newSite(t)
 	s.mustLoad(s.config("", ""))
-	body := `{"jsonrpc":"2.0","id":1,"method":"stream","params":{"message":{"id":"m","senderId":"leader","command":"start","taskId":"t1","dataItems":[{"type":"text","text":"hello"}]}}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"stream","params":{"message":{"id":"m","senderId":"leader",` +
+		`"command":"start","taskId":"t1","dataItems":[{"type":"text","text":"hello"}]}}}`
 	res, err := http.Post("http://"+s.addr+"/stream", "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

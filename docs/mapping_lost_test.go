@@ -70,13 +70,16 @@ func TestDocsMappingLost(t *testing.T) {
 	mapped(t, header("caller of", "member of params", "agent of the same", "agent of the other protocol"), want)
 
 	answers := [...]string{
-		inAIP: `{"type":"task","id":"t","sessionId":"s","status":{"state":"working","dataItems":[{"type":"text","text":"x"}]},` +
+		inAIP: `{"type":"task","id":"t","sessionId":"s","status":{"state":"working","dataItems":[{"type":"text","text":"x"}` +
+			`]},` +
 			`"products":[{"id":"p","dataItems":[{"type":"text","text":"x"}]}]}`,
 		inLegacy: `{"id":"t","status":{"state":"working","message":{"role":"agent",` + mappedParts + `}},"artifacts":[{` +
 			mappedParts + `}]}`,
-		in03: `{"kind":"task","id":"t","contextId":"c","status":{"state":"working","message":{"role":"agent","messageId":"m",` + mappedParts + `}},` +
+		in03: `{"kind":"task","id":"t","contextId":"c","status":{"state":"working","message":{"role":"agent",` +
+			`"messageId":"m",` + mappedParts + `}},` +
 			`"artifacts":[{"artifactId":"a",` + mappedParts + `}]}`,
-		in10: `{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING","message":{"role":"ROLE_AGENT","messageId":"m","parts":[{"text":"x"}]}},` +
+		in10: `{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING","message":{"role":"ROLE_AGENT",` +
+			`"messageId":"m","parts":[{"text":"x"}]}},` +
 			`"artifacts":[{"artifactId":"a","parts":[{"text":"x"}]}]}`,
 	}
 	want = nil

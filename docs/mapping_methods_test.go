@@ -29,14 +29,18 @@ const mappedParts = `"parts":[{"type":"text","kind":"text","text":"x"}]`
 
 // mappedParams hold what any method of a dialect needs.
 var mappedParams = [...]string{
-	inAIP:  `{"id":"w","message":{"id":"m","senderId":"L","taskId":"t","sessionId":"s","command":"start"},"taskId":"t","url":"https://h","token":"x"}`,
-	inAIP2: `{"id":"w","command":{"id":"m","senderId":"L","taskId":"t","sessionId":"s","command":"start"},"taskId":"t","url":"https://h","token":"x"}`,
+	inAIP: `{"id":"w","message":{"id":"m","senderId":"L","taskId":"t","sessionId":"s","command":"start"},"taskId":"t",` +
+		`"url":"https://h","token":"x"}`,
+	inAIP2: `{"id":"w","command":{"id":"m","senderId":"L","taskId":"t","sessionId":"s","command":"start"},"taskId":"t",` +
+		`"url":"https://h","token":"x"}`,
 	inLegacy: `{"id":"t","sessionId":"s","message":{"role":"user",` + mappedParts +
 		`},"pushNotificationConfig":{"url":"https://h"}}`,
 	in03: `{"id":"t","taskId":"t","message":{"role":"user","messageId":"m",` + mappedParts + `},"configuration":{},` +
 		`"pushNotificationConfig":{"url":"https://h"}}`,
-	in10:   `{"id":"t","taskId":"t","url":"https://h","message":{"role":"ROLE_USER","messageId":"m","parts":[{"text":"x"}]},"configuration":{}}`,
-	inREST: `{"id":"t","taskId":"t","url":"https://h","message":{"role":"ROLE_USER","messageId":"m","parts":[{"text":"x"}]},"configuration":{}}`,
+	in10: `{"id":"t","taskId":"t","url":"https://h","message":{"role":"ROLE_USER","messageId":"m",` +
+		`"parts":[{"text":"x"}]},"configuration":{}}`,
+	inREST: `{"id":"t","taskId":"t","url":"https://h","message":{"role":"ROLE_USER","messageId":"m",` +
+		`"parts":[{"text":"x"}]},"configuration":{}}`,
 }
 
 // changed returns JSON with a value at a path of members and indices, or without one where the value is nil.
@@ -130,12 +134,18 @@ func asks(s translate.Server, c *translate.Call, err error) string {
 
 func TestDocsMappingMethods(t *testing.T) {
 	methods := strings.Fields(
-		"rpc stream group notification/set notification/get notification/delete notification/start message/send message/stream " +
-			"tasks/send tasks/sendSubscribe tasks/get tasks/list tasks/cancel tasks/resubscribe tasks/pushNotification/set tasks/pushNotification/get " +
-			"tasks/pushNotification/list tasks/pushNotification/delete tasks/pushNotificationConfig/set tasks/pushNotificationConfig/get " +
-			"tasks/pushNotificationConfig/list tasks/pushNotificationConfig/delete agent/getAuthenticatedExtendedCard agent/card " +
-			"SendMessage SendStreamingMessage GetTask ListTasks CancelTask SubscribeToTask CreateTaskPushNotificationConfig SetTaskPushNotificationConfig " +
-			"GetTaskPushNotificationConfig ListTaskPushNotificationConfigs ListTaskPushNotificationConfig DeleteTaskPushNotificationConfig GetExtendedAgentCard GetAgentCard",
+		"rpc stream group notification/set notification/get notification/delete notification/start message/send " +
+			"message/stream " +
+			"tasks/send tasks/sendSubscribe tasks/get tasks/list tasks/cancel tasks/resubscribe tasks/pushNotification/set " +
+			"tasks/pushNotification/get " +
+			"tasks/pushNotification/list tasks/pushNotification/delete tasks/pushNotificationConfig/set " +
+			"tasks/pushNotificationConfig/get " +
+			"tasks/pushNotificationConfig/list tasks/pushNotificationConfig/delete agent/getAuthenticatedExtendedCard " +
+			"agent/card " +
+			"SendMessage SendStreamingMessage GetTask ListTasks CancelTask SubscribeToTask CreateTaskPushNotificationConfig " +
+			"SetTaskPushNotificationConfig " +
+			"GetTaskPushNotificationConfig ListTaskPushNotificationConfigs ListTaskPushNotificationConfig " +
+			"DeleteTaskPushNotificationConfig GetExtendedAgentCard GetAgentCard",
 	)
 	found := make([]map[string][]string, len(mappedServers)) // methods by what they ask for
 	note := func(at int, what, method string) {

@@ -99,7 +99,8 @@ func TestDocsMessages(t *testing.T) {
 		{"write_timeout: … is too short; use a second or more", block("write_timeout 10ms")},
 		{"heartbeat: … is too short; use a second or more", block("heartbeat 10ms")},
 		{`two aip_gateway handlers answer under "…" but front different agents`,
-			gateway("handle_path /a* {\naip_gateway a2a/legacy http://127.0.0.1:1 {\naic 10001000011K912345E789ABCDEF2353\n}\n}\nhandle_path /b* {\naip_gateway a2a/legacy http://127.0.0.1:2 {\naic 10001000011K912345E789ABCDEF2353\n}\n}")},
+			gateway("handle_path /a* {\naip_gateway a2a/legacy http://127.0.0.1:1 {\naic 10001000011K912345E789ABCDEF2353\n}" +
+				"\n}\nhandle_path /b* {\naip_gateway a2a/legacy http://127.0.0.1:2 {\naic 10001000011K912345E789ABCDEF2353\n}\n}")},
 		{`there is no "…" in aip_gateway`, block("idenity off")},
 		{"identity is given twice in aip_gateway", block("identity off\nidentity off")},
 		{`response is "…", but must be a duration, such as 30s or 24h`, block("timeouts {\nresponse 30\n}")},

@@ -54,7 +54,8 @@ var pushForms = map[string]func(id string, s step) string{
 	"task": func(id string, s step) string { return s.task(id) },
 	"notifyEvent": func(id string, s step) string {
 		return fmt.Sprintf(
-			`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":%q,"eventType":"task_status_update","event":{"id":%q,"status":%s,"final":false}}}`,
+			`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":%q,"eventType":"task_status_update",`+
+				`"event":{"id":%q,"status":%s,"final":false}}}`,
 			id,
 			id,
 			s.status(),
@@ -91,7 +92,8 @@ func newPushAgent(t testing.TB) *pushAgent {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(
 			w,
-			`{"name":"pushes","url":"http://%s/","version":"1","capabilities":{"streaming":false,"pushNotifications":true,"stateTransitionHistory":false},"skills":[]}`,
+			`{"name":"pushes","url":"http://%s/","version":"1","capabilities":{"streaming":false,"pushNotifications":true,`+
+				`"stateTransitionHistory":false},"skills":[]}`,
 			r.Host,
 		)
 	})

@@ -238,7 +238,8 @@ func TestMaxRuns(t *testing.T) {
 	s := newSite(t)
 	c := config{
 		handle: fmt.Sprintf(
-			"handle_path /silent/* {\naip_gateway {\nagent a2a/legacy http://%s {\nmax_runs %d\n}\n}\n}\nhandle {\naip_gateway a2a/legacy %s\n}\n",
+			"handle_path /silent/* {\naip_gateway {\nagent a2a/legacy http://%s {\nmax_runs %d\n}\n}\n}\nhandle "+
+				"{\naip_gateway a2a/legacy %s\n}\n",
 			agent.Addr(),
 			runs,
 			newFakeAgent(t, nil).url,

@@ -51,7 +51,8 @@ func (e *early) answer(w http.ResponseWriter, r *http.Request, h heard) {
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(
 		w,
-		`{"jsonrpc":"2.0","id":%q,"result":{"type":"task","id":%q,"sessionId":"s","status":{"state":%q,"stateChangedAt":%q},"products":[%s]},"error":null}`,
+		`{"jsonrpc":"2.0","id":%q,"result":{"type":"task","id":%q,"sessionId":"s","status":{"state":%q,"stateChangedAt":%q}`+
+			`,"products":[%s]},"error":null}`,
 		gjson.GetBytes(h.body, "id").Str,
 		message.Get("taskId").Str,
 		state,

@@ -36,7 +36,8 @@ var errGone = errors.New("an error frame")
 func streamBody(sender, command, id, text, params string) []byte {
 	return fmt.Appendf(
 		nil,
-		`{"jsonrpc":"2.0","method":"stream","id":"%s","params":{"message":{"type":"message","id":"m","senderRole":"leader","senderId":%q,"command":%q,%s"taskId":%q,"sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`,
+		`{"jsonrpc":"2.0","method":"stream","id":"%s","params":{"message":{"type":"message","id":"m","senderRole":"leader",`+
+			`"senderId":%q,"command":%q,%s"taskId":%q,"sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`,
 		id,
 		sender,
 		command,

@@ -187,7 +187,8 @@ func v2Command(sender, command, id, text, params string) string {
 		items = fmt.Sprintf(`[{"type":"text","text":%q}]`, text)
 	}
 	return fmt.Sprintf(
-		`{"type":"task-command","id":%q,"sentAt":"2026-01-02T03:04:05+08:00","senderRole":"leader","senderId":%q,"command":%q,%s"dataItems":%s,"taskId":%q,"sessionId":"s"}`,
+		`{"type":"task-command","id":%q,"sentAt":"2026-01-02T03:04:05+08:00","senderRole":"leader","senderId":%q,`+
+			`"command":%q,%s"dataItems":%s,"taskId":%q,"sessionId":"s"}`,
 		leader.NewID("cmd"),
 		sender,
 		command,

@@ -31,7 +31,8 @@ func newLiar(t testing.TB) *liar {
 		if r.Method == http.MethodGet {
 			fmt.Fprintf(
 				w,
-				`{"name":"liar","supportedInterfaces":[{"url":%q,"protocolBinding":"JSONRPC","protocolVersion":"1.0"}],"capabilities":{},"skills":[]}`,
+				`{"name":"liar","supportedInterfaces":[{"url":%q,"protocolBinding":"JSONRPC","protocolVersion":"1.0"}],`+
+					`"capabilities":{},"skills":[]}`,
 				l.url,
 			)
 			return
@@ -52,7 +53,8 @@ func newLiar(t testing.TB) *liar {
 		case "message/send":
 			fmt.Fprintf(
 				w,
-				`{"jsonrpc":"2.0","id":%s,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"},"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"the truth"}]}]}}`,
+				`{"jsonrpc":"2.0","id":%s,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"},`+
+					`"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"the truth"}]}]}}`,
 				v.Get("id").Raw,
 			)
 		default:

@@ -174,7 +174,8 @@ func TestMemoryOfSlowReaders(t *testing.T) {
 				path = "/stream"
 			}
 			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":{"message":{"type":"message","id":"m",`+
-				`"sentAt":"2026-01-01T00:00:00Z","senderRole":"leader","senderId":%q,"command":%q,"taskId":"large","dataItems":[]}}}`,
+				`"sentAt":"2026-01-01T00:00:00Z","senderRole":"leader","senderId":%q,"command":%q,"taskId":"large",`+
+				`"dataItems":[]}}}`,
 				path[1:], l.Sender, command)
 			request := fmt.Sprintf(
 				"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",

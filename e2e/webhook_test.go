@@ -175,7 +175,8 @@ func TestWebhookConfigs(t *testing.T) {
 	_, raw := one.post(
 		"",
 		[]byte(
-			`{"jsonrpc":"2.0","id":"1","method":"notification/get","params":{"taskId":"a","notificationConfigId":"`+second.ID+`"}}`,
+			`{"jsonrpc":"2.0","id":"1","method":"notification/get","params":{"taskId":"a",`+
+				`"notificationConfigId":"`+second.ID+`"}}`,
 		),
 	)
 	if !strings.Contains(string(raw), `"result":[{"id":"`+second.ID) {

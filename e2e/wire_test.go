@@ -112,8 +112,9 @@ func (w *wire) carry(near net.Conn, d damage) {
 		}
 		if left >= 0 {
 			if left -= n; left <= 0 {
-				if d.stall > 0 {
-					time.Sleep(d.stall)
+				if d.stall > 0 { // what the agent sends meanwhile is lost
+					far.SetReadDeadline(time.Now().Add(d.stall))
+					io.Copy(io.Discard, far)
 				}
 				return
 			}

@@ -27,7 +27,8 @@ func TestParse(t *testing.T) {
 		"escaped id":      {`{"jsonrpc":"2.0","id":"\u0041\/\ud83d\ude00","method":"m"}`, `"\u0041\/\ud83d\ude00"`, "m", ``},
 		"escaped names":   {`{"\u006asonrpc":"\u0032.0","\u0069d":7,"m\u0065thod":"r\u0070c"}`, `7`, "rpc", ``},
 		"unknown members": {`{"x":[{"jsonrpc":1}],"jsonrpc":"2.0","id":1,"method":"m","result":2}`, `1`, "m", ``},
-		"same key, other object": {`{"jsonrpc":"2.0","id":1,"method":"m","params":{"id":1,"a":{"id":2},"b":[{"id":3},{"id":4}]}}`,
+		"same key, other object": {`{"jsonrpc":"2.0","id":1,"method":"m","params":{"id":1,"a":{"id":2},"b":[{"id":3},` +
+			`{"id":4}]}}`,
 			`1`, "m", `{"id":1,"a":{"id":2},"b":[{"id":3},{"id":4}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -401,7 +402,8 @@ func TestInt(t *testing.T) {
 }
 
 var seeds = []string{
-	`{"jsonrpc":"2.0","id":"1","method":"rpc","params":{"message":{"taskId":"a","dataItems":[{"type":"text","text":"\u00e9\ud83d\ude00 北京"}]}}}`,
+	`{"jsonrpc":"2.0","id":"1","method":"rpc","params":{"message":{"taskId":"a","dataItems":[{"type":"text",` +
+		`"text":"\u00e9\ud83d\ude00 北京"}]}}}`,
 	`{"jsonrpc":"2.0","id":-1.5e+10,"method":"m"}`, `{"a":1,"a":2}`, `[[[[]]]]`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}",
 	`nul`, `{"id":1}`,
 }
@@ -461,7 +463,9 @@ func FuzzParse(f *testing.F) {
 
 func BenchmarkParse(b *testing.B) {
 	for name, body := range map[string]string{
-		"start":  `{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"message":{"type":"message","id":"msg-5678","sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader","senderId":"agent-leader-aic","command":"start","dataItems":[{"type":"text","text":"请帮我做一个3天北京文化主体游的行程安排。"}],"taskId":"task-1234","sessionId":"session-91011"}}}`,
+		"start": `{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"message":{"type":"message","id":"msg-5678",` +
+			`"sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader","senderId":"agent-leader-aic","command":"start",` +
+			`"dataItems":[{"type":"text","text":"请帮我做一个3天北京文化主体游的行程安排。"}],"taskId":"task-1234","sessionId":"session-91011"}}}`,
 		"base64": `{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"bytes":"` + strings.Repeat("QUJD", 1<<18) + `"}}`,
 	} {
 		b.Run(name, func(b *testing.B) {

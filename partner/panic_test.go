@@ -53,7 +53,8 @@ func TestPanic(t *testing.T) {
 			panic("secret")
 		}},
 			task.Cancel,
-			"canceled: canceled here, but the agent could not be informed: the gateway failed while it spoke with the agent; the operator finds the reason in its log"},
+			"canceled: canceled here, but the agent could not be informed: the gateway failed while it spoke with the agent; " +
+				"the operator finds the reason in its log"},
 		{"complete", panickingComplete{answers("x")}, task.Complete, "completed: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

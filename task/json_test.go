@@ -187,7 +187,8 @@ func TestEveryFieldIsWritten(t *testing.T) {
 func TestAppendTaskIsWhole(t *testing.T) {
 	at := time.Date(2025, 9, 1, 12, 0, 0, 0, time.FixedZone("", 8*60*60))
 	got := string(AppendTask([]byte("x"), &Task{ID: "t", SessionID: "s", Status: Status{State: Working, ChangedAt: at}}))
-	want := `x{"type":"task","id":"t","status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00"},"products":[],"sessionId":"s"}`
+	want := `x{"type":"task","id":"t","status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00"},` +
+		`"products":[],"sessionId":"s"}`
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

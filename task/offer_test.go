@@ -83,12 +83,14 @@ func TestOldLogKeepsItsProducts(t *testing.T) {
 	const state = `{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00"}`
 	var f Fold
 	for i, stored := range []string{
-		`t{"type":"task","id":"t","status":{"state":"accepted","stateChangedAt":"2025-09-01T11:59:00+08:00"},"sessionId":"s"}`,
+		`t{"type":"task","id":"t","status":{"state":"accepted","stateChangedAt":"2025-09-01T11:59:00+08:00"},` +
+			`"sessionId":"s"}`,
 		"s" + state,
 		`c{"product":{"id":"p","dataItems":[{"type":"text","text":"one "}]},"append":false,"lastChunk":true}`,
 		`s{"state":"awaiting-completion","stateChangedAt":"2025-09-01T12:01:00+08:00"}`,
 		"s" + state + "\n" +
-			`{"type":"message","id":"m","sentAt":"2025-09-01T12:02:00+08:00","senderRole":"leader","senderId":"l","command":"continue","dataItems":[]}`,
+			`{"type":"message","id":"m","sentAt":"2025-09-01T12:02:00+08:00","senderRole":"leader","senderId":"l",` +
+			`"command":"continue","dataItems":[]}`,
 		`c{"product":{"id":"p","dataItems":[{"type":"text","text":"two"}]},"append":true,"lastChunk":true}`,
 	} {
 		ev, err := DecodeEvent([]byte(stored))

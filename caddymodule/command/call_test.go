@@ -98,8 +98,8 @@ next      complete, continue or cancel, with --task task-1
 `
 	history = `"result":{"type":"task","id":"task-1","sessionId":"session-1","status":{"state":"failed",
 "stateChangedAt":"2025-09-01T12:07:00.5+08:00","dataItems":[{"type":"text","text":"No data."}]},"products":[],
-"messageHistory":[{"type":"message","id":"msg-1","sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader","senderId":"x",
-"command":"start","dataItems":[{"type":"text","text":"Plan"}],"taskId":"task-1"}],
+"messageHistory":[{"type":"message","id":"msg-1","sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader",
+"senderId":"x","command":"start","dataItems":[{"type":"text","text":"Plan"}],"taskId":"task-1"}],
 "statusHistory":[{"state":"accepted","stateChangedAt":"2025-09-01T11:59:00+08:00"},
 {"state":"failed","stateChangedAt":"2025-09-01T12:07:00.5+08:00","dataItems":[{"type":"text","text":"No data."}]}]}`
 	historyPrinted = `task      task-1
@@ -112,7 +112,8 @@ was       2025-09-01T12:07:00.5+08:00  failed
 heard     2025-09-01T11:58:00+08:00  start  msg-1
           Plan
 `
-	notFound = `"error":{"code":-32001,"message":"Task not found","data":{"taskId":"task-1","details":"It may have ended.","max":[1,2]}}`
+	notFound = `"error":{"code":-32001,"message":"Task not found","data":{"taskId":"task-1","details":"It may have ` +
+		`ended.","max":[1,2]}}`
 )
 
 func taskIn(state string) string {
@@ -160,7 +161,8 @@ func TestCall(t *testing.T) {
 			`"error":{"code":-32008,"message":"A\u001b","data":"why"}`,
 			commandResult{2, "", "Error: the Partner answered -32008 A\ufffd\n  data: \"why\"\n"}},
 		{"a message", []string{"start"},
-			`"result":{"type":"message","id":"msg-9","sentAt":"2025-09-01T12:00:00Z","senderRole":"partner","senderId":"p","dataItems":[{"type":"text","text":"Hi"}]}`,
+			`"result":{"type":"message","id":"msg-9","sentAt":"2025-09-01T12:00:00Z","senderRole":"partner","senderId":"p",` +
+				`"dataItems":[{"type":"text","text":"Hi"}]}`,
 			commandResult{0, "message   2025-09-01T12:00:00Z  msg-9  p\nsays      Hi\n", ""}},
 		{"an answer that makes no sense", []string{"get", "--task", "task-1"}, `"result":1`,
 			commandResult{1, "", "Error: the answer is neither a task nor a message\n"}},
@@ -208,12 +210,13 @@ func TestCallRequest(t *testing.T) {
 	}
 	message := request.Get("params.message")
 	want := map[string]string{
-		"command":       `"start"`,
-		"senderRole":    `"leader"`,
-		"senderId":      `"` + leaderAIC + `"`,
-		"taskId":        `"task-1"`,
-		"sessionId":     `"session-1"`,
-		"commandParams": `{"responseTimeout":2000,"awaitingInputTimeout":60000,"awaitingCompletionTimeout":3600000,"maxProductsBytes":1000}`,
+		"command":    `"start"`,
+		"senderRole": `"leader"`,
+		"senderId":   `"` + leaderAIC + `"`,
+		"taskId":     `"task-1"`,
+		"sessionId":  `"session-1"`,
+		"commandParams": `{"responseTimeout":2000,"awaitingInputTimeout":60000,"awaitingCompletionTimeout":3600000,` +
+			`"maxProductsBytes":1000}`,
 		"dataItems": `[{"type":"text","text":"Plan"},{"type":"text","text":"three days"},{"type":"data","data":{"a":1}},` +
 			`{"type":"file","name":"notes.txt","mimeType":"text/plain","bytes":"` +
 			base64.StdEncoding.EncodeToString([]byte("hello")) + `"},` +
@@ -261,7 +264,8 @@ func TestCallUsage(t *testing.T) {
 		{[]string{url, "start", "--data", "null"}, "--data must be a JSON object"},
 		{[]string{url, "start", "--file", "missing"}, "open missing: no such file or directory"},
 		{[]string{url, "start"},
-			"there is no certificate to take the senderId from: give --cert or --sender, or make a certificate with `caddy aip pki`"},
+			"there is no certificate to take the senderId from: give --cert or --sender, or make a certificate with `caddy " +
+				"aip pki`"},
 		{[]string{url, "start", "--key", "k"}, "--key needs --cert"},
 		{[]string{url, "start", "--cert", "x.pem"},
 			"reading the Leader's certificate x.pem and its key x-key.pem: open x.pem: no such file or directory"},

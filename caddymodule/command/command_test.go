@@ -214,7 +214,8 @@ Next: caddy aip sample-agent
 		t.Fatal(err)
 	}
 	want := commandResult{1, "",
-		"Error: .pki/ca.pem has no PEM block \"CERTIFICATE\" at its beginning; move it away, choose another folder or use --force\n"}
+		"Error: .pki/ca.pem has no PEM block \"CERTIFICATE\" at its beginning; move it away, choose another folder or use " +
+			"--force\n"}
 	if diff := cmp.Diff(want, runAIP(t, "pki")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -197,7 +197,8 @@ func (g *gate) post(path, body string) (*http.Response, string) {
 }
 
 func message(method, command, id, text string, more ...string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":{"message":{"type":"message","id":%q,"senderRole":"leader",`+
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":{"message":{"type":"message","id":%q,`+
+		`"senderRole":"leader",`+
 		`"senderId":"leader","sessionId":"s","command":%q,"taskId":%q,"dataItems":[{"type":"text","text":%q}]%s}}}`,
 		method, rand.Text(), command, id, text, strings.Join(more, ""))
 }

@@ -88,7 +88,8 @@ func TestStoreIsUnavailable(t *testing.T) {
 		"JSON-RPC": {"", `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"gw-aaaaaaaaaaaaaaaaaaaaaaaaaa"}}`,
 			answer{200, ""}},
 		"AIP": {"/rpc",
-			`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message","id":"m","sentAt":"2026-01-01T00:00:00Z",` +
+			`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message","id":"m",` +
+				`"sentAt":"2026-01-01T00:00:00Z",` +
 				`"senderRole":"leader","senderId":"l","command":"get","taskId":"t","dataItems":[]}}}`, answer{200, ""}},
 	} {
 		res, body := g.post("/agents/one"+c.path, c.body)

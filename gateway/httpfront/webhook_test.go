@@ -49,7 +49,8 @@ var sendings = map[string]sending{
 	"a2a/0.3": {
 		send: "message/send", stream: "message/stream", list: "tasks/pushNotificationConfig/list",
 		message: func(task, text, config string) string {
-			return fmt.Sprintf(`{"message":{"kind":"message","messageId":%q,"role":"user"%s,"parts":[{"kind":"text","text":%q}]}%s}`, text, ofTask(task), text, config)
+			return fmt.Sprintf(`{"message":{"kind":"message","messageId":%q,"role":"user"%s,"parts":[{"kind":"text","text":%q}`+
+				`]}%s}`, text, ofTask(task), text, config)
 		},
 		config: func(id, url string) string {
 			return fmt.Sprintf(`,"configuration":{"pushNotificationConfig":{"id":%q,"url":%q}}`, id, url)

@@ -20,12 +20,18 @@ import (
 
 // frames are a whole life: the task, its work, a product in pieces, and its end.
 var frames = []string{
-	`{"type":"task","id":"t1","status":{"state":"accepted","stateChangedAt":"2025-09-01T12:00:00+08:00"},"products":[],"sessionId":"s"}`,
-	`{"type":"status-update","taskId":"t1","status":{"state":"working","stateChangedAt":"2025-09-01T12:00:01+08:00"},"sessionId":"s"}`,
-	`{"type":"product-chunk","taskId":"t1","product":{"id":"p","dataItems":[{"type":"text","text":"one "}]},"append":false,"lastChunk":false,"sessionId":"s"}`,
-	`{"type":"product-chunk","taskId":"t1","product":{"id":"p","dataItems":[{"type":"text","text":"two"}]},"append":true,"lastChunk":true,"sessionId":"s"}`,
-	`{"type":"status-update","taskId":"t1","status":{"state":"awaiting-completion","stateChangedAt":"2025-09-01T12:00:02+08:00"},"sessionId":"s"}`,
-	`{"type":"status-update","taskId":"t1","status":{"state":"completed","stateChangedAt":"2025-09-01T12:00:03+08:00"},"sessionId":"s"}`,
+	`{"type":"task","id":"t1","status":{"state":"accepted","stateChangedAt":"2025-09-01T12:00:00+08:00"},"products":[],` +
+		`"sessionId":"s"}`,
+	`{"type":"status-update","taskId":"t1","status":{"state":"working","stateChangedAt":"2025-09-01T12:00:01+08:00"},` +
+		`"sessionId":"s"}`,
+	`{"type":"product-chunk","taskId":"t1","product":{"id":"p","dataItems":[{"type":"text","text":"one "}]},` +
+		`"append":false,"lastChunk":false,"sessionId":"s"}`,
+	`{"type":"product-chunk","taskId":"t1","product":{"id":"p","dataItems":[{"type":"text","text":"two"}]},` +
+		`"append":true,"lastChunk":true,"sessionId":"s"}`,
+	`{"type":"status-update","taskId":"t1","status":{"state":"awaiting-completion",` +
+		`"stateChangedAt":"2025-09-01T12:00:02+08:00"},"sessionId":"s"}`,
+	`{"type":"status-update","taskId":"t1","status":{"state":"completed","stateChangedAt":"2025-09-01T12:00:03+08:00"},` +
+		`"sessionId":"s"}`,
 }
 
 // asked is what a request to the stream asks for.
@@ -154,7 +160,8 @@ func TestFollowPassesGaps(t *testing.T) {
 }
 
 func TestFollowEnds(t *testing.T) {
-	refusal := `data: {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Task not found","data":{"reason":"EVENTS_EXPIRED"}}}` + "\n\n"
+	refusal := `data: {"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Task not found",` +
+		`"data":{"reason":"EVENTS_EXPIRED"}}}` + "\n\n"
 	c := partnerThat(t, func(out io.Writer, a *asked) { io.WriteString(out, refusal) })
 	var refused *Error
 	if _, cuts, err := follow(t, c, task.ReStream, 2); !errors.As(err, &refused) || refused.Code != -32001 || cuts != 0 {

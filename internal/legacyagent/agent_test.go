@@ -124,9 +124,11 @@ func TestAgent(t *testing.T) {
 				status(says("completed", "done"), true)}},
 		{"fail", []string{"send fail"}, []string{ok(begin + says("failed", "agent broke") + `}`)}},
 		{"file", []string{"send file"}, []string{ok(begin + says("completed", "ok") +
-			`,"artifacts":[{"name":"file","parts":[{"type":"file","file":{"name":"hello.txt","mimeType":"text/plain","bytes":"aGVsbG8K"}}],"index":0,"append":false,"lastChunk":true}]}`)}},
+			`,"artifacts":[{"name":"file","parts":[{"type":"file","file":{"name":"hello.txt","mimeType":"text/plain",` +
+			`"bytes":"aGVsbG8K"}}],"index":0,"append":false,"lastChunk":true}]}`)}},
 		{"data", []string{"sendSubscribe data"}, []string{status(working, false) +
-			chunk(`{"name":"data","parts":[{"type":"data","data":{"colour":"blue","parts":[1,2,3]}}],"index":0,"append":false,"lastChunk":true}`) + status(says("completed", "ok"), true)}},
+			chunk(`{"name":"data","parts":[{"type":"data","data":{"colour":"blue","parts":[1,2,3]}}],"index":0,"append":false,`+
+				`"lastChunk":true}`) + status(says("completed", "ok"), true)}},
 		{"cancel what waits", []string{"send ask", "cancel", "cancel", "resubscribe"}, []string{
 			ok(begin + says("input-required", "which colour?") + `}`), ok(begin + says("canceled", "canceled") + `}`),
 			`{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Task cannot be canceled"}}`,

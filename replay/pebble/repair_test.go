@@ -18,7 +18,8 @@ import (
 
 // TestRepair opens stores whose write-ahead log does not end as it should.
 func TestRepair(t *testing.T) {
-	cut := []string{"WARN replay: the write-ahead log ended within a record, and has been cut there; nothing acknowledged is lost"}
+	cut := []string{"WARN replay: the write-ahead log ended within a record, and has been cut there; nothing " +
+		"acknowledged is lost"}
 	for name, test := range map[string]struct {
 		spoil func(t *testing.T, system vfs.FS, logs []string) // paths of the files of the write-ahead log
 		want  uint64                                           // records of the log; 0 if the store is not opened

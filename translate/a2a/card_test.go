@@ -183,7 +183,8 @@ var every = []string{"aip", version.NameLegacy, version.Name03, version.Name10, 
 func TestAppendCard(t *testing.T) {
 	c := parsed(t, "legacy-nulls")
 	const who = `"name":"maps","description":"maps","version":"1.0.0","provider":{"organization":"Maps Ltd","url":""}`
-	const skill = `"id":"route","name":"Route","description":"Route","tags":[],"examples":["to the station"],"outputModes":["text/html"]`
+	const skill = `"id":"route","name":"Route","description":"Route","tags":[],"examples":["to the station"],` +
+		`"outputModes":["text/html"]`
 	const types = `"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain","image/png"],"skills":[{` +
 		skill + `}]`
 	const rpc = `{"url":"` + base + `","protocolBinding":"JSONRPC","protocolVersion":"1.0"}`
@@ -200,13 +201,15 @@ func TestAppendCard(t *testing.T) {
 		{"legacy", CardOptions{Form: CardLegacy, Generations: every},
 			`{` + who + `,"url":"` + base +
 				`","capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},
-			"authentication":{"schemes":[]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],"skills":[{` +
+			"authentication":{"schemes":[]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],
+			"skills":[{` +
 				skill + `}]}`},
 		{"legacy with TLS and webhooks",
 			CardOptions{Form: CardLegacy, Generations: every, MutualTLS: true, Push: true, Extended: true},
 			`{` + who + `,"url":"` + base +
 				`","capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
-			"authentication":{"schemes":["mutualTLS"]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],"skills":[{` +
+			"authentication":{"schemes":["mutualTLS"]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],
+			"skills":[{` +
 				skill + `}]}`},
 		{"0.2 has no word for TLS", CardOptions{Form: CardV02, Generations: every, MutualTLS: true},
 			`{` + who + `,` + zero +
@@ -308,8 +311,10 @@ func schemaErrors(form CardForm, card map[string]any) (wrong []string) {
 			}
 		}
 	}
-	const common = "name description version provider documentationUrl capabilities defaultInputModes defaultOutputModes skills "
-	const zero = "iconUrl url protocolVersion preferredTransport additionalInterfaces supportsAuthenticatedExtendedCard securitySchemes security "
+	const common = "name description version provider documentationUrl capabilities defaultInputModes " +
+		"defaultOutputModes skills "
+	const zero = "iconUrl url protocolVersion preferredTransport additionalInterfaces supportsAuthenticatedExtendedCard " +
+		"securitySchemes security "
 	const one = "iconUrl supportedInterfaces securitySchemes "
 	has("", card, "string", "name", "description", "version")
 	has("", card, "list", "defaultInputModes", "defaultOutputModes", "skills")

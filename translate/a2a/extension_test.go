@@ -31,38 +31,59 @@ var extraVersions = []struct {
 }{
 	{
 		"0.1", a2a.LegacyServer(true), a2a.Legacy(),
-		`{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{"id":"t1","acceptedOutputModes":["text"],"message":{"role":"user",` +
-			`"parts":[{"type":"text","text":"hi","px":1,"metadata":{"pm":1}}],"metadata":{"mm":1},"extensions":["e"],"referenceTaskIds":["r"],` +
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{"id":"t1","acceptedOutputModes":["text"],` +
+			`"message":{"role":"user",` +
+			`"parts":[{"type":"text","text":"hi","px":1,"metadata":{"pm":1}}],"metadata":{"mm":1},"extensions":["e"],` +
+			`"referenceTaskIds":["r"],` +
 			`"mx":{"a":` + "\n" +
 			`[1.0]},"mnull":null,"Parts":"no"},"metadata":{"pp":1},"qx":1,"tenant":"no","Session_ID":"no"}}`,
-		`{"id":"T","status":{"state":"input-required","message":{"role":"agent","parts":[{"type":"text","text":"q"}],"metadata":{"mm":1},"extensions":["e"],"mx":1,"taskId":"no"},"sx":2,"STATE":"no"},` +
-			`"artifacts":[{"index":0,"parts":[{"type":"text","text":"x","px":1}],"metadata":{"am":1},"extensions":["ae"],"ax":1,"artifact_id":"no"}],"metadata":{"tm":1,"aipState":"no"},"tx":{"b":null},"kind":"task"}`,
-		`{"id":"T","status":{"state":"working","message":{"role":"agent","parts":[{"type":"text","text":"w"}],"mx":1}},"final":false,"metadata":{"em":1},"ex":1}`,
+		`{"id":"T","status":{"state":"input-required","message":{"role":"agent","parts":[{"type":"text","text":"q"}],` +
+			`"metadata":{"mm":1},"extensions":["e"],"mx":1,"taskId":"no"},"sx":2,"STATE":"no"},` +
+			`"artifacts":[{"index":0,"parts":[{"type":"text","text":"x","px":1}],"metadata":{"am":1},"extensions":["ae"],` +
+			`"ax":1,"artifact_id":"no"}],"metadata":{"tm":1,"aipState":"no"},"tx":{"b":null},"kind":"task"}`,
+		`{"id":"T","status":{"state":"working","message":{"role":"agent","parts":[{"type":"text","text":"w"}],"mx":1}},` +
+			`"final":false,"metadata":{"em":1},"ex":1}`,
 		`{"id":"T","artifact":{"index":0,"parts":[{"type":"text","text":"x"}],"ax":1},"metadata":{"em":1},"ex":1}`,
 		"", "", "", "acceptedOutputModes",
 	},
 	{
 		"0.3", a2a.V03Server(true), a2a.V03(),
-		`{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m1","role":"user",` +
-			`"parts":[{"kind":"text","text":"hi","px":1,"metadata":{"pm":1}}],"metadata":{"mm":1},"extensions":["e"],"referenceTaskIds":["r"],` +
+		`{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m1",` +
+			`"role":"user",` +
+			`"parts":[{"kind":"text","text":"hi","px":1,"metadata":{"pm":1}}],"metadata":{"mm":1},"extensions":["e"],` +
+			`"referenceTaskIds":["r"],` +
 			`"mx":{"a":` + "\n" +
-			`[1.0]},"mnull":null,"message_id":"no"},"configuration":{"acceptedOutputModes":["text"],"cx":1,"return_immediately":true},"metadata":{"pp":1},"qx":1,"tenant":"no"}}`,
-		`{"kind":"task","id":"T","contextId":"c","status":{"state":"input-required","message":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"q"}],"metadata":{"mm":1},"extensions":["e"],"mx":1,"task_id":"no"},"sx":2},` +
-			`"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"x","px":1}],"metadata":{"am":1},"extensions":["ae"],"ax":1}],"metadata":{"tm":1,"aipState":"no"},"tx":{"b":null}}`,
-		`{"kind":"status-update","taskId":"T","contextId":"c","status":{"state":"working","message":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"w"}],"mx":1}},"final":false,"metadata":{"em":1},"ex":1}`,
-		`{"kind":"artifact-update","taskId":"T","contextId":"c","artifact":{"artifactId":"a","parts":[{"kind":"text","text":"x"}],"ax":1},"metadata":{"em":1},"ex":1}`,
+			`[1.0]},"mnull":null,"message_id":"no"},"configuration":{"acceptedOutputModes":["text"],"cx":1,` +
+			`"return_immediately":true},"metadata":{"pp":1},"qx":1,"tenant":"no"}}`,
+		`{"kind":"task","id":"T","contextId":"c","status":{"state":"input-required","message":{"kind":"message",` +
+			`"messageId":"m","role":"agent","parts":[{"kind":"text","text":"q"}],"metadata":{"mm":1},"extensions":["e"],` +
+			`"mx":1,"task_id":"no"},"sx":2},` +
+			`"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"x","px":1}],"metadata":{"am":1},` +
+			`"extensions":["ae"],"ax":1}],"metadata":{"tm":1,"aipState":"no"},"tx":{"b":null}}`,
+		`{"kind":"status-update","taskId":"T","contextId":"c","status":{"state":"working","message":{"kind":"message",` +
+			`"messageId":"m","role":"agent","parts":[{"kind":"text","text":"w"}],"mx":1}},"final":false,"metadata":{"em":1},` +
+			`"ex":1}`,
+		`{"kind":"artifact-update","taskId":"T","contextId":"c","artifact":{"artifactId":"a","parts":[{"kind":"text",` +
+			`"text":"x"}],"ax":1},"metadata":{"em":1},"ex":1}`,
 		"", "", "", "configuration.acceptedOutputModes",
 	},
 	{
 		"1.0", a2a.V1Server(true), a2a.V1(),
 		`{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m1","role":"ROLE_USER",` +
-			`"parts":[{"text":"hi","px":1,"metadata":{"pm":1}}],"metadata":{"mm":1},"extensions":["e"],"referenceTaskIds":["r"],` +
+			`"parts":[{"text":"hi","px":1,"metadata":{"pm":1}}],"metadata":{"mm":1},"extensions":["e"],` +
+			`"referenceTaskIds":["r"],` +
 			`"mx":{"a":` + "\n" +
-			`[1.0]},"mnull":null,"task_id":"no"},"configuration":{"acceptedOutputModes":["text"],"cx":1,"blocking":true},"metadata":{"pp":1},"qx":1,"tenant":"no"}}`,
-		`{"task":{"id":"T","contextId":"c","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"q"}],"metadata":{"mm":1},"extensions":["e"],"mx":1,"context_id":"no"},"sx":2},` +
-			`"artifacts":[{"artifactId":"a","parts":[{"text":"x","px":1}],"metadata":{"am":1},"extensions":["ae"],"ax":1}],"metadata":{"tm":1,"aipState":"no"},"tx":{"b":null}}}`,
-		`{"statusUpdate":{"taskId":"T","contextId":"c","status":{"state":"TASK_STATE_WORKING","message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"w"}],"mx":1}},"metadata":{"em":1},"ex":1}}`,
-		`{"artifactUpdate":{"taskId":"T","contextId":"c","artifact":{"artifactId":"a","parts":[{"text":"x"}],"ax":1},"metadata":{"em":1},"ex":1}}`,
+			`[1.0]},"mnull":null,"task_id":"no"},"configuration":{"acceptedOutputModes":["text"],"cx":1,"blocking":true},` +
+			`"metadata":{"pp":1},"qx":1,"tenant":"no"}}`,
+		`{"task":{"id":"T","contextId":"c","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"messageId":"m",` +
+			`"role":"ROLE_AGENT","parts":[{"text":"q"}],"metadata":{"mm":1},"extensions":["e"],"mx":1,"context_id":"no"},` +
+			`"sx":2},` +
+			`"artifacts":[{"artifactId":"a","parts":[{"text":"x","px":1}],"metadata":{"am":1},"extensions":["ae"],"ax":1}],` +
+			`"metadata":{"tm":1,"aipState":"no"},"tx":{"b":null}}}`,
+		`{"statusUpdate":{"taskId":"T","contextId":"c","status":{"state":"TASK_STATE_WORKING","message":{"messageId":"m",` +
+			`"role":"ROLE_AGENT","parts":[{"text":"w"}],"mx":1}},"metadata":{"em":1},"ex":1}}`,
+		`{"artifactUpdate":{"taskId":"T","contextId":"c","artifact":{"artifactId":"a","parts":[{"text":"x"}],"ax":1},` +
+			`"metadata":{"em":1},"ex":1}}`,
 		"task.", "statusUpdate.", "artifactUpdate.", "configuration.acceptedOutputModes",
 	},
 }
@@ -273,7 +294,8 @@ func TestExtraOfAnswers(t *testing.T) {
 		result string
 	}{
 		{a2a.V03(),
-			`{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"x"}],"metadata":{"a":1},"extensions":["e"]}`},
+			`{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"x"}],"metadata":{"a":1},` +
+				`"extensions":["e"]}`},
 		{a2a.V1(),
 			`{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}],"metadata":{"a":1},"extensions":["e"]}}`},
 	} {
@@ -292,7 +314,8 @@ func FuzzExtraReply(f *testing.F) {
 			f.Add([]byte(result))
 		}
 	}
-	f.Add([]byte(`{"id":"T","status":{"state":"working"},"artifacts":[{"artifactId":"a","parts":[{"text":"x","metadata":{"a2a":{"text":"y"}},"Text":1}],"metadata":{"a2a":{},"\u0061ip":1}}]}`))
+	f.Add([]byte(`{"id":"T","status":{"state":"working"},"artifacts":[{"artifactId":"a","parts":[{"text":"x",` +
+		`"metadata":{"a2a":{"text":"y"}},"Text":1}],"metadata":{"a2a":{},"\u0061ip":1}}]}`))
 	f.Fuzz(func(t *testing.T, result []byte) {
 		for _, from := range extraVersions {
 			rep, err := from.client.Push(result, nil)

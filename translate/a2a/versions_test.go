@@ -114,7 +114,8 @@ func TestLegacyFaults(t *testing.T) {
 	}
 	got := string(a2a.LegacyServer(false).AppendError([]byte("x"), jsonrpc.ID("7"),
 		task.Errorf(task.AgentTimeout, "it was silent").WithData("taskId", "t").WithField("f")))
-	want := `x{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Internal error","data":{"errorType":"AGENT_TIMEOUT","field":"f","taskId":"t","details":"it was silent"}}}`
+	want := `x{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Internal error",` +
+		`"data":{"errorType":"AGENT_TIMEOUT","field":"f","taskId":"t","details":"it was silent"}}}`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

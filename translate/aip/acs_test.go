@@ -44,7 +44,8 @@ func fullOptions() ACSOptions {
 
 func TestAppendACS(t *testing.T) {
 	const want = `{
-		"aic": "10001000011K912345E789ABCDEF2353", "active": true, "lastModifiedTime": "2025-03-15T16:30:00+08:00", "protocolVersion": "01.00",
+		"aic": "10001000011K912345E789ABCDEF2353", "active": true,
+		"lastModifiedTime": "2025-03-15T16:30:00+08:00", "protocolVersion": "01.00",
 		"name": "Tours \"of\" Beijing\n", "description": "Plans tours.", "version": "1.2.0",
 		"iconUrl": "https://docs.example/tours.png", "documentationUrl": "https://docs.example/tours",
 		"provider": {"countryCode": "CN", "organization": "BUPT", "url": "https://ai.bupt.example", "license": "ICP 1"},
@@ -53,7 +54,8 @@ func TestAppendACS(t *testing.T) {
 		"capabilities": {"streaming": true, "notification": true, "messageQueue": []},
 		"defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain", "image/png"],
 		"skills": [
-			{"id": "tour.plan", "name": "Plan", "description": "Plans a tour", "version": "1.2.0", "tags": ["tour"], "examples": ["two days"], "inputModes": ["text/plain"]},
+			{"id": "tour.plan", "name": "Plan", "description": "Plans a tour", "version": "1.2.0",
+				"tags": ["tour"], "examples": ["two days"], "inputModes": ["text/plain"]},
 			{"id": "tour.book", "name": "tour.book", "description": "tour.book", "version": "1.2.0", "tags": []}
 		]}`
 	var w, g any

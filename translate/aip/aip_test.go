@@ -140,8 +140,9 @@ func TestDecode(t *testing.T) {
 		"full": {body("rpc", full()), translate.Call{Call: task.Call{
 			Message: task.Message{
 				ID: "m1", SentAt: at(beijing, 25e7), SenderRole: task.Leader, SenderID: "leader", Mentions: []string{"a", "b"},
-				Command:   task.Start,
-				Params:    json.RawMessage(`{"awaitingCompletionTimeout":3000,"awaitingInputTimeout":2000,"maxProductsBytes":4096,"responseTimeout":1000,"x":[1]}`),
+				Command: task.Start,
+				Params: json.RawMessage(`{"awaitingCompletionTimeout":3000,"awaitingInputTimeout":2000,` +
+					`"maxProductsBytes":4096,"responseTimeout":1000,"x":[1]}`),
 				TaskID:    "t1",
 				SessionID: "s1",
 				GroupID:   "g1",
@@ -162,14 +163,16 @@ func TestDecode(t *testing.T) {
 		"null params": {body("rpc", with(least(task.Start), object{"commandParams": object{
 			"responseTimeout": nil, "awaitingInputTimeout": nil, "awaitingCompletionTimeout": nil, "maxProductsBytes": nil,
 		}})), start(func(c *translate.Call) {
-			c.Message.Params = json.RawMessage(`{"awaitingCompletionTimeout":null,"awaitingInputTimeout":null,"maxProductsBytes":null,"responseTimeout":null}`)
+			c.Message.Params = json.RawMessage(`{"awaitingCompletionTimeout":null,"awaitingInputTimeout":null,` +
+				`"maxProductsBytes":null,"responseTimeout":null}`)
 		})},
 		"large params": {body("rpc", with(least(task.Start), object{"commandParams": object{
 			"responseTimeout": json.Number("1.0"), "awaitingInputTimeout": json.Number("9223372036855"),
 			"awaitingCompletionTimeout": json.Number("1e300"),
 			"maxProductsBytes":          json.Number("1e300"),
 		}})), start(func(c *translate.Call) {
-			c.Message.Params = json.RawMessage(`{"awaitingCompletionTimeout":1e300,"awaitingInputTimeout":9223372036855,"maxProductsBytes":1e300,"responseTimeout":1.0}`)
+			c.Message.Params = json.RawMessage(`{"awaitingCompletionTimeout":1e300,"awaitingInputTimeout":9223372036855,` +
+				`"maxProductsBytes":1e300,"responseTimeout":1.0}`)
 			c.Terms = task.Terms{Response: time.Millisecond, AwaitingInput: math.MaxInt64, AwaitingCompletion: math.MaxInt64,
 				MaxProductsBytes: math.MaxInt64}
 		})},
@@ -183,7 +186,8 @@ func TestDecode(t *testing.T) {
 			"lastMessageSentAt": "2025-09-01T11:58:00", "lastStateChangedAt": "2025-09-01T11:58:00Z",
 		}})), start(func(c *translate.Call) {
 			c.Message.Command = task.Get
-			c.Message.Params = json.RawMessage(`{"lastMessageSentAt":"2025-09-01T11:58:00","lastStateChangedAt":"2025-09-01T11:58:00Z"}`)
+			c.Message.Params = json.RawMessage(`{"lastMessageSentAt":"2025-09-01T11:58:00",` +
+				`"lastStateChangedAt":"2025-09-01T11:58:00Z"}`)
 			c.MessagesAfter, c.StatesAfter = at(beijing, 0), at(time.UTC, 0)
 		})},
 		"re-stream": {body("stream", with(least(task.ReStream),
@@ -215,8 +219,10 @@ func TestDecode(t *testing.T) {
 			start(func(c *translate.Call) {
 				c.Message.DataItems = []task.DataItem{{Kind: task.TextItem}, {Kind: task.FileItem, URI: "u"}}
 			})},
-		"line breaks between values": {[]byte("{\"jsonrpc\":\"2.0\",\n\"id\":1,\"method\":\"rpc\",\"params\":{\"message\":{\"command\":\"start\",\"senderId\":\"leader\"," +
-			"\"taskId\":\"\\u00741\",\"commandParams\":{\n\t\"a\": \"\\n\\u2028\\/\",\r\n\"b\": 1.0},\"dataItems\":[{\"type\":\"data\",\"data\":{\n},\"metadata\":{ \"a\" : 1 }}]}}}"),
+		"line breaks between values": {[]byte("{\"jsonrpc\":\"2.0\",\n\"id\":1,\"method\":\"rpc\"," +
+			"\"params\":{\"message\":{\"command\":\"start\",\"senderId\":\"leader\"," +
+			"\"taskId\":\"\\u00741\",\"commandParams\":{\n\t\"a\": \"\\n\\u2028\\/\",\r\n\"b\": 1.0}," +
+			"\"dataItems\":[{\"type\":\"data\",\"data\":{\n},\"metadata\":{ \"a\" : 1 }}]}}}"),
 			start(func(c *translate.Call) {
 				c.Message.Params = json.RawMessage(`{"a":"\n\u2028\/","b":1.0}`)
 				c.Message.DataItems = []task.DataItem{{Kind: task.DataKind, Data: json.RawMessage(`{}`),
@@ -492,12 +498,14 @@ func TestAppendError(t *testing.T) {
 		"no detail": {&task.Error{Kind: task.TaskNotFound, Err: errors.New("secret")},
 			`{"code":-32001,"message":"Task not found"}`},
 		"field": {task.Errorf(task.InvalidParams, "taskId is missing").WithField("params.message.taskId"),
-			`{"code":-32602,"message":"Invalid method parameters","data":{"field":"params.message.taskId","details":"taskId is missing"}}`},
+			`{"code":-32602,"message":"Invalid method parameters","data":{"field":"params.message.taskId","details":"taskId ` +
+				`is missing"}}`},
 		"limit": {fmt.Errorf("wrapped: %w", task.Errorf(task.LimitExceeded, "too many streams").WithData("max",
 			7).WithData("limit", "streams")),
 			`{"code":-32050,"message":"Limit exceeded","data":{"limit":"streams","max":7,"details":"too many streams"}}`},
 		"agent": {task.Errorf(task.AgentUnavailable, "no connection").WithCause(errors.New("secret")),
-			`{"code":-32603,"message":"Internal server error","data":{"errorType":"AGENT_UNAVAILABLE","details":"no connection"}}`},
+			`{"code":-32603,"message":"Internal server error","data":{"errorType":"AGENT_UNAVAILABLE","details":"no ` +
+				`connection"}}`},
 		"reserved": {task.Errorf(task.InvalidParams, "a").WithData("details", "b").WithData("field", "c"),
 			`{"code":-32602,"message":"Invalid method parameters","data":{"details":"a"}}`},
 		"unsayable": {task.Errorf(task.InvalidParams, "").WithData("a", math.NaN()),
@@ -521,18 +529,23 @@ func TestAppendEvent(t *testing.T) {
 	}{
 		"task": {task.Event{Seq: 1, Task: &task.Task{ID: "t1", SessionID: "s1",
 			Status: task.Status{State: task.Accepted, ChangedAt: at}}},
-			`{"eventSeq":1,"eventData":{"type":"task","id":"t1","status":{"state":"accepted","stateChangedAt":"2025-09-01T12:00:00+08:00"},"products":[],"sessionId":"s1"}}`},
+			`{"eventSeq":1,"eventData":{"type":"task","id":"t1","status":{"state":"accepted",` +
+				`"stateChangedAt":"2025-09-01T12:00:00+08:00"},"products":[],"sessionId":"s1"}}`},
 		"status": {task.Event{Seq: 2, Status: &task.Status{State: task.Working, ChangedAt: at,
 			DataItems: []task.DataItem{task.Text("a\nb")}}},
-			`{"eventSeq":2,"eventData":{"type":"status-update","taskId":"t1","status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00","dataItems":[{"type":"text","text":"a\nb"}]},"sessionId":"s1"}}`},
+			`{"eventSeq":2,"eventData":{"type":"status-update","taskId":"t1","status":{"state":"working",` +
+				`"stateChangedAt":"2025-09-01T12:00:00+08:00","dataItems":[{"type":"text","text":"a\nb"}]},"sessionId":"s1"}}`},
 		"chunk": {task.Event{Seq: 3, Chunk: &task.Chunk{Product: task.Product{ID: "p",
 			DataItems: []task.DataItem{task.Text("x")}}, Append: true}},
-			`{"eventSeq":3,"eventData":{"type":"product-chunk","taskId":"t1","product":{"id":"p","dataItems":[{"type":"text","text":"x"}]},"append":true,"lastChunk":false,"sessionId":"s1"}}`},
+			`{"eventSeq":3,"eventData":{"type":"product-chunk","taskId":"t1","product":{"id":"p","dataItems":[{"type":"text",` +
+				`"text":"x"}]},"append":true,"lastChunk":false,"sessionId":"s1"}}`},
 		"message": {task.Event{Seq: 4, Message: &task.Message{ID: "m", SentAt: at, SenderRole: task.Partner, SenderID: "p1"}},
-			`{"eventSeq":4,"eventData":{"type":"message","id":"m","sentAt":"2025-09-01T12:00:00+08:00","senderRole":"partner","senderId":"p1","dataItems":[]}}`},
+			`{"eventSeq":4,"eventData":{"type":"message","id":"m","sentAt":"2025-09-01T12:00:00+08:00","senderRole":"partner",` +
+				`"senderId":"p1","dataItems":[]}}`},
 		"the cause is not shown": {task.Event{Seq: 5, Status: &task.Status{State: task.Working, ChangedAt: at},
 			Cause: &task.Message{ID: "secret"}},
-			`{"eventSeq":5,"eventData":{"type":"status-update","taskId":"t1","status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00"},"sessionId":"s1"}}`},
+			`{"eventSeq":5,"eventData":{"type":"status-update","taskId":"t1","status":{"state":"working",` +
+				`"stateChangedAt":"2025-09-01T12:00:00+08:00"},"sessionId":"s1"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := `{"jsonrpc":"2.0","id":"x","result":` + tt.want + `}`

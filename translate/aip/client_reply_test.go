@@ -148,12 +148,15 @@ func TestReply(t *testing.T) {
 		"least":     {`{"status":{"state":"accepted"}}`, news{State: task.Accepted}},
 		"least, v1": {`{"type":"task","status":{"state":"accepted"}}`, news{State: task.Accepted, Whole: true}},
 		"least, v2": {`{"type":"task-result","status":{"state":"rejected"}}`, news{State: task.Rejected, Whole: true}},
-		"nulls": {`{"type":"task","id":null,"senderId":null,"status":{"state":"failed","stateChangedAt":null,"dataItems":null},"products":null,` +
+		"nulls": {`{"type":"task","id":null,"senderId":null,"status":{"state":"failed","stateChangedAt":null,` +
+			`"dataItems":null},"products":null,` +
 			`"messageHistory":null,"statusHistory":null,"groupId":null,"sessionId":null}`, news{State: task.Failed,
 			Whole: true}},
-		"null in a product": {`{"type":"task","status":{"state":"working"},"products":[{"id":"p","name":null,"description":null,"dataItems":null}]}`,
+		"null in a product": {`{"type":"task","status":{"state":"working"},"products":[{"id":"p","name":null,` +
+			`"description":null,"dataItems":null}]}`,
 			news{State: task.Working, Whole: true, Products: []task.Product{{ID: "p"}}}},
-		"product twice": {`{"type":"task","status":{"state":"working"},"products":[{"id":"p","name":"a"},{"id":"q"},{"id":"p","name":"b"}]}`,
+		"product twice": {`{"type":"task","status":{"state":"working"},"products":[{"id":"p","name":"a"},{"id":"q"},` +
+			`{"id":"p","name":"b"}]}`,
 			news{State: task.Working, Whole: true, Products: []task.Product{{ID: "p", Name: "b"}, {ID: "q"}}}},
 		"completed": {`{"type":"task","status":{"state":"completed"},"products":[]}`,
 			news{State: task.AwaitingCompletion, Whole: true}},
@@ -305,11 +308,13 @@ func TestClientEvent(t *testing.T) {
 			task.InvalidAgentResponse},
 		"later version": {"", event(`{"type":"product-removed","taskId":"t"}`), agent.Report{}, task.Internal},
 		"chunk": {"",
-			event(`{"type":"product-chunk","product":{"id":"p","dataItems":[{"type":"text","text":"a"}]},"append":true,"lastChunk":null}`),
+			event(`{"type":"product-chunk","product":{"id":"p","dataItems":[{"type":"text","text":"a"}]},"append":true,` +
+				`"lastChunk":null}`),
 			agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p", DataItems: []task.DataItem{task.Text("a")}},
 				Append: true}}}, task.Internal},
 		"chunk, message": {"",
-			event(`{"type":"product-chunk","id":"m","dataItems":[],"senderRole":"partner","product":{"id":"p"},"lastChunk":true}`),
+			event(`{"type":"product-chunk","id":"m","dataItems":[],"senderRole":"partner","product":{"id":"p"},` +
+				`"lastChunk":true}`),
 			agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p"}, Last: true}}}, task.Internal},
 		"chunk, no product": {"", event(`{"type":"product-chunk","product":[]}`), agent.Report{}, task.InvalidAgentResponse},
 		"append text": {"", event(`{"type":"product-chunk","product":{"id":"p"},"append":"true"}`), agent.Report{},
@@ -317,7 +322,8 @@ func TestClientEvent(t *testing.T) {
 		"lastChunk number": {"", event(`{"type":"product-chunk","product":{"id":"p"},"lastChunk":1}`), agent.Report{},
 			task.InvalidAgentResponse},
 		"status": {"",
-			event(`{"type":"task-status-update","id":"m","dataItems":[{"type":"text","text":"no"}],"status":{"state":"awaiting-input","dataItems":[{"type":"text","text":"a"}]}}`),
+			event(`{"type":"task-status-update","id":"m","dataItems":[{"type":"text","text":"no"}],` +
+				`"status":{"state":"awaiting-input","dataItems":[{"type":"text","text":"a"}]}}`),
 			agent.Report{State: task.AwaitingInput, NativeState: "awaiting-input",
 				Items: []task.DataItem{task.Text("a")}}, task.Internal},
 		"wrong state": {"", event(`{"type":"status-update","status":{"state":"done"}}`), agent.Report{},
@@ -473,7 +479,8 @@ func FuzzClientReply(f *testing.F) {
 	} {
 		f.Add(vector(f, name))
 	}
-	f.Add([]byte(`{"result":{"type":"message","id":"m","dataItems":[{"type":"file","url":"u"},{"type":"x"}]},"error":null}`))
+	f.Add([]byte(`{"result":{"type":"message","id":"m","dataItems":[{"type":"file","url":"u"},{"type":"x"}]},` +
+		`"error":null}`))
 	f.Add([]byte(`{"detail":{"code":-32001,"message":"Task not found"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		rep, err := ClientV2("gateway").Reply(data, []task.Product{{ID: "known"}})

@@ -98,9 +98,11 @@ func TestClientRequests(t *testing.T) {
 		"get": {
 			func(c translate.Client) []byte { return c.(translate.Getter).AppendGet(nil, ref) },
 			v1("rpc", `t\"1-get`) + unknown +
-				`"command":"get","commandParams":{"lastMessageSentAt":"2999-01-01T00:00:00+08:00","lastStateChangedAt":"2999-01-01T00:00:00+08:00"},` + bare,
+				`"command":"get","commandParams":{"lastMessageSentAt":"2999-01-01T00:00:00+08:00",` +
+				`"lastStateChangedAt":"2999-01-01T00:00:00+08:00"},` + bare,
 			v2("rpc", "command", `t\"1-get`) + unknown +
-				`"command":"get","commandParams":{"lastCommandSentAt":"2999-01-01T00:00:00+08:00","lastStateChangedAt":"2999-01-01T00:00:00+08:00"},` + bare},
+				`"command":"get","commandParams":{"lastCommandSentAt":"2999-01-01T00:00:00+08:00",` +
+				`"lastStateChangedAt":"2999-01-01T00:00:00+08:00"},` + bare},
 		"cancel": {
 			func(c translate.Client) []byte { return c.(translate.Canceler).AppendCancel(nil, ref) },
 			v1("rpc", `t\"1-cancel`) + unknown + `"command":"cancel",` + bare, v2("rpc", "command", `t\"1-cancel`) + unknown +
@@ -162,8 +164,9 @@ func TestPassed(t *testing.T) {
 		`{}`:   ``,
 		`null`: ``,
 		`{"responseTimeout":1,"awaitingInputTimeout":2,"awaitingCompletionTimeout":3,"maxProductsBytes":4,"timeout":5}`: ``,
-		`{"notificationConfigId":"n","notifyOnStates":["failed"]}`:                                                      ``,
-		`{"a":[1.0],"timeout":{"b":1},"c\n":"\u0041"}`:                                                                  `{"a":[1.0],"c\n":"\u0041"}`,
+
+		`{"notificationConfigId":"n","notifyOnStates":["failed"]}`: ``,
+		`{"a":[1.0],"timeout":{"b":1},"c\n":"\u0041"}`:             `{"a":[1.0],"c\n":"\u0041"}`,
 	} {
 		if got := string(passed(json.RawMessage(params))); got != want {
 			t.Errorf("of %s passed %s, want %s", params, got, want)

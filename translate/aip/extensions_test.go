@@ -33,7 +33,8 @@ func holds(t *testing.T, out gjson.Result, want map[string]string) {
 func TestExtensionsOfCommands(t *testing.T) {
 	const members = `"id":"m","command":"start","senderId":"l","taskId":"t1","x":{"y":` + "\n" +
 		`[1.0]},"null":null,"sender_id":"no",` +
-		`"metadata":{"a2a":{"message":{"extensions":["e"]}}},"dataItems":[{"type":"text","text":"hi","ix":1,"TEXT":"no","metadata":{"im":1}},{"type":"data","data":{},"ix":2}]}}}`
+		`"metadata":{"a2a":{"message":{"extensions":["e"]}}},"dataItems":[{"type":"text","text":"hi","ix":1,"TEXT":"no",` +
+		`"metadata":{"im":1}},{"type":"data","data":{},"ix":2}]}}}`
 	for from, body := range map[string]string{
 		"v1": `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message",` + members,
 		"v2": `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"command":{"type":"task-command",` + members,
@@ -62,21 +63,27 @@ func TestExtensionsOfCommands(t *testing.T) {
 
 // TestExtensionsOfTasks: a Partner's extensions reach a Leader of any version, where the Partner wrote them.
 func TestExtensionsOfTasks(t *testing.T) {
-	const state = `"status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00","sx":1,"STATE":"no","dataItems":[{"type":"text","text":"w","ix":1}]}`
+	const state = `"status":{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00","sx":1,"STATE":"no",` +
+		`"dataItems":[{"type":"text","text":"w","ix":1}]}`
 	result := func(json string) []byte { return []byte(`{"jsonrpc":"2.0","id":1,"result":` + json + `}`) }
 	for from, texts := range map[string][3]string{
 		"v1": {
 			`{"type":"task","id":"T","sessionId":"S",` + state +
-				`,"products":[{"id":"p","px":1,"dataItems":[{"type":"text","text":"x","ix":1}],"metadata":{"a2a":{"z":1}}}],"tx":{"y":null},"products_":"no"}`,
+				`,"products":[{"id":"p","px":1,"dataItems":[{"type":"text","text":"x","ix":1}],"metadata":{"a2a":{"z":1}}}],` +
+				`"tx":{"y":null},"products_":"no"}`,
 			`{"eventSeq":1,"eventData":{"type":"status-update","taskId":"T","sessionId":"S",` + state + `,"ex":1}}`,
-			`{"eventSeq":2,"eventData":{"type":"product-chunk","taskId":"T","sessionId":"S","product":{"id":"p","px":1,"dataItems":[]},"append":true,"lastChunk":false,"ex":1,"metadata":{"a2a":{"z":1}}}}`,
+			`{"eventSeq":2,"eventData":{"type":"product-chunk","taskId":"T","sessionId":"S","product":{"id":"p","px":1,` +
+				`"dataItems":[]},"append":true,"lastChunk":false,"ex":1,"metadata":{"a2a":{"z":1}}}}`,
 		},
 		"v2": {
-			`{"type":"task-result","id":"r","sentAt":"2025-09-01T12:00:00+08:00","senderRole":"partner","senderId":"P","taskId":"T","sessionId":"S",` + state +
-				`,"products":[{"id":"p","px":1,"dataItems":[{"type":"text","text":"x","ix":1}],"metadata":{"a2a":{"z":1}}}],"tx":{"y":null},"products_":"no"}`,
+			`{"type":"task-result","id":"r","sentAt":"2025-09-01T12:00:00+08:00","senderRole":"partner","senderId":"P",` +
+				`"taskId":"T","sessionId":"S",` + state +
+				`,"products":[{"id":"p","px":1,"dataItems":[{"type":"text","text":"x","ix":1}],"metadata":{"a2a":{"z":1}}}],` +
+				`"tx":{"y":null},"products_":"no"}`,
 			`{"eventSeq":1,"eventData":{"type":"task-status-update","id":"r","taskId":"T","sessionId":"S",` + state +
 				`,"ex":1}}`,
-			`{"eventSeq":2,"eventData":{"type":"product-chunk","id":"r","taskId":"T","sessionId":"S","product":{"id":"p","px":1,"dataItems":[]},"append":true,"lastChunk":false,"ex":1,"metadata":{"a2a":{"z":1}}}}`,
+			`{"eventSeq":2,"eventData":{"type":"product-chunk","id":"r","taskId":"T","sessionId":"S","product":{"id":"p",` +
+				`"px":1,"dataItems":[]},"append":true,"lastChunk":false,"ex":1,"metadata":{"a2a":{"z":1}}}}`,
 		},
 	} {
 		client := sides()[from].client
@@ -159,7 +166,8 @@ func TestForm(t *testing.T) {
 	s := task.Status{State: task.Working, DataItems: []task.DataItem{{Kind: task.TextItem, Text: "t",
 		Metadata: json.RawMessage(`{"aip":{"text":"no","z":3}}`)}},
 		Extensions: extra, TaskExtensions: extra}
-	want := `{"state":"working","stateChangedAt":"0001-01-01T00:00:00Z","dataItems":[{"type":"text","text":"t","z":3}],"x":1,"id":"no","metadata":{"a2a":{"y":2}}}`
+	want := `{"state":"working","stateChangedAt":"0001-01-01T00:00:00Z","dataItems":[{"type":"text","text":"t","z":3}],` +
+		`"x":1,"id":"no","metadata":{"a2a":{"y":2}}}`
 	if d := cmp.Diff(want, string(form.AppendStatus(nil, &s))); d != "" {
 		t.Error(d)
 	}

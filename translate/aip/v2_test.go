@@ -303,7 +303,8 @@ func TestAppendV2(t *testing.T) {
 	same("notification", whole, s.AppendNotification(nil, state))
 	same("histories",
 		result(`{"type":"task-result","id":"t1-awaiting-completion-1756699200250",`+rest+`"groupId":"g1","sessionId":"s1",`+done+`,"products":[],`+
-			`"commandHistory":[{"type":"task-command","mentions":"all","id":"m1",`+sent+`"command":"start","dataItems":[],"taskId":"t1"},`+
+			`"commandHistory":[{"type":"task-command","mentions":"all","id":"m1",`+sent+`"command":"start","dataItems":[],`+
+			`"taskId":"t1"},`+
 			`{"type":"task-command","id":"m2",`+sent+`"mentions":["a"],"command":"cancel","dataItems":[],"taskId":"t1"}],`+
 			`"statusHistory":[{"state":"working",`+since+`}]}`), s.AppendTask(nil, asked, nil, &group))
 
@@ -312,7 +313,8 @@ func TestAppendV2(t *testing.T) {
 	event := func(seq, data string) string { return result(`{"eventSeq":` + seq + `,"eventData":` + data + `}`) }
 	const piece = `"product":{"id":"p","dataItems":[{"type":"text","text":"x"}]},"append":true,"lastChunk":false}`
 	same("chunk before all", event("4",
-		`{"type":"product-chunk","id":"t1-4","sentAt":"1970-01-01T08:00:00+08:00","senderRole":"partner","senderId":"partner","taskId":"t1","sessionId":"s1",`+piece),
+		`{"type":"product-chunk","id":"t1-4","sentAt":"1970-01-01T08:00:00+08:00","senderRole":"partner",`+
+			`"senderId":"partner","taskId":"t1","sessionId":"s1",`+piece),
 		stream.Event(nil, &task.Event{Seq: 4, Chunk: chunk}).Data)
 	same("task event", event("5", `{"type":"task-result","id":"t1-5",`+rest+`"sessionId":"s1",`+done+`,`+had),
 		stream.Event(nil, &task.Event{Seq: 5, Task: state}).Data)

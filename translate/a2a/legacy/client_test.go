@@ -30,14 +30,17 @@ func TestRequests(t *testing.T) {
 	ref := agent.Ref{Task: "t1"}
 	for _, tc := range []struct{ name, got, want string }{
 		{"send", string(c.AppendTurn(nil, turn(task.Text("a \"b\"\n")), false)),
-			`{"jsonrpc":"2.0","id":"t\"1","method":"tasks/send","params":{"id":"t\"1","sessionId":"s1","message":{"role":"user","parts":[{"type":"text","text":"a \"b\"\n"}]}}}`},
+			`{"jsonrpc":"2.0","id":"t\"1","method":"tasks/send","params":{"id":"t\"1","sessionId":"s1",` +
+				`"message":{"role":"user","parts":[{"type":"text","text":"a \"b\"\n"}]}}}`},
 		{"stream", string(c.AppendTurn(nil, turn(), true)),
-			`{"jsonrpc":"2.0","id":"t\"1","method":"tasks/sendSubscribe","params":{"id":"t\"1","sessionId":"s1","message":{"role":"user","parts":[]}}}`},
+			`{"jsonrpc":"2.0","id":"t\"1","method":"tasks/sendSubscribe","params":{"id":"t\"1","sessionId":"s1",` +
+				`"message":{"role":"user","parts":[]}}}`},
 		{"no session", string(c.AppendTurn(nil, &agent.Turn{Ref: ref}, false)),
 			`{"jsonrpc":"2.0","id":"t1","method":"tasks/send","params":{"id":"t1","message":{"role":"user","parts":[]}}}`},
 		{"webhook", string(c.AppendTurn(nil,
 			&agent.Turn{Ref: ref, Webhook: &task.Webhook{ID: "w", URL: "https://x/", Token: "k"}}, false)),
-			`{"jsonrpc":"2.0","id":"t1","method":"tasks/send","params":{"id":"t1","message":{"role":"user","parts":[]},"pushNotification":{"url":"https://x/","token":"k"}}}`},
+			`{"jsonrpc":"2.0","id":"t1","method":"tasks/send","params":{"id":"t1","message":{"role":"user","parts":[]},` +
+				`"pushNotification":{"url":"https://x/","token":"k"}}}`},
 		{"every kind of item", string(c.AppendTurn(nil, turn(
 			task.DataItem{Kind: task.TextItem, Text: "x", Metadata: []byte(`{"m":1}`)},
 			task.DataItem{Kind: task.FileItem, Name: "n", MIMEType: "text/plain", URI: "http://x/"},
@@ -45,7 +48,8 @@ func TestRequests(t *testing.T) {
 			task.DataItem{Kind: task.DataKind, Data: []byte(`{"d":[1]}`)},
 			task.DataItem{Kind: task.DataKind},
 		), false)),
-			`{"jsonrpc":"2.0","id":"t\"1","method":"tasks/send","params":{"id":"t\"1","sessionId":"s1","message":{"role":"user","parts":[` +
+			`{"jsonrpc":"2.0","id":"t\"1","method":"tasks/send","params":{"id":"t\"1","sessionId":"s1",` +
+				`"message":{"role":"user","parts":[` +
 				`{"type":"text","text":"x","metadata":{"m":1}},` +
 				`{"type":"file","file":{"name":"n","mimeType":"text/plain","uri":"http://x/"}},` +
 				`{"type":"file","file":{"bytes":"eA=="}},` +
@@ -87,55 +91,80 @@ func TestReply(t *testing.T) {
 		{"two l", whole(`"status":{"state":"cancelled"}`), "report whole canceled (cancelled)\n"},
 		{"rejected", whole(`"status":{"state":"rejected"}`), "report whole rejected (rejected)\n"},
 		{"auth-required", whole(`"status":{"state":"auth-required"}`),
-			"report whole awaiting-input (auth-required) open\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"a2aState\":\"auth-required\"}}]}\n"},
+			"report whole awaiting-input (auth-required) open\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\"," +
+				"\"data\":{\"a2aState\":\"auth-required\"}}]}\n"},
 		{"a later version's state", whole(`"status":{"state":"TASK_STATE_COMPLETED"}`),
-			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_COMPLETED\", which A2A v0.1 does not have\n"},
+			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_COMPLETED\", which A2A v0.1 does not " +
+				"have\n"},
 		{"a long and dirty state", whole(`"status":{"state":"x\n\u001b[1m` + strings.Repeat("y", 1000) + `"}`),
 			"error invalid-agent-response: the agent's answer has the state \"x [1m" + strings.Repeat("y", 35) +
 				"…\", which A2A v0.1 does not have\n"},
 		{"an HTML state", whole(`"status":{"state":"<html>x"}`),
 			"error invalid-agent-response: the agent's answer has the state \"\", which A2A v0.1 does not have\n"},
 		{"nulls",
-			whole(`"sessionId":null,"artifacts":null,"history":null,"metadata":null,"status":{"state":"working","message":null,"timestamp":null}`),
+			whole(`"sessionId":null,"artifacts":null,"history":null,"metadata":null,"status":{"state":"working",` +
+				`"message":null,"timestamp":null}`),
 			"report whole working (working)\n"},
 		{"nulls inside", whole(working +
-			`,"artifacts":[{"name":null,"description":null,"index":null,"append":null,"lastChunk":null,"metadata":null,"parts":null}]`),
+			`,"artifacts":[{"name":null,"description":null,"index":null,"append":null,"lastChunk":null,"metadata":null,` +
+			`"parts":null}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[]}\n"},
 		{"no envelope members", `{"result":{"status":{"state":"working"}}}`, "report whole working (working)\n"},
 
 		{"parts without a type", parts(`{"text":"a"},{"file":{"uri":"u"}},{"data":{}}`),
-			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"file\",\"uri\":\"u\"},{\"type\":\"data\",\"data\":{}}]}\n"},
+			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}," +
+				"{\"type\":\"file\",\"uri\":\"u\"},{\"type\":\"data\",\"data\":{}}]}\n"},
 		{"parts with a kind", parts(`{"kind":"text","text":"a"}`),
 			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"},
 		{"metadata",
-			parts(`{"type":"text","text":"a","metadata":{"m":1}},{"type":"text","text":"b","metadata":{}},{"type":"text","text":"c","metadata":[1]}`),
-			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\",\"metadata\":{\"m\":1}},{\"type\":\"text\",\"text\":\"b\",\"metadata\":{}},{\"type\":\"text\",\"text\":\"c\"}]}\n"},
+			parts(`{"type":"text","text":"a","metadata":{"m":1}},{"type":"text","text":"b","metadata":{}},{"type":"text",` +
+				`"text":"c","metadata":[1]}`),
+			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"," +
+				"\"metadata\":{\"m\":1}},{\"type\":\"text\",\"text\":\"b\",\"metadata\":{}},{\"type\":\"text\",\"text\":\"c\"}]}\n"},
 		{"files",
-			parts(`{"type":"file","file":{"name":"n","mimeType":"text/plain","bytes":"eA=="}},{"type":"file","file":{"bytes":"eA==","uri":"u"}},{"type":"file","file":{"name":"n"}},{"type":"file"}`),
-			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"file\",\"name\":\"n\",\"mimeType\":\"text/plain\",\"bytes\":\"eA==\"},{\"type\":\"file\",\"bytes\":\"eA==\"},{\"type\":\"data\",\"data\":{\"type\":\"file\",\"file\":{\"name\":\"n\"}}},{\"type\":\"data\",\"data\":{\"type\":\"file\"}}]}\n"},
+			parts(`{"type":"file","file":{"name":"n","mimeType":"text/plain","bytes":"eA=="}},{"type":"file",` +
+				`"file":{"bytes":"eA==","uri":"u"}},{"type":"file","file":{"name":"n"}},{"type":"file"}`),
+			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"file\",\"name\":\"n\"," +
+				"\"mimeType\":\"text/plain\",\"bytes\":\"eA==\"},{\"type\":\"file\",\"bytes\":\"eA==\"},{\"type\":\"data\"," +
+				"\"data\":{\"type\":\"file\",\"file\":{\"name\":\"n\"}}},{\"type\":\"data\",\"data\":{\"type\":\"file\"}}]}\n"},
 		{"data on one line", parts("{\"type\":\"data\",\"data\":{\n\"a\": \"x\\n\",\r\n\"b\":[]}}"),
-			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"a\":\"x\\n\",\"b\":[]}}]}\n"},
+			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"a\":\"x\\n\"," +
+				"\"b\":[]}}]}\n"},
 		{"data that is no object", parts(`{"type":"data","data":[1]},{"type":"data","data":"x"}`),
-			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"value\":[1]}},{\"type\":\"data\",\"data\":{\"value\":\"x\"}}]}\n"},
+			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"value\":[1]}}," +
+				"{\"type\":\"data\",\"data\":{\"value\":\"x\"}}]}\n"},
 		{"parts of no known type", parts(`{"type":"video","text":"a"},{"type":"text","text":1},{},7`),
-			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"type\":\"video\",\"text\":\"a\"}},{\"type\":\"data\",\"data\":{\"type\":\"text\",\"text\":1}},{\"type\":\"data\",\"data\":{}},{\"type\":\"data\",\"data\":{\"value\":7}}]}\n"},
+			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\"," +
+				"\"data\":{\"type\":\"video\",\"text\":\"a\"}},{\"type\":\"data\",\"data\":{\"type\":\"text\",\"text\":1}}," +
+				"{\"type\":\"data\",\"data\":{}},{\"type\":\"data\",\"data\":{\"value\":7}}]}\n"},
 
 		{"chunks are put together",
 			whole(working +
-				`,"artifacts":[{"name":"out","parts":[{"type":"text","text":"a"},{"type":"data","data":{}},{"type":"text","text":"b"}]},` +
-				`{"index":0,"append":true,"parts":[{"type":"text","text":"c"},{"type":"text","text":"d"}]},{"name":"out","append":true,"description":"D","parts":[{"type":"file","file":{"uri":"u"}},{"text":"e"}]}]`),
-			"report whole working (working)\n  product {\"id\":\"artifact-0-out\",\"name\":\"out\",\"description\":\"D\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"data\",\"data\":{}},{\"type\":\"text\",\"text\":\"bcd\"},{\"type\":\"file\",\"uri\":\"u\"},{\"type\":\"text\",\"text\":\"e\"}]}\n"},
+				`,"artifacts":[{"name":"out","parts":[{"type":"text","text":"a"},{"type":"data","data":{}},{"type":"text",` +
+				`"text":"b"}]},` +
+				`{"index":0,"append":true,"parts":[{"type":"text","text":"c"},{"type":"text","text":"d"}]},{"name":"out",` +
+				`"append":true,"description":"D","parts":[{"type":"file","file":{"uri":"u"}},{"text":"e"}]}]`),
+			"report whole working (working)\n  product {\"id\":\"artifact-0-out\",\"name\":\"out\",\"description\":\"D\"," +
+				"\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"data\",\"data\":{}},{\"type\":\"text\"," +
+				"\"text\":\"bcd\"},{\"type\":\"file\",\"uri\":\"u\"},{\"type\":\"text\",\"text\":\"e\"}]}\n"},
 		{"the same one again replaces",
 			whole(working +
-				`,"artifacts":[{"parts":[{"text":"a"}]},{"append":true,"parts":[{"text":"b"}]},{"append":false,"parts":[{"text":"c"}]},{"append":true,"parts":[{"text":"d"}]}]`),
-			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"cd\"}]}\n"},
+				`,"artifacts":[{"parts":[{"text":"a"}]},{"append":true,"parts":[{"text":"b"}]},{"append":false,` +
+				`"parts":[{"text":"c"}]},{"append":true,"parts":[{"text":"d"}]}]`),
+			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\"," +
+				"\"text\":\"cd\"}]}\n"},
 		{"names distinguish artifacts",
 			whole(working +
-				`,"artifacts":[{"name":"a","parts":[{"text":"1"}]},{"name":"b","parts":[{"text":"2"}]},{"append":true,"parts":[{"text":"3"}]},{"name":"a","append":true,"parts":[{"text":"4"}]},{"index":1,"parts":[]},{"append":true,"parts":[{"text":"5"}]}]`),
-			"report whole working (working)\n  product {\"id\":\"artifact-0-a\",\"name\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"145\"}]}\n" +
-				"  product {\"id\":\"artifact-0-b\",\"name\":\"b\",\"dataItems\":[{\"type\":\"text\",\"text\":\"23\"}]}\n  product {\"id\":\"artifact-1\",\"dataItems\":[]}\n"},
+				`,"artifacts":[{"name":"a","parts":[{"text":"1"}]},{"name":"b","parts":[{"text":"2"}]},{"append":true,` +
+				`"parts":[{"text":"3"}]},{"name":"a","append":true,"parts":[{"text":"4"}]},{"index":1,"parts":[]},` +
+				`{"append":true,"parts":[{"text":"5"}]}]`),
+			"report whole working (working)\n  product {\"id\":\"artifact-0-a\",\"name\":\"a\"," +
+				"\"dataItems\":[{\"type\":\"text\",\"text\":\"145\"}]}\n" +
+				"  product {\"id\":\"artifact-0-b\",\"name\":\"b\",\"dataItems\":[{\"type\":\"text\",\"text\":\"23\"}]}\n  " +
+				"product {\"id\":\"artifact-1\",\"dataItems\":[]}\n"},
 		{"a list begins at the beginning", whole(working + `,"artifacts":[{"append":true,"parts":[{"text":"1"}]}]`),
-			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
+			"report whole working (working)\n  product {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\"," +
+				"\"text\":\"1\"}]}\n"},
 		{"a long name", whole(working + `,"artifacts":[{"name":"` + strings.Repeat("n", 65) + `","parts":[]}]`),
 			"report whole working (working)\n  product {\"id\":\"artifact-0-64c34f2133638b71\",\"name\":\"" +
 				strings.Repeat("n", 65) + "\",\"dataItems\":[]}\n"},
@@ -148,7 +177,8 @@ func TestReply(t *testing.T) {
 			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a string is not valid UTF-8\n"},
 		{"empty", ``, "error invalid-agent-response: the agent's answer is no JSON-RPC response: the body is empty\n"},
 		{"too deep", strings.Repeat("[", 1<<20),
-			"error invalid-agent-response: the agent's answer is no JSON-RPC response: objects and arrays are nested more than 64 deep\n"},
+			"error invalid-agent-response: the agent's answer is no JSON-RPC response: objects and arrays are nested more " +
+				"than 64 deep\n"},
 		{"neither result nor error", `{"jsonrpc":"2.0","id":1}`,
 			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a response needs a result or an error\n"},
 		{"no object", `{"result":[]}`,
@@ -242,7 +272,8 @@ func TestStream(t *testing.T) {
 			{Name: "task_artifact_update",
 				Data: []byte(`{"result":{"id":"t","status":{"state":"completed"},"final":true}}`)},
 			{Name: "task_status_update", Data: []byte(art(`"parts":[{"text":"a"}]`))},
-		}, "report working (working)\nreport awaiting-completion (completed)\nreport\n  chunk append=false last=false {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"},
+		}, "report working (working)\nreport awaiting-completion (completed)\nreport\n  chunk append=false last=false " +
+			"{\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"},
 		{"what means nothing", []a2atest.Event{
 			{Name: "close", Data: []byte(`{"result":{"taskId":"t","reason":"x"}}`)}, {Name: "message"},
 			{Name: "ping", Data: []byte(`2026-01-01`)}, {Name: "message", Data: []byte(`{"result":{}}`)},
@@ -254,19 +285,25 @@ func TestStream(t *testing.T) {
 		{"a chunk of what is not there begins it",
 			[]a2atest.Event{{Data: []byte(art(`"name":"a","append":true,"parts":[{"text":"1"}]`))},
 				{Data: []byte(art(`"append":true,"lastChunk":true,"parts":[{"text":"2"}]`))}},
-			"report\n  chunk append=false last=false {\"id\":\"artifact-0-a\",\"name\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
-				"report\n  chunk append=true last=true {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}]}\n"},
+			"report\n  chunk append=false last=false {\"id\":\"artifact-0-a\",\"name\":\"a\"," +
+				"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
+				"report\n  chunk append=true last=true {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}" +
+				"]}\n"},
 		{"a chunk of an earlier turn's product",
 			[]a2atest.Event{{Data: []byte(art(`"append":true,"parts":[{"text":"1"}]`))}},
-			"report\n  chunk append=true last=false {\"id\":\"artifact-0-old\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
+			"report\n  chunk append=true last=false {\"id\":\"artifact-0-old\",\"dataItems\":[{\"type\":\"text\"," +
+				"\"text\":\"1\"}]}\n"},
 		{"a Task in place of an event", []a2atest.Event{
 			{Data: []byte(whole(`"status":{"state":"working"},"artifacts":[{"name":"a","parts":[{"text":"1"}]}]`))},
 			{Data: []byte(art(`"append":true,"parts":[{"text":"2"}]`))},
-		}, "report whole working (working)\n  product {\"id\":\"artifact-0-a\",\"name\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
-			"report\n  chunk append=true last=false {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}]}\n"},
+		}, "report whole working (working)\n  product {\"id\":\"artifact-0-a\",\"name\":\"a\"," +
+			"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
+			"report\n  chunk append=true last=false {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}" +
+			"]}\n"},
 		{"both at once",
 			[]a2atest.Event{{Data: []byte(`{"result":{"artifact":{"parts":[{"text":"1"}]},"status":{"state":"completed"}}}`)}},
-			"report awaiting-completion (completed)\n  chunk append=false last=false {\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
+			"report awaiting-completion (completed)\n  chunk append=false last=false {\"id\":\"artifact-0\"," +
+				"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
 		{"not JSON", []a2atest.Event{{Name: "message", Data: []byte(`x`)}},
 			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
 		{"no object", []a2atest.Event{{Name: "message", Data: []byte(`{"result":1}`)}},
@@ -305,7 +342,8 @@ func TestStamp(t *testing.T) {
 	for _, other := range []string{
 		`"status":{"state":"submitted","timestamp":"1"},"artifacts":[{"parts":[{"text":"a"}]}]`,
 		`"status":{"state":"working","timestamp":"2"},"artifacts":[{"parts":[{"text":"a"}]}]`,
-		`"status":{"state":"working","timestamp":"1","message":{"parts":[{"text":"x"}]}},"artifacts":[{"parts":[{"text":"a"}]}]`,
+		`"status":{"state":"working","timestamp":"1","message":{"parts":[{"text":"x"}]}},` +
+			`"artifacts":[{"parts":[{"text":"a"}]}]`,
 		`"status":{"state":"working","timestamp":"1"},"artifacts":[{"parts":[{"text":"b"}]}]`,
 		`"status":{"state":"working","timestamp":"1"}`,
 	} {
@@ -382,7 +420,8 @@ func TestStreamAndPollAgree(t *testing.T) {
 
 // The reports are the reader's own: a pooled body that is used again does not change them.
 func TestKeepsNothingOfTheBody(t *testing.T) {
-	body := []byte(whole(`"status":{"state":"failed","message":{"parts":[{"text":"a"},{"data":{"x":"y"}}]}},"artifacts":[{"name":"n","parts":[{"text":"b"}]}]`))
+	body := []byte(whole(`"status":{"state":"failed","message":{"parts":[{"text":"a"},{"data":{"x":"y"}}]}},` +
+		`"artifacts":[{"name":"n","parts":[{"text":"b"}]}]`))
 	rep, err := a2a.Legacy().Reply(body, nil)
 	want := a2atest.Show(rep, err)
 	ev := []byte(`{"result":{"artifact":{"name":"n","parts":[{"text":"b"}]}}}`)
@@ -400,7 +439,8 @@ func TestKeepsNothingOfTheBody(t *testing.T) {
 
 func FuzzReply(f *testing.F) {
 	a2atest.Seeds(f, captures, ".json")
-	f.Add([]byte(whole(`"status":{"state":"working"},"artifacts":[{"name":"a","append":true,"parts":[{"type":"x"},{"file":{"bytes":"a","uri":"b"}},{"data":[1]}]}]`)))
+	f.Add([]byte(whole(`"status":{"state":"working"},"artifacts":[{"name":"a","append":true,"parts":[{"type":"x"},` +
+		`{"file":{"bytes":"a","uri":"b"}},{"data":[1]}]}]`)))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		rep, err := a2a.Legacy().Reply(body, []task.Product{{ID: "artifact-0-a"}})
 		a2atest.Check(t, rep, err)
@@ -438,12 +478,15 @@ func TestPush(t *testing.T) {
 			says},
 		{"a task in an envelope", whole(status), "report whole awaiting-completion (completed)\n" + says},
 		{"a status as a notification",
-			`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_status_update","event":{"id":"t",` +
+			`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_status_update",` +
+				`"event":{"id":"t",` +
 				status + `,"final":true}}}`,
 			"report awaiting-completion (completed)\n" + says},
 		{"an artifact as a notification",
-			`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_artifact_update","event":{"id":"t","artifact":{"append":true,"lastChunk":true,"parts":[{"type":"text","text":"b"}]}}}}`,
-			"report\n  chunk append=true last=true {\"id\":\"artifact-0-out\",\"dataItems\":[{\"type\":\"text\",\"text\":\"b\"}]}\n"},
+			`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_artifact_update",` +
+				`"event":{"id":"t","artifact":{"append":true,"lastChunk":true,"parts":[{"type":"text","text":"b"}]}}}}`,
+			"report\n  chunk append=true last=true {\"id\":\"artifact-0-out\",\"dataItems\":[{\"type\":\"text\"," +
+				"\"text\":\"b\"}]}\n"},
 		{"an update", `{"eventType":"taskUpdate","taskId":"t",` + status + `}`,
 			"report awaiting-completion (completed)\n" + says},
 		{"an update with artifacts", `{"eventType":"taskUpdate","taskId":"t",` + status + `,"artifacts":[]}`,
@@ -456,7 +499,8 @@ func TestPush(t *testing.T) {
 		{"empty", ``, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
 		{"no object", `[]`, "error invalid-agent-response: the agent's notification is no object\n"},
 		{"too deep", strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100),
-			"error invalid-agent-response: the agent's notification is refused: objects and arrays are nested more than 64 deep\n"},
+			"error invalid-agent-response: the agent's notification is refused: objects and arrays are nested more than 64 " +
+				"deep\n"},
 		{"no such state", `{"status":{"state":"x"}}`,
 			"error invalid-agent-response: the agent's answer has the state \"x\", which A2A v0.1 does not have\n"},
 	} {
@@ -484,7 +528,9 @@ func FuzzPush(f *testing.F) {
 }
 
 func BenchmarkReply(b *testing.B) {
-	body := []byte(whole(`"sessionId":"s","status":{"state":"completed","message":{"role":"agent","parts":[{"type":"text","text":"ok"}]},"timestamp":"2026-11-20T19:32:51Z"},"artifacts":[{"name":"echo","parts":[{"type":"text","text":"echo: hello"}],"index":0,"lastChunk":true}]`))
+	body := []byte(whole(`"sessionId":"s","status":{"state":"completed","message":{"role":"agent",` +
+		`"parts":[{"type":"text","text":"ok"}]},"timestamp":"2026-11-20T19:32:51Z"},"artifacts":[{"name":"echo",` +
+		`"parts":[{"type":"text","text":"echo: hello"}],"index":0,"lastChunk":true}]`))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := a2a.Legacy().Reply(body, nil); err != nil {

@@ -22,8 +22,10 @@ import (
 // requests has one request for each method of v0.1.
 var requests = [][]byte{
 	a2atest.Request("tasks/send",
-		`{"id":"t1","sessionId":"s1","message":{"role":"user","parts":[{"type":"text","text":"a\nb","metadata":{"m":1}},{"type":"file","file":{"name":"n","mimeType":"text/plain","bytes":"eA=="}},{"type":"data","data":{"d":1}}]},`+
-			`"pushNotification":{"url":"https://x/","token":"k","authentication":{"schemes":["bearer"],"credentials":"c"}},"historyLength":3,"metadata":{}}`),
+		`{"id":"t1","sessionId":"s1","message":{"role":"user","parts":[{"type":"text","text":"a\nb","metadata":{"m":1}},`+
+			`{"type":"file","file":{"name":"n","mimeType":"text/plain","bytes":"eA=="}},{"type":"data","data":{"d":1}}]},`+
+			`"pushNotification":{"url":"https://x/","token":"k","authentication":{"schemes":["bearer"],"credentials":"c"}},`+
+			`"historyLength":3,"metadata":{}}`),
 	a2atest.Request("tasks/sendSubscribe",
 		`{"id":"t1","message":{"role":"user","parts":[{"type":"text","text":"hi"}]}}`),
 	a2atest.Request("tasks/get", `{"id":"t1","historyLength":10}`),
@@ -75,8 +77,10 @@ func TestDecode(t *testing.T) {
 	// Early callers write null for what they have not.
 	got, err := a2atest.Decode(t, a2a.LegacyServer(true),
 		a2atest.Request("tasks/send",
-			`{"id":"t1","sessionId":null,"historyLength":null,"pushNotification":null,"metadata":null,"acceptedOutputModes":null,`+
-				`"message":{"role":"user","metadata":null,"parts":[{"type":"text","text":"hi","metadata":null},{"text":"no type"},{"kind":"text","text":"a later word"}]}}`))
+			`{"id":"t1","sessionId":null,"historyLength":null,"pushNotification":null,"metadata":null,`+
+				`"acceptedOutputModes":null,`+
+				`"message":{"role":"user","metadata":null,"parts":[{"type":"text","text":"hi","metadata":null},{"text":"no type"}`+
+				`,{"kind":"text","text":"a later word"}]}}`))
 	items := []task.DataItem{task.Text("hi"), task.Text("no type"), task.Text("a later word")}
 	if diff := cmp.Diff(translate.Call{Method: "tasks/send", Blocking: true,
 		Call: task.Call{Message: message(task.Start, items...)}, Policy: dialect.Policy{StartOrContinue: true}},
@@ -117,7 +121,8 @@ func TestRefuses(t *testing.T) {
 		want string
 	}{
 		{"method", a2atest.Request("message/send", `{}`),
-			"method-not-found : the methods of A2A v0.1 are tasks/send, sendSubscribe, get, cancel, resubscribe and pushNotification/set and get"},
+			"method-not-found : the methods of A2A v0.1 are tasks/send, sendSubscribe, get, cancel, resubscribe and " +
+				"pushNotification/set and get"},
 		{"params", a2atest.Request("tasks/get", `[]`), "invalid-params params: params must be an object"},
 		{"id", a2atest.Request("tasks/get", `{}`),
 			"invalid-params params.id: id is missing; it must be a string of 1 to 256 bytes"},
@@ -133,7 +138,8 @@ func TestRefuses(t *testing.T) {
 		{"a part", send(`{"parts":[{"type":"text","text":"x"},7]}`),
 			"invalid-params params.message.parts[1]: a part must be an object"},
 		{"a part's type", send(`{"parts":[{"type":"video","text":"x"}]}`),
-			"invalid-params params.message.parts[0]: a part must have a text, a file with either bytes or uri, or data, and say so"},
+			"invalid-params params.message.parts[0]: a part must have a text, a file with either bytes or uri, or data, and " +
+				"say so"},
 		{"metadata", send(`{"parts":[{"type":"text","text":"x","metadata":[]}]}`),
 			"invalid-params params.message.parts[0].metadata: metadata must be an object"},
 		{"base64", send(`{"parts":[{"type":"file","file":{"bytes":"e_=="}}]}`),
@@ -146,7 +152,8 @@ func TestRefuses(t *testing.T) {
 			config(`{}`),
 			"invalid-params params.pushNotificationConfig.url: url is missing; it must be a string of 1 to 2048 bytes"},
 		{"token", config(`{"url":"u","token":"a\nb"}`),
-			"invalid-params params.pushNotificationConfig.token: token must be at most 4096 bytes long and have no control characters"},
+			"invalid-params params.pushNotificationConfig.token: token must be at most 4096 bytes long and have no control " +
+				"characters"},
 		{"schemes", config(`{"url":"u","authentication":{"schemes":"x"}}`),
 			"invalid-params params.pushNotificationConfig.authentication.schemes: schemes must be an array of strings"},
 		{"a scheme", config(`{"url":"u","authentication":{"schemes":["a b"]}}`),
@@ -172,11 +179,14 @@ func TestWebhooks(t *testing.T) {
 		want  string
 	}{
 		{translate.SetWebhook, hooks,
-			`{"jsonrpc":"2.0","id":1,"result":{"id":"t1","pushNotificationConfig":{"url":"https://x/","token":"k","authentication":{"schemes":["bearer"]}}}}`},
+			`{"jsonrpc":"2.0","id":1,"result":{"id":"t1","pushNotificationConfig":{"url":"https://x/","token":"k",` +
+				`"authentication":{"schemes":["bearer"]}}}}`},
 		{translate.GetWebhooks, hooks,
-			`{"jsonrpc":"2.0","id":1,"result":{"id":"t1","pushNotificationConfig":{"url":"https://x/","token":"k","authentication":{"schemes":["bearer"]}}}}`},
+			`{"jsonrpc":"2.0","id":1,"result":{"id":"t1","pushNotificationConfig":{"url":"https://x/","token":"k",` +
+				`"authentication":{"schemes":["bearer"]}}}}`},
 		{translate.GetWebhooks, nil,
-			`{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found","data":{"details":"this task has no push notification configuration"}}}`},
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found","data":{"details":"this task has no ` +
+				`push notification configuration"}}}`},
 	} {
 		if diff := cmp.Diff(tc.want,
 			string(s.AppendWebhooks(nil, jsonrpc.ID("1"), &translate.Call{Op: tc.op}, tc.hooks))); diff != "" {

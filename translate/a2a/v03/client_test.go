@@ -61,13 +61,16 @@ func TestRequests(t *testing.T) {
 			t.Webhook = &task.Webhook{ID: "w", URL: "https://x/", Scheme: "Bearer", Credentials: "c"}
 		}), false)),
 			send +
-				`},"configuration":{"acceptedOutputModes":[],"blocking":true,"pushNotificationConfig":{"url":"https://x/","id":"w","authentication":{"schemes":["Bearer"],"credentials":"c"}}}}}`},
+				`},"configuration":{"acceptedOutputModes":[],"blocking":true,"pushNotificationConfig":{"url":"https://x/",` +
+				`"id":"w","authentication":{"schemes":["Bearer"],"credentials":"c"}}}}}`},
 		{"start without an id", string(c.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t1"}}, true)),
-			`{"jsonrpc":"2.0","id":"t1","method":"message/stream","params":{"message":{"kind":"message","messageId":"t1","role":"user","parts":[]}}}`},
+			`{"jsonrpc":"2.0","id":"t1","method":"message/stream","params":{"message":{"kind":"message","messageId":"t1",` +
+				`"role":"user","parts":[]}}}`},
 		{"answer without an id",
 			string(c.AppendTurn(nil, &agent.Turn{Ref: agent.Ref{Task: "t1"}, From: task.AwaitingInput, Revision: "a"},
 				true)),
-			`{"jsonrpc":"2.0","id":"t1-e8b7be43","method":"message/stream","params":{"message":{"kind":"message","messageId":"t1-e8b7be43","role":"user","parts":[],"taskId":"t1"}}}`},
+			`{"jsonrpc":"2.0","id":"t1-e8b7be43","method":"message/stream","params":{"message":{"kind":"message",` +
+				`"messageId":"t1-e8b7be43","role":"user","parts":[],"taskId":"t1"}}}`},
 		{"every kind of item", string(c.AppendTurn(nil,
 			&agent.Turn{Message: task.Message{ID: "m", DataItems: []task.DataItem{
 				{Kind: task.TextItem, Text: "x", Metadata: []byte(`{"m":1}`)},
@@ -75,8 +78,10 @@ func TestRequests(t *testing.T) {
 				{Kind: task.FileItem, Bytes: "eA=="},
 				{Kind: task.DataKind, Data: []byte(`{"d":[1]}`)},
 			}}}, true)),
-			`{"jsonrpc":"2.0","id":"m","method":"message/stream","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[` +
-				`{"kind":"text","text":"x","metadata":{"m":1}},{"kind":"file","file":{"name":"n","mimeType":"text/plain","uri":"http://x/"}},` +
+			`{"jsonrpc":"2.0","id":"m","method":"message/stream","params":{"message":{"kind":"message","messageId":"m",` +
+				`"role":"user","parts":[` +
+				`{"kind":"text","text":"x","metadata":{"m":1}},{"kind":"file","file":{"name":"n","mimeType":"text/plain",` +
+				`"uri":"http://x/"}},` +
 				`{"kind":"file","file":{"bytes":"eA=="}},{"kind":"data","data":{"d":[1]}}]}}}`},
 		{"get", string(c.(translate.Getter).AppendGet(nil, agent.Ref{Task: "t1"})),
 			`{"jsonrpc":"2.0","id":"t1","method":"tasks/get","params":{"id":"t1","historyLength":0}}`},
@@ -115,30 +120,41 @@ func TestReply(t *testing.T) {
 		{"unknown", whole(`"status":{"state":"unknown"}`), "report whole  (unknown) task=t session=c\n"},
 		{"auth-required",
 			whole(`"status":{"state":"auth-required","message":{"parts":[{"kind":"text","text":"log in"}]}}`),
-			"report whole awaiting-input (auth-required) open task=t session=c\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"log in\"},{\"type\":\"data\",\"data\":{\"a2aState\":\"auth-required\"}}]}\n"},
+			"report whole awaiting-input (auth-required) open task=t session=c\n  says {\"id\":\"\"," +
+				"\"dataItems\":[{\"type\":\"text\",\"text\":\"log in\"},{\"type\":\"data\"," +
+				"\"data\":{\"a2aState\":\"auth-required\"}}]}\n"},
 		{"a later version's state", whole(`"status":{"state":"TASK_STATE_WORKING"}`),
-			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_WORKING\", which A2A 0.3 does not have\n"},
+			"error invalid-agent-response: the agent's answer has the state \"TASK_STATE_WORKING\", which A2A 0.3 does not " +
+				"have\n"},
 
 		{"a message",
-			`{"result":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"a"},{"kind":"text","text":"b"}]}}`,
-			"report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}\n"},
+			`{"result":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"a"},{"kind":"text",` +
+				`"text":"b"}]}}`,
+			"report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\"," +
+				"\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}\n"},
 		{"a message in a context", `{"result":{"messageId":"m","role":"agent","contextId":"c","parts":[]}}`,
 			"report whole awaiting-completion (message) task= session=c\n  product {\"id\":\"m\",\"dataItems\":[]}\n"},
 		{"a message without an id", `{"result":{"parts":[{"kind":"text","text":"a"}]}}`,
 			"report whole awaiting-completion (message)\n" + text("message", "a")},
 
 		{"texts are joined", whole(working +
-			`,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"},{"kind":"text","text":"2"},{"kind":"data","data":{}},{"kind":"text","text":"3"}]}]`),
+			`,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"},{"kind":"text","text":"2"},{"kind":"data",` +
+			`"data":{}},{"kind":"text","text":"3"}]}]`),
 			report +
-				"  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"12\"},{\"type\":\"data\",\"data\":{}},{\"type\":\"text\",\"text\":\"3\"}]}\n"},
+				"  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"12\"},{\"type\":\"data\",\"data\":{}}," +
+				"{\"type\":\"text\",\"text\":\"3\"}]}\n"},
 		{"pieces are put together",
 			whole(working +
-				`,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"b","parts":[]},{"artifactId":"a","name":"n","description":"d","append":true,"parts":[{"kind":"text","text":"2"}]},{"artifactId":"a","parts":[{"kind":"text","text":"3"}]}]`),
+				`,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"b","parts":[]},` +
+				`{"artifactId":"a","name":"n","description":"d","append":true,"parts":[{"kind":"text","text":"2"}]},` +
+				`{"artifactId":"a","parts":[{"kind":"text","text":"3"}]}]`),
 			report +
-				"  product {\"id\":\"a\",\"name\":\"n\",\"description\":\"d\",\"dataItems\":[{\"type\":\"text\",\"text\":\"123\"}]}\n  product {\"id\":\"b\",\"dataItems\":[]}\n"},
+				"  product {\"id\":\"a\",\"name\":\"n\",\"description\":\"d\",\"dataItems\":[{\"type\":\"text\",\"text\":\"123\"}" +
+				"]}\n  product {\"id\":\"b\",\"dataItems\":[]}\n"},
 		{"a piece that begins anew",
 			whole(working +
-				`,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"a","append":false,"parts":[{"kind":"text","text":"2"}]}]`),
+				`,"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":"1"}]},{"artifactId":"a","append":false,` +
+				`"parts":[{"kind":"text","text":"2"}]}]`),
 			report + text("a", "2")},
 		{"no artifactId", whole(working +
 			`,"artifacts":[{"parts":[{"kind":"text","text":"1"}]},{"name":"n","parts":[]}]`),
@@ -147,14 +163,18 @@ func TestReply(t *testing.T) {
 			`","parts":[{"kind":"text","text":"1"}]}]`),
 			report + text("artifact-eb610bfd56c0a924", "1")},
 		{"files", whole(working +
-			`,"artifacts":[{"artifactId":"a","parts":[{"kind":"file","file":{"fileWithBytes":"eA=="}},{"kind":"file","file":{"fileWithUri":"u"}}]}]`),
+			`,"artifacts":[{"artifactId":"a","parts":[{"kind":"file","file":{"fileWithBytes":"eA=="}},{"kind":"file",` +
+			`"file":{"fileWithUri":"u"}}]}]`),
 			report +
-				"  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"file\",\"bytes\":\"eA==\"},{\"type\":\"file\",\"uri\":\"u\"}]}\n"},
+				"  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"file\",\"bytes\":\"eA==\"},{\"type\":\"file\",\"uri\":\"u\"}" +
+				"]}\n"},
 
 		{"neither", `{"result":{"kind":"task","id":"t"}}`,
-			"error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no Message\n"},
+			"error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no " +
+				"Message\n"},
 		{"no object", `{"result":null,"id":1}`,
-			"error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no Message\n"},
+			"error invalid-agent-response: the agent's answer has neither a status nor a messageId, so it is no Task and no " +
+				"Message\n"},
 		{"a long id", `{"result":{"id":"` + strings.Repeat("i", 257) + `","status":{"state":"working"}}}`,
 			"error invalid-agent-response: the agent's answer has an id of more than 256 bytes\n"},
 		{"artifacts that are no array", whole(working + `,"artifacts":{}`),
@@ -246,7 +266,8 @@ func TestStream(t *testing.T) {
 		{"ids are reported once",
 			[]a2atest.Event{{Data: []byte(whole(`"status":{"state":"submitted"}`))}, status("t", "working"),
 				status("t", "input-required")},
-			"report whole accepted (submitted) task=t session=c\nreport working (working)\nreport awaiting-input (input-required)\n"},
+			"report whole accepted (submitted) task=t session=c\nreport working (working)\nreport awaiting-input " +
+				"(input-required)\n"},
 		{"a failure under another id", []a2atest.Event{status("t", "working"), status("other", "failed")},
 			"report working (working) task=t session=c\nreport failed (failed)\n"},
 		{"a failure as a task",
@@ -268,12 +289,15 @@ func TestStream(t *testing.T) {
 			"report\n" + chunk("a", "4", false, false) +
 			"report\n" + chunk("a", "5", true, false) + "report\n" + chunk("old", "6", true, false)},
 		{"after a task",
-			[]a2atest.Event{{Data: []byte(whole(`"status":{"state":"working"},"artifacts":[{"artifactId":"a","parts":[{"text":"1"}]}]`))},
+			[]a2atest.Event{{Data: []byte(whole(`"status":{"state":"working"},"artifacts":[{"artifactId":"a",` +
+				`"parts":[{"text":"1"}]}]`))},
 				artifact(`"append":true,"artifact":{"artifactId":"a","parts":[{"text":"2"}]}`)},
-			"report whole working (working) task=t session=c\n  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\nreport\n" +
+			"report whole working (working) task=t session=c\n  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\"," +
+				"\"text\":\"1\"}]}\nreport\n" +
 				chunk("a", "2", true, false)},
 		{"a message alone", []a2atest.Event{message("agent", "hi")},
-			"report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\n"},
+			"report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\"," +
+				"\"text\":\"hi\"}]}\n"},
 		{"a message without parts", []a2atest.Event{{Data: []byte(`{"result":{"messageId":"m","parts":{}}}`)}},
 			"error invalid-agent-response: the agent's answer has parts that are no array\n"},
 		{"a long context", []a2atest.Event{{Data: []byte(`{"result":{"messageId":"m","contextId":"` +
@@ -281,13 +305,15 @@ func TestStream(t *testing.T) {
 			"error invalid-agent-response: the agent's answer has an id of more than 256 bytes\n"},
 		{"a message of a task without parts",
 			[]a2atest.Event{status("t", "working"), {Data: []byte(`{"result":{"messageId":"m","parts":{}}}`)}},
-			"report working (working) task=t session=c\nerror invalid-agent-response: the agent's answer has parts that are no array\n"},
+			"report working (working) task=t session=c\nerror invalid-agent-response: the agent's answer has parts that are " +
+				"no array\n"},
 		{"an artifact that is no object", []a2atest.Event{artifact(`"artifact":1`)},
 			"error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
 		{"a status of no known state", []a2atest.Event{status("t", "x")},
 			"error invalid-agent-response: the agent's answer has the state \"x\", which A2A 0.3 does not have\n"},
 		{"a message of a task", []a2atest.Event{status("t", "submitted"), message("agent", "hi"), message("user", "x")},
-			"report accepted (submitted) task=t session=c\nreport working (message)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\nreport\n"},
+			"report accepted (submitted) task=t session=c\nreport working (message)\n  says {\"id\":\"\"," +
+				"\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\nreport\n"},
 		{"both at once",
 			[]a2atest.Event{artifact(`"artifact":{"artifactId":"a","parts":[{"text":"1"}]},"status":{"state":"completed"}`)},
 			"report awaiting-completion (completed) task=t session=c\n" + chunk("a", "1", false, false)},
@@ -321,10 +347,13 @@ func TestPush(t *testing.T) {
 		{"a status", `{"taskId":"t","contextId":"c","status":{"state":"completed"},"final":true}`,
 			"report awaiting-completion (completed) task=t session=c\n"},
 		{"an artifact in a notification",
-			`{"jsonrpc":"2.0","method":"x","params":{"taskId":"t","append":true,"lastChunk":true,"artifact":{"artifactId":"a","parts":[{"text":"1"}]}}}`,
-			"report task=t session=\n  chunk append=true last=true {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
+			`{"jsonrpc":"2.0","method":"x","params":{"taskId":"t","append":true,"lastChunk":true,"artifact":{"artifactId":"a",` +
+				`"parts":[{"text":"1"}]}}}`,
+			"report task=t session=\n  chunk append=true last=true {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\"," +
+				"\"text\":\"1\"}]}\n"},
 		{"a message", `{"kind":"message","messageId":"m","parts":[{"text":"1"}]}`,
-			"report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
+			"report whole awaiting-completion (message)\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\"," +
+				"\"text\":\"1\"}]}\n"},
 		{"nothing", `{"x":1}`, "report\n"},
 		{"no JSON", `{`, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
 	} {
@@ -399,7 +428,8 @@ func TestStreamAndPollAgree(t *testing.T) {
 
 func FuzzReply(f *testing.F) {
 	a2atest.Seeds(f, captures, ".json")
-	f.Add([]byte(whole(`"status":{"state":"auth-required"},"artifacts":[{"artifactId":"a","append":true,"parts":[{"kind":"x"},{"file":{"bytes":"a","uri":"b"}},{"data":[1]}]},{"artifactId":"a"}]`)))
+	f.Add([]byte(whole(`"status":{"state":"auth-required"},"artifacts":[{"artifactId":"a","append":true,` +
+		`"parts":[{"kind":"x"},{"file":{"bytes":"a","uri":"b"}},{"data":[1]}]},{"artifactId":"a"}]`)))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		rep, err := a2a.V03().Reply(body, []task.Product{{ID: "a"}})
 		a2atest.Check(t, rep, err)
@@ -411,7 +441,8 @@ func FuzzReply(f *testing.F) {
 
 func FuzzPush(f *testing.F) {
 	f.Add([]byte(`{"kind":"task","id":"t","status":{"state":"working"},"artifacts":[{"parts":[{"text":"x"}]}]}`))
-	f.Add([]byte(`{"jsonrpc":"2.0","result":{"kind":"artifact-update","artifact":{"artifactId":"a","parts":[]},"append":true}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","result":{"kind":"artifact-update","artifact":{"artifactId":"a","parts":[]},` +
+		`"append":true}}`))
 	f.Add([]byte(`1,"error":{}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		rep, err := a2a.V03().Push(body, []task.Product{{ID: "a"}})
@@ -435,7 +466,9 @@ func FuzzStream(f *testing.F) {
 }
 
 func BenchmarkReply(b *testing.B) {
-	body := []byte(whole(`"status":{"state":"completed","message":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"ok"}]},"timestamp":"2026-11-20T19:32:51Z"},"artifacts":[{"artifactId":"a","name":"echo","parts":[{"kind":"text","text":"echo: hello"}]}]`))
+	body := []byte(whole(`"status":{"state":"completed","message":{"kind":"message","messageId":"m","role":"agent",` +
+		`"parts":[{"kind":"text","text":"ok"}]},"timestamp":"2026-11-20T19:32:51Z"},"artifacts":[{"artifactId":"a",` +
+		`"name":"echo","parts":[{"kind":"text","text":"echo: hello"}]}]`))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := a2a.V03().Reply(body, nil); err != nil {

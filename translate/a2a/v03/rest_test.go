@@ -104,13 +104,16 @@ func TestRESTDecode(t *testing.T) {
 			`{"message":{"kind":"message","messageId":"m1","role":"user","parts":[{"kind":"text","text":"hi"}]}}`,
 			start(task.Text("hi"))},
 		"a file, encoded twice": {"POST", "v1/message:send",
-			`{"message":{"messageId":"m1","content":[{"file":{"fileWithBytes":"YUdWc2JHOD0=","mimeType":"text/plain","name":"n"}}]}}`,
+			`{"message":{"messageId":"m1","content":[{"file":{"fileWithBytes":"YUdWc2JHOD0=","mimeType":"text/plain",` +
+				`"name":"n"}}]}}`,
 			start(file)},
 		"a file, encoded once": {"POST", "v1/message:send",
-			`{"message":{"messageId":"m1","content":[{"file":{"fileWithBytes":"aGVsbG8=","mimeType":"text/plain","name":"n"}}]}}`,
+			`{"message":{"messageId":"m1","content":[{"file":{"fileWithBytes":"aGVsbG8=","mimeType":"text/plain","name":"n"}}` +
+				`]}}`,
 			start(file)},
 		"a file of JSON-RPC": {"POST", "v1/message:send",
-			`{"message":{"messageId":"m1","parts":[{"kind":"file","file":{"bytes":"aGVsbG8=","mimeType":"text/plain","name":"n"}}]}}`,
+			`{"message":{"messageId":"m1","parts":[{"kind":"file","file":{"bytes":"aGVsbG8=","mimeType":"text/plain",` +
+				`"name":"n"}}]}}`,
 			start(file)},
 		"a file's place": {"POST", "v1/message:send",
 			`{"message":{"messageId":"m1","content":[{"file":{"fileWithUri":"https://f/"}}]}}`,
@@ -150,7 +153,8 @@ func TestRESTDecode(t *testing.T) {
 		"subscribe": {"GET", "v1/tasks/t1:subscribe", "",
 			about(task.ReStream, func(c *translate.Call) { c.Stream, c.Snapshot = true, true })},
 		"a webhook, by Go": {"POST", "v1/tasks/t1/pushNotificationConfigs",
-			`{"parent":"tasks/t1","configId":"w","config":{"name":"tasks/t1/pushNotificationConfigs/w","pushNotificationConfig":` +
+			`{"parent":"tasks/t1","configId":"w","config":{"name":"tasks/t1/pushNotificationConfigs/w",` +
+				`"pushNotificationConfig":` +
 				config + `}}}`,
 			set(hook("w"))},
 		"a webhook, by JavaScript": {"POST", "v1/tasks/t1/pushNotificationConfigs",
@@ -167,14 +171,22 @@ func TestRESTDecode(t *testing.T) {
 
 func TestRESTRefuses(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"message":{"messageId":"m1","content":[]}}`:                                                                                "message.parts: parts must have at least one entry",
-		`{"message":{"messageId":"m1","content":[{}]}}`:                                                                              "message.parts[0]: a part must have a text, a file with its bytes or its place, or data",
-		`{"message":{"messageId":"m1","content":[1]}}`:                                                                               "message.parts[0]: a part must have a text, a file with its bytes or its place, or data",
-		`{"message":{"messageId":"m1","content":[{"file":{"fileWithBytes":"a!"}}]}}`:                                                 "message.parts[0].file: the bytes of a file must be base64",
-		`{"message":{"messageId":"m1","content":[{"text":"x","metadata":1}]}}`:                                                       "message.parts[0].metadata: metadata must be an object",
-		`{"message":{"messageId":"m1","role":"agent","content":[{"text":"x"}]}}`:                                                     "message.role: role must be ROLE_USER: callers are users here",
-		`{"message":{"messageId":"m1","content":[{"text":"x"}]},"configuration":{"blocking":1}}`:                                     "configuration.blocking: blocking must be true or false",
-		`{"message":{"messageId":"m1","content":[{"text":"x"}]},"configuration":{"pushNotification":{"token":"t"},"blocking":true}}`: "configuration.pushNotification.url: url is missing; it must be a string of 1 to 2048 bytes",
+		`{"message":{"messageId":"m1","content":[]}}`: "message.parts: parts " +
+			"must have at least one entry",
+		`{"message":{"messageId":"m1","content":[{}]}}`: "message.parts[0]: a " +
+			"part must have a text, a file with its bytes or its place, or data",
+		`{"message":{"messageId":"m1","content":[1]}}`: "message.parts[0]: a " +
+			"part must have a text, a file with its bytes or its place, or data",
+		`{"message":{"messageId":"m1","content":[{"file":{"fileWithBytes":"a!"}}]}}`: "message.parts[0].file: " +
+			"the bytes of a file must be base64",
+		`{"message":{"messageId":"m1","content":[{"text":"x","metadata":1}]}}`: "message.parts[0].metadat" +
+			"a: metadata must be an object",
+		`{"message":{"messageId":"m1","role":"agent","content":[{"text":"x"}]}}`: "message.role: role must " +
+			"be ROLE_USER: callers are users here",
+		`{"message":{"messageId":"m1","content":[{"text":"x"}]},"configuration":{"blocking":1}}`: "configuration.blocking: " +
+			"blocking must be true or false",
+		`{"message":{"messageId":"m1","content":[{"text":"x"}]},"configuration":{"pushNotification":{"token":"t"},` +
+			`"blocking":true}}`: "configuration.pushNotification.url: url is missing; it must be a string of 1 to 2048 bytes",
 	} {
 		_, err := rest("POST", "v1/message:send", body)
 		if e, ok := err.(*task.Error); !ok || e.Field+": "+e.Detail != want {
@@ -197,8 +209,10 @@ func TestRESTWrites(t *testing.T) {
 		MessageHistory: []task.Message{{ID: "m1", SenderRole: task.Leader,
 			DataItems: []task.DataItem{task.Text("hi")}}},
 	}
-	const status = `{"state":"TASK_STATE_CANCELLED","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT","content":[{"text":"x"}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}`
-	const artifact = `{"artifactId":"p","parts":[{"file":{"fileWithBytes":"YUdWc2JHOD0=","mimeType":"text/plain","name":"n"}},{"file":{"fileWithUri":"https://f/"}},` +
+	const status = `{"state":"TASK_STATE_CANCELLED","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT",` +
+		`"content":[{"text":"x"}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}`
+	const artifact = `{"artifactId":"p","parts":[{"file":{"fileWithBytes":"YUdWc2JHOD0=","mimeType":"text/plain",` +
+		`"name":"n"}},{"file":{"fileWithUri":"https://f/"}},` +
 		`{"data":{"data":{"a":1}},"metadata":{"k":1}},{"data":{"data":{}}}]}`
 	const whole = `{"id":"t1","contextId":"c1","status":` + status + `,"artifacts":[` + artifact + `],` +
 		`"history":[{"messageId":"m1","role":"ROLE_USER","content":[{"text":"hi"}],"taskId":"t1","contextId":"c1"}]}`
@@ -206,7 +220,8 @@ func TestRESTWrites(t *testing.T) {
 	get.Message.Command, send.Message.Command = task.Get, task.Start
 	one := &translate.Call{Op: translate.SetWebhook}
 	hooks := []task.Webhook{{ID: "w", TaskID: "t1", URL: "https://x/", Token: "k", Scheme: "Bearer", Credentials: "c"}}
-	const config = `{"name":"tasks/t1/pushNotificationConfigs/w","pushNotificationConfig":{"url":"https://x/","id":"w","token":"k","authentication":{"schemes":["Bearer"],"credentials":"c"}}}`
+	const config = `{"name":"tasks/t1/pushNotificationConfigs/w","pushNotificationConfig":{"url":"https://x/","id":"w",` +
+		`"token":"k","authentication":{"schemes":["Bearer"],"credentials":"c"}}}`
 	stream := s.NewStream(nil, send, tk)
 	for name, tt := range map[string]struct {
 		got  []byte
@@ -231,8 +246,10 @@ func TestRESTWrites(t *testing.T) {
 		"a notification": {s.AppendNotification(nil, tk)[:12], `{"kind":"tas`},
 		"an error": {s.AppendError([]byte("+"), nil,
 			task.Errorf(task.TaskNotFound, "gone").WithData("taskId", "t1"))[1:],
-			`{"code":-32001,"message":"Task not found","data":{"taskId":"t1","details":"gone"},"error":{"code":404,"status":"NOT_FOUND","message":"gone",` +
-				`"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"taskId":"t1"}}]}}`},
+			`{"code":-32001,"message":"Task not found","data":{"taskId":"t1","details":"gone"},"error":{"code":404,` +
+				`"status":"NOT_FOUND","message":"gone",` +
+				`"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND",` +
+				`"domain":"a2a-protocol.org","metadata":{"taskId":"t1"}}]}}`},
 	} {
 		if d := cmp.Diff(tt.want, string(tt.got)); d != "" || name != "a notification" && !json.Valid(tt.got) {
 			t.Errorf("%s (-want +got):\n%s", name, d)
@@ -252,8 +269,10 @@ func TestRESTWrites(t *testing.T) {
 // FuzzRESTDecode: a message that was read can be written in a history, and is read as the same.
 func FuzzRESTDecode(f *testing.F) {
 	for _, s := range []string{
-		`{"message":{"messageId":"m","role":"ROLE_USER","content":[{"text":"hi"},{"file":{"fileWithBytes":"YUdWc2JHOD0=","name":"n"}},{"data":{"data":{"a":1}},"metadata":{"k":1}}]}}`,
-		`{"message":{"messageId":"m","parts":[{"kind":"file","file":{"bytes":"aGVsbG8="}},{"kind":"data","data":{"data":1}}]},"configuration":{"blocking":true,"pushNotification":{"url":"u"}}}`,
+		`{"message":{"messageId":"m","role":"ROLE_USER","content":[{"text":"hi"},{"file":{"fileWithBytes":"YUdWc2JHOD0=",` +
+			`"name":"n"}},{"data":{"data":{"a":1}},"metadata":{"k":1}}]}}`,
+		`{"message":{"messageId":"m","parts":[{"kind":"file","file":{"bytes":"aGVsbG8="}},{"kind":"data","data":{"data":1}}` +
+			`]},"configuration":{"blocking":true,"pushNotification":{"url":"u"}}}`,
 		`{"message":{"messageId":"m","content":[{"file":{"fileWithUri":"u","fileWithBytes":"QQ"}}]}}`, `1`,
 		`{"config":{"pushNotificationConfig":{"url":"u"}}}`,
 	} {

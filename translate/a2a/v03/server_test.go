@@ -21,10 +21,15 @@ import (
 // requests has at least one request for each method of 0.3.
 var requests = [][]byte{
 	a2atest.Request("message/send",
-		`{"message":{"kind":"message","messageId":"m1","role":"user","contextId":"c1","referenceTaskIds":["t0"],"parts":[{"kind":"text","text":"a\nb","metadata":{"m":1}},{"kind":"file","file":{"name":"n","uri":"https://f/"}},{"kind":"data","data":{"d":1}}]},`+
-			`"configuration":{"acceptedOutputModes":["text/plain"],"blocking":false,"historyLength":2,"pushNotificationConfig":{"id":"w1","url":"https://x/","token":"k","authentication":{"schemes":["Bearer","Basic"],"credentials":"c"}}},"metadata":{}}`),
+		`{"message":{"kind":"message","messageId":"m1","role":"user","contextId":"c1","referenceTaskIds":["t0"],`+
+			`"parts":[{"kind":"text","text":"a\nb","metadata":{"m":1}},{"kind":"file","file":{"name":"n","uri":"https://f/"}},`+
+			`{"kind":"data","data":{"d":1}}]},`+
+			`"configuration":{"acceptedOutputModes":["text/plain"],"blocking":false,"historyLength":2,`+
+			`"pushNotificationConfig":{"id":"w1","url":"https://x/","token":"k","authentication":{"schemes":["Bearer",`+
+			`"Basic"],"credentials":"c"}}},"metadata":{}}`),
 	a2atest.Request("message/send",
-		`{"message":{"messageId":"m1","role":"user","taskId":"t1","parts":[{"kind":"text","text":"hi"}]},"configuration":{"blocking":true,"pushNotificationConfig":{"url":"https://x/"}}}`),
+		`{"message":{"messageId":"m1","role":"user","taskId":"t1","parts":[{"kind":"text","text":"hi"}]},`+
+			`"configuration":{"blocking":true,"pushNotificationConfig":{"url":"https://x/"}}}`),
 	a2atest.Request("message/stream",
 		`{"message":{"messageId":"m1","role":"user","parts":[{"kind":"text","text":"hi"}]}}`),
 	a2atest.Request("message/stream",
@@ -61,7 +66,8 @@ func TestDecode(t *testing.T) {
 		task.DataItem{Kind: task.FileItem, Name: "n", URI: "https://f/"},
 		task.DataItem{Kind: task.DataKind, Data: []byte(`{"d":1}`)})
 	full.SessionID = "c1"
-	full.Extensions = []byte(`{"a2a":{"metadata":{},"configuration":{"acceptedOutputModes":["text/plain"]},"message":{"referenceTaskIds":["t0"]}}}`)
+	full.Extensions = []byte(`{"a2a":{"metadata":{},"configuration":{"acceptedOutputModes":["text/plain"]},` +
+		`"message":{"referenceTaskIds":["t0"]}}}`)
 	answer := message(task.Continue, "t1", task.Text("hi"))
 	auto := dialect.Policy{AutoComplete: true}
 	get := task.Call{Message: message(task.Get, "t1")}
@@ -124,7 +130,8 @@ func TestRefuses(t *testing.T) {
 		want string
 	}{
 		{"method", a2atest.Request("tasks/send", `{}`),
-			"method-not-found : the methods of A2A 0.3 are message/send and stream, tasks/get, cancel and resubscribe, and tasks/pushNotificationConfig/set, get, list and delete"},
+			"method-not-found : the methods of A2A 0.3 are message/send and stream, tasks/get, cancel and resubscribe, and " +
+				"tasks/pushNotificationConfig/set, get, list and delete"},
 		{"params", []byte(`{"jsonrpc":"2.0","id":1,"method":"message/send"}`),
 			"invalid-params params: params is missing; it must be an object"},
 		{"message", a2atest.Request("message/send", `{}`),
@@ -141,7 +148,8 @@ func TestRefuses(t *testing.T) {
 		{"no parts", send(`{"messageId":"m","role":"user","parts":[]}`),
 			"invalid-params params.message.parts: parts must have at least one entry"},
 		{"a part", send(`{"messageId":"m","role":"user","parts":[{}]}`),
-			"invalid-params params.message.parts[0]: a part must have a text, a file with either bytes or uri, or data, and say so"},
+			"invalid-params params.message.parts[0]: a part must have a text, a file with either bytes or uri, or data, and " +
+				"say so"},
 		{"taskId", send(`{"messageId":"m","role":"user","taskId":7,"parts":[]}`),
 			"invalid-params params.message.taskId: taskId must be a string"},
 		{"configuration", configuration(`[]`), "invalid-params params.configuration: configuration must be an object"},
@@ -150,12 +158,14 @@ func TestRefuses(t *testing.T) {
 		{"history", configuration(`{"historyLength":1.5}`),
 			"invalid-params params.configuration.historyLength: historyLength must be an integer that is not negative"},
 		{"webhook", configuration(`{"pushNotificationConfig":{}}`),
-			"invalid-params params.configuration.pushNotificationConfig.url: url is missing; it must be a string of 1 to 2048 bytes"},
+			"invalid-params params.configuration.pushNotificationConfig.url: url is missing; it must be a string of 1 to 2048 " +
+				"bytes"},
 		{"a webhook's task", a2atest.Request("tasks/pushNotificationConfig/set",
 			`{"pushNotificationConfig":{"url":"u"}}`),
 			"invalid-params params.taskId: taskId is missing; it must be a string of 1 to 256 bytes"},
 		{"a webhook's id", a2atest.Request("tasks/pushNotificationConfig/delete", `{"id":"t"}`),
-			"invalid-params params.pushNotificationConfigId: pushNotificationConfigId is missing; it must be a string of 1 to 256 bytes"},
+			"invalid-params params.pushNotificationConfigId: pushNotificationConfigId is missing; it must be a string of 1 to " +
+				"256 bytes"},
 	} {
 		t.Run(tc.name, func(t *testing.T) { a2atest.Refuses(t, a2a.V03Server(false), tc.body, tc.want) })
 	}
@@ -170,7 +180,8 @@ func TestWebhooks(t *testing.T) {
 	s := a2a.V03Server(false)
 	hooks := []task.Webhook{{ID: "w1", TaskID: "t1", URL: "https://x/", Token: "k", Scheme: "Bearer", Credentials: "c"},
 		{ID: "w2", TaskID: "t1", URL: "https://y/"}}
-	const first = `{"taskId":"t1","pushNotificationConfig":{"url":"https://x/","id":"w1","token":"k","authentication":{"schemes":["Bearer"],"credentials":"c"}}}`
+	const first = `{"taskId":"t1","pushNotificationConfig":{"url":"https://x/","id":"w1","token":"k",` +
+		`"authentication":{"schemes":["Bearer"],"credentials":"c"}}}`
 	for _, tc := range []struct {
 		method string
 		op     translate.Op
@@ -180,7 +191,8 @@ func TestWebhooks(t *testing.T) {
 		{"tasks/pushNotificationConfig/set", translate.SetWebhook, hooks[:1], `"result":` + first},
 		{"tasks/pushNotificationConfig/get", translate.GetWebhooks, hooks, `"result":` + first},
 		{"tasks/pushNotificationConfig/get", translate.GetWebhooks, nil,
-			`"error":{"code":-32001,"message":"Task not found","data":{"details":"this task has no push notification configuration"}}`},
+			`"error":{"code":-32001,"message":"Task not found","data":{"details":"this task has no push notification ` +
+				`configuration"}}`},
 		{"tasks/pushNotificationConfig/list", translate.GetWebhooks, hooks, `"result":[` + first +
 			`,{"taskId":"t1","pushNotificationConfig":{"url":"https://y/","id":"w2"}}]`},
 		{"tasks/pushNotificationConfig/list", translate.GetWebhooks, nil, `"result":[]`},

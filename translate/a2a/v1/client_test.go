@@ -249,21 +249,28 @@ func TestRequests(t *testing.T) {
 		want   string // the params
 	}{
 		{"start", agent.Turn{Ref: ref, Message: says}, false,
-			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},"configuration":{"historyLength":0}}`},
+			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},` +
+				`"configuration":{"historyLength":0}}`},
 		{"start without an id", agent.Turn{Ref: ref}, true,
 			`{"message":{"messageId":"t\"1","role":"ROLE_USER","parts":[]},"configuration":{"historyLength":0}}`},
 		{"start with a webhook", agent.Turn{Ref: ref, Message: says, Webhook: hook}, true,
-			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},"configuration":{"historyLength":0,"taskPushNotificationConfig":{"url":"https://gw.example/hook","id":"w","token":"tok","authentication":{"scheme":"Bearer","credentials":"cred"}}}}`},
+			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},` +
+				`"configuration":{"historyLength":0,"taskPushNotificationConfig":{"url":"https://gw.example/hook","id":"w",` +
+				`"token":"tok","authentication":{"scheme":"Bearer","credentials":"cred"}}}}`},
 		{"answer", agent.Turn{Ref: ref, Message: says, From: task.AwaitingInput, Webhook: &task.Webhook{URL: "u"}},
 			true,
-			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}],"taskId":"t\"1","contextId":"c1"},"configuration":{"historyLength":0,"taskPushNotificationConfig":{"url":"u","taskId":"t\"1"}}}`},
+			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}],"taskId":"t\"1","contextId":"c1"},` +
+				`"configuration":{"historyLength":0,"taskPushNotificationConfig":{"url":"u","taskId":"t\"1"}}}`},
 		{"answer without an id", agent.Turn{Ref: agent.Ref{Task: "t"}, From: task.AwaitingInput, Revision: "input 1"},
 			false,
-			`{"message":{"messageId":"t-832dec17","role":"ROLE_USER","parts":[],"taskId":"t"},"configuration":{"historyLength":0}}`},
+			`{"message":{"messageId":"t-832dec17","role":"ROLE_USER","parts":[],"taskId":"t"},` +
+				`"configuration":{"historyLength":0}}`},
 		{"go on", agent.Turn{Ref: ref, Message: says, From: task.AwaitingCompletion}, false,
-			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}],"contextId":"c1","referenceTaskIds":["t\"1"]},"configuration":{"historyLength":0}}`},
+			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}],"contextId":"c1",` +
+				`"referenceTaskIds":["t\"1"]},"configuration":{"historyLength":0}}`},
 		{"go on after a mere message", agent.Turn{Message: says, From: task.AwaitingCompletion}, false,
-			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},"configuration":{"historyLength":0}}`},
+			`{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"a \"b\"\n"}]},` +
+				`"configuration":{"historyLength":0}}`},
 	} {
 		method := "SendMessage"
 		if tc.stream {

@@ -47,7 +47,8 @@ func TestErrors(t *testing.T) {
 		task.AgentTimeout:             {-32603, 504, "DEADLINE_EXCEEDED", "AGENT_TIMEOUT"},
 		task.StoreUnavailable:         {-32603, 503, "UNAVAILABLE", "STORE_UNAVAILABLE"},
 	}
-	const info = `[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"%s","domain":"a2a-protocol.org","metadata":{"field":"params.id","max":"7","taskId":"t\"1"}}]`
+	const info = `[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"%s","domain":"a2a-protocol.org",` +
+		`"metadata":{"field":"params.id","max":"7","taskId":"t\"1"}}]`
 	rpc, rest := a2a.V1Server(false), a2a.V1RESTServer(false)
 	for _, k := range task.Kinds() {
 		w, ok := want[k]
@@ -127,8 +128,11 @@ func fullTask(state task.State) *task.Task {
 
 func TestAnswers(t *testing.T) {
 	rpc, rest := a2a.V1Server(false), a2a.V1RESTServer(false)
-	const status = `"status":{"state":"TASK_STATE_WORKING","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT","parts":[{"text":"so\n"},{"data":[1]}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}`
-	const artifacts = `,"artifacts":[{"artifactId":"p1","name":"n","description":"d","parts":[{"text":"a"},{"raw":"QUJD","filename":"f","mediaType":"m","metadata":{"k":1}},{"url":"https://f.example"},{"data":{"value":{"b":1}}},{"data":{}}]},{"artifactId":"p2","parts":[]}]`
+	const status = `"status":{"state":"TASK_STATE_WORKING","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT",` +
+		`"parts":[{"text":"so\n"},{"data":[1]}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}`
+	const artifacts = `,"artifacts":[{"artifactId":"p1","name":"n","description":"d","parts":[{"text":"a"},` +
+		`{"raw":"QUJD","filename":"f","mediaType":"m","metadata":{"k":1}},{"url":"https://f.example"},` +
+		`{"data":{"value":{"b":1}}},{"data":{}}]},{"artifactId":"p2","parts":[]}]`
 	const m1 = `{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"do"}],"taskId":"t1","contextId":"c1"}`
 	const m2 = `{"messageId":"m2","role":"ROLE_AGENT","parts":[{"text":"I do"}],"taskId":"t1","contextId":"c1"}`
 	whole := func(history string) string {
@@ -144,7 +148,8 @@ func TestAnswers(t *testing.T) {
 	some := &translate.Call{Op: translate.ListTasks, History: 1, List: &task.List{Products: true}}
 	one := task.Webhook{ID: "w", TaskID: "t1", URL: "https://h.example", Token: "tok", Scheme: "Bearer",
 		Credentials: "cred", Dialect: "x"}
-	const config = `{"url":"https://h.example","id":"w","taskId":"t1","token":"tok","authentication":{"scheme":"Bearer","credentials":"cred"}}`
+	const config = `{"url":"https://h.example","id":"w","taskId":"t1","token":"tok","authentication":{"scheme":"Bearer",` +
+		`"credentials":"cred"}}`
 	for _, tc := range []struct {
 		name   string
 		answer func(s translate.Server, dst []byte, id jsonrpc.ID) []byte
@@ -291,16 +296,20 @@ func TestFrames(t *testing.T) {
 			`{"artifactUpdate":{"taskId":"t1","contextId":"c1","artifact":{"artifactId":"p","parts":[{"text":"x"}]}}}`,
 			task.Event{Chunk: &task.Chunk{Product: task.Product{ID: "p", DataItems: text}}}},
 		{"the last chunk",
-			`{"artifactUpdate":{"taskId":"t1","contextId":"c1","artifact":{"artifactId":"p","name":"n","parts":[]},"append":true,"lastChunk":true}}`,
+			`{"artifactUpdate":{"taskId":"t1","contextId":"c1","artifact":{"artifactId":"p","name":"n","parts":[]},` +
+				`"append":true,"lastChunk":true}}`,
 			task.Event{Chunk: &task.Chunk{Product: task.Product{ID: "p", Name: "n"}, Append: true, Last: true}}},
 		{"what the Partner says",
-			`{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT","parts":[{"text":"x"}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}}}`,
+			`{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING",` +
+				`"message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT","parts":[{"text":"x"}],"taskId":"t1",` +
+				`"contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}}}`,
 			task.Event{Message: &task.Message{ID: "m", SentAt: at, SenderRole: task.Partner, DataItems: text}}},
 		{"what the Leader says", ``,
 			task.Event{Message: &task.Message{ID: "m", SenderRole: task.Leader, DataItems: text}}},
 		{"nothing", ``, task.Event{}},
 		{"a state without its cause",
-			`{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING","timestamp":"2026-01-02T03:04:05.006Z"}}}`,
+			`{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING",` +
+				`"timestamp":"2026-01-02T03:04:05.006Z"}}}`,
 			task.Event{Status: &task.Status{State: task.Working, ChangedAt: at}, Cause: &state.MessageHistory[0]}},
 	} {
 		f := s.Event(nil, &tc.ev)

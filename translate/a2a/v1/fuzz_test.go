@@ -50,7 +50,9 @@ func check(t *testing.T, rep agent.Report, err error) {
 
 func FuzzReply(f *testing.F) {
 	a2atest.Seeds(f, captures, ".json")
-	f.Add([]byte(`{"result":{"task":{"id":"t","status":{"state":"TASK_STATE_AUTH_REQUIRED"},"artifacts":[{"artifactId":"a","parts":[{"text":"x"},{"text":"y"},{"text":"z","mediaType":"m","metadata":{}},{"raw":"-_"},{"data":[` +
+	f.Add([]byte(`{"result":{"task":{"id":"t","status":{"state":"TASK_STATE_AUTH_REQUIRED"},` +
+		`"artifacts":[{"artifactId":"a","parts":[{"text":"x"},{"text":"y"},{"text":"z","mediaType":"m","metadata":{}},` +
+		`{"raw":"-_"},{"data":[` +
 		"\n" + `1]},7]}]}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, b := range bindings {

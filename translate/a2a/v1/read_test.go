@@ -71,19 +71,25 @@ func TestReplies(t *testing.T) {
 		{"a bare task", `{"id":"t","contextId":"c",` + status + `}`,
 			"report whole working (TASK_STATE_WORKING) task=\"t\" session=\"c\"\n"},
 		{"what is unset is written out",
-			`{"task":{"tenant":"","id":"t","contextId":"","artifacts":[],"history":[],"metadata":null,"status":{"state":"TASK_STATE_WORKING","message":null,"timestamp":""}},"message":null}`,
+			`{"task":{"tenant":"","id":"t","contextId":"","artifacts":[],"history":[],"metadata":null,` +
+				`"status":{"state":"TASK_STATE_WORKING","message":null,"timestamp":""}},"message":null}`,
 			"report whole working (TASK_STATE_WORKING) task=\"t\" session=\"\"\n"},
 		{"a message", `{"message":{"messageId":"m","contextId":"c","role":"ROLE_AGENT","parts":[{"text":"hi"}]}}`,
-			"report whole awaiting-completion (message) task=\"\" session=\"c\"\n  product {\"id\":\"m\",\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\n"},
+			"report whole awaiting-completion (message) task=\"\" session=\"c\"\n  product {\"id\":\"m\"," +
+				"\"dataItems\":[{\"type\":\"text\",\"text\":\"hi\"}]}\n"},
 		{"a bare message without an id", `{"messageId":"","role":"ROLE_AGENT","parts":[]}`,
-			"report whole awaiting-completion (message) task=\"\" session=\"\"\n  product {\"id\":\"message\",\"dataItems\":[]}\n"},
+			"report whole awaiting-completion (message) task=\"\" session=\"\"\n  product {\"id\":\"message\"," +
+				"\"dataItems\":[]}\n"},
 		{"an event", `{"statusUpdate":{"taskId":"t","contextId":"c",` + status + `}}`,
 			"report working (TASK_STATE_WORKING) task=\"t\" session=\"c\"\n"},
 		{"artifacts", `{"task":{"id":"t",` + status +
-			`,"artifacts":[{"artifactId":"a","name":"n","description":"d","parts":[{"text":"x"},{"text":"y"}]},{"name":"n"},{}]}}`,
+			`,"artifacts":[{"artifactId":"a","name":"n","description":"d","parts":[{"text":"x"},{"text":"y"}]},{"name":"n"},{}` +
+			`]}}`,
 			"report whole working (TASK_STATE_WORKING) task=\"t\" session=\"\"\n" +
-				"  product {\"id\":\"a\",\"name\":\"n\",\"description\":\"d\",\"dataItems\":[{\"type\":\"text\",\"text\":\"x\"},{\"type\":\"text\",\"text\":\"y\"}]}\n" +
-				"  product {\"id\":\"artifact-n\",\"name\":\"n\",\"dataItems\":[]}\n  product {\"id\":\"artifact\",\"dataItems\":[]}\n"},
+				"  product {\"id\":\"a\",\"name\":\"n\",\"description\":\"d\",\"dataItems\":[{\"type\":\"text\",\"text\":\"x\"}," +
+				"{\"type\":\"text\",\"text\":\"y\"}]}\n" +
+				"  product {\"id\":\"artifact-n\",\"name\":\"n\",\"dataItems\":[]}\n  product {\"id\":\"artifact\"," +
+				"\"dataItems\":[]}\n"},
 		{"neither task nor message", `{}`,
 			"error invalid-agent-response: the agent's answer is neither a Task nor a Message\n"},
 		{"no object", `[]`, "error invalid-agent-response: the agent's answer is neither a Task nor a Message\n"},
@@ -191,19 +197,28 @@ func TestStreams(t *testing.T) {
 			[]string{`{"statusUpdate":{"taskId":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`},
 			"report working (TASK_STATE_WORKING) task=\"t\" session=\"c\"\n"},
 		{"chunks", []string{first,
-			`{"artifactUpdate":{"taskId":"t","artifact":{"artifactId":"a","parts":[{"text":"1","mediaType":"text/markdown"}]},"append":true}}`,
-			`{"artifactUpdate":{"taskId":"t","artifact":{"artifactId":"a","parts":[{"text":"2","mediaType":"text/markdown"}]},"append":true,"lastChunk":true}}`,
-			`{"artifactUpdate":{"taskId":"t","artifact":{"artifactId":"old","parts":[{"text":"3"}]},"append":true,"lastChunk":false}}`},
+			`{"artifactUpdate":{"taskId":"t","artifact":{"artifactId":"a","parts":[{"text":"1","mediaType":"text/markdown"}]},` +
+				`"append":true}}`,
+			`{"artifactUpdate":{"taskId":"t","artifact":{"artifactId":"a","parts":[{"text":"2","mediaType":"text/markdown"}]},` +
+				`"append":true,"lastChunk":true}}`,
+			`{"artifactUpdate":{"taskId":"t","artifact":{"artifactId":"old","parts":[{"text":"3"}]},"append":true,` +
+				`"lastChunk":false}}`},
 			"report whole accepted (TASK_STATE_SUBMITTED) task=\"t\" session=\"c\"\n" +
-				"report\n  chunk {\"product\":{\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]},\"append\":false,\"lastChunk\":false}\n" +
-				"report\n  chunk {\"product\":{\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}]},\"append\":true,\"lastChunk\":true}\n" +
-				"report\n  chunk {\"product\":{\"id\":\"old\",\"dataItems\":[{\"type\":\"text\",\"text\":\"3\"}]},\"append\":true,\"lastChunk\":false}\n"},
+				"report\n  chunk {\"product\":{\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]},\"append\":false," +
+				"\"lastChunk\":false}\n" +
+				"report\n  chunk {\"product\":{\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}]},\"append\":true," +
+				"\"lastChunk\":true}\n" +
+				"report\n  chunk {\"product\":{\"id\":\"old\",\"dataItems\":[{\"type\":\"text\",\"text\":\"3\"}]}," +
+				"\"append\":true,\"lastChunk\":false}\n"},
 		{"the whole after its chunks", []string{
 			`{"artifactUpdate":{"artifact":{"artifactId":"a","parts":[{"text":"1"}]}}}`,
 			`{"artifactUpdate":{"artifact":{"artifactId":"a","parts":[{"text":"2"}]},"append":true}}`,
-			`{"task":{"id":"t","status":{"state":"TASK_STATE_COMPLETED"},"artifacts":[{"artifactId":"a","parts":[{"text":"1"},{"text":"2"},{"url":"u"}]}]}}`},
-			"report\n  chunk {\"product\":{\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]},\"append\":false,\"lastChunk\":false}\n" +
-				"report\n  chunk {\"product\":{\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}]},\"append\":true,\"lastChunk\":false}\n" +
+			`{"task":{"id":"t","status":{"state":"TASK_STATE_COMPLETED"},"artifacts":[{"artifactId":"a","parts":[{"text":"1"},` +
+				`{"text":"2"},{"url":"u"}]}]}}`},
+			"report\n  chunk {\"product\":{\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]},\"append\":false," +
+				"\"lastChunk\":false}\n" +
+				"report\n  chunk {\"product\":{\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}]},\"append\":true," +
+				"\"lastChunk\":false}\n" +
 				"report whole awaiting-completion (TASK_STATE_COMPLETED) task=\"t\" session=\"\"\n" +
 				"  product {\"id\":\"a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"12\"},{\"type\":\"file\",\"uri\":\"u\"}]}\n"},
 		{"what is not ours", []string{"ping|x", "ping|", "", "{}", `{"other":{"a":1}}`},
@@ -281,7 +296,8 @@ func TestSettles(t *testing.T) {
 
 // TestStamps tests that what rests has the same stamp in a stream and in an answer, and that news change it.
 func TestStamps(t *testing.T) {
-	const rests = `{"state":"TASK_STATE_INPUT_REQUIRED","timestamp":"2026-11-20T19:44:40.1Z","message":{"messageId":"m1","parts":[{"text":"which?"}]}}`
+	const rests = `{"state":"TASK_STATE_INPUT_REQUIRED","timestamp":"2026-11-20T19:44:40.1Z",` +
+		`"message":{"messageId":"m1","parts":[{"text":"which?"}]}}`
 	stamp := func(result string) string {
 		rep, err := a2a.V1REST().Push([]byte(result), nil)
 		if err != nil || rep.Revision == "" {
@@ -412,7 +428,9 @@ func TestRefusals(t *testing.T) {
 
 // TestOwnership tests that reports do not change when the bytes that they came from do.
 func TestOwnership(t *testing.T) {
-	const result = `{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING","message":{"parts":[{"text":"x"},{"data":{"a":1}}]}},"artifacts":[{"artifactId":"a","parts":[{"raw":"QUJD","metadata":{"b":2}}]}]}}`
+	const result = `{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING",` +
+		`"message":{"parts":[{"text":"x"},{"data":{"a":1}}]}},"artifacts":[{"artifactId":"a","parts":[{"raw":"QUJD",` +
+		`"metadata":{"b":2}}]}]}}`
 	for _, b := range bindings {
 		for name, read := range map[string]func([]byte) (agent.Report, error){
 			"Reply": func(body []byte) (agent.Report, error) { return b.client.Reply(body, nil) },

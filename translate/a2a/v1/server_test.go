@@ -24,15 +24,22 @@ import (
 // valid are params that are taken, at least one for each method.
 var valid = []struct{ method, params string }{
 	{"SendMessage",
-		`{"tenant":"","message":{"messageId":"m1","contextId":"c","role":"ROLE_USER","parts":[{"text":"hi","mediaType":"text/markdown"},{"raw":"QUJD","filename":"f","mediaType":"m"},{"url":"u"},{"data":[1],"metadata":{"a":1}}],"extensions":[],"referenceTaskIds":["x"],"metadata":{}},"configuration":{"acceptedOutputModes":["text"],"historyLength":2,"returnImmediately":true,"taskPushNotificationConfig":{"id":"w","taskId":"","url":"https://h.example","token":"t","authentication":{"scheme":"Bearer","credentials":"c"}}},"metadata":{}}`},
+		`{"tenant":"","message":{"messageId":"m1","contextId":"c","role":"ROLE_USER","parts":[{"text":"hi",` +
+			`"mediaType":"text/markdown"},{"raw":"QUJD","filename":"f","mediaType":"m"},{"url":"u"},{"data":[1],` +
+			`"metadata":{"a":1}}],"extensions":[],"referenceTaskIds":["x"],"metadata":{}},` +
+			`"configuration":{"acceptedOutputModes":["text"],"historyLength":2,"returnImmediately":true,` +
+			`"taskPushNotificationConfig":{"id":"w","taskId":"","url":"https://h.example","token":"t",` +
+			`"authentication":{"scheme":"Bearer","credentials":"c"}}},"metadata":{}}`},
 	{"SendStreamingMessage", `{"message":{"messageId":"m1","taskId":"t1","role":"ROLE_USER","parts":[{"text":"hi"}]}}`},
 	{"GetTask", `{"id":"t1","historyLength":0}`},
 	{"ListTasks",
-		`{"contextId":"c","status":"TASK_STATE_WORKING","pageSize":10,"pageToken":"p","historyLength":1,"statusTimestampAfter":"2026-01-02T03:04:05.678Z","includeArtifacts":true}`},
+		`{"contextId":"c","status":"TASK_STATE_WORKING","pageSize":10,"pageToken":"p","historyLength":1,` +
+			`"statusTimestampAfter":"2026-01-02T03:04:05.678Z","includeArtifacts":true}`},
 	{"CancelTask", `{"id":"t1","metadata":{}}`},
 	{"SubscribeToTask", `{"id":"t1"}`},
 	{"CreateTaskPushNotificationConfig",
-		`{"taskId":"t1","id":"w","url":"https://h.example","token":"t","authentication":{"scheme":"Bearer","credentials":"c"}}`},
+		`{"taskId":"t1","id":"w","url":"https://h.example","token":"t","authentication":{"scheme":"Bearer",` +
+			`"credentials":"c"}}`},
 	{"GetTaskPushNotificationConfig", `{"taskId":"t1","id":"w"}`},
 	{"ListTaskPushNotificationConfigs", `{"taskId":"t1","pageSize":5,"pageToken":""}`},
 	{"DeleteTaskPushNotificationConfig", `{"taskId":"t1","id":"w"}`},
@@ -57,36 +64,50 @@ func TestDecode(t *testing.T) {
 			"call op=0 start id=\"m1\" auto history=-1\n  says [{\"type\":\"text\",\"text\":\"hi\"}]\n"},
 		{"start in a context, with everything", "SendMessage", valid[0].params,
 			"call op=0 start id=\"m1\" session=\"c\" auto response=-1ns history=2\n" +
-				`  says [{"type":"text","text":"hi","metadata":{"mediaType":"text/markdown"}},{"type":"file","name":"f","mimeType":"m","bytes":"QUJD"},{"type":"file","uri":"u"},{"type":"data","data":{"value":[1]},"metadata":{"a":1}}]` +
+				`  says [{"type":"text","text":"hi","metadata":{"mediaType":"text/markdown"}},{"type":"file","name":"f",` +
+				`"mimeType":"m","bytes":"QUJD"},{"type":"file","uri":"u"},{"type":"data","data":{"value":[1]},"metadata":{"a":1}` +
+				`}]` +
 				"\n" +
-				"  webhook {ID:w TaskID: URL:https://h.example Token:t Scheme:Bearer Credentials:c Dialect:a2a/1.0 Confirm:false States:[]}\n"},
+				"  webhook {ID:w TaskID: URL:https://h.example Token:t Scheme:Bearer Credentials:c Dialect:a2a/1.0 Confirm:false " +
+				"States:[]}\n"},
 		{"go on, with a stream", "SendStreamingMessage", `{` + message +
-			`,"taskId":"t1"},"configuration":{"historyLength":"0","returnImmediately":false,"taskPushNotificationConfig":{"url":"u"}}}`,
-			"call op=0 continue id=\"m1\" task=\"t1\" stream snapshot strict history=0\n  says [{\"type\":\"text\",\"text\":\"hi\"}]\n" +
+			`,"taskId":"t1"},"configuration":{"historyLength":"0","returnImmediately":false,` +
+			`"taskPushNotificationConfig":{"url":"u"}}}`,
+			"call op=0 continue id=\"m1\" task=\"t1\" stream snapshot strict history=0\n  says [{\"type\":\"text\"," +
+				"\"text\":\"hi\"}]\n" +
 				"  webhook {ID: TaskID:t1 URL:u Token: Scheme: Credentials: Dialect:a2a/1.0 Confirm:false States:[]}\n"},
 		{"what is unset is written out", "SendMessage",
-			`{"configuration":null,"message":{"messageId":"m1","taskId":"","contextId":"","role":"ROLE_UNSPECIFIED","parts":[{"text":"","data":null}]}}`,
+			`{"configuration":null,"message":{"messageId":"m1","taskId":"","contextId":"","role":"ROLE_UNSPECIFIED",` +
+				`"parts":[{"text":"","data":null}]}}`,
 			"call op=0 start id=\"m1\" auto history=-1\n  says [{\"type\":\"text\",\"text\":\"\"}]\n"},
 		{"get", "GetTask", `{"id":"t1","historyLength":3}`, "call op=0 get task=\"t1\" history=3\n"},
 		{"cancel", "CancelTask", `{"id":"t1"}`, "call op=0 cancel task=\"t1\" strict history=-1\n"},
 		{"subscribe", "SubscribeToTask", `{"id":"t1"}`,
 			"call op=0 re-stream task=\"t1\" stream snapshot strict history=-1\n"},
 		{"list", "ListTasks", `{}`,
-			"call op=4 get history=-1\n  list {SessionID: States:[] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: Products:false}\n"},
+			"call op=4 get history=-1\n  list {SessionID: States:[] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: " +
+				"Products:false}\n"},
 		{"list some", "ListTasks", valid[3].params,
-			"call op=4 get history=1\n  list {SessionID:c States:[working] After:2026-01-02 03:04:05.678 +0000 UTC Size:10 Token:p Products:true}\n"},
+			"call op=4 get history=1\n  list {SessionID:c States:[working] After:2026-01-02 03:04:05.678 +0000 UTC Size:10 " +
+				"Token:p Products:true}\n"},
 		{"list what is completed", "ListTasks", `{"status":"TASK_STATE_COMPLETED"}`,
-			"call op=4 get history=-1\n  list {SessionID: States:[awaiting-completion completed] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: Products:false}\n"},
+			"call op=4 get history=-1\n  list {SessionID: States:[awaiting-completion completed] After:0001-01-01 00:00:00 " +
+				"+0000 UTC Size:0 Token: Products:false}\n"},
 		{"list what is never so", "ListTasks", `{"status":"TASK_STATE_AUTH_REQUIRED"}`,
-			"call op=4 get history=-1\n  list {SessionID: States:[] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: Products:false}\n"},
+			"call op=4 get history=-1\n  list {SessionID: States:[] After:0001-01-01 00:00:00 +0000 UTC Size:0 Token: " +
+				"Products:false}\n"},
 		{"set a webhook", "CreateTaskPushNotificationConfig", valid[6].params,
-			"call op=1 get task=\"t1\" history=-1\n  webhook {ID:w TaskID:t1 URL:https://h.example Token:t Scheme:Bearer Credentials:c Dialect:a2a/1.0 Confirm:false States:[]}\n"},
+			"call op=1 get task=\"t1\" history=-1\n  webhook {ID:w TaskID:t1 URL:https://h.example Token:t Scheme:Bearer " +
+				"Credentials:c Dialect:a2a/1.0 Confirm:false States:[]}\n"},
 		{"get a webhook", "GetTaskPushNotificationConfig", `{"taskId":"t1","id":"w"}`,
-			"call op=2 get task=\"t1\" method=\"GetTaskPushNotificationConfig\" history=-1\n  webhook {ID:w TaskID:t1 URL: Token: Scheme: Credentials: Dialect:a2a/1.0 Confirm:false States:[]}\n"},
+			"call op=2 get task=\"t1\" method=\"GetTaskPushNotificationConfig\" history=-1\n  webhook {ID:w TaskID:t1 URL: " +
+				"Token: Scheme: Credentials: Dialect:a2a/1.0 Confirm:false States:[]}\n"},
 		{"list webhooks", "ListTaskPushNotificationConfigs", `{"taskId":"t1","id":"w"}`,
-			"call op=2 get task=\"t1\" history=-1\n  webhook {ID: TaskID:t1 URL: Token: Scheme: Credentials: Dialect:a2a/1.0 Confirm:false States:[]}\n"},
+			"call op=2 get task=\"t1\" history=-1\n  webhook {ID: TaskID:t1 URL: Token: Scheme: Credentials: Dialect:a2a/1.0 " +
+				"Confirm:false States:[]}\n"},
 		{"delete a webhook", "DeleteTaskPushNotificationConfig", `{"taskId":"t1","id":"w"}`,
-			"call op=3 get task=\"t1\" history=-1\n  webhook {ID:w TaskID:t1 URL: Token: Scheme: Credentials: Dialect:a2a/1.0 Confirm:false States:[]}\n"},
+			"call op=3 get task=\"t1\" history=-1\n  webhook {ID:w TaskID:t1 URL: Token: Scheme: Credentials: Dialect:a2a/1.0 " +
+				"Confirm:false States:[]}\n"},
 		{"card", "GetExtendedAgentCard", `{}`, "call op=5 get history=-1\n"},
 
 		{"no such method", "tasks/get", `{"id":"t1"}`, "error method-not-found: A2A 1.0 has no such method\n"},
@@ -117,7 +138,8 @@ func TestDecode(t *testing.T) {
 			"error invalid-params at params.message.parts: parts must have at most 1000 entries\n"},
 		{"a part of nothing", "SendMessage",
 			`{"message":{"messageId":"m","parts":[{"text":"a"},{"kind":"file","file":{}}]}}`,
-			"error invalid-params at params.message.parts[1]: a part must be an object with one of text, raw, url and data, which is not empty\n"},
+			"error invalid-params at params.message.parts[1]: a part must be an object with one of text, raw, url and data, " +
+				"which is not empty\n"},
 		{"a part of two things", "SendMessage", `{"message":{"messageId":"m","parts":[{"text":"a","url":"u"}]}}`,
 			"error invalid-params at params.message.parts[0]: a part must have only one of text, raw, url and data\n"},
 		{"a text that is none", "SendMessage", `{"message":{"messageId":"m","parts":[{"text":1}]}}`,
@@ -132,7 +154,8 @@ func TestDecode(t *testing.T) {
 			"error invalid-params at params.configuration.returnImmediately: returnImmediately must be true or false\n"},
 		{"a webhook without a URL", "SendMessage", `{` + message +
 			`},"configuration":{"taskPushNotificationConfig":{"token":"t"}}}`,
-			"error invalid-params at params.configuration.taskPushNotificationConfig.url: url is missing; it must be a string of 1 to 2048 bytes\n"},
+			"error invalid-params at params.configuration.taskPushNotificationConfig.url: url is missing; it must be a string " +
+				"of 1 to 2048 bytes\n"},
 		{"a token that would break a header", "CreateTaskPushNotificationConfig",
 			`{"taskId":"t","url":"u","token":"a\r\nb"}`,
 			"error invalid-params at params.token: token must be at most 4096 bytes long and have no control characters\n"},
@@ -148,7 +171,8 @@ func TestDecode(t *testing.T) {
 		{"a state that is none", "ListTasks", `{"status":"working"}`,
 			"error invalid-params at params.status: status must be a state, such as TASK_STATE_WORKING\n"},
 		{"a time that is none", "ListTasks", `{"statusTimestampAfter":"yesterday"}`,
-			"error invalid-params at params.statusTimestampAfter: statusTimestampAfter must be a time in ISO 8601, such as 2025-09-01T06:30:00.000Z\n"},
+			"error invalid-params at params.statusTimestampAfter: statusTimestampAfter must be a time in ISO 8601, such as " +
+				"2025-09-01T06:30:00.000Z\n"},
 	} {
 		if diff := cmp.Diff(tc.want,
 			show(decode(a2a.V1Server(false), a2atest.Request(tc.method, tc.params)))); diff != "" {
@@ -179,8 +203,8 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s with confirm: %+v, %v", s.Name(), c.List, err)
 		}
 	}
-	if c, err := a2a.V1Server(false).Decode(&translate.Request{Request: jsonrpc.Request{Method: "GetExtendedAgentCard"}}); err != nil ||
-		c.Op != translate.ExtendedCard {
+	card := &translate.Request{Request: jsonrpc.Request{Method: "GetExtendedAgentCard"}}
+	if c, err := a2a.V1Server(false).Decode(card); err != nil || c.Op != translate.ExtendedCard {
 		t.Errorf("no params: %+v, %v", c, err)
 	}
 }
@@ -198,17 +222,22 @@ func TestQuery(t *testing.T) {
 		{"GET /tasks?" + url.Values{"contextId": {"c"}, "status": {"TASK_STATE_FAILED"}, "pageSize": {"5"},
 			"pageToken": {"p"}, "historyLength": {"0"},
 			"statusTimestampAfter": {"2026-01-02T03:04:05Z"}, "includeArtifacts": {"true"}}.Encode(),
-			"call op=4 get history=0\n  list {SessionID:c States:[failed] After:2026-01-02 03:04:05 +0000 UTC Size:5 Token:p Products:true}\n"},
+			"call op=4 get history=0\n  list {SessionID:c States:[failed] After:2026-01-02 03:04:05 +0000 UTC Size:5 Token:p " +
+				"Products:true}\n"},
 		{"GET /tasks?includeArtifacts=1",
 			"error invalid-params at includeArtifacts: includeArtifacts must be true or false\n"},
 		{"POST /tasks/t1/pushNotificationConfigs\n{\"taskId\":\"t2\",\"url\":\"u\"}",
-			"call op=1 get task=\"t1\" history=-1\n  webhook {ID: TaskID:t1 URL:u Token: Scheme: Credentials: Dialect:a2a/1.0 Confirm:false States:[]}\n"},
+			"call op=1 get task=\"t1\" history=-1\n  webhook {ID: TaskID:t1 URL:u Token: Scheme: Credentials: Dialect:a2a/1.0 " +
+				"Confirm:false States:[]}\n"},
 		{"GET /tasks/t1/pushNotificationConfigs",
-			"call op=2 get task=\"t1\" history=-1\n  webhook {ID: TaskID:t1 URL: Token: Scheme: Credentials: Dialect:a2a/1.0 Confirm:false States:[]}\n"},
+			"call op=2 get task=\"t1\" history=-1\n  webhook {ID: TaskID:t1 URL: Token: Scheme: Credentials: Dialect:a2a/1.0 " +
+				"Confirm:false States:[]}\n"},
 		{"GET /tasks/t1/pushNotificationConfigs/w",
-			"call op=2 get task=\"t1\" method=\"GetTaskPushNotificationConfig\" history=-1\n  webhook {ID:w TaskID:t1 URL: Token: Scheme: Credentials: Dialect:a2a/1.0 Confirm:false States:[]}\n"},
+			"call op=2 get task=\"t1\" method=\"GetTaskPushNotificationConfig\" history=-1\n  webhook {ID:w TaskID:t1 URL: " +
+				"Token: Scheme: Credentials: Dialect:a2a/1.0 Confirm:false States:[]}\n"},
 		{"DELETE /tasks/t1/pushNotificationConfigs/w",
-			"call op=3 get task=\"t1\" history=-1\n  webhook {ID:w TaskID:t1 URL: Token: Scheme: Credentials: Dialect:a2a/1.0 Confirm:false States:[]}\n"},
+			"call op=3 get task=\"t1\" history=-1\n  webhook {ID:w TaskID:t1 URL: Token: Scheme: Credentials: Dialect:a2a/1.0 " +
+				"Confirm:false States:[]}\n"},
 		{"GET /extendedAgentCard", "call op=5 get history=-1\n"},
 		{"POST /message:send\n[]", "error invalid-params at body: body must be an object\n"},
 		{"POST /message:stream", "error invalid-params at message: message is missing; it must be an object\n"},
