@@ -9,9 +9,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// metadata is what an outbox knows beside the bodies of its records. It is the Metadata of the log, as JSON; the names of
-// its members are a stored format, so they stay when a field is renamed. Its methods do no I/O; their callers hold the
-// lock of the outbox.
+// metadata is what an outbox knows beside the bodies of its records. It is the Metadata of the log, as JSON; the names
+// of its members are a stored format, so they stay when a field is renamed. Its methods do no I/O; their callers hold
+// the lock of the outbox.
 type metadata struct {
 	Seen       uint64    `json:"seen"`            // number of the last event of the task's log that is accounted for
 	SeenAt     time.Time `json:"told,omitzero"`   // when the state of that event was entered

@@ -201,14 +201,16 @@ func TestAppendCard(t *testing.T) {
 		{"legacy", CardOptions{Form: CardLegacy, Generations: every},
 			`{` + who + `,"url":"` + base +
 				`","capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},
-			"authentication":{"schemes":[]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],
+			"authentication":{"schemes":[]},
+			"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],
 			"skills":[{` +
 				skill + `}]}`},
 		{"legacy with TLS and webhooks",
 			CardOptions{Form: CardLegacy, Generations: every, MutualTLS: true, Push: true, Extended: true},
 			`{` + who + `,"url":"` + base +
 				`","capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":false},
-			"authentication":{"schemes":["mutualTLS"]},"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],
+			"authentication":{"schemes":["mutualTLS"]},
+			"defaultInputModes":["text"],"defaultOutputModes":["text","text/plain","image/png"],
 			"skills":[{` +
 				skill + `}]}`},
 		{"0.2 has no word for TLS", CardOptions{Form: CardV02, Generations: every, MutualTLS: true},
