@@ -19,8 +19,9 @@ run: SHELL := /bin/bash
 caddy: $(SOURCES) xcaddy.sh
 	./xcaddy.sh $@
 
+# What the command prints is for a Caddyfile of one's own; Caddyfile.example names these certificates already.
 .pki/ca.pem: | caddy
-	./caddy aip pki --dir .pki
+	./caddy aip pki --dir .pki > /dev/null
 
 test: lint unit interop e2e ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
 

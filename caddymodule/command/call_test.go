@@ -156,7 +156,8 @@ func TestCall(t *testing.T) {
 		{"complete, too early", []string{"complete", "--task", "task-1"}, taskIn("working"),
 			commandResult{3, printedIn("working", "get or cancel"), "Error: the task was not completed, it is working\n"}},
 		{"an error", []string{"get", "--task", "task-1"}, notFound, commandResult{2, "",
-			"Error: the Partner answered -32001 Task not found\n  details: It may have ended.\n  max: [1,2]\n  taskId: task-1\n"}},
+			"Error: the Partner answered -32001 Task not found\n" +
+				"  details: It may have ended.\n  max: [1,2]\n  taskId: task-1\n"}},
 		{"an error whose data is a sentence", []string{"get", "--task", "task-1"},
 			`"error":{"code":-32008,"message":"A\u001b","data":"why"}`,
 			commandResult{2, "", "Error: the Partner answered -32008 A\ufffd\n  data: \"why\"\n"}},

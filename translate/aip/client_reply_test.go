@@ -398,7 +398,8 @@ func TestStamp(t *testing.T) {
 	}
 	for name, now := range map[string]string{
 		"other words": get(`{"type":"task","status":{` + rest + `,"dataItems":[{"type":"text","text":"a"}]}}`),
-		"later":       get(`{"type":"task","status":{"state":"awaiting-input","stateChangedAt":"2025-09-01T12:00:01+08:00"}}`),
+		"later": get(`{"type":"task",` +
+			`"status":{"state":"awaiting-input","stateChangedAt":"2025-09-01T12:00:01+08:00"}}`),
 		"other state": get(`{"type":"task","status":{"state":"completed","stateChangedAt":"2025-09-01T12:00:00+08:00"}}`),
 	} {
 		if now == was {

@@ -302,7 +302,8 @@ func TestAppendV2(t *testing.T) {
 	same("task", result(whole), s.AppendTask(nil, asked, nil, state))
 	same("notification", whole, s.AppendNotification(nil, state))
 	same("histories",
-		result(`{"type":"task-result","id":"t1-awaiting-completion-1756699200250",`+rest+`"groupId":"g1","sessionId":"s1",`+done+`,"products":[],`+
+		result(`{"type":"task-result","id":"t1-awaiting-completion-1756699200250",`+rest+
+			`"groupId":"g1","sessionId":"s1",`+done+`,"products":[],`+
 			`"commandHistory":[{"type":"task-command","mentions":"all","id":"m1",`+sent+`"command":"start","dataItems":[],`+
 			`"taskId":"t1"},`+
 			`{"type":"task-command","id":"m2",`+sent+`"mentions":["a"],"command":"cancel","dataItems":[],"taskId":"t1"}],`+

@@ -120,7 +120,8 @@ func TestReply(t *testing.T) {
 			parts(`{"type":"text","text":"a","metadata":{"m":1}},{"type":"text","text":"b","metadata":{}},{"type":"text",` +
 				`"text":"c","metadata":[1]}`),
 			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"," +
-				"\"metadata\":{\"m\":1}},{\"type\":\"text\",\"text\":\"b\",\"metadata\":{}},{\"type\":\"text\",\"text\":\"c\"}]}\n"},
+				"\"metadata\":{\"m\":1}},{\"type\":\"text\",\"text\":\"b\",\"metadata\":{}}," +
+				"{\"type\":\"text\",\"text\":\"c\"}]}\n"},
 		{"files",
 			parts(`{"type":"file","file":{"name":"n","mimeType":"text/plain","bytes":"eA=="}},{"type":"file",` +
 				`"file":{"bytes":"eA==","uri":"u"}},{"type":"file","file":{"name":"n"}},{"type":"file"}`),
@@ -519,7 +520,8 @@ func TestPush(t *testing.T) {
 
 func FuzzPush(f *testing.F) {
 	f.Add([]byte(`{"id":"t","status":{"state":"working"},"artifacts":[{"parts":[{"text":"x"}]}]}`))
-	f.Add([]byte(`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","event":{"artifact":{"append":true}}}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","method":"tasks/notifyEvent",` +
+		`"params":{"id":"t","event":{"artifact":{"append":true}}}}`))
 	f.Add([]byte(`1,"error":{}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		rep, err := a2a.Legacy().Push(body, []task.Product{{ID: "artifact-0-a"}})
