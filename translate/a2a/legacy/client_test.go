@@ -4,7 +4,6 @@ package legacy_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -260,72 +259,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestStream(t *testing.T) {
-	art := func(members string) string { return `{"result":{"id":"t","artifact":{` + members + `}}}` }
-	known := []task.Product{{ID: "artifact-0-old", Name: "old"}}
-	for _, tc := range []struct {
-		name string
-		in   []a2atest.Event
-		want string
-	}{
-		{"names do not count", []a2atest.Event{
-			{Name: "message", Data: []byte(`{"result":{"id":"t","status":{"state":"working"},"final":false}}`)},
-			{Name: "task_artifact_update",
-				Data: []byte(`{"result":{"id":"t","status":{"state":"completed"},"final":true}}`)},
-			{Name: "task_status_update", Data: []byte(art(`"parts":[{"text":"a"}]`))},
-		}, "report working (working)\nreport awaiting-completion (completed)\nreport\n  chunk append=false last=false " +
-			"{\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"},
-		{"what means nothing", []a2atest.Event{
-			{Name: "close", Data: []byte(`{"result":{"taskId":"t","reason":"x"}}`)}, {Name: "message"},
-			{Name: "ping", Data: []byte(`2026-01-01`)}, {Name: "message", Data: []byte(`{"result":{}}`)},
-			{Name: "close", Data: []byte(`x`)},
-		}, "report\nreport\nreport\nreport\nreport\n"},
-		{"ids do not count", []a2atest.Event{{Name: "message",
-			Data: []byte(`{"id":"other","result":{"id":1,"status":{"state":"completed"},"final":true}}`)}},
-			"report awaiting-completion (completed)\n"},
-		{"a chunk of what is not there begins it",
-			[]a2atest.Event{{Data: []byte(art(`"name":"a","append":true,"parts":[{"text":"1"}]`))},
-				{Data: []byte(art(`"append":true,"lastChunk":true,"parts":[{"text":"2"}]`))}},
-			"report\n  chunk append=false last=false {\"id\":\"artifact-0-a\",\"name\":\"a\"," +
-				"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
-				"report\n  chunk append=true last=true {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}" +
-				"]}\n"},
-		{"a chunk of an earlier turn's product",
-			[]a2atest.Event{{Data: []byte(art(`"append":true,"parts":[{"text":"1"}]`))}},
-			"report\n  chunk append=true last=false {\"id\":\"artifact-0-old\",\"dataItems\":[{\"type\":\"text\"," +
-				"\"text\":\"1\"}]}\n"},
-		{"a Task in place of an event", []a2atest.Event{
-			{Data: []byte(whole(`"status":{"state":"working"},"artifacts":[{"name":"a","parts":[{"text":"1"}]}]`))},
-			{Data: []byte(art(`"append":true,"parts":[{"text":"2"}]`))},
-		}, "report whole working (working)\n  product {\"id\":\"artifact-0-a\",\"name\":\"a\"," +
-			"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
-			"report\n  chunk append=true last=false {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}" +
-			"]}\n"},
-		{"both at once",
-			[]a2atest.Event{{Data: []byte(`{"result":{"artifact":{"parts":[{"text":"1"}]},"status":{"state":"completed"}}}`)}},
-			"report awaiting-completion (completed)\n  chunk append=false last=false {\"id\":\"artifact-0\"," +
-				"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
-		{"not JSON", []a2atest.Event{{Name: "message", Data: []byte(`x`)}},
-			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
-		{"no object", []a2atest.Event{{Name: "message", Data: []byte(`{"result":1}`)}},
-			"error invalid-agent-response: the agent's answer has a result that is no object\n"},
-		{"an artifact that is no object",
-			[]a2atest.Event{{Name: "message", Data: []byte(`{"result":{"artifact":[]}}`)}},
-			"error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := a2a.Legacy().NewStream(known)
-			var got string
-			for _, ev := range tc.in {
-				got += a2atest.Show(s.Event(ev.Name, ev.Data))
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // The stamp stands still exactly as long as nothing of the task changes.
 func TestStamp(t *testing.T) {
 	stamp := func(members string) string {
@@ -350,71 +283,6 @@ func TestStamp(t *testing.T) {
 	} {
 		if stamp(other) == base {
 			t.Errorf("the stamp is the same for %s", other)
-		}
-	}
-}
-
-// However a turn is followed, by its stream, by a poll, or by a stream that is cut and then polled, and over
-// whatever number of turns, the products come out the same.
-func TestStreamAndPollAgree(t *testing.T) {
-	for seed := range uint64(500) {
-		rnd := rand.New(rand.NewPCG(seed, 1))
-		var chunks []string
-		begins := map[int]bool{}  // the chunks that begin a turn
-		touched := map[int]bool{} // the indexes that a turn has touched
-		for n := range 1 + rnd.IntN(12) {
-			if n > 0 && rnd.IntN(4) == 0 {
-				begins[n] = true
-				clear(touched)
-			}
-			index, adds, name := rnd.IntN(2), rnd.IntN(3) > 0, rnd.IntN(4)
-			// Over turns, nothing shows what was touched last, so a nameless chunk says nothing there.
-			if len(begins) > 0 && adds && name == 0 && !touched[index] {
-				name = 1
-			}
-			touched[index] = true
-			chunk := fmt.Sprintf(`{"index":%d,"append":%t,"lastChunk":%t,"parts":[`, index, adds, rnd.IntN(2) > 0)
-			for i := range rnd.IntN(3) {
-				if i > 0 {
-					chunk += ","
-				}
-				chunk += [...]string{`{"type":"text","text":"x"}`, `{"type":"text","text":"y","metadata":{"k":1}}`,
-					`{"type":"data","data":{}}`}[rnd.IntN(3)]
-			}
-			chunk += "]"
-			if name > 0 {
-				chunk += fmt.Sprintf(`,"name":"n%d"`, name)
-			}
-			chunks = append(chunks, chunk+"}")
-		}
-		poll := func(upTo int) []task.Product {
-			rep, err := a2a.Legacy().Reply([]byte(whole(`"status":{"state":"working"},"artifacts":[`+
-				strings.Join(chunks[:upTo], ",")+`]`)), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return rep.Products
-		}
-		var fold task.Fold
-		fold.Apply(task.Event{Seq: 1, Task: &task.Task{}})
-		apply := func(list []task.Chunk) {
-			for i := range list {
-				fold.Apply(task.Event{Seq: fold.Seq + 1, Chunk: &list[i]})
-			}
-		}
-		stream := a2a.Legacy().NewStream(nil)
-		for i, c := range chunks {
-			if begins[i] {
-				stream = a2a.Legacy().NewStream(fold.Task.Products)
-			}
-			rep, err := stream.Event("", []byte(`{"result":{"artifact":`+c+`}}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			apply(rep.Chunks)
-			if diff := cmp.Diff(poll(i+1), fold.Task.Products); diff != "" {
-				t.Fatalf("seed %d, after %s (-poll +stream):\n%s", seed, strings.Join(chunks[:i+1], "\n"), diff)
-			}
 		}
 	}
 }
@@ -448,84 +316,6 @@ func FuzzReply(f *testing.F) {
 		if err == nil && rep.NativeState == "" {
 			t.Fatal("a reply without a state")
 		}
-	})
-}
-
-func FuzzStream(f *testing.F) {
-	a2atest.Seeds(f, captures, ".sse")
-	f.Add([]byte("event: x\ndata: {\"result\":{\"artifact\":{\"append\":true,\"parts\":[{}]}}}\n\n"))
-	f.Fuzz(func(t *testing.T, stream []byte) {
-		s := a2a.Legacy().NewStream([]task.Product{{ID: "artifact-0-a"}})
-		for _, ev := range a2atest.Events(stream) {
-			rep, err := s.Event(ev.Name, ev.Data)
-			a2atest.Check(t, rep, err)
-			if err != nil {
-				return
-			}
-		}
-	})
-}
-
-func TestPush(t *testing.T) {
-	known := []task.Product{{ID: "artifact-0-out", Name: "out"}}
-	const status = `"status":{"state":"completed","message":{"role":"agent","parts":[{"type":"text","text":"ok"}]}}`
-	const says = "  says {\"id\":\"\",\"dataItems\":[{\"type\":\"text\",\"text\":\"ok\"}]}\n"
-	for _, tc := range []struct{ name, in, want string }{
-		{"a task", ` {"id":"t",` + status + `,"artifacts":[{"name":"out","parts":[{"type":"text","text":"a"}]}]}` +
-			"\n",
-			"report whole awaiting-completion (completed)\n" + says +
-				"  product {\"id\":\"artifact-0-out\",\"name\":\"out\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"},
-		{"a task without artifacts", `{"id":"t",` + status + `}`, "report whole awaiting-completion (completed)\n" +
-			says},
-		{"a task in an envelope", whole(status), "report whole awaiting-completion (completed)\n" + says},
-		{"a status as a notification",
-			`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_status_update",` +
-				`"event":{"id":"t",` +
-				status + `,"final":true}}}`,
-			"report awaiting-completion (completed)\n" + says},
-		{"an artifact as a notification",
-			`{"jsonrpc":"2.0","method":"tasks/notifyEvent","params":{"id":"t","eventType":"task_artifact_update",` +
-				`"event":{"id":"t","artifact":{"append":true,"lastChunk":true,"parts":[{"type":"text","text":"b"}]}}}}`,
-			"report\n  chunk append=true last=true {\"id\":\"artifact-0-out\",\"dataItems\":[{\"type\":\"text\"," +
-				"\"text\":\"b\"}]}\n"},
-		{"an update", `{"eventType":"taskUpdate","taskId":"t",` + status + `}`,
-			"report awaiting-completion (completed)\n" + says},
-		{"an update with artifacts", `{"eventType":"taskUpdate","taskId":"t",` + status + `,"artifacts":[]}`,
-			"report whole awaiting-completion (completed)\n" + says},
-		{"nothing", `{}`, "report\n"},
-		{"something else", `{"validationToken":"x"}`, "report\n"},
-		{"no JSON", `x`, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
-		{"two values", `1,"error":{"code":1}`,
-			"error invalid-agent-response: the agent's notification is not one JSON value\n"},
-		{"empty", ``, "error invalid-agent-response: the agent's notification is not one JSON value\n"},
-		{"no object", `[]`, "error invalid-agent-response: the agent's notification is no object\n"},
-		{"too deep", strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100),
-			"error invalid-agent-response: the agent's notification is refused: objects and arrays are nested more than 64 " +
-				"deep\n"},
-		{"no such state", `{"status":{"state":"x"}}`,
-			"error invalid-agent-response: the agent's answer has the state \"x\", which A2A v0.1 does not have\n"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			body := []byte(tc.in)
-			rep, err := a2a.Legacy().Push(body, known)
-			for i := range body {
-				body[i] = '#' // the report is the reader's own
-			}
-			if diff := cmp.Diff(tc.want, a2atest.Show(rep, err)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func FuzzPush(f *testing.F) {
-	f.Add([]byte(`{"id":"t","status":{"state":"working"},"artifacts":[{"parts":[{"text":"x"}]}]}`))
-	f.Add([]byte(`{"jsonrpc":"2.0","method":"tasks/notifyEvent",` +
-		`"params":{"id":"t","event":{"artifact":{"append":true}}}}`))
-	f.Add([]byte(`1,"error":{}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		rep, err := a2a.Legacy().Push(body, []task.Product{{ID: "artifact-0-a"}})
-		a2atest.Check(t, rep, err)
 	})
 }
 

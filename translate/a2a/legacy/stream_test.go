@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package legacy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/a2atest"
+)
+
+func TestStream(t *testing.T) {
+	art := func(members string) string { return `{"result":{"id":"t","artifact":{` + members + `}}}` }
+	known := []task.Product{{ID: "artifact-0-old", Name: "old"}}
+	for _, tc := range []struct {
+		name string
+		in   []a2atest.Event
+		want string
+	}{
+		{"names do not count", []a2atest.Event{
+			{Name: "message", Data: []byte(`{"result":{"id":"t","status":{"state":"working"},"final":false}}`)},
+			{Name: "task_artifact_update",
+				Data: []byte(`{"result":{"id":"t","status":{"state":"completed"},"final":true}}`)},
+			{Name: "task_status_update", Data: []byte(art(`"parts":[{"text":"a"}]`))},
+		}, "report working (working)\nreport awaiting-completion (completed)\nreport\n  chunk append=false last=false " +
+			"{\"id\":\"artifact-0\",\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"},
+		{"what means nothing", []a2atest.Event{
+			{Name: "close", Data: []byte(`{"result":{"taskId":"t","reason":"x"}}`)}, {Name: "message"},
+			{Name: "ping", Data: []byte(`2026-01-01`)}, {Name: "message", Data: []byte(`{"result":{}}`)},
+			{Name: "close", Data: []byte(`x`)},
+		}, "report\nreport\nreport\nreport\nreport\n"},
+		{"ids do not count", []a2atest.Event{{Name: "message",
+			Data: []byte(`{"id":"other","result":{"id":1,"status":{"state":"completed"},"final":true}}`)}},
+			"report awaiting-completion (completed)\n"},
+		{"a chunk of what is not there begins it",
+			[]a2atest.Event{{Data: []byte(art(`"name":"a","append":true,"parts":[{"text":"1"}]`))},
+				{Data: []byte(art(`"append":true,"lastChunk":true,"parts":[{"text":"2"}]`))}},
+			"report\n  chunk append=false last=false {\"id\":\"artifact-0-a\",\"name\":\"a\"," +
+				"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
+				"report\n  chunk append=true last=true {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}" +
+				"]}\n"},
+		{"a chunk of an earlier turn's product",
+			[]a2atest.Event{{Data: []byte(art(`"append":true,"parts":[{"text":"1"}]`))}},
+			"report\n  chunk append=true last=false {\"id\":\"artifact-0-old\",\"dataItems\":[{\"type\":\"text\"," +
+				"\"text\":\"1\"}]}\n"},
+		{"a Task in place of an event", []a2atest.Event{
+			{Data: []byte(whole(`"status":{"state":"working"},"artifacts":[{"name":"a","parts":[{"text":"1"}]}]`))},
+			{Data: []byte(art(`"append":true,"parts":[{"text":"2"}]`))},
+		}, "report whole working (working)\n  product {\"id\":\"artifact-0-a\",\"name\":\"a\"," +
+			"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n" +
+			"report\n  chunk append=true last=false {\"id\":\"artifact-0-a\",\"dataItems\":[{\"type\":\"text\",\"text\":\"2\"}" +
+			"]}\n"},
+		{"both at once",
+			[]a2atest.Event{{Data: []byte(`{"result":{"artifact":{"parts":[{"text":"1"}]},"status":{"state":"completed"}}}`)}},
+			"report awaiting-completion (completed)\n  chunk append=false last=false {\"id\":\"artifact-0\"," +
+				"\"dataItems\":[{\"type\":\"text\",\"text\":\"1\"}]}\n"},
+		{"not JSON", []a2atest.Event{{Name: "message", Data: []byte(`x`)}},
+			"error invalid-agent-response: the agent's answer is no JSON-RPC response: a JSON value is expected\n"},
+		{"no object", []a2atest.Event{{Name: "message", Data: []byte(`{"result":1}`)}},
+			"error invalid-agent-response: the agent's answer has a result that is no object\n"},
+		{"an artifact that is no object",
+			[]a2atest.Event{{Name: "message", Data: []byte(`{"result":{"artifact":[]}}`)}},
+			"error invalid-agent-response: the agent's answer has an artifact that is no object\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := a2a.Legacy().NewStream(known)
+			var got string
+			for _, ev := range tc.in {
+				got += a2atest.Show(s.Event(ev.Name, ev.Data))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// However a turn is followed, by its stream, by a poll, or by a stream that is cut and then polled, and over
+// whatever number of turns, the products come out the same.
+func TestStreamAndPollAgree(t *testing.T) {
+	for seed := range uint64(500) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		var chunks []string
+		begins := map[int]bool{}  // the chunks that begin a turn
+		touched := map[int]bool{} // the indexes that a turn has touched
+		for n := range 1 + rnd.IntN(12) {
+			if n > 0 && rnd.IntN(4) == 0 {
+				begins[n] = true
+				clear(touched)
+			}
+			index, adds, name := rnd.IntN(2), rnd.IntN(3) > 0, rnd.IntN(4)
+			// Over turns, nothing shows what was touched last, so a nameless chunk says nothing there.
+			if len(begins) > 0 && adds && name == 0 && !touched[index] {
+				name = 1
+			}
+			touched[index] = true
+			chunk := fmt.Sprintf(`{"index":%d,"append":%t,"lastChunk":%t,"parts":[`, index, adds, rnd.IntN(2) > 0)
+			for i := range rnd.IntN(3) {
+				if i > 0 {
+					chunk += ","
+				}
+				chunk += [...]string{`{"type":"text","text":"x"}`, `{"type":"text","text":"y","metadata":{"k":1}}`,
+					`{"type":"data","data":{}}`}[rnd.IntN(3)]
+			}
+			chunk += "]"
+			if name > 0 {
+				chunk += fmt.Sprintf(`,"name":"n%d"`, name)
+			}
+			chunks = append(chunks, chunk+"}")
+		}
+		poll := func(upTo int) []task.Product {
+			rep, err := a2a.Legacy().Reply([]byte(whole(`"status":{"state":"working"},"artifacts":[`+
+				strings.Join(chunks[:upTo], ",")+`]`)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rep.Products
+		}
+		var fold task.Fold
+		fold.Apply(task.Event{Seq: 1, Task: &task.Task{}})
+		apply := func(list []task.Chunk) {
+			for i := range list {
+				fold.Apply(task.Event{Seq: fold.Seq + 1, Chunk: &list[i]})
+			}
+		}
+		stream := a2a.Legacy().NewStream(nil)
+		for i, c := range chunks {
+			if begins[i] {
+				stream = a2a.Legacy().NewStream(fold.Task.Products)
+			}
+			rep, err := stream.Event("", []byte(`{"result":{"artifact":`+c+`}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			apply(rep.Chunks)
+			if diff := cmp.Diff(poll(i+1), fold.Task.Products); diff != "" {
+				t.Fatalf("seed %d, after %s (-poll +stream):\n%s", seed, strings.Join(chunks[:i+1], "\n"), diff)
+			}
+		}
+	}
+}
+
+func FuzzStream(f *testing.F) {
+	a2atest.Seeds(f, captures, ".sse")
+	f.Add([]byte("event: x\ndata: {\"result\":{\"artifact\":{\"append\":true,\"parts\":[{}]}}}\n\n"))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		s := a2a.Legacy().NewStream([]task.Product{{ID: "artifact-0-a"}})
+		for _, ev := range a2atest.Events(stream) {
+			rep, err := s.Event(ev.Name, ev.Data)
+			a2atest.Check(t, rep, err)
+			if err != nil {
+				return
+			}
+		}
+	})
+}
