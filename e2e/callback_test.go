@@ -229,17 +229,6 @@ func callbackTo(t testing.TB, agent string) (c config, url string) {
 	}, url
 }
 
-// runWithCallback starts a gateway, and waits until the place that agents push to is there as well.
-func (s *site) runWithCallback(c config, callback string) {
-	s.t.Helper()
-	s.start(c)
-	u, err := url.Parse(callback)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.waitForPort(s.t, u.Host)
-}
-
 // TestCallback has an agent without streams push what it does, before it answers and after it has.
 func TestCallback(t *testing.T) {
 	t.Parallel()
@@ -253,7 +242,7 @@ func TestCallback(t *testing.T) {
 				s := newSite(t)
 				c, callback := callbackTo(t, agent.url)
 				c.store, c.options = "store memory", "debug"
-				s.runWithCallback(c, callback)
+				s.start(c)
 				f := &follower{caller: leaderOf(t, s.url()), id: "a"}
 				agent.is(step{"working", "", nil})
 				followed := make(chan error, 1)
@@ -344,8 +333,8 @@ func TestCallbackRestart(t *testing.T) {
 	t.Parallel()
 	agent := newPushAgent(t)
 	s := newSite(t)
-	c, callback := callbackTo(t, agent.url)
-	s.runWithCallback(c, callback)
+	c, _ := callbackTo(t, agent.url)
+	s.start(c)
 	leader := leaderOf(t, s.url())
 	agent.is(step{"working", "", nil})
 	start := startCall("a", "hello")
@@ -358,7 +347,7 @@ func TestCallbackRestart(t *testing.T) {
 	s.kill()
 	end := step{"completed", "ready", []string{"all"}}
 	agent.is(end)
-	s.runWithCallback(c, callback)
+	s.start(c)
 	hook := agent.hook(id)
 	eventually(t, "the new process knows nothing of the address", func() bool {
 		status, _ := agent.push("POST", hook.URL, hook.Token, "application/json", end.task(id))
@@ -401,7 +390,7 @@ func TestCallbackOfTheRealAgent(t *testing.T) {
 				return nil
 			}) + "/push"
 			s := newSite(t)
-			s.runWithCallback(c, callback)
+			s.start(c)
 			leader := leaderOf(t, s.url())
 			leader.start("slow", "slow 1")
 			got := leader.rests("slow")

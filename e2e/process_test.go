@@ -108,14 +108,21 @@ func (p *process) stop(t testing.TB) {
 	}
 }
 
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // waitForPort waits until something accepts connections at an address.
 func (p *process) waitForPort(t testing.TB, address string) {
 	t.Helper()
 	eventually(t, p.name+" listens on "+address, func() bool {
-		select {
-		case <-p.ended:
+		if p.hasEnded() {
 			t.Fatalf("%s has ended: %v", p.name, p.err)
-		default:
 		}
 		conn, err := net.DialTimeout("tcp", address, time.Second)
 		if err != nil {
@@ -187,12 +194,7 @@ func (p *process) waitFor(t testing.TB, pattern string) []string {
 	re := regexp.MustCompile(pattern)
 	var found []string
 	eventually(t, p.name+" says "+pattern, func() bool {
-		ended := false
-		select {
-		case <-p.ended:
-			ended = true
-		default:
-		}
+		ended := p.hasEnded() // before the output is read, so that nothing of it is missed
 		found = re.FindStringSubmatch(p.out.String())
 		if found == nil && ended {
 			t.Fatalf("%s has ended before it said %s: %v", p.name, pattern, p.err)
