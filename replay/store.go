@@ -120,6 +120,11 @@ type Append struct {
 	// Durable makes the write survive a loss of power with SyncState: it is then synced to the disk before Append
 	// returns. SyncAlways does this for every write, and SyncNever for none.
 	Durable bool
+
+	// Intent says that the append begins a log of which no caller has been informed, so that a loss of power may take
+	// it. It survives the death of the process, and every method sees it. The next append of the log makes it an
+	// ordinary log. A driver may write it as an ordinary append, as all do one that has records or does not begin a log.
+	Intent bool
 }
 
 // DueLog is a log, and the time at which it is due.

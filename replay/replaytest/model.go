@@ -93,7 +93,8 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 	if l == nil {
 		l = &modelLog{state: state{Head: replay.Head{First: 1}}}
 	}
-	a := replay.Append{Log: log, Expect: l.Head.Last, Durable: rnd.IntN(10) == 0, End: rnd.IntN(15) == 0}
+	a := replay.Append{Log: log, Expect: l.Head.Last, Durable: rnd.IntN(10) == 0, End: rnd.IntN(15) == 0,
+		Intent: rnd.IntN(3) == 0}
 	conflict := !l.Head.Ended.IsZero()
 	if l.Head.Last > 0 && rnd.IntN(8) == 0 {
 		a.Expect = rnd.Uint64N(l.Head.Last)

@@ -43,6 +43,8 @@ func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, 
 	}{
 		{"Append", testAppend},
 		{"Refused", testRefused},
+		{"Intent", testIntent},
+		{"IntentMany", testIntentMany},
 		{"Names", testNames},
 		{"Buffers", testBuffers},
 		{"Creators", testCreators},
