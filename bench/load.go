@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -21,11 +23,16 @@ import (
 type target struct {
 	name string
 	addr string
+	tls  *tls.Config // nil for none
+	h2   bool        // HTTP/2, callsPerConn calls at once over one connection
 	path string
 	body func(dst []byte, n int64) []byte // the n-th request
 	want func(dst []byte, n int64) []byte // what its answer holds, and no other
 	also []byte                           // what every answer holds
 }
+
+// callsPerConn is how many calls share a connection of HTTP/2.
+const callsPerConn = 8
 
 // result is what a round of load has shown.
 type result struct {
@@ -37,19 +44,26 @@ type result struct {
 // numbers gives every request of a run a number of its own.
 var numbers atomic.Int64
 
-// load puts a target under load over so many connections, for so long. It is hand-made because the generator
-// shares the machine with what it measures.
-func load(ctx context.Context, t target, conns int, d time.Duration) (result, error) {
+// load puts a target under load by so many callers at once, for so long. It is hand-made because the generator shares
+// the machine with what it measures.
+func load(ctx context.Context, t target, callers int, d time.Duration) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	var all []time.Duration
 	var failed error
+	call := t.callHTTP1
 	began := time.Now()
-	for range conns {
+	for i := range callers {
+		if t.h2 && i%callsPerConn == 0 {
+			transport := &http.Transport{TLSClientConfig: t.tls.Clone(), ForceAttemptHTTP2: true}
+			defer transport.CloseIdleConnections()
+			call = func(ctx context.Context) ([]time.Duration, error) { return t.callHTTP2(ctx, transport) }
+		}
+		caller := call
 		group.Go(func() {
-			latencies, err := t.knock(ctx)
+			latencies, err := caller(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, latencies...)
@@ -61,27 +75,40 @@ func load(ctx context.Context, t target, conns int, d time.Duration) (result, er
 	return result{rate: float64(len(all)) / time.Since(began).Seconds(), latencies: all}, failed
 }
 
-// knock sends one request after the other over one connection.
-func (t *target) knock(ctx context.Context) ([]time.Duration, error) {
-	conn, err := net.Dial("tcp", t.addr)
+// dial opens a connection to the target.
+func (t *target) dial() (net.Conn, error) {
+	if t.tls == nil {
+		return net.Dial("tcp", t.addr)
+	}
+	config := t.tls.Clone()
+	config.NextProtos = []string{"http/1.1"}
+	return tls.Dial("tcp", t.addr, config)
+}
+
+// check reports whether an answer is that of the n-th request.
+func (t *target) check(answer []byte, n int64) error {
+	if !bytes.Contains(answer, t.want(nil, n)) || !bytes.Contains(answer, t.also) {
+		return fmt.Errorf("%s answered %s", t.name, answer)
+	}
+	return nil
+}
+
+// callHTTP1 sends one request after the other over one connection.
+func (t *target) callHTTP1(ctx context.Context) ([]time.Duration, error) {
+	conn, err := t.dial()
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
 	in := bufio.NewReaderSize(conn, 16<<10)
-	var out, body, answer, want []byte
+	var out, body, answer []byte
 	latencies := make([]time.Duration, 0, 1<<14)
 	for ctx.Err() == nil {
 		n := numbers.Add(1)
-		body, want = t.body(body[:0], n), t.want(want[:0], n)
-		out = fmt.Appendf(
-			out[:0],
-			"POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
-			t.path,
-			t.addr,
-			len(body),
-		)
-		out = append(out, body...)
+		body = t.body(body[:0], n)
+		out = fmt.Appendf(out[:0],
+			"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			t.path, len(body), body)
 		began := time.Now()
 		if _, err := conn.Write(out); err != nil {
 			return latencies, err
@@ -90,8 +117,40 @@ func (t *target) knock(ctx context.Context) ([]time.Duration, error) {
 			return latencies, err
 		}
 		latencies = append(latencies, time.Since(began))
-		if !bytes.Contains(answer, want) || !bytes.Contains(answer, t.also) {
-			return latencies, fmt.Errorf("%s answered %s", t.name, answer)
+		if err := t.check(answer, n); err != nil {
+			return latencies, err
+		}
+	}
+	return latencies, nil
+}
+
+// callHTTP2 sends one request after the other over a connection that others use, too.
+func (t *target) callHTTP2(ctx context.Context, transport *http.Transport) ([]time.Duration, error) {
+	var latencies []time.Duration
+	for ctx.Err() == nil {
+		n := numbers.Add(1)
+		body := t.body(nil, n)
+		began := time.Now()
+		req, err := http.NewRequest(http.MethodPost, "https://"+t.addr+t.path, bytes.NewReader(body))
+		if err != nil {
+			return latencies, err
+		}
+		req.Host = "localhost"
+		req.Header.Set("Content-Type", "application/json")
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			return latencies, err
+		}
+		answer, err := io.ReadAll(res.Body)
+		if err := errors.Join(err, res.Body.Close()); err != nil {
+			return latencies, err
+		}
+		latencies = append(latencies, time.Since(began))
+		if res.ProtoMajor != 2 {
+			return latencies, fmt.Errorf("%s speaks %s, and not HTTP/2", t.name, res.Proto)
+		}
+		if err := t.check(answer, n); err != nil {
+			return latencies, err
 		}
 	}
 	return latencies, nil

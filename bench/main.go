@@ -5,10 +5,10 @@
 // What no proxy does, webhooks and translate, is measured within this process: the former beside itself, with and
 // without dead endpoints.
 //
-//	go run ./bench [-run unary,stream,replay,stored,webhooks,translate,idle] [-rounds 6] [-round 2s] [-conns 32]
-//	               [-tasks 100000] [-json file] [-profile dir]
+//	go run ./bench [-run unary,stream] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-json file] [-profile dir]
 //
-// By default it takes about three minutes and leaves out idle, which waits for the collector for as long again.
+// By default it runs everything but what takes long: idle, which waits for the collector, and start, which first
+// stores tasks.
 package main
 
 import (
@@ -43,13 +43,22 @@ type measurement struct {
 // measurements in the order in which they run.
 var measurements = []measurement{
 	{"unary", unary},
+	{"unary-tls", unaryTLS},
+	{"stores", stores},
+	{"budget", budget},
 	{"stream", streams},
+	{"stream-tls", streamsTLS},
 	{"replay", replays},
+	{"get", gets},
 	{"stored", stored},
 	{"webhooks", webhooks},
 	{"translate", translated},
+	{"start", starts},
 	{"idle", idle},
 }
+
+// byDefault are the measurements that run if none are named.
+const byDefault = "unary,unary-tls,stores,budget,stream,stream-tls,replay,get,stored,webhooks,translate"
 
 func main() {
 	if slices.Equal(os.Args[1:], []string{sinkWord}) {
@@ -60,13 +69,13 @@ func main() {
 		return
 	}
 	s := settings{report: newReport()}
-	which := flag.String("run", "unary,stream,replay,stored,webhooks,translate", "what to measure: these, and idle")
+	which := flag.String("run", byDefault, "what to measure: these, start and idle")
 	flag.StringVar(&s.caddy, "caddy", "./caddy", "the binary that is measured")
 	flag.IntVar(&s.rounds, "rounds", 6, "pairs of rounds")
 	flag.DurationVar(&s.round, "round", 2*time.Second, "length of a round")
 	flag.IntVar(&s.conns, "conns", 32, "connections of the unary load")
-	flag.IntVar(&s.tasks, "tasks", 100_000, "stored tasks for stored")
-	flag.StringVar(&s.profile, "profile", "", "also write CPU profiles of the unary load to this folder")
+	flag.IntVar(&s.tasks, "tasks", 100_000, "stored tasks for stored and start")
+	flag.StringVar(&s.profile, "profile", "", "keep the CPU profiles of budget in this folder")
 	file := flag.String("json", "", "also write the numbers to this file")
 	flag.Parse()
 	if err := run(s, strings.Split(*which, ","), *file); err != nil {

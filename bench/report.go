@@ -37,7 +37,7 @@ func newReport() *report { return &report{Cores: runtime.NumCPU()} }
 func (r *report) table(title string, columns ...string) *table {
 	t := &table{Title: title, Columns: columns}
 	r.Tables = append(r.Tables, t)
-	fmt.Printf("\n%s\n%-34s", title, "")
+	fmt.Printf("\n%s\n%-46s", title, "")
 	for _, c := range columns {
 		fmt.Printf(" %12s", c)
 	}
@@ -48,7 +48,7 @@ func (r *report) table(title string, columns ...string) *table {
 // row adds a row and prints it.
 func (t *table) row(name string, values ...float64) {
 	t.Rows = append(t.Rows, row{name, values})
-	fmt.Printf("%-34s", name)
+	fmt.Printf("%-46s", name)
 	for _, v := range values {
 		fmt.Printf(" %12s", number(v))
 	}

@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -27,15 +29,17 @@ type site struct {
 	gateway *exec.Cmd
 	agent   *exec.Cmd
 	pki     *devpki.PKI
+	leader  *tls.Config // of a Leader, for mutual TLS
 }
 
 // The sites of the gateway's process, as indexes of ports.
 const (
-	portAgent   = iota
-	portGateway // aip_gateway, plain
-	portProxy   // reverse_proxy, plain
-	portTLS     // aip_gateway, mutual TLS
-	portAdmin   // Caddy's admin endpoint, for profiles
+	portAgent    = iota
+	portGateway  // aip_gateway, plain
+	portProxy    // reverse_proxy, plain
+	portTLS      // aip_gateway, mutual TLS
+	portProxyTLS // reverse_proxy, mutual TLS
+	portAdmin    // Caddy's admin endpoint, for profiles
 	ports
 )
 
@@ -54,6 +58,9 @@ func newSite(ctx context.Context, caddy, store string, fill func(dir, partner st
 	if s.pki, err = devpki.Make(devpki.Options{Dir: filepath.Join(s.dir, "pki")}); err != nil {
 		return nil, err
 	}
+	if s.leader, err = leaderTLS(s.pki); err != nil {
+		return nil, err
+	}
 	if s.ports, err = freePorts(ports); err != nil {
 		return nil, err
 	}
@@ -61,17 +68,17 @@ func newSite(ctx context.Context, caddy, store string, fill func(dir, partner st
 		return nil, err
 	}
 	config := fmt.Sprintf(`{
-	admin 127.0.0.1:%d
+	admin 127.0.0.1:%[1]d
 	auto_https off
 	log {
 		level WARN
 	}
 	aip {
-		store %s
+		store %[10]s
 	}
 }
 (gateway) {
-	aip_gateway a2a/legacy http://127.0.0.1:%d {
+	aip_gateway a2a/legacy http://127.0.0.1:%[2]d {
 		{args[:]}
 		limits {
 			tasks_per_leader   100000000
@@ -80,28 +87,40 @@ func newSite(ctx context.Context, caddy, store string, fill func(dir, partner st
 		}
 	}
 }
-http://127.0.0.1:%d {
-	import gateway identity off
-}
-http://127.0.0.1:%d {
-	reverse_proxy http://127.0.0.1:%d {
+(proxy) {
+	reverse_proxy http://127.0.0.1:%[2]d {
 		transport http {
 			keepalive_idle_conns_per_host 1024
 		}
 	}
 }
-https://localhost:%d {
-	tls %s %s {
+(mutual) {
+	tls %[3]s %[4]s {
 		client_auth {
 			mode require_and_verify
-			trust_pool file %s
+			trust_pool file %[5]s
 		}
 	}
+}
+http://localhost:%[6]d {
+	bind 127.0.0.1
+	import gateway identity off
+}
+http://localhost:%[7]d {
+	bind 127.0.0.1
+	import proxy
+}
+https://localhost:%[8]d {
+	import mutual
 	import gateway identity required
 }
-`, s.ports[portAdmin], strings.ReplaceAll(store, "DIR", filepath.Join(s.dir, "store")),
-		s.ports[portAgent], s.ports[portGateway], s.ports[portProxy], s.ports[portAgent],
-		s.ports[portTLS], s.pki.Server.Cert, s.pki.Server.Key, s.pki.CA.Cert)
+https://localhost:%[9]d {
+	import mutual
+	import proxy
+}
+`, s.ports[portAdmin], s.ports[portAgent], s.pki.Server.Cert, s.pki.Server.Key, s.pki.CA.Cert,
+		s.ports[portGateway], s.ports[portProxy], s.ports[portTLS], s.ports[portProxyTLS],
+		strings.ReplaceAll(store, "DIR", filepath.Join(s.dir, "store")))
 	path := filepath.Join(s.dir, "Caddyfile")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, err
@@ -123,6 +142,21 @@ https://localhost:%d {
 		}
 	}
 	return s, nil
+}
+
+// leaderTLS is what a Leader of the development PKI uses for mutual TLS.
+func leaderTLS(pki *devpki.PKI) (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(pki.Leader.Cert, pki.Leader.Key)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := os.ReadFile(pki.CA.Cert)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}, ServerName: "localhost"}, nil
 }
 
 // freePorts returns ports on which no process listens. All are held until the last is found, so that they differ.
@@ -163,6 +197,26 @@ func (s *site) wait(ctx context.Context, port int) error {
 	return fmt.Errorf("nothing listens on port %d of the site: %s", port, log)
 }
 
+// stop ends the gateway's process at once, as a crash does. restart begins it again.
+func (s *site) stop() {
+	s.gateway.Process.Signal(syscall.SIGKILL)
+	s.gateway.Wait()
+}
+
+// end asks the gateway's process to end, and waits.
+func (s *site) end() error {
+	if err := s.gateway.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return s.gateway.Wait()
+}
+
+// restart begins the gateway's process again, with the same configuration and store.
+func (s *site) restart(ctx context.Context) (err error) {
+	s.gateway, err = s.start(ctx, s.gateway.Path, s.gateway.Args[1:]...)
+	return err
+}
+
 func (s *site) close() {
 	for _, cmd := range []*exec.Cmd{s.gateway, s.agent} {
 		if cmd != nil && cmd.Process != nil {
@@ -186,11 +240,7 @@ func (s *site) rss() (float64, error) {
 // profile writes what the gateway's process computes in so many seconds to a file.
 func (s *site) profile(ctx context.Context, path string, seconds int) error {
 	req, err := http.NewRequestWithContext(
-		ctx,
-		http.MethodGet,
-		fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.addr(portAdmin), seconds),
-		nil,
-	)
+		ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.addr(portAdmin), seconds), nil)
 	if err != nil {
 		return err
 	}

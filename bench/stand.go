@@ -177,11 +177,7 @@ func (s *stand) bury() error {
 
 func (s *stand) set(t *changing, url string) error {
 	_, err := s.engine.Set(
-		s.ctx,
-		t.log,
-		task.Webhook{URL: url, Token: "a-token-of-some-length", Dialect: "aip"},
-		notify.At{},
-	)
+		s.ctx, t.log, task.Webhook{URL: url, Token: "a-token-of-some-length", Dialect: "aip"}, notify.At{})
 	return err
 }
 

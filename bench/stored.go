@@ -62,7 +62,7 @@ func stored(ctx context.Context, o settings) error {
 	}
 	gets := o.table("get of a stored task, one connection, pebble", "per s", "p50 µs", "p99 µs", "made in s")
 	for i, n := range counts {
-		gets.row(fmt.Sprintf("among %d", n), append(summary(rounds[i]), filled[i])...)
+		gets.row(fmt.Sprintf("among %d", n), append(summary(rounds[i])[:3], filled[i])...)
 	}
 	o.table("p50 among many to p50 among few", "median", "least", "greatest").
 		row(fmt.Sprintf("%d pairs", len(ratios)), spread(ratios)...)
@@ -87,16 +87,14 @@ func stored(ctx context.Context, o settings) error {
 func getOne(s *site, n int) target {
 	// The number of a request decides which, and spreads them: they are sorted in the store.
 	which := func(request int64) uint64 { return (uint64(request) * 0x9e3779b97f4a7c15 >> 16) % uint64(n) }
-	return target{"get", s.addr(portGateway), "/rpc", func(dst []byte, request int64) []byte {
-		return fmt.Appendf(
-			dst,
-			`{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"message":{"senderId":"leader","command":"get",`+
-				`"taskId":"stored-%d"}}}`,
-			which(request),
-		)
-	}, func(dst []byte, request int64) []byte {
-		return fmt.Appendf(dst, `"stored-%d"`, which(request))
-	}, []byte(`"state":"awaiting-completion"`)}
+	t := plain.target(s, "get", portGateway)
+	t.path, t.also = "/rpc", []byte(`"state":"awaiting-completion"`)
+	t.body = func(dst []byte, request int64) []byte {
+		return fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"message":{"senderId":"leader",`+
+			`"command":"get","taskId":"stored-%d"}}}`, which(request))
+	}
+	t.want = func(dst []byte, request int64) []byte { return fmt.Appendf(dst, `"stored-%d"`, which(request)) }
+	return t
 }
 
 // fill starts n tasks under a Partner's name, as the gateway would, with an agent that answers at once.

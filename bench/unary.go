@@ -4,143 +4,212 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 )
 
 // salt keeps the tasks of one run apart from those of another.
 var salt = fmt.Sprint(os.Getpid(), "-", time.Now().Unix())
 
+// wire is how callers reach the gateway and the proxy.
+type wire struct {
+	name           string
+	tls, h2        bool
+	gateway, proxy int // ports
+}
+
+var (
+	plain = wire{"HTTP/1.1", false, false, portGateway, portProxy}
+	mtls1 = wire{"HTTP/1.1, mutual TLS", true, false, portTLS, portProxyTLS}
+	mtls2 = wire{"HTTP/2, mutual TLS", true, true, portTLS, portProxyTLS}
+)
+
+// target returns the target at a port, over the wire.
+func (w wire) target(s *site, name string, port int) target {
+	t := target{name: name, addr: s.addr(port), h2: w.h2, path: "/", want: echoed}
+	if w.tls {
+		t.tls = s.leader
+	}
+	return t
+}
+
+// sender is who the gateway takes the caller for.
+func (w wire) sender(s *site) string {
+	if w.tls {
+		return string(s.pki.Leader.AIC)
+	}
+	return "leader"
+}
+
 // aipStart is a start by rpc, which is done when it answers awaiting-completion.
-func aipStart(s *site) target {
-	return target{"aip_gateway", s.addr(portGateway), "/rpc", func(dst []byte, n int64) []byte {
-		return fmt.Appendf(
-			dst,
+func aipStart(s *site, w wire) target {
+	t, sender := w.target(s, "aip_gateway", w.gateway), w.sender(s)
+	t.path, t.also = "/rpc", []byte(`"state":"awaiting-completion"`)
+	t.body = func(dst []byte, n int64) []byte {
+		return fmt.Appendf(dst,
 			`{"jsonrpc":"2.0","method":"rpc","id":"%d","params":{"message":{"type":"message","id":"msg-%[1]d",`+
-				`"sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader","senderId":"leader","command":"start",`+
-				`"dataItems":[{"type":"text","text":"hello there %[1]d"}],"taskId":"task-%s-%[1]d","sessionId":"session-1"}}}`,
-			n,
-			salt,
-		)
-	}, echoed, []byte(`"state":"awaiting-completion"`)}
+				`"sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader","senderId":%[3]q,"command":"start",`+
+				`"dataItems":[{"type":"text","text":"hello there %[1]d"}],"taskId":"task-%[2]s-%[1]d",`+
+				`"sessionId":"session-1"}}}`, n, salt, sender)
+	}
+	return t
 }
 
 // a2aSend is the request that the gateway makes of it, to the process that listens on a port.
-func a2aSend(s *site, name string, port int) target {
-	return target{name, s.addr(port), "/", func(dst []byte, n int64) []byte {
-		return fmt.Appendf(
-			dst,
+func a2aSend(s *site, w wire, name string, port int) target {
+	t := w.target(s, name, port)
+	t.also = []byte(`"state":"completed"`)
+	t.body = func(dst []byte, n int64) []byte {
+		return fmt.Appendf(dst,
 			`{"jsonrpc":"2.0","id":"%d","method":"tasks/send","params":{"id":"task-%s-%[1]d","sessionId":"session-1",`+
-				`"message":{"role":"user","parts":[{"type":"text","text":"hello there %[1]d"}]}}}`,
-			n,
-			salt,
-		)
-	}, echoed, []byte(`"state":"completed"`)}
+				`"message":{"role":"user","parts":[{"type":"text","text":"hello there %[1]d"}]}}}`, n, salt)
+	}
+	return t
 }
 
 // echoed is what the agent says to the n-th request.
 func echoed(dst []byte, n int64) []byte { return fmt.Appendf(dst, `hello there %d"`, n) }
 
-// unary measures starts through the gateway against the same work through reverse_proxy. The store that is the
-// default is measured in full, the others in half as many rounds of half the length.
+// The stores of a gateway, as options of a Caddyfile.
+const (
+	storeState  = "pebble DIR"
+	storeAlways = "pebble DIR {\n\t\t\tsync always\n\t\t}"
+	storeNever  = "pebble DIR {\n\t\t\tsync never\n\t\t}"
+	storeMemory = "memory {\n\t\t\tcapacity 4GiB\n\t\t}"
+)
+
+// unary measures starts through the gateway against the same work through reverse_proxy, with the default store.
 func unary(ctx context.Context, o settings) error {
-	rates := o.table(
-		fmt.Sprintf("unary start, %d connections, no TLS", o.conns),
-		"per s",
-		"p50 µs",
-		"p99 µs",
-		"CPU µs each",
-	)
-	half := o
-	half.rounds, half.round, half.profile = (o.rounds+1)/2, o.round/2, ""
-	var ratios []row
-	for _, c := range []struct {
-		name, store string
-		settings
-	}{
-		{"pebble, sync state", "pebble DIR", o},
-		{"pebble, sync never", "pebble DIR {\n\t\t\tsync never\n\t\t}", half},
-		{"memory", "memory {\n\t\t\tcapacity 4GiB\n\t\t}", half},
-	} {
-		pairs, err := unaryWith(ctx, c.settings, rates, c.name, c.store)
+	s, err := newSite(ctx, o.caddy, storeState, nil)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	var all []pairs
+	for _, callers := range []int{1, o.conns, 4 * o.conns} {
+		p, err := s.compare(ctx, o, plain, callers)
 		if err != nil {
 			return err
 		}
-		ratios = append(ratios, row{fmt.Sprintf("%s (%d pairs)", c.name, len(pairs)), spread(pairs)})
+		all = append(all, p)
 	}
-	pairs := o.table("aip_gateway's throughput to reverse_proxy's", "median", "least", "greatest")
-	for _, r := range ratios {
-		pairs.row(r.Name, r.Values...)
+	o.compared("unary start, default store", all)
+	// The agent alone shows what the machine can do at most.
+	r, err := load(ctx, a2aSend(s, plain, "agent alone", portAgent), o.conns, o.round)
+	if err != nil {
+		return err
 	}
+	o.table("the agent alone, by its callers", "per s").row(plural(o.conns, "connection"), r.rate)
 	return nil
 }
 
-// unaryWith measures with one store. It returns the ratios of the pairs of rounds.
-func unaryWith(ctx context.Context, o settings, rates *table, name, store string) (ratios []float64, err error) {
-	s, err := newSite(ctx, o.caddy, store, nil)
+// unaryTLS is unary over mutual TLS.
+func unaryTLS(ctx context.Context, o settings) error {
+	s, err := newSite(ctx, o.caddy, storeState, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer s.close()
-	// The agent alone is the yardstick: what there is to win or to lose.
-	gateway, proxy, agent := aipStart(s), a2aSend(s, "reverse_proxy", portProxy), a2aSend(s, "agent alone", portAgent)
-	for _, t := range []target{gateway, proxy, agent} {
-		if _, err := load(ctx, t, o.conns, o.round/2); err != nil { // warm up
-			return nil, err
-		}
-	}
-	var results [3][]result
-	for round := range o.rounds {
-		order := []int{0, 1} // in turns, so that neither always comes first
-		if round%2 == 1 {
-			order = []int{1, 0}
-		}
-		for _, i := range order {
-			r, err := s.measure(ctx, []target{gateway, proxy}[i], o)
+	var all []pairs
+	for _, w := range []wire{mtls1, mtls2} {
+		for _, callers := range []int{1, o.conns, 4 * o.conns} {
+			p, err := s.compare(ctx, o, w, callers)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			results[i] = append(results[i], r)
+			p.name = w.name + ", " + plural(callers, "caller")
+			all = append(all, p)
 		}
-		ratios = append(ratios, results[0][round].rate/results[1][round].rate)
-		r, err := load(ctx, agent, o.conns, o.round/4)
+	}
+	o.compared("unary start, default store", all)
+	return nil
+}
+
+// stores is unary with each store.
+func stores(ctx context.Context, o settings) error {
+	var all []pairs
+	for _, c := range []struct{ name, store string }{
+		{"sync state", storeState}, {"sync always", storeAlways}, {"sync never", storeNever}, {"memory", storeMemory},
+	} {
+		s, err := newSite(ctx, o.caddy, c.store, nil)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		results[2] = append(results[2], r)
+		p, err := s.compare(ctx, o, plain, o.conns)
+		s.close()
+		if err != nil {
+			return err
+		}
+		p.name = c.name
+		all = append(all, p)
 	}
-	for i, label := range []string{gateway.name + " (" + name + ")", proxy.name, agent.name} {
-		values := summary(results[i])
-		if i < 2 { // the agent is not the gateway's process
-			var cpu []float64
-			for _, r := range results[i] {
-				cpu = append(cpu, micros(r.cpu))
+	o.compared("unary start, "+plural(o.conns, "connection")+", by store", all)
+	return nil
+}
+
+// pairs are rounds of load, in turns on the gateway and on the proxy.
+type pairs struct {
+	name           string
+	gateway, proxy []result
+}
+
+// compare measures starts in pairs of rounds.
+func (s *site) compare(ctx context.Context, o settings, w wire, callers int) (pairs, error) {
+	p, err := s.alternate(ctx, o, aipStart(s, w), a2aSend(s, w, "reverse_proxy", w.proxy), callers)
+	p.name = plural(callers, "connection")
+	return p, err
+}
+
+// alternate measures two targets in turns, so that neither always comes first.
+func (s *site) alternate(ctx context.Context, o settings, gateway, proxy target, callers int) (p pairs, err error) {
+	targets, results := []target{gateway, proxy}, []*[]result{&p.gateway, &p.proxy}
+	for _, t := range targets {
+		if _, err := load(ctx, t, callers, o.round/2); err != nil { // warm up
+			return p, err
+		}
+	}
+	for round := range o.rounds {
+		for i := range targets {
+			i = (i + round) % 2
+			r, err := s.measure(ctx, targets[i], callers, o.round)
+			if err != nil {
+				return p, err
 			}
-			values = append(values, median(cpu))
-		}
-		rates.row(label, values...)
-	}
-	if o.profile == "" {
-		return ratios, nil
-	}
-	for _, t := range []target{gateway, proxy} {
-		if err := s.profileUnder(ctx, t, o); err != nil {
-			return nil, err
+			*results[i] = append(*results[i], r)
 		}
 	}
-	return ratios, nil
+	return p, nil
+}
+
+// ratios returns the gateway's throughput to the proxy's, of each pair.
+func (p *pairs) ratios() (list []float64) {
+	for i := range p.gateway {
+		list = append(list, p.gateway[i].rate/p.proxy[i].rate)
+	}
+	return list
+}
+
+// compared adds the tables of pairs.
+func (r *report) compared(title string, all []pairs) {
+	rates := r.table(title, "per s", "p50 µs", "p99 µs", "CPU µs each")
+	for _, p := range all {
+		rates.row("aip_gateway, "+p.name, summary(p.gateway)...)
+		rates.row("reverse_proxy, "+p.name, summary(p.proxy)...)
+	}
+	ratios := r.table(title+": aip_gateway's throughput to reverse_proxy's", "median", "least", "greatest")
+	for _, p := range all {
+		ratios.row(p.name, spread(p.ratios())...)
+	}
 }
 
 // measure is a round of load that also measures the CPU time of the gateway's process.
-func (s *site) measure(ctx context.Context, t target, o settings) (result, error) {
+func (s *site) measure(ctx context.Context, t target, callers int, d time.Duration) (result, error) {
 	before, err := s.cpu()
 	if err != nil {
 		return result{}, err
 	}
-	r, err := load(ctx, t, o.conns, o.round)
+	r, err := load(ctx, t, callers, d)
 	if err != nil {
 		return result{}, err
 	}
@@ -149,27 +218,22 @@ func (s *site) measure(ctx context.Context, t target, o settings) (result, error
 	return r, err
 }
 
-// profileSeconds is how long a profile takes.
-const profileSeconds = 5
-
-// profileUnder writes a profile of the gateway's process under a load, named after the load.
-func (s *site) profileUnder(ctx context.Context, t target, o settings) error {
-	loaded := make(chan error, 1)
-	go func() {
-		_, err := load(ctx, t, o.conns, (profileSeconds+1)*time.Second)
-		loaded <- err
-	}()
-	err := s.profile(ctx, filepath.Join(o.profile, t.name+".pprof"), profileSeconds)
-	return errors.Join(err, <-loaded)
-}
-
-// summary returns the medians of rounds: answers a second, p50 and p99 in microseconds.
+// summary returns the medians of rounds: answers a second, p50, p99 and CPU time in microseconds.
 func summary(rounds []result) []float64 {
-	var rates, p50, p99 []float64
+	var rates, p50, p99, cpu []float64
 	for _, r := range rounds {
 		rates = append(rates, r.rate)
 		p50 = append(p50, micros(percentile(r.latencies, 0.5)))
 		p99 = append(p99, micros(percentile(r.latencies, 0.99)))
+		cpu = append(cpu, micros(r.cpu))
 	}
-	return []float64{median(rates), median(p50), median(p99)}
+	return []float64{median(rates), median(p50), median(p99), median(cpu)}
+}
+
+// plural is a number of things, as people write it.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -67,11 +67,7 @@ func webhooks(ctx context.Context, o settings) error {
 		restart.row(name, micros(rounds[i][0].restart)/1e3)
 	}
 	pairs := o.table(
-		fmt.Sprintf("webhooks: beside the dead to alone, %d pairs", len(ratios)),
-		"median",
-		"least",
-		"greatest",
-	)
+		fmt.Sprintf("webhooks: beside the dead to alone, %d pairs", len(ratios)), "median", "least", "greatest")
 	pairs.row("deliveries a second", spread(ratios)...)
 	pairs.row("CPU of a delivery", spread(cpu)...)
 	seen := o.table("webhooks: what else there was, in a round", "failed", "hanging", "twice", "arrived")
@@ -80,10 +76,7 @@ func webhooks(ctx context.Context, o settings) error {
 			name,
 			of(i, func(d *delivered) float64 { return float64(d.failed) }),
 			of(i, func(d *delivered) float64 { return float64(d.hanging) }),
-			of(
-				i,
-				func(d *delivered) float64 { return float64(d.again) },
-			),
+			of(i, func(d *delivered) float64 { return float64(d.again) }),
 			of(i, func(d *delivered) float64 { return float64(len(d.full) + len(d.paced)) }),
 		)
 	}
