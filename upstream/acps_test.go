@@ -211,9 +211,11 @@ func sendOnly(ctx context.Context, at *agentUnderTest, t *agent.Turn) error {
 	x, err := at.transport.Routes(translate.Send)[0].Open(ctx, &upstream.Request{
 		Operation: translate.Send, Ref: t.Ref, Body: at.codec.AppendTurn(nil, t, false), IdleTimeout: time.Minute,
 	})
-	if err == nil {
-		x.Close(nil)
+	if err != nil {
+		return err
 	}
+	err = x.Begin()
+	x.Close(err)
 	return err
 }
 

@@ -89,7 +89,7 @@ func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 		return nil, Ended(ctx)
 	}
 	defer r.config.Slots.questions.release()
-	x, err := r.transport.Routes(translate.Describe)[0].Open(ctx,
+	x, err := begin(ctx, r.transport.Routes(translate.Describe)[0],
 		r.request(translate.Describe, codec.AppendDescribe(nil)))
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (r *run) roundTrip(ctx context.Context, req *Request, known []task.Product)
 func (r *run) roundTripBy(
 	ctx context.Context, route Route, req *Request, known []task.Product,
 ) (rep agent.Report, err error) {
-	x, err := route.Open(ctx, req)
+	x, err := begin(ctx, route, req)
 	if err != nil {
 		return agent.Report{}, err
 	}

@@ -120,6 +120,7 @@ type wireExchange struct {
 	closed bool
 }
 
+func (x *wireExchange) Begin() error                 { return nil }
 func (x *wireExchange) Streams() bool                { return x.answer.stream }
 func (x *wireExchange) Ready() bool                  { return false }
 func (x *wireExchange) SetIdleTimeout(time.Duration) {}

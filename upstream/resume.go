@@ -61,7 +61,7 @@ func (r *run) watch(ctx context.Context, req *Request, news chan<- struct{}) {
 		return
 	}
 	req.Body = resubscriber.AppendResubscribe(nil, req.Ref)
-	x, err := r.transport.Routes(translate.Resubscribe)[0].Open(ctx, req)
+	x, err := begin(ctx, r.transport.Routes(translate.Resubscribe)[0], req)
 	if err != nil {
 		return
 	}

@@ -72,7 +72,7 @@ type received struct {
 // slot: each poll takes one of its own. A bug of the codec must not cost the slot or the connection either.
 func (r *run) exchange(route Route, op translate.Operation) (got received, err error) {
 	defer r.config.Slots.turns.release()
-	x, err := route.Open(r.ctx, r.requestOf(op))
+	x, err := begin(r.ctx, route, r.requestOf(op))
 	if err != nil {
 		return got, err
 	}

@@ -25,8 +25,8 @@ type Transport interface {
 
 // A Route is one way to send an operation to an agent, such as a URL.
 type Route interface {
-	// Open sends a request and waits for the beginning of the answer. The request's body must not be changed until
-	// the exchange is closed.
+	// Open begins an exchange: it sends the request, or leaves that to Begin where it would have to wait. The
+	// request's body must not be changed until the exchange is closed.
 	//
 	// Every error of a Route and of an Exchange is a *task.Error with a Reason where there is one: Unreachable and
 	// OutOfFiles say that nothing of the request was sent.
@@ -47,18 +47,27 @@ type Request struct {
 
 	// IdleTimeout is how long the agent may send nothing before the exchange fails with AgentTimeout.
 	IdleTimeout time.Duration
+
+	// Interrupt ends the wait for an answer that is no stream; nil for never. Until it has ended a call, or the answer
+	// turns out to be a stream, it stands for the context: whoever cancels that calls End after it.
+	Interrupt *Interrupt
 }
 
 // An Exchange is one request and its answer, which arrives while it is read: one message, or a stream of them. It is
-// used by one goroutine, which must close it.
+// used by one goroutine at a time. It must be closed.
 type Exchange interface {
+	// Begin waits until the request is sent and the answer begins; the other methods but Close come after it. The error
+	// is ErrInterrupted where the request's Interrupt ends first: then Begin is called again, without the Interrupt
+	// having any effect.
+	Begin() error
+
 	// Streams reports whether the answer is a stream of messages, each of which is an event of the dialect. Otherwise
 	// it is one message.
 	Streams() bool
 
 	// Next returns the next message, waiting for it. After the only message of an answer that is no stream it returns
 	// io.EOF. A stream that ends, at whatever place, is an error with the reason StreamCut: only the codec knows
-	// whether the turn has ended.
+	// whether the turn has ended. The only message of an answer may be interrupted as Begin is.
 	Next() (Message, error)
 
 	// Ready reports whether Next returns a message without waiting. It may miss one.
@@ -80,6 +89,19 @@ type Exchange interface {
 type Message struct {
 	Name string // the event's name, where the transport has one
 	Data []byte // valid until the next call of Next or Close
+}
+
+// begin opens an exchange and waits for its answer to begin.
+func begin(ctx context.Context, route Route, r *Request) (Exchange, error) {
+	x, err := route.Open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.Begin(); err != nil {
+		x.Close(err)
+		return nil, err
+	}
+	return x, nil
 }
 
 // ErrAbandoned closes an exchange whose answer is not wanted any more.

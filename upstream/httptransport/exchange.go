@@ -29,25 +29,32 @@ var replies = bufpool.Pool{Largest: 256 << 10}
 // exchange is one request and its answer, which arrives while it is read. It implements upstream.Exchange.
 type exchange struct {
 	config   *Config
+	http     *http.Transport
 	parent   context.Context
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	idle     *time.Timer   // fires when nothing arrives for too long
 	patience time.Duration // of idle; 0 for none
 	span     span
-	res      *http.Response
+	out      *http.Request
+	res      *http.Response // nil until the answer has begun
+	failure  error          // instead of res
+
+	interrupt *upstream.Interrupt // nil for none, and once it has ended a call
+	step      chan struct{}       // closed when what another goroutine waits for is there; nil for nothing
 
 	events *sseproxy.Reader // of a stream
 	body   *[]byte          // of an answer that is no stream, from the pool; nil until it is read
+	reply  []byte           // the answer in body
+	whole  bool             // the answer was returned
 }
 
 var errSilent = errors.New("httptransport: the agent is silent")
 
-// open sends a request and waits for the head of the answer. With an error the exchange is closed already. The
-// transport may read the body even after the answer has arrived.
+// open prepares a request, which Begin sends.
 func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, error) {
 	t := r.transport
-	x := &exchange{config: &t.config, parent: ctx, patience: req.IdleTimeout}
+	x := &exchange{config: &t.config, http: t.http, parent: ctx, patience: req.IdleTimeout, interrupt: req.Interrupt}
 	body := req.Body
 	if req.Encode != nil {
 		body = req.Encode()
@@ -63,23 +70,73 @@ func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, err
 	header, x.span = t.startSpan(ctx, method, body, header)
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.idle = time.AfterFunc(x.patience, func() { x.cancel(errSilent) })
-	out := (&http.Request{Method: method, URL: target, Host: t.host, Header: header}).WithContext(x.ctx)
+	x.out = (&http.Request{Method: method, URL: target, Host: t.host, Header: header}).WithContext(x.ctx)
 	if len(body) > 0 {
-		out.ContentLength = int64(len(body))
-		out.Body, out.GetBody = content(body, req.Encode)
+		x.out.ContentLength = int64(len(body))
+		x.out.Body, x.out.GetBody = content(body, req.Encode)
 	}
-	var err error
-	if x.res, err = t.http.RoundTrip(out); err != nil {
-		failure := x.broken(err, "before it answered")
-		x.Close(failure)
-		return nil, failure
+	return x, nil
+}
+
+// Begin implements upstream.Exchange. The transport may read the body even after the answer has arrived.
+func (x *exchange) Begin() error {
+	if err := x.interruptible(func() { x.res, x.failure = x.http.RoundTrip(x.out) }); err != nil {
+		return err
+	}
+	if x.failure != nil {
+		return x.broken(x.failure, "before it answered")
 	}
 	x.span.status(x.res.StatusCode)
 	if x.mediaType() == "text/event-stream" {
-		max := t.config.MaxEvent
+		max := x.config.MaxEvent
 		x.events = sseproxy.NewReader(x, sseproxy.Limits{Line: max + len("data: "), Event: max})
 	}
-	return x, nil
+	return nil
+}
+
+// interruptible has step done, by another goroutine where the wait for it may be interrupted. A step that was
+// interrupted continues: then the next call waits for it.
+func (x *exchange) interruptible(step func()) error {
+	if x.step == nil && x.interrupt == nil {
+		step()
+		return nil
+	}
+	if x.step == nil {
+		done := make(chan struct{})
+		x.step = done
+		go func() {
+			defer close(done)
+			step()
+		}()
+	}
+	if x.interrupt == nil {
+		<-x.step
+		x.step = nil
+		return nil
+	}
+	ended := make(chan struct{})
+	x.interrupt.Wake(func() { close(ended) })
+	defer func(i *upstream.Interrupt) { i.Wake(nil) }(x.interrupt)
+	var until <-chan time.Time
+	if at := x.interrupt.Until; !at.IsZero() {
+		timer := time.NewTimer(time.Until(at))
+		defer timer.Stop()
+		until = timer.C
+	}
+	select {
+	case <-x.step:
+		x.step = nil
+		return nil
+	case <-ended:
+	case <-until:
+	}
+	x.interrupt = nil
+	if x.parent.Err() != nil { // canceled before End was called
+		<-x.step
+		x.step = nil
+		return nil
+	}
+	return upstream.ErrInterrupted
 }
 
 // Streams implements upstream.Exchange.
@@ -90,11 +147,14 @@ func (x *exchange) Next() (upstream.Message, error) {
 	switch {
 	case x.events != nil:
 		return x.nextEvent()
-	case x.body != nil:
+	case x.whole:
 		return upstream.Message{}, io.EOF
 	}
-	data, err := x.readAll()
-	return upstream.Message{Data: data}, err
+	if err := x.interruptible(func() { x.reply, x.failure = x.readAll() }); err != nil {
+		return upstream.Message{}, err
+	}
+	x.whole = true
+	return upstream.Message{Data: x.reply}, x.failure
 }
 
 func (x *exchange) nextEvent() (upstream.Message, error) {
@@ -156,6 +216,10 @@ func (x *exchange) Read(p []byte) (int, error) {
 
 // Close implements upstream.Exchange. The connection is used again if the answer was read to its end.
 func (x *exchange) Close(err error) {
+	if x.step != nil {
+		x.cancel(nil)
+		<-x.step
+	}
 	if err == nil && x.events != nil {
 		x.idle.Reset(linger)
 		io.Copy(io.Discard, io.LimitReader(x.res.Body, lingerBytes))

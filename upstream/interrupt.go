@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// ErrInterrupted is the error of a call that an Interrupt has ended. The call can be made again, by any goroutine, and
+// continues then where it was.
+var ErrInterrupted = errors.New("upstream: the wait for the agent was interrupted")
+
+// Interrupt ends the wait for an answer, and leaves the exchange as it is: the goroutine that waits can hand the
+// exchange over to another one. The zero Interrupt has not ended. It serves one exchange at a time.
+type Interrupt struct {
+	// Until is when the interrupt ends by itself; zero for never. It is set before the interrupt is used.
+	Until time.Time
+
+	mu    sync.Mutex
+	ended bool
+	wake  func()
+}
+
+// End ends the wait. It may be called by any goroutine, and more than once.
+func (i *Interrupt) End() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.ended {
+		i.ended = true
+		if i.wake != nil {
+			i.wake()
+		}
+	}
+}
+
+// Ended reports whether End was called, or Until has passed.
+func (i *Interrupt) Ended() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.ended || !i.Until.IsZero() && !time.Now().Before(i.Until)
+}
+
+// Wake is for transports: it has f called by End, at once where that was called already. f must not wait. A second Wake
+// replaces f, and nil takes it back: then f is not running when Wake returns.
+func (i *Interrupt) Wake(f func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.wake = f
+	if f != nil && i.ended {
+		f()
+	}
+}
