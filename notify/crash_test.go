@@ -77,7 +77,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.restart()
-		if !l.fold.Task.Status.State.Terminal() { // the next process continues the task at once
+		if !l.fold.Status().State.Terminal() { // the next process continues the task at once
 			must(t, l.move(whole[len(l.states):]...))
 		}
 		settle(w, len(whole))
@@ -203,7 +203,7 @@ func randomRun(t *testing.T, seed uint64) {
 	}
 	for range 150 {
 		l := lives[rnd.IntN(len(lives))]
-		state := l.fold.Task.Status.State
+		state := l.fold.Status().State
 		var next []task.State
 		for _, s := range task.States() {
 			if (task.CanMove(state, s)) && (!s.Terminal() || chance(0.1)) {
@@ -234,7 +234,7 @@ func randomRun(t *testing.T, seed uint64) {
 			must(t, l.move(move))
 			l.w = inner
 			if l.silent = silent; !restart { // or it dies before it could notify
-				tk := l.fold.Task
+				tk := *l.fold.Task()
 				w.e.Notify(t.Context(), l.log, []Change{{Seq: l.fold.Seq, Task: &tk}})
 			}
 		}
@@ -312,7 +312,7 @@ func TestReconcileFromSnapshot(t *testing.T) {
 		must(t, l.move(task.AwaitingInput, task.Working))
 		must(t, w.store.Append(t.Context(), replay.Append{
 			Log: l.log, Expect: l.fold.Seq, DueAt: replay.Recover, Trim: l.fold.Seq,
-			Snapshot: task.AppendEvent(nil, &task.Event{Task: &l.fold.Task}),
+			Snapshot: task.AppendEvent(nil, &task.Event{Task: l.fold.Task()}),
 		}))
 		must(t, l.move(task.AwaitingCompletion))
 		w.restart()

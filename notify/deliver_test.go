@@ -277,7 +277,7 @@ func TestTraceOfTheChange(t *testing.T) {
 		ctx := trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{
 			TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled,
 		}))
-		w.e.Notify(ctx, l.log, []Change{{Seq: 1, Task: &l.fold.Task}})
+		w.e.Notify(ctx, l.log, []Change{{Seq: 1, Task: l.fold.Task()}})
 		synctest.Wait()
 		want := "00-01000000000000000000000000000000-0200000000000000-01"
 		if got := w.sink.all(); len(got) != 1 || got[0].header.Get("traceparent") != want {

@@ -164,13 +164,13 @@ func (r *batch) addMissing(
 			return err
 		}
 		ev.Seq = rec.Seq
-		was := fold.Task.Status.State
+		was := fold.Status().State
 		fold.Apply(ev)
-		if ev.Seq == 1 && !m.Ended.IsZero() && fold.Task.Status.ChangedAt.After(m.SeenAt) {
+		if ev.Seq == 1 && !m.Ended.IsZero() && fold.Status().ChangedAt.After(m.SeenAt) {
 			m.beginGeneration()
 		}
-		if ev.Seq > m.Seen && ev.Chunk == nil && ev.Message == nil && fold.Task.Status.State != was {
-			r.add(m, ev.Seq, &fold.Task, "", now)
+		if ev.Seq > m.Seen && ev.Chunk == nil && ev.Message == nil && fold.Status().State != was {
+			r.add(m, ev.Seq, fold.Task(), "", now)
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func (r *batch) addSnapshot(m *metadata, fold *task.Fold, now time.Time) {
 	if m.Seen >= fold.Seq {
 		return
 	}
-	history := fold.Task.StatusHistory
+	history := fold.Task().StatusHistory
 	for len(history) > 0 && !history[0].ChangedAt.After(m.SeenAt) {
 		history = history[1:]
 	}
@@ -191,7 +191,7 @@ func (r *batch) addSnapshot(m *metadata, fold *task.Fold, now time.Time) {
 		history = history[uint64(len(history))-room:]
 	}
 	for i := range history {
-		t := fold.Task
+		t := *fold.Task()
 		if i < len(history)-1 {
 			t.Products = nil
 			t.Status = history[i]

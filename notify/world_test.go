@@ -241,8 +241,8 @@ func (w *world) task(id string) *writer { return &writer{w: w, log: taskLog(id)}
 func (l *writer) move(states ...task.State) error {
 	for _, s := range states {
 		at := time.Now().Truncate(time.Millisecond)
-		if !at.After(l.fold.Task.Status.ChangedAt) {
-			at = l.fold.Task.Status.ChangedAt.Add(time.Millisecond)
+		if !at.After(l.fold.Status().ChangedAt) {
+			at = l.fold.Status().ChangedAt.Add(time.Millisecond)
 		}
 		_, _, id := logname.Split(logname.OutboxOf(l.log))
 		ev := task.Event{Status: &task.Status{State: s, ChangedAt: at}}
@@ -254,7 +254,7 @@ func (l *writer) move(states ...task.State) error {
 		}
 		l.states = append(l.states, s)
 		if !l.silent {
-			t := l.fold.Task
+			t := *l.fold.Task()
 			l.w.e.Notify(context.Background(), l.log, []Change{{Seq: l.fold.Seq, Task: &t}})
 		}
 	}
@@ -280,7 +280,7 @@ func (l *writer) add(ev task.Event, end bool) error {
 }
 
 // at is how far the task is.
-func (l *writer) at() At { return At{Seq: l.fold.Seq, Ended: l.fold.Task.Status.State.Terminal()} }
+func (l *writer) at() At { return At{Seq: l.fold.Seq, Ended: l.fold.Status().State.Terminal()} }
 
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -83,7 +83,7 @@ func (tk *activeTask) load(ctx context.Context) error {
 	tk.logState = logState{
 		last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost, metadata: head.Metadata,
 	}
-	tk.lastTime = lastTimeOf(&fold.Task)
+	tk.lastTime = lastTimeOf(fold.Task())
 	tk.exists, tk.loaded = true, true
 	tk.size = int64(len(snapshot)) + head.Bytes
 	if tk.meta.Pending != nil {
@@ -180,7 +180,7 @@ func (tk *activeTask) logger() *slog.Logger {
 // snapshot returns the task as it is now, without its histories. It shares slices with the fold, which never changes
 // their elements.
 func (tk *activeTask) snapshot() task.Task {
-	t := tk.fold.Task
+	t := *tk.fold.Task()
 	t.MessageHistory, t.StatusHistory = nil, nil
 	return t
 }

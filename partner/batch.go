@@ -21,7 +21,7 @@ type batch struct {
 }
 
 func (tk *activeTask) batch() *batch {
-	return &batch{tk: tk, state: tk.fold.Task.Status.State, since: tk.fold.Task.Status.ChangedAt}
+	return &batch{tk: tk, state: tk.fold.Status().State, since: tk.fold.Status().ChangedAt}
 }
 
 // beginTask adds the first event of a task whose start is pending, in state accepted or rejected.
@@ -130,9 +130,9 @@ func (b *batch) write(ctx context.Context) error {
 	for i := range b.events {
 		tk.logState.last++
 		b.events[i].Seq = tk.logState.last
-		before := tk.fold.Task.Status.State
+		before := tk.fold.Status().State
 		tk.fold.Apply(b.events[i])
-		if tk.meta.Watched && tk.engine.watcher != nil && tk.fold.Task.Status.State != before {
+		if tk.meta.Watched && tk.engine.watcher != nil && tk.fold.Status().State != before {
 			t := tk.snapshot()
 			changes = append(changes, task.Change{Seq: tk.logState.last, Task: &t})
 		}

@@ -60,8 +60,8 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 	ctx = context.WithoutCancel(ctx) // the agent acts on the request even if the caller leaves
 	m := withSentAt(c.Message)
 	var items []task.DataItem
-	if tk.fold.Task.Status.State != task.AwaitingCompletion {
-		turn := &agent.Turn{Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task.Products, Revision: tk.meta.Revision}
+	if tk.fold.Status().State != task.AwaitingCompletion {
+		turn := &agent.Turn{Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task().Products, Revision: tk.meta.Revision}
 		current := tk.run
 		tk.cancels.begin()
 		tk.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 		if err := tk.load(ctx); err != nil {
 			return err
 		}
-		switch state := tk.fold.Task.Status.State; {
+		switch state := tk.fold.Status().State; {
 		case !task.Applies(task.Cancel, state):
 			return nil // it has ended meanwhile; the answer shows how
 		case held != nil && held.State == task.Canceled:

@@ -158,7 +158,7 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 
 // execute executes a command for a task that exists. tk.mu is held.
 func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, stream bool) (task.Task, *run, error) {
-	state := tk.fold.Task.Status.State
+	state := tk.fold.Status().State
 	switch cmd := c.Message.Command; {
 	case cmd == task.Get:
 		return tk.answer(c), nil, nil
@@ -199,7 +199,7 @@ func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, strea
 // again, and it must not be executed twice. A message without an id is always a new one. tk.mu is held.
 func (tk *activeTask) isRepeated(m *task.Message) bool {
 	return m.Command == task.Continue && m.ID != "" &&
-		slices.ContainsFunc(tk.fold.Task.MessageHistory, func(had task.Message) bool { return had.ID == m.ID })
+		slices.ContainsFunc(tk.fold.Task().MessageHistory, func(had task.Message) bool { return had.ID == m.ID })
 }
 
 // seqBeforeMessage returns the number of the event before the one that a message caused. If that is no longer kept, it
@@ -234,7 +234,7 @@ func ignoredError(cmd task.Command, state task.State) error {
 
 // continueTask begins another turn of a task that is settled. tk.mu is held.
 func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, stream bool) (*run, error) {
-	whole := tk.fold.Task
+	whole := *tk.fold.Task()
 	if whole.Status.State == task.AwaitingCompletion {
 		whole.Products = nil // they are withdrawn
 	}
@@ -250,14 +250,14 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 		return nil, err
 	}
 	m := withSentAt(c.Message)
-	from := tk.fold.Task.Status.State
+	from := tk.fold.Status().State
 	tk.meta.Stream, tk.meta.SelfResuming, tk.meta.Unsent, tk.meta.Acknowledged = stream, false, false, false
 	if c.Terms.Response != 0 {
 		tk.meta.Terms.Response = c.Terms.Response
 	}
 	b := tk.batch()
 	b.move(task.Working, nil, &m)
-	if from == task.AwaitingCompletion && len(tk.fold.Task.Products) > 0 {
+	if from == task.AwaitingCompletion && len(tk.fold.Task().Products) > 0 {
 		b.events[len(b.events)-1].Offer = []string{} // the Leader has not accepted the products
 	}
 	if err := b.write(ctx); err != nil {
@@ -294,7 +294,7 @@ func (tk *activeTask) answer(c *Request) task.Task {
 	if c.Message.Command != task.Get && !c.Histories {
 		return tk.snapshot()
 	}
-	t := tk.fold.Task
+	t := *tk.fold.Task()
 	if after := c.MessagesAfter; !after.IsZero() {
 		old := func(m task.Message) bool { return !m.SentAt.After(after) }
 		t.MessageHistory = slices.DeleteFunc(slices.Clone(t.MessageHistory), old)

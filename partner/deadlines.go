@@ -33,7 +33,7 @@ func (e *Engine) timeOut(due replay.DueLog, now time.Time) error {
 	if err := tk.load(e.base); err != nil {
 		return tk.deadlineFailed(err)
 	}
-	status := &tk.fold.Task.Status
+	status := tk.fold.Status()
 	at := tk.dueAt(status.State, status.ChangedAt)
 	if !tk.exists || at.IsZero() || at.Equal(replay.Recover) || at.After(now) {
 		return nil

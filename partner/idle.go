@@ -52,7 +52,7 @@ func (c *idleTasks) take(log string) *activeTask {
 
 // put adds a task that nothing uses any more, if its next command may find it as it is.
 func (c *idleTasks) put(tk *activeTask) {
-	if !tk.loaded || !tk.exists || tk.run != nil || tk.meta.Pending != nil || !tk.fold.Task.Status.State.Settled() {
+	if !tk.loaded || !tk.exists || tk.run != nil || tk.meta.Pending != nil || !tk.fold.Status().State.Settled() {
 		return
 	}
 	tk.loaded, tk.idle, tk.leased = false, true, false

@@ -19,14 +19,14 @@ func (tk *activeTask) tooLarge(chunks []task.Chunk, offer []string) string {
 	if max == 0 {
 		return ""
 	}
-	have := make(map[string]int64, len(tk.fold.Task.Products))
+	have := make(map[string]int64, len(tk.fold.Task().Products))
 	var total int64
-	for i := range tk.fold.Task.Products {
-		if offer != nil && !slices.Contains(offer, tk.fold.Task.Products[i].ID) {
+	for i := range tk.fold.Task().Products {
+		if offer != nil && !slices.Contains(offer, tk.fold.Task().Products[i].ID) {
 			continue
 		}
-		n := task.ProductsSize(tk.fold.Task.Products[i : i+1])
-		have[tk.fold.Task.Products[i].ID] = n
+		n := task.ProductsSize(tk.fold.Task().Products[i : i+1])
+		have[tk.fold.Task().Products[i].ID] = n
 		total += n
 	}
 	for i := range chunks {
@@ -52,7 +52,7 @@ func (tk *activeTask) tooLong(items []task.DataItem) string {
 	if p == nil || p.MaxBytes == 0 {
 		return ""
 	}
-	t := tk.fold.Task
+	t := *tk.fold.Task()
 	t.Products, t.Status = nil, task.Status{DataItems: items}
 	if t.Size() <= p.MaxBytes {
 		return ""

@@ -159,7 +159,7 @@ func (p *Partner) read(ctx context.Context, log string) (task.Task, error) {
 	if !tk.exists {
 		return task.Task{}, replay.ErrNotFound
 	}
-	return tk.fold.Task, nil
+	return *tk.fold.Task(), nil
 }
 
 func listError(ctx context.Context, err error) error {

@@ -102,7 +102,7 @@ func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(shown, fold.Task); diff != "" {
+			if diff := cmp.Diff(shown, *fold.Task()); diff != "" {
 				t.Errorf("the answer and the log of %s differ (-answer +log):\n%s", id, diff)
 			}
 		}

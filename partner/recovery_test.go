@@ -239,8 +239,8 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			fold, err := foldAll(head, snapshot, records)
-			if err != nil || fold.Task.Status.State != task.AwaitingCompletion {
-				t.Errorf("after %d failed reads the task is %q, %v", reads, fold.Task.Status.State, err)
+			if err != nil || fold.Status().State != task.AwaitingCompletion {
+				t.Errorf("after %d failed reads the task is %q, %v", reads, fold.Status().State, err)
 			}
 		})
 	}

@@ -88,7 +88,7 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	if err := tk.load(ctx); err != nil {
 		return false, fmt.Errorf("%w: %w", errStore, err)
 	}
-	if tk.meta.Pending == nil && !tk.meta.SelfResuming && tk.fold.Task.Status.State.Settled() {
+	if tk.meta.Pending == nil && !tk.meta.SelfResuming && tk.fold.Status().State.Settled() {
 		r.settle()
 		return true, nil // a cancel has asked the agent, too, and has recorded the end before the run
 	}
@@ -102,7 +102,7 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 		r.hasReported = true
 		close(r.reported)
 	}
-	if !tk.fold.Task.Status.State.Settled() {
+	if !tk.fold.Status().State.Settled() {
 		return false, nil
 	}
 	r.settle()
@@ -170,8 +170,8 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	chunks := rep.Chunks
 	var offer []string
 	if rep.Full {
-		chunks = task.Diff(tk.fold.Task.Products, rep.Products)
-		offer = task.Offer(tk.fold.Task.Products, rep.Products)
+		chunks = task.Diff(tk.fold.Task().Products, rep.Products)
+		offer = task.Offer(tk.fold.Task().Products, rep.Products)
 	}
 	if len(chunks) > 0 {
 		if over := tk.tooLarge(chunks, offer); over != "" {
@@ -194,7 +194,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	case rep.State == task.None || rep.State == task.Accepted:
 		// Nothing new, or a state that the task has left.
 	case rep.State == b.state:
-		if len(rep.Items) > 0 && !slices.EqualFunc(rep.Items, tk.fold.Task.Status.DataItems, sameText) {
+		if len(rep.Items) > 0 && !slices.EqualFunc(rep.Items, tk.fold.Status().DataItems, sameText) {
 			b.addStatus(rep.Items)
 		}
 	case !b.move(rep.State, rep.Items, nil):
@@ -218,7 +218,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 		return err
 	}
 	if p := tk.partner(); p != nil {
-		p.forwardComplete(tk, task.Message{TaskID: tk.fold.Task.ID, SessionID: tk.fold.Task.SessionID})
+		p.forwardComplete(tk, task.Message{TaskID: tk.fold.Task().ID, SessionID: tk.fold.Task().SessionID})
 	}
 	return nil
 }

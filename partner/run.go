@@ -45,7 +45,7 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 	}
 	t := &agent.Turn{
 		Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
-		Known: tk.fold.Task.Products, Withdrawn: tk.fold.Withdrawn,
+		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn,
 	}
 	return p.launch(ctx, tk, func(ctx context.Context, r *run) error {
 		return tk.runTurn(ctx, nil, p, t, r, func(ctx context.Context) (bool, error) {
@@ -196,7 +196,7 @@ func detail(err error) string {
 
 // resumeTurn resumes the turn of a task that no run works on, and reports whether there is one. tk.mu is held.
 func (tk *activeTask) resumeTurn(p *Partner) bool {
-	state := tk.fold.Task.Status.State
+	state := tk.fold.Status().State
 	mayResume := tk.meta.SelfResuming && state == task.AwaitingInput
 	if !tk.exists || tk.run != nil || state.Settled() && !mayResume {
 		return false
@@ -225,17 +225,17 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 func (tk *activeTask) turn() *agent.Turn {
 	t := &agent.Turn{
 		Ref: tk.meta.Ref, Revision: tk.meta.Revision, Acknowledged: tk.meta.Acknowledged,
-		Known: tk.fold.Task.Products, Withdrawn: tk.fold.Withdrawn,
+		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn,
 	}
 	if tk.meta.Pending != nil {
 		t.Message = *tk.meta.Pending
-	} else if n := len(tk.fold.Task.MessageHistory); n > 0 {
-		t.Message = tk.fold.Task.MessageHistory[n-1]
+	} else if n := len(tk.fold.Task().MessageHistory); n > 0 {
+		t.Message = tk.fold.Task().MessageHistory[n-1]
 	}
 	if t.Message.Command != task.Continue {
 		return t
 	}
-	for _, s := range slices.Backward(tk.fold.Task.StatusHistory) {
+	for _, s := range slices.Backward(tk.fold.Task().StatusHistory) {
 		if s.State.Settled() {
 			t.From = s.State
 			break

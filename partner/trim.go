@@ -35,8 +35,8 @@ func (tk *activeTask) trim(ctx context.Context, a *replay.Append) error {
 		return damaged(err)
 	}
 	a.Trim = records[n-1].Seq
-	whole := task.Event{Task: &fold.Task}
-	if !fold.Task.Status.State.Settled() { // else the turn is over, and the next one withdraws for itself
+	whole := task.Event{Task: fold.Task()}
+	if !fold.Status().State.Settled() { // else the turn is over, and the next one withdraws for itself
 		whole.Withdrawn = fold.Withdrawn
 	}
 	a.Snapshot = task.AppendEvent(nil, &whole)

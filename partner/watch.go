@@ -57,17 +57,17 @@ func (p *Partner) CheckExists(ctx context.Context, leader, taskID string) error 
 
 // standing returns the position of the task. tk.mu is held.
 func (tk *activeTask) standing() task.Position {
-	return task.Position{Seq: tk.logState.last, Exists: tk.exists, Ended: tk.fold.Task.Status.State.Terminal()}
+	return task.Position{Seq: tk.logState.last, Exists: tk.exists, Ended: tk.fold.Status().State.Terminal()}
 }
 
 // watch has the engine's Watcher notified of what happens to a task that exists. It must be called before a webhook is
 // set: a mark without a webhook does no harm, but a webhook without the mark would miss changes. tk.mu is held.
 func (tk *activeTask) watch(ctx context.Context) error {
-	if !tk.exists || tk.meta.Watched || tk.fold.Task.Status.State.Terminal() {
+	if !tk.exists || tk.meta.Watched || tk.fold.Status().State.Terminal() {
 		return nil
 	}
 	tk.meta.Watched = true
-	status := &tk.fold.Task.Status
+	status := tk.fold.Status()
 	return tk.append(ctx, &replay.Append{
 		Log: tk.log, Expect: tk.logState.last,
 		Metadata: tk.meta.encode(), DueAt: tk.dueAt(status.State, status.ChangedAt),

@@ -193,10 +193,10 @@ func (j *journey) follow(ctx context.Context, call *task.Call) (done bool, err e
 			return false, err
 		}
 		fold.Apply(ev.Event)
-		if state := fold.Task.Status.State; state == task.AwaitingCompletion {
+		if state := fold.Status().State; state == task.AwaitingCompletion {
 			return true, nil
 		} else if state.Terminal() {
-			return true, fmt.Errorf("the stream ended %s: %s", state, said(&fold.Task))
+			return true, fmt.Errorf("the stream ended %s: %s", state, said(fold.Task()))
 		}
 	}
 	return false, errors.New("the stream ended before its turn")

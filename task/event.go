@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // Event is one thing that happened to a Task, and one record of its log. Exactly one of Task, Status, Chunk
@@ -153,95 +152,4 @@ func DecodeEvent(data []byte) (Event, error) {
 		return Event{}, fmt.Errorf("task: decoding an event of the log: %w", err)
 	}
 	return ev, nil
-}
-
-// Fold applies events, in order, to the Task that they describe. The zero Fold is a task without events. It is not safe
-// for concurrent use.
-type Fold struct {
-	Task Task
-	Seq  uint64 // number of the last event that was applied
-
-	// Withdrawn has the products that the task offered before the present turn, if a continue has withdrawn them.
-	Withdrawn []Product
-
-	pieces Pieces
-}
-
-// Apply adds one event. Events must come in the order of their numbers.
-func (f *Fold) Apply(ev Event) {
-	f.Seq = ev.Seq
-	switch {
-	case ev.Task != nil:
-		f.Task = *ev.Task
-		f.Task.StatusHistory = slices.Clone(ev.Task.StatusHistory)
-		f.Task.MessageHistory = slices.Clone(ev.Task.MessageHistory)
-		f.Task.Products = append([]Product(nil), ev.Task.Products...) // nil where there are none, stored or not
-		f.pieces, f.Withdrawn = Pieces{}, ev.Withdrawn
-		if len(f.Task.StatusHistory) == 0 {
-			f.Task.StatusHistory = []Status{f.Task.Status}
-		}
-	case ev.Status != nil:
-		moved := ev.Status.State != f.Task.Status.State
-		f.Task.Status = *ev.Status
-		if news := ev.Status.TaskExtensions; len(news) > 0 {
-			f.Task.Extensions, f.Task.Status.TaskExtensions = merged(f.Task.Extensions, news), nil
-		}
-		if moved {
-			f.Task.StatusHistory = append(f.Task.StatusHistory, f.Task.Status)
-		}
-		if ev.Cause != nil {
-			f.Withdrawn = nil
-		}
-		if ev.Offer != nil {
-			f.offer(ev.Offer, ev.Cause != nil)
-		}
-	case ev.Chunk != nil:
-		f.chunk(ev.Chunk)
-	case ev.Message != nil:
-		f.Task.MessageHistory = append(f.Task.MessageHistory, *ev.Message)
-	}
-	if ev.Cause != nil {
-		f.Task.MessageHistory = append(f.Task.MessageHistory, *ev.Cause)
-	}
-}
-
-// offer reduces the products to those that ids name, in that order.
-func (f *Fold) offer(ids []string, continued bool) {
-	if continued {
-		f.Withdrawn = f.Task.Products
-	}
-	var offered []Product
-	for _, id := range ids {
-		p := findProduct(f.Task.Products, id)
-		if p != nil && findProduct(offered, id) == nil {
-			offered = append(offered, *p)
-		}
-	}
-	for id := range f.pieces.texts {
-		if findProduct(offered, id) == nil {
-			f.pieces.Forget(id)
-		}
-	}
-	f.Task.Products = offered
-}
-
-func (f *Fold) chunk(c *Chunk) {
-	i := slices.IndexFunc(f.Task.Products, func(p Product) bool { return p.ID == c.Product.ID })
-	if i < 0 {
-		p := c.Product
-		p.DataItems = slices.Clone(p.DataItems)
-		f.Task.Products = append(slices.Clip(f.Task.Products), p)
-		return
-	}
-	// Readers may hold the slice of an earlier moment: a copy is changed.
-	f.Task.Products = slices.Clone(f.Task.Products)
-	p := &f.Task.Products[i]
-	if !c.Append {
-		f.pieces.Forget(p.ID)
-		*p = c.Product
-		p.DataItems = slices.Clone(p.DataItems)
-		return
-	}
-	p.DataItems = slices.Clone(p.DataItems)
-	f.pieces.Add(p, &c.Product)
 }

@@ -69,9 +69,9 @@ func TestLogRoundTrip(t *testing.T) {
 			if after := string(AppendEvent(nil, &ev)); after != string(data) {
 				t.Fatalf("Apply has changed its event:\n%s", cmp.Diff(string(data), after))
 			}
-			taken = append(taken, moment{live.Task, string(AppendTask(nil, &live.Task))})
+			taken = append(taken, moment{*live.Task(), string(AppendTask(nil, live.Task()))})
 		}
-		if d := cmp.Diff(live.Task, stored.Task, cmpopts.EquateEmpty()); d != "" {
+		if d := cmp.Diff(*live.Task(), *stored.Task(), cmpopts.EquateEmpty()); d != "" {
 			t.Fatal(d)
 		}
 		for i, m := range taken {
@@ -143,7 +143,7 @@ func TestFold(t *testing.T) {
 			for _, ev := range tt.events {
 				f.Apply(ev)
 			}
-			if d := cmp.Diff(tt.want, f.Task, cmpopts.EquateEmpty()); d != "" {
+			if d := cmp.Diff(tt.want, *f.Task(), cmpopts.EquateEmpty()); d != "" {
 				t.Error(d)
 			}
 		})
@@ -182,17 +182,17 @@ func TestDiff(t *testing.T) {
 			p.ID = fmt.Sprint("new", i)
 			now = append(now, p)
 		}
-		f := Fold{Task: Task{Products: known}}
+		f := NewFold(Task{Products: known})
 		for _, c := range Diff(known, now) {
 			if c.Append {
 				appended++
 			}
 			f.Apply(Event{Chunk: &c})
 		}
-		if d := cmp.Diff(now, f.Task.Products, cmpopts.EquateEmpty()); d != "" {
+		if d := cmp.Diff(now, f.Task().Products, cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("known %+v:\n%s", known, d)
 		}
-		if again := Diff(f.Task.Products, now); len(again) > 0 {
+		if again := Diff(f.Task().Products, now); len(again) > 0 {
 			t.Fatalf("a second Diff has %d chunks", len(again))
 		}
 	}

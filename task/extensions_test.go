@@ -35,7 +35,7 @@ func TestFoldExtensions(t *testing.T) {
 		Products: []Product{{ID: "p", Extensions: json.RawMessage(`{"a2a":{"v":2}}`)}},
 	}
 	want.StatusHistory = []Status{{}, {State: Working, Extensions: want.Status.Extensions}}
-	if d := cmp.Diff(want, f.Task); d != "" {
+	if d := cmp.Diff(want, *f.Task()); d != "" {
 		t.Error(d)
 	}
 	if string(first) != `{"a2a":{"x":1,"metadata":{"a":{"deep":1}}}}` {
@@ -44,8 +44,8 @@ func TestFoldExtensions(t *testing.T) {
 	large := `{"a2a":{"y":"` + strings.Repeat("y", MaxExtensions-100) + `"}}`
 	f.Apply(report(large))
 	f.Apply(report(`{"a2a":{"z":"` + strings.Repeat("z", 200) + `"}}`))
-	if len(f.Task.Extensions) > MaxExtensions || !strings.HasPrefix(string(f.Task.Extensions), `{"a2a":{"z":`) {
-		t.Errorf("the task's extensions have %d bytes", len(f.Task.Extensions))
+	if len(f.Task().Extensions) > MaxExtensions || !strings.HasPrefix(string(f.Task().Extensions), `{"a2a":{"z":`) {
+		t.Errorf("the task's extensions have %d bytes", len(f.Task().Extensions))
 	}
 }
 

@@ -44,7 +44,7 @@ func TestOffer(t *testing.T) {
 			f.Apply(Event{Task: &Task{ID: "t", Status: Status{State: AwaitingCompletion, ChangedAt: at},
 				Products: []Product{product("a"), product("b")}}})
 			f.Apply(got)
-			if diff := cmp.Diff(tc.want, f.Task.Products); diff != "" {
+			if diff := cmp.Diff(tc.want, f.Task().Products); diff != "" {
 				t.Errorf("products (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.withdrawn, f.Withdrawn); diff != "" {
@@ -100,7 +100,7 @@ func TestOldLogKeepsItsProducts(t *testing.T) {
 		ev.Seq = uint64(i + 1)
 		f.Apply(ev)
 	}
-	if diff := cmp.Diff([]Product{{ID: "p", DataItems: []DataItem{Text("one two")}}}, f.Task.Products); diff != "" {
+	if diff := cmp.Diff([]Product{{ID: "p", DataItems: []DataItem{Text("one two")}}}, f.Task().Products); diff != "" {
 		t.Errorf("products (-want +got):\n%s", diff)
 	}
 }

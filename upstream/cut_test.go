@@ -44,14 +44,14 @@ func TestStreamIsCutAnywhere(t *testing.T) {
 						last = rep.State
 					}
 					if rep.Full {
-						rep.Chunks = task.Diff(fold.Task.Products, rep.Products)
+						rep.Chunks = task.Diff(fold.Task().Products, rep.Products)
 					}
 					for i := range rep.Chunks {
 						fold.Apply(task.Event{Seq: fold.Seq + 1, Chunk: &rep.Chunks[i]})
 					}
 				}
 				want := []task.Product{{ID: "artifact-0", DataItems: []task.DataItem{task.Text("ab")}}}
-				if diff := cmp.Diff(want, fold.Task.Products); diff != "" || last != task.AwaitingCompletion {
+				if diff := cmp.Diff(want, fold.Task().Products); diff != "" || last != task.AwaitingCompletion {
 					t.Errorf("cut at %d: state %s, products (-want +got):\n%s", cut, last, diff)
 				}
 			})

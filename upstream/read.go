@@ -61,7 +61,7 @@ const maxDrain = 16 << 20
 // drain reads a stream that answers a question, as one report: until the task is settled, or the stream ends.
 func (r *run) drain(x Exchange, known []task.Product) (agent.Report, error) {
 	codec := r.codec.NewStream(known)
-	fold := task.Fold{Task: task.Task{Products: known}}
+	fold := task.NewFold(task.Task{Products: known})
 	var whole agent.Report
 	for seen, size := false, 0; ; {
 		m, err := x.Next()
@@ -90,7 +90,7 @@ func (r *run) drain(x Exchange, known []task.Product) (agent.Report, error) {
 func merged(whole, next agent.Report, fold *task.Fold) agent.Report {
 	full := whole.Full || next.Full || len(next.Chunks) > 0
 	if next.Full {
-		*fold = task.Fold{Task: task.Task{Products: next.Products}}
+		*fold = task.NewFold(task.Task{Products: next.Products})
 	}
 	for i := range next.Chunks {
 		fold.Apply(task.Event{Seq: fold.Seq + 1, Chunk: &next.Chunks[i]})
@@ -102,7 +102,7 @@ func merged(whole, next agent.Report, fold *task.Fold) agent.Report {
 		whole.Ref = next.Ref
 		next = whole
 	}
-	next.Full, next.Products, next.Chunks = full, fold.Task.Products, nil
+	next.Full, next.Products, next.Chunks = full, fold.Task().Products, nil
 	return next
 }
 

@@ -128,9 +128,9 @@ func TestFollowDecodes(t *testing.T) {
 		}
 		fold.Apply(ev.Event)
 	}
-	if fold.Seq != 6 || fold.Task.Status.State != task.Completed || len(fold.Task.Products) != 1 ||
-		fold.Task.Products[0].DataItems[0].Text != "one two" {
-		t.Errorf("the events make %+v", fold.Task)
+	if fold.Seq != 6 || fold.Status().State != task.Completed || len(fold.Task().Products) != 1 ||
+		fold.Task().Products[0].DataItems[0].Text != "one two" {
+		t.Errorf("the events make %+v", fold.Task())
 	}
 }
 

@@ -203,7 +203,7 @@ func TestExtraOfReplies(t *testing.T) {
 		}
 		apply(task.Event{Status: &task.Status{State: rep.State, DataItems: rep.Items, Extensions: rep.Extensions,
 			TaskExtensions: rep.TaskExtensions}})
-		if d := cmp.Diff(0, len(task.Diff(fold.Task.Products, rep.Products))); d != "" {
+		if d := cmp.Diff(0, len(task.Diff(fold.Task().Products, rep.Products))); d != "" {
 			t.Errorf("%s: what is known is sent again", from.name)
 		}
 		events := from.client.NewStream(nil)
@@ -219,7 +219,7 @@ func TestExtraOfReplies(t *testing.T) {
 			t.Run(from.name+" to "+to.name, func(t *testing.T) {
 				c := &translate.Call{History: -1}
 				c.Message.Command = task.Start
-				out := translatetest.Strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), c, &fold.Task))
+				out := translatetest.Strict(t, to.server.AppendTask(nil, jsonrpc.ID("1"), c, fold.Task()))
 				holds(t, out, to.task, map[string]string{
 					"status.message.metadata": `{"mm":1}`, "status.message.extensions": `["e"]`,
 					"status.message.mx": "1", "status.sx": "2",
@@ -227,7 +227,7 @@ func TestExtraOfReplies(t *testing.T) {
 					"artifacts.0.parts.0.px": "1",
 					"metadata":               `{"tm":1}`, "tx": `{"b":null}`,
 				})
-				s := to.server.NewStream(jsonrpc.ID("1"), c, &fold.Task)
+				s := to.server.NewStream(jsonrpc.ID("1"), c, fold.Task())
 				frame := s.Event(nil,
 					&task.Event{Status: &task.Status{State: status.State, DataItems: status.Items,
 						Extensions: status.Extensions, TaskExtensions: status.TaskExtensions}})

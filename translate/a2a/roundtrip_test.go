@@ -128,13 +128,13 @@ func (l *taskLog) add(ev task.Event) {
 
 func (l *taskLog) grow() {
 	l.now = l.now.Add(time.Duration(1+l.rnd.IntN(2000)) * time.Millisecond)
-	state := l.fold.Task.Status.State
+	state := l.fold.Status().State
 	switch n := l.rnd.IntN(10); {
 	case n < 5 && state == task.Working:
 		i := l.rnd.IntN(3)
 		c := task.Chunk{Product: task.Product{ID: fmt.Sprintf("p%d", i), DataItems: l.items(3)},
 			Last: l.rnd.IntN(2) == 0}
-		for _, p := range l.fold.Task.Products {
+		for _, p := range l.fold.Task().Products {
 			if p.ID == c.Product.ID {
 				c.Append = l.rnd.IntN(4) > 0
 			}
@@ -200,7 +200,7 @@ func TestLegacyRoundTrip(t *testing.T) {
 						seen.Apply(task.Event{Chunk: &rep.Chunks[i]})
 					}
 					d.sameNews(t, ev, &frame, &rep, untold)
-					d.sameTask(t, l, seen.Task.Products, rep.Revision)
+					d.sameTask(t, l, seen.Task().Products, rep.Revision)
 				}
 				l.grow()
 			}
@@ -235,7 +235,7 @@ func (d *olderDialect) sameNews(t *testing.T, ev *task.Event, frame *translate.F
 // reported so far.
 func (d *olderDialect) sameTask(t *testing.T, l *taskLog, streamed []task.Product, stamp string) {
 	t.Helper()
-	now := &l.fold.Task
+	now := l.fold.Task()
 	asked, err := d.client.Reply(d.server.AppendTask(nil, jsonrpc.ID("1"), &translate.Call{History: -1}, now), nil)
 	if err != nil {
 		t.Fatal(err)

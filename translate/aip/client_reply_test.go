@@ -62,7 +62,7 @@ func TestClientVectors(t *testing.T) {
 			fold.Apply(task.Event{Chunk: &rep.Chunks[i]})
 		}
 	}
-	if p := fold.Task.Products; len(p) != 1 || len(p[0].DataItems) != 2 ||
+	if p := fold.Task().Products; len(p) != 1 || len(p[0].DataItems) != 2 ||
 		p[0].DataItems[1].Name != "beijing_cultural_tour_part2.pdf" {
 		t.Errorf("the chunks make %+v", p)
 	}

@@ -334,7 +334,7 @@ func streamsFoldToReplies(t *testing.T, c translate.Client, s translate.Server) 
 					seen.Apply(task.Event{Chunk: &rep.Chunks[j]})
 				}
 				if rep.Full {
-					for _, chunk := range task.Diff(seen.Task.Products, rep.Products) {
+					for _, chunk := range task.Diff(seen.Task().Products, rep.Products) {
 						seen.Apply(task.Event{Chunk: &chunk})
 					}
 				}
@@ -343,14 +343,14 @@ func streamsFoldToReplies(t *testing.T, c translate.Client, s translate.Server) 
 				}
 			}
 		}
-		get, err := c.Reply(s.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), &sent.Task), seen.Task.Products)
+		get, err := c.Reply(s.AppendTask(nil, jsonrpc.ID("1"), new(translate.Call), sent.Task()), seen.Task().Products)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !last.EndsTurn() || get.State != last.State {
 			t.Errorf("a stream ends in %s, and a get answers %s", last.State, get.State)
 		}
-		if d := cmp.Diff(get.Products, seen.Task.Products); d != "" {
+		if d := cmp.Diff(get.Products, seen.Task().Products); d != "" {
 			t.Errorf("the products (-get +stream):\n%s", d)
 		}
 	}

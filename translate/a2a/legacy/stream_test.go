@@ -132,14 +132,14 @@ func TestStreamAndPollAgree(t *testing.T) {
 		stream := a2a.Legacy().NewStream(nil)
 		for i, c := range chunks {
 			if begins[i] {
-				stream = a2a.Legacy().NewStream(fold.Task.Products)
+				stream = a2a.Legacy().NewStream(fold.Task().Products)
 			}
 			rep, err := stream.Event("", []byte(`{"result":{"artifact":`+c+`}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
 			apply(rep.Chunks)
-			if diff := cmp.Diff(poll(i+1), fold.Task.Products); diff != "" {
+			if diff := cmp.Diff(poll(i+1), fold.Task().Products); diff != "" {
 				t.Fatalf("seed %d, after %s (-poll +stream):\n%s", seed, strings.Join(chunks[:i+1], "\n"), diff)
 			}
 		}

@@ -418,9 +418,9 @@ func TestStreamAndPollAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if chunks := task.Diff(fold.Task.Products, poll.Products); len(chunks) > 0 {
+			if chunks := task.Diff(fold.Task().Products, poll.Products); len(chunks) > 0 {
 				t.Fatalf("seed %d, after %s: a poll reports %+v, a stream %+v", seed, list, poll.Products,
-					fold.Task.Products)
+					fold.Task().Products)
 			}
 		}
 	}

@@ -287,14 +287,14 @@ func Story(s translate.Server) []byte {
 		for i := range story[:upTo] {
 			fold.Apply(story[i])
 		}
-		fmt.Fprintf(&out, "-- %s, snapshot --\n", fold.Task.Status.State)
-		frame(s.NewStream(id, call, &task.Task{ID: "t1", SessionID: "s1"}).Snapshot(nil, &fold.Task))
-		fmt.Fprintf(&out, "-- %s, task --\n%s\n", fold.Task.Status.State, s.AppendTask(nil, id, call, &fold.Task))
+		fmt.Fprintf(&out, "-- %s, snapshot --\n", fold.Status().State)
+		frame(s.NewStream(id, call, &task.Task{ID: "t1", SessionID: "s1"}).Snapshot(nil, fold.Task()))
+		fmt.Fprintf(&out, "-- %s, task --\n%s\n", fold.Status().State, s.AppendTask(nil, id, call, fold.Task()))
 	}
 	fmt.Fprintf(&out, "-- the last two messages --\n%s\n",
-		s.AppendTask(nil, id, &translate.Call{History: 2}, &fold.Task))
-	fmt.Fprintf(&out, "-- all messages --\n%s\n", s.AppendTask(nil, id, &translate.Call{History: -1}, &fold.Task))
-	fmt.Fprintf(&out, "-- notification --\n%s\n", s.AppendNotification(nil, &fold.Task))
+		s.AppendTask(nil, id, &translate.Call{History: 2}, fold.Task()))
+	fmt.Fprintf(&out, "-- all messages --\n%s\n", s.AppendTask(nil, id, &translate.Call{History: -1}, fold.Task()))
+	fmt.Fprintf(&out, "-- notification --\n%s\n", s.AppendNotification(nil, fold.Task()))
 	no := task.Status{State: task.Rejected, DataItems: []task.DataItem{task.Text("no")}}
 	fmt.Fprintf(&out, "-- rejected --\n%s\n", s.AppendTask(nil, id, call, &task.Task{ID: "t1", Status: no}))
 	return []byte(out.String())

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import "slices"
+
+// Fold applies events, in order, to the Task that they describe. The zero Fold is a task without events. It is not safe
+// for concurrent use.
+type Fold struct {
+	Seq uint64 // number of the last event that was applied
+
+	// Withdrawn has the products that the task offered before the present turn, if a continue has withdrawn them.
+	Withdrawn []Product
+
+	task   Task
+	pieces Pieces
+}
+
+// NewFold returns the fold of a task that exists, to which events are applied.
+func NewFold(t Task) Fold { return Fold{task: t} }
+
+// Task returns the task as it is after the events that were applied. It is valid until the next call of Apply, and is
+// not to be changed; its slices stay as they are.
+func (f *Fold) Task() *Task { return &f.task }
+
+// Status returns the status of Task.
+func (f *Fold) Status() *Status { return &f.task.Status }
+
+// Apply adds one event. Events must come in the order of their numbers.
+func (f *Fold) Apply(ev Event) {
+	f.Seq = ev.Seq
+	switch {
+	case ev.Task != nil:
+		f.task = *ev.Task
+		f.task.StatusHistory = slices.Clone(ev.Task.StatusHistory)
+		f.task.MessageHistory = slices.Clone(ev.Task.MessageHistory)
+		f.task.Products = append([]Product(nil), ev.Task.Products...) // nil where there are none, stored or not
+		f.pieces, f.Withdrawn = Pieces{}, ev.Withdrawn
+		if len(f.task.StatusHistory) == 0 {
+			f.task.StatusHistory = []Status{f.task.Status}
+		}
+	case ev.Status != nil:
+		moved := ev.Status.State != f.task.Status.State
+		f.task.Status = *ev.Status
+		if news := ev.Status.TaskExtensions; len(news) > 0 {
+			f.task.Extensions, f.task.Status.TaskExtensions = merged(f.task.Extensions, news), nil
+		}
+		if moved {
+			f.task.StatusHistory = append(f.task.StatusHistory, f.task.Status)
+		}
+		if ev.Cause != nil {
+			f.Withdrawn = nil
+		}
+		if ev.Offer != nil {
+			f.offer(ev.Offer, ev.Cause != nil)
+		}
+	case ev.Chunk != nil:
+		f.chunk(ev.Chunk)
+	case ev.Message != nil:
+		f.task.MessageHistory = append(f.task.MessageHistory, *ev.Message)
+	}
+	if ev.Cause != nil {
+		f.task.MessageHistory = append(f.task.MessageHistory, *ev.Cause)
+	}
+}
+
+// offer reduces the products to those that ids name, in that order.
+func (f *Fold) offer(ids []string, continued bool) {
+	if continued {
+		f.Withdrawn = f.task.Products
+	}
+	var offered []Product
+	for _, id := range ids {
+		p := findProduct(f.task.Products, id)
+		if p != nil && findProduct(offered, id) == nil {
+			offered = append(offered, *p)
+		}
+	}
+	for id := range f.pieces.texts {
+		if findProduct(offered, id) == nil {
+			f.pieces.Forget(id)
+		}
+	}
+	f.task.Products = offered
+}
+
+func (f *Fold) chunk(c *Chunk) {
+	i := slices.IndexFunc(f.task.Products, func(p Product) bool { return p.ID == c.Product.ID })
+	if i < 0 {
+		p := c.Product
+		p.DataItems = slices.Clone(p.DataItems)
+		f.task.Products = append(slices.Clip(f.task.Products), p)
+		return
+	}
+	// Readers may hold the slice of an earlier moment: a copy is changed.
+	f.task.Products = slices.Clone(f.task.Products)
+	p := &f.task.Products[i]
+	if !c.Append {
+		f.pieces.Forget(p.ID)
+		*p = c.Product
+		p.DataItems = slices.Clone(p.DataItems)
+		return
+	}
+	p.DataItems = slices.Clone(p.DataItems)
+	f.pieces.Add(p, &c.Product)
+}
