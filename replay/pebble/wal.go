@@ -4,6 +4,7 @@ package pebble
 
 import (
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -93,8 +94,8 @@ func (f *walFile) sync(n int64) {
 			continue
 		}
 		f.syncing = true
-		written := f.written.Load()
 		f.mu.Unlock()
+		written := f.gather()
 		if err := f.File.SyncData(); err != nil {
 			f.disk.failToSync(err)
 		}
@@ -103,4 +104,21 @@ func (f *walFile) sync(n int64) {
 		f.syncing = false
 		f.idle.Broadcast()
 	}
+}
+
+// gatherRounds is how often a sync lets other goroutines run first, at most.
+const gatherRounds = 8
+
+// gather lets the goroutines that are about to commit do so first, as long as there are any, so that one sync is theirs
+// too. Where no other goroutine has anything to do, it costs next to nothing. It returns the bytes written by then.
+func (f *walFile) gather() int64 {
+	for last, round := f.written.Load(), 0; round < gatherRounds; round++ {
+		runtime.Gosched()
+		written := f.written.Load()
+		if written == last {
+			break
+		}
+		last = written
+	}
+	return f.written.Load()
 }
