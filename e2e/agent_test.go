@@ -43,6 +43,11 @@ type heard struct {
 	Params struct {
 		ID      string `json:"id"`
 		Session string `json:"sessionId"`
+		Message struct {
+			Parts []struct {
+				Text string `json:"text"`
+			} `json:"parts"`
+		} `json:"message"`
 	} `json:"params"`
 	header http.Header
 	body   []byte
