@@ -3,6 +3,7 @@
 package notify
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -213,11 +214,11 @@ func decodeMetadata(data []byte) (metadata, error) {
 
 // record reads one record.
 func (b *outbox) record(ctx context.Context, number uint64) ([]byte, error) {
-	for r, err := range b.of.store.Follow(ctx, b.name, number-1, nil) {
+	for r, err := range replay.Follow(ctx, b.of.store, b.name, number-1, nil) {
 		if err != nil {
 			return nil, err
 		}
-		return r.Data, nil
+		return bytes.Clone(r.Data), nil
 	}
 	return nil, replay.ErrNotFound
 }

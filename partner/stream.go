@@ -5,6 +5,7 @@ package partner
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"time"
 
@@ -77,12 +78,27 @@ func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
 	return tk.commitPending(ctx)
 }
 
+// Read returns a Reader of the stored form of the events. Its errors are io.EOF when the task has ended, that of ctx,
+// or a *task.Error: of kind TaskNotFound, with the numbers of the events that are kept, if the next ones are not.
+func (s *Stream) Read() replay.Reader { return events{s.store.Read(s.log, s.After)} }
+
+// events is a Reader whose errors are those of a stream.
+type events struct{ replay.Reader }
+
+// Next implements replay.Reader.
+func (e events) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Record, bool, error) {
+	records, more, err := e.Reader.Next(ctx, reserve)
+	if err != nil && err != io.EOF {
+		err = streamError(ctx, err)
+	}
+	return records, more, err
+}
+
 // Follow yields the stored form of the events, oldest first, and then waits for new ones, until the task has ended or
-// ctx is done. It never skips an event: if events are no longer kept, it yields an error of kind TaskNotFound with the
-// numbers of the events that are. reserve may be nil. Every error is a *task.Error, or that of ctx.
+// ctx is done. The errors are those of Read, but for io.EOF. A record is valid until the next one is yielded.
 func (s *Stream) Follow(ctx context.Context, reserve replay.Reserve) iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
-		for rec, err := range s.store.Follow(ctx, s.log, s.After, reserve) {
+		for rec, err := range replay.Follow(ctx, s.store, s.log, s.After, reserve) {
 			if err != nil {
 				yield(rec, streamError(ctx, err))
 				return

@@ -8,7 +8,6 @@ import (
 	"container/heap"
 	"container/list"
 	"context"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -20,8 +19,6 @@ import (
 //
 // It has no goroutine of its own: the next call of any method drops what has expired.
 type Memory struct {
-	done chan struct{} // closed by Close
-
 	mu       sync.Mutex // guards all below, and every memoryLog
 	settings Settings
 	closed   bool
@@ -44,7 +41,7 @@ type memoryLog struct {
 	use      *list.Element // in Memory.ended; nil while it has not ended
 	place    int           // in Memory.expiring
 	dropped  bool          // no longer in the store
-	news     chan struct{} // closed at the next change; nil while no follower waits for one
+	waiters  Waiters       // of the readers that have caught up
 }
 
 // What a log and a record take beside their bytes, roughly: the structures, the map entries, the slack of the
@@ -54,13 +51,12 @@ const (
 	recordOverhead = 48
 )
 
-// followPage is the number of records that a follower takes at a time.
-const followPage = 256
+// readPage is the number of records that a reader takes at a time.
+const readPage = 256
 
 // NewMemory returns an empty Memory.
 func NewMemory(s Settings) *Memory {
 	return &Memory{
-		done:     make(chan struct{}),
 		settings: s.WithDefaults(),
 		logs:     make(map[string]*memoryLog),
 		dueLogs:  make(map[*memoryLog]struct{}),
@@ -86,7 +82,6 @@ func (m *Memory) enter(ctx context.Context) error {
 // drop removes a log that has ended.
 func (m *Memory) drop(l *memoryLog) {
 	l.dropped = true
-	l.changed()
 	m.size -= l.size
 	m.idle -= l.size
 	delete(m.logs, l.name)
@@ -99,14 +94,6 @@ func (m *Memory) drop(l *memoryLog) {
 func (m *Memory) touch(l *memoryLog) {
 	if l.use != nil {
 		m.ended.MoveToFront(l.use)
-	}
-}
-
-// changed wakes the followers that wait for a change of l.
-func (l *memoryLog) changed() {
-	if l.news != nil {
-		close(l.news)
-		l.news = nil
 	}
 }
 
@@ -144,7 +131,7 @@ func (l *memoryLog) page(after uint64, n int) []Record {
 	return slices.Clip(rest[:min(n, len(rest))])
 }
 
-// through returns how many records have numbers up to seq.
+// upTo returns how many records have numbers up to seq.
 func (l *memoryLog) upTo(seq uint64) int {
 	n, _ := slices.BinarySearchFunc(l.records, seq+1, func(r Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	return n
@@ -153,8 +140,16 @@ func (l *memoryLog) upTo(seq uint64) int {
 // Append implements Store. It never returns ErrFull for an Append that ends its log, or that frees at least as much as
 // it takes: both are the way out of a full store.
 func (m *Memory) Append(ctx context.Context, a Append) error {
+	l, err := m.append(ctx, &a)
+	if err == nil && (len(a.Records) > 0 || a.End) {
+		l.waiters.Call()
+	}
+	return err
+}
+
+func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 	if err := m.enter(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	defer m.mu.Unlock()
 	l := m.logs[a.Log]
@@ -163,7 +158,7 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 	}
 	head, err := a.Next(l.head, time.Now())
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	kept, added := l.records, a.Records
@@ -190,7 +185,7 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 		head.Bytes + recordOverhead*int64(len(kept)+len(added))
 	grows := size - l.size
 	if grows > 0 && !a.End && m.size-m.idle+grows > m.settings.Capacity {
-		return ErrFull
+		return nil, ErrFull
 	}
 
 	head.Metadata = bytes.Clone(a.Metadata)
@@ -213,8 +208,7 @@ func (m *Memory) Append(ctx context.Context, a Append) error {
 		heap.Push(&m.expiring, l)
 	}
 	m.evictEnded()
-	l.changed()
-	return nil
+	return l, nil
 }
 
 // evict drops ended logs until the rest fits into Capacity.
@@ -235,62 +229,6 @@ func (m *Memory) evictEnded() {
 	}
 }
 
-// Follow implements Store. It copies no records.
-func (m *Memory) Follow(ctx context.Context, log string, after uint64, _ Reserve) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		var l *memoryLog
-		for after := after; ; {
-			if err := m.enter(ctx); err != nil {
-				yield(Record{}, err)
-				return
-			}
-			if l == nil {
-				l = m.logs[log]
-			}
-			if l == nil || l.dropped {
-				m.mu.Unlock()
-				yield(Record{}, ErrNotFound)
-				return
-			}
-			m.touch(l)
-			if err := l.head.Reach(after); err != nil {
-				m.mu.Unlock()
-				yield(Record{}, err)
-				return
-			}
-			page := l.page(after, followPage)
-			if len(page) == 0 && l.news == nil {
-				l.news = make(chan struct{})
-			}
-			news, last, ended := l.news, l.head.Last, !l.head.Ended.IsZero()
-			m.mu.Unlock()
-
-			for _, r := range page {
-				if err := ctx.Err(); err != nil {
-					yield(Record{}, err)
-					return
-				}
-				r.More = r.Seq < last
-				if !yield(r, nil) {
-					return
-				}
-				after = r.Seq
-			}
-			if len(page) > 0 {
-				continue
-			}
-			if ended {
-				return
-			}
-			select {
-			case <-news:
-			case <-ctx.Done():
-			case <-m.done:
-			}
-		}
-	}
-}
-
 // Reopened implements Store. Memory is always available.
 func (m *Memory) Reopened() <-chan struct{} { return nil }
 
@@ -306,14 +244,14 @@ func (m *Memory) Configure(s Settings) {
 // Close implements Store.
 func (m *Memory) Close() error {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return nil
-	}
+	logs := m.logs
 	m.closed = true
-	close(m.done)
 	m.logs, m.dueLogs, m.expiring = nil, nil, nil
 	m.ended.Init()
+	m.mu.Unlock()
+	for _, l := range logs {
+		l.waiters.Call()
+	}
 	return nil
 }
 

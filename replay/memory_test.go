@@ -67,7 +67,7 @@ func TestMemoryFull(t *testing.T) {
 	}
 	must(add(m, "f", 0, size, false)) // for b, the least recently used one that has ended
 	want("a", "c", "d", "e", "f")
-	for _, err := range m.Follow(t.Context(), "a", 0, nil) { // is a use, too
+	for _, err := range replay.Follow(t.Context(), m, "a", 0, nil) { // is a use, too
 		must(err)
 	}
 	must(add(m, "c", 1, size, false)) // for d

@@ -35,17 +35,10 @@ type Store interface {
 	// of the process. Append.Durable says whether it also survives a loss of power.
 	Append(ctx context.Context, a Append) error
 
-	// Follow yields the records of a log that come after a number, oldest first. It then waits for new records, until
-	// the log has ended or ctx is done. After 0 comes the first record.
-	//
-	// Follow never skips a record. It yields a *CompactedError and stops if the next record is no longer kept, or if
-	// after is a number that Append.Skip left out; a *FutureError if after is beyond the last record; ErrNotFound if
-	// the log does not exist; and the error of ctx when that is done. The end of the log is not an error. Any number of
-	// followers may follow one log, and none of them delays the writer: a slow follower reads the store again. A
-	// follower that has begun waits while the store is unavailable, and then continues.
-	//
-	// A driver that copies large records calls reserve, which may be nil, before it does.
-	Follow(ctx context.Context, log string, after uint64, reserve Reserve) iter.Seq2[Record, error]
+	// Read returns a Reader of the records of a log that come after a number; after 0 comes the first record. It reads
+	// nothing yet: the first call of Reader.Next finds out whether there is such a log. A reader that has begun waits
+	// while the store is unavailable, and then continues.
+	Read(log string, after uint64) Reader
 
 	// Due yields the logs of a class whose DueAt lies in [from, until], earliest first. Logs with Recover come before
 	// all others. Due sees the store as it is at the call.
@@ -60,7 +53,7 @@ type Store interface {
 	// Configure changes the settings that may change while the store is open. They apply to all later writes.
 	Configure(Settings)
 
-	// Close ends every follower with ErrClosed, waits for background work, and releases the store.
+	// Close ends every reader with ErrClosed, waits for background work, and releases the store.
 	Close() error
 }
 
@@ -79,7 +72,7 @@ var Recover = time.Unix(0, 0)
 type Record struct {
 	Seq  uint64
 	Data []byte
-	More bool // from Follow: the next record comes without waiting, so both may be sent together
+	More bool // set by Follow: the next record comes without waiting, so both may be sent together
 }
 
 // Head is the state of a log without its records.

@@ -100,3 +100,17 @@ func (m *Map[V]) Release(key string) (last bool) {
 	}
 	return true
 }
+
+// Used returns the values in use.
+func (m *Map[V]) Used() []*V {
+	var used []*V
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		for _, e := range s.used {
+			used = append(used, e.value)
+		}
+		s.mu.Unlock()
+	}
+	return used
+}

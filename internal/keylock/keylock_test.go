@@ -4,6 +4,7 @@ package keylock
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -39,6 +40,9 @@ func TestExclusion(t *testing.T) {
 		})
 	}
 	group.Wait()
+	if used := m.Used(); len(used) != len(held) || !slices.Contains(used, held[0]) {
+		t.Errorf("in use are %v, want %v", used, held)
+	}
 	for k, c := range held {
 		if key := fmt.Sprint(k); c.key != key || c.n != 8000 {
 			t.Errorf("the value of %q has key %q and %d", key, c.key, c.n)

@@ -15,6 +15,12 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 	if err := s.enterToWrite(ctx); err != nil {
 		return err
 	}
+	var changed *log // whose readers are to be woken, when no lock is held
+	defer func() {
+		if changed != nil {
+			changed.waiters.Call()
+		}
+	}()
 	defer s.exit(&err)
 	l := s.logs.use(a.Log)
 	defer s.logs.leave(l)
@@ -83,6 +89,9 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		return err
 	}
 	l.publish(next)
+	if next.Last > old.Last || a.End {
+		changed = l
+	}
 	if a.End {
 		s.sweeper.expect(next.expires, size)
 	}

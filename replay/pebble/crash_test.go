@@ -334,7 +334,7 @@ func TestDamagedLog(t *testing.T) {
 				t.Errorf("Load: %v", err)
 			}
 			var err error
-			for _, e := range s.Follow(t.Context(), "a", 1, nil) {
+			for _, e := range replay.Follow(t.Context(), s, "a", 1, nil) {
 				if err = e; err != nil {
 					break
 				}

@@ -28,7 +28,7 @@ func TestReserveMemory(t *testing.T) {
 	}
 	var calls []int64
 	count := uint64(0)
-	for r, err := range s.Follow(t.Context(), "a", 0, func(_ context.Context, n int64) error {
+	for r, err := range replay.Follow(t.Context(), s, "a", 0, func(_ context.Context, n int64) error {
 		calls = append(calls, n)
 		return nil
 	}) {
@@ -41,7 +41,7 @@ func TestReserveMemory(t *testing.T) {
 	}
 
 	refused := errors.New("refused")
-	for _, err := range s.Follow(t.Context(), "a", 1, func(context.Context, int64) error { return refused }) {
+	for _, err := range replay.Follow(t.Context(), s, "a", 1, func(context.Context, int64) error { return refused }) {
 		if err != refused {
 			t.Errorf("error %v, want that of reserve", err)
 		}

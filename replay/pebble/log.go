@@ -16,21 +16,23 @@ import (
 
 // log is what the store keeps in memory of a log that is in use, or was lately.
 type log struct {
-	name   string
-	losses *atomic.Uint64 // logs.losses
+	name string
+	of   *logs
+
+	waiters replay.Waiters // of the readers that have caught up
 
 	// write is held by a goroutine that changes the log, until the change is committed, so that nothing that a power
 	// loss may still take is read or followed. Commits of different logs go together.
 	write sync.Mutex
 
-	mu    sync.Mutex    // guards what follows, which is written under write and mu both
-	known bool          // head has been read
-	head  head          // as committed, without Metadata
-	life  uint64        // how often the log has been dropped
-	news  chan struct{} // closed at the next change; nil while no follower waits for one
+	mu    sync.Mutex // guards what follows, which is written under write and mu both
+	known bool       // head has been read
+	head  head       // as committed, without Metadata
+	life  uint64     // how often the log has been dropped
 }
 
-// publish makes h the head of l, and wakes its followers. The caller holds l.write.
+// publish makes h the head of l, which its readers see from then on. The caller holds l.write, and calls l.waiters when
+// it holds no lock any more.
 func (l *log) publish(h head) {
 	h.Metadata = nil
 	l.mu.Lock()
@@ -38,12 +40,7 @@ func (l *log) publish(h head) {
 		l.life++
 	}
 	l.known, l.head = true, h
-	news := l.news
-	l.news = nil
 	l.mu.Unlock()
-	if news != nil {
-		close(news)
-	}
 }
 
 // read makes l.head known. The caller holds l.write.
@@ -74,7 +71,7 @@ func (l *log) stored(db *pebble.DB) (head, error) {
 	case err != nil:
 		return head{}, err
 	}
-	h, err := parseHead(value, l.losses.Load())
+	h, err := parseHead(value, l.of.losses.Load())
 	h.Metadata = bytes.Clone(h.Metadata)
 	if err := errors.Join(err, closer.Close()); err != nil {
 		return head{}, err
@@ -85,11 +82,10 @@ func (l *log) stored(db *pebble.DB) (head, error) {
 	return h, nil
 }
 
-// view is a committed state of a log as a follower sees it.
+// view is a committed state of a log as a reader sees it.
 type view struct {
 	replay.Head
 	life uint64
-	news <-chan struct{} // closed at the next change
 }
 
 // view returns the committed state of l. A writer that has committed its change may not have published it yet.
@@ -117,16 +113,14 @@ func (l *log) viewCommitted(db *pebble.DB) (view, error) {
 
 // current returns the state of l, which is known. The caller holds l.mu.
 func (l *log) current() view {
-	if l.news == nil {
-		l.news = make(chan struct{})
-	}
-	return view{Head: l.head.Head, life: l.life, news: l.news}
+	return view{Head: l.head.Head, life: l.life}
 }
 
 // logs are the logs in use, and a bounded number of the logs used last, which may be used again soon: a task is
 // written to several times while it runs, and only the first write has to look its head up.
 type logs struct {
 	losses atomic.Uint64 // mark.losses of the open database
+	over   atomic.Bool   // the generation has ended, or is about to
 	byName *keylock.Map[log]
 }
 
@@ -136,7 +130,7 @@ const idleLogs = 16384
 func newLogs() *logs {
 	ls := new(logs)
 	ls.byName = keylock.NewCached(idleLogs,
-		func(name string) *log { return &log{name: name, losses: &ls.losses} },
+		func(name string) *log { return &log{name: name, of: ls} },
 		// Only a log that may be appended to is kept. Its fields are read without l.mu: it has no user.
 		func(l *log) bool { return l.head.First > 0 && l.head.Ended.IsZero() })
 	return ls
@@ -147,3 +141,11 @@ func (ls *logs) use(name string) *log { return ls.byName.Acquire(name) }
 
 // leave ends a use.
 func (ls *logs) leave(l *log) { ls.byName.Release(l.name) }
+
+// end wakes all readers, which then find out why.
+func (ls *logs) end() {
+	ls.over.Store(true)
+	for _, l := range ls.byName.Used() {
+		l.waiters.Call()
+	}
+}

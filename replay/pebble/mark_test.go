@@ -60,7 +60,7 @@ func after(t *testing.T, s *Store, log string, seq uint64) (got []string, err er
 	if seq == h.Last {
 		return nil, nil
 	}
-	for r, err := range s.Follow(t.Context(), log, seq, nil) {
+	for r, err := range replay.Follow(t.Context(), s, log, seq, nil) {
 		if err != nil {
 			return got, err
 		}

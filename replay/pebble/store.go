@@ -201,12 +201,14 @@ func (s *Store) Configure(settings replay.Settings) {
 	s.sweeper.sweepSoon()
 }
 
-// Close implements replay.Store. It waits for all calls, but not for the callers that Follow, Due and List yield to.
+// Close implements replay.Store. It waits for all calls, but not for the callers that Due and List yield to.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.done)
 		<-s.supervised
 		<-s.sweeper.ended
+		s.logs.end()
+		s.available.waiters.Call()
 		s.gate.Lock()
 		defer s.gate.Unlock()
 		failed := s.Unavailable()

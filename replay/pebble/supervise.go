@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/dustin/go-humanize"
+
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // How long the supervisor waits before it tries again: at first, at most, and how long the store has to have worked
@@ -30,13 +32,15 @@ type availability struct {
 
 	unread chan struct{} // says that something could not be read, for which the store is not opened again
 
+	replaced atomic.Uint64  // how often there was another generation
+	waiters  replay.Waiters // of the readers that wait for the next one
+
 	mu       sync.Mutex
-	replaced chan struct{} // closed when there is another generation
 	reopened chan struct{} // closed when the store can be written again
 }
 
 func newAvailability() *availability {
-	return &availability{unread: make(chan struct{}, 1), replaced: make(chan struct{}), reopened: make(chan struct{})}
+	return &availability{unread: make(chan struct{}, 1), reopened: make(chan struct{})}
 }
 
 // signal says something on a channel that holds one value, unless that was said already.
@@ -55,13 +59,6 @@ func (a *availability) err() error {
 	return nil
 }
 
-// whenReplaced returns a channel that is closed when the generation is replaced next.
-func (a *availability) whenReplaced() <-chan struct{} {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.replaced
-}
-
 // whenReopened returns a channel that is closed the next time that the store can be written again.
 func (a *availability) whenReopened() <-chan struct{} {
 	a.mu.Lock()
@@ -69,12 +66,18 @@ func (a *availability) whenReopened() <-chan struct{} {
 	return a.reopened
 }
 
-// announce closes one of the channels, and puts another one in its place.
-func (a *availability) announce(c *chan struct{}) {
+// announceReopened says that the store can be written again.
+func (a *availability) announceReopened() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	close(*c)
-	*c = make(chan struct{})
+	close(a.reopened)
+	a.reopened = make(chan struct{})
+}
+
+// announceReplaced says that there is another generation.
+func (a *availability) announceReplaced() {
+	a.replaced.Add(1)
+	a.waiters.Call()
 }
 
 // openFirst opens the database for a new Store. Where the disk does not let it be written, but has one that can be
@@ -143,7 +146,7 @@ func (s *Store) supervise() {
 			}
 			if unread && s.available.err() == nil {
 				unread, reopened = false, time.Now()
-				s.available.announce(&s.available.reopened)
+				s.available.announceReopened()
 			}
 			s.restore()
 			continue
@@ -196,7 +199,7 @@ func (s *Store) reportRoom() {
 	}
 	s.log.Warn("replay: the disk has room again; new tasks are accepted")
 	if s.available.err() == nil {
-		s.available.announce(&s.available.reopened)
+		s.available.announceReopened()
 	}
 }
 
@@ -228,7 +231,7 @@ func (s *Store) replace(open func() (*generation, error)) error {
 	if g != nil {
 		s.put(g)
 	}
-	s.available.announce(&s.available.replaced)
+	s.available.announceReplaced()
 	return err
 }
 
@@ -258,6 +261,7 @@ func (s *Store) put(g *generation) {
 	old := s.generation
 	s.generation = g
 	s.gate.Unlock()
+	old.logs.end()
 	if err := old.close(); err != nil {
 		s.log.Debug("replay: the database was not closed cleanly", slog.Any("error", err))
 	}

@@ -141,7 +141,7 @@ func TestSyncTogether(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			for r, err := range s.Follow(context.Background(), "4", 0, nil) {
+			for r, err := range replay.Follow(context.Background(), s, "4", 0, nil) {
 				if err != nil || r.Seq != 1 || hold.Load() {
 					t.Errorf("Follow: %d, %v; before the sync: %t", r.Seq, err, hold.Load())
 				}
@@ -191,7 +191,7 @@ func TestFails(t *testing.T) {
 					t.Fatal(err)
 				}
 				go func() {
-					for r, err := range s.Follow(context.Background(), "followed", 0, nil) {
+					for r, err := range replay.Follow(context.Background(), s, "followed", 0, nil) {
 						if err != nil || r.Seq != followed.Add(1) {
 							follows <- fmt.Errorf("record %d, %w", r.Seq, err)
 							return

@@ -307,7 +307,7 @@ func testSkip(e *env) {
 		e.wantFollow(s, "a", after, want)
 	}
 	for after := uint64(4); after < 13; after++ {
-		_, err := follow(s.Follow(e.Context(), "a", after, nil))
+		_, err := follow(replay.Follow(e.Context(), s, "a", after, nil))
 		if d := cmp.Diff(&replay.CompactedError{After: after, First: 14, Last: 17}, err); d != "" {
 			e.Errorf("Follow(%d) (-want +got):\n%s", after, d)
 		}

@@ -131,7 +131,7 @@ func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.S
 		b.SetBytes(records * int64(len(record)))
 		for b.Loop() {
 			got := 0
-			for _, err := range s.Follow(b.Context(), "a", 0, nil) {
+			for _, err := range replay.Follow(b.Context(), s, "a", 0, nil) {
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -3,6 +3,7 @@
 package replaytest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,19 +25,19 @@ func testFollow(e *env) {
 	for _, after := range []uint64{0, 1, 9, 10, 11, n / 2, n - 1, n} {
 		e.wantFollow(s, "a", after, r[after:])
 	}
-	seq := s.Follow(e.Context(), "a", n-2, nil) // may be used twice
+	seq := replay.Follow(e.Context(), s, "a", n-2, nil) // may be used twice
 	for range 2 {
 		got, err := follow(seq)
 		if d := cmp.Diff(r[n-2:], got); d != "" || err != nil {
 			e.Errorf("error %v (-want +got):\n%s", err, d)
 		}
 	}
-	for rec, err := range s.Follow(e.Context(), "a", 0, nil) { // may be left
+	for rec, err := range replay.Follow(e.Context(), s, "a", 0, nil) { // may be left
 		if err != nil || rec.Seq == 3 {
 			break
 		}
 	}
-	for rec, err := range s.Follow(e.Context(), "a", 0, nil) { // in one go
+	for rec, err := range replay.Follow(e.Context(), s, "a", 0, nil) { // in one go
 		if err != nil || rec.More != (rec.Seq < n) {
 			e.Errorf("record %d has More %t; error %v", rec.Seq, rec.More, err)
 		}
@@ -69,12 +70,12 @@ func testFollowErrors(e *env) {
 		{"empty", 1, &replay.FutureError{After: 1}},
 		{"trimmed", 8, &replay.CompactedError{After: 8, First: 10, Last: 9}},
 	} {
-		got, err := follow(s.Follow(e.Context(), test.log, test.after, nil))
+		got, err := follow(replay.Follow(e.Context(), s, test.log, test.after, nil))
 		if d := cmp.Diff(fmt.Sprintf("%T %[1]v", test.want), fmt.Sprintf("%T %[1]v", err)); d != "" || len(got) > 0 {
 			e.Errorf("Follow(%q, %d): %d records (-want +got):\n%s", test.log, test.after, len(got), d)
 		}
 	}
-	for rec, err := range s.Follow(e.Context(), "a", 4, nil) {
+	for rec, err := range replay.Follow(e.Context(), s, "a", 4, nil) {
 		if err != nil || rec.Seq != 5 {
 			e.Errorf("Follow(a, 4): %d, %v, want 5", rec.Seq, err)
 		}
@@ -94,7 +95,7 @@ func testFollowLive(e *env) {
 		start[i] = make(chan uint64, 1)
 		wg.Go(func() {
 			after := <-start[i]
-			got, err := follow(s.Follow(ctx, "a", after, nil))
+			got, err := follow(replay.Follow(ctx, s, "a", after, nil))
 			if err == nil {
 				err = dense("a", after, got)
 			}
@@ -126,7 +127,7 @@ func testFollowSlow(e *env) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		next := uint64(1)
-		for rec, err := range s.Follow(ctx, "a", 0, nil) {
+		for rec, err := range replay.Follow(ctx, s, "a", 0, nil) {
 			if err != nil || rec.Seq != next {
 				e.Errorf("record %d, want %d, error %v", rec.Seq, next, err)
 				break
@@ -144,7 +145,7 @@ func testFollowSlow(e *env) {
 	step := make(chan uint64)
 	wg.Go(func() {
 		defer close(step)
-		for rec, err := range s.Follow(ctx, "a", 0, nil) {
+		for rec, err := range replay.Follow(ctx, s, "a", 0, nil) {
 			if err != nil {
 				e.Errorf("Follow: %v", err)
 				return
@@ -188,7 +189,7 @@ func testFollowTrimmed(e *env) {
 	var wg sync.WaitGroup
 	for range followers {
 		wg.Go(func() {
-			got, err := follow(s.Follow(ctx, "a", 0, nil))
+			got, err := follow(replay.Follow(ctx, s, "a", 0, nil))
 			var gone *replay.CompactedError
 			if err != nil && !errors.As(err, &gone) {
 				e.Errorf("Follow: %v", err)
@@ -217,7 +218,7 @@ func testFollowTrimmed(e *env) {
 	e.append(s, replay.Append{Log: "b", Records: data(r[:1])})
 	var got []uint64
 	var err error
-	for rec, e2 := range s.Follow(e.Context(), "b", 0, nil) {
+	for rec, e2 := range replay.Follow(e.Context(), s, "b", 0, nil) {
 		if err = e2; err != nil {
 			break
 		}
@@ -238,7 +239,7 @@ func testFollowCanceled(e *env) {
 	defer cancel()
 	var at uint64
 	var err error
-	for rec, e2 := range s.Follow(canceled, "a", 0, nil) { // while it reads
+	for rec, e2 := range replay.Follow(canceled, s, "a", 0, nil) { // while it reads
 		if err = e2; err == nil {
 			at = rec.Seq
 			if at == 7 {
@@ -252,7 +253,7 @@ func testFollowCanceled(e *env) {
 
 	waiting, cancelWaiting := context.WithCancel(ctx)
 	defer cancelWaiting()
-	for rec, e2 := range s.Follow(waiting, "a", 99, nil) { // while it waits
+	for rec, e2 := range replay.Follow(waiting, s, "a", 99, nil) { // while it waits
 		if err = e2; err == nil && rec.Seq == 100 {
 			go cancelWaiting()
 		}
@@ -271,11 +272,11 @@ func testFollowDropped(e *env) {
 	e.append(s, replay.Append{Log: "a", Records: data(r)})
 	var got []replay.Record
 	var err error
-	for rec, e2 := range s.Follow(e.Context(), "a", 0, nil) {
+	for rec, e2 := range replay.Follow(e.Context(), s, "a", 0, nil) {
 		if err = e2; err != nil {
 			break
 		}
-		rec.More = false
+		rec.More, rec.Data = false, bytes.Clone(rec.Data)
 		got = append(got, rec)
 		if rec.Seq == 1 {
 			e.append(s, replay.Append{Log: "a", Expect: 2000, End: true})

@@ -171,7 +171,7 @@ func (m model) load(e *env, s replay.Store, log string) {
 func (m model) follow(e *env, s replay.Store, rnd *rand.Rand, log string) {
 	l := m[log]
 	if l == nil {
-		if _, err := follow(s.Follow(e.Context(), log, 0, nil)); !errors.Is(err, replay.ErrNotFound) {
+		if _, err := follow(replay.Follow(e.Context(), s, log, 0, nil)); !errors.Is(err, replay.ErrNotFound) {
 			e.Errorf("Follow(%s): %v, want ErrNotFound", log, err)
 		}
 		return
@@ -190,7 +190,7 @@ func (m model) follow(e *env, s replay.Store, rnd *rand.Rand, log string) {
 		return after >= g.From && after < g.To
 	})
 	if l.Head.Ended.IsZero() && after+1 >= l.Head.First && after < l.Head.Last && !left {
-		for r, err := range s.Follow(e.Context(), log, after, nil) { // would wait at the end
+		for r, err := range replay.Follow(e.Context(), s, log, after, nil) { // would wait at the end
 			if err != nil || r.Seq != want[0].Seq || string(r.Data) != string(want[0].Data) {
 				e.Errorf("Follow(%s, %d): record %d, error %v, want record %d", log, after, r.Seq, err, want[0].Seq)
 				return
@@ -202,7 +202,7 @@ func (m model) follow(e *env, s replay.Store, rnd *rand.Rand, log string) {
 		e.Errorf("Follow(%s, %d): %d records are missing", log, after, len(want))
 		return
 	}
-	got, err := follow(s.Follow(e.Context(), log, after, nil))
+	got, err := follow(replay.Follow(e.Context(), s, log, after, nil))
 	var gone *replay.CompactedError
 	var future *replay.FutureError
 	switch {

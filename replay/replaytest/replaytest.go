@@ -58,6 +58,10 @@ func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, 
 		{"FollowTrimmed", testFollowTrimmed},
 		{"FollowCanceled", testFollowCanceled},
 		{"FollowDropped", testFollowDropped},
+		{"Reader", testReader},
+		{"Wake", testWake},
+		{"WakeClose", testWakeClose},
+		{"WakeRace", testWakeRace},
 		{"Due", testDue},
 		{"DuePages", testDuePages},
 		{"DueClasses", testDueClasses},
@@ -181,6 +185,7 @@ func follow(seq iter.Seq2[replay.Record, error]) (records []replay.Record, err e
 		if n := len(records); n > 0 {
 			records[n-1].More = false
 		}
+		r.Data = bytes.Clone(r.Data)
 		records = append(records, r)
 	}
 	if n := len(records); n > 0 && err != nil {
@@ -191,7 +196,7 @@ func follow(seq iter.Seq2[replay.Record, error]) (records []replay.Record, err e
 
 func (e *env) wantFollow(s replay.Store, log string, after uint64, want []replay.Record) {
 	e.Helper()
-	got, err := follow(s.Follow(e.Context(), log, after, nil))
+	got, err := follow(replay.Follow(e.Context(), s, log, after, nil))
 	if err != nil {
 		e.Fatalf("Follow(%.40q, %d): %v", log, after, err)
 	}

@@ -73,7 +73,7 @@ func testMaxSize(e *env) {
 	settings.MaxSize = 3*size + size/2
 	s.Configure(settings)
 	kept(3, ended)
-	if _, err := follow(s.Follow(e.Context(), ended[0], 0, nil)); !errors.Is(err, replay.ErrNotFound) {
+	if _, err := follow(replay.Follow(e.Context(), s, ended[0], 0, nil)); !errors.Is(err, replay.ErrNotFound) {
 		e.Errorf("Follow of a log that was dropped: %v", err)
 	}
 	n := 0

@@ -122,7 +122,7 @@ func testRetention(e *env) {
 	}
 	for i := range 200 {
 		e.wantDropped(s, fmt.Sprint(i), 1)
-		if _, err := follow(s.Follow(e.Context(), fmt.Sprint(i), 0, nil)); !errors.Is(err, replay.ErrNotFound) {
+		if _, err := follow(replay.Follow(e.Context(), s, fmt.Sprint(i), 0, nil)); !errors.Is(err, replay.ErrNotFound) {
 			e.Errorf("Follow(%d): %v, want ErrNotFound", i, err)
 		}
 	}
@@ -181,7 +181,7 @@ func testClose(e *env) {
 	for range cap(started) {
 		wg.Go(func() {
 			var err error
-			for rec, e2 := range s.Follow(ctx, "a", 0, nil) {
+			for rec, e2 := range replay.Follow(ctx, s, "a", 0, nil) {
 				if err = e2; err == nil && rec.Seq == 3 {
 					started <- struct{}{}
 				}
@@ -211,7 +211,7 @@ func testClose(e *env) {
 	wg.Wait()
 	s.Configure(replay.Settings{})
 	_, _, _, load := s.Load(e.Context(), "a")
-	_, follow := follow(s.Follow(e.Context(), "a", 0, nil))
+	_, follow := follow(replay.Follow(e.Context(), s, "a", 0, nil))
 	_, head := s.Head(e.Context(), "a")
 	for name, err := range map[string]error{
 		"Load": load, "Head": head, "Follow": follow, "Due": last(s.Due(e.Context(), 'a', replay.Recover, replay.Recover)),
@@ -255,7 +255,7 @@ func testCloseInLoops(e *env) {
 				err = loop(e2)
 			}
 		default:
-			for _, e2 := range s.Follow(e.Context(), "a", 0, nil) {
+			for _, e2 := range replay.Follow(e.Context(), s, "a", 0, nil) {
 				err = loop(e2)
 			}
 		}
@@ -279,7 +279,7 @@ func testContext(e *env) {
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	_, _, _, load := s.Load(canceled, "a")
-	_, follow := follow(s.Follow(canceled, "a", 0, nil))
+	_, follow := follow(replay.Follow(canceled, s, "a", 0, nil))
 	_, head := s.Head(canceled, "a")
 	for name, err := range map[string]error{
 		"Load": load, "Head": head, "Follow": follow, "Due": last(s.Due(canceled, 'a', replay.Recover, replay.Recover)),

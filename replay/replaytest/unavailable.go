@@ -30,7 +30,7 @@ func testUnavailable(e *env) {
 	e.append(s, replay.Append{Log: "ends", Records: data(numbered("ends", 1, 1)), End: true})
 	followed := make(chan error, 1)
 	go func() {
-		records, err := follow(s.Follow(ctx, "followed", 0, nil))
+		records, err := follow(replay.Follow(ctx, s, "followed", 0, nil))
 		if err == nil {
 			err = dense("followed", 0, records)
 		}

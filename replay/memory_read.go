@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"io"
+)
+
+// memoryReader implements Reader. It copies no records.
+type memoryReader struct {
+	store  *Memory
+	name   string
+	log    *memoryLog // nil before the first Next that found it
+	after  uint64
+	waiter Waiter
+}
+
+// Read implements Store.
+func (m *Memory) Read(log string, after uint64) Reader {
+	return &memoryReader{store: m, name: log, after: after}
+}
+
+// Next implements Reader. It is a use of the log, as Load is.
+func (r *memoryReader) Next(ctx context.Context, _ Reserve) ([]Record, bool, error) {
+	m := r.store
+	if err := m.enter(ctx); err != nil {
+		return nil, false, err
+	}
+	defer m.mu.Unlock()
+	if r.log == nil {
+		r.log = m.logs[r.name]
+	}
+	l := r.log
+	if l == nil || l.dropped {
+		return nil, false, ErrNotFound
+	}
+	m.touch(l)
+	if err := l.head.Reach(r.after); err != nil {
+		return nil, false, err
+	}
+	page := l.page(r.after, readPage)
+	if len(page) == 0 {
+		if !l.head.Ended.IsZero() {
+			return nil, false, io.EOF
+		}
+		return nil, false, nil
+	}
+	r.after = page[len(page)-1].Seq
+	return page, r.after < l.head.Last, nil
+}
+
+// Wake implements Reader.
+func (r *memoryReader) Wake(f func()) {
+	r.waiter.Remove()
+	switch {
+	case f == nil:
+	case r.log == nil:
+		f()
+	default:
+		r.log.waiters.Add(&r.waiter, f)
+		if r.ready() && r.waiter.Remove() {
+			f()
+		}
+	}
+}
+
+// ready reports whether Next has something to return.
+func (r *memoryReader) ready() bool {
+	m, l := r.store, r.log
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed || l.dropped || !l.head.Ended.IsZero() || l.head.Last != r.after
+}
+
+// Close implements Reader.
+func (r *memoryReader) Close() { r.waiter.Remove() }

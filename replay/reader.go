@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"io"
+	"iter"
+)
+
+// A Reader reads the records of one log, oldest first, and then waits for new ones. It never skips a record. Any number
+// of readers may read one log, and none of them delays the writer. One goroutine at a time uses a Reader.
+type Reader interface {
+	// Next returns the next records, all that can be had at once up to a page, and whether more follow without waiting.
+	// The records are valid until the next call of a method of the Reader. No records and a nil error say that there is
+	// nothing to read now: the reader has caught up, or had begun when the store became unavailable.
+	//
+	// The error is io.EOF if the log has ended and all its records were read; a *CompactedError if the next record is
+	// no longer kept, or if Append.Skip left out the number that the reader is at; a *FutureError if that is beyond the
+	// last record; ErrNotFound if the log does not exist; ErrClosed if the store is closed; and the error of ctx when
+	// that is done.
+	//
+	// A driver that copies large records calls reserve, which may be nil, before it does.
+	Next(ctx context.Context, reserve Reserve) (records []Record, more bool, err error)
+
+	// Wake has f called once, as soon as Next has something to return: a record, an error, or the end of the log. If
+	// that is so already, Wake calls f itself. Otherwise the goroutine that appends calls it, after the append has
+	// become visible, with no lock of the store held. f must not wait. It may be called although Next then returns
+	// nothing. Another call of Wake replaces f, and nil takes it back; an f that is being called meanwhile is not
+	// waited for.
+	Wake(f func())
+
+	// Close ends the use of the Reader.
+	Close()
+}
+
+// Follow yields the records of a log that come after a number, oldest first. It then waits for new records, until the
+// log has ended or ctx is done. After 0 comes the first record. The errors are those of Reader.Next, but for io.EOF:
+// the end of the log is not an error. A record is valid until the next one is yielded.
+func Follow(ctx context.Context, s Store, log string, after uint64, reserve Reserve) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		reader := s.Read(log, after)
+		defer reader.Close()
+		news := make(chan struct{}, 1)
+		wake := func() {
+			select {
+			case news <- struct{}{}:
+			default:
+			}
+		}
+		for {
+			records, more, err := reader.Next(ctx, reserve)
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for i, r := range records {
+				if err := ctx.Err(); err != nil {
+					yield(Record{}, err)
+					return
+				}
+				r.More = more || i < len(records)-1
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if len(records) > 0 {
+				continue
+			}
+			reader.Wake(wake)
+			select {
+			case <-news:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
