@@ -28,7 +28,7 @@ func budget(ctx context.Context, o settings) error {
 }
 
 func budgetOf(ctx context.Context, o settings, w wire) error {
-	s, err := newSite(ctx, o.caddy, storeState, nil)
+	s, err := newSite(ctx, o.caddy, siteConfig{})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 // gets measures get of tasks that wait for their Leader, against a call through reverse_proxy.
 func gets(ctx context.Context, o settings) error {
-	s, err := newSite(ctx, o.caddy, storeState, func(dir, name string) error { return fill(ctx, dir, name, few) })
+	s, err := newSite(ctx, o.caddy, siteConfig{fill: filling(ctx, few)})
 	if err != nil {
 		return err
 	}

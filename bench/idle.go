@@ -29,7 +29,7 @@ func idle(ctx context.Context, o settings) error {
 
 // idleOver opens streams that wait, 100 over each connection of HTTP/2, and returns what each takes, in KiB.
 func idleOver(ctx context.Context, o settings, w wire) (float64, error) {
-	s, err := newSite(ctx, o.caddy, storeState, nil)
+	s, err := newSite(ctx, o.caddy, siteConfig{})
 	if err != nil {
 		return 0, err
 	}

@@ -45,6 +45,7 @@ var measurements = []measurement{
 	{"unary", unary},
 	{"unary-tls", unaryTLS},
 	{"stores", stores},
+	{"tuning", tuning},
 	{"budget", budget},
 	{"stream", streams},
 	{"stream-tls", streamsTLS},
@@ -58,7 +59,7 @@ var measurements = []measurement{
 }
 
 // byDefault are the measurements that run if none are named.
-const byDefault = "unary,unary-tls,stores,budget,stream,stream-tls,replay,get,stored,webhooks,translate"
+const byDefault = "unary,unary-tls,stores,tuning,budget,stream,stream-tls,replay,get,stored,webhooks,translate"
 
 func main() {
 	if slices.Equal(os.Args[1:], []string{sinkWord}) {

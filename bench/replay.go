@@ -12,7 +12,7 @@ import (
 
 // replays measures the replay of a long task, and one task with many followers.
 func replays(ctx context.Context, o settings) error {
-	s, err := newSite(ctx, o.caddy, "pebble DIR {\n\t\t\tmax_events 30000\n\t\t}", nil)
+	s, err := newSite(ctx, o.caddy, siteConfig{store: "pebble DIR {\n\t\t\tmax_events 30000\n\t\t}"})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -43,9 +44,15 @@ const (
 	ports
 )
 
-// newSite starts a gateway with a store option, and an agent. fill, if it is not nil, is called before with the
-// folder of the store and the name of the Partner. The caller closes the site.
-func newSite(ctx context.Context, caddy, store string, fill func(dir, partner string) error) (_ *site, err error) {
+// siteConfig is what a measurement changes of a site. The zero one is the default.
+type siteConfig struct {
+	store string                          // option of a Caddyfile; default: storeState
+	fill  func(dir, partner string) error // called before the start, with the folder of the store
+	env   []string                        // of the gateway's process, beside that of this one
+}
+
+// newSite starts a gateway and an agent. The caller closes the site.
+func newSite(ctx context.Context, caddy string, c siteConfig) (_ *site, err error) {
 	s := new(site)
 	if s.dir, err = os.MkdirTemp("", "aip-bench-"); err != nil {
 		return nil, err
@@ -120,20 +127,20 @@ https://localhost:%[9]d {
 }
 `, s.ports[portAdmin], s.ports[portAgent], s.pki.Server.Cert, s.pki.Server.Key, s.pki.CA.Cert,
 		s.ports[portGateway], s.ports[portProxy], s.ports[portTLS], s.ports[portProxyTLS],
-		strings.ReplaceAll(store, "DIR", filepath.Join(s.dir, "store")))
+		strings.ReplaceAll(cmp.Or(c.store, storeState), "DIR", filepath.Join(s.dir, "store")))
 	path := filepath.Join(s.dir, "Caddyfile")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
-	if fill != nil {
-		if err := fill(filepath.Join(s.dir, "store"), "http://"+s.addr(portAgent)); err != nil {
+	if c.fill != nil {
+		if err := c.fill(filepath.Join(s.dir, "store"), "http://"+s.addr(portAgent)); err != nil {
 			return nil, err
 		}
 	}
-	if s.agent, err = s.start(ctx, caddy, "aip", "sample-agent", "--listen", s.addr(portAgent)); err != nil {
+	if s.agent, err = s.start(ctx, nil, caddy, "aip", "sample-agent", "--listen", s.addr(portAgent)); err != nil {
 		return nil, err
 	}
-	if s.gateway, err = s.start(ctx, caddy, "run", "--config", path, "--adapter", "caddyfile"); err != nil {
+	if s.gateway, err = s.start(ctx, c.env, caddy, "run", "--config", path, "--adapter", "caddyfile"); err != nil {
 		return nil, err
 	}
 	for port := range ports {
@@ -174,9 +181,10 @@ func freePorts(n int) (list []int, err error) {
 
 func (s *site) addr(port int) string { return "127.0.0.1:" + strconv.Itoa(s.ports[port]) }
 
-func (s *site) start(ctx context.Context, path string, args ...string) (*exec.Cmd, error) {
+func (s *site) start(ctx context.Context, env []string, path string, args ...string) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir)
+	cmd.Env = append(cmd.Env, env...)
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -213,7 +221,7 @@ func (s *site) end() error {
 
 // restart begins the gateway's process again, with the same configuration and store.
 func (s *site) restart(ctx context.Context) (err error) {
-	s.gateway, err = s.start(ctx, s.gateway.Path, s.gateway.Args[1:]...)
+	s.gateway, err = s.start(ctx, nil, s.gateway.Path, s.gateway.Args[1:]...)
 	return err
 }
 

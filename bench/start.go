@@ -14,8 +14,7 @@ import (
 // starts measures the start of the process with many stored tasks: from its beginning to the first answer of a get.
 // First it is killed, then it is asked to end.
 func starts(ctx context.Context, o settings) error {
-	s, err := newSite(ctx, o.caddy, storeState,
-		func(dir, name string) error { return fill(ctx, dir, name, o.tasks) })
+	s, err := newSite(ctx, o.caddy, siteConfig{fill: filling(ctx, o.tasks)})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func stored(ctx context.Context, o settings) error {
 	var filled, atStart [2]float64
 	for i, n := range counts {
 		began := time.Now()
-		s, err := newSite(ctx, o.caddy, "pebble DIR", func(dir, name string) error { return fill(ctx, dir, name, n) })
+		s, err := newSite(ctx, o.caddy, siteConfig{fill: filling(ctx, n)})
 		if err != nil {
 			return err
 		}
@@ -95,6 +95,11 @@ func getOne(s *site, n int) target {
 	}
 	t.want = func(dst []byte, request int64) []byte { return fmt.Appendf(dst, `"stored-%d"`, which(request)) }
 	return t
+}
+
+// filling returns a function that stores n tasks under the name of a Partner.
+func filling(ctx context.Context, n int) func(dir, name string) error {
+	return func(dir, name string) error { return fill(ctx, dir, name, n) }
 }
 
 // fill starts n tasks under a Partner's name, as the gateway would, with an agent that answers at once.

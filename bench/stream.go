@@ -120,7 +120,7 @@ func streams(ctx context.Context, o settings) error { return streamsOver(ctx, o,
 func streamsTLS(ctx context.Context, o settings) error { return streamsOver(ctx, o, mtls1) }
 
 func streamsOver(ctx context.Context, o settings, w wire) error {
-	s, err := newSite(ctx, o.caddy, storeState, nil)
+	s, err := newSite(ctx, o.caddy, siteConfig{})
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ const (
 
 // unary measures starts through the gateway against the same work through reverse_proxy, with the default store.
 func unary(ctx context.Context, o settings) error {
-	s, err := newSite(ctx, o.caddy, storeState, nil)
+	s, err := newSite(ctx, o.caddy, siteConfig{})
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func unary(ctx context.Context, o settings) error {
 
 // unaryTLS is unary over mutual TLS.
 func unaryTLS(ctx context.Context, o settings) error {
-	s, err := newSite(ctx, o.caddy, storeState, nil)
+	s, err := newSite(ctx, o.caddy, siteConfig{})
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func stores(ctx context.Context, o settings) error {
 	for _, c := range []struct{ name, store string }{
 		{"sync state", storeState}, {"sync always", storeAlways}, {"sync never", storeNever}, {"memory", storeMemory},
 	} {
-		s, err := newSite(ctx, o.caddy, c.store, nil)
+		s, err := newSite(ctx, o.caddy, siteConfig{store: c.store})
 		if err != nil {
 			return err
 		}
