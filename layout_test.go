@@ -80,7 +80,8 @@ var mayImport = map[string][]string{
 	"gateway": {"task", "jsonrpc", "translate", "replay", "quota", "partner", "notify", "identity",
 		"upstream", "upstream/httptransport", "upstream/discovery", "upstream/callback",
 		"translate/aip", "translate/a2a", "internal/tracing", "internal/bufpool"},
-	"gateway/httpfront": {"task", "translate", "gateway", "identity", "sseproxy", "internal/bufpool"},
+	"gateway/httpfront":          {"task", "translate", "gateway", "identity", "sseproxy", "internal/bufpool"},
+	"gateway/httpfront/takeover": {"internal/bufpool"},
 	"caddymodule": {"task", "jsonrpc", "translate/aip", "translate/a2a", "replay", "replay/pebble", "quota",
 		"partner", "notify", "egress", "notify/sign", "upstream", "upstream/httptransport", "identity", "gateway",
 		"gateway/httpfront",
@@ -115,7 +116,7 @@ var outside = map[string][]string{
 		"internal/leader"},
 	"go.opentelemetry.io/": {"internal/tracing", "caddymodule", "partner", "gateway", "gateway/httpfront",
 		"upstream/httptransport", "notify", "notify/delivery"},
-	"net/http": {"gateway/httpfront", "upstream/httptransport", "upstream/discovery", "upstream/callback", "notify",
+	"net/http": {"gateway/httpfront", "gateway/httpfront/takeover", "upstream/httptransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "caddymodule", "caddymodule/command",
 		"internal/leader", "internal/legacyagent", "bench", "soak"},
 }

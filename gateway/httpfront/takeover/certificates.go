@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"runtime"
+	"sync"
+	"weak"
+)
+
+// certificates has one copy of each caller's certificate, for as long as a connection holds it. crypto/tls shares the
+// certificates of servers that way, but not those of clients.
+var certificates sync.Map // string of Certificate.Raw to weak.Pointer[x509.Certificate]
+
+// shareCertificates makes the connection of a state hold shared copies of its certificates: the slices of a state are
+// those of its connection. Nothing else may read them meanwhile, which over HTTP/1.1 is so in a handler.
+func shareCertificates(s *tls.ConnectionState) {
+	if s == nil {
+		return
+	}
+	for i, c := range s.PeerCertificates {
+		s.PeerCertificates[i] = shared(c)
+	}
+	for _, chain := range s.VerifiedChains {
+		for i := range len(chain) - 1 { // the last one is shared by all chains already
+			chain[i] = shared(chain[i])
+		}
+	}
+}
+
+// shared returns the copy of a certificate that all connections share.
+func shared(c *x509.Certificate) *x509.Certificate {
+	key := string(c.Raw)
+	for {
+		own := weak.Make(c)
+		first, loaded := certificates.LoadOrStore(key, own)
+		if !loaded {
+			runtime.AddCleanup(c, func(w weak.Pointer[x509.Certificate]) { certificates.CompareAndDelete(key, w) }, own)
+			return c
+		}
+		if c := first.(weak.Pointer[x509.Certificate]).Value(); c != nil {
+			return c
+		}
+		certificates.CompareAndDelete(key, first)
+	}
+}

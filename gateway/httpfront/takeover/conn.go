@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package takeover takes the HTTP/1.1 connection of a response over from net/http once the head of the response is
+// sent. Then the handler returns, which frees all that net/http and the other handlers hold for the request. The body
+// is continued on the connection, in chunks as net/http writes them. After its end the connection is given back to its
+// server for the next request.
+package takeover
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bufpool"
+)
+
+// Conn continues the body of a response on a connection that was taken over. Its methods are called by one goroutine at
+// a time.
+type Conn struct {
+	conn    net.Conn
+	server  *http.Server
+	timeout time.Duration // of the last write
+	closes  bool          // the connection is closed after the response, as its head says
+	size    int64
+
+	watch *watch
+	gone  func()
+
+	reading sync.Mutex // held while the connection is read
+	ended   bool
+	stray   bool // the caller has sent bytes, which were dropped
+	wakes   int  // how often the connection could be read
+}
+
+// Options are how a connection is taken over.
+type Options struct {
+	// Socket is the caller's socket; nil if it is not known.
+	Socket syscall.RawConn
+	// Passes reports whether a ResponseWriter passes on unchanged all that it is given. It is asked of each one between
+	// the handler and the connection, the last of which is net/http's.
+	Passes func(http.ResponseWriter) bool
+	// Gone is called once when the caller has closed the connection, or sends data without end. It must not wait.
+	Gone func()
+	// Timeout is how long the end of the body may take to be written.
+	Timeout time.Duration
+}
+
+// ErrUnable says that a connection cannot be taken over. The response continues as it is.
+var ErrUnable = errors.New("takeover: the connection cannot be taken over")
+
+// Take takes the connection of a response over. The head of the response must have been sent, and the body of the
+// request been read to its end. After an error other than ErrUnable, the response has failed.
+func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
+	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
+	base := o.base(w)
+	switch {
+	case !supported, base == nil, server == nil, o.Socket == nil, !r.ProtoAtLeast(1, 1), r.Method == http.MethodHead:
+		return nil, ErrUnable
+	case server.WriteTimeout > 0:
+		// Caddy flushes a response that took longer than this timeout after its handler has returned, which is not
+		// possible without the connection.
+		return nil, ErrUnable
+	}
+	head := w.Header()
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Transfer-Encoding", "Trailer"} {
+		if len(head[name]) > 0 { // it is not in chunks, or not as it was written
+			return nil, ErrUnable
+		}
+	}
+	c := &Conn{
+		server: server, timeout: o.Timeout, gone: o.Gone,
+		closes: r.Close || strings.EqualFold(head.Get("Connection"), "close"),
+	}
+	var err error
+	if c.watch, err = connections.watchSocket(o.Socket, c.ready); err != nil {
+		return nil, errors.Join(ErrUnable, err)
+	}
+	conn, buffered, err := base.Hijack()
+	if err != nil {
+		c.watch.remove()
+		return nil, err
+	}
+	c.conn = conn
+	shareCertificates(r.TLS)
+	if buffered.Reader.Buffered() > 0 {
+		c.stray = true
+		go c.ready(false) // there may be more, which the socket does not show
+		return c, nil
+	}
+	if err := c.watch.arm(); err != nil {
+		c.End(false, false)
+		return nil, err
+	}
+	return c, nil
+}
+
+// base returns net/http's writer of a response; nil if a writer before it changes what it is given.
+func (o *Options) base(w http.ResponseWriter) http.Hijacker {
+	for o.Passes(w) {
+		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			base, _ := w.(http.Hijacker)
+			return base
+		}
+		w = wrapper.Unwrap()
+	}
+	return nil
+}
+
+// chunks pools the buffers in which chunks are put together.
+var chunks = bufpool.Pool{Largest: 128 << 10}
+
+// Write writes a chunk of the body.
+func (c *Conn) Write(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil // an empty chunk would be the last one
+	}
+	b := chunks.Get()
+	defer chunks.Put(b)
+	*b = strconv.AppendUint(*b, uint64(len(p)), 16)
+	*b = append(*b, "\r\n"...)
+	*b = append(*b, p...)
+	*b = append(*b, "\r\n"...)
+	if _, err := c.conn.Write(*b); err != nil {
+		return 0, err
+	}
+	c.size += int64(len(p))
+	return len(p), nil
+}
+
+// Flush does nothing: a chunk is sent when it is written.
+func (c *Conn) Flush() error { return nil }
+
+// SetWriteDeadline sets the deadline of the writes that follow.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadline(t) }
+
+// Size returns how many bytes of the body were written to the connection.
+func (c *Conn) Size() int64 { return c.size }
+
+// End ends the response. If its body is complete, the connection is given back to its server if keep says so; else, the
+// caller sees that the body was cut.
+func (c *Conn) End(complete, keep bool) {
+	c.watch.remove()
+	c.reading.Lock() // a read that is running ends soon
+	c.ended = true
+	keep = keep && complete && !c.closes && !c.stray
+	c.reading.Unlock()
+	if complete {
+		_ = c.conn.SetWriteDeadline(time.Now().Add(c.timeout))
+		_, err := c.conn.Write([]byte("0\r\n\r\n"))
+		keep = keep && err == nil
+	}
+	if !keep || c.conn.SetDeadline(time.Time{}) != nil || !giveBack(c.server, c.conn) {
+		_ = c.conn.Close()
+	}
+}
+
+// What a caller may send while it is sent a response: nothing, in HTTP/1.1, but the records of TLS.
+const (
+	readTime = time.Millisecond // how long a read waits for the rest of a record
+	maxWakes = 1000             // then a caller that sends and sends is cut
+)
+
+// ready reads what has arrived, through TLS, which learns of the end of the connection and of new keys. It is called by
+// the watcher.
+func (c *Conn) ready(gone bool) {
+	if gone || !c.read() {
+		c.gone()
+	}
+}
+
+// read reports whether the connection is still in use.
+func (c *Conn) read() bool {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if c.ended {
+		return true
+	}
+	var b [512]byte
+	for c.wakes++; c.wakes < maxWakes; c.wakes++ {
+		if c.conn.SetReadDeadline(time.Now().Add(readTime)) != nil {
+			return false
+		}
+		n, err := c.conn.Read(b[:])
+		c.stray = c.stray || n > 0
+		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+			return c.watch.arm() == nil
+		}
+		if err != nil {
+			return false
+		}
+	}
+	return false
+}
