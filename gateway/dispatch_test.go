@@ -115,6 +115,7 @@ func (f *front) Data(build func([]byte) []byte) { f.line = append(f.line, state(
 func (f *front) Comment(text string)            { f.line = append(f.line, text) }
 func (f *front) Retry(time.Duration)            {}
 
+func (f *front) Buffered() int { return 0 }
 func (f *front) Flush() error {
 	f.seen, f.line = append(f.seen, f.line...), nil
 	return nil

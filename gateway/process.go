@@ -25,6 +25,8 @@ type Process struct {
 	Memory    quota.Counter   // bytes of memory that callers hold
 	Callbacks callback.Server // receives push notifications of agents
 
+	workers workers
+
 	mu    sync.Mutex
 	slots map[slotsKey]*upstream.Slots // by agent. Entries are small and are kept
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -16,6 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -48,45 +50,35 @@ func (g *Gateway) countStream(leader string) error {
 		exceeded.Max).WithData("limit", "streams").WithData("max", exceeded.Max)
 }
 
-// A Sink is a front's connection to the caller of a stream. Its methods are called by the goroutine that runs the
-// stream. All but Flush may buffer what they are given.
-type Sink interface {
-	// Event adds a frame of the event with the number seq. build appends the frame's data, one line, and returns it
-	// with the frame's name, and whether more frames of the event follow: only the last frame carries the number. If
-	// data is nil, there is no frame. Event calls build once, before it returns.
-	Event(seq uint64, build func(dst []byte) (data []byte, name string, more bool))
-	// Data adds a frame without a number. build appends its data.
-	Data(build func(dst []byte) []byte)
-	// Comment adds a line for people. A front that has no comments drops it.
-	Comment(text string)
-	// Retry adds how long the caller should wait before it reconnects. A front that has no such hint drops it.
-	Retry(after time.Duration)
-	// Flush sends what is buffered. An error ends the stream.
-	Flush() error
-}
-
 // Stream is the events that answer a request. It ends when the task has ended, when the caller leaves, when the
 // caller's proof of identity expires, and when the gateway is drained. It counts as open until it is closed.
+//
+// Its owner runs it: by Run in a goroutine, or by CatchUp, which returns when the stream rests, and then Park, which
+// leaves it to the process.
 type Stream struct {
 	g       *Gateway
-	ctx     context.Context
-	cut     context.CancelCauseFunc
 	span    trace.Span
 	dialect translate.Server
 	id      jsonrpc.ID
 	leader  string
 	events  *partner.Stream
+	reader  replay.Reader // of events
 	frames  framer
-	memory  quota.Lease // for the frames that are buffered
-	last    uint64      // the number of the last event that was sent
+	memory  quota.Lease    // for the frames that are buffered
+	reserve replay.Reserve // s.hold
+	last    uint64         // the number of the last event that was sent
+	expires time.Time      // of the caller's proof of identity; zero for never
+	sending                // set by Run and Park
 
 	snapshot bool // the stream begins with the task as it is
 	ended    bool // the dialect's stream has ended, though the task has not
 
+	mu      sync.Mutex // guards what follows; the goroutine that steps the stream reads ctx without it
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
 	undrain func() bool
-	expires time.Time   // of the caller's proof of identity; zero for never
+	drained *time.Timer // ends a stream that is drained; nil before
 	expiry  *time.Timer // nil if expires is zero
-	out     Sink        // set by Run
 }
 
 // Why a stream ends although its task continues.
@@ -137,17 +129,25 @@ func (x *exchange) newStream(events *partner.Stream) *Stream {
 	if !call.Snapshot && !call.Reply {
 		s.memory.Release()
 	}
-	s.ctx, s.cut = context.WithCancelCause(x.ctx)
-	o := &s.g.config.Streaming
-	s.undrain = context.AfterFunc(o.Drain, func() {
-		wait := time.AfterFunc(rand.N(o.DrainFor+1), func() { s.cut(errDrained) })
-		context.AfterFunc(s.ctx, func() { wait.Stop() })
-	})
+	s.reader, s.reserve = events.Read(), s.hold
+	s.sending.init(s)
+	s.ctx, s.cancel = context.WithCancelCause(x.ctx)
+	s.mu.Lock() // a time may have come already
+	defer s.mu.Unlock()
+	s.undrain = context.AfterFunc(s.g.config.Streaming.Drain, s.drain)
 	if !s.expires.IsZero() {
-		s.expiry = time.AfterFunc(expiryCheck, s.checkExpiry)
-		s.expiry.Reset(s.untilExpiry())
+		s.expiry = time.AfterFunc(s.untilExpiry(), s.checkExpiry)
 	}
 	return s
+}
+
+// drain ends the stream at a random time.
+func (s *Stream) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() == nil {
+		s.drained = time.AfterFunc(rand.N(s.g.config.Streaming.DrainFor+1), func() { s.Cut(errDrained) })
+	}
 }
 
 // expiryCheck is the longest time between two checks for expiry: the wall clock may be set meanwhile.
@@ -157,11 +157,15 @@ const expiryCheck = time.Minute
 func (s *Stream) untilExpiry() time.Duration { return min(expiryCheck, time.Until(s.expires)) }
 
 func (s *Stream) checkExpiry() {
-	if time.Now().Before(s.expires) {
-		s.expiry.Reset(s.untilExpiry())
+	if !time.Now().Before(s.expires) {
+		s.Cut(errExpired)
 		return
 	}
-	s.cut(errExpired)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() == nil {
+		s.expiry.Reset(s.untilExpiry())
+	}
 }
 
 // forgetTask keeps only the ids of the task, which every frame repeats: a stream may be open for days.
@@ -170,82 +174,45 @@ func (s *Stream) forgetTask() {
 	*t = task.Task{ID: t.ID, SessionID: t.SessionID, GroupID: t.GroupID}
 }
 
-// Cut ends a stream that its front cannot send. It may be called by any goroutine.
-func (s *Stream) Cut(cause error) { s.cut(cause) }
+// Cut ends a stream, for example because its front cannot send it. It may be called by any goroutine.
+func (s *Stream) Cut(cause error) {
+	s.mu.Lock()
+	s.cancel(cause)
+	s.mu.Unlock()
+	s.Wake()
+}
 
-// Close gives back what the stream holds. It is called once, after Run or instead of it.
+// Close gives back what the stream holds. It is called once, when the stream has ended, or instead of running it.
 func (s *Stream) Close() {
+	s.mu.Lock()
 	s.undrain()
+	if s.drained != nil {
+		s.drained.Stop()
+	}
 	if s.expiry != nil {
 		s.expiry.Stop()
 	}
-	s.cut(errClosed)
+	s.cancel(errClosed)
+	s.mu.Unlock()
+	s.reader.Close()
 	s.span.End()
 	s.g.config.Process.Streams.Give(s.leader, 1)
 	s.memory.Release()
 }
 
-// Run sends the stream to a sink, and returns when the stream has ended. It is called at most once.
-func (s *Stream) Run(out Sink) {
-	s.out = out
-	s.finish(s.send())
-}
-
-// send sends the events. It returns nil when all events of the task, or of the dialect's stream, are sent.
-func (s *Stream) send() error {
-	if s.ended {
-		return nil
+// detach makes the stream independent of the request that has begun it, and of what that keeps in memory.
+func (s *Stream) detach() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx := context.Background()
+	if s.span.SpanContext().IsValid() {
+		ctx = trace.ContextWithSpan(ctx, s.span)
 	}
-	if s.snapshot {
-		s.memory.Take(2 * s.events.Task.Size()) // the task and its frame, for which the call has waited
-		end := s.frames.snapshot(s.out, s.last, &s.events.Task)
-		if err := s.out.Flush(); err != nil || end {
-			return err
-		}
+	before, cause := s.cancel, context.Cause(s.ctx)
+	if s.ctx, s.cancel = context.WithCancelCause(ctx); cause != nil {
+		s.cancel(cause)
 	}
-	s.forgetTask()
-	s.memory.Release()
-	for rec, err := range s.events.Follow(s.ctx, s.reserve) {
-		if err != nil {
-			return err
-		}
-		// For a page that was read from the store, the memory was taken before.
-		if err := s.reserve(s.ctx, int64(len(rec.Data))); err != nil {
-			return err
-		}
-		end, err := s.frames.add(s.out, &rec)
-		if err != nil {
-			return err
-		}
-		s.last = rec.Seq
-		if rec.More && !end {
-			continue // more events are there already: they are sent together
-		}
-		if err := s.out.Flush(); err != nil || end {
-			return err
-		}
-		s.memory.Release()
-	}
-	return nil
-}
-
-// reserve implements replay.Reserve. It holds memory for n bytes of records and for their frames.
-func (s *Stream) reserve(ctx context.Context, n int64) error {
-	switch {
-	case n == 0:
-		s.memory.Release()
-		return nil
-	case 2*n <= quota.Free:
-		return nil
-	}
-	if err := s.out.Flush(); err != nil {
-		return err
-	}
-	err := partner.WaitForMemory(ctx, &s.memory, 2*n, s.g.config.Streaming.Patience)
-	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
+	before(nil)
 }
 
 // finish sends the reason why the stream has ended.

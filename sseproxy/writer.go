@@ -6,25 +6,30 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 )
 
-// Writer writes one caller's stream. Events are gathered by Event and sent by Flush; between them a comment keeps the
-// connection alive. The stream of a caller that does not read within the time of a write is cut: its cursor lets the
-// caller come back. Event and Flush are called by one goroutine.
+// Writer writes one caller's stream. Frames are gathered, and sent by Flush. Where nothing else is sent, a heartbeat, a
+// comment, keeps the connection alive. The stream of a caller that does not read within the time of a write is cut: its
+// cursor lets the caller come back. One goroutine at a time uses a Writer.
 type Writer struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	options Options
 
-	mu   sync.Mutex
-	out  *[]byte // gathered and not sent; nil where there is nothing, so that an idle stream holds no buffer
-	err  error   // of the first write that failed; nothing is written after it
-	busy bool    // something was sent since the last beat
+	out   *[]byte   // gathered and not sent; nil where there is nothing, so that an idle stream holds no buffer
+	err   error     // of the first write that failed; nothing is written after it
+	armed time.Time // the deadline of writes; zero for none
+
+	busy atomic.Bool // something was sent since the last beat
+	due  atomic.Bool // a heartbeat is due
+	mu   sync.Mutex  // guards what follows
 	beat *time.Timer
 	ends bool
 }
@@ -34,17 +39,23 @@ type Options struct {
 	Heartbeat time.Duration // how long a stream may be silent before a comment is sent
 	Timeout   time.Duration // how long one write may take
 
-	// Cut is called with ErrNotRead when a heartbeat cannot be sent, so that the stream ends while it waits for events.
-	Cut func(cause error)
+	// HeartbeatDue is called when a heartbeat has to be sent. It has a goroutine call Flush, and does not wait.
+	HeartbeatDue func()
+	// Lasting says that a deadline may pass while nothing is written: it is a connection's, as on HTTP/1.1, and not
+	// that of a stream of a connection, as on HTTP/2 and 3, which ends with it.
+	Lasting bool
 }
 
 // ErrNotRead says that the caller reads nothing.
 var ErrNotRead = errors.New("sseproxy: the caller reads nothing")
 
-// maxGathered is how many bytes are gathered before they are sent whether Flush is called or not.
-const maxGathered = 64 << 10
+// largest is the capacity up to which buffers are kept, in bytes.
+const largest = 128 << 10
 
-var frames = bufpool.Pool{Largest: 2 * maxGathered}
+var frames = bufpool.Pool{Largest: largest}
+
+// beating is what a heartbeat sends.
+var beating = []byte(":\n\n")
 
 // NewWriter begins a stream: status 200 and its headers, at once. The caller must call Close.
 func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
@@ -54,11 +65,12 @@ func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
 	h["X-Accel-Buffering"] = []string{"no"} // or nginx collects events until its buffer is full
 	s := &Writer{w: w, control: http.NewResponseController(w), options: o}
 	w.WriteHeader(http.StatusOK)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := s.send(nil); err != nil {
+		s.disarm()
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.beat = time.AfterFunc(s.options.Heartbeat, s.heartbeat)
 	return s, nil
 }
@@ -67,8 +79,6 @@ func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
 // data there is no event. id is its number, which is left out where build returns more: then other events with the same
 // number follow, and only the last of them has it.
 func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string, more bool)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	b := s.gathered()
 	before := len(b)
 	b = append(b, "id: "...)
@@ -78,7 +88,7 @@ func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string, 
 	b = append(b, "data: "...)
 	data, name, more := build(b)
 	if data == nil {
-		s.keep(b[:before])
+		*s.out = b[:before]
 		return
 	}
 	if more {
@@ -88,30 +98,21 @@ func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string, 
 	if name != "" {
 		data = append(append(data, "\nevent: "...), name...)
 	}
-	s.keep(append(data, '\n', '\n'))
+	*s.out = append(data, '\n', '\n')
 }
 
 // Data gathers an event that has no number.
 func (s *Writer) Data(build func([]byte) []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	b := append(s.gathered(), "data: "...)
-	b = append(build(b), '\n', '\n')
-	s.keep(b)
+	*s.out = append(build(b), '\n', '\n')
 }
 
 // Comment gathers a comment, which callers ignore. It must be one line.
-func (s *Writer) Comment(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keep(fmt.Appendf(s.gathered(), ": %s\n\n", text))
-}
+func (s *Writer) Comment(text string) { *s.out = fmt.Appendf(s.gathered(), ": %s\n\n", text) }
 
 // Retry gathers a hint how long a caller should wait before it comes back.
 func (s *Writer) Retry(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keep(fmt.Appendf(s.gathered(), "retry: %d\n\n", d.Milliseconds()))
+	*s.out = fmt.Appendf(s.gathered(), "retry: %d\n\n", d.Milliseconds())
 }
 
 func (s *Writer) gathered() []byte {
@@ -121,74 +122,103 @@ func (s *Writer) gathered() []byte {
 	return *s.out
 }
 
-func (s *Writer) keep(b []byte) {
-	*s.out = b
-	if len(b) >= maxGathered {
-		s.flush()
-	}
-}
-
-// Flush sends what was gathered. After an error the stream is over.
-func (s *Writer) Flush() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.flush()
-}
-
-func (s *Writer) flush() error {
+// Buffered returns how many bytes are gathered and not sent.
+func (s *Writer) Buffered() int {
 	if s.out == nil {
+		return 0
+	}
+	return len(*s.out)
+}
+
+// Flush sends what was gathered, or a heartbeat if one is due and nothing was gathered. After an error the stream is
+// over.
+func (s *Writer) Flush() error {
+	if s.Buffered() == 0 {
+		s.drop() // an event without data
+		if s.due.Load() {
+			return s.send(beating)
+		}
 		return s.err
 	}
-	b := s.out
-	s.out = nil
-	err := s.send(*b)
-	frames.Put(b)
+	err := s.send(*s.out)
+	s.drop()
 	return err
 }
 
-// send writes b and flushes the connection. s.mu is held.
+// drop drops what was gathered.
+func (s *Writer) drop() {
+	if s.out != nil {
+		frames.Put(s.out)
+		s.out = nil
+	}
+}
+
+// send writes b and flushes the connection.
 func (s *Writer) send(b []byte) error {
 	if s.err != nil {
 		return s.err
 	}
-	// Where a connection has no deadlines (a test's recorder), its own timeouts are all there is. On HTTP/2 a
-	// deadline that passes while nothing is written ends the stream, so it is taken back.
-	if err := s.control.SetWriteDeadline(time.Now().Add(s.options.Timeout)); err == nil {
-		defer s.control.SetWriteDeadline(time.Time{})
+	s.arm()
+	if s.due.Load() {
+		s.due.Store(false)
 	}
-	s.busy = true
+	if !s.busy.Load() {
+		s.busy.Store(true)
+	}
 	if len(b) > 0 {
 		_, s.err = s.w.Write(b)
 	}
 	if s.err == nil {
 		s.err = s.control.Flush()
 	}
+	if errors.Is(s.err, os.ErrDeadlineExceeded) {
+		s.err = errors.Join(ErrNotRead, s.err)
+	}
+	if !s.options.Lasting {
+		s.disarm()
+	}
 	return s.err
 }
 
-// heartbeat sends a comment if nothing else was sent since the last one.
+// arm sets the deadline of a write. Where deadlines are lasting, it is moved about once a second only. A connection
+// without deadlines (a test's recorder) has only the timeouts of the server.
+func (s *Writer) arm() {
+	now := time.Now()
+	if s.armed.Sub(now) >= s.options.Timeout-min(s.options.Timeout/4, time.Second) {
+		return
+	}
+	if at := now.Add(s.options.Timeout); s.control.SetWriteDeadline(at) == nil {
+		s.armed = at
+	}
+}
+
+func (s *Writer) disarm() {
+	if !s.armed.IsZero() {
+		_ = s.control.SetWriteDeadline(time.Time{})
+		s.armed = time.Time{}
+	}
+}
+
+// heartbeat has a comment sent if nothing else was sent since the last one.
 func (s *Writer) heartbeat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ends {
 		return
 	}
-	if !s.busy && s.send([]byte(":\n\n")) != nil {
-		s.options.Cut(ErrNotRead)
-		return
-	}
-	s.busy = false
 	s.beat.Reset(s.options.Heartbeat)
+	if !s.busy.Swap(false) {
+		s.due.Store(true)
+		s.options.HeartbeatDue()
+	}
 }
 
-// Close ends the heartbeat. Nothing is written after it returns.
+// Close ends the heartbeat, and takes back the deadline of writes.
 func (s *Writer) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ends = true
 	s.beat.Stop()
-	if s.out != nil {
-		frames.Put(s.out)
-		s.out = nil
-	}
+	s.disarm()
+	s.drop()
 }

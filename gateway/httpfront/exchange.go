@@ -166,7 +166,8 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 	defer s.Close()
 	defer guardConnection(r.Context(), f.config.WriteTimeout)()
 	out, err := sseproxy.NewWriter(w, sseproxy.Options{
-		Heartbeat: f.config.Heartbeat, Timeout: f.config.WriteTimeout, Cut: s.Cut,
+		Heartbeat: f.config.Heartbeat, Timeout: f.config.WriteTimeout, HeartbeatDue: s.Wake,
+		Lasting: r.ProtoMajor == 1,
 	})
 	if err != nil {
 		f.config.Log.Debug("a stream could not be opened", "error", err)
@@ -179,5 +180,5 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 			s.Cut(err)
 		}
 	}
-	s.Run(out)
+	s.Run(sinkOf(r.Context(), out, r.ProtoMajor))
 }

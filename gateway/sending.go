@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+const (
+	// flushSize is how many bytes are gathered before they are sent, although more events can be had at once.
+	flushSize = 64 << 10
+	// trySize is up to how many gathered bytes are sent by a goroutine that must not wait. A stream with more has fallen
+	// behind.
+	trySize = 16 << 10
+)
+
+// sending is how a stream is sent. A stream is sent in steps, and between them it rests. One goroutine at a time makes
+// them:
+//
+//   - first the owner's, until the stream rests;
+//   - then, where the sink is a TrySink, the goroutine that wakes the stream, or a worker: it must not wait;
+//   - when it would have to wait, and at the end, the owner's again, or, for a stream that is parked, a goroutine
+//     for the purpose.
+type sending struct {
+	out    Sink
+	try    TrySink // out; nil if that is no TrySink
+	trying bool    // the goroutine that makes the step must not wait
+	begun  bool
+	over   bool  // nothing but the end of the stream is left to be sent
+	err    error // why, if that is not the end of the task or of the dialect's stream
+
+	page    []replay.Record // read, and not sent
+	more    bool            // and more follow
+	refused bool            // Next was refused memory by a step that must not wait
+
+	state  atomic.Uint32
+	wake   func() // Stream.Wake
+	resume func() // has a goroutine that may wait make the next step
+}
+
+func (s *sending) init(of *Stream) { s.wake = of.Wake }
+
+// The states of a stream.
+const (
+	stepping uint32 = iota // a goroutine makes a step, or the stream has ended
+	woken                  // and another one follows
+	resting                // the next Wake takes it up
+	queued                 // for a worker
+)
+
+// progress is what a step has brought.
+type progress uint8
+
+const (
+	rests   progress = iota // everything that there is was sent
+	blocked                 // a step that may wait has to follow
+	ended
+)
+
+var errWouldWait = errors.New("gateway: this step must not wait")
+
+// Run sends the stream to a sink, and returns when the stream has ended. It is called at most once.
+func (s *Stream) Run(out Sink) {
+	turns := make(chan struct{}, 1)
+	s.begin(out, func() { turns <- struct{}{} })
+	for s.step(false) != ended {
+		if !s.rest() {
+			continue
+		}
+		select {
+		case <-turns:
+		case <-s.ctx.Done(): // the caller has left
+			s.Wake()
+			<-turns
+		}
+	}
+}
+
+// CatchUp sends everything that there is now to a sink. It reports whether the stream has ended; if not, Run or Park
+// follows. The sink may be another one then.
+func (s *Stream) CatchUp(out Sink) (over bool) {
+	s.begin(out, nil)
+	return s.step(false) == ended
+}
+
+// Park sends the rest of the stream to a sink, without the calling goroutine and independently of the request's
+// context: from now on, only Cut says that the caller has left. over is called when the stream has ended, by any
+// goroutine.
+func (s *Stream) Park(out Sink, over func()) {
+	s.detach()
+	s.begin(out, func() { go s.carryOn(over) })
+	if s.rest() {
+		return
+	}
+	s.resume()
+}
+
+// carryOn makes the steps of a parked stream that may wait.
+func (s *Stream) carryOn(over func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.broken(p)
+			over()
+		}
+	}()
+	for s.step(false) != ended {
+		if s.rest() {
+			return
+		}
+	}
+	over()
+}
+
+func (s *Stream) begin(out Sink, resume func()) {
+	s.out, s.resume = out, resume
+	s.try, _ = out.(TrySink)
+}
+
+// Wake has the next step made: a front calls it when a heartbeat is due. It may be called by any goroutine, and does
+// not wait.
+func (s *Stream) Wake() {
+	for {
+		switch state := s.state.Load(); state {
+		case woken, queued:
+			return
+		case stepping:
+			if s.state.CompareAndSwap(stepping, woken) {
+				return
+			}
+		case resting:
+			if s.try == nil {
+				if s.state.CompareAndSwap(resting, stepping) {
+					s.resume()
+					return
+				}
+			} else if s.state.CompareAndSwap(resting, queued) {
+				s.g.config.Process.workers.add(s)
+				return
+			}
+		}
+	}
+}
+
+// rest lets a stream rest after a step. It reports false if there is something to do already: the caller makes the
+// next step then.
+func (s *Stream) rest() bool {
+	s.reader.Wake(s.wake)
+	if s.state.CompareAndSwap(stepping, resting) {
+		return true
+	}
+	s.state.Store(stepping)
+	return false
+}
+
+// tryStep makes steps that do not wait, of a stream that was queued. A bug of a codec ends the stream.
+func (s *Stream) tryStep() {
+	defer func() {
+		if p := recover(); p != nil {
+			s.broken(p)
+			s.resume()
+		}
+	}()
+	s.state.Store(stepping)
+	for s.step(true) == rests {
+		if s.rest() {
+			return
+		}
+	}
+	s.resume()
+}
+
+// step sends what there is now, and ends the stream if there is no more to come. A step that must not wait neither
+// waits for the caller or memory, nor ends the stream.
+func (s *Stream) step(try bool) progress {
+	s.trying = try
+	if !s.over {
+		over, err := s.send()
+		switch {
+		case err == errWouldWait:
+			return blocked
+		case err == nil && !over:
+			return rests
+		}
+		s.over, s.err = true, err
+	}
+	if try {
+		return blocked
+	}
+	s.finish(s.err)
+	return ended
+}
+
+// send sends what there is now. It reports whether all events of the task, or of the dialect's stream, are sent.
+func (s *Stream) send() (over bool, err error) {
+	if err := s.ctx.Err(); err != nil {
+		return false, err
+	}
+	if !s.begun {
+		s.begun = true
+		if over, err := s.sendSnapshot(); over || err != nil {
+			return over, err
+		}
+	}
+	for {
+		if len(s.page) == 0 {
+			s.refused = false
+			s.page, s.more, err = s.reader.Next(s.ctx, s.reserve)
+			switch {
+			case err == io.EOF:
+				return true, nil
+			case s.refused:
+				return false, errWouldWait
+			case err != nil:
+				return false, err
+			}
+		}
+		for len(s.page) > 0 {
+			if over, err := s.sendRecord(&s.page[0]); over || err != nil {
+				return over, err
+			}
+		}
+		switch {
+		case s.more && s.trying:
+			return false, errWouldWait
+		case s.more:
+			continue // more can be had at once: it is sent together
+		}
+		if err := s.flush(); err != nil {
+			return false, err
+		}
+		s.memory.Release()
+		return false, nil
+	}
+}
+
+// sendSnapshot begins the stream. It reports whether the dialect's stream ends with that.
+func (s *Stream) sendSnapshot() (over bool, err error) {
+	if s.ended {
+		return true, nil
+	}
+	if s.snapshot {
+		s.memory.Take(2 * s.events.Task.Size()) // the task and its frame, for which the call has waited
+		over = s.frames.snapshot(s.out, s.last, &s.events.Task)
+		if err := s.out.Flush(); over || err != nil {
+			return over, err
+		}
+	}
+	s.forgetTask()
+	s.memory.Release()
+	return false, nil
+}
+
+// sendRecord sends the first record of the page, or gathers it. It reports whether the dialect's stream ends with it.
+func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
+	// For a page that was read from the store, the memory was taken before.
+	if err := s.hold(s.ctx, int64(len(rec.Data))); err != nil {
+		return false, err
+	}
+	over, err = s.frames.add(s.out, rec)
+	if err != nil {
+		return false, err
+	}
+	s.last, s.page = rec.Seq, s.page[1:]
+	switch n := s.out.Buffered(); {
+	case over: // finish sends it
+	case s.trying && n > trySize:
+		return false, errWouldWait
+	case n >= flushSize:
+		err = s.out.Flush()
+	}
+	return over, err
+}
+
+// flush sends what is gathered.
+func (s *Stream) flush() error {
+	if !s.trying {
+		return s.out.Flush()
+	}
+	done, err := s.try.TryFlush()
+	if err == nil && !done {
+		return errWouldWait
+	}
+	return err
+}
+
+// hold implements replay.Reserve. It holds memory for n bytes of records and for their frames.
+func (s *Stream) hold(ctx context.Context, n int64) error {
+	switch {
+	case n == 0:
+		s.memory.Release()
+		return nil
+	case 2*n <= quota.Free:
+		return nil
+	case s.trying:
+		s.refused = true
+		return errWouldWait
+	}
+	if err := s.out.Flush(); err != nil {
+		return err
+	}
+	err := partner.WaitForMemory(ctx, &s.memory, 2*n, s.g.config.Streaming.Patience)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// broken ends a stream after a panic. It logs the stack, but not the value of the panic, which may hold a payload.
+func (s *Stream) broken(p any) {
+	why := fmt.Sprintf("%T", p)
+	if e, ok := p.(runtime.Error); ok {
+		why = e.Error()
+	}
+	s.g.config.Log.Error("a stream has failed; this is a bug of the gateway", "panic", why,
+		"stack", string(debug.Stack()))
+	s.over, s.err = true, task.Errorf(task.Internal, "the stream has failed; the operator finds the reason in the log")
+}
