@@ -322,7 +322,7 @@ func (s *Stream) broken(p any) {
 	if e, ok := p.(runtime.Error); ok {
 		why = e.Error()
 	}
-	s.g.config.Log.Error("a stream has failed; this is a bug of the gateway", "panic", why,
+	s.g.config.Log.Error("the gateway failed while it sent a stream; this is a bug of the gateway", "panic", why,
 		"stack", string(debug.Stack()))
 	s.over, s.err = true, task.Errorf(task.Internal, "the stream has failed; the operator finds the reason in the log")
 }
