@@ -5,6 +5,7 @@ package partner
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 )
@@ -40,4 +41,27 @@ type Agent interface {
 type Admitter interface {
 	// Admit returns an error of kind LimitExceeded if another turn may not wait, and nil otherwise.
 	Admit() error
+}
+
+// An InlineAgent is an Agent that can carry out the beginning of a turn in the goroutine that waits for its result. So
+// a turn that is one request with a prompt answer costs no other goroutine.
+type InlineAgent interface {
+	// Inline prepares a turn. The reports of the InlineTurn are those of Run without stream.
+	Inline(t *agent.Turn) InlineTurn
+}
+
+// An InlineTurn is a turn whose beginning is carried out by the goroutine that waits for its result. Wait is called
+// at most once, and Rest once after it if the turn has not ended.
+type InlineTurn interface {
+	// Wait carries the turn out while that is one request and its answer. It returns early at the time until, or when
+	// Interrupt is called. If ended is true, the report is the only one of the turn, and the turn has ended. Otherwise
+	// there is no report yet, and Rest must be called. ctx is the context of the whole turn. When it is canceled,
+	// Interrupt must be called after that.
+	Wait(ctx context.Context, until time.Time) (rep agent.Report, ended bool)
+
+	// Interrupt ends Wait. It may be called by any goroutine, at any time, and more than once.
+	Interrupt()
+
+	// Rest carries out the rest of the turn, with the context of Wait. It yields as Agent.Run does.
+	Rest() iter.Seq2[agent.Report, error]
 }

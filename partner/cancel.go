@@ -108,7 +108,10 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 // awaitEndReport waits until the end of a task is reported that the agent has refused to cancel. Agents refuse when the
 // task has just ended: the run is about to report that, or the agent must be asked for it.
 func (p *Partner) awaitEndReport(ctx context.Context, tk *activeTask, r *run) {
-	if wait(r.done, refusedTimeout) {
+	tk.mu.Lock()
+	done := r.done.wait()
+	tk.mu.Unlock()
+	if wait(done, refusedTimeout) {
 		return
 	}
 	tk.mu.Lock()
@@ -118,8 +121,8 @@ func (p *Partner) awaitEndReport(ctx context.Context, tk *activeTask, r *run) {
 	if err != nil {
 		return
 	}
-	ctx, done := context.WithTimeout(ctx, refusedTimeout)
-	defer done()
+	ctx, stop := context.WithTimeout(ctx, refusedTimeout)
+	defer stop()
 	guard(tk.logger, func() (any, error) {
 		for rep, err := range p.Agent.Resume(ctx, turn) {
 			if err == nil && rep.EndsTurn() {

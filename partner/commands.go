@@ -4,7 +4,6 @@ package partner
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -30,6 +29,7 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task,
 	r.task = task.Task{}
 	if c.Reserve != nil { // while the agent works, the task itself is counted
 		if err := c.Reserve(ctx, 0); err != nil {
+			r.turn.forgo()
 			return task.Task{}, err
 		}
 	}
@@ -306,35 +306,22 @@ func (tk *activeTask) answer(c *Request) task.Task {
 	return t
 }
 
-// await waits until a turn has settled, for at most its response time, or until the process stops, and returns the
-// task.
+// await waits for a turn (see run.awaitSettled), and returns the task.
 func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run, c *Request) (task.Task, error) {
 	began := time.Now()
-	timeout := time.NewTimer(turn.response)
-	defer timeout.Stop()
-	stopping := p.Stopping
-	for waiting := true; waiting; {
-		select {
-		case <-turn.settled:
-			waiting = false
-		case <-timeout.C:
-			waiting = false
-		case <-stopping:
-			stopping = nil
-			timeout.Reset(min(rand.N(p.Drain+1), turn.response-time.Since(began)))
-		case <-ctx.Done():
-			return task.Task{}, ctx.Err()
-		}
+	if err := turn.awaitSettled(ctx); err != nil {
+		return task.Task{}, err
 	}
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
 	if decided := tk.decided; tk.held != nil { // the turn has ended, and a cancel is about to write that
 		tk.mu.Unlock()
+		ctx, done := context.WithDeadline(ctx, began.Add(turn.response))
 		select {
 		case <-decided:
-		case <-timeout.C:
 		case <-ctx.Done():
 		}
+		done()
 		tk.mu.Lock()
 	}
 	if err := tk.load(ctx); err != nil {

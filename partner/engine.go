@@ -94,6 +94,13 @@ func (e *Engine) Close() {
 	e.mu.Lock()
 	e.stop()
 	e.mu.Unlock()
+	for _, tk := range e.active.Used() {
+		tk.mu.Lock()
+		if tk.run != nil {
+			tk.run.stop() // one that is carried out inline does not notice the end of its context
+		}
+		tk.mu.Unlock()
+	}
 	e.work.Wait()
 }
 

@@ -21,6 +21,11 @@ import (
 // TestAnyOrderOfCommandsIsLegal throws commands and agent moods at tasks and checks, after every step, that the
 // history is a legal path through the table, that times rise, and that answers are the same as what is stored.
 func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
+	t.Run("engine", func(t *testing.T) { anyOrderIsLegal(t, func(s *script) Agent { return s }) })
+	t.Run("inline", func(t *testing.T) { anyOrderIsLegal(t, func(s *script) Agent { return inlined{s} }) })
+}
+
+func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	synctest.Test(t, func(t *testing.T) {
@@ -63,7 +68,7 @@ func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 			return agent.Report{State: everything[pick(len(everything))]}, nil
 		}}
 		store := memory(t)
-		b := setUp(t, store, fake, func(c *Config) { c.MaxEvents = 40; c.MaxTasks = 0 })
+		b := setUp(t, store, wrap(fake), func(c *Config) { c.MaxEvents = 40; c.MaxTasks = 0 })
 		var group sync.WaitGroup
 		for worker := range 4 {
 			group.Go(func() {

@@ -237,7 +237,7 @@ func (tk *activeTask) persist(ctx context.Context, r *run, write func() error) e
 		}
 		failed = true
 		r.err = err
-		r.settle()
+		r.settled.set()
 		return false
 	})
 	return err

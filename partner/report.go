@@ -18,7 +18,7 @@ import (
 func (tk *activeTask) consume(
 	ctx context.Context, r *run, reports iter.Seq2[agent.Report, error],
 ) (ended bool, _ error) {
-	ended, err := guard(tk.logger, func() (bool, error) {
+	return tk.guardRun(func() (bool, error) {
 		for rep, err := range reports {
 			if ended, err := tk.handleReport(ctx, r, rep, err); ended || err != nil {
 				return ended, err
@@ -26,6 +26,11 @@ func (tk *activeTask) consume(
 		}
 		return false, nil
 	})
+}
+
+// guardRun is guard for a part of a run. After a panic the task is loaded again.
+func (tk *activeTask) guardRun(f func() (bool, error)) (bool, error) {
+	ended, err := guard(tk.logger, f)
 	if errors.Is(err, errPanic) {
 		tk.mu.Lock()
 		tk.invalidate()
@@ -89,7 +94,7 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 		return false, fmt.Errorf("%w: %w", errStore, err)
 	}
 	if tk.meta.Pending == nil && !tk.meta.SelfResuming && tk.fold.Status().State.Settled() {
-		r.settle()
+		r.settled.set()
 		return true, nil // a cancel has asked the agent, too, and has recorded the end before the run
 	}
 	if err := tk.applyReport(ctx, rep); err != nil {
@@ -98,14 +103,11 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	if tk.meta.Pending != nil {
 		return false, nil
 	}
-	if !r.hasReported {
-		r.hasReported = true
-		close(r.reported)
-	}
+	r.reported.set()
 	if !tk.fold.Status().State.Settled() {
 		return false, nil
 	}
-	r.settle()
+	r.settled.set()
 	return !rep.SelfResuming, nil
 }
 

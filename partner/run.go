@@ -19,26 +19,30 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// run is a turn that an agent carries out now, in a goroutine of the engine. The fields from hasReported on are
-// guarded by the mutex of the task.
+// run is a turn that an agent carries out now: in a goroutine of the engine, or first in the one that waits for its
+// result (see inline.go). The fields from reported on are guarded by the mutex of the task.
 type run struct {
 	partner  *Partner
-	stop     context.CancelFunc
+	tk       *activeTask
+	turn     *agent.Turn
+	ctx      context.Context // ends with the run
+	cancel   context.CancelFunc
+	span     trace.Span
+	inline   InlineTurn    // nil where the engine carries out all of it
 	response time.Duration // how long a caller waits for settled
 
-	reported chan struct{} // closed when the agent has reported something
-	settled  chan struct{} // closed when the turn has settled or is given up; the agent may still resume by itself
-	done     chan struct{} // closed when the run has ended
+	reported signal // the agent has reported something
+	settled  signal // the turn has settled or is given up; the agent may still resume by itself
+	done     signal // the run has ended
 
-	hasReported bool          // reported is closed
-	hasSettled  bool          // settled is closed
 	queuedSince time.Time     // when the message began to wait to be sent; zero while it does not wait
 	queuedFor   time.Duration // how long it waited before that
 	err         error         // why the result could not be stored
 }
 
 // beginTurn has the agent carry out a turn. The context of the turn has the trace of ctx and nothing else of it: the
-// turn outlives its caller. tk.mu is held, and tk must be in use by the caller.
+// turn outlives its caller. Without stream, the caller must call awaitSettled or forgo, which may carry the turn out. tk.mu is held,
+// and tk must be in use by the caller.
 func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message, from task.State, stream bool) *run {
 	if tk.run != nil {
 		tk.run.stop() // the turn before has settled; its run waits for an agent that may resume by itself
@@ -47,44 +51,78 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 		Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
 		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn,
 	}
-	return p.launch(ctx, tk, func(ctx context.Context, r *run) error {
-		return tk.runTurn(ctx, nil, p, t, r, func(ctx context.Context) (bool, error) {
-			return tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
-		})
-	})
+	r := p.newRun(ctx, nil, tk, t)
+	if r.done.happened {
+		return r
+	}
+	if a, ok := p.Agent.(InlineAgent); ok && !stream {
+		r.inline = a.Inline(t)
+		return r
+	}
+	r.start(func() (bool, error) { return tk.consume(r.ctx, r, p.Agent.Run(r.ctx, t, stream)) })
+	return r
 }
 
-// launch calls work as the run of the task. tk.mu is held.
-func (p *Partner) launch(ctx context.Context, tk *activeTask, work func(context.Context, *run) error) *run {
-	runCtx, stop := context.WithCancel(trace.ContextWithSpan(p.engine.base, trace.SpanFromContext(ctx)))
-	r := &run{
-		partner: p, stop: stop, response: tk.meta.Terms.Response,
-		reported: make(chan struct{}), settled: make(chan struct{}), done: make(chan struct{}),
-	}
-	p.engine.mu.RLock()
-	defer p.engine.mu.RUnlock()
-	if p.engine.base.Err() != nil { // closing: the next engine resumes the turn
-		stop()
-		r.settle()
-		close(r.done)
+// newRun returns a run of the task, which must be started. If the engine is closed, the run has ended already: the next
+// engine resumes the turn. A turn that is a part of a call is traced where its caller is; tracer is that of other turns,
+// or nil. tk.mu is held.
+func (p *Partner) newRun(ctx context.Context, tracer trace.TracerProvider, tk *activeTask, t *agent.Turn) *run {
+	e := p.engine
+	r := &run{partner: p, tk: tk, turn: t, response: tk.meta.Terms.Response}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.base.Err() != nil {
+		r.settled.set()
+		r.done.set()
 		return r
 	}
 	tk.run = r
-	p.engine.acquire(tk.log) // for the goroutine
-	p.engine.work.Go(func() {
-		defer tk.release()
-		defer stop()
-		err := work(runCtx, r)
-		tk.mu.Lock()
-		r.err = err
-		if tk.run == r {
-			tk.run = nil
-		}
-		r.settle()
-		tk.mu.Unlock()
-		close(r.done)
-	})
+	e.acquire(tk.log)
+	e.work.Add()
+	base := e.base
+	if span := trace.SpanFromContext(ctx); span.SpanContext().IsValid() {
+		base = trace.ContextWithSpan(base, span)
+	}
+	r.ctx, r.cancel = context.WithCancel(base)
+	r.ctx, r.span = tracing.Start(r.ctx, tracer, trace.SpanKindInternal, "aip.run",
+		attribute.String("aip.task.id", t.Message.TaskID), attribute.String("aip.command", string(t.Message.Command)))
 	return r
+}
+
+// start has a goroutine of the engine carry the turn out. It calls first, which returns whether the turn has ended, or
+// the error that ended it.
+func (r *run) start(first func() (ended bool, _ error)) {
+	r.tk.engine.work.Run(func() {
+		ended, err := first()
+		r.end(r.conclude(ended, err))
+	})
+}
+
+// end ends the run. err says why the result could not be stored.
+func (r *run) end(err error) {
+	tk := r.tk
+	tk.mu.Lock()
+	if r.trackQueued(false); r.queuedFor > 0 {
+		r.span.SetAttributes(attribute.Float64("aip.run.waited", r.queuedFor.Seconds()))
+	}
+	r.err = err
+	if tk.run == r {
+		tk.run = nil
+	}
+	r.settled.set()
+	r.done.set()
+	tk.mu.Unlock()
+	r.span.End()
+	r.cancel()
+	tk.release()
+}
+
+// stop ends the turn early. It does not wait for its end.
+func (r *run) stop() {
+	r.cancel()
+	if r.inline != nil {
+		r.inline.Interrupt()
+	}
 }
 
 // trackQueued measures how long the message waits to be sent. The mutex of the task is held.
@@ -98,39 +136,18 @@ func (r *run) trackQueued(waiting bool) {
 	}
 }
 
-// settle ends the waiting for the result of the turn. The mutex of the task is held.
-func (r *run) settle() {
-	if !r.hasSettled {
-		r.hasSettled = true
-		close(r.settled)
-	}
-}
-
-// runTurn carries a turn out to its end. first runs it at the agent. If the connection broke, the agent is asked again,
-// and if that fails, too, so does the task, with the reason. A turn that is a part of a call is traced where its caller
-// is; tracer is that of other turns, or nil.
-func (tk *activeTask) runTurn(
-	ctx context.Context, tracer trace.TracerProvider, p *Partner, t *agent.Turn, r *run,
-	first func(context.Context) (bool, error),
-) error {
-	ctx, span := tracing.Start(ctx, tracer, trace.SpanKindInternal, "aip.run",
-		attribute.String("aip.task.id", t.Message.TaskID), attribute.String("aip.command", string(t.Message.Command)))
-	defer span.End()
-
-	ended, err := first(ctx)
-	tk.mu.Lock()
-	if r.trackQueued(false); r.queuedFor > 0 {
-		span.SetAttributes(attribute.Float64("aip.run.waited", r.queuedFor.Seconds()))
-	}
-	tk.mu.Unlock()
+// conclude carries a turn out to its end, after the agent was asked once. If the connection broke, the agent is asked
+// again, and if that fails, too, so does the task, with the reason.
+func (r *run) conclude(ended bool, err error) error {
+	tk, ctx := r.tk, r.ctx
 	if !ended && err == nil {
 		err = task.Errorf(task.InvalidAgentResponse, "the agent's answer ended before its work did")
 	}
 	if err != nil && mayBeRunning(err) && ctx.Err() == nil {
-		span.AddEvent("aip.resume")
+		r.span.AddEvent("aip.resume")
 		tk.logger().Info("asking the agent again", "reason", err)
 		var again error
-		ended, again = tk.consume(ctx, r, p.Agent.Resume(ctx, t))
+		ended, again = tk.consume(r.ctx, r, r.partner.Agent.Resume(ctx, r.turn))
 		if errors.Is(again, errStore) || task.KindOf(again) == task.AgentTimeout {
 			err = again // it says more than the first error
 		}
@@ -144,7 +161,7 @@ func (tk *activeTask) runTurn(
 		}
 		return err
 	}
-	span.SetStatus(codes.Error, task.KindOf(err).String())
+	r.span.SetStatus(codes.Error, task.KindOf(err).String())
 	tk.logger().Warn("the agent failed", "reason", err)
 	return tk.persist(ctx, r, func() error {
 		end := agent.Report{State: task.Failed, Items: []task.DataItem{task.Text(detail(err))}}
@@ -205,18 +222,20 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 	t := tk.turn()
 	pending := tk.meta.Pending != nil
 	stream, unsent := tk.meta.Stream, tk.meta.Unsent
-	p.launch(p.engine.base, tk, func(ctx context.Context, r *run) error {
-		return tk.runTurn(ctx, tk.engine.tracing, p, t, r, func(ctx context.Context) (bool, error) {
-			if unsent {
-				return tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
-			}
-			ended, err := tk.consume(ctx, r, p.Agent.Resume(ctx, t))
-			if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
-				// The agent has not received the turn: it is sent again.
-				ended, err = tk.consume(ctx, r, p.Agent.Run(ctx, t, stream))
-			}
-			return ended, err
-		})
+	r := p.newRun(p.engine.base, tk.engine.tracing, tk, t)
+	if r.done.happened {
+		return true
+	}
+	r.start(func() (bool, error) {
+		run := func() (bool, error) { return tk.consume(r.ctx, r, p.Agent.Run(r.ctx, t, stream)) }
+		if unsent {
+			return run()
+		}
+		ended, err := tk.consume(r.ctx, r, p.Agent.Resume(r.ctx, t))
+		if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
+			return run() // the agent has not received the turn
+		}
+		return ended, err
 	})
 	return true
 }

@@ -61,11 +61,14 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream
 
 // awaitFirstReport waits until the agent has reported something about a task that was just started, but not for long.
 func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
+	tk.mu.Lock()
+	reported, settled := turn.reported.wait(), turn.settled.wait()
+	tk.mu.Unlock()
 	timeout := time.NewTimer(firstReportWait)
 	defer timeout.Stop()
 	select {
-	case <-turn.reported:
-	case <-turn.settled:
+	case <-reported:
+	case <-settled:
 	case <-timeout.C:
 	case <-ctx.Done():
 		return ctx.Err()

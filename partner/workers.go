@@ -25,7 +25,19 @@ func newWorkers(closing <-chan struct{}) *workers {
 
 // Go runs f. It must not be called once Wait waits.
 func (w *workers) Go(f func()) {
-	w.running.Add(1)
+	w.Add()
+	w.Run(f)
+}
+
+// Add counts a function that another goroutine runs, or that Run is to run. Done must be called, or Run. Add must not be
+// called once Wait waits.
+func (w *workers) Add() { w.running.Add(1) }
+
+// Done says that a function which Add has counted has returned.
+func (w *workers) Done() { w.running.Done() }
+
+// Run runs a function that Add has counted. It may be called while Wait waits.
+func (w *workers) Run(f func()) {
 	work := func() {
 		defer w.running.Done()
 		f()

@@ -20,6 +20,9 @@ type run struct {
 	turn      *agent.Turn // with the names that the agent has given the task
 	yield     func(agent.Report, error) bool
 
+	interrupt *Interrupt // ends the inline part of a turn; nil in the rest of it, and for a turn without one
+	begun     *begun     // the first exchange of the turn, if it was begun inline and is to be continued
+
 	naming  *naming // nil where the agent is not to name the task
 	heard   bool    // in this attempt, the agent has reported something, or has acknowledged the message
 	stopped bool    // the caller takes no more reports
@@ -54,6 +57,9 @@ func (r *run) carryOut(stream bool) error {
 // attempt sends the turn's message once, and reports what the agent answers until the turn ends. Where the agent turns
 // out to have no streams, the message is sent again without asking for one.
 func (r *run) attempt(stream bool) error {
+	if r.begun != nil {
+		return r.send(translate.Send)
+	}
 	if err := r.resolve(); err != nil {
 		return err
 	}
@@ -61,7 +67,7 @@ func (r *run) attempt(stream bool) error {
 		defer inbox.Close()
 		return r.sendAndListen(inbox)
 	}
-	if !r.mayStream() || !stream && !r.unnamed(r.turn) {
+	if !r.asksForStream(stream) {
 		return r.send(translate.Send)
 	}
 	if err := r.send(translate.SendStream); !errors.Is(err, errNoStreams) {
@@ -97,11 +103,16 @@ func (r *run) resolve() error {
 	if err != nil || e == r.Endpoint {
 		return err
 	}
+	r.use(e)
+	return nil
+}
+
+// use sets the endpoint.
+func (r *run) use(e *Endpoint) {
 	r.unname()
-	if r.Endpoint = e; r.yield != nil && e.unnamed(r.turn) {
+	if r.Endpoint = e; (r.yield != nil || r.interrupt != nil) && e.unnamed(r.turn) {
 		r.naming = e.names.begin(r.turn)
 	}
-	return nil
 }
 
 // resolvePatiently is resolve for a turn that the agent may be working on: it may be restarting, so it has the time of
@@ -128,10 +139,15 @@ func (r *run) report(rep agent.Report) bool {
 	if !r.stopped {
 		r.stopped = !r.yield(rep, nil)
 	}
+	r.name(&rep)
+	return !r.stopped
+}
+
+// name gives the task the name that a report has for it.
+func (r *run) name(rep *agent.Report) {
 	if r.naming != nil && rep.Ref != nil {
 		r.naming.set(rep.Ref)
 	}
-	return !r.stopped
 }
 
 // finish hands the caller the error that ended the run, if there is one.

@@ -257,15 +257,17 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			limits := func(c *settings) { c.IdleTimeout, c.MaxReply = time.Minute, 4096 }
-			withAgent(t, tc.agent.handler(), limits, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
-				begun := time.Now()
-				if diff := cmp.Diff(tc.want, show(h.Run(t.Context(), turn("x"), tc.stream))); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
-				if took := time.Since(begun); took != tc.took {
-					t.Errorf("it took %v, want %v", took, tc.took)
-				}
-			})
+			for _, carryOut := range ways(tc.stream) {
+				withAgent(t, tc.agent.handler(), limits, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
+					begun := time.Now()
+					if diff := cmp.Diff(tc.want, show(carryOut.run(t.Context(), h, turn("x")))); diff != "" {
+						t.Errorf("%s: (-want +got):\n%s", carryOut.name, diff)
+					}
+					if took := time.Since(begun); took != tc.took {
+						t.Errorf("%s: it took %v, want %v", carryOut.name, took, tc.took)
+					}
+				})
+			}
 		})
 	}
 }

@@ -21,8 +21,12 @@ var errNoStreams = errors.New("upstream: the agent has no streams")
 // send sends the turn's message by the first route on which the agent takes it, and reports what the agent answers
 // until the turn ends. The agent may answer either operation by a stream or by one message.
 func (r *run) send(op translate.Operation) error {
+	routes := r.transport.Routes(op)
+	if r.begun != nil {
+		routes = r.begun.routes
+	}
 	var first error
-	for _, route := range r.transport.Routes(op) {
+	for _, route := range routes {
 		taken, err := r.sendBy(route, op)
 		if taken {
 			return err
@@ -40,8 +44,10 @@ func (r *run) send(op translate.Operation) error {
 // sendBy is send by one route. taken is false where the agent does not take the operation there, and has done nothing;
 // err is what it answered.
 func (r *run) sendBy(route Route, op translate.Operation) (taken bool, err error) {
-	if err := r.acquire(); err != nil {
-		return true, err
+	if r.begun == nil {
+		if err := r.acquire(); err != nil {
+			return true, err
+		}
 	}
 	got, err := r.exchange(route, op)
 	if got.streamed {
@@ -69,19 +75,57 @@ type received struct {
 }
 
 // exchange sends a request of the turn in the slot that the caller has acquired, reads the answer, and releases the
-// slot: each poll takes one of its own. A bug of the codec must not cost the slot or the connection either.
+// slot: each poll takes one of its own. An exchange that was begun inline is continued.
 func (r *run) exchange(route Route, op translate.Operation) (got received, err error) {
-	defer r.config.Slots.turns.release()
-	x, err := begin(r.ctx, route, r.requestOf(op))
+	if b := r.begun; b != nil {
+		r.begun = nil
+		if b.x == nil {
+			return b.got, b.err
+		}
+		return r.receive(b.x, b.got.answered)
+	}
+	x, err := r.open(route, op)
 	if err != nil {
 		return got, err
 	}
+	return r.receive(x, false)
+}
+
+// open begins the exchange of a request of the turn. After an error the slot is released.
+func (r *run) open(route Route, op translate.Operation) (x Exchange, err error) {
+	defer func() {
+		if x == nil { // also after a bug of the codec
+			r.config.Slots.turns.release()
+		}
+	}()
+	return route.Open(r.ctx, r.requestOf(op))
+}
+
+// receive reads the answer to a request of the turn, closes the exchange, and releases the slot. A bug of the codec must
+// not cost the slot or the connection either. answered says that the agent has begun to answer. An exchange that is
+// interrupted stays open, in its slot.
+func (r *run) receive(x Exchange, answered bool) (got received, err error) {
 	closing := ErrAbandoned // of a panic, and of a caller that takes no more reports
-	defer func() { x.Close(closing) }()
-	got.answered = true
-	if got.streamed = x.Streams(); got.streamed {
+	defer func() {
+		if err == ErrInterrupted {
+			return
+		}
+		x.Close(closing)
+		r.config.Slots.turns.release()
+	}()
+	if got.answered = answered; !answered {
+		if err = x.Begin(); err != nil {
+			closing = err
+			return got, err
+		}
+		got.answered = true
+	}
+	switch got.streamed = x.Streams(); {
+	case got.streamed && r.interrupt != nil:
+		return got, ErrInterrupted // a stream takes its time
+	case got.streamed:
 		got.seen, got.acted, err = r.read(x)
-	} else {
+	default:
 		got.report, err = r.reply(x, r.turn.Known)
 	}
 	if err != nil || !r.stopped {
@@ -134,13 +178,18 @@ func (r *run) message(op translate.Operation, t *agent.Turn) *Request {
 	encode := func() []byte {
 		return r.codec.AppendTurn(make([]byte, 0, 512+size), t, op == translate.SendStream)
 	}
-	req := &Request{Operation: op, Ref: t.Ref, IdleTimeout: r.config.IdleTimeout}
+	req := &Request{Operation: op, Ref: t.Ref, IdleTimeout: r.config.IdleTimeout, Interrupt: r.interrupt}
 	if size > largeMessage {
 		req.Encode = encode
 	} else {
 		req.Body = encode()
 	}
 	return req
+}
+
+// asksForStream reports whether the turn's message asks for a stream, given that the caller asks for one or not.
+func (r *run) asksForStream(stream bool) bool {
+	return r.mayStream() && (stream || r.unnamed(r.turn))
 }
 
 // mayStream reports whether the turn's message may ask for a stream.

@@ -48,6 +48,9 @@ type Resolver interface {
 	// reason Unreachable may pass.
 	Endpoint(ctx context.Context) (*Endpoint, error)
 
+	// Known returns how the agent is spoken to; nil where that is still to be found out. It does not wait.
+	Known() *Endpoint
+
 	// Fallback returns another endpoint for an agent that did not know a method of from, and so has done nothing; nil
 	// where there is none to try.
 	Fallback(from *Endpoint) *Endpoint
@@ -80,6 +83,9 @@ func NewEndpoint(codec translate.Client, transport Transport) *Endpoint {
 
 // Endpoint implements Resolver.
 func (e *Endpoint) Endpoint(context.Context) (*Endpoint, error) { return e, nil }
+
+// Known implements Resolver.
+func (e *Endpoint) Known() *Endpoint { return e }
 
 // Fallback implements Resolver: the dialect is known.
 func (e *Endpoint) Fallback(*Endpoint) *Endpoint { return nil }

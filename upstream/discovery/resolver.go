@@ -102,6 +102,16 @@ func (r *Resolver) Endpoint(ctx context.Context) (*upstream.Endpoint, error) {
 	return found.endpoint, nil
 }
 
+// Known implements upstream.Resolver.
+func (r *Resolver) Known() *upstream.Endpoint {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil {
+		return nil
+	}
+	return r.known.endpoint
+}
+
 // leave says that a caller waits for a search no more, and stops the search if it was the last one.
 func (r *Resolver) leave(search *flight[*known]) {
 	r.mu.Lock()

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+)
+
+// inlineMost is how long the goroutine that waits for a turn carries it out itself. In that time it notices neither that
+// its caller has left nor that the process stops.
+const inlineMost = 250 * time.Millisecond
+
+// awaitSettled waits until the turn has settled, for at most its response time, or until the process stops. The turn is
+// carried out inline first, and handed over to the engine when that takes too long. The error is that of ctx.
+func (r *run) awaitSettled(ctx context.Context) error {
+	began := time.Now()
+	if r.inline != nil && r.carryOutInline(began.Add(min(r.response, inlineMost))) {
+		return nil
+	}
+	r.tk.mu.Lock()
+	settled := r.settled.wait()
+	r.tk.mu.Unlock()
+	timeout := time.NewTimer(r.response - time.Since(began))
+	defer timeout.Stop()
+	stopping := r.partner.Stopping
+	for {
+		select {
+		case <-settled:
+			return nil
+		case <-timeout.C:
+			return nil
+		case <-stopping:
+			stopping = nil
+			timeout.Reset(min(rand.N(r.partner.Drain+1), r.response-time.Since(began)))
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// carryOutInline carries the turn out in the calling goroutine, and reports whether the run has ended. Whatever is not
+// done when it returns, a goroutine of the engine continues: only a turn that ends as most turns do ends here.
+func (r *run) carryOutInline(until time.Time) bool {
+	tk := r.tk
+	var rep agent.Report
+	var last uint64
+	var settled bool
+	ended, err := tk.guardRun(func() (ended bool, err error) {
+		if rep, ended = r.inline.Wait(r.ctx, until); ended {
+			settled, last, err = tk.tryReport(r.ctx, r, &rep)
+		}
+		return ended, err
+	})
+	switch {
+	case settled && err == nil:
+		r.end(nil)
+		tk.engine.work.Done()
+		return true
+	case isTransient(err):
+		r.start(func() (bool, error) { return tk.retryReport(r.ctx, r, rep, last) })
+	case ended || err != nil:
+		r.start(func() (bool, error) { return settled, err })
+	default:
+		r.start(func() (bool, error) { return tk.consume(r.ctx, r, r.inline.Rest()) })
+	}
+	return false
+}
+
+// forgo hands a run whose result is not waited for over to the engine.
+func (r *run) forgo() {
+	if r.inline != nil {
+		r.start(func() (bool, error) { return r.tk.consume(r.ctx, r, r.partner.Agent.Run(r.ctx, r.turn, false)) })
+	}
+}
