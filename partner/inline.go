@@ -10,8 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 )
 
-// inlineMost is how long the goroutine that waits for a turn carries it out itself. In that time it notices neither that
-// its caller has left nor that the process stops.
+// inlineMost is how long the goroutine that waits for a turn carries it out itself. In that time it notices neither
+// that its caller has left nor that the process stops.
 const inlineMost = 250 * time.Millisecond
 
 // awaitSettled waits until the turn has settled, for at most its response time, or until the process stops. The turn is

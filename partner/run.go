@@ -41,8 +41,8 @@ type run struct {
 }
 
 // beginTurn has the agent carry out a turn. The context of the turn has the trace of ctx and nothing else of it: the
-// turn outlives its caller. Without stream, the caller must call awaitSettled or forgo, which may carry the turn out. tk.mu is held,
-// and tk must be in use by the caller.
+// turn outlives its caller. Without stream, the caller must call awaitSettled or forgo, which carry the turn out. tk.mu is
+// held, and tk must be in use by the caller.
 func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message, from task.State, stream bool) *run {
 	if tk.run != nil {
 		tk.run.stop() // the turn before has settled; its run waits for an agent that may resume by itself
@@ -64,8 +64,8 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 }
 
 // newRun returns a run of the task, which must be started. If the engine is closed, the run has ended already: the next
-// engine resumes the turn. A turn that is a part of a call is traced where its caller is; tracer is that of other turns,
-// or nil. tk.mu is held.
+// engine resumes the turn. A turn that is a part of a call is traced where its caller is; tracer is that of other
+// turns, or nil. tk.mu is held.
 func (p *Partner) newRun(ctx context.Context, tracer trace.TracerProvider, tk *activeTask, t *agent.Turn) *run {
 	e := p.engine
 	r := &run{partner: p, tk: tk, turn: t, response: tk.meta.Terms.Response}

@@ -29,8 +29,8 @@ func (w *workers) Go(f func()) {
 	w.Run(f)
 }
 
-// Add counts a function that another goroutine runs, or that Run is to run. Done must be called, or Run. Add must not be
-// called once Wait waits.
+// Add counts a function that another goroutine runs, or that Run is to run. Done must be called, or Run. Add must not
+// be called once Wait waits.
 func (w *workers) Add() { w.running.Add(1) }
 
 // Done says that a function which Add has counted has returned.

@@ -101,9 +101,9 @@ func (r *run) open(route Route, op translate.Operation) (x Exchange, err error) 
 	return route.Open(r.ctx, r.requestOf(op))
 }
 
-// receive reads the answer to a request of the turn, closes the exchange, and releases the slot. A bug of the codec must
-// not cost the slot or the connection either. answered says that the agent has begun to answer. An exchange that is
-// interrupted stays open, in its slot.
+// receive reads the answer to a request of the turn, closes the exchange, and releases the slot. A bug of the codec
+// must not cost the slot or the connection either. answered says that the agent has begun to answer. An exchange that
+// is interrupted stays open, in its slot.
 func (r *run) receive(x Exchange, answered bool) (got received, err error) {
 	closing := ErrAbandoned // of a panic, and of a caller that takes no more reports
 	defer func() {
