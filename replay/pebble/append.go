@@ -88,7 +88,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 	if err := s.commit(b, durable); err != nil {
 		return err
 	}
-	l.publish(next)
+	l.publish(next, records)
 	if next.Last > old.Last || a.End {
 		changed = l
 	}

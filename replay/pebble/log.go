@@ -29,18 +29,68 @@ type log struct {
 	known bool       // head has been read
 	head  head       // as committed, without Metadata
 	life  uint64     // how often the log has been dropped
+
+	// The tail has what the readers that are behind have not read yet. It is empty when there is none.
+	tail    tail
+	version uint64 // how often records were added, or the log was dropped
+	readers int
+	behind  int // readers whose version is not that of the log: they may hold records of the tail, or will
 }
 
-// publish makes h the head of l, which its readers see from then on. The caller holds l.write, and calls l.waiters when
-// it holds no lock any more.
-func (l *log) publish(h head) {
+// publish makes h the head of l, which its readers see from then on, with the records that it has more than before. The
+// caller holds l.write, and calls l.waiters when it holds no lock any more.
+func (l *log) publish(h head, added [][]byte) {
 	h.Metadata = nil
 	l.mu.Lock()
-	if l.known && l.head.First > 0 && h.First == 0 {
+	defer l.mu.Unlock()
+	if dropped := l.known && l.head.First > 0 && h.First == 0; dropped {
 		l.life++
+		l.changed()
+		l.tail.shrink(0, &l.of.tails)
+	} else if len(added) > 0 && l.readers > 0 {
+		l.changed()
+		l.tail.add(added, h.Last, &l.of.tails)
 	}
 	l.known, l.head = true, h
-	l.mu.Unlock()
+}
+
+// changed has all readers be behind. The caller holds l.mu.
+func (l *log) changed() {
+	l.version++
+	l.behind = l.readers
+}
+
+// join adds a reader, which is behind.
+func (l *log) join(r *reader) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.version == 0 {
+		l.version = 1
+	}
+	l.readers++
+	l.behind++
+	r.version = 0
+}
+
+// catchUp makes r a reader that has read all, and holds no records of the tail. The caller holds l.mu.
+func (l *log) catchUp(r *reader) {
+	if r.version == l.version {
+		return
+	}
+	r.version = l.version
+	if l.behind--; l.behind == 0 {
+		l.tail.empty(&l.of.tails)
+	}
+}
+
+// leave removes a reader, which holds no records of the tail any more.
+func (l *log) leave(r *reader) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.catchUp(r)
+	if l.readers--; l.readers == 0 {
+		l.tail = tail{}
+	}
 }
 
 // read makes l.head known. The caller holds l.write.
@@ -66,7 +116,7 @@ func (l *log) stored(db *pebble.DB) (head, error) {
 	case errors.Is(err, pebble.ErrNotFound) && l.known:
 		return head{}, errDamaged
 	case errors.Is(err, pebble.ErrNotFound):
-		l.publish(head{})
+		l.publish(head{}, nil)
 		return head{}, replay.ErrNotFound
 	case err != nil:
 		return head{}, err
@@ -77,7 +127,7 @@ func (l *log) stored(db *pebble.DB) (head, error) {
 		return head{}, err
 	}
 	if !l.known {
-		l.publish(h)
+		l.publish(h, nil)
 	}
 	return h, nil
 }
@@ -85,21 +135,11 @@ func (l *log) stored(db *pebble.DB) (head, error) {
 // view is a committed state of a log as a reader sees it.
 type view struct {
 	replay.Head
-	life uint64
+	life   uint64
+	recent []replay.Record // what the reader has not read, if all of it is in the tail
 }
 
-// view returns the committed state of l. A writer that has committed its change may not have published it yet.
-func (l *log) view(db *pebble.DB) (view, error) {
-	l.mu.Lock()
-	if l.known {
-		defer l.mu.Unlock()
-		return l.current(), nil
-	}
-	l.mu.Unlock()
-	return l.viewCommitted(db)
-}
-
-// viewCommitted is view, and waits for the writer.
+// viewCommitted returns the committed state of l, without the tail, and waits for the writer.
 func (l *log) viewCommitted(db *pebble.DB) (view, error) {
 	l.write.Lock()
 	defer l.write.Unlock()
@@ -108,12 +148,7 @@ func (l *log) viewCommitted(db *pebble.DB) (view, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.current(), nil
-}
-
-// current returns the state of l, which is known. The caller holds l.mu.
-func (l *log) current() view {
-	return view{Head: l.head.Head, life: l.life}
+	return view{Head: l.head.Head, life: l.life}, nil
 }
 
 // logs are the logs in use, and a bounded number of the logs used last, which may be used again soon: a task is
@@ -121,6 +156,7 @@ func (l *log) current() view {
 type logs struct {
 	losses atomic.Uint64 // mark.losses of the open database
 	over   atomic.Bool   // the generation has ended, or is about to
+	tails  atomic.Int64  // bytes of the tails of all logs
 	byName *keylock.Map[log]
 }
 

@@ -6,51 +6,36 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// A page has at most so many records, and ends early when it has so many bytes.
-const (
-	pageRecords = 1024
-	pageBytes   = 256 << 10
-
-	freeBytes = 16 << 10 // read without a call of reserve
-)
-
 // reader implements replay.Reader. It holds nothing of the store but its place in it: it reads a page up to the last
-// record that is committed, and once it has that one, waits for the next change.
+// record that is committed, and once it has that one, waits for the next change. A reader that keeps up gets what is
+// appended from the log's tail in memory. One that falls behind reads pages of the database, and meets the tail again.
 type reader struct {
 	store *Store
 	name  string
 	after uint64
 	begun bool // it has read the log, in this generation or an earlier one
 
-	page     *page // as Next returned it last; nil while it holds none
-	caughtUp bool  // no record follows those in page
-	reserved int   // how many bytes the page may have
-	wants    int   // how many bytes the next page has, where that is more than reserved
-	holds    bool  // reserve was called, and not yet with 0
+	records  []replay.Record // that Next returns
+	page     *page           // where they are, if they were read from the database; nil while it holds none
+	caughtUp bool            // no record follows them
+	reserved int             // how many bytes the page may have
+	wants    int             // how many bytes the next page has, where that is more than reserved
+	holds    bool            // reserve was called, and not yet with 0
 
-	of   *generation // whose log is log
-	log  *log
-	seen bool   // it has read log
-	life uint64 // log.life then
+	of      *generation // whose log is log
+	log     *log
+	version uint64 // log.version when it had read all
+	seen    bool   // it has read log
+	life    uint64 // log.life then
 
 	down     bool   // it waits for another generation
 	replaced uint64 // availability.replaced before the last read
 	waiter   replay.Waiter
 }
-
-// page is the memory of the records that a reader returns.
-type page struct {
-	records []replay.Record
-	data    []byte // of the records, one behind the other
-}
-
-// pages has pages that are not in use.
-var pages = sync.Pool{New: func() any { return new(page) }}
 
 // Read implements replay.Store.
 func (s *Store) Read(name string, after uint64) replay.Reader {
@@ -66,8 +51,10 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 		reserve = func(context.Context, int64) error { return nil }
 	}
 	// Otherwise the next page uses the same memory.
-	if r.holds && (r.reserved > pageBytes || r.caughtUp || r.page == nil) {
+	if r.caughtUp || r.reserved > pageBytes {
 		r.dropPage()
+	}
+	if r.holds && r.reserved == freeBytes {
 		r.holds = false
 		if err := reserve(ctx, 0); err != nil {
 			return nil, false, err
@@ -91,10 +78,10 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 			r.reserved, r.holds = r.wants, true
 			continue
 		}
-		if r.page != nil && len(r.page.records) > 0 {
-			r.after = r.page.records[len(r.page.records)-1].Seq
+		if n := len(r.records); n > 0 {
+			r.after = r.records[n-1].Seq
 			r.caughtUp = r.after == v.Last
-			return r.page.records, !r.caughtUp, nil
+			return r.records, !r.caughtUp, nil
 		}
 		if r.caughtUp = r.after == v.Last; !r.caughtUp {
 			continue // the log changed meanwhile
@@ -143,7 +130,11 @@ func (r *reader) ready() bool {
 	l := r.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.known || l.head.Last != r.after || l.life != r.life || !l.head.Ended.IsZero()
+	if !l.known || l.head.Last != r.after || l.life != r.life || !l.head.Ended.IsZero() {
+		return true
+	}
+	l.catchUp(r)
+	return false
 }
 
 // Close implements replay.Reader.
@@ -156,6 +147,7 @@ func (r *reader) Close() {
 // leave ends the use of the log.
 func (r *reader) leave() {
 	if r.of != nil {
+		r.log.leave(r)
 		r.of.logs.leave(r.log)
 		r.of, r.log = nil, nil
 	}
@@ -163,23 +155,14 @@ func (r *reader) leave() {
 
 // dropPage gives the page back.
 func (r *reader) dropPage() {
-	if p := r.page; p != nil {
-		clear(p.records)
-		p.records, p.data = p.records[:0], p.data[:0]
-		if cap(p.data) <= 2*pageBytes {
-			pages.Put(p)
-		}
-	}
-	r.page, r.reserved = nil, freeBytes
+	r.page.put()
+	r.records, r.page, r.reserved = nil, nil, freeBytes
 }
 
-// read returns the committed state of the log, and in r.page the records that follow r.after, some or all; none
+// read returns the committed state of the log, and in r.records the records that follow r.after, some or all; none
 // when the log changed meanwhile, or when they have more bytes than r.reserved, which r.wants then says.
 func (r *reader) read(ctx context.Context) (v view, err error) {
-	if r.page != nil {
-		r.page.records, r.page.data = r.page.records[:0], r.page.data[:0]
-	}
-	r.wants = 0
+	r.records, r.wants = nil, 0
 	if err := r.store.enter(ctx); err != nil {
 		return view{}, err
 	}
@@ -187,8 +170,9 @@ func (r *reader) read(ctx context.Context) (v view, err error) {
 	if r.of != r.store.generation {
 		r.leave()
 		r.of, r.log, r.seen = r.store.generation, r.store.logs.use(r.name), false
+		r.log.join(r)
 	}
-	if v, err = r.log.view(r.store.db); err != nil {
+	if v, err = r.view(); err != nil {
 		return v, err
 	}
 	if v.First == 0 || r.seen && v.life != r.life {
@@ -198,43 +182,85 @@ func (r *reader) read(ctx context.Context) (v view, err error) {
 	if err := v.Reach(r.after); err != nil || r.after == v.Last {
 		return v, err
 	}
+	if len(v.recent) > 0 {
+		r.takeRecent(v.recent)
+		return v, nil
+	}
 	return v, r.fill(&v)
+}
+
+// view returns the committed state of the log.
+func (r *reader) view() (view, error) {
+	l := r.log
+	l.mu.Lock()
+	if !l.known {
+		l.mu.Unlock()
+		return l.viewCommitted(r.store.db)
+	}
+	defer l.mu.Unlock()
+	v := view{Head: l.head.Head, life: l.life}
+	if r.after == v.Last {
+		l.catchUp(r)
+	} else {
+		v.recent = l.tail.from(v.After(r.after))
+	}
+	return v, nil
+}
+
+// takeRecent makes records of the log's tail those that Next returns. They are shared, so memory is reserved only for a
+// large one.
+func (r *reader) takeRecent(recent []replay.Record) {
+	if r.page != nil {
+		r.dropPage()
+	}
+	n, size := 0, 0
+	for ; n < len(recent) && n < pageRecords; n++ {
+		if size += len(recent[n].Data); n > 0 && size > freeBytes {
+			break
+		}
+	}
+	if n == 1 && size > r.reserved {
+		r.wants = size
+		return
+	}
+	r.records = recent[:n]
 }
 
 // fill reads a page of the records that follow r.after.
 func (r *reader) fill(v *view) error {
+	usual := int(min(pageBytes, v.Bytes))
+	if r.page != nil && r.reserved < usual { // this is not the first page
+		r.page.put()
+		r.page, r.wants = nil, usual
+		return nil
+	}
+	if r.page == nil {
+		r.page = newPage(r.reserved)
+	}
+	p := r.page
+	p.reset()
 	it, err := r.store.records(r.name, r.after+1, v.Last+1)
 	if err != nil {
 		return err
 	}
-	if r.page == nil {
-		r.page = pages.Get().(*page)
-	}
-	limit := pageBytes
-	if r.reserved > freeBytes {
-		limit = r.reserved
-	}
-	size, count, next := 0, 0, v.After(r.after)
-	p := r.page
-	for ok := it.First(); ok && seqOf(it.Key()) == next && count < pageRecords && size < pageBytes; ok = it.Next() {
+	next := v.After(r.after)
+	for ok := it.First(); ok && seqOf(it.Key()) == next && len(p.records) < pageRecords; ok = it.Next() {
 		n := len(it.Value())
-		if size > 0 && size+n > limit {
-			break // a large record has a page of its own
+		if len(p.data)+n > r.reserved {
+			if len(p.data) == 0 { // a large record has a page of its own
+				r.wants = max(n, usual)
+			}
+			break
 		}
-		if size += n; size > r.reserved {
-			r.wants = size
-		} else {
-			start := len(p.data)
-			p.data = append(p.data, it.Value()...)
-			p.records = append(p.records, replay.Record{Seq: next, Data: p.data[start:len(p.data):len(p.data)]})
-		}
-		count++
+		start := len(p.data)
+		p.data = append(p.data, it.Value()...)
+		p.records = append(p.records, replay.Record{Seq: next, Data: p.data[start:len(p.data):len(p.data)]})
 		next = v.After(next)
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil || r.wants > 0 {
 		return err
 	}
-	if len(p.records) > 0 {
+	if r.records = p.records; len(r.records) > 0 {
 		return nil
 	}
 	// The next record was there when the state was read, so it has been dropped since. Otherwise it is lost.

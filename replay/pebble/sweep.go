@@ -279,7 +279,7 @@ func (s *Store) drop(logs []expiry) (err error) {
 	}
 	s.sweeper.size.Add(-size)
 	for _, l := range held {
-		l.publish(head{})
+		l.publish(head{}, nil)
 	}
 	return nil
 }
