@@ -145,7 +145,7 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 		PendingAt: now,
 		Stream:    stream,
 	}
-	intent := replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover}
+	intent := replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover, Intent: true}
 	if err := tk.append(ctx, &intent); err != nil {
 		p.engine.open.done(tk.log)
 		undo()

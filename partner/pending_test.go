@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -110,5 +111,34 @@ func TestCancelOfWhatIsFinished(t *testing.T) {
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
 	if got := b.do(call(task.Cancel, "t1")); got.Status.State != task.Canceled {
 		t.Errorf("for a Leader, the cancel is answered by %s", got.Status.State)
+	}
+}
+
+// appends is a store that remembers what was appended.
+type appends struct {
+	replay.Store
+	all []replay.Append
+}
+
+func (s *appends) Append(ctx context.Context, a replay.Append) error {
+	s.all = append(s.all, a)
+	return s.Store.Append(ctx, a)
+}
+
+// TestStartIsTwoAppends: a turn that is one request costs two writes. The first, which no caller depends on, may be
+// lost with the power; the second is durable before the caller is answered.
+func TestStartIsTwoAppends(t *testing.T) {
+	store := &appends{Store: memory(t)}
+	b := setUp(t, store, inlined{answers("x")})
+	b.do(call(task.Start, "t1"))
+	if len(store.all) != 2 {
+		t.Fatalf("%d writes", len(store.all))
+	}
+	intent, turn := store.all[0], store.all[1]
+	if !intent.Intent || intent.Durable || len(intent.Records) != 0 || !intent.DueAt.Equal(replay.Recover) {
+		t.Errorf("the first write is %+v", intent)
+	}
+	if turn.Intent || !turn.Durable || len(turn.Records) != 4 || !turn.DueAt.After(time.Now()) {
+		t.Errorf("the second write is %+v", turn)
 	}
 }
