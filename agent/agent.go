@@ -55,6 +55,9 @@ type Report struct {
 	Full     bool
 	Products []task.Product
 	Chunks   []task.Chunk
+	// Pieces take the place of Chunks in a report of many of them. They come before what else the report says, and are
+	// valid until it has been handled.
+	Pieces *task.Pieces
 
 	// Ref is set when the agent has given the task a name of its own.
 	Ref *Ref

@@ -5,6 +5,7 @@ package partner
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -16,8 +17,16 @@ import (
 type batch struct {
 	tk     *activeTask
 	events []task.Event
+	pieces pieces
 	state  task.State // after the events
 	since  time.Time  // when state was entered
+}
+
+// pieces are the pieces from:to of a report, as events of a batch.
+type pieces struct {
+	of       *task.Pieces
+	from, to int
+	behind   int // how many of batch.events come before them
 }
 
 func (tk *activeTask) batch() *batch {
@@ -56,6 +65,14 @@ func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) 
 	return true
 }
 
+// addPieces adds some of the pieces of a report. It is called at most once.
+func (b *batch) addPieces(of *task.Pieces, from, to int) {
+	b.pieces = pieces{of, from, to, len(b.events)}
+}
+
+// len returns how many events there are.
+func (b *batch) len() int { return len(b.events) + b.pieces.to - b.pieces.from }
+
 // addStatus adds an event that says more about the present state, and does not become a row of the history.
 func (b *batch) addStatus(items []task.DataItem) {
 	b.events = append(b.events, task.Event{Status: &task.Status{State: b.state, ChangedAt: b.since, DataItems: items}})
@@ -82,34 +99,22 @@ func (b *batch) addExtensions(rep *agent.Report) {
 // write stores the batch, and then applies it to the task and notifies the Watcher. tk.mu is held.
 func (b *batch) write(ctx context.Context) error {
 	tk := b.tk
-	if len(b.events) == 0 {
+	n := b.len()
+	if n == 0 {
 		return nil
 	}
+	w := writes.Get().(*write)
+	defer w.release()
+	size := w.encode(b)
 	a := replay.Append{
-		Log: tk.log, Expect: tk.logState.last, Records: make([][]byte, len(b.events)), End: b.state.Terminal(),
-		Skip: tk.logState.lost,
-	}
-	var size int64
-	room := 512 * len(b.events)
-	for i := range b.events {
-		if m := b.events[i].Cause; m != nil {
-			room += int(m.Size())
-		}
-	}
-	buf := make([]byte, 0, room)
-	for i := range b.events {
-		from := len(buf)
-		buf = task.AppendEvent(buf, &b.events[i])
-		a.Records[i] = buf[from:len(buf):len(buf)]
-		size += int64(len(buf) - from)
-		// Chunks that a loss of power takes are made again, under new numbers; a state that a caller has seen must
-		// last.
-		a.Durable = a.Durable || b.events[i].Chunk == nil
+		Log: tk.log, Expect: tk.logState.last, Records: w.records, End: b.state.Terminal(), Skip: tk.logState.lost,
+		// Pieces that a loss of power takes are made again, under new numbers; a state that a caller has seen must last.
+		Durable: slices.ContainsFunc(b.events, func(ev task.Event) bool { return ev.Chunk == nil }),
 	}
 	a.DueAt = tk.dueAt(b.state, b.since)
 	tk.meta.State, tk.meta.Changed = b.state, b.since
-	a.Metadata = tk.meta.encode()
-	if tk.exceedsLimits(len(b.events), size) {
+	a.Metadata = tk.encodeMetadata()
+	if tk.exceedsLimits(n, size) {
 		if err := tk.trim(ctx, &a); err != nil {
 			tk.invalidate() // its time and its metadata are ahead of the log
 			return err
@@ -118,16 +123,33 @@ func (b *batch) write(ctx context.Context) error {
 	if err := tk.append(ctx, &a); err != nil {
 		return err
 	}
-	tk.logState.kept += len(b.events)
+	tk.logState.kept += n
 	tk.logState.bytes += size
 	tk.size += size
-	if first := &b.events[0]; first.Task != nil && first.Cause != nil {
-		tk.size -= first.Cause.Size() // it was counted while the start was pending
+	if len(b.events) > 0 && b.events[0].Task != nil && b.events[0].Cause != nil {
+		tk.size -= b.events[0].Cause.Size() // it was counted while the start was pending
 	}
 	tk.lease().Take(tk.size)
 	tk.logState.last, tk.logState.lost = tk.logState.last+tk.logState.lost, 0
+	b.apply(ctx)
+	if a.End {
+		tk.engine.open.done(tk.log)
+	}
+	tk.engine.deadlines.ScanBy(a.DueAt)
+	if p := tk.partner(); p != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
+		tk.logger().Debug("task", "state", string(b.state), "events", n, "last", tk.logState.last)
+	}
+	return nil
+}
+
+// apply applies the events, which are stored, to the task, and notifies the Watcher. tk.mu is held.
+func (b *batch) apply(ctx context.Context) {
+	tk := b.tk
 	var changes []task.Change
 	for i := range b.events {
+		if i == b.pieces.behind {
+			b.applyPieces()
+		}
 		tk.logState.last++
 		b.events[i].Seq = tk.logState.last
 		before := tk.fold.Status().State
@@ -137,17 +159,20 @@ func (b *batch) write(ctx context.Context) error {
 			changes = append(changes, task.Change{Seq: tk.logState.last, Task: &t})
 		}
 	}
+	if len(b.events) == b.pieces.behind {
+		b.applyPieces()
+	}
 	if len(changes) > 0 {
 		tk.engine.watcher.Notify(ctx, tk.log, changes)
 	}
-	if a.End {
-		tk.engine.open.done(tk.log)
+}
+
+func (b *batch) applyPieces() {
+	tk, p := b.tk, &b.pieces
+	if n := p.to - p.from; n > 0 {
+		tk.fold.ApplyPieces(p.of, p.from, p.to, tk.logState.last+1)
+		tk.logState.last += uint64(n)
 	}
-	tk.engine.deadlines.ScanBy(a.DueAt)
-	if p := tk.partner(); p != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
-		tk.logger().Debug("task", "state", string(b.state), "events", len(b.events), "last", tk.logState.last)
-	}
-	return nil
 }
 
 // append writes to the store. After a failure the task must be loaded again, because its time and its metadata are

@@ -31,6 +31,7 @@ type cancels struct {
 func (c *cancels) holdEnd(end agent.Report) bool {
 	if c.waiting > 0 {
 		c.held = &end
+		c.held.Pieces = nil // they are not valid for as long, and a task that ends so does without them
 	}
 	return c.waiting > 0
 }

@@ -4,6 +4,7 @@ package partner
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -12,10 +13,7 @@ import (
 // tooLarge returns a sentence for the Leader if the products would exceed its limit, or that of the gateway, after
 // chunks are added to the products that offer names; a nil offer names all. Otherwise it returns nothing.
 func (tk *activeTask) tooLarge(chunks []task.Chunk, offer []string) string {
-	max, whose := tk.meta.Terms.MaxProductsBytes, "the Leader"
-	if p := tk.partner(); p != nil && (max == 0 || p.MaxBytes < max) {
-		max, whose = p.MaxBytes, "this gateway"
-	}
+	max, whose := tk.maxProducts()
 	if max == 0 {
 		return ""
 	}
@@ -41,8 +39,43 @@ func (tk *activeTask) tooLarge(chunks []task.Chunk, offer []string) string {
 	if total <= max {
 		return ""
 	}
-	return fmt.Sprintf("the products have %d bytes, but %s allows no more than %d (maxProductsBytes)",
-		total, whose, max)
+	return productsTooLarge(total, whose, max)
+}
+
+// maxProducts returns how many bytes the products may have, and who says so; 0 is for no limit.
+func (tk *activeTask) maxProducts() (max int64, whose string) {
+	max, whose = tk.meta.Terms.MaxProductsBytes, "the Leader"
+	if p := tk.partner(); p != nil && (max == 0 || p.MaxBytes < max) {
+		max, whose = p.MaxBytes, "this gateway"
+	}
+	return max, whose
+}
+
+func productsTooLarge(size int64, whose string, max int64) string {
+	return fmt.Sprintf("the products have %d bytes, but %s allows no more than %d (maxProductsBytes)", size, whose, max)
+}
+
+// fitting returns how many pieces can be added before the products exceed their limit, and, if that is not all of them,
+// a sentence for the Leader.
+func (tk *activeTask) fitting(p *task.Pieces) (n int, over string) {
+	max, whose := tk.maxProducts()
+	if max == 0 {
+		return p.Len(), ""
+	}
+	n, size := p.Fitting(&tk.fold, max)
+	if n < p.Len() {
+		over = productsTooLarge(size, whose, max)
+	}
+	return n, over
+}
+
+// maxPieces returns how many pieces may be written together, so that a log which is trimmed before does not exceed its
+// limit by them.
+func (tk *activeTask) maxPieces() int {
+	if p := tk.partner(); p != nil {
+		return max(1, p.MaxEvents/2)
+	}
+	return math.MaxInt
 }
 
 // tooLong returns a sentence for the Leader if the histories would exceed what is kept of a task after a status with

@@ -38,6 +38,20 @@ type agreedTerms struct {
 	AutoComplete bool `json:"autoComplete,omitempty"`
 }
 
+// encodedMetadata is a metadata and its JSON.
+type encodedMetadata struct {
+	of   metadata
+	json []byte // never changed: the store and logState keep it
+}
+
+// encodeMetadata returns the JSON of the task's metadata, which most writes do not change. tk.mu is held.
+func (tk *activeTask) encodeMetadata() []byte {
+	if e := &tk.encoded; e.json == nil || e.of != tk.meta {
+		e.of, e.json = tk.meta, tk.meta.encode()
+	}
+	return tk.encoded.json
+}
+
 // encode returns the JSON that json.Unmarshal reads. It is written by hand, because every turn writes it twice.
 func (n *metadata) encode() []byte {
 	room := 512

@@ -59,8 +59,8 @@ func (tk *activeTask) retryReport(ctx context.Context, r *run, rep agent.Report,
 		if err := tk.load(ctx); err != nil {
 			return fmt.Errorf("%w: %w", errStore, err)
 		}
-		if len(rep.Chunks) > 0 && tk.logState.last != last {
-			// The store may have these chunks after all, and they must not be added twice. The agent is asked again.
+		if len(rep.Chunks)+rep.Pieces.Len() > 0 && tk.logState.last != last {
+			// The store may have these pieces after all, and they must not be added twice. The agent is asked again.
 			return task.Errorf(task.Internal, "the store failed while the agent reported")
 		}
 		ended, err = tk.recordReport(ctx, r, &rep)
@@ -150,7 +150,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 			b.addExtensions(rep)
 			return b.write(ctx)
 		}
-		nothing := len(rep.Chunks) == 0 && len(rep.Products) == 0
+		nothing := len(rep.Chunks)+rep.Pieces.Len() == 0 && len(rep.Products) == 0
 		atWork := rep.State == task.Accepted || rep.State == task.Working
 		switch {
 		case nothing && rep.State == task.None:
@@ -167,6 +167,12 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	}
 	if b.state.Terminal() {
 		return nil
+	}
+
+	if rep.Pieces.Len() > 0 {
+		if err := tk.addPieces(ctx, b, rep.Pieces); err != nil || b.state.Terminal() {
+			return err
+		}
 	}
 
 	chunks := rep.Chunks
@@ -223,6 +229,28 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 		p.forwardComplete(tk, task.Message{TaskID: tk.fold.Task().ID, SessionID: tk.fold.Task().SessionID})
 	}
 	return nil
+}
+
+// addPieces adds the pieces of a report to a batch, and those that are too many for it to batches before it. Where they
+// exceed a limit, it writes what does not, and that the task has failed. tk.mu is held.
+func (tk *activeTask) addPieces(ctx context.Context, b *batch, of *task.Pieces) error {
+	n, over := tk.fitting(of)
+	b.move(task.Working, nil, nil)
+	most := tk.maxPieces()
+	for from := 0; from < n; from += most {
+		if from > 0 {
+			if err := b.write(ctx); err != nil {
+				return err
+			}
+			*b = *tk.batch()
+		}
+		b.addPieces(of, from, min(from+most, n))
+	}
+	if over == "" {
+		return nil
+	}
+	b.move(task.Failed, []task.DataItem{task.Text(over)}, nil)
+	return b.write(ctx)
 }
 
 // sameText reports whether two items are the same text.

@@ -12,8 +12,12 @@ type Fold struct {
 	// Withdrawn has the products that the task offered before the present turn, if a continue has withdrawn them.
 	Withdrawn []Product
 
-	task   Task
-	pieces Pieces
+	task  Task // without the pieces that texts has and Task adds
+	texts Texts
+	late  []string // the products whose growing text has pieces that task does not have yet
+
+	size  int64 // of the products, with all pieces, as ProductsSize counts
+	sized bool  // size is known
 }
 
 // NewFold returns the fold of a task that exists, to which events are applied.
@@ -21,7 +25,10 @@ func NewFold(t Task) Fold { return Fold{task: t} }
 
 // Task returns the task as it is after the events that were applied. It is valid until the next call of Apply, and is
 // not to be changed; its slices stay as they are.
-func (f *Fold) Task() *Task { return &f.task }
+func (f *Fold) Task() *Task {
+	f.join()
+	return &f.task
+}
 
 // Status returns the status of Task.
 func (f *Fold) Status() *Status { return &f.task.Status }
@@ -35,7 +42,7 @@ func (f *Fold) Apply(ev Event) {
 		f.task.StatusHistory = slices.Clone(ev.Task.StatusHistory)
 		f.task.MessageHistory = slices.Clone(ev.Task.MessageHistory)
 		f.task.Products = append([]Product(nil), ev.Task.Products...) // nil where there are none, stored or not
-		f.pieces, f.Withdrawn = Pieces{}, ev.Withdrawn
+		f.texts, f.late, f.sized, f.Withdrawn = Texts{}, nil, false, ev.Withdrawn
 		if len(f.task.StatusHistory) == 0 {
 			f.task.StatusHistory = []Status{f.task.Status}
 		}
@@ -66,6 +73,8 @@ func (f *Fold) Apply(ev Event) {
 
 // offer reduces the products to those that ids name, in that order.
 func (f *Fold) offer(ids []string, continued bool) {
+	f.join()
+	f.sized = false
 	if continued {
 		f.Withdrawn = f.task.Products
 	}
@@ -76,15 +85,17 @@ func (f *Fold) offer(ids []string, continued bool) {
 			offered = append(offered, *p)
 		}
 	}
-	for id := range f.pieces.texts {
+	for id := range f.texts.growing {
 		if findProduct(offered, id) == nil {
-			f.pieces.Forget(id)
+			f.texts.Forget(id)
 		}
 	}
 	f.task.Products = offered
 }
 
 func (f *Fold) chunk(c *Chunk) {
+	f.join()
+	f.sized = false
 	i := slices.IndexFunc(f.task.Products, func(p Product) bool { return p.ID == c.Product.ID })
 	if i < 0 {
 		p := c.Product
@@ -96,11 +107,63 @@ func (f *Fold) chunk(c *Chunk) {
 	f.task.Products = slices.Clone(f.task.Products)
 	p := &f.task.Products[i]
 	if !c.Append {
-		f.pieces.Forget(p.ID)
+		f.texts.Forget(p.ID)
 		*p = c.Product
 		p.DataItems = slices.Clone(p.DataItems)
 		return
 	}
 	p.DataItems = slices.Clone(p.DataItems)
-	f.pieces.Add(p, &c.Product)
+	f.texts.Add(p, &c.Product)
+}
+
+// ApplyPieces applies pieces[from:to] as events, the first of which has the number seq. The texts that grow are only
+// joined when the task is read.
+func (f *Fold) ApplyPieces(pieces *Pieces, from, to int, seq uint64) {
+	var g *growing
+	for i := from; i < to; i++ {
+		one := &pieces.list[i]
+		if one.chunk != nil {
+			f.chunk(one.chunk)
+			g = nil
+			continue
+		}
+		if g == nil || one.product != pieces.list[i-1].product {
+			g = f.texts.growing[one.product]
+		}
+		if g == nil || !one.append || one.name != "" && one.name != g.name {
+			c := pieces.Chunk(i)
+			f.chunk(&c)
+			g = nil
+			continue
+		}
+		g.add(pieces.stored[one.from:one.to], one.escaped)
+		if !g.late {
+			g.late = true
+			f.late = append(f.late, one.product)
+		}
+		f.size += one.size
+	}
+	f.Seq = seq + uint64(to-from) - 1
+}
+
+// join makes the products of task complete.
+func (f *Fold) join() {
+	if len(f.late) == 0 {
+		return
+	}
+	f.task.Products = slices.Clone(f.task.Products) // readers may hold the slices of an earlier moment
+	for _, id := range f.late {
+		p, g := findProduct(f.task.Products, id), f.texts.growing[id]
+		p.DataItems = slices.Clone(p.DataItems)
+		p.DataItems[len(p.DataItems)-1].Text, g.late = g.text.String(), false
+	}
+	f.late = f.late[:0]
+}
+
+// ProductsSize returns the size of the products as the function ProductsSize counts it.
+func (f *Fold) ProductsSize() int64 {
+	if !f.sized {
+		f.size, f.sized = ProductsSize(f.Task().Products), true
+	}
+	return f.size
 }

@@ -2,55 +2,163 @@
 
 package task
 
-import "strings"
+import "strconv"
 
-// Pieces adds pieces to products. It holds the texts that grow, so that a long stream of pieces costs no copy of all
-// that came before. The zero value is ready for use, by one goroutine.
+// Pieces are pieces of products, as an agent sends them while it works: chunks in their stored form, one behind the
+// other. Most of them are one plain text, and cost no allocation. The nil Pieces are none. They are used by one
+// goroutine.
 type Pieces struct {
-	texts map[string]*strings.Builder // by the id of the product. A Builder never rewrites what it has given out.
+	stored []byte // the stored events, without anything between them
+	list   []piece
+	size   int64 // of all of them, as ProductsSize counts
 }
 
-// Add adds a piece to p: its data items go behind those of p, with plain texts that meet joined to one, and the name,
-// the description and the extensions of the piece take the place of p's, unless they are empty. It changes p.DataItems
-// in place. Between two pieces, the last text of p is only changed by Add, or after Forget.
-func (t *Pieces) Add(p, piece *Product) {
-	if piece.Name != "" {
-		p.Name = piece.Name
+// piece is one chunk of Pieces.
+type piece struct {
+	end  int   // of its stored event, which begins at the end of the one before
+	size int64 // as ProductsSize counts
+
+	chunk *Chunk // nil where the piece is a plain text: then the other fields are set
+
+	product, name string
+	append, last  bool
+	from, to      int  // where the JSON of the text is in Pieces.stored, without its quotes
+	escaped       bool // the text has escapes in JSON
+}
+
+// Len returns how many pieces there are.
+func (p *Pieces) Len() int {
+	if p == nil {
+		return 0
 	}
-	if piece.Description != "" {
-		p.Description = piece.Description
+	return len(p.list)
+}
+
+// Stored returns the size of the stored events in bytes.
+func (p *Pieces) Stored() int { return len(p.stored) }
+
+// Cap returns how many bytes of stored events the memory is for that Reset keeps.
+func (p *Pieces) Cap() int { return cap(p.stored) }
+
+// Reset removes all pieces, and keeps the memory for the next ones.
+func (p *Pieces) Reset() {
+	clear(p.list)
+	p.stored, p.list, p.size = p.stored[:0], p.list[:0], 0
+}
+
+// Record returns the stored event of a piece, as AppendEvent makes it of the chunk. It is valid until Reset.
+func (p *Pieces) Record(i int) []byte {
+	end := p.list[i].end
+	return p.stored[p.start(i):end:end]
+}
+
+func (p *Pieces) start(i int) int {
+	if i == 0 {
+		return 0
 	}
-	if len(piece.Extensions) > 0 {
-		p.Extensions = piece.Extensions
+	return p.list[i-1].end
+}
+
+// AddText adds a piece that is one plain text. text is the JSON of a string, with or without escapes, without its
+// quotes: the caller has checked that it is valid. Nothing of text is kept.
+func (p *Pieces) AddText(product, name string, text []byte, adds, last bool) {
+	one := p.begin(product, name)
+	one.append = adds
+	p.stored, one.size, one.escaped = appendCanonical(p.stored, text)
+	p.finish(one, last)
+}
+
+// AddChunk adds any chunk. The caller must not change it any more.
+func (p *Pieces) AddChunk(c *Chunk) {
+	if c.plainText() {
+		one := p.begin(c.Product.ID, c.Product.Name)
+		text := c.Product.DataItems[0].Text
+		one.append, one.size = c.Append, int64(len(text))
+		p.stored = appendEscaped(p.stored, text)
+		one.escaped = len(p.stored)-one.from != len(text)
+		p.finish(one, c.Last)
+		return
 	}
-	for _, it := range piece.DataItems {
-		last := len(p.DataItems) - 1
-		if last >= 0 && it.PlainText() && p.DataItems[last].PlainText() {
-			p.DataItems[last].Text = t.grow(p.ID, p.DataItems[last].Text, it.Text)
-			continue
+	p.stored = AppendEvent(p.stored, &Event{Chunk: c})
+	one := piece{end: len(p.stored), size: c.Product.size(), chunk: c}
+	p.list = append(p.list, one)
+	p.size += one.size
+}
+
+// plainText reports whether a chunk is one plain text and nothing else.
+func (c *Chunk) plainText() bool {
+	p := &c.Product
+	return len(p.DataItems) == 1 && p.DataItems[0].PlainText() && p.Description == "" && len(p.Extensions) == 0 &&
+		len(c.Extensions) == 0
+}
+
+// begin appends a stored event up to its text.
+func (p *Pieces) begin(product, name string) piece {
+	n := len(p.list) - 1
+	if n >= 0 && p.list[n].chunk == nil && p.list[n].product == product && p.list[n].name == name {
+		p.stored = append(p.stored, p.stored[p.start(n):p.list[n].from]...) // the event before begins in the same way
+	} else {
+		p.stored = append(append(p.stored, ChunkEvent), `{"product":{"id":`...)
+		p.stored = AppendString(p.stored, product)
+		p.stored = appendOptional(p.stored, `,"name":`, name)
+		p.stored = append(p.stored, `,"dataItems":[{"type":"text","text":"`...)
+	}
+	return piece{product: product, name: name, from: len(p.stored)}
+}
+
+// finish appends what follows the text of a stored event.
+func (p *Pieces) finish(one piece, last bool) {
+	one.to = len(p.stored)
+	p.stored = append(p.stored, `"}]},"append":`...)
+	p.stored = strconv.AppendBool(p.stored, one.append)
+	p.stored = append(p.stored, `,"lastChunk":`...)
+	p.stored = append(strconv.AppendBool(p.stored, last), '}')
+	one.last, one.end = last, len(p.stored)
+	p.list = append(p.list, one)
+	p.size += one.size
+}
+
+// Chunk returns a piece as a chunk.
+func (p *Pieces) Chunk(i int) Chunk {
+	one := &p.list[i]
+	if one.chunk != nil {
+		return *one.chunk
+	}
+	text := string(p.stored[one.from:one.to])
+	if one.escaped {
+		text = string(appendUnescaped(make([]byte, 0, one.size), p.stored[one.from:one.to]))
+	}
+	return Chunk{
+		Product: Product{ID: one.product, Name: one.name, DataItems: []DataItem{Text(text)}},
+		Append:  one.append, Last: one.last,
+	}
+}
+
+// Fitting returns how many of the pieces can be added to the products of a fold so that ProductsSize does not exceed
+// most, and the size with one piece more if that is not all of them.
+func (p *Pieces) Fitting(f *Fold, most int64) (n int, size int64) {
+	total := f.ProductsSize()
+	if total+p.size <= most { // no less than it is if a piece replaces a product
+		return len(p.list), 0
+	}
+	sizes := make(map[string]int64)
+	for _, product := range f.Task().Products {
+		sizes[product.ID] = product.size()
+	}
+	for i := range p.list {
+		one := &p.list[i]
+		id, adds := one.product, one.append
+		if one.chunk != nil {
+			id, adds = one.chunk.Product.ID, one.chunk.Append
 		}
-		t.Forget(p.ID)
-		p.DataItems = append(p.DataItems, it)
-	}
-}
-
-// Forget drops the text of a product that was replaced or withdrawn.
-func (t *Pieces) Forget(product string) { delete(t.texts, product) }
-
-// grow returns head+tail, where head is what the last call for the same product returned.
-func (t *Pieces) grow(product, head, tail string) string {
-	b := t.texts[product]
-	if b == nil {
-		if t.texts == nil {
-			t.texts = make(map[string]*strings.Builder)
+		if !adds {
+			total -= sizes[id]
+			sizes[id] = 0
 		}
-		b = new(strings.Builder)
-		b.WriteString(head)
-		t.texts[product] = b
+		sizes[id] += one.size
+		if total += one.size; total > most {
+			return i, total
+		}
 	}
-	b.WriteString(tail)
-	return b.String()
+	return len(p.list), 0
 }
-
-// PlainText reports whether an item is text and nothing else, so that it can be joined with its neighbour.
-func (it *DataItem) PlainText() bool { return it.Kind == TextItem && len(it.Metadata) == 0 }

@@ -24,9 +24,9 @@ func (t *Task) Size() int64 {
 
 // Size returns about how many bytes of memory the fold takes.
 func (f *Fold) Size() int64 {
-	n := f.task.Size() + (&Task{Products: f.Withdrawn}).Size()
-	for _, text := range f.pieces.texts {
-		n += int64(text.Cap() - text.Len())
+	n := f.Task().Size() + (&Task{Products: f.Withdrawn}).Size()
+	for _, g := range f.texts.growing {
+		n += int64(g.text.Cap() - g.text.Len())
 	}
 	return n
 }

@@ -100,11 +100,16 @@ func Text(s string) DataItem { return DataItem{Kind: TextItem, Text: s} }
 func ProductsSize(products []Product) int64 {
 	var n int64
 	for i := range products {
-		n += int64(len(products[i].Extensions))
-		for j := range products[i].DataItems {
-			it := &products[i].DataItems[j]
-			n += int64(len(it.Text) + len(it.Bytes) + len(it.Data))
-		}
+		n += products[i].size()
+	}
+	return n
+}
+
+func (p *Product) size() int64 {
+	n := int64(len(p.Extensions))
+	for i := range p.DataItems {
+		it := &p.DataItems[i]
+		n += int64(len(it.Text) + len(it.Bytes) + len(it.Data))
 	}
 	return n
 }

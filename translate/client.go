@@ -39,6 +39,14 @@ type Stream interface {
 	Event(event string, data []byte) (agent.Report, error)
 }
 
+// A TextStream is a Stream that reads most pieces of text in one pass.
+type TextStream interface {
+	// Text reads an event as Event does if that is nothing but a piece of a product which is a plain text, in the form
+	// that agents usually give it. It adds the piece to pieces, and keeps nothing of data. Otherwise it changes nothing
+	// and returns false: then the event is for Event.
+	Text(event string, data []byte, pieces *task.Pieces) bool
+}
+
 // Operation is what a request asks of an agent.
 type Operation uint8
 

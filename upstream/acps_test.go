@@ -354,7 +354,7 @@ func TestWhereAPartnerAnswers(t *testing.T) {
 						for _, p := range rep.Products {
 							product = p.DataItems[0].Text
 						}
-						for _, c := range rep.Chunks {
+						for _, c := range chunksOf(&rep) {
 							product = c.Product.DataItems[0].Text
 						}
 						if rep.State != task.None {

@@ -43,11 +43,12 @@ func TestStreamIsCutAnywhere(t *testing.T) {
 					if rep.State != task.None {
 						last = rep.State
 					}
+					chunks := chunksOf(&rep)
 					if rep.Full {
-						rep.Chunks = task.Diff(fold.Task().Products, rep.Products)
+						chunks = task.Diff(fold.Task().Products, rep.Products)
 					}
-					for i := range rep.Chunks {
-						fold.Apply(task.Event{Seq: fold.Seq + 1, Chunk: &rep.Chunks[i]})
+					for i := range chunks {
+						fold.Apply(task.Event{Seq: fold.Seq + 1, Chunk: &chunks[i]})
 					}
 				}
 				want := []task.Product{{ID: "artifact-0", DataItems: []task.DataItem{task.Text("ab")}}}

@@ -206,7 +206,7 @@ func TestManyRuns(t *testing.T) {
 					for _, p := range rep.Products {
 						got += p.DataItems[0].Text
 					}
-					for _, c := range rep.Chunks {
+					for _, c := range chunksOf(&rep) {
 						got += c.Product.DataItems[0].Text
 					}
 				}

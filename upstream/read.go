@@ -3,56 +3,126 @@
 package upstream
 
 import (
+	"sync"
+
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// maxTogether is how many pieces that arrived together are reported together.
-const maxTogether = 256
-
-// read reports the events of a stream until the turn ends or the caller takes no more. Pieces of products that arrived
-// together are reported together, so that a fast agent does not cost a write for each. seen says whether there was any
-// event, and acted whether there was one that shows that the agent has acted on the message.
+// read reports the events of a stream until the turn ends or the caller takes no more. What one read of the agent's
+// stream has brought is one report, as far as it can be, so that a fast agent does not cost a write, a lock and a
+// wake-up for each piece of a product. seen says whether there was any event, and acted whether there was one that
+// shows that the agent has acted on the message.
 func (r *run) read(x Exchange) (seen, acted bool, _ error) {
 	codec := r.codec.NewStream(r.turn.Known)
-	var together agent.Report
+	texts, _ := codec.(translate.TextStream)
+	var arrived arrivals
+	defer arrived.release()
 	for {
 		var rep agent.Report
 		m, err := x.Next()
+		if err == nil && texts != nil && texts.Text(m.Name, m.Data, arrived.pieces()) {
+			seen, acted = true, true
+			if !arrived.full() && x.Ready() {
+				continue
+			}
+			if !r.report(agent.Report{Pieces: arrived.held}) {
+				return seen, acted, nil
+			}
+			arrived.release()
+			continue
+		}
 		if err == nil {
 			rep, err = codec.Event(m.Name, m.Data)
 		}
 		if err != nil {
-			if len(together.Chunks) > 0 && !r.report(together) {
+			if arrived.any() && !r.report(agent.Report{Pieces: arrived.held}) {
 				return seen, acted, nil
 			}
 			return seen, acted, err
 		}
-		if empty(&rep) && len(together.Chunks) == 0 {
-			continue
+		if !empty(&rep) {
+			seen, r.turn = true, named(r.turn, &rep)
+			if !acted && early(r.turn, &rep) {
+				if !r.report(agent.Report{Delivery: agent.DeliveryAcknowledged}) {
+					return seen, acted, nil
+				}
+				continue
+			}
+			acted = true
 		}
-		seen, r.turn = true, named(r.turn, &rep)
-		if !acted && early(r.turn, &rep) {
-			if !r.report(agent.Report{Delivery: agent.DeliveryAcknowledged}) {
+		if arrived.any() && apart(&rep) {
+			if !r.report(agent.Report{Pieces: arrived.held}) {
 				return seen, acted, nil
 			}
-			continue
+			arrived.held.Reset()
 		}
-		acted = true
-		if len(together.Chunks) > 0 {
-			rep.Chunks = append(together.Chunks, rep.Chunks...)
-		}
-		if together = (agent.Report{}); pieces(&rep) && len(rep.Chunks) < maxTogether && x.Ready() {
-			together = rep
+		if arrived.add(&rep); nothingElse(&rep) && (!arrived.any() || !arrived.full() && x.Ready()) {
 			continue
 		}
 		if !r.report(rep) || rep.EndsTurn() {
 			return seen, acted, nil
 		}
+		arrived.release()
 		if rep.SelfResuming { // the agent may take as long as the task may await input
 			x.SetIdleTimeout(0)
 		}
 	}
+}
+
+// arrivals are the pieces of products that were read from a stream and have not been reported. Nothing is held while
+// the stream is waited for.
+type arrivals struct{ held *task.Pieces }
+
+// How much arrives together at most: so many pieces, and so many bytes of them, but for the last piece.
+const (
+	maxPieces      = 1024
+	maxPiecesBytes = 64 << 10
+)
+
+var piecesPool = sync.Pool{New: func() any { return new(task.Pieces) }}
+
+// pieces returns where the next piece is added.
+func (a *arrivals) pieces() *task.Pieces {
+	if a.held == nil {
+		a.held = piecesPool.Get().(*task.Pieces)
+	}
+	return a.held
+}
+
+// add moves the chunks of a report to the pieces that have arrived, and makes all these a part of the report.
+func (a *arrivals) add(rep *agent.Report) {
+	if !rep.Full {
+		for i := range rep.Chunks {
+			a.pieces().AddChunk(&rep.Chunks[i])
+		}
+		rep.Chunks = nil
+	}
+	if a.any() {
+		rep.Pieces = a.held
+	}
+}
+
+func (a *arrivals) any() bool { return a.held.Len() > 0 }
+
+func (a *arrivals) full() bool { return a.held.Len() >= maxPieces || a.held.Stored() >= maxPiecesBytes }
+
+// release gives up the pieces, which were reported.
+func (a *arrivals) release() {
+	if a.held == nil {
+		return
+	}
+	if a.held.Reset(); a.held.Cap() <= 2*maxPiecesBytes {
+		piecesPool.Put(a.held)
+	}
+	a.held = nil
+}
+
+// apart reports whether a report cannot be one with the pieces before it, which it would make void: it would depend on
+// how the stream was read what becomes of them.
+func apart(r *agent.Report) bool {
+	return r.Full || r.State == task.Canceled || r.State == task.Rejected
 }
 
 // maxDrain is how many bytes of events a stream that answers a question may have.
@@ -106,15 +176,12 @@ func merged(whole, next agent.Report, fold *task.Fold) agent.Report {
 	return next
 }
 
-// pieces reports whether a report is of nothing but pieces of products.
-func pieces(r *agent.Report) bool {
-	return len(r.Chunks) > 0 && r.State == task.None && len(r.Items) == 0 && !r.Full && r.Ref == nil
+// nothingElse reports whether a report says nothing but its pieces.
+func nothingElse(r *agent.Report) bool {
+	return r.State == task.None && r.NativeState == "" && len(r.Items) == 0 && !r.Full && r.Ref == nil
 }
 
-func empty(r *agent.Report) bool {
-	return r.State == task.None && r.NativeState == "" && len(r.Items) == 0 && len(r.Chunks) == 0 && !r.Full &&
-		r.Ref == nil
-}
+func empty(r *agent.Report) bool { return nothingElse(r) && len(r.Chunks) == 0 }
 
 // early reports whether an agent has answered a message before it acted on it: its task is settled, and has not changed
 // since the turn before.

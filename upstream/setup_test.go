@@ -237,8 +237,17 @@ func one(rep agent.Report, err error) string {
 	for _, p := range rep.Products {
 		s += " " + p.ID + "=" + p.DataItems[0].Text
 	}
-	for _, c := range rep.Chunks {
+	for _, c := range chunksOf(&rep) {
 		s += fmt.Sprintf("%s+=%s", c.Product.ID, c.Product.DataItems[0].Text)
 	}
 	return s
+}
+
+// chunksOf returns the new pieces of products of a report.
+func chunksOf(rep *agent.Report) []task.Chunk {
+	chunks := rep.Chunks
+	for i := range rep.Pieces.Len() {
+		chunks = append(chunks, rep.Pieces.Chunk(i))
+	}
+	return chunks
 }

@@ -21,3 +21,11 @@ func TestClients(t *testing.T) {
 		t.Run(d.client.Name(), func(t *testing.T) { translatetest.Client(t, d.client, d.server) })
 	}
 }
+
+func FuzzLegacyText(f *testing.F) { translatetest.FuzzTexts(f, a2a.Legacy(), a2a.LegacyServer(false)) }
+
+func FuzzV03Text(f *testing.F) { translatetest.FuzzTexts(f, a2a.V03(), a2a.V03Server(false)) }
+
+func FuzzV1Text(f *testing.F) { translatetest.FuzzTexts(f, a2a.V1(), a2a.V1Server(false)) }
+
+func FuzzV1RESTText(f *testing.F) { translatetest.FuzzTexts(f, a2a.V1REST(), a2a.V1RESTServer(false)) }

@@ -35,14 +35,14 @@ func (c *client) Push(body []byte, known []task.Product) (agent.Report, error) {
 }
 
 // NewStream implements translate.Client.
-func (c *client) NewStream([]task.Product) translate.Stream { return clientStream{} }
+func (c *client) NewStream([]task.Product) translate.Stream { return new(clientStream) }
 
 // clientStream reads StreamResponses (§6.2.2). Their eventSeq is ignored: a connection keeps its order, and of a
 // stream that starts again from the beginning the content is never read.
-type clientStream struct{}
+type clientStream struct{ names wire.PieceNames }
 
 // Event implements translate.Stream. An event of an unknown kind means nothing: it is a later version's.
-func (clientStream) Event(event string, data []byte) (agent.Report, error) {
+func (*clientStream) Event(event string, data []byte) (agent.Report, error) {
 	if len(data) == 0 {
 		return agent.Report{}, nil
 	}

@@ -34,6 +34,7 @@ func Client(t *testing.T, c translate.Client, s translate.Server) {
 	t.Run("replies", func(t *testing.T) { replies(t, c, s) })
 	t.Run("failures", func(t *testing.T) { failures(t, c, s) })
 	t.Run("streams", func(t *testing.T) { streamsFoldToReplies(t, c, s) })
+	t.Run("texts", func(t *testing.T) { textsAreEvents(t, c, s) })
 	t.Run("reports are copies", func(t *testing.T) { reportsAreCopies(t, c, s) })
 	t.Run("bytes", func(t *testing.T) { hostileReplies(t, c, s) })
 }

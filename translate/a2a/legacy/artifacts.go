@@ -32,6 +32,7 @@ const maxName = 64
 type artifacts struct {
 	known []task.Product // of earlier turns
 	seen  []string       // ids of this turn's artifacts, the one that changed last at the end
+	last  lastPiece
 }
 
 // artifact is one artifact of v0.1, whole or a piece.
@@ -168,7 +169,7 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 type whole struct {
 	list     artifacts
 	products []task.Product
-	pieces   task.Pieces
+	pieces   task.Texts
 }
 
 func (w *whole) add(v gjson.Result) error {

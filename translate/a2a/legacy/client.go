@@ -101,7 +101,7 @@ func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
 }
 
 func (client) NewStream(known []task.Product) translate.Stream {
-	return &stream{artifacts{known: known}}
+	return &stream{artifacts: artifacts{known: known}}
 }
 
 // stream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send instead. They are

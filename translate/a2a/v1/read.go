@@ -53,6 +53,7 @@ func (c client) NewStream(known []task.Product) translate.Stream {
 type stream struct {
 	client client
 	reader reader
+	names  wire.PieceNames
 }
 
 func (s *stream) Event(event string, data []byte) (agent.Report, error) {

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// AppendString appends s as a JSON string. Characters that JSON allows stand as they are; bytes that are not
+// UTF-8 become U+FFFD, because JSON has no way to say them.
+func AppendString(dst []byte, s string) []byte {
+	return append(appendEscaped(append(dst, '"'), s), '"')
+}
+
+// appendEscaped is AppendString without the quotes.
+func appendEscaped(dst []byte, s string) []byte {
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if !mustEscape(c) {
+				i++
+				continue
+			}
+			dst = appendEscape(append(dst, s[start:i]...), c)
+			i++
+			start = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			dst = append(dst, s[start:i]...)
+			dst = append(dst, "\ufffd"...)
+			i++
+			start = i
+			continue
+		}
+		i += size
+	}
+	return append(dst, s[start:]...)
+}
+
+// mustEscape reports whether a character of ASCII must not stand in a JSON string.
+func mustEscape(c byte) bool { return c < 0x20 || c == '"' || c == '\\' }
+
+// appendEscape appends a character that must be escaped.
+func appendEscape(dst []byte, c byte) []byte {
+	const hex = "0123456789abcdef"
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
+}
+
+// appendCanonical appends the text of a valid JSON string, which is raw without its quotes, as appendEscaped writes it.
+// It returns the size of the text in bytes, and whether it is escaped.
+func appendCanonical(dst, raw []byte) (_ []byte, size int64, escaped bool) {
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 {
+			return append(dst, raw...), size + int64(len(raw)), escaped
+		}
+		dst = append(dst, raw[:i]...)
+		r, n := unescape(raw[i:])
+		raw = raw[i+n:]
+		size += int64(i + utf8.RuneLen(r))
+		if r < utf8.RuneSelf && mustEscape(byte(r)) {
+			dst, escaped = appendEscape(dst, byte(r)), true
+		} else {
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+}
+
+// appendUnescaped appends the text of a valid JSON string, which is raw without its quotes.
+func appendUnescaped(dst, raw []byte) []byte {
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 {
+			return append(dst, raw...)
+		}
+		r, n := unescape(raw[i:])
+		dst = utf8.AppendRune(append(dst, raw[:i]...), r)
+		raw = raw[i+n:]
+	}
+}
+
+// unescape returns the character of the escape with which raw begins, and the length of the escape.
+func unescape(raw []byte) (r rune, n int) {
+	switch c := raw[1]; c {
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		if r = hex4(raw[2:]); utf16.IsSurrogate(r) {
+			return utf16.DecodeRune(r, hex4(raw[8:])), 12
+		}
+		return r, 6
+	default: // a quote, a slash or a backslash
+		return rune(c), 2
+	}
+}
+
+// hex4 returns the value of four hexadecimal digits.
+func hex4(digits []byte) (r rune) {
+	for _, c := range digits[:4] {
+		switch {
+		case c <= '9':
+			c -= '0'
+		default:
+			c = c | 0x20 - 'a' + 10
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
