@@ -58,7 +58,7 @@ func (s subscribing) Decode(r *translate.Request) (translate.Call, error) {
 }
 
 // newGateway composes a gateway over a memory store.
-func newGateway(t *testing.T, change func(*gateway.Config)) *gateway.Gateway {
+func newGateway(t testing.TB, change func(*gateway.Config)) *gateway.Gateway {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	c := gateway.Config{
@@ -100,7 +100,7 @@ func newGateway(t *testing.T, change func(*gateway.Config)) *gateway.Gateway {
 
 // front is a front without any transport. It keeps what a caller would see, each message as the state that it shows.
 type front struct {
-	t    *testing.T
+	t    testing.TB
 	g    *gateway.Gateway
 	peer identity.Peer
 	seen []string

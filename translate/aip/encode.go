@@ -3,6 +3,7 @@
 package aip
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -25,8 +26,30 @@ func (server) NewStream(id jsonrpc.ID, _ *translate.Call, t *task.Task) translat
 
 // stream writes StreamResponses (§6.2.2).
 type stream struct {
-	id   jsonrpc.ID
-	task *task.Task
+	id    jsonrpc.ID
+	task  *task.Task
+	fixed fixedParts
+}
+
+// fixedParts are what the frames of a stream have in common: up to the number of the event, from there to the object of
+// a status or a piece, and behind that object. They are made for the first frame.
+type fixedParts struct{ begin, status, chunk, end []byte }
+
+func (s *stream) fixedParts() *fixedParts {
+	f := &s.fixed
+	if f.begin != nil {
+		return f
+	}
+	b := append(jsonrpc.BeginResult(nil, s.id), `{"eventSeq":`...)
+	toStatus := len(b)
+	b = beginStatus(append(b, `,"eventData":`...), s.task)
+	toChunk := len(b)
+	b = append(beginChunk(append(b, `,"eventData":`...), s.task), ',')
+	toEnd := len(b)
+	b = bytes.Clone(jsonrpc.End(append(appendSession(b, s.task), '}')))
+	f.begin, f.status = b[:toStatus:toStatus], b[toStatus:toChunk:toChunk]
+	f.chunk, f.end = b[toChunk:toEnd:toEnd], b[toEnd:]
+	return f
 }
 
 // Snapshot implements translate.Encoder. AIP's callers resume by event numbers, so that no call asks for one.
@@ -73,21 +96,25 @@ func (s *stream) Record(dst []byte, seq uint64, record []byte) translate.Frame {
 			return s.Event(dst, &ev)
 		}
 	}
-	t := s.task
-	dst = beginEvent(dst, s.id, seq)
-	switch kind, value, _ := task.SplitEvent(record); kind {
+	kind, value, _ := task.SplitEvent(record)
+	f := s.fixedParts()
+	dst = strconv.AppendUint(append(dst, f.begin...), seq, 10)
+	switch kind {
+	case task.StatusEvent:
+		dst = append(append(dst, f.status...), value...)
+		return translate.Frame{Data: append(dst, f.end...)}
+	case task.ChunkEvent:
+		dst = append(append(dst, f.chunk...), value[1:len(value)-1]...)
+		return translate.Frame{Data: append(dst, f.end...)}
+	}
+	dst = append(dst, `,"eventData":`...)
+	switch kind {
 	case task.TaskEvent, task.MessageEvent:
 		dst = append(dst, value...)
-	case task.StatusEvent:
-		dst = appendSession(append(beginStatus(dst, t), value...), t)
-	case task.ChunkEvent:
-		dst = append(append(beginChunk(dst, t), ','), value[1:len(value)-1]...)
-		dst = appendSession(dst, t)
 	default:
 		dst = append(dst, "null"...)
 	}
-	dst = append(dst, '}')
-	return translate.Frame{Data: jsonrpc.End(dst)}
+	return translate.Frame{Data: jsonrpc.End(append(dst, '}'))}
 }
 
 func beginEvent(dst []byte, id jsonrpc.ID, seq uint64) []byte {
