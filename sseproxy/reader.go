@@ -32,7 +32,8 @@ const DefaultLimit = 16 << 20
 // ErrTooLarge says that a line or an event is larger than the limit.
 var ErrTooLarge = errors.New("sseproxy: too large")
 
-// keep is how much memory, in bytes, a Reader holds on to while it waits: there are many idle streams.
+// keep is the most memory for the data of an event, in bytes, that a Reader keeps for the next one, and the most of an
+// event that is searched again when more of it has come in.
 const keep = 16 << 10
 
 // Reader reads the events of one stream. It is used by one goroutine.
@@ -44,9 +45,14 @@ type Reader struct {
 
 	buf        []byte // buf[start:end] has been read from src and not been used
 	start, end int
+	scanned    int   // so much behind start has no end of a line
+	last       int   // how much the last read brought
 	err        error // of src; what is in buf comes first
 	begun      bool  // the place of a byte order mark has been passed
 	skipLF     bool  // the last line ended with CR, which an LF may complete
+
+	next     usual  // where the next event is, if Ready has found it
+	lastName string // of the last event that had a name, which is mostly that of the next
 
 	data    []byte // the data lines so far, each with its LF
 	name    string
@@ -77,19 +83,32 @@ func (r *Reader) Next() (Event, error) {
 	if cap(r.data) > keep {
 		r.data = nil
 	}
+	if r.next.size > 0 {
+		return r.take(r.next), nil
+	}
 	for {
-		line, err := r.line()
-		if err != nil {
-			return Event{}, err
+		if !r.pending {
+			switch u, found := r.find(); {
+			case found == whole:
+				return r.take(u), nil
+			case found == cut && r.err == nil && r.end-r.start <= keep:
+				r.fill()
+				continue
+			}
 		}
-		if len(line) > 0 {
+		line, ok, err := r.line()
+		switch {
+		case err != nil:
+			return Event{}, err
+		case !ok:
+			continue
+		case len(line) > 0:
 			if err := r.field(line); err != nil {
-				r.err, r.start, r.end = err, 0, 0
+				r.err, r.start, r.end, r.scanned = err, 0, 0, 0
 				return Event{}, err
 			}
 			continue
-		}
-		if len(r.data) == 0 {
+		case len(r.data) == 0:
 			r.reset()
 			continue
 		}
@@ -104,13 +123,21 @@ func (r *Reader) Next() (Event, error) {
 // Ready reports whether another event has come in already, so that Next gives it without waiting. It may miss one
 // that ends its lines in an unusual way.
 func (r *Reader) Ready() bool {
-	rest := bytes.TrimLeft(r.buf[r.start:r.end], "\r\n")
-	for _, blank := range []string{"\n\n", "\r\n\r\n"} {
-		if i := bytes.Index(rest, []byte(blank)); i >= 0 && bytes.Contains(rest[:i], []byte("data:")) {
-			return true
-		}
+	if r.next.size > 0 {
+		return true
 	}
-	return false
+	u, found := r.find()
+	if found == whole {
+		r.next = u
+	}
+	return found == whole || found == unusual && r.complete()
+}
+
+// Close gives the memory back. Neither the Reader nor what it has returned may be used after it.
+func (r *Reader) Close() {
+	r.release()
+	r.buf, r.data, r.err = nil, nil, io.ErrClosedPipe
+	r.start, r.end, r.next = 0, 0, usual{}
 }
 
 func (r *Reader) reset() { r.data, r.name, r.pending = r.data[:0], "", false }
@@ -131,7 +158,7 @@ func (r *Reader) field(line []byte) error {
 		}
 		r.data = append(append(r.data, value...), '\n')
 	case "event":
-		r.name = string(value)
+		r.name = r.known(value)
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 {
 			r.id = append(r.id[:0], value...)
@@ -147,36 +174,43 @@ func (r *Reader) field(line []byte) error {
 	return nil
 }
 
-// line returns the next line without its end: LF, CR or both. It is valid until the next call.
-func (r *Reader) line() ([]byte, error) {
-	for seen := 0; ; {
-		if r.ready() {
-			rest := r.buf[r.start:r.end]
-			if i := lineEnd(rest[seen:]); i >= 0 {
-				i += seen
-				if i > r.limits.Line {
-					return nil, r.tooLong()
-				}
-				r.skipLF = rest[i] == '\r' // dispatch must not wait for what comes after a CR
-				r.start += i + 1
-				return rest[:i], nil
-			}
-			if seen = len(rest); seen > r.limits.Line {
-				return nil, r.tooLong()
-			}
-		}
-		if r.err != nil {
-			if r.err == io.EOF && (r.pending || r.start < r.end) {
-				r.err, r.start, r.end = io.ErrUnexpectedEOF, 0, 0
-			}
-			return nil, r.err
-		}
-		r.fill()
+// known returns a name as a string.
+func (r *Reader) known(name []byte) string {
+	if string(name) != r.lastName {
+		r.lastName = string(name)
 	}
+	return r.lastName
+}
+
+// line returns the next line without its end: LF, CR or both. It is valid until the next call. ok is false where there
+// was none, and more has been read.
+func (r *Reader) line() (line []byte, ok bool, err error) {
+	if r.ready() {
+		rest := r.buf[r.start:r.end]
+		if i := lineEnd(rest[r.scanned:]); i >= 0 {
+			if i += r.scanned; i > r.limits.Line {
+				return nil, false, r.tooLong()
+			}
+			r.skipLF = rest[i] == '\r' // dispatch must not wait for what comes after a CR
+			r.start, r.scanned = r.start+i+1, 0
+			return rest[:i], true, nil
+		}
+		if r.scanned = len(rest); r.scanned > r.limits.Line {
+			return nil, false, r.tooLong()
+		}
+	}
+	if r.err != nil {
+		if r.err == io.EOF && (r.pending || r.start < r.end) {
+			r.err, r.start, r.end, r.scanned = io.ErrUnexpectedEOF, 0, 0, 0
+		}
+		return nil, false, r.err
+	}
+	r.fill()
+	return nil, false, nil
 }
 
 func (r *Reader) tooLong() error {
-	r.err, r.start, r.end = fmt.Errorf("%w: a line of more than %d bytes", ErrTooLarge, r.limits.Line), 0, 0
+	r.err, r.start, r.end, r.scanned = fmt.Errorf("%w: a line of more than %d bytes", ErrTooLarge, r.limits.Line), 0, 0, 0
 	return r.err
 }
 
@@ -211,35 +245,4 @@ func lineEnd(b []byte) int {
 		return j
 	}
 	return i
-}
-
-// fill reads once.
-func (r *Reader) fill() {
-	switch n := r.end - r.start; {
-	case n == 0:
-		r.start, r.end = 0, 0
-		if r.buf == nil || len(r.buf) > keep {
-			r.buf = make([]byte, 4<<10)
-		}
-	case r.end < len(r.buf):
-	case r.start > len(r.buf)/2:
-		copy(r.buf, r.buf[r.start:r.end])
-		r.start, r.end = 0, n
-	default:
-		grown := make([]byte, 2*len(r.buf))
-		copy(grown, r.buf[r.start:r.end])
-		r.buf, r.start, r.end = grown, 0, n
-	}
-	// A source that gives neither bytes nor an error is given up, as bufio does.
-	for range 100 {
-		n, err := r.src.Read(r.buf[r.end:])
-		r.end += n
-		if err != nil {
-			r.err = err
-		}
-		if n > 0 || err != nil {
-			return
-		}
-	}
-	r.err = io.ErrNoProgress
 }

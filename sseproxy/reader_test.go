@@ -203,6 +203,7 @@ func FuzzReader(f *testing.F) {
 	for _, in := range []string{
 		"data: a\n\n", "\ufeffdata: a\r\n\r\n: c\r\rdata", "event: x\rid: 1\rdata: a\rdata: b\r\r\ndata: c\n\n",
 		"retry: 10\n\ndata\n\n\n\r\n\rdata:x", "id: \x00\ndata: \xff\n\n",
+		"event: a\r\nid: 1\r\ndata: x\r\n\r\nevent: b\nid:2\ndata:y\n\nevent:\nid\ndata: z\n\ndata: 1\ndata: 2\n\n",
 	} {
 		f.Add([]byte(in), 40)
 	}
@@ -211,6 +212,10 @@ func FuzzReader(f *testing.F) {
 		got, err := readAll(bytes.NewReader(in), Limits{})
 		if diff := cmp.Diff(want, got); diff != "" || err != wantErr {
 			t.Fatalf("errors %v and %v; events (-want +got):\n%s", wantErr, err, diff)
+		}
+		source := &countedReads{r: iotest.HalfReader(bytes.NewReader(in))}
+		if diff := cmp.Diff(want, readReady(t, source)); diff != "" {
+			t.Fatalf("with Ready; events (-want +got):\n%s", diff)
 		}
 		limits := Limits{Line: 1 + limit&0xff, Event: 1 + limit>>8&0xff}
 		whole, wholeErr := readAll(bytes.NewReader(in), limits)
@@ -221,6 +226,55 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// countedReads counts what is read of r.
+type countedReads struct {
+	r io.Reader
+	n int
+}
+
+func (c *countedReads) Read(p []byte) (int, error) {
+	c.n++
+	return c.r.Read(p)
+}
+
+// readReady reads all events, and asks before each whether it is there: then nothing more may be read for it.
+func readReady(t *testing.T, source *countedReads) (all []read) {
+	r := NewReader(source, Limits{})
+	for {
+		ready, reads := r.Ready(), source.n
+		ev, err := r.Next()
+		if ready && (err != nil || source.n > reads) {
+			t.Fatalf("Ready, but Next has read, and returns %v", err)
+		}
+		if err != nil {
+			return all
+		}
+		all = append(all, read{ev.Name, string(ev.ID), string(ev.Data)})
+	}
+}
+
+// TestReaderBuffer holds that a Reader has a large buffer only while much comes in.
+func TestReaderBuffer(t *testing.T) {
+	one := "data: " + strings.Repeat("x", 100) + "\n\n"
+	many := strings.Repeat(one, 1000)
+	sizes := make(map[int]int)
+	r := NewReader(io.MultiReader(strings.NewReader(one), strings.NewReader(many), strings.NewReader(one),
+		strings.NewReader(one)), Limits{})
+	for range 1003 {
+		if ev, err := r.Next(); err != nil || len(ev.Data) != 100 {
+			t.Fatal(len(ev.Data), err)
+		}
+		sizes[len(r.buf)]++
+	}
+	if len(r.buf) != smallBuffer || sizes[largeBuffer] < 900 || len(sizes) != 2 {
+		t.Errorf("a buffer of %d bytes in the end; sizes %v", len(r.buf), sizes)
+	}
+	r.Close()
+	if _, err := r.Next(); err == nil || r.buf != nil {
+		t.Errorf("after Close: %v, and %d bytes", err, len(r.buf))
+	}
 }
 
 func BenchmarkReader(b *testing.B) {

@@ -224,6 +224,9 @@ func (x *exchange) Close(err error) {
 		x.idle.Reset(linger)
 		io.Copy(io.Discard, io.LimitReader(x.res.Body, lingerBytes))
 	}
+	if x.events != nil {
+		x.events.Close()
+	}
 	x.idle.Stop()
 	if x.res != nil {
 		x.res.Body.Close()
