@@ -6,10 +6,12 @@
 package caddymodule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,6 +34,9 @@ type App struct {
 	// How webhooks are notified, and where agents push to.
 	Notify Notify `json:"notify,omitzero"`
 
+	// How open streams use the memory of the process.
+	Streams Streams `json:"streams,omitzero"`
+
 	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
 	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
 	// are answered within this time, with the task in its current state. Default: 10s.
@@ -40,6 +45,8 @@ type App struct {
 	started  chan struct{}
 	draining context.Context // done when the streams of this configuration must end
 	drain    context.CancelFunc
+
+	releasing sync.WaitGroup // gives memory back
 
 	mu      sync.Mutex
 	members []*Gateway  // handlers of this configuration; complete once all are provisioned
@@ -67,6 +74,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := events.(*caddyevents.App).On("stopping", a); err != nil {
 		return err
 	}
+	a.Streams.provision()
 	return errors.Join(a.Store.provision(), a.Notify.provision())
 }
 
@@ -75,10 +83,7 @@ func (a *App) Validate() error {
 	if a.Drain < 0 {
 		return errors.New("drain must not be negative")
 	}
-	if err := a.Store.validate(); err != nil {
-		return err
-	}
-	return a.Notify.validate()
+	return cmp.Or(a.Store.validate(), a.Notify.validate(), a.Streams.validate())
 }
 
 // add makes a handler a member of this configuration. Several handlers may front one agent under one name. Two agents
@@ -111,12 +116,20 @@ func (a *App) Start() error {
 		g.gateway.Register(opened.tasks)
 	}
 	close(a.started)
+	if a.Streams.ReleaseMemory == switchOn {
+		a.releasing.Go(func() { process.ReleaseMemory(a.draining, debug.FreeOSMemory) })
+	}
 	return nil
 }
 
 // Stop hands the Partners' tasks without a running turn to the next configuration, if there is one. Calls in flight
-// continue.
+// continue. At an exit it waits for the streams that were taken over: Caddy waits only for requests.
 func (a *App) Stop() error {
+	a.drain()
+	if caddy.Exiting() {
+		outliving.wait(time.Duration(a.Drain) + outlivingGrace)
+	}
+	a.releasing.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, g := range a.members {

@@ -45,6 +45,10 @@ func init() {
 //			signing_key    <key>
 //			callback       <url>
 //		}
+//		streams {
+//			take_over      on|off
+//			release_memory on|off
+//		}
 //		drain <duration>
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -61,6 +65,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"store":  func() { p.store(&app.Store) },
 		"notify": p.notify(&app.Notify),
 		"drain":  p.duration(&app.Drain),
+		"streams": p.section(options{
+			"take_over":      p.word(&app.Streams.TakeOver),
+			"release_memory": p.word(&app.Streams.ReleaseMemory),
+		}),
 	})
 	if p.err != nil {
 		return nil, p.err

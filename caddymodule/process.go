@@ -15,7 +15,8 @@ var process gateway.Process
 func init() {
 	// Caddy's admin API serves it under /debug/vars.
 	expvar.Publish("aip", expvar.Func(func() any {
-		return map[string]int64{"memory": process.Memory.Total(), "streams": process.Streams.Total()}
+		return map[string]int64{"memory": process.Memory.Total(), "streams": process.Streams.Total(),
+			"streams_taken_over": outliving.total()}
 	}))
 }
 

@@ -50,9 +50,22 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		BodyTimeout:  bodyTimeout,
 		Heartbeat:    time.Duration(g.Heartbeat),
 		WriteTimeout: time.Duration(g.WriteTimeout),
+		TakeOver:     g.takeOver(ctx),
 		Log:          g.log,
 	})
 	return g.app.add(g)
+}
+
+// takeOver returns how streams outlive their requests.
+func (g *Gateway) takeOver(ctx caddy.Context) httpfront.TakeOver {
+	if g.app.Streams.TakeOver == switchOff {
+		return httpfront.TakeOver{}
+	}
+	t := httpfront.TakeOver{Passes: passes, Begin: g.app.outlive, Level: slog.LevelDebug}
+	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && server.Logs != nil {
+		t.Level = slog.LevelInfo // the line completes that of Caddy's access log
+	}
+	return t
 }
 
 // The values of completion.

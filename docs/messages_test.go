@@ -68,6 +68,7 @@ func TestDocsMessages(t *testing.T) {
 		{"max_events is …, but must be at least 16", store("aip {\nstore pebble {\nmax_events 15\n}\n}")},
 		{"max_bytes is …, but must be at least 64KiB", store("aip {\nstore pebble {\nmax_bytes 1KiB\n}\n}")},
 		{"retention, capacity and max_size must not be negative", store("aip {\nstore pebble {\nretention -1s\n}\n}")},
+		{`streams: … is "…", but must be on or off`, store("aip {\nstreams {\ntake_over maybe\n}\n}")},
 		{"drain must not be negative", store("aip {\ndrain -1s\n}")},
 		{"the aip option is given twice", store("aip {\n}\naip {\n}")},
 		{`there is no "…" in aip`, store("aip {\nstorage pebble\n}")},

@@ -272,6 +272,7 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 		return false, err
 	}
 	s.last, s.page = rec.Seq, s.page[1:]
+	s.sent++
 	switch n := s.out.Buffered(); {
 	case over: // finish sends it
 	case s.trying && n > trySize:
@@ -325,4 +326,5 @@ func (s *Stream) broken(p any) {
 	s.g.config.Log.Error("the gateway failed while it sent a stream; this is a bug of the gateway", "panic", why,
 		"stack", string(debug.Stack()))
 	s.over, s.err = true, task.Errorf(task.Internal, "the stream has failed; the operator finds the reason in the log")
+	s.why = s.err
 }

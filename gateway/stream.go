@@ -72,6 +72,10 @@ type Stream struct {
 
 	snapshot bool // the stream begins with the task as it is
 	ended    bool // the dialect's stream has ended, though the task has not
+	sent     int  // events
+
+	why      error // see Outcome; set by finish
+	complete bool
 
 	mu      sync.Mutex // guards what follows; the goroutine that steps the stream reads ctx without it
 	ctx     context.Context
@@ -217,6 +221,7 @@ func (s *Stream) detach() {
 
 // finish sends the reason why the stream has ended.
 func (s *Stream) finish(err error) {
+	cut := false
 	switch cause := context.Cause(s.ctx); {
 	case err == nil:
 		if !s.frames.sent {
@@ -230,7 +235,9 @@ func (s *Stream) finish(err error) {
 	case cause == errDrained:
 		s.out.Retry(rand.N(time.Second))
 		s.out.Comment("the configuration was replaced; re-stream from the last event")
-		err = s.out.Flush()
+		if err = s.out.Flush(); err == nil {
+			s.why = errDrained
+		}
 		s.span.AddEvent("aip.stream.drained")
 	case cause == errExpired:
 		err = s.fail(identity.Expired())
@@ -243,14 +250,30 @@ func (s *Stream) finish(err error) {
 	default:
 		err = cause
 		s.span.AddEvent("aip.stream.cut")
+		cut = true
 	}
+	s.complete = !cut && s.out.Flush() == nil
 	if s.span.IsRecording() {
 		s.span.SetAttributes(attribute.Int64("aip.event.last", int64(s.last)))
 	}
 	if err != nil {
+		s.why = err
 		s.g.config.Log.Debug("a stream was cut", "task", s.events.Task.ID, "leader", s.leader, "last", s.last,
 			"error", err)
 	}
+}
+
+// Outcome is how a stream has ended.
+type Outcome struct {
+	Leader, Task string
+	Events       int   // that were sent
+	Why          error // the stream has ended although the task, or the stream of the dialect, has not; nil if it has
+	Complete     bool  // the last frame was sent; else, the stream was cut
+}
+
+// Outcome returns how the stream has ended. It is called after that.
+func (s *Stream) Outcome() Outcome {
+	return Outcome{Leader: s.leader, Task: s.events.Task.ID, Events: s.sent, Why: s.why, Complete: s.complete}
 }
 
 // fail sends an error as the last frame. It returns the error, joined with that of sending it.

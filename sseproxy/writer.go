@@ -5,6 +5,7 @@ package sseproxy
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -19,8 +20,8 @@ import (
 // comment, keeps the connection alive. The stream of a caller that does not read within the time of a write is cut: its
 // cursor lets the caller come back. One goroutine at a time uses a Writer.
 type Writer struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
+	w       io.Writer
+	control control
 	options Options
 
 	out   *[]byte   // gathered and not sent; nil where there is nothing, so that an idle stream holds no buffer
@@ -44,6 +45,18 @@ type Options struct {
 	// Lasting says that a deadline may pass while nothing is written: it is a connection's, as on HTTP/1.1, and not
 	// that of a stream of a connection, as on HTTP/2 and 3, which ends with it.
 	Lasting bool
+}
+
+// control is an http.ResponseController, or what takes its place.
+type control interface {
+	Flush() error
+	SetWriteDeadline(time.Time) error
+}
+
+// Connection is what the body of a response may be continued on.
+type Connection interface {
+	io.Writer
+	control
 }
 
 // ErrNotRead says that the caller reads nothing.
@@ -121,6 +134,12 @@ func (s *Writer) gathered() []byte {
 	}
 	return *s.out
 }
+
+// Continue makes the writer write to a connection that was taken over from the server, which has no deadline.
+func (s *Writer) Continue(c Connection) { s.w, s.control, s.armed = c, c, time.Time{} }
+
+// Err returns the error of the first write that failed.
+func (s *Writer) Err() error { return s.err }
 
 // Buffered returns how many bytes are gathered and not sent.
 func (s *Writer) Buffered() int {

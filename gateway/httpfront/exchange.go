@@ -14,7 +14,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -159,26 +158,4 @@ func acceptsOnlyEvents(r *http.Request) bool {
 	accept := strings.Join(r.Header["Accept"], ",")
 	return strings.Contains(accept, "text/event-stream") &&
 		!strings.Contains(accept, "json") && !strings.Contains(accept, "*/*")
-}
-
-// stream sends a stream. A reply, if there is one, is sent first, as an event without a number.
-func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream, reply []byte) {
-	defer s.Close()
-	defer guardConnection(r.Context(), f.config.WriteTimeout)()
-	out, err := sseproxy.NewWriter(w, sseproxy.Options{
-		Heartbeat: f.config.Heartbeat, Timeout: f.config.WriteTimeout, HeartbeatDue: s.Wake,
-		Lasting: r.ProtoMajor == 1,
-	})
-	if err != nil {
-		f.config.Log.Debug("a stream could not be opened", "error", err)
-		return
-	}
-	defer out.Close()
-	if reply != nil {
-		out.Data(func(dst []byte) []byte { return append(dst, reply...) })
-		if err := out.Flush(); err != nil {
-			s.Cut(err)
-		}
-	}
-	s.Run(sinkOf(r.Context(), out, r.ProtoMajor))
 }

@@ -20,6 +20,7 @@ type Config struct {
 	BodyTimeout  time.Duration // how long a caller may take to send a request's body
 	Heartbeat    time.Duration // how long a stream may be silent before a comment is sent
 	WriteTimeout time.Duration // how long a caller may read nothing of what it is sent
+	TakeOver     TakeOver
 	Log          *slog.Logger
 }
 

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,28 @@ type setup struct {
 	gateway.Config
 	front    Config
 	webhooks notify.Config
+	http1    bool // the version of HTTP that is served; else 2
+}
+
+// eachWay runs a test for each way in which streams are sent.
+func eachWay(t *testing.T, test func(t *testing.T, way func(*setup))) {
+	t.Run("HTTP/2", func(t *testing.T) { test(t, func(*setup) {}) })
+	t.Run("HTTP/1.1", func(t *testing.T) { test(t, func(h *setup) { h.http1 = true }) })
+	t.Run("taken over", func(t *testing.T) {
+		var outlived, ended atomic.Int64
+		test(t, func(h *setup) {
+			h.http1 = true
+			h.front.TakeOver.Passes = func(http.ResponseWriter) bool { return true }
+			h.front.TakeOver.Begin = func() func() {
+				outlived.Add(1)
+				return func() { ended.Add(1) }
+			}
+		})
+		if outlived.Load() == 0 && runtime.GOOS == "linux" {
+			t.Error("no stream has outlived its request")
+		}
+		t.Cleanup(func() { waitFor(t, func() bool { return outlived.Load() == ended.Load() }) })
+	})
 }
 
 // site is a front with its gateway, over a memory store.
@@ -163,13 +186,13 @@ func open(t *testing.T, change ...func(*setup)) *gate {
 	g.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.serving.Load().ServeHTTP(w, r)
 	}))
-	g.server.EnableHTTP2 = true
+	g.server.EnableHTTP2 = !g.setup.http1
 	g.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		// Small, so that a caller that reads nothing is soon felt.
 		if err := c.(*tls.Conn).NetConn().(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil {
 			t.Error(err)
 		}
-		return ctx
+		return WithConnection(ctx, c)
 	}
 	g.server.StartTLS()
 	t.Cleanup(func() {

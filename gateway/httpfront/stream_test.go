@@ -18,12 +18,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
-func TestStreamOfAWholeLife(t *testing.T) {
-	g := open(t)
+func TestStreamOfAWholeLife(t *testing.T) { eachWay(t, streamOfAWholeLife) }
+
+func streamOfAWholeLife(t *testing.T, way func(*setup)) {
+	g := open(t, way)
 	res, next := g.openStream(t.Context(), message("stream", "start", "t1", "stream 3 5"))
 	defer res.Body.Close()
 	if got := res.Header.Get("Content-Type") + " " +
-		res.Header.Get("X-Accel-Buffering"); got != "text/event-stream no" || res.ProtoMajor != 2 {
+		res.Header.Get("X-Accel-Buffering"); got != "text/event-stream no" ||
+		(res.ProtoMajor == 1) != g.setup.http1 {
 		t.Errorf("the stream began with %s over %s", got, res.Proto)
 	}
 	frames := until(t, next, "awaiting-completion")
@@ -112,8 +115,10 @@ func TestExpiredEventsEndAStream(t *testing.T) {
 	}
 }
 
-func TestStreamLimits(t *testing.T) {
-	g := open(t, func(h *setup) { h.Streaming.Max, h.Streaming.MaxPerLeader = 3, 2 })
+func TestStreamLimits(t *testing.T) { eachWay(t, streamLimits) }
+
+func streamLimits(t *testing.T, way func(*setup)) {
+	g := open(t, way, func(h *setup) { h.Streaming.Max, h.Streaming.MaxPerLeader = 3, 2 })
 	start := func(leader, id string) string {
 		return strings.Replace(message("stream", "start", id, "hello"), `"senderId":"leader"`,
 			fmt.Sprintf(`"senderId":%q`, leader), 1)
@@ -179,8 +184,10 @@ func TestStreamsOfUnverified(t *testing.T) {
 	}
 }
 
-func TestSilentStreamsBeat(t *testing.T) {
-	g := open(t, func(h *setup) { h.front.Heartbeat = 10 * time.Millisecond })
+func TestSilentStreamsBeat(t *testing.T) { eachWay(t, silentStreamsBeat) }
+
+func silentStreamsBeat(t *testing.T, way func(*setup)) {
+	g := open(t, way, func(h *setup) { h.front.Heartbeat = 10 * time.Millisecond })
 	res, _ := g.openStream(t.Context(), message("stream", "start", "t1", "hello"))
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
@@ -194,8 +201,10 @@ func TestSilentStreamsBeat(t *testing.T) {
 	}
 }
 
-func TestSlowReaderIsCutAndDelaysNoOther(t *testing.T) {
-	g := open(t, func(h *setup) { h.front.WriteTimeout = 2 * time.Second })
+func TestSlowReaderIsCutAndDelaysNoOther(t *testing.T) { eachWay(t, slowReaderIsCutAndDelaysNoOther) }
+
+func slowReaderIsCutAndDelaysNoOther(t *testing.T, way func(*setup)) {
+	g := open(t, way, func(h *setup) { h.front.WriteTimeout = 2 * time.Second })
 	// The slow one opens a stream of more than its connection holds, over HTTP/1.1, and does not read.
 	addr := strings.TrimPrefix(g.server.URL, "https://")
 	conn, err := net.Dial("tcp", addr)
@@ -224,8 +233,10 @@ func TestSlowReaderIsCutAndDelaysNoOther(t *testing.T) {
 	waitFor(t, func() bool { return g.streams() == 2 })
 }
 
-func TestDrainedStreamsLoseNothing(t *testing.T) {
-	g := open(t)
+func TestDrainedStreamsLoseNothing(t *testing.T) { eachWay(t, drainedStreamsLoseNothing) }
+
+func drainedStreamsLoseNothing(t *testing.T, way func(*setup)) {
+	g := open(t, way)
 	res, next := g.openStream(t.Context(), message("stream", "start", "t1", "stream 200 2"))
 	defer res.Body.Close()
 	first, err := next()
@@ -249,8 +260,10 @@ func TestDrainedStreamsLoseNothing(t *testing.T) {
 	}
 }
 
-func TestManyFollowersGetTheSame(t *testing.T) {
-	g := open(t)
+func TestManyFollowersGetTheSame(t *testing.T) { eachWay(t, manyFollowersGetTheSame) }
+
+func manyFollowersGetTheSame(t *testing.T, way func(*setup)) {
+	g := open(t, way)
 	res, next := g.openStream(t.Context(), message("stream", "start", "t1", "stream 50 5"))
 	defer res.Body.Close()
 	var group sync.WaitGroup

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"sync"
+	"time"
+)
+
+// outliving counts the streams of all configurations that have outlived their requests.
+var outliving counter
+
+// outlivingGrace is how much longer than to drain them Stop waits for these streams.
+const outlivingGrace = 5 * time.Second
+
+// counter counts what is waited for.
+type counter struct {
+	mu   sync.Mutex
+	n    int64
+	none chan struct{} // closed when n is 0 again; nil if none is waited for
+}
+
+func (c *counter) add(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n += n; c.n == 0 && c.none != nil {
+		close(c.none)
+		c.none = nil
+	}
+}
+
+func (c *counter) total() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+// wait waits until nothing is counted, but not for longer than a time.
+func (c *counter) wait(most time.Duration) {
+	c.mu.Lock()
+	if c.n == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.none == nil {
+		c.none = make(chan struct{})
+	}
+	none := c.none
+	c.mu.Unlock()
+	timeout := time.NewTimer(most)
+	defer timeout.Stop()
+	select {
+	case <-none:
+	case <-timeout.C:
+	}
+}
+
+// outlive keeps what a stream of this configuration needs, the store, until end is called.
+func (a *App) outlive() (end func()) {
+	a.enter()
+	outliving.add(1)
+	return func() {
+		a.leave()
+		outliving.add(-1)
+	}
+}

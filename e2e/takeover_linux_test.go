@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/sseproxy"
+)
+
+// opened is a stream that a test reads event by event.
+type opened struct {
+	t   *testing.T
+	res *http.Response
+	in  *sseproxy.Reader
+}
+
+// open opens a stream, and says whether its connection was used before.
+func (c *caller) open(t *testing.T, transport http.RoundTripper, body []byte) (o *opened, reused bool) {
+	t.Helper()
+	ctx := httptrace.WithClientTrace(within(t, 2*patience), &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) { reused = got.Reused },
+	})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.mount+"/stream", strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return &opened{t, res, sseproxy.NewReader(res.Body, sseproxy.Limits{})}, reused
+}
+
+// until reads events until a state.
+func (o *opened) until(state string) {
+	o.t.Helper()
+	for {
+		ev, err := o.in.Next()
+		if err != nil {
+			o.t.Fatalf("the stream ended before %q: %v", state, err)
+		}
+		if strings.Contains(string(ev.Data), `"state":"`+state+`"`) {
+			return
+		}
+	}
+}
+
+// ends reads the end of the stream.
+func (o *opened) ends() {
+	o.t.Helper()
+	for {
+		if _, err := o.in.Next(); err == io.EOF {
+			return
+		} else if err != nil {
+			o.t.Fatalf("the stream was cut: %v", err)
+		}
+	}
+}
+
+// TestStreamsOutliveTheirRequests follows streams over HTTP/1.1 with mutual TLS, which take their connections over, and
+// give them back.
+func TestStreamsOutliveTheirRequests(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	s := serve(t, config{handle: "log\n\theader X-Site one\n\t" + gatewayTo(agent), options: "metrics"})
+	l := leaderOf(t, s.url())
+	transport := l.transports(t)["1"]
+	for i := range 3 {
+		id := fmt.Sprint("t", i)
+		o, reused := l.open(t, transport, streamBody(l.Sender, "start", id, "ask", ""))
+		if reused != (i > 0) {
+			t.Errorf("stream %d is on a connection that was used before: %t", i, reused)
+		}
+		if o.res.ProtoMajor != 1 || o.res.Header.Get("X-Site") != "one" {
+			t.Errorf("the head is %s %v", o.res.Proto, o.res.Header)
+		}
+		o.until("awaiting-input")
+		eventually(t, "the stream has outlived its request", func() bool { return s.held("streams_taken_over") == 1 })
+		l.goOn(id, "blue")
+		o.until("awaiting-completion")
+		l.complete(id)
+		o.ends()
+		line := s.waitFor(t, `\{.*"a stream has ended".*"task":"`+id+`".*\}`)[0]
+		var logged struct {
+			Level, Leader, Address, Reason string
+			Events, Bytes                  int
+			Duration                       float64 // in seconds
+		}
+		if err := json.Unmarshal([]byte(line), &logged); err != nil {
+			t.Fatal(err)
+		}
+		if logged.Level != "info" || logged.Leader != l.Sender || !strings.Contains(logged.Address, "127.0.0.1:") ||
+			logged.Events < 6 || logged.Bytes < 500 || logged.Duration <= 0 ||
+			logged.Reason != "the stream is complete" {
+			t.Errorf("the log says %s", line)
+		}
+	}
+	if n := s.held("streams_taken_over") + s.held("streams"); n != 0 {
+		t.Errorf("%d streams are still counted", n)
+	}
+}
+
+// TestStreamsThatKeepTheirRequests follows streams that are not taken over.
+func TestStreamsThatKeepTheirRequests(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	for name, c := range map[string]struct {
+		before, app, version string
+		encodes              bool
+	}{
+		"switched off": {app: "streams {\n\t\t\ttake_over off\n\t\t}", version: "1"},
+		"HTTP/2":       {version: "2"},
+		"encoded":      {before: "encode gzip\n\t", version: "1", encodes: true},
+		"a timeout":    {app: "", before: "", version: "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			with := config{handle: c.before + gatewayTo(agent), store: "store pebble " + s.dir + "/store\n\t\t" + c.app}
+			if name == "a timeout" {
+				with.options = "servers {\n\t\ttimeouts {\n\t\t\twrite 10m\n\t\t}\n\t}"
+			}
+			s.start(with)
+			l := leaderOf(t, s.url())
+			o, _ := l.open(t, l.transports(t)[c.version], streamBody(l.Sender, "start", "t1", "ask", ""))
+			if got := fmt.Sprint(o.res.ProtoMajor); got != c.version || o.res.Uncompressed != c.encodes {
+				t.Errorf("the stream is over HTTP/%s, encoded: %t", got, o.res.Uncompressed)
+			}
+			o.until("awaiting-input")
+			l.goOn("t1", "blue")
+			o.until("awaiting-completion")
+			if n := s.held("streams_taken_over"); n != 0 {
+				t.Errorf("%d streams were taken over", n)
+			}
+			l.complete("t1")
+			o.ends()
+		})
+	}
+}
+
+// TestMemoryIsReleased ends many streams, and looks whether memory is given back: only the option forces collections.
+func TestMemoryIsReleased(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	s := newSite(t)
+	s.start(config{handle: strings.Replace(gatewayTo(agent), "limits {", "heartbeat 1s\n\t\tlimits {", 1),
+		store: "store pebble " + s.dir +
+			"/store\n\t\tstreams {\n\t\t\trelease_memory on\n\t\t}"})
+	l := leaderOf(t, s.url())
+	l.start("t1", "hello")
+	forced := func() int {
+		res, err := http.Get(s.adminURL() + "/debug/vars")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var vars struct {
+			Memstats struct{ NumForcedGC int }
+		}
+		if err := json.NewDecoder(res.Body).Decode(&vars); err != nil {
+			t.Fatal(err)
+		}
+		return vars.Memstats.NumForcedGC
+	}
+	before := forced()
+	var all []*opened
+	for range 200 {
+		o, _ := l.open(t, l.transports(t)["1"], streamBody(l.Sender, "re-stream", "t1", "", ""))
+		o.until("awaiting-completion")
+		all = append(all, o)
+	}
+	// The gateway looks every 5 s how many streams are open.
+	lines := bufio.NewScanner(all[0].res.Body)
+	for beats := 0; beats < 7 && lines.Scan(); {
+		if lines.Text() == ":" {
+			beats++
+		}
+	}
+	for _, o := range all {
+		o.res.Body.Close()
+	}
+	eventually(t, "memory is given back", func() bool { return forced() > before })
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfront
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/gateway/httpfront/takeover"
+)
+
+// TakeOver is how streams over HTTP/1.1 outlive their requests: once a stream has caught up with its task, it takes the
+// connection over, and what the server and the host keep of the request is freed.
+type TakeOver struct {
+	// Passes reports whether a ResponseWriter of the host passes on unchanged what it is given. A stream with another
+	// one does not outlive its request. nil: none does.
+	Passes func(http.ResponseWriter) bool
+	// Begin is called when a stream outlives its request, and end when the stream has ended.
+	Begin func() (end func())
+	// Level is the level of the log line at the end of such a stream, which the host's log of requests lacks.
+	Level slog.Level
+}
+
+// mayTakeOver reports whether the stream of a request may take its connection over.
+func (f *Front) mayTakeOver(r *http.Request) bool {
+	return f.config.TakeOver.Passes != nil && r.ProtoMajor == 1 && !f.gateway.Draining()
+}
+
+// outliving is a stream that has outlived its request.
+type outliving struct {
+	openStream
+	conn    *takeover.Conn
+	end     func() // of TakeOver.Begin
+	address string
+}
+
+// errLeft says that the caller has closed the connection, or has sent more bytes than a caller may during a response.
+var errLeft = errors.New("httpfront: the caller has left")
+
+// takeOver has the stream outlive its request. It reports whether it does: if not, it is continued as it is.
+func (o *openStream) takeOver(w http.ResponseWriter, r *http.Request) bool {
+	connection, _ := r.Context().Value(connectionKey{}).(*connection)
+	if connection == nil {
+		return false
+	}
+	config := &o.front.config
+	stream := o.stream
+	conn, err := takeover.Take(w, r, takeover.Options{
+		Socket: connection.socket, Passes: config.TakeOver.Passes, Gone: func() { stream.Cut(errLeft) },
+		Timeout: config.WriteTimeout,
+	})
+	switch {
+	case errors.Is(err, takeover.ErrUnable):
+		return false
+	case err != nil: // nothing more can be sent
+		stream.Cut(err)
+		return false
+	}
+	l := &outliving{openStream: *o, conn: conn, end: config.TakeOver.Begin(), address: r.RemoteAddr}
+	l.out.Continue(conn)
+	stream.Park(l.sink, l.over)
+	return true
+}
+
+// over ends the response, and logs how its stream has ended.
+func (l *outliving) over() {
+	front, outcome := l.front, l.stream.Outcome()
+	l.close()
+	l.conn.End(outcome.Complete, !front.gateway.Draining())
+	reason := "the stream is complete"
+	if outcome.Why != nil {
+		reason = outcome.Why.Error()
+	}
+	front.config.Log.Log(context.Background(), front.config.TakeOver.Level, "a stream has ended",
+		"leader", outcome.Leader, "address", l.address, "task", outcome.Task, "events", outcome.Events,
+		"bytes", l.conn.Size(), "duration", time.Since(l.began).Round(time.Millisecond), "reason", reason)
+	l.end()
+}

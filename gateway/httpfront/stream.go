@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfront
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/sseproxy"
+)
+
+// openStream is a stream that is being sent.
+type openStream struct {
+	front   *Front
+	stream  *gateway.Stream
+	out     *sseproxy.Writer
+	sink    gateway.Sink
+	unguard func() // ends the guard of the connection
+	began   time.Time
+}
+
+// stream sends a stream. A reply, if there is one, is sent first, as an event without a number.
+func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream, reply []byte) {
+	o := openStream{front: f, stream: s, unguard: guardConnection(r.Context(), f.config.WriteTimeout), began: time.Now()}
+	outlives := false
+	defer func() { // after a panic, too
+		if !outlives {
+			o.close()
+		}
+	}()
+	var err error
+	o.out, err = sseproxy.NewWriter(w, sseproxy.Options{
+		Heartbeat: f.config.Heartbeat, Timeout: f.config.WriteTimeout, HeartbeatDue: s.Wake,
+		Lasting: r.ProtoMajor == 1,
+	})
+	if err != nil {
+		f.config.Log.Debug("a stream could not be opened", "error", err)
+		return
+	}
+	if reply != nil {
+		o.out.Data(func(dst []byte) []byte { return append(dst, reply...) })
+		if err := o.out.Flush(); err != nil {
+			s.Cut(err)
+		}
+	}
+	o.sink = sinkOf(r.Context(), o.out, r.ProtoMajor)
+	if f.mayTakeOver(r) {
+		if s.CatchUp(o.sink) {
+			return
+		}
+		if outlives = o.takeOver(w, r); outlives {
+			return
+		}
+	}
+	s.Run(o.sink)
+}
+
+// close gives back what the stream holds.
+func (o *openStream) close() {
+	if o.out != nil {
+		o.out.Close()
+	}
+	o.unguard()
+	o.stream.Close()
+}
