@@ -112,7 +112,11 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 	if err := p.admit(); err != nil {
 		return nil, err
 	}
-	if !p.engine.open.add(tk.log, p.MaxTasks) {
+	counted, err := p.engine.open.add(ctx, tk.log, p.MaxTasks)
+	if err != nil {
+		return nil, err
+	}
+	if !counted {
 		err := task.Errorf(task.LimitExceeded, "you have %d unfinished tasks here; complete or cancel some", p.MaxTasks)
 		return nil, err.WithData("limit", "tasks_per_leader").WithData("max", p.MaxTasks)
 	}

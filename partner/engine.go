@@ -37,8 +37,8 @@ type Engine struct {
 	mu       sync.RWMutex          // read-locked to add to work, so that nothing is added once Close waits
 	partners map[string][]*Partner // by name; the one registered last is the present one
 
-	open      openTasks
-	found     found // under mu, once the engine is open
+	open      *openTasks
+	found     found // under mu, once open.counted is closed
 	deadlines *replay.DueScanner
 }
 
@@ -63,10 +63,10 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 		tracing:  o.Tracing,
 		wall:     o.wall,
 		partners: make(map[string][]*Partner),
+		open:     newOpenTasks(),
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.work = newWorkers(e.base.Done())
-	e.found = found{logs: make(map[string][]replay.DueLog), registered: make(map[string]bool)}
 	e.idle = newIdleTasks()
 	e.active = keylock.New(func(log string) *activeTask {
 		if tk := e.idle.take(log); tk != nil {
@@ -74,13 +74,12 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 		}
 		return &activeTask{engine: e, log: log}
 	})
-	for due, err := range e.unfinished() {
-		if err != nil {
-			e.stop()
-			return nil, err
-		}
-		e.open.add(due.Log, 0)
-		e.found.remember(due)
+	began := make(chan error, 1)
+	e.work.Go(func() { e.countUnfinished(began) })
+	if err := <-began; err != nil {
+		e.stop()
+		e.work.Wait()
+		return nil, err
 	}
 	e.deadlines = replay.NewDueScanner(store, logname.Task, o.wall)
 	e.work.Go(e.keepDeadlines)

@@ -3,8 +3,14 @@
 package partner
 
 import (
+	"context"
+	"errors"
+	"iter"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -61,4 +67,87 @@ func TestTasksOfUnverified(t *testing.T) {
 	want("unverified:c", task.Start, task.LimitExceeded)
 	want("unverified:b", task.Complete, none)
 	want("unverified:c", task.Start, none)
+}
+
+// slowDue is a store whose Due stops after the first task, until the test continues it by what Due then returns.
+type slowDue struct {
+	replay.Store
+	goOn chan error
+}
+
+func (s *slowDue) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.DueLog, error] {
+	if from != replay.Recover {
+		return s.Store.Due(ctx, class, from, until)
+	}
+	return func(yield func(replay.DueLog, error) bool) {
+		n := 0
+		for due, err := range s.Store.Due(ctx, class, from, until) {
+			if n++; n == 2 {
+				select {
+				case failed := <-s.goOn:
+					if failed != nil {
+						yield(replay.DueLog{}, failed)
+						return
+					}
+				case <-ctx.Done():
+				}
+			}
+			if !yield(due, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestCountInBackground opens a store of many tasks: they are served while they are counted, and only a new one waits.
+// The limit holds as if they had been counted before.
+func TestCountInBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory(t)
+		three := func(c *Config) { c.MaxTasks = 3 }
+		b := setUp(t, store, answers("x"), three)
+		for _, id := range []string{"t1", "t2", "t3"} {
+			b.do(call(task.Start, id))
+		}
+		b.engine.Close()
+
+		slow := &slowDue{store, make(chan error)}
+		b = setUp(t, slow, answers("x"), three)
+		b.do(call(task.Get, "t1"))
+		b.do(call(task.Complete, "t1"))
+		b.do(call(task.Continue, "t2"))
+		started := make(chan task.Kind)
+		start := func(id string) {
+			_, err := b.Do(t.Context(), leader, call(task.Start, id))
+			if err == nil {
+				started <- none
+				return
+			}
+			started <- task.KindOf(err)
+		}
+		impatient, leave := context.WithCancel(t.Context())
+		go func() {
+			_, err := b.Do(impatient, leader, call(task.Start, "t4"))
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the start of a caller that left: %v", err)
+			}
+			started <- none
+		}()
+		synctest.Wait()
+		leave()
+		<-started
+		go start("t4")
+		synctest.Wait()
+		slow.goOn <- replay.ErrUnavailable
+		if kind := <-started; kind != task.StoreUnavailable {
+			t.Errorf("a start while the store cannot be read: %v", kind)
+		}
+		time.Sleep(2 * retryFirst) // the next attempt no longer sees t1
+		b.do(call(task.Complete, "t2"))
+		slow.goOn <- nil
+		synctest.Wait()
+		b.do(call(task.Start, "t4"))
+		b.do(call(task.Start, "t5"))
+		b.want(call(task.Start, "t6"), task.LimitExceeded)
+	})
 }

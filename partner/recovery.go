@@ -68,6 +68,40 @@ func (e *Engine) unfinished() iter.Seq2[replay.DueLog, error] {
 // are more, the store is scanned for each Partner.
 const maxRemembered = 1 << 16
 
+// countUnfinished counts the unfinished tasks that the store has, and remembers them. On began it says that it sees
+// them as they are now, or why it cannot. If the store fails later, it begins again.
+func (e *Engine) countUnfinished(began chan<- error) {
+	first := true
+	e.retryStore(e.base, func() (done bool) {
+		e.open.begin()
+		all := found{logs: make(map[string][]replay.DueLog), registered: make(map[string]bool)}
+		counts := make(map[string]int64)
+		for due, err := range e.unfinished() {
+			if first {
+				first = false
+				began <- err
+				done = err != nil // the engine is not opened
+			}
+			if err != nil {
+				if !done {
+					e.open.fail()
+				}
+				return done || errors.Is(err, replay.ErrClosed)
+			}
+			counts[logname.Owner(due.Log)]++
+			all.remember(due)
+		}
+		if first {
+			began <- nil
+		}
+		e.mu.Lock()
+		e.found = all
+		e.mu.Unlock()
+		e.open.finish(counts)
+		return true
+	})
+}
+
 // found holds the unfinished tasks that the store had when the engine was opened, so that it is scanned once and not
 // again for each Partner that is registered.
 type found struct {
@@ -101,28 +135,37 @@ func (f *found) take(name string) (logs []replay.DueLog, ok bool) {
 
 // recoverPartner resumes, in the background, the turns of a Partner that no run works on. e.mu is held.
 func (e *Engine) recoverPartner(name string) {
-	logs, ok := e.found.take(name)
-	prefix := logname.OfPartner(name)
-	of := func() iter.Seq2[replay.DueLog, error] {
-		return func(yield func(replay.DueLog, error) bool) {
-			for _, due := range logs {
-				if !yield(due, nil) {
-					return
-				}
-			}
-			if ok {
-				return
-			}
-			for due, err := range e.unfinished() {
-				if (err != nil || strings.HasPrefix(due.Log, prefix)) && !yield(due, err) {
-					return
-				}
-			}
+	e.work.Go(func() {
+		select {
+		case <-e.base.Done():
+			return
+		case <-e.open.counted:
 		}
-	}
-	if !ok || len(logs) > 0 {
-		e.work.Go(func() { e.recoverAll(of) })
-	}
+		e.mu.Lock()
+		logs, ok := e.found.take(name)
+		e.mu.Unlock()
+		if ok && len(logs) == 0 {
+			return
+		}
+		prefix := logname.OfPartner(name)
+		e.recoverAll(func() iter.Seq2[replay.DueLog, error] {
+			return func(yield func(replay.DueLog, error) bool) {
+				for _, due := range logs {
+					if !yield(due, nil) {
+						return
+					}
+				}
+				if ok {
+					return
+				}
+				for due, err := range e.unfinished() {
+					if (err != nil || strings.HasPrefix(due.Log, prefix)) && !yield(due, err) {
+						return
+					}
+				}
+			}
+		})
+	})
 }
 
 // recoverAll resumes the turns that no run works on, in the logs that unfinished yields: an earlier process left them
