@@ -38,8 +38,9 @@ func (g *Gateway) Dispatch(ctx context.Context, peer identity.Peer, r *Request) 
 	a := x.answer()
 	if a.Stream == nil {
 		x.span.End()
-		r.memory.Take(int64(len(a.Reply))) // nothing but the reply is kept
+		r.memory.Take(int64(len(a.Reply)))
 	}
+	*x = exchange{} // nothing but the reply is kept
 	return a
 }
 
@@ -52,7 +53,8 @@ func (g *Gateway) Refuse(ctx context.Context, peer identity.Peer, r *Request, er
 
 // begin begins an exchange, with a span of its own if there is a tracer.
 func (g *Gateway) begin(ctx context.Context, peer identity.Peer, r *Request) *exchange {
-	x := &exchange{g: g, in: r, peer: peer, match: r.matches[0]}
+	x := &r.exchange
+	*x = exchange{g: g, in: r, peer: peer, match: r.matches[0]}
 	if x.route.Unenveloped {
 		x.ctx, x.span = tracing.Start(ctx, g.config.Tracing, trace.SpanKindInternal, "aip.call")
 	} else {

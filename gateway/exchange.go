@@ -15,7 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// exchange is a request and all that is known of it until it is answered.
+// exchange is a request and all that is known of it until it is answered. It is a part of the Request: what outlives
+// that, such as a stream, keeps no reference to it.
 type exchange struct {
 	g    *Gateway
 	in   *Request
@@ -23,10 +24,13 @@ type exchange struct {
 	span trace.Span
 	peer identity.Peer // as the front knows it; after admit, as the guard accepts it
 
-	match  // the dialect and the route; before the request is parsed, the first dialect that has the path
-	req    translate.Request
-	call   translate.Call
-	leader string
+	match   // the dialect and the route; before the request is parsed, the first dialect that has the path
+	req     translate.Request
+	call    translate.Call
+	leader  string
+	partner *partner.Partner
+	command partner.Request // what partner is asked to do
+	task    task.Task       // that answers command
 }
 
 // parse parses the envelope, or the params of a request without an envelope.
@@ -152,18 +156,18 @@ func (x *exchange) execute() (Answer, error) {
 	case translate.ExtendedCard:
 		return x.extendedCard()
 	}
-	r := partner.Request{
+	r := &x.command
+	*r = partner.Request{
 		Call: x.call.Call, Policy: x.call.Policy, Histories: x.call.History != 0 && !x.call.Stream,
 		Accept: x.accept(p), Reserve: x.reserve,
 	}
 	if x.call.Stream {
-		return x.stream(p, &r)
+		return x.stream(p, r)
 	}
-	t, err := x.do(p, &r)
-	if err != nil {
+	if x.task, err = x.do(p, r); err != nil {
 		return Answer{}, err
 	}
-	return x.reply(x.dialect.AppendTask(x.grow(t.Size()), x.req.ID, &x.call, &t)), nil
+	return x.reply(x.dialect.AppendTask(x.grow(x.task.Size()), x.req.ID, &x.call, &x.task)), nil
 }
 
 // list answers with a page of the Leader's tasks.

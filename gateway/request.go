@@ -35,6 +35,8 @@ type Request struct {
 	method  string // of HTTP
 	matches []match
 
+	exchange exchange // of Dispatch
+
 	reply  *[]byte // a buffer of replies, or nil
 	memory quota.Lease
 	held   bool   // memory is in use

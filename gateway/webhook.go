@@ -4,7 +4,6 @@ package gateway
 
 import (
 	"context"
-	"slices"
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/notify"
@@ -45,50 +44,58 @@ func (x *exchange) webhooks(p *partner.Partner) (hooks []task.Webhook, err error
 	return hooks, err
 }
 
-// accept returns what to do when the life-cycle accepts a command: a started task gets the webhooks that were set for
-// it before, and the webhook in the command is set. It returns nil if there is nothing to do.
+// accept returns what to do when the life-cycle accepts a command, or nil if there is nothing to do.
 func (x *exchange) accept(p *partner.Partner) func(log string, at task.Position) (undo func(), err error) {
-	var steps []step
-	if x.g.config.Guard.Mode == identity.Off && x.call.Message.Command == task.Start {
-		steps = append(steps, x.adopt(p))
-	}
-	if x.call.Webhook != nil {
-		steps = append(steps, x.useWebhook)
-	}
-	if steps == nil {
+	if !x.mayAdopt() && x.call.Webhook == nil {
 		return nil
 	}
-	return func(log string, at task.Position) (func(), error) {
-		var undos []func(context.Context) error
-		undo := func() {
-			ctx := context.WithoutCancel(x.ctx) // also after the caller has left
-			for _, f := range slices.Backward(undos) {
-				if err := f(ctx); err != nil {
-					x.g.config.Log.Warn("a command failed, and the webhook that it had set could not be removed",
-						"task", x.call.Message.TaskID, "leader", x.leader, "error", err)
-				}
-			}
-		}
-		for _, do := range steps {
-			f, err := do(log, at)
-			if err != nil {
-				undo()
-				return nil, err
-			}
-			undos = append(undos, f)
-		}
-		return undo, nil
-	}
+	x.partner = p
+	return x.accepted
 }
 
-// step is a change of a task's webhooks, and returns how to undo it. log is the name of the task's log.
-type step func(log string, at task.Position) (undo func(context.Context) error, err error)
+// mayAdopt reports whether the command may start a task for which webhooks were set while its Leader was not known,
+// which happens only with identity off.
+func (x *exchange) mayAdopt() bool {
+	return x.g.config.Guard.Mode == identity.Off && x.call.Message.Command == task.Start
+}
 
-// adopt gives a started task the webhooks that were set for its id while its Leader was not known, which happens only
-// with identity off.
-func (x *exchange) adopt(p *partner.Partner) step {
-	return func(log string, _ task.Position) (func(context.Context) error, error) {
-		return x.g.webhooks.Move(x.ctx, p.LogOf(partner.Anyone, x.call.Message.TaskID), log)
+// accepted changes the webhooks of a task whose command the life-cycle has accepted: a started task gets the webhooks
+// that were set for it before, and the webhook in the command is set. undo, if it is not nil, undoes that. log is the
+// name of the task's log.
+func (x *exchange) accepted(log string, at task.Position) (undo func(), err error) {
+	adopts := x.mayAdopt() && x.g.webhooks.Any()
+	if !adopts && x.call.Webhook == nil {
+		return nil, nil
+	}
+	var undoAdopt, undoUse func(context.Context) error
+	undo = func() {
+		x.undo(undoUse)
+		x.undo(undoAdopt)
+	}
+	if adopts {
+		// Its webhooks have the id and no Leader.
+		before := x.partner.LogOf(partner.Anyone, x.call.Message.TaskID)
+		if undoAdopt, err = x.g.webhooks.Move(x.ctx, before, log); err != nil {
+			return nil, err
+		}
+	}
+	if x.call.Webhook != nil {
+		if undoUse, err = x.useWebhook(log, at); err != nil {
+			undo()
+			return nil, err
+		}
+	}
+	return undo, nil
+}
+
+// undo undoes a change of a task's webhooks; f is nil if there was none.
+func (x *exchange) undo(f func(context.Context) error) {
+	if f == nil {
+		return
+	}
+	if err := f(context.WithoutCancel(x.ctx)); err != nil { // also after the caller has left
+		x.g.config.Log.Warn("a command failed, and the webhook that it had set could not be removed",
+			"task", x.call.Message.TaskID, "leader", x.leader, "error", err)
 	}
 }
 

@@ -21,7 +21,7 @@ type Change = task.Change
 // Watches reports whether there are webhooks for a task that is about to be started, so that Notify must be called. log
 // is the name of the task's log.
 func (e *Engine) Watches(ctx context.Context, log string) (bool, error) {
-	if !e.outboxes.any.Load() {
+	if !e.Any() {
 		return false, nil
 	}
 	head, err := e.store.Head(ctx, logname.OutboxOf(log))
@@ -34,12 +34,15 @@ func (e *Engine) Watches(ctx context.Context, log string) (bool, error) {
 	return head.Ended.IsZero(), nil
 }
 
+// Any reports whether any task has, or had, webhooks. Without them, a task needs no look-up.
+func (e *Engine) Any() bool { return e.outboxes.any.Load() }
+
 // Notify appends changes of a task's state to its outbox and returns; they are delivered later. The writer of the
 // task's log calls it right after it has appended them there, in the order of their numbers. It is one write that waits
 // for no fsync. If the write fails, or is lost with the power, it is made up for from the task's log. Where the task
 // has no webhooks, Notify does nothing.
 func (e *Engine) Notify(ctx context.Context, log string, changes []Change) {
-	if len(changes) == 0 || !e.outboxes.any.Load() {
+	if len(changes) == 0 || !e.Any() {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // the changes are in the task's log, even if the caller has left

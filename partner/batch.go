@@ -30,7 +30,8 @@ type pieces struct {
 }
 
 func (tk *activeTask) batch() *batch {
-	return &batch{tk: tk, state: tk.fold.Status().State, since: tk.fold.Status().ChangedAt}
+	now := tk.fold.Status()
+	return &batch{tk: tk, events: make([]task.Event, 0, 4), state: now.State, since: now.ChangedAt}
 }
 
 // beginTask adds the first event of a task whose start is pending, in state accepted or rejected.
@@ -120,7 +121,7 @@ func (b *batch) write(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := tk.append(ctx, &a); err != nil {
+	if err := tk.append(&a); err != nil {
 		return err
 	}
 	tk.logState.kept += n
@@ -176,9 +177,10 @@ func (b *batch) applyPieces() {
 }
 
 // append writes to the store. After a failure the task must be loaded again, because its time and its metadata are
-// ahead of the log or, after a conflict, the log is ahead of the task. tk.mu is held.
-func (tk *activeTask) append(ctx context.Context, a *replay.Append) error {
-	err := tk.engine.store.Append(context.WithoutCancel(ctx), *a)
+// ahead of the log or, after a conflict, the log is ahead of the task. A write is finished even if its caller leaves.
+// tk.mu is held.
+func (tk *activeTask) append(a *replay.Append) error {
+	err := tk.engine.store.Append(context.Background(), *a)
 	if err == nil {
 		tk.logState.metadata = a.Metadata
 		return nil

@@ -150,7 +150,7 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 		Stream:    stream,
 	}
 	intent := replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover, Intent: true}
-	if err := tk.append(ctx, &intent); err != nil {
+	if err := tk.append(&intent); err != nil {
 		p.engine.open.done(tk.log)
 		undo()
 		return nil, err

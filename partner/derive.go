@@ -5,13 +5,21 @@ package partner
 import (
 	"crypto/sha256"
 	"encoding/base32"
-	"strings"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 )
 
+// lowerBase32 is the encoding of derived names.
+var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
 // derive returns a name that is always the same for the same parts, and from which they cannot be read.
 func derive(kind string, parts ...string) string {
-	sum := sha256.Sum256([]byte(kind + logname.Separator + strings.Join(parts, logname.Separator)))
-	return kind + "-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
+	var room [512]byte
+	all := append(room[:0], kind...)
+	for _, part := range parts {
+		all = append(append(all, logname.Separator...), part...)
+	}
+	sum := sha256.Sum256(all)
+	name := append(append(room[:0], kind...), '-')
+	return string(lowerBase32.AppendEncode(name, sum[:15]))
 }

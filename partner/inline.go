@@ -61,13 +61,23 @@ func (r *run) carryOutInline(until time.Time) bool {
 		tk.engine.work.Done()
 		return true
 	case isTransient(err):
-		r.start(func() (bool, error) { return tk.retryReport(r.ctx, r, rep, last) })
+		r.retryLater(rep, last)
 	case ended || err != nil:
-		r.start(func() (bool, error) { return settled, err })
+		r.concludeLater(settled, err)
 	default:
 		r.start(func() (bool, error) { return tk.consume(r.ctx, r, r.inline.Rest()) })
 	}
 	return false
+}
+
+// retryLater has the engine record a report that the store has refused (see retryReport).
+func (r *run) retryLater(rep agent.Report, last uint64) {
+	r.start(func() (bool, error) { return r.tk.retryReport(r.ctx, r, rep, last) })
+}
+
+// concludeLater has the engine conclude the turn (see conclude).
+func (r *run) concludeLater(ended bool, err error) {
+	r.start(func() (bool, error) { return ended, err })
 }
 
 // forgo hands a run whose result is not waited for over to the engine.

@@ -3,6 +3,7 @@
 package partner
 
 import (
+	"bytes"
 	"strconv"
 	"time"
 
@@ -54,12 +55,9 @@ func (tk *activeTask) encodeMetadata() []byte {
 
 // encode returns the JSON that json.Unmarshal reads. It is written by hand, because every turn writes it twice.
 func (n *metadata) encode() []byte {
-	room := 512
-	if n.Pending != nil {
-		room += int(n.Pending.Size())
-	}
-	dst := make([]byte, 0, room)
-	dst = append(dst, `{"terms":{"response":`...)
+	w := writes.Get().(*write)
+	defer w.release()
+	dst := append(w.buf, `{"terms":{"response":`...)
 	dst = strconv.AppendInt(dst, int64(n.Terms.Response), 10)
 	dst = append(dst, `,"awaitingInput":`...)
 	dst = strconv.AppendInt(dst, int64(n.Terms.AwaitingInput), 10)
@@ -104,5 +102,6 @@ func (n *metadata) encode() []byte {
 	if n.Acknowledged {
 		dst = append(dst, `,"taken":true`...)
 	}
-	return append(dst, '}')
+	w.buf = append(dst, '}')
+	return bytes.Clone(w.buf)
 }

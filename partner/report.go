@@ -126,7 +126,7 @@ func (tk *activeTask) recordDelivery(ctx context.Context, d agent.Delivery) erro
 		return nil
 	}
 	a := replay.Append{Log: tk.log, Expect: tk.logState.last, Metadata: tk.meta.encode(), DueAt: replay.Recover}
-	if err := tk.append(ctx, &a); err != nil {
+	if err := tk.append(&a); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
 	return nil
@@ -161,7 +161,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 			if rep.Ref == nil {
 				return nil
 			}
-			return tk.append(ctx, &replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover})
+			return tk.append(&replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover})
 		}
 		b.beginTask(task.Accepted, nil)
 	}

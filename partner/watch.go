@@ -68,7 +68,7 @@ func (tk *activeTask) watch(ctx context.Context) error {
 	}
 	tk.meta.Watched = true
 	status := tk.fold.Status()
-	return tk.append(ctx, &replay.Append{
+	return tk.append(&replay.Append{
 		Log: tk.log, Expect: tk.logState.last,
 		Metadata: tk.meta.encode(), DueAt: tk.dueAt(status.State, status.ChangedAt),
 	})

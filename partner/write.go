@@ -9,7 +9,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// write holds the stored form of a batch while it is written: the store keeps no reference to it.
+// write holds the stored form of a batch while it is written, since the store keeps no reference to it, or that of a
+// metadata while it is encoded.
 type write struct {
 	records [][]byte
 	buf     []byte // of the records that are not pieces

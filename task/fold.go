@@ -44,7 +44,7 @@ func (f *Fold) Apply(ev Event) {
 		f.task.Products = append([]Product(nil), ev.Task.Products...) // nil where there are none, stored or not
 		f.texts, f.late, f.sized, f.Withdrawn = Texts{}, nil, false, ev.Withdrawn
 		if len(f.task.StatusHistory) == 0 {
-			f.task.StatusHistory = []Status{f.task.Status}
+			f.task.StatusHistory = append(make([]Status, 0, 4), f.task.Status) // most tasks have no more
 		}
 	case ev.Status != nil:
 		moved := ev.Status.State != f.task.Status.State

@@ -175,16 +175,18 @@ func (r *run) requestOf(op translate.Operation) *Request {
 // message returns the request that sends a turn.
 func (r *run) message(op translate.Operation, t *agent.Turn) *Request {
 	size := int(t.Message.Size())
-	encode := func() []byte {
-		return r.codec.AppendTurn(make([]byte, 0, 512+size), t, op == translate.SendStream)
-	}
 	req := &Request{Operation: op, Ref: t.Ref, IdleTimeout: r.config.IdleTimeout, Interrupt: r.interrupt}
 	if size > largeMessage {
-		req.Encode = encode
+		req.Encode = func() []byte { return r.encode(op, t, size) }
 	} else {
-		req.Body = encode()
+		req.Body = r.encode(op, t, size)
 	}
 	return req
+}
+
+// encode returns the body of a request that sends a turn whose message has a size.
+func (r *run) encode(op translate.Operation, t *agent.Turn, size int) []byte {
+	return r.codec.AppendTurn(make([]byte, 0, 512+size), t, op == translate.SendStream)
 }
 
 // asksForStream reports whether the turn's message asks for a stream, given that the caller asks for one or not.

@@ -54,16 +54,16 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 	e.request.Body = gateway.NewBody()
 	var a gateway.Answer
 	switch err := e.read(w, r); {
+	case err == nil:
+		a = f.gateway.Dispatch(e.ctx, e.peer, &e.request)
 	case task.KindOf(err) == task.LimitExceeded:
 		// The rest of the body is not read.
 		w.Header().Set("Connection", "close")
 		a = f.gateway.Refuse(e.ctx, e.peer, &e.request, err)
-	case err != nil:
+	default:
 		f.config.Log.Debug("a request was not received", "error", err)
 		http.Error(w, "the request body did not arrive", http.StatusBadRequest)
 		return nil, nil
-	default:
-		a = f.gateway.Dispatch(e.ctx, e.peer, &e.request)
 	}
 	switch {
 	case a.Stream != nil:

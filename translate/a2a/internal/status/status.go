@@ -26,7 +26,9 @@ func Revision(rep *agent.Report, status, artifacts gjson.Result) (stamp string, 
 	if !rep.State.Settled() {
 		sum = crc32.Update(sum, crc32.IEEETable, []byte(artifacts.Raw))
 	}
-	return rep.NativeState + " " + strconv.FormatUint(uint64(sum), 16), strings.Contains(status.Get("timestamp").Str, ".")
+	var room [64]byte
+	stamp = string(strconv.AppendUint(append(append(room[:0], rep.NativeState...), ' '), uint64(sum), 16))
+	return stamp, strings.Contains(status.Get("timestamp").Str, ".")
 }
 
 // Form is how the agents of a version write a TaskStatus.
