@@ -3,9 +3,12 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -52,24 +55,33 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 
 	b := s.db.NewBatchWithSize(batchSize(&a))
 	defer b.Close()
-	records := a.Records
-	if first := max(old.First, 1); next.First > first {
-		trimmed, err := s.sizeOf(a.Log, first, min(next.First, old.Last+1))
+	records, beside := a.Records, []byte(nil)
+	if old.beside {
+		stored, err := l.stored(s.db, true)
 		if err != nil {
 			return err
 		}
-		next.Bytes -= trimmed
-		deleteRecords(b, a.Log, first, min(next.First, old.Last+1))
+		beside = stored.entry
+	}
+	if next.First > max(old.First, 1) {
+		if beside, err = s.trim(b, a.Log, beside, &old, &next); err != nil {
+			return err
+		}
 		for next.First > next.Last+1-uint64(len(records)) {
 			next.Bytes -= int64(len(records[0]))
 			records = records[1:]
 		}
 		setSnapshot(b, a.Log, a.Snapshot)
 	}
-	seq := next.Last - uint64(len(records))
-	for _, r := range records {
-		seq++
-		setRecord(b, a.Log, seq, r)
+	if next.beside = lieBeside(&a, &next, beside, records); !next.beside {
+		if beside != nil {
+			setEntry(b, a.Log, old.Last, beside, nil)
+			next.entries++
+		}
+		if len(records) > 0 {
+			setEntry(b, a.Log, next.Last, nil, records)
+			next.entries++
+		}
 	}
 	moveTime(b, appendDueKey, stampOf(old.DueAt), stampOf(next.DueAt), a.Log, nil)
 	if a.End {
@@ -78,7 +90,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		}
 		moveTime(b, appendExpiryKey, 0, next.expires, a.Log, binary.AppendUvarint(nil, uint64(size)))
 	}
-	setHead(b, a.Log, &next)
+	setHead(b, a.Log, &next, beside, records)
 
 	if a.End {
 		s.sweeper.counting.RLock()
@@ -98,15 +110,67 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 	return nil
 }
 
-// sizeOf returns the size of the records [first, end).
-func (s *Store) sizeOf(log string, first, end uint64) (n int64, err error) {
-	it, err := s.records(log, first, end)
-	if err != nil {
-		return 0, err
+// lieBeside returns whether all records of a log lie beside its head after a: an entry that does so already, nil if
+// there is none, and those of a. More records are added to such an entry only by the end of the log, because a log that
+// runs would write the first ones again with each append.
+func lieBeside(a *replay.Append, next *head, entry []byte, records [][]byte) bool {
+	switch {
+	case next.entries > 0, entry == nil && len(records) == 0:
+		return false
+	case entry != nil && len(records) > 0 && (!a.End || a.Skip > 0):
+		return false
 	}
-	for ok := it.First(); ok; ok = it.Next() {
-		v := it.LazyValue()
-		n += int64(v.Len())
+	return entryLen(entry, records) <= maxBeside
+}
+
+// trim deletes the records of a log that next does not keep, whose head is old, with this entry beside it. It returns
+// what is left of that, and subtracts what it deletes from next.
+func (g *generation) trim(b *pebble.Batch, log string, beside []byte, old, next *head) (_ []byte, err error) {
+	if next.First > next.single {
+		next.single = 0
 	}
-	return n, it.Close()
+	r := readEntry(beside, old.Last, old.First, old.Last)
+	if !old.beside {
+		if old.entries == 0 {
+			return nil, nil
+		}
+		if r, err = readEntries(g.db, log, old, old.First); err != nil {
+			return nil, err
+		}
+	}
+	var numbers []uint64 // of the entries that are deleted
+	var kept [][]byte    // the rest of the entry in which the first record lies that is kept
+	for within := old.beside; r.next(); within = r.left > 0 {
+		switch {
+		case r.seq < next.First:
+			next.Bytes -= int64(len(r.data))
+			if r.left == 0 {
+				numbers = append(numbers, r.seq)
+			}
+			continue
+		case within:
+			kept = append(kept, bytes.Clone(r.data))
+		}
+		if !within || r.left == 0 {
+			break
+		}
+	}
+	if err := r.close(); err != nil {
+		return nil, err
+	}
+	if old.beside {
+		if len(kept) == 0 {
+			return nil, nil
+		}
+		return appendEntry(nil, nil, kept), nil
+	}
+	if uint64(len(numbers)) > next.entries {
+		return nil, errDamaged
+	}
+	next.entries -= uint64(len(numbers))
+	deleteEntries(b, log, numbers)
+	if len(kept) > 0 {
+		setEntry(b, log, r.seq, nil, kept)
+	}
+	return nil, nil
 }

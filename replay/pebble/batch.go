@@ -12,22 +12,24 @@ import (
 
 // batchSize is about what a takes as a batch: the records, and five small entries.
 func batchSize(a *replay.Append) int {
-	entry := recordKeyLen(a.Log) + 16
-	n := 64 + maxHeadLen + len(a.Metadata) + len(a.Snapshot) + (5+len(a.Records))*entry
-	for _, r := range a.Records {
-		n += len(r)
-	}
-	return n
+	return 64 + maxHeadLen + len(a.Metadata) + len(a.Snapshot) + entryLen(nil, a.Records) + 5*(entryKeyLen(a.Log)+16)
 }
 
-func setHead(b *pebble.Batch, log string, h *head) {
+// setHead sets a head. Beside it lie, if it says so, the records in an entry, which may be nil, and more of them.
+func setHead(b *pebble.Batch, log string, h *head, entry []byte, records [][]byte) {
+	size := 0
+	if h.beside {
+		size = entryLen(entry, records)
+	}
 	var buf [maxHeadLen]byte
-	fixed := *h
-	fixed.Metadata = nil
-	numbers := fixed.append(buf[:0])
-	op := b.SetDeferred(nameKeyLen(log), len(numbers)+len(h.Metadata))
+	numbers := h.appendNumbers(buf[:0], size)
+	op := b.SetDeferred(nameKeyLen(log), len(numbers)+size+len(h.Metadata))
 	appendNameKey(op.Key[:0], spaceHead, log)
-	copy(op.Value[copy(op.Value, numbers):], h.Metadata)
+	value := append(op.Value[:0], numbers...)
+	if h.beside {
+		value = appendEntry(value, entry, records)
+	}
+	_ = append(value, h.Metadata...)
 	_ = op.Finish() // fails only for an indexed batch
 }
 
@@ -38,22 +40,21 @@ func setSnapshot(b *pebble.Batch, log string, snapshot []byte) {
 	_ = op.Finish()
 }
 
-func setRecord(b *pebble.Batch, log string, seq uint64, data []byte) {
-	op := b.SetDeferred(recordKeyLen(log), len(data))
-	appendRecordKey(op.Key[:0], log, seq)
-	copy(op.Value, data)
+// setEntry sets an entry, under the number of its last record: the records in another entry, which may be nil, and more.
+func setEntry(b *pebble.Batch, log string, number uint64, entry []byte, records [][]byte) {
+	op := b.SetDeferred(entryKeyLen(log), entryLen(entry, records))
+	appendEntryKey(op.Key[:0], log, number)
+	appendEntry(op.Value[:0], entry, records)
 	_ = op.Finish()
 }
 
-// moveTime changes an entry of the index by DueAt or by expiry. Such a key is never set twice without having
-// been deleted in between, which is what SingleDelete asks for: unlike Delete, it leaves nothing behind once it
-// has met the key, mostly while both are still in memory.
+// moveTime changes an entry of the index by DueAt or by expiry.
 func moveTime(b *pebble.Batch, key timeKey, from, to stamp, log string, value []byte) {
 	if from == to {
 		return
 	}
 	if from != 0 {
-		op := b.SingleDeleteDeferred(timeKeyLen(log))
+		op := b.DeleteDeferred(timeKeyLen(log))
 		key(op.Key[:0], from, log)
 		_ = op.Finish()
 	}
@@ -65,38 +66,61 @@ func moveTime(b *pebble.Batch, key timeKey, from, to stamp, log string, value []
 	}
 }
 
-// fewRecords is the number up to which records are deleted one by one. Every range that is deleted makes all
-// reads slower until it is compacted away, which many short tasks would make felt.
-const fewRecords = 16
+// fewEntries is the number up to which entries are deleted one by one. Every range that is deleted makes all reads
+// slower until it is compacted away, which many short tasks would make felt.
+const fewEntries = 16
 
-// deleteRecords deletes the records [first, end).
-func deleteRecords(b *pebble.Batch, log string, first, end uint64) {
-	if end-first > fewRecords {
-		n := recordKeyLen(log)
-		op := b.DeleteRangeDeferred(n, n)
-		appendRecordKey(op.Key[:0], log, first)
-		appendRecordKey(op.Value[:0], log, end)
-		_ = op.Finish()
+// deleteEntries deletes the entries of a log with some numbers, which are all that there are from the first to the last
+// of them.
+func deleteEntries(b *pebble.Batch, log string, numbers []uint64) {
+	if len(numbers) > fewEntries {
+		deleteRange(b, log, numbers[0], numbers[len(numbers)-1])
 		return
 	}
-	for seq := first; seq < end; seq++ {
-		op := b.DeleteDeferred(recordKeyLen(log))
-		appendRecordKey(op.Key[:0], log, seq)
+	for _, number := range numbers {
+		op := b.DeleteDeferred(entryKeyLen(log))
+		appendEntryKey(op.Key[:0], log, number)
 		_ = op.Finish()
 	}
 }
 
+// deleteRange deletes the entries with the numbers [first, last].
+func deleteRange(b *pebble.Batch, log string, first, last uint64) {
+	n := entryKeyLen(log)
+	op := b.DeleteRangeDeferred(n, n)
+	appendEntryKey(op.Key[:0], log, first)
+	appendEntryKey(op.Value[:0], log, last+1)
+	_ = op.Finish()
+}
+
 // deleteLog deletes all of a log.
-func deleteLog(b *pebble.Batch, log string, h *head) {
-	deleteRecords(b, log, h.First, h.Last+1)
-	for _, space := range []byte{spaceHead, spaceSnapshot} {
-		if space == spaceSnapshot && h.First == 1 {
-			continue // nothing was trimmed
+func (g *generation) deleteLog(b *pebble.Batch, log string, h *head) error {
+	switch {
+	case h.entries > fewEntries:
+		deleteRange(b, log, h.First, h.Last)
+	case h.entries > 0:
+		r, err := readEntries(g.db, log, h, h.First)
+		if err != nil {
+			return err
 		}
+		var numbers []uint64
+		for r.nextEntry() {
+			numbers = append(numbers, seqOf(r.it.Key()))
+		}
+		if err := r.it.Close(); err != nil {
+			return err
+		}
+		deleteEntries(b, log, numbers)
+	}
+	op := b.DeleteDeferred(nameKeyLen(log))
+	appendNameKey(op.Key[:0], spaceHead, log)
+	_ = op.Finish()
+	if h.First > 1 { // something was trimmed
 		op := b.DeleteDeferred(nameKeyLen(log))
-		appendNameKey(op.Key[:0], space, log)
+		appendNameKey(op.Key[:0], spaceSnapshot, log)
 		_ = op.Finish()
 	}
 	moveTime(b, appendDueKey, stampOf(h.DueAt), 0, log, nil)
 	moveTime(b, appendExpiryKey, h.expires, 0, log, nil)
+	return nil
 }

@@ -267,7 +267,7 @@ func TestForeign(t *testing.T) {
 		"another database": {func(t *testing.T, dir string) { database(t, dir, "k", "v") },
 			"is a database of something else"},
 		"another format": {func(t *testing.T, dir string) { database(t, dir, string(formatKey), "aip-gateway replay 1") },
-			`has the format "aip-gateway replay 1", but this version knows only "aip-gateway replay 3"`},
+			`has the format "aip-gateway replay 1", but this version knows only "aip-gateway replay 4"`},
 		"damaged manifest": {func(t *testing.T, dir string) {
 			used(t, dir)
 			files, _ := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))
@@ -312,17 +312,36 @@ func TestForeign(t *testing.T) {
 
 // TestDamagedLog reads logs whose parts do not fit together. The others are not touched by it.
 func TestDamagedLog(t *testing.T) {
+	entry := func(log string, number uint64, value ...byte) func(*pebble.Batch) error {
+		return func(b *pebble.Batch) error { return b.Set(appendEntryKey(nil, log, number), value, nil) }
+	}
+	beside := func(value ...byte) func(b *pebble.Batch) error {
+		h := head{Head: replay.Head{First: 1, Last: 3, Bytes: 3}, beside: true, entry: value}
+		return func(b *pebble.Batch) error { return b.Set(appendNameKey(nil, spaceHead, "a"), h.append(nil), nil) }
+	}
 	for name, damage := range map[string]func(b *pebble.Batch) error{
-		"record lost":     func(b *pebble.Batch) error { return b.Delete(appendRecordKey(nil, "a", 2), nil) },
-		"last lost":       func(b *pebble.Batch) error { return b.Delete(appendRecordKey(nil, "a", 3), nil) },
-		"head unreadable": func(b *pebble.Batch) error { return b.Set(appendNameKey(nil, spaceHead, "a"), []byte{1}, nil) },
+		"entry lost":        func(b *pebble.Batch) error { return b.Delete(appendEntryKey(nil, "a", 2), nil) },
+		"last lost":         func(b *pebble.Batch) error { return b.Delete(appendEntryKey(nil, "a", 3), nil) },
+		"head unreadable":   func(b *pebble.Batch) error { return b.Set(appendNameKey(nil, spaceHead, "a"), []byte{1}, nil) },
+		"entry empty":       entry("a", 3),
+		"no records":        entry("a", 3, 0),
+		"too many records":  entry("a", 3, 200, 1, 3),
+		"too large":         entry("a", 3, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1),
+		"too short":         entry("a", 3, 1, 2, 3),
+		"beside: too few":   beside(2, 1, 2, 1, 3),
+		"beside: too short": beside(3, 1, 1, 1, 2),
+		"beside: too long":  beside(3, 1, 1, 1, 2, 2, 3, 3, 3),
+		"beside: none":      beside(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := openAt(t, dir, replay.Settings{})
 			for _, log := range []string{"a", "b"} {
-				if err := s.Append(t.Context(), replay.Append{Log: log, Records: [][]byte{{1}, {2}, {3}}}); err != nil {
-					t.Fatal(err)
+				for i := range uint64(3) {
+					a := replay.Append{Log: log, Expect: i, Records: [][]byte{{byte(i + 1)}}}
+					if err := s.Append(t.Context(), a); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 			b := s.db.NewBatch()
@@ -330,11 +349,11 @@ func TestDamagedLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = openAt(t, dir, replay.Settings{})
-			if _, _, _, err := s.Load(t.Context(), "a"); !errors.Is(err, errDamaged) && !errors.Is(err, errHead) {
-				t.Errorf("Load: %v", err)
+			if _, _, r, err := s.Load(t.Context(), "a"); !errors.Is(err, errDamaged) && !errors.Is(err, errHead) {
+				t.Errorf("Load: %v, %v", r, err)
 			}
 			var err error
-			for _, e := range replay.Follow(t.Context(), s, "a", 1, nil) {
+			for _, e := range replay.Follow(t.Context(), s, "a", 0, nil) {
 				if err = e; err != nil {
 					break
 				}

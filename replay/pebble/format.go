@@ -5,11 +5,12 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// checkFormat returns an error if the database is not ours. An empty one becomes ours, and one of the format before
+// checkFormat returns an error if the database is not ours. An empty one becomes ours, and one of a format before
 // becomes one of this format.
 func (g *generation) checkFormat(dir string, mode openMode) error {
 	value, closer, err := g.db.Get(formatKey)
@@ -18,10 +19,11 @@ func (g *generation) checkFormat(dir string, mode openMode) error {
 		if err := closer.Close(); err != nil {
 			return err
 		}
-		if got != format && got != formatBefore {
+		before := slices.Contains(formatsBefore, got)
+		if got != format && !before {
 			return fmt.Errorf("replay/pebble: %s has the format %.64q, but this version knows only %q", dir, got, format)
 		}
-		if got == formatBefore && mode != openRead {
+		if before && mode != openRead {
 			return g.setFormat(nil)
 		}
 		return nil

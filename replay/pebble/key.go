@@ -5,12 +5,9 @@ package pebble
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"math"
 	"slices"
 	"time"
-
-	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // The keys. Heads lie by themselves, in the order of the names, so that one point look-up finds out whether there is a
@@ -19,7 +16,7 @@ import (
 //	'f'                             the format
 //	'm'                             what the store remembers of its last opening
 //	'h' <log>                       the heads of the logs
-//	'r' <len:2> <log> <seq:8>       their records
+//	'r' <len:2> <log> <seq:8>       their records, an entry for each append, by the number of its last record
 //	's' <log>                       their snapshots
 //	'w' <class:1> <stamp:8> <rest>  the logs with a DueAt, by class and DueAt; the rest is the name without the class
 //	'x' <stamp:8> <log>             the logs that have ended, by the time at which they are dropped, with their sizes
@@ -35,33 +32,36 @@ const (
 	spaceExpiry   = 'x'
 )
 
-// format is the value of the format key. A store with another one is not opened, but for the one before, which has no
-// mark and no heads with losses or gaps: it becomes one of this format.
-const (
-	format       = "aip-gateway replay 3"
-	formatBefore = "aip-gateway replay 2"
-)
+// format is the value of the format key. A store with another one is not opened, but for those before:
+//
+//   - 3 has an entry for each record. Heads say up to which number (head.single), and nothing is rewritten.
+//   - 2 has no mark, and no heads with losses or gaps, either.
+//
+// A store of these becomes one of this format when it is opened.
+const format = "aip-gateway replay 4"
+
+var formatsBefore = []string{"aip-gateway replay 3", "aip-gateway replay 2"}
 
 var formatKey = []byte{spaceFormat}
 
-// nameKeyLen is the length of a head's or a snapshot's key, recordKeyLen that of a record's, timeKeyLen that of an
+// nameKeyLen is the length of a head's or a snapshot's key, entryKeyLen that of an entry's, timeKeyLen that of an
 // entry of either index.
-func nameKeyLen(log string) int   { return 1 + len(log) }
-func recordKeyLen(log string) int { return 1 + 2 + len(log) + 8 }
-func timeKeyLen(log string) int   { return 1 + 8 + len(log) }
+func nameKeyLen(log string) int  { return 1 + len(log) }
+func entryKeyLen(log string) int { return 1 + 2 + len(log) + 8 }
+func timeKeyLen(log string) int  { return 1 + 8 + len(log) }
 
 func appendNameKey(b []byte, space byte, log string) []byte {
 	return append(append(b, space), log...)
 }
 
-func appendRecordKey(b []byte, log string, seq uint64) []byte {
+func appendEntryKey(b []byte, log string, seq uint64) []byte {
 	b = append(b, spaceRecord)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(log)))
 	b = append(b, log...)
 	return binary.BigEndian.AppendUint64(b, seq)
 }
 
-// seqOf returns the number in a record's key.
+// seqOf returns the number in the key of an entry.
 func seqOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
 
 // A timeKey appends the key of a log in an index by time.
@@ -129,85 +129,4 @@ func (s stamp) time() time.Time {
 		return time.Time{}
 	}
 	return time.Unix(0, int64(s-1))
-}
-
-// head is a log's head as it is stored. A log that does not exist has the zero one.
-type head struct {
-	replay.Head
-	expires stamp  // when it is dropped; 0 while it has not ended
-	losses  uint64 // mark.losses when the log last got a record
-}
-
-var errHead = errors.New("replay/pebble: the head of a log is damaged")
-
-// append writes First, Last, Bytes, DueAt, Ended, expires and the metadata. What few heads have comes before, behind a
-// 0, which First cannot be: the losses, the number of gaps, and of each gap From and To.
-func (h *head) append(b []byte) []byte {
-	if h.losses > 0 || len(h.Gaps) > 0 {
-		b = append(b, 0)
-		b = binary.AppendUvarint(b, h.losses)
-		b = binary.AppendUvarint(b, uint64(len(h.Gaps)))
-		for _, g := range h.Gaps {
-			b = binary.AppendUvarint(b, g.From)
-			b = binary.AppendUvarint(b, g.To)
-		}
-	}
-	b = binary.AppendUvarint(b, h.First)
-	b = binary.AppendUvarint(b, h.Last)
-	b = binary.AppendUvarint(b, uint64(h.Bytes))
-	b = binary.AppendUvarint(b, uint64(stampOf(h.DueAt)))
-	b = binary.AppendUvarint(b, uint64(stampOf(h.Ended)))
-	b = binary.AppendUvarint(b, uint64(h.expires))
-	return append(b, h.Metadata...)
-}
-
-// maxHeadLen is the greatest length of a stored head without its metadata and gaps.
-const maxHeadLen = 9 * binary.MaxVarintLen64
-
-// parseHead reads a stored head, in a store that has had so many losses. Its Metadata is a part of b.
-func parseHead(b []byte, losses uint64) (head, error) {
-	p := numbers{rest: b}
-	var h head
-	h.First = p.next()
-	if h.First == 0 {
-		h.losses = p.next()
-		for n := p.next(); n > 0 && !p.failed; n-- {
-			h.Gaps = append(h.Gaps, replay.Gap{From: p.next(), To: p.next()})
-		}
-		h.First = p.next()
-	}
-	h.Last = p.next()
-	h.Bytes = int64(p.next())
-	wake, ended := p.next(), p.next()
-	h.DueAt, h.Ended = stamp(wake).time(), stamp(ended).time()
-	h.expires = stamp(p.next())
-	h.Metadata = p.rest
-	if p.failed || h.First == 0 || h.First > h.Last+1 || h.Bytes < 0 || wake > math.MaxInt64 || ended > math.MaxInt64 {
-		return head{}, errHead
-	}
-	for i, g := range h.Gaps {
-		if g.From == 0 || g.To < max(g.From, h.First) || g.To >= h.Last || i > 0 && g.From < h.Gaps[i-1].To+2 {
-			return head{}, errHead
-		}
-	}
-	if h.Ended.IsZero() && h.losses < losses && h.Last > 0 {
-		h.Lost = maxLost
-	}
-	return h, nil
-}
-
-// numbers reads numbers, until it has failed once.
-type numbers struct {
-	rest   []byte
-	failed bool
-}
-
-func (p *numbers) next() uint64 {
-	n, size := binary.Uvarint(p.rest)
-	if size <= 0 {
-		p.failed = true
-		return 0
-	}
-	p.rest = p.rest[size:]
-	return n
 }

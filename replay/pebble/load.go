@@ -21,29 +21,32 @@ func (s *Store) Load(ctx context.Context, name string) (h replay.Head, snapshot 
 		return h, nil, nil, err
 	}
 	defer s.exit(&err)
-	h, snapshot, it, err := s.openLog(name)
-	if err != nil || it == nil {
+	stored, snapshot, r, err := s.openLog(name)
+	h = stored.Head
+	if err != nil || r == nil {
 		return h, snapshot, nil, err
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
 	kept, next := h.Kept(), h.After(h.First-1)
 	// What the head says of the sizes is a hint only, and bounded as such: a damaged one must not cost memory.
-	data := make([]byte, 0, min(h.Bytes, 1<<20))
+	var data []byte
+	if !stored.beside {
+		data = make([]byte, 0, min(h.Bytes, 1<<20))
+	}
 	records = make([]replay.Record, 0, min(kept, 1<<14))
-	for ok := it.First(); ok; ok = it.Next() {
-		seq, value := seqOf(it.Key()), it.Value()
-		if seq != next {
-			return h, nil, nil, errDamaged
+	for r.next() && r.seq == next {
+		next = h.After(r.seq)
+		if stored.beside {
+			records = append(records, replay.Record{Seq: r.seq, Data: r.data})
+			continue
 		}
-		next = h.After(seq)
-		if cap(data)-len(data) < len(value) {
-			data = make([]byte, 0, max(len(value), cap(data)))
+		if cap(data)-len(data) < len(r.data) {
+			data = make([]byte, 0, max(len(r.data), cap(data)))
 		}
 		start := len(data)
-		data = append(data, value...)
-		records = append(records, replay.Record{Seq: seq, Data: data[start:len(data):len(data)]})
+		data = append(data, r.data...)
+		records = append(records, replay.Record{Seq: r.seq, Data: data[start:len(data):len(data)]})
 	}
-	if err := it.Error(); err != nil {
+	if err := r.close(); err != nil {
 		return h, nil, nil, err
 	}
 	if uint64(len(records)) != kept {
@@ -65,35 +68,36 @@ func (s *Store) Head(ctx context.Context, name string) (_ replay.Head, err error
 	defer s.logs.leave(l)
 	l.write.Lock()
 	defer l.write.Unlock()
-	h, err := l.stored(s.db)
+	h, err := l.stored(s.db, false)
 	return h.Head, err
 }
 
-// openLog returns the head and the snapshot of a log, and an iterator that sees the records that belong to them;
-// nil if none is kept. All of it is one committed state: the log is not written meanwhile.
-func (s *Store) openLog(name string) (_ replay.Head, snapshot []byte, it *pebble.Iterator, err error) {
+// openLog returns the head and the snapshot of a log, and a reader of the records that belong to them; nil if none is
+// kept. All of it is one committed state: the log is not written meanwhile.
+func (s *Store) openLog(name string) (_ head, snapshot []byte, r *records, err error) {
 	if name == "" || len(name) > replay.MaxName {
-		return replay.Head{}, nil, nil, replay.ErrNotFound
+		return head{}, nil, nil, replay.ErrNotFound
 	}
 	l := s.logs.use(name)
 	defer s.logs.leave(l)
 	l.write.Lock()
 	defer l.write.Unlock()
-	h, err := l.stored(s.db)
+	h, err := l.stored(s.db, true)
 	if err != nil {
-		return replay.Head{}, nil, nil, err
+		return head{}, nil, nil, err
 	}
 	if h.First > 1 { // something was trimmed
 		if snapshot, err = s.snapshot(name); err != nil {
-			return replay.Head{}, nil, nil, err
+			return head{}, nil, nil, err
 		}
 	}
-	if h.First <= h.Last {
-		if it, err = s.records(name, h.First, h.Last+1); err != nil {
-			return replay.Head{}, nil, nil, err
-		}
+	switch {
+	case h.beside:
+		r = readEntry(h.entry, h.Last, h.First, h.Last)
+	case h.First <= h.Last:
+		r, err = readEntries(s.db, name, &h, h.First)
 	}
-	return h.Head, snapshot, it, nil
+	return h, snapshot, r, err
 }
 
 // snapshot returns the snapshot of a log of which something was trimmed.
@@ -107,12 +111,4 @@ func (s *Store) snapshot(name string) ([]byte, error) {
 	}
 	snapshot := bytes.Clone(value)
 	return snapshot, closer.Close()
-}
-
-// records returns an iterator over the records [first, end) of a log.
-func (s *Store) records(name string, first, end uint64) (*pebble.Iterator, error) {
-	n := recordKeyLen(name)
-	bounds := appendRecordKey(make([]byte, 0, 2*n), name, first)
-	bounds = appendRecordKey(bounds, name, end)
-	return s.db.NewIter(&pebble.IterOptions{LowerBound: bounds[:n], UpperBound: bounds[n:]})
 }

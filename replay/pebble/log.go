@@ -5,6 +5,7 @@ package pebble
 import (
 	"bytes"
 	"errors"
+	"io"
 	"sync"
 	"sync/atomic"
 
@@ -40,7 +41,7 @@ type log struct {
 // publish makes h the head of l, which its readers see from then on, with the records that it has more than before. The
 // caller holds l.write, and calls l.waiters when it holds no lock any more.
 func (l *log) publish(h head, added [][]byte) {
-	h.Metadata = nil
+	h.Metadata, h.entry = nil, nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if dropped := l.known && l.head.First > 0 && h.First == 0; dropped {
@@ -98,32 +99,36 @@ func (l *log) read(db *pebble.DB) error {
 	if l.known {
 		return nil
 	}
-	if _, err := l.stored(db); !errors.Is(err, replay.ErrNotFound) {
+	if _, err := l.stored(db, false); !errors.Is(err, replay.ErrNotFound) {
 		return err
 	}
 	return nil
 }
 
-// stored returns the head as it is stored, with the metadata, and makes l.head known. The error is replay.ErrNotFound
-// if there is none: this takes one Get, or none if it is known. The caller holds l.write.
-func (l *log) stored(db *pebble.DB) (head, error) {
+// stored returns the head as it is stored, with the metadata, and the entry beside it if that is asked for, and makes
+// l.head known. The error is replay.ErrNotFound if there is none: this takes one Get, or none if it is known. The caller
+// holds l.write.
+func (l *log) stored(db *pebble.DB, entry bool) (head, error) {
 	if l.known && l.head.First == 0 {
 		return head{}, replay.ErrNotFound
 	}
-	var buf [128]byte
-	value, closer, err := db.Get(appendNameKey(buf[:0], spaceHead, l.name))
+	h, closer, err := storedHead(db, l.name, l.of.losses.Load())
 	switch {
-	case errors.Is(err, pebble.ErrNotFound) && l.known:
+	case errors.Is(err, replay.ErrNotFound) && l.known:
 		return head{}, errDamaged
-	case errors.Is(err, pebble.ErrNotFound):
+	case errors.Is(err, replay.ErrNotFound):
 		l.publish(head{}, nil)
-		return head{}, replay.ErrNotFound
+		return head{}, err
 	case err != nil:
 		return head{}, err
 	}
-	h, err := parseHead(value, l.of.losses.Load())
 	h.Metadata = bytes.Clone(h.Metadata)
-	if err := errors.Join(err, closer.Close()); err != nil {
+	if entry {
+		h.entry = bytes.Clone(h.entry)
+	} else {
+		h.entry = nil
+	}
+	if err := closer.Close(); err != nil {
 		return head{}, err
 	}
 	if !l.known {
@@ -132,9 +137,27 @@ func (l *log) stored(db *pebble.DB) (head, error) {
 	return h, nil
 }
 
+// storedHead returns a head as it is stored, in a store with so many losses. Its Metadata and entry are valid until
+// closer is closed. The error is replay.ErrNotFound if there is none.
+func storedHead(db *pebble.DB, log string, losses uint64) (_ head, closer io.Closer, err error) {
+	var buf [128]byte
+	value, closer, err := db.Get(appendNameKey(buf[:0], spaceHead, log))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return head{}, nil, replay.ErrNotFound
+	}
+	if err != nil {
+		return head{}, nil, err
+	}
+	h, err := parseHead(value, losses)
+	if err != nil {
+		return head{}, nil, errors.Join(err, closer.Close())
+	}
+	return h, closer, nil
+}
+
 // view is a committed state of a log as a reader sees it.
 type view struct {
-	replay.Head
+	head
 	life   uint64
 	recent []replay.Record // what the reader has not read, if all of it is in the tail
 }
@@ -148,7 +171,7 @@ func (l *log) viewCommitted(db *pebble.DB) (view, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return view{Head: l.head.Head, life: l.life}, nil
+	return view{head: l.head, life: l.life}, nil
 }
 
 // logs are the logs in use, and a bounded number of the logs used last, which may be used again soon: a task is

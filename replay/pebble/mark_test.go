@@ -203,7 +203,7 @@ func TestFormatBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(db.Set(formatKey, []byte(formatBefore), nil), db.Delete([]byte{spaceMark}, pebble.Sync),
+	if err := errors.Join(db.Set(formatKey, []byte(formatsBefore[1]), nil), db.Delete([]byte{spaceMark}, pebble.Sync),
 		db.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -198,7 +198,7 @@ func (r *reader) view() (view, error) {
 		return l.viewCommitted(r.store.db)
 	}
 	defer l.mu.Unlock()
-	v := view{Head: l.head.Head, life: l.life}
+	v := view{head: l.head, life: l.life}
 	if r.after == v.Last {
 		l.catchUp(r)
 	} else {
@@ -239,13 +239,13 @@ func (r *reader) fill(v *view) error {
 	}
 	p := r.page
 	p.reset()
-	it, err := r.store.records(r.name, r.after+1, v.Last+1)
+	stored, err := r.store.generation.read(r.name, &v.head, r.after+1)
 	if err != nil {
 		return err
 	}
 	next := v.After(r.after)
-	for ok := it.First(); ok && seqOf(it.Key()) == next && len(p.records) < pageRecords; ok = it.Next() {
-		n := len(it.Value())
+	for len(p.records) < pageRecords && stored.next() && stored.seq == next {
+		n := len(stored.data)
 		if len(p.data)+n > r.reserved {
 			if len(p.data) == 0 { // a large record has a page of its own
 				r.wants = max(n, usual)
@@ -253,11 +253,11 @@ func (r *reader) fill(v *view) error {
 			break
 		}
 		start := len(p.data)
-		p.data = append(p.data, it.Value()...)
+		p.data = append(p.data, stored.data...)
 		p.records = append(p.records, replay.Record{Seq: next, Data: p.data[start:len(p.data):len(p.data)]})
 		next = v.After(next)
 	}
-	if err := errors.Join(it.Error(), it.Close()); err != nil || r.wants > 0 {
+	if err := stored.close(); err != nil || r.wants > 0 {
 		return err
 	}
 	if r.records = p.records; len(r.records) > 0 {

@@ -106,7 +106,7 @@ func (s *Store) sweep() {
 		for sooner := true; sooner; {
 			w.next.Store(uint64(next))
 			next = min(next, stamp(w.soonest.Load()))
-			if w.excess() > 0 {
+			if w.excess() > 0 || !counted && w.max.Load() > 0 { // it is to be counted
 				next = 0
 			}
 			select {
@@ -179,7 +179,7 @@ func sizeIn(value []byte) int64 {
 
 // endedSize returns what a log takes on the disk that a ends, before compression.
 func (s *Store) endedSize(a *replay.Append, h *head) (int64, error) {
-	size := h.Bytes + int64(h.Kept())*int64(recordKeyLen(a.Log)) +
+	size := h.Bytes + int64(h.Kept()) + int64(h.entries)*int64(entryKeyLen(a.Log)) +
 		int64(len(a.Metadata)+2*nameKeyLen(a.Log)+timeKeyLen(a.Log))
 	switch {
 	case h.First <= 1: // nothing was trimmed
@@ -271,7 +271,9 @@ func (s *Store) drop(logs []expiry) (err error) {
 		if l.head.First == 0 || l.head.expires != e.at {
 			return errDamaged // the index and the log are written together
 		}
-		deleteLog(b, e.log, &l.head)
+		if err := s.deleteLog(b, e.log, &l.head); err != nil {
+			return err
+		}
 		size += e.size
 	}
 	if err := s.commit(b, false); err != nil {

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// An entry has all records of one append: their number, then each with its length before it. Lengths and number are
+// varints. The number of the last record is the entry's key, so that a seek for any of its records finds it. The
+// records of a log that has had one append of them are short as a rule; their entry lies in the log's head.
+
+// maxBeside is the greatest size of an entry that lies beside its log's head.
+const maxBeside = 4 << 10
+
+// entryLen returns the size of the entry of records, which follow those of old, an entry or nil.
+func entryLen(old []byte, records [][]byte) int {
+	count, rest := splitEntry(old)
+	n := uvarintLen(count+uint64(len(records))) + len(rest)
+	for _, r := range records {
+		n += uvarintLen(uint64(len(r))) + len(r)
+	}
+	return n
+}
+
+// appendEntry appends that entry to b.
+func appendEntry(b, old []byte, records [][]byte) []byte {
+	count, rest := splitEntry(old)
+	b = binary.AppendUvarint(b, count+uint64(len(records)))
+	b = append(b, rest...)
+	for _, r := range records {
+		b = binary.AppendUvarint(b, uint64(len(r)))
+		b = append(b, r...)
+	}
+	return b
+}
+
+// splitEntry returns the number of records in an entry, and the records. An entry that is nil or damaged has none.
+func splitEntry(entry []byte) (count uint64, rest []byte) {
+	count, n := binary.Uvarint(entry)
+	if n <= 0 || count > uint64(len(entry)-n) { // each has a length, which takes a byte
+		return 0, nil
+	}
+	return count, entry[n:]
+}
+
+func uvarintLen(n uint64) int {
+	size := 1
+	for ; n >= 0x80; n >>= 7 {
+		size++
+	}
+	return size
+}
+
+// records reads the records of a log from one number on. Each call of next makes seq and data those of the next one;
+// data is valid until the next call, and for longer if the records lie beside the head. Each records that has no error
+// is closed.
+type records struct {
+	seq  uint64
+	data []byte
+
+	it     *pebble.Iterator // over the entries; nil if the records lie beside the head
+	begun  bool
+	from   uint64 // the first record to be read
+	last   uint64 // the last record to be read
+	single uint64 // head.single
+	left   uint64 // records that are left in the entry that is being read
+	rest   []byte // those records
+	err    error
+}
+
+// read returns a reader of a log's records from a number on, as h has it, which is or was the log's head. The reader
+// has none if the log has been dropped since.
+func (g *generation) read(log string, h *head, from uint64) (*records, error) {
+	if !h.beside {
+		return readEntries(g.db, log, h, from)
+	}
+	stored, closer, err := storedHead(g.db, log, 0)
+	if errors.Is(err, replay.ErrNotFound) {
+		return &records{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer closer.Close() // always nil
+	if !stored.beside {
+		return readEntries(g.db, log, h, from) // there the records are now
+	}
+	return readEntry(bytes.Clone(stored.entry), stored.Last, from, h.Last), nil
+}
+
+// readEntries is read for records whose entries lie by themselves.
+func readEntries(db *pebble.DB, log string, h *head, from uint64) (*records, error) {
+	n := entryKeyLen(log)
+	bounds := appendEntryKey(make([]byte, 0, 2*n), log, from)
+	bounds = appendEntryKey(bounds, log, h.Last+1)
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: bounds[:n], UpperBound: bounds[n:]})
+	if err != nil {
+		return nil, err
+	}
+	return &records{it: it, from: from, last: h.Last, single: h.single}, nil
+}
+
+// readEntry returns a reader of the records in an entry that have the numbers from to last. The number of the last one
+// in the entry is the entry's.
+func readEntry(entry []byte, number, from, last uint64) *records {
+	r := &records{from: from, last: last}
+	r.open(number, entry)
+	return r
+}
+
+// open begins to read an entry, whose last record has the entry's number.
+func (r *records) open(number uint64, entry []byte) {
+	if 0 < number && number <= r.single {
+		r.seq, r.left, r.rest = number-1, 1, entry
+		return
+	}
+	count, rest := splitEntry(entry)
+	if count == 0 || count > number {
+		r.err = errDamaged
+		return
+	}
+	r.seq, r.left, r.rest = number-count, count, rest
+}
+
+// next goes to the next record, and returns whether there is one.
+func (r *records) next() bool {
+	for r.err == nil && r.seq < r.last {
+		if r.left == 0 {
+			if r.it == nil || !r.nextEntry() {
+				return false
+			}
+			continue // an error ends the loop
+		}
+		r.left--
+		r.seq++
+		if r.seq <= r.single {
+			r.data, r.rest = r.rest, nil
+		} else {
+			size, n := binary.Uvarint(r.rest)
+			if n <= 0 || size > uint64(len(r.rest)-n) || r.left == 0 && size != uint64(len(r.rest)-n) {
+				r.err = errDamaged
+				return false
+			}
+			end := n + int(size)
+			r.data, r.rest = r.rest[n:end:end], r.rest[end:]
+		}
+		if r.seq >= r.from {
+			return true
+		}
+	}
+	return false
+}
+
+// nextEntry goes to the next entry, and returns whether there is one.
+func (r *records) nextEntry() bool {
+	ok := false
+	if r.begun {
+		ok = r.it.Next()
+	} else {
+		ok = r.it.First()
+		r.begun = true
+	}
+	if !ok {
+		return false
+	}
+	value, err := r.it.ValueAndErr()
+	if err != nil {
+		r.err = err
+		return false
+	}
+	r.open(seqOf(r.it.Key()), value)
+	return true
+}
+
+// close releases the reader, and returns the error that has ended it, if there was one.
+func (r *records) close() error {
+	if r.it == nil {
+		return r.err
+	}
+	return errors.Join(r.err, r.it.Close())
+}

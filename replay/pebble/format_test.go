@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// beforeFormat4 are the appends by which the store was made whose keys and values are in testdata/format3.txt. It was
+// made by the last version of format 3, and had one loss of power between the two.
+var beforeFormat4 = [2][]replay.Append{{
+	{Log: "t/live", Metadata: []byte("pending"), DueAt: replay.Recover},
+	{Log: "t/live", Records: texts("one", "", "\x01\x00"), Metadata: []byte("live"), DueAt: time.Unix(1_800_000_000, 0)},
+	{Log: "t/live", Expect: 3, Records: texts("\x02\x01a\x01b", "five"), Metadata: []byte("live"),
+		DueAt: time.Unix(1_900_000_000, 0)},
+	{Log: "t/pending", Metadata: []byte("pending"), DueAt: replay.Recover},
+	{Log: "t/lost", Records: texts("one", "two")},
+	{Log: "t/ended", Records: texts("one", "two", "three"), Metadata: []byte("ended"), End: true},
+	{Log: "t/empty and ended", End: true, DueAt: time.Unix(9, 9)},
+}, {
+	{Log: "t/lost", Expect: 2, Records: texts("three", "four"), Skip: 1 << 20, Metadata: make([]byte, 300)},
+	{Log: "t/many", Records: many(1, 130)},
+	{Log: "t/trimmed", Records: many(1, 40)},
+	{Log: "t/trimmed", Expect: 40, Records: many(41, 10), Trim: 25, Snapshot: []byte("to 25")},
+	{Log: "t/all trimmed", Records: many(1, 3), Trim: 3, Snapshot: []byte("to 3")},
+	{Log: "t/gaps", Records: many(1, 3)},
+	{Log: "t/gaps", Expect: 3, Records: many(14, 2), Skip: 10},
+	{Log: "t/gaps", Expect: 15, Records: many(17, 1), Skip: 1, DueAt: replay.Recover},
+	{Log: "t/gaps trimmed", Records: many(1, 3)},
+	{Log: "t/gaps trimmed", Expect: 3, Records: many(14, 2), Skip: 10, Trim: 7, Snapshot: []byte("to 7")},
+	{Log: "t/trimmed and ended", Records: many(1, 40), Trim: 11, Snapshot: []byte("to 11"), End: true},
+}}
+
+// afterFormat3 are appends to that store in this format.
+var afterFormat3 = []replay.Append{
+	{Log: "t/live", Expect: 5, Records: texts("six", "seven"), Metadata: []byte("goes on"), DueAt: replay.Recover},
+	{Log: "t/live", Expect: 7, Metadata: []byte("metadata alone")},
+	{Log: "t/live", Expect: 7, Records: texts("eight", "nine"), Trim: 2, Snapshot: []byte("to 2")},
+	{Log: "t/live", Expect: 9, Trim: 6, Snapshot: []byte("to 6, in an entry")},
+	{Log: "t/live", Expect: 9, Records: texts("ten"), End: true},
+	{Log: "t/pending", Records: texts("one"), DueAt: time.Unix(1_800_000_000, 0)},
+	{Log: "t/pending", Expect: 1, Records: texts("two"), End: true},
+	{Log: "t/many", Expect: 130, Records: many(131, 4), Trim: 100, Snapshot: []byte("to 100")},
+	{Log: "t/many", Expect: 134, Records: many(135, 1), Trim: 132, Snapshot: []byte("to 132, in an entry")},
+	{Log: "t/all trimmed", Expect: 3, Records: many(4, 2)},
+	{Log: "t/gaps", Expect: 17, Records: many(20, 2), Skip: 2},
+	{Log: "t/gaps", Expect: 21, Trim: 15, Snapshot: []byte("to 15")},
+	{Log: "t/gaps", Expect: 21, Trim: 18, Snapshot: []byte("to 18, in a gap")},
+	{Log: "t/gaps trimmed", Expect: 15, Trim: 15, Snapshot: []byte("to 15, all")},
+	{Log: "t/trimmed", Expect: 50, End: true},
+	{Log: "t/new", Records: texts("one")},
+}
+
+func texts(records ...string) (out [][]byte) {
+	for _, r := range records {
+		out = append(out, []byte(r))
+	}
+	return out
+}
+
+func many(first, n int) (out [][]byte) {
+	for i := range n {
+		out = append(out, fmt.Appendf(nil, "record %d", first+i))
+	}
+	return out
+}
+
+// longRetention is that of a store whose logs are not to be dropped.
+var longRetention = replay.Settings{Retention: 100 * 365 * 24 * time.Hour}
+
+// TestFormat3 opens a store that was made by the last version of format 3. It holds what it held, and continues.
+func TestFormat3(t *testing.T) {
+	dir := t.TempDir()
+	makeStore(t, dir, "testdata/format3.txt")
+	memory := replay.NewMemory(longRetention)
+	appendAll(t, memory, beforeFormat4[0])
+	appendAll(t, memory, beforeFormat4[1])
+	s := openAt(t, dir, longRetention)
+	compareStores(t, memory, s)
+	for log, want := range map[string]uint64{"t/live": maxLost, "t/lost": 0, "t/many": 0} {
+		if h, err := s.Head(t.Context(), log); err != nil || h.Lost != want {
+			t.Errorf("%s: head %+v, %v, want %d lost", log, h, err, want)
+		}
+	}
+	reopen := func(settings replay.Settings) {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = openAt(t, dir, settings)
+	}
+	reopen(longRetention)
+	for i, a := range afterFormat3 {
+		appendAll(t, memory, []replay.Append{a})
+		appendAll(t, s, []replay.Append{a})
+		if i%3 == 0 {
+			reopen(longRetention)
+		}
+		compareStores(t, memory, s)
+	}
+	// Nothing is left of the logs that have ended when they are dropped.
+	settings := longRetention
+	settings.MaxSize = 1
+	s.Configure(settings)
+	for left := true; left; {
+		left = false
+		for _, log := range []string{"t/live", "t/ended", "t/empty and ended", "t/trimmed and ended", "t/trimmed",
+			"t/pending"} {
+			_, err := s.Head(t.Context(), log)
+			left = left || !errors.Is(err, replay.ErrNotFound)
+		}
+	}
+	it, err := s.db.NewIter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		for _, log := range []string{"live", "ended", "pending"} {
+			if bytes.Contains(it.Key(), []byte(log)) {
+				t.Errorf("%q is left", it.Key())
+			}
+		}
+	}
+	if err := errors.Join(it.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// makeStore makes a database of the keys and values in a file.
+func makeStore(t *testing.T, dir, file string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := pebble.Open(dir, &pebble.Options{Logger: logger{quiet}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var key []byte
+	for line := range strings.Lines(string(content)) {
+		text, err := strconv.Unquote(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if key == nil {
+			key = []byte(text)
+			continue
+		}
+		if err := db.Set(key, []byte(text), pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+		key = nil
+	}
+	if err := errors.Join(db.Flush(), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func appendAll(t *testing.T, s replay.Store, appends []replay.Append) {
+	t.Helper()
+	for _, a := range appends {
+		if err := s.Append(t.Context(), a); err != nil {
+			t.Fatalf("%s after %d: %v", a.Log, a.Expect, err)
+		}
+	}
+}
+
+// compareStores wants the same logs in two stores, but for what a loss of power has taken.
+func compareStores(t *testing.T, want, got replay.Store) {
+	t.Helper()
+	same := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(replay.Head{}, "Lost"),
+		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Ended" },
+			cmp.Comparer(func(a, b time.Time) bool { return a.IsZero() == b.IsZero() }))}
+	type log struct {
+		Head     replay.Head
+		Snapshot []byte
+		Records  []replay.Record
+		Followed []replay.Record
+	}
+	read := func(s replay.Store) (logs []replay.Entry, due []replay.DueLog, all map[string]log) {
+		all = make(map[string]log)
+		for entry, err := range s.List(t.Context(), "", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			logs = append(logs, entry)
+			var l log
+			if l.Head, l.Snapshot, l.Records, err = s.Load(t.Context(), entry.Log); err != nil {
+				t.Fatalf("%s: %v", entry.Log, err)
+			}
+			if l.Head.First <= l.Head.Last {
+				for r, err := range replay.Follow(t.Context(), s, entry.Log, l.Head.First-1, nil) {
+					if err != nil {
+						t.Fatalf("%s: %v", entry.Log, err)
+					}
+					l.Followed = append(l.Followed, replay.Record{Seq: r.Seq, Data: bytes.Clone(r.Data)})
+					if r.Seq == l.Head.Last {
+						break
+					}
+				}
+			}
+			all[entry.Log] = l
+		}
+		for w, err := range s.Due(t.Context(), 't', replay.Recover, replay.EndOfTime) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			due = append(due, w)
+		}
+		return logs, due, all
+	}
+	logs, due, all := read(want)
+	gotLogs, gotDue, gotAll := read(got)
+	if d := cmp.Diff(logs, gotLogs, same); d != "" {
+		t.Errorf("List (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(due, gotDue, same); d != "" {
+		t.Errorf("Due (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(all, gotAll, same); d != "" {
+		t.Errorf("Load and Follow (-want +got):\n%s", d)
+	}
+}
