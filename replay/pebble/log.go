@@ -105,9 +105,9 @@ func (l *log) read(db *pebble.DB) error {
 	return nil
 }
 
-// stored returns the head as it is stored, with the metadata, and the entry beside it if that is asked for, and makes
-// l.head known. The error is replay.ErrNotFound if there is none: this takes one Get, or none if it is known. The caller
-// holds l.write.
+// stored returns the head as it is stored, with the metadata, and with the entry beside it if that is asked for. It
+// makes l.head known. The error is replay.ErrNotFound if there is none: this takes one Get, or none if it is known. The
+// caller holds l.write.
 func (l *log) stored(db *pebble.DB, entry bool) (head, error) {
 	if l.known && l.head.First == 0 {
 		return head{}, replay.ErrNotFound
