@@ -40,7 +40,8 @@ func setSnapshot(b *pebble.Batch, log string, snapshot []byte) {
 	_ = op.Finish()
 }
 
-// setEntry sets an entry, under the number of its last record: the records in another entry, which may be nil, and more.
+// setEntry sets an entry, under the number of its last record: the records in another entry, which may be nil, and
+// more.
 func setEntry(b *pebble.Batch, log string, number uint64, entry []byte, records [][]byte) {
 	op := b.SetDeferred(entryKeyLen(log), entryLen(entry, records))
 	appendEntryKey(op.Key[:0], log, number)

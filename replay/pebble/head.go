@@ -39,8 +39,8 @@ const (
 	headBits   = 1<<iota - 1
 )
 
-// append writes the head: its beginning, its bits, what they say that it has, First, Last, Bytes, DueAt, Ended, expires,
-// and entries. Then come the entry of the records that lie beside it, with its length, and the metadata.
+// append writes the head: its beginning, its bits, what they say that it has, First, Last, Bytes, DueAt, Ended,
+// expires, and entries. Then come the entry of the records that lie beside it, with its length, and the metadata.
 func (h *head) append(b []byte) []byte {
 	b = h.appendNumbers(b, len(h.entry))
 	b = append(b, h.entry...)
