@@ -5,6 +5,7 @@ package upstream_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -66,7 +67,14 @@ func TestMaxRuns(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := &counted{Handler: tc.agent.handler()}
 			all := upstream.NewSlots(slots)
-			withAgent(t, c, func(c *settings) { c.Slots = all },
+			slow := func(c *settings) {
+				dial := c.Dial
+				c.Slots, c.Dial = all, func(ctx context.Context, network, address string) (net.Conn, error) {
+					<-time.After(time.Nanosecond) // meanwhile the agent notices which connections were closed
+					return dial(ctx, network, address)
+				}
+			}
+			withAgent(t, c, slow,
 				func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 					begun := time.Now()
 					var turns sync.WaitGroup

@@ -3,36 +3,43 @@
 package httptransport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/url"
 	"syscall"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// dialer opens connections, and marks its errors: after them nothing can have reached the agent.
+// dialer opens connections to an agent, and marks its errors: after them nothing can have reached the agent.
 type dialer struct {
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	address string
+	tls     *tls.Config // nil for plain HTTP
 }
 
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-func (d dialer) plain(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	conn, err := d.dial(ctx, network, address)
-	if err != nil {
-		return nil, dialError{err}
+// newDialer returns the dialer of the agent at a URL.
+func newDialer(config *Config, u *url.URL) (dialer, error) {
+	host, err := httpguts.PunycodeHostPort(u.Hostname())
+	d := dialer{dial: config.Dial}
+	port := "80"
+	if u.Scheme == "https" {
+		port, d.tls = "443", tlsConfig(config.TLS, u.Hostname())
 	}
-	return conn, nil
+	d.address = net.JoinHostPort(host, cmp.Or(u.Port(), port))
+	return d, err
 }
 
-func (d dialer) tls(config *tls.Config, host string) func(ctx context.Context, network, address string) (net.Conn,
-	error) {
+func tlsConfig(config *tls.Config, host string) *tls.Config {
 	if config == nil {
 		config = &tls.Config{}
 	}
@@ -44,20 +51,26 @@ func (d dialer) tls(config *tls.Config, host string) func(ctx context.Context, n
 	if config.ClientSessionCache == nil {
 		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	}
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-		defer cancel()
-		plain, err := d.dial(ctx, network, address)
-		if err != nil {
-			return nil, dialError{err}
-		}
-		conn := tls.Client(plain, config)
-		if err := conn.HandshakeContext(ctx); err != nil {
-			plain.Close()
-			return nil, dialError{err}
-		}
+	return config
+}
+
+// connect opens a connection.
+func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn, err := d.dial(ctx, "tcp", d.address)
+	if err != nil {
+		return nil, dialError{err}
+	}
+	if d.tls == nil {
 		return conn, nil
 	}
+	secure := tls.Client(conn, d.tls)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, dialError{err}
+	}
+	return secure, nil
 }
 
 // DialReason returns why no connection to an agent came about: a certificate that is not trusted, and a server without

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"io"
 	"mime"
-	"net/http"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
+	"github.com/aip-gateway/aip-gateway/internal/http1"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -28,115 +28,88 @@ var replies = bufpool.Pool{Largest: 256 << 10}
 
 // exchange is one request and its answer, which arrives while it is read. It implements upstream.Exchange.
 type exchange struct {
-	config   *Config
-	http     *http.Transport
-	parent   context.Context
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	idle     *time.Timer   // fires when nothing arrives for too long
-	patience time.Duration // of idle; 0 for none
-	span     span
-	out      *http.Request
-	res      *http.Response // nil until the answer has begun
-	failure  error          // instead of res
+	transport   *Transport
+	ctx         context.Context
+	interrupt   *upstream.Interrupt // stands for ctx; nil for none, and once it has ended a call
+	unwatch     func() bool         // ends that the end of ctx aborts conn; nil where nothing does
+	idleTimeout time.Duration
+	span        span
 
-	interrupt *upstream.Interrupt // nil for none, and once it has ended a call
-	step      chan struct{}       // closed when what another goroutine waits for is there; nil for nothing
+	request request
+	dialing *dialing      // nil where no other goroutine opens a connection
+	sending chan struct{} // closed when another goroutine has written the body; nil where none does
+	conn    *http1.Conn   // nil until there is a connection
+	begun   bool          // the head of the answer has been read
 
-	events *sseproxy.Reader // of a stream
-	body   *[]byte          // of an answer that is no stream, from the pool; nil until it is read
-	reply  []byte           // the answer in body
-	whole  bool             // the answer was returned
+	status                  int // of the answer, as what follows
+	contentType, retryAfter string
+	events                  *sseproxy.Reader // of a stream
+	body                    *[]byte          // of an answer that is no stream, from the pool; nil until it is read
+	whole                   bool             // the only message was returned
 }
 
-var errSilent = errors.New("httptransport: the agent is silent")
-
-// open prepares a request, which Begin sends.
-func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, error) {
-	t := r.transport
-	x := &exchange{config: &t.config, http: t.http, parent: ctx, patience: req.IdleTimeout, interrupt: req.Interrupt}
-	body := req.Body
-	if req.Encode != nil {
-		body = req.Encode()
-	}
-	method, target := r.target(req)
-	if method == http.MethodGet {
-		body = nil
-	}
-	header := t.unary
-	if streams(req.Operation) {
-		header = t.event
-	}
-	header, x.span = t.startSpan(ctx, method, body, header)
-	x.ctx, x.cancel = context.WithCancelCause(ctx)
-	x.idle = time.AfterFunc(x.patience, func() { x.cancel(errSilent) })
-	x.out = (&http.Request{Method: method, URL: target, Host: t.host, Header: header}).WithContext(x.ctx)
-	if len(body) > 0 {
-		x.out.ContentLength = int64(len(body))
-		x.out.Body, x.out.GetBody = content(body, req.Encode)
-	}
-	return x, nil
-}
-
-// Begin implements upstream.Exchange. The transport may read the body even after the answer has arrived.
+// Begin implements upstream.Exchange.
 func (x *exchange) Begin() error {
-	if err := x.interruptible(func() { x.res, x.failure = x.http.RoundTrip(x.out) }); err != nil {
-		return err
+	if x.begun {
+		return nil
 	}
-	if x.failure != nil {
-		return x.broken(x.failure, "before it answered")
+	if x.conn == nil {
+		conn, err := x.connect()
+		if err == nil {
+			err = x.send(conn)
+		}
+		if err != nil {
+			return x.failed(err, "before it answered")
+		}
 	}
-	x.span.status(x.res.StatusCode)
+	x.watch()
+	if err := x.conn.ReadHead(); err != nil {
+		return x.failed(err, "before it answered")
+	}
+	x.begun = true
+	x.status, x.contentType, x.retryAfter = x.conn.Status, x.conn.ContentType, x.conn.RetryAfter
+	x.span.status(x.status)
 	if x.mediaType() == "text/event-stream" {
-		max := x.config.MaxEvent
-		x.events = sseproxy.NewReader(x, sseproxy.Limits{Line: max + len("data: "), Event: max})
+		max := x.transport.config.MaxEvent
+		x.events = sseproxy.NewReader(x.conn, sseproxy.Limits{Line: max + len("data: "), Event: max})
+		x.dropInterrupt()
 	}
 	return nil
 }
 
-// interruptible has step done, by another goroutine where the wait for it may be interrupted. A step that was
-// interrupted continues: then the next call waits for it.
-func (x *exchange) interruptible(step func()) error {
-	if x.step == nil && x.interrupt == nil {
-		step()
-		return nil
+// watch has the interrupt stop what waits for the agent, or, without one, the end of the context abort it.
+func (x *exchange) watch() {
+	switch {
+	case x.interrupt != nil:
+		x.conn.StopAt(x.interrupt.Until)
+		x.interrupt.Wake(x.conn.StopFunc)
+	case x.unwatch == nil && x.ctx.Done() != nil:
+		x.unwatch = context.AfterFunc(x.ctx, x.conn.AbortFunc)
 	}
-	if x.step == nil {
-		done := make(chan struct{})
-		x.step = done
-		go func() {
-			defer close(done)
-			step()
-		}()
-	}
+}
+
+// dropInterrupt ends that the interrupt has any effect. From now on, the context is watched.
+func (x *exchange) dropInterrupt() {
 	if x.interrupt == nil {
-		<-x.step
-		x.step = nil
-		return nil
+		return
 	}
-	ended := make(chan struct{})
-	x.interrupt.Wake(func() { close(ended) })
-	defer func(i *upstream.Interrupt) { i.Wake(nil) }(x.interrupt)
-	var until <-chan time.Time
-	if at := x.interrupt.Until; !at.IsZero() {
-		timer := time.NewTimer(time.Until(at))
-		defer timer.Stop()
-		until = timer.C
-	}
-	select {
-	case <-x.step:
-		x.step = nil
-		return nil
-	case <-ended:
-	case <-until:
-	}
+	x.interrupt.Wake(nil)
 	x.interrupt = nil
-	if x.parent.Err() != nil { // canceled before End was called
-		<-x.step
-		x.step = nil
-		return nil
+	if x.conn != nil {
+		x.conn.Resume()
+		x.watch()
 	}
-	return upstream.ErrInterrupted
+}
+
+// failed returns the error of a call that a connection's error has ended. The interrupt ends a call only once.
+func (x *exchange) failed(err error, when string) error {
+	if errors.Is(err, http1.ErrStopped) && x.interrupt != nil {
+		x.dropInterrupt()
+		if x.ctx.Err() == nil {
+			return upstream.ErrInterrupted
+		}
+	}
+	return x.broken(err, when)
 }
 
 // Streams implements upstream.Exchange.
@@ -150,11 +123,9 @@ func (x *exchange) Next() (upstream.Message, error) {
 	case x.whole:
 		return upstream.Message{}, io.EOF
 	}
-	if err := x.interruptible(func() { x.reply, x.failure = x.readAll() }); err != nil {
-		return upstream.Message{}, err
-	}
-	x.whole = true
-	return upstream.Message{Data: x.reply}, x.failure
+	data, err := x.readAll()
+	x.whole = err == nil
+	return upstream.Message{Data: data}, err
 }
 
 func (x *exchange) nextEvent() (upstream.Message, error) {
@@ -163,9 +134,9 @@ func (x *exchange) nextEvent() (upstream.Message, error) {
 	case err == nil:
 		return upstream.Message{Name: ev.Name, Data: ev.Data}, nil
 	case errors.Is(err, sseproxy.ErrTooLarge):
-		return upstream.Message{},
-			task.Errorf(task.InvalidAgentResponse, "an event of the agent is larger than %d bytes", x.config.MaxEvent)
-	case x.parent.Err() != nil || context.Cause(x.ctx) == errSilent:
+		return upstream.Message{}, task.Errorf(task.InvalidAgentResponse,
+			"an event of the agent is larger than %d bytes", x.transport.config.MaxEvent)
+	case x.ctx.Err() != nil || errors.Is(err, http1.ErrSilent):
 		return upstream.Message{}, x.broken(err, "")
 	}
 	return upstream.Message{},
@@ -174,19 +145,29 @@ func (x *exchange) nextEvent() (upstream.Message, error) {
 
 // readAll reads the whole answer. It is valid until the exchange is closed.
 func (x *exchange) readAll() ([]byte, error) {
-	x.body = replies.Get()
-	max := x.config.MaxReply
-	if n := x.res.ContentLength; n > int64(max) {
-		return nil, tooLarge(max)
+	max := x.transport.config.MaxReply
+	if x.body == nil {
+		if x.conn.Length() > int64(max) {
+			return nil, tooLarge(max)
+		}
+		x.body = replies.Get()
 	}
-	var err error
-	if *x.body, err = bufpool.ReadAll(*x.body, io.LimitReader(x, int64(max)+1)); err != nil {
-		return nil, x.broken(err, "in the middle of its answer")
+	for {
+		data := *x.body
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := x.conn.Read(data[len(data):cap(data)])
+		*x.body = data[:len(data)+n]
+		switch {
+		case len(*x.body) > max:
+			return nil, tooLarge(max)
+		case err == io.EOF:
+			return *x.body, nil
+		case err != nil:
+			return nil, x.failed(err, "in the middle of its answer")
+		}
 	}
-	if len(*x.body) > max {
-		return nil, tooLarge(max)
-	}
-	return *x.body, nil
 }
 
 func tooLarge(max int) error {
@@ -198,53 +179,65 @@ func (x *exchange) Ready() bool { return x.events != nil && x.events.Ready() }
 
 // SetIdleTimeout implements upstream.Exchange.
 func (x *exchange) SetIdleTimeout(d time.Duration) {
-	if x.patience = d; d > 0 {
-		x.idle.Reset(d)
-	} else {
-		x.idle.Stop()
-	}
-}
-
-// Read reads the body of the answer. Any byte restarts the idle timeout.
-func (x *exchange) Read(p []byte) (int, error) {
-	n, err := x.res.Body.Read(p)
-	if n > 0 && x.patience > 0 {
-		x.idle.Reset(x.patience)
-	}
-	return n, err
+	x.idleTimeout = d
+	x.conn.SetIdleTimeout(d)
 }
 
 // Close implements upstream.Exchange. The connection is used again if the answer was read to its end.
 func (x *exchange) Close(err error) {
-	if x.step != nil {
-		x.cancel(nil)
-		<-x.step
-	}
-	if err == nil && x.events != nil {
-		x.idle.Reset(linger)
-		io.Copy(io.Discard, io.LimitReader(x.res.Body, lingerBytes))
+	x.abandonDial()
+	if x.conn != nil {
+		x.giveBack(err == nil && x.events != nil)
 	}
 	if x.events != nil {
 		x.events.Close()
 	}
-	x.idle.Stop()
-	if x.res != nil {
-		x.res.Body.Close()
-	}
+	x.request.release()
 	if x.body != nil {
 		replies.Put(x.body)
 		x.body = nil
 	}
-	x.cancel(nil)
 	if errors.Is(err, upstream.ErrAbandoned) {
 		err = nil
 	}
 	x.span.end(err)
 }
 
+// giveBack gives the connection back to the pool, or closes it. end says that the end of a stream is worth waiting for.
+func (x *exchange) giveBack(end bool) {
+	conn := x.conn
+	x.conn = nil
+	if end && !conn.ReachEnd() {
+		conn.StopAt(time.Now().Add(linger))
+		io.Copy(io.Discard, io.LimitReader(conn, lingerBytes))
+	}
+	if x.interrupt != nil {
+		x.interrupt.Wake(nil)
+	}
+	sound := x.unwatch == nil || x.unwatch()
+	if x.sending != nil {
+		select {
+		case <-x.sending:
+		default: // the agent has answered before it has read the request
+			sound = false
+			conn.Abort()
+			<-x.sending
+		}
+	}
+	if sound {
+		x.transport.pool.Put(conn)
+	} else {
+		conn.Close()
+	}
+}
+
 // mediaType returns the answer's media type, for comparison and for people.
 func (x *exchange) mediaType() string {
-	t, _, err := mime.ParseMediaType(x.res.Header.Get("Content-Type"))
+	switch x.contentType {
+	case "application/json", "text/event-stream":
+		return x.contentType
+	}
+	t, _, err := mime.ParseMediaType(x.contentType)
 	if err != nil || len(t) > 64 {
 		return "no media type"
 	}

@@ -3,7 +3,6 @@
 package httptransport
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/http1"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
@@ -19,10 +19,10 @@ import (
 func (x *exchange) broken(err error, when string) *task.Error {
 	var dial dialError
 	switch {
-	case x.parent.Err() != nil:
-		return upstream.Ended(x.parent)
-	case context.Cause(x.ctx) == errSilent:
-		return task.Errorf(task.AgentTimeout, "the agent was silent for %v", x.patience)
+	case x.ctx.Err() != nil:
+		return upstream.Ended(x.ctx)
+	case errors.Is(err, http1.ErrSilent):
+		return task.Errorf(task.AgentTimeout, "the agent was silent for %v", x.idleTimeout)
 	case errors.As(err, &dial):
 		reason, detail := DialReason(err), "the agent cannot be reached"
 		if reason == upstream.OutOfFiles {
@@ -40,7 +40,7 @@ func (x *exchange) broken(err error, when string) *task.Error {
 // Explain implements upstream.Exchange. It adds to an error what HTTP says about it. An error that the codec has read
 // in the answer stands for itself.
 func (x *exchange) Explain(err error) error {
-	kind, status := task.KindOf(err), x.res.StatusCode
+	kind, status := task.KindOf(err), x.status
 	if kind != task.InvalidAgentResponse && kind != task.Internal {
 		return err
 	}
@@ -55,7 +55,7 @@ func (x *exchange) Explain(err error) error {
 	media := x.mediaType()
 	switch {
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
-		wait := retryAfter(x.res.Header.Get("Retry-After"), time.Now())
+		wait := retryAfter(x.retryAfter, time.Now())
 		return task.Errorf(task.AgentUnavailable, "the agent takes no requests now (HTTP %d)", status).
 			WithCause(&upstream.Error{Reason: upstream.Overloaded, RetryAfter: wait, Err: err})
 	case status >= 300 && status < 400:

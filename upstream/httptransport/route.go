@@ -25,13 +25,14 @@ type route struct {
 	transport *Transport
 	of        *routes
 	url       *url.URL
+	uri       string           // of url, as it stands in a request
 	only      []upstream.Route // the route itself
 }
 
 func (t *Transport) routesTo(urls ...*url.URL) *routes {
 	rs := &routes{}
 	for _, u := range urls {
-		r := &route{transport: t, of: rs, url: u}
+		r := &route{transport: t, of: rs, url: u, uri: requestURI(u)}
 		r.only = []upstream.Route{r}
 		rs.all = append(rs.all, r)
 	}
@@ -93,11 +94,11 @@ func (r *route) Open(ctx context.Context, req *upstream.Request) (upstream.Excha
 	return x, nil
 }
 
-// target returns the method of HTTP and the URL of a request.
-func (r *route) target(req *upstream.Request) (string, *url.URL) {
+// target returns the method of a request, and its URL as it is sent.
+func (r *route) target(req *upstream.Request) (method, uri string) {
 	b, ok := r.transport.config.Codec.(translate.Binder)
 	if !ok {
-		return http.MethodPost, r.url
+		return http.MethodPost, r.uri
 	}
 	method, path := b.Bind(req.Operation, req.Ref)
 	path, query, _ := strings.Cut(path, "?")
@@ -112,5 +113,5 @@ func (r *route) target(req *upstream.Request) (string, *url.URL) {
 		}
 		u.RawQuery = query
 	}
-	return method, &u
+	return method, requestURI(&u)
 }

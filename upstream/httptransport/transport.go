@@ -5,6 +5,7 @@
 package httptransport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/aip-gateway/aip-gateway/internal/http1"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
@@ -45,7 +47,6 @@ const (
 	// it open whether the agent has received the message, so the gateway closes it first.
 	idleConnTimeout = 4 * time.Second
 	maxIdleConns    = 1024
-	maxHeaderBytes  = 64 << 10
 )
 
 // Transport reaches an agent by HTTP/1.1. It implements upstream.Transport.
@@ -53,8 +54,9 @@ type Transport struct {
 	config       Config
 	url          *url.URL
 	host         string
-	unary, event http.Header // of requests that ask for one answer, or for a stream. Never changed
-	http         *http.Transport
+	unary, event fields // of requests that ask for one answer, or for a stream
+	dialer       dialer
+	pool         *http1.Pool
 
 	rpc, events *routes // of operations that are answered once, and by a stream
 }
@@ -88,42 +90,20 @@ func New(config Config) (*Transport, error) {
 	if config.Dial == nil {
 		config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
-	t := &Transport{
-		config: config, url: u,
-		host: config.Header.Get("Host"), // net/http wants it apart
-		http: &http.Transport{
-			DialContext:            dialer{config.Dial}.plain,
-			DialTLSContext:         dialer{config.Dial}.tls(config.TLS, u.Hostname()),
-			DisableCompression:     true,
-			MaxIdleConns:           maxIdleConns,
-			MaxIdleConnsPerHost:    maxIdleConns,
-			IdleConnTimeout:        idleConnTimeout,
-			MaxResponseHeaderBytes: maxHeaderBytes,
-		},
+	t := &Transport{config: config, url: u, pool: http1.NewPool(maxIdleConns, idleConnTimeout)}
+	if t.dialer, err = newDialer(&t.config, u); err == nil {
+		t.host, err = hostField(cmp.Or(config.Header.Get("Host"), u.Host))
+	}
+	if err != nil {
+		return nil, invalid(upstream.InvalidURL, "the agent's host is invalid: %w", err)
 	}
 	t.rpc, t.events = t.newRoutes(u, config.Codec)
-	t.unary, t.event = t.header("application/json"), t.header("text/event-stream")
+	t.unary, t.event = t.fields("application/json"), t.fields("text/event-stream")
 	return t, nil
 }
 
-// header returns the header of requests that ask for a media type.
-func (t *Transport) header(accept string) http.Header {
-	h := http.Header{"User-Agent": {"aip-gateway"}}
-	for name, values := range t.config.Header {
-		if name = http.CanonicalHeaderKey(name); name != "Host" {
-			h[name] = values
-		}
-	}
-	for _, f := range t.config.Codec.Header() {
-		h.Set(f.Name, f.Value)
-	}
-	h.Set("Content-Type", "application/json")
-	h.Set("Accept", accept)
-	return h
-}
-
 // Close implements upstream.Transport.
-func (t *Transport) Close() { t.http.CloseIdleConnections() }
+func (t *Transport) Close() { t.pool.Close() }
 
 // ParseURL reads an agent's URL, without its fragment. An error is an *upstream.Error that does not quote the URL,
 // which may hold a password.

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package http1 is the client side of HTTP/1.1 (RFC 9112), for requests that are few bytes and answers that take long:
+// the goroutine that waits for an answer writes the request and reads the answer itself, on a connection of a Pool. It
+// reads strictly: whatever could be framed in two ways is an error.
+package http1
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// ErrStopped says that Stop or Abort, or the time of StopAt, has ended a wait.
+var ErrStopped = errors.New("http1: the wait was stopped")
+
+// ErrSilent says that the server has sent nothing for the time of SetIdleTimeout.
+var ErrSilent = errors.New("http1: the server is silent")
+
+// The sizes of the buffer of a connection, in bytes: while little arrives at once, and while much does.
+const (
+	smallBuffer = 4 << 10
+	largeBuffer = 32 << 10
+)
+
+// Conn is a connection to a server, and the answer that is being read from it. It is used by one goroutine at a time.
+// Only Stop and Abort may be called by any, at any time, and Write may run beside what reads the answer.
+type Conn struct {
+	conn    net.Conn
+	socket  socket
+	watch   watch
+	since   time.Time // idle since
+	reused  bool      // it has carried an exchange before this one
+	unsound bool      // a write has failed
+
+	// StopFunc and AbortFunc are Stop and Abort, made once for all that call them.
+	StopFunc, AbortFunc func()
+
+	patience time.Duration // how long the server may be silent; 0 for no limit
+	limit    time.Time     // when it has been silent for that long; zero for never
+	stopAt   time.Time     // zero for never
+	reads    deadline
+	writes   deadline
+	stopped  atomic.Bool // by Stop or Abort, which have set other deadlines
+
+	buf        []byte // buf[start:end] has been read from the connection, and not been used
+	start, end int
+	err        error // of the connection, after what is in buf
+
+	answer
+}
+
+// NewConn returns a connection that was just opened.
+func NewConn(conn net.Conn) *Conn {
+	c := &Conn{conn: conn, watch: watch{conn: conn}}
+	c.StopFunc, c.AbortFunc = c.Stop, c.Abort
+	c.socket.init(under(conn))
+	return c
+}
+
+// under returns the connection below TLS, or the connection itself.
+func under(conn net.Conn) net.Conn {
+	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		return t.NetConn()
+	}
+	return conn
+}
+
+// Reused reports whether the connection has carried an exchange before this one.
+func (c *Conn) Reused() bool { return c.reused }
+
+// Close closes the connection. No Write may be running.
+func (c *Conn) Close() {
+	if conn := c.conn; c.unsound {
+		under(conn).Close() // TLS would wait until it has said goodbye
+	} else {
+		conn.Close()
+	}
+	c.watch.wait()
+}
+
+// Begin begins an exchange, in which the server may be silent for a time, as SetIdleTimeout says.
+func (c *Conn) Begin(idleTimeout time.Duration) {
+	c.answer = answer{}
+	c.SetIdleTimeout(idleTimeout)
+	if c.writes.move(c.limit) {
+		c.conn.SetWriteDeadline(c.limit)
+	}
+}
+
+// Write writes the request, or a part of it. n is how many bytes the server may have received.
+func (c *Conn) Write(p []byte) (n int, err error) {
+	if n, err = c.conn.Write(p); err == nil {
+		return n, nil
+	}
+	c.unsound = true
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		if err = ErrSilent; c.stopped.Load() {
+			err = ErrStopped
+		}
+	}
+	return n, err
+}
+
+// SetIdleTimeout sets how long the server may send nothing from now on, and after whatever it sends; 0 is for no limit.
+func (c *Conn) SetIdleTimeout(d time.Duration) {
+	c.patience, c.limit = d, time.Time{}
+	if d > 0 {
+		c.limit = time.Now().Add(d)
+	}
+}
+
+// StopAt is Stop at a time; zero is for never.
+func (c *Conn) StopAt(t time.Time) { c.stopAt = t }
+
+// Stop ends the wait for the answer: the method that reads, or that would read next, returns ErrStopped. After Resume,
+// it can be called again.
+func (c *Conn) Stop() {
+	c.stopped.Store(true) // before the deadline, because another may be set at the same time
+	c.conn.SetReadDeadline(past)
+}
+
+// Abort is Stop for writes as well. The connection cannot be used afterwards.
+func (c *Conn) Abort() {
+	c.stopped.Store(true)
+	c.conn.SetDeadline(past)
+}
+
+// Resume takes a Stop back. No call of Stop may be running.
+func (c *Conn) Resume() {
+	c.stopAt = time.Time{}
+	if c.stopped.Load() {
+		c.stopped.Store(false)
+		c.reads = deadline{}
+	}
+}
+
+// reusable reports whether the connection can carry another exchange after this one.
+func (c *Conn) reusable() bool {
+	return c.ended && !c.closes && c.start == c.end && c.err == nil && !c.unsound
+}
+
+// rest begins the time in which the connection is idle.
+func (c *Conn) rest() {
+	c.reused, c.since, c.limit = true, time.Now(), time.Time{}
+	if len(c.buf) > smallBuffer {
+		c.buf = nil
+	}
+	if !c.socket.known() {
+		c.reads = deadline{}
+		c.watch.begin()
+	}
+}
+
+// leave ends the time in which the connection is idle, and reports whether the server has neither closed it nor sent
+// anything meanwhile.
+func (c *Conn) leave() bool {
+	if c.socket.known() {
+		return c.socket.quiet()
+	}
+	return c.watch.end()
+}
+
+// past is a deadline that has passed.
+var past = time.Unix(1, 0)
+
+// until returns when a wait ends; zero for never.
+func (c *Conn) until() time.Time {
+	if !c.stopAt.IsZero() && (c.limit.IsZero() || c.stopAt.Before(c.limit)) {
+		return c.stopAt
+	}
+	return c.limit
+}
+
+// read reads from the connection once. The error of an end is kept for later where there are bytes, too.
+func (c *Conn) read(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	for {
+		if until := c.until(); c.reads.move(until) {
+			c.conn.SetReadDeadline(until)
+		}
+		if c.stopped.Load() { // perhaps before the deadline was set
+			return 0, ErrStopped
+		}
+		n, err := c.conn.Read(p)
+		late := err != nil && errors.Is(err, os.ErrDeadlineExceeded)
+		if err != nil && !late {
+			c.err = err
+		}
+		switch {
+		case n > 0:
+			if c.patience > 0 {
+				c.limit = time.Now().Add(c.patience)
+			}
+			return n, nil
+		case !late && err != nil:
+			return 0, err
+		case err == nil:
+			return 0, io.ErrNoProgress
+		case c.stopped.Load():
+			return 0, ErrStopped
+		}
+		now := time.Now()
+		if !c.limit.IsZero() && !now.Before(c.limit) {
+			return 0, ErrSilent
+		}
+		if !c.stopAt.IsZero() && !now.Before(c.stopAt) {
+			return 0, ErrStopped
+		}
+		// The deadline was set before the server sent something.
+	}
+}
+
+// fill reads into the buffer once, behind what is in it.
+func (c *Conn) fill() error {
+	switch used := c.end - c.start; {
+	case used == 0:
+		c.start, c.end = 0, 0
+		if c.buf == nil {
+			c.buf = make([]byte, smallBuffer)
+		}
+	case c.end < len(c.buf):
+	case c.start > 0:
+		copy(c.buf, c.buf[c.start:c.end])
+		c.start, c.end = 0, used
+	default:
+		grown := make([]byte, 2*len(c.buf))
+		copy(grown, c.buf)
+		c.buf = grown
+	}
+	room := len(c.buf) - c.end
+	n, err := c.read(c.buf[c.end:])
+	c.end += n
+	if c.start == 0 && c.end == n { // it was empty
+		switch {
+		case n == room && room < largeBuffer:
+			c.resize(largeBuffer)
+		case n <= smallBuffer/4 && room > smallBuffer:
+			c.resize(smallBuffer)
+		}
+	}
+	return err
+}
+
+// resize changes the buffer to a size that what is in it does not exceed.
+func (c *Conn) resize(size int) {
+	other := make([]byte, size)
+	c.end = copy(other, c.buf[c.start:c.end])
+	c.start, c.buf = 0, other
+}
+
+// line returns the next line without its end, which is CR LF. It is valid until the buffer is filled again. max is how
+// long it may be, with its end.
+func (c *Conn) line(max int) ([]byte, error) {
+	for seen := 0; ; {
+		rest := c.buf[c.start:c.end]
+		i := indexLF(rest, seen)
+		switch {
+		case i > 0 && rest[i-1] == '\r' && i < max:
+			c.start += i + 1
+			return rest[:i-1], nil
+		case i >= max || i < 0 && len(rest) >= max:
+			return nil, errTooLarge
+		case i >= 0:
+			return nil, malformed("a line does not end with CR LF")
+		}
+		seen = len(rest)
+		if err := c.fill(); err != nil {
+			return nil, unexpected(err)
+		}
+	}
+}
+
+// unexpected returns the error of a connection that ends within an answer.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package http1
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const short = begin + "Content-Length: 2\r\n\r\nok"
+
+// pairs are ways to connect a client with a server.
+var pairs = map[string]func(t *testing.T) (client, server net.Conn){
+	"TCP": tcp,
+	"TLS": func(t *testing.T) (client, server net.Conn) {
+		plain, other := tcp(t)
+		srv := httptest.NewUnstartedServer(nil)
+		srv.StartTLS()
+		defer srv.Close()
+		in := tls.Server(other, srv.TLS)
+		out := tls.Client(plain, &tls.Config{InsecureSkipVerify: true})
+		done := make(chan error)
+		go func() { done <- in.HandshakeContext(context.Background()) }()
+		if err := errors.Join(out.HandshakeContext(t.Context()), <-done); err != nil {
+			t.Fatal(err)
+		}
+		return out, in
+	},
+	"a pipe": func(*testing.T) (client, server net.Conn) { return net.Pipe() },
+}
+
+func tcp(t *testing.T) (client, server net.Conn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if client, err = net.Dial("tcp", l.Addr().String()); err == nil {
+		server, err = l.Accept()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}
+
+// exchange sends a request on a connection, and reads the answer that the server gives.
+func exchange(t *testing.T, c *Conn, server net.Conn, answer string) string {
+	t.Helper()
+	served := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(server, make([]byte, len("request")))
+		if err == nil {
+			_, err = io.WriteString(server, answer)
+		}
+		served <- err
+	}()
+	c.Begin(time.Minute)
+	_, err := c.Write([]byte("request"))
+	if err == nil {
+		err = c.ReadHead()
+	}
+	var body []byte
+	if err == nil {
+		body, err = io.ReadAll(c)
+	}
+	if err = errors.Join(err, <-served); err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// noticed waits until what the server did while the connection was idle has arrived.
+func noticed(c *Conn) {
+	if !c.socket.known() {
+		<-c.watch.done
+		return
+	}
+	for c.socket.quiet() {
+	}
+}
+
+// TestPool holds that an idle connection is used again, but not after the server has closed it or sent something.
+func TestPool(t *testing.T) {
+	for name, connect := range pairs {
+		for what, meanwhile := range map[string]func(server net.Conn){
+			"nothing":      nil,
+			"an end":       func(server net.Conn) { server.Close() },
+			"an answer":    func(server net.Conn) { go io.WriteString(server, short) },
+			"a single bit": func(server net.Conn) { go io.WriteString(server, "x") },
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				client, server := connect(t)
+				defer server.Close()
+				p := NewPool(1, time.Hour)
+				defer p.Close()
+				if p.Get() != nil {
+					t.Error("an empty pool has a connection")
+				}
+				c := NewConn(client)
+				for range 3 {
+					if got := exchange(t, c, server, short); got != "ok" {
+						t.Errorf("the answer is %q", got)
+					}
+					p.Put(c)
+					if got := p.Get(); got != c || !got.Reused() {
+						t.Fatalf("the connection is %v, and not the one that was given back", got)
+					}
+				}
+				p.Put(c)
+				if meanwhile == nil {
+					return
+				}
+				meanwhile(server)
+				noticed(c)
+				if p.Get() != nil {
+					t.Error("the connection is used again")
+				}
+			})
+		}
+	}
+}
+
+// TestPoolCloses holds that a connection is closed that cannot be used again, that has been idle for too long, or for
+// which there is no room.
+func TestPoolCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(2, 4*time.Second)
+		var open atomic.Int64
+		put := func(answer string) {
+			client, server := net.Pipe()
+			open.Add(1)
+			c := NewConn(client)
+			exchange(t, c, server, answer)
+			go func() {
+				io.Copy(io.Discard, server)
+				server.Close()
+				open.Add(-1)
+			}()
+			p.Put(c)
+			synctest.Wait()
+		}
+		put(strings.Replace(short, "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1))
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d connections are open after the last answer", n)
+		}
+		put(short)
+		time.Sleep(3 * time.Second)
+		put(short)
+		put(short)
+		if n := open.Load(); n != 2 {
+			t.Errorf("%d connections are open, of which there is room for 2", n)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := open.Load(); n != 1 {
+			t.Errorf("%d connections are open after one was idle for 4 s", n)
+		}
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d connections are open after all were idle for 4 s", n)
+		}
+		put(short)
+		p.Close()
+		put(short)
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d connections are open after the pool was closed", n)
+		}
+	})
+}
+
+// moved counts how often the deadline for reading is moved.
+type moved struct {
+	net.Conn
+	n int
+}
+
+func (m *moved) SetReadDeadline(at time.Time) error {
+	m.n++
+	return m.Conn.SetReadDeadline(at)
+}
+
+// TestIdleTimeout holds that a server may take as long as it likes if it is never silent for too long, that the timeout
+// is exact, and that the deadline of the connection is not moved for each read.
+func TestIdleTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer server.Close()
+		conn := &moved{Conn: client}
+		c := NewConn(conn)
+		defer c.Close()
+		const bytes, idle = 1000, time.Minute
+		go func() {
+			io.ReadFull(server, make([]byte, len("request")))
+			io.WriteString(server, begin+"Content-Length: 1001\r\n\r\n")
+			for range bytes {
+				time.Sleep(time.Second)
+				io.WriteString(server, "x")
+			}
+		}()
+		c.Begin(idle)
+		c.Write([]byte("request"))
+		if err := c.ReadHead(); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		body, err := io.ReadAll(c)
+		if took := time.Since(begun); !errors.Is(err, ErrSilent) || len(body) != bytes || took != bytes*time.Second+idle {
+			t.Errorf("after %v there are %d bytes, error %v", took, len(body), err)
+		}
+		if conn.n > bytes/5 {
+			t.Errorf("the deadline was moved %d times", conn.n)
+		}
+	})
+}
+
+// TestStop holds that a wait can be ended at any moment, that another goroutine can wait on, and that nothing of the
+// answer is lost.
+func TestStop(t *testing.T) {
+	const answer = begin + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX: y\r\n\r\n"
+	for _, byTime := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			client, server := net.Pipe()
+			defer server.Close()
+			c := NewConn(client)
+			defer c.Close()
+			go func() {
+				for i := range answer {
+					time.Sleep(time.Second)
+					io.WriteString(server, answer[i:i+1])
+				}
+			}()
+			c.Begin(time.Minute)
+			stops := 0
+			wait := func(f func() error) {
+				t.Helper()
+				for {
+					var stopping *time.Timer
+					if byTime {
+						c.StopAt(time.Now().Add(1500 * time.Millisecond))
+					} else {
+						stopping = time.AfterFunc(1500*time.Millisecond, c.StopFunc)
+					}
+					err := f()
+					if stopping != nil {
+						stopping.Stop()
+					}
+					if err == nil {
+						return
+					}
+					if !errors.Is(err, ErrStopped) {
+						t.Fatal(err)
+					}
+					stops++
+					c.Resume()
+				}
+			}
+			wait(c.ReadHead)
+			var got []byte
+			for !c.Ended() {
+				b := make([]byte, 10)
+				wait(func() error {
+					n, err := c.Read(b)
+					got = append(got, b[:n]...)
+					if err == io.EOF {
+						err = nil
+					}
+					return err
+				})
+			}
+			if string(got) != "abcde" || stops < len(answer)/2 {
+				t.Errorf("the answer is %q after %d stops", got, stops)
+			}
+		})
+	}
+}
+
+// TestStopBeforeRead holds that a wait which begins after Stop ends at once, and that Abort ends a write.
+func TestStopBeforeRead(t *testing.T) {
+	for name, connect := range pairs {
+		t.Run(name, func(t *testing.T) {
+			client, server := connect(t)
+			defer server.Close()
+			c := NewConn(client)
+			defer c.Close()
+			c.Begin(time.Hour)
+			for range 3 {
+				c.Stop()
+				for range 2 {
+					if err := c.ReadHead(); err != ErrStopped {
+						t.Fatal(err)
+					}
+				}
+				c.Resume()
+			}
+			if got := exchange(t, c, server, short); got != "ok" {
+				t.Errorf("the answer is %q", got)
+			}
+			c.Begin(time.Hour)
+			go c.Abort()
+			for {
+				if _, err := c.Write(make([]byte, 1<<20)); err != nil {
+					if err != ErrStopped {
+						t.Error(err)
+					}
+					break
+				}
+			}
+			if err := c.ReadHead(); err != ErrStopped {
+				t.Error(err)
+			}
+		})
+	}
+}
