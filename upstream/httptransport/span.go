@@ -22,8 +22,9 @@ import (
 // span is the client span of one request; the zero span is that of a request that is not traced.
 type span struct{ trace.Span }
 
-// startSpan starts the span of a request, and returns the header with the trace of ctx in it; nil where there is nothing
-// to add to it. The given header is not changed. A request that is no JSON-RPC is named by its method of HTTP, as its path would name a task.
+// startSpan starts the span of a request, and returns the header with the trace of ctx in it, nil where there is none.
+// The given header is not changed. A request that is no JSON-RPC is named by its method of HTTP, as its path
+// would name a task.
 func (t *Transport) startSpan(ctx context.Context, method string, body []byte, header http.Header) (http.Header, span) {
 	var s span
 	if tracing.Enabled(ctx, nil) {
