@@ -9,6 +9,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -34,6 +35,13 @@ type Stream struct {
 // the beginning. A continue that is ignored is a re-stream from the end, and one that is repeated a re-stream of the
 // events that it caused.
 func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream, error) {
+	if cmd := c.Message.Command; cmd == task.ReStream || cmd == task.Start {
+		tk := p.engine.acquire(logname.New(p.Name, leader, c.Message.TaskID))
+		defer tk.release()
+		if s, ok := p.reStream(ctx, tk, c); ok {
+			return s, nil
+		}
+	}
 	r, err := p.carryOut(ctx, leader, c, true)
 	if err != nil {
 		return Stream{}, err
