@@ -41,6 +41,7 @@ type Conn struct {
 
 	patience time.Duration // how long the server may be silent; 0 for no limit
 	limit    time.Time     // when it has been silent for that long; zero for never
+	heard    bool          // it has sent something since limit was set
 	stopAt   time.Time     // zero for never
 	reads    deadline
 	writes   deadline
@@ -86,6 +87,9 @@ func (c *Conn) Close() {
 func (c *Conn) Begin(idleTimeout time.Duration) {
 	c.answer = answer{}
 	c.SetIdleTimeout(idleTimeout)
+	if c.limit.IsZero() || c.writes.at.Before(c.limit.Add(-idleTimeout/8)) {
+		c.writes = deadline{} // a write that ends too early cannot be begun again
+	}
 	if c.writes.move(c.limit) {
 		c.conn.SetWriteDeadline(c.limit)
 	}
@@ -107,7 +111,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 
 // SetIdleTimeout sets how long the server may send nothing from now on, and after whatever it sends; 0 is for no limit.
 func (c *Conn) SetIdleTimeout(d time.Duration) {
-	c.patience, c.limit = d, time.Time{}
+	c.patience, c.limit, c.heard = d, time.Time{}, false
 	if d > 0 {
 		c.limit = time.Now().Add(d)
 	}
@@ -180,6 +184,9 @@ func (c *Conn) read(p []byte) (int, error) {
 	if c.err != nil {
 		return 0, c.err
 	}
+	if c.heard {
+		c.heard, c.limit = false, time.Now().Add(c.patience)
+	}
 	for {
 		if until := c.until(); c.reads.move(until) {
 			c.conn.SetReadDeadline(until)
@@ -194,9 +201,7 @@ func (c *Conn) read(p []byte) (int, error) {
 		}
 		switch {
 		case n > 0:
-			if c.patience > 0 {
-				c.limit = time.Now().Add(c.patience)
-			}
+			c.heard = c.patience > 0
 			return n, nil
 		case !late && err != nil:
 			return 0, err
@@ -212,7 +217,7 @@ func (c *Conn) read(p []byte) (int, error) {
 		if !c.stopAt.IsZero() && !now.Before(c.stopAt) {
 			return 0, ErrStopped
 		}
-		// The deadline was set before the server sent something.
+		c.reads = deadline{} // it was one of before
 	}
 }
 
