@@ -84,7 +84,7 @@ func (tk *activeTask) load(ctx context.Context) error {
 	tk.logState = logState{
 		last: head.Last, kept: len(records), bytes: head.Bytes, lost: head.Lost, metadata: head.Metadata,
 	}
-	tk.lastTime = lastTimeOf(fold.Task())
+	tk.lastTime = lastTimeOf(tk.fold.Task())
 	tk.exists, tk.loaded = true, true
 	tk.size = int64(len(snapshot)) + head.Bytes
 	if tk.meta.Pending != nil {

@@ -3,11 +3,13 @@
 package partner
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -57,5 +59,45 @@ func BenchmarkSettled(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkReport measures a piece of text of an agent's stream, from its report to the task, where so many of them
+// come together.
+func BenchmarkReport(b *testing.B) {
+	for _, many := range []int{1, 100} {
+		b.Run(fmt.Sprint("together=", many), func(b *testing.B) {
+			store := replay.NewMemory(replay.Settings{})
+			defer store.Close()
+			e, err := Open(b.Context(), store, Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Close()
+			var pieces task.Pieces
+			measured := make(chan struct{})
+			b.ReportAllocs()
+			reporting := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+				defer close(measured)
+				for left := 1; b.Loop(); {
+					pieces.AddText("p1", "", []byte("a piece of a text, as long as a model gives it\\n"), true, false)
+					if left--; left > 0 {
+						continue
+					}
+					if left = many; !yield(agent.Report{Pieces: &pieces}, nil) {
+						b.Error("the turn is over")
+					}
+					pieces.Reset()
+				}
+				yield(finished("done"), nil)
+			}}
+			p := e.Register(Config{Name: "agent", Agent: reporting, Terms: terms, MaxEvents: 1 << 30, MaxBytes: 1 << 40,
+				Log: slog.New(slog.DiscardHandler)})
+			defer p.Unregister()
+			if _, err := p.Stream(b.Context(), leader, call(task.Start, "t1")); err != nil {
+				b.Fatal(err)
+			}
+			<-measured
+		})
 	}
 }

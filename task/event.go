@@ -116,6 +116,10 @@ func DecodeEvent(data []byte) (Event, error) {
 	if len(data) == 0 {
 		return ev, errors.New("task: decoding an event of the log: it is empty")
 	}
+	if c, ok := decodeText(data); ok {
+		ev.Chunk = &c
+		return ev, nil
+	}
 	kind, value, second, cause := splitEvent(data)
 	var into any
 	switch kind {

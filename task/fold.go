@@ -5,7 +5,7 @@ package task
 import "slices"
 
 // Fold applies events, in order, to the Task that they describe. The zero Fold is a task without events. It is not safe
-// for concurrent use.
+// for concurrent use, and after it was copied only the copy is used.
 type Fold struct {
 	Seq uint64 // number of the last event that was applied
 
@@ -14,7 +14,7 @@ type Fold struct {
 
 	task  Task // without the pieces that texts has and Task adds
 	texts Texts
-	late  []string // the products whose growing text has pieces that task does not have yet
+	late  []*growing // texts that have pieces which task does not have yet
 
 	size  int64 // of the products, with all pieces, as ProductsSize counts
 	sized bool  // size is known
@@ -94,6 +94,14 @@ func (f *Fold) offer(ids []string, continued bool) {
 }
 
 func (f *Fold) chunk(c *Chunk) {
+	if c.Append && c.plainText() {
+		if g := f.growing(c.Product.ID, c.Product.Name); g != nil {
+			text := c.Product.DataItems[0].Text
+			g.text.WriteString(text)
+			f.grown(g, int64(len(text)))
+			return
+		}
+	}
 	f.join()
 	f.sized = false
 	i := slices.IndexFunc(f.task.Products, func(p Product) bool { return p.ID == c.Product.ID })
@@ -116,34 +124,44 @@ func (f *Fold) chunk(c *Chunk) {
 	f.texts.Add(p, &c.Product)
 }
 
-// ApplyPieces applies pieces[from:to] as events, the first of which has the number seq. The texts that grow are only
-// joined when the task is read.
+// ApplyPieces applies pieces[from:to] as events, the first of which has the number seq.
 func (f *Fold) ApplyPieces(pieces *Pieces, from, to int, seq uint64) {
 	var g *growing
 	for i := from; i < to; i++ {
 		one := &pieces.list[i]
-		if one.chunk != nil {
-			f.chunk(one.chunk)
-			g = nil
-			continue
+		if one.chunk == nil && one.append {
+			if g == nil || !g.takes(one.product, one.name) {
+				g = f.growing(one.product, one.name)
+			}
+			if g != nil {
+				g.add(pieces.stored[one.from:one.to], one.escaped)
+				f.grown(g, one.size)
+				continue
+			}
 		}
-		if g == nil || one.product != pieces.list[i-1].product {
-			g = f.texts.growing[one.product]
-		}
-		if g == nil || !one.append || one.name != "" && one.name != g.name {
-			c := pieces.Chunk(i)
-			f.chunk(&c)
-			g = nil
-			continue
-		}
-		g.add(pieces.stored[one.from:one.to], one.escaped)
-		if !g.late {
-			g.late = true
-			f.late = append(f.late, one.product)
-		}
-		f.size += one.size
+		c := pieces.Chunk(i)
+		f.chunk(&c)
+		g = nil
 	}
 	f.Seq = seq + uint64(to-from) - 1
+}
+
+// growing returns the text of a product that a plain text of this name can be added to, without anything else being
+// changed; nil where there is none.
+func (f *Fold) growing(product, name string) *growing {
+	if g := f.texts.growing[product]; g != nil && g.takes(product, name) {
+		return g
+	}
+	return nil
+}
+
+// grown records that a text has got so many bytes more. They are joined with the product when that is read.
+func (f *Fold) grown(g *growing, more int64) {
+	if !g.late {
+		g.late = true
+		f.late = append(f.late, g)
+	}
+	f.size += more
 }
 
 // join makes the products of task complete.
@@ -152,11 +170,12 @@ func (f *Fold) join() {
 		return
 	}
 	f.task.Products = slices.Clone(f.task.Products) // readers may hold the slices of an earlier moment
-	for _, id := range f.late {
-		p, g := findProduct(f.task.Products, id), f.texts.growing[id]
+	for _, g := range f.late {
+		p := findProduct(f.task.Products, g.product)
 		p.DataItems = slices.Clone(p.DataItems)
 		p.DataItems[len(p.DataItems)-1].Text, g.late = g.text.String(), false
 	}
+	clear(f.late)
 	f.late = f.late[:0]
 }
 

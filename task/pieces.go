@@ -2,7 +2,10 @@
 
 package task
 
-import "strconv"
+import (
+	"strconv"
+	"unicode/utf8"
+)
 
 // Pieces are pieces of products, as an agent sends them while it works: chunks in their stored form, one behind the
 // other. Most of them are one plain text, and cost no allocation. The nil Pieces are none. They are used by one
@@ -92,16 +95,100 @@ func (c *Chunk) plainText() bool {
 		len(c.Extensions) == 0
 }
 
+// What stands between the values in the stored event of a plain text, which is what AppendEvent writes.
+const (
+	beforeID     = string(ChunkEvent) + `{"product":{"id":`
+	beforeName   = `,"name":`
+	beforeText   = `,"dataItems":[{"type":"text","text":"`
+	beforeAppend = `"}]},"append":`
+	beforeLast   = `,"lastChunk":`
+)
+
+// decodeText reads the stored event of a plain text. ok is false where data is another one, or has been damaged.
+func decodeText(data []byte) (c Chunk, ok bool) {
+	r := textReader{rest: data}
+	if !r.skip(beforeID) {
+		return c, false
+	}
+	c.Product.ID = r.quoted()
+	if r.skip(beforeName) {
+		c.Product.Name = r.quoted()
+	}
+	r.must(beforeText[:len(beforeText)-1])
+	text := r.quoted()
+	r.must(beforeAppend[1:])
+	c.Append = r.flag()
+	r.must(beforeLast)
+	c.Last = r.flag()
+	r.must("}")
+	if r.bad || len(r.rest) > 0 || !utf8.Valid(data) {
+		return Chunk{}, false
+	}
+	c.Product.DataItems = []DataItem{Text(text)}
+	return c, true
+}
+
+// textReader reads the stored event of a plain text. It is bad after something unexpected.
+type textReader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *textReader) skip(want string) bool {
+	if len(r.rest) < len(want) || string(r.rest[:len(want)]) != want {
+		return false
+	}
+	r.rest = r.rest[len(want):]
+	return true
+}
+
+func (r *textReader) must(want string) { r.bad = r.bad || !r.skip(want) }
+
+func (r *textReader) flag() bool {
+	if r.skip("true") {
+		return true
+	}
+	r.must("false")
+	return false
+}
+
+// quoted reads a string. One with another escape than those of appendEscape is bad.
+func (r *textReader) quoted() string {
+	r.must(`"`)
+	b, escaped := r.rest, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			r.rest = b[i+1:]
+			if !escaped {
+				return string(b[:i])
+			}
+			return string(appendUnescaped(make([]byte, 0, i), b[:i]))
+		case c < 0x20:
+			r.bad = true
+			return ""
+		case c == '\\':
+			n := escapeLen(b[i:])
+			if escaped = true; n == 0 {
+				r.bad = true
+				return ""
+			}
+			i += n - 1
+		}
+	}
+	r.bad = true
+	return ""
+}
+
 // begin appends a stored event up to its text.
 func (p *Pieces) begin(product, name string) piece {
 	n := len(p.list) - 1
 	if n >= 0 && p.list[n].chunk == nil && p.list[n].product == product && p.list[n].name == name {
 		p.stored = append(p.stored, p.stored[p.start(n):p.list[n].from]...) // the event before begins in the same way
 	} else {
-		p.stored = append(append(p.stored, ChunkEvent), `{"product":{"id":`...)
-		p.stored = AppendString(p.stored, product)
-		p.stored = appendOptional(p.stored, `,"name":`, name)
-		p.stored = append(p.stored, `,"dataItems":[{"type":"text","text":"`...)
+		p.stored = AppendString(append(p.stored, beforeID...), product)
+		p.stored = appendOptional(p.stored, beforeName, name)
+		p.stored = append(p.stored, beforeText...)
 	}
 	return piece{product: product, name: name, from: len(p.stored)}
 }
@@ -109,10 +196,9 @@ func (p *Pieces) begin(product, name string) piece {
 // finish appends what follows the text of a stored event.
 func (p *Pieces) finish(one piece, last bool) {
 	one.to = len(p.stored)
-	p.stored = append(p.stored, `"}]},"append":`...)
-	p.stored = strconv.AppendBool(p.stored, one.append)
-	p.stored = append(p.stored, `,"lastChunk":`...)
-	p.stored = append(strconv.AppendBool(p.stored, last), '}')
+	p.stored = strconv.AppendBool(append(p.stored, beforeAppend...), one.append)
+	p.stored = strconv.AppendBool(append(p.stored, beforeLast...), last)
+	p.stored = append(p.stored, '}')
 	one.last, one.end = last, len(p.stored)
 	p.list = append(p.list, one)
 	p.size += one.size

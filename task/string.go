@@ -47,7 +47,6 @@ func mustEscape(c byte) bool { return c < 0x20 || c == '"' || c == '\\' }
 
 // appendEscape appends a character that must be escaped.
 func appendEscape(dst []byte, c byte) []byte {
-	const hex = "0123456789abcdef"
 	switch c {
 	case '"', '\\':
 		return append(dst, '\\', c)
@@ -58,8 +57,26 @@ func appendEscape(dst []byte, c byte) []byte {
 	case '\t':
 		return append(dst, '\\', 't')
 	}
-	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 }
+
+// escapeLen returns the length of the escape with which b begins, if appendEscape has written it, and 0 otherwise.
+func escapeLen(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(b) >= 6 && string(b[2:4]) == "00" && (b[4] == '0' || b[4] == '1') && bytes.IndexByte(hexDigits, b[5]) >= 0 {
+			return 6
+		}
+	}
+	return 0
+}
+
+var hexDigits = []byte("0123456789abcdef")
 
 // appendCanonical appends the text of a valid JSON string, which is raw without its quotes, as appendEscaped writes it.
 // It returns the size of the text in bytes, and whether it is escaped.

@@ -12,9 +12,15 @@ type Texts struct {
 
 // growing is the last data item of a product, if that is a plain text to which pieces are added.
 type growing struct {
-	text strings.Builder // never rewrites what it has given out
-	name string          // of the product
-	late bool            // text has pieces that the data item does not have yet
+	text    strings.Builder // never rewrites what it has given out
+	product string
+	name    string // of the product
+	late    bool   // text has pieces that the data item does not have yet
+}
+
+// takes reports whether a plain text that names its product so is a piece of this text, and nothing more.
+func (g *growing) takes(product, name string) bool {
+	return g.product == product && (name == "" || name == g.name)
 }
 
 // Add adds a piece to p: its data items go behind those of p, with plain texts that meet joined to one, and the name,
@@ -56,7 +62,7 @@ func (t *Texts) grow(product, head string, room int) *growing {
 		if t.growing == nil {
 			t.growing = make(map[string]*growing)
 		}
-		g = new(growing)
+		g = &growing{product: product}
 		t.growing[product] = g
 		g.text.Grow(len(head) + room)
 		g.text.WriteString(head)
