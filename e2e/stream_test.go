@@ -39,7 +39,8 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// followAll starts n tasks by stream and follows them all until they rest.
+// followAll starts n tasks by stream and follows them all until they rest, every other one over HTTP/1.1, on a
+// connection that outlives its requests.
 func followAll(
 	t *testing.T,
 	n int,
@@ -50,8 +51,15 @@ func followAll(
 	t.Helper()
 	all := make([]*follower, n)
 	var group sync.WaitGroup
+	var http1 *http.Client
 	for i := range all {
 		all[i] = each(i)
+		if http1 == nil {
+			http1 = &http.Client{Transport: all[i].transports(t)["1"]}
+		}
+		if i%2 == 1 {
+			all[i].client = http1
+		}
 		group.Go(func() {
 			if err := all[i].follow(ctx, text, "awaiting-completion"); err != nil {
 				t.Error(err)
