@@ -12,8 +12,8 @@ import (
 
 // Streams is how open streams use the memory of the process.
 type Streams struct {
-	// Whether a stream over HTTP/1.1 leaves its request when it has caught up with its task: on or off. Then it takes
-	// the connection over from Caddy, and needs a third of the memory. Default: on.
+	// Whether a stream over HTTP/1.1 leaves its request when it rests: on or off. Then it takes the connection over from
+	// Caddy, and needs a third of the memory or less. Default: on.
 	TakeOver string `json:"take_over,omitempty"`
 
 	// Whether the process gives memory back to the system, in a pause, after half of its streams have ended: on or off.

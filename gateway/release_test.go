@@ -33,13 +33,14 @@ func TestReleaseMemory(t *testing.T) {
 			}
 			time.Sleep(releaseCheck)
 		}
+		time.Sleep(releaseCheck / 2) // each number of streams sees one check
 		for _, n := range []int64{99, 0, 0, 1000, 600, 600, 400, 100, 100, 100, 0, 0, 99, 0, 0, 0} {
 			open(n)
 		}
+		cancel()
+		<-ended
 		if diff := cmp.Diff([]int64{100, 0}, released); diff != "" {
 			t.Errorf("memory was given back at (-want +got streams):\n%s", diff)
 		}
-		cancel()
-		<-ended
 	})
 }

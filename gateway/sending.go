@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -71,27 +72,49 @@ const (
 var errWouldWait = errors.New("gateway: this step must not wait")
 
 // Run sends the stream to a sink, and returns when the stream has ended. It is called at most once.
-func (s *Stream) Run(out Sink) {
+func (s *Stream) Run(out Sink) { s.run(out, nil) }
+
+// RunUntilIdle is Run, but it also returns when no event was sent for a time, or for twice that at most. It reports
+// whether the stream has ended; if not, Run or Park follows, and the sink may be another one then.
+func (s *Stream) RunUntilIdle(out Sink, idle time.Duration) (over bool) {
+	ticker := time.NewTicker(idle)
+	defer ticker.Stop()
+	return s.run(out, ticker.C)
+}
+
+// run sends the stream until it has ended, or until no event was sent between two ticks.
+func (s *Stream) run(out Sink, ticks <-chan time.Time) (over bool) {
 	turns := make(chan struct{}, 1)
 	s.begin(out, func() { turns <- struct{}{} })
+	sent := -1 // events, at the last tick
 	for s.step(false) != ended {
-		if !s.rest() {
-			continue
+		for s.rest() && !s.await(turns, ticks) {
+			if s.sent == sent {
+				return false
+			}
+			sent = s.sent
 		}
+	}
+	return true
+}
+
+// await waits until the goroutine has a step to make, and reports true, or until a tick at which the stream rests. In
+// both cases the stream no longer does.
+func (s *Stream) await(turns <-chan struct{}, ticks <-chan time.Time) bool {
+	for {
 		select {
 		case <-turns:
+			return true
 		case <-s.ctx.Done(): // the caller has left
 			s.Wake()
 			<-turns
+			return true
+		case <-ticks:
+			if s.state.CompareAndSwap(resting, stepping) {
+				return false
+			}
 		}
 	}
-}
-
-// CatchUp sends everything that there is now to a sink. It reports whether the stream has ended; if not, Run or Park
-// follows. The sink may be another one then.
-func (s *Stream) CatchUp(out Sink) (over bool) {
-	s.begin(out, nil)
-	return s.step(false) == ended
 }
 
 // Park sends the rest of the stream to a sink, without the calling goroutine and independently of the request's

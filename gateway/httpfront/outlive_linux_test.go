@@ -10,16 +10,12 @@ import (
 	"testing"
 )
 
-// passAll is for servers without wrappers.
-func passAll(http.ResponseWriter) bool { return true }
-
 // TestBothWaysSendTheSame follows one task by a stream that outlives its request, by one that does not, and by one that
 // is opened at the end. Their callers read the same bytes.
 func TestBothWaysSendTheSame(t *testing.T) {
 	var outlived atomic.Int64
 	g := open(t, func(h *setup) {
-		h.http1 = true
-		h.front.TakeOver = TakeOver{Passes: passAll, Begin: func() func() { outlived.Add(1); return func() {} }}
+		h.takeOver(func() func() { outlived.Add(1); return func() {} })
 	})
 	g.post("/agents/one/rpc", message("rpc", "start", "t1", "ask"))
 	follow := func() (body func() string) {
@@ -80,11 +76,10 @@ func TestHowStreamsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begun, ended := make(chan struct{}), make(chan struct{})
 			g := open(t, func(h *setup) {
-				h.http1 = true
-				h.front.TakeOver = TakeOver{Passes: passAll, Begin: func() func() {
+				h.takeOver(func() func() {
 					close(begun)
 					return func() { close(ended) }
-				}}
+				})
 			})
 			res, next := g.openStream(t.Context(), message("stream", "start", "t1", "ask"))
 			until(t, next, "awaiting-input")

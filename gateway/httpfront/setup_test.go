@@ -45,6 +45,14 @@ type setup struct {
 	http1    bool // the version of HTTP that is served; else 2
 }
 
+// takeOver makes streams that rest outlive their requests.
+func (s *setup) takeOver(begin func() (end func())) {
+	s.http1 = true
+	s.front.TakeOver = TakeOver{
+		Idle: time.Millisecond, Passes: func(http.ResponseWriter) bool { return true }, Begin: begin,
+	}
+}
+
 // eachWay runs a test for each way in which streams are sent.
 func eachWay(t *testing.T, test func(t *testing.T, way func(*setup))) {
 	t.Run("HTTP/2", func(t *testing.T) { test(t, func(*setup) {}) })
@@ -52,12 +60,10 @@ func eachWay(t *testing.T, test func(t *testing.T, way func(*setup))) {
 	t.Run("taken over", func(t *testing.T) {
 		var outlived, ended atomic.Int64
 		test(t, func(h *setup) {
-			h.http1 = true
-			h.front.TakeOver.Passes = func(http.ResponseWriter) bool { return true }
-			h.front.TakeOver.Begin = func() func() {
+			h.takeOver(func() func() {
 				outlived.Add(1)
 				return func() { ended.Add(1) }
-			}
+			})
 		})
 		if outlived.Load() == 0 && runtime.GOOS == "linux" {
 			t.Error("no stream has outlived its request")
