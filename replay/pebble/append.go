@@ -97,7 +97,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		defer s.sweeper.counting.RUnlock()
 	}
 	durable := settings.Sync == replay.SyncAlways || settings.Sync == replay.SyncState && a.Durable
-	if err := s.commit(b, durable); err != nil {
+	if err := s.commit(b, len(a.Records), durable); err != nil {
 		return err
 	}
 	l.publish(next, records)

@@ -345,7 +345,7 @@ func TestDamagedLog(t *testing.T) {
 				}
 			}
 			b := s.db.NewBatch()
-			if err := errors.Join(damage(b), b.Commit(pebble.Sync), b.Close(), s.Close()); err != nil {
+			if err := errors.Join(damage(b), s.commit(b, 0, true), b.Close(), s.Close()); err != nil {
 				t.Fatal(err)
 			}
 			s = openAt(t, dir, replay.Settings{})
@@ -386,13 +386,13 @@ func TestDamagedSnapshot(t *testing.T) {
 		Snapshot: []byte("s")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.db.Delete(appendNameKey(nil, spaceSnapshot, "a"), pebble.Sync); err != nil {
+	if err := s.db.Delete(appendNameKey(nil, spaceSnapshot, "a"), pebble.NoSync); err != nil {
 		t.Fatal(err)
 	}
 	if _, snapshot, _, err := s.Load(t.Context(), "a"); !errors.Is(err, errDamaged) {
 		t.Errorf("Load: snapshot %q, %v", snapshot, err)
 	}
-	if err := s.db.Delete(appendNameKey(nil, spaceHead, "a"), pebble.Sync); err != nil {
+	if err := s.db.Delete(appendNameKey(nil, spaceHead, "a"), pebble.NoSync); err != nil {
 		t.Fatal(err)
 	}
 	if h, err := s.Head(t.Context(), "a"); !errors.Is(err, errDamaged) { // the store has known it

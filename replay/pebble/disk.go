@@ -17,25 +17,25 @@ import (
 
 // disk is the file system as one Pebble database sees it, with a fence between the two.
 //
-// Pebble has no answer to a disk that fails. A write-ahead log or a manifest that cannot be written makes it panic
-// with locks held or end the process; a table that cannot be written, it writes again at once, without end. So Pebble
-// never learns of it: the first change of a file that fails raises the fence, and what Pebble changes from then on, it
-// changes in memory. For the files on the disk, that is the death of the process at that moment: the database opened
-// next finds what it would find after a crash. Above all, no further file of the write-ahead log is made on the disk
-// behind one that ends within a record, which Pebble would rightly call a corruption.
+// Pebble has no answer to a disk that fails. A manifest that cannot be written makes it panic with locks held or end
+// the process; a table that cannot be written, it writes again at once, without end. So Pebble never learns of it: the
+// first change of a file that fails raises the fence, and what Pebble changes from then on, it changes in memory. For
+// the files on the disk, that is the death of the process at that moment: the database opened next finds what it would
+// find after a crash. The journal writes nothing behind the fence.
 //
 // A database whose fence is up is of no more use. The store fails every call on it, since what it shows may not be in
 // the files, and opens another one when the disk works again.
 type disk struct {
 	vfs.FS
-	reserve *reserve
-	debris  *debris
-	memory  *vfs.MemFS                // what Pebble made after the fence was raised
-	last    atomic.Pointer[walFile]   // the newest file of the write-ahead log
-	failed  atomic.Pointer[diskError] // why the fence was raised; nil while it is down
-	raised  chan struct{}             // closed when the fence is raised
-	// unsynced is set when the write-ahead log could not be synced. The system may drop then what was written to it,
-	// even while the machine keeps running.
+	reserve  *reserve
+	debris   *debris
+	memory   *vfs.MemFS                // what Pebble made after the fence was raised, or where the disk is only read
+	readOnly bool                      // the disk is only read: there is a fence from the beginning, without an error
+	journal  atomic.Pointer[journal]   // nil until it was replayed, and where the disk is only read
+	failed   atomic.Pointer[diskError] // why the fence was raised; nil while it is down
+	raised   chan struct{}             // closed when the fence is raised
+	// unsynced is set when the journal could not be synced. The system may drop then what was written to it, even while
+	// the machine keeps running.
 	unsynced atomic.Bool
 }
 
@@ -45,9 +45,11 @@ type diskError struct{ cause error }
 func (e *diskError) Error() string   { return fmt.Sprintf("%v: %v", replay.ErrUnavailable, e.cause) }
 func (e *diskError) Unwrap() []error { return []error{replay.ErrUnavailable, e.cause} }
 
-// newDisk returns the file system for one opening of the database in dir.
-func newDisk(system vfs.FS, dir string, r *reserve, tables *debris) *disk {
-	d := &disk{FS: system, reserve: r, debris: tables, memory: vfs.NewMem(), raised: make(chan struct{})}
+// newDisk returns the file system for one opening of the database in dir, which is only read, or written, too.
+func newDisk(system vfs.FS, dir string, readOnly bool, r *reserve, tables *debris) *disk {
+	d := &disk{
+		FS: system, reserve: r, debris: tables, memory: vfs.NewMem(), readOnly: readOnly, raised: make(chan struct{}),
+	}
 	_ = d.memory.MkdirAll(dir, 0o700) // of an empty file system
 	return d
 }
@@ -60,6 +62,9 @@ func (d *disk) err() error {
 	return nil
 }
 
+// fenced returns whether files are changed in memory.
+func (d *disk) fenced() bool { return d.readOnly || d.failed.Load() != nil }
+
 // fail raises the fence.
 func (d *disk) fail(err error) {
 	if d.failed.CompareAndSwap(nil, &diskError{err}) {
@@ -67,23 +72,16 @@ func (d *disk) fail(err error) {
 	}
 }
 
-// failToSync raises the fence because the write-ahead log could not be synced.
+// failToSync raises the fence because the journal could not be synced.
 func (d *disk) failToSync(err error) {
 	d.unsynced.Store(true)
 	d.fail(err)
 }
 
-// sync makes what was written to the write-ahead log before the call survive a loss of power.
-func (d *disk) sync() {
-	if f := d.last.Load(); f != nil {
-		f.sync(f.written.Load())
-	}
-}
-
 // try does what changes the disk, if need be with what the store keeps in reserve. It returns false when the fence is
 // up: then the same has to be done in memory.
 func (d *disk) try(change func() error) bool {
-	if d.err() != nil {
+	if d.fenced() {
 		return false
 	}
 	err := change()
@@ -118,29 +116,14 @@ func (d *disk) Unwrap() vfs.FS { return d.FS }
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	var f vfs.File
 	if d.try(func() (err error) { f, err = d.FS.Create(name, category); return err }) {
-		return d.fenced(name, f), nil
+		return d.file(name, f), nil
 	}
 	return d.memory.Create(name, category)
 }
 
-// ReuseForWrite implements vfs.FS. Pebble writes new files of the write-ahead log over old ones.
-func (d *disk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	var f vfs.File
-	if d.try(func() (err error) {
-		f, err = d.FS.ReuseForWrite(oldname, newname, category)
-		if errors.Is(err, fs.ErrNotExist) { // a try before has renamed it, and could not open it
-			f, err = d.FS.Create(newname, category)
-		}
-		return err
-	}) {
-		return d.fenced(newname, f), nil
-	}
-	return d.memory.Create(newname, category)
-}
-
 // Open implements vfs.FS.
 func (d *disk) Open(name string, opts ...vfs.OpenOption) (f vfs.File, err error) {
-	if d.err() != nil {
+	if d.fenced() {
 		if f, err = d.memory.Open(name, opts...); err == nil {
 			return f, nil
 		}
@@ -161,7 +144,7 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.fenced(name, f), nil
+	return d.file(name, f), nil
 }
 
 // Remove implements vfs.FS.
@@ -188,7 +171,7 @@ func (d *disk) Rename(oldname, newname string) error {
 
 // Stat implements vfs.FS.
 func (d *disk) Stat(name string) (vfs.FileInfo, error) {
-	if d.err() != nil {
+	if d.fenced() {
 		if info, err := d.memory.Stat(name); err == nil {
 			return info, nil
 		}
@@ -196,19 +179,61 @@ func (d *disk) Stat(name string) (vfs.FileInfo, error) {
 	return d.FS.Stat(name)
 }
 
-// fenced returns a file on the disk that is to be changed.
-func (d *disk) fenced(name string, f vfs.File) vfs.File {
-	switch path.Ext(name) {
-	case ".log":
-		file := &walFile{File: f, disk: d}
-		file.idle.L = &file.mu
-		d.last.Store(file)
-		return file
-	case ".sst":
+// file returns a file on the disk that is to be changed.
+func (d *disk) file(name string, f vfs.File) vfs.File {
+	if path.Ext(name) == ".sst" {
 		d.debris.begin(name)
 		return &fencedFile{File: f, disk: d, table: name}
 	}
 	return &fencedFile{File: f, disk: d, manifest: strings.HasPrefix(path.Base(name), "MANIFEST-")}
+}
+
+// makeSegment makes a file of the journal, out of another one if there is one that is not needed. It returns nil when
+// the fence is up.
+func (d *disk) makeSegment(free, name string, size int64) (f vfs.File) {
+	if !d.try(func() (err error) {
+		if free != "" {
+			f, err = d.FS.ReuseForWrite(free, name, vfs.WriteCategoryUnspecified)
+			if !errors.Is(err, fs.ErrNotExist) { // else a try before has renamed it, and could not open it
+				return err
+			}
+		}
+		f, err = d.FS.Create(name, vfs.WriteCategoryUnspecified)
+		return err
+	}) {
+		return nil
+	}
+	_ = f.Preallocate(0, size) // not all systems can
+	return f
+}
+
+// syncDir makes the names of files in a directory survive a loss of power. It returns false when the fence is up.
+func (d *disk) syncDir(dir string) bool {
+	return d.try(func() error {
+		f, err := d.FS.OpenDir(dir)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}
+
+// syncSegment makes a file of the journal survive a loss of power that another process, or generation, has written.
+func (d *disk) syncSegment(name string) error {
+	var f vfs.File
+	if !d.try(func() (err error) {
+		f, err = d.FS.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+		return err
+	}) {
+		return d.err()
+	}
+	if err := f.SyncData(); err != nil {
+		d.failToSync(err)
+	}
+	if err := f.Close(); err != nil {
+		d.fail(err)
+	}
+	return d.err()
 }
 
 // fencedFile is a file, or a directory, that was opened before the fence was raised. What of it is on the disk then is
@@ -224,7 +249,7 @@ type fencedFile struct {
 // change does what changes the file, unless the fence is up.
 func (f *fencedFile) change(do func() error) error {
 	err := f.disk.err()
-	if err == nil {
+	if !f.disk.fenced() {
 		if err = do(); err != nil {
 			f.disk.fail(err)
 		}
@@ -235,8 +260,12 @@ func (f *fencedFile) change(do func() error) error {
 	return nil
 }
 
-// Write implements vfs.File.
+// Write implements vfs.File. A manifest that names a table is written after the journal has been synced: all that is in
+// the table was written to the journal before.
 func (f *fencedFile) Write(p []byte) (int, error) {
+	if j := f.disk.journal.Load(); j != nil && f.manifest {
+		j.syncWritten()
+	}
 	err := f.change(func() error { _, err := f.disk.write(f.File, p); return err })
 	return len(p), err
 }

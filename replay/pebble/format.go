@@ -57,5 +57,8 @@ func (g *generation) setFormat(m *mark) error {
 			return err
 		}
 	}
-	return g.commit(b, true)
+	if err := g.commit(b, 0, true); err != nil {
+		return err
+	}
+	return g.db.Flush() // a version that knows no journal has to see the format, too
 }

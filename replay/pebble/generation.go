@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,19 +18,20 @@ import (
 // when its disk fails: each ends with the fence of its disk, then comes one that can only be read, then, when the disk
 // works again, the next one that can be written.
 type generation struct {
-	db   *pebble.DB // nil if there is none: it is being opened, or cannot be
-	disk *disk
-	logs *logs
-	mark mark
+	db      *pebble.DB // nil if there is none: it is being opened, or cannot be
+	disk    *disk
+	journal *journal // nil where the database is only read
+	logs    *logs
+	mark    mark
 
 	snapshotsMu sync.Mutex
 	snapshots   map[*pebble.Snapshot]struct{}
 }
 
 // newGeneration returns a generation without a database.
-func (s *Store) newGeneration() *generation {
+func (s *Store) newGeneration(mode openMode) *generation {
 	return &generation{
-		disk:      newDisk(s.system, s.dir, s.reserve, s.debris),
+		disk:      newDisk(s.system, s.dir, mode == openRead, s.reserve, s.debris),
 		logs:      newLogs(),
 		snapshots: make(map[*pebble.Snapshot]struct{}),
 	}
@@ -46,12 +48,15 @@ const (
 
 // open opens the database. The error is a *diskError if it cannot be written now, but may be later.
 func (s *Store) openGeneration(mode openMode) (*generation, error) {
-	g := s.newGeneration()
+	g := s.newGeneration(mode)
 	cache := pebble.NewCache(64<<20 + 2*int64(s.sizes.memTable)) // see options
 	defer cache.Unref()
 	o := s.options(g.disk, cache)
-	o.ReadOnly = mode == openRead
 	o.ErrorIfNotExists = mode != openNew
+	if mode == openRead { // the journal is replayed into a database that writes to memory, but not more than that
+		o.DisableAutomaticCompactions = true
+		o.L0StopWritesThreshold = math.MaxInt
+	}
 	var err error
 	if g.db, err = pebble.Open(s.dir, o); err != nil {
 		err = fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err)
@@ -61,6 +66,9 @@ func (s *Store) openGeneration(mode openMode) (*generation, error) {
 		return nil, err
 	}
 	if err := g.disk.err(); err != nil { // what was opened may be in memory alone
+		return nil, errors.Join(err, g.close())
+	}
+	if err := g.openJournal(s.dir, int64(s.sizes.memTable), mode); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
 	if err := g.checkFormat(s.dir, mode); err != nil {
@@ -83,19 +91,10 @@ func (g *generation) close() error {
 		_ = snapshot.Close() // always nil
 	}
 	clear(g.snapshots)
+	if g.journal != nil {
+		g.journal.close()
+	}
 	return g.db.Close()
-}
-
-// commit carries b out, with all batches that are on their way at the same time. When it returns nil, b is
-// written to the file of the write-ahead log, and synced if it is to be durable.
-func (g *generation) commit(b *pebble.Batch, durable bool) error {
-	if err := b.Commit(pebble.Sync); err != nil {
-		return err
-	}
-	if durable {
-		g.disk.sync()
-	}
-	return g.disk.err()
 }
 
 // options are Pebble's. A memtable takes what is written until it is full, then it is flushed: at 10 MB/s and 32 MiB,
@@ -103,12 +102,11 @@ func (g *generation) commit(b *pebble.Batch, durable bool) error {
 // Pebble takes the memtables out of the cache, two of them as a rule, so the cache is 64 MiB for blocks, and those two.
 func (s *Store) options(disk *disk, cache *pebble.Cache) *pebble.Options {
 	o := &pebble.Options{
-		FS:    disk,
-		Lock:  s.lock,
-		Cache: cache,
-		// The last format before logs that say of themselves up to where they were synced. Ours would say so of
-		// syncs that were left out, and Pebble would take what a power loss took for corruption.
-		FormatMajorVersion: pebble.FormatColumnarBlocks,
+		FS:                 disk,
+		Lock:               s.lock,
+		Cache:              cache,
+		FormatMajorVersion: pebble.FormatColumnarBlocks, // what the newer ones add is of no use here
+		DisableWAL:         true,                        // see journal
 
 		MemTableSize:                s.sizes.memTable,
 		MemTableStopWritesThreshold: 4,

@@ -40,7 +40,7 @@ func TestOwner(t *testing.T) {
 	b := s.db.NewBatch()
 	h := head{Head: replay.Head{First: 1}, owner: strings.Repeat("node", 100), epoch: 1 << 60}
 	setHead(b, "a", &h, nil, nil)
-	if err := s.commit(b, false); err != nil {
+	if err := s.commit(b, 0, false); err != nil {
 		t.Fatal(err)
 	}
 	appendRecords(t, s.Store, "a", false, "one", "two")

@@ -24,9 +24,10 @@ type mark struct {
 	boot   string // the system's name for the time since it was started; empty where it has none
 }
 
-// maxLost is more than the number of records that one log can lose. Only what is in the last file of the write-ahead
-// log can be lost (see walFile), and in all of its records that is one memtable of at most 32 MiB, which counts more
-// than 64 bytes for an entry beside its key, and one Append that was too large for a memtable.
+// maxLost is more than the number of records that can be lost, of all logs together. Only what is in the last segment
+// of the journal can be lost, since a segment is synced before the next one begins, and a manifest names no table that
+// has what is not synced (see journal). A segment takes fewer records than this, but for one Append that has more: that
+// one is synced before it returns, and so before any reader gets its records.
 const maxLost = 1 << 20
 
 var errMark = errors.New("replay/pebble: the mark of the store is damaged")
@@ -129,7 +130,7 @@ func (g *generation) setMark() error {
 	if err := b.Set([]byte{spaceMark}, g.mark.append(nil), nil); err != nil {
 		return err
 	}
-	return g.commit(b, true)
+	return g.commit(b, 0, true)
 }
 
 // bootIDFile has a name for the time since Linux was started. Other systems have no such file.

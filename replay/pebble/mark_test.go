@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -196,8 +197,13 @@ func TestFormatBefore(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, dir, replay.Settings{})
 	appendRecords(t, s.Store, "a", true, "a1", "a2")
-	if err := s.Close(); err != nil {
+	if err := errors.Join(s.db.Flush(), s.Close()); err != nil {
 		t.Fatal(err)
+	}
+	for _, journal := range filesWith(t, vfs.Default, dir, segmentExt) {
+		if err := os.Remove(journal); err != nil {
+			t.Fatal(err)
+		}
 	}
 	db, err := pebble.Open(dir, &pebble.Options{Logger: logger{quiet}})
 	if err != nil {

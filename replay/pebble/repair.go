@@ -12,10 +12,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 )
 
-// cutLog makes a database open again whose write-ahead log has a file that ends within a record, and after it files
-// without any. Older versions left that behind on a full disk. Pebble takes a file that ends so for a corruption unless
-// it is the last one. So the files without a record are put aside, and Pebble cuts off the end of what is the last one
-// then. Nothing that was acknowledged is lost, since it would have to stand before the end, or in a later file.
+// cutLog makes a database open again of an older version, whose write-ahead log is Pebble's, and has a file that ends
+// within a record, and after it files without any. A full disk could leave that behind. Pebble takes a file that ends
+// so for a corruption unless it is the last one. So the files without a record are put aside, and Pebble cuts off the
+// end of what is the last one then. Nothing that was acknowledged is lost, since it would have to stand before the end,
+// or in a later file.
 //
 // It returns the files that were put aside, which keep all that was in them; none if the log does not end so.
 func (s *Store) cutLog() (aside []string, err error) {

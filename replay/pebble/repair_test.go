@@ -3,12 +3,14 @@
 package pebble
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -16,7 +18,33 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestRepair opens stores whose write-ahead log does not end as it should.
+// withPebbleLog returns a disk after a loss of power, with a store whose write-ahead log is Pebble's, as older versions
+// had it. It has what is in the journal of another store.
+func withPebbleLog(t *testing.T, disk vfs.FS) *vfs.MemFS {
+	t.Helper()
+	former := vfs.NewCrashableMem()
+	db, err := pebble.Open("/store", &pebble.Options{
+		FS: former, FormatMajorVersion: pebble.FormatColumnarBlocks, Logger: logger{quiet},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range filesWith(t, disk, "/store", segmentExt) {
+		for _, payload := range batchesIn(t, disk, path) {
+			b := db.NewBatch()
+			if err := errors.Join(b.SetRepr(payload), b.Commit(pebble.Sync), b.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	crashed := former.CrashClone(vfs.CrashCloneCfg{})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return crashed
+}
+
+// TestRepair opens stores of older versions whose write-ahead log does not end as it should.
 func TestRepair(t *testing.T) {
 	cut := []string{"WARN replay: the write-ahead log ended within a record, and has been cut there; nothing " +
 		"acknowledged is lost"}
@@ -54,12 +82,12 @@ func TestRepair(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+			crashed := withPebbleLog(t, disk)
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			test.spoil(t, crashed, logFiles(t, crashed))
-			before := logFiles(t, crashed)
+			test.spoil(t, crashed, filesWith(t, crashed, "/store", ".log"))
+			before := filesWith(t, crashed, "/store", ".log")
 
 			var logged lines
 			s, err = open(crashed, "/store", replay.Settings{}, slog.New(&logged))
@@ -67,7 +95,7 @@ func TestRepair(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), "the store is damaged, and has to be replaced by a backup") {
 					t.Errorf("error %v, want one that says that it is damaged", err)
 				}
-				if d := cmp.Diff(before, logFiles(t, crashed)); d != "" {
+				if d := cmp.Diff(before, filesWith(t, crashed, "/store", ".log")); d != "" {
 					t.Errorf("files (-before +after):\n%s", d)
 				}
 				return
@@ -99,16 +127,16 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// logFiles returns the paths of the files of a write-ahead log, oldest first.
-func logFiles(t *testing.T, system vfs.FS) (paths []string) {
+// filesWith returns the paths of the files in a directory that have an extension, oldest first.
+func filesWith(t *testing.T, system vfs.FS, dir, ext string) (paths []string) {
 	t.Helper()
-	names, err := system.List("/store")
+	names, err := system.List(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if strings.HasSuffix(name, ".log") {
-			paths = append(paths, "/store/"+name)
+		if strings.HasSuffix(name, ext) {
+			paths = append(paths, system.PathJoin(dir, name))
 		}
 	}
 	slices.Sort(paths)

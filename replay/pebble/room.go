@@ -14,7 +14,7 @@ import (
 // sizes are what the store takes of memory and of the disk at a time, in bytes. All of them follow from memTable, and
 // that from the size of the disk, so that a flush always fits into what a small one has left.
 type sizes struct {
-	memTable uint64 // a memtable, and a file of the write-ahead log
+	memTable uint64 // a memtable, and a segment of the journal
 	reserve  int64  // see reserve
 	least    uint64 // free room below which no new log is begun
 }

@@ -110,7 +110,7 @@ func TestReserve(t *testing.T) {
 				system := smallDisk()
 				var left atomic.Int64 // times that it fails
 				s, err := open(watchedFS{system, func(op, name string) error {
-					if (path.Ext(name) == ".log" || path.Base(name) == reserveName) && op == "create" && left.Add(-1) >= 0 {
+					if (path.Ext(name) == segmentExt || path.Base(name) == reserveName) && op == "create" && left.Add(-1) >= 0 {
 						return test.cause
 					}
 					return nil
@@ -202,7 +202,7 @@ func (fs starvedFS) ReuseForWrite(oldname, newname string, category vfs.DiskWrit
 	return nil, errors.Join(fs.Rename(oldname, newname), syscall.EMFILE)
 }
 
-// TestReserveForReuse has the process run out of descriptors when a file of the write-ahead log is used again.
+// TestReserveForReuse has the process run out of descriptors when a file of the journal is used again.
 func TestReserveForReuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left atomic.Int64

@@ -50,6 +50,7 @@ func TestDiskShrinks(t *testing.T) {
 				}
 				<-time.After(time.Second)
 			}
+			<-time.After(time.Minute) // for Pebble, which removes files one after the other
 			synctest.Wait()
 		}
 		write("before", 160)

@@ -91,7 +91,7 @@ func (s *Store) openFirst() (err error) {
 	if pebble.IsCorruptionError(err) {
 		aside, failed := s.cutLog()
 		if failed != nil || len(aside) == 0 {
-			return errors.Join(fmt.Errorf("%w; the store is damaged, and has to be replaced by a backup", err), failed)
+			return errors.Join(fmt.Errorf("%w; %w", err, errReplace), failed)
 		}
 		if s.generation, err = s.openGeneration(openNew); err == nil {
 			for _, name := range aside {
@@ -223,7 +223,7 @@ func (s *Store) reopen() bool {
 // replace closes the generation, and puts in its place what open returns. Where that fails, there is one that can be
 // read, or one without a database.
 func (s *Store) replace(open func() (*generation, error)) error {
-	s.put(s.newGeneration())
+	s.put(s.newGeneration(openRead))
 	g, err := open()
 	if err != nil {
 		g, _ = s.openReadable()

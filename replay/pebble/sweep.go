@@ -276,7 +276,7 @@ func (s *Store) drop(logs []expiry) (err error) {
 		}
 		size += e.size
 	}
-	if err := s.commit(b, false); err != nil {
+	if err := s.commit(b, 0, false); err != nil {
 		return err
 	}
 	s.sweeper.size.Add(-size)

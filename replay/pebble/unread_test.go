@@ -73,6 +73,9 @@ func TestUnread(t *testing.T) {
 		if s, err = open(reads, "/store", replay.Settings{}, quiet); err != nil { // what was written is in tables now
 			t.Fatal(err)
 		}
+		if err := s.Append(t.Context(), replay.Append{Log: "b"}); err != nil { // the store knows this one without reading
+			t.Fatal(err)
+		}
 		synctest.Wait()
 		broken.Store(true)
 		began := time.Now()

@@ -15,19 +15,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// TestUnsynced has a disk that does not sync the write-ahead log, and the process end before it does. The system has
+// TestUnsynced has a disk that does not sync the journal, and the process end before it does. The system has
 // dropped by then what was written, although the machine was not started again: its numbers are not used again.
 func TestUnsynced(t *testing.T) {
 	for name, test := range map[string]struct {
 		fails  func(op, name string) bool // what begins to fail
 		closes bool                       // the process closes the store
 	}{
-		"the process dies": {func(op, name string) bool { return op == "sync" && path.Ext(name) == ".log" }, false},
+		"the process dies": {func(op, name string) bool { return op == "sync" && path.Ext(name) == segmentExt }, false},
 		"the store is closed": {func(op, name string) bool {
-			return path.Base(name) == probeName || op == "sync" && path.Ext(name) == ".log"
+			return path.Base(name) == probeName || op == "sync" && path.Ext(name) == segmentExt
 		}, true},
 		"something else failed first": {func(op, name string) bool {
-			return op == "write" && path.Ext(name) == ".log" || op == "sync" && path.Ext(name) == ".log"
+			return op == "write" && path.Ext(name) == segmentExt || op == "sync" && path.Ext(name) == segmentExt
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,10 +17,10 @@ type watchedFS struct {
 	watch func(op, name string) error
 }
 
-// ofLog watches the files of the write-ahead log, and the one by which the store finds out whether the disk works.
+// ofLog watches the files of the journal, and the one by which the store finds out whether the disk works.
 func ofLog(watch func(op string) error) func(op, name string) error {
 	return func(op, name string) error {
-		if path.Ext(name) != ".log" && path.Base(name) != probeName {
+		if path.Ext(name) != segmentExt && path.Base(name) != probeName {
 			return nil
 		}
 		return watch(op)
@@ -34,6 +34,13 @@ func (fs watchedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fil
 		return nil, err
 	}
 	f, err := fs.FS.Create(name, category)
+	return &watchedFile{f, name, fs.watch}, err
+}
+
+func (fs watchedFS) OpenReadWrite(
+	name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption,
+) (vfs.File, error) {
+	f, err := fs.FS.OpenReadWrite(name, category, opts...)
 	return &watchedFile{f, name, fs.watch}, err
 }
 

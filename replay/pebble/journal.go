@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"runtime"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// journal is the write-ahead log of a generation. Pebble's own is off: it hands each commit to a goroutine. Here, a
+// commit writes its batch to the journal by itself, and together with it the batches of all commits that wait at that
+// moment. Then it applies the batch to Pebble's memtable.
+//
+// What is written is the system's, and survives the death of the process. A commit that is to survive a loss of power
+// waits for a sync, too; commits that wait at the same time share one.
+//
+// The journal is a sequence of segments, one file each, numbered without gaps. A segment is synced before the next one
+// begins, so only the last one can have records that a loss of power takes, and what it takes is the end of it. A
+// segment that has ended is needed until Pebble has flushed to tables what is in it. Two rules make it sound to replay
+// a journal over tables that have some of it already:
+//
+//   - A manifest is written only when the journal is synced. So tables never have what the journal has lost.
+//   - Segments are removed oldest first, and batches only set and delete keys. So a replay of the rest, in order, sets
+//     each key to what was committed last.
+type journal struct {
+	disk *disk
+	dir  string
+	size int64 // of a segment, in bytes; a batch that is larger has one of its own
+
+	mu      sync.Mutex // guards what follows; no file is written or synced under it, but for the end of a segment
+	idle    sync.Cond  // signals that writing or syncing has become false
+	segment *segment   // the last one, which is being written; nil before the first record
+	next    uint64     // number of the next segment
+	end     int64      // bytes of the segment before the next one
+	buf     []byte     // records of the segment that are not written yet
+	spare   []byte     // a buffer for the next ones
+	// The bytes of all records that were appended to the journal, and how many of these are written and synced.
+	appended, written, synced int64
+	writing, syncing          bool
+	begun                     int64      // of what is written, what the system was asked to write to the disk
+	ended                     []*segment // that are not flushed yet, oldest first
+
+	files sync.Mutex // guards what follows, and is held while files of segments are made, renamed and removed
+	first uint64     // number of the first segment that is needed
+	free  string     // path of the last segment that is not needed any more, to be written over; empty if there is none
+
+	flush   chan struct{} // says that segments have ended
+	stop    chan struct{} // closed when the flusher has to end
+	stopped chan struct{} // closed when it has ended
+}
+
+// segment is a file of the journal.
+type segment struct {
+	number   uint64
+	path     string
+	file     vfs.File // nil when it has ended
+	length   int64    // bytes of its records
+	batches  int
+	records  int            // records of logs that are in them
+	applying sync.WaitGroup // commits that are in it, and not in Pebble's memtable yet
+}
+
+// A record of the journal has a length, a checksum and a kind before its payload. The checksum is one of the payload,
+// the number of the segment, and the kind: what a file has of its life as another segment is never taken for records
+// of this one.
+const (
+	recordHeader = 4 + 4 + 1
+
+	recordStart = 1 // the first record of each segment, see segmentHeader
+	recordBatch = 2 // a batch of Pebble's
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sealSum makes the checksum of a payload that of a record.
+func sealSum(sum uint32, segment uint64, kind byte) uint32 {
+	var b [9]byte
+	binary.LittleEndian.PutUint64(b[:], segment)
+	b[8] = kind
+	return crc32.Update(sum, castagnoli, b[:])
+}
+
+// appendRecord appends a record to b; sum is the checksum of the payload alone.
+func appendRecord(b []byte, segment uint64, kind byte, payload []byte, sum uint32) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
+	b = binary.LittleEndian.AppendUint32(b, sealSum(sum, segment, kind))
+	b = append(b, kind)
+	return append(b, payload...)
+}
+
+// segmentHeader is the payload of the first record of a segment.
+type segmentHeader struct {
+	first uint64 // number of the first segment that was needed when this one began
+	end   uint64 // bytes of the records of the segment before; what follows them there was cut off by a crash
+}
+
+// journalVersion is the version of the journal's format.
+const journalVersion = 1
+
+func (h *segmentHeader) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, journalVersion)
+	b = binary.AppendUvarint(b, h.first)
+	return binary.AppendUvarint(b, h.end)
+}
+
+// segmentExt is the extension of the files of the journal. Pebble has no such files.
+const segmentExt = ".journal"
+
+// path returns the path of a segment's file.
+func (j *journal) path(number uint64) string {
+	return j.disk.PathJoin(j.dir, fmt.Sprintf("%012d%s", number, segmentExt))
+}
+
+// append writes a batch that has so many records of logs. When it returns, the batch is the system's, but not synced:
+// sync(end) does that. Without an error, s.applying.Done is to be called when the batch is in Pebble's memtable.
+func (j *journal) append(batch []byte, records int) (s *segment, end int64, err error) {
+	sum := crc32.Checksum(batch, castagnoli)
+	n := int64(recordHeader + len(batch))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for !j.fits(n, records) {
+		if err := j.rotate(); err != nil {
+			return nil, 0, err
+		}
+	}
+	s = j.segment
+	j.add(recordBatch, batch, sum)
+	s.batches++
+	s.records += records
+	s.applying.Add(1)
+	end = j.appended
+	j.writeTo(end)
+	if err := j.disk.err(); err != nil {
+		s.applying.Done()
+		return nil, 0, err
+	}
+	return s, end, nil
+}
+
+// fits returns whether the segment takes a record of n bytes. The caller holds j.mu.
+func (j *journal) fits(n int64, records int) bool {
+	s := j.segment
+	return s != nil && (s.batches == 0 || s.length+n <= j.size && s.records+records < maxLost)
+}
+
+// add appends a record to the segment's, to be written by writeTo. The caller holds j.mu.
+func (j *journal) add(kind byte, payload []byte, sum uint32) {
+	n := int64(recordHeader + len(payload))
+	j.buf = appendRecord(j.buf, j.segment.number, kind, payload, sum)
+	j.segment.length += n
+	j.appended += n
+}
+
+const (
+	// keptBuffer is the greatest size of a buffer that is kept for the next records.
+	keptBuffer = 1 << 20
+
+	// writeBack is the number of bytes after which the system is asked to begin writing, so that the sync at the end of
+	// a segment finds little to do: all commits wait for that one.
+	writeBack = 1 << 20
+)
+
+// writeTo writes what was appended before end. The caller holds j.mu, which is released meanwhile.
+func (j *journal) writeTo(end int64) {
+	for j.written < end && j.disk.err() == nil {
+		if j.writing {
+			j.idle.Wait()
+			continue
+		}
+		j.writing = true
+		file, buf, appended, begin := j.segment.file, j.buf, j.appended, j.appended-j.begun >= writeBack
+		j.buf = j.spare[:0]
+		j.mu.Unlock()
+		if _, err := j.disk.write(file, buf); err == nil && begin {
+			if _, err := file.SyncTo(appended); err != nil {
+				j.disk.failToSync(err)
+			}
+		}
+		j.mu.Lock()
+		if j.spare = buf; cap(buf) > keptBuffer {
+			j.spare = nil
+		}
+		if begin {
+			j.begun = appended
+		}
+		j.written = appended
+		j.writing = false
+		j.idle.Broadcast()
+	}
+}
+
+// sync makes the disk have what was appended before end and is written. Commits that come during another sync wait for
+// it, and then one of them does the next sync for all.
+func (j *journal) sync(end int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.synced < end && j.disk.err() == nil {
+		if j.syncing {
+			j.idle.Wait()
+			continue
+		}
+		j.syncing = true
+		j.gather()
+		file, written := j.segment.file, j.written
+		j.mu.Unlock()
+		err := file.SyncData()
+		j.mu.Lock()
+		if err != nil {
+			j.disk.failToSync(err)
+		} else {
+			j.synced = written
+		}
+		j.syncing = false
+		j.idle.Broadcast()
+	}
+}
+
+// syncWritten makes the disk have all that is written.
+func (j *journal) syncWritten() {
+	j.mu.Lock()
+	written := j.written
+	j.mu.Unlock()
+	j.sync(written)
+}
+
+// gatherRounds is how often a sync lets other goroutines run first, at most.
+const gatherRounds = 8
+
+// gather lets the goroutines that are about to commit do so first, as long as there are any, so that one sync is theirs
+// too. Where no other goroutine has anything to do, it costs next to nothing. The caller holds j.mu, which is released
+// meanwhile.
+func (j *journal) gather() {
+	for last, round := j.written, 0; round < gatherRounds; round++ {
+		j.mu.Unlock()
+		runtime.Gosched()
+		j.mu.Lock()
+		if j.written == last {
+			return
+		}
+		last = j.written
+	}
+}
+
+// rotate ends the segment, if there is one, and begins the next one, unless it had to wait: then nothing has changed,
+// but what the caller knew of the journal may. The caller holds j.mu.
+func (j *journal) rotate() error {
+	if err := j.disk.err(); err != nil {
+		return err
+	}
+	switch {
+	case j.writing || j.syncing:
+		j.idle.Wait()
+		return nil
+	case j.written < j.appended:
+		j.writeTo(j.appended)
+		return nil
+	}
+	if j.segment != nil {
+		j.endSegment()
+	}
+	if j.disk.err() == nil {
+		j.beginSegment()
+	}
+	return j.disk.err()
+}
+
+// endSegment syncs and closes the segment. The caller holds j.mu, and nothing is being written or synced.
+func (j *journal) endSegment() {
+	s := j.segment
+	// Behind the fence no commit waits for a sync. This one shows whether the system could keep what was written
+	// before.
+	if j.synced < j.written && !j.disk.unsynced.Load() {
+		if err := s.file.SyncData(); err != nil {
+			j.disk.failToSync(err)
+		}
+	}
+	if err := s.file.Close(); err != nil {
+		j.disk.fail(err)
+	}
+	j.disk.reserve.closed()
+	j.synced = j.written
+	s.file = nil
+	j.segment, j.end = nil, s.length
+	j.ended = append(j.ended, s)
+	signal(j.flush)
+}
+
+// beginSegment makes the file of the next segment. The caller holds j.mu, and there is no segment.
+func (j *journal) beginSegment() {
+	j.files.Lock()
+	defer j.files.Unlock()
+	s := &segment{number: j.next, path: j.path(j.next)}
+	if s.file = j.disk.makeSegment(j.free, s.path, j.size); s.file == nil {
+		return
+	}
+	j.free = ""
+	if !j.disk.syncDir(j.dir) { // before the file has a record: until then, it may have another name after a crash
+		_ = s.file.Close()
+		return
+	}
+	j.segment = s
+	j.next++
+	header := segmentHeader{first: j.first, end: uint64(j.end)}
+	payload := header.append(nil)
+	j.add(recordStart, payload, crc32.Checksum(payload, castagnoli))
+}
+
+// flushEnded has Pebble flush what is in segments that have ended, and frees them, until the journal is closed.
+func (j *journal) flushEnded(db *pebble.DB) {
+	defer close(j.stopped)
+	for {
+		select {
+		case <-j.stop:
+			return
+		case <-j.flush:
+		}
+		j.mu.Lock()
+		ended := j.ended
+		j.ended = nil
+		j.mu.Unlock()
+		for _, s := range ended {
+			s.applying.Wait()
+		}
+		flushed, err := db.AsyncFlush()
+		if err != nil {
+			j.disk.fail(err)
+			return
+		}
+		<-flushed
+		for _, s := range ended {
+			if j.disk.err() != nil {
+				return
+			}
+			j.release(s.number, s.path, s.length)
+		}
+	}
+}
+
+// release says that a segment is not needed any more. The file of the last one is kept for the next segment: to write
+// over it is faster than to write to a new one.
+func (j *journal) release(number uint64, path string, size int64) {
+	j.files.Lock()
+	defer j.files.Unlock()
+	if j.free != "" { // the older one goes first, and for sure, so that what is left has no gap after a crash
+		_ = j.disk.Remove(j.free)
+		j.disk.syncDir(j.dir)
+	}
+	j.first, j.free = number+1, path
+	if size > j.size {
+		_ = j.disk.Remove(path)
+		j.disk.syncDir(j.dir)
+		j.free = ""
+	}
+}
+
+// close syncs the journal and closes its file. No commit is under way, and none follows.
+func (j *journal) close() {
+	close(j.stop)
+	<-j.stopped
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.segment != nil {
+		j.endSegment()
+	}
+}
+
+// commit carries b out, which has so many records of logs, together with the batches of other commits. When it returns
+// nil, b is written to the journal, synced if it is to be durable, and visible.
+func (g *generation) commit(b *pebble.Batch, records int, durable bool) error {
+	s, end, err := g.journal.append(b.Repr(), records)
+	if err != nil {
+		return err
+	}
+	err = b.Commit(pebble.NoSync)
+	s.applying.Done()
+	if err != nil { // the journal has it
+		g.disk.fail(errors.Join(errors.New("a batch could not be applied"), err))
+	}
+	if durable || records >= maxLost {
+		g.journal.sync(end)
+	}
+	return g.disk.err()
+}

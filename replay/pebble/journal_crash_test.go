@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// history makes random appends to many logs: they begin, grow, are trimmed and end.
+type history struct {
+	rnd  *rand.Rand
+	last [10]uint64 // of the log that each writer has now
+	life [10]int    // how many it has had
+	made []replay.Append
+}
+
+// next returns the next append. Its metadata has its number, from 1.
+func (h *history) next() replay.Append {
+	w := h.rnd.IntN(len(h.last))
+	a := replay.Append{
+		Log:      fmt.Sprintf("%c%d", 'a'+w, h.life[w]),
+		Expect:   h.last[w],
+		Metadata: binary.BigEndian.AppendUint64(nil, uint64(len(h.made)+1)),
+		Durable:  h.rnd.IntN(8) == 0,
+		End:      h.rnd.IntN(40) == 0,
+	}
+	if h.rnd.IntN(2) == 0 {
+		a.DueAt = time.Unix(int64(h.rnd.IntN(1000)), 0).UTC()
+	}
+	for range h.rnd.IntN(4) {
+		h.last[w]++
+		r := make([]byte, h.rnd.IntN(3000))
+		copy(r, fmt.Sprintf("%s %d", a.Log, h.last[w]))
+		a.Records = append(a.Records, r)
+	}
+	if h.last[w] > 0 && h.rnd.IntN(20) == 0 {
+		a.Trim = 1 + h.rnd.Uint64N(h.last[w])
+		a.Snapshot = fmt.Appendf(nil, "until %d", a.Trim)
+	}
+	if a.End {
+		h.last[w] = 0
+		h.life[w]++
+	}
+	h.made = append(h.made, a)
+	return a
+}
+
+// stored is what a store has, without times at which logs have ended.
+type stored map[string]struct {
+	Head     replay.Head
+	Snapshot []byte
+	Records  string
+	Due      bool
+}
+
+// contentsOf returns the contents of a store, and the number of the last append in it.
+func contentsOf(t *testing.T, s replay.Store) (all stored, last uint64) {
+	t.Helper()
+	all = make(stored)
+	for entry, err := range s.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, snapshot, records, err := s.Load(t.Context(), entry.Log)
+		if err != nil {
+			t.Fatalf("log %s: %v", entry.Log, err)
+		}
+		last = max(last, binary.BigEndian.Uint64(h.Metadata))
+		if !h.Ended.IsZero() {
+			h.Ended = time.Unix(0, 0)
+		}
+		h.DueAt, h.Lost = h.DueAt.UTC(), 0
+		one := all[entry.Log]
+		one.Head, one.Snapshot = h, snapshot
+		for _, r := range records {
+			one.Records += fmt.Sprintf("%d %s\n", r.Seq, r.Data)
+		}
+		all[entry.Log] = one
+	}
+	for class := byte('a'); class <= 'j'; class++ {
+		for due, err := range s.Due(t.Context(), class, replay.Recover, time.Unix(1e9, 0)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			one := all[due.Log]
+			one.Due = true
+			all[due.Log] = one
+		}
+	}
+	return all, last
+}
+
+// tear makes a segment end as if the process had died while it wrote a record.
+func tear(t *testing.T, system vfs.FS, rnd *rand.Rand, s *segment) {
+	t.Helper()
+	payload := bytes.Repeat([]byte{0xa5}, rnd.IntN(1000))
+	b := appendRecord(nil, s.number, recordBatch, payload, crc32.Checksum(payload, castagnoli))
+	f, err := system.OpenReadWrite(s.path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(b[:rnd.IntN(len(b))], s.length)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCrashes ends a store at random moments of a random history, and the machine with it, or the process. What is
+// found is what the store had after one of the appends, which is not before the last durable one, nor, if only the
+// process has died, before the last one that returned: the same as a store in memory has after it.
+func TestCrashes(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for round := range uint64(25) {
+		rnd := rand.New(rand.NewPCG(seed, round))
+		h := history{rnd: rnd}
+		disk := vfs.NewCrashableMem()
+		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 32 << 20, TotalBytes: 32 << 20})
+		setBoot(t, disk, "one")
+		var durable, appended uint64
+		for range 1 + rnd.IntN(3) { // the store has had crashes already
+			s, err := open(disk, "/store", replay.Settings{}, quiet)
+			if err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			for range rnd.IntN(1000) {
+				a := h.next()
+				if err := s.Append(context.Background(), a); err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				appended++
+				if a.Durable {
+					durable = appended
+				}
+				if rnd.IntN(200) == 0 { // a flush comes at any time
+					if err := s.db.Flush(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			crash := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rnd}
+			lost := rnd.IntN(2) == 0
+			if lost {
+				crash.UnsyncedDataPercent = rnd.IntN(101)
+			}
+			crashed := disk.CrashClone(crash)
+			if lost {
+				setBoot(t, crashed, fmt.Sprint("another ", round))
+			} else if segment := s.journal.segment; segment != nil {
+				tear(t, crashed, rnd, segment)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			disk = crashed
+			s, err = open(disk, "/store", replay.Settings{}, quiet)
+			if err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			got, last := contentsOf(t, s)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if last < durable || last > appended || !lost && last != appended {
+				t.Fatalf("round %d: found append %d of %d, the last durable one is %d", round, last, appended, durable)
+			}
+			model := replay.NewMemory(replay.Settings{})
+			for _, a := range h.made[:last] {
+				if err := model.Append(t.Context(), a); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, _ := contentsOf(t, model)
+			for log := range got {
+				if d := cmp.Diff(want[log], got[log], cmpopts.EquateEmpty()); d != "" {
+					t.Fatalf("round %d, after append %d of %d, log %s (-want +got):\n%.4000s", round, last, appended, log, d)
+				}
+			}
+			if len(got) != len(want) {
+				t.Fatalf("round %d, after append %d of %d: %d logs, want %d", round, last, appended, len(got), len(want))
+			}
+			if lost { // a log may leave out numbers now, which the model does not know
+				break
+			}
+		}
+	}
+}
+
+// TestFlushedFirst has Pebble flush what is not synced, and the machine go down: tables never have what the journal has
+// not.
+func TestFlushedFirst(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	s, err := open(disk, "/store", replay.Settings{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendRecords(t, s, "a", true, "a1")
+	appendRecords(t, s, "a", false, "a2", "a3")
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	lost := disk.CrashClone(vfs.CrashCloneCfg{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = open(lost, "/store", replay.Settings{}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	got, err := after(t, s, "a", 0)
+	if d := cmp.Diff([]string{"1 a1", "2 a2", "3 a3"}, got); d != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// numberOf returns the number of the segment with a path.
+func numberOf(t *testing.T, path string) uint64 {
+	t.Helper()
+	name := path[strings.LastIndex(path, "/")+1:]
+	number, err := strconv.ParseUint(strings.TrimSuffix(name, segmentExt), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
+// batchesIn returns the batches in a segment.
+func batchesIn(t *testing.T, system vfs.FS, path string) (batches [][]byte) {
+	t.Helper()
+	_, err := readSegment(system, path, func(r io.Reader, size int64) error {
+		_, err := scanSegment(r, size, numberOf(t, path), func(kind byte, payload []byte) error {
+			if kind == recordBatch {
+				batches = append(batches, payload)
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return batches
+}
+
+// FuzzScanSegment reads any bytes as a segment. What is taken for records is what appendRecord makes of them; what
+// follows is not whole.
+func FuzzScanSegment(f *testing.F) {
+	record := func(b []byte, segment uint64, kind byte, payload string) []byte {
+		return appendRecord(b, segment, kind, []byte(payload), crc32.Checksum([]byte(payload), castagnoli))
+	}
+	start := segmentHeader{first: 3, end: 1000}
+	whole := record(nil, 7, recordStart, string(start.append(nil)))
+	whole = record(whole, 7, recordBatch, "a batch")
+	whole = record(whole, 7, recordBatch, "")
+	f.Add([]byte(nil), uint64(7))
+	f.Add(whole, uint64(7))
+	f.Add(whole, uint64(8))
+	f.Add(whole[:len(whole)-recordHeader-1], uint64(7))
+	f.Add(append(slices.Clone(whole), make([]byte, 100)...), uint64(7))
+	f.Add(record(slices.Clone(whole), 6, recordBatch, "of a former life"), uint64(7))
+	f.Add(append(slices.Clone(whole), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 2), uint64(7))
+	f.Fuzz(func(t *testing.T, data []byte, segment uint64) {
+		var again []byte
+		end, err := scanSegment(bytes.NewReader(data), int64(len(data)), segment, func(kind byte, payload []byte) error {
+			again = record(again, segment, kind, string(payload))
+			var h segmentHeader
+			if err := h.parse(kind, payload); err == nil && kind != recordStart {
+				t.Errorf("a record of kind %d is the first one of a segment", kind)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(again, data[:end]) {
+			t.Fatalf("%d bytes are taken for other records", end)
+		}
+		// Another segment that is written over this one ends where it ends.
+		other := record(nil, segment+1, recordBatch, "x")
+		over := append(slices.Clone(other), data[min(len(data), len(other)):]...)
+		end, err = scanSegment(bytes.NewReader(over), int64(len(over)), segment+1, func(byte, []byte) error { return nil })
+		if err != nil || end < int64(len(other)) {
+			t.Fatalf("%d of %d bytes, %v", end, len(other), err)
+		}
+	})
+}
+
+// writeSegment makes a segment whose records are batches. It returns how many bytes they take.
+func writeSegment(t *testing.T, system vfs.FS, number uint64, h segmentHeader, batches ...[]byte) uint64 {
+	t.Helper()
+	payload := h.append(nil)
+	b := appendRecord(nil, number, recordStart, payload, crc32.Checksum(payload, castagnoli))
+	for _, batch := range batches {
+		b = appendRecord(b, number, recordBatch, batch, crc32.Checksum(batch, castagnoli))
+	}
+	create(t, system, segmentPath(number), b)
+	return uint64(len(b))
+}
+
+func segmentPath(number uint64) string { return fmt.Sprintf("/store/%012d.journal", number) }
+
+// TestReplay opens stores with a journal of several segments, which are whole or not.
+func TestReplay(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	s, err := open(disk, "/store", replay.Settings{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []string{"1", "2", "3", "4"} {
+		appendRecords(t, s, "a", true, r)
+	}
+	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	batches := batchesIn(t, crashed, segmentPath(1))
+	last := len(batches) - 4 // the first batch of the log
+	for name, test := range map[string]struct {
+		spoil func(t *testing.T, system vfs.FS)
+		want  uint64 // records of the log
+		err   string // in the error; empty if the store is opened
+	}{
+		"whole": {func(t *testing.T, system vfs.FS) {}, 4, ""},
+		"the last one is torn": {func(t *testing.T, system vfs.FS) {
+			truncate(t, system, segmentPath(9), 1)
+		}, 3, ""},
+		"the last one is torn in its first record": {func(t *testing.T, system vfs.FS) {
+			create(t, system, segmentPath(9), contents(t, system, segmentPath(9))[:10])
+		}, 2, ""},
+		"the last one is empty": {func(t *testing.T, system vfs.FS) {
+			create(t, system, segmentPath(9), nil)
+		}, 2, ""},
+		"the last one has what it had as another one": {func(t *testing.T, system vfs.FS) {
+			create(t, system, segmentPath(9), contents(t, system, segmentPath(7)))
+		}, 2, ""},
+		"an older one has a record after its end": {func(t *testing.T, system vfs.FS) {
+			b := contents(t, system, segmentPath(8))
+			foreign := appendRecord(nil, 8, recordBatch, []byte("no batch"), crc32.Checksum([]byte("no batch"), castagnoli))
+			create(t, system, segmentPath(8), append(b, foreign...))
+		}, 4, ""},
+		"other files": {func(t *testing.T, system vfs.FS) {
+			create(t, system, "/store/8.journal", []byte("x"))
+			create(t, system, "/store/x.journal", []byte("x"))
+		}, 4, ""},
+		"an older one is torn": {func(t *testing.T, system vfs.FS) {
+			truncate(t, system, segmentPath(8), 1)
+		}, 0, "000000000008.journal is damaged at byte 1"},
+		"an older one is changed": {func(t *testing.T, system vfs.FS) {
+			b := contents(t, system, segmentPath(7))
+			b[len(b)-1] ^= 1
+			create(t, system, segmentPath(7), b)
+		}, 0, "the store is damaged, and has to be replaced by a backup"},
+		"an older one is empty": {func(t *testing.T, system vfs.FS) {
+			create(t, system, segmentPath(7), nil)
+		}, 0, "000000000007.journal is damaged at its beginning"},
+		"one is missing": {func(t *testing.T, system vfs.FS) {
+			if err := system.Remove(segmentPath(8)); err != nil {
+				t.Fatal(err)
+			}
+		}, 0, "000000000008.journal is missing; the store is damaged"},
+		"a format that is newer": {func(t *testing.T, system vfs.FS) {
+			payload := []byte{journalVersion + 1, 1, 1}
+			create(t, system, segmentPath(9),
+				appendRecord(nil, 9, recordStart, payload, crc32.Checksum(payload, castagnoli)))
+		}, 0, "it has the format 2, but this version knows only 1"},
+		"a record of a kind that is newer": {func(t *testing.T, system vfs.FS) {
+			b := contents(t, system, segmentPath(9))
+			create(t, system, segmentPath(9), appendRecord(b, 9, 77, nil, 0))
+		}, 0, "it has a record of kind 77"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			system := crashed.CrashClone(vfs.CrashCloneCfg{})
+			if err := system.Remove(segmentPath(1)); err != nil {
+				t.Fatal(err)
+			}
+			h := segmentHeader{first: 7}
+			h.end = writeSegment(t, system, 7, h, batches[:last+1]...)
+			h.end = writeSegment(t, system, 8, h, batches[last+1])
+			writeSegment(t, system, 9, h, batches[last+2:]...)
+			test.spoil(t, system)
+			for range 2 { // the first opening changes nothing that the second one finds
+				s, err := open(system, "/store", replay.Settings{}, quiet)
+				if test.err != "" {
+					if err == nil || !strings.Contains(err.Error(), test.err) {
+						t.Fatalf("error %v, want one with %q", err, test.err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkRecords(t, s, test.want)
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// checkRecords wants the log "a" to have the records "1" to last.
+func checkRecords(t *testing.T, s *Store, last uint64) {
+	t.Helper()
+	_, _, records, err := s.Load(t.Context(), "a")
+	if err != nil || uint64(len(records)) != last {
+		t.Fatalf("%d records, %v, want %d", len(records), err, last)
+	}
+	for i, r := range records {
+		if string(r.Data) != strconv.Itoa(i+1) {
+			t.Errorf("record %d is %q", i+1, r.Data)
+		}
+	}
+}
+
+// TestSegments has many segments. They are kept only until they are flushed, and their files are used again.
+func TestSegments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made []string
+		system := smallDisk()
+		s, err := open(watchedFS{system, ofLog(func(op string) error {
+			if op == "create" {
+				made = append(made, op)
+			}
+			return nil
+		})}, "/store", replay.Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint64(100) {
+			a := replay.Append{Log: "a", Expect: i, Records: [][]byte{make([]byte, 100_000)}}
+			if err := s.Append(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // for what is flushed
+			if files := filesWith(t, system, "/store", segmentExt); len(files) > 2 {
+				t.Fatalf("%d segments: %v", len(files), files)
+			}
+		}
+		if len(made) < 9 {
+			t.Errorf("%d segments were made", len(made))
+		}
+		// One that is larger than the others is not kept.
+		for i := range uint64(2) {
+			a := replay.Append{Log: "b", Expect: i, Records: [][]byte{make([]byte, 5<<20)}, Durable: true}
+			if err := s.Append(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Append(t.Context(), replay.Append{Log: "a", Expect: 100, Records: [][]byte{{0}}}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for _, file := range filesWith(t, system, "/store", segmentExt) {
+			if n := len(contents(t, system, file)); n > 2<<20 {
+				t.Errorf("%s has %d bytes", file, n)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if s, err = open(system, "/store", replay.Settings{}, quiet); err != nil {
+			t.Fatal(err)
+		}
+		checkZeros(t, s, "a", 101)
+		checkZeros(t, s, "b", 2)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestMaxLost appends as many records as a loss of power could take. It can take fewer than the numbers that are left
+// out after one.
+func TestMaxLost(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	s, err := open(disk, "/store", replay.Settings{Sync: replay.SyncNever}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := uint64(0)
+	for _, n := range []int{maxLost / 2, maxLost/2 + 1, maxLost, 1} {
+		if err := s.Append(t.Context(), replay.Append{Log: "a", Expect: last, Records: make([][]byte, n)}); err != nil {
+			t.Fatal(err)
+		}
+		last += uint64(n)
+		lost := disk.CrashClone(vfs.CrashCloneCfg{})
+		found, err := open(lost, "/store", replay.Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := found.Head(t.Context(), "a")
+		if err != nil && !errors.Is(err, replay.ErrNotFound) {
+			t.Fatal(err)
+		}
+		if last-h.Last >= maxLost {
+			t.Errorf("%d records of %d were lost", last-h.Last, last)
+		}
+		if err := found.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
