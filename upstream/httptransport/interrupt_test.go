@@ -83,16 +83,14 @@ func TestInterrupt(t *testing.T) {
 			open(t, halting, ending, func(t *testing.T, x upstream.Exchange, _ func()) {
 				interrupted := 0
 				again := func(f func() error) error {
-					for {
-						err := f()
-						if !errors.Is(err, upstream.ErrInterrupted) {
-							return err
-						}
-						interrupted++
-						other := make(chan error)
-						go func() { other <- f() }()
-						return <-other
+					err := f()
+					if !errors.Is(err, upstream.ErrInterrupted) {
+						return err
 					}
+					interrupted++
+					other := make(chan error)
+					go func() { other <- f() }()
+					return <-other
 				}
 				var m upstream.Message
 				err := again(x.Begin)

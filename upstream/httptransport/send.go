@@ -14,7 +14,8 @@ import (
 )
 
 // largeBody is the size, in bytes, of a body that is not written together with the head. To write it may take as long
-// as the agent takes to read it, and the agent may answer before.
+// as the agent takes to read it, and the agent may answer before. A smaller one finds room in the system's buffer, so
+// that the write does not wait.
 const largeBody = 16 << 10
 
 // afterFailedWrite is how long an answer is awaited of an agent that takes the request no more: it may have said why.
