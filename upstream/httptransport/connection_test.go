@@ -390,3 +390,19 @@ func cancelOnce(t *testing.T, dials, interrupted bool, body string, serve func(c
 	}
 	transport.Close()
 }
+
+// TestCertificateRefused holds that an agent which refuses the gateway's certificate is recognized by its alert, though
+// that comes after the handshake, and however much of the request was sent before.
+func TestCertificateRefused(t *testing.T) {
+	for _, size := range []int{10, 1 << 20} {
+		a := newRawAgent(t, "https", func(conn net.Conn, in *bufio.Reader, _ int) { readRequest(in) })
+		a.refuses.Store(true)
+		transport := a.transport(t)
+		for range 10 {
+			_, err := send(t.Context(), transport, requestOf(strings.Repeat("x", size)))
+			if reason := upstream.ReasonOf(err); reason != upstream.CertificateRefused {
+				t.Errorf("a request of %d bytes: %v: %v", size, reason, err)
+			}
+		}
+	}
+}

@@ -28,6 +28,7 @@ import (
 type rawAgent struct {
 	httptransport.Config
 	conns   atomic.Int64
+	refuses atomic.Bool // certificates of clients, and none, by an alert of TLS
 	serving sync.WaitGroup
 }
 
@@ -48,7 +49,15 @@ func newRawAgent(t *testing.T, scheme string, serve func(conn net.Conn, in *bufi
 		roots := x509.NewCertPool()
 		roots.AddCert(srv.Certificate())
 		a.TLS = &tls.Config{RootCAs: roots}
-		l = tls.NewListener(l, &tls.Config{Certificates: srv.TLS.Certificates})
+		l = tls.NewListener(l, &tls.Config{
+			Certificates: srv.TLS.Certificates,
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+				if !a.refuses.Load() {
+					return nil, nil
+				}
+				return &tls.Config{Certificates: srv.TLS.Certificates, ClientAuth: tls.RequireAnyClientCert}, nil
+			},
+		})
 	}
 	a.serving.Go(func() {
 		for {
