@@ -56,15 +56,15 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	return g.app.add(g)
 }
 
-// idleBeforeTakeOver is how long no event was sent on a stream before it leaves its request.
-const idleBeforeTakeOver = 500 * time.Millisecond
+// takeOverAfter is the age of a stream from which on it leaves its request when it rests.
+const takeOverAfter = 500 * time.Millisecond
 
 // takeOver returns how streams outlive their requests.
 func (g *Gateway) takeOver(ctx caddy.Context) httpfront.TakeOver {
 	if g.app.Streams.TakeOver == switchOff {
 		return httpfront.TakeOver{}
 	}
-	t := httpfront.TakeOver{Idle: idleBeforeTakeOver, Passes: passes, Begin: g.app.outlive, Level: slog.LevelDebug}
+	t := httpfront.TakeOver{After: takeOverAfter, Passes: passes, Begin: g.app.outlive, Level: slog.LevelDebug}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && server.Logs != nil {
 		t.Level = slog.LevelInfo // the line completes that of Caddy's access log
 	}

@@ -74,25 +74,21 @@ var errWouldWait = errors.New("gateway: this step must not wait")
 // Run sends the stream to a sink, and returns when the stream has ended. It is called at most once.
 func (s *Stream) Run(out Sink) { s.run(out, nil) }
 
-// RunUntilIdle is Run, but it also returns when no event was sent for a time, or for twice that at most. It reports
-// whether the stream has ended; if not, Run or Park follows, and the sink may be another one then.
-func (s *Stream) RunUntilIdle(out Sink, idle time.Duration) (over bool) {
-	ticker := time.NewTicker(idle)
+// RunFor is Run, but it also returns when the stream rests after a time. It reports whether the stream has ended; if
+// not, Run or Park follows, and the sink may be another one then.
+func (s *Stream) RunFor(out Sink, least time.Duration) (over bool) {
+	ticker := time.NewTicker(least)
 	defer ticker.Stop()
 	return s.run(out, ticker.C)
 }
 
-// run sends the stream until it has ended, or until no event was sent between two ticks.
+// run sends the stream until it has ended, or until it rests at a tick.
 func (s *Stream) run(out Sink, ticks <-chan time.Time) (over bool) {
 	turns := make(chan struct{}, 1)
 	s.begin(out, func() { turns <- struct{}{} })
-	sent := -1 // events, at the last tick
 	for s.step(false) != ended {
-		for s.rest() && !s.await(turns, ticks) {
-			if s.sent == sent {
-				return false
-			}
-			sent = s.sent
+		if s.rest() && !s.await(turns, ticks) {
+			return false
 		}
 	}
 	return true

@@ -81,7 +81,7 @@ func BenchmarkFollowers(b *testing.B) {
 			for range n {
 				s := f.send(b.Context(), "stream", "re-stream")
 				out := &sunk{delivered: func() {}}
-				if s == nil || s.RunUntilIdle(out, time.Millisecond) {
+				if s == nil || s.RunFor(out, time.Millisecond) {
 					b.Fatal("the stream has ended")
 				}
 				out.delivered = all.Done

@@ -95,7 +95,7 @@ var ways = map[string]func(*gateway.Stream, *record){
 }
 
 func park(s *gateway.Stream, first *record, then gateway.Sink) {
-	if s.RunUntilIdle(first, time.Millisecond) {
+	if s.RunFor(first, time.Millisecond) {
 		return
 	}
 	over := make(chan struct{})

@@ -53,7 +53,7 @@ func (g *Gateway) countStream(leader string) error {
 // Stream is the events that answer a request. It ends when the task has ended, when the caller leaves, when the
 // caller's proof of identity expires, and when the gateway is drained. It counts as open until it is closed.
 //
-// Its owner runs it: by Run in a goroutine, or by RunUntilIdle, which returns when the stream rests, and then Park,
+// Its owner runs it: by Run in a goroutine, or by RunFor, which returns when the stream rests, and then Park,
 // which leaves it to the process.
 type Stream struct {
 	g       *Gateway

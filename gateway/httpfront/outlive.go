@@ -15,8 +15,9 @@ import (
 // TakeOver is how streams over HTTP/1.1 outlive their requests: a stream that rests takes the connection over, and what
 // the server and the host keep of the request is freed.
 type TakeOver struct {
-	// Idle is how long no event was sent on a stream that rests. A stream that ends sooner would only waste the time.
-	Idle time.Duration
+	// After is the age of a stream from which on it outlives its request when it rests. A stream that ends sooner would
+	// only waste the time.
+	After time.Duration
 	// Passes reports whether a ResponseWriter of the host passes on unchanged what it is given. A stream with another
 	// one does not outlive its request. nil: none does.
 	Passes func(http.ResponseWriter) bool

@@ -46,7 +46,7 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 	}
 	o.sink = sinkOf(r.Context(), o.out, r.ProtoMajor)
 	if f.mayTakeOver(r) {
-		if s.RunUntilIdle(o.sink, f.config.TakeOver.Idle) {
+		if s.RunFor(o.sink, f.config.TakeOver.After) {
 			return
 		}
 		if outlives = o.takeOver(w, r); outlives {
