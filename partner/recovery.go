@@ -186,6 +186,13 @@ func (e *Engine) recoverAll(unfinished func() iter.Seq2[replay.DueLog, error]) {
 	})
 }
 
+// There may be millions of tasks that wait for their Leader, and hardly any of them is to be resumed. So the search for
+// these rests after some of them, for so many times as long as they took.
+const (
+	recoverBatch = 256
+	recoverPause = 3
+)
+
 // recoverOnce is recoverAll without another attempt.
 func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error]) error {
 	var group sync.WaitGroup
@@ -194,9 +201,20 @@ func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error]) error {
 	var failure error
 	resumed := make(map[*Partner]int)
 	slots := make(chan struct{}, concurrency)
+	began, waiting := time.Now(), 0
 	for due, err := range unfinished {
 		if err != nil {
 			return err
+		}
+		if !due.At.Equal(replay.Recover) {
+			if waiting++; waiting%recoverBatch == 0 {
+				group.Wait()
+				select {
+				case <-time.After(recoverPause * time.Since(began)):
+				case <-e.base.Done():
+				}
+				began = time.Now()
+			}
 		}
 		name, _, _ := logname.Split(due.Log)
 		p := e.current(name)
