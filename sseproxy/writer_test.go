@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sseproxy
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// caller is a response of which everything is kept that its writer does. Times are seconds since the first call.
+type caller struct {
+	header http.Header
+	began  time.Time
+	did    []string
+	fail   error // of writes
+}
+
+func (c *caller) at(t time.Time) string {
+	if c.began.IsZero() {
+		c.began = time.Now()
+	}
+	return t.Sub(c.began).Round(time.Second / 10).String()
+}
+func (c *caller) note(what ...string) { c.did = append(c.did, strings.Join(what, " ")) }
+
+func (c *caller) Header() http.Header { return c.header }
+func (c *caller) WriteHeader(int)     {}
+func (c *caller) Write(b []byte) (int, error) {
+	c.note(c.at(time.Now()), "write", strings.ReplaceAll(string(b), "\n", "|"))
+	return len(b), c.fail
+}
+func (c *caller) FlushError() error { return c.fail }
+func (c *caller) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() {
+		c.note(c.at(time.Now()), "no deadline")
+	} else {
+		c.note(c.at(time.Now()), "deadline", c.at(t))
+	}
+	return nil
+}
+
+// check compares what was done since the last check.
+func (c *caller) check(t *testing.T, what string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, c.did); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+	c.did = nil
+}
+
+func begin(t *testing.T, o Options) (*caller, *Writer) {
+	t.Helper()
+	c := &caller{header: make(http.Header)}
+	w, err := NewWriter(c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, w
+}
+
+// send sends an event.
+func send(t *testing.T, w *Writer) {
+	t.Helper()
+	w.Event(7, func(b []byte) ([]byte, string, bool) { return append(b, '0'), "", false })
+	if err := w.Flush(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDeadlines: a deadline that lasts is moved once a second while events are sent, and is never nearer than the
+// timeout less that second when a write begins. Another one stands for a write only.
+func TestDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := begin(t, Options{Heartbeat: time.Hour, Timeout: 10 * time.Second, Lasting: true})
+		c.check(t, "at the beginning", "0s deadline 10s")
+		for range 4 {
+			time.Sleep(400 * time.Millisecond)
+			send(t, w)
+		}
+		c.check(t, "while events are sent", "400ms write id: 7|data: 0||", "800ms write id: 7|data: 0||",
+			"1.2s deadline 11.2s", "1.2s write id: 7|data: 0||", "1.6s write id: 7|data: 0||")
+		time.Sleep(time.Minute)
+		send(t, w)
+		c.check(t, "after it has passed", "1m1.6s deadline 1m11.6s", "1m1.6s write id: 7|data: 0||")
+		w.Close()
+		c.check(t, "at the end", "1m1.6s no deadline")
+
+		c, w = begin(t, Options{Heartbeat: time.Hour, Timeout: 10 * time.Second})
+		send(t, w)
+		w.Close()
+		c.check(t, "not lasting", "0s deadline 10s", "0s no deadline",
+			"0s deadline 10s", "0s write id: 7|data: 0||", "0s no deadline")
+	})
+}
+
+// TestHeartbeat: a heartbeat is due when nothing was sent for a time, and the next Flush sends it, unless it sends
+// something else.
+func TestHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var due atomic.Int32
+		c, w := begin(t, Options{Heartbeat: 10 * time.Second, Timeout: time.Hour, Lasting: true,
+			HeartbeatDue: func() { due.Add(1) }})
+		c.check(t, "at the beginning", "0s deadline 1h0m0s")
+		pass := func(n int32, d time.Duration) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			if due := due.Load(); due != n {
+				t.Errorf("after %s, %d heartbeats were due, want %d", time.Since(c.began), due, n)
+			}
+		}
+		flush := func() {
+			t.Helper()
+			if err := w.Flush(); err != nil {
+				t.Error(err)
+			}
+		}
+		pass(0, 15*time.Second)
+		flush()
+		c.check(t, "when none is due")
+		pass(1, 5*time.Second)
+		flush()
+		flush()
+		c.check(t, "a heartbeat", "20s deadline 1h0m20s", "20s write :||")
+		pass(1, 5*time.Second)
+		send(t, w)
+		c.check(t, "an event", "25s deadline 1h0m25s", "25s write id: 7|data: 0||")
+		pass(1, 10*time.Second)
+		pass(2, 10*time.Second)
+		send(t, w)
+		flush()
+		c.check(t, "an event instead of a heartbeat", "45s deadline 1h0m45s", "45s write id: 7|data: 0||")
+		w.Close()
+		pass(2, time.Hour)
+		c.check(t, "at the end", "45s no deadline")
+	})
+}
+
+// TestNotRead: after a write that took too long, the stream is over, and the error says why.
+func TestNotRead(t *testing.T) {
+	c, w := begin(t, Options{Heartbeat: time.Hour, Timeout: time.Hour, Lasting: true})
+	defer w.Close()
+	c.fail = os.ErrDeadlineExceeded
+	w.Comment("one")
+	if err := w.Flush(); !errors.Is(err, ErrNotRead) || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	before := len(c.did)
+	c.fail = nil
+	w.Comment("two")
+	if err := w.Flush(); !errors.Is(err, ErrNotRead) || len(c.did) != before || w.Buffered() != 0 {
+		t.Errorf("got %v, and %q", err, c.did[before:])
+	}
+}
