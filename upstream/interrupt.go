@@ -12,8 +12,8 @@ import (
 // continues then where it was.
 var ErrInterrupted = errors.New("upstream: the wait for the agent was interrupted")
 
-// Interrupt ends the wait for an answer, and leaves the exchange as it is: the goroutine that waits can hand the
-// exchange over to another one. The zero Interrupt has not ended. It serves one exchange at a time.
+// Interrupt ends the wait for an answer, but not the exchange: the goroutine that waits can hand the exchange over to
+// another one. The zero Interrupt has not ended. It is for one exchange at a time.
 type Interrupt struct {
 	// Until is when the interrupt ends by itself; zero for never. It is set before the interrupt is used.
 	Until time.Time
@@ -33,13 +33,6 @@ func (i *Interrupt) End() {
 			i.wake()
 		}
 	}
-}
-
-// Ended reports whether End was called, or Until has passed.
-func (i *Interrupt) Ended() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.ended || !i.Until.IsZero() && !time.Now().Before(i.Until)
 }
 
 // Wake is for transports: it has f called by End, at once where that was called already. f must not wait. A second Wake

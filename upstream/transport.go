@@ -49,7 +49,8 @@ type Request struct {
 	IdleTimeout time.Duration
 
 	// Interrupt ends the wait for an answer that is no stream; nil for never. Until it has ended a call, or the answer
-	// turns out to be a stream, it stands for the context: whoever cancels that calls End after it.
+	// turns out to be a stream, the exchange does not watch its context: the caller that cancels it must call End
+	// afterwards.
 	Interrupt *Interrupt
 }
 

@@ -62,10 +62,7 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Ended reports whether the content has been read to its end.
-func (c *Conn) Ended() bool { return c.ended }
-
-// ReachEnd reports whether the content ends with what has arrived, and takes note of that.
+// ReachEnd reports whether the content has been read, and what has arrived after it is its end. It does not wait.
 func (c *Conn) ReachEnd() bool {
 	for c.framing == chunked && !c.ended && c.left == 0 && c.lineArrived() {
 		if c.nextChunk() != nil {

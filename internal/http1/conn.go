@@ -36,7 +36,7 @@ type Conn struct {
 	reused  bool      // it has carried an exchange before this one
 	unsound bool      // a write has failed
 
-	// StopFunc and AbortFunc are Stop and Abort, made once for all that call them.
+	// StopFunc and AbortFunc are Stop and Abort as values, which are made once.
 	StopFunc, AbortFunc func()
 
 	patience time.Duration // how long the server may be silent; 0 for no limit
@@ -51,6 +51,7 @@ type Conn struct {
 	start, end int
 	err        error // of the connection, after what is in buf
 
+	lastType string // the Content-Type of an earlier answer, which is mostly that of the next
 	answer
 }
 
@@ -76,14 +77,14 @@ func (c *Conn) Reused() bool { return c.reused }
 // Close closes the connection. No Write may be running.
 func (c *Conn) Close() {
 	if conn := c.conn; c.unsound {
-		under(conn).Close() // TLS would wait until it has said goodbye
+		under(conn).Close() // TLS would first try to write that it closes
 	} else {
 		conn.Close()
 	}
 	c.watch.wait()
 }
 
-// Begin begins an exchange, in which the server may be silent for a time, as SetIdleTimeout says.
+// Begin begins an exchange, with an idle timeout as SetIdleTimeout sets it.
 func (c *Conn) Begin(idleTimeout time.Duration) {
 	c.answer = answer{}
 	c.SetIdleTimeout(idleTimeout)
@@ -117,7 +118,7 @@ func (c *Conn) SetIdleTimeout(d time.Duration) {
 	}
 }
 
-// StopAt is Stop at a time; zero is for never.
+// StopAt has Stop called at a time, as it were; zero is for never.
 func (c *Conn) StopAt(t time.Time) { c.stopAt = t }
 
 // Stop ends the wait for the answer: the method that reads, or that would read next, returns ErrStopped. After Resume,
@@ -179,7 +180,7 @@ func (c *Conn) until() time.Time {
 	return c.limit
 }
 
-// read reads from the connection once. The error of an end is kept for later where there are bytes, too.
+// read reads from the connection once. An error that comes with bytes is returned by the next call.
 func (c *Conn) read(p []byte) (int, error) {
 	if c.err != nil {
 		return 0, c.err
@@ -217,7 +218,7 @@ func (c *Conn) read(p []byte) (int, error) {
 		if !c.stopAt.IsZero() && !now.Before(c.stopAt) {
 			return 0, ErrStopped
 		}
-		c.reads = deadline{} // it was one of before
+		c.reads = deadline{} // that was set for an earlier wait
 	}
 }
 

@@ -267,7 +267,7 @@ func TestStop(t *testing.T) {
 			}
 			wait(c.ReadHead)
 			var got []byte
-			for !c.Ended() {
+			for !c.ended {
 				b := make([]byte, 10)
 				wait(func() error {
 					n, err := c.Read(b)

@@ -12,6 +12,7 @@ const (
 	maxHead    = 64 << 10 // bytes of its head, with those of interim answers
 	maxInterim = 5        // interim answers (1xx)
 	maxTrailer = 2 << 10  // bytes of its trailer
+	maxType    = 200      // bytes of its Content-Type; the rest is cut off
 )
 
 // malformed is the error of an answer that breaks a rule of RFC 9112, or that could be read in two ways.
@@ -141,7 +142,10 @@ func (c *Conn) takeField(name, value []byte) error {
 		}
 	case len("Content-Type"):
 		if is(name, "content-type") && c.ContentType == "" {
-			c.ContentType = contentType(value)
+			if string(value) != c.lastType {
+				c.lastType = string(value[:min(len(value), maxType)])
+			}
+			c.ContentType = c.lastType
 		}
 	case len("Content-Length"):
 		if is(name, "content-length") {
@@ -179,17 +183,6 @@ func (c *Conn) frame() error {
 		c.framing, c.closes = untilClose, true
 	}
 	return nil
-}
-
-// contentType returns a media type, without making a string of a usual one.
-func contentType(value []byte) string {
-	switch string(value) {
-	case "application/json":
-		return "application/json"
-	case "text/event-stream":
-		return "text/event-stream"
-	}
-	return string(value)
 }
 
 // decimal reads a number that consists of digits alone.

@@ -233,9 +233,11 @@ func (x *exchange) giveBack(end bool) {
 
 // mediaType returns the answer's media type, for comparison and for people.
 func (x *exchange) mediaType() string {
-	switch x.contentType {
-	case "application/json", "text/event-stream":
-		return x.contentType
+	switch x.contentType { // the usual ones need not be parsed
+	case "application/json", "application/json; charset=utf-8":
+		return "application/json"
+	case "text/event-stream", "text/event-stream; charset=utf-8":
+		return "text/event-stream"
 	}
 	t, _, err := mime.ParseMediaType(x.contentType)
 	if err != nil || len(t) > 64 {
