@@ -153,7 +153,8 @@ func (h head) check(losses uint64) (head, error) {
 		}
 	}
 	if h.Ended.IsZero() && h.losses < losses && h.Last > 0 {
-		h.Lost = maxLost
+		// What was appended after one loss may have been taken by the next one, and so have its numbers.
+		h.Lost = maxLost * (losses - h.losses)
 	}
 	return h, nil
 }
