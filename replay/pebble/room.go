@@ -14,12 +14,14 @@ import (
 // sizes are what the store takes of memory and of the disk at a time, in bytes. All of them follow from memTable, and
 // that from the size of the disk, so that a flush always fits into what a small one has left.
 type sizes struct {
-	memTable uint64 // a memtable, and a segment of the journal
+	memTable uint64
+	segment  int64  // of the journal
 	reserve  int64  // see reserve
 	least    uint64 // free room below which no new log is begun
 }
 
-// Of a disk of less than 2 GiB, a memtable is a 64th.
+// Of a disk of less than 2 GiB, a memtable is a 64th. A segment is three quarters of one, so that what is in it fits
+// into one memtable, with what that takes for each key: then each segment is flushed as one.
 const (
 	maxMemTable  = 32 << 20
 	minMemTable  = 256 << 10
@@ -29,10 +31,10 @@ const (
 func sizesFor(system vfs.FS, dir string) sizes {
 	usage, err := system.GetDiskUsage(dir)
 	if err != nil { // the system does not say
-		return sizes{memTable: maxMemTable}
+		return sizes{memTable: maxMemTable, segment: maxMemTable / 4 * 3}
 	}
 	m := min(max(usage.TotalBytes/memTablePart, minMemTable), maxMemTable)
-	return sizes{memTable: m, reserve: int64(m), least: 8 * m}
+	return sizes{memTable: m, segment: int64(m / 4 * 3), reserve: int64(m), least: 8 * m}
 }
 
 // room says whether the disk has room for new logs. With less room, existing logs may still be appended to, end and be
