@@ -69,11 +69,17 @@ func keyPair(t testing.TB, f devpki.File) tls.Certificate {
 // issue makes a client certificate of the shared root that devpki would not make.
 func issue(t testing.TB, commonName string, names ...string) tls.Certificate {
 	t.Helper()
+	return issueFor(t, time.Hour, commonName, names...)
+}
+
+// issueFor makes one that is valid for a time.
+func issueFor(t testing.TB, lifetime time.Duration, commonName string, names ...string) tls.Certificate {
+	t.Helper()
 	ca := keyPair(t, certificates(t).CA)
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: commonName},
 		NotBefore:   time.Now().Add(-time.Hour),
-		NotAfter:    time.Now().Add(time.Hour),
+		NotAfter:    time.Now().Add(lifetime),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}

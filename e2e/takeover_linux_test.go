@@ -11,6 +11,7 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 )
@@ -52,6 +53,25 @@ func (o *opened) until(state string) {
 			return
 		}
 	}
+}
+
+// beats reads heartbeats. No event may come meanwhile.
+func (o *opened) beats(n int) {
+	o.t.Helper()
+	lines := bufio.NewScanner(o.res.Body)
+	for n > 0 && lines.Scan() {
+		if lines.Text() == ":" {
+			n--
+		}
+	}
+	if n > 0 {
+		o.t.Fatalf("the stream ended before its heartbeats: %v", lines.Err())
+	}
+}
+
+// everySecond is a gateway with a heartbeat every second.
+func everySecond(agent string) string {
+	return strings.Replace(gatewayTo(agent), "limits {", "heartbeat 1s\n\t\tlimits {", 1)
 }
 
 // ends reads the end of the stream.
@@ -125,7 +145,7 @@ func TestStreamsThatKeepTheirRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			with := config{handle: c.before + gatewayTo(agent), store: "store pebble " + s.dir + "/store\n\t\t" + c.app}
+			with := config{handle: c.before + everySecond(agent), store: "store pebble " + s.dir + "/store\n\t\t" + c.app}
 			if name == "a timeout" {
 				with.options = "servers {\n\t\ttimeouts {\n\t\t\twrite 10m\n\t\t}\n\t}"
 			}
@@ -136,6 +156,9 @@ func TestStreamsThatKeepTheirRequests(t *testing.T) {
 				t.Errorf("the stream is over HTTP/%s, encoded: %t", got, o.res.Uncompressed)
 			}
 			o.until("awaiting-input")
+			if !c.encodes { // the encoder keeps heartbeats for itself
+				o.beats(3)
+			}
 			l.goOn("t1", "blue")
 			o.until("awaiting-completion")
 			if n := s.held("streams_taken_over"); n != 0 {
@@ -147,14 +170,52 @@ func TestStreamsThatKeepTheirRequests(t *testing.T) {
 	}
 }
 
+// TestStreamsThatOutliveTheirRequestsEnd ends streams that rest, without a request.
+func TestStreamsThatOutliveTheirRequestsEnd(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	for name, c := range map[string]struct {
+		end  func(s *site, with config)
+		last string
+	}{
+		"a reload": {func(s *site, with config) {
+			if trouble := s.reload(with); trouble != "" {
+				s.t.Error(trouble)
+			}
+		}, "retry: "},
+		"a stop":                   {func(s *site, _ config) { s.stop(s.t) }, "retry: "},
+		"the certificate's expiry": {func(*site, config) {}, "has expired"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			with := config{handle: gatewayTo(agent), store: "store pebble " + s.dir + "/store\n\t\tdrain 500ms"}
+			s.start(with)
+			aic := string(certificates(t).Leader.AIC)
+			lifetime := time.Hour
+			if c.last == "has expired" {
+				lifetime = 5 * time.Second
+			}
+			l := callerWith(t, s.url(), aic, issueFor(t, lifetime, aic))
+			o, _ := l.open(t, l.transports(t)["1"], streamBody(l.Sender, "start", "t1", "ask", ""))
+			eventually(t, "the stream has outlived its request", func() bool { return s.held("streams_taken_over") == 1 })
+			c.end(s, with)
+			content, err := io.ReadAll(o.res.Body)
+			if err != nil || !strings.Contains(string(content), "awaiting-input") ||
+				!strings.Contains(string(content), c.last) {
+				t.Errorf("the stream ended with %v after\n%s", err, content)
+			}
+		})
+	}
+}
+
 // TestMemoryIsReleased ends many streams, and looks whether memory is given back: only the option forces collections.
 func TestMemoryIsReleased(t *testing.T) {
 	t.Parallel()
 	_, agent := sampleAgent(t)
 	s := newSite(t)
-	s.start(config{handle: strings.Replace(gatewayTo(agent), "limits {", "heartbeat 1s\n\t\tlimits {", 1),
-		store: "store pebble " + s.dir +
-			"/store\n\t\tstreams {\n\t\t\trelease_memory on\n\t\t}"})
+	s.start(config{handle: everySecond(agent), store: "store pebble " + s.dir +
+		"/store\n\t\tstreams {\n\t\t\trelease_memory on\n\t\t}"})
 	l := leaderOf(t, s.url())
 	l.start("t1", "hello")
 	forced := func() int {
@@ -179,12 +240,7 @@ func TestMemoryIsReleased(t *testing.T) {
 		all = append(all, o)
 	}
 	// The gateway looks every 5 s how many streams are open.
-	lines := bufio.NewScanner(all[0].res.Body)
-	for beats := 0; beats < 7 && lines.Scan(); {
-		if lines.Text() == ":" {
-			beats++
-		}
-	}
+	all[0].beats(7)
 	for _, o := range all {
 		o.res.Body.Close()
 	}
