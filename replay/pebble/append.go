@@ -53,6 +53,18 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		next.losses = s.logs.losses.Load()
 	}
 
+	if isIntent(&a, &old, settings) {
+		next.pending = true
+		ok, err := s.intents.add(a.Log, &next)
+		if ok {
+			l.publish(next, nil)
+		}
+		if ok || err != nil {
+			return err
+		}
+	}
+	next.pending = false
+
 	b := s.db.NewBatchWithSize(batchSize(&a))
 	defer b.Close()
 	records, beside := a.Records, []byte(nil)
@@ -83,7 +95,11 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 			next.entries++
 		}
 	}
-	moveTime(b, appendDueKey, stampOf(old.DueAt), stampOf(next.DueAt), a.Log, nil)
+	due := stampOf(old.DueAt)
+	if old.pending {
+		due = 0 // it is not in the index
+	}
+	moveTime(b, appendDueKey, due, stampOf(next.DueAt), a.Log, nil)
 	if a.End {
 		if size, err = s.endedSize(&a, &next); err != nil {
 			return err
@@ -100,6 +116,9 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 	if err := s.commit(b, len(a.Records), durable); err != nil {
 		return err
 	}
+	if old.pending {
+		s.intents.settle(a.Log)
+	}
 	l.publish(next, records)
 	if next.Last > old.Last || a.End {
 		changed = l
@@ -108,6 +127,11 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		s.sweeper.expect(next.expires, size)
 	}
 	return nil
+}
+
+// isIntent returns whether an append to a log with a head can be an intent.
+func isIntent(a *replay.Append, h *head, settings *replay.Settings) bool {
+	return a.Intent && h.First == 0 && len(a.Records) == 0 && !a.End && !a.Durable && settings.Sync != replay.SyncAlways
 }
 
 // lieBeside returns whether all records of a log lie beside its head after a: an entry that does so already, nil if

@@ -109,6 +109,12 @@ func (d *disk) write(f vfs.File, p []byte) (int, error) {
 	return n, err
 }
 
+// writeAt writes to a place of a file. The error is that of the fence.
+func (d *disk) writeAt(f vfs.File, p []byte, at int64) error {
+	d.try(func() error { _, err := f.WriteAt(p, at); return err })
+	return d.err()
+}
+
 // Unwrap implements vfs.FS.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -26,14 +27,19 @@ func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter
 		if bytes.Compare(lower, upper) >= 0 {
 			upper = lower // no logs at all, but still the error of a ctx that is done or a store that is closed
 		}
+		pending := s.intents.due(lower, upper)
 		of, snapshot, err := s.takeSnapshot(ctx)
 		if err != nil {
 			yield(replay.DueLog{}, err)
 			return
 		}
 		defer of.dropSnapshot(snapshot)
+		if pending, err = s.pendingAt(ctx, of, snapshot, pending); err != nil {
+			yield(replay.DueLog{}, err)
+			return
+		}
 		inPages(ctx, yield, func(page []replay.DueLog) (_ []replay.DueLog, more bool, err error) {
-			page, lower, err = s.duePage(ctx, of, snapshot, lower, upper, page)
+			page, lower, err = s.duePage(ctx, of, snapshot, pending, lower, upper, page)
 			return page, len(page) == duePage, err
 		})
 	}
@@ -62,10 +68,41 @@ func inPages[T any](ctx context.Context, yield func(T, error) bool, read func(pa
 	}
 }
 
-// duePage appends to page the entries of the index by DueAt that lie in [lower, upper), until there are enough, and
-// returns with it the lower bound of what is left. The snapshot is one of a generation, and gone when that is replaced.
+// pendingAt returns those of the keys of intents whose logs a snapshot does not have.
+func (s *Store) pendingAt(
+	ctx context.Context, of *generation, snapshot *pebble.Snapshot, keys [][]byte,
+) (pending [][]byte, err error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.exit(&err)
+	if s.generation != of {
+		return nil, errReplaced
+	}
+	for _, key := range keys {
+		_, log := splitDueKey(key)
+		_, closer, err := snapshot.Get(appendNameKey(nil, spaceHead, log))
+		switch {
+		case errors.Is(err, pebble.ErrNotFound):
+			pending = append(pending, key)
+		case err != nil:
+			return nil, err
+		default:
+			_ = closer.Close() // always nil
+		}
+	}
+	return pending, nil
+}
+
+// duePage appends to page the entries of the index by DueAt that lie in [lower, upper), with the keys of intents, until
+// there are enough, and returns with it the lower bound of what is left. The snapshot is one of a generation, and gone
+// when that is replaced.
 func (s *Store) duePage(
-	ctx context.Context, of *generation, snapshot *pebble.Snapshot, lower, upper []byte, page []replay.DueLog,
+	ctx context.Context, of *generation, snapshot *pebble.Snapshot, pending [][]byte, lower, upper []byte,
+	page []replay.DueLog,
 ) (_ []replay.DueLog, _ []byte, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, nil, err
@@ -78,11 +115,20 @@ func (s *Store) duePage(
 	if err != nil {
 		return nil, nil, err
 	}
-	for ok := it.First(); ok && len(page) < duePage; ok = it.Next() {
-		at, log := splitDueKey(it.Key())
+	i, _ := slices.BinarySearchFunc(pending, lower, bytes.Compare)
+	pending = pending[i:]
+	for ok := it.First(); (ok || len(pending) > 0) && len(page) < duePage; {
+		var key []byte
+		if len(pending) > 0 && (!ok || bytes.Compare(pending[0], it.Key()) < 0) {
+			key, pending = pending[0], pending[1:]
+		} else {
+			key = bytes.Clone(it.Key())
+			ok = it.Next()
+		}
+		at, log := splitDueKey(key)
 		page = append(page, replay.DueLog{Log: log, At: at.time()})
 		if len(page) == duePage {
-			lower = append(append(lower[:0:0], it.Key()...), 0) // the least key that is greater
+			lower = append(key, 0) // the least key that is greater
 		}
 	}
 	return page, lower, errors.Join(it.Error(), it.Close())

@@ -32,7 +32,7 @@ type generation struct {
 func (s *Store) newGeneration(mode openMode) *generation {
 	return &generation{
 		disk:      newDisk(s.system, s.dir, mode == openRead, s.reserve, s.debris),
-		logs:      newLogs(),
+		logs:      newLogs(s.intents),
 		snapshots: make(map[*pebble.Snapshot]struct{}),
 	}
 }
@@ -75,6 +75,9 @@ func (s *Store) openGeneration(mode openMode) (*generation, error) {
 		return nil, errors.Join(err, g.close())
 	}
 	if err := s.begin(g, mode); err != nil {
+		return nil, errors.Join(fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err), g.close())
+	}
+	if err := s.intents.open(g, mode, bootID(s.system)); err != nil {
 		return nil, errors.Join(fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err), g.close())
 	}
 	return g, nil

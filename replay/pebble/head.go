@@ -19,6 +19,7 @@ type head struct {
 	single  uint64 // up to this number, each entry is the data of one record, as format 3 has it
 	beside  bool   // all records lie beside the head, as one entry
 	entry   []byte // that entry, where the head has been read with it
+	pending bool   // the log is an intent, which the database does not have
 
 	// The process that may append to the log, and a number that rises with each change of owner. Neither is used yet.
 	owner string

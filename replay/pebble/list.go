@@ -41,19 +41,33 @@ func (s *Store) listPage(ctx context.Context, prefix, after string, page []repla
 	}
 	defer s.exit(&err)
 	lower, upper := headBounds(prefix, after)
+	pending := s.intents.list(prefix, after) // an intent that becomes a log from here on is in the database
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, false, err
 	}
 	size := 0
-	for ok := it.First(); ok && !more; ok = it.Next() {
-		h, err := parseHead(it.Value(), s.logs.losses.Load())
-		if err != nil {
-			return nil, false, errors.Join(err, it.Close())
+	for ok := it.First(); (ok || len(pending) > 0) && !more; {
+		var entry replay.Entry
+		if ok {
+			entry.Log = string(it.Key()[1:])
 		}
-		h.Metadata = bytes.Clone(h.Metadata)
-		page = append(page, replay.Entry{Log: string(it.Key()[1:]), Head: h.Head})
-		size += len(h.Metadata)
+		if len(pending) > 0 && (!ok || pending[0].Log < entry.Log) {
+			entry, pending = pending[0], pending[1:]
+		} else {
+			h, err := parseHead(it.Value(), s.logs.losses.Load())
+			if err != nil {
+				return nil, false, errors.Join(err, it.Close())
+			}
+			h.Metadata = bytes.Clone(h.Metadata)
+			entry.Head = h.Head
+			if len(pending) > 0 && pending[0].Log == entry.Log {
+				pending = pending[1:]
+			}
+			ok = it.Next()
+		}
+		page = append(page, entry)
+		size += len(entry.Head.Metadata)
 		more = len(page) == listPage || size >= pageBytes
 	}
 	return page, more, errors.Join(it.Error(), it.Close())

@@ -112,6 +112,14 @@ func (l *log) stored(db *pebble.DB, entry bool) (head, error) {
 	if l.known && l.head.First == 0 {
 		return head{}, replay.ErrNotFound
 	}
+	if !l.known || l.head.pending {
+		if h, ok := l.of.intents.get(l.name); ok {
+			if !l.known {
+				l.publish(h, nil)
+			}
+			return h, nil
+		}
+	}
 	h, closer, err := storedHead(db, l.name, l.of.losses.Load())
 	switch {
 	case errors.Is(err, replay.ErrNotFound) && l.known:
@@ -181,13 +189,15 @@ type logs struct {
 	over   atomic.Bool   // the generation has ended, or is about to
 	tails  atomic.Int64  // bytes of the tails of all logs
 	byName *keylock.Map[log]
+
+	intents *intents
 }
 
 // idleLogs is the number of logs that are kept in memory though they are not in use. They take about 5 MB.
 const idleLogs = 16384
 
-func newLogs() *logs {
-	ls := new(logs)
+func newLogs(in *intents) *logs {
+	ls := &logs{intents: in}
 	ls.byName = keylock.NewCached(idleLogs,
 		func(name string) *log { return &log{name: name, of: ls} },
 		// Only a log that may be appended to is kept. Its fields are read without l.mu: it has no user.

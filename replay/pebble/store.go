@@ -31,6 +31,7 @@ type Store struct {
 	log      *slog.Logger
 	sizes    sizes
 	reserve  *reserve
+	intents  *intents
 	debris   *debris
 	room     *room
 	settings atomic.Pointer[replay.Settings]
@@ -88,6 +89,7 @@ func open(system vfs.FS, dir string, settings replay.Settings, log *slog.Logger)
 	}
 	s.reserve = newReserve(system, dir, s.sizes.reserve)
 	s.room = newRoom(system, dir, s.sizes.least)
+	s.intents = newIntents(system, dir, s.sizes.memTable)
 	if err := s.openFirst(); err != nil {
 		s.reserve.close()
 		return nil, errors.Join(err, s.lock.Close())
@@ -213,8 +215,9 @@ func (s *Store) Close() error {
 		defer s.gate.Unlock()
 		failed := s.Unavailable()
 		if failed == nil && s.disk.err() == nil {
-			s.closed = s.end()
+			s.closed = errors.Join(s.intents.end(s.generation), s.end())
 		}
+		s.intents.close()
 		s.closed = errors.Join(s.closed, s.generation.close())
 		s.unsynced = s.unsynced || s.disk.unsynced.Load()
 		s.noteUnsynced()

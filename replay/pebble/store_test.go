@@ -42,7 +42,9 @@ func TestPebble(t *testing.T) {
 		Break: func(t *testing.T, s replay.Settings) (replay.Store, func(bool)) {
 			t.Helper()
 			var broken atomic.Bool
-			st, err := open(watchedFS{smallDisk(), func(op, name string) error {
+			disk := smallDisk()
+			setBoot(t, disk, "one") // so that intents are taken
+			st, err := open(watchedFS{disk, func(op, name string) error {
 				if broken.Load() {
 					return syscall.EROFS
 				}

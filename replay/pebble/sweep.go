@@ -271,6 +271,9 @@ func (s *Store) drop(logs []expiry) (err error) {
 		if l.head.First == 0 || l.head.expires != e.at {
 			return errDamaged // the index and the log are written together
 		}
+		if err := s.intents.forget(e.log); err != nil {
+			return err
+		}
 		if err := s.deleteLog(b, e.log, &l.head); err != nil {
 			return err
 		}

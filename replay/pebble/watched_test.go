@@ -40,6 +40,9 @@ func (fs watchedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fil
 func (fs watchedFS) OpenReadWrite(
 	name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption,
 ) (vfs.File, error) {
+	if err := fs.watch("create", name); err != nil {
+		return nil, err
+	}
 	f, err := fs.FS.OpenReadWrite(name, category, opts...)
 	return &watchedFile{f, name, fs.watch}, err
 }
@@ -83,6 +86,14 @@ func (f *watchedFile) Write(p []byte) (int, error) {
 		return n, err
 	}
 	return f.File.Write(p)
+}
+
+func (f *watchedFile) WriteAt(p []byte, at int64) (int, error) {
+	if err := f.watch("write", f.name); err != nil {
+		n, _ := f.File.WriteAt(p[:len(p)/2], at)
+		return n, err
+	}
+	return f.File.WriteAt(p, at)
 }
 
 func (f *watchedFile) Sync() error {

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// intents are the logs that were begun by an intent, and have not been appended to since (see replay.Append.Intent).
+// They are in memory, and in a file: each has a slot of it, which is written once, and is free again when the log's next
+// append is the system's. So an intent costs no commit, and most never reach the database. What is in the file matters
+// only after the death of the process, which takes nothing that was written. It is never synced.
+//
+// When a database is opened that can be written, and when it is closed, the intents become logs of it.
+//
+// The file may hold intents that are none any more:
+//
+//   - After a restart of the machine, or a failed sync, it may hold anything. The checksum of a slot depends on the
+//     machine's boot id and on mark.losses, so no slot of before is valid. Where a system has no boot id, an intent is
+//     an ordinary append.
+//   - Slots that are free have the logs that they were used for last. Of such a log, the database has a head. Before it
+//     is dropped, its slot is cleared (forget).
+type intents struct {
+	path  string // of the file
+	slots int
+
+	mu      sync.Mutex // guards what follows; the file is written under it by forget alone
+	written sync.Cond  // signals that the write of a slot has ended
+	pending map[string]pendingIntent
+	loaded  bool     // pending has what the file had when the store was opened
+	disk    *disk    // of the open database
+	file    vfs.File // nil where no intents are taken
+	sum     uint32   // what the checksums begin with
+	free    []int    // slots that can be used; the one used last is used first
+	logs    []string // of each slot, the log that it has; empty if it has none
+	slotOf  map[string]int
+	writing []bool // of each slot, whether it is being written
+}
+
+type pendingIntent struct {
+	head head
+	slot int
+}
+
+// A slot has a checksum, the lengths of the log's name and of its metadata, and its DueAt as a stamp; then name and
+// metadata.
+const (
+	intentsName  = "INTENTS" // no name of Pebble's
+	slotSize     = 4 << 10
+	slotHeader   = 4 + 2 + 2 + 8
+	maxSlots     = 1024
+	maxSlotsPart = 8 // of a memtable is the most that all slots take
+)
+
+func newIntents(system vfs.FS, dir string, memTable uint64) *intents {
+	in := &intents{
+		path:    system.PathJoin(dir, intentsName),
+		slots:   int(min(memTable/maxSlotsPart/slotSize, maxSlots)),
+		pending: make(map[string]pendingIntent),
+	}
+	in.written.L = &in.mu
+	return in
+}
+
+// slotBuffers are for slots that are written.
+var slotBuffers = sync.Pool{New: func() any { return new([slotSize]byte) }}
+
+// add makes an intent of a log with a head, of which h.Metadata is the caller's. It returns false if that is to be an
+// ordinary append: it is too large, or no slot is free. The caller holds log.write.
+func (in *intents) add(log string, h *head) (ok bool, err error) {
+	if slotHeader+len(log)+len(h.Metadata) > slotSize {
+		return false, nil
+	}
+	in.mu.Lock()
+	if in.file == nil || len(in.free) == 0 {
+		in.mu.Unlock()
+		return false, nil
+	}
+	slot := in.free[len(in.free)-1]
+	in.free = in.free[:len(in.free)-1]
+	in.writing[slot] = true
+	in.mu.Unlock()
+
+	buf := slotBuffers.Get().(*[slotSize]byte)
+	err = in.disk.writeAt(in.file, appendSlot(buf[:0], in.sum, log, h), int64(slot)*slotSize)
+	slotBuffers.Put(buf)
+
+	h.Metadata = bytes.Clone(h.Metadata)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.writing[slot] = false
+	in.written.Broadcast()
+	if err != nil { // the fence is up, and this file is not used again
+		return false, err
+	}
+	if before := in.logs[slot]; before != "" {
+		delete(in.slotOf, before)
+	}
+	in.logs[slot], in.slotOf[log] = log, slot
+	in.pending[log] = pendingIntent{*h, slot}
+	return true, nil
+}
+
+// settle ends the intent of a log, whose next append is the system's.
+func (in *intents) settle(log string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if p, ok := in.pending[log]; ok {
+		delete(in.pending, log)
+		in.free = append(in.free, p.slot)
+	}
+}
+
+// forget clears the slot that has a log, if there is one. The log is about to be dropped.
+func (in *intents) forget(log string) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	slot, ok := in.slotOf[log]
+	for ok && in.writing[slot] {
+		in.written.Wait()
+		slot, ok = in.slotOf[log]
+	}
+	if !ok {
+		return nil
+	}
+	delete(in.slotOf, log)
+	in.logs[slot] = ""
+	return in.disk.writeAt(in.file, make([]byte, slotHeader), int64(slot)*slotSize)
+}
+
+// get returns the head of a log that is an intent.
+func (in *intents) get(log string) (_ head, ok bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	p, ok := in.pending[log]
+	return p.head, ok
+}
+
+// list returns the intents whose names begin with prefix and come after a name, in the order of the names.
+func (in *intents) list(prefix, after string) (entries []replay.Entry) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for log, p := range in.pending {
+		if log > after && strings.HasPrefix(log, prefix) {
+			entries = append(entries, replay.Entry{Log: log, Head: p.head.Head})
+		}
+	}
+	slices.SortFunc(entries, func(a, b replay.Entry) int { return cmp.Compare(a.Log, b.Log) })
+	return entries
+}
+
+// due returns the keys that the intents would have in the index by DueAt, those in [lower, upper), in order.
+func (in *intents) due(lower, upper []byte) (keys [][]byte) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for log, p := range in.pending {
+		if p.head.DueAt.IsZero() {
+			continue
+		}
+		key := appendDueKey(nil, stampOf(p.head.DueAt), log)
+		if bytes.Compare(lower, key) <= 0 && bytes.Compare(key, upper) < 0 {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, bytes.Compare)
+	return keys
+}
+
+// open begins to use a database. If it can be written, the intents that there are become logs of it, and others are
+// taken.
+func (in *intents) open(g *generation, mode openMode, boot string) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.closeFile()
+	sum := binary.AppendUvarint([]byte(boot), g.mark.losses)
+	in.disk, in.sum = g.disk, crc32.Checksum(sum, castagnoli)
+	if !in.loaded {
+		if err := in.load(g); err != nil {
+			return err
+		}
+		in.loaded = true
+	}
+	if mode == openRead {
+		return nil
+	}
+	if err := in.store(g); err != nil {
+		return err
+	}
+	if boot == "" || in.slots == 0 {
+		return nil
+	}
+	if !g.disk.try(func() (err error) {
+		if err := g.disk.FS.Remove(in.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		in.file, err = g.disk.FS.OpenReadWrite(in.path, vfs.WriteCategoryUnspecified)
+		return err
+	}) {
+		return g.disk.err()
+	}
+	_ = in.file.Preallocate(0, int64(in.slots)*slotSize) // not all systems can
+	in.logs, in.slotOf, in.writing = make([]string, in.slots), make(map[string]int), make([]bool, in.slots)
+	in.free = make([]int, in.slots)
+	for i := range in.free {
+		in.free[i] = in.slots - 1 - i
+	}
+	return nil
+}
+
+// load reads the file that another process has left. It makes those of its slots intents that are valid and whose logs
+// the database does not have. The caller holds in.mu.
+func (in *intents) load(g *generation) error {
+	f, err := g.disk.FS.Open(in.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	all, err := io.ReadAll(io.LimitReader(f, maxSlots*slotSize))
+	if err != nil {
+		return err
+	}
+	for b := range slices.Chunk(all, slotSize) {
+		log, h, ok := parseSlot(b, in.sum)
+		if !ok {
+			continue
+		}
+		_, closer, err := storedHead(g.db, log, 0)
+		if errors.Is(err, replay.ErrNotFound) {
+			in.pending[log] = pendingIntent{h, -1}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := closer.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// store makes logs of the intents. The caller holds in.mu.
+func (in *intents) store(g *generation) error {
+	if len(in.pending) == 0 {
+		return nil
+	}
+	b := g.db.NewBatch()
+	defer b.Close()
+	for log, p := range in.pending {
+		p.head.pending = false
+		moveTime(b, appendDueKey, 0, stampOf(p.head.DueAt), log, nil)
+		setHead(b, log, &p.head, nil, nil)
+	}
+	if err := g.commit(b, 0, false); err != nil {
+		return err
+	}
+	clear(in.pending)
+	return nil
+}
+
+// end makes logs of the intents of a database that is about to be closed. No other call uses the store any more.
+func (in *intents) end(g *generation) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.store(g)
+}
+
+// close ends the use of the file.
+func (in *intents) close() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.closeFile()
+}
+
+func (in *intents) closeFile() {
+	if in.file != nil {
+		_ = in.file.Close() // what is in it is the system's
+	}
+	in.file, in.free, in.logs, in.slotOf, in.writing = nil, nil, nil, nil, nil
+}
+
+// appendSlot writes what the slot of an intent has. The checksum begins with sum.
+func appendSlot(b []byte, sum uint32, log string, h *head) []byte {
+	b = append(b, 0, 0, 0, 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(log)))
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(h.Metadata)))
+	b = binary.LittleEndian.AppendUint64(b, uint64(stampOf(h.DueAt)))
+	b = append(b, log...)
+	b = append(b, h.Metadata...)
+	binary.LittleEndian.PutUint32(b, crc32.Update(sum, castagnoli, b[4:]))
+	return b
+}
+
+// parseSlot reads a slot. It returns false if it has no valid intent. The metadata are a part of b.
+func parseSlot(b []byte, sum uint32) (log string, h head, ok bool) {
+	if len(b) < slotHeader {
+		return "", head{}, false
+	}
+	name, metadata := int(binary.LittleEndian.Uint16(b[4:])), int(binary.LittleEndian.Uint16(b[6:]))
+	end := slotHeader + name + metadata
+	if name == 0 || name > replay.MaxName || end > len(b) ||
+		binary.LittleEndian.Uint32(b) != crc32.Update(sum, castagnoli, b[4:end]) {
+		return "", head{}, false
+	}
+	h = head{pending: true, Head: replay.Head{
+		First: 1, Metadata: b[slotHeader+name : end : end],
+		DueAt: stamp(binary.LittleEndian.Uint64(b[8:])).time(),
+	}}
+	return string(b[slotHeader : slotHeader+name]), h, true
+}
