@@ -20,9 +20,9 @@ import (
 )
 
 // intents are the logs that were begun by an intent, and have not been appended to since (see replay.Append.Intent).
-// They are in memory, and in a file: each has a slot of it, which is written once, and is free again when the log's next
-// append is the system's. So an intent costs no commit, and most never reach the database. What is in the file matters
-// only after the death of the process, which takes nothing that was written. It is never synced.
+// They are in memory, and in a file: each has a slot of it, which is written once, and is free again when the log's
+// next append is the system's. So an intent costs no commit, and most never reach the database. What is in the file
+// matters only after the death of the process, which takes nothing that was written. It is never synced.
 //
 // When a database is opened that can be written, and when it is closed, the intents become logs of it.
 //

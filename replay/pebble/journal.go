@@ -366,6 +366,9 @@ func (j *journal) close() {
 	<-j.stopped
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	for j.syncing { // for a manifest
+		j.idle.Wait()
+	}
 	if j.segment != nil {
 		j.endSegment()
 	}
