@@ -159,6 +159,51 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestFaultAnywhere has the disk fail for good at each of its changes in turn, through several segments of the journal.
+// What was acknowledged is there in a new process, and after a loss of power, what is durable.
+func TestFaultAnywhere(t *testing.T) {
+	for at := int64(0); ; at++ {
+		disk := vfs.NewCrashableMem()
+		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 16 << 20, TotalBytes: 16 << 20})
+		setBoot(t, disk, "one")
+		var changes atomic.Int64
+		var acked, durable uint64
+		s, err := open(watchedFS{disk, func(op, name string) error {
+			if changes.Add(1) > at {
+				return syscall.EIO
+			}
+			return nil
+		}}, "/store", replay.Settings{}, quiet)
+		for ; err == nil && acked < 12; acked++ {
+			record := append(content("a", acked+1), make([]byte, 50_000)...)
+			a := replay.Append{Log: "a", Expect: acked, Records: [][]byte{record}, Durable: acked%3 == 0}
+			if err = s.Append(t.Context(), a); err != nil {
+				break
+			}
+			if a.Durable {
+				durable = acked + 1
+			}
+		}
+		lost := disk.CrashClone(vfs.CrashCloneCfg{})
+		if s != nil {
+			_ = s.Close() // the disk's error
+		}
+		for found, want := range map[*vfs.MemFS]uint64{disk: acked, lost: durable} {
+			again, err := open(found, "/store", replay.Settings{}, quiet)
+			if err != nil {
+				t.Fatalf("after %d changes: %v", at, err)
+			}
+			checkContent(t, again, []uint64{want})
+			if err := again.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err == nil && changes.Load() <= at {
+			break // nothing has failed
+		}
+	}
+}
+
 func logOf(writer int) string { return string('a' + rune(writer)) }
 
 // checkContent wants at least so many records in the logs of the writers, each what its writer made.

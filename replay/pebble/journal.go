@@ -175,11 +175,12 @@ func (j *journal) writeTo(end int64) {
 			continue
 		}
 		j.writing = true
-		file, buf, appended, begin := j.segment.file, j.buf, j.appended, j.appended-j.begun >= writeBack
+		file, length, buf, appended := j.segment.file, j.segment.length, j.buf, j.appended
+		begin := appended-j.begun >= writeBack
 		j.buf = j.spare[:0]
 		j.mu.Unlock()
 		if _, err := j.disk.write(file, buf); err == nil && begin {
-			if _, err := file.SyncTo(appended); err != nil {
+			if _, err := file.SyncTo(length); err != nil {
 				j.disk.failToSync(err)
 			}
 		}
