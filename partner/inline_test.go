@@ -27,6 +27,9 @@ func (s inlined) Inline(t *agent.Turn) InlineTurn {
 	return &scriptedTurn{script: s.script, turn: t, interrupted: make(chan struct{})}
 }
 
+// byEngine is an agent whose turns are not carried out inline.
+type byEngine struct{ Agent }
+
 // scriptedTurn is a turn of a script. A panic of the script is one of Wait.
 type scriptedTurn struct {
 	script      *script
@@ -34,6 +37,7 @@ type scriptedTurn struct {
 	interrupt   sync.Once
 	interrupted chan struct{}
 	reports     chan scripted
+	taken       chan struct{} // the last of reports, which is valid until then
 	first       *scripted     // read by Wait; nil for none
 	stop        chan struct{} // closed when no more reports are taken
 }
@@ -48,7 +52,7 @@ type scripted struct {
 func (s *scriptedTurn) Interrupt() { s.interrupt.Do(func() { close(s.interrupted) }) }
 
 func (s *scriptedTurn) Wait(ctx context.Context, until time.Time) (agent.Report, bool) {
-	s.reports, s.stop = make(chan scripted), make(chan struct{})
+	s.reports, s.taken, s.stop = make(chan scripted), make(chan struct{}), make(chan struct{})
 	go func() {
 		send := func(r scripted) bool {
 			select {
@@ -61,6 +65,11 @@ func (s *scriptedTurn) Wait(ctx context.Context, until time.Time) (agent.Report,
 		defer func() { send(scripted{panic: recover(), over: true}) }()
 		for rep, err := range s.script.Run(ctx, s.turn, false) {
 			if !send(scripted{rep: rep, err: err}) {
+				return
+			}
+			select {
+			case <-s.taken:
+			case <-s.stop:
 				return
 			}
 		}
@@ -99,6 +108,7 @@ func (s *scriptedTurn) Rest() iter.Seq2[agent.Report, error] {
 			if r.over || !yield(r.rep, r.err) {
 				return
 			}
+			s.taken <- struct{}{}
 		}
 	}
 }
@@ -223,7 +233,7 @@ func TestInlineIsTheSame(t *testing.T) {
 								o.Turns = s.turnCount()
 							})
 						}
-						run(&want, func(s *script) Agent { return s })
+						run(&want, func(s *script) Agent { return byEngine{s} })
 						run(&got, func(s *script) Agent { return inlined{s} })
 						if event == "the caller leaves" { // it may be answered all the same
 							want.Answer, want.Err, got.Answer, got.Err = task.Task{}, "", task.Task{}, ""

@@ -21,7 +21,7 @@ import (
 // TestAnyOrderOfCommandsIsLegal throws commands and agent moods at tasks and checks, after every step, that the
 // history is a legal path through the table, that times rise, and that answers are the same as what is stored.
 func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
-	t.Run("engine", func(t *testing.T) { anyOrderIsLegal(t, func(s *script) Agent { return s }) })
+	t.Run("engine", func(t *testing.T) { anyOrderIsLegal(t, func(s *script) Agent { return byEngine{s} }) })
 	t.Run("inline", func(t *testing.T) { anyOrderIsLegal(t, func(s *script) Agent { return inlined{s} }) })
 }
 

@@ -61,7 +61,8 @@ func TestReStreamWithoutLoading(t *testing.T) {
 					var got, want Stream
 					var err, wantErr error
 					n := store.during(func() { got, err = again.Stream(t.Context(), leader, call(command, "t1", at)) })
-					if short != (n.loads == 0) {
+					// A turn under way is resumed, which may have loaded the task before.
+					if loads := n.loads > 0; short && loads || !short && !loads && state.Settled() {
 						t.Errorf("%s: %d loads", what, n.loads)
 					}
 					again.do(call(task.Get, "t1")) // it is in memory now
@@ -83,7 +84,7 @@ func TestReStreamWithoutLoading(t *testing.T) {
 			} {
 				again := setUp(t, store, fake)
 				n := store.during(func() { _, _ = again.Stream(t.Context(), leader, call(task.ReStream, "t1", change)) })
-				if n.loads == 0 {
+				if n.loads == 0 && state.Settled() {
 					t.Errorf("%s of a task that is %s: the task was not loaded", name, state)
 				}
 				again.engine.Close()

@@ -105,6 +105,9 @@ func setUpWith(t *testing.T, store replay.Store, fake Agent, o Options, change .
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s, ok := fake.(*script); ok { // as most agents are: see byEngine
+		fake = inlined{s}
+	}
 	c := Config{Name: "agent", Agent: fake, Terms: terms, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 100,
 		Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
@@ -202,9 +205,11 @@ func reach(t *testing.T, b *bench, s task.State) {
 		defer tk.release()
 		tk.mu.Lock()
 		defer tk.mu.Unlock()
-		if _, err := b.start(t.Context(), tk, leader, start, false); err != nil {
+		run, err := b.start(t.Context(), tk, leader, start, false)
+		if err != nil {
 			t.Fatal(err)
 		}
+		run.forgo()
 		batch := tk.batch()
 		batch.beginTask(task.Accepted, nil)
 		if err := batch.write(t.Context()); err != nil {

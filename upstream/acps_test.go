@@ -146,7 +146,7 @@ func TestContinueIsAnsweredFirst(t *testing.T) {
 	a := &acps{rpc: "/", works: 40 * time.Second}
 	withAgent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		var last agent.Report
-		for rep, err := range h.Run(t.Context(), start("t", "ask"), false) {
+		for rep, err := range carryOut(t.Context(), h, start("t", "ask"), false) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +163,7 @@ func TestContinueIsAnsweredFirst(t *testing.T) {
 		} {
 			begun := time.Now()
 			var got []string
-			for rep, err := range h.Run(t.Context(), then(last, "t", tc.text), false) {
+			for rep, err := range carryOut(t.Context(), h, then(last, "t", tc.text), false) {
 				if rep.Delivery == agent.DeliveryUnknown {
 					got, last = append(got, one(rep, err)), rep
 				}
@@ -184,11 +184,11 @@ func TestContinueIsTakenOnce(t *testing.T) {
 	a := &acps{rpc: "/", works: 40 * time.Second}
 	withAgent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		var last agent.Report
-		for rep := range h.Run(t.Context(), start("t", "ask"), false) {
+		for rep := range carryOut(t.Context(), h, start("t", "ask"), false) {
 			last = rep
 		}
 		x := then(last, "t", "blue")
-		for rep := range h.Run(t.Context(), x, false) {
+		for rep := range carryOut(t.Context(), h, x, false) {
 			if x.Acknowledged = rep.Delivery == agent.DeliveryAcknowledged; !x.Acknowledged {
 				t.Errorf("the agent has taken the message, and the report is %+v", rep)
 			}
@@ -239,7 +239,7 @@ func TestContinueIsNotSentTwice(t *testing.T) {
 			withAgent(t, a, func(c *settings) { speaksAIP("http://agent/")(c); c.RetryFor = 10 * time.Second },
 				func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 					var last agent.Report
-					for rep := range h.Run(t.Context(), start("t", "ask"), false) {
+					for rep := range carryOut(t.Context(), h, start("t", "ask"), false) {
 						last = rep
 					}
 					a.mu.Lock()
@@ -248,7 +248,7 @@ func TestContinueIsNotSentTwice(t *testing.T) {
 					x, begun := then(last, "t", tc.text), time.Now()
 					var got []string
 					if !tc.resume {
-						got = show(h.Run(t.Context(), x, tc.stream))
+						got = show(carryOut(t.Context(), h, x, tc.stream))
 					} else if err := sendOnly(t.Context(), m, x); err == nil {
 						t.Fatal("the connection did not break")
 					}
@@ -309,7 +309,7 @@ func TestUnchangedAnswer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tc.want, show(h.Run(t.Context(), then(before, "t", "y"), tc.stream))); diff != "" {
+				if diff := cmp.Diff(tc.want, show(carryOut(t.Context(), h, then(before, "t", "y"), tc.stream))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			})
@@ -384,7 +384,7 @@ func TestNoPartner(t *testing.T) {
 	withAgent(t, a, speaksAIP("http://agent/b"), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		want := []string{"invalid-agent-response: no agent answers at the agent's URL (HTTP 404, application/json)"}
 		for _, stream := range []bool{false, true, false} {
-			if diff := cmp.Diff(want, show(h.Run(t.Context(), start("t", "x"), stream))); diff != "" {
+			if diff := cmp.Diff(want, show(carryOut(t.Context(), h, start("t", "x"), stream))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		}
@@ -392,7 +392,7 @@ func TestNoPartner(t *testing.T) {
 		a.rpc = "/b/rpc" // it is there now
 		a.mu.Unlock()
 		want = []string{"awaiting-completion p=done x"}
-		if diff := cmp.Diff(want, show(h.Run(t.Context(), start("t", "x"), false))); diff != "" {
+		if diff := cmp.Diff(want, show(carryOut(t.Context(), h, start("t", "x"), false))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})

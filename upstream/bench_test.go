@@ -72,7 +72,7 @@ func BenchmarkRun(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			for rep, err := range h.Run(b.Context(), t, false) {
+			for rep, err := range carryOut(b.Context(), h, t, false) {
 				if err != nil || rep.State != task.AwaitingCompletion {
 					b.Error(rep.State, err)
 				}

@@ -111,34 +111,36 @@ func TestPushed(t *testing.T) {
 		{"an event is a reason to ask", []string{notify(is("working"))}, is("working"), is("completed"), nil, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var callbacks callback.Server
-			inboxes := listenAt(&callbacks)
-			p := &pusher{t: t, callbacks: &callbacks, reply: tc.reply, get: tc.get}
-			p.sent = func(push func(string) int) {
-				for _, body := range tc.pushes {
-					if status := push(body); status != http.StatusOK {
-						t.Errorf("a push was answered with %d", status)
+			for _, way := range append(ways(true), ways(false)...) {
+				var callbacks callback.Server
+				inboxes := listenAt(&callbacks)
+				p := &pusher{t: t, callbacks: &callbacks, reply: tc.reply, get: tc.get}
+				p.sent = func(push func(string) int) {
+					for _, body := range tc.pushes {
+						if status := push(body); status != http.StatusOK {
+							t.Errorf("a push was answered with %d", status)
+						}
 					}
 				}
-			}
-			withAgent(t, p, func(c *settings) { c.Listener = inboxes },
-				func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
-					begun := time.Now()
-					got := show(h.Run(t.Context(), turn("x"), true))
-					if tc.want == nil { // how many reports there are depends on which comes first
-						if len(got) == 0 || got[len(got)-1] != "completed" {
-							t.Errorf("got %q", got)
+				withAgent(t, p, func(c *settings) { c.Listener = inboxes },
+					func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
+						begun := time.Now()
+						got := show(way.run(t.Context(), h, turn("x")))
+						if tc.want == nil { // how many reports there are depends on which comes first
+							if len(got) == 0 || got[len(got)-1] != "completed" {
+								t.Errorf("got %q", got)
+							}
+						} else if diff := cmp.Diff(tc.want, got); diff != "" {
+							t.Errorf("%s: (-want +got):\n%s", way.name, diff)
 						}
-					} else if diff := cmp.Diff(tc.want, got); diff != "" {
-						t.Errorf("(-want +got):\n%s", diff)
-					}
-					if took := time.Since(begun); tc.want != nil && took != tc.took {
-						t.Errorf("it took %v, want %v", took, tc.took)
-					}
-					if inboxes.open.Load() != 0 {
-						t.Error("the run is over, but can still be pushed to")
-					}
-				})
+						if took := time.Since(begun); tc.want != nil && took != tc.took {
+							t.Errorf("%s: it took %v, want %v", way.name, took, tc.took)
+						}
+						if inboxes.open.Load() != 0 {
+							t.Error("the run is over, but can still be pushed to")
+						}
+					})
+			}
 		})
 	}
 }

@@ -69,7 +69,7 @@ func TestAnswerIsCutAnywhere(t *testing.T) {
 		withAgent(t, script{"send": raw(answer[:cut])}.handler(), nil,
 			func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 				n := 0
-				for _, err := range h.Run(t.Context(), turn("x"), false) {
+				for _, err := range carryOut(t.Context(), h, turn("x"), false) {
 					if n++; err == nil || task.KindOf(err) == task.AgentUnavailable || n > 1 {
 						t.Errorf("cut at %d: %v", cut, err)
 					}

@@ -223,7 +223,7 @@ func TestFacets(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := &wire{answers: c.answers}
 			over(t, c.codec, w, func(t *testing.T, a *upstream.Agent) {
-				reports := a.Run(t.Context(), turn("x"), c.stream)
+				reports := carryOut(t.Context(), a, turn("x"), c.stream)
 				if c.resume {
 					reports = a.Resume(t.Context(), turn("x"))
 				}
@@ -278,7 +278,7 @@ func TestCancelFacet(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		var last error
-		for rep, err := range a.Run(ctx, turn("x"), false) {
+		for rep, err := range carryOut(ctx, a, turn("x"), false) {
 			if last = err; rep.State == task.Working {
 				if rep, err := a.Cancel(t.Context(), turn("x")); err != nil || rep.State != task.Canceled {
 					t.Errorf("canceled: %q, %v", rep.State, err)
@@ -368,7 +368,7 @@ func TestBugsKeepNoSlots(t *testing.T) {
 						t.Error("no panic")
 					}
 				}()
-				show(a.Run(t.Context(), turn("x"), stream))
+				show(carryOut(t.Context(), a, turn("x"), stream))
 			}()
 		}
 		if used, waiting := slots.Taken(); used != 0 || waiting != 0 {

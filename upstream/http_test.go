@@ -33,7 +33,7 @@ func TestUnreachable(t *testing.T) {
 		withAgent(t, http.NotFoundHandler(), nil, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 			m.Close()
 			if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"},
-				show(h.Run(t.Context(), turn("x"), stream))); diff != "" {
+				show(carryOut(t.Context(), h, turn("x"), stream))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -44,7 +44,7 @@ func TestUnreachable(t *testing.T) {
 	withAgent(t, http.NotFoundHandler(), slow, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		begun := time.Now()
 		if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"},
-			show(h.Run(t.Context(), turn("x"), false))); diff != "" {
+			show(carryOut(t.Context(), h, turn("x"), false))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if took := time.Since(begun); took != 10*time.Second {
@@ -68,7 +68,7 @@ func TestRequest(t *testing.T) {
 			"Accept": {"text/html"}}
 	}
 	withAgent(t, handler, change, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
-		show(h.Run(t.Context(), turn("x"), false))
+		show(carryOut(t.Context(), h, turn("x"), false))
 		show(h.Run(t.Context(), turn("x"), true))
 	})
 	want := []string{
@@ -86,7 +86,7 @@ func TestRequest(t *testing.T) {
 func TestConnectionsAreKept(t *testing.T) {
 	withAgent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 		for range 3 {
-			show(h.Run(t.Context(), turn("a b"), false))
+			show(carryOut(t.Context(), h, turn("a b"), false))
 			show(h.Run(t.Context(), turn("a b"), true))
 			synctest.Wait()
 		}
@@ -94,7 +94,7 @@ func TestConnectionsAreKept(t *testing.T) {
 			t.Errorf("%d connections were opened", n)
 		}
 		<-time.After(5 * time.Second)
-		show(h.Run(t.Context(), turn("a b"), false))
+		show(carryOut(t.Context(), h, turn("a b"), false))
 		if n := m.Dials(); n != 2 {
 			t.Errorf("an idle connection was kept: %d were opened", n)
 		}
@@ -126,7 +126,7 @@ func TestClosedIdleConnection(t *testing.T) {
 			})
 			h := agentAt(t, httptransport.Config{URL: "http://agent/", Codec: a2a.Legacy(), Dial: m.Dial})
 			for range 3 {
-				if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), turn("x"), false))); diff != "" {
+				if diff := cmp.Diff([]string{"completed"}, show(carryOut(t.Context(), h, turn("x"), false))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 				synctest.Wait()
@@ -155,7 +155,7 @@ func TestSampleAgent(t *testing.T) {
 	} {
 		withAgent(t, legacyagent.New(legacyagent.Options{}), nil,
 			func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
-				if diff := cmp.Diff(tc.want, show(h.Run(t.Context(), turn(tc.text), tc.stream))); diff != "" {
+				if diff := cmp.Diff(tc.want, show(carryOut(t.Context(), h, turn(tc.text), tc.stream))); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", tc.text, diff)
 				}
 			})
@@ -176,7 +176,7 @@ func TestTLS(t *testing.T) {
 		{nil, "agent-unavailable: the agent cannot be reached"},
 	} {
 		h := agentAt(t, httptransport.Config{URL: srv.URL, Codec: a2a.Legacy(), TLS: tc.config})
-		if diff := cmp.Diff([]string{tc.want}, show(h.Run(t.Context(), turn("a"), false))); diff != "" {
+		if diff := cmp.Diff([]string{tc.want}, show(carryOut(t.Context(), h, turn("a"), false))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		h.Close()

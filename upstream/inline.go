@@ -43,7 +43,7 @@ func (t *inlineTurn) Wait(ctx context.Context, until time.Time) (rep agent.Repor
 	t.ends.Until = until
 	r.ctx, r.interrupt = ctx, &t.ends
 	defer func() {
-		if r.interrupt = nil; ended || r.begun == nil {
+		if r.interrupt = nil; ended || r.begun == nil && r.inbox == nil {
 			r.unname() // carryOut begins anew
 			r.Endpoint = nil
 		}
@@ -62,7 +62,7 @@ func (t *inlineTurn) Wait(ctx context.Context, until time.Time) (rep agent.Repor
 	case err == ErrInterrupted:
 		r.begun = &begun{routes: routes, x: x, got: got}
 		return rep, false
-	case err != nil || !got.report.EndsTurn():
+	case err != nil || !r.endsWith(&got.report):
 		r.begun = &begun{routes: routes, got: got, err: err}
 		return rep, false
 	}
@@ -72,16 +72,16 @@ func (t *inlineTurn) Wait(ctx context.Context, until time.Time) (rep agent.Repor
 }
 
 // isOneRequest sets the endpoint, and reports whether the turn begins with a request that has one answer, and nothing
-// else.
+// else. An agent that sends something unasked has more to say than that.
 func (r *run) isOneRequest() bool {
 	e := r.config.Resolver.Known()
-	if e == nil || r.config.Listener != nil {
-		return false
-	}
-	if _, ok := e.transport.(Listener); ok {
+	if e == nil {
 		return false
 	}
 	r.use(e)
+	if r.inbox = r.listen(); r.inbox != nil {
+		return false
+	}
 	return !r.asksForStream(false)
 }
 

@@ -30,7 +30,7 @@ type way struct {
 // various moments: before it begins, while the agent works or answers, and never.
 func ways(stream bool) []way {
 	all := []way{{"run", func(ctx context.Context, a *upstream.Agent, t *agent.Turn) iter.Seq2[agent.Report, error] {
-		return a.Run(ctx, t, stream)
+		return carryOut(ctx, a, t, stream)
 	}}}
 	if stream {
 		return all

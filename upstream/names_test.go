@@ -105,7 +105,7 @@ func TestCancelByTheAgentsName(t *testing.T) {
 				ran := make(chan struct{})
 				go func() {
 					defer close(ran)
-					said = show(h.Run(ctx, turn("x"), false))
+					said = show(carryOut(ctx, h, turn("x"), false))
 				}()
 				synctest.Wait()
 				rep, err := h.Cancel(t.Context(), turn("x"))
@@ -141,7 +141,7 @@ func TestStreamsAreTriedOnce(t *testing.T) {
 	withAgent(t, a, names03, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		a.canceled = make(chan struct{})
 		for range 3 {
-			if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), turn("x"), false))); diff != "" {
+			if diff := cmp.Diff([]string{"completed"}, show(carryOut(t.Context(), h, turn("x"), false))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		}
@@ -159,7 +159,7 @@ func TestAContinueNeedsNoStream(t *testing.T) {
 		a.canceled = make(chan struct{})
 		again := turn("x")
 		again.From, again.Ref = task.AwaitingInput, agent.Ref{Task: "its own"}
-		if diff := cmp.Diff([]string{"completed"}, show(h.Run(t.Context(), again, false))); diff != "" {
+		if diff := cmp.Diff([]string{"completed"}, show(carryOut(t.Context(), h, again, false))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"message/send"}, a.asked); diff != "" {

@@ -51,7 +51,7 @@ func TestPanicReachesTheRun(t *testing.T) {
 	withAgent(t, script{"send": says(is("completed"))}.handler(), pushed,
 		func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 			for range 2 {
-				if why := panics(func() { show(h.Run(t.Context(), turn("x"), false)) }); !strings.Contains(why,
+				if why := panics(func() { show(carryOut(t.Context(), h, turn("x"), false)) }); !strings.Contains(why,
 					"upstream_test.buggy.Reply") {
 					t.Errorf("a run that is pushed to panics with %q", why)
 				}
@@ -82,7 +82,7 @@ func TestPanicReachesTheRun(t *testing.T) {
 		for range 2 { // the second one is not kept waiting for the first
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if why := panics(func() { show(a.Run(ctx, turn("x"), false)) }); !strings.Contains(why,
+			if why := panics(func() { show(carryOut(ctx, a, turn("x"), false)) }); !strings.Contains(why,
 				"upstream_test.buggyFinder.Card") {
 				t.Errorf("a search panics with %q", why)
 			}

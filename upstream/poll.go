@@ -39,16 +39,23 @@ func (r *run) follow(rep agent.Report, pushed <-chan []byte) error {
 		revision: rep.Revision, pushed: pushed,
 		patience: r.config.IdleTimeout, stalled: "the agent has changed nothing",
 	}
+	if r.endsWith(&rep) {
+		r.report(rep)
+		return nil
+	}
+	first := rep
 	if p.acknowledged = early(r.turn, &rep); p.acknowledged {
-		if !r.report(agent.Report{Delivery: agent.DeliveryAcknowledged}) {
-			return nil
-		}
-	} else if !r.report(rep) || rep.EndsTurn() {
+		first = agent.Report{Delivery: agent.DeliveryAcknowledged}
+	}
+	if !r.report(first) {
 		return nil
 	}
 	r.turn = named(r.turn, &rep)
 	return r.poll(p)
 }
+
+// endsWith reports whether the turn ends with the first answer to its message.
+func (r *run) endsWith(rep *agent.Report) bool { return rep.EndsTurn() && !early(r.turn, rep) }
 
 // poll asks for the task's state and reports each change until the turn ends. An agent that does not answer may be
 // restarting, so the turn fails only after IdleTimeout. Where the task is settled just as it was before the turn, the

@@ -123,7 +123,7 @@ func TestFoundAgent(t *testing.T) {
 			defer server.Close()
 			a := foundAgent(t, server.URL, nil)
 			for range 2 { // what was found is remembered
-				if diff := cmp.Diff(tc.want, show(a.Run(t.Context(), turn("x"), false))); diff != "" {
+				if diff := cmp.Diff(tc.want, show(carryOut(t.Context(), a, turn("x"), false))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}
@@ -142,7 +142,7 @@ func TestFoundTogether(t *testing.T) {
 	var runs sync.WaitGroup
 	for range 20 {
 		runs.Go(func() {
-			if diff := cmp.Diff([]string{"completed"}, show(a.Run(t.Context(), turn("x"), false))); diff != "" {
+			if diff := cmp.Diff([]string{"completed"}, show(carryOut(t.Context(), a, turn("x"), false))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

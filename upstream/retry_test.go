@@ -28,7 +28,7 @@ import (
 
 // showAll is show with what the gateway reports of the delivery, but for what is repeated.
 func showAll(h *upstream.Agent, t *agent.Turn, stream bool) (all []string) {
-	for rep, err := range h.Run(context.Background(), t, stream) {
+	for rep, err := range carryOut(context.Background(), h, t, stream) {
 		s := one(rep, err)
 		switch rep.Delivery {
 		case agent.DeliveryQueued:
@@ -188,7 +188,7 @@ func TestFindingWaits(t *testing.T) {
 		a := foundAgent(t, "http://agent/", dial)
 		var got []string
 		var last agent.Delivery // without Sending, the message would be sent again after a crash
-		for rep, err := range a.Run(t.Context(), turn("x"), false) {
+		for rep, err := range carryOut(t.Context(), a, turn("x"), false) {
 			if rep.Delivery == agent.DeliveryUnknown {
 				got = append(got, one(rep, err))
 			} else {

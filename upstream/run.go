@@ -22,6 +22,7 @@ type run struct {
 
 	interrupt *Interrupt // ends the inline part of a turn; nil in the rest of it, and for a turn without one
 	begun     *begun     // the first exchange of the turn, if it was begun inline and is to be continued
+	inbox     *Inbox     // if that was opened inline, and nothing was sent
 
 	naming  *naming // nil where the agent is not to name the task
 	heard   bool    // in this attempt, the agent has reported something, or has acknowledged the message
@@ -60,10 +61,14 @@ func (r *run) attempt(stream bool) error {
 	if r.begun != nil {
 		return r.send(translate.Send)
 	}
-	if err := r.resolve(); err != nil {
-		return err
+	inbox := r.inbox
+	if r.inbox = nil; inbox == nil {
+		if err := r.resolve(); err != nil {
+			return err
+		}
+		inbox = r.listen()
 	}
-	if inbox := r.listen(); inbox != nil {
+	if inbox != nil {
 		defer inbox.Close()
 		return r.sendAndListen(inbox)
 	}

@@ -257,14 +257,14 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			limits := func(c *settings) { c.IdleTimeout, c.MaxReply = time.Minute, 4096 }
-			for _, carryOut := range ways(tc.stream) {
+			for _, way := range ways(tc.stream) {
 				withAgent(t, tc.agent.handler(), limits, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 					begun := time.Now()
-					if diff := cmp.Diff(tc.want, show(carryOut.run(t.Context(), h, turn("x")))); diff != "" {
-						t.Errorf("%s: (-want +got):\n%s", carryOut.name, diff)
+					if diff := cmp.Diff(tc.want, show(way.run(t.Context(), h, turn("x")))); diff != "" {
+						t.Errorf("%s: (-want +got):\n%s", way.name, diff)
 					}
 					if took := time.Since(begun); took != tc.took {
-						t.Errorf("%s: it took %v, want %v", carryOut.name, took, tc.took)
+						t.Errorf("%s: it took %v, want %v", way.name, took, tc.took)
 					}
 				})
 			}
@@ -337,7 +337,7 @@ func TestEnd(t *testing.T) {
 					ctx, cancel := context.WithCancelCause(t.Context())
 					time.AfterFunc(5*time.Second, func() { cancel(why) })
 					var last error
-					for _, err := range h.Run(ctx, turn("x"), stream) {
+					for _, err := range carryOut(ctx, h, turn("x"), stream) {
 						last = err
 					}
 					if !errors.Is(last, why) || task.KindOf(last) != task.Internal {
@@ -345,7 +345,7 @@ func TestEnd(t *testing.T) {
 					}
 					short, cancelShort := context.WithTimeout(t.Context(), 5*time.Second)
 					defer cancelShort()
-					for _, err := range h.Run(short, turn("x"), stream) {
+					for _, err := range carryOut(short, h, turn("x"), stream) {
 						last = err
 					}
 					if task.KindOf(last) != task.AgentTimeout {
@@ -354,7 +354,7 @@ func TestEnd(t *testing.T) {
 					if name == "answer" {
 						return // there is nothing to break at
 					}
-					for range h.Run(t.Context(), turn("x"), stream) {
+					for range carryOut(t.Context(), h, turn("x"), stream) {
 						break
 					}
 				})

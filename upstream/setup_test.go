@@ -3,6 +3,7 @@
 package upstream_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -213,6 +214,26 @@ func fails(code int, message string) string {
 func turn(text string) *agent.Turn {
 	return &agent.Turn{Ref: agent.Ref{Task: "t", Session: "s"},
 		Message: task.Message{DataItems: []task.DataItem{task.Text(text)}}}
+}
+
+// carryOut carries a turn out as the life-cycle does: one that asks for no stream is begun inline.
+func carryOut(
+	ctx context.Context, a *upstream.Agent, t *agent.Turn, stream bool,
+) iter.Seq2[agent.Report, error] {
+	if stream {
+		return a.Run(ctx, t, true)
+	}
+	return func(yield func(agent.Report, error) bool) {
+		in := a.Inline(t)
+		stop := context.AfterFunc(ctx, in.Interrupt)
+		rep, ended := in.Wait(ctx, time.Now().Add(time.Hour))
+		stop()
+		if ended {
+			yield(rep, nil)
+		} else {
+			in.Rest()(yield)
+		}
+	}
 }
 
 // show lists the reports of a run, but for those of the delivery.

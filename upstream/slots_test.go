@@ -83,7 +83,7 @@ func TestMaxRuns(t *testing.T) {
 						turns.Go(func() {
 							x := turn("x")
 							x.Ref.Task = fmt.Sprint("t", i)
-							run := h.Run(t.Context(), x, tc.stream)
+							run := carryOut(t.Context(), h, x, tc.stream)
 							if tc.resume {
 								run = h.Resume(t.Context(), x)
 							}
@@ -129,7 +129,7 @@ func TestTooManyWait(t *testing.T) {
 				t.Fatal(err)
 			}
 			turns.Go(func() {
-				for rep := range h.Run(ctx, turn("x"), false) {
+				for rep := range carryOut(ctx, h, turn("x"), false) {
 					if rep.Delivery == agent.DeliveryQueued {
 						waiting.Add(1)
 					}

@@ -39,13 +39,13 @@ func TestSpan(t *testing.T) {
 			member, _ := baggage.NewMember("k", "v")
 			bag, _ := baggage.New(member)
 			ctx = baggage.ContextWithBaggage(ctx, bag)
-			show(h.Run(ctx, turn("x"), false))
+			show(carryOut(ctx, h, turn("x"), false))
 			h.Cancel(ctx, turn("x"))
 			// A caller that is not recorded is still passed on; one that is unknown is not invented.
 			far := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2},
 				Remote: true})
 			show(h.Run(trace.ContextWithRemoteSpanContext(t.Context(), far), turn("x"), false))
-			show(h.Run(t.Context(), turn("x"), false))
+			show(carryOut(t.Context(), h, turn("x"), false))
 			caller.End()
 		})
 	type span struct {
