@@ -142,7 +142,7 @@ func TestStreamsThatKeepTheirRequests(t *testing.T) {
 		"encoded":      {before: "encode gzip\n\t", version: "1", encodes: true},
 		"a timeout":    {app: "", before: "", version: "1"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) { // which is also the name of the task, since the gateways share the agent
 			t.Parallel()
 			s := newSite(t)
 			with := config{handle: c.before + everySecond(agent), store: "store pebble " + s.dir + "/store\n\t\t" + c.app}
@@ -151,7 +151,7 @@ func TestStreamsThatKeepTheirRequests(t *testing.T) {
 			}
 			s.start(with)
 			l := leaderOf(t, s.url())
-			o, _ := l.open(t, l.transports(t)[c.version], streamBody(l.Sender, "start", "t1", "ask", ""))
+			o, _ := l.open(t, l.transports(t)[c.version], streamBody(l.Sender, "start", name, "ask", ""))
 			if got := fmt.Sprint(o.res.ProtoMajor); got != c.version || o.res.Uncompressed != c.encodes {
 				t.Errorf("the stream is over HTTP/%s, encoded: %t", got, o.res.Uncompressed)
 			}
@@ -159,12 +159,12 @@ func TestStreamsThatKeepTheirRequests(t *testing.T) {
 			if !c.encodes { // the encoder keeps heartbeats for itself
 				o.beats(3)
 			}
-			l.goOn("t1", "blue")
+			l.goOn(name, "blue")
 			o.until("awaiting-completion")
 			if n := s.held("streams_taken_over"); n != 0 {
 				t.Errorf("%d streams were taken over", n)
 			}
-			l.complete("t1")
+			l.complete(name)
 			o.ends()
 		})
 	}
@@ -197,7 +197,7 @@ func TestStreamsThatOutliveTheirRequestsEnd(t *testing.T) {
 				lifetime = 5 * time.Second
 			}
 			l := callerWith(t, s.url(), aic, issueFor(t, lifetime, aic))
-			o, _ := l.open(t, l.transports(t)["1"], streamBody(l.Sender, "start", "t1", "ask", ""))
+			o, _ := l.open(t, l.transports(t)["1"], streamBody(l.Sender, "start", name, "ask", ""))
 			eventually(t, "the stream has outlived its request", func() bool { return s.held("streams_taken_over") == 1 })
 			c.end(s, with)
 			content, err := io.ReadAll(o.res.Body)
