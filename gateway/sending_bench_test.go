@@ -32,7 +32,7 @@ func (p paced) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.R
 		}
 		product := task.Product{ID: "p", DataItems: []task.DataItem{task.Text("0123456789")}}
 		for range p.next {
-			if !yield(agent.Report{Chunks: []task.Chunk{{Append: true, Product: product}}}, nil) {
+			if !yield(agent.Report{Chunks: []task.Chunk{{Product: product}}}, nil) { // which replaces the one before
 				return
 			}
 		}

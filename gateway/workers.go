@@ -35,22 +35,26 @@ func (w *workers) add(s *Stream) {
 }
 
 func (w *workers) work() {
-	for s := w.next(); s != nil; s = w.next() {
-		s.tryStep()
+	var some [16]*Stream // so many at a time, for fewer uses of the mutex
+	for n := w.take(some[:]); n > 0; n = w.take(some[:]) {
+		for i, s := range some[:n] {
+			some[i] = nil
+			s.tryStep()
+		}
 	}
 }
 
-// next returns the next stream. If there is none, it returns nil, and the goroutine ends.
-func (w *workers) next() *Stream {
+// take moves the next streams to some, and returns their number. If there are none, the goroutine ends.
+func (w *workers) take(some []*Stream) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.first == len(w.queue) {
+	n := copy(some, w.queue[w.first:])
+	clear(w.queue[w.first : w.first+n])
+	if w.first += n; w.first == len(w.queue) {
 		w.queue, w.first = w.queue[:0], 0
-		w.n--
-		return nil
 	}
-	s := w.queue[w.first]
-	w.queue[w.first] = nil
-	w.first++
-	return s
+	if n == 0 {
+		w.n--
+	}
+	return n
 }
