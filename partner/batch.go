@@ -31,7 +31,15 @@ type pieces struct {
 
 func (tk *activeTask) batch() *batch {
 	now := tk.fold.Status()
-	return &batch{tk: tk, events: make([]task.Event, 0, 4), state: now.State, since: now.ChangedAt}
+	return &batch{tk: tk, state: now.State, since: now.ChangedAt}
+}
+
+// add adds an event.
+func (b *batch) add(ev task.Event) {
+	if b.events == nil { // it stays so where there are pieces only
+		b.events = make([]task.Event, 0, 4)
+	}
+	b.events = append(b.events, ev)
 }
 
 // beginTask adds the first event of a task whose start is pending, in state accepted or rejected.
@@ -40,7 +48,7 @@ func (b *batch) beginTask(state task.State, items []task.DataItem) {
 	m := tk.meta.Pending
 	status := task.Status{State: state, ChangedAt: tk.nextTime(tk.meta.PendingAt), DataItems: items}
 	b.state, b.since = state, status.ChangedAt
-	b.events = append(b.events, task.Event{
+	b.add(task.Event{
 		Task:  &task.Task{ID: m.TaskID, SessionID: m.SessionID, GroupID: m.GroupID, Status: status},
 		Cause: m,
 	})
@@ -60,7 +68,7 @@ func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) 
 		if i == len(path)-1 {
 			status.DataItems, ev.Cause = items, cause
 		}
-		b.events = append(b.events, ev)
+		b.add(ev)
 		b.state, b.since = s, status.ChangedAt
 	}
 	return true
@@ -76,7 +84,7 @@ func (b *batch) len() int { return len(b.events) + b.pieces.to - b.pieces.from }
 
 // addStatus adds an event that says more about the present state, and does not become a row of the history.
 func (b *batch) addStatus(items []task.DataItem) {
-	b.events = append(b.events, task.Event{Status: &task.Status{State: b.state, ChangedAt: b.since, DataItems: items}})
+	b.add(task.Event{Status: &task.Status{State: b.state, ChangedAt: b.since, DataItems: items}})
 }
 
 // addExtensions adds the extensions of a report to the last status of the batch. Without a status they are dropped: the

@@ -188,7 +188,7 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 		}
 		b.move(task.Working, nil, nil)
 		for i := range chunks {
-			b.events = append(b.events, task.Event{Chunk: &chunks[i]})
+			b.add(task.Event{Chunk: &chunks[i]})
 		}
 	}
 
