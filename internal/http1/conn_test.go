@@ -224,65 +224,107 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
-// TestStop holds that a wait can be ended at any moment, that another goroutine can wait on, and that nothing of the
-// answer is lost.
+// TestStop holds that a wait can be ended at any moment, also within a record of TLS, that another goroutine can wait on,
+// and that nothing of the answer is lost.
 func TestStop(t *testing.T) {
 	const answer = begin + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX: y\r\n\r\n"
-	for _, byTime := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			client, server := net.Pipe()
-			defer server.Close()
-			c := NewConn(client)
-			defer c.Close()
-			go func() {
-				for i := range answer {
-					time.Sleep(time.Second)
-					io.WriteString(server, answer[i:i+1])
-				}
-			}()
-			c.Begin(time.Minute)
-			stops := 0
-			wait := func(f func() error) {
-				t.Helper()
-				for {
-					var stopping *time.Timer
-					if byTime {
-						c.StopAt(time.Now().Add(1500 * time.Millisecond))
-					} else {
-						stopping = time.AfterFunc(1500*time.Millisecond, c.StopFunc)
-					}
-					err := f()
-					if stopping != nil {
-						stopping.Stop()
-					}
-					if err == nil {
-						return
-					}
-					if !errors.Is(err, ErrStopped) {
+	certificate := certificate()
+	for _, secure := range []bool{false, true} {
+		for _, byTime := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := net.Pipe()
+				slow := &byByte{Conn: server}
+				server = slow
+				if secure {
+					server = tls.Server(slow, &tls.Config{Certificates: certificate})
+					client = tls.Client(client, &tls.Config{InsecureSkipVerify: true})
+					go server.(*tls.Conn).HandshakeContext(t.Context())
+					if err := client.(*tls.Conn).HandshakeContext(t.Context()); err != nil {
 						t.Fatal(err)
 					}
-					stops++
-					c.Resume()
+					synctest.Wait()
 				}
+				slow.pause = time.Second
+				c := NewConn(client)
+				c.Begin(time.Hour)
+				go func() {
+					io.WriteString(server, answer)
+					slow.pause = 0
+					server.Close()
+				}()
+				got, stops := readStopping(t, c, byTime)
+				if got != "abcde" || stops < len(answer)/2 {
+					t.Errorf("TLS %v: the answer is %q after %d stops", secure, got, stops)
+				}
+				c.Close()
+			})
+		}
+	}
+}
+
+// certificate returns a certificate for a server.
+func certificate() []tls.Certificate {
+	srv := httptest.NewUnstartedServer(nil)
+	srv.StartTLS()
+	defer srv.Close()
+	return srv.TLS.Certificates
+}
+
+// byByte is a connection that writes one byte after another, with a pause before each.
+type byByte struct {
+	net.Conn
+	pause time.Duration
+}
+
+func (b *byByte) Write(p []byte) (n int, err error) {
+	for ; n < len(p) && err == nil; n++ {
+		if b.pause > 0 {
+			time.Sleep(b.pause)
+		}
+		_, err = b.Conn.Write(p[n : n+1])
+	}
+	return n, err
+}
+
+// readStopping reads an answer, stopping each wait after 1.5 s, and returns its content and how often a wait was
+// stopped.
+func readStopping(t *testing.T, c *Conn, byTime bool) (content string, stops int) {
+	t.Helper()
+	const after = 1500 * time.Millisecond
+	wait := func(f func() error) {
+		for {
+			var stopping *time.Timer
+			if byTime {
+				c.StopAt(time.Now().Add(after))
+			} else {
+				stopping = time.AfterFunc(after, c.StopFunc)
 			}
-			wait(c.ReadHead)
-			var got []byte
-			for !c.ended {
-				b := make([]byte, 10)
-				wait(func() error {
-					n, err := c.Read(b)
-					got = append(got, b[:n]...)
-					if err == io.EOF {
-						err = nil
-					}
-					return err
-				})
+			err := f()
+			if stopping != nil {
+				stopping.Stop()
 			}
-			if string(got) != "abcde" || stops < len(answer)/2 {
-				t.Errorf("the answer is %q after %d stops", got, stops)
+			if !errors.Is(err, ErrStopped) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
 			}
+			stops++
+			c.Resume()
+		}
+	}
+	wait(c.ReadHead)
+	for !c.ended {
+		b := make([]byte, 10)
+		wait(func() error {
+			n, err := c.Read(b)
+			if content += string(b[:n]); err == io.EOF {
+				err = nil
+			}
+			return err
 		})
 	}
+	return content, stops
 }
 
 // TestStopBeforeRead holds that a wait which begins after Stop ends at once, and that Abort ends a write.
