@@ -224,7 +224,7 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
-// TestStop holds that a wait can be ended at any moment, also within a record of TLS, and continued, and that nothing of
+// TestStop holds that a wait can be ended at any moment, even in a record of TLS, and continued, and that nothing of
 // the answer is lost.
 func TestStop(t *testing.T) {
 	const answer = begin + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX: y\r\n\r\n"
