@@ -216,6 +216,31 @@ func TestTermsOr(t *testing.T) {
 	}
 }
 
+// TestAppendStringAnywhere has one character that is not plain at each place of strings of each length.
+func TestAppendStringAnywhere(t *testing.T) {
+	for n := range 40 {
+		for at := range n {
+			for _, odd := range []string{"\"", "\\", "\n", "\x00", "\x1f", "\x7f", " ", "!", "ü", "\xff", "世"} {
+				plain := strings.Repeat("a", n)
+				s := plain[:at] + odd + plain[at:]
+				var got string
+				if err := json.Unmarshal(AppendString(nil, s), &got); err != nil || got != strings.ToValidUTF8(s, "\ufffd") {
+					t.Errorf("%q becomes %q, %v", s, got, err)
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkAppendString(b *testing.B) {
+	s := strings.Repeat("a text of ten kilobytes, ", 400)
+	dst := make([]byte, 0, 2*len(s))
+	b.SetBytes(int64(len(s)))
+	for b.Loop() {
+		AppendString(dst, s)
+	}
+}
+
 // FuzzAppendString holds AppendString against encoding/json.
 func FuzzAppendString(f *testing.F) {
 	for _, s := range []string{"", "plain", "北京 😀", "\"\\/\b\f\n\r\t\x00\x1f\x7f", "\u2028\u2029\ufffd", "\xff\xfe",

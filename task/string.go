@@ -21,7 +21,9 @@ func appendEscaped(dst []byte, s string) []byte {
 		c := s[i]
 		if c < utf8.RuneSelf {
 			if !mustEscape(c) {
-				i++
+				if i++; len(s)-i >= 8 {
+					i += plainLen(s[i:])
+				}
 				continue
 			}
 			dst = appendEscape(append(dst, s[start:i]...), c)
@@ -40,6 +42,23 @@ func appendEscaped(dst []byte, s string) []byte {
 		i += size
 	}
 	return append(dst, s[start:]...)
+}
+
+// plainLen returns the length of a part with which s begins, a multiple of 8, that is ASCII without anything that
+// mustEscape. It looks at 8 bytes at a time.
+func plainLen(s string) (n int) {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; len(s)-n >= 8; n += 8 {
+		b := s[n : n+8]
+		word := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		quote, backslash := word^('"'*ones), word^('\\'*ones)
+		// A byte below k has its top bit set in word - k*ones, and so may one behind it: a false alarm ends the part early.
+		if (word|(word-0x20*ones)|(quote-ones)|(backslash-ones))&tops != 0 {
+			break
+		}
+	}
+	return n
 }
 
 // mustEscape reports whether a character of ASCII must not stand in a JSON string.
