@@ -22,6 +22,10 @@ type log struct {
 
 	waiters replay.Waiters // of the readers that have caught up
 
+	// resting is the head with its metadata, if it was read since the last change and is short: a task that rests is
+	// asked for again and again. Guarded by write.
+	resting *head
+
 	// write is held by a goroutine that changes the log, until the change is committed, so that nothing that a power
 	// loss may still take is read or followed. Commits of different logs go together.
 	write sync.Mutex
@@ -41,7 +45,7 @@ type log struct {
 // publish makes h the head of l, which its readers see from then on, with the records that it has more than before. The
 // caller holds l.write, and calls l.waiters when it holds no lock any more.
 func (l *log) publish(h head, added [][]byte) {
-	h.Metadata, h.entry = nil, nil
+	h.Metadata, h.entry, l.resting = nil, nil, nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if dropped := l.known && l.head.First > 0 && h.First == 0; dropped {
@@ -106,11 +110,14 @@ func (l *log) read(db *pebble.DB) error {
 }
 
 // stored returns the head as it is stored, with the metadata, and with the entry beside it if that is asked for. It
-// makes l.head known. The error is replay.ErrNotFound if there is none: this takes one Get, or none if it is known. The
-// caller holds l.write.
+// makes l.head known. The error is replay.ErrNotFound if there is none: this takes one Get, or none if it is known or
+// was read before. The caller holds l.write.
 func (l *log) stored(db *pebble.DB, entry bool) (head, error) {
 	if l.known && l.head.First == 0 {
 		return head{}, replay.ErrNotFound
+	}
+	if l.resting != nil && !entry {
+		return *l.resting, nil
 	}
 	if !l.known || l.head.pending {
 		if h, ok := l.of.intents.get(l.name); ok {
@@ -141,6 +148,10 @@ func (l *log) stored(db *pebble.DB, entry bool) (head, error) {
 	}
 	if !l.known {
 		l.publish(h, nil)
+	}
+	if !entry && len(h.Metadata) <= restingMetadata {
+		l.resting = new(head)
+		*l.resting = h
 	}
 	return h, nil
 }
@@ -193,8 +204,12 @@ type logs struct {
 	intents *intents
 }
 
-// idleLogs is the number of logs that are kept in memory though they are not in use. They take about 5 MB.
-const idleLogs = 16384
+// idleLogs is the number of logs that are kept in memory though they are not in use. They take about 5 MB, and what is
+// kept of those that rest (log.resting) at most 20 MB.
+const (
+	idleLogs        = 16384
+	restingMetadata = 1 << 10
+)
 
 func newLogs(in *intents) *logs {
 	ls := &logs{intents: in}

@@ -3,10 +3,13 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
+	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -46,5 +49,41 @@ func TestReserveMemory(t *testing.T) {
 	}
 	if last != refused {
 		t.Errorf("error %v, want that of reserve", last)
+	}
+}
+
+// TestRestingHead reads the head of a log again and again: it is looked up once after each change.
+func TestRestingHead(t *testing.T) {
+	s, err := open(smallDisk(), "/store", replay.Settings{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range uint64(3) {
+		metadata := bytes.Repeat([]byte("m"), int(10+i))
+		a := replay.Append{Log: "a", Expect: i, Records: [][]byte{{1}}, Metadata: metadata, DueAt: time.Now().Add(time.Hour)}
+		if err := s.Append(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		first, err := s.Head(t.Context(), "a")
+		if err != nil || first.Last != i+1 || !bytes.Equal(first.Metadata, metadata) {
+			t.Fatalf("after a change: %+v, %v", first, err)
+		}
+		key := appendNameKey(nil, spaceHead, "a")
+		stored, closer, err := s.db.Get(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored = bytes.Clone(stored)
+		if err := errors.Join(closer.Close(), s.db.Delete(key, pebble.NoSync)); err != nil {
+			t.Fatal(err)
+		}
+		again, err := s.Head(t.Context(), "a")
+		if diff := cmp.Diff(first, again); diff != "" || err != nil {
+			t.Errorf("without a change: %v (-first +again):\n%s", err, diff)
+		}
+		if err := s.db.Set(key, stored, pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
