@@ -35,7 +35,7 @@ type rawAgent struct {
 // schemes are the ways to reach a rawAgent.
 var schemes = []string{"http", "https"}
 
-func newRawAgent(t *testing.T, scheme string, serve func(conn net.Conn, in *bufio.Reader, n int)) *rawAgent {
+func newRawAgent(t testing.TB, scheme string, serve func(conn net.Conn, in *bufio.Reader, n int)) *rawAgent {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -80,7 +80,7 @@ func newRawAgent(t *testing.T, scheme string, serve func(conn net.Conn, in *bufi
 }
 
 // transport returns a transport to the agent.
-func (a *rawAgent) transport(t *testing.T) *httptransport.Transport {
+func (a *rawAgent) transport(t testing.TB) *httptransport.Transport {
 	t.Helper()
 	transport, err := httptransport.New(a.Config)
 	if err != nil {
