@@ -8,7 +8,8 @@ import (
 )
 
 // The sizes of a Reader's buffer in bytes. There are many idle streams, so a large buffer is only used after a read
-// that has brought as much as a small one holds. A larger one than these is for one large event.
+// that has filled a small one, and only as long as reads fill half of it. A larger one than these is for one large
+// event.
 const (
 	smallBuffer = 4 << 10
 	largeBuffer = 32 << 10
@@ -41,7 +42,7 @@ func (r *Reader) fill() {
 func (r *Reader) makeRoom() {
 	n, size, full := r.end-r.start, len(r.buf), r.end == len(r.buf)
 	want := smallBuffer
-	if size == smallBuffer && full || size == largeBuffer && r.last >= smallBuffer {
+	if size == smallBuffer && full || size == largeBuffer && r.last >= largeBuffer/2 {
 		want = largeBuffer
 	}
 	switch {
