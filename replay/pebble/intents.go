@@ -34,25 +34,34 @@ import (
 //   - Slots that are free have the logs that they were used for last. Of such a log, the database has a head. Before it
 //     is dropped, its slot is cleared (forget).
 type intents struct {
-	path  string // of the file
-	slots int
+	path string // of the file
+	most int    // slots in it
 
 	mu      sync.Mutex // guards what follows; the file is written under it by forget alone
 	written sync.Cond  // signals that the write of a slot has ended
-	pending map[string]pendingIntent
-	loaded  bool     // pending has what the file had when the store was opened
-	disk    *disk    // of the open database
-	file    vfs.File // nil where no intents are taken
-	sum     uint32   // what the checksums begin with
-	free    []int    // slots that can be used; the one used last is used first
-	logs    []string // of each slot, the log that it has; empty if it has none
-	slotOf  map[string]int
-	writing []bool // of each slot, whether it is being written
+	loaded  bool       // the slots have what the file had when the store was opened
+	disk    *disk      // of the open database
+	file    vfs.File   // nil where no intents are taken
+	sum     uint32     // what the checksums begin with
+	slots   []slot
+	slotOf  map[string]int // by log, of the slots that have one
+	pending int            // slots whose logs are intents
+	free    []int          // slots that can be used; the one used last is used first
 }
 
-type pendingIntent struct {
-	head head
-	slot int
+// slot is what is known of a slot.
+type slot struct {
+	log     string // that the file has there; empty if it has none
+	pending bool   // the log is an intent
+	writing bool   // it is being written
+	head    head   // of an intent; its Metadata are used again for the next one, and cloned for callers
+}
+
+// clone returns the head of an intent.
+func (s *slot) clone() head {
+	h := s.head
+	h.Metadata = bytes.Clone(h.Metadata)
+	return h
 }
 
 // A slot has a checksum, the lengths of the log's name and of its metadata, and its DueAt as a stamp; then name and
@@ -67,9 +76,9 @@ const (
 
 func newIntents(system vfs.FS, dir string, memTable uint64) *intents {
 	in := &intents{
-		path:    system.PathJoin(dir, intentsName),
-		slots:   int(min(memTable/maxSlotsPart/slotSize, maxSlots)),
-		pending: make(map[string]pendingIntent),
+		path:   system.PathJoin(dir, intentsName),
+		most:   int(min(memTable/maxSlotsPart/slotSize, maxSlots)),
+		slotOf: make(map[string]int),
 	}
 	in.written.L = &in.mu
 	return in
@@ -78,8 +87,8 @@ func newIntents(system vfs.FS, dir string, memTable uint64) *intents {
 // slotBuffers are for slots that are written.
 var slotBuffers = sync.Pool{New: func() any { return new([slotSize]byte) }}
 
-// add makes an intent of a log with a head, of which h.Metadata is the caller's. It returns false if that is to be an
-// ordinary append: it is too large, or no slot is free. The caller holds log.write.
+// add makes an intent of a log with a head. It returns false if that is to be an ordinary append: it is too large, or
+// no slot is free. The caller holds log.write.
 func (in *intents) add(log string, h *head) (ok bool, err error) {
 	if slotHeader+len(log)+len(h.Metadata) > slotSize {
 		return false, nil
@@ -89,28 +98,31 @@ func (in *intents) add(log string, h *head) (ok bool, err error) {
 		in.mu.Unlock()
 		return false, nil
 	}
-	slot := in.free[len(in.free)-1]
+	n := in.free[len(in.free)-1]
 	in.free = in.free[:len(in.free)-1]
-	in.writing[slot] = true
+	in.slots[n].writing = true
 	in.mu.Unlock()
 
 	buf := slotBuffers.Get().(*[slotSize]byte)
-	err = in.disk.writeAt(in.file, appendSlot(buf[:0], in.sum, log, h), int64(slot)*slotSize)
+	err = in.disk.writeAt(in.file, appendSlot(buf[:0], in.sum, log, h), int64(n)*slotSize)
 	slotBuffers.Put(buf)
 
-	h.Metadata = bytes.Clone(h.Metadata)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.writing[slot] = false
+	s := &in.slots[n]
+	s.writing = false
 	in.written.Broadcast()
 	if err != nil { // the fence is up, and this file is not used again
 		return false, err
 	}
-	if before := in.logs[slot]; before != "" {
-		delete(in.slotOf, before)
+	if s.log != "" {
+		delete(in.slotOf, s.log)
 	}
-	in.logs[slot], in.slotOf[log] = log, slot
-	in.pending[log] = pendingIntent{*h, slot}
+	in.slotOf[log] = n
+	metadata := append(s.head.Metadata[:0], h.Metadata...)
+	s.log, s.pending, s.head = log, true, *h
+	s.head.Metadata = metadata
+	in.pending++
 	return true, nil
 }
 
@@ -118,9 +130,10 @@ func (in *intents) add(log string, h *head) (ok bool, err error) {
 func (in *intents) settle(log string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if p, ok := in.pending[log]; ok {
-		delete(in.pending, log)
-		in.free = append(in.free, p.slot)
+	if n, ok := in.slotOf[log]; ok && in.slots[n].pending {
+		in.slots[n].pending = false
+		in.pending--
+		in.free = append(in.free, n)
 	}
 }
 
@@ -128,34 +141,51 @@ func (in *intents) settle(log string) {
 func (in *intents) forget(log string) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	slot, ok := in.slotOf[log]
-	for ok && in.writing[slot] {
+	n, ok := in.slotOf[log]
+	for ok && in.slots[n].writing {
 		in.written.Wait()
-		slot, ok = in.slotOf[log]
+		n, ok = in.slotOf[log]
 	}
 	if !ok {
 		return nil
 	}
 	delete(in.slotOf, log)
-	in.logs[slot] = ""
-	return in.disk.writeAt(in.file, make([]byte, slotHeader), int64(slot)*slotSize)
+	in.slots[n].log = ""
+	return in.disk.writeAt(in.file, make([]byte, slotHeader), int64(n)*slotSize)
 }
 
 // get returns the head of a log that is an intent.
 func (in *intents) get(log string) (_ head, ok bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	p, ok := in.pending[log]
-	return p.head, ok
+	n, ok := in.slotOf[log]
+	if !ok || !in.slots[n].pending {
+		return head{}, false
+	}
+	return in.slots[n].clone(), true
+}
+
+// all yields the slots whose logs are intents. The caller holds in.mu.
+func (in *intents) all(yield func(*slot) bool) {
+	left := in.pending
+	for n := 0; left > 0; n++ {
+		if !in.slots[n].pending {
+			continue
+		}
+		left--
+		if !yield(&in.slots[n]) {
+			return
+		}
+	}
 }
 
 // list returns the intents whose names begin with prefix and come after a name, in the order of the names.
 func (in *intents) list(prefix, after string) (entries []replay.Entry) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for log, p := range in.pending {
-		if log > after && strings.HasPrefix(log, prefix) {
-			entries = append(entries, replay.Entry{Log: log, Head: p.head.Head})
+	for s := range in.all {
+		if s.log > after && strings.HasPrefix(s.log, prefix) {
+			entries = append(entries, replay.Entry{Log: s.log, Head: s.clone().Head})
 		}
 	}
 	slices.SortFunc(entries, func(a, b replay.Entry) int { return cmp.Compare(a.Log, b.Log) })
@@ -166,11 +196,11 @@ func (in *intents) list(prefix, after string) (entries []replay.Entry) {
 func (in *intents) due(lower, upper []byte) (keys [][]byte) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for log, p := range in.pending {
-		if p.head.DueAt.IsZero() {
+	for s := range in.all {
+		if s.head.DueAt.IsZero() {
 			continue
 		}
-		key := appendDueKey(nil, stampOf(p.head.DueAt), log)
+		key := appendDueKey(nil, stampOf(s.head.DueAt), s.log)
 		if bytes.Compare(lower, key) <= 0 && bytes.Compare(key, upper) < 0 {
 			keys = append(keys, key)
 		}
@@ -199,7 +229,7 @@ func (in *intents) open(g *generation, mode openMode, boot string) error {
 	if err := in.store(g); err != nil {
 		return err
 	}
-	if boot == "" || in.slots == 0 {
+	if boot == "" || in.most == 0 {
 		return nil
 	}
 	if !g.disk.try(func() (err error) {
@@ -211,11 +241,10 @@ func (in *intents) open(g *generation, mode openMode, boot string) error {
 	}) {
 		return g.disk.err()
 	}
-	_ = in.file.Preallocate(0, int64(in.slots)*slotSize) // not all systems can
-	in.logs, in.slotOf, in.writing = make([]string, in.slots), make(map[string]int), make([]bool, in.slots)
-	in.free = make([]int, in.slots)
+	_ = in.file.Preallocate(0, int64(in.most)*slotSize) // not all systems can
+	in.slots, in.free = make([]slot, in.most), make([]int, in.most)
 	for i := range in.free {
-		in.free[i] = in.slots - 1 - i
+		in.free[i] = in.most - 1 - i
 	}
 	return nil
 }
@@ -242,7 +271,9 @@ func (in *intents) load(g *generation) error {
 		}
 		_, closer, err := storedHead(g.db, log, 0)
 		if errors.Is(err, replay.ErrNotFound) {
-			in.pending[log] = pendingIntent{h, -1}
+			in.slotOf[log] = len(in.slots)
+			in.slots = append(in.slots, slot{log: log, pending: true, head: h})
+			in.pending++
 			continue
 		}
 		if err != nil {
@@ -255,22 +286,21 @@ func (in *intents) load(g *generation) error {
 	return nil
 }
 
-// store makes logs of the intents. The caller holds in.mu.
+// store makes logs of the intents, and forgets all slots. The caller holds in.mu.
 func (in *intents) store(g *generation) error {
-	if len(in.pending) == 0 {
-		return nil
+	if in.pending > 0 {
+		b := g.db.NewBatch()
+		defer b.Close()
+		for s := range in.all {
+			moveTime(b, appendDueKey, 0, stampOf(s.head.DueAt), s.log, nil)
+			setHead(b, s.log, &s.head, nil, nil)
+		}
+		if err := g.commit(b, 0, false); err != nil {
+			return err
+		}
 	}
-	b := g.db.NewBatch()
-	defer b.Close()
-	for log, p := range in.pending {
-		p.head.pending = false
-		moveTime(b, appendDueKey, 0, stampOf(p.head.DueAt), log, nil)
-		setHead(b, log, &p.head, nil, nil)
-	}
-	if err := g.commit(b, 0, false); err != nil {
-		return err
-	}
-	clear(in.pending)
+	in.slots, in.free, in.pending = nil, nil, 0
+	clear(in.slotOf)
 	return nil
 }
 
@@ -292,7 +322,7 @@ func (in *intents) closeFile() {
 	if in.file != nil {
 		_ = in.file.Close() // what is in it is the system's
 	}
-	in.file, in.free, in.logs, in.slotOf, in.writing = nil, nil, nil, nil, nil
+	in.file = nil
 }
 
 // appendSlot writes what the slot of an intent has. The checksum begins with sum.

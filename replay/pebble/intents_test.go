@@ -226,7 +226,7 @@ func TestIntentsCrash(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	const logs = 24
-	for round := range uint64(300) {
+	for round := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, round))
 		disk := vfs.NewCrashableMem()
 		setBoot(t, disk, "one")

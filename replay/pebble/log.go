@@ -156,11 +156,17 @@ func (l *log) stored(db *pebble.DB, entry bool) (head, error) {
 	return h, nil
 }
 
+// keyBuffers are for the keys of heads that are looked up. A longer key has a buffer of its own.
+var keyBuffers = sync.Pool{New: func() any { return new([nameKeyBuffer]byte) }}
+
+const nameKeyBuffer = 256
+
 // storedHead returns a head as it is stored, in a store with so many losses. Its Metadata and entry are valid until
 // closer is closed. The error is replay.ErrNotFound if there is none.
 func storedHead(db *pebble.DB, log string, losses uint64) (_ head, closer io.Closer, err error) {
-	var buf [128]byte
+	buf := keyBuffers.Get().(*[nameKeyBuffer]byte)
 	value, closer, err := db.Get(appendNameKey(buf[:0], spaceHead, log))
+	keyBuffers.Put(buf)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return head{}, nil, replay.ErrNotFound
 	}

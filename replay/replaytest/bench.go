@@ -30,7 +30,7 @@ func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.S
 	var n atomic.Int64
 	// A task as a unary call makes it: known, then done.
 	task := func(b *testing.B, s replay.Store, log string) {
-		err := s.Append(b.Context(), replay.Append{Log: log, Metadata: note, DueAt: replay.Recover})
+		err := s.Append(b.Context(), replay.Append{Log: log, Metadata: note, DueAt: replay.Recover, Intent: true})
 		if err == nil {
 			err = s.Append(b.Context(), replay.Append{Log: log, Records: [][]byte{record, record, record}, Metadata: note,
 				DueAt: deadline, Durable: true})
@@ -69,7 +69,8 @@ func Benchmark(b *testing.B, open func(b *testing.B, s replay.Settings) replay.S
 			if _, _, _, err := s.Load(b.Context(), log); !errors.Is(err, replay.ErrNotFound) {
 				b.Fatal(err)
 			}
-			if err := s.Append(b.Context(), replay.Append{Log: log, Metadata: note, DueAt: replay.Recover}); err != nil {
+			if err := s.Append(b.Context(),
+				replay.Append{Log: log, Metadata: note, DueAt: replay.Recover, Intent: true}); err != nil {
 				b.Fatal(err)
 			}
 		}
