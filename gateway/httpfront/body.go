@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
@@ -14,11 +15,7 @@ import (
 // read reads the body of the request into its buffer, but only one byte beyond the limit, which shows that the body is
 // too large. Before the buffer grows, it takes the memory.
 func (e *exchange) read(w http.ResponseWriter, r *http.Request) error {
-	control := http.NewResponseController(w)
-	// A connection without deadlines (a test's recorder) has only the timeouts of the server.
-	if err := control.SetReadDeadline(time.Now().Add(e.front.config.BodyTimeout)); err == nil {
-		defer control.SetReadDeadline(time.Time{})
-	}
+	defer limitReading(w, e.front.config.BodyTimeout).end()
 	limit := e.front.gateway.MaxBody()
 	body := *e.request.Body
 	defer func() { *e.request.Body = body }()
@@ -52,3 +49,39 @@ func (e *exchange) read(w http.ResponseWriter, r *http.Request) error {
 
 // hold takes the memory for n bytes of the body.
 func (e *exchange) hold(n int) error { return e.front.gateway.Hold(e.ctx, e.peer, &e.request, n) }
+
+// bodyTimeout ends the reading of a body that takes too long. Only then does it set a deadline: a body is mostly there
+// already, and over HTTP/2 each change of a deadline is a message to the goroutine of the connection.
+type bodyTimeout struct {
+	timer *time.Timer
+
+	mu sync.Mutex
+	w  http.ResponseWriter // nil once the body is read
+}
+
+// limitReading begins the time that a caller may take to send the body of a request.
+func limitReading(w http.ResponseWriter, most time.Duration) *bodyTimeout {
+	t := &bodyTimeout{w: w}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timer = time.AfterFunc(most, t.expire)
+	return t
+}
+
+// expire sets a deadline that has passed. It stays: the server must not wait for the rest of the body either. A
+// connection without deadlines (a test's recorder) has only the timeouts of the server.
+func (t *bodyTimeout) expire() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.w != nil {
+		_ = http.NewResponseController(t.w).SetReadDeadline(time.Now().Add(-time.Second))
+	}
+}
+
+// end says that the body is read, or will not be read to its end.
+func (t *bodyTimeout) end() {
+	t.timer.Stop()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.w = nil
+}

@@ -3,13 +3,20 @@
 package httpfront
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/upstream/upstreamtest"
 )
 
 // TestBodies reads bodies into buffers of any size: a fresh one, and one that a large request has left without memory.
@@ -42,4 +49,68 @@ func (w wary) Read(p []byte) (int, error) {
 		return 0, errors.New("there is no room to read into")
 	}
 	return w.Reader.Read(p)
+}
+
+// TestSlowBodies: a body that does not arrive in time is not waited for, over every protocol. The time ends with the
+// body: an agent may take longer.
+func TestSlowBodies(t *testing.T) {
+	for name, protocol := range map[string]func(*http.Protocols){
+		"HTTP/1.1": func(p *http.Protocols) { p.SetHTTP1(true) },
+		"HTTP/2":   func(p *http.Protocols) { p.SetUnencryptedHTTP2(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var protocols http.Protocols
+				protocol(&protocols)
+				h := openSite(t, func(h *setup) {
+					h.Partner.Agent = sleeper{work: 3 * h.front.BodyTimeout / 2, state: "awaiting-completion"}
+				})
+				l := upstreamtest.NewListener()
+				server := &http.Server{Handler: h, Protocols: &protocols}
+				var serving sync.WaitGroup
+				serving.Go(func() { server.Serve(l) })
+				transport := &http.Transport{Protocols: &protocols, DialContext: func(
+					ctx context.Context, network, addr string,
+				) (net.Conn, error) {
+					return l.Dial(ctx, network, addr)
+				}}
+				body := message("rpc", "start", "t1", "hello")
+				for _, late := range []bool{false, true} {
+					begun := time.Now()
+					rest, arrives := io.Pipe()
+					go func() {
+						if !late {
+							io.WriteString(arrives, body[10:])
+							arrives.Close()
+						}
+					}()
+					r, err := http.NewRequestWithContext(t.Context(), "POST", "http://gateway/",
+						io.MultiReader(strings.NewReader(body[:10]), rest))
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.ContentLength = int64(len(body))
+					want, took := http.StatusOK, h.setup.front.BodyTimeout*3/2
+					if late {
+						want, took = http.StatusBadRequest, h.setup.front.BodyTimeout
+					}
+					res, err := transport.RoundTrip(r)
+					if err != nil {
+						t.Fatalf("late %v: %v", late, err)
+					}
+					waited := time.Since(begun)
+					rest.Close() // the client ends with the body of the request
+					io.Copy(io.Discard, res.Body)
+					res.Body.Close()
+					if res.StatusCode != want || waited != took {
+						t.Errorf("late %v: answered with %d after %v, want %d after %v",
+							late, res.StatusCode, waited, want, took)
+					}
+				}
+				transport.CloseIdleConnections()
+				server.Close()
+				serving.Wait()
+			})
+		})
+	}
 }
