@@ -21,7 +21,7 @@ type TakeOver struct {
 	// Passes reports whether a ResponseWriter of the host passes on unchanged what it is given. A stream with another
 	// one does not outlive its request. nil: none does.
 	Passes func(http.ResponseWriter) bool
-	// Begin is called when a stream outlives its request, and end when the stream has ended.
+	// Begin is called when a stream outlives its request, and end when the stream has ended. It must be set with Passes.
 	Begin func() (end func())
 	// Level is the level of the log line at the end of such a stream, which the host's log of requests lacks.
 	Level slog.Level

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,6 +31,7 @@ type Conn struct {
 
 	watch *watch
 	gone  func()
+	left  atomic.Bool // gone was called
 
 	reading sync.Mutex // held while the connection is read
 	ended   bool
@@ -77,7 +79,7 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 		closes: r.Close || strings.EqualFold(head.Get("Connection"), "close"),
 	}
 	var err error
-	if c.watch, err = connections.watchSocket(o.Socket, c.ready); err != nil {
+	if c.watch, err = connections.watchSocket(o.Socket, c.leave, c.read); err != nil {
 		return nil, errors.Join(ErrUnable, err)
 	}
 	conn, buffered, err := base.Hijack()
@@ -89,7 +91,7 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	shareCertificates(r.TLS)
 	if buffered.Reader.Buffered() > 0 {
 		c.stray = true
-		go c.ready(false) // there may be more, which the socket does not show
+		go c.read() // there may be more, which the socket does not show
 		return c, nil
 	}
 	if err := c.watch.arm(); err != nil {
@@ -166,16 +168,22 @@ const (
 	maxWakes = 1000             // then a caller that sends and sends is cut
 )
 
-// ready reads what has arrived, through TLS, which learns of the end of the connection and of new keys. It is called by
-// the watcher.
-func (c *Conn) ready(gone bool) {
-	if gone || !c.read() {
+// leave reports that the connection is no longer in use.
+func (c *Conn) leave() {
+	if !c.left.Swap(true) {
 		c.gone()
 	}
 }
 
-// read reports whether the connection is still in use.
-func (c *Conn) read() bool {
+// read reads what has arrived, through TLS, which learns of the end of the connection and of new keys.
+func (c *Conn) read() {
+	if !c.drain() {
+		c.leave()
+	}
+}
+
+// drain drops what has arrived. It reports whether the connection is still in use.
+func (c *Conn) drain() bool {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	if c.ended {

@@ -14,24 +14,25 @@ import (
 // supported says that this system can watch connections.
 const supported = true
 
-// maxReady is how many connections are read at once, so that callers that all leave together cost little memory.
-const maxReady = 64
+// maxReaders is how many connections are read at once.
+const maxReaders = 64
 
 // connections watches the connections of all streams.
-var connections = watcher{slots: make(chan struct{}, maxReady)}
+var connections watcher
 
 // watcher reports which connections can be read. It has one epoll descriptor and one goroutine for all of them, and
 // neither while there is none. The goroutine waits in the runtime's poller, which watches the descriptor, so that it
 // occupies no thread.
 type watcher struct {
-	slots chan struct{} // one for each call of ready that is running
-
 	mu     sync.Mutex
 	last   uint64 // the id of the newest watch; ids are never used again, unlike descriptors
 	byID   map[uint64]*watch
 	epoll  *os.File
 	done   chan struct{} // closed when the goroutine has ended
 	number int           // the descriptor of epoll
+
+	readable []*watch // connections that can be read, each at most once
+	readers  int      // goroutines that have them read, which end when there are none
 }
 
 // watch is one watched connection.
@@ -39,12 +40,13 @@ type watch struct {
 	watcher *watcher
 	id      uint64
 	socket  syscall.RawConn
-	ready   func(gone bool)
+	gone    func()
+	read    func()
 }
 
-// watchSocket watches a connection. After each call of arm, ready is called once, in a goroutine of its own, when the
-// connection can be read. gone says that the other end has closed it.
-func (w *watcher) watchSocket(socket syscall.RawConn, ready func(gone bool)) (*watch, error) {
+// watchSocket watches a connection. gone is called when the other end has closed it, and must not wait. Otherwise read
+// is called once after each call of arm, when the connection can be read. It may wait.
+func (w *watcher) watchSocket(socket syscall.RawConn, gone, read func()) (*watch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.epoll == nil {
@@ -53,7 +55,7 @@ func (w *watcher) watchSocket(socket syscall.RawConn, ready func(gone bool)) (*w
 		}
 	}
 	w.last++
-	x := &watch{watcher: w, id: w.last, socket: socket, ready: ready}
+	x := &watch{watcher: w, id: w.last, socket: socket, gone: gone, read: read}
 	if err := x.control(unix.EPOLL_CTL_ADD, 0); err != nil {
 		if len(w.byID) == 0 {
 			file, done := w.epoll, w.done
@@ -95,7 +97,7 @@ func (x *watch) control(operation int, events uint32) error {
 	return err
 }
 
-// arm has ready called once more.
+// arm has gone or read called once more.
 func (x *watch) arm() error {
 	w := x.watcher
 	w.mu.Lock()
@@ -106,7 +108,7 @@ func (x *watch) arm() error {
 	return x.control(unix.EPOLL_CTL_MOD, unix.EPOLLIN|unix.EPOLLRDHUP)
 }
 
-// remove ends the watch. A call of ready may still be running. It must be called before the connection is closed.
+// remove ends the watch, before the connection is closed. A call of gone or read may still be running.
 func (x *watch) remove() {
 	w := x.watcher
 	w.mu.Lock()
@@ -134,7 +136,7 @@ func closeEpoll(file *os.File, done <-chan struct{}) {
 	<-done
 }
 
-// wait calls ready of the connections that can be read, until the descriptor is closed.
+// wait reports events until the descriptor is closed.
 func (w *watcher) wait(epoll *os.File, done chan<- struct{}) {
 	defer close(done)
 	poller, err := epoll.SyscallConn()
@@ -155,21 +157,44 @@ func (w *watcher) wait(epoll *os.File, done chan<- struct{}) {
 	})
 }
 
-// report calls ready for each event.
+// report calls gone of the connections that were closed, and has the others read. A caller may make a read wait, by
+// records of TLS that have to be answered: that delays other reads, but the report of no closed connection.
 func (w *watcher) report(events []unix.EpollEvent) {
 	for i := range events {
-		id := uint64(uint32(events[i].Fd)) | uint64(uint32(events[i].Pad))<<32
-		w.mu.Lock()
-		x := w.byID[id]
-		w.mu.Unlock()
-		if x == nil {
-			continue
-		}
 		gone := events[i].Events&(unix.EPOLLHUP|unix.EPOLLERR|unix.EPOLLRDHUP) != 0
-		w.slots <- struct{}{}
-		go func() {
-			defer func() { <-w.slots }()
-			x.ready(gone)
-		}()
+		w.mu.Lock()
+		x := w.byID[uint64(uint32(events[i].Fd))|uint64(uint32(events[i].Pad))<<32]
+		begins := x != nil && !gone && w.readers < maxReaders
+		if x != nil && !gone {
+			w.readable = append(w.readable, x)
+		}
+		if begins {
+			w.readers++
+		}
+		w.mu.Unlock()
+		switch {
+		case begins:
+			go w.readAll()
+		case x != nil && gone:
+			x.gone()
+		}
+	}
+}
+
+// readAll has connections read until none can be.
+func (w *watcher) readAll() {
+	for {
+		w.mu.Lock()
+		if len(w.readable) == 0 {
+			w.readable = nil
+			w.readers--
+			w.mu.Unlock()
+			return
+		}
+		x := w.readable[0]
+		w.readable[0] = nil
+		w.readable = w.readable[1:]
+		w.mu.Unlock()
+		x.read()
 	}
 }

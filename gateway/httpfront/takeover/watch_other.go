@@ -19,7 +19,7 @@ type (
 	watch   struct{}
 )
 
-func (*watcher) watchSocket(syscall.RawConn, func(gone bool)) (*watch, error) {
+func (*watcher) watchSocket(syscall.RawConn, func(), func()) (*watch, error) {
 	return nil, errors.ErrUnsupported
 }
 
