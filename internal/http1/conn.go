@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package http1 is the client side of HTTP/1.1 (RFC 9112), for requests that are few bytes and answers that take long:
-// the goroutine that waits for an answer writes the request and reads the answer itself, on a connection of a Pool. It
-// reads strictly: whatever could be framed in two ways is an error.
+// Package http1 is the client side of HTTP/1.1 (RFC 9112). The goroutine that waits for an answer writes the request
+// and reads the answer itself, on a connection of a Pool. Answers are read strictly: one that could be framed in two
+// ways is an error.
 package http1
 
 import (
@@ -118,7 +118,7 @@ func (c *Conn) SetIdleTimeout(d time.Duration) {
 	}
 }
 
-// StopAt has Stop called at a time, as it were; zero is for never.
+// StopAt sets the time at which waits are stopped, as by Stop; zero is for never. Resume clears it.
 func (c *Conn) StopAt(t time.Time) { c.stopAt = t }
 
 // Stop ends the wait for the answer: the method that reads, or that would read next, returns ErrStopped. After Resume,

@@ -30,8 +30,8 @@ var replies = bufpool.Pool{Largest: 256 << 10}
 type exchange struct {
 	transport   *Transport
 	ctx         context.Context
-	interrupt   *upstream.Interrupt // stands for ctx; nil for none, and once it has ended a call
-	unwatch     func() bool         // ends that the end of ctx aborts conn; nil where nothing does
+	interrupt   *upstream.Interrupt // watched instead of ctx; nil for none, and once it has ended a call
+	unwatch     func() bool         // stops watching ctx, whose end aborts conn; nil where ctx is not watched
 	idleTimeout time.Duration
 	span        span
 
@@ -77,7 +77,7 @@ func (x *exchange) Begin() error {
 	return nil
 }
 
-// watch has the interrupt stop what waits for the agent, or, without one, the end of the context abort it.
+// watch makes the end of the interrupt stop a wait for the agent, or, without one, the end of the context abort it.
 func (x *exchange) watch() {
 	switch {
 	case x.interrupt != nil:
@@ -88,7 +88,7 @@ func (x *exchange) watch() {
 	}
 }
 
-// dropInterrupt ends that the interrupt has any effect. From now on, the context is watched.
+// dropInterrupt stops watching the interrupt, and watches the context instead.
 func (x *exchange) dropInterrupt() {
 	if x.interrupt == nil {
 		return
@@ -101,7 +101,7 @@ func (x *exchange) dropInterrupt() {
 	}
 }
 
-// failed returns the error of a call that a connection's error has ended. The interrupt ends a call only once.
+// failed returns the error of a call that ends because of an error of the connection. The interrupt ends only one call.
 func (x *exchange) failed(err error, when string) error {
 	if errors.Is(err, http1.ErrStopped) && x.interrupt != nil {
 		x.dropInterrupt()
@@ -203,7 +203,7 @@ func (x *exchange) Close(err error) {
 	x.span.end(err)
 }
 
-// giveBack gives the connection back to the pool, or closes it. end says that the end of a stream is worth waiting for.
+// giveBack gives the connection back to the pool, or closes it. If end, it waits a moment for the end of a stream.
 func (x *exchange) giveBack(end bool) {
 	conn := x.conn
 	x.conn = nil

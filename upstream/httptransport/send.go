@@ -18,7 +18,7 @@ import (
 // that the write does not wait.
 const largeBody = 16 << 10
 
-// afterFailedWrite is how long an answer is awaited of an agent that takes the request no more: it may have said why.
+// afterFailedWrite is how long an answer is awaited after the request could not be written: it may say why.
 const afterFailedWrite = time.Second
 
 // requests holds the heads of requests, with their bodies where these are small, until they are written.
@@ -26,7 +26,7 @@ var requests = bufpool.Pool{Largest: 2 * largeBody}
 
 // request is what is sent to the agent.
 type request struct {
-	head  *[]byte // with the body, where that is small; from the pool; nil once it is sent
+	head  *[]byte // from the pool, with the body where that is small; nil once it is sent
 	large []byte  // a large body; nil once it is being sent
 }
 
@@ -108,13 +108,13 @@ func (x *exchange) send(conn *http1.Conn) error {
 	return nil
 }
 
-// sendBody has another goroutine write a body, which is not kept longer than that takes.
+// sendBody has another goroutine write a body, which is kept no longer than until it is written.
 func (x *exchange) sendBody(body []byte) {
 	conn, done := x.conn, make(chan struct{})
 	x.sending = done
 	go func() {
 		defer close(done)
-		conn.Write(body) // where it fails, the wait for the answer does
+		conn.Write(body) // if it fails, so does the wait for the answer
 	}()
 }
 
@@ -170,7 +170,7 @@ func (x *exchange) awaitDial() bool {
 	return false
 }
 
-// abandonDial ends that a connection is being opened.
+// abandonDial stops the opening of a connection.
 func (x *exchange) abandonDial() {
 	if d := x.dialing; d != nil {
 		x.dialing = nil
