@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -100,4 +101,73 @@ func BenchmarkReport(b *testing.B) {
 			<-measured
 		})
 	}
+}
+
+// BenchmarkReStream measures the stream of a long task that is not in memory: until its first events are there, and
+// until all of them are read.
+func BenchmarkReStream(b *testing.B) {
+	const events = 10_000
+	store, err := pebble.Open(b.TempDir(), replay.Settings{}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	config := Config{Name: "agent", Terms: terms, MaxEvents: 1 << 30, MaxBytes: 1 << 40,
+		Log: slog.New(slog.DiscardHandler)}
+	config.Agent = &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+		var pieces task.Pieces
+		for range events {
+			pieces.AddText("p1", "", []byte("a piece of a text, as long as a model gives it"), true, false)
+			if !yield(agent.Report{Pieces: &pieces}, nil) {
+				b.Error("the turn is over")
+			}
+			pieces.Reset()
+		}
+		yield(finished("done"), nil)
+	}}
+	engine := func() (*Engine, *Partner) {
+		e, err := Open(b.Context(), store, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return e, e.Register(config)
+	}
+	e, p := engine()
+	if _, err := p.Do(b.Context(), leader, call(task.Start, "t1")); err != nil {
+		b.Fatal(err)
+	}
+	e.Close()
+	var first time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		e, p := engine()
+		b.StartTimer()
+		began := time.Now()
+		s, err := p.Stream(b.Context(), leader, call(task.ReStream, "t1"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		n := 0
+		reader := s.Read()
+		for more := true; more; {
+			var records []replay.Record
+			if records, more, err = reader.Next(b.Context(), nil); err != nil {
+				b.Fatal(err)
+			}
+			if n == 0 {
+				first += time.Since(began)
+			}
+			n += len(records)
+		}
+		reader.Close()
+		if n < events {
+			b.Fatalf("%d events", n)
+		}
+		b.StopTimer()
+		e.Close()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(first.Microseconds())/float64(b.N), "µs-to-first")
+	b.ReportMetric(float64(events*b.N)/b.Elapsed().Seconds(), "events/s")
 }

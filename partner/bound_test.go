@@ -72,7 +72,7 @@ func TestTaskIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, err := range s.Follow(t.Context(), nil) {
+		for _, err := range s.follow(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}

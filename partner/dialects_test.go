@@ -138,7 +138,7 @@ func TestSnapshotBeginsWhereTheTaskIs(t *testing.T) {
 	}
 	b.do(call(task.Complete, "t1"))
 	var seqs []uint64
-	for rec, err := range s.Follow(t.Context(), nil) {
+	for rec, err := range s.follow(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func TestLostEvents(t *testing.T) {
 				return nil, err
 			}
 			var got []uint64
-			for r, err := range s.Follow(t.Context(), nil) {
+			for r, err := range s.follow(t.Context()) {
 				if err != nil {
 					return got, err
 				}

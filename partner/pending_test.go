@@ -56,7 +56,7 @@ func TestRejectionAfterTaking(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, err := range s.Follow(t.Context(), nil) {
+				for _, err := range s.follow(t.Context()) {
 					if err != nil {
 						t.Fatal(err)
 					}

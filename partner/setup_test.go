@@ -225,3 +225,18 @@ func reach(t *testing.T, b *bench, s task.State) {
 		b.do(call(task.Cancel, "t1"))
 	}
 }
+
+// follow yields the events of a stream as they come, until the task has ended or ctx is done.
+func (s *Stream) follow(ctx context.Context) iter.Seq2[replay.Record, error] {
+	return func(yield func(replay.Record, error) bool) {
+		for rec, err := range replay.Follow(ctx, s.store, s.log, s.After, nil) {
+			if err != nil {
+				yield(rec, streamError(ctx, err))
+				return
+			}
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}

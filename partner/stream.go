@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"iter"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -103,22 +102,6 @@ func (e events) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Reco
 		err = streamError(ctx, err)
 	}
 	return records, more, err
-}
-
-// Follow yields the stored form of the events, oldest first, and then waits for new ones, until the task has ended or
-// ctx is done. The errors are those of Read, but for io.EOF. A record is valid until the next one is yielded.
-func (s *Stream) Follow(ctx context.Context, reserve replay.Reserve) iter.Seq2[replay.Record, error] {
-	return func(yield func(replay.Record, error) bool) {
-		for rec, err := range replay.Follow(ctx, s.store, s.log, s.After, reserve) {
-			if err != nil {
-				yield(rec, streamError(ctx, err))
-				return
-			}
-			if !yield(rec, nil) {
-				return
-			}
-		}
-	}
 }
 
 // streamError returns the error of a stream for an error of the store.
