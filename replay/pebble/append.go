@@ -162,14 +162,14 @@ func (g *generation) trim(b *pebble.Batch, log string, beside []byte, old, next 
 			return nil, err
 		}
 	}
-	var numbers []uint64 // of the entries that are deleted
-	var kept [][]byte    // the rest of the entry in which the first record lies that is kept
+	var deleted []storedEntry
+	var kept [][]byte // the rest of the entry in which the first record lies that is kept
 	for within := old.beside; r.next(); within = r.left > 0 {
 		switch {
 		case r.seq < next.First:
 			next.Bytes -= int64(len(r.data))
 			if r.left == 0 {
-				numbers = append(numbers, r.seq)
+				deleted = append(deleted, storedEntry{r.seq, r.size})
 			}
 			continue
 		case within:
@@ -188,11 +188,11 @@ func (g *generation) trim(b *pebble.Batch, log string, beside []byte, old, next 
 		}
 		return appendEntry(nil, nil, kept), nil
 	}
-	if uint64(len(numbers)) > next.entries {
+	if uint64(len(deleted)) > next.entries {
 		return nil, errDamaged
 	}
-	next.entries -= uint64(len(numbers))
-	deleteEntries(b, log, numbers)
+	next.entries -= uint64(len(deleted))
+	deleteEntries(b, log, deleted)
 	if len(kept) > 0 {
 		setEntry(b, log, r.seq, nil, kept)
 	}

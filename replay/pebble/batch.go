@@ -71,16 +71,22 @@ func moveTime(b *pebble.Batch, key timeKey, from, to stamp, log string, value []
 // slower until it is compacted away, which many short tasks would make felt.
 const fewEntries = 16
 
-// deleteEntries deletes the entries of a log with some numbers, which are all that there are from the first to the last
-// of them.
-func deleteEntries(b *pebble.Batch, log string, numbers []uint64) {
-	if len(numbers) > fewEntries {
-		deleteRange(b, log, numbers[0], numbers[len(numbers)-1])
+// storedEntry is an entry in the database.
+type storedEntry struct {
+	number uint64
+	size   int
+}
+
+// deleteEntries deletes some entries of a log, which are all that there are from the first to the last of them. Pebble
+// is given their sizes, so that it compacts away first what gives room.
+func deleteEntries(b *pebble.Batch, log string, entries []storedEntry) {
+	if n := len(entries); n > fewEntries {
+		deleteRange(b, log, entries[0].number, entries[n-1].number)
 		return
 	}
-	for _, number := range numbers {
-		op := b.DeleteDeferred(entryKeyLen(log))
-		appendEntryKey(op.Key[:0], log, number)
+	for _, e := range entries {
+		op := b.DeleteSizedDeferred(entryKeyLen(log), uint32(e.size))
+		appendEntryKey(op.Key[:0], log, e.number)
 		_ = op.Finish()
 	}
 }
@@ -104,14 +110,15 @@ func (g *generation) deleteLog(b *pebble.Batch, log string, h *head) error {
 		if err != nil {
 			return err
 		}
-		var numbers []uint64
-		for r.nextEntry() {
-			numbers = append(numbers, seqOf(r.it.Key()))
+		var entries []storedEntry
+		for ok := r.it.First(); ok; ok = r.it.Next() {
+			value := r.it.LazyValue()
+			entries = append(entries, storedEntry{seqOf(r.it.Key()), value.Len()})
 		}
 		if err := r.it.Close(); err != nil {
 			return err
 		}
-		deleteEntries(b, log, numbers)
+		deleteEntries(b, log, entries)
 	}
 	op := b.DeleteDeferred(nameKeyLen(log))
 	appendNameKey(op.Key[:0], spaceHead, log)

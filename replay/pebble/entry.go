@@ -72,6 +72,7 @@ type records struct {
 	single uint64 // head.single
 	left   uint64 // records that are left in the entry that is being read
 	rest   []byte // those records
+	size   int    // of the entry, in bytes
 	err    error
 }
 
@@ -117,6 +118,7 @@ func readEntry(entry []byte, number, from, last uint64) *records {
 
 // open begins to read an entry, whose last record has the entry's number.
 func (r *records) open(number uint64, entry []byte) {
+	r.size = len(entry)
 	if 0 < number && number <= r.single {
 		r.seq, r.left, r.rest = number-1, 1, entry
 		return
