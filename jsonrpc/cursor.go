@@ -10,6 +10,12 @@ type Cursor struct {
 	at int
 }
 
+// CursorAt returns a Cursor at an offset of body.
+func CursorAt(body []byte, offset int) Cursor { return Cursor{s: scanner{body: body}, at: offset} }
+
+// Offset returns how much has been read of the body.
+func (c *Cursor) Offset() int { return c.at }
+
 // NewCursor returns a Cursor at the beginning of body, which must not be changed while the Cursor, or anything that it
 // has returned, is used.
 func NewCursor(body []byte) Cursor { return Cursor{s: scanner{body: body}} }

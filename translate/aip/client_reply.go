@@ -39,7 +39,7 @@ func (c *client) NewStream([]task.Product) translate.Stream { return new(clientS
 
 // clientStream reads StreamResponses (§6.2.2). Their eventSeq is ignored: a connection keeps its order, and of a
 // stream that starts again from the beginning the content is never read.
-type clientStream struct{ names wire.PieceNames }
+type clientStream struct{ last wire.LastPiece }
 
 // Event implements translate.Stream. An event of an unknown kind means nothing: it is a later version's.
 func (*clientStream) Event(event string, data []byte) (agent.Report, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
 func TestClientEvent(t *testing.T) {
@@ -87,3 +88,5 @@ func FuzzClientEvent(f *testing.F) {
 		plausible(t, rep, err)
 	})
 }
+
+func FuzzClientText(f *testing.F) { translatetest.FuzzTexts(f, Client("gateway"), Server()) }

@@ -19,6 +19,9 @@ var (
 
 // Text implements translate.TextStream.
 func (s *clientStream) Text(_ string, data []byte, pieces *task.Pieces) bool {
+	if s.last.Read(data, pieces) {
+		return true
+	}
 	p := wire.NewPiece(data)
 	ok := p.Response(streamMembers, func(name string) bool {
 		if name == "eventData" {
@@ -29,7 +32,7 @@ func (s *clientStream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	if !ok || !p.HasText || len(p.Product) == 0 || len(p.Product) > wire.MaxID {
 		return false
 	}
-	s.names.Add(pieces, &p)
+	s.last.Add(pieces, data, &p, p.Product)
 	return true
 }
 

@@ -5,7 +5,6 @@ package legacy
 import (
 	"hash/fnv"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +31,6 @@ const maxName = 64
 type artifacts struct {
 	known []task.Product // of earlier turns
 	seen  []string       // ids of this turn's artifacts, the one that changed last at the end
-	last  lastPiece
 }
 
 // artifact is one artifact of v0.1, whole or a piece.
@@ -77,8 +75,7 @@ func (a *artifacts) next(v gjson.Result) (art artifact, fresh bool, err error) {
 		return art, false, err
 	}
 	art.product.ID = a.id(index, art.product.Name, art.append)
-	if i := slices.Index(a.seen, art.product.ID); i >= 0 {
-		a.seen = append(append(a.seen[:i], a.seen[i+1:]...), art.product.ID)
+	if a.again(art.product.ID) {
 		return art, false, nil
 	}
 	if len(a.seen) == part.MaxArtifacts {

@@ -107,7 +107,10 @@ func (client) NewStream(known []task.Product) translate.Stream {
 // stream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send instead. They are
 // distinguished by their members, since the names of SSE events differ and some agents send wrong ids. A turn ends by
 // its state and not by "final": some agents set it on an artifact before the last status, and some never do.
-type stream struct{ artifacts artifacts }
+type stream struct {
+	artifacts artifacts
+	last      wire.LastPiece
+}
 
 func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if event == "close" || len(data) == 0 { // "close" repeats the end of the task in another form

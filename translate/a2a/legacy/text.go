@@ -21,8 +21,14 @@ var (
 
 // Text implements translate.TextStream: it reads a piece of an artifact that was seen before.
 func (s *stream) Text(event string, data []byte, pieces *task.Pieces) bool {
+	if event == "close" {
+		return false
+	}
+	if n := len(s.artifacts.seen); n > 0 && s.artifacts.seen[n-1] == s.last.Product() && s.last.Read(data, pieces) {
+		return true // and so of the same artifact, which has changed last
+	}
 	p := wire.NewPiece(data)
-	ok := event != "close" && p.Response(updateNames, func(name string) bool {
+	ok := p.Response(updateNames, func(name string) bool {
 		switch name {
 		case "artifact":
 			return p.Object(artifactNames, func(name string) bool {
@@ -50,36 +56,19 @@ func (s *stream) Text(event string, data []byte, pieces *task.Pieces) bool {
 	if !ok || !p.HasText {
 		return false
 	}
-	product, ok := s.artifacts.again(&p)
-	if ok {
-		pieces.AddText(product, s.artifacts.last.name, p.Text, p.Append, p.Last)
+	id := s.artifacts.id(p.Index, string(p.Name), p.Append)
+	if !s.artifacts.again(id) {
+		return false
 	}
-	return ok
+	s.last.Add(pieces, data, &p, []byte(id))
+	return true
 }
 
-// lastPiece is the piece that was read last, and the id of its product.
-type lastPiece struct {
-	name    string
-	index   int64
-	append  bool
-	product string
-}
-
-// again records a piece of an artifact that was seen before, and returns the id of its product. ok is false where the
-// artifact was not seen.
-func (a *artifacts) again(p *wire.Piece) (product string, ok bool) {
-	last, n := &a.last, len(a.seen)
-	if n > 0 && a.seen[n-1] == last.product &&
-		p.Index == last.index && p.Append == last.append && string(p.Name) == last.name {
-		return last.product, true // which id would find again
+// again makes an artifact the one that has changed last, if it was seen before.
+func (a *artifacts) again(id string) bool {
+	i := slices.Index(a.seen, id)
+	if i >= 0 {
+		a.seen = append(append(a.seen[:i], a.seen[i+1:]...), id)
 	}
-	one := lastPiece{name: string(p.Name), index: p.Index, append: p.Append}
-	one.product = a.id(one.index, one.name, one.append)
-	i := slices.Index(a.seen, one.product)
-	if i < 0 {
-		return "", false
-	}
-	a.seen = append(append(a.seen[:i], a.seen[i+1:]...), one.product)
-	*last = one
-	return one.product, true
+	return i >= 0
 }

@@ -152,7 +152,7 @@ func (client) NewStream(known []task.Product) translate.Stream {
 // failure under another one. A turn ends by its state and not by "final".
 type stream struct {
 	artifacts artifacts
-	names     wire.PieceNames
+	last      wire.LastPiece
 	named     bool // the agent's ids were reported
 	task      bool // there is a task, so a Message belongs to it
 }

@@ -23,6 +23,9 @@ func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	if !s.named {
 		return false
 	}
+	if s.last.Read(data, pieces) { // and so of the same artifact
+		return true
+	}
 	p := wire.NewPiece(data)
 	ok := p.Response(updateNames, func(name string) bool {
 		switch name {
@@ -42,7 +45,7 @@ func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	if !ok || !p.HasText || !s.artifacts.seen[string(p.Product)] {
 		return false
 	}
-	s.names.Add(pieces, &p)
+	s.last.Add(pieces, data, &p, p.Product)
 	return true
 }
 

@@ -53,7 +53,7 @@ func (c client) NewStream(known []task.Product) translate.Stream {
 type stream struct {
 	client client
 	reader reader
-	names  wire.PieceNames
+	last   wire.LastPiece
 }
 
 func (s *stream) Event(event string, data []byte) (agent.Report, error) {

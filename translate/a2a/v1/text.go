@@ -24,6 +24,9 @@ func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	if !s.reader.named {
 		return false
 	}
+	if s.last.Read(data, pieces) { // and so of the same artifact
+		return true
+	}
 	p := wire.NewPiece(data)
 	update := func(string) bool { return readUpdate(&p) }
 	var ok bool
@@ -39,7 +42,7 @@ func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	if !seen {
 		return false
 	}
-	s.names.Add(pieces, &p)
+	s.last.Add(pieces, data, &p, p.Product)
 	if p.Append && !appended {
 		s.reader.seen[string(p.Product)] = true
 	}

@@ -3,6 +3,8 @@
 package wire
 
 import (
+	"bytes"
+
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -18,6 +20,7 @@ type Piece struct {
 	Append, Last  bool
 	Text          []byte // the JSON of the text, without its quotes
 	HasText       bool
+	textEnd       int // where Text ends in the event
 }
 
 // NewPiece returns a Piece that reads an event.
@@ -69,6 +72,7 @@ func (p *Piece) Number(into *int64) (ok bool) {
 // ReadText reads the text.
 func (p *Piece) ReadText() bool {
 	p.Text, _, p.HasText = p.String()
+	p.textEnd = p.Offset() - 1
 	return p.HasText
 }
 
@@ -80,16 +84,47 @@ func (p *Piece) Short(most int) bool {
 	return p.Scalar()
 }
 
-// PieceNames keeps the strings of the product that the last piece was of, so that the next one needs no copy of them.
-type PieceNames struct{ product, name string }
+// LastPiece is the last piece that was read of a stream. Most events of a stream are like the one before but for the
+// text. The zero LastPiece is none.
+type LastPiece struct {
+	before, after []byte // what stands before the text in the event, with its first quote, and what after its last one
+	product, name string
+	append, last  bool
+}
 
-// Add adds a piece to pieces.
-func (n *PieceNames) Add(pieces *task.Pieces, p *Piece) {
-	if string(p.Product) != n.product {
-		n.product = string(p.Product)
+// maxAlike is the most of an event without its text, in bytes, that is kept for comparison.
+const maxAlike = 1 << 10
+
+// Read reads an event that is like the last piece but for the text, and adds it to pieces. Otherwise it returns false.
+func (l *LastPiece) Read(event []byte, pieces *task.Pieces) bool {
+	if len(l.before) == 0 || !bytes.HasPrefix(event, l.before) {
+		return false
 	}
-	if string(p.Name) != n.name {
-		n.name = string(p.Name)
+	c := jsonrpc.CursorAt(event, len(l.before)-1)
+	text, _, ok := c.String()
+	if !ok || !bytes.Equal(event[c.Offset():], l.after) {
+		return false
 	}
-	pieces.AddText(n.product, n.name, p.Text, p.Append, p.Last)
+	pieces.AddText(l.product, l.name, text, l.append, l.last)
+	return true
+}
+
+// Product returns the id of the product, empty where there is no last piece.
+func (l *LastPiece) Product() string { return l.product }
+
+// Add adds the piece of an event to pieces, and makes it the last. product is the id of its product.
+func (l *LastPiece) Add(pieces *task.Pieces, event []byte, p *Piece, product []byte) {
+	if string(product) != l.product {
+		l.product = string(product)
+	}
+	if string(p.Name) != l.name {
+		l.name = string(p.Name)
+	}
+	l.append, l.last = p.Append, p.Last
+	pieces.AddText(l.product, l.name, p.Text, l.append, l.last)
+	l.before, l.after = l.before[:0], l.after[:0]
+	if len(event)-len(p.Text) <= maxAlike {
+		l.before = append(l.before, event[:p.textEnd-len(p.Text)]...)
+		l.after = append(l.after, event[p.textEnd+1:]...)
+	}
 }
