@@ -46,18 +46,18 @@ type sending struct {
 	refused bool            // Next was refused memory by a step that must not wait
 
 	state  atomic.Uint32
-	wake   func() // Stream.Wake
+	wake   func() // Stream.appended
 	resume func() // has a goroutine that may wait make the next step
 }
 
-func (s *sending) init(of *Stream) { s.wake = of.Wake }
+func (s *sending) init(of *Stream) { s.wake = of.appended }
 
 // The states of a stream.
 const (
 	stepping uint32 = iota // a goroutine makes a step, or the stream has ended
 	woken                  // and another one follows
 	resting                // the next Wake takes it up
-	queued                 // for a worker
+	queued                 // for a worker, or for the goroutine that has woken it
 )
 
 // progress is what a step has brought.
@@ -148,7 +148,15 @@ func (s *Stream) begin(out Sink, resume func()) {
 
 // Wake has the next step made: a front calls it when a heartbeat is due. It may be called by any goroutine, and does
 // not wait.
-func (s *Stream) Wake() {
+func (s *Stream) Wake() { s.wakeUp(false) }
+
+// appended is Wake for the goroutine that appends to the task's log. If this is the only stream that follows the log, it
+// makes the step itself, which costs it less than to wake a worker, and the caller less time. Otherwise it would hold
+// the task for as long as all the steps take.
+func (s *Stream) appended() { s.wakeUp(s.reader.Alone()) }
+
+// wakeUp has the next step made, by the calling goroutine if here says so and the step does not wait.
+func (s *Stream) wakeUp(here bool) {
 	for {
 		switch state := s.state.Load(); state {
 		case woken, queued:
@@ -164,7 +172,11 @@ func (s *Stream) Wake() {
 					return
 				}
 			} else if s.state.CompareAndSwap(resting, queued) {
-				s.g.config.Process.workers.add(s)
+				if here {
+					s.tryStep()
+				} else {
+					s.g.config.Process.workers.add(s)
+				}
 				return
 			}
 		}

@@ -142,7 +142,7 @@ func (l *memoryLog) upTo(seq uint64) int {
 func (m *Memory) Append(ctx context.Context, a Append) error {
 	l, err := m.append(ctx, &a)
 	if err == nil && (len(a.Records) > 0 || a.End) {
-		l.waiters.Call()
+		l.waiters.Appended()
 	}
 	return err
 }

@@ -73,5 +73,8 @@ func (r *memoryReader) ready() bool {
 	return m.closed || l.dropped || !l.head.Ended.IsZero() || l.head.Last != r.after
 }
 
+// Alone implements Reader.
+func (r *memoryReader) Alone() bool { return r.waiter.Alone() }
+
 // Close implements Reader.
 func (r *memoryReader) Close() { r.waiter.Remove() }

@@ -30,6 +30,10 @@ type Reader interface {
 	// waited for.
 	Wake(f func())
 
+	// Alone reports whether the append that calls the function of Wake wakes no other reader of the log. It is for that
+	// function, which may take a little time then, as long as an append takes, but must not wait all the same.
+	Alone() bool
+
 	// Close ends the use of the Reader.
 	Close()
 }

@@ -2,7 +2,10 @@
 
 package replay
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Waiters are functions that are called once, at the next change of something. Drivers implement Reader.Wake with
 // them: a reader adds its function and then looks whether there is anything to read, a writer makes its change visible
@@ -18,7 +21,12 @@ type Waiter struct {
 	in *Waiters // where it was added last; only the owner of the Waiter uses this field
 	f  func()   // nil where it has been called or removed; guarded by in.mu
 	at int      // its index in in.all; likewise
+
+	alone atomic.Bool // see Alone
 }
+
+// Alone reports whether the function of w was called by Appended as the only one. It is for that function.
+func (w *Waiter) Alone() bool { return w.alone.Load() }
 
 // Add has f called at the next change. w must not be in any Waiters.
 func (ws *Waiters) Add(w *Waiter, f func()) {
@@ -52,8 +60,13 @@ func (w *Waiter) Remove() bool {
 // calls has slices of functions for Call.
 var calls = sync.Pool{New: func() any { return new([]func()) }}
 
+// Appended is Call for the goroutine that has appended records: a function that is called alone may take a little time.
+func (ws *Waiters) Appended() { ws.call(true) }
+
 // Call calls the functions, outside of the lock, and forgets them.
-func (ws *Waiters) Call() {
+func (ws *Waiters) Call() { ws.call(false) }
+
+func (ws *Waiters) call(appended bool) {
 	ws.mu.Lock()
 	if len(ws.all) == 0 {
 		ws.mu.Unlock()
@@ -62,6 +75,7 @@ func (ws *Waiters) Call() {
 	list := calls.Get().(*[]func())
 	for i, w := range ws.all {
 		*list = append(*list, w.f)
+		w.alone.Store(appended && len(ws.all) == 1)
 		w.f = nil
 		ws.all[i] = nil
 	}

@@ -51,3 +51,26 @@ func TestWaiters(t *testing.T) {
 		t.Errorf("%v allocations for each call", n)
 	}
 }
+
+// TestAlone: a function knows whether an append has called no other one.
+func TestAlone(t *testing.T) {
+	var ws Waiters
+	var waiters [2]Waiter
+	for _, c := range []struct {
+		n    int
+		call func()
+		want bool
+	}{{1, ws.Appended, true}, {2, ws.Appended, false}, {1, ws.Call, false}, {1, ws.Appended, true}} {
+		called := 0
+		for i := range c.n {
+			ws.Add(&waiters[i], func() {
+				if called++; waiters[i].Alone() != c.want {
+					t.Errorf("of %d functions, Alone of one is %t", c.n, !c.want)
+				}
+			})
+		}
+		if c.call(); called != c.n {
+			t.Errorf("%d functions were called, want %d", called, c.n)
+		}
+	}
+}

@@ -43,7 +43,6 @@ type setup struct {
 	front    Config
 	webhooks notify.Config
 	http1    bool // the version of HTTP that is served; else 2
-	tls      bool // where a test has a server of its own
 }
 
 // takeOver makes streams that rest outlive their requests.

@@ -44,20 +44,28 @@ func (spoken) Cancel(context.Context, *agent.Turn) (agent.Report, error) {
 	return agent.Report{State: task.Canceled, Revision: "2"}, nil
 }
 
-// TestACallerThatNeverReads: among a hundred followers of a task, one reads nothing. The others receive every event
+// TestACallerThatNeverReads: one of a hundred followers of a task, or the only one, reads nothing. The others receive every event
 // while the agent sends it, calls are answered, and the one is cut at the time limit of a write.
 func TestACallerThatNeverReads(t *testing.T) {
-	const readers, pieces = 99, 40
-	for name, change := range map[string]func(*setup){
-		"plain":           func(*setup) {},
-		"plain, outlived": func(h *setup) { h.takeOver(func() func() { return func() {} }) },
-		"TLS":             func(h *setup) { h.tls = true },
-		"TLS, outlived":   func(h *setup) { h.tls = true; h.takeOver(func() func() { return func() {} }) },
+	const pieces = 40
+	outlives := func(h *setup) { h.takeOver(func() func() { return func() {} }) }
+	for name, c := range map[string]struct {
+		readers  int // besides the one
+		tls      bool
+		outlives func(*setup)
+	}{
+		"plain":                  {99, false, func(*setup) {}},
+		"plain, outlived":        {99, false, outlives},
+		"plain, outlived, alone": {0, false, outlives},
+		"TLS":                    {99, true, func(*setup) {}},
+		"TLS, alone":             {0, true, func(*setup) {}},
+		"TLS, outlived":          {99, true, outlives},
+		"TLS, outlived, alone":   {0, true, outlives},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			speaks := spoken{pieces: make(chan string)}
-			h := openSite(t, change, func(h *setup) {
+			h := openSite(t, c.outlives, func(h *setup) {
 				h.Partner.Agent, h.front.WriteTimeout = speaks, 4*time.Second
 				h.Partner.MaxBytes, h.Streaming.Max, h.Streaming.MaxPerLeader = 16<<20, 200, 200
 			})
@@ -72,7 +80,7 @@ func TestACallerThatNeverReads(t *testing.T) {
 				}
 				return WithConnection(ctx, c)
 			}
-			if h.setup.tls {
+			if c.tls {
 				server.StartTLS()
 			} else {
 				server.Start()
@@ -98,16 +106,16 @@ func TestACallerThatNeverReads(t *testing.T) {
 			if err := stuck.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 				t.Fatal(err)
 			}
-			if h.setup.tls {
+			if c.tls {
 				stuck = tls.Client(stuck, &tls.Config{InsecureSkipVerify: true})
 			}
 			again := message("stream", "re-stream", "t1", "")
 			fmt.Fprintf(stuck, "POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(again), again)
 			waitFor(t, func() bool { return h.streams() == 1 })
 
-			received := make(chan int, readers)  // the number of pieces that a reader has
-			sums := make(chan [32]byte, readers) // of all that a reader has received
-			for range readers {
+			received := make(chan int, c.readers)  // the number of pieces that a reader has
+			sums := make(chan [32]byte, c.readers) // of all that a reader has received
+			for range c.readers {
 				go func() {
 					sum, seen := sha256.New(), 0
 					defer func() { sums <- [32]byte(sum.Sum(nil)) }()
@@ -136,10 +144,10 @@ func TestACallerThatNeverReads(t *testing.T) {
 					}
 				}()
 			}
-			waitFor(t, func() bool { return h.streams() == readers+1 })
+			waitFor(t, func() bool { return h.streams() == int64(c.readers+1) })
 			for i := range pieces {
 				speaks.pieces <- strings.Repeat("x", 2<<10<<(i%5)) // 2 to 32 KiB
-				for range readers {
+				for range c.readers {
 					if got := <-received; got != i+1 {
 						t.Fatalf("a reader has %d pieces, want %d", got, i+1)
 					}
@@ -148,13 +156,15 @@ func TestACallerThatNeverReads(t *testing.T) {
 					t.Fatalf("a get was answered with %.300s", got)
 				}
 			}
-			waitFor(t, func() bool { return h.streams() == readers })
+			waitFor(t, func() bool { return h.streams() == int64(c.readers) })
 			if got := post("/rpc", message("rpc", "cancel", "t1", "")); !strings.Contains(got, `"canceled"`) {
 				t.Errorf("a cancel was answered with %.300s", got)
 			}
-			first := <-sums
-			for range readers - 1 {
-				if <-sums != first {
+			var first [32]byte
+			for i := range c.readers {
+				if sum := <-sums; i == 0 {
+					first = sum
+				} else if sum != first {
 					t.Error("two readers have received different bytes")
 				}
 			}

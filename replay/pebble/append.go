@@ -21,7 +21,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 	var changed *log // whose readers are to be woken, when no lock is held
 	defer func() {
 		if changed != nil {
-			changed.waiters.Call()
+			changed.waiters.Appended()
 		}
 	}()
 	defer s.exit(&err)

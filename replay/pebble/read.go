@@ -137,6 +137,9 @@ func (r *reader) ready() bool {
 	return false
 }
 
+// Alone implements replay.Reader.
+func (r *reader) Alone() bool { return r.waiter.Alone() }
+
 // Close implements replay.Reader.
 func (r *reader) Close() {
 	r.waiter.Remove()
