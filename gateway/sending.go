@@ -150,9 +150,9 @@ func (s *Stream) begin(out Sink, resume func()) {
 // not wait.
 func (s *Stream) Wake() { s.wakeUp(false) }
 
-// appended is Wake for the goroutine that appends to the task's log. If this is the only stream that follows the log, it
-// makes the step itself, which costs it less than to wake a worker, and the caller less time. Otherwise it would hold
-// the task for as long as all the steps take.
+// appended is Wake for the goroutine that appends to the task's log. If no other stream follows the log, that goroutine
+// makes the step itself: this takes less of its time, and of the caller's, than to wake a worker. The steps of several
+// streams would hold the task for too long.
 func (s *Stream) appended() { s.wakeUp(s.reader.Alone()) }
 
 // wakeUp has the next step made, by the calling goroutine if here says so and the step does not wait.

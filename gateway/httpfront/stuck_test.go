@@ -44,8 +44,8 @@ func (spoken) Cancel(context.Context, *agent.Turn) (agent.Report, error) {
 	return agent.Report{State: task.Canceled, Revision: "2"}, nil
 }
 
-// TestACallerThatNeverReads: one of a hundred followers of a task, or the only one, reads nothing. The others receive every event
-// while the agent sends it, calls are answered, and the one is cut at the time limit of a write.
+// TestACallerThatNeverReads: one of a hundred followers of a task, or the only one, reads nothing. The others receive
+// every event while the agent sends it, calls are answered, and the one is cut at the time limit of a write.
 func TestACallerThatNeverReads(t *testing.T) {
 	const pieces = 40
 	outlives := func(h *setup) { h.takeOver(func() func() { return func() {} }) }
