@@ -29,7 +29,7 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task,
 	r.task = task.Task{}
 	if c.Reserve != nil { // while the agent works, the task itself is counted
 		if err := c.Reserve(ctx, 0); err != nil {
-			r.turn.forgo()
+			r.turn.handOver()
 			return task.Task{}, err
 		}
 	}

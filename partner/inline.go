@@ -80,8 +80,8 @@ func (r *run) concludeLater(ended bool, err error) {
 	r.start(func() (bool, error) { return ended, err })
 }
 
-// forgo hands a run whose result is not waited for over to the engine.
-func (r *run) forgo() {
+// handOver has the engine carry out a turn whose result is not waited for.
+func (r *run) handOver() {
 	if r.inline != nil {
 		r.start(func() (bool, error) { return r.tk.consume(r.ctx, r, r.partner.Agent.Run(r.ctx, r.turn, false)) })
 	}

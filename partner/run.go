@@ -41,7 +41,7 @@ type run struct {
 }
 
 // beginTurn has the agent carry out a turn. The context of the turn has the trace of ctx and nothing else of it: the
-// turn outlives its caller. Without stream, the caller must call awaitSettled or forgo, which carry the turn out. tk.mu
+// turn outlives its caller. Without stream, the caller must call awaitSettled or handOver, which carry the turn out. tk.mu
 // is held, and tk must be in use by the caller.
 func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message, from task.State, stream bool) *run {
 	if tk.run != nil {

@@ -209,7 +209,7 @@ func reach(t *testing.T, b *bench, s task.State) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run.forgo()
+		run.handOver()
 		batch := tk.batch()
 		batch.beginTask(task.Accepted, nil)
 		if err := batch.write(t.Context()); err != nil {

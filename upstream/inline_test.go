@@ -151,3 +151,25 @@ func TestInlineKeepsItsSlot(t *testing.T) {
 		}
 	})
 }
+
+// TestInlineStreamEnds: the context ends a stream that has answered an inline request, too.
+func TestInlineStreamEnds(t *testing.T) {
+	answers := script{"send": streams(true, news("working"))}
+	withAgent(t, answers.handler(), nil, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+		why := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		begun := time.Now()
+		time.AfterFunc(5*time.Second, func() { cancel(why) })
+		in := a.Inline(turn("x"))
+		if rep, ended := in.Wait(ctx, begun.Add(time.Hour)); ended || time.Since(begun) != 0 {
+			t.Errorf("a stream was waited for %v: %v", time.Since(begun), rep)
+		}
+		var last error
+		for _, err := range in.Rest() {
+			last = err
+		}
+		if !errors.Is(last, why) || time.Since(begun) != 5*time.Second {
+			t.Errorf("canceled: %v, after %v", last, time.Since(begun))
+		}
+	})
+}
