@@ -41,8 +41,8 @@ type run struct {
 }
 
 // beginTurn has the agent carry out a turn. The context of the turn has the trace of ctx and nothing else of it: the
-// turn outlives its caller. Without stream, the caller must call awaitSettled or handOver, which carry the turn out. tk.mu
-// is held, and tk must be in use by the caller.
+// turn outlives its caller. Without stream, the caller must call awaitSettled or handOver, which carry the turn out.
+// tk.mu is held, and tk must be in use by the caller.
 func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message, from task.State, stream bool) *run {
 	if tk.run != nil {
 		tk.run.stop() // the turn before has settled; its run waits for an agent that may resume by itself
