@@ -25,7 +25,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// childEnv makes the test binary a process of its own: "write <seed>" or "hold", in the directory childDir.
+// childEnv makes the test binary a process of its own: "write <seed>", "begin <seed>" or "hold", in the directory
+// childDir.
 const (
 	childEnv = "REPLAY_PEBBLE_CHILD"
 	childDir = "REPLAY_PEBBLE_DIR"
@@ -43,8 +44,11 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	fmt.Println("open")
-	if what == "write" {
+	switch what {
+	case "write":
 		writeForever(s, seed)
+	case "begin":
+		beginForever(s, seed)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
 	os.Exit(0)
@@ -84,6 +88,72 @@ func writeForever(s *Store, seed uint64) {
 		})
 	}
 	wg.Wait()
+}
+
+// beginForever begins logs by intents and appends to most of them, and prints the name and the last record of each log
+// that was appended to.
+func beginForever(s *Store, seed uint64) {
+	var wg sync.WaitGroup
+	for w := range childWriters {
+		wg.Go(func() {
+			for i := uint64(0); ; i++ {
+				log := fmt.Sprintf("%d/%d/%d", seed, w, i)
+				a := replay.Append{Log: log, Metadata: []byte(log), DueAt: replay.Recover, Intent: true}
+				for last := range min(i%4, 2) + 1 {
+					if err := s.Append(context.Background(), a); err != nil {
+						panic(err)
+					}
+					fmt.Printf("%s %d\n", log, last)
+					a.Expect, a.Records, a.Intent = last, [][]byte{a.Metadata}, false
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestKillIntents kills a process that begins logs by intents, again and again in the same store. All of them are there.
+func TestKillIntents(t *testing.T) {
+	dir := t.TempDir()
+	acked := make(map[string]uint64)
+	for round := range uint64(6) {
+		cmd, lines := child(t, dir, fmt.Sprintf("begin %d", 3*round)) // with SyncState
+		for kill := 20 + rand.IntN(1500); lines.Scan(); kill-- {
+			log, n, _ := strings.Cut(lines.Text(), " ")
+			last, err := strconv.ParseUint(n, 10, 64)
+			if err != nil {
+				break // the line was cut
+			}
+			acked[log] = last
+			if kill == 0 {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := cmd.Wait(); err == nil || len(acked) == 0 {
+			t.Fatalf("round %d: %d were acknowledged, and the child ended with %v", round, len(acked), err)
+		}
+		s := openAt(t, dir, replay.Settings{})
+		due := make(map[string]bool)
+		for class := byte('0'); class <= '9'; class++ {
+			for w, err := range s.Due(t.Context(), class, replay.Recover, replay.Recover) {
+				if due[w.Log] || err != nil {
+					t.Fatalf("round %d: %q is due again, %v", round, w.Log, err)
+				}
+				due[w.Log] = true
+			}
+		}
+		for log, last := range acked {
+			h, _, records, err := s.Load(t.Context(), log)
+			if err != nil || h.Last < last || uint64(len(records)) != h.Last || string(h.Metadata) != log || !due[log] {
+				t.Fatalf("round %d, log %s: %d of %d records, head %+v, %v", round, log, len(records), last, h, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // child starts the test binary as another process, and waits until it has opened the store.
