@@ -112,7 +112,8 @@ func beginForever(s *Store, seed uint64) {
 	wg.Wait()
 }
 
-// TestKillIntents kills a process that begins logs by intents, again and again in the same store. All of them are there.
+// TestKillIntents kills a process that begins logs by intents, again and again in the same store. All of them are
+// there.
 func TestKillIntents(t *testing.T) {
 	dir := t.TempDir()
 	acked := make(map[string]uint64)
