@@ -31,6 +31,13 @@ func smallDisk() *vfs.MemFS {
 	return system
 }
 
+// crashableDisk is smallDisk for a disk that can lose what was not synced.
+func crashableDisk() *vfs.MemFS {
+	system := vfs.NewCrashableMem()
+	system.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 16 << 20, TotalBytes: 16 << 20})
+	return system
+}
+
 // TestTornLog has a write of the journal fail while another commit is about to begin the next segment.
 func TestTornLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +170,7 @@ func TestFaults(t *testing.T) {
 // What was acknowledged is there in a new process, and after a loss of power, what is durable.
 func TestFaultAnywhere(t *testing.T) {
 	for at := int64(0); ; at++ {
-		disk := vfs.NewCrashableMem()
+		disk := crashableDisk()
 		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 16 << 20, TotalBytes: 16 << 20})
 		setBoot(t, disk, "one")
 		var changes atomic.Int64

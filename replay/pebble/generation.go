@@ -68,7 +68,7 @@ func (s *Store) openGeneration(mode openMode) (*generation, error) {
 	if err := g.disk.err(); err != nil { // what was opened may be in memory alone
 		return nil, errors.Join(err, g.close())
 	}
-	if err := g.openJournal(s.dir, s.sizes.segment, mode); err != nil {
+	if err := g.openJournal(s.dir, s.sizes, mode); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
 	if err := g.checkFormat(s.dir, mode); err != nil {

@@ -51,7 +51,7 @@ func died(disk *vfs.MemFS) *vfs.MemFS {
 
 // TestIntents has a process die, and the machine, while logs are intents.
 func TestIntents(t *testing.T) {
-	disk := vfs.NewCrashableMem()
+	disk := crashableDisk()
 	setBoot(t, disk, "one")
 	s, err := open(disk, "/store", replay.Settings{}, quiet)
 	if err != nil {
@@ -112,7 +112,7 @@ func TestIntents(t *testing.T) {
 
 // TestIntentsTorn damages slots. What they have is not taken for intents.
 func TestIntentsTorn(t *testing.T) {
-	disk := vfs.NewCrashableMem()
+	disk := crashableDisk()
 	setBoot(t, disk, "one")
 	s, err := open(disk, "/store", replay.Settings{}, quiet)
 	if err != nil {
@@ -154,7 +154,7 @@ func TestIntentsFault(t *testing.T) {
 	for name, slots := range map[string]bool{"slots": true, "commits": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				disk := vfs.NewCrashableMem()
+				disk := crashableDisk()
 				setBoot(t, disk, "one")
 				var broken atomic.Bool
 				s, err := open(watchedFS{disk, func(op, name string) error {
@@ -228,7 +228,7 @@ func TestIntentsCrash(t *testing.T) {
 	const logs = 24
 	for round := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, round))
-		disk := vfs.NewCrashableMem()
+		disk := crashableDisk()
 		setBoot(t, disk, "one")
 		want := make(map[string]uint64) // acknowledged logs, and their last records
 		for life := range 3 {

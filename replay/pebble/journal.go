@@ -33,6 +33,7 @@ type journal struct {
 	disk *disk
 	dir  string
 	size int64 // of a segment, in bytes; a batch that is larger has one of its own
+	fill int64 // zeros that a new file is filled with, in bytes
 
 	mu      sync.Mutex // guards what follows; no file is written or synced under it, but for the end of a segment
 	idle    sync.Cond  // signals that writing or syncing has become false
@@ -75,6 +76,7 @@ const (
 
 	recordStart = 1 // the first record of each segment, see segmentHeader
 	recordBatch = 2 // a batch of Pebble's
+	recordFirst = 3 // the number of the first segment that is needed, which has changed
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -298,7 +300,7 @@ func (j *journal) beginSegment() {
 	j.files.Lock()
 	defer j.files.Unlock()
 	s := &segment{number: j.next, path: j.path(j.next)}
-	if s.file = j.disk.makeSegment(j.free, s.path, j.size); s.file == nil {
+	if s.file = j.disk.makeSegment(j.free, s.path, j.fill); s.file == nil {
 		return
 	}
 	j.free = ""
@@ -341,6 +343,7 @@ func (j *journal) flushEnded(db *pebble.DB) {
 			}
 			j.release(s.number, s.path, s.length)
 		}
+		j.noteFirst()
 	}
 }
 
@@ -358,6 +361,19 @@ func (j *journal) release(number uint64, path string, size int64) {
 		_ = j.disk.Remove(path)
 		j.disk.syncDir(j.dir)
 		j.free = ""
+	}
+}
+
+// noteFirst records in the segment, with the next batch, which ones need not be replayed. It is a hint: without it, they
+// are replayed in vain.
+func (j *journal) noteFirst() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.files.Lock()
+	defer j.files.Unlock()
+	if j.segment != nil {
+		payload := binary.AppendUvarint(nil, j.first)
+		j.add(recordFirst, payload, crc32.Checksum(payload, castagnoli))
 	}
 }
 

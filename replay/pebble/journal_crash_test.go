@@ -128,7 +128,7 @@ func TestCrashes(t *testing.T) {
 	for round := range uint64(25) {
 		rnd := rand.New(rand.NewPCG(seed, round))
 		h := history{rnd: rnd}
-		disk := vfs.NewCrashableMem()
+		disk := crashableDisk()
 		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 32 << 20, TotalBytes: 32 << 20})
 		setBoot(t, disk, "one")
 		var durable, appended uint64
@@ -203,7 +203,7 @@ func TestCrashes(t *testing.T) {
 // TestFlushedFirst has Pebble flush what is not synced, and the machine go down: tables never have what the journal has
 // not.
 func TestFlushedFirst(t *testing.T) {
-	disk := vfs.NewCrashableMem()
+	disk := crashableDisk()
 	s, err := open(disk, "/store", replay.Settings{}, quiet)
 	if err != nil {
 		t.Fatal(err)

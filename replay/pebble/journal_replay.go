@@ -20,9 +20,9 @@ import (
 
 // openJournal replays the journal in dir into the database and, unless the database is only to be read, makes it ready
 // for commits. The first commit makes the file that it writes to: a file of the journal is only written once.
-func (g *generation) openJournal(dir string, size int64, mode openMode) error {
+func (g *generation) openJournal(dir string, sizes sizes, mode openMode) error {
 	j := &journal{
-		disk: g.disk, dir: dir, size: size, next: 1, first: 1,
+		disk: g.disk, dir: dir, size: sizes.segment, fill: sizes.fill, next: 1, first: 1,
 		flush: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	j.idle.L = &j.mu
@@ -31,7 +31,11 @@ func (g *generation) openJournal(dir string, size int64, mode openMode) error {
 		return err
 	}
 	if n := len(found); n > 0 {
-		j.next, j.first = found[n-1].number+1, found[n-1].header.first
+		last := found[n-1]
+		j.next = last.number + 1
+		if j.first, err = j.firstIn(last); err != nil {
+			return err
+		}
 		if mode != openRead { // what a process has written that died is perhaps not synced
 			if err := g.disk.syncSegment(found[n-1].path); err != nil {
 				return err
@@ -75,6 +79,25 @@ func (g *generation) openJournal(dir string, size int64, mode openMode) error {
 	}
 	go j.flushEnded(g.db)
 	return nil
+}
+
+// firstIn returns the number of the first segment that was needed when the last one ended.
+func (j *journal) firstIn(last foundSegment) (first uint64, err error) {
+	first = last.header.first
+	_, err = readSegment(j.disk.FS, last.path, func(r io.Reader, size int64) error {
+		_, err := scanSegment(r, size, last.number, func(kind byte, payload []byte) error {
+			if kind == recordFirst {
+				number, _ := binary.Uvarint(payload)
+				first = max(first, number)
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("replay/pebble: %s cannot be read: %w", last.path, err)
+	}
+	return first, nil
 }
 
 // errReplace says what to do with a store that is damaged.
@@ -156,7 +179,7 @@ func (g *generation) replay(s foundSegment, limit int64) (end int64, err error) 
 // apply applies a record of the journal. Its payload belongs to the database afterwards.
 func (g *generation) apply(kind byte, payload []byte) error {
 	switch kind {
-	case recordStart:
+	case recordStart, recordFirst:
 		return nil
 	case recordBatch:
 		b := g.db.NewBatch()

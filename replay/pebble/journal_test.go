@@ -4,6 +4,7 @@ package pebble
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -107,7 +108,7 @@ func segmentPath(number uint64) string { return fmt.Sprintf("/store/%012d.journa
 
 // TestReplay opens stores with a journal of several segments, which are whole or not.
 func TestReplay(t *testing.T) {
-	disk := vfs.NewCrashableMem()
+	disk := crashableDisk()
 	s, err := open(disk, "/store", replay.Settings{}, quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -264,6 +265,21 @@ func TestSegments(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+		// What is flushed is not replayed.
+		files := filesWith(t, system, "/store", segmentExt)
+		last, first := files[len(files)-1], uint64(0)
+		_, err = readSegment(system, last, func(r io.Reader, size int64) error {
+			_, err := scanSegment(r, size, numberOf(t, last), func(kind byte, payload []byte) error {
+				if kind == recordFirst {
+					first, _ = binary.Uvarint(payload)
+				}
+				return nil
+			})
+			return err
+		})
+		if err != nil || first != numberOf(t, last) {
+			t.Errorf("%s says that segments are needed from %d on, %v", last, first, err)
+		}
 		if s, err = open(system, "/store", replay.Settings{}, quiet); err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +294,7 @@ func TestSegments(t *testing.T) {
 // TestMaxLost appends as many records as a loss of power could take. It can take fewer than the numbers that are left
 // out after one.
 func TestMaxLost(t *testing.T) {
-	disk := vfs.NewCrashableMem()
+	disk := crashableDisk()
 	s, err := open(disk, "/store", replay.Settings{Sync: replay.SyncNever}, quiet)
 	if err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func TestLostNumbers(t *testing.T) {
 		"the disk was moved to another machine": {"one", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := vfs.NewCrashableMem()
+			disk := crashableDisk()
 			setBoot(t, disk, boot[0])
 			s, err := open(disk, "/store", replay.Settings{}, quiet)
 			if err != nil {
@@ -147,7 +147,7 @@ func TestLostNumbers(t *testing.T) {
 
 // TestLostAgain loses what was appended after a loss, too. Each loss leaves out other numbers.
 func TestLostAgain(t *testing.T) {
-	disk := vfs.NewCrashableMem()
+	disk := crashableDisk()
 	setBoot(t, disk, "0")
 	seen := make(map[uint64]string) // what a follower knows
 	for round := range 4 {
@@ -193,7 +193,7 @@ func TestNoLoss(t *testing.T) {
 		"closed, on a system without names":     {[2]string{"", ""}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := vfs.NewCrashableMem()
+			disk := crashableDisk()
 			setBoot(t, disk, test.boot[0])
 			for round := range 3 {
 				s, err := open(disk, "/store", replay.Settings{}, quiet)

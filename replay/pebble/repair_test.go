@@ -22,7 +22,7 @@ import (
 // had it. It has what is in the journal of another store.
 func withPebbleLog(t *testing.T, disk vfs.FS) *vfs.MemFS {
 	t.Helper()
-	former := vfs.NewCrashableMem()
+	former := crashableDisk()
 	db, err := pebble.Open("/store", &pebble.Options{
 		FS: former, FormatMajorVersion: pebble.FormatColumnarBlocks, Logger: logger{quiet},
 	})
@@ -71,7 +71,8 @@ func TestRepair(t *testing.T) {
 		}, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := vfs.NewCrashableMem()
+			disk := crashableDisk()
+			disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 64 << 20, TotalBytes: 64 << 20}) // one segment takes all
 			s, err := open(disk, "/store", replay.Settings{}, quiet)
 			if err != nil {
 				t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 type sizes struct {
 	memTable uint64
 	segment  int64  // of the journal
+	fill     int64  // what a new segment is filled with; 0 where the system does not say how large the disk is
 	reserve  int64  // see reserve
 	least    uint64 // free room below which no new log is begun
 }
@@ -34,7 +35,7 @@ func sizesFor(system vfs.FS, dir string) sizes {
 		return sizes{memTable: maxMemTable, segment: maxMemTable / 4 * 3}
 	}
 	m := min(max(usage.TotalBytes/memTablePart, minMemTable), maxMemTable)
-	return sizes{memTable: m, segment: int64(m / 4 * 3), reserve: int64(m), least: 8 * m}
+	return sizes{memTable: m, segment: int64(m / 4 * 3), fill: int64(m / 4 * 3), reserve: int64(m), least: 8 * m}
 }
 
 // room says whether the disk has room for new logs. With less room, existing logs may still be appended to, end and be

@@ -35,7 +35,7 @@ func TestSyncs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var syncs, creates, closes atomic.Int64
-				s, err := open(watchedFS{vfs.Default, ofLog(func(op string) error {
+				s, err := open(watchedFS{smallDisk(), ofLog(func(op string) error {
 					switch op {
 					case "sync":
 						syncs.Add(1)
@@ -45,7 +45,7 @@ func TestSyncs(t *testing.T) {
 						closes.Add(1)
 					}
 					return nil
-				})}, t.TempDir(), replay.Settings{Sync: want.mode}, quiet)
+				})}, "/store", replay.Settings{Sync: want.mode}, quiet)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,17 +73,18 @@ func TestSyncs(t *testing.T) {
 					count("not durable", want.not, add(false))
 					count("not durable", want.not, add(false))
 				}
-				// Through many files. Each is synced when it ends, and some more often, when a manifest is written.
+				// Through many files. Each is synced when it ends, and some more often, when a manifest is written. A new file is
+				// made twice: it is filled, and then written over.
 				before, files := syncs.Load(), creates.Load()
 				n := int64(0)
-				for creates.Load() < files+6 {
+				for creates.Load() < files+12 {
 					if err := add(false)(); err != nil {
 						t.Fatal(err)
 					}
 					n++
 				}
-				if got := syncs.Load() - before - n*want.not; got < 6-6*want.not || got > 60 {
-					t.Errorf("%d syncs more than for %d appends into 6 files, want one at the end of each", got, n)
+				if got := syncs.Load() - before - n*want.not; got < 6-6*want.not || got > 120 {
+					t.Errorf("%d syncs more than for %d appends, want one at the end of each file", got, n)
 				}
 				if err := s.Close(); err != nil {
 					t.Error(err)
@@ -284,7 +285,7 @@ func TestPowerLoss(t *testing.T) {
 	modes := []replay.SyncMode{replay.SyncState, replay.SyncAlways, replay.SyncNever}
 	for round := range 45 {
 		mode := modes[round%len(modes)]
-		disk := vfs.NewCrashableMem()
+		disk := crashableDisk()
 		settings := replay.Settings{Sync: mode}
 		s, err := open(disk, "store", settings, quiet)
 		if err != nil {

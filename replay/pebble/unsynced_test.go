@@ -32,7 +32,7 @@ func TestUnsynced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				disk := vfs.NewCrashableMem()
+				disk := crashableDisk()
 				setBoot(t, disk, "one")
 				var broken atomic.Bool
 				s, err := open(watchedFS{disk, func(op, name string) error {
