@@ -300,7 +300,11 @@ func (j *journal) beginSegment() {
 	j.files.Lock()
 	defer j.files.Unlock()
 	s := &segment{number: j.next, path: j.path(j.next)}
-	if s.file = j.disk.makeSegment(j.free, s.path, j.fill); s.file == nil {
+	fill := j.fill
+	if j.appended == 0 && s.number > 1 {
+		fill = 0 // the process has just begun, and its first answer comes sooner
+	}
+	if s.file = j.disk.makeSegment(j.free, s.path, fill); s.file == nil {
 		return
 	}
 	j.free = ""
@@ -364,8 +368,8 @@ func (j *journal) release(number uint64, path string, size int64) {
 	}
 }
 
-// noteFirst records in the segment, with the next batch, which ones need not be replayed. It is a hint: without it, they
-// are replayed in vain.
+// noteFirst records in the segment, with the next batch, which segments need not be replayed. It is a hint: without it,
+// they are replayed once more.
 func (j *journal) noteFirst() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
