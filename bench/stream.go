@@ -120,7 +120,8 @@ func streams(ctx context.Context, o settings) error { return streamsOver(ctx, o,
 func streamsTLS(ctx context.Context, o settings) error { return streamsOver(ctx, o, mtls1) }
 
 func streamsOver(ctx context.Context, o settings, w wire) error {
-	s, err := newSite(ctx, o.caddy, siteConfig{})
+	// With the default, a log keeps 10000 events, and a caller who is further behind an agent than that is cut off.
+	s, err := newSite(ctx, o.caddy, siteConfig{store: "pebble DIR {\n\t\t\tmax_events 30000\n\t\t}"})
 	if err != nil {
 		return err
 	}
