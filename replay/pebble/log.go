@@ -4,6 +4,7 @@ package pebble
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"sync"
@@ -164,20 +165,27 @@ const nameKeyBuffer = 256
 // storedHead returns a head as it is stored, in a store with so many losses. Its Metadata and entry are valid until
 // closer is closed. The error is replay.ErrNotFound if there is none.
 func storedHead(db *pebble.DB, log string, losses uint64) (_ head, closer io.Closer, err error) {
-	buf := keyBuffers.Get().(*[nameKeyBuffer]byte)
-	value, closer, err := db.Get(appendNameKey(buf[:0], spaceHead, log))
-	keyBuffers.Put(buf)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return head{}, nil, replay.ErrNotFound
-	}
+	// Most first look-ups are of logs that do not exist yet. DB.Get does not ask the filters of the last level for them,
+	// and takes seven times as long in a store of a million logs.
+	it, err := db.NewIter(&pebble.IterOptions{UseL6Filters: true})
 	if err != nil {
 		return head{}, nil, err
 	}
+	buf := keyBuffers.Get().(*[nameKeyBuffer]byte)
+	found := it.SeekPrefixGE(appendNameKey(buf[:0], spaceHead, log)) // a prefix is a whole key
+	keyBuffers.Put(buf)
+	if !found {
+		return head{}, nil, cmp.Or(it.Close(), replay.ErrNotFound)
+	}
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return head{}, nil, errors.Join(err, it.Close())
+	}
 	h, err := parseHead(value, losses)
 	if err != nil {
-		return head{}, nil, errors.Join(err, closer.Close())
+		return head{}, nil, errors.Join(err, it.Close())
 	}
-	return h, closer, nil
+	return h, it, nil
 }
 
 // view is a committed state of a log as a reader sees it.
