@@ -5,7 +5,6 @@ package pebble
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -141,7 +140,7 @@ func FuzzEntry(f *testing.F) {
 			size += len(r.data)
 		}
 		if r.seq > last || size > len(b) {
-			t.Fatal(fmt.Sprintf("%x: %d bytes up to %d", b, size, r.seq))
+			t.Fatalf("%x: %d bytes up to %d", b, size, r.seq)
 		}
 	})
 }
