@@ -121,7 +121,7 @@ func streamsTLS(ctx context.Context, o settings) error { return streamsOver(ctx,
 
 func streamsOver(ctx context.Context, o settings, w wire) error {
 	// With the default, a log keeps 10000 events, and a caller who is further behind an agent than that is cut off.
-	s, err := newSite(ctx, o.caddy, siteConfig{store: "pebble DIR {\n\t\t\tmax_events 30000\n\t\t}"})
+	s, err := newSite(ctx, o.caddy, siteConfig{})
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ func (tk *activeTask) handleReport(ctx context.Context, r *run, rep agent.Report
 	if err != nil {
 		return false, err
 	}
+	tk.awaitReaders(ctx, &rep)
 	ended, last, err := tk.tryReport(ctx, r, &rep)
 	if isTransient(err) {
 		return tk.retryReport(ctx, r, rep, last)

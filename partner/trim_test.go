@@ -4,13 +4,17 @@ package partner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -42,4 +46,68 @@ func TestTrim(t *testing.T) {
 		t.Errorf("products after a restart (-before +after):\n%s", diff)
 	}
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
+}
+
+// TestTrimWaitsForReaders: an agent that sends faster than a stream is sent on does not cost the stream its events. A
+// stream that is not sent on any more loses them, and delays the agent only once.
+func TestTrimWaitsForReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const events, batch = 2000, 20
+		followed := make(chan struct{})
+		fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+			if !yield(agent.Report{State: task.Working}, nil) {
+				return
+			}
+			<-followed
+			for range events / batch {
+				var p task.Pieces
+				for range batch {
+					p.AddText("p", "", []byte("text"), true, false)
+				}
+				if !yield(agent.Report{Pieces: &p}, nil) {
+					return
+				}
+			}
+			yield(agent.Report{State: task.AwaitingCompletion}, nil)
+		}}
+		b := setUp(t, memory(t), fake, func(c *Config) { c.MaxEvents = 100 })
+		stopped, slow := b.store.Read(b.LogOf(leader, "t1"), 0), b.store.Read(b.LogOf(leader, "t1"), 0)
+		defer stopped.Close()
+		defer slow.Close()
+		if _, err := b.Stream(t.Context(), leader, call(task.Start, "t1")); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []replay.Reader{stopped, slow} {
+			if records, _, err := r.Next(t.Context(), nil); len(records) == 0 || err != nil {
+				t.Fatal(records, err)
+			}
+		}
+		began, read := time.Now(), uint64(0)
+		close(followed)
+		for more := make(chan struct{}, 1); ; {
+			records, _, err := slow.Next(t.Context(), nil)
+			if err != nil {
+				t.Fatalf("after %d events: %v", read, err)
+			}
+			if len(records) == 0 {
+				if got := b.do(call(task.Get, "t1")); got.Status.State.Settled() {
+					break
+				}
+				slow.Wake(func() { more <- struct{}{} })
+				<-more
+				continue
+			}
+			time.Sleep(10 * time.Millisecond) // of the bubble: the time in which they are sent
+			read = records[len(records)-1].Seq
+		}
+		if read != events+3 { // accepted, working, awaiting-completion
+			t.Errorf("the slow reader has read %d events", read)
+		}
+		if _, _, err := stopped.Next(t.Context(), nil); !errors.As(err, new(*replay.CompactedError)) {
+			t.Errorf("the reader that has stopped: %v", err)
+		}
+		if took := time.Since(began); took < readersWait || took > readersWait+events/batch*20*time.Millisecond {
+			t.Errorf("the turn took %v", took)
+		}
+	})
 }

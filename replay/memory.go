@@ -39,9 +39,10 @@ type memoryLog struct {
 	size     int64
 	expires  time.Time     // when it is dropped
 	use      *list.Element // in Memory.ended; nil while it has not ended
-	place    int           // in Memory.expiring
+	expiring int           // its place in Memory.expiring
 	dropped  bool          // no longer in the store
 	waiters  Waiters       // of the readers that have caught up
+	places   Places        // of all readers
 }
 
 // What a log and a record take beside their bytes, roughly: the structures, the map entries, the slack of the
@@ -87,7 +88,7 @@ func (m *Memory) drop(l *memoryLog) {
 	delete(m.logs, l.name)
 	delete(m.dueLogs, l)
 	m.ended.Remove(l.use)
-	heap.Remove(&m.expiring, l.place)
+	heap.Remove(&m.expiring, l.expiring)
 }
 
 // touch makes l the log used last.
@@ -262,13 +263,13 @@ func (h expiryHeap) Len() int           { return len(h) }
 func (h expiryHeap) Less(i, j int) bool { return h[i].expires.Before(h[j].expires) }
 func (h expiryHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+	h[i].expiring, h[j].expiring = i, j
 }
 
 // Push implements heap.Interface.
 func (h *expiryHeap) Push(x any) {
 	l := x.(*memoryLog)
-	l.place = len(*h)
+	l.expiring = len(*h)
 	*h = append(*h, l)
 }
 

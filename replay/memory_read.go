@@ -14,6 +14,7 @@ type memoryReader struct {
 	log    *memoryLog // nil before the first Next that found it
 	after  uint64
 	waiter Waiter
+	place  Place
 }
 
 // Read implements Store.
@@ -29,7 +30,9 @@ func (r *memoryReader) Next(ctx context.Context, _ Reserve) ([]Record, bool, err
 	}
 	defer m.mu.Unlock()
 	if r.log == nil {
-		r.log = m.logs[r.name]
+		if r.log = m.logs[r.name]; r.log != nil {
+			r.log.places.Join(&r.place, r.after)
+		}
 	}
 	l := r.log
 	if l == nil || l.dropped {
@@ -47,6 +50,7 @@ func (r *memoryReader) Next(ctx context.Context, _ Reserve) ([]Record, bool, err
 		return nil, false, nil
 	}
 	r.after = page[len(page)-1].Seq
+	r.place.Move(r.after)
 	return page, r.after < l.head.Last, nil
 }
 
@@ -77,4 +81,15 @@ func (r *memoryReader) ready() bool {
 func (r *memoryReader) Alone() bool { return r.waiter.Alone() }
 
 // Close implements Reader.
-func (r *memoryReader) Close() { r.waiter.Remove() }
+func (r *memoryReader) Close() {
+	r.waiter.Remove()
+	r.place.Leave()
+}
+
+// Unread implements Store.
+func (m *Memory) Unread(log string, seq uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.logs[log]
+	return l != nil && l.places.Unread(l.head.First, seq)
+}

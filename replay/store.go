@@ -40,6 +40,10 @@ type Store interface {
 	// while the store is unavailable, and then continues.
 	Read(log string, after uint64) Reader
 
+	// Unread reports whether a reader that reads a log has not read the record with the number seq yet, and can, because
+	// it is kept. A writer that is about to drop records may wait a moment for such readers.
+	Unread(log string, seq uint64) bool
+
 	// Due yields the logs of a class whose DueAt lies in [from, until], earliest first. Logs with Recover come before
 	// all others. Due sees the store as it is at the call.
 	Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[DueLog, error]

@@ -22,6 +22,7 @@ type log struct {
 	of   *logs
 
 	waiters replay.Waiters // of the readers that have caught up
+	places  replay.Places  // of all readers
 
 	// resting is the head with its metadata, if it was read since the last change and is short: a task that rests is
 	// asked for again and again. Guarded by write.
@@ -68,6 +69,7 @@ func (l *log) changed() {
 
 // join adds a reader, which is behind.
 func (l *log) join(r *reader) {
+	l.places.Join(&r.place, r.after)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.version == 0 {
@@ -91,6 +93,7 @@ func (l *log) catchUp(r *reader) {
 
 // leave removes a reader, which holds no records of the tail any more.
 func (l *log) leave(r *reader) {
+	r.place.Leave()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.catchUp(r)

@@ -35,6 +35,7 @@ type reader struct {
 	down     bool   // it waits for another generation
 	replaced uint64 // availability.replaced before the last read
 	waiter   replay.Waiter
+	place    replay.Place
 }
 
 // Read implements replay.Store.
@@ -80,6 +81,7 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 		}
 		if n := len(r.records); n > 0 {
 			r.after = r.records[n-1].Seq
+			r.place.Move(r.after)
 			r.caughtUp = r.after == v.Last
 			return r.records, !r.caughtUp, nil
 		}
@@ -135,6 +137,21 @@ func (r *reader) ready() bool {
 	}
 	l.catchUp(r)
 	return false
+}
+
+// Unread implements replay.Store.
+func (s *Store) Unread(name string, seq uint64) bool {
+	if err := s.enter(context.Background()); err != nil {
+		return false
+	}
+	var err error
+	defer s.exit(&err)
+	l := s.logs.use(name)
+	defer s.logs.leave(l)
+	l.mu.Lock()
+	first := l.head.First
+	l.mu.Unlock()
+	return l.places.Unread(first, seq)
 }
 
 // Alone implements replay.Reader.

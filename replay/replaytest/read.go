@@ -112,6 +112,38 @@ func testWake(e *env) {
 	want("after the end", 1)
 }
 
+// testUnread asks for records that readers have not read.
+func testUnread(e *env) {
+	s := e.store(replay.Settings{})
+	r := numbered("a", 1, 10)
+	want := func(what string, seq uint64, unread bool) {
+		e.Helper()
+		if got := s.Unread("a", seq); got != unread {
+			e.Errorf("%s: record %d is unread: %t, want %t", what, seq, got, unread)
+		}
+	}
+	want("without a log", 1, false)
+	e.append(s, replay.Append{Log: "a", Records: data(r[:4])})
+	reader := s.Read("a", 0)
+	want("before a reader has begun", 4, false)
+	e.next(reader, "a", 0, 4)
+	want("of what is read", 4, false)
+	e.append(s, replay.Append{Log: "a", Expect: 4, Records: data(r[4:8])})
+	want("of what is read, with more behind it", 4, false)
+	want("of what is not", 5, true)
+	e.next(reader, "a", 4, 4)
+	want("of what is read meanwhile", 8, false)
+	e.append(s, replay.Append{Log: "a", Expect: 8, Records: data(r[8:]), Trim: 9, Snapshot: []byte("s")})
+	want("of what is not kept any more", 9, false)
+	want("by a reader that has lost records", 10, false)
+	behind := s.Read("a", 9)
+	e.next(behind, "a", 9, 1)
+	reader.Close()
+	behind.Close()
+	e.append(s, replay.Append{Log: "a", Expect: 10, Records: data(numbered("a", 11, 1))})
+	want("without readers", 11, false)
+}
+
 // testWakeClose closes a store under readers that wait.
 func testWakeClose(e *env) {
 	s := e.store(replay.Settings{})

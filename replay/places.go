@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Places are how far the readers of a log have read. Drivers implement Store.Unread with them. The zero value has none.
+// Its methods, and those of its Places, may be called by any number of goroutines at once.
+type Places struct {
+	mu  sync.Mutex
+	all []*Place
+}
+
+// Place is how far one reader has read. It is in at most one of Places.
+type Place struct {
+	after atomic.Uint64
+	in    *Places // only the owner of the Place uses this field
+	at    int     // its index in in.all; guarded by in.mu
+}
+
+// Join adds a reader that has read up to a number.
+func (ps *Places) Join(p *Place, after uint64) {
+	p.after.Store(after)
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p.in, p.at = ps, len(ps.all)
+	ps.all = append(ps.all, p)
+}
+
+// Move says that the reader has read up to a number now.
+func (p *Place) Move(after uint64) { p.after.Store(after) }
+
+// Leave removes the reader, if it is there.
+func (p *Place) Leave() {
+	if p.in == nil {
+		return
+	}
+	ps := p.in
+	p.in = nil
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	last := len(ps.all) - 1
+	ps.all[p.at] = ps.all[last]
+	ps.all[p.at].at = p.at
+	ps.all[last] = nil
+	if ps.all = ps.all[:last]; last == 0 {
+		ps.all = nil
+	}
+}
+
+// Unread reports whether a reader has not read the record with the number seq, and can: first is the oldest record kept.
+func (ps *Places) Unread(first, seq uint64) bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, p := range ps.all {
+		if after := p.after.Load(); after < seq && after+1 >= first {
+			return true
+		}
+	}
+	return false
+}
