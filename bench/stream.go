@@ -120,7 +120,6 @@ func streams(ctx context.Context, o settings) error { return streamsOver(ctx, o,
 func streamsTLS(ctx context.Context, o settings) error { return streamsOver(ctx, o, mtls1) }
 
 func streamsOver(ctx context.Context, o settings, w wire) error {
-	// With the default, a log keeps 10000 events, and a caller who is further behind an agent than that is cut off.
 	s, err := newSite(ctx, o.caddy, siteConfig{})
 	if err != nil {
 		return err
