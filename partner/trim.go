@@ -17,8 +17,9 @@ func (tk *activeTask) exceedsLimits(events int, size int64) bool {
 	return p != nil && (tk.logState.kept+events > p.MaxEvents || tk.logState.bytes+size > p.MaxBytes)
 }
 
-// Before the older half of a log is dropped, readers that have still to read it get some time, if they do read: an agent
-// can send faster than streams can be sent on. One that has stopped loses its events, and delays the agent only once.
+// Before the older half of a log is dropped, readers that have still to read it get some time, if they do read: an
+// agent can send faster than streams can be sent on. One that has stopped loses its events, and delays the agent only
+// once.
 const (
 	readersWait = 250 * time.Millisecond // at most, for each time that a log is trimmed
 	readersPoll = time.Millisecond

@@ -51,7 +51,8 @@ func (p *Place) Leave() {
 	}
 }
 
-// Unread reports whether a reader has not read the record with the number seq, and can: first is the oldest record kept.
+// Unread reports whether a reader has not read the record with the number seq, and can: first is the oldest record
+// that is kept.
 func (ps *Places) Unread(first, seq uint64) bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
