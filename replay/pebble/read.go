@@ -73,6 +73,11 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 			return nil, false, err
 		}
 		if r.wants > 0 {
+			if r.holds { // readers that hold some memory and wait for more could wait for each other
+				if err := reserve(ctx, 0); err != nil {
+					return nil, false, err
+				}
+			}
 			if err := reserve(ctx, int64(r.wants)); err != nil {
 				return nil, false, err
 			}
