@@ -250,6 +250,7 @@ func drainedStreamsLoseNothing(t *testing.T, way func(*setup)) {
 	}
 	g.setup.Streaming.Drain = t.Context()
 	g.serving.Store(g.setup.compose(t, g.tasks)) // as a new configuration does
+	g.server.Client().CloseIdleConnections()     // the gateway may close them at any time, too
 	res, next = g.openStream(t.Context(), message("stream", "re-stream", "t1", "",
 		fmt.Sprintf(`,"commandParams":{"lastEventSeq":%d}`, len(frames))))
 	defer res.Body.Close()

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -234,11 +235,16 @@ func TestIntentsCrash(t *testing.T) {
 		for life := range 3 {
 			var left atomic.Int64 // changes of the disk until the process dies
 			left.Store(rnd.Int64N(120))
-			var dead atomic.Pointer[vfs.MemFS]
 			system := disk
+			var dying atomic.Bool // what is appended from now on may be lost
+			dead := make(chan *vfs.MemFS, 1)
+			die := sync.OnceFunc(func() {
+				dying.Store(true)
+				dead <- died(system)
+			})
 			s, err := open(watchedFS{system, func(op, name string) error {
 				if left.Add(-1) == 0 {
-					dead.Store(died(system))
+					die()
 				}
 				return nil
 			}}, "/store", replay.Settings{}, quiet)
@@ -251,7 +257,7 @@ func TestIntentsCrash(t *testing.T) {
 			wantStore(t, s, want, "")
 			dropped := make(map[string]bool)
 			busy := "" // the log whose append was not acknowledged when the process died
-			for step := 0; step < 200 && dead.Load() == nil; step++ {
+			for step := 0; step < 200 && !dying.Load(); step++ {
 				log := fmt.Sprintf("%02d", rnd.IntN(logs))
 				last, known := want[log]
 				h, err := s.Head(t.Context(), log)
@@ -268,7 +274,7 @@ func TestIntentsCrash(t *testing.T) {
 					if err := s.drop([]expiry{{log: log, at: expiresOf(t, s, log)}}); err != nil {
 						t.Fatal(err)
 					}
-					if dead.Load() == nil {
+					if !dying.Load() {
 						delete(want, log)
 					}
 					continue
@@ -276,15 +282,15 @@ func TestIntentsCrash(t *testing.T) {
 					appendAll(t, s, []replay.Append{{Log: log, Expect: last, Records: texts("more")}})
 					last++
 				}
-				if dead.Load() == nil {
+				if !dying.Load() {
 					want[log] = last
 				}
 			}
-			if dead.Load() == nil {
-				dead.Store(died(system))
+			if !dying.Load() {
 				busy = ""
+				die()
 			}
-			disk = dead.Load()
+			disk = <-dead
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -104,9 +104,15 @@ func contentsOf(t *testing.T, s replay.Store) (all stored, last uint64) {
 	return all, last
 }
 
-// tear makes a segment end as if the process had died while it wrote a record.
-func tear(t *testing.T, system vfs.FS, rnd *rand.Rand, s *segment) {
+// tear makes a copy of the last segment of a journal end as if the process had died while it wrote a record.
+func tear(t *testing.T, system vfs.FS, rnd *rand.Rand, j *journal) {
 	t.Helper()
+	j.mu.Lock() // its goroutine adds to the segment, too
+	defer j.mu.Unlock()
+	s := j.segment
+	if s == nil {
+		return
+	}
 	payload := bytes.Repeat([]byte{0xa5}, rnd.IntN(1000))
 	b := appendRecord(nil, s.number, recordBatch, payload, crc32.Checksum(payload, castagnoli))
 	f, err := system.OpenReadWrite(s.path, vfs.WriteCategoryUnspecified)
@@ -160,8 +166,8 @@ func TestCrashes(t *testing.T) {
 			crashed := disk.CrashClone(crash)
 			if lost {
 				setBoot(t, crashed, fmt.Sprint("another ", round))
-			} else if segment := s.journal.segment; segment != nil {
-				tear(t, crashed, rnd, segment)
+			} else {
+				tear(t, crashed, rnd, s.journal)
 			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
