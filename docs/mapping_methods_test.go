@@ -220,13 +220,15 @@ func TestDocsMappingMethods(t *testing.T) {
 	var before, since, between [][]string
 	for _, what := range mappedAsks {
 		f := func(at int) string { return quoted(found[at][what]...) }
-		if cells := []string{what, alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03)}; strings.Join(cells[1:], "") != "–––" {
+		cells := []string{what, alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03)}
+		if strings.Join(cells[1:], "") != "–––" {
 			before = append(before, cells)
 		}
-		if cells := []string{what, alike(t, f, in10, inREST), quoted(rest[what]...)}; strings.Join(cells[1:], "") != "––" {
+		cells = []string{what, alike(t, f, in10, inREST), quoted(rest[what]...)}
+		if strings.Join(cells[1:], "") != "––" {
 			since = append(since, cells)
 		}
-		if cells := []string{what, quoted(old[what]...)}; cells[1] != "–" {
+		if cells = []string{what, quoted(old[what]...)}; cells[1] != "–" {
 			between = append(between, cells)
 		}
 	}

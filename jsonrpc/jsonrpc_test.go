@@ -465,7 +465,8 @@ func BenchmarkParse(b *testing.B) {
 	for name, body := range map[string]string{
 		"start": `{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"message":{"type":"message","id":"msg-5678",` +
 			`"sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader","senderId":"agent-leader-aic","command":"start",` +
-			`"dataItems":[{"type":"text","text":"请帮我做一个3天北京文化主体游的行程安排。"}],"taskId":"task-1234","sessionId":"session-91011"}}}`,
+			`"dataItems":[{"type":"text","text":"请帮我做一个3天北京文化主体游的行程安排。"}],` +
+			`"taskId":"task-1234","sessionId":"session-91011"}}}`,
 		"base64": `{"jsonrpc":"2.0","method":"rpc","id":"1","params":{"bytes":"` + strings.Repeat("QUJD", 1<<18) + `"}}`,
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -72,8 +72,8 @@ func (c Command) Valid() bool {
 	return false
 }
 
-// Row is a row of the state table of AIP v01.00 §4.2. A row without a command is a move of the Partner; a row without a
-// next state says that the state is final.
+// Row is a row of the state table of AIP v01.00 §4.2. A row without a command is a move of the Partner; a row without
+// a next state says that the state is final.
 type Row struct {
 	No      int
 	From    State

@@ -101,8 +101,8 @@ var speeches = []speech{
 		client: a2a.V1(), other: `,"history":[]`,
 		begin: response(`{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`),
 		piece: func(product, text string, adds bool, other string) string {
-			return response(`{"artifactUpdate":{"taskId":"t","contextId":"c","artifact":{"artifactId":%q,"parts":[{"text":%s}]},`+
-				`"append":%t%s}}`, product, text, adds, other)
+			return response(`{"artifactUpdate":{"taskId":"t","contextId":"c","artifact":{"artifactId":%q,`+
+				`"parts":[{"text":%s}]},"append":%t%s}}`, product, text, adds, other)
 		},
 		status: func(state, said string) string {
 			return response(`{"statusUpdate":{"taskId":"t","contextId":"c","status":{"state":"TASK_STATE_%s","message":{`+

@@ -70,9 +70,13 @@ func at(t *testing.T, s string) time.Time {
 func TestRequests(t *testing.T) {
 	for name, call := range map[string]task.Call{
 		"02-rpc-start.request.json": {Message: task.Message{ID: "msg-5678", SentAt: at(t, "2025-09-01T11:58:00+08:00"),
-			Command: task.Start, DataItems: []task.DataItem{task.Text("请帮我做一个3天北京文化主体游的行程安排。")}}},
+			Command:   task.Start,
+			DataItems: []task.DataItem{task.Text("请帮我做一个3天北京文化主体游的行程安排。")}}},
 		"04-rpc-continue.request.json": {Message: task.Message{ID: "msg-6789", SentAt: at(t, "2025-09-01T12:02:00+08:00"),
-			Command: task.Continue, DataItems: []task.DataItem{task.Text("请继续完善行程安排，增加一些能亲自体验的文化活动，不要都是观光景点。")}}},
+			Command: task.Continue,
+			DataItems: []task.DataItem{task.Text(
+				"请继续完善行程安排，" +
+					"增加一些能亲自体验的文化活动，不要都是观光景点。")}}},
 		"06-rpc-get.request.json": {Message: task.Message{ID: "msg-9012", SentAt: at(t, "2025-09-01T12:06:00+08:00"),
 			Command: task.Get}},
 		"08-rpc-complete.request.json": {Message: task.Message{ID: "msg-7890", SentAt: at(t, "2025-09-01T12:09:00+08:00"),

@@ -28,8 +28,8 @@ func answer(body []byte) (gjson.Result, error) {
 }
 
 // unenvelopedError reads an error that has no envelope. Partners on the reference SDK answer so, with an HTTP status
-// of an error: {"detail":{"code":…,"message":…}}, or a list of the mistakes in the form of a request. It returns nil
-// where v is neither.
+// of an error: {"detail":{"code":…,"message":…}}, or a list of the mistakes in the form of a request. It returns
+// nil where v is neither.
 func unenvelopedError(v gjson.Result) error {
 	detail := wire.Member(v, "detail")
 	switch {

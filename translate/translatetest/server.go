@@ -68,9 +68,9 @@ func IDs() []jsonrpc.ID {
 // Strings are strings that are easily mistaken for something else.
 func Strings() []string {
 	return []string{
-		"", "plain", "北京 é 😀", "\"\\/", "a\nb\r\nc\rd\n\n", "\x00\x01\x1f\x7f", "\u2028\u2029\u0085", "data: x\n\ndata: y",
-		"<a href='x'>&amp;</a>", `\u0041\ud800`, "{}", "null", "\xff\xfe invalid \xed\xa0\x80", "\ufeff",
-		strings.Repeat("长", 1000),
+		"", "plain", "北京 é 😀", "\"\\/", "a\nb\r\nc\rd\n\n", "\x00\x01\x1f\x7f", "\u2028\u2029\u0085",
+		"data: x\n\ndata: y", "<a href='x'>&amp;</a>", `\u0041\ud800`, "{}", "null",
+		"\xff\xfe invalid \xed\xa0\x80", "\ufeff", strings.Repeat("长", 1000),
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 // The members of a StreamResponse that is a piece of text, as agents send it.
 var (
 	responseNames = jsonrpc.Names{"artifactUpdate"}
-	updateNames   = jsonrpc.Names{"taskId", "contextId", "artifact", "append", "lastChunk", "metadata", "id", "kind", "type",
-		"final"}
+	updateNames   = jsonrpc.Names{"taskId", "contextId", "artifact", "append", "lastChunk", "metadata", "id", "kind",
+		"type", "final"}
 	artifactNames = jsonrpc.Names{"artifactId", "name", "description", "parts", "metadata", "extensions", "kind", "type",
 		"index", "append", "lastChunk"}
 	partNames = jsonrpc.Names{"text", "metadata", "filename", "mediaType", "kind", "type"}

@@ -25,8 +25,8 @@ const (
 	limitExceeded   = -32050
 )
 
-// Faults has every kind with its code in v0.1. −32007 to −32009 are never used: they mean something else in AIP than
-// in later versions of A2A.
+// Faults has every kind with its code in v0.1. −32007 to −32009 are never used: they mean something else in AIP
+// than in later versions of A2A.
 var Faults = [...]Fault{
 	task.Internal:                 {-32603, "Internal error", ""},
 	task.ParseError:               {-32700, "Invalid JSON payload", ""},
