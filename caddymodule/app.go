@@ -20,6 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
 	_ "github.com/aip-gateway/aip-gateway/caddymodule/command" // registers caddy aip
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -37,10 +38,16 @@ type App struct {
 	// How open streams use the memory of the process.
 	Streams Streams `json:"streams,omitzero"`
 
+	// Which AIC (the key) and which AID (the value) name the same agent: to the gateway they are then one Leader, or one
+	// Partner. Default: none.
+	Identities map[string]string `json:"identities,omitempty"`
+
 	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
 	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
 	// are answered within this time, with the task in its current state. Default: 10s.
 	Drain caddy.Duration `json:"drain,omitempty"`
+
+	identities *identity.Identities
 
 	started  chan struct{}
 	draining context.Context // done when the streams of this configuration must end
@@ -75,6 +82,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	a.Streams.provision()
+	if a.identities, err = readIdentities(a.Identities); err != nil {
+		return err
+	}
 	return errors.Join(a.Store.provision(), a.Notify.provision())
 }
 
@@ -87,7 +97,7 @@ func (a *App) Validate() error {
 }
 
 // add makes a handler a member of this configuration. Several handlers may front one agent under one name. Two agents
-// may not have one name, because their tasks would be stored together.
+// may not have one name, because their tasks would be stored together, nor one AID.
 func (a *App) add(g *Gateway) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,6 +106,10 @@ func (a *App) add(g *Gateway) error {
 			return fmt.Errorf("two aip_gateway handlers answer under %q but front different agents (%s %s and %s %s); "+
 				"give each its own aic",
 				g.name(), other.Agent.Dialect, other.Agent.URL, g.Agent.Dialect, g.Agent.URL)
+		}
+		if g.aid() != "" && other.aid() == g.aid() && other.name() != g.name() {
+			return fmt.Errorf("two aip_gateway handlers have the AID %s but are different Partners; give each its own aid",
+				g.aid())
 		}
 	}
 	a.members = append(a.members, g)

@@ -49,6 +49,9 @@ func init() {
 //			take_over      on|off
 //			release_memory on|off
 //		}
+//		identities {
+//			<aic> <aid>
+//		}
 //		drain <duration>
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -62,9 +65,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.ArgErr()
 	}
 	p.block("aip", options{
-		"store":  func() { p.store(&app.Store) },
-		"notify": p.notify(&app.Notify),
-		"drain":  p.duration(&app.Drain),
+		"store":      func() { p.store(&app.Store) },
+		"notify":     p.notify(&app.Notify),
+		"drain":      p.duration(&app.Drain),
+		"identities": func() { p.identities(&app.Identities) },
 		"streams": p.section(options{
 			"take_over":      p.word(&app.Streams.TakeOver),
 			"release_memory": p.word(&app.Streams.ReleaseMemory),
@@ -133,6 +137,7 @@ func (p *parser) notify(n *Notify) func() {
 //			}
 //		}
 //		aic       <aic>
+//		aid       <aid>
 //		base_path <path>
 //		callers   <dialect>...
 //		identity  required|optional|off
@@ -198,6 +203,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	p.block("aip_gateway", options{
 		"agent":         func() { p.agent(&g.Agent) },
 		"aic":           p.word(&g.AIC),
+		"aid":           p.word(&g.AID),
 		"base_path":     p.word(&g.BasePath), // more explicit than the matcher
 		"callers":       p.words(&g.Callers),
 		"identity":      p.word(&g.Identity),

@@ -30,6 +30,9 @@ type Gateway struct {
 	// Default: none; tasks are stored under the agent's URL.
 	AIC string `json:"aic,omitempty"`
 
+	// The AID of this Partner, by which AUN clients address it. Default: the AID that the app's identities name for aic.
+	AID string `json:"aid,omitempty"`
+
 	// The public URL of the mount point, which all URLs in answers begin with. Default: the scheme and host of the
 	// request, and base_path.
 	PublicURL string `json:"public_url,omitempty"`

@@ -120,7 +120,7 @@ func (g *Gateway) check() error {
 	if g.WriteTimeout < caddy.Duration(time.Second) {
 		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
 	}
-	return cmp.Or(checkPublicURL("public_url", g.PublicURL),
+	return cmp.Or(checkPublicURL("public_url", g.PublicURL), g.checkAID(),
 		g.Agent.check(), g.Card.check(), g.Timeouts.check(), g.Limits.check())
 }
 

@@ -25,6 +25,7 @@ func TestDocsMessages(t *testing.T) {
 		return gateway("aip_gateway {\nagent a2a/legacy http://127.0.0.1:9101 {\n" + settings + "\n}\n}")
 	}
 	notify := func(settings string) string { return store("aip {\nnotify {\n" + settings + "\n}\n}") }
+	identities := func(pairs string) string { return store("aip {\nidentities {\n" + pairs + "\n}\n}") }
 	key := func(key string) string { return notify("signing_key " + key) }
 	provoke := []struct{ message, config string }{
 		{"notify: attempts is …, but must be 1 to 100", notify("attempts 101")},
@@ -70,6 +71,11 @@ func TestDocsMessages(t *testing.T) {
 		{"retention, capacity and max_size must not be negative", store("aip {\nstore pebble {\nretention -1s\n}\n}")},
 		{`streams: … is "…", but must be on or off`, store("aip {\nstreams {\ntake_over maybe\n}\n}")},
 		{"drain must not be negative", store("aip {\ndrain -1s\n}")},
+		{"each line of identities needs an AIC and its AID", identities("10001000011K912345E789ABCDEF2353")},
+		{"… is given twice in identities", identities("a b.c\na b.d")},
+		{`identities: "…" is no AID, such as alice.aid.pub`, identities("10001000011K912345E789ABCDEF2353 alice")},
+		{"identities: … has two AICs, … and …",
+			identities("10001000011K912345E789ABCDEF2353 a.b\n10001000011K94ZH3VDXLP4S5EB63614 A.b")},
 		{"the aip option is given twice", store("aip {\n}\naip {\n}")},
 		{`there is no "…" in aip`, store("aip {\nstorage pebble\n}")},
 		{"no agent is given; write aip_gateway <dialect> <url>, or agent <dialect> <url> in its block",
@@ -104,6 +110,9 @@ func TestDocsMessages(t *testing.T) {
 		{`two aip_gateway handlers answer under "…" but front different agents`,
 			gateway("handle_path /a* {\naip_gateway a2a/legacy http://127.0.0.1:1 {\naic 10001000011K912345E789ABCDEF2353\n}" +
 				"\n}\nhandle_path /b* {\naip_gateway a2a/legacy http://127.0.0.1:2 {\naic 10001000011K912345E789ABCDEF2353\n}\n}")},
+		{"two aip_gateway handlers have the AID … but are different Partners",
+			gateway("handle_path /a* {\naip_gateway a2a/legacy http://127.0.0.1:1 {\naid a.b\n}\n}\n" +
+				"handle_path /b* {\naip_gateway a2a/legacy http://127.0.0.1:2 {\naid A.b\n}\n}")},
 		{`there is no "…" in aip_gateway`, block("idenity off")},
 		{"identity is given twice in aip_gateway", block("identity off\nidentity off")},
 		{`response is "…", but must be a duration, such as 30s or 24h`, block("timeouts {\nresponse 30\n}")},

@@ -42,8 +42,11 @@ const (
 // Kind is the protocol of a peer's id.
 type Kind string
 
-// AICKind is the kind of an AIC. Its canonical form is that of ParseAIC.
-const AICKind Kind = "aic"
+// The kinds of ids.
+const (
+	AICKind Kind = "aic" // of AIP; its canonical form is that of ParseAIC
+	AIDKind Kind = "aid" // of AUN: a host name in lower case
+)
 
 // Verified reports whether the peer has proven who it is.
 func (p Peer) Verified() bool { return p.Proof != Unproven }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+)
+
+// identities reads a block whose lines are pairs of an AIC and an AID.
+func (p *parser) identities(into *map[string]string) {
+	pairs := make(map[string]string)
+	for nesting := p.Nesting(); p.err == nil && p.NextBlock(nesting); {
+		aic, aids := p.Val(), p.RemainingArgs()
+		switch _, twice := pairs[aic]; {
+		case len(aids) != 1:
+			p.fail("each line of identities needs an AIC and its AID")
+		case twice:
+			p.fail(aic + " is given twice in identities")
+		default:
+			pairs[aic] = aids[0]
+		}
+	}
+	*into = pairs
+}
+
+// readIdentities reads the pairs of the configuration.
+func readIdentities(pairs map[string]string) (*identity.Identities, error) {
+	all := new(identity.Identities)
+	for _, name := range slices.Sorted(maps.Keys(pairs)) { // so that an error is always the same
+		aic, err := identity.ParseAIC(name)
+		if err != nil {
+			return nil, fmt.Errorf("identities: %w", err)
+		}
+		aid, err := parseAID(pairs[name])
+		if err != nil {
+			return nil, fmt.Errorf("identities: %w", err)
+		}
+		if err := all.Add(aic, aid); err != nil {
+			return nil, fmt.Errorf("identities: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// parseAID returns the canonical form of an AID.
+func parseAID(s string) (string, error) {
+	aid := strings.ToLower(strings.TrimSpace(s))
+	name, issuer, _ := strings.Cut(aid, ".")
+	if name == "" || issuer == "" || strings.ContainsAny(aid, "/: \t") {
+		return "", fmt.Errorf("%q is no AID, such as alice.aid.pub", s)
+	}
+	return aid, nil
+}
+
+// checkAID checks the setting aid, which is then in its canonical form.
+func (g *Gateway) checkAID() (err error) {
+	if g.AID != "" {
+		if g.AID, err = parseAID(g.AID); err != nil {
+			return fmt.Errorf("aid: %w", err)
+		}
+	}
+	return nil
+}
+
+// aid returns the AID of the Partner; empty for none.
+func (g *Gateway) aid() string { return cmp.Or(g.AID, g.app.identities.AID(identity.AIC(g.AIC))) }
