@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"jsonrpc":                 {},
 	"translate":               {"task", "agent", "dialect", "jsonrpc"},
 	"translate/aip":           {"task", "agent", "jsonrpc", "translate", "translate/internal/wire"},
+	"translate/agentapi":      {"task", "translate/internal/wire"},
 	"translate/internal/wire": {"task", "jsonrpc"},
 	"translate/translatetest": {"task", "agent", "jsonrpc", "translate"},
 
@@ -110,8 +111,8 @@ var outside = map[string][]string{
 	"go.uber.org/zap":                  {"caddymodule"},
 	"github.com/cockroachdb/":          {"replay/pebble"},
 	"github.com/hashicorp/golang-lru/": {"upstream/callback", "internal/keylock", "partner", "notify/schedule"},
-	"github.com/tidwall/gjson": {"jsonrpc", "upstream/httptransport", "translate/aip", "translate/internal/wire",
-		"translate/a2a",
+	"github.com/tidwall/gjson": {"jsonrpc", "upstream/httptransport", "translate/agentapi", "translate/aip",
+		"translate/internal/wire", "translate/a2a",
 		"translate/a2a/legacy", "translate/a2a/v03", "translate/a2a/v1", "translate/translatetest",
 		"translate/a2a/internal/extension", "translate/a2a/internal/part", "translate/a2a/internal/reply",
 		"translate/a2a/internal/rpc", "translate/a2a/internal/status",

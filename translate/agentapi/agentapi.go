@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agentapi is the Agent API of AgentScope Runtime: requests of POST {input, stream, user_id, session_id}, and
+// answers that are streams of responses, messages and contents. It has no envelope. A run of an agent belongs to a
+// session and has no name of its own: it cannot be asked for, and its stream cannot be continued.
+package agentapi
+
+import "github.com/aip-gateway/aip-gateway/translate/internal/wire"
+
+const name = "agentapi"
+
+// family is the name of the extensions of the Agent API. Those of a message are members of its request, such as model
+// and temperature. That of a data item is the type of the content or message that it was, where the item does not say
+// it: {"agentapi":{"type":"refusal"}}.
+const family wire.Family = "agentapi"
+
+// requestNames are the members of a request that an extension never takes the place of: those that say what is asked,
+// and by which caller.
+const requestNames wire.Names = "input stream session_id user_id id response_id previous_response_id"
+
+// The values of the member object.
+const (
+	objectResponse = "response"
+	objectMessage  = "message"
+	objectContent  = "content"
+)
+
+// The statuses of responses, messages and contents.
+const (
+	statusQueued     = "queued"
+	statusCreated    = "created"
+	statusInProgress = "in_progress"
+	statusCompleted  = "completed"
+	statusIncomplete = "incomplete"
+	statusCanceled   = "canceled"
+	statusFailed     = "failed"
+	statusRejected   = "rejected"
+	statusUnknown    = "unknown"
+)
+
+// The types of messages that mean something to the gateway.
+const (
+	typeMessage            = "message"
+	typeFunctionCall       = "function_call"
+	typeFunctionCallOutput = "function_call_output"
+	typeApprovalRequest    = "mcp_approval_request"
+	typeApprovalResponse   = "mcp_approval_response"
+	typeHeartbeat          = "heartbeat"
+	typeError              = "error"
+)
+
+// The types of contents.
+const (
+	typeText    = "text"
+	typeData    = "data"
+	typeImage   = "image"
+	typeVideo   = "video"
+	typeAudio   = "audio"
+	typeFile    = "file"
+	typeRefusal = "refusal"
+)

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentapi
+
+import (
+	"encoding/json"
+	"path"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// readContent reads one content of a message. What the canon has no words for becomes a data item that holds it as it
+// was sent, so that nothing is lost. The texts of the item are views of v.
+func readContent(v gjson.Result) task.DataItem {
+	var m contentMembers
+	wire.Members(v, m.set)
+	switch m.kind.Str {
+	case typeText, "": // the specification's own example of a text has its type; some agents leave it out
+		if m.text.Type == gjson.String {
+			return task.Text(m.text.Str)
+		}
+	case typeRefusal:
+		if m.refusal.Type == gjson.String {
+			return task.DataItem{Kind: task.TextItem, Text: m.refusal.Str, Metadata: typed(typeRefusal)}
+		}
+	case typeData:
+		if !wire.Absent(m.data) {
+			return task.DataItem{Kind: task.DataKind, Data: wire.Object(m.data)}
+		}
+	case typeImage:
+		return media(v, typeImage, m.imageURL.Str)
+	case typeVideo:
+		return media(v, typeVideo, m.videoURL.Str)
+	case typeAudio:
+		return m.audio(v)
+	case typeFile:
+		return m.file(v)
+	}
+	return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
+}
+
+// contentMembers are the members of a content that hold what it says.
+type contentMembers struct {
+	kind, text, refusal, data, imageURL, videoURL, format, fileURL, fileData, filename gjson.Result
+}
+
+func (m *contentMembers) set(name string, v gjson.Result) {
+	switch name {
+	case "type":
+		m.kind = v
+	case "text":
+		m.text = v
+	case "refusal":
+		m.refusal = v
+	case "data":
+		m.data = v
+	case "image_url":
+		m.imageURL = v
+	case "video_url":
+		m.videoURL = v
+	case "format":
+		m.format = v
+	case "file_url":
+		m.fileURL = v
+	case "file_data":
+		m.fileData = v
+	case "filename":
+		m.filename = v
+	}
+}
+
+// media reads an image or a video: a URL, which may hold the bytes.
+func media(v gjson.Result, kind, url string) task.DataItem {
+	if url == "" {
+		return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
+	}
+	it := fileAt(url)
+	if !strings.HasPrefix(it.MIMEType, kind+"/") {
+		it.Metadata = typed(kind)
+	}
+	return it
+}
+
+// audio reads a content whose data are base64, or a URL.
+func (m *contentMembers) audio(v gjson.Result) task.DataItem {
+	data := m.data.Str
+	if data == "" {
+		return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
+	}
+	it := fileOf(data)
+	if it.MIMEType == "" {
+		it.MIMEType = audioType(m.format.Str)
+	}
+	if !strings.HasPrefix(it.MIMEType, typeAudio+"/") {
+		it.Metadata = typed(typeAudio)
+	}
+	return it
+}
+
+// file reads a content of type file. One that is only named by an id cannot be fetched, and stays as it was sent.
+func (m *contentMembers) file(v gjson.Result) task.DataItem {
+	var it task.DataItem
+	switch {
+	case m.fileData.Str != "":
+		it = fileOf(m.fileData.Str)
+	case m.fileURL.Str != "":
+		it = fileAt(m.fileURL.Str)
+	default:
+		return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
+	}
+	it.Name = m.filename.Str
+	return it
+}
+
+// fileOf returns the file that a string is: base64, or a URL.
+func fileOf(s string) task.DataItem {
+	if wire.IsBase64(s) {
+		return task.DataItem{Kind: task.FileItem, Bytes: s}
+	}
+	return fileAt(s)
+}
+
+// fileAt returns the file at a URL. One of the scheme data holds the bytes.
+func fileAt(url string) task.DataItem {
+	if rest, ok := strings.CutPrefix(url, "data:"); ok {
+		kind, data, ok := strings.Cut(rest, ",")
+		if mime, encoded := strings.CutSuffix(kind, ";base64"); ok && encoded && data != "" && wire.IsBase64(data) {
+			return task.DataItem{Kind: task.FileItem, MIMEType: mime, Bytes: data}
+		}
+	}
+	return task.DataItem{Kind: task.FileItem, URI: url, MIMEType: mimeTypes[extension(url)]}
+}
+
+// extension returns the extension of the path of a URL, in lower case and without its dot.
+func extension(url string) string {
+	url, _, _ = strings.Cut(url, "#")
+	url, _, _ = strings.Cut(url, "?")
+	return strings.ToLower(strings.TrimPrefix(path.Ext(url), "."))
+}
+
+// mimeTypes are the usual types of images and videos, which contents name by their URL only.
+var mimeTypes = map[string]string{
+	"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp",
+	"svg": "image/svg+xml", "mp4": "video/mp4", "webm": "video/webm", "mov": "video/quicktime",
+}
+
+// audioType returns the media type of a format. Only mp3 has another name there.
+func audioType(format string) string {
+	switch format {
+	case "":
+		return ""
+	case "mp3":
+		return "audio/mpeg"
+	}
+	return "audio/" + format
+}
+
+// audioFormat is the inverse of audioType.
+func audioFormat(mime string) string {
+	if mime == "audio/mpeg" {
+		return "mp3"
+	}
+	return strings.TrimPrefix(mime, "audio/")
+}
+
+// typed returns the metadata of an item which says of what type its content was.
+func typed(kind string) json.RawMessage {
+	return append(task.AppendString([]byte(`{"agentapi":{"type":`), kind), '}', '}')
+}
+
+// typeOf returns the type that typed has given an item, and nothing for other items.
+func typeOf(it *task.DataItem) string {
+	if len(it.Metadata) == 0 {
+		return ""
+	}
+	return gjson.ParseBytes(wire.MemberOf(family.Of(it.Metadata), "type")).Str
+}
+
+// appendContent appends the members of a content that hold an item, its type first, without the braces around them. A
+// server refuses a request with a content of a type that it does not know, so only the types of the schema are written.
+func appendContent(dst []byte, it *task.DataItem) []byte {
+	switch it.Kind {
+	case task.FileItem:
+		return appendFile(dst, it)
+	case task.DataKind:
+		dst = append(dst, `"type":"data","data":`...)
+		return append(dst, wire.Object(gjson.ParseBytes(it.Data))...)
+	}
+	if typeOf(it) == typeRefusal {
+		return task.AppendString(append(dst, `"type":"refusal","refusal":`...), it.Text)
+	}
+	return task.AppendString(append(dst, `"type":"text","text":`...), it.Text)
+}
+
+// appendFile appends a file by its media type, or by the type of the content that it was.
+func appendFile(dst []byte, it *task.DataItem) []byte {
+	kind, _, _ := strings.Cut(it.MIMEType, "/")
+	if t := typeOf(it); t != "" {
+		kind = t
+	}
+	switch {
+	case kind == typeImage:
+		return appendURL(append(dst, `"type":"image","image_url":`...), it)
+	case kind == typeVideo:
+		return appendURL(append(dst, `"type":"video","video_url":`...), it)
+	case kind == typeAudio && it.Bytes != "":
+		dst = task.AppendString(append(dst, `"type":"audio","data":`...), it.Bytes)
+		return task.AppendString(append(dst, `,"format":`...), audioFormat(it.MIMEType))
+	case it.Bytes != "":
+		dst = appendURL(append(dst, `"type":"file","file_data":`...), it)
+	default:
+		dst = appendURL(append(dst, `"type":"file","file_url":`...), it)
+	}
+	return wire.AppendOptional(dst, `,"filename":`, it.Name)
+}
+
+// appendURL appends the URL of a file: where the gateway has its bytes, one of the scheme data.
+func appendURL(dst []byte, it *task.DataItem) []byte {
+	if it.Bytes == "" {
+		return task.AppendString(dst, it.URI)
+	}
+	mime := it.MIMEType
+	if mime == "" {
+		mime = "application/octet-stream"
+	}
+	return task.AppendString(dst, "data:"+mime+";base64,"+it.Bytes)
+}
