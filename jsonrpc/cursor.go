@@ -25,8 +25,8 @@ func NewCursor(body []byte) Cursor { return Cursor{s: scanner{body: body}} }
 type Names []string
 
 // Object reads an object that has members of these names only, each of them at most once. It calls member for each that
-// is not null; member reads the value, and returns false to end the reading.
-func (c *Cursor) Object(names Names, member func(name string) bool) bool {
+// is not null, with its place in names; member reads the value, and returns false to end the reading.
+func (c *Cursor) Object(names Names, member func(i int) bool) bool {
 	if !c.char('{') {
 		return false
 	}
@@ -38,7 +38,7 @@ func (c *Cursor) Object(names Names, member func(name string) bool) bool {
 		}
 		seen |= 1 << i
 		next = i + 1
-		if !c.null() && !member(names[i]) {
+		if !c.null() && !member(i) {
 			return false
 		}
 		if !c.char(',') {

@@ -10,8 +10,9 @@ import (
 // cursorShape reads {"s":string,"b":boolean,"i":integer,"x":scalar,"l":[{"s":string}]} and shows what it has read.
 func cursorShape(body []byte) (shown string, ok bool) {
 	c := NewCursor(body)
-	ok = c.Object(Names{"s", "b", "i", "x", "l"}, func(name string) bool {
-		switch name {
+	names := Names{"s", "b", "i", "x", "l"}
+	ok = c.Object(names, func(i int) bool {
+		switch names[i] {
 		case "s":
 			raw, escaped, ok := c.String()
 			shown += fmt.Sprintf("s=%s,%t ", raw, escaped)
@@ -27,7 +28,7 @@ func cursorShape(body []byte) (shown string, ok bool) {
 		case "x":
 			return c.Scalar()
 		}
-		return c.Only(func() bool { return c.Object(Names{"s"}, func(string) bool { return c.Scalar() }) })
+		return c.Only(func() bool { return c.Object(Names{"s"}, func(int) bool { return c.Scalar() }) })
 	})
 	return shown, ok && c.End()
 }

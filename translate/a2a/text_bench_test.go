@@ -10,8 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
-// BenchmarkStreamDecode measures how a piece of text is read from an agent's stream: by Text, as mostly, and by Event,
-// which reads everything.
+// BenchmarkStreamDecode measures how a piece of text is read from an agent's stream: by Text, if it is like the piece
+// before it, as most are, and if it is not; and by Event, which reads everything.
 func BenchmarkStreamDecode(b *testing.B) {
 	const text = `"a piece of a text, as long as a model gives it\n"`
 	for _, v := range []struct {
@@ -58,6 +58,20 @@ func BenchmarkStreamDecode(b *testing.B) {
 					pieces.Reset()
 				}
 				if !s.Text("message", one, &pieces) {
+					b.Fatal("Text does not take it")
+				}
+			}
+		})
+		b.Run(v.client.Name()+"/text unlike the last", func(b *testing.B) {
+			s := begin(b).(translate.TextStream)
+			events := [2][]byte{one, []byte(" " + v.events[2])}
+			var pieces task.Pieces
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if pieces.Len() == 100 {
+					pieces.Reset()
+				}
+				if !s.Text("message", events[i%2], &pieces) {
 					b.Fatal("Text does not take it")
 				}
 			}

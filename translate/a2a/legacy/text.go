@@ -5,18 +5,24 @@ package legacy
 import (
 	"slices"
 
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/part"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// The members of a TaskArtifactUpdateEvent that is a piece of text, as agents send it.
+// How agents write a TaskArtifactUpdateEvent that is a piece of text.
 var (
-	updateNames = jsonrpc.Names{"id", "sessionId", "artifact", "final", "metadata", "append", "lastChunk", "taskId",
-		"contextId", "kind", "type", "eventType", "status", "artifacts"}
-	artifactNames = jsonrpc.Names{"name", "description", "parts", "metadata", "index", "append", "lastChunk",
-		"artifactId", "kind", "type"}
+	textResponse = wire.InResponse(wire.NewForm(
+		wire.Scalar("id"), wire.Scalar("sessionId"), wire.Inner("artifact", textArtifact),
+		wire.Scalar("final"), wire.Null("metadata"), wire.Scalar("append"), wire.Scalar("lastChunk"),
+		wire.Scalar("taskId"), wire.Scalar("contextId"), wire.Scalar("kind"), wire.Scalar("type"),
+		wire.Scalar("eventType"), wire.Null("status"), wire.Null("artifacts"),
+	))
+	textArtifact = wire.NewForm(
+		wire.PieceName("name"), wire.Null("description"), part.Text("parts"), wire.Null("metadata"),
+		wire.PieceIndex("index"), wire.PieceAppend("append"), wire.PieceLast("lastChunk"),
+		wire.Scalar("artifactId"), wire.Scalar("kind"), wire.Scalar("type"),
+	)
 )
 
 // Text implements translate.TextStream: it reads a piece of an artifact that was seen before.
@@ -27,33 +33,8 @@ func (s *stream) Text(event string, data []byte, pieces *task.Pieces) bool {
 	if n := len(s.artifacts.seen); n > 0 && s.artifacts.seen[n-1] == s.last.Product() && s.last.Read(data, pieces) {
 		return true // and so of the same artifact, which has changed last
 	}
-	p := wire.NewPiece(data)
-	ok := p.Response(updateNames, func(name string) bool {
-		switch name {
-		case "artifact":
-			return p.Object(artifactNames, func(name string) bool {
-				switch name {
-				case "name":
-					return p.Word(&p.Name)
-				case "parts":
-					return part.ReadText(&p)
-				case "index":
-					return p.Number(&p.Index)
-				case "append":
-					return p.Flag(&p.Append)
-				case "lastChunk":
-					return p.Flag(&p.Last)
-				case "artifactId", "kind", "type":
-					return p.Scalar()
-				}
-				return false
-			})
-		case "metadata", "status", "artifacts":
-			return false
-		}
-		return p.Scalar()
-	})
-	if !ok || !p.HasText {
+	p, ok := wire.ReadPiece(data, textResponse)
+	if !ok {
 		return false
 	}
 	id := s.artifacts.id(p.Index, string(p.Name), p.Append)

@@ -3,19 +3,29 @@
 package v1
 
 import (
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// The members of a StreamResponse that is a piece of text, as agents send it.
+// How agents write a StreamResponse that is a piece of text.
 var (
-	responseNames = jsonrpc.Names{"artifactUpdate"}
-	updateNames   = jsonrpc.Names{"taskId", "contextId", "artifact", "append", "lastChunk", "metadata", "id", "kind",
-		"type", "final"}
-	artifactNames = jsonrpc.Names{"artifactId", "name", "description", "parts", "metadata", "extensions", "kind", "type",
-		"index", "append", "lastChunk"}
-	partNames = jsonrpc.Names{"text", "metadata", "filename", "mediaType", "kind", "type"}
+	textResponse = wire.InResponse(textEvent)
+	textEvent    = wire.NewForm(wire.Inner("artifactUpdate", textUpdate))
+	textUpdate   = wire.NewForm(
+		wire.Scalar("taskId"), wire.Scalar("contextId"), wire.Inner("artifact", textArtifact),
+		wire.PieceAppend("append"), wire.PieceLast("lastChunk"), wire.Null("metadata"),
+		wire.Scalar("id"), wire.Scalar("kind"), wire.Scalar("type"), wire.Scalar("final"),
+	)
+	textArtifact = wire.NewForm(
+		wire.PieceProduct("artifactId"), wire.PieceName("name"), wire.Null("description"),
+		wire.Single("parts", textPart), wire.Null("metadata"), wire.Null("extensions"),
+		wire.Scalar("kind"), wire.Scalar("type"), wire.Scalar("index"), wire.Scalar("append"),
+		wire.Scalar("lastChunk"),
+	)
+	textPart = wire.NewForm(
+		wire.PieceText("text"), wire.Null("metadata"), wire.Null("filename"),
+		wire.Constant("mediaType", "text/plain"), wire.Scalar("kind"), wire.Scalar("type"),
+	)
 )
 
 // Text implements translate.TextStream: it reads a piece of an artifact that was seen before, after the agent's ids
@@ -27,15 +37,12 @@ func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	if s.last.Read(data, pieces) { // and so of the same artifact
 		return true
 	}
-	p := wire.NewPiece(data)
-	update := func(string) bool { return readUpdate(&p) }
-	var ok bool
+	form := textResponse
 	if s.client.rest {
-		ok = p.Object(responseNames, update) && p.End()
-	} else {
-		ok = p.Response(responseNames, update)
+		form = textEvent
 	}
-	if !ok || !p.HasText || len(p.Product) == 0 {
+	p, ok := wire.ReadPiece(data, form)
+	if !ok || len(p.Product) == 0 {
 		return false
 	}
 	appended, seen := s.reader.seen[string(p.Product)]
@@ -47,51 +54,4 @@ func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 		s.reader.seen[string(p.Product)] = true
 	}
 	return true
-}
-
-func readUpdate(p *wire.Piece) bool {
-	return p.Object(updateNames, func(name string) bool {
-		switch name {
-		case "artifact":
-			return readText(p)
-		case "append":
-			return p.Flag(&p.Append)
-		case "lastChunk":
-			return p.Flag(&p.Last)
-		case "metadata":
-			return false
-		}
-		return p.Scalar()
-	})
-}
-
-// readText reads an artifact that is one plain text.
-func readText(p *wire.Piece) bool {
-	return p.Object(artifactNames, func(name string) bool {
-		switch name {
-		case "artifactId":
-			return p.Word(&p.Product)
-		case "name":
-			return p.Word(&p.Name)
-		case "parts":
-			return p.Only(func() bool { return readTextPart(p) })
-		case "description", "metadata", "extensions":
-			return false
-		}
-		return p.Scalar()
-	})
-}
-
-func readTextPart(p *wire.Piece) bool {
-	return p.Object(partNames, func(name string) bool {
-		switch name {
-		case "text":
-			return p.ReadText()
-		case "mediaType":
-			return p.Is("text/plain")
-		case "kind", "type":
-			return p.Scalar()
-		}
-		return false
-	})
 }

@@ -9,79 +9,30 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Piece reads an event of an agent's stream that is nothing but a piece of a product which is a plain text, in one
+// Piece is an event of an agent's stream that is nothing but a piece of a product which is a plain text, read in one
 // strict pass. Its fields are views of the event, empty where that does not have them. What is unusual, such as an
 // escape in a name or any metadata, is not read: then the event is for the codec that reads all of them.
 type Piece struct {
-	jsonrpc.Cursor
+	cursor jsonrpc.Cursor
 
 	Product, Name []byte // the product's id and name
 	Index         int64  // of the artifact
 	Append, Last  bool
 	Text          []byte // the JSON of the text, without its quotes
-	HasText       bool
-	textEnd       int // where Text ends in the event
+	textEnd       int    // where Text ends in the event
 }
 
-// NewPiece returns a Piece that reads an event.
-func NewPiece(event []byte) Piece { return Piece{Cursor: jsonrpc.NewCursor(event)} }
-
-var responseNames = jsonrpc.Names{"jsonrpc", "id", "result", "error"}
-
-// Response reads the whole event: a response whose result is an object that has members of these names.
-func (p *Piece) Response(names jsonrpc.Names, member func(name string) bool) bool {
-	return p.Object(responseNames, func(name string) bool {
-		switch name {
-		case "jsonrpc":
-			return p.Is("2.0")
-		case "id":
-			_, boolean := p.Bool()
-			return !boolean && p.Scalar()
-		case "result":
-			return p.Object(names, member)
-		}
-		return false
-	}) && p.End()
+// ReadPiece reads an event that is an object of a form. ok is false where it is none, or has no text.
+func ReadPiece(event []byte, f *Form) (p Piece, ok bool) {
+	p.cursor = jsonrpc.NewCursor(event)
+	ok = p.object(f) && p.cursor.End() && p.textEnd > 0
+	return p, ok
 }
 
-// Is reads a string that must have this value.
-func (p *Piece) Is(value string) bool {
-	raw, _, ok := p.String()
-	return ok && string(raw) == value
-}
-
-// Word reads a string without escapes.
-func (p *Piece) Word(into *[]byte) bool {
-	raw, escaped, ok := p.String()
-	*into = raw
-	return ok && !escaped
-}
-
-// Flag reads a boolean.
-func (p *Piece) Flag(into *bool) (ok bool) {
-	*into, ok = p.Bool()
-	return ok
-}
-
-// Number reads an integer that is not negative.
-func (p *Piece) Number(into *int64) (ok bool) {
-	*into, ok = p.Int()
-	return ok
-}
-
-// ReadText reads the text.
-func (p *Piece) ReadText() bool {
-	p.Text, _, p.HasText = p.String()
-	p.textEnd = p.Offset() - 1
-	return p.HasText
-}
-
-// Short reads a scalar that is no string of more than so many bytes.
-func (p *Piece) Short(most int) bool {
-	if raw, _, ok := p.String(); ok {
-		return len(raw) <= most
-	}
-	return p.Scalar()
+// InResponse returns the form of a JSON-RPC response with a result of a form.
+func InResponse(result *Form) *Form {
+	return NewForm(Constant("jsonrpc", "2.0"), FormMember{name: "id", kind: requestID}, Inner("result", result),
+		Null("error"))
 }
 
 // LastPiece is the last piece that was read of a stream. Most events of a stream are like the one before but for the

@@ -2,24 +2,10 @@
 
 package part
 
-import (
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
-)
+import "github.com/aip-gateway/aip-gateway/translate/internal/wire"
 
-var textNames = jsonrpc.Names{"type", "kind", "text", "metadata", "file", "data"}
+var textPart = wire.NewForm(wire.Constant("type", "text"), wire.Constant("kind", "text"), wire.PieceText("text"),
+	wire.Null("metadata"), wire.Null("file"), wire.Null("data"))
 
-// ReadText reads a list of parts that is one plain text, as Read does.
-func ReadText(p *wire.Piece) bool {
-	return p.Only(func() bool {
-		return p.Object(textNames, func(name string) bool {
-			switch name {
-			case "type", "kind":
-				return p.Is("text")
-			case "text":
-				return p.ReadText()
-			}
-			return false
-		})
-	})
-}
+// Text is a list of parts that is one plain text, of which Read reads the same.
+func Text(name string) wire.FormMember { return wire.Single(name, textPart) }
