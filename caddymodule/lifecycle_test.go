@@ -19,6 +19,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 )
 
@@ -220,7 +221,7 @@ func TestCallsOutliveTheirConfiguration(t *testing.T) {
 		state, err := s.call(t.Context(), "start", "slow", "slow 2")
 		results <- result{state, err}
 	}()
-	s.eventually("the task is at work", func() bool {
+	asynctest.Eventually(s.t, "the agent works on the task", func() bool {
 		state,
 			_ := s.call(t.Context(), "get", "slow", "")
 		return state == "working"
@@ -232,7 +233,7 @@ func TestCallsOutliveTheirConfiguration(t *testing.T) {
 	if r := <-results; r.err != nil || r.state != "awaiting-completion" {
 		t.Errorf("a call under way got %q, %v", r.state, r.err)
 	}
-	s.eventually("the store is closed", func() bool { n, _ := stores.References(s.key()); return n == 0 })
+	asynctest.Eventually(s.t, "the store is closed", func() bool { n, _ := stores.References(s.key()); return n == 0 })
 
 	s.mustLoad(s.config("", ""))
 	s.want("complete", "slow", "", "completed")
@@ -300,7 +301,7 @@ func TestStreamsAreDrained(t *testing.T) {
 		content, _ := io.ReadAll(res.Body)
 		ended <- string(content)
 	}()
-	s.eventually("the task rests", func() bool {
+	asynctest.Eventually(s.t, "the task rests", func() bool {
 		state, _ := s.call(t.Context(), "get", "t1", "")
 		return state == "awaiting-completion"
 	})
@@ -323,20 +324,5 @@ func TestTwoAgentsUnderOneName(t *testing.T) {
 	err := s.load(config)
 	if err == nil || !strings.Contains(err.Error(), "give each its own aic") {
 		t.Errorf("two agents under one AIC: %v", err)
-	}
-}
-
-// eventually waits for what another goroutine brings about, by looking again and again.
-func (s *site) eventually(what string, done func() bool) {
-	s.t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	deadline := time.After(20 * time.Second)
-	for !done() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			s.t.Fatalf("it did not come about that %s", what)
-		}
 	}
 }

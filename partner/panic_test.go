@@ -3,30 +3,17 @@
 package partner
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
-
-// lockedBuffer takes what several goroutines log.
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
 
 type panickingComplete struct{ *script }
 
@@ -64,7 +51,7 @@ func TestPanic(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var log lockedBuffer
+				var log asynctest.Buffer
 				p := e.Register(Config{Name: "agent", Agent: tc.agent, Terms: terms, MaxEvents: 1000, MaxBytes: 1 << 20,
 					MaxTasks: 100,
 					Log:      slog.New(slog.NewTextHandler(&log, nil))})

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -58,15 +57,7 @@ func (d severalRecorded) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Tas
 // own data is not shown.
 func (g *gate) read(ctx context.Context, body, end string) (frames []string) {
 	g.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.server.URL+"/agents/one/stream",
-		strings.NewReader(body))
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	res, err := g.server.Client().Do(req)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	res := g.postStream(ctx, body)
 	defer res.Body.Close()
 	var lines []string
 	for s, last := bufio.NewScanner(res.Body), false; s.Scan(); {

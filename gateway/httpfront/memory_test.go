@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
@@ -41,7 +42,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		} else if _, got := g.post("/agents/one/"+c.path, c.body); !strings.Contains(got, c.contains) {
 			t.Errorf("%s: got %.300s", c.name, got)
 		}
-		waitFor(t, func() bool { return g.setup.Process.Memory.Total() == 0 })
+		asynctest.Eventually(t, "the memory is given back", func() bool { return g.setup.Process.Memory.Total() == 0 })
 	}
 }
 
@@ -86,7 +87,7 @@ func TestMemoryLimits(t *testing.T) {
 			if _, got := g.post("/agents/one/rpc", c.body); !strings.Contains(got, `"result"`) {
 				t.Errorf("with memory again: %.300s", got)
 			}
-			waitFor(t, func() bool { return g.setup.Process.Memory.Total() == 0 })
+			asynctest.Eventually(t, "the memory is given back", func() bool { return g.setup.Process.Memory.Total() == 0 })
 		})
 	}
 	t.Run("of all", func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestMemoryOfStreams(t *testing.T) {
 	res, next := g.openStream(t.Context(), again)
 	defer res.Body.Close()
 	until(t, next, "awaiting-completion")
-	waitFor(t, func() bool { return g.setup.Process.Memory.Total() == 0 })
+	asynctest.Eventually(t, "the memory is given back", func() bool { return g.setup.Process.Memory.Total() == 0 })
 }
 
 // TestMemoryIsWaitedFor proves that an answer, and a stream, that there is no memory for now come as soon as there is,
@@ -161,7 +162,7 @@ func TestMemoryIsWaitedFor(t *testing.T) {
 		h.Memory, h.MemoryPatience = quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}, time.Minute
 	})
 	g.post("/agents/one/rpc", message("rpc", "start", "t1", strings.Repeat("x", 100<<10)))
-	waitFor(t, func() bool { return g.setup.Process.Memory.Total() == 0 })
+	asynctest.Eventually(t, "the memory is given back", func() bool { return g.setup.Process.Memory.Total() == 0 })
 	other := g.memory().Lease("leader")
 	if err := other.Hold(1 << 20); err != nil {
 		t.Fatal(err)
@@ -177,12 +178,12 @@ func TestMemoryIsWaitedFor(t *testing.T) {
 		_, err := g.server.Client().Do(request)
 		left <- err
 	}()
-	waitFor(t, func() bool { return g.setup.Process.Memory.Waiting() == 1 })
+	asynctest.Eventually(t, "a stream waits for memory", func() bool { return g.setup.Process.Memory.Waiting() == 1 })
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("the caller that left got %v", err)
 	}
-	waitFor(t, func() bool { return g.setup.Process.Memory.Waiting() == 0 })
+	asynctest.Eventually(t, "no stream waits for memory", func() bool { return g.setup.Process.Memory.Waiting() == 0 })
 
 	answers := make(chan string)
 	for _, c := range [][2]string{{"rpc", "get"}, {"stream", "re-stream"}} {
@@ -191,7 +192,7 @@ func TestMemoryIsWaitedFor(t *testing.T) {
 			answers <- got
 		}()
 	}
-	waitFor(t, func() bool { return g.setup.Process.Memory.Waiting() == 2 })
+	asynctest.Eventually(t, "two streams wait for memory", func() bool { return g.setup.Process.Memory.Waiting() == 2 })
 	other.Release()
 	for range 2 {
 		if got := <-answers; !strings.Contains(got, `"awaiting-completion"`) {
@@ -199,5 +200,7 @@ func TestMemoryIsWaitedFor(t *testing.T) {
 		}
 		g.post("/agents/one/rpc", message("rpc", "complete", "t1", "")) // the stream ends
 	}
-	waitFor(t, func() bool { return g.setup.Process.Memory.Total() == 0 && g.setup.Process.Memory.Waiting() == 0 })
+	asynctest.Eventually(t, "no stream holds memory or waits for it", func() bool {
+		return g.setup.Process.Memory.Total() == 0 && g.setup.Process.Memory.Waiting() == 0
+	})
 }

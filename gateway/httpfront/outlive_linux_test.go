@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
 // TestBothWaysSendTheSame follows one task by a stream that outlives its request, by one that does not, and by one that
@@ -37,14 +39,14 @@ func TestBothWaysSendTheSame(t *testing.T) {
 		return func() string { return <-read }
 	}
 	taken := follow()
-	waitFor(t, func() bool { return outlived.Load() == 1 })
+	asynctest.Eventually(t, "the stream has outlived its request", func() bool { return outlived.Load() == 1 })
 	same := g.setup
 	same.front.TakeOver = TakeOver{}
 	g.serving.Store(same.compose(t, g.tasks))
 	ordinary := follow()
 	g.post("/agents/one/rpc", message("rpc", "continue", "t1", "blue"))
 	g.post("/agents/one/rpc", message("rpc", "continue", "t1", "stream 30 1"))
-	waitFor(t, func() bool {
+	asynctest.Eventually(t, "the turn is over", func() bool {
 		_, got := g.post("/agents/one/rpc", message("rpc", "get", "t1", ""))
 		return strings.Contains(got, `"status":{"state":"awaiting-completion"`) && strings.Contains(got, "chunk-29")
 	})

@@ -3,7 +3,6 @@
 package httpfront
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -16,13 +15,13 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/notify"
@@ -68,7 +67,11 @@ func eachWay(t *testing.T, test func(t *testing.T, way func(*setup))) {
 		if outlived.Load() == 0 && runtime.GOOS == "linux" {
 			t.Error("no stream has outlived its request")
 		}
-		t.Cleanup(func() { waitFor(t, func() bool { return outlived.Load() == ended.Load() }) })
+		t.Cleanup(func() {
+			asynctest.Eventually(t, "every stream that outlived its request has ended", func() bool {
+				return outlived.Load() == ended.Load()
+			})
+		})
 	})
 }
 
@@ -147,29 +150,12 @@ type gate struct {
 	serving  atomic.Pointer[Front]
 	requests atomic.Int64 // that reached the agent
 	drain    context.CancelFunc
-	log      *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log      *asynctest.Buffer
 }
 
 func open(t *testing.T, change ...func(*setup)) *gate {
 	t.Helper()
-	g := &gate{t: t, log: new(lockedBuffer)}
+	g := &gate{t: t, log: new(asynctest.Buffer)}
 	agent := legacyagent.New(legacyagent.Options{})
 	t.Cleanup(func() { agent.Close() })
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -238,8 +224,8 @@ type frame struct {
 	state string
 }
 
-// openStream begins a stream; next reads its events.
-func (g *gate) openStream(ctx context.Context, body string) (*http.Response, func() (frame, error)) {
+// postStream begins a stream.
+func (g *gate) postStream(ctx context.Context, body string) *http.Response {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.server.URL+"/agents/one/stream",
 		strings.NewReader(body))
@@ -250,6 +236,13 @@ func (g *gate) openStream(ctx context.Context, body string) (*http.Response, fun
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	return res
+}
+
+// openStream begins a stream; next reads its events.
+func (g *gate) openStream(ctx context.Context, body string) (*http.Response, func() (frame, error)) {
+	g.t.Helper()
+	res := g.postStream(ctx, body)
 	reader := sseproxy.NewReader(res.Body, sseproxy.Limits{})
 	return res, func() (frame, error) {
 		ev, err := reader.Next()
@@ -309,21 +302,6 @@ func dense(t *testing.T, frames []frame, from uint64) {
 	for i, f := range frames {
 		if f.seq != from+uint64(i) || f.id != fmt.Sprint(f.seq) {
 			t.Fatalf("event %d has the number %d and the id %q, want %d", i, f.seq, f.id, from+uint64(i))
-		}
-	}
-}
-
-// waitFor looks again and again until another goroutine has brought something about.
-func waitFor(t *testing.T, done func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(time.Millisecond)
-	defer ticker.Stop()
-	deadline := time.After(20 * time.Second)
-	for !done() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatal("it did not come about")
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
@@ -102,7 +103,7 @@ func TestExpiredEventsEndAStream(t *testing.T) {
 	g := open(t)
 	res, _ := g.openStream(t.Context(), message("stream", "start", "t1", "stream 1500 0"))
 	res.Body.Close()
-	waitFor(t, func() bool {
+	asynctest.Eventually(t, "the turn is over", func() bool {
 		_, got := g.post("/agents/one/rpc", message("rpc", "get", "t1", ""))
 		return strings.Contains(got, `"status":{"state":"awaiting-completion"`)
 	})
@@ -142,7 +143,7 @@ func streamLimits(t *testing.T, way func(*setup)) {
 	for _, f := range close {
 		f()
 	}
-	waitFor(t, func() bool { return g.streams() == 0 })
+	asynctest.Eventually(t, "no stream is open", func() bool { return g.streams() == 0 })
 }
 
 // TestStreamsOfUnverified proves that callers without a certificate have the limit of one Leader together, by whatever
@@ -221,7 +222,7 @@ func slowReaderIsCutAndDelaysNoOther(t *testing.T, way func(*setup)) {
 	res, next := g.openStream(t.Context(), message("stream", "start", "t2", "hello"))
 	defer res.Body.Close()
 	until(t, next, "awaiting-completion")
-	waitFor(t, func() bool { // the slow one's request was received
+	asynctest.Eventually(t, "the slow Leader has its task", func() bool {
 		_, got := g.post("/agents/one/rpc", message("rpc", "get", "t1", ""))
 		return strings.Contains(got, `"result"`)
 	})
@@ -230,7 +231,7 @@ func slowReaderIsCutAndDelaysNoOther(t *testing.T, way func(*setup)) {
 	if first, err := nextAgain(); err != nil || first.seq != 1 {
 		t.Errorf("the slow one's task begins with %+v, %v", first, err)
 	}
-	waitFor(t, func() bool { return g.streams() == 2 })
+	asynctest.Eventually(t, "two streams are open", func() bool { return g.streams() == 2 })
 }
 
 func TestDrainedStreamsLoseNothing(t *testing.T) { eachWay(t, drainedStreamsLoseNothing) }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -111,7 +112,7 @@ func TestACallerThatNeverReads(t *testing.T) {
 			}
 			again := message("stream", "re-stream", "t1", "")
 			fmt.Fprintf(stuck, "POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(again), again)
-			waitFor(t, func() bool { return h.streams() == 1 })
+			asynctest.Eventually(t, "a stream is open", func() bool { return h.streams() == 1 })
 
 			received := make(chan int, c.readers)  // the number of pieces that a reader has
 			sums := make(chan [32]byte, c.readers) // of all that a reader has received
@@ -144,7 +145,7 @@ func TestACallerThatNeverReads(t *testing.T) {
 					}
 				}()
 			}
-			waitFor(t, func() bool { return h.streams() == int64(c.readers+1) })
+			asynctest.Eventually(t, "all streams are open", func() bool { return h.streams() == int64(c.readers+1) })
 			for i := range pieces {
 				speaks.pieces <- strings.Repeat("x", 2<<10<<(i%5)) // 2 to 32 KiB
 				for range c.readers {
@@ -156,7 +157,9 @@ func TestACallerThatNeverReads(t *testing.T) {
 					t.Fatalf("a get was answered with %.300s", got)
 				}
 			}
-			waitFor(t, func() bool { return h.streams() == int64(c.readers) })
+			asynctest.Eventually(t, "only the streams that are read are open", func() bool {
+				return h.streams() == int64(c.readers)
+			})
 			if got := post("/rpc", message("rpc", "cancel", "t1", "")); !strings.Contains(got, `"canceled"`) {
 				t.Errorf("a cancel was answered with %.300s", got)
 			}
@@ -168,7 +171,9 @@ func TestACallerThatNeverReads(t *testing.T) {
 					t.Error("two readers have received different bytes")
 				}
 			}
-			waitFor(t, func() bool { return h.streams() == 0 && h.setup.Process.Memory.Total() == 0 })
+			asynctest.Eventually(t, "no stream is open or holds memory", func() bool {
+				return h.streams() == 0 && h.setup.Process.Memory.Total() == 0
+			})
 		})
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
 // answer reads the head of a response.
@@ -193,7 +195,9 @@ func TestNothingIsLeft(t *testing.T) {
 		h.send(conns[i], request)
 		taken[i] = <-h.taken
 	}
-	eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+1 }) // that of the watcher
+	asynctest.Eventually(t, "only the watcher has a goroutine", func() bool {
+		return runtime.NumGoroutine() <= goroutines+1
+	})
 	if n := descriptors(t); n > files+2*streams+1 {
 		t.Errorf("%d streams take %d descriptors", streams, n-files)
 	}
@@ -201,7 +205,9 @@ func TestNothingIsLeft(t *testing.T) {
 		c.End(i%2 == 0, i%3 == 0)
 		conns[i].Close()
 	}
-	eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines && descriptors(t) <= files })
+	asynctest.Eventually(t, "goroutines and descriptors are given back", func() bool {
+		return runtime.NumGoroutine() <= goroutines && descriptors(t) <= files
+	})
 	h.Close()
 	if len(connections.byID) != 0 || connections.epoll != nil {
 		t.Errorf("%d connections are still watched", len(connections.byID))

@@ -15,6 +15,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
 // TestKeyUpdate has a caller change the keys of its connection while the stream rests (RFC 8446 section 4.6.3), and ask
@@ -30,7 +32,7 @@ func TestKeyUpdate(t *testing.T) {
 	if _, err := c.(*tls.Conn).NetConn().Write(keyUpdate(t, keys.String(), 1)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool {
+	asynctest.Eventually(t, "the connection has woken", func() bool {
 		taken.reading.Lock()
 		defer taken.reading.Unlock()
 		return taken.wakes > 0

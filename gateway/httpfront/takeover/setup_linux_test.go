@@ -156,18 +156,3 @@ func descriptors(t *testing.T) int {
 	}
 	return len(open)
 }
-
-// eventually waits for what other goroutines bring about.
-func eventually(t *testing.T, done func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(time.Millisecond)
-	defer ticker.Stop()
-	deadline := time.After(20 * time.Second)
-	for !done() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatal("it did not come about")
-		}
-	}
-}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
 // TestReadsThatWait has more reads wait than there are readers, and closes other connections meanwhile.
@@ -59,7 +61,7 @@ func TestReadsThatWait(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() bool { return reading.Load() == maxReaders })
+	asynctest.Eventually(t, "all readers read", func() bool { return reading.Load() == maxReaders })
 	for range 10 {
 		gone.Add(1)
 		pair().Close()
@@ -76,7 +78,7 @@ func TestReadsThatWait(t *testing.T) {
 	if w.epoll != nil {
 		t.Error("the descriptor is still open")
 	}
-	eventually(t, func() bool {
+	asynctest.Eventually(t, "no reader is left", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.readers == 0

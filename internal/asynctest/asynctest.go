@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package asynctest has what the tests of rooms share whose goroutines run outside a synctest bubble, because they wait
+// for sockets or for the system.
+package asynctest
+
+import (
+	"bytes"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Eventually waits until done returns true, which it calls every millisecond. After 20 s the test fails; what says what
+// should have become true.
+func Eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	for !done() {
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			t.Fatalf("within 20 s it did not become true that %s", what)
+		}
+	}
+}
+
+// Buffer is a buffer that is read while others write to it, such as a log.
+type Buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+// String returns what has been written so far.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
