@@ -17,6 +17,13 @@ func BeginRequest(dst []byte, id ID, method string) []byte {
 	return append(dst, `,"params":`...)
 }
 
+// BeginNotification is BeginRequest for a request without an id, which is not answered.
+func BeginNotification(dst []byte, method string) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":`...)
+	dst = gjson.AppendJSONString(dst, method)
+	return append(dst, `,"params":`...)
+}
+
 // BeginResult appends a response up to the place where its result stands. The caller appends it, then calls
 // End.
 func BeginResult(dst []byte, id ID) []byte {
@@ -24,7 +31,7 @@ func BeginResult(dst []byte, id ID) []byte {
 	return append(dst, `,"result":`...)
 }
 
-// End closes what BeginRequest or BeginResult began.
+// End closes what a Begin function began.
 func End(dst []byte) []byte { return append(dst, '}') }
 
 // AppendError appends a response that says what went wrong. data is JSON, or empty for none.

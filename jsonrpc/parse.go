@@ -22,25 +22,52 @@ func Parse(body []byte, lim Limits) (Request, *Error) {
 	if err != nil {
 		return Request{}, err
 	}
+	return top.request()
+}
+
+// Message is a request or a response, on a connection where both ends may send either.
+type Message struct {
+	IsRequest bool
+	Request   Request  // where IsRequest is set; without an id it is a notification
+	Response  Response // otherwise
+}
+
+// ParseMessage reads a message that is a request if it has a method, and otherwise a response, as Parse and
+// ParseResponse do.
+func ParseMessage(body []byte, lim Limits) (m Message, err *Error) {
+	top, err := scanObject(body, lim.or())
+	if err != nil {
+		return Message{}, err
+	}
+	if m.IsRequest = len(top.method) > 0; m.IsRequest {
+		m.Request, err = top.request()
+	} else {
+		m.Response, err = top.response()
+	}
+	return m, err
+}
+
+// request returns the request whose members these are.
+func (m *members) request() (Request, *Error) {
 	refuse := func(field, detail string) (Request, *Error) {
-		return Request{}, &Error{ID: top.knownID(), Code: InvalidRequest, Field: field, Detail: detail}
+		return Request{}, &Error{ID: m.knownID(), Code: InvalidRequest, Field: field, Detail: detail}
 	}
 	switch {
-	case len(top.version) == 0:
+	case len(m.version) == 0:
 		return refuse("jsonrpc", `the member jsonrpc is missing; it must be "2.0"`)
-	case !isVersion(top.version):
+	case !isVersion(m.version):
 		return refuse("jsonrpc", `jsonrpc must be the string "2.0"`)
-	case len(top.id) > 0 && !isID(top.id):
+	case len(m.id) > 0 && !isID(m.id):
 		return refuse("id", "id must be a string, a number or null")
-	case len(top.method) == 0:
+	case len(m.method) == 0:
 		return refuse("method", "the member method is missing; it must be a string")
-	case top.method[0] != '"':
+	case m.method[0] != '"':
 		return refuse("method", "method must be a string")
 	}
 	return Request{
-		ID:     unsafe.Slice(unsafe.StringData(top.id), len(top.id)),
-		Method: gjson.Parse(top.method).Str,
-		Params: gjson.Parse(top.params),
+		ID:     unsafe.Slice(unsafe.StringData(m.id), len(m.id)),
+		Method: gjson.Parse(m.method).Str,
+		Params: gjson.Parse(m.params),
 	}, nil
 }
 
@@ -66,26 +93,31 @@ func ParseResponse(body []byte, lim Limits) (Response, *Error) {
 	if err != nil {
 		return Response{}, err
 	}
+	return top.response()
+}
+
+// response returns the response whose members these are.
+func (m *members) response() (Response, *Error) {
 	refuse := func(field, detail string) (Response, *Error) {
-		return Response{}, &Error{ID: top.knownID(), Code: InvalidRequest, Field: field, Detail: detail}
+		return Response{}, &Error{ID: m.knownID(), Code: InvalidRequest, Field: field, Detail: detail}
 	}
-	res := Response{ID: unsafe.Slice(unsafe.StringData(top.id), len(top.id))}
+	res := Response{ID: unsafe.Slice(unsafe.StringData(m.id), len(m.id))}
 	switch {
-	case !absent(top.version) && !isVersion(top.version):
+	case !absent(m.version) && !isVersion(m.version):
 		return refuse("jsonrpc", `jsonrpc must be the string "2.0"`)
-	case len(top.id) > 0 && !isID(top.id):
+	case len(m.id) > 0 && !isID(m.id):
 		return refuse("id", "id must be a string, a number or null")
-	case absent(top.failure) && len(top.result) == 0:
+	case absent(m.failure) && len(m.result) == 0:
 		return refuse("result", "a response needs a result or an error")
-	case absent(top.failure):
-		res.Result = gjson.Parse(top.result)
+	case absent(m.failure):
+		res.Result = gjson.Parse(m.result)
 		return res, nil
-	case top.failure[0] != '{':
+	case m.failure[0] != '{':
 		return refuse("error", "error must be an object")
 	}
 	res.Failure = new(Failure)
 	var code, message gjson.Result
-	gjson.Parse(top.failure).ForEach(func(key, value gjson.Result) bool {
+	gjson.Parse(m.failure).ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "code":
 			code = value

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun
+
+import (
+	"crypto/ecdsa"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/tidwall/gjson"
+)
+
+// The default lives of tokens.
+const (
+	defaultAccessLife  = time.Hour
+	defaultRefreshLife = 7 * 24 * time.Hour
+)
+
+// AuthorityConfig says how an Authority works. Identity and Roots are required.
+type AuthorityConfig struct {
+	Identity *Identity // signs nonces and tokens; it has a certificate
+	Roots    *Roots    // of the AIDs that may log in
+
+	Issuer      string             // its tokens are those of auth.{Issuer}. Default: the issuer of Identity
+	ForeignKeys []*ecdsa.PublicKey // of the tokens of other issuers that are accepted, for AIDs of theirs
+	AccessLife  time.Duration      // default: 1 h
+	RefreshLife time.Duration      // default: 7 days
+}
+
+// Authority is the server side of the logins: it checks who a client is, and issues tokens. Its state belongs to no
+// connection. Its methods may be called by any number of goroutines at once; each takes the params of a request, and
+// returns the JSON of its result or an *Error.
+type Authority struct {
+	config AuthorityConfig
+	logins logins
+	tokens tokens
+}
+
+// NewAuthority returns an authority.
+func NewAuthority(config AuthorityConfig) (*Authority, error) {
+	if len(config.Identity.Chain) == 0 {
+		return nil, errors.New("the identity has no certificate")
+	}
+	if config.Issuer == "" {
+		config.Issuer = config.Identity.AID.Issuer()
+	}
+	if config.AccessLife <= 0 {
+		config.AccessLife = defaultAccessLife
+	}
+	if config.RefreshLife <= 0 {
+		config.RefreshLife = defaultRefreshLife
+	}
+	return &Authority{config: config, tokens: tokens{
+		issuer: "auth." + config.Issuer, key: config.Identity.Key, foreign: config.ForeignKeys,
+		kid: config.Identity.Chain[0].SerialNumber.Text(16),
+	}}, nil
+}
+
+// Proof says who the other end of a connection is, and until when that is proven.
+type Proof struct {
+	AID     AID
+	Expires time.Time
+}
+
+// NewChallenge returns the nonce of a new connection in gateway mode, and the params of the notification "challenge"
+// that carries it, which is the connection's first frame.
+func (a *Authority) NewChallenge() (nonce string, params []byte) {
+	nonce = NewNonce()
+	return nonce, mustJSON(map[string]any{
+		"nonce": nonce, "server": a.config.Identity.AID,
+		"protocol":     map[string]string{"min": Version, "max": Version},
+		"auth_methods": []string{"aid", "kite_token"},
+		"capabilities": map[string]any{}, "server_time": time.Now().UnixMilli(),
+	})
+}
+
+// Login1 is auth.aid_login1: the client presents its certificate, and gets a nonce to sign.
+func (a *Authority) Login1(params gjson.Result) ([]byte, error) {
+	aid, err := aidParam(params)
+	if err != nil {
+		return nil, err
+	}
+	clientNonce, request := params.Get("client_nonce").String(), params.Get("request_id").String()
+	switch {
+	case clientNonce == "" || len(clientNonce) > maxParam:
+		return nil, Errorf(CodeInvalidParams, "client_nonce must be a string of 1 to %d bytes", maxParam)
+	case len(request) > maxParam:
+		return nil, Errorf(CodeInvalidParams, "request_id is longer than %d bytes", maxParam)
+	case request == "":
+		request = NewNonce()
+	}
+	chain, err := ParseChain(params.Get("cert").String())
+	if err != nil {
+		return nil, err
+	}
+	cert, err := a.config.Roots.Verify(aid, chain)
+	if err != nil {
+		return nil, err
+	}
+	signature, err := a.config.Identity.Sign(clientNonce)
+	if err != nil {
+		return nil, err
+	}
+	in := login{aid: aid, nonce: NewNonce(), cert: cert}
+	if err := a.logins.begin(request, in); err != nil {
+		return nil, err
+	}
+	return mustJSON(map[string]any{
+		"success": true, "request_id": request, "nonce": in.nonce, "server_time": time.Now().UnixMilli(),
+		"client_nonce_signature": signature, "auth_cert": a.config.Identity.CertPEM(),
+		"auth_curve": a.config.Identity.Curve(),
+	}), nil
+}
+
+// Login2 is auth.aid_login2: the client presents the signed nonce, and gets tokens. It need not present its certificate
+// again.
+func (a *Authority) Login2(params gjson.Result) ([]byte, error) {
+	cert, err := a.finish(params)
+	if err != nil {
+		return nil, err
+	}
+	return a.issue(cert.AID, cert.NotAfter)
+}
+
+// finish checks the second step of a login.
+func (a *Authority) finish(params gjson.Result) (*Certificate, error) {
+	aid, err := aidParam(params)
+	if err != nil {
+		return nil, err
+	}
+	in, err := a.logins.finish(aid, params.Get("request_id").String(), params.Get("nonce").String())
+	if err != nil {
+		return nil, err
+	}
+	// The time is signed as the client has written it.
+	message := in.nonce + ":" + params.Get("client_time").String()
+	if t := params.Get("client_time"); t.Type == gjson.Number {
+		message = in.nonce + ":" + t.Raw
+	}
+	return in.cert, Verify(in.cert.Key, message, params.Get("signature").String())
+}
+
+// issue returns new tokens for an AID whose certificate is valid until notAfter.
+func (a *Authority) issue(aid AID, notAfter time.Time) ([]byte, error) {
+	now := time.Now()
+	until := func(life time.Duration) time.Time {
+		if t := now.Add(life); t.Before(notAfter) {
+			return t
+		}
+		return notAfter
+	}
+	expires := until(a.config.AccessLife)
+	access, err := a.tokens.issue(aid, accessAudience, expires, nil)
+	if err != nil {
+		return nil, err
+	}
+	refresh, err := a.tokens.issue(aid, refreshAudience, until(a.config.RefreshLife), jwt.NewNumericDate(notAfter))
+	if err != nil {
+		return nil, err
+	}
+	return mustJSON(map[string]any{
+		"success": true, "aid": aid, "access_token": access, "token": access, "refresh_token": refresh,
+		"expires_in": int64(expires.Sub(now) / time.Second),
+	}), nil
+}
+
+// Refresh is auth.refresh_token. A token that is no longer good is a result that asks for a login, as clients expect.
+func (a *Authority) Refresh(params gjson.Result) ([]byte, error) {
+	c, err := a.tokens.check(params.Get("refresh_token").String(), refreshAudience)
+	if err == nil && c.NotAfter != nil {
+		if aid := params.Get("aid"); !aid.Exists() || aid.String() == string(c.AID) {
+			return a.issue(c.AID, c.NotAfter.Time())
+		}
+	}
+	return mustJSON(map[string]any{
+		"success": false, "error": "The refresh token is not valid", "relogin_required": true, "retryable": false,
+	}), nil
+}
+
+// Authenticate checks the member auth of auth.connect.
+func (a *Authority) Authenticate(auth gjson.Result) (Proof, error) {
+	switch method := auth.Get("method").String(); method {
+	case "kite_token":
+		c, err := a.tokens.check(auth.Get("token").String(), accessAudience)
+		if err != nil {
+			return Proof{}, err
+		}
+		return Proof{AID: c.AID, Expires: c.Expiry.Time()}, nil
+	case "aid":
+		cert, err := a.finish(auth)
+		if err != nil {
+			return Proof{}, err
+		}
+		return Proof{AID: cert.AID, Expires: cert.NotAfter}, nil
+	}
+	return Proof{}, Errorf(CodeAuthFailed, "The authentication method is not supported; use aid or kite_token")
+}
+
+// maxParam is the length of the longest nonce or id that is accepted, in bytes.
+const maxParam = 256
+
+func aidParam(params gjson.Result) (AID, error) {
+	aid, err := ParseAID(params.Get("aid").String())
+	if err != nil {
+		return "", Errorf(CodeInvalidParams, "aid: %v", err)
+	}
+	return aid, nil
+}
+
+// mustJSON returns the JSON of a value that is made of what JSON has.
+func mustJSON(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}

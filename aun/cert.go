@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Limits of what is read as PEM.
+const (
+	maxPEM   = 256 << 10 // bytes
+	maxChain = 8         // certificates in a chain
+)
+
+// Roots are the certificates that identities must chain to. Its methods may be called by any number of goroutines at
+// once.
+type Roots struct {
+	anchors *x509.CertPool
+	cas     []*x509.Certificate // all of them, roots and intermediates
+	pem     []byte
+
+	mu      sync.RWMutex
+	revoked map[string]bool // by revokedKey
+}
+
+// NewRoots returns the roots that PEM holds. A certificate that is not signed by itself is an intermediate, if there is
+// any that is.
+func NewRoots(text []byte) (*Roots, error) {
+	certs, err := parseCerts(text, 1000)
+	if err != nil {
+		return nil, err
+	}
+	r := &Roots{anchors: x509.NewCertPool(), cas: certs, pem: text, revoked: make(map[string]bool)}
+	selfSigned := 0
+	for _, c := range certs {
+		if !c.IsCA {
+			return nil, fmt.Errorf("the certificate %q is not that of a CA", c.Subject)
+		}
+		if isSelfSigned(c) {
+			r.anchors.AddCert(c)
+			selfSigned++
+		}
+	}
+	for _, c := range certs {
+		if selfSigned == 0 {
+			r.anchors.AddCert(c)
+		}
+	}
+	return r, nil
+}
+
+func isSelfSigned(c *x509.Certificate) bool { return bytes.Equal(c.RawSubject, c.RawIssuer) }
+
+// PEM returns the certificates as they were given.
+func (r *Roots) PEM() []byte { return r.pem }
+
+// Certificates returns the roots and the intermediates. They are not to be changed.
+func (r *Roots) Certificates() []*x509.Certificate { return r.cas }
+
+// Revoke adds a revocation list in DER or PEM, which one of the roots or intermediates must have signed.
+func (r *Roots) Revoke(list []byte) error {
+	if block, _ := pem.Decode(list); block != nil {
+		list = block.Bytes
+	}
+	crl, err := x509.ParseRevocationList(list)
+	if err != nil {
+		return err
+	}
+	for _, ca := range r.cas {
+		if crl.CheckSignatureFrom(ca) != nil {
+			continue
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, e := range crl.RevokedCertificateEntries {
+			r.revoked[revokedKey(crl.RawIssuer, e.SerialNumber.Bytes())] = true
+		}
+		return nil
+	}
+	return errors.New("the revocation list is not signed by any of the roots")
+}
+
+func revokedKey(issuer, serial []byte) string { return string(issuer) + "\x00" + string(serial) }
+
+// Verify checks that a chain, whose first certificate is that of an AID, leads to the roots now. It returns the AID's
+// certificate and until when the chain is valid. An error is a CodeCertificateInvalid. The AID may be empty for any.
+func (r *Roots) Verify(aid AID, chain []*x509.Certificate) (*Certificate, error) {
+	c, err := r.verify(aid, chain)
+	if err != nil {
+		return nil, Errorf(CodeCertificateInvalid, "The certificate is not accepted: %v", err)
+	}
+	return c, nil
+}
+
+// VerifyService checks the certificate of an authentication service, whose name is no agent's, and its signature of a
+// message.
+func (r *Roots) VerifyService(chain []*x509.Certificate, message, signature string) error {
+	c, err := r.verifyChain(chain)
+	if err != nil {
+		return Errorf(CodeCertificateInvalid, "The certificate of the authentication service is not accepted: %v", err)
+	}
+	return Verify(c.Key, message, signature)
+}
+
+func (r *Roots) verify(aid AID, chain []*x509.Certificate) (*Certificate, error) {
+	c, err := r.verifyChain(chain)
+	if err != nil {
+		return nil, err
+	}
+	if c.AID, err = aidOf(c.Leaf); err != nil {
+		return nil, err
+	}
+	if aid != "" && c.AID != aid {
+		return nil, fmt.Errorf("it is that of %s", c.AID)
+	}
+	return c, nil
+}
+
+// verifyChain checks that a chain leads to the roots now, whatever the name is.
+func (r *Roots) verifyChain(chain []*x509.Certificate) (*Certificate, error) {
+	if len(chain) == 0 {
+		return nil, errors.New("there is none")
+	}
+	leaf := chain[0]
+	key, ok := leaf.PublicKey.(*ecdsa.PublicKey)
+	if !ok || key.Curve != elliptic.P256() && key.Curve != elliptic.P384() {
+		return nil, errors.New("its key is neither of the curve P-256 nor of P-384")
+	}
+	between := x509.NewCertPool()
+	for _, ca := range append(chain[1:len(chain):len(chain)], r.cas...) {
+		between.AddCert(ca)
+	}
+	found, err := leaf.Verify(x509.VerifyOptions{
+		Roots: r.anchors, Intermediates: between, CurrentTime: time.Now(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "x509: "))
+	}
+	c := &Certificate{Leaf: leaf, Key: key}
+	for _, path := range found {
+		if ends, revoked := r.ends(path); !revoked && ends.After(c.NotAfter) {
+			c.NotAfter = ends
+		}
+	}
+	if c.NotAfter.IsZero() {
+		return nil, errors.New("it is revoked")
+	}
+	return c, nil
+}
+
+// ends returns until when a path of certificates is valid, and whether one of them is revoked.
+func (r *Roots) ends(path []*x509.Certificate) (ends time.Time, revoked bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	ends = path[0].NotAfter
+	for _, c := range path {
+		if c.NotAfter.Before(ends) {
+			ends = c.NotAfter
+		}
+		revoked = revoked || r.revoked[revokedKey(c.RawIssuer, c.SerialNumber.Bytes())]
+	}
+	return ends, revoked
+}
+
+// Certificate is the verified certificate of an AID.
+type Certificate struct {
+	AID      AID
+	Leaf     *x509.Certificate
+	Key      *ecdsa.PublicKey
+	NotAfter time.Time // until when the whole chain is valid
+}
+
+// aidOf returns the AID of a certificate: its common name, or without one its only DNS name.
+func aidOf(c *x509.Certificate) (AID, error) {
+	name := c.Subject.CommonName
+	if name == "" && len(c.DNSNames) == 1 {
+		name = c.DNSNames[0]
+	}
+	aid, err := ParseAID(name)
+	if err != nil {
+		return "", fmt.Errorf("its common name: %w", err)
+	}
+	return aid, nil
+}
+
+// ParseChain returns the certificates that PEM holds, at most 8, the leaf first.
+func ParseChain(text string) ([]*x509.Certificate, error) {
+	chain, err := parseCerts([]byte(text), maxChain)
+	if err != nil {
+		return nil, Errorf(CodeCertificateInvalid, "The certificate cannot be read: %v", err)
+	}
+	return chain, nil
+}
+
+func parseCerts(text []byte, most int) (certs []*x509.Certificate, _ error) {
+	if len(text) > maxPEM {
+		return nil, fmt.Errorf("it has %d bytes, too many for PEM", len(text))
+	}
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		if certs = append(certs, c); len(certs) > most {
+			return nil, fmt.Errorf("there are more than %d certificates", most)
+		}
+	}
+	if len(certs) == 0 {
+		return nil, errors.New(`there is no PEM block "CERTIFICATE"`)
+	}
+	return certs, nil
+}
+
+func encodeCerts(certs []*x509.Certificate) []byte {
+	var text []byte
+	for _, c := range certs {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+	}
+	return text
+}
+
+// Sign returns the signature of a message, in base64: ECDSA in DER over SHA-256, with a key of P-384 over SHA-384.
+func Sign(key *ecdsa.PrivateKey, message string) (string, error) {
+	sig, err := ecdsa.SignASN1(rand.Reader, key, digest(key.Curve, message))
+	if err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(sig), nil
+}
+
+// Verify checks a signature of Sign. The error is a CodeSignatureInvalid.
+func Verify(key *ecdsa.PublicKey, message, signature string) error {
+	sig, err := base64.StdEncoding.DecodeString(signature)
+	if err != nil || !ecdsa.VerifyASN1(key, digest(key.Curve, message), sig) {
+		return Errorf(CodeSignatureInvalid, "The signature is invalid")
+	}
+	return nil
+}
+
+func digest(curve elliptic.Curve, message string) []byte {
+	if curve == elliptic.P384() {
+		sum := sha512.Sum384([]byte(message))
+		return sum[:]
+	}
+	sum := sha256.Sum256([]byte(message))
+	return sum[:]
+}

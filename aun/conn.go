@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/internal/bufpool"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+)
+
+// MaxFrame is the size of the largest frame, in bytes, in both directions.
+const MaxFrame = 1_000_000
+
+// Limits bound one connection. A zero stands for the default.
+type Limits struct {
+	Calls        int           // calls of this end that wait for an answer; more wait to be sent. Default: 16
+	Requests     int           // requests of the other end under way; no frame is read while there are more. Default: 64
+	WriteTimeout time.Duration // a frame that takes longer ends the connection. Default: 10 s
+}
+
+func (l Limits) or() Limits {
+	if l.Calls <= 0 {
+		l.Calls = 16
+	}
+	if l.Requests <= 0 {
+		l.Requests = 64
+	}
+	if l.WriteTimeout <= 0 {
+		l.WriteTimeout = 10 * time.Second
+	}
+	return l
+}
+
+// A Handler receives what the other end of a connection sends by itself.
+type Handler interface {
+	// Request answers a request, by Reply or Fail. It runs in a goroutine of its own, with a context that ends with
+	// the connection. A request that is not answered when it returns is answered with an internal error.
+	Request(ctx context.Context, r *Request)
+
+	// Event receives a notification. It is called by the goroutine that reads, in the order of the frames, so it must
+	// not wait. Params are the handler's.
+	Event(c *Conn, method string, params gjson.Result)
+}
+
+// Conn is one connection: frames of JSON-RPC over WebSocket, which either end may send. Serve reads it. All other
+// methods may be called by any number of goroutines at once.
+type Conn struct {
+	ws      *websocket.Conn
+	handler Handler
+	limits  Limits
+	log     *slog.Logger
+
+	writing  chan struct{} // held by the goroutine that writes
+	calls    chan struct{} // one for each call under way
+	requests chan struct{} // one for each request under way
+	work     sync.WaitGroup
+	last     atomic.Int64 // when the last frame arrived, in Unix nanoseconds
+
+	mu      sync.Mutex
+	next    uint64              // id of the next call
+	waiting map[uint64]*Pending // calls that wait for their answers
+	ended   *CloseError         // nil while the connection is open
+	done    chan struct{}       // closed when ended is set
+}
+
+// NewConn returns a connection, which owns ws. Nothing is read before Serve.
+func NewConn(ws *websocket.Conn, handler Handler, limits Limits, log *slog.Logger) *Conn {
+	ws.SetReadLimit(MaxFrame)
+	limits = limits.or()
+	c := &Conn{ws: ws, handler: handler, limits: limits, log: log,
+		writing: make(chan struct{}, 1), calls: make(chan struct{}, limits.Calls),
+		requests: make(chan struct{}, limits.Requests), waiting: make(map[uint64]*Pending),
+		done: make(chan struct{})}
+	c.last.Store(time.Now().UnixNano())
+	return c
+}
+
+// Done is closed when the connection has ended. Requests may still be under way.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err returns why the connection has ended, and nil while it is open.
+func (c *Conn) Err() *CloseError {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
+// LastReceived returns when the last frame arrived.
+func (c *Conn) LastReceived() time.Time { return time.Unix(0, c.last.Load()) }
+
+// Serve reads frames and hands them to the handler until the connection ends, for example with ctx. It returns when
+// everything that the connection has started has ended. It is called once.
+func (c *Conn) Serve(ctx context.Context) *CloseError {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { c.cut(&CloseError{Code: CloseAbnormal, Local: true, Err: ctx.Err()}) })
+	for {
+		frame, err := c.read()
+		if err != nil {
+			break
+		}
+		c.receive(ctx, frame)
+	}
+	stop()
+	cancel()
+	c.work.Wait()
+	_ = c.ws.CloseNow()
+	return c.Err()
+}
+
+// frames keeps the buffers into which frames are read.
+var frames = bufpool.Pool{Largest: 64 << 10}
+
+// read returns the next frame, which is the caller's. After an error the connection has ended.
+func (c *Conn) read() ([]byte, error) {
+	kind, r, err := c.ws.Reader(context.Background())
+	if err == nil && kind != websocket.MessageText {
+		c.Close(CloseUnsupported, "only text frames are supported")
+		return nil, c.Err()
+	}
+	if err == nil {
+		buf := frames.Get()
+		defer frames.Put(buf)
+		if *buf, err = bufpool.ReadAll(*buf, r); err == nil {
+			c.last.Store(time.Now().UnixNano())
+			return append([]byte(nil), *buf...), nil
+		}
+	}
+	var closed websocket.CloseError
+	switch {
+	case errors.As(err, &closed):
+		c.cut(&CloseError{Code: closed.Code, Reason: closed.Reason})
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		c.cut(&CloseError{Code: CloseTooLarge, Local: true, Reason: "a frame was too large"})
+	case errors.Is(err, io.EOF):
+		c.cut(&CloseError{Code: CloseAbnormal, Err: io.ErrUnexpectedEOF})
+	default:
+		c.cut(&CloseError{Code: CloseAbnormal, Err: err})
+	}
+	return nil, err
+}
+
+// receive handles a frame.
+func (c *Conn) receive(ctx context.Context, frame []byte) {
+	m, err := jsonrpc.ParseMessage(frame, jsonrpc.Limits{Bytes: MaxFrame})
+	switch {
+	case err != nil && err.Code == jsonrpc.ParseError:
+		c.Close(CloseInvalidData, "a frame is not JSON")
+	case err != nil:
+		if p := c.answered(err.ID); p != nil {
+			p.finish(gjson.Result{}, fmt.Errorf("the answer is invalid: %w", err))
+			return
+		}
+		c.refuse(err)
+	case !m.IsRequest:
+		c.receiveAnswer(&m.Response)
+	case len(m.Request.ID) == 0:
+		if p := m.Request.Params; p.Exists() && !p.IsObject() {
+			return
+		}
+		c.handler.Event(c, m.Request.Method, m.Request.Params)
+	default:
+		if err := m.Request.Check(); err != nil {
+			c.refuse(err)
+			return
+		}
+		c.receiveRequest(ctx, &m.Request)
+	}
+}
+
+func (c *Conn) receiveAnswer(m *jsonrpc.Response) {
+	p := c.answered(m.ID)
+	if p == nil {
+		return // to no call, or to one that has been given up
+	}
+	if f := m.Failure; f != nil {
+		p.finish(gjson.Result{}, &Error{Code: f.Code, Message: f.Message, Data: []byte(f.Data.Raw)})
+		return
+	}
+	p.finish(m.Result, nil)
+}
+
+// refuse answers a frame that is no valid request.
+func (c *Conn) refuse(err *jsonrpc.Error) {
+	c.work.Go(func() {
+		_ = c.write(context.Background(), jsonrpc.AppendError(nil, err.ID, err.Code, err.Detail, nil))
+	})
+}
+
+func (c *Conn) receiveRequest(ctx context.Context, m *jsonrpc.Request) {
+	select {
+	case c.requests <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	r := &Request{Conn: c, Method: m.Method, Params: m.Params, id: m.ID}
+	c.work.Go(func() {
+		defer func() { <-c.requests }()
+		defer func() {
+			if p := recover(); p != nil {
+				c.log.LogAttrs(ctx, slog.LevelError, "the gateway failed in a request; this is a bug of the gateway",
+					slog.String("method", r.Method), slog.String("panic", fmt.Sprintf("%T", p)),
+					slog.String("stack", string(debug.Stack())))
+			}
+			if !r.answered {
+				r.Fail(Errorf(CodeInternal, "Internal error"))
+			}
+		}()
+		c.handler.Request(ctx, r)
+	})
+}
+
+// Request is a request of the other end. It is used by one goroutine at a time.
+type Request struct {
+	Conn   *Conn
+	Method string
+	Params gjson.Result // an object, an array, or a Result that does not exist; the handler's
+
+	id       jsonrpc.ID
+	answered bool
+}
+
+// Reply answers the request with a result, which is JSON. It returns when the answer is sent, or the connection has
+// ended. A result that is too large for a frame is answered with an error, and returned as ErrTooLarge.
+func (r *Request) Reply(result []byte) error {
+	frame := append(jsonrpc.BeginResult(make([]byte, 0, 64+len(result)), r.id), result...)
+	err := r.send(jsonrpc.End(frame))
+	if errors.Is(err, ErrTooLarge) {
+		r.Fail(Errorf(CodeTaskTooLarge, "The answer is larger than %d bytes", MaxFrame))
+	}
+	return err
+}
+
+// Fail answers the request with an error. One that is no *Error is internal, and its text is not sent.
+func (r *Request) Fail(err error) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = Errorf(CodeInternal, "Internal error")
+	}
+	_ = r.send(jsonrpc.AppendError(nil, r.id, int(e.Code), e.Message, e.Data))
+}
+
+func (r *Request) send(frame []byte) error {
+	r.answered = true
+	return r.Conn.write(context.Background(), frame)
+}
+
+// Notify sends a notification. params is a JSON object. It returns when the frame is sent; a slow connection lets it
+// wait until ctx ends.
+func (c *Conn) Notify(ctx context.Context, method string, params []byte) error {
+	frame := jsonrpc.BeginNotification(make([]byte, 0, 64+len(method)+len(params)), method)
+	return c.write(ctx, jsonrpc.End(append(frame, params...)))
+}
+
+// write sends a frame. While another one is being sent it waits, until ctx ends.
+func (c *Conn) write(ctx context.Context, frame []byte) error {
+	if len(frame) > MaxFrame {
+		return ErrTooLarge
+	}
+	select {
+	case c.writing <- struct{}{}:
+	case <-ctx.Done():
+		return &LostError{Err: context.Cause(ctx)}
+	case <-c.done:
+		return &LostError{Err: c.Err()}
+	}
+	defer func() { <-c.writing }()
+	if err := c.Err(); err != nil {
+		return &LostError{Err: err}
+	}
+	// Not ctx: the connection is lost when a frame is given up halfway.
+	timeout, cancel := context.WithTimeout(context.Background(), c.limits.WriteTimeout)
+	defer cancel()
+	if err := c.ws.Write(timeout, websocket.MessageText, frame); err != nil {
+		if timeout.Err() != nil {
+			err = fmt.Errorf("the other end has not read for %v", c.limits.WriteTimeout)
+		}
+		c.cut(&CloseError{Code: CloseAbnormal, Local: true, Err: err})
+		return &LostError{Sent: true, Err: c.Err()}
+	}
+	return nil
+}
+
+// Close closes the connection with a status and a reason of at most 123 bytes. It waits a few seconds at most for the
+// other end, and not for Serve.
+func (c *Conn) Close(code CloseCode, reason string) {
+	if c.end(&CloseError{Code: code, Reason: reason, Local: true}) {
+		_ = c.ws.Close(code, reason)
+	}
+}
+
+// cut ends a connection that is broken.
+func (c *Conn) cut(why *CloseError) {
+	if c.end(why) {
+		_ = c.ws.CloseNow()
+	}
+}
+
+// end records why the connection ends, and ends its calls. It returns false where it had ended before.
+func (c *Conn) end(why *CloseError) bool {
+	c.mu.Lock()
+	if c.ended != nil {
+		c.mu.Unlock()
+		return false
+	}
+	c.ended = why
+	waiting := c.waiting
+	c.waiting = nil
+	close(c.done)
+	c.mu.Unlock()
+	for _, p := range waiting {
+		p.finish(gjson.Result{}, &LostError{Sent: true, Err: why})
+	}
+	return true
+}
+
+// Call sends a request and waits for its answer. params is a JSON object. An error that the other end answers is an
+// *Error, a connection that ends meanwhile a *LostError. After ctx has ended, the answer is ignored.
+func (c *Conn) Call(ctx context.Context, method string, params []byte) (gjson.Result, error) {
+	p, err := c.Begin(ctx, method, params)
+	if err != nil {
+		return gjson.Result{}, err
+	}
+	select {
+	case <-p.Done():
+		return p.Answer()
+	case <-ctx.Done():
+		p.Abandon()
+		return gjson.Result{}, &LostError{Sent: true, Err: context.Cause(ctx)}
+	}
+}
+
+// Begin sends a request and returns its answer to come. Where too many calls are under way it waits, until ctx ends.
+// The Pending must be waited for, or abandoned.
+func (c *Conn) Begin(ctx context.Context, method string, params []byte) (*Pending, error) {
+	select {
+	case c.calls <- struct{}{}:
+	case <-ctx.Done():
+		return nil, &LostError{Err: context.Cause(ctx)}
+	case <-c.done:
+		return nil, &LostError{Err: c.Err()}
+	}
+	p := &Pending{conn: c, done: make(chan struct{})}
+	c.mu.Lock()
+	if c.ended != nil {
+		c.mu.Unlock()
+		<-c.calls
+		return nil, &LostError{Err: c.ended}
+	}
+	c.next++
+	p.id = c.next
+	c.waiting[p.id] = p
+	c.mu.Unlock()
+
+	id := strconv.AppendUint(make([]byte, 0, 20), p.id, 10)
+	frame := jsonrpc.BeginRequest(make([]byte, 0, 96+len(method)+len(params)), id, method)
+	if err := c.write(ctx, jsonrpc.End(append(frame, params...))); err != nil {
+		p.Abandon()
+		return nil, err
+	}
+	return p, nil
+}
+
+// answered returns the call that an id is of, which waits no more; nil where there is none.
+func (c *Conn) answered(id jsonrpc.ID) *Pending {
+	n, err := strconv.ParseUint(string(id), 10, 64)
+	if err != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.waiting[n]
+	delete(c.waiting, n)
+	return p
+}
+
+// Pending is a call under way.
+type Pending struct {
+	conn   *Conn
+	id     uint64
+	done   chan struct{}
+	result gjson.Result
+	err    error
+}
+
+// Done is closed when there is an answer, or none will come.
+func (p *Pending) Done() <-chan struct{} { return p.done }
+
+// Answer returns the result, which is the caller's, or the error. It is called after Done.
+func (p *Pending) Answer() (gjson.Result, error) { return p.result, p.err }
+
+// Abandon gives the call up: its answer is ignored.
+func (p *Pending) Abandon() {
+	c := p.conn
+	c.mu.Lock()
+	_, waits := c.waiting[p.id]
+	delete(c.waiting, p.id)
+	c.mu.Unlock()
+	if waits {
+		<-c.calls
+	}
+}
+
+// finish sets the answer. It is called once, by who has taken p out of those that wait.
+func (p *Pending) finish(result gjson.Result, err error) {
+	p.result, p.err = result, err
+	close(p.done)
+	<-p.conn.calls
+}

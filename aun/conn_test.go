@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/auntest"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// handler is a Handler made of functions.
+type handler struct {
+	request func(ctx context.Context, r *aun.Request)
+	event   func(c *aun.Conn, method string, params gjson.Result)
+}
+
+func (h handler) Request(ctx context.Context, r *aun.Request) {
+	if h.request == nil {
+		r.Fail(aun.Errorf(aun.CodeMethodNotFound, "Method not found"))
+		return
+	}
+	h.request(ctx, r)
+}
+
+func (h handler) Event(c *aun.Conn, method string, params gjson.Result) {
+	if h.event != nil {
+		h.event(c, method, params)
+	}
+}
+
+// serve returns a connection over ws that is served until the test ends.
+func serve(t *testing.T, ws *websocket.Conn, h aun.Handler, limits aun.Limits) *aun.Conn {
+	c := aun.NewConn(ws, h, limits, quiet)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { c.Serve(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return c
+}
+
+func TestConn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := auntest.Pipe(t)
+		events := make(chan string, 10)
+		serve(t, far, handler{
+			request: func(ctx context.Context, r *aun.Request) {
+				switch r.Method {
+				case "echo":
+					_ = r.Conn.Notify(ctx, "event/echoed", []byte(r.Params.Raw))
+					_ = r.Reply([]byte(r.Params.Raw))
+				case "refuse":
+					r.Fail(&aun.Error{Code: -32170, Message: "Task not found", Data: []byte(`{"a":1}`)})
+				case "secret":
+					r.Fail(errors.New("secret"))
+				case "panic":
+					panic("a bug")
+				case "silent":
+				}
+			},
+		}, aun.Limits{})
+		c := serve(t, near, handler{event: func(_ *aun.Conn, method string, params gjson.Result) {
+			events <- method + params.Raw
+		}}, aun.Limits{})
+
+		result, err := c.Call(t.Context(), "echo", []byte(`{"x":[1,2]}`))
+		if err != nil || result.Raw != `{"x":[1,2]}` {
+			t.Errorf("echo: %s, %v", result.Raw, err)
+		}
+		if got := <-events; got != `event/echoed{"x":[1,2]}` {
+			t.Errorf("event %s", got)
+		}
+		for method, want := range map[string]string{
+			"refuse": `-32170 Task not found {"a":1}`, "secret": "-32603 Internal error ",
+			"panic": "-32603 Internal error ", "silent": "-32603 Internal error ",
+		} {
+			_, err := c.Call(t.Context(), method, []byte(`{}`))
+			e, _ := errors.AsType[*aun.Error](err)
+			if e == nil || fmt.Sprintf("%d %s %s", e.Code, e.Message, e.Data) != want {
+				t.Errorf("%s: %v", method, err)
+			}
+		}
+		c.Close(aun.CloseRestart, "reload")
+		if _, err := c.Call(t.Context(), "echo", []byte(`{}`)); err == nil || err.(*aun.LostError).Sent {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+// raw reads a frame of the other end, as it is.
+func raw(t *testing.T, ws *websocket.Conn) string {
+	t.Helper()
+	_, frame, err := ws.Read(context.Background())
+	if err != nil {
+		return err.Error()
+	}
+	return string(frame)
+}
+
+func TestFramesThatAreRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		kind  websocket.MessageType
+		frame string
+		code  aun.CloseCode // 0 where the connection stays open
+		want  string
+	}{
+		{"binary", websocket.MessageBinary, "{}", aun.CloseUnsupported, ""},
+		{"no JSON", websocket.MessageText, "{", aun.CloseInvalidData, ""},
+		{"no UTF-8", websocket.MessageText, "{\"a\":\"\xff\"}", aun.CloseInvalidData, ""},
+		{"too large", websocket.MessageText, `{"a":"` + strings.Repeat("a", aun.MaxFrame) + `"}`, aun.CloseTooLarge, ""},
+		{"batch", websocket.MessageText, `[]`, 0, `-32600`},
+		{"a key twice", websocket.MessageText, `{"jsonrpc":"2.0","id":7,"method":"a","id":8}`, 0, `-32600`},
+		{"no version", websocket.MessageText, `{"id":7,"method":"a"}`, 0, `"id":7`},
+		{"params", websocket.MessageText, `{"jsonrpc":"2.0","id":"x","method":"a","params":3}`, 0, `"id":"x"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := auntest.Pipe(t)
+				c := serve(t, far, handler{}, aun.Limits{})
+				near.SetReadLimit(-1)
+				go func() { _ = near.Write(context.Background(), tt.kind, []byte(tt.frame)) }()
+				got := raw(t, near)
+				if tt.code == 0 {
+					if !strings.Contains(got, tt.want) || c.Err() != nil {
+						t.Errorf("answer %s; %v", got, c.Err())
+					}
+					_ = near.CloseNow()
+					return
+				}
+				<-c.Done()
+				if c.Err().Code != tt.code || !strings.Contains(got, fmt.Sprint(int(tt.code))) &&
+					!strings.Contains(got, tt.code.String()) {
+					t.Errorf("closed by %v; the other end saw %s", c.Err(), got)
+				}
+				_ = near.CloseNow()
+			})
+		})
+	}
+}
+
+// An end that does not read is cut, and does not keep the goroutines that send for longer than the timeout.
+func TestSlowReaderIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := auntest.Pipe(t)
+		c := serve(t, near, handler{}, aun.Limits{WriteTimeout: 3 * time.Second})
+		began := time.Now()
+		err := c.Notify(t.Context(), "event/a", []byte(`{}`)) // far is never read
+		if lost, ok := errors.AsType[*aun.LostError](err); !ok || !lost.Sent || time.Since(began) != 3*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		<-c.Done()
+		_ = far.CloseNow()
+	})
+}
+
+// A call whose connection is lost says whether it may have been received.
+func TestLostCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := auntest.Pipe(t)
+		c := serve(t, near, handler{}, aun.Limits{Calls: 1})
+		go func() {
+			raw(t, far)
+			time.Sleep(time.Minute)
+			_ = far.CloseNow()
+		}()
+		second := make(chan error, 1)
+		go func() {
+			synctest.Wait()
+			_, err := c.Call(t.Context(), "b", []byte(`{}`))
+			second <- err
+		}()
+		_, err := c.Call(t.Context(), "a", []byte(`{}`))
+		if lost, ok := errors.AsType[*aun.LostError](err); !ok || !lost.Sent {
+			t.Errorf("the first: %v", err)
+		}
+		err = <-second
+		if lost, ok := errors.AsType[*aun.LostError](err); !ok || lost.Sent {
+			t.Errorf("the second: %v", err)
+		}
+		if c.Err().Code != aun.CloseAbnormal {
+			t.Errorf("ended by %v", c.Err())
+		}
+	})
+}
+
+// A call that is given up makes room for the next one, and its late answer is ignored.
+func TestAbandonedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := auntest.Pipe(t)
+		c := serve(t, near, handler{}, aun.Limits{Calls: 1})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		go func() {
+			for range 2 {
+				raw(t, far)
+			}
+			for _, answer := range []string{`{"jsonrpc":"2.0","id":1,"result":1}`, `{"jsonrpc":"2.0","id":2,"result":2}`} {
+				_ = far.Write(context.Background(), websocket.MessageText, []byte(answer))
+			}
+		}()
+		if _, err := c.Call(ctx, "a", []byte(`{}`)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the first: %v", err)
+		}
+		if result, err := c.Call(t.Context(), "b", []byte(`{}`)); err != nil || result.Int() != 2 {
+			t.Errorf("the second: %v, %v", result, err)
+		}
+		_ = far.CloseNow()
+	})
+}
+
+// No more requests than the limit run at once; the rest waits in the connection.
+func TestRequestsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := auntest.Pipe(t)
+		var mu sync.Mutex
+		now, most := 0, 0
+		serve(t, far, handler{request: func(_ context.Context, r *aun.Request) {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			_ = r.Reply([]byte(`{}`))
+		}}, aun.Limits{Requests: 3})
+		c := serve(t, near, handler{}, aun.Limits{Calls: 20})
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				if _, err := c.Call(t.Context(), "a", []byte(`{}`)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if most != 3 {
+			t.Errorf("%d requests ran at once", most)
+		}
+	})
+}
+
+// The close code and the reason of the other end are known.
+func TestRemoteClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := auntest.Pipe(t)
+		c := serve(t, near, handler{}, aun.Limits{})
+		server := serve(t, far, handler{}, aun.Limits{})
+		server.Close(aun.CloseReplaced, "a newer connection")
+		<-c.Done()
+		if e := c.Err(); e.Code != aun.CloseReplaced || e.Reason != "a newer connection" || e.Local || !e.Final() {
+			t.Errorf("ended by %+v", e)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coder/websocket"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+)
+
+// Error is the error of a JSON-RPC response of AUN: what the other end answers, or is to be answered.
+type Error struct {
+	Code    int64
+	Message string
+	Data    []byte // JSON; nil for none
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("aun: error %d: %s", e.Code, e.Message) }
+
+// Errorf returns an error with a code.
+func Errorf(code int64, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// The codes of errors.
+const (
+	CodeParseError     = jsonrpc.ParseError
+	CodeInvalidRequest = jsonrpc.InvalidRequest
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternal       = -32603
+
+	CodeVersion            = -32000 // no version of the protocol is common to both ends
+	CodeAuthFailed         = -32001
+	CodeCertificateInvalid = -32002 // or a nonce that is unknown, used or expired
+	CodeSignatureInvalid   = -32003
+	CodePermissionDenied   = -32004
+	CodeTokenExpired       = -32005
+	CodeAgentOffline       = -32010
+	CodeSessionNotFound    = -32011
+	CodeNotInitialized     = -32013 // a method that needs a login
+	CodeLimitExceeded      = -32050
+
+	CodeSearchUnavailable = -32160
+	CodeAgentNotFound     = -32161
+	CodeInvalidQuery      = -32162
+	CodeSnapshotStale     = -32163
+	CodeCursorExpired     = -32164
+
+	CodeTaskNotFound        = -32170
+	CodeTaskStateInvalid    = -32171
+	CodeTaskInputRequired   = -32172
+	CodeTaskCanceled        = -32173
+	CodeTaskTooLarge        = -32174
+	CodeTaskAccessDenied    = -32175
+	CodeTaskAlreadyAccepted = -32176
+	CodeTaskRejected        = -32177
+	CodeDelegationDenied    = -32178
+	CodeChildLimitExceeded  = -32179
+	CodeCompletionBlocked   = -32185
+	CodeTaskFailed          = -32186
+)
+
+// CloseCode is the status with which a connection is closed.
+type CloseCode = websocket.StatusCode
+
+// The statuses of a close: those of WebSocket, and those of AUN from 4000 on. SDKs do not reconnect after one of AUN's.
+const (
+	CloseNormal      CloseCode = 1000
+	CloseGoingAway   CloseCode = 1001
+	CloseProtocol    CloseCode = 1002
+	CloseUnsupported CloseCode = 1003 // a binary frame
+	CloseAbnormal    CloseCode = 1006 // never on the wire: the connection broke without a close
+	CloseInvalidData CloseCode = 1007 // a frame that is not JSON in UTF-8
+	ClosePolicy      CloseCode = 1008
+	CloseTooLarge    CloseCode = 1009
+	CloseInternal    CloseCode = 1011
+	CloseRestart     CloseCode = 1012
+	CloseTryLater    CloseCode = 1013
+
+	CloseAuthFailed    CloseCode = 4001
+	CloseInvalidAID    CloseCode = 4003
+	CloseAuthTimeout   CloseCode = 4008
+	CloseReplaced      CloseCode = 4009 // a newer connection of the same device and slot, or an operator
+	CloseInvalidNonce  CloseCode = 4010
+	CloseFederation    CloseCode = 4011
+	CloseLongExists    CloseCode = 4012
+	CloseShortCapacity CloseCode = 4013
+	CloseShortIdle     CloseCode = 4014
+	CloseQuota         CloseCode = 4015
+)
+
+// CloseError is why a connection has ended.
+type CloseError struct {
+	Code   CloseCode // CloseAbnormal where neither end has closed it
+	Reason string
+	Local  bool  // this end has closed it
+	Err    error // what broke it; nil where it was closed
+}
+
+// Error implements error.
+func (e *CloseError) Error() string {
+	who := "the other end"
+	if e.Local {
+		who = "this end"
+	}
+	switch {
+	case e.Err != nil:
+		return "aun: the connection broke: " + e.Err.Error()
+	case e.Reason != "":
+		return fmt.Sprintf("aun: %s closed the connection with %d: %s", who, e.Code, e.Reason)
+	}
+	return fmt.Sprintf("aun: %s closed the connection with %d", who, e.Code)
+}
+
+// Unwrap returns what broke the connection.
+func (e *CloseError) Unwrap() error { return e.Err }
+
+// Final reports whether the close asks the client not to connect again by itself.
+func (e *CloseError) Final() bool { return e.Code >= 4000 }
+
+// LostError is the error of a call whose answer is lost, because the connection has ended.
+type LostError struct {
+	Sent bool // the other end may have received the call
+	Err  error
+}
+
+// Error implements error.
+func (e *LostError) Error() string {
+	if e.Sent {
+		return "aun: no answer: " + e.Err.Error()
+	}
+	return "aun: not sent: " + e.Err.Error()
+}
+
+// Unwrap returns why the connection has ended.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// ErrTooLarge is the error of a frame that is larger than MaxFrame. It is not sent.
+var ErrTooLarge = errors.New("aun: the frame is too large")

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"encoding/json"
+	"errors"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/auntest"
+)
+
+// code returns the code of an *aun.Error.
+func code(err error) int64 {
+	if e, ok := errors.AsType[*aun.Error](err); ok {
+		return e.Code
+	}
+	return 0
+}
+
+func params(v map[string]any) gjson.Result {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return gjson.ParseBytes(text)
+}
+
+func newAuthority(t *testing.T, config aun.AuthorityConfig) *aun.Authority {
+	t.Helper()
+	a, err := aun.NewAuthority(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// gateway is a Handler that serves the pre-login calls and auth.connect, as a gateway does.
+func gateway(a *aun.Authority, nonce string) handler {
+	return handler{request: func(_ context.Context, r *aun.Request) {
+		var result []byte
+		var err error
+		switch r.Method {
+		case "auth.aid_login1":
+			result, err = a.Login1(r.Params)
+		case "auth.aid_login2":
+			result, err = a.Login2(r.Params)
+		case "auth.refresh_token":
+			result, err = a.Refresh(r.Params)
+		case "auth.connect":
+			var proof aun.Proof
+			if proof, err = a.Authenticate(r.Params.Get("auth")); err == nil && r.Params.Get("nonce").String() == nonce {
+				result = []byte(`{"status":"ok","identity":{"aid":"` + string(proof.AID) +
+					`"},"capabilities":{"namespaces":["task","message"]},"heartbeat_interval":20}`)
+			}
+		default:
+			err = aun.Errorf(aun.CodeNotInitialized, "no login")
+		}
+		if err != nil {
+			r.Fail(err)
+			return
+		}
+		_ = r.Reply(result)
+	}}
+}
+
+func TestLogin(t *testing.T) {
+	for _, curve := range []elliptic.Curve{elliptic.P256(), elliptic.P384()} {
+		t.Run(curve.Params().Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pki := auntest.NewPKI(t)
+				year := 365 * 24 * time.Hour
+				a := newAuthority(t, aun.AuthorityConfig{Identity: pki.IdentityFor("gw.aid.test", curve, year), Roots: pki.Roots()})
+				id := pki.IdentityFor("alice.aid.test", curve, year)
+				near, far := auntest.Pipe(t)
+				serve(t, far, gateway(a, "the nonce"), aun.Limits{})
+				c := serve(t, near, handler{}, aun.Limits{})
+
+				tokens, err := aun.Login(t.Context(), c, id, pki.Roots())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if left := time.Until(tokens.Expires); left != time.Hour {
+					t.Errorf("the token expires in %v", left)
+				}
+				hello, err := aun.Connect(t.Context(), c, "the nonce", tokens, "device", "")
+				if err != nil || !hello.Has("task") || hello.Has("search") || hello.Heartbeat != 20*time.Second {
+					t.Errorf("hello %+v, %v", hello, err)
+				}
+				time.Sleep(time.Hour + time.Second)
+				if _, err := aun.Connect(t.Context(), c, "the nonce", tokens, "device", ""); code(err) != aun.CodeTokenExpired {
+					t.Errorf("an expired token: %v", err)
+				}
+				again, err := aun.Refresh(t.Context(), c, id, tokens)
+				if err != nil || again.Access == tokens.Access {
+					t.Fatal(err)
+				}
+				if _, err := aun.Connect(t.Context(), c, "the nonce", again, "device", ""); err != nil {
+					t.Error(err)
+				}
+				again.Refresh = again.Access
+				if _, err := aun.Refresh(t.Context(), c, id, again); err == nil {
+					t.Error("an access token was taken for a refresh token")
+				}
+				again.Access = tokens.Refresh
+				if _, err := aun.Connect(t.Context(), c, "the nonce", again, "device", ""); code(err) != aun.CodeAuthFailed {
+					t.Errorf("a refresh token as an access token: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// The client refuses an authentication service that cannot prove itself.
+func TestLoginRefusesForeignServices(t *testing.T) {
+	for name, want := range map[string]int64{
+		"certificate": aun.CodeCertificateInvalid, "signature": aun.CodeSignatureInvalid,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pki, other := auntest.NewPKI(t), auntest.NewPKI(t)
+				service := other.Identity("gw.aid.test")
+				if name == "signature" {
+					service.Chain = pki.Identity("gw.aid.test").Chain
+				}
+				near, far := auntest.Pipe(t)
+				a := newAuthority(t, aun.AuthorityConfig{Identity: service, Roots: pki.Roots()})
+				serve(t, far, gateway(a, ""), aun.Limits{})
+				c := serve(t, near, handler{}, aun.Limits{})
+				if _, err := aun.Login(t.Context(), c, pki.Identity("alice.aid.test"), pki.Roots()); code(err) != want {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// login1 returns the params of the second step, whose signature is right.
+func login1(t *testing.T, a *aun.Authority, id *aun.Identity) map[string]any {
+	t.Helper()
+	result, err := a.Login1(params(map[string]any{"aid": id.AID, "cert": id.CertPEM(), "client_nonce": "n"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := gjson.ParseBytes(result)
+	nonce := got.Get("nonce").String()
+	signature, err := id.Sign(nonce + ":1795203089.876438")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{"aid": id.AID, "request_id": got.Get("request_id").String(), "nonce": nonce,
+		"client_time": "1795203089.876438", "signature": signature}
+}
+
+func TestAuthorityRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pki, other := auntest.NewPKI(t), auntest.NewPKI(t)
+		a := newAuthority(t, aun.AuthorityConfig{Identity: pki.Identity("gw.aid.test"), Roots: pki.Roots()})
+		alice := pki.Identity("alice.aid.test")
+
+		for name, id := range map[string]*aun.Identity{
+			"a foreign root":         other.Identity("alice.aid.test"),
+			"another's certificate":  pki.Identity("bob.aid.test"),
+			"an expired certificate": pki.IdentityFor("alice.aid.test", elliptic.P256(), -time.Minute),
+			"a key of P-521":         pki.IdentityFor("alice.aid.test", elliptic.P521(), time.Hour),
+		} {
+			p := params(map[string]any{"aid": "alice.aid.test", "cert": id.CertPEM(), "client_nonce": "n"})
+			if _, err := a.Login1(p); code(err) != aun.CodeCertificateInvalid {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		p := params(map[string]any{"aid": "alice", "cert": alice.CertPEM(), "client_nonce": "n"})
+		if _, err := a.Login1(p); code(err) != aun.CodeInvalidParams {
+			t.Errorf("an invalid AID: %v", err)
+		}
+
+		good := login1(t, a, alice)
+		if _, err := a.Login2(params(good)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Login2(params(good)); code(err) != aun.CodeCertificateInvalid {
+			t.Errorf("a nonce used twice: %v", err)
+		}
+		for name, change := range map[string]struct {
+			member string
+			value  any
+			want   int64
+		}{
+			"another time":      {"client_time", "1795203089.87643", aun.CodeSignatureInvalid},
+			"another signature": {"signature", "AAAA", aun.CodeSignatureInvalid},
+			"another nonce":     {"nonce", "x", aun.CodeCertificateInvalid},
+			"another request":   {"request_id", "x", aun.CodeCertificateInvalid},
+			"another AID":       {"aid", "bob.aid.test", aun.CodeCertificateInvalid},
+		} {
+			bad := maps.Clone(login1(t, a, alice))
+			bad[change.member] = change.value
+			if _, err := a.Login2(params(bad)); code(err) != change.want {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+
+		late := login1(t, a, alice)
+		time.Sleep(time.Minute + time.Second)
+		if _, err := a.Login2(params(late)); code(err) != aun.CodeCertificateInvalid {
+			t.Errorf("an expired nonce: %v", err)
+		}
+	})
+}
+
+func TestTooManyLogins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pki := auntest.NewPKI(t)
+		a := newAuthority(t, aun.AuthorityConfig{Identity: pki.Identity("gw.aid.test"), Roots: pki.Roots()})
+		alice := pki.Identity("alice.aid.test")
+		for range 8 {
+			login1(t, a, alice)
+		}
+		p := params(map[string]any{"aid": alice.AID, "cert": alice.CertPEM(), "client_nonce": "n"})
+		if _, err := a.Login1(p); code(err) != aun.CodeLimitExceeded {
+			t.Errorf("the ninth: %v", err)
+		}
+		login1(t, a, pki.Identity("bob.aid.test"))
+		time.Sleep(time.Minute + time.Second)
+		login1(t, a, alice)
+	})
+}
+
+func TestForeignTokens(t *testing.T) {
+	pki := auntest.NewPKI(t)
+	theirs := pki.Identity("auth.other.test")
+	issuer := newAuthority(t, aun.AuthorityConfig{Identity: theirs, Roots: pki.Roots()})
+	ours := newAuthority(t, aun.AuthorityConfig{Identity: pki.Identity("gw.aid.test"), Roots: pki.Roots(),
+		ForeignKeys: []*ecdsa.PublicKey{&theirs.Key.PublicKey}})
+	for aid, want := range map[string]int64{"bob.other.test": 0, "bob.aid.test": aun.CodeAuthFailed} {
+		result, err := issuer.Login2(params(login1(t, issuer, pki.Identity(aid))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := gjson.GetBytes(result, "access_token").String()
+		proof, err := ours.Authenticate(params(map[string]any{"method": "kite_token", "token": token}))
+		if code(err) != want || want == 0 && proof.AID != aun.AID(aid) {
+			t.Errorf("%s: %v, %v", aid, proof, err)
+		}
+	}
+	if _, err := ours.Authenticate(params(map[string]any{"method": "pairing_code"})); code(err) != aun.CodeAuthFailed {
+		t.Error(err)
+	}
+	proof, err := ours.Authenticate(params(withMethod(login1(t, ours, pki.Identity("bob.aid.test")))))
+	if err != nil || proof.AID != "bob.aid.test" {
+		t.Errorf("by AID: %v, %v", proof, err)
+	}
+}
+
+func withMethod(p map[string]any) map[string]any {
+	p["method"] = "aid"
+	return p
+}
+
+func TestRevoked(t *testing.T) {
+	pki := auntest.NewPKI(t)
+	roots, alice := pki.Roots(), pki.Identity("alice.aid.test")
+	if _, err := roots.Verify("alice.aid.test", alice.Chain[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := roots.Revoke(auntest.NewPKI(t).Revoke(alice)); err == nil {
+		t.Error("a list of another issuer was accepted")
+	}
+	if err := roots.Revoke(pki.Revoke(alice)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := roots.Verify("alice.aid.test", alice.Chain[:1])
+	if code(err) != aun.CodeCertificateInvalid || !strings.Contains(err.Error(), "revoked") {
+		t.Error(err)
+	}
+}
+
+func TestPeerLogin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pki := auntest.NewPKI(t)
+		alice, bob := pki.Identity("alice.aid.test"), pki.Identity("bob.aid.test")
+		near, far := auntest.Pipe(t)
+		login := aun.NewPeerLogin(bob, pki.Roots())
+		confirmed := make(chan aun.Proof, 1)
+		serve(t, far, handler{request: func(_ context.Context, r *aun.Request) {
+			var result []byte
+			var err error
+			switch r.Method {
+			case "initialize":
+				result, err = login.Initialize(r.Params)
+			case "peer.hello":
+				result, err = login.Hello(r.Params)
+			case "peer.confirm":
+				var proof aun.Proof
+				if result, proof, err = login.Confirm(r.Params); err == nil {
+					confirmed <- proof
+				}
+			}
+			if err != nil {
+				r.Fail(err)
+				return
+			}
+			_ = r.Reply(result)
+		}}, aun.Limits{})
+		c := serve(t, near, handler{}, aun.Limits{})
+		proof, err := aun.ConnectPeer(t.Context(), c, alice, pki.Roots(), "bob.aid.test")
+		if err != nil || proof.AID != "bob.aid.test" {
+			t.Fatal(proof, err)
+		}
+		if p := <-confirmed; p.AID != "alice.aid.test" {
+			t.Errorf("the server knows %v", p)
+		}
+		if _, _, err := login.Confirm(params(nil)); code(err) != aun.CodeCertificateInvalid {
+			t.Errorf("a nonce used twice: %v", err)
+		}
+		_, err = aun.ConnectPeer(t.Context(), c, alice, pki.Roots(), "carol.aid.test")
+		if code(err) != aun.CodeCertificateInvalid {
+			t.Errorf("another peer than wanted: %v", err)
+		}
+		for protocol, want := range map[string]string{`"0.1"`: "0.1", `{"min":"0.1","max":"1.0"}`: "1.0", `"2.0"`: "",
+			`{"min":"0.9","max":"3.0"}`: "1.0"} {
+			result, err := login.Initialize(gjson.Parse(`{"mode":"peer","protocol":` + protocol + `}`))
+			got := gjson.GetBytes(result, "protocol").String()
+			if got != want || (want == "") != (code(err) == aun.CodeVersion) {
+				t.Errorf("protocol %s: %s, %v", protocol, got, err)
+			}
+		}
+	})
+}
+
+func TestIdentityFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "id.pem")
+	id, err := aun.NewIdentity("alice.aid.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := id.Save(path, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := id.Save(path, false); err == nil {
+		t.Error("a file was replaced")
+	}
+	back, err := aun.LoadIdentity(path)
+	if err != nil || back.AID != "alice.aid.test" || !back.Key.Equal(id.Key) || len(back.Chain) != 0 {
+		t.Fatalf("%+v, %v", back, err)
+	}
+	full := auntest.NewPKI(t).IdentityFor("bob.aid.test", elliptic.P384(), time.Hour)
+	if err := full.Save(path, true); err != nil {
+		t.Fatal(err)
+	}
+	back, err = aun.LoadIdentity(path)
+	if err != nil || back.AID != "bob.aid.test" || back.CertPEM() != full.CertPEM() || back.Curve() != "P-384" {
+		t.Fatalf("%+v, %v", back, err)
+	}
+}
+
+func TestParseAID(t *testing.T) {
+	for text, want := range map[string]aun.AID{"alice.aid.pub": "alice.aid.pub", "Alice.AID.pub": "alice.aid.pub",
+		"a_b-1.x": "a_b-1.x", "alice": "", "": "", ".pub": "", "a..b": "", "a b.c": "", "é.pub": "",
+		strings.Repeat("a", 64) + ".pub": "", "a/b.pub": ""} {
+		got, err := aun.ParseAID(text)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	if got := aun.AID("alice.aid.pub").Issuer(); got != "aid.pub" {
+		t.Error(got)
+	}
+}
