@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"translate":               {"task", "agent", "dialect", "jsonrpc"},
 	"translate/aip":           {"task", "agent", "jsonrpc", "translate", "translate/internal/wire"},
 	"translate/agentapi":      {"task", "translate/internal/wire"},
+	"translate/aun":           {"task", "jsonrpc", "translate", "translate/internal/wire"},
 	"translate/internal/wire": {"task", "jsonrpc"},
 	"translate/translatetest": {"task", "agent", "jsonrpc", "translate"},
 
@@ -117,6 +118,7 @@ var outside = map[string][]string{
 	"github.com/coder/websocket":       {"aun", "aun/auntest"},
 	"github.com/go-jose/go-jose/":      {"aun"},
 	"github.com/tidwall/gjson": {"jsonrpc", "aun", "upstream/httptransport", "translate/agentapi", "translate/aip",
+		"translate/aun",
 		"translate/internal/wire", "translate/a2a",
 		"translate/a2a/legacy", "translate/a2a/v03", "translate/a2a/v1", "translate/translatetest",
 		"translate/a2a/internal/extension", "translate/a2a/internal/part", "translate/a2a/internal/reply",

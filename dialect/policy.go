@@ -21,4 +21,10 @@ type Policy struct {
 	// AutoComplete completes a task that is started as soon as its agent has finished: the dialect has no complete
 	// command.
 	AutoComplete bool
+	// Tentative makes the answer to a start, a get and a re-stream show a task that its agent does not work on yet as one
+	// without a state. So the agent may still reject it. Without it, an answer that shows the task makes it accepted.
+	Tentative bool
+	// Followed says of a start or continue which is answered by a task that its caller follows the events of the task by
+	// other means: the agent is asked to report while it works.
+	Followed bool
 }

@@ -122,9 +122,11 @@ func (x *exchange) admit() error {
 		}
 	}
 	if m.TaskID == "" && m.Command == task.Start {
-		var random [17]byte
-		_, _ = rand.Read(random[:]) // never fails
-		m.TaskID = translate.TaskID(random[:])
+		if m.TaskID = x.in.TaskID; m.TaskID == "" {
+			var random [17]byte
+			_, _ = rand.Read(random[:]) // never fails
+			m.TaskID = translate.TaskID(random[:])
+		}
 		if x.call.Webhook != nil {
 			x.call.Webhook.TaskID = m.TaskID
 		}

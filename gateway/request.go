@@ -25,6 +25,8 @@ type Request struct {
 	// Resumes says that the caller resumes a stream after the event with the number After, which is not in the body.
 	Resumes bool
 	After   uint64
+	// TaskID is the id of a task that the request starts without naming it; empty for one that is made for it.
+	TaskID string
 	// Host is the host that the caller has sent the request to, and TLS says that it has used TLS. They are used for
 	// the URL of a Partner if no public one is configured.
 	Host string
@@ -91,6 +93,13 @@ func (g *Gateway) Match(r *Request, method, path string) bool {
 		}
 	}
 	return len(r.matches) > 0
+}
+
+// Use has a dialect decode the request, instead of Match: for a front that knows the dialect, and more of a task than
+// the request says.
+func (r *Request) Use(dialect translate.Server) {
+	r.method = "POST"
+	r.matches = append(r.matches[:0], match{dialect: dialect})
 }
 
 // Allow returns the HTTP methods of the path of a matched request, in the form of an Allow field, if the request has

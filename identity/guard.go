@@ -42,11 +42,12 @@ type Guard struct {
 }
 
 // Check returns the peer as the mode accepts it. A proof must not have expired; a connection may last longer. Mode
-// required needs a proof; optional accepts a peer without one as the zero Peer; off returns the zero Peer always. An
-// error is a *task.Error of kind AuthenticationRequired.
+// required needs a proof; optional accepts a peer without one as the zero Peer; off returns the zero Peer, unless the
+// peer has proven an id to a protocol that does not work without one. An error is a *task.Error of kind
+// AuthenticationRequired.
 func (g *Guard) Check(peer Peer) (Peer, error) {
 	switch {
-	case g.Mode == Off:
+	case g.Mode == Off && !peer.loggedIn():
 		return Peer{}, nil
 	case peer.Verified():
 		if !peer.Expires.IsZero() && time.Now().After(peer.Expires) {
@@ -116,6 +117,11 @@ const anonymous = "anonymous"
 // Leader together, if the mode admits them.
 func (g *Guard) Anonymous(peer Peer) (leader string, err error) {
 	switch {
+	case peer.loggedIn():
+		if !g.allows(peer.Kind, peer.ID) {
+			return "", notAllowed()
+		}
+		return peer.Leader(), nil
 	case g.Mode == Off && len(g.Allow) == 0:
 		return anonymous, nil
 	case g.Mode == Optional && !peer.Verified() && len(g.Allow) == 0:

@@ -25,6 +25,10 @@ type Peer struct {
 	// counts.
 	Expires time.Time
 
+	// Login says that the peer has logged in by a protocol that knows no callers without an id, so that no Mode of a
+	// Guard makes it an unknown one.
+	Login bool
+
 	refused error // why the peer's certificate is not accepted; nil if it has none
 }
 
@@ -50,6 +54,9 @@ const (
 
 // Verified reports whether the peer has proven who it is.
 func (p Peer) Verified() bool { return p.Proof != Unproven }
+
+// loggedIn reports whether the peer has proven who it is by a login.
+func (p Peer) loggedIn() bool { return p.Login && p.Verified() }
 
 // Leader returns the name of a verified peer as a Leader: an AIC itself, or another id after its kind, so that ids of
 // two kinds are never the same name.

@@ -18,7 +18,7 @@ import (
 // command that the state table does not allow in the task's state changes nothing and is answered with the task as it
 // is. Tasks of other Leaders do not exist. Every error is a *task.Error, or that of ctx.
 func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task, error) {
-	r, err := p.carryOut(ctx, leader, c, false)
+	r, err := p.carryOut(ctx, leader, c, c.Followed)
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -75,6 +75,10 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 		default:
 			// A failing store may have ended the run.
 			tk.resumeTurn(p)
+			if c.Tentative && tk.meta.Pending != nil && !changes(command) {
+				r.existed, r.task = true, tk.pendingTask(c)
+				break
+			}
 			// The answer shows the task, so its start must not be taken back any more.
 			if err = tk.commitPending(ctx); err == nil {
 				r.before, r.existed = tk.logState.last, true
@@ -148,8 +152,10 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 		Pending:   &m,
 		PendingAt: now,
 		Stream:    stream,
+		Tentative: c.Tentative,
 	}
-	intent := replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover, Intent: true}
+	intent := replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover,
+		Intent: !c.Tentative, Durable: c.Tentative} // a caller is answered with a tentative start
 	if err := tk.append(&intent); err != nil {
 		p.engine.open.done(tk.log)
 		undo()
@@ -224,16 +230,19 @@ func (tk *activeTask) seqBeforeMessage(ctx context.Context, id string) uint64 {
 	return tk.logState.last
 }
 
-// ignoredError returns the error of a command that the state table ignores, for a dialect.Policy that is Strict.
+// ignoredError returns the error of a command that the state table ignores, for a dialect.Policy that is Strict. Its
+// cause is a task.StateError.
 func ignoredError(cmd task.Command, state task.State) error {
+	cause := &task.StateError{State: state}
 	switch {
 	case cmd == task.Cancel:
-		return task.Errorf(task.TaskNotCancelable, "the task is %s, and cannot be canceled any more", state)
+		return task.Errorf(task.TaskNotCancelable, "the task is %s, and cannot be canceled any more", state).
+			WithCause(cause)
 	case state.Terminal():
-		return task.Errorf(task.UnsupportedOperation, "the task is %s; start another one", state)
+		return task.Errorf(task.UnsupportedOperation, "the task is %s; start another one", state).WithCause(cause)
 	}
 	return task.Errorf(task.UnsupportedOperation,
-		"the task is %s and takes no message now; wait until it asks for one", state)
+		"the task is %s and takes no message now; wait until it asks for one", state).WithCause(cause)
 }
 
 // continueTask begins another turn of a task that is settled. tk.mu is held.
@@ -334,8 +343,26 @@ func (p *Partner) await(ctx context.Context, tk *activeTask, turn *run, c *Reque
 	if turn.err != nil {
 		return task.Task{}, turn.err
 	}
+	if c.Tentative && tk.meta.Pending != nil {
+		return tk.pendingTask(c), nil
+	}
 	if err := tk.commitPending(ctx); err != nil {
 		return task.Task{}, err
 	}
 	return tk.answer(c), nil
+}
+
+// changes reports whether a command may change a task that exists.
+func changes(c task.Command) bool { return c != task.Get && c != task.ReStream && c != task.Start }
+
+// pendingTask returns a task whose start is pending, as it is shown to a dialect.Policy that is Tentative: it has no
+// state yet. tk.mu is held.
+func (tk *activeTask) pendingTask(c *Request) task.Task {
+	m := *tk.meta.Pending
+	t := task.Task{ID: m.TaskID, SessionID: m.SessionID, GroupID: m.GroupID}
+	t.Status.ChangedAt = tk.meta.PendingAt
+	if c.Message.Command == task.Get || c.Histories {
+		t.MessageHistory = []task.Message{m}
+	}
+	return t
 }

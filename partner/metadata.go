@@ -20,7 +20,9 @@ type metadata struct {
 	Pending   *task.Message `json:"pending,omitempty"`
 	PendingAt time.Time     `json:"at,omitzero"` // when Pending was received
 	Stream    bool          `json:"stream,omitempty"`
-	Revision  string        `json:"stamp,omitempty"` // of the report that ended the last turn
+	// Tentative says that the caller of a pending start was answered, with a task that the agent does not work on yet.
+	Tentative bool   `json:"tentative,omitempty"`
+	Revision  string `json:"stamp,omitempty"` // of the report that ended the last turn
 	// What a list of tasks shows and sorts by, so that it need not read the logs: the state, since when, and the
 	// session. No state means that the start is pending.
 	State        task.State `json:"state,omitempty"`
@@ -81,6 +83,9 @@ func (n *metadata) encode() []byte {
 	}
 	if n.Stream {
 		dst = append(dst, `,"stream":true`...)
+	}
+	if n.Tentative {
+		dst = append(dst, `,"tentative":true`...)
 	}
 	if n.Revision != "" {
 		dst = task.AppendString(append(dst, `,"stamp":`...), n.Revision)

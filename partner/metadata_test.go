@@ -19,7 +19,8 @@ const none = task.Kind(255)
 func TestNoteSurvives(t *testing.T) {
 	for _, n := range []metadata{
 		{Terms: agreedTerms{Terms: terms}, Ref: agent.Ref{Task: "t\"1", Session: "s"}, Revision: "completed 1a"},
-		{Terms: agreedTerms{Terms: task.Terms{MaxProductsBytes: 7}}, Stream: true, PendingAt: time.Unix(1, 5e6).UTC(),
+		{Terms: agreedTerms{Terms: task.Terms{MaxProductsBytes: 7}}, Stream: true, Tentative: true,
+			PendingAt: time.Unix(1, 5e6).UTC(),
 			Pending: &task.Message{ID: "m", SentAt: time.Unix(9, 0).UTC(),
 				SenderRole: task.Leader, SenderID: "l", Command: task.Start, Params: []byte(`{"a":1}`),
 				DataItems: []task.DataItem{task.Text("x")}, TaskID: "t"}},

@@ -142,3 +142,61 @@ func TestStartIsTwoAppends(t *testing.T) {
 		t.Errorf("the second write is %+v", turn)
 	}
 }
+
+// TestTentative: a caller that is shown a task as one that its agent does not work on yet does not keep the agent from
+// rejecting it. The start is durable before its caller is answered.
+func TestTentative(t *testing.T) {
+	tentative := func(c *Request) { c.Tentative, c.Followed, c.Terms.Response = true, true, task.NoWait }
+	no := agent.Report{State: task.Rejected, NativeState: "rejected", Items: []task.DataItem{task.Text("not my job")}}
+	for _, tc := range []struct {
+		name    string
+		reports []agent.Report
+		want    []task.State
+	}{
+		{"rejected after it was accepted", append(taken("t")[:1:1], no), []task.State{task.Rejected}},
+		{"rejected after it was begun", append(taken("t"), no), []task.State{task.Accepted, task.Working, task.Failed}},
+		{"finished", append(taken("t"), finished("x")),
+			[]task.State{task.Accepted, task.Working, task.AwaitingCompletion}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &appends{Store: memory(t)}
+				next := make(chan agent.Report)
+				b := setUp(t, store, &script{run: func(_ context.Context, _ *agent.Turn,
+					yield func(agent.Report, error) bool) {
+					for rep := range next {
+						if !yield(rep, nil) {
+							return
+						}
+					}
+				}})
+				show := func(command task.Command) {
+					got := b.do(call(command, "t1", tentative))
+					if got.ID != "t1" || got.Status.State != task.None || got.Status.ChangedAt.IsZero() {
+						t.Errorf("%s shows %+v", command, got)
+					}
+				}
+				show(task.Start)
+				if first := store.all[0]; !first.Durable || first.Intent {
+					t.Errorf("the start is not durable: %+v", first)
+				}
+				show(task.Get)
+				show(task.Start)
+				if s, err := b.Stream(t.Context(), leader, call(task.ReStream, "t1", tentative)); err != nil || s.After != 0 {
+					t.Errorf("the events begin after %d: %v", s.After, err)
+				}
+				for _, rep := range tc.reports {
+					next <- rep
+					synctest.Wait()
+					if rep.State == task.Accepted {
+						show(task.Get)
+					}
+				}
+				close(next)
+				synctest.Wait()
+				b.wantStates("t1", tc.want...)
+				b.engine.Close()
+			})
+		})
+	}
+}

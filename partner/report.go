@@ -152,11 +152,12 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 			return b.write(ctx)
 		}
 		nothing := len(rep.Chunks)+rep.Pieces.Len() == 0 && len(rep.Products) == 0
-		atWork := rep.State == task.Accepted || rep.State == task.Working
+		atWork := rep.State == task.Working && !tk.meta.Stream ||
+			rep.State == task.Accepted && (!tk.meta.Stream || tk.meta.Tentative)
 		switch {
 		case nothing && rep.State == task.None:
 			return nil
-		case nothing && atWork && len(rep.Items) == 0 && !tk.meta.Stream:
+		case nothing && atWork && len(rep.Items) == 0:
 			// No caller waits for the report that the agent has accepted the task, and the agent may still reject it.
 			// But the name that the agent has given to the task must survive a crash.
 			if rep.Ref == nil {

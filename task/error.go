@@ -112,6 +112,12 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// StateError is the cause of the error of a command that the task's state does not allow.
+type StateError struct{ State State }
+
+// Error implements error.
+func (e *StateError) Error() string { return "the task is " + string(e.State) }
+
 // KindOf returns the kind of the first Error in err's chain, and Internal where there is none.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {

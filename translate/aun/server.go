@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// The visibilities of a task: who may read it.
+const (
+	Private = "private" // its owner and its assignee
+	Shared  = "shared"  // its participants, too
+	Public  = "public"  // everyone who is connected
+)
+
+// Relation is what AUN has in a task beside the canon. A front keeps it.
+type Relation struct {
+	Owner        string   // AID
+	Assignee     string   // AID
+	Participants []string // AIDs, without the owner and the assignee
+	Visibility   string
+	Parent       string   // the task that this one is a part of; empty for none
+	Children     []string // the tasks that this one was divided into
+}
+
+// Server is the side of AUN towards callers, for one task or for the tasks of an assignee: a task has members that the
+// canon does not have.
+type Server struct {
+	// Confirm says that a task that awaits completion is input_required to callers. Otherwise it is completed as soon as
+	// its agent has finished.
+	Confirm bool
+	Relation
+	// Next is the assignee whose tasks a list has after those of Assignee; empty for none.
+	Next string
+	// FromNow makes a stream that does not continue after an event begin without the task as it is.
+	FromNow bool
+}
+
+// Name implements translate.Server.
+func (Server) Name() string { return Name }
+
+// Route implements translate.Server. AUN has no paths: its frames come by a connection that knows the dialect.
+func (Server) Route(string, string) (translate.Route, bool) { return translate.Route{}, false }
+
+// Matches implements translate.Server.
+func (Server) Matches(req *translate.Request) bool { return strings.HasPrefix(req.Method, "task.") }
+
+// Decode implements translate.Server. It reads the methods of an owner that are commands. A subscribe names one task.
+func (s Server) Decode(req *translate.Request) (translate.Call, error) {
+	r := wire.Reader{Prefix: "params."}
+	var call translate.Call
+	m := &call.Message
+	m.SenderRole = task.Leader
+	params := req.Params
+	if req.Method == List && !params.Exists() {
+		params = gjson.Parse("{}")
+	}
+	if !r.Object(params, "") {
+		return translate.Call{}, r.Err
+	}
+	call.Tentative = true
+	switch req.Method {
+	case Create, Delegate:
+		call.Method, m.Command, call.AutoComplete, call.Followed = Create, task.Start, !s.Confirm, true
+		call.Terms.Response = task.NoWait
+		readInput(&r, params, m)
+	case SendInput:
+		call.Method, m.Command, call.Strict, call.Followed = SendInput, task.Continue, true, true
+		call.Terms.Response = task.NoWait
+		readTask(&r, params, m)
+		readInput(&r, params, m)
+	case Cancel:
+		call.Method, m.Command, call.Strict = Cancel, task.Cancel, true
+		readTask(&r, params, m)
+		if reason := r.Bounded(wire.Member(params, "reason"), "reason", maxReason); reason != "" {
+			m.DataItems = []task.DataItem{task.Text(strings.Clone(reason))}
+		}
+	case Get:
+		call.Method, m.Command, call.History = Get, task.Get, -1
+		readTask(&r, params, m)
+	case Subscribe:
+		call.Method, m.Command, call.Stream, call.Snapshot = Subscribe, task.ReStream, true, true
+		readTask(&r, params, m)
+	case List:
+		call.Method, call.Op, m.Command = List, translate.ListTasks, task.Get
+		call.List = s.readList(&r, params)
+	default:
+		r.Err = task.Errorf(task.MethodNotFound, "there is no such method; see task.create")
+	}
+	if r.Err != nil {
+		return translate.Call{}, r.Err
+	}
+	return call, nil
+}
+
+const (
+	maxReason = 4 << 10 // bytes of a reason
+	maxPage   = 100     // tasks on a page
+)
+
+func readTask(r *wire.Reader, params gjson.Result, m *task.Message) {
+	m.TaskID = r.RequiredID(wire.Member(params, "task_id"), "task_id")
+	wire.Own(&m.TaskID)
+}
+
+// readInput reads an input, and the id of its message, which repeats a message whose answer was lost.
+func readInput(r *wire.Reader, params gjson.Result, m *task.Message) {
+	m.ID = r.ID(wire.Member(params, "message_id"), "message_id")
+	wire.Own(&m.ID)
+	input := wire.Member(params, "input")
+	if !input.Exists() {
+		r.Fail("input", "input is missing; it must be an object with a type and a content")
+		return
+	}
+	items, ok := ReadContent(input)
+	if !ok {
+		r.Fail("input", "input must be an object with a type (text, json, file or multipart) and its content")
+	}
+	m.DataItems = items
+}
+
+// readList reads the params of task.list. Its cursor is that of the assignee's list, behind the assignee.
+func (s Server) readList(r *wire.Reader, params gjson.Result) *task.List {
+	l := &task.List{Size: int(min(r.Count(wire.Member(params, "limit"), "limit"), maxPage))}
+	status := r.Text(wire.Member(params, "status"), "status")
+	switch {
+	case status == "":
+	case status == "completed" && !s.Confirm:
+		l.States = []task.State{task.AwaitingCompletion, task.Completed}
+	case status == "completed":
+		l.States = []task.State{task.Completed}
+	case status == "input_required" && s.Confirm:
+		l.States = []task.State{task.AwaitingInput, task.AwaitingCompletion}
+	default:
+		state, ok := State(status)
+		if !ok {
+			r.Fail("status", "status must be submitted, working, input_required, completed, failed, canceled or rejected")
+		}
+		l.States = []task.State{state}
+	}
+	_, l.Token, _ = strings.Cut(strings.Clone(r.Bounded(wire.Member(params, "cursor"), "cursor", wire.MaxURL)), " ")
+	return l
+}
+
+// AppendTask implements translate.Server.
+func (s Server) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
+	begin := len(dst)
+	dst = jsonrpc.BeginResult(dst, id)
+	if c.Method == Get {
+		dst = s.appendTask(dst, t, true)
+	} else {
+		dst = append(s.appendHead(append(dst, '{'), t), '}')
+	}
+	dst = jsonrpc.End(dst)
+	if size := len(dst) - begin; size > MaxFrame {
+		return AppendError(dst[:begin], id, tooLarge(t, size))
+	}
+	return dst
+}
+
+// tooLarge returns the error of a task that does not fit into a frame, with what its artifacts take.
+func tooLarge(t *task.Task, size int) *task.Error {
+	type artifact struct {
+		ID   string `json:"id"`
+		Size int64  `json:"size"`
+	}
+	var list []artifact
+	for i := range t.Products[:min(len(t.Products), wire.MaxItems)] {
+		list = append(list, artifact{t.Products[i].ID, task.ProductsSize(t.Products[i : i+1])})
+	}
+	return refuse(task.LimitExceeded, CodeTooLarge, "Task output too large",
+		"the task does not fit into a frame").WithData("task_id", t.ID).WithData("size", size).
+		WithData("max", MaxFrame).WithData("artifacts", list)
+}
+
+// appendHead appends the members of a task that every answer has, behind the brace.
+func (s Server) appendHead(dst []byte, t *task.Task) []byte {
+	dst = task.AppendString(append(dst, `"task_id":`...), t.ID)
+	dst = task.AppendString(append(dst, `,"status":`...), StateName(t.Status.State, s.Confirm))
+	dst = task.AppendString(append(dst, `,"owner":`...), s.Owner)
+	dst = task.AppendString(append(dst, `,"assignee":`...), s.Assignee)
+	dst = wire.AppendOptional(dst, `,"visibility":`, s.Visibility)
+	dst = wire.AppendOptional(dst, `,"parent_task_id":`, s.Parent)
+	created := t.Status.ChangedAt
+	if len(t.StatusHistory) > 0 {
+		created = t.StatusHistory[0].ChangedAt
+	}
+	dst = appendTime(dst, `,"created_at":`, created)
+	return appendTime(dst, `,"updated_at":`, t.Status.ChangedAt)
+}
+
+// appendTask appends a whole task.
+func (s Server) appendTask(dst []byte, t *task.Task, messages bool) []byte {
+	dst = s.appendHead(append(dst, '{'), t)
+	dst = wire.AppendStrings(dst, `,"participants":`, s.Participants)
+	dst = wire.AppendStrings(dst, `,"children":`, s.Children)
+	dst = appendSaid(dst, shown(t))
+	if history := t.MessageHistory; len(history) > 0 && messages {
+		dst = AppendContent(append(dst, `,"input":`...), history[0].DataItems)
+		sep := `,"messages":[`
+		for i := range history[1:] {
+			if m := &history[i+1]; len(m.DataItems) > 0 {
+				dst = append(append(dst, sep...), `{"role":`...)
+				dst = task.AppendString(dst, role(m.SenderRole))
+				dst = appendTime(dst, `,"sent_at":`, m.SentAt)
+				dst = append(appendMembers(append(dst, ','), "", m.DataItems), '}')
+				sep = ","
+			}
+		}
+		if sep == "," {
+			dst = append(dst, ']')
+		}
+	}
+	dst = append(dst, `,"artifacts":[`...)
+	for i := range t.Products {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendArtifact(dst, &t.Products[i])
+	}
+	return append(dst, ']', '}')
+}
+
+// shown returns the status whose message is shown with a task. A task that was completed without a message shows that
+// of awaiting completion, a state that most callers do not see.
+func shown(t *task.Task) *task.Status {
+	if t.Status.State == task.Completed && len(t.Status.DataItems) == 0 {
+		for i := len(t.StatusHistory) - 1; i >= 0; i-- {
+			if h := &t.StatusHistory[i]; h.State == task.AwaitingCompletion {
+				return h
+			}
+		}
+	}
+	return &t.Status
+}
+
+func role(r task.Role) string {
+	if r == task.Partner {
+		return "assignee"
+	}
+	return "owner"
+}
+
+// appendSaid appends what the agent says along with its state: a message, and in a state that is not a good end the
+// reason, too.
+func appendSaid(dst []byte, s *task.Status) []byte {
+	if len(s.DataItems) == 0 {
+		return dst
+	}
+	dst = AppendContent(append(dst, `,"message":`...), s.DataItems)
+	switch s.State {
+	case task.Failed, task.Rejected, task.Canceled:
+		for i := range s.DataItems {
+			if it := &s.DataItems[i]; it.Kind == task.TextItem {
+				return wire.AppendOptional(dst, `,"reason":`, it.Text)
+			}
+		}
+	}
+	return dst
+}
+
+// appendTime appends a member with a time in UTC, unless it is zero.
+func appendTime(dst []byte, key string, t time.Time) []byte {
+	if t.IsZero() {
+		return dst
+	}
+	return task.AppendTime(append(dst, key...), t.UTC())
+}
+
+// AppendTasks implements translate.Lister.
+func (s Server) AppendTasks(dst []byte, id jsonrpc.ID, _ *translate.Call, page *task.Page) []byte {
+	dst = append(jsonrpc.BeginResult(dst, id), `{"tasks":[`...)
+	for i := range page.Tasks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(s.appendHead(append(dst, '{'), &page.Tasks[i]), '}')
+	}
+	dst = append(dst, `],"next_cursor":`...)
+	switch {
+	case page.Next != "":
+		dst = task.AppendString(dst, s.Assignee+" "+page.Next)
+	case s.Next != "":
+		dst = task.AppendString(dst, s.Next+" ")
+	default:
+		return jsonrpc.End(append(dst, `null,"has_more":false}`...))
+	}
+	return jsonrpc.End(append(dst, `,"has_more":true}`...))
+}
+
+// ListedAssignee returns the assignee whose tasks a cursor of task.list continues; empty for the first one.
+func ListedAssignee(cursor string) string {
+	aid, _, _ := strings.Cut(cursor, " ")
+	return aid
+}
+
+// AppendWebhooks implements translate.Server. AUN has no webhooks.
+func (s Server) AppendWebhooks(dst []byte, id jsonrpc.ID, _ *translate.Call, _ []task.Webhook) []byte {
+	return s.AppendError(dst, id, task.Errorf(task.NotificationNotSupported, "AUN has no webhooks"))
+}
+
+// AppendError implements translate.Server.
+func (Server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
+	return AppendError(dst, id, err)
+}
+
+// AppendNotification implements translate.Server. AUN has no webhooks, so it is never sent.
+func (s Server) AppendNotification(dst []byte, t *task.Task) []byte {
+	return s.appendTask(dst, t, true)
+}
+
+// NotificationHeader implements translate.Server.
+func (Server) NotificationHeader(*task.Webhook) []translate.Field { return nil }
+
+// Interface guards.
+var (
+	_ translate.Server = Server{}
+	_ translate.Lister = Server{}
+)
