@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package directory shows AUN clients the agents that this process fronts: each agent's agent.md, the methods search.*,
+// and the public documents that AUN has on the hosts of a gateway and of its agents.
+package directory
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/translate"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
+)
+
+// Agent is an agent that is fronted under an AID.
+type Agent struct {
+	AID aun.AID
+	// Card returns the agent's card, and when it has changed. It may wait for the agent.
+	Card func(context.Context) (*translate.Card, time.Time, error)
+}
+
+const (
+	cardAge   = time.Minute     // how old an entry may be before its card is read again
+	cardWait  = 2 * time.Second // how long a request waits for cards
+	cardsOnce = 8               // cards that are read at the same time
+
+	maxChanges = 4096 // changes that are kept for search.changes
+)
+
+// Directory holds the agents of the configuration in force. Its methods may be called by any number of goroutines at
+// once.
+type Directory struct {
+	epoch string // a part of each cursor: the cursors of another process are of no use
+	now   func() time.Time
+
+	refreshing sync.Mutex // held by the goroutine that reads cards
+
+	mu       sync.Mutex
+	own      *aun.Identity // of the gateway; nil for none
+	agents   map[aun.AID]Agent
+	entries  []*entry // by AID; each is replaced when its agent changes
+	read     time.Time
+	changes  []change // the oldest first
+	sequence int      // of the last change
+	changed  time.Time
+}
+
+// entry is what is known of an agent. It is not changed.
+type entry struct {
+	aid       aun.AID
+	card      *translate.Card
+	agentMD   []byte // with its signature, if it has one
+	unsigned  [32]byte
+	sum       [32]byte // SHA-256 of agentMD
+	updatedAt time.Time
+}
+
+// change is an agent that was added, changed or removed.
+type change struct {
+	sequence int
+	aid      aun.AID
+	deleted  bool
+	at       time.Time
+}
+
+// New returns an empty directory.
+func New() *Directory {
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return &Directory{epoch: hex.EncodeToString(random[:]), now: time.Now}
+}
+
+// Set replaces the agents, and the identity of the gateway, which may be nil. An agent.md is signed if its agent has
+// the AID of the gateway: clients accept no other key for it.
+func (d *Directory) Set(own *aun.Identity, agents []Agent) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.own, d.agents = own, make(map[aun.AID]Agent, len(agents))
+	for _, a := range agents {
+		d.agents[a.AID] = a
+	}
+	kept := d.entries[:0:0]
+	for _, e := range d.entries {
+		if _, ok := d.agents[e.aid]; ok {
+			kept = append(kept, e)
+			continue
+		}
+		d.record(e.aid, true)
+	}
+	d.entries, d.read = kept, time.Time{}
+	for _, a := range agents {
+		if d.find(a.AID) == nil { // until its card has been read
+			d.put(a.AID, &translate.Card{}, d.now())
+		}
+	}
+}
+
+// Has reports whether an agent is fronted under an AID.
+func (d *Directory) Has(aid aun.AID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, ok := d.agents[aid]
+	return ok
+}
+
+// list returns the entries of all agents, by AID, after their cards have been read where that is due. The result is not
+// to be changed.
+func (d *Directory) list(ctx context.Context) []*entry {
+	d.refresh(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.entries
+}
+
+// get returns the entry of an agent; nil for none.
+func (d *Directory) get(ctx context.Context, aid aun.AID) *entry {
+	if !d.Has(aid) {
+		return nil
+	}
+	d.refresh(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.find(aid)
+}
+
+// refresh reads the cards of all agents if they are due. An agent whose card cannot be had keeps its entry.
+func (d *Directory) refresh(ctx context.Context) {
+	d.refreshing.Lock()
+	defer d.refreshing.Unlock()
+	d.mu.Lock()
+	now := d.now()
+	due := now.Sub(d.read) >= cardAge
+	agents := make([]Agent, 0, len(d.agents))
+	if due {
+		d.read = now
+		for _, a := range d.agents {
+			agents = append(agents, a)
+		}
+	}
+	d.mu.Unlock()
+	if !due {
+		return
+	}
+	// The cards are for all callers, so the end of one request does not end the reading.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cardWait)
+	defer cancel()
+	var group sync.WaitGroup
+	slots := make(chan struct{}, cardsOnce)
+	for _, a := range agents {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			card, changed, err := a.Card(ctx)
+			if err != nil {
+				return
+			}
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if _, ok := d.agents[a.AID]; ok {
+				d.put(a.AID, card, changed)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// find returns the entry of an agent; nil for none. d.mu is held.
+func (d *Directory) find(aid aun.AID) *entry {
+	if i, ok := d.search(aid); ok {
+		return d.entries[i]
+	}
+	return nil
+}
+
+func (d *Directory) search(aid aun.AID) (int, bool) {
+	return slices.BinarySearchFunc(d.entries, aid, func(e *entry, aid aun.AID) int {
+		switch {
+		case e.aid < aid:
+			return -1
+		case e.aid > aid:
+			return 1
+		}
+		return 0
+	})
+}
+
+// put sets the entry of an agent, if its agent.md has changed. d.mu is held.
+func (d *Directory) put(aid aun.AID, card *translate.Card, changed time.Time) {
+	text := codec.AppendAgentMD(nil, string(aid), card)
+	e := &entry{aid: aid, card: card, unsigned: sha256.Sum256(text), updatedAt: changed.UTC().Truncate(time.Second)}
+	i, ok := d.search(aid)
+	if ok && d.entries[i].unsigned == e.unsigned {
+		return
+	}
+	e.agentMD = d.sign(aid, text, changed)
+	e.sum = sha256.Sum256(e.agentMD)
+	entries := slices.Clone(d.entries) // readers hold the slice
+	if ok {
+		entries[i] = e
+	} else {
+		entries = slices.Insert(entries, i, e)
+	}
+	d.entries = entries
+	d.record(aid, false)
+}
+
+// sign returns an agent.md with its signature, if the gateway has the key of the agent.
+func (d *Directory) sign(aid aun.AID, text []byte, at time.Time) []byte {
+	if d.own == nil || d.own.AID != aid || len(d.own.Chain) == 0 {
+		return text
+	}
+	sum := sha256.Sum256(text) // whatever the curve of the key is
+	signature, err := ecdsa.SignASN1(rand.Reader, d.own.Key, sum[:])
+	if err != nil {
+		return text
+	}
+	return codec.AppendSignature(text, sha256.Sum256(d.own.Chain[0].Raw), at.Unix(), signature)
+}
+
+// record adds a change. d.mu is held.
+func (d *Directory) record(aid aun.AID, deleted bool) {
+	d.sequence++
+	at := d.now().UTC()
+	if !at.After(d.changed) { // the time of the last change is the version of the snapshot
+		at = d.changed.Add(time.Microsecond)
+	}
+	d.changed = at
+	d.changes = append(d.changes, change{d.sequence, aid, deleted, at})
+	if len(d.changes) > maxChanges {
+		d.changes = slices.Clone(d.changes[maxChanges/2:])
+	}
+}
+
+// cursor returns the cursor after the change with a number.
+func (d *Directory) cursor(sequence int) string {
+	return "chg_" + d.epoch + "_" + strconv.Itoa(sequence)
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package directory
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+)
+
+// Site serves the public documents of AUN: on every host those of a gateway, and on the host of each agent its
+// agent.md. They need no login. A Site may serve any number of requests at once.
+type Site struct {
+	Directory *Directory
+	Identity  *aun.Identity // of the gateway
+	Roots     *aun.Roots    // that the certificates of clients must chain to; also those of Identity
+	CRL       []byte        // the list of revoked certificates, in PEM; nil for none
+	Issued    time.Time     // when the roots were configured
+	// Gateway returns the URL at which clients connect, for a request to a host.
+	Gateway func(r *http.Request) string
+	// Healthy reports whether clients may connect now; nil for always.
+	Healthy func() bool
+}
+
+// documentAge is how long a document may be cached, in seconds.
+const documentAge = "60"
+
+// Find returns the handler of a request; nil if nothing is served at its host and path.
+func (s *Site) Find(r *http.Request) http.Handler {
+	switch path := r.URL.Path; {
+	case path == "/.well-known/aun-gateway":
+		return get(s.discovery)
+	case path == "/health":
+		return get(s.health)
+	case path == "/pki/chain":
+		return get(s.chain)
+	case path == "/pki/trust-roots.json":
+		return get(s.trustRoots)
+	case path == "/pki/crl.json" && s.CRL != nil:
+		return get(s.crl)
+	case strings.HasPrefix(path, "/pki/cert/"):
+		return get(s.certificate)
+	case path == "/agent.md":
+		if aid, err := aun.ParseAID(hostOf(r)); err == nil && s.Directory.Has(aid) {
+			return get(s.agentMD)
+		}
+	}
+	return nil
+}
+
+// hostOf returns the host of a request, without its port.
+func hostOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.Host); err == nil {
+		return host
+	}
+	return r.Host
+}
+
+// get returns a handler that only GET and HEAD reach.
+func get(f http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "use GET", http.StatusMethodNotAllowed)
+			return
+		}
+		f(w, r)
+	})
+}
+
+// send sends a document, or says that the caller has it.
+func send(w http.ResponseWriter, r *http.Request, media string, body []byte, changed time.Time) {
+	sum := sha256.Sum256(body)
+	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+	header := w.Header()
+	header.Set("ETag", tag)
+	header.Set("Cache-Control", "max-age="+documentAge)
+	if !changed.IsZero() {
+		header.Set("Last-Modified", changed.UTC().Format(http.TimeFormat))
+	}
+	for one := range strings.SplitSeq(r.Header.Get("If-None-Match"), ",") {
+		if one = strings.TrimPrefix(strings.TrimSpace(one), "W/"); one == tag || one == "*" {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	header.Set("Content-Type", media)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(body)
+	}
+}
+
+const (
+	jsonType = "application/json"
+	pemType  = "application/x-pem-file"
+)
+
+func sendJSON(w http.ResponseWriter, r *http.Request, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "the document cannot be made", http.StatusInternalServerError)
+		return
+	}
+	send(w, r, jsonType, body, time.Time{})
+}
+
+func (s *Site) discovery(w http.ResponseWriter, r *http.Request) {
+	type gateway struct {
+		URL      string `json:"url"`
+		Priority int    `json:"priority"`
+	}
+	sendJSON(w, r, map[string]any{"gateways": []gateway{{s.Gateway(r), 1}}})
+}
+
+func (s *Site) health(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if s.Healthy != nil && !s.Healthy() {
+		http.Error(w, "not ready", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", jsonType)
+	if r.Method == http.MethodGet {
+		_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
+	}
+}
+
+// chain sends the certificates above that of the gateway, its issuer first and the root last.
+func (s *Site) chain(w http.ResponseWriter, r *http.Request) {
+	if len(s.Identity.Chain) == 0 {
+		http.NotFound(w, r)
+		return
+	}
+	var body []byte
+	for _, c := range issuers(s.Identity.Chain, s.Roots.Certificates()) {
+		body = append(body, pemOf(c)...)
+	}
+	send(w, r, pemType, body, time.Time{})
+}
+
+// issuers returns the certificates above the first one of a chain: each has signed the one before it.
+func issuers(chain, roots []*x509.Certificate) (above []*x509.Certificate) {
+	known := append(chain[1:len(chain):len(chain)], roots...)
+	for c := chain[0]; len(above) < len(known); {
+		next := (*x509.Certificate)(nil)
+		for _, ca := range known {
+			if !ca.Equal(c) && c.CheckSignatureFrom(ca) == nil {
+				next = ca
+				break
+			}
+		}
+		if next == nil {
+			break
+		}
+		above, c = append(above, next), next
+	}
+	return above
+}
+
+func pemOf(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
+}
+
+// certificate sends the certificate of the gateway. Others are not kept here.
+func (s *Site) certificate(w http.ResponseWriter, r *http.Request) {
+	aid, err := aun.ParseAID(strings.TrimPrefix(r.URL.Path, "/pki/cert/"))
+	if err != nil || aid != s.Identity.AID || len(s.Identity.Chain) == 0 {
+		http.NotFound(w, r)
+		return
+	}
+	send(w, r, pemType, []byte(s.Identity.CertPEM()), time.Time{})
+}
+
+func (s *Site) crl(w http.ResponseWriter, r *http.Request) {
+	sendJSON(w, r, map[string]string{"crl_pem": string(s.CRL)})
+}
+
+func (s *Site) agentMD(w http.ResponseWriter, r *http.Request) {
+	aid, err := aun.ParseAID(hostOf(r))
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	e := s.Directory.get(r.Context(), aid)
+	if e == nil { // removed meanwhile
+		http.NotFound(w, r)
+		return
+	}
+	send(w, r, "text/markdown; charset=utf-8", e.agentMD, e.updatedAt)
+}
+
+func (s *Site) trustRoots(w http.ResponseWriter, r *http.Request) { sendJSON(w, r, s.rootList()) }
+
+// TrustRoots answers meta.trust_roots with a result in JSON: the configured roots. No authority has signed the list.
+func (s *Site) TrustRoots() ([]byte, error) { return json.Marshal(s.rootList()) }
+
+// rootsAge is when a client should read the list of roots again.
+const rootsAge = 24 * time.Hour
+
+func (s *Site) rootList() any {
+	type root struct {
+		ID           string `json:"id"`
+		Name         string `json:"name"`
+		Organization string `json:"organization"`
+		Certificate  string `json:"certificate"`
+		Fingerprint  string `json:"fingerprint_sha256"`
+		Status       string `json:"status"`
+	}
+	list := []root{}
+	for _, c := range s.Roots.Certificates() {
+		if c.CheckSignatureFrom(c) != nil {
+			continue // an intermediate
+		}
+		sum := sha256.Sum256(c.Raw)
+		fingerprint, status := hex.EncodeToString(sum[:]), "active"
+		if time.Now().After(c.NotAfter) {
+			status = "retired"
+		}
+		list = append(list, root{"root-" + fingerprint[:16], c.Subject.CommonName,
+			strings.Join(c.Subject.Organization, ", "), string(pemOf(c)), fingerprint, status})
+	}
+	issued := s.Issued.UTC().Truncate(time.Second)
+	return map[string]any{"version": issued.Unix(), "issued_at": issued, "next_update": issued.Add(rootsAge),
+		"authority_signature": "", "root_cas": list}
+}
