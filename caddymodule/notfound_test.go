@@ -65,7 +65,7 @@ http://%s {
 		"/one/rpc/":       {405, "send a request by POST\n"},
 		"/onemore":        {200, ""}, // not under the mount point
 		"/elsewhere":      {200, ""},
-		"/two/other":      missing("/two/", "aip, a2a/1.0, a2a/1.0-rest", all),
+		"/two/other":      missing("/two/", "aip, a2a/1.0, a2a/1.0-rest, a2a/1.0-grpc", all),
 		"/three/other":    missing("/three/", "aip", acs),
 		"/four/hello":     {200, "hello"},
 		"/four/empty":     {204, ""},

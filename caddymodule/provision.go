@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
+	config.HTTP2 = http2Of(ctx)
 	if config.Guard.Mode == identity.Off {
 		g.log.Warn("identity is off: senderId is believed without proof; use this for development only", "agent", g.name())
 	}
@@ -54,6 +56,18 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		Log:          g.log,
 	})
 	return g.app.add(g)
+}
+
+// http2Of returns over which connections the server of a site speaks HTTP/2.
+func http2Of(ctx caddy.Context) gateway.HTTP2 {
+	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok {
+		return gateway.HTTP2{}
+	}
+	return gateway.HTTP2{
+		TLS:   len(server.Protocols) == 0 || slices.Contains(server.Protocols, "h2"),
+		Plain: slices.Contains(server.Protocols, "h2c"),
+	}
 }
 
 // takeOverAfter is the age of a stream from which on it leaves its request when it rests.

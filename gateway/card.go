@@ -3,10 +3,13 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"maps"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +41,7 @@ type cardMaker struct {
 	aic         string
 	generations []string // the names of the callers' dialects
 	mutualTLS   bool
+	http2       HTTP2
 	incomplete  sync.Once // what the ACS lacks is logged once
 	log         *slog.Logger
 }
@@ -116,9 +120,25 @@ func (m *cardMaker) render(card *translate.Card, base string, form a2a.CardForm,
 		return nil, ErrCardSigned
 	}
 	return a2a.AppendCard(nil, card, a2a.CardOptions{
-		Form: form, Base: base, Generations: m.generations, MutualTLS: m.mutualTLS, Extended: extended,
-		Push: true, Signatures: m.config.Signatures,
+		Form: form, Base: base, GRPC: m.http2.address(base), Generations: m.generations, MutualTLS: m.mutualTLS,
+		Extended: extended, Push: true, Signatures: m.config.Signatures,
 	}), nil
+}
+
+// address returns where gRPC is served, as host and port, for a mount point with a URL; empty if it is not. The paths
+// of gRPC are fixed, and its clients know no mount point, so that it must be the root of a host.
+func (h HTTP2) address(base string) string {
+	u, err := url.Parse(base)
+	if err != nil || strings.Trim(u.Path, "/") != "" {
+		return ""
+	}
+	switch port := u.Port(); {
+	case u.Scheme == "https" && h.TLS:
+		return net.JoinHostPort(u.Hostname(), cmp.Or(port, "443"))
+	case u.Scheme == "http" && h.Plain:
+		return net.JoinHostPort(u.Hostname(), cmp.Or(port, "80"))
+	}
+	return ""
 }
 
 // extendedCard makes the extended card in a dialect, from that of the agent. It is nil if the agent has none.

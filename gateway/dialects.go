@@ -40,6 +40,7 @@ var servers = []caller{
 	{"aip", func(bool, string) translate.Server { return aip.Server() }},
 	{"a2a/1.0", func(confirm bool, _ string) translate.Server { return a2a.V1Server(confirm) }},
 	{"a2a/1.0", func(confirm bool, _ string) translate.Server { return a2a.V1RESTServer(confirm) }},
+	{"a2a/1.0", func(confirm bool, _ string) translate.Server { return a2a.V1GRPCServer(confirm) }},
 	{"a2a/0.3", func(confirm bool, _ string) translate.Server { return a2a.V03Server(confirm) }},
 	{"a2a/0.3", func(confirm bool, _ string) translate.Server { return a2a.V03RESTServer(confirm) }},
 	{"a2a/legacy", func(confirm bool, _ string) translate.Server { return a2a.LegacyServer(confirm) }},

@@ -42,6 +42,12 @@ func (x *exchange) parse() error {
 		body = *x.in.Body
 	}
 	limits := x.g.config.Limits
+	if t, ok := x.dialect.(translate.Transcoder); ok {
+		var err error
+		if body, err = t.Params(x.route.Method, body); err != nil {
+			return err
+		}
+	}
 	if x.route.Unenveloped {
 		req.Method = x.route.Method
 		if len(body) > 0 && x.in.method != "GET" && x.in.method != "DELETE" {

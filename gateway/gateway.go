@@ -41,6 +41,9 @@ type Config struct {
 	// PublicURL is the public URL of the mount point. Default: the URL that the caller has used.
 	PublicURL string
 
+	// HTTP2 says which callers can use HTTP/2, and so gRPC.
+	HTTP2 HTTP2
+
 	// Callers are the dialects that are served, as Callers makes them. If several have the path of a request, the first
 	// one that matches the request decodes it.
 	Callers []translate.Server
@@ -65,6 +68,9 @@ type Config struct {
 
 	Log *slog.Logger
 }
+
+// HTTP2 says over which connections callers can use HTTP/2.
+type HTTP2 struct{ TLS, Plain bool }
 
 // Gateway is one Partner for its fronts. It may be used by any number of goroutines at once.
 type Gateway struct {
@@ -93,7 +99,7 @@ func New(c Config) (*Gateway, error) {
 	c.Partner.Memory, c.Partner.Log = memory, c.Log
 	g := &Gateway{config: c, agent: about.agent, memory: memory, cards: &cardMaker{
 		described: about, config: c.Cards, aic: c.AIC, generations: names(c.Callers),
-		mutualTLS: c.Guard.Mode == identity.Required, log: c.Log,
+		mutualTLS: c.Guard.Mode == identity.Required, http2: c.HTTP2, log: c.Log,
 	}}
 	g.documents = g.cards.documents()
 	return g, nil

@@ -33,6 +33,9 @@ type Request struct {
 	TLS  bool
 	// Address is the address of the caller, for the log.
 	Address string
+	// GRPC says that the request has come over gRPC: only a translate.Transcoder reads it, and nothing else is read by
+	// one.
+	GRPC bool
 
 	method  string // of HTTP
 	matches []match
@@ -81,8 +84,9 @@ func (g *Gateway) Match(r *Request, method, path string) bool {
 	r.method = method
 	for _, dialect := range g.config.Callers {
 		route, ok := dialect.Route(method, path)
+		_, grpc := dialect.(translate.Transcoder)
 		switch {
-		case !ok:
+		case !ok || grpc != r.GRPC:
 		case len(r.matches) == 0:
 			r.matches = append(r.matches, match{dialect, route})
 		case route.Allow == "": // it replaces a dialect that has the path, but not with this method

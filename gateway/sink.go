@@ -11,7 +11,7 @@ type Sink interface {
 	// with the frame's name, and whether more frames of the event follow: only the last frame carries the number. If
 	// data is nil, there is no frame. Event calls build once, before it returns.
 	Event(seq uint64, build func(dst []byte) (data []byte, name string, more bool))
-	// Data adds a frame without a number. build appends its data.
+	// Data adds a frame without a number: the error with which the stream ends. build appends its data.
 	Data(build func(dst []byte) []byte)
 	// Comment adds a line for people. A front that has no comments drops it.
 	Comment(text string)

@@ -131,3 +131,11 @@ type Repeater interface{ RepeatsStart() }
 // A LateActor is a Client whose agents may act on a continue long before their task shows it, and act twice on one that
 // they are sent twice. So an unchanged task does not prove that its agent has not received the message.
 type LateActor interface{ ActsLate() }
+
+// A StatusReader is a Client whose messages are protocol buffers, as those of gRPC, and whose agents report an error
+// not in a message but by a status, which takes the place of one. Its Bind returns the path of each operation.
+type StatusReader interface {
+	Binder
+	// Failure returns the error that a status reports, by its kind. status is a google.rpc.Status.
+	Failure(status []byte) error
+}

@@ -113,3 +113,10 @@ type ErrorStreamer interface {
 	// StreamsErrors reports whether it does so.
 	StreamsErrors() bool
 }
+
+// A Transcoder is a Server whose messages are protocol buffers, as those of gRPC, and not JSON. What it appends are
+// messages, and AppendError appends a google.rpc.Status. Its requests have no envelope. Only fronts of gRPC serve it.
+type Transcoder interface {
+	// Params returns the params of a request as JSON, from its message. Every error is a *task.Error.
+	Params(method string, message []byte) ([]byte, error)
+}

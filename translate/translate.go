@@ -13,6 +13,7 @@
 //   - ContentTyper: another media type than application/json
 //   - Statuser: statuses of HTTP for errors
 //   - ErrorStreamer: errors as the only event of a stream
+//   - Transcoder: messages that are not JSON
 //
 // and those of its Encoder are
 //
@@ -22,6 +23,7 @@
 //
 //   - Getter, Canceler, Resubscriber, Completer, Registrar, Describer: requests beside those of a turn
 //   - Binder, Mounted: where requests are sent
+//   - StatusReader: messages that are not JSON, and errors beside them
 //   - Namer, Repeater, LateActor: how its agents behave
 package translate
 

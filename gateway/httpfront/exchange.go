@@ -29,6 +29,10 @@ type exchange struct {
 // ServeHTTP answers the request.
 func (e *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	front := e.front
+	if e.request.GRPC {
+		e.serveGRPC(w, r)
+		return
+	}
 	// A stream may be open for days: it is run after serve has returned, so that its stack is small.
 	if stream, reply := e.serve(w, r); stream != nil {
 		front.stream(w, r, stream, reply)

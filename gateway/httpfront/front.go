@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpfront is the front of a gateway for HTTP/1.1, 2 and 3. A reply is a response, and a stream is a stream of
-// server-sent events.
+// Package httpfront is the front of a gateway for HTTP/1.1, 2 and 3, and for gRPC. A reply is a response, and a stream
+// is a stream of server-sent events; over gRPC, both are messages.
 package httpfront
 
 import (
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"connectrpc.com/connect"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
@@ -28,10 +30,15 @@ type Config struct {
 type Front struct {
 	gateway *gateway.Gateway
 	config  Config
+	grpc    *connect.Handler
 }
 
 // New returns a front for a gateway.
-func New(g *gateway.Gateway, c Config) *Front { return &Front{g, c} }
+func New(g *gateway.Gateway, c Config) *Front {
+	f := &Front{gateway: g, config: c}
+	f.grpc = f.newGRPC()
+	return f
+}
 
 // Find returns the handler of a request; nil if nothing is served at its path. The handler must serve this request
 // once, and no other.
@@ -44,9 +51,9 @@ func (f *Front) Find(r *http.Request) http.Handler {
 		return documentHandler{f, document, path}
 	}
 	e := exchanges.Get().(*exchange)
-	e.front = f
+	e.front, e.request.GRPC = f, isGRPC(r)
 	if !f.gateway.Match(&e.request, r.Method, path) {
-		exchanges.Put(e)
+		e.release()
 		return nil
 	}
 	return e

@@ -38,8 +38,10 @@ type CardOptions struct {
 	Form CardForm
 	// Base is the public URL of the mount point. All URLs for callers are made of it, and never of what the agent says.
 	Base string
+	// GRPC is where gRPC is served, as host and port, which is what its clients take; empty where it is not.
+	GRPC string
 	// Generations are the names of the dialects of callers here: a2a/legacy, a2a/0.3, a2a/0.3-rest, a2a/1.0,
-	// a2a/1.0-rest. Names of other protocols are ignored. A card lists only interfaces of these dialects.
+	// a2a/1.0-rest, a2a/1.0-grpc. Names of other protocols are ignored. A card lists only interfaces of these dialects.
 	Generations []string
 
 	Push       bool   // callers may register webhooks
@@ -150,26 +152,28 @@ func AppendCard(dst []byte, c *translate.Card, o CardOptions) []byte {
 	return append(dst, ']', '}')
 }
 
-// appendCardInterfaces appends the list of 1.0, the preferred one first. All are at the mount point: requests of
-// JSON-RPC are distinguished by their method, those of HTTP+JSON by their path.
+// appendCardInterfaces appends the list of 1.0, the preferred one first. All but gRPC are at the mount point: requests
+// of JSON-RPC are distinguished by their method, those of HTTP+JSON by their path.
 func appendCardInterfaces(dst []byte, base string, o *CardOptions) []byte {
 	dst = append(dst, `,"supportedInterfaces":[`...)
 	begin := len(dst)
-	for _, i := range [...]struct{ name, binding, version string }{
-		{version.Name10, bindingJSONRPC, "1.0"},
-		{version.Name10REST, bindingREST, "1.0"},
-		{version.Name03, bindingJSONRPC, "0.3"},
-		{version.Name03REST, bindingREST, "0.3"},
+	for _, i := range [...]struct{ name, url, binding, version string }{
+		{version.Name10, base, bindingJSONRPC, "1.0"},
+		{version.Name10REST, base, bindingREST, "1.0"},
+		{version.Name10GRPC, o.GRPC, bindingGRPC, "1.0"},
+		{version.Name03, base, bindingJSONRPC, "0.3"},
+		{version.Name03REST, base, bindingREST, "0.3"},
 	} {
 		// A caller that asks for 1.0 shall not choose 0.3 where 1.0 is served.
-		if !o.serves(i.name) || i.version == "0.3" && o.Form == CardV1 && o.serves(version.Name10, version.Name10REST) {
+		if i.url == "" || !o.serves(i.name) ||
+			i.version == "0.3" && o.Form == CardV1 && o.serves(version.Name10, version.Name10REST) {
 			continue
 		}
 		if len(dst) > begin {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, `{"url":`...)
-		dst = task.AppendString(dst, base)
+		dst = task.AppendString(dst, i.url)
 		dst = append(dst, `,"protocolBinding":"`+i.binding+`","protocolVersion":"`+i.version+`"}`...)
 	}
 	return append(dst, ']')

@@ -26,6 +26,9 @@ func V1() translate.Client { return v1.Client() }
 // V1REST returns a2a/1.0-rest: A2A 1.0 over HTTP+JSON. It is a translate.Binder.
 func V1REST() translate.Client { return v1.RESTClient() }
 
+// V1GRPC returns a2a/1.0-grpc: A2A 1.0 over gRPC. It is a translate.StatusReader.
+func V1GRPC() translate.Client { return v1.GRPCClient() }
+
 // The sides towards callers. confirm says how a task that awaits completion looks to callers, since A2A has no such
 // state: with confirm it is input-required, without it is completed.
 
@@ -43,3 +46,6 @@ func V1Server(confirm bool) translate.Server { return v1.Server(confirm) }
 
 // V1RESTServer returns a2a/1.0-rest. It is a translate.Lister and a translate.Statuser.
 func V1RESTServer(confirm bool) translate.Server { return v1.RESTServer(confirm) }
+
+// V1GRPCServer returns a2a/1.0-grpc. It is a translate.Lister and a translate.Transcoder.
+func V1GRPCServer(confirm bool) translate.Server { return v1.GRPCServer(confirm) }

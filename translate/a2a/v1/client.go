@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 is A2A 1.0: one set of messages with two bindings, JSON-RPC and HTTP+JSON, which is called REST here. The
-// bindings differ in the envelope only, which the field rest selects.
+// Package v1 is A2A 1.0: one set of messages with three bindings. JSON-RPC, and HTTP+JSON, which is called REST here,
+// differ in the envelope only, which the field rest selects. gRPC has the objects of REST in another encoding.
 package v1
 
 import (

@@ -64,8 +64,10 @@ var failures = []failure{
 }
 
 // failed turns an error that the agent reports into one of its kind.
-func failed(f *jsonrpc.Failure) *task.Error {
-	reason := reasonOf(f.Data)
+func failed(f *jsonrpc.Failure) *task.Error { return failedFor(reasonOf(f.Data), f) }
+
+// failedFor is failed for an error with a reason, which may be empty.
+func failedFor(reason string, f *jsonrpc.Failure) *task.Error {
 	i := slices.IndexFunc(failures, func(row failure) bool { return reason != "" && row.reason == reason })
 	if i < 0 {
 		i = slices.IndexFunc(failures, func(row failure) bool { return row.code == f.Code })
@@ -178,12 +180,15 @@ func (s Base) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	return append(dst, '}', '}')
 }
 
+// errorDomain is the domain of the reasons of errors.
+const errorDomain = "a2a-protocol.org"
+
 // errorInfo returns the details of an error: one google.rpc.ErrorInfo, whose metadata are strings.
 func errorInfo(e *task.Error, w *publicError) []byte {
 	dst := []byte(`[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"`)
-	dst = append(append(dst, w.reason...), `","domain":"a2a-protocol.org"`...)
+	dst = append(append(dst, w.reason...), `","domain":"`+errorDomain+`"`...)
 	begin := len(dst)
-	add := func(key, value string) {
+	eachDetail(e, w, func(key, value string) {
 		if len(dst) == begin {
 			dst = append(dst, `,"metadata":{`...)
 		} else {
@@ -191,7 +196,15 @@ func errorInfo(e *task.Error, w *publicError) []byte {
 		}
 		dst = append(task.AppendString(dst, key), ':')
 		dst = task.AppendString(dst, value)
+	})
+	if len(dst) > begin {
+		dst = append(dst, '}')
 	}
+	return append(dst, '}', ']')
+}
+
+// eachDetail calls add for each detail of an error, as text.
+func eachDetail(e *task.Error, w *publicError, add func(key, value string)) {
 	if e.Field != "" {
 		add("field", e.Field)
 	}
@@ -205,8 +218,4 @@ func errorInfo(e *task.Error, w *publicError) []byte {
 			add(key, string(value))
 		}
 	}
-	if len(dst) > begin {
-		dst = append(dst, '}')
-	}
-	return append(dst, '}', ']')
 }

@@ -15,6 +15,7 @@ const (
 	Name03REST = "a2a/0.3-rest"
 	Name10     = "a2a/1.0"
 	Name10REST = "a2a/1.0-rest"
+	Name10GRPC = "a2a/1.0-grpc"
 )
 
 // Generation is a group of versions whose messages are the same.

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfront
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/protobytes"
+)
+
+// Package connect implements gRPC: its framing, deadlines, compression and trailers. On the wire, a method that is
+// answered once is a stream of one message, so that one handler serves all methods.
+
+// isGRPC reports whether a request is one of gRPC.
+func isGRPC(r *http.Request) bool {
+	v := r.Header["Content-Type"]
+	return len(v) > 0 && (v[0] == "application/grpc" || v[0] == "application/grpc+proto")
+}
+
+// newGRPC returns the handler of all requests of gRPC.
+func (f *Front) newGRPC() *connect.Handler {
+	return connect.NewServerStreamHandler("", answerGRPC,
+		connect.WithCodec(protobytes.Codec{}),
+		connect.WithReadMaxBytes(f.gateway.MaxBody()),
+		connect.WithCompressMinBytes(math.MaxInt), // compressed requests are read, but no answer is compressed
+	)
+}
+
+// grpcCall is a request of gRPC that is being answered.
+type grpcCall struct {
+	front    *Front
+	exchange *exchange // nil once it was released
+	writer   *grpcWriter
+	received *bodyTimeout
+}
+
+type grpcCallKey struct{}
+
+// serveGRPC answers a request of gRPC.
+func (e *exchange) serveGRPC(w http.ResponseWriter, r *http.Request) {
+	f := e.front
+	if f.gateway.Draining() && r.ProtoMajor < 3 {
+		w.Header().Set("Connection", "close") // HTTP/2 says GOAWAY, and the call is answered
+	}
+	e.peer = identity.OfConnection(r.TLS)
+	e.describe(r)
+	c := &grpcCall{
+		front: f, exchange: e, writer: newGRPCWriter(w, f.config.WriteTimeout),
+		received: limitReading(w, f.config.BodyTimeout),
+	}
+	defer func() { // after a panic, too
+		c.received.end()
+		c.release()
+	}()
+	e.ctx = context.WithValue(traced(r), grpcCallKey{}, c)
+	r = r.WithContext(e.ctx)
+	r.Body = &grpcBody{ReadCloser: r.Body, call: c}
+	defer guardConnection(e.ctx, f.config.WriteTimeout)()
+	f.grpc.ServeHTTP(c.writer, r)
+}
+
+// release gives back what the request holds.
+func (c *grpcCall) release() {
+	if c.exchange != nil {
+		c.exchange.release()
+		c.exchange = nil
+	}
+}
+
+// answerGRPC answers a request whose message was received.
+func answerGRPC(
+	ctx context.Context, r *connect.Request[protobytes.Message], out *connect.ServerStream[protobytes.Message],
+) error {
+	c := ctx.Value(grpcCallKey{}).(*grpcCall)
+	c.received.end()
+	body := r.Msg.Data
+	r.Msg.Data = nil // a stream may be open for days
+	sink := &grpcSink{writer: c.writer, out: out}
+	stream, err := c.dispatch(ctx, body, sink)
+	if stream == nil {
+		return err
+	}
+	defer stream.Close()
+	if err := sink.open(); err != nil {
+		return err
+	}
+	stream.Run(sink)
+	switch why := stream.Outcome().Why; {
+	case sink.failure != nil:
+		return errorOfStatus(sink.failure)
+	case ctx.Err() != nil:
+		return ended(ctx)
+	case why != nil: // a clean end would say that there is nothing more
+		return connect.NewError(connect.CodeUnavailable, errors.New("the stream was cut; subscribe to the task again"))
+	}
+	return nil
+}
+
+// dispatch has the gateway answer a request, sends a reply, and returns the stream that follows. It releases the
+// request.
+func (c *grpcCall) dispatch(ctx context.Context, body []byte, sink *grpcSink) (*gateway.Stream, error) {
+	e := c.exchange
+	defer c.release()
+	if err := e.hold(len(body)); err != nil { // it may have been compressed
+		return nil, c.refuse(err)
+	}
+	e.request.Body = &body
+	a := c.front.gateway.Dispatch(ctx, e.peer, &e.request)
+	switch {
+	case a.Err != nil:
+		return nil, errorOfStatus(a.Reply)
+	case a.Reply == nil && a.Stream == nil: // the caller has left, or its deadline is over
+		return nil, ended(ctx)
+	case a.Reply != nil:
+		if err := sink.send(a.Reply); err != nil {
+			if a.Stream != nil {
+				a.Stream.Close()
+			}
+			return nil, err
+		}
+	}
+	return a.Stream, nil
+}
+
+// refuse returns the answer to a request whose message was not received.
+func (c *grpcCall) refuse(err error) error {
+	a := c.front.gateway.Refuse(c.exchange.ctx, c.exchange.peer, &c.exchange.request, err)
+	return errorOfStatus(a.Reply)
+}
+
+// ended is the error of a call whose context has ended.
+func ended(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return connect.NewError(connect.CodeDeadlineExceeded,
+			errors.New("the deadline is over; the task continues, and can be read by its id"))
+	}
+	return connect.NewError(connect.CodeCanceled, errors.New("the caller has left"))
+}
+
+// errorOfStatus returns the error that an encoded google.rpc.Status is.
+func errorOfStatus(encoded []byte) error {
+	st := new(status.Status)
+	if err := proto.Unmarshal(encoded, st); err != nil {
+		return connect.NewError(connect.CodeInternal, errors.New("internal error"))
+	}
+	e := connect.NewError(connect.Code(st.Code), errors.New(st.Message))
+	for _, d := range st.Details {
+		if detail, err := connect.NewErrorDetail(d); err == nil {
+			e.AddDetail(detail)
+		}
+	}
+	return e
+}
+
+// grpcBody is the body of a request of gRPC. It takes memory before it is read.
+type grpcBody struct {
+	io.ReadCloser
+	call *grpcCall
+	read int
+}
+
+// Read implements io.Reader.
+func (b *grpcBody) Read(p []byte) (int, error) {
+	if e := b.call.exchange; e != nil {
+		if err := e.hold(min(b.read+len(p), b.call.front.gateway.MaxBody()+1)); err != nil {
+			return 0, b.call.refuse(err)
+		}
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.read += n
+	return n, err
+}

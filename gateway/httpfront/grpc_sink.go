@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfront
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/aip-gateway/aip-gateway/internal/bufpool"
+	"github.com/aip-gateway/aip-gateway/internal/protobytes"
+)
+
+// grpcSink is the sink of a stream of gRPC. A message has no number: a caller that resumes a stream gets the task
+// first. There are no comments either, and HTTP/2 keeps the connection.
+type grpcSink struct {
+	writer *grpcWriter
+	out    *connect.ServerStream[protobytes.Message]
+
+	data    *[]byte // messages that were gathered; nil for none, so that an idle stream holds no buffer
+	ends    []int   // of the messages in data
+	failure []byte  // the google.rpc.Status with which the stream ends; nil for none
+}
+
+var grpcMessages = bufpool.Pool{Largest: 128 << 10}
+
+// open sends the header, so that the caller knows that the stream is open.
+func (s *grpcSink) open() error { return s.out.Conn().Send(nil) }
+
+// send sends one message.
+func (s *grpcSink) send(message []byte) error { return s.out.Send(&protobytes.Message{Data: message}) }
+
+// Event implements gateway.Sink.
+func (s *grpcSink) Event(_ uint64, build func(dst []byte) (data []byte, name string, more bool)) {
+	if s.data == nil {
+		s.data = grpcMessages.Get()
+	}
+	if data, _, _ := build(*s.data); data != nil {
+		*s.data, s.ends = data, append(s.ends, len(data))
+	}
+}
+
+// Data implements gateway.Sink: it is the error with which the stream ends.
+func (s *grpcSink) Data(build func(dst []byte) []byte) { s.failure = build(nil) }
+
+// Comment implements gateway.Sink.
+func (*grpcSink) Comment(string) {}
+
+// Retry implements gateway.Sink.
+func (*grpcSink) Retry(time.Duration) {}
+
+// Buffered implements gateway.Sink.
+func (s *grpcSink) Buffered() int {
+	if s.data == nil {
+		return 0
+	}
+	return len(*s.data)
+}
+
+// Flush implements gateway.Sink. Package connect flushes each message, so that is held back until the last one.
+func (s *grpcSink) Flush() (err error) {
+	from := 0
+	for i, end := range s.ends {
+		s.writer.holding = i < len(s.ends)-1
+		if err = s.send((*s.data)[from:end]); err != nil {
+			break
+		}
+		from = end
+	}
+	s.writer.holding = false
+	s.ends = s.ends[:0]
+	if s.data != nil {
+		grpcMessages.Put(s.data)
+		s.data = nil
+	}
+	return err
+}
+
+// grpcWriter writes the answer to a request of gRPC. The caller must read each piece of it in time.
+type grpcWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+	holding bool // Flush does nothing
+}
+
+func newGRPCWriter(w http.ResponseWriter, timeout time.Duration) *grpcWriter {
+	return &grpcWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout}
+}
+
+// Write implements io.Writer.
+func (w *grpcWriter) Write(data []byte) (n int, err error) {
+	defer w.control.SetWriteDeadline(time.Time{})
+	for piece := range slices.Chunk(data, pieceSize) {
+		_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+		m, err := w.ResponseWriter.Write(piece)
+		if n += m; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// Flush implements http.Flusher. The peer may block it by flow control, too.
+func (w *grpcWriter) Flush() {
+	if !w.holding {
+		_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+		_ = w.control.Flush() // a connection that is broken fails at the next write
+		_ = w.control.SetWriteDeadline(time.Time{})
+	}
+}
+
+// Unwrap returns the writer of the server, for http.ResponseController.
+func (w *grpcWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
