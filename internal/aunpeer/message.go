@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aunpeer
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"time"
+)
+
+// Payload is a payload of message.send, as far as agents use it.
+type Payload struct {
+	Type     string         `json:"type"`
+	Text     string         `json:"text,omitempty"`
+	ThreadID string         `json:"thread_id,omitempty"`
+	ReplyTo  string         `json:"reply_to,omitempty"`
+	Event    string         `json:"event,omitempty"`
+	State    string         `json:"state,omitempty"`
+	Data     map[string]any `json:"data,omitempty"`
+}
+
+// message takes a message: the agent reads it, or it is delivered to the connections of its recipient.
+func (g *Gateway) message(from string, params json.RawMessage) (any, *Error) {
+	var p struct {
+		To        string
+		MessageID string `json:"message_id"`
+		Payload   Payload
+		Encrypted bool
+	}
+	if err := json.Unmarshal(params, &p); err != nil || p.To == "" || p.Encrypted {
+		return nil, &Error{Code: -32602, Message: "params"}
+	}
+	if p.MessageID == "" {
+		p.MessageID = rand.Text()
+	}
+	if p.To == g.Agent {
+		g.read(from, p.MessageID, p.Payload)
+	} else {
+		g.deliver(from, p.To, p.MessageID, p.Payload)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seq++
+	return map[string]any{
+		"message_id": p.MessageID, "seq": g.seq, "timestamp": time.Now().UnixMilli(), "status": "sent",
+		"delivery_mode": "fanout",
+	}, nil
+}
+
+// deliver sends a message to all connections of an AID.
+func (g *Gateway) deliver(from, to, id string, payload Payload) {
+	g.mu.Lock()
+	g.seq++
+	seq := g.seq
+	g.mu.Unlock()
+	for _, s := range g.open() {
+		if s.caller() == to {
+			_ = s.Notify(g.closed, "event/message.received", map[string]any{
+				"from": from, "to": to, "message_id": id, "seq": seq, "payload": payload,
+				"timestamp": time.Now().UnixMilli(), "delivery_mode": "fanout", "encrypted": false,
+			})
+		}
+	}
+}
+
+// read has the agent read a message: a new thread begins a script, and a message in a thread whose script has asked
+// answers that.
+func (g *Gateway) read(from, id string, payload Payload) {
+	thread := payload.ThreadID
+	g.mu.Lock()
+	answers, ok := g.threads[from+" "+thread]
+	g.mu.Unlock()
+	if ok {
+		select {
+		case answers <- payload.Text:
+			return
+		default:
+		}
+	}
+	c := &conversation{gateway: g, with: from, thread: thread, first: id, answers: make(chan string, 1)}
+	g.mu.Lock()
+	g.threads[from+" "+thread] = c.answers
+	g.mu.Unlock()
+	g.running.Add(1)
+	go func() {
+		defer g.running.Done()
+		_ = Run(g.closed, payload.Text, c) // it ends with the gateway
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.threads[from+" "+thread] == c.answers {
+			delete(g.threads, from+" "+thread)
+		}
+	}()
+}
+
+// conversation is a task of an agent that has messages only.
+type conversation struct {
+	gateway *Gateway
+	with    string
+	thread  string
+	first   string // the id of the message that began it
+	answers chan string
+}
+
+func (c *conversation) say(p Payload) error {
+	p.ThreadID, p.ReplyTo = c.thread, c.first
+	c.gateway.deliver(c.gateway.Agent, c.with, rand.Text(), p)
+	return nil
+}
+
+func (c *conversation) event(name string, data map[string]any) error {
+	if data == nil {
+		data = make(map[string]any)
+	}
+	data["task_id"] = "run-" + c.first
+	return c.say(Payload{Type: "event", Event: name, Data: data})
+}
+
+// Accept implements Work.
+func (c *conversation) Accept(context.Context) error { return c.event("task.started", nil) }
+
+// Reject implements Work. An agent that does not want to answer need not.
+func (c *conversation) Reject(_ context.Context, reason string) error {
+	return c.event("task.error", map[string]any{"error_code": reason})
+}
+
+// Ask implements Work. Messages have no sign of a question.
+func (c *conversation) Ask(ctx context.Context, question string) (string, error) {
+	if err := c.say(Payload{Type: "text", Text: question}); err != nil {
+		return "", err
+	}
+	select {
+	case answer := <-c.answers:
+		return answer, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// Piece implements Work: each piece is a message of its own.
+func (c *conversation) Piece(_ context.Context, a Artifact, _ bool) error {
+	text, _ := a.Content.(string)
+	return c.say(Payload{Type: "text", Text: text})
+}
+
+// Complete implements Work. A text that was sent in pieces is not repeated.
+func (c *conversation) Complete(_ context.Context, artifacts ...Artifact) error {
+	for _, a := range artifacts {
+		if text, _ := a.Content.(string); a.Name != "out" {
+			if err := c.say(Payload{Type: "text", Text: text}); err != nil {
+				return err
+			}
+		}
+	}
+	return c.event("task.completed", map[string]any{"duration_ms": 1})
+}
+
+// Fail implements Work.
+func (c *conversation) Fail(_ context.Context, reason string) error {
+	return c.event("task.error", map[string]any{"error_code": reason})
+}
