@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aunpeer has scripted peers of AUN for tests: a client, a gateway with an agent behind it, and an assignee. They
-// follow the texts of AUN and share no code with the gateway that they test, so that both do not share a mistake.
+// Package aunpeer has scripted peers of AUN for tests: a client, a gateway with an agent behind it, and an assignee.
+// They follow the texts of AUN and share no code with the gateway that they test, so that both do not share a mistake.
 package aunpeer
 
 import (
