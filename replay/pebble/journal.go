@@ -14,12 +14,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// journal is the write-ahead log of a generation. Pebble's own is off: it hands each commit to a goroutine. Here, a
-// commit writes its batch to the journal by itself, and together with it the batches of all commits that wait at that
-// moment. Then it applies the batch to Pebble's memtable.
+// journal is the write-ahead log of a generation. Pebble's own is off: it hands each commit to a goroutine. Here, one
+// of the commits that wait at a moment writes the batches of all of them to the journal. Then each applies its batch
+// to Pebble's memtable.
 //
 // What is written is the system's, and survives the death of the process. A commit that is to survive a loss of power
-// waits for a sync, too; commits that wait at the same time share one.
+// takes part in a round, which writes and syncs for all commits that wait at the same time.
 //
 // The journal is a sequence of segments, one file each, numbered without gaps. A segment is synced before the next one
 // begins, so only the last one can have records that a loss of power takes, and what it takes is the end of it. A
@@ -37,6 +37,8 @@ type journal struct {
 
 	mu      sync.Mutex // guards what follows; no file is written or synced under it, but for the end of a segment
 	idle    sync.Cond  // signals that writing or syncing has become false
+	round   *round     // the one that commits can still join; nil if there is none
+	last    *round     // the one that began last; nil before the first
 	segment *segment   // the last one, which is being written; nil before the first record
 	next    uint64     // number of the next segment
 	end     int64      // bytes of the segment before the next one
@@ -55,6 +57,12 @@ type journal struct {
 	flush   chan struct{} // says that segments have ended
 	stop    chan struct{} // closed when the flusher has to end
 	stopped chan struct{} // closed when it has ended
+}
+
+// round is one sync for all commits that have joined it. The first of them leads it: it waits for the end of the round
+// before, while others join, then writes and syncs what all of them have appended. So each commit is woken only once.
+type round struct {
+	done chan struct{} // closed when it has ended
 }
 
 // segment is a file of the journal.
@@ -120,16 +128,16 @@ func (j *journal) path(number uint64) string {
 	return j.disk.PathJoin(j.dir, fmt.Sprintf("%012d%s", number, segmentExt))
 }
 
-// append writes a batch that has so many records of logs. When it returns, the batch is the system's, but not synced:
-// sync(end) does that. Without an error, s.applying.Done is to be called when the batch is in Pebble's memtable.
-func (j *journal) append(batch []byte, records int) (s *segment, end int64, err error) {
+// append appends a batch that has so many records of logs. When it returns, the batch is written, and synced if it is
+// to be durable. Without an error, s.applying.Done is to be called when the batch is in Pebble's memtable.
+func (j *journal) append(batch []byte, records int, durable bool) (s *segment, err error) {
 	sum := crc32.Checksum(batch, castagnoli)
 	n := int64(recordHeader + len(batch))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for !j.fits(n, records) {
 		if err := j.rotate(); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 	s = j.segment
@@ -137,13 +145,18 @@ func (j *journal) append(batch []byte, records int) (s *segment, end int64, err 
 	s.batches++
 	s.records += records
 	s.applying.Add(1)
-	end = j.appended
-	j.writeTo(end)
+	end := j.appended
+	if !durable || len(j.buf) > keptBuffer {
+		j.writeTo(end)
+	}
+	if durable {
+		j.sync(end)
+	}
 	if err := j.disk.err(); err != nil {
 		s.applying.Done()
-		return nil, 0, err
+		return nil, err
 	}
-	return s, end, nil
+	return s, nil
 }
 
 // fits returns whether the segment takes a record of n bytes. The caller holds j.mu.
@@ -199,55 +212,72 @@ func (j *journal) writeTo(end int64) {
 	}
 }
 
-// sync makes the disk have what was appended before end and is written. Commits that come during another sync wait for
-// it, and then one of them does the next sync for all.
+// sync makes the disk have what was appended before end. The caller holds j.mu, which is released meanwhile.
 func (j *journal) sync(end int64) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	for j.synced < end && j.disk.err() == nil {
-		if j.syncing {
-			j.idle.Wait()
+		r := j.round
+		if r == nil {
+			j.leadRound()
 			continue
 		}
-		j.syncing = true
-		j.gather()
-		file, written := j.segment.file, j.written
 		j.mu.Unlock()
-		err := file.SyncData()
+		<-r.done
 		j.mu.Lock()
-		if err != nil {
-			j.disk.failToSync(err)
-		} else {
-			j.synced = written
-		}
-		j.syncing = false
-		j.idle.Broadcast()
 	}
+}
+
+// leadRound does a round. The caller holds j.mu, which is released meanwhile.
+func (j *journal) leadRound() {
+	r, before := &round{done: make(chan struct{})}, j.last
+	defer close(r.done)
+	j.round, j.last = r, r
+	if before != nil {
+		j.mu.Unlock()
+		<-before.done
+		j.mu.Lock()
+	}
+	j.gather()
+	j.round = nil
+	j.writeTo(j.appended)
+	if j.synced == j.written || j.disk.err() != nil { // the segment has ended meanwhile
+		return
+	}
+	j.syncing = true
+	file, written := j.segment.file, j.written
+	j.mu.Unlock()
+	err := file.SyncData()
+	j.mu.Lock()
+	if err != nil {
+		j.disk.failToSync(err)
+	} else {
+		j.synced = written
+	}
+	j.syncing = false
+	j.idle.Broadcast()
 }
 
 // syncWritten makes the disk have all that is written.
 func (j *journal) syncWritten() {
 	j.mu.Lock()
-	written := j.written
-	j.mu.Unlock()
-	j.sync(written)
+	defer j.mu.Unlock()
+	j.sync(j.written)
 }
 
-// gatherRounds is how often a sync lets other goroutines run first, at most.
-const gatherRounds = 8
+// gatherYields is how often a round lets other goroutines run first, at most.
+const gatherYields = 8
 
-// gather lets the goroutines that are about to commit do so first, as long as there are any, so that one sync is theirs
-// too. Where no other goroutine has anything to do, it costs next to nothing. The caller holds j.mu, which is released
-// meanwhile.
+// gather lets the goroutines that are about to commit do so first, as long as there are any, so that they join the
+// round. Where no other goroutine has anything to do, it costs next to nothing. The caller holds j.mu, which is
+// released meanwhile.
 func (j *journal) gather() {
-	for last, round := j.written, 0; round < gatherRounds; round++ {
+	for last, n := j.appended, 0; n < gatherYields; n++ {
 		j.mu.Unlock()
 		runtime.Gosched()
 		j.mu.Lock()
-		if j.written == last {
+		if j.appended == last {
 			return
 		}
-		last = j.written
+		last = j.appended
 	}
 }
 
@@ -398,7 +428,7 @@ func (j *journal) close() {
 // commit carries b out, which has so many records of logs, together with the batches of other commits. When it returns
 // nil, b is written to the journal, synced if it is to be durable, and visible.
 func (g *generation) commit(b *pebble.Batch, records int, durable bool) error {
-	s, end, err := g.journal.append(b.Repr(), records)
+	s, err := g.journal.append(b.Repr(), records, durable || records >= maxLost)
 	if err != nil {
 		return err
 	}
@@ -406,9 +436,6 @@ func (g *generation) commit(b *pebble.Batch, records int, durable bool) error {
 	s.applying.Done()
 	if err != nil { // the journal has it
 		g.disk.fail(errors.Join(errors.New("a batch could not be applied"), err))
-	}
-	if durable || records >= maxLost {
-		g.journal.sync(end)
 	}
 	return g.disk.err()
 }

@@ -168,6 +168,55 @@ func TestSyncTogether(t *testing.T) {
 	})
 }
 
+// TestRounds has many durable appends wait for the sync of another one: one write and one sync more is theirs.
+func TestRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var writes, syncs atomic.Int64
+		goOn, watched := make(chan struct{}), atomic.Bool{}
+		s, err := open(watchedFS{vfs.Default, ofLog(func(op string) error {
+			switch {
+			case !watched.Load():
+			case op == "write":
+				writes.Add(1)
+			case op == "sync":
+				if syncs.Add(1) == 1 {
+					<-goOn
+				}
+			}
+			return nil
+		})}, t.TempDir(), replay.Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		watched.Store(true)
+		begin := func(log string) {
+			go func() {
+				a := replay.Append{Log: log, Records: [][]byte{{1}}, Durable: true}
+				if err := s.Append(context.Background(), a); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		begin("first")
+		synctest.Wait() // for its sync to stand still
+		for i := range 100 {
+			begin(fmt.Sprint(i))
+		}
+		synctest.Wait()
+		if w, n := writes.Load(), syncs.Load(); w != 1 || n != 1 {
+			t.Errorf("during the first sync there were %d writes and %d syncs, want 1 and 1", w, n)
+		}
+		close(goOn)
+		synctest.Wait()
+		if w, n := writes.Load(), syncs.Load(); w != 2 || n != 2 {
+			t.Errorf("in all there were %d writes and %d syncs, want 2 and 2", w, n)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestFails breaks the disk under the journal, and mends it again. Calls fail at once meanwhile, but for those
 // that read. What was acknowledged is there in the end, without another opening and after one, and a follower has it
 // all.
