@@ -51,6 +51,9 @@ func Login(ctx context.Context, c *Conn, id *Identity, roots *Roots) (Tokens, er
 	if err != nil {
 		return Tokens{}, err
 	}
+	if len(id.Chain) > 1 { // the service sends its own certificate only, which often has the same issuer
+		chain = append(chain, id.Chain[1:]...)
+	}
 	if err := roots.VerifyService(chain, ours, step1.Get("client_nonce_signature").String()); err != nil {
 		return Tokens{}, err
 	}
