@@ -30,9 +30,13 @@ type Turn struct {
 	// turn.
 	Revision string
 
-	// From is the state in which a continue found the task; None in a start. After AwaitingCompletion the agent's
-	// own task has ended, so that most dialects begin another one.
+	// From is the state in which a continue or a cancel found the task; None in a start. After AwaitingCompletion the
+	// agent's own task has ended, so that most dialects begin another one.
 	From task.State
+	// Asked is what the agent has said when it asked for the input that a continue gives.
+	Asked []task.DataItem
+	// Queued says of a cancel that nothing of the message under way has been sent yet.
+	Queued bool
 	// Acknowledged says of a resumed turn that the agent has answered its message before it acted on it. So a task that
 	// is settled at Revision may still change.
 	Acknowledged bool

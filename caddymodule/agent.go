@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
@@ -19,7 +20,7 @@ import (
 // AgentConfig is how the agent is reached.
 type AgentConfig struct {
 	// The agent's dialect: a2a (its version is found out, from its card and by requests), a2a/1.0, a2a/1.0-rest,
-	// a2a/0.3 (also 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip or aip/2.
+	// a2a/0.3 (also 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip, aip/2 or agentapi.
 	Dialect string `json:"dialect"`
 
 	// The http or https URL of the agent; for a2a, the URL where its card is.
@@ -43,6 +44,8 @@ type AgentConfig struct {
 	// reserved for get and cancel. Further starts and continues wait; at eight times as many, new ones are refused. At
 	// least 2. Default: a quarter of the files that the process may open, 16 to 16384.
 	MaxRuns int `json:"max_runs,omitempty"`
+
+	AgentAPISettings
 }
 
 // The bounds of the default of max_runs.
@@ -80,7 +83,7 @@ func (a *AgentConfig) check() error {
 	case a.Timeout < 0:
 		return errors.New("agent: timeout must not be negative")
 	}
-	return nil
+	return a.AgentAPISettings.check(a.Dialect)
 }
 
 // config returns the configuration of the connection to the agent. It replaces placeholders and reads files.
@@ -100,8 +103,14 @@ func (a *AgentConfig) config() (gateway.AgentConfig, error) {
 	if err != nil {
 		return gateway.AgentConfig{}, err
 	}
+	expose, err := agentapi.ParseExpose(a.Expose)
+	if err != nil {
+		return gateway.AgentConfig{}, err
+	}
 	return gateway.AgentConfig{
 		Dialect:     a.Dialect,
+		Expose:      expose,
+		CancelPath:  a.CancelPath,
 		MaxRequests: a.MaxRuns,
 		HTTP:        httptransport.Config{URL: a.URL, Header: header, TLS: tls},
 		Turns: upstream.Config{

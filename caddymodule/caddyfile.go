@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -130,6 +131,8 @@ func (p *parser) notify(n *Notify) func() {
 //			timeout   <duration>
 //			retry_for <duration>
 //			max_runs  <n>
+//			expose      none|status|product
+//			cancel_path <path>
 //			tls {
 //				ca          <file>...
 //				client_cert <cert> <key>
@@ -259,7 +262,7 @@ func (p *parser) agent(a *AgentConfig) {
 		return
 	}
 	p.agentArgs(a, p.Val())
-	p.block("agent", options{
+	known := options{
 		"header_up": p.pair("a name and a value", func(name, value string) {
 			if a.HeaderUp == nil {
 				a.HeaderUp = make(http.Header)
@@ -279,7 +282,9 @@ func (p *parser) agent(a *AgentConfig) {
 			}),
 			"server_name": p.word(&a.TLS.ServerName),
 		}),
-	})
+	}
+	maps.Copy(known, a.AgentAPISettings.options(p))
+	p.block("agent", known)
 }
 
 func (p *parser) agentArgs(a *AgentConfig, dialect string) {

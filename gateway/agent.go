@@ -8,6 +8,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/discovery"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
@@ -17,6 +18,13 @@ import (
 type AgentConfig struct {
 	Dialect string // one that CheckAgentDialect knows
 	Sender  string // the senderId that the gateway sends to an agent of AIP
+
+	// Expose says what a Leader sees of the messages of an agent of the Agent API that are no answers.
+	Expose agentapi.Expose
+	// CancelPath is the path, on the host of the URL, by which a run of the Agent API is stopped; empty where there is
+	// none.
+	CancelPath string
+
 	// HTTP is the configuration of the transport. New sets its Codec.
 	HTTP httptransport.Config
 	// Turns is the configuration of the turn driver. New sets its Resolver, Slots and Listener.
@@ -25,13 +33,18 @@ type AgentConfig struct {
 	CallbackURL string // the URL at which the agent reaches Process.Callbacks; empty for none
 }
 
+// agentAPI returns the settings of an agent of the Agent API.
+func (c *AgentConfig) agentAPI() agentapi.Options {
+	return agentapi.Options{Expose: c.Expose, Cancels: c.CancelPath != ""}
+}
+
 // reach returns the agent, and what fetches its card. Nothing is sent yet.
 func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card, error) {
 	where := discovery.Config{URL: c.HTTP.URL, Finder: a2a.Finder(), Header: c.HTTP.Header, TLS: c.HTTP.TLS}
 	card := discovery.NewCard(where)
 	turns := c.Turns
 	turns.Slots = process.slotsOf(c.HTTP.URL, c.MaxRequests)
-	if c.CallbackURL != "" {
+	if c.CallbackURL != "" && c.Dialect != AgentAPI { // whose agents have no cards, and push nothing
 		turns.Listener = process.Callbacks.At(c.CallbackURL, card.Pushes)
 	}
 	var err error
@@ -44,7 +57,7 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 // resolver returns what knows the dialect of the agent, or finds it out.
 func (c *AgentConfig) resolver(where discovery.Config) (upstream.Resolver, error) {
 	if c.Dialect != auto {
-		codec := clients[c.Dialect](c.Sender)
+		codec := clients[c.Dialect](c)
 		transport, err := c.open(c.HTTP.URL, codec)
 		if err != nil {
 			return nil, err
@@ -53,7 +66,7 @@ func (c *AgentConfig) resolver(where discovery.Config) (upstream.Resolver, error
 	}
 	codecs := make(map[string]func() translate.Client, len(clients))
 	for name, codec := range clients {
-		codecs[name] = func() translate.Client { return codec(c.Sender) }
+		codecs[name] = func() translate.Client { return codec(c) }
 	}
 	resolver, err := discovery.NewResolver(discovery.ResolverConfig{
 		Discover: where, Codecs: codecs, Next: nextDialect, Open: c.open, Logger: c.Turns.Logger,
@@ -68,6 +81,9 @@ func (c *AgentConfig) resolver(where discovery.Config) (upstream.Resolver, error
 func (c *AgentConfig) open(url string, codec translate.Client) (upstream.Transport, error) {
 	config := c.HTTP
 	config.URL, config.Codec = url, codec
+	if c.CancelPath != "" {
+		config.Paths = map[translate.Operation]string{translate.Cancel: c.CancelPath}
+	}
 	transport, err := httptransport.New(config)
 	if err != nil {
 		return nil, err // not a nil pointer in a non-nil interface

@@ -12,20 +12,25 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
 // auto is the name of all versions of A2A: the one that an agent speaks is found out.
 const auto = "a2a"
 
-// clients are the dialects of agents by name. sender is the senderId that the gateway sends to an agent of AIP.
-var clients = map[string]func(sender string) translate.Client{
-	"aip":          aip.Client,
-	"aip/2":        aip.ClientV2,
-	"a2a/legacy":   func(string) translate.Client { return a2a.Legacy() },
-	"a2a/0.3":      func(string) translate.Client { return a2a.V03() },
-	"a2a/1.0":      func(string) translate.Client { return a2a.V1() },
-	"a2a/1.0-rest": func(string) translate.Client { return a2a.V1REST() },
+// AgentAPI is the name of the Agent API, whose agents have settings of their own.
+const AgentAPI = "agentapi"
+
+// clients are the dialects of agents by name.
+var clients = map[string]func(c *AgentConfig) translate.Client{
+	"aip":          func(c *AgentConfig) translate.Client { return aip.Client(c.Sender) },
+	"aip/2":        func(c *AgentConfig) translate.Client { return aip.ClientV2(c.Sender) },
+	"a2a/legacy":   func(*AgentConfig) translate.Client { return a2a.Legacy() },
+	"a2a/0.3":      func(*AgentConfig) translate.Client { return a2a.V03() },
+	"a2a/1.0":      func(*AgentConfig) translate.Client { return a2a.V1() },
+	"a2a/1.0-rest": func(*AgentConfig) translate.Client { return a2a.V1REST() },
+	AgentAPI:       func(c *AgentConfig) translate.Client { return agentapi.Client(c.agentAPI()) },
 }
 
 // caller is a dialect of callers. A name may stand for several of them.

@@ -62,11 +62,14 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 	m := withSentAt(c.Message)
 	var items []task.DataItem
 	if tk.fold.Status().State != task.AwaitingCompletion {
-		turn := &agent.Turn{Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task().Products, Revision: tk.meta.Revision}
+		turn := &agent.Turn{
+			Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task().Products, Revision: tk.meta.Revision,
+			From: tk.fold.Status().State, Queued: tk.meta.Unsent,
+		}
 		current := tk.run
 		tk.cancels.begin()
 		tk.mu.Unlock()
-		refusal := p.cancelAgent(ctx, tk, turn)
+		rep, refusal := p.cancelAgent(ctx, tk, turn)
 		refused := task.KindOf(refusal) == task.TaskNotCancelable
 		if refused && current != nil {
 			p.awaitEndReport(ctx, tk, current)
@@ -93,6 +96,8 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 			return refusal
 		case refusal != nil:
 			items = []task.DataItem{task.Text("canceled here, but the agent could not be informed: " + detail(refusal))}
+		case rep.State == task.Canceled:
+			items = rep.Items
 		}
 	}
 	b := tk.batch()
@@ -149,13 +154,14 @@ func wait(c <-chan struct{}, max time.Duration) bool {
 	}
 }
 
-// cancelAgent asks the agent to cancel. A nil error means that it has stopped, or does not know the task.
-func (p *Partner) cancelAgent(ctx context.Context, tk *activeTask, t *agent.Turn) error {
+// cancelAgent asks the agent to cancel, and returns its answer. A nil error means that it has stopped, or does not know
+// the task.
+func (p *Partner) cancelAgent(ctx context.Context, tk *activeTask, t *agent.Turn) (agent.Report, error) {
 	ctx, done := context.WithTimeout(ctx, cancelTimeout)
 	defer done()
-	_, err := guard(tk.logger, func() (agent.Report, error) { return p.Agent.Cancel(ctx, t) })
+	rep, err := guard(tk.logger, func() (agent.Report, error) { return p.Agent.Cancel(ctx, t) })
 	if task.KindOf(err) == task.TaskNotFound {
-		return nil
+		return agent.Report{}, nil
 	}
-	return err
+	return rep, err
 }

@@ -49,7 +49,7 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 	}
 	t := &agent.Turn{
 		Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
-		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn,
+		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn, Asked: tk.asked(from),
 	}
 	r := p.newRun(ctx, nil, tk, t)
 	if r.done.happened {
@@ -260,5 +260,19 @@ func (tk *activeTask) turn() *agent.Turn {
 			break
 		}
 	}
+	t.Asked = tk.asked(t.From)
 	return t
+}
+
+// asked returns what the agent has said when it asked for input, if from is the state of that. tk.mu is held.
+func (tk *activeTask) asked(from task.State) []task.DataItem {
+	if from != task.AwaitingInput {
+		return nil
+	}
+	for _, s := range slices.Backward(tk.fold.Task().StatusHistory) {
+		if s.State == task.AwaitingInput {
+			return s.DataItems
+		}
+	}
+	return nil
 }

@@ -3,6 +3,8 @@
 package translate
 
 import (
+	"errors"
+
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -76,6 +78,14 @@ type Canceler interface {
 	AppendCancel(dst []byte, ref agent.Ref) []byte
 }
 
+// A SessionCanceler is a Canceler whose request stops the run of a session, whichever task that belongs to. So it is
+// sent only while the agent works on the task. Its answer means nothing but that the agent has received it, and the
+// stream of the run ends without another event.
+type SessionCanceler interface {
+	Canceler
+	CancelsSession()
+}
+
 // A Resubscriber is a Client whose agents continue the stream of a task on a new connection.
 type Resubscriber interface {
 	// AppendResubscribe appends the request to continue the stream of a task.
@@ -123,6 +133,13 @@ type Mounted interface {
 // about the task, and a cancel would go to a name that the agent does not know. A stream says the name at once, so
 // wherever the agent has streams, a turn of such a task asks for one.
 type Namer interface{ NamesTasks() }
+
+// A Streamer is a Client whose agents answer every turn by a stream. So each turn asks for one.
+type Streamer interface{ AlwaysStreams() }
+
+// ErrBusy is the cause of an error of a Client: the agent has not begun the turn, because it still works on another one
+// of the session. So the turn may be sent again later.
+var ErrBusy = errors.New("translate: the session is busy")
 
 // A Repeater is a Client whose agents answer a repeated start with the task as it is. So a start is sent again where it
 // is in doubt whether the agent received it.

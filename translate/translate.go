@@ -21,10 +21,10 @@
 //
 // The facets of a Client are
 //
-//   - Getter, Canceler, Resubscriber, Completer, Registrar, Describer: requests beside those of a turn
+//   - Getter, Canceler, SessionCanceler, Resubscriber, Completer, Registrar, Describer: requests beside those of a turn
 //   - Binder, Mounted: where requests are sent
 //   - StatusReader: messages that are not JSON, and errors beside them
-//   - Namer, Repeater, LateActor: how its agents behave
+//   - Namer, Streamer, Repeater, LateActor: how its agents behave
 package translate
 
 // Field is a header field.

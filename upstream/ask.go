@@ -4,6 +4,7 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -21,21 +22,32 @@ const (
 // Cancel implements partner.Agent. Some agents answer before the task is canceled, so the task is polled until it is
 // settled, for at most cancelTimeout. Where the dialect has no cancel (translate.Canceler), nothing is sent: the caller
 // ends the turn's run, which closes its connection, and the task is canceled. Where it has no get (translate.Getter),
-// the answer to the cancel is all that is known.
+// the answer to the cancel is all that is known. A request that stops whatever the session does
+// (translate.SessionCanceler) is sent only if the agent works on the task.
 func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error) {
 	r := run{Agent: a, ctx: ctx, turn: t}
 	if err := r.resolve(); err != nil {
 		return agent.Report{}, err
 	}
 	canceler, ok := r.codec.(translate.Canceler)
-	if !ok {
-		return agent.Report{State: task.Canceled}, nil
+	_, session := r.codec.(translate.SessionCanceler)
+	canceled := agent.Report{State: task.Canceled}
+	switch idle := t.From.Settled() || t.Queued; {
+	case idle && (session || !ok):
+		return canceled, nil
+	case !ok:
+		canceled.Items = []task.DataItem{task.Text(fmt.Sprintf("canceled here; %s cannot cancel, so the connection to "+
+			"the agent was closed, and the agent may continue its work", r.codec.Name()))}
+		return canceled, nil
 	}
 	var err error
 	if r.turn, err = r.names.of(ctx, t); err != nil {
 		return agent.Report{}, err
 	}
 	rep, err := r.call(ctx, r.request(translate.Cancel, canceler.AppendCancel(nil, r.turn.Ref)))
+	if session && onlyReceived(err) {
+		return canceled, nil
+	}
 	if err != nil {
 		return agent.Report{}, r.unknownMethod(err)
 	}
@@ -186,8 +198,14 @@ func (r *run) register(body []byte) error {
 	ctx, cancel := context.WithTimeout(r.ctx, askTimeout)
 	defer cancel()
 	_, err := r.roundTripBy(ctx, r.transport.Routes(translate.Register)[0], r.request(translate.Register, body), nil)
-	if task.KindOf(err) == task.InvalidAgentResponse && ReasonOf(err) == NoReason {
-		return nil // the answer is no Task, nor meant to be
+	if onlyReceived(err) {
+		return nil
 	}
 	return err
+}
+
+// onlyReceived reports whether err says of an answer that it is none of the dialect, where it need not be one: the
+// agent has received the request.
+func onlyReceived(err error) bool {
+	return err == nil || task.KindOf(err) == task.InvalidAgentResponse && ReasonOf(err) == NoReason
 }

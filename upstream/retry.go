@@ -53,6 +53,7 @@ type retry struct {
 	tries     int  // since the agent was overloaded last
 	overloads int  // how often the agent was overloaded
 	pace      pace // of RetryFor
+	session   pace // of the time that a session may be busy; zero until it is
 }
 
 func (r *run) newRetry() retry {
@@ -121,10 +122,32 @@ func (p *retry) unsent(err error) (again bool, _ error) {
 			slog.String("task", r.turn.Ref.Task),
 			slog.Duration("for", r.config.RetryFor), slog.Any("error", err))
 	}
+	return p.queue(&p.pace, err)
+}
+
+// busySession retries a turn whose session has a run already (translate.ErrBusy), for as long as that may take.
+func (p *retry) busySession(err error) (again bool, _ error) {
+	r := p.run
+	if p.session.most == 0 {
+		p.session = newPace(r.config.IdleTimeout)
+		r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent still works on an earlier message of the session; trying again",
+			slog.String("task", r.turn.Ref.Task))
+	}
+	if p.session.over(err) {
+		return false, task.Errorf(task.AgentTimeout,
+			"the agent has worked on an earlier message of the session for %v", r.config.IdleTimeout).WithCause(err)
+	}
+	p.tries, p.pace = 0, newPace(r.config.RetryFor)
+	return p.queue(&p.session, err)
+}
+
+// queue waits before a turn of which nothing was received is sent again. The caller knows meanwhile that it waits.
+func (p *retry) queue(pace *pace, err error) (again bool, _ error) {
+	r := p.run
 	if !r.report(agent.Report{Delivery: agent.DeliveryQueued}) {
 		return false, err
 	}
-	if !p.pace.pause(r.ctx, r.jitter) {
+	if !pace.pause(r.ctx, r.jitter) {
 		return false, Ended(r.ctx)
 	}
 	return r.report(agent.Report{Delivery: agent.DeliverySending}), err

@@ -44,6 +44,8 @@ func (r *run) carryOut(stream bool) error {
 		switch reason := ReasonOf(err); {
 		case reason == WrongDialect:
 			again = r.config.Resolver.Fallback(r.Endpoint) != nil
+		case errors.Is(err, translate.ErrBusy):
+			again, err = retry.busySession(err)
 		case reason == Overloaded:
 			again, err = retry.busy(err)
 		case reason.unsent() || reason.transient():

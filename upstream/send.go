@@ -191,7 +191,7 @@ func (r *run) encode(op translate.Operation, t *agent.Turn, size int) []byte {
 
 // asksForStream reports whether the turn's message asks for a stream, given that the caller asks for one or not.
 func (r *run) asksForStream(stream bool) bool {
-	return r.mayStream() && (stream || r.unnamed(r.turn))
+	return r.mayStream() && (stream || r.streams || r.unnamed(r.turn))
 }
 
 // mayStream reports whether the turn's message may ask for a stream.

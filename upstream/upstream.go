@@ -68,6 +68,7 @@ type Endpoint struct {
 	namer      bool // the agent names its tasks itself
 	repeats    bool // the agent answers a start that it has by its task
 	actsLate   bool // the agent may leave a task unchanged while it acts on a continue
+	streams    bool // the agent answers every turn by a stream
 	names      names
 	streamless atomic.Bool // the agent has said that it has no streams
 }
@@ -78,6 +79,7 @@ func NewEndpoint(codec translate.Client, transport Transport) *Endpoint {
 	_, e.namer = codec.(translate.Namer)
 	_, e.repeats = codec.(translate.Repeater)
 	_, e.actsLate = codec.(translate.LateActor)
+	_, e.streams = codec.(translate.Streamer)
 	return e
 }
 

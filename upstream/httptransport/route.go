@@ -61,8 +61,37 @@ func (t *Transport) newRoutes(base *url.URL, codec translate.Client) (rpc, event
 	return t.routesTo(base, at(path+"/"+send)), t.routesTo(base, at(path+"/"+stream))
 }
 
+// routesElsewhere returns the routes of the operations that have paths of their own on the host of a URL.
+func (t *Transport) routesElsewhere(
+	base *url.URL, paths map[translate.Operation]string,
+) (map[translate.Operation][]upstream.Route, error) {
+	routes := make(map[translate.Operation][]upstream.Route, len(paths))
+	for op, path := range paths {
+		ref, err := ParsePath(path)
+		if err != nil {
+			return nil, err
+		}
+		routes[op] = t.routesTo(base.ResolveReference(ref)).all
+	}
+	return routes, nil
+}
+
+// ParsePath parses a path, which may have a query, and checks that it can be one of Config.Paths. The error is an
+// *upstream.Error.
+func ParsePath(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Host != "" || u.Scheme != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") {
+		return nil, invalid(upstream.InvalidURL, "%q is no path that begins with a slash", s)
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
+}
+
 // Routes implements upstream.Transport.
 func (t *Transport) Routes(op translate.Operation) []upstream.Route {
+	if routes := t.elsewhere[op]; routes != nil {
+		return routes
+	}
 	rs := t.rpc
 	if streams(op) {
 		rs = t.events

@@ -27,6 +27,9 @@ type Config struct {
 	URL   string           // the agent's endpoint, http or https
 	Codec translate.Client // the agent's dialect: its header fields, methods of HTTP and paths
 
+	// Paths are the paths, on the host of the URL, of operations that are not sent to the URL; nil for none.
+	Paths map[translate.Operation]string
+
 	// Header is sent with every request: the gateway's credentials for the agent. It is never logged.
 	Header http.Header
 	TLS    *tls.Config // for https; default: the system's roots
@@ -59,6 +62,7 @@ type Transport struct {
 	pool         *http1.Pool
 
 	rpc, events *routes // of operations that are answered once, and by a stream
+	elsewhere   map[translate.Operation][]upstream.Route // by Config.Paths
 }
 
 var _ upstream.Transport = (*Transport)(nil)
@@ -98,6 +102,9 @@ func New(config Config) (*Transport, error) {
 		return nil, invalid(upstream.InvalidURL, "the agent's host is invalid: %w", err)
 	}
 	t.rpc, t.events = t.newRoutes(u, config.Codec)
+	if t.elsewhere, err = t.routesElsewhere(u, config.Paths); err != nil {
+		return nil, err
+	}
 	t.unary, t.event = t.fields("application/json"), t.fields("text/event-stream")
 	return t, nil
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"fmt"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/translate/agentapi"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
+)
+
+// AgentAPISettings are those of an agent of the dialect agentapi only.
+type AgentAPISettings struct {
+	// What a Leader sees of the agent's messages that are no answers, such as its reasoning and the tools that it
+	// calls: none, status or product. Default: none.
+	Expose string `json:"expose,omitempty"`
+
+	// The path, on the agent's host, by which a run is stopped: a POST with the user_id and session_id of the run.
+	// Default: none. Then a cancel closes the connection, and the agent may continue its work.
+	CancelPath string `json:"cancel_path,omitempty"`
+}
+
+func (s *AgentAPISettings) check(dialect string) error {
+	if *s == (AgentAPISettings{}) {
+		return nil
+	}
+	if dialect != gateway.AgentAPI {
+		return fmt.Errorf("agent: expose and cancel_path are for an agent of %s, not of %s", gateway.AgentAPI, dialect)
+	}
+	if _, err := agentapi.ParseExpose(s.Expose); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	if s.CancelPath != "" {
+		if _, err := httptransport.ParsePath(s.CancelPath); err != nil {
+			return fmt.Errorf("agent: cancel_path: %w", err)
+		}
+	}
+	return nil
+}
+
+// options returns the options of the agent's block that set them.
+func (s *AgentAPISettings) options(p *parser) options {
+	return options{"expose": p.word(&s.Expose), "cancel_path": p.word(&s.CancelPath)}
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentapi
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// Options are what an operator decides about an agent. The zero value is valid.
+type Options struct {
+	Expose Expose // what a Leader sees of messages that are no answers
+
+	// Cancels says that the application of the agent has a path by which a run is stopped. The transport knows it.
+	Cancels bool
+}
+
+// Expose says what a Leader sees of an agent's messages of other types than "message", such as its reasoning and the
+// tools that it calls.
+type Expose uint8
+
+// The values of Expose.
+const (
+	ExposeNone    Expose = iota // nothing
+	ExposeStatus                // the data items of a status, when the message is complete
+	ExposeProduct               // a product, whose name is the type of the message
+)
+
+var exposeNames = [...]string{"none", "status", "product"}
+
+// ParseExpose returns the value with a name. The empty name is that of ExposeNone.
+func ParseExpose(name string) (Expose, error) {
+	for i, s := range exposeNames {
+		if s == name || name == "" {
+			return Expose(i), nil
+		}
+	}
+	return 0, errors.New("expose is " + strconv.Quote(name) + ", but must be none, status or product")
+}
+
+// Client returns the side of the Agent API towards agents. It has no Getter and no Resubscriber: an agent knows only
+// sessions, and what it has sent is gone with its connection.
+func Client(o Options) translate.Client {
+	if o.Cancels {
+		return cancelingClient{client{o}}
+	}
+	return client{o}
+}
+
+type client struct{ Options }
+
+// cancelingClient is the client of an agent whose runs can be stopped.
+type cancelingClient struct{ client }
+
+// Name implements translate.Client.
+func (client) Name() string { return name }
+
+// Header implements translate.Client. The Agent API has no header fields of its own.
+func (client) Header() []translate.Field { return nil }
+
+// Streams implements translate.Streamer: agents answer by a stream whatever is asked for.
+func (client) AlwaysStreams() {}
+
+// AppendCancel implements translate.Canceler. The specification has no such request. The one that AgentScope Runtime
+// has a function for names the session.
+func (cancelingClient) AppendCancel(dst []byte, ref agent.Ref) []byte {
+	return append(appendSession(append(dst, '{'), ref), '}')
+}
+
+// CancelsSession implements translate.SessionCanceler.
+func (cancelingClient) CancelsSession() {}
+
+// appendSession appends the names of the user and of the session. An agent confuses all callers that leave them out.
+// Both are the name that the gateway derives from the Leader and its session: another Leader's are never the same, and
+// the agent cannot read from them who the Leader is.
+func appendSession(dst []byte, ref agent.Ref) []byte {
+	dst = task.AppendString(append(dst, `"user_id":`...), ref.Session)
+	return task.AppendString(append(dst, `,"session_id":`...), ref.Session)
+}
+
+// AppendTurn implements translate.Client. A continue is one more request of the session, since the agent remembers the
+// session and not the task. It may answer what the agent has asked for (see asks).
+func (client) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
+	dst = append(dst, `{"input":[`...)
+	dst = appendInput(dst, t)
+	dst = appendSession(append(dst, `],"stream":true,`...), t.Ref)
+	extensions := t.Message.Extensions
+	return append(family.Append(dst, family.Of(extensions), extensions, requestNames), '}')
+}
+
+// appendInput appends the messages of a request, with commas between them.
+func appendInput(dst []byte, t *agent.Turn) []byte {
+	dst, rest := appendAnswers(dst, t)
+	if len(rest) == 0 && len(t.Message.DataItems) > 0 {
+		return dst
+	}
+	if len(rest) < len(t.Message.DataItems) {
+		dst = append(dst, ',')
+	}
+	return appendUserMessage(dst, rest)
+}
+
+// appendUserMessage appends a message. The metadata of items, which contents have not, become metadata of the message.
+func appendUserMessage(dst []byte, items []task.DataItem) []byte {
+	dst = append(dst, `{"role":"user","type":"message","content":[`...)
+	kept := 0
+	for i := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst = append(appendContent(append(dst, '{'), &items[i]), '}'); len(items[i].Metadata) > 0 {
+			kept++
+		}
+	}
+	dst = append(dst, ']')
+	if kept > 0 {
+		dst = append(dst, `,"metadata":{"dataItems":{`...)
+		for i := range items {
+			if len(items[i].Metadata) == 0 {
+				continue
+			}
+			dst = strconv.AppendInt(append(dst, '"'), int64(i), 10)
+			dst = append(append(dst, `":`...), wire.OneLine(items[i].Metadata)...)
+			if kept--; kept > 0 {
+				dst = append(dst, ',')
+			}
+		}
+		dst = append(dst, `}}`...)
+	}
+	return append(dst, '}')
+}
+
+// Reply reads an answer that is no stream: the whole response, or an error.
+func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
+	v, err := wire.Value(body, "answer")
+	if err != nil {
+		return agent.Report{}, err
+	}
+	m := membersOf(v)
+	if m.object.Str != objectResponse {
+		if err := m.refusal(); err != nil {
+			return agent.Report{}, err
+		}
+		return agent.Report{}, wire.Refuse("the agent's answer is no response of the Agent API")
+	}
+	r := reader{expose: c.Expose}
+	rep, err := r.response(&m)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	rep.Products = append([]task.Product(nil), known...)
+	for i := range rep.Chunks {
+		rep.Products = put(rep.Products, rep.Chunks[i].Product)
+	}
+	rep.Full, rep.Chunks = true, nil
+	return rep, nil
+}
+
+// put returns products with p in the place of the one with its id, or behind them. It changes products.
+func put(products []task.Product, p task.Product) []task.Product {
+	for i := range products {
+		if products[i].ID == p.ID {
+			products[i] = p
+			return products
+		}
+	}
+	return append(products, p)
+}
+
+// Push implements translate.Client. The Agent API has no webhooks.
+func (client) Push([]byte, []task.Product) (agent.Report, error) { return agent.Report{}, nil }
+
+// NewStream implements translate.Client. Agents make a new id for each message, so what is known distinguishes nothing.
+func (c client) NewStream([]task.Product) translate.Stream {
+	return &stream{reader{expose: c.Expose}}
+}
+
+// refusal returns the error in an object that belongs to no response, nil where there is none: the agent's server has
+// refused the request, or it has failed. Its text is that of a program, with values and traces in it, so it is for the
+// log and not for a Leader.
+func (m *members) refusal() error {
+	switch {
+	case m.failure.Exists():
+		text := m.failure.Str
+		if m.failure.IsObject() {
+			text = sentence(m.failure.Get("code"), m.failure.Get("message"))
+		}
+		if strings.Contains(text, "already in RUNNING state") {
+			return task.Errorf(task.AgentUnavailable, "the agent still works on an earlier message of the session").
+				WithCause(translate.ErrBusy)
+		}
+		return refused(text)
+	case m.detail.Exists(): // a body that is not as it must be
+		return refused(m.detail.Raw)
+	}
+	return nil
+}
+
+func refused(text string) error {
+	return wire.Refuse("the agent's server reports an error, and not a response").
+		WithCause(errors.New(wire.Clean(text, wire.MaxSentence)))
+}
+
+// sentence returns an error of the agent as one line. It is empty where there is none.
+func sentence(code, message gjson.Result) string {
+	word, text := wire.Clean(code.String(), wire.MaxWord), wire.Clean(message.String(), wire.MaxSentence)
+	if word == "" || text == "" {
+		return word + text
+	}
+	return word + ": " + text
+}
+
+// Interface guards.
+var (
+	_ translate.Streamer        = client{}
+	_ translate.SessionCanceler = cancelingClient{}
+	_ translate.TextStream      = (*stream)(nil)
+)

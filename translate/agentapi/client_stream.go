@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentapi
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// maxMessages is how many messages one answer may have.
+const maxMessages = 10_000
+
+// stream reads the events of one answer. They are distinguished by their member object; their numbers are not used.
+type stream struct{ reader }
+
+// done is what some servers send behind the last event.
+var done = []byte("[DONE]")
+
+// Event implements translate.Stream.
+func (s *stream) Event(_ string, data []byte) (agent.Report, error) {
+	if len(data) == 0 || bytes.Equal(bytes.TrimSpace(data), done) {
+		return agent.Report{}, nil
+	}
+	v, err := wire.Value(data, "event")
+	if err != nil {
+		return agent.Report{}, err
+	}
+	m := membersOf(v)
+	switch m.object.Str {
+	case objectResponse:
+		return s.response(&m)
+	case objectMessage:
+		return s.message(&m)
+	case objectContent:
+		return s.content(&m, v)
+	case "":
+		return agent.Report{}, m.refusal()
+	}
+	return agent.Report{}, nil // of another version
+}
+
+// members are those of responses, messages and contents, by the names that they share.
+type members struct {
+	object, id, kind, role, status, failure, detail, output, usage, content gjson.Result
+	messageID, index, delta, text, code, message                            gjson.Result
+}
+
+func membersOf(v gjson.Result) (m members) {
+	wire.Members(v, func(key string, v gjson.Result) {
+		switch key {
+		case "object":
+			m.object = v
+		case "id":
+			m.id = v
+		case "type":
+			m.kind = v
+		case "role":
+			m.role = v
+		case "status":
+			m.status = v
+		case "error":
+			m.failure = v
+		case "detail":
+			m.detail = v
+		case "output":
+			m.output = v
+		case "usage":
+			m.usage = v
+		case "content":
+			m.content = v
+		case "msg_id":
+			m.messageID = v
+		case "index":
+			m.index = v
+		case "delta":
+			m.delta = v
+		case "text":
+			m.text = v
+		case "code":
+			m.code = v
+		case "message":
+			m.message = v
+		}
+	})
+	return m
+}
+
+// reader makes reports of the events of one answer.
+type reader struct {
+	expose   Expose
+	messages map[string]*message
+	last     *message // that the last event was about
+	growing  *message // whose last content is a text that grows, and is shown as it does; nil for none
+	open     []ask
+	failure  string // what the agent has last reported as an error, outside of its response
+}
+
+// message is one message of the agent.
+type message struct {
+	id, kind string
+	shows    bool   // it is a product
+	contents []part // by index
+	begun    bool   // a piece of the product was reported
+	mixed    bool   // a content before the last one has grown, so that the product is not in order
+	complete bool
+}
+
+// part is a content of a message: a text while it grows, or whole.
+type part struct {
+	raw   []byte // the JSON of the text without its quotes
+	whole bool
+	item  task.DataItem
+}
+
+// response reads a response, which says how the run stands. The last one has all messages again.
+func (r *reader) response(m *members) (agent.Report, error) {
+	rep := agent.Report{
+		NativeState: wire.Clean(m.status.Str, wire.MaxWord),
+		Revision:    m.status.Str + " " + m.id.Str,
+	}
+	switch m.status.Str {
+	case statusQueued, statusCreated:
+		rep.State = task.Accepted
+		return rep, nil
+	case statusInProgress:
+		rep.State = task.Working
+		return rep, nil
+	case statusCompleted:
+		rep.State = task.AwaitingCompletion
+	case statusIncomplete, statusFailed:
+		rep.State = task.Failed
+	case statusCanceled:
+		rep.State = task.Canceled
+	case statusRejected:
+		rep.State = task.Rejected
+	default: // unknown, which says nothing
+		return agent.Report{}, nil
+	}
+	if err := r.output(&rep, m.output); err != nil {
+		return agent.Report{}, err
+	}
+	var usage wire.Extensions
+	usage.Add("usage", m.usage)
+	rep.TaskExtensions = usage.JSON(family, "")
+	if rep.State != task.AwaitingCompletion {
+		rep.Items = []task.DataItem{task.Text(r.reason(m))}
+	} else if len(r.open) > 0 {
+		rep.State, rep.Items = task.AwaitingInput, r.question()
+	}
+	return rep, nil
+}
+
+// output reads the messages of a response that has ended: those that the stream has not completed.
+func (r *reader) output(rep *agent.Report, list gjson.Result) (err error) {
+	if wire.Absent(list) {
+		return nil
+	}
+	if !list.IsArray() {
+		return wire.Refuse("the agent's response has an output that is no array")
+	}
+	list.ForEach(func(_, v gjson.Result) bool {
+		m := membersOf(v)
+		var msg *message
+		if msg, err = r.messageOf(&m, m.id.Str); err == nil {
+			err = r.completed(rep, msg, &m)
+		}
+		return err == nil
+	})
+	return err
+}
+
+// reason returns why a response has ended without being completed.
+func (r *reader) reason(m *members) string {
+	text := sentence(m.failure.Get("code"), m.failure.Get("message"))
+	if text == "" {
+		text = r.failure
+	}
+	switch {
+	case text != "":
+		return text
+	case m.status.Str == statusIncomplete:
+		return "the agent's answer is incomplete"
+	}
+	return "the agent says that the run is " + wire.Clean(m.status.Str, wire.MaxWord) + ", and gives no reason"
+}
+
+// message reads the beginning or the end of a message.
+func (r *reader) message(m *members) (rep agent.Report, err error) {
+	if text := sentence(m.code, m.message); text != "" {
+		r.failure = text
+	}
+	switch m.kind.Str {
+	case typeHeartbeat:
+		return rep, nil
+	case typeError:
+		if r.failure == "" {
+			r.failure = "the agent reports an error, and does not say which"
+		}
+		return agent.Report{
+			State: task.Failed, NativeState: typeError, Items: []task.DataItem{task.Text(r.failure)},
+			Revision: typeError + " " + m.id.Str,
+		}, nil
+	}
+	msg, err := r.messageOf(m, m.id.Str)
+	if err != nil {
+		return rep, err
+	}
+	switch m.status.Str {
+	case statusCompleted, statusIncomplete, statusFailed, statusCanceled, statusRejected:
+		err = r.completed(&rep, msg, m)
+	}
+	return rep, err
+}
+
+// messageOf returns the message with an id, which may be new. Where there is no id, it is the last one.
+func (r *reader) messageOf(m *members, id string) (*message, error) {
+	if len(id) > wire.MaxID {
+		return nil, wire.Refuse("the agent's answer has a message whose id has more than %d bytes", wire.MaxID)
+	}
+	if id == "" && r.last != nil {
+		return r.last, nil
+	}
+	if id == "" {
+		id = "message"
+	}
+	if msg := r.messages[id]; msg != nil {
+		r.last = msg
+		return msg, nil
+	}
+	if len(r.messages) == maxMessages {
+		return nil, wire.Refuse("the agent's answer has more than %d messages", maxMessages)
+	}
+	msg := &message{id: id, kind: typeMessage, shows: true}
+	if m.object.Str == objectMessage {
+		if kind := m.kind.Str; kind != "" && kind != "assistant" { // which an example of the specification has
+			msg.kind = wire.Clean(kind, wire.MaxWord)
+		}
+		fromAgent := m.role.Str != "user" && m.role.Str != "system"
+		msg.shows = msg.kind == typeMessage && fromAgent || r.expose == ExposeProduct
+	}
+	if r.messages == nil {
+		r.messages = make(map[string]*message)
+	}
+	r.messages[id], r.last = msg, msg
+	return msg, nil
+}
+
+// content reads a content: a piece that is added to a text, or all of it.
+func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err error) {
+	msg, err := r.messageOf(m, m.messageID.Str)
+	if err != nil || msg.complete || !msg.shows {
+		return rep, err
+	}
+	i, err := msg.index(m.index)
+	if err != nil {
+		return rep, err
+	}
+	whole := m.status.Str == statusCompleted
+	switch adds := m.delta.Type == gjson.True && m.kind.Str == typeText && m.text.Type == gjson.String; {
+	case whole:
+		before := msg.product()
+		*msg.part(i) = part{whole: true, item: readContent(v)}
+		rep.Chunks = msg.change(before, false)
+		r.growing = nil
+	case adds && m.text.Str != "":
+		p := msg.part(i)
+		if p.whole {
+			break
+		}
+		p.raw = append(p.raw, m.text.Raw[1:len(m.text.Raw)-1]...)
+		msg.mixed = msg.mixed || i < len(msg.contents)-1
+		product := task.Product{ID: msg.id, Name: msg.name(), DataItems: []task.DataItem{task.Text(m.text.Str)}}
+		rep.Chunks = []task.Chunk{{Product: product, Append: msg.begun}}
+		if msg.begun, r.growing = true, msg; msg.mixed {
+			r.growing = nil
+		}
+	}
+	return rep, nil
+}
+
+// completed reads a message that is complete. Where it lists no contents, those of the stream are all.
+func (r *reader) completed(rep *agent.Report, msg *message, m *members) error {
+	if msg.complete || wire.Absent(m.content) {
+		return nil
+	}
+	if !m.content.IsArray() {
+		return wire.Refuse("the agent's answer has a message whose content is no array")
+	}
+	var items []task.DataItem
+	m.content.ForEach(func(_, v gjson.Result) bool {
+		items = append(items, readContent(v))
+		return len(items) <= wire.MaxItems
+	})
+	if len(items) > wire.MaxItems {
+		return wire.Refuse("the agent's answer has a message with more than %d contents", wire.MaxItems)
+	}
+	msg.complete = true
+	if r.growing == msg {
+		r.growing = nil
+	}
+	switch {
+	case msg.shows:
+		before := msg.product()
+		msg.contents = make([]part, len(items))
+		for i := range items {
+			msg.contents[i] = part{whole: true, item: items[i]}
+		}
+		rep.Chunks = append(rep.Chunks, msg.change(before, true)...)
+	case r.expose == ExposeStatus && rep.State == task.None:
+		rep.State, rep.NativeState = task.Working, statusInProgress
+		for _, it := range items {
+			it.Metadata = typed(msg.kind)
+			rep.Items = append(rep.Items, it)
+		}
+	}
+	msg.contents = nil
+	return r.asked(msg.kind, items)
+}
+
+// name returns the name of the product of a message. An answer needs none.
+func (m *message) name() string {
+	if m.kind == typeMessage {
+		return ""
+	}
+	return m.kind
+}
+
+// index returns the place of a content. One without an index is the last one, unless that is whole.
+func (m *message) index(v gjson.Result) (int, error) {
+	n := len(m.contents)
+	if wire.Absent(v) {
+		if n > 0 && !m.contents[n-1].whole {
+			n--
+		}
+		return n, nil
+	}
+	i, ok := jsonrpc.Int(v)
+	if !ok || i < 0 || i >= wire.MaxItems {
+		return 0, wire.Refuse("the agent's answer has a content whose index is no integer from 0 to %d", wire.MaxItems-1)
+	}
+	return int(i), nil
+}
+
+// part returns the content with an index.
+func (m *message) part(i int) *part {
+	if i >= len(m.contents) {
+		m.contents = append(m.contents, make([]part, i+1-len(m.contents))...)
+	}
+	return &m.contents[i]
+}
+
+// product returns the message as a product, as it is now. Texts that follow each other are one.
+func (m *message) product() task.Product {
+	items := make([]task.DataItem, 0, len(m.contents))
+	for i := range m.contents {
+		switch p := &m.contents[i]; {
+		case p.whole:
+			items = append(items, p.item)
+		case len(p.raw) > 0:
+			text := gjson.ParseBytes(slices.Concat([]byte{'"'}, p.raw, []byte{'"'}))
+			items = append(items, task.Text(text.Str))
+		}
+	}
+	return task.Product{ID: m.id, Name: m.name(), DataItems: wire.JoinTexts(items[:0], items)}
+}
+
+// change returns what the product has become since before: nothing where the contents only repeat what was said in
+// pieces.
+func (m *message) change(before task.Product, last bool) []task.Chunk {
+	now := m.product()
+	if !m.begun && len(now.DataItems) == 0 {
+		return nil
+	}
+	var known []task.Product
+	if m.begun && !m.mixed {
+		known = []task.Product{before}
+	}
+	m.begun, m.mixed = true, false
+	chunks := task.Diff(known, []task.Product{now})
+	for i := range chunks {
+		chunks[i].Last = last
+	}
+	return chunks
+}
