@@ -15,8 +15,8 @@ const name = "agentapi"
 const family wire.Family = "agentapi"
 
 // requestNames are the members of a request that an extension never takes the place of: those that say what is asked,
-// and by which caller.
-const requestNames wire.Names = "input stream session_id user_id id response_id previous_response_id"
+// and by which caller. They are written without underscores, as wire.Names compares them.
+const requestNames wire.Names = "input stream sessionId userId id responseId previousResponseId"
 
 // The values of the member object.
 const (

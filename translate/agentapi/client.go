@@ -191,7 +191,7 @@ func (m *members) refusal() error {
 	case m.failure.Exists():
 		text := m.failure.Str
 		if m.failure.IsObject() {
-			text = sentence(m.failure.Get("code"), m.failure.Get("message"))
+			text = errorText(m.failure.Get("code"), m.failure.Get("message"))
 		}
 		if strings.Contains(text, "already in RUNNING state") {
 			return task.Errorf(task.AgentUnavailable, "the agent still works on an earlier message of the session").
@@ -209,8 +209,8 @@ func refused(text string) error {
 		WithCause(errors.New(wire.Clean(text, wire.MaxSentence)))
 }
 
-// sentence returns an error of the agent as one line. It is empty where there is none.
-func sentence(code, message gjson.Result) string {
+// errorText returns an error of the agent as one line. It is empty where there is none.
+func errorText(code, message gjson.Result) string {
 	word, text := wire.Clean(code.String(), wire.MaxWord), wire.Clean(message.String(), wire.MaxSentence)
 	if word == "" || text == "" {
 		return word + text

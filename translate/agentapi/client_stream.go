@@ -95,15 +95,15 @@ func membersOf(v gjson.Result) (m members) {
 // reader makes reports of the events of one answer.
 type reader struct {
 	expose   Expose
-	messages map[string]*message
-	last     *message // that the last event was about
-	growing  *message // whose last content is a text that grows, and is shown as it does; nil for none
+	messages map[string]*agentMessage
+	last     *agentMessage // that the last event was about
+	growing  *agentMessage // whose last content is a text that grows, and is shown as it does; nil for none
 	open     []ask
 	failure  string // what the agent has last reported as an error, outside of its response
 }
 
-// message is one message of the agent.
-type message struct {
+// agentMessage is one message of the agent.
+type agentMessage struct {
 	id, kind string
 	shows    bool   // it is a product
 	contents []part // by index
@@ -167,7 +167,7 @@ func (r *reader) output(rep *agent.Report, list gjson.Result) (err error) {
 	}
 	list.ForEach(func(_, v gjson.Result) bool {
 		m := membersOf(v)
-		var msg *message
+		var msg *agentMessage
 		if msg, err = r.messageOf(&m, m.id.Str); err == nil {
 			err = r.completed(rep, msg, &m)
 		}
@@ -178,7 +178,7 @@ func (r *reader) output(rep *agent.Report, list gjson.Result) (err error) {
 
 // reason returns why a response has ended without being completed.
 func (r *reader) reason(m *members) string {
-	text := sentence(m.failure.Get("code"), m.failure.Get("message"))
+	text := errorText(m.failure.Get("code"), m.failure.Get("message"))
 	if text == "" {
 		text = r.failure
 	}
@@ -193,7 +193,7 @@ func (r *reader) reason(m *members) string {
 
 // message reads the beginning or the end of a message.
 func (r *reader) message(m *members) (rep agent.Report, err error) {
-	if text := sentence(m.code, m.message); text != "" {
+	if text := errorText(m.code, m.message); text != "" {
 		r.failure = text
 	}
 	switch m.kind.Str {
@@ -220,7 +220,7 @@ func (r *reader) message(m *members) (rep agent.Report, err error) {
 }
 
 // messageOf returns the message with an id, which may be new. Where there is no id, it is the last one.
-func (r *reader) messageOf(m *members, id string) (*message, error) {
+func (r *reader) messageOf(m *members, id string) (*agentMessage, error) {
 	if len(id) > wire.MaxID {
 		return nil, wire.Refuse("the agent's answer has a message whose id has more than %d bytes", wire.MaxID)
 	}
@@ -237,7 +237,7 @@ func (r *reader) messageOf(m *members, id string) (*message, error) {
 	if len(r.messages) == maxMessages {
 		return nil, wire.Refuse("the agent's answer has more than %d messages", maxMessages)
 	}
-	msg := &message{id: id, kind: typeMessage, shows: true}
+	msg := &agentMessage{id: id, kind: typeMessage, shows: true}
 	if m.object.Str == objectMessage {
 		if kind := m.kind.Str; kind != "" && kind != "assistant" { // which an example of the specification has
 			msg.kind = wire.Clean(kind, wire.MaxWord)
@@ -246,7 +246,7 @@ func (r *reader) messageOf(m *members, id string) (*message, error) {
 		msg.shows = msg.kind == typeMessage && fromAgent || r.expose == ExposeProduct
 	}
 	if r.messages == nil {
-		r.messages = make(map[string]*message)
+		r.messages = make(map[string]*agentMessage)
 	}
 	r.messages[id], r.last = msg, msg
 	return msg, nil
@@ -286,7 +286,7 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 }
 
 // completed reads a message that is complete. Where it lists no contents, those of the stream are all.
-func (r *reader) completed(rep *agent.Report, msg *message, m *members) error {
+func (r *reader) completed(rep *agent.Report, msg *agentMessage, m *members) error {
 	if msg.complete || wire.Absent(m.content) {
 		return nil
 	}
@@ -325,7 +325,7 @@ func (r *reader) completed(rep *agent.Report, msg *message, m *members) error {
 }
 
 // name returns the name of the product of a message. An answer needs none.
-func (m *message) name() string {
+func (m *agentMessage) name() string {
 	if m.kind == typeMessage {
 		return ""
 	}
@@ -333,7 +333,7 @@ func (m *message) name() string {
 }
 
 // index returns the place of a content. One without an index is the last one, unless that is whole.
-func (m *message) index(v gjson.Result) (int, error) {
+func (m *agentMessage) index(v gjson.Result) (int, error) {
 	n := len(m.contents)
 	if wire.Absent(v) {
 		if n > 0 && !m.contents[n-1].whole {
@@ -349,7 +349,7 @@ func (m *message) index(v gjson.Result) (int, error) {
 }
 
 // part returns the content with an index.
-func (m *message) part(i int) *part {
+func (m *agentMessage) part(i int) *part {
 	if i >= len(m.contents) {
 		m.contents = append(m.contents, make([]part, i+1-len(m.contents))...)
 	}
@@ -357,7 +357,7 @@ func (m *message) part(i int) *part {
 }
 
 // product returns the message as a product, as it is now. Texts that follow each other are one.
-func (m *message) product() task.Product {
+func (m *agentMessage) product() task.Product {
 	items := make([]task.DataItem, 0, len(m.contents))
 	for i := range m.contents {
 		switch p := &m.contents[i]; {
@@ -373,7 +373,7 @@ func (m *message) product() task.Product {
 
 // change returns what the product has become since before: nothing where the contents only repeat what was said in
 // pieces.
-func (m *message) change(before task.Product, last bool) []task.Chunk {
+func (m *agentMessage) change(before task.Product, last bool) []task.Chunk {
 	now := m.product()
 	if !m.begun && len(now.DataItems) == 0 {
 		return nil

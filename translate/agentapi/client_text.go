@@ -3,15 +3,16 @@
 package agentapi
 
 import (
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// contentNames are the members of a content that is a piece of text, as AgentScope Runtime sends it. It has a null for
-// each that it does not set.
-var contentNames = jsonrpc.Names{"sequence_number", "object", "status", "error", "type", "index", "delta", "msg_id",
-	"text"}
+// textContent is how agents write a content that is a piece of text.
+var textContent = wire.NewForm(
+	wire.Scalar("sequence_number"), wire.Required("object", objectContent), wire.Constant("status", statusInProgress),
+	wire.Null("error"), wire.Required("type", typeText), wire.PieceIndex("index"), wire.PieceAppend("delta"),
+	wire.PieceProduct("msg_id"), wire.PieceText("text"),
+)
 
 // Text implements translate.TextStream: it reads one more piece of the text that grows.
 func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
@@ -19,34 +20,9 @@ func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
 	if msg == nil || msg != s.last {
 		return false
 	}
-	p := wire.NewPiece(data)
-	var object, kind, adds bool
-	p.Index = -1
-	ok := p.Object(contentNames, func(name string) bool {
-		switch name {
-		case "sequence_number":
-			return p.Scalar()
-		case "object":
-			object = p.Is(objectContent)
-			return object
-		case "status":
-			return p.Is(statusInProgress)
-		case "type":
-			kind = p.Is(typeText)
-			return kind
-		case "index":
-			return p.Number(&p.Index)
-		case "delta":
-			return p.Flag(&adds)
-		case "msg_id":
-			return p.Word(&p.Product)
-		case "text":
-			return p.ReadText()
-		}
-		return false // error
-	}) && p.End()
+	p, ok := wire.ReadPiece(data, textContent)
 	last := len(msg.contents) - 1
-	if !ok || !object || !kind || !adds || p.Index != int64(last) || len(p.Text) == 0 || string(p.Product) != msg.id {
+	if !ok || !p.Append || p.Index != int64(last) || len(p.Text) == 0 || string(p.Product) != msg.id {
 		return false
 	}
 	grown := &msg.contents[last]

@@ -61,7 +61,7 @@ type Transport struct {
 	dialer       dialer
 	pool         *http1.Pool
 
-	rpc, events *routes // of operations that are answered once, and by a stream
+	rpc, events *routes                                  // of operations that are answered once, and by a stream
 	elsewhere   map[translate.Operation][]upstream.Route // by Config.Paths
 }
 

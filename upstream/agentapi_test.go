@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/agentapi"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// runtime is an agent of the Agent API: it answers each request by the next of its answers, the last one again and
+// again, and keeps what it was asked.
+type runtime struct {
+	answers []http.HandlerFunc
+	stop    http.HandlerFunc
+
+	mu    sync.Mutex
+	n     int
+	asked []string // path, Accept and body
+}
+
+func (a *runtime) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	a.mu.Lock()
+	a.asked = append(a.asked, fmt.Sprintf("%s %s %s", r.URL.Path, r.Header.Get("Accept"), body))
+	answer := a.stop
+	if r.URL.Path != "/stop" {
+		answer = a.answers[min(a.n, len(a.answers)-1)]
+		a.n++
+	}
+	a.mu.Unlock()
+	answer(w, r)
+}
+
+// events answers by a stream that ends behind these events.
+func events(list ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { streams(false, list...)(w, r, 0) }
+}
+
+// status answers by a status of HTTP and a body.
+func status(code int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		io.WriteString(w, body)
+	}
+}
+
+const (
+	busyLine = `{"error": "Task s:s is already in RUNNING state."}`
+	created  = `{"object":"response","id":"r","status":"created"}`
+	saysHi   = `{"object":"content","type":"text","index":0,"delta":true,"msg_id":"m","status":"in_progress","text":"hi"}`
+	finished = `{"object":"response","id":"r","status":"completed","output":null}`
+)
+
+// inRuntime runs f with an agent of the Agent API.
+func inRuntime(t *testing.T, a *runtime, o agentapi.Options, f func(t *testing.T, h *upstream.Agent)) {
+	t.Helper()
+	change := func(s *settings) {
+		s.Codec, s.URL = agentapi.Client(o), "http://agent/process"
+		if o.Cancels {
+			s.Paths = map[translate.Operation]string{translate.Cancel: "/stop"}
+		}
+	}
+	withAgent(t, a, change, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) { f(t, h) })
+}
+
+// TestRuns holds how runs of the Agent API end, and that one that may have begun is not sent again.
+func TestRuns(t *testing.T) {
+	const gone = "unsupported-operation: the connection to the agent is gone, and agentapi cannot ask how a task stands"
+	breaks := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	for _, c := range []struct {
+		name    string
+		answers []http.HandlerFunc
+		want    []string
+		tries   int
+		took    time.Duration
+	}{
+		{"a run", []http.HandlerFunc{events(created, saysHi, finished)},
+			[]string{"created", "m+=hi", "completed"}, 1, 0},
+		{"an answer that is no stream", []http.HandlerFunc{status(200, finished)}, []string{"completed"}, 1, 0},
+		{"a busy session", []http.HandlerFunc{events(busyLine), status(200, busyLine), events(created, finished)},
+			[]string{"created", "completed"}, 3, 300 * time.Millisecond},
+		{"a session that stays busy", []http.HandlerFunc{events(busyLine)},
+			[]string{"agent-timeout: the agent has worked on an earlier message of the session for 5m0s"},
+			154, 299*time.Second + 100*time.Millisecond},
+		{"a stream that ends too early", []http.HandlerFunc{events(created, saysHi)},
+			[]string{"created", "m+=hi", gone}, 1, 0},
+		{"a stream without an event", []http.HandlerFunc{events()}, []string{gone}, 1, 0},
+		{"a connection that breaks", []http.HandlerFunc{breaks},
+			[]string{"invalid-agent-response: the connection to the agent broke before it answered"}, 1, 0},
+		{"a server that fails", []http.HandlerFunc{status(500, "Internal Server Error")},
+			[]string{"invalid-agent-response: the agent's answer is not one JSON value (HTTP 500, text/plain)"}, 1, 0},
+		{"a proxy that fails", []http.HandlerFunc{status(502, "")},
+			[]string{"invalid-agent-response: a proxy in front of the agent does not reach it (HTTP 502, no media type)"},
+			1, 0},
+		{"a request that is refused", []http.HandlerFunc{status(422, `{"detail":[{"type":"missing"}]}`)},
+			[]string{"invalid-agent-response: the agent's server reports an error, and not a response " +
+				"(HTTP 422, text/plain)"}, 1, 0},
+		{"a server that takes no requests", []http.HandlerFunc{status(503, ""), events(created, finished)},
+			[]string{"created", "completed"}, 2, time.Second / 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, stream := range []bool{false, true} {
+				a := &runtime{answers: c.answers}
+				inRuntime(t, a, agentapi.Options{}, func(t *testing.T, h *upstream.Agent) {
+					begun := time.Now()
+					if d := cmp.Diff(c.want, show(carryOut(t.Context(), h, turn("hi"), stream))); d != "" {
+						t.Errorf("(-want +got):\n%s", d)
+					}
+					if took := time.Since(begun); took != c.took {
+						t.Errorf("it took %v, want %v", took, c.took)
+					}
+				})
+				const want = `/process text/event-stream {"input":[{"role":"user","type":"message",` +
+					`"content":[{"type":"text","text":"hi"}]}],"stream":true,"user_id":"s","session_id":"s"}`
+				for _, got := range a.asked {
+					if got != want {
+						t.Errorf("the agent is asked %s", got)
+					}
+				}
+				if len(a.asked) != c.tries {
+					t.Errorf("the agent is asked %d times, want %d", len(a.asked), c.tries)
+				}
+			}
+		})
+	}
+}
+
+// TestResumedRun holds that the run of another process is not sent again: it may have begun.
+func TestResumedRun(t *testing.T) {
+	a := &runtime{}
+	inRuntime(t, a, agentapi.Options{}, func(t *testing.T, h *upstream.Agent) {
+		got := show(h.Resume(t.Context(), turn("hi")))
+		if len(got) != 1 || !strings.HasPrefix(got[0], "unsupported-operation: the connection to the agent is gone") {
+			t.Errorf("it is %q", got)
+		}
+	})
+	if len(a.asked) > 0 {
+		t.Errorf("the agent is asked %q", a.asked)
+	}
+}
+
+// TestCancelOfASession holds that a run is stopped by its path, whatever that answers, and only while it is the task's.
+func TestCancelOfASession(t *testing.T) {
+	stopped := []string{`/stop application/json {"user_id":"s","session_id":"s"}`}
+	working := func(c *agent.Turn) { c.From = task.Working }
+	for _, c := range []struct {
+		name    string
+		cancels bool
+		stop    http.HandlerFunc
+		change  func(*agent.Turn)
+		want    string
+		asked   []string
+	}{
+		{"a word", true, status(200, `{"status":"success"}`), working, "canceled", stopped},
+		{"a text", true, status(200, "ok"), working, "canceled", stopped},
+		{"nothing", true, status(204, ""), working, "canceled", stopped},
+		{"a page that is not there", true, status(404, "Not Found"), working,
+			"invalid-agent-response: no agent answers at the agent's URL (HTTP 404, text/plain)", stopped},
+		{"a failure", true, status(500, "Internal Server Error"), working,
+			"invalid-agent-response: the agent's answer is not one JSON value (HTTP 500, text/plain)", stopped},
+		{"a task that awaits input", true, nil, func(c *agent.Turn) { c.From = task.AwaitingInput }, "canceled", nil},
+		{"a message that was not sent", true, nil,
+			func(c *agent.Turn) { c.From, c.Queued = task.Working, true }, "canceled", nil},
+		{"no path", false, nil, working, "canceled: canceled here; agentapi cannot cancel, so the connection to the " +
+			"agent was closed, and the agent may continue its work", nil},
+		{"no path, and nothing to stop", false, nil, func(c *agent.Turn) { c.From = task.AwaitingInput }, "canceled", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := &runtime{stop: c.stop}
+			inRuntime(t, a, agentapi.Options{Cancels: c.cancels}, func(t *testing.T, h *upstream.Agent) {
+				cancel := &agent.Turn{Ref: agent.Ref{Task: "t", Session: "s"}}
+				c.change(cancel)
+				rep, err := h.Cancel(t.Context(), cancel)
+				got := string(rep.State)
+				if err != nil {
+					got = one(rep, err)
+				} else if len(rep.Items) > 0 {
+					got += ": " + rep.Items[0].Text
+				}
+				if got != c.want {
+					t.Errorf("it is %q, want %q", got, c.want)
+				}
+			})
+			if d := cmp.Diff(c.asked, a.asked); d != "" {
+				t.Errorf("the agent is asked (-want +got):\n%s", d)
+			}
+		})
+	}
+}
