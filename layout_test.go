@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"jsonrpc":                 {},
 	"translate":               {"task", "agent", "dialect", "jsonrpc"},
 	"translate/aip":           {"task", "agent", "jsonrpc", "translate", "translate/internal/wire"},
-	"translate/agentapi":      {"task", "agent", "jsonrpc", "translate", "translate/internal/wire"},
+	"translate/agentapi":      {"task", "agent", "dialect", "jsonrpc", "translate", "translate/internal/wire"},
 	"translate/aun":           {"task", "jsonrpc", "translate", "translate/internal/wire"},
 	"translate/internal/wire": {"task", "jsonrpc"},
 	"translate/translatetest": {"task", "agent", "jsonrpc", "translate"},

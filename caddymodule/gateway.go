@@ -44,7 +44,8 @@ type Gateway struct {
 	// the directive's matcher.
 	BasePath string `json:"base_path,omitempty"`
 
-	// The dialects of callers: aip, aip/2, a2a (all its versions), a2a/1.0, a2a/0.3 and a2a/legacy. Default: aip.
+	// The dialects of callers: aip, aip/2, a2a (all its versions), a2a/1.0, a2a/0.3, a2a/legacy and agentapi.
+	// Default: aip.
 	Callers []string `json:"callers,omitempty"`
 
 	// How callers are identified: required (by a verified client certificate with an AIC, which senderId must equal),

@@ -229,6 +229,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 			Max:          g.Limits.Streams,
 			MaxPerLeader: g.Limits.StreamsPerLeader,
 			Drain:        g.app.draining,
+			Exit:         exiting,
 			DrainFor:     time.Duration(g.app.Drain),
 		},
 		Log: g.log,

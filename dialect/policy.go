@@ -12,6 +12,10 @@ type Policy struct {
 	Strict bool
 	// StartOrContinue makes a start of a task that exists a continue.
 	StartOrContinue bool
+	// BySession makes a start the next message of its session: it continues the last task of the session, or starts
+	// another one if that has ended. The message names a session and no task. While the agent works on the task, the
+	// message is refused: UnsupportedOperation with the reason SessionBusy.
+	BySession bool
 	// Finished says that, for the caller, a task that awaits completion has ended: a cancel of it is refused, and with
 	// Strict a re-stream, too.
 	Finished bool
@@ -28,3 +32,10 @@ type Policy struct {
 	// other means: the agent is asked to report while it works.
 	Followed bool
 }
+
+// Continues reports whether a start may continue a task.
+func (p *Policy) Continues() bool { return p.StartOrContinue || p.BySession }
+
+// SessionBusy is the reason, a member of the data of an error, why a session takes no message: the agent works on one.
+// The member "sessionId" is the session.
+const SessionBusy = "SESSION_BUSY"

@@ -26,6 +26,8 @@ type Answer struct {
 	Reply []byte
 	// Err is the error that Reply reports; nil for a result.
 	Err error
+	// ForStream says that the request was for a stream, as far as it could be read.
+	ForStream bool
 	// Stream is nil for none. The front runs it and then closes it. It may release the Request before.
 	Stream *Stream
 }
@@ -109,7 +111,7 @@ func (x *exchange) refuse(err error) Answer {
 		x.g.config.Log.Warn("a caller was refused", "address", x.in.Address, "error", err)
 	}
 	a := x.reply(x.dialect.AppendError((*x.in.reply)[:0], x.req.ID, err))
-	a.Err = err
+	a.Err, a.ForStream = err, x.call.Stream
 	return a
 }
 

@@ -62,6 +62,7 @@ func (x *exchange) parse() error {
 	}
 	x.req = translate.Request{
 		Request: req, HTTP: x.in.method, Version: x.in.Version, PathParams: x.route.PathParams, Query: x.in.Query,
+		NewID: newID,
 	}
 	if len(body) > 0 {
 		x.req.Content = x.in.Content
@@ -127,7 +128,7 @@ func (x *exchange) admit() error {
 			m.SenderID = x.leader
 		}
 	}
-	if m.TaskID == "" && m.Command == task.Start {
+	if m.TaskID == "" && m.Command == task.Start && !x.call.BySession {
 		if m.TaskID = x.in.TaskID; m.TaskID == "" {
 			var random [17]byte
 			_, _ = rand.Read(random[:]) // never fails
@@ -141,6 +142,13 @@ func (x *exchange) admit() error {
 		x.call.AfterSeq, x.call.Snapshot, x.call.Strict = x.in.After, false, false
 	}
 	return err
+}
+
+// newID returns an id that cannot be guessed.
+func newID() string {
+	var random [17]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return translate.ID(random[:])
 }
 
 // resumes reports whether the caller resumes a stream after an event that its body does not name.
@@ -164,6 +172,11 @@ func (x *exchange) execute() (Answer, error) {
 	case translate.ExtendedCard:
 		return x.extendedCard()
 	}
+	if x.call.SessionOf != "" {
+		if err := x.findSession(p); err != nil {
+			return Answer{}, err
+		}
+	}
 	r := &x.command
 	*r = partner.Request{
 		Call: x.call.Call, Policy: x.call.Policy, Histories: x.call.History != 0 && !x.call.Stream,
@@ -176,6 +189,21 @@ func (x *exchange) execute() (Answer, error) {
 		return Answer{}, err
 	}
 	return x.reply(x.dialect.AppendTask(x.grow(x.task.Size()), x.req.ID, &x.call, &x.task)), nil
+}
+
+// findSession sets the session of a message that names it by a task.
+func (x *exchange) findSession(p *partner.Partner) error {
+	session, err := p.SessionOf(x.ctx, x.leader, x.call.SessionOf)
+	if err != nil {
+		return err
+	}
+	m := &x.call.Message
+	if m.SessionID != "" && m.SessionID != session {
+		return task.Errorf(task.InvalidParams, "the task and the session of the message do not belong together").
+			WithField("session_id")
+	}
+	m.SessionID = session
+	return nil
 }
 
 // list answers with a page of the Leader's tasks.

@@ -19,6 +19,8 @@ type framer struct {
 	event  *task.Event
 	record replay.Record
 
+	unnumbered bool // the frames carry no number
+
 	frame translate.Frame // the last one that was built
 	sent  bool            // the sink was given a frame
 }
@@ -51,6 +53,9 @@ func (f *framer) add(out Sink, rec *replay.Record) (end bool, err error) {
 
 // write gives a sink all frames of what is encoded. It keeps none of it.
 func (f *framer) write(out Sink, seq uint64) (end bool) {
+	if f.unnumbered {
+		seq = 0
+	}
 	for more := true; more; more = f.frame.Next != nil {
 		out.Event(seq, f.build)
 		f.sent = f.sent || f.frame.Data != nil

@@ -302,6 +302,9 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if s.keeper != nil {
+		s.kept.Take(s.keeper.Kept())
+	}
 	s.last, s.page = rec.Seq, s.page[1:]
 	s.sent++
 	switch n := s.out.Buffered(); {

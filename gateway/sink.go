@@ -7,9 +7,9 @@ import "time"
 // A Sink is a front's connection to the caller of a stream. One goroutine at a time calls its methods. Only Flush and
 // TryFlush write to the connection; the others buffer what they are given.
 type Sink interface {
-	// Event adds a frame of the event with the number seq. build appends the frame's data, one line, and returns it
-	// with the frame's name, and whether more frames of the event follow: only the last frame carries the number. If
-	// data is nil, there is no frame. Event calls build once, before it returns.
+	// Event adds a frame of the event with the number seq; 0 for none. build appends the frame's data, one line, and
+	// returns it with the frame's name, and whether more frames of the event follow: only the last frame carries the
+	// number. If data is nil, there is no frame. Event calls build once, before it returns.
 	Event(seq uint64, build func(dst []byte) (data []byte, name string, more bool))
 	// Data adds a frame without a number: the error with which the stream ends. build appends its data.
 	Data(build func(dst []byte) []byte)

@@ -32,6 +32,8 @@ type Streaming struct {
 	// DrainFor, and its caller is asked to wait for a random time, so that callers do not reconnect all at once.
 	Drain    context.Context
 	DrainFor time.Duration
+	// Exit is done when the process is about to end. Then streams that cannot be resumed end, which Drain does not end.
+	Exit context.Context
 }
 
 // countStream counts one more stream of a Leader. It fails if a limit is reached.
@@ -64,7 +66,9 @@ type Stream struct {
 	events  *partner.Stream
 	reader  replay.Reader // of events
 	frames  framer
-	memory  quota.Lease    // for the frames that are buffered
+	memory  quota.Lease // for the frames that are buffered
+	keeper  translate.Keeper
+	kept    quota.Lease    // for what keeper keeps
 	reserve replay.Reserve // s.hold
 	last    uint64         // the number of the last event that was sent
 	expires time.Time      // of the caller's proof of identity; zero for never
@@ -72,7 +76,9 @@ type Stream struct {
 
 	snapshot bool // the stream begins with the task as it is
 	ended    bool // the dialect's stream has ended, though the task has not
-	sent     int  // events
+	// unresumable says that the dialect is a translate.Unresumer.
+	unresumable bool
+	sent        int // events
 
 	why      error // see Outcome; set by finish
 	complete bool
@@ -121,6 +127,11 @@ func (x *exchange) newStream(events *partner.Stream) *Stream {
 	call := x.call
 	encoder := s.dialect.NewStream(s.id, &call, &events.Task)
 	s.frames.init(encoder)
+	if s.keeper, _ = encoder.(translate.Keeper); s.keeper != nil {
+		s.kept = x.g.memory.Lease(x.leader)
+	}
+	_, s.unresumable = s.dialect.(translate.Unresumer)
+	s.frames.unnumbered = s.unresumable
 	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && events.After == 0)
 	if t := &events.Task; !call.Snapshot {
 		// A caller that resumes behind the end of a dialect's stream gets an empty stream.
@@ -138,11 +149,19 @@ func (x *exchange) newStream(events *partner.Stream) *Stream {
 	s.ctx, s.cancel = context.WithCancelCause(x.ctx)
 	s.mu.Lock() // a time may have come already
 	defer s.mu.Unlock()
-	s.undrain = context.AfterFunc(s.g.config.Streaming.Drain, s.drain)
+	s.undrain = context.AfterFunc(s.drainAt(), s.drain)
 	if !s.expires.IsZero() {
 		s.expiry = time.AfterFunc(s.untilExpiry(), s.checkExpiry)
 	}
 	return s
+}
+
+// drainAt returns what is done when the stream has to be drained.
+func (s *Stream) drainAt() context.Context {
+	if s.unresumable {
+		return s.g.config.Streaming.Exit
+	}
+	return s.g.config.Streaming.Drain
 }
 
 // drain ends the stream at a random time.
@@ -202,6 +221,7 @@ func (s *Stream) Close() {
 	s.span.End()
 	s.g.config.Process.Streams.Give(s.leader, 1)
 	s.memory.Release()
+	s.kept.Release()
 }
 
 // detach makes the stream independent of the request that has begun it, and of what that keeps in memory.
@@ -232,6 +252,10 @@ func (s *Stream) finish(err error) {
 			s.out.Comment(comment)
 		}
 		err = s.out.Flush()
+	case cause == errDrained && s.unresumable:
+		err = s.fail(task.Errorf(task.AgentUnavailable,
+			"the gateway is restarted; the agent works on, and the session takes the next message when it has finished"))
+		s.span.AddEvent("aip.stream.drained")
 	case cause == errDrained:
 		s.out.Retry(rand.N(time.Second))
 		s.out.Comment("the configuration was replaced; re-stream from the last event")

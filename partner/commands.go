@@ -49,6 +49,9 @@ type outcome struct {
 // carryOut executes a command up to the point where the agent works on it. With stream, the agent is asked to report
 // while it works.
 func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, stream bool) (outcome, error) {
+	if c.BySession && c.Message.TaskID == "" {
+		return p.carryOutNext(ctx, leader, c, stream)
+	}
 	tk := p.engine.acquire(logname.New(p.Name, leader, c.Message.TaskID))
 	if err := tk.lockWithMemory(ctx, c.Reserve, c.Message.Size()); err != nil {
 		tk.release()
@@ -59,7 +62,7 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 	err := tk.load(ctx)
 	if err == nil {
 		command := c.Message.Command
-		if c.StartOrContinue && command == task.Start && tk.exists {
+		if c.Continues() && command == task.Start && tk.exists {
 			again := *c
 			again.Message.Command = task.Continue
 			c = &again
@@ -145,10 +148,14 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 			return nil, StoreError(err, "the store cannot be read")
 		}
 	}
+	ref := agent.Ref{Task: derive("task", tk.log), Session: derive("session", p.Name, leader, m.SessionID)}
+	if c.BySession { // the id is used again if all tasks of the session have been dropped
+		ref.Task = derive("task", tk.log, m.ID)
+	}
 	tk.meta = metadata{
 		Watched:   watched,
 		Terms:     agreedTerms{c.Terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete},
-		Ref:       agent.Ref{Task: derive("task", tk.log), Session: derive("session", p.Name, leader, m.SessionID)},
+		Ref:       ref,
 		Pending:   &m,
 		PendingAt: now,
 		Stream:    stream,
@@ -180,6 +187,8 @@ func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, strea
 	case cmd == task.ReStream && c.Strict && (state.Terminal() || c.Finished && state == task.AwaitingCompletion):
 		err := task.Errorf(task.UnsupportedOperation, "the task has ended, so nothing follows; get it")
 		return task.Task{}, nil, err.WithData("taskId", c.Message.TaskID)
+	case !task.Applies(cmd, state) && c.BySession:
+		return task.Task{}, nil, sessionError(c, state)
 	case !task.Applies(cmd, state):
 		if c.Strict && cmd != task.ReStream {
 			return task.Task{}, nil, ignoredError(cmd, state)
@@ -253,7 +262,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 	}
 	if limit := p.MaxBytes; whole.Size()+c.Message.Size() > limit {
 		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to be continued; start another one").
-			WithData("limit", "max_bytes").WithData("max", limit)
+			WithData("limit", "max_bytes").WithData("max", limit).WithCause(errTaskFull)
 	}
 	if err := p.admit(); err != nil {
 		return nil, err

@@ -34,6 +34,8 @@ type Engine struct {
 	active *keylock.Map[activeTask] // by log: the tasks that are in use
 	idle   *idleTasks               // the tasks that are not in use, but still in memory
 
+	sessions *sessions
+
 	mu       sync.RWMutex          // read-locked to add to work, so that nothing is added once Close waits
 	partners map[string][]*Partner // by name; the one registered last is the present one
 
@@ -67,7 +69,7 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.work = newWorkers(e.base.Done())
-	e.idle = newIdleTasks()
+	e.idle, e.sessions = newIdleTasks(), newSessions()
 	e.active = keylock.New(func(log string) *activeTask {
 		if tk := e.idle.take(log); tk != nil {
 			return tk

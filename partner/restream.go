@@ -17,7 +17,7 @@ import (
 func (p *Partner) reStream(ctx context.Context, tk *activeTask, c *Request) (Stream, bool) {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
-	if tk.loaded || tk.idle || c.Snapshot || c.Strict || c.StartOrContinue || c.Accept != nil {
+	if tk.loaded || tk.idle || c.Snapshot || c.Strict || c.Accept != nil {
 		return Stream{}, false
 	}
 	head, err := tk.head(ctx)

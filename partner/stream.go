@@ -34,7 +34,7 @@ type Stream struct {
 // the beginning. A continue that is ignored is a re-stream from the end, and one that is repeated a re-stream of the
 // events that it caused.
 func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream, error) {
-	if cmd := c.Message.Command; cmd == task.ReStream || cmd == task.Start {
+	if cmd := c.Message.Command; (cmd == task.ReStream || cmd == task.Start) && !c.Continues() {
 		tk := p.engine.acquire(logname.New(p.Name, leader, c.Message.TaskID))
 		defer tk.release()
 		if s, ok := p.reStream(ctx, tk, c); ok {
@@ -50,7 +50,7 @@ func (p *Partner) Stream(ctx context.Context, leader string, c *Request) (Stream
 	switch {
 	case c.Snapshot && r.existed:
 		s.After = r.after
-	case c.Message.Command == task.Continue || c.StartOrContinue && r.existed:
+	case c.Message.Command == task.Continue || c.Continues() && r.existed:
 		s.After = r.before
 	case c.Message.Command == task.ReStream:
 		if s.After = c.AfterSeq; s.After > r.before {

@@ -89,8 +89,8 @@ func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
 }
 
 // Event gathers an event. build appends its data, which must be one line, and returns it with the event's name; without
-// data there is no event. id is its number, which is left out where build returns more: then other events with the same
-// number follow, and only the last of them has it.
+// data there is no event. id is its number, 0 for none. It is left out where build returns more: then other events with
+// the same number follow, and only the last of them has it.
 func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string, more bool)) {
 	b := s.gathered()
 	before := len(b)
@@ -104,7 +104,7 @@ func (s *Writer) Event(id uint64, build func([]byte) (data []byte, name string, 
 		*s.out = b[:before]
 		return
 	}
-	if more {
+	if more || id == 0 {
 		data = append(data[:before], data[numbered:]...)
 	}
 	// The name comes last, because it is known last; the order of an event's fields means nothing.

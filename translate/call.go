@@ -28,6 +28,13 @@ type Call struct {
 	Op     Op
 	Method string // the dialect's own name of it, where several have the same Op; a constant, no view
 
+	// AnswerID is the id that the caller wants its answer to have, in a dialect whose answers have ids of their own; empty
+	// for none.
+	AnswerID string
+	// SessionOf is the id of a task in whose session the message is sent. Message.SessionID, if it is not empty, must be
+	// that session. Empty for none.
+	SessionOf string
+
 	Stream bool // the answer is a stream of events
 	// Reply says that a stream of a task that exists is answered as well: by AppendTask, with the task as it is before the
 	// first event of the stream.

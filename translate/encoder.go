@@ -20,6 +20,12 @@ type RecordEncoder interface {
 	Record(dst []byte, seq uint64, record []byte) Frame
 }
 
+// A Keeper is an Encoder that keeps what it has written until the end of the stream.
+type Keeper interface {
+	// Kept returns about how many bytes it keeps.
+	Kept() int64
+}
+
 // Frame is one message of a stream, such as one event of SSE.
 //
 // Most dialects have one frame for an event. Where a dialect has several, each names the Next one. A transport that

@@ -11,18 +11,29 @@ const (
 	idRandom = 26
 )
 
-// TaskID returns the id that random bytes make, at least 17 of them.
+// TaskID returns the id of a task that random bytes make, at least 17 of them.
 func TaskID(random []byte) string {
+	var room [len(idPrefix) + idRandom]byte
+	return string(appendRandom(append(room[:0], idPrefix...), random))
+}
+
+// ID returns the text that random bytes make, at least 17 of them: letters and digits.
+func ID(random []byte) string {
+	var room [idRandom]byte
+	return string(appendRandom(room[:0], random))
+}
+
+func appendRandom(dst, random []byte) []byte {
 	const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
-	id := []byte(idPrefix)
+	most := len(dst) + idRandom
 	var bits, n uint
 	for _, b := range random {
 		bits, n = bits<<8|uint(b), n+8
-		for ; n >= 5 && len(id) < len(idPrefix)+idRandom; n -= 5 {
-			id = append(id, alphabet[bits>>(n-5)&31])
+		for ; n >= 5 && len(dst) < most; n -= 5 {
+			dst = append(dst, alphabet[bits>>(n-5)&31])
 		}
 	}
-	return string(id)
+	return dst
 }
 
 // MadeHere reports whether a task's id is one that TaskID made. It distinguishes versions of A2A that

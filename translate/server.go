@@ -75,6 +75,7 @@ type Request struct {
 	Version    string            // the version that the caller names, A2A-Version as header or query; empty for none
 	PathParams map[string]string // of a Route without an envelope
 	Query      url.Values        // of a request without an envelope
+	NewID      func() string     // returns an id that no other request has, which cannot be guessed
 }
 
 // A Lister is a Server whose dialect can list tasks.
@@ -110,8 +111,16 @@ type Statuser interface {
 // An ErrorStreamer is a Server that may answer a call for a stream with a stream whose only event is the error, because
 // some of its callers read nothing else and take any other answer for a stream that has ended well.
 type ErrorStreamer interface {
-	// StreamsErrors reports whether it does so.
-	StreamsErrors() bool
+	// StreamsErrors reports whether it does so. stream says that the call was for a stream, and only that the caller
+	// accepts nothing else.
+	StreamsErrors(stream, only bool) bool
+}
+
+// An Unresumer is a Server whose streams cannot be resumed: their events have no numbers, and a stream that is cut is
+// lost. So a stream ends only with the turn, or with the process.
+type Unresumer interface {
+	// Unresumable does nothing.
+	Unresumable()
 }
 
 // A Transcoder is a Server whose messages are protocol buffers, as those of gRPC, and not JSON. What it appends are

@@ -14,10 +14,12 @@
 //   - Statuser: statuses of HTTP for errors
 //   - ErrorStreamer: errors as the only event of a stream
 //   - Transcoder: messages that are not JSON
+//   - Unresumer: streams that cannot be resumed
 //
 // and those of its Encoder are
 //
 //   - RecordEncoder: events written from their stored form
+//   - Keeper: events that are kept in memory
 //
 // The facets of a Client are
 //

@@ -142,7 +142,7 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 			status = s.Status(a.Err)
 		}
 		s, ok := a.Dialect.(translate.ErrorStreamer)
-		if ok && status == http.StatusOK && s.StreamsErrors() && acceptsOnlyEvents(r) {
+		if ok && status == http.StatusOK && s.StreamsErrors(a.ForStream, acceptsOnlyEvents(r)) {
 			header["Content-Type"] = eventType
 			body = append(append([]byte("data: "), body...), "\n\n"...)
 		}

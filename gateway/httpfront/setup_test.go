@@ -96,7 +96,7 @@ func openSite(t testing.TB, change ...func(*setup)) *site {
 			},
 			Limits:    jsonrpc.Limits{Bytes: 16 << 10, Depth: 16},
 			Memory:    quota.Limits{Total: 1 << 30, PerLeader: 1 << 30},
-			Streaming: gateway.Streaming{Max: 100, MaxPerLeader: 50, Drain: t.Context()},
+			Streaming: gateway.Streaming{Max: 100, MaxPerLeader: 50, Drain: t.Context(), Exit: t.Context()},
 			Log:       logger,
 		},
 		front: Config{BodyTimeout: 10 * time.Second, Heartbeat: time.Minute, WriteTimeout: 10 * time.Second,

@@ -59,3 +59,12 @@ const (
 	typeFile    = "file"
 	typeRefusal = "refusal"
 )
+
+// The roles of messages.
+const (
+	roleUser      = "user"
+	roleAssistant = "assistant"
+)
+
+// typeReasoning is the type of what an agent says while it works.
+const typeReasoning = "reasoning"

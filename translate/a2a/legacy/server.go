@@ -77,7 +77,7 @@ func (server) NotificationHeader(w *task.Webhook) []translate.Field {
 
 // StreamsErrors implements translate.ErrorStreamer. Callers of 0.3 whose request does not show its version are
 // answered here, too.
-func (server) StreamsErrors() bool { return true }
+func (server) StreamsErrors(_, only bool) bool { return only }
 
 // Without confirm, two states of AIP look the same to callers, and a webhook is notified once. In 0.3 and 1.0 that is
 // when the task is completed, which follows at once; in v0.1 it is when the agent has finished, because the task stays

@@ -88,7 +88,7 @@ func (server) NotificationHeader(w *task.Webhook) []translate.Field {
 }
 
 // StreamsErrors implements translate.ErrorStreamer.
-func (server) StreamsErrors() bool { return true }
+func (server) StreamsErrors(_, only bool) bool { return only }
 
 // NotifiedStates implements translate.StateFilter.
 func (s server) NotifiedStates() []task.State {

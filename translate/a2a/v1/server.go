@@ -70,7 +70,7 @@ func (s Base) end(dst []byte) []byte {
 
 // StreamsErrors implements translate.ErrorStreamer: without an envelope, the status of HTTP says that a stream is
 // refused.
-func (s Base) StreamsErrors() bool { return !s.rest }
+func (s Base) StreamsErrors(_, only bool) bool { return only && !s.rest }
 
 type restServer struct{ Base }
 

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/aip-gateway/aip-gateway/dialect"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// A caller that names a session and no task (dialect.Policy.BySession) has one task at a time in that session. Its id
+// is made of the session and a number, which rises by one with each task: so the log of a task decides which of two
+// messages was first, and nothing else must be kept of a session.
+
+// sessionTask returns the beginning of the ids of a session's tasks.
+func sessionTask(session string) string { return derive("session-task", session) + "-" }
+
+// numbered returns the id of a session's task. Ids sort by falling numbers, so that the last task is found first.
+func numbered(prefix string, n uint32) string { return fmt.Sprintf("%s%08x", prefix, math.MaxUint32-n) }
+
+// numberOf returns the number in the id of a session's task.
+func numberOf(prefix, id string) (n uint32, ok bool) {
+	digits, ok := strings.CutPrefix(id, prefix)
+	if !ok || len(digits) != 8 {
+		return 0, false
+	}
+	falling, err := strconv.ParseUint(digits, 16, 32)
+	return math.MaxUint32 - uint32(falling), err == nil
+}
+
+// maxSessions is how many sessions the number of the last task is remembered of. That of others is read from the store.
+const maxSessions = 16 << 10
+
+// sessions are the numbers of the last tasks of sessions, as they were when they were last used.
+type sessions struct {
+	mu   sync.Mutex
+	last *simplelru.LRU[string, uint32] // by the name of a log without the number
+}
+
+func newSessions() *sessions {
+	last, _ := simplelru.NewLRU[string, uint32](maxSessions, nil) // fails for a size below 1 only
+	return &sessions{last: last}
+}
+
+func (s *sessions) get(prefix string) (n uint32, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last.Get(prefix)
+}
+
+func (s *sessions) put(prefix string, n uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last.Add(prefix, n)
+}
+
+// errTaskFull says that a task takes no more messages: it has ended, or has grown too large.
+var errTaskFull = errors.New("partner: the task takes no more messages")
+
+// carryOutNext carries out the next message of a session: in its last task, or, if that takes no more, in another one.
+// If two messages start a task at once, the later one finds the task of the first.
+func (p *Partner) carryOutNext(ctx context.Context, leader string, c *Request, stream bool) (outcome, error) {
+	prefix := sessionTask(c.Message.SessionID)
+	n, err := p.lastOfSession(ctx, leader, prefix)
+	if err != nil {
+		return outcome{}, err
+	}
+	next := *c
+	for {
+		next.Message.TaskID = numbered(prefix, n)
+		r, err := p.carryOut(ctx, leader, &next, stream)
+		if errors.Is(err, errTaskFull) {
+			n++
+			continue
+		}
+		if err == nil {
+			p.engine.sessions.put(logname.New(p.Name, leader, prefix), n)
+		}
+		return r, err
+	}
+}
+
+// lastOfSession returns the number of the last task of a session that is known, and 0 if there is none.
+func (p *Partner) lastOfSession(ctx context.Context, leader, prefix string) (uint32, error) {
+	logs := logname.New(p.Name, leader, prefix)
+	if n, ok := p.engine.sessions.get(logs); ok {
+		return n, nil
+	}
+	for e, err := range p.engine.store.List(ctx, logs, "") {
+		if err != nil {
+			return 0, listError(ctx, err)
+		}
+		_, _, id := logname.Split(e.Log)
+		if n, ok := numberOf(prefix, id); ok {
+			return n, nil
+		}
+	}
+	return 0, nil
+}
+
+// sessionError returns the error of a message of a session whose task is in a state in which it takes none.
+func sessionError(c *Request, s task.State) error {
+	if s.Terminal() {
+		return task.Errorf(task.UnsupportedOperation, "the task is %s", s).WithCause(errTaskFull)
+	}
+	return task.Errorf(task.UnsupportedOperation,
+		"the agent works on another message of this session; wait until it has answered that").
+		WithData("reason", dialect.SessionBusy).WithData("sessionId", c.Message.SessionID)
+}
+
+// SessionOf returns the session of a Leader's task.
+func (p *Partner) SessionOf(ctx context.Context, leader, taskID string) (string, error) {
+	head, err := p.engine.store.Head(ctx, logname.New(p.Name, leader, taskID))
+	switch {
+	case errors.Is(err, replay.ErrNotFound):
+		return "", NotFound(taskID)
+	case err != nil:
+		return "", StoreError(err, "the store cannot be read")
+	}
+	var meta metadata
+	if err := json.Unmarshal(head.Metadata, &meta); err != nil {
+		return "", damaged(err)
+	}
+	if meta.Pending != nil {
+		return meta.Pending.SessionID, nil
+	}
+	return meta.Session, nil
+}

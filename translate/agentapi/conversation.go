@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentapi
+
+import (
+	"net/url"
+	"strings"
+)
+
+// A conversation is a user_id and a session_id of a caller. Its name is the session of its tasks: the session_id alone,
+// if the user_id is the same, as it is for callers that leave the user_id out; otherwise both, with a slash between
+// them.
+
+// conversation returns the name of a conversation.
+func conversation(user, session string) string {
+	if user == session && !strings.Contains(session, "/") {
+		return session
+	}
+	return url.PathEscape(user) + "/" + session
+}
+
+// userAndSession returns what conversation has made a name of.
+func userAndSession(conversation string) (user, session string) {
+	escaped, session, both := strings.Cut(conversation, "/")
+	if !both {
+		return conversation, conversation
+	}
+	user, err := url.PathUnescape(escaped)
+	if err != nil { // a name of another dialect
+		return conversation, conversation
+	}
+	return user, session
+}
+
+// The id of a response names the task that has produced it, and the message that it answers.
+const responsePrefix = "response_"
+
+// responseID returns the id of the response of a task to a message.
+func responseID(taskID, messageID string) string { return responsePrefix + taskID + "_" + messageID }
+
+// taskOf returns the task in the id of a response.
+func taskOf(response string) (taskID string, ok bool) {
+	rest, ok := strings.CutPrefix(response, responsePrefix)
+	end := strings.LastIndexByte(rest, '_')
+	if !ok || end <= 0 {
+		return "", false
+	}
+	return rest[:end], true
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentapi
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// request is an AgentRequest.
+type request struct {
+	wire.Reader
+	input, stream, user, session, id, responseID, previous gjson.Result
+	others                                                 wire.Extensions
+}
+
+func (r *request) set(name string, v gjson.Result) {
+	switch name {
+	case "input":
+		r.input = v
+	case "stream":
+		r.stream = v
+	case "user_id":
+		r.user = v
+	case "session_id":
+		r.session = v
+	case "id":
+		r.id = v
+	case "response_id":
+		r.responseID = v
+	case "previous_response_id":
+		r.previous = v
+	default:
+		r.others.Add(name, v)
+	}
+}
+
+// Decode implements translate.Server. What the gateway has no use for, such as the name of a model or tools, is passed
+// on to the agent as extensions of the message. A request that cannot be read is for a stream, as it is for the server
+// of the Agent API.
+func (server) Decode(req *translate.Request) (translate.Call, error) {
+	refused := translate.Call{Stream: true}
+	var r request
+	if !r.Object(req.Params, "body") {
+		return refused, r.Err
+	}
+	wire.Members(req.Params, r.set)
+	call := translate.Call{Stream: true}
+	if !wire.Absent(r.stream) {
+		call.Stream = r.Flag(r.stream, "stream")
+		refused.Stream = call.Stream || r.Err != nil
+	}
+	call.Blocking = !call.Stream
+	call.BySession = true
+	m := &call.Message
+	m.Command, m.SenderRole = task.Start, task.Leader
+	if m.DataItems = r.messages(); r.Err == nil {
+		r.identify(&call, req.NewID)
+	}
+	if r.Err != nil {
+		return refused, r.Err
+	}
+	m.ID = req.NewID()
+	m.Extensions = r.others.JSON(family, requestNames)
+	return call, nil
+}
+
+// identify reads the session, and the id that the response gets.
+func (r *request) identify(call *translate.Call, newID func() string) {
+	user, session := r.ID(r.user, "user_id"), r.ID(r.session, "session_id")
+	previous := r.Bounded(r.previous, "previous_response_id", 2*wire.MaxID)
+	id := r.ID(r.id, "id")
+	if id == "" {
+		id = r.ID(r.responseID, "response_id")
+	}
+	wire.Own(&user, &session, &previous, &id)
+	call.AnswerID = id
+	m := &call.Message
+	switch {
+	case previous != "":
+		var ok bool
+		if call.SessionOf, ok = taskOf(previous); !ok {
+			r.Fail("previous_response_id", "previous_response_id is not the id of a response of this gateway")
+		}
+		if user != "" && session != "" {
+			m.SessionID = conversation(user, session)
+		}
+		return
+	case session == "":
+		session = newID()
+	}
+	if user == "" {
+		user = session
+	}
+	m.SessionID = conversation(user, session)
+}
+
+// messages reads the contents of all messages of the input.
+func (r *request) messages() (items []task.DataItem) {
+	if wire.Absent(r.input) {
+		r.Fail("input", "Field required")
+		return nil
+	}
+	// The items are views of this copy.
+	input := gjson.Parse(strings.Clone(r.input.Raw))
+	items = []task.DataItem{}
+	r.Each(input, "input", wire.MaxItems, func(v gjson.Result) {
+		if r.Object(v, "") {
+			r.message(v, &items)
+		}
+	})
+	return items
+}
+
+// message reads the contents of a message. Where it is not a plain one of the user, its items say so.
+func (r *request) message(v gjson.Result, items *[]task.DataItem) {
+	var role, kind, content gjson.Result
+	wire.Members(v, func(name string, v gjson.Result) {
+		switch name {
+		case "role":
+			role = v
+		case "type":
+			kind = v
+		case "content":
+			content = v
+		}
+	})
+	marks := marksOf(r.Bounded(kind, ".type", wire.MaxID), r.Bounded(role, ".role", wire.MaxID))
+	if r.Err != nil || wire.Absent(content) {
+		return
+	}
+	r.Each(content, ".content", wire.MaxItems, func(v gjson.Result) {
+		if len(*items) == wire.MaxItems {
+			r.Fail("", "the messages must have at most %d contents", wire.MaxItems)
+			return
+		}
+		if !r.Object(v, "") || !r.known(v) {
+			return
+		}
+		it := readContent(v)
+		if it.Metadata == nil {
+			it.Metadata = marks
+		}
+		*items = append(*items, it)
+	})
+}
+
+// known reports whether a content is of a type of the schema, and has the text that its type needs.
+func (r *request) known(v gjson.Result) bool {
+	kind := wire.Member(v, "type")
+	switch r.Text(kind, ".type") {
+	case typeText, "":
+		if text := wire.Member(v, "text"); text.Type != gjson.String {
+			r.Fail(".text", "text must be a string")
+		}
+	case typeData, typeImage, typeVideo, typeAudio, typeFile, typeRefusal:
+	default:
+		r.Fail(".type", "the type must be text, data, image, video, audio, file or refusal")
+	}
+	return r.Err == nil
+}
+
+// marksOf returns the metadata of the items of a message which is of another type than message, or of another role than
+// user; nil for a plain message.
+func marksOf(kind, role string) json.RawMessage {
+	switch {
+	case kind != "" && kind != typeMessage:
+		return typed(kind)
+	case role != "" && role != roleUser:
+		return append(task.AppendString([]byte(`{"agentapi":{"role":`), role), '}', '}')
+	}
+	return nil
+}

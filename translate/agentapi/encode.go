@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentapi
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// NewStream implements translate.Server.
+func (server) NewStream(_ jsonrpc.ID, c *translate.Call, t *task.Task) translate.Encoder {
+	return newEncoder(c, t)
+}
+
+// AppendTask implements translate.Server: the last response of the stream that the caller has not asked for.
+func (server) AppendTask(dst []byte, _ jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
+	e := newEncoder(c, t)
+	e.take(&task.Event{Task: t})
+	if !e.ended {
+		e.add(step{write: (*encoder).appendProgress, text: statusInProgress})
+	}
+	begin := len(dst)
+	for i := range e.steps {
+		dst = e.steps[i].write(e, dst[:begin], &e.steps[i])
+	}
+	return dst
+}
+
+// encoder writes the stream of a response: the response created and in progress; of each message that it is in
+// progress, its contents, and that it is completed; then the response completed, with all messages, or failed. Objects
+// are numbered in one row. A product is a message, and so is what the agent says with a state.
+//
+// What an event brings is a list of steps, each of which is one frame.
+type encoder struct {
+	id, session string // of the response
+	turn        string // makes the ids of messages unique in a conversation
+	created     int64  // seconds since 1970; 0 if it is not known
+
+	numbered int64 // objects that were written
+	messages []*message
+	opened   int // messages, with those that were dropped
+	kept     int64
+	begun    bool
+	ended    bool
+
+	steps []step
+	at    int // the next step
+	more  func(dst []byte) translate.Frame
+}
+
+// step is one frame.
+type step struct {
+	write   func(e *encoder, dst []byte, s *step) []byte
+	message *message
+	content int    // its index in the message
+	text    string // a piece of it
+	status  *task.Status
+}
+
+// message is a message of the response.
+type message struct {
+	id, kind string
+	product  *task.Product // its id, name and description; nil for what the agent says with a state
+	contents []content
+	done     bool
+	written  []byte // its contents that are completed, with commas between them, then all of it
+	from, to int    // where the contents are in all of it
+}
+
+// content is a content of a message.
+type content struct {
+	item task.DataItem // but for the text
+	text []byte
+	done bool // it is completed, and kept by its message as it was written
+}
+
+func newEncoder(c *translate.Call, t *task.Task) *encoder {
+	_, session := userAndSession(t.SessionID)
+	e := &encoder{id: c.AnswerID, session: session, turn: c.Message.ID}
+	if e.id == "" {
+		e.id = responseID(t.ID, c.Message.ID)
+	}
+	e.more = e.next
+	return e
+}
+
+// Kept implements translate.Keeper.
+func (e *encoder) Kept() int64 { return e.kept }
+
+// Snapshot implements translate.Encoder.
+func (e *encoder) Snapshot(dst []byte, t *task.Task) translate.Frame {
+	return e.Event(dst, &task.Event{Task: t})
+}
+
+// Event implements translate.Encoder. A turn ends with every state in which the agent waits or has finished.
+func (e *encoder) Event(dst []byte, ev *task.Event) translate.Frame {
+	e.take(ev)
+	return e.next(dst)
+}
+
+// take lists the steps that an event brings.
+func (e *encoder) take(ev *task.Event) {
+	e.steps, e.at = e.steps[:0], 0
+	switch {
+	case ev.Task != nil:
+		e.begin(&ev.Task.Status)
+		for i := range ev.Task.Products {
+			e.product(&task.Chunk{Product: ev.Task.Products[i]})
+		}
+		e.status(&ev.Task.Status)
+	case ev.Status != nil:
+		e.begin(ev.Status)
+		if ev.Offer != nil {
+			e.offer(ev.Offer)
+		}
+		e.status(ev.Status)
+	case ev.Chunk != nil:
+		e.begin(&task.Status{})
+		e.product(ev.Chunk)
+	case ev.Message != nil && ev.Message.SenderRole == task.Partner:
+		e.begin(&task.Status{})
+		e.say(typeMessage, ev.Message.DataItems)
+	}
+}
+
+// next appends the frame of the next step.
+func (e *encoder) next(dst []byte) translate.Frame {
+	if e.at == len(e.steps) {
+		return translate.Frame{}
+	}
+	s := &e.steps[e.at]
+	e.at++
+	f := translate.Frame{Data: s.write(e, dst, s)}
+	if e.at < len(e.steps) {
+		f.Next = e.more
+	} else {
+		f.End = e.ended
+	}
+	return f
+}
+
+func (e *encoder) add(s step) { e.steps = append(e.steps, s) }
+
+// begin begins the response, at the time of the first state that is seen.
+func (e *encoder) begin(st *task.Status) {
+	if e.begun {
+		return
+	}
+	e.begun = true
+	if !st.ChangedAt.IsZero() {
+		e.created = st.ChangedAt.Unix()
+	}
+	e.add(step{write: (*encoder).appendProgress, text: statusCreated})
+	e.add(step{write: (*encoder).appendProgress, text: statusInProgress})
+}
+
+// status adds what the agent says with a state, and the end of the response where the turn ends with it.
+func (e *encoder) status(st *task.Status) {
+	if !st.State.Settled() {
+		e.say(typeReasoning, st.DataItems)
+		return
+	}
+	if e.ended {
+		return
+	}
+	e.ended = true
+	switch st.State {
+	case task.Failed, task.Rejected, task.Canceled: // messages in progress are never completed
+	default:
+		for _, m := range e.messages {
+			e.complete(m)
+		}
+		e.say(typeMessage, st.DataItems)
+	}
+	e.add(step{write: (*encoder).appendEnd, status: st})
+}
+
+// say adds a message of what the agent says with a state.
+func (e *encoder) say(kind string, items []task.DataItem) {
+	if len(items) == 0 {
+		return
+	}
+	m := e.open(kind, nil)
+	e.extend(m, items, false, true)
+	e.complete(m)
+}
+
+// product adds a product, or a piece of one.
+func (e *encoder) product(c *task.Chunk) {
+	items := c.Product.DataItems
+	m := e.messageOf(c.Product.ID)
+	if m == nil {
+		m = e.open(typeMessage, &c.Product)
+		e.extend(m, items, false, true)
+	} else if c.Append {
+		e.reopen(m)
+		e.extend(m, items, true, true)
+	} else if rest, ok := m.grows(items); ok {
+		e.extend(m, []task.DataItem{task.Text(rest)}, true, true)
+	} else {
+		e.replace(m)
+		e.extend(m, items, false, false)
+	}
+	if c.Last {
+		e.complete(m)
+	}
+}
+
+// messageOf returns the message of a product. Most often that is the last one, which grows.
+func (e *encoder) messageOf(product string) *message {
+	for i := len(e.messages) - 1; i >= 0; i-- {
+		if m := e.messages[i]; m.product != nil && m.product.ID == product {
+			return m
+		}
+	}
+	return nil
+}
+
+// open begins a message.
+func (e *encoder) open(kind string, p *task.Product) *message {
+	e.opened++
+	m := &message{id: "msg_" + e.turn + "_" + strconv.Itoa(e.opened), kind: kind}
+	if p != nil {
+		m.product = &task.Product{ID: p.ID, Name: p.Name, Description: p.Description}
+	}
+	e.messages = append(e.messages, m)
+	e.kept += overhead
+	e.add(step{write: (*encoder).appendMessageBegin, message: m})
+	return m
+}
+
+// overhead is about how many bytes a message or a content takes beside what it says.
+const overhead = 256
+
+// reopen makes a message that was completed take more contents. It is completed once more then.
+func (e *encoder) reopen(m *message) {
+	if m.done {
+		e.kept -= int64(len(m.written) - (m.to - m.from))
+		m.done, m.written = false, m.written[m.from:m.to:m.to]
+	}
+}
+
+// replace forgets the contents of a message. Those that follow are not sent in pieces, because a caller adds pieces to
+// what it has, and takes a content that is completed for all of it.
+func (e *encoder) replace(m *message) {
+	for i := range m.contents {
+		e.kept -= m.contents[i].size() + overhead
+	}
+	e.kept -= int64(len(m.written))
+	m.contents, m.written, m.done = nil, nil, false
+}
+
+// size returns how many bytes a content that is not completed holds.
+func (c *content) size() int64 {
+	it := &c.item
+	return int64(len(c.text) + len(it.Bytes) + len(it.URI) + len(it.Data) + len(it.Metadata))
+}
+
+// grows reports whether a message is one plain text that is not completed, and that other contents repeat and continue.
+// It returns what they add.
+func (m *message) grows(items []task.DataItem) (rest string, ok bool) {
+	if m.done || len(m.contents) != 1 || len(items) != 1 || m.contents[0].done || !m.contents[0].item.PlainText() ||
+		!items[0].PlainText() {
+		return "", false
+	}
+	return strings.CutPrefix(items[0].Text, string(m.contents[0].text))
+}
+
+// extend adds contents to a message, in pieces where pieces says so. With continues, a plain text continues the last
+// content if that is one as well, as in task.Fold.
+func (e *encoder) extend(m *message, items []task.DataItem, continues, pieces bool) {
+	for i := range items {
+		it := &items[i]
+		last := len(m.contents) - 1
+		if i > 0 || !continues || last < 0 || m.contents[last].done || !it.PlainText() ||
+			!m.contents[last].item.PlainText() {
+			e.completeContents(m)
+			m.contents = append(m.contents, content{item: *it})
+			last++
+			m.contents[last].item.Text = ""
+			e.kept += m.contents[last].size() + overhead
+		}
+		if it.Text == "" {
+			continue
+		}
+		c := &m.contents[last]
+		c.text = append(c.text, it.Text...)
+		e.kept += int64(len(it.Text))
+		if pieces {
+			e.add(step{write: (*encoder).appendDelta, message: m, content: last, text: it.Text})
+		}
+	}
+}
+
+// completeContents completes the contents of a message that are in progress.
+func (e *encoder) completeContents(m *message) {
+	for i := range m.contents {
+		if c := &m.contents[i]; !c.done {
+			c.done = true
+			e.add(step{write: (*encoder).appendContent, message: m, content: i})
+		}
+	}
+}
+
+// complete completes a message.
+func (e *encoder) complete(m *message) {
+	if m.done {
+		return
+	}
+	e.completeContents(m)
+	m.done = true
+	e.add(step{write: (*encoder).appendMessageEnd, message: m})
+}
+
+// offer drops the messages of products that the agent has withdrawn from the response.
+func (e *encoder) offer(products []string) {
+	e.messages = slices.DeleteFunc(e.messages, func(m *message) bool {
+		withdrawn := m.product != nil && !slices.Contains(products, m.product.ID)
+		if withdrawn {
+			e.replace(m)
+			e.kept -= overhead
+		}
+		return withdrawn
+	})
+}
+
+// appendObject appends the members with which every object begins, and counts it.
+func (e *encoder) appendObject(dst []byte, object, status string) []byte {
+	dst = append(dst, `{"sequence_number":`...)
+	dst = strconv.AppendInt(dst, e.numbered, 10)
+	e.numbered++
+	dst = append(append(append(dst, `,"object":"`...), object...), `","status":"`...)
+	return append(append(dst, status...), `","error":`...)
+}
+
+// appendProgress appends a response that is created or in progress.
+func (e *encoder) appendProgress(dst []byte, s *step) []byte {
+	dst = append(e.appendObject(dst, objectResponse, s.text), "null"...)
+	dst = e.appendResponse(dst)
+	return e.appendSession(append(dst, `null,"output":null`...))
+}
+
+// appendResponse appends the members of a response from its id to its end, whose value follows.
+func (e *encoder) appendResponse(dst []byte) []byte {
+	dst = task.AppendString(append(dst, `,"id":`...), e.id)
+	dst = strconv.AppendInt(append(dst, `,"created_at":`...), e.created, 10)
+	return append(dst, `,"completed_at":`...)
+}
+
+// appendSession appends the last members of a response.
+func (e *encoder) appendSession(dst []byte) []byte {
+	dst = append(dst, `,"usage":null,"session_id":`...)
+	return append(task.AppendString(dst, e.session), '}')
+}
+
+// appendEnd appends the last response.
+func (e *encoder) appendEnd(dst []byte, s *step) []byte {
+	status, code := endOf(s.status.State)
+	dst = e.appendObject(dst, objectResponse, status)
+	if code == "" {
+		dst = append(dst, "null"...)
+	} else {
+		dst = append(append(append(dst, `{"code":"`...), code...), `","message":`...)
+		dst = append(task.AppendString(dst, reasonOf(s.status)), '}')
+	}
+	dst = e.appendResponse(dst)
+	if status != statusCompleted {
+		return e.appendSession(append(dst, `null,"output":null`...))
+	}
+	dst = strconv.AppendInt(dst, s.status.ChangedAt.Unix(), 10)
+	dst = append(dst, `,"output":[`...)
+	for i, m := range e.messages {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, m.written...)
+	}
+	return e.appendSession(append(dst, ']'))
+}
+
+// endOf returns the status of a response whose turn has ended in a state, and the code of its error; none for success.
+func endOf(s task.State) (status, code string) {
+	switch s {
+	case task.Failed:
+		return statusFailed, "AGENT_UNKNOWN_ERROR"
+	case task.Rejected:
+		return statusRejected, "REQUEST_REJECTED"
+	case task.Canceled:
+		return statusCanceled, "TASK_CANCELED"
+	}
+	return statusCompleted, ""
+}
+
+// reasonOf returns what the agent, or the gateway, says about the end of a task.
+func reasonOf(st *task.Status) (text string) {
+	for i := range st.DataItems {
+		if it := &st.DataItems[i]; it.Kind == task.TextItem && it.Text != "" {
+			if text != "" {
+				text += "\n"
+			}
+			text += it.Text
+		}
+	}
+	if text == "" {
+		text = "The task is " + string(st.State) + "."
+	}
+	return text
+}
+
+// appendMessageBegin appends a message that is in progress.
+func (e *encoder) appendMessageBegin(dst []byte, s *step) []byte {
+	dst = append(e.appendObject(dst, objectMessage, statusInProgress), "null"...)
+	dst = appendMessageHead(dst, s.message)
+	return appendMessageTail(append(dst, "null"...), s.message)
+}
+
+// appendMessageHead appends the members of a message from its id to its content, whose value follows.
+func appendMessageHead(dst []byte, m *message) []byte {
+	dst = task.AppendString(append(dst, `,"id":`...), m.id)
+	dst = append(append(append(dst, `,"type":"`...), m.kind...), `","role":"`+roleAssistant+`","content":`...)
+	return dst
+}
+
+// appendMessageTail appends the last members of a message. Its metadata name the product.
+func appendMessageTail(dst []byte, m *message) []byte {
+	dst = append(dst, `,"code":null,"message":null,"usage":null,"metadata":`...)
+	if m.product == nil {
+		return append(dst, "null}"...)
+	}
+	dst = task.AppendString(append(dst, `{"productId":`...), m.product.ID)
+	dst = wire.AppendOptional(dst, `,"name":`, m.product.Name)
+	dst = wire.AppendOptional(dst, `,"description":`, m.product.Description)
+	return append(dst, '}', '}')
+}
+
+// appendDelta appends a piece of a text.
+func (e *encoder) appendDelta(dst []byte, s *step) []byte {
+	dst = append(e.appendObject(dst, objectContent, statusInProgress), `null,"type":"text","index":`...)
+	dst = strconv.AppendInt(dst, int64(s.content), 10)
+	dst = task.AppendString(append(dst, `,"delta":true,"msg_id":`...), s.message.id)
+	return append(task.AppendString(append(dst, `,"text":`...), s.text), '}')
+}
+
+// appendContent appends a content that is completed. The message repeats it.
+func (e *encoder) appendContent(dst []byte, s *step) []byte {
+	m := s.message
+	c := &m.contents[s.content]
+	begin := len(dst)
+	dst = append(e.appendObject(dst, objectContent, statusCompleted), "null,"...)
+	dst = c.appendMembers(dst, s.content, m.id)
+	if len(m.written) > 0 {
+		m.written = append(m.written, ',')
+	}
+	m.written = append(m.written, dst[begin:]...)
+	e.kept += int64(len(dst)-begin) - c.size()
+	*c = content{item: task.DataItem{Kind: c.item.Kind}, done: true}
+	return dst
+}
+
+// appendMembers appends the members of a content that is completed from its type to its end. What it says comes last.
+func (c *content) appendMembers(dst []byte, index int, message string) []byte {
+	it, delta := c.item, "false"
+	if it.Kind == task.TextItem {
+		it.Text, delta = string(c.text), "null"
+	}
+	said := appendContent(nil, &it)
+	kind, rest, _ := bytes.Cut(said, []byte{','})
+	dst = append(append(dst, kind...), `,"index":`...)
+	dst = strconv.AppendInt(dst, int64(index), 10)
+	dst = append(append(append(dst, `,"delta":`...), delta...), `,"msg_id":`...)
+	dst = append(task.AppendString(dst, message), ',')
+	return append(append(dst, rest...), '}')
+}
+
+// appendMessageEnd appends a message that is completed. The response repeats it.
+func (e *encoder) appendMessageEnd(dst []byte, s *step) []byte {
+	m := s.message
+	begin := len(dst)
+	dst = append(e.appendObject(dst, objectMessage, statusCompleted), "null"...)
+	dst = append(appendMessageHead(dst, m), '[')
+	m.from, m.to = len(dst)-begin, len(dst)-begin+len(m.written)
+	dst = appendMessageTail(append(append(dst, m.written...), ']'), m)
+	e.kept += int64(len(dst) - begin - len(m.written))
+	m.written = bytes.Clone(dst[begin:])
+	return dst
+}

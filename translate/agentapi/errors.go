@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentapi
+
+import (
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/dialect"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// publicError is how an error of a kind is written for callers.
+type publicError struct {
+	status int    // of HTTP
+	text   string // where the error has no detail
+}
+
+// publicErrors has every kind. The server of the Agent API answers with status 200 what it finds out itself, and with
+// 422 what its framework refuses. The other statuses are those of any server of HTTP.
+var publicErrors = [...]publicError{
+	task.Internal:                 {200, "Internal server error"},
+	task.ParseError:               {422, "JSON decode error"},
+	task.InvalidRequest:           {422, "Input should be a valid dictionary"},
+	task.MethodNotFound:           {200, "Not found"},
+	task.InvalidParams:            {200, "Input is not valid"},
+	task.TaskNotFound:             {200, "Not found"},
+	task.TaskNotCancelable:        {200, "The task cannot be canceled"},
+	task.NotificationNotSupported: {200, "There are no notifications"},
+	task.UnsupportedOperation:     {200, "The operation is not supported"},
+	task.ContentTypeNotSupported:  {200, "The type of a content is not supported"},
+	task.InvalidAgentResponse:     {200, "The agent's answer is not valid"},
+	task.GroupNotSupported:        {200, "There are no groups"},
+	task.AuthenticationRequired:   {401, "Not authenticated"},
+	task.AuthorizationFailed:      {403, "Forbidden"},
+	task.AccessTokenInvalid:       {401, "Not authenticated"},
+	task.LimitExceeded:            {429, "Too many requests"},
+	task.AgentUnavailable:         {503, "The agent cannot be reached"},
+	task.AgentTimeout:             {504, "The agent has not answered in time"},
+	task.StoreUnavailable:         {503, "Service unavailable"},
+}
+
+// Status implements translate.Statuser.
+func (server) Status(err error) int { return publicErrors[wire.ErrorOf(err).Kind].status }
+
+// AppendError implements translate.Server: {"error":"Task u:s is already in RUNNING state."}, or, for a body that is no
+// JSON object, the form of the framework, {"detail":[…]}.
+func (server) AppendError(dst []byte, _ jsonrpc.ID, err error) []byte {
+	e := wire.ErrorOf(err)
+	public := publicErrors[e.Kind]
+	text := e.Detail
+	if text == "" {
+		text = public.text
+	}
+	if public.status != 422 {
+		dst = append(dst, `{"error":`...)
+		return append(task.AppendString(dst, sentence(e, text)), '}')
+	}
+	kind := "json_invalid"
+	if e.Kind == task.InvalidRequest {
+		kind = "dict_type"
+	}
+	dst = append(append(append(dst, `{"detail":[{"type":"`...), kind...), `","loc":["body"`...)
+	if e.Field != "" {
+		dst = task.AppendString(append(dst, ','), e.Field)
+	}
+	dst = task.AppendString(append(dst, `],"msg":`...), public.text)
+	dst = task.AppendString(append(dst, `,"ctx":{"error":`...), text)
+	return append(dst, `}}]}`...)
+}
+
+// sentence returns what the server of the Agent API says of an error: of a session in which the agent works, and of a
+// request that is not valid.
+func sentence(e *task.Error, text string) string {
+	switch {
+	case e.Data["reason"] == dialect.SessionBusy:
+		name, _ := e.Data["sessionId"].(string)
+		user, session := userAndSession(name)
+		return "Task " + user + ":" + session + " is already in RUNNING state."
+	case e.Kind == task.InvalidParams && e.Field != "":
+		field := strings.NewReplacer("[", ".", "]", "").Replace(e.Field)
+		return "1 validation error for AgentRequest\n" + field + "\n  " + text
+	}
+	return text
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentapi
+
+import (
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Server returns the side of the Agent API towards callers. Its callers name a session and no task: a request continues
+// the task of its session, or starts another one.
+func Server() translate.Server { return server{} }
+
+// server has the facets translate.Statuser, translate.ErrorStreamer and translate.Unresumer.
+type server struct{}
+
+// process is the path of requests, and the method that they stand for.
+const process = "process"
+
+// Name implements translate.Server.
+func (server) Name() string { return name }
+
+// Route implements translate.Server. The mount point's own path is for callers whose URL has a path of its own; there
+// dialects with an envelope come first.
+func (server) Route(method, path string) (r translate.Route, ok bool) {
+	if path != process && path != "" {
+		return r, false
+	}
+	r = translate.Route{Unenveloped: true, Method: process}
+	if method != "POST" {
+		r.Allow = "POST"
+	}
+	return r, true
+}
+
+// Matches implements translate.Server: no other dialect has the path.
+func (server) Matches(*translate.Request) bool { return true }
+
+// StreamsErrors implements translate.ErrorStreamer: an error is the only line of the stream.
+func (server) StreamsErrors(stream, _ bool) bool { return stream }
+
+// Unresumable implements translate.Unresumer: a response is sent once.
+func (server) Unresumable() {}
+
+// AppendWebhooks implements translate.Server. The Agent API has no webhooks.
+func (s server) AppendWebhooks(dst []byte, id jsonrpc.ID, _ *translate.Call, _ []task.Webhook) []byte {
+	return s.AppendError(dst, id, task.Errorf(task.NotificationNotSupported, "the Agent API has no webhooks"))
+}
+
+// AppendNotification implements translate.Notifier.
+func (s server) AppendNotification(dst []byte, t *task.Task) []byte {
+	return s.AppendTask(dst, nil, new(translate.Call), t)
+}
+
+// NotificationHeader implements translate.Notifier.
+func (server) NotificationHeader(w *task.Webhook) []translate.Field {
+	header := []translate.Field{{Name: "Content-Type", Value: "application/json"}}
+	if w.Token != "" {
+		header = append(header, translate.Field{Name: "Authorization", Value: "Bearer " + w.Token})
+	}
+	return header
+}
+
+// Interface guards.
+var (
+	_ translate.Server        = server{}
+	_ translate.Statuser      = server{}
+	_ translate.ErrorStreamer = server{}
+	_ translate.Unresumer     = server{}
+)
