@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -20,10 +22,11 @@ import (
 // AgentConfig is how the agent is reached.
 type AgentConfig struct {
 	// The agent's dialect: a2a (its version is found out, from its card and by requests), a2a/1.0, a2a/1.0-rest,
-	// a2a/0.3 (also 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip, aip/2 or agentapi.
+	// a2a/0.3 (also 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip, aip/2, agentapi, or aun-assignee (an agent of
+	// AUN that connects to the gateway).
 	Dialect string `json:"dialect"`
 
-	// The http or https URL of the agent; for a2a, the URL where its card is.
+	// The http or https URL of the agent; for a2a, the URL where its card is; for aun-assignee, its AID.
 	URL string `json:"url"`
 
 	// Header fields of every request to the agent, such as its credentials. Values may hold placeholders, for example
@@ -68,6 +71,30 @@ func (a *AgentConfig) check() error {
 	if err := gateway.CheckAgentDialect(a.Dialect); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
+	switch {
+	case a.MaxRuns < 2:
+		return fmt.Errorf("agent: max_runs is %d, but must be at least 2", a.MaxRuns)
+	case *a.RetryFor < 0:
+		return errors.New("agent: retry_for must not be negative; 0 means no retry")
+	case a.Timeout < 0:
+		return errors.New("agent: timeout must not be negative")
+	case gateway.Connects(a.Dialect):
+		return cmp.Or(a.checkAID(), a.AgentAPISettings.check(a.Dialect))
+	}
+	return cmp.Or(a.checkURL(), a.AgentAPISettings.check(a.Dialect))
+}
+
+// checkAID checks the AID of an agent that connects to the gateway, which is then in its canonical form.
+func (a *AgentConfig) checkAID() error {
+	aid, err := aun.ParseAID(a.URL)
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	a.URL = string(aid)
+	return nil
+}
+
+func (a *AgentConfig) checkURL() error {
 	u, err := url.Parse(a.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
@@ -76,14 +103,8 @@ func (a *AgentConfig) check() error {
 		return fmt.Errorf("agent: the URL has %d bytes, but must have no more than %d", len(a.URL), maxURL)
 	case u.User != nil:
 		return errors.New("agent: put credentials into header_up, not into the URL, which is logged")
-	case a.MaxRuns < 2:
-		return fmt.Errorf("agent: max_runs is %d, but must be at least 2", a.MaxRuns)
-	case *a.RetryFor < 0:
-		return errors.New("agent: retry_for must not be negative; 0 means no retry")
-	case a.Timeout < 0:
-		return errors.New("agent: timeout must not be negative")
 	}
-	return a.AgentAPISettings.check(a.Dialect)
+	return nil
 }
 
 // config returns the configuration of the connection to the agent. It replaces placeholders and reads files.

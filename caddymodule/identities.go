@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
@@ -37,34 +37,27 @@ func readIdentities(pairs map[string]string) (*identity.Identities, error) {
 		if err != nil {
 			return nil, fmt.Errorf("identities: %w", err)
 		}
-		aid, err := parseAID(pairs[name])
+		aid, err := aun.ParseAID(pairs[name])
 		if err != nil {
 			return nil, fmt.Errorf("identities: %w", err)
 		}
-		if err := all.Add(aic, aid); err != nil {
+		if err := all.Add(aic, string(aid)); err != nil {
 			return nil, fmt.Errorf("identities: %w", err)
 		}
 	}
 	return all, nil
 }
 
-// parseAID returns the canonical form of an AID.
-func parseAID(s string) (string, error) {
-	aid := strings.ToLower(strings.TrimSpace(s))
-	name, issuer, _ := strings.Cut(aid, ".")
-	if name == "" || issuer == "" || strings.ContainsAny(aid, "/: \t") {
-		return "", fmt.Errorf("%q is no AID, such as alice.aid.pub", s)
-	}
-	return aid, nil
-}
-
 // checkAID checks the setting aid, which is then in its canonical form.
-func (g *Gateway) checkAID() (err error) {
-	if g.AID != "" {
-		if g.AID, err = parseAID(g.AID); err != nil {
-			return fmt.Errorf("aid: %w", err)
-		}
+func (g *Gateway) checkAID() error {
+	if g.AID == "" {
+		return nil
 	}
+	aid, err := aun.ParseAID(g.AID)
+	if err != nil {
+		return fmt.Errorf("aid: %w", err)
+	}
+	g.AID = string(aid)
 	return nil
 }
 

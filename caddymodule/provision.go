@@ -199,6 +199,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	agent.Sender = cmp.Or(g.AIC, "aip-gateway")
 	agent.CallbackURL = g.app.Notify.Callback
 	agent.Turns.Logger = g.log
+	agent.Owner = g.app.identities.LeaderAID
 	return gateway.Config{
 		Process: &process,
 		Ready:   g.app.ready,

@@ -9,6 +9,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
+	"github.com/aip-gateway/aip-gateway/translate/aun"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/discovery"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
@@ -31,6 +32,10 @@ type AgentConfig struct {
 	Turns       upstream.Config
 	MaxRequests int    // the most requests in flight to the agent
 	CallbackURL string // the URL at which the agent reaches Process.Callbacks; empty for none
+
+	// Owner returns the AID under which a Leader owns the tasks of an agent that connects to the gateway; nil for none.
+	// The URL of such an agent is its AID.
+	Owner func(leader string) string
 }
 
 // agentAPI returns the settings of an agent of the Agent API.
@@ -46,6 +51,11 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 	turns.Slots = process.slotsOf(c.HTTP.URL, c.MaxRequests)
 	if c.CallbackURL != "" && c.Dialect != AgentAPI { // whose agents have no cards, and push nothing
 		turns.Listener = process.Callbacks.At(c.CallbackURL, card.Pushes)
+	}
+	if Connects(c.Dialect) {
+		codec := aun.Assignee(c.HTTP.URL, c.Owner)
+		turns.Resolver = upstream.NewEndpoint(codec, process.Assignees.Transport(c.HTTP.URL))
+		return upstream.New(turns), card, nil
 	}
 	var err error
 	if turns.Resolver, err = c.resolver(where); err != nil {

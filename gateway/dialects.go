@@ -14,6 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
+	"github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
 // auto is the name of all versions of A2A: the one that an agent speaks is found out.
@@ -54,13 +55,16 @@ var servers = []caller{
 
 // CheckAgentDialect returns an error if agents have no dialect of a name. The error lists the names.
 func CheckAgentDialect(name string) error {
-	if _, ok := clients[name]; ok || name == auto {
+	if _, ok := clients[name]; ok || name == auto || name == aun.AssigneeName {
 		return nil
 	}
-	list := append(slices.Collect(maps.Keys(clients)), auto)
+	list := append(slices.Collect(maps.Keys(clients)), auto, aun.AssigneeName)
 	slices.Sort(list)
 	return fmt.Errorf("there is no dialect %q; this gateway can front %s", name, strings.Join(list, ", "))
 }
+
+// Connects reports whether the agents of a dialect connect to the gateway, so that they have an AID in place of a URL.
+func Connects(dialect string) bool { return dialect == aun.AssigneeName }
 
 // Callers returns the dialects of callers with the given names, in the order in which they are matched. With confirm, a
 // finished task waits until its caller confirms it, also in dialects that have no such state. aic is that of the

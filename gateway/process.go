@@ -15,6 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/assignee"
 	"github.com/aip-gateway/aip-gateway/upstream/callback"
 )
 
@@ -24,6 +25,7 @@ type Process struct {
 	Streams   quota.Counter   // open streams
 	Memory    quota.Counter   // bytes of memory that callers hold
 	Callbacks callback.Server // receives push notifications of agents
+	Assignees assignee.Hub    // the tasks of agents that connect to the gateway
 
 	workers workers
 

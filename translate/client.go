@@ -156,3 +156,7 @@ type StatusReader interface {
 	// Failure returns the error that a status reports, by its kind. status is a google.rpc.Status.
 	Failure(status []byte) error
 }
+
+// A Resender is a Client whose agents take the message of a turn again, also while they work on it. So a turn is
+// resumed by sending its message again.
+type Resender interface{ ResendsTurns() }

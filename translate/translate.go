@@ -26,7 +26,7 @@
 //   - Getter, Canceler, SessionCanceler, Resubscriber, Completer, Registrar, Describer: requests beside those of a turn
 //   - Binder, Mounted: where requests are sent
 //   - StatusReader: messages that are not JSON, and errors beside them
-//   - Namer, Streamer, Repeater, LateActor: how its agents behave
+//   - Namer, Streamer, Repeater, LateActor, Resender: how its agents behave
 package translate
 
 // Field is a header field.

@@ -97,6 +97,9 @@ func (r *run) carryOn() error {
 		if err := r.resolvePatiently(); err != nil {
 			return err
 		}
+		if _, ok := r.codec.(translate.Resender); ok {
+			return r.carryOut(true)
+		}
 		err := r.resume(r.turn.Acknowledged)
 		if ReasonOf(err) != WrongDialect || r.stopped || r.config.Resolver.Fallback(r.Endpoint) == nil {
 			return err

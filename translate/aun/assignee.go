@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// AssigneeName is the name of the dialect of agents that connect to the gateway and are assignees of its tasks.
+const AssigneeName = "aun-assignee"
+
+// The notifications by which an assignee reports on a task, beside its calls. The specification gives an assignee no
+// method to ask, or to deliver before the end.
+const (
+	UpdatedEvent  = EventPrefix + Updated
+	ArtifactEvent = EventPrefix + Artifact
+	MessageSend   = "message.send"
+)
+
+// assignee is the side of AUN towards an agent that connects to the gateway. A body that it makes is a task as the
+// agent is sent it, and not a request.
+type assignee struct {
+	aid   string
+	owner func(leader string) string
+}
+
+// Assignee returns the dialect of an agent with an AID that connects to the gateway. owner returns the AID of a Leader,
+// which owns its tasks.
+func Assignee(aid string, owner func(leader string) string) translate.Client {
+	return &assignee{aid, owner}
+}
+
+// Name implements translate.Client.
+func (*assignee) Name() string { return AssigneeName }
+
+// Header implements translate.Client.
+func (*assignee) Header() []translate.Field { return nil }
+
+// statusMember begins the body of a turn.
+const statusMember = `{"status":"`
+
+// AppendTurn implements translate.Client: the task as it is at the beginning of the turn.
+func (a *assignee) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
+	dst = append(dst, statusMember...)
+	if t.From == task.None {
+		dst = append(append(dst, StateName(task.Accepted, false)...), '"')
+	} else {
+		dst = append(append(dst, StateName(task.Working, false)...), '"')
+	}
+	dst = a.appendNames(dst, t.Ref, a.owner(t.Message.SenderID))
+	if t.From == task.None {
+		dst = AppendContent(append(dst, `,"input":`...), t.Message.DataItems)
+	} else {
+		dst = AppendContent(append(dst, `,"message":`...), t.Message.DataItems)
+	}
+	dst = append(dst, `,"artifacts":[`...)
+	for i := range t.Known {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendArtifact(dst, &t.Known[i])
+	}
+	dst = append(dst, ']')
+	if !t.Message.SentAt.IsZero() {
+		dst = append(dst, `,"updated_at":"`...)
+		dst = append(t.Message.SentAt.UTC().AppendFormat(dst, time.RFC3339), '"')
+	}
+	return append(dst, '}')
+}
+
+// appendNames appends the members that name a task.
+func (a *assignee) appendNames(dst []byte, ref agent.Ref, owner string) []byte {
+	dst = task.AppendString(append(dst, `,"task_id":`...), ref.Task)
+	dst = wire.AppendOptional(dst, `,"session_id":`, ref.Session)
+	dst = wire.AppendOptional(dst, `,"owner":`, owner)
+	return wire.AppendOptional(dst, `,"assignee":`, a.aid)
+}
+
+// AppendCancel implements translate.Canceler.
+func (a *assignee) AppendCancel(dst []byte, ref agent.Ref) []byte {
+	dst = append(append(append(dst, statusMember...), StateName(task.Canceled, false)...), '"')
+	return append(a.appendNames(dst, ref, ""), '}')
+}
+
+// ResendsTurns implements translate.Resender: the agent is sent its open tasks whenever it connects.
+func (*assignee) ResendsTurns() {}
+
+// SplitStatus splits the body of a turn into the status of the task and the rest.
+func SplitStatus(body []byte) (status string, rest []byte) {
+	value, rest, _ := bytes.Cut(body[len(statusMember):], []byte{'"'})
+	return string(value), rest
+}
+
+// JoinStatus returns the task that has another status.
+func JoinStatus(status string, rest []byte) []byte {
+	return append(append(append([]byte(statusMember), status...), '"'), rest...)
+}
+
+// Says returns the state that a call or a notification of an assignee reports; None for none. The error says that it is
+// not valid, or that there is no such method.
+func Says(method string, params gjson.Result) (task.State, error) {
+	rep, err := reportOf(method, params)
+	return rep.State, err
+}
+
+// reportOf reads a call or a notification of an assignee.
+func reportOf(method string, params gjson.Result) (rep agent.Report, err error) {
+	r := wire.Reader{Prefix: "params."}
+	if !r.Object(params, "") {
+		return rep, r.Err
+	}
+	var reason string
+	if v := wire.Member(params, "reason"); method == Reject || method == Fail {
+		reason = wire.Owned(v, r.Text(v, "reason"))
+	}
+	switch method {
+	case Accept:
+		rep.State = task.Working
+	case Reject:
+		rep.State = task.Rejected
+	case Fail:
+		rep.State = task.Failed
+	case Complete:
+		rep.State = task.AwaitingCompletion
+		if list := wire.Member(params, "artifacts"); !wire.Absent(list) {
+			r.Each(list, "artifacts", wire.MaxItems, func(v gjson.Result) {
+				if p, ok := ReadArtifact(v); ok {
+					rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Last: true})
+				} else {
+					r.Fail("", "an artifact needs an id, a type and a content")
+				}
+			})
+		}
+	case UpdatedEvent:
+		status := wire.Member(params, "status").Str
+		state, ok := State(status)
+		if !ok {
+			r.Fail("status", "status must be one of those of a task")
+		}
+		if rep.State = state; state == task.Accepted {
+			rep.State = task.None
+		}
+		if said := wire.Member(params, "message"); !wire.Absent(said) {
+			if rep.Items, ok = ReadContent(said); !ok {
+				r.Fail("message", "message must be an object with a type and a content")
+			}
+		} else {
+			v := wire.Member(params, "reason")
+			reason = wire.Owned(v, r.Text(v, "reason"))
+		}
+	case ArtifactEvent:
+		p, ok := ReadArtifact(wire.Member(params, "artifact"))
+		if !ok {
+			r.Fail("artifact", "an artifact needs an id, a type and a content")
+		}
+		rep.Chunks = []task.Chunk{{
+			Product: p, Append: r.Flag(wire.Member(params, "append"), "append"), Last: !wire.Member(params, "append").Bool(),
+		}}
+		if last := wire.Member(params, "last_chunk"); !wire.Absent(last) {
+			rep.Chunks[0].Last = r.Flag(last, "last_chunk")
+		}
+	case MessageSend:
+		p, ok := ReadPayload(wire.Member(params, "payload"))
+		if !ok {
+			r.Fail("payload", "payload must be an object with a type, and with what its type requires")
+		}
+		rep = p.Report(wire.Member(params, "message_id").Str)
+	default:
+		return rep, task.Errorf(task.MethodNotFound, "an assignee has no such method")
+	}
+	if r.Err != nil {
+		return rep, r.Err
+	}
+	if reason != "" {
+		rep.Items = []task.DataItem{task.Text(reason)}
+	}
+	if rep.State != task.None {
+		rep.NativeState = StateName(rep.State, false)
+	}
+	return rep, nil
+}
+
+// Reply implements translate.Client. Only a cancel has an answer, which the gateway makes.
+func (*assignee) Reply([]byte, []task.Product) (agent.Report, error) {
+	return agent.Report{State: task.Canceled}, nil
+}
+
+// NewStream implements translate.Client.
+func (*assignee) NewStream([]task.Product) translate.Stream { return said{} }
+
+// said reads what an assignee says.
+type said struct{}
+
+// Event implements translate.Stream: event is the method, data its params.
+func (said) Event(event string, data []byte) (agent.Report, error) {
+	return reportOf(event, gjson.ParseBytes(data))
+}
+
+// Push implements translate.Client: what the agent says arrives by the exchange of its turn.
+func (*assignee) Push([]byte, []task.Product) (agent.Report, error) { return agent.Report{}, nil }

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// The types of a payload of message.send that mean something to a task. A payload of another type is one data item.
+const (
+	textPayload   = "text"
+	eventPayload  = "event"
+	statusPayload = "status"
+	jsonPayload   = "json"
+	filePayload   = "file"
+)
+
+// The events by which agents say in a payload how a task stands. AUN has no others.
+const (
+	taskStarted     = "task.started"
+	taskCompleted   = "task.completed"
+	taskInterrupted = "task.interrupted"
+	taskError       = "task.error"
+	taskTimeout     = "task.timeout"
+)
+
+// A Payload is the payload of a message: what it says, and about what.
+type Payload struct {
+	Items  []task.DataItem // what it says; none in a mere event
+	State  task.State      // the state of the task that the payload reports; None for none
+	Native string          // the agent's own name of State
+	Task   string          // the id of the task that it is about; empty where it names none
+	Thread string          // the thread that it belongs to; empty for none
+}
+
+// ReadPayload reads a payload. ok is false if it is no object, or not what its type says.
+func ReadPayload(v gjson.Result) (p Payload, ok bool) {
+	if !v.IsObject() {
+		return p, false
+	}
+	data := wire.Member(v, "data")
+	p.Task, p.Thread = wire.Member(v, "task_id").Str, wire.Member(v, "thread_id").Str
+	if id := wire.Member(data, "task_id").Str; data.IsObject() && id != "" {
+		p.Task = id
+	}
+	wire.Own(&p.Task, &p.Thread)
+	if len(p.Task) > wire.MaxID || len(p.Thread) > wire.MaxID {
+		return p, false
+	}
+	said := wire.Member(v, "text")
+	if said.Type == gjson.String && said.Str != "" {
+		p.Items = []task.DataItem{task.Text(wire.Owned(said, said.Str))}
+	}
+	switch kind := wire.Member(v, "type").Str; kind {
+	case textPayload:
+		return p, said.Type == gjson.String
+	case eventPayload, statusPayload:
+		p.Native = strings.Clone(wire.Member(v, "event").Str)
+		if p.Native == "" {
+			p.Native = strings.Clone(wire.Member(v, "state").Str)
+		}
+		p.State = stateOfEvent(p.Native)
+		return p, true
+	case jsonPayload:
+		if !data.Exists() {
+			return p, false
+		}
+		p.Items = append(p.Items, task.DataItem{Kind: task.DataKind, Data: wire.Object(data)})
+		return p, true
+	case "":
+		return p, false
+	default:
+		n := len(p.Items)
+		wire.Member(v, "attachments").ForEach(func(_, a gjson.Result) bool {
+			if it, ok := readAttachment(a); ok {
+				p.Items = append(p.Items, it)
+			}
+			return len(p.Items) <= wire.MaxItems
+		})
+		if len(p.Items) == n {
+			p.Items = []task.DataItem{{Kind: task.DataKind, Data: wire.Line(v)}}
+		}
+		return p, len(p.Items) <= wire.MaxItems
+	}
+}
+
+// stateOfEvent returns the state that an event, or the state of a status, reports.
+func stateOfEvent(name string) task.State {
+	switch name {
+	case taskStarted:
+		return task.Working
+	case taskCompleted:
+		return task.AwaitingCompletion
+	case taskInterrupted:
+		return task.Canceled
+	case taskError, taskTimeout:
+		return task.Failed
+	}
+	state, _ := State(name)
+	if state == task.Accepted {
+		return task.None
+	}
+	return state
+}
+
+// readAttachment reads an attachment that has a URL. Objects of storage.* cannot be reached from here without one.
+func readAttachment(a gjson.Result) (it task.DataItem, ok bool) {
+	it = task.DataItem{Kind: task.FileItem, Name: wire.Member(a, "filename").Str}
+	it.MIMEType = wire.Member(a, "content_type").Str
+	wire.Own(&it.Name, &it.MIMEType)
+	url := wire.Member(a, "url").Str
+	readURI(&it, url)
+	return it, url != ""
+}
+
+// AppendPayload appends the payload that says a data item.
+func AppendPayload(dst []byte, it *task.DataItem, taskID, thread string) []byte {
+	switch it.Kind {
+	case task.TextItem:
+		dst = task.AppendString(append(dst, `{"type":"text","text":`...), it.Text)
+	case task.FileItem:
+		url := it.URI
+		if it.Bytes != "" {
+			url = "data:" + it.MIMEType + ";base64," + it.Bytes
+		}
+		dst = task.AppendString(append(dst, `{"type":"file","attachments":[{"url":`...), url)
+		dst = wire.AppendOptional(dst, `,"filename":`, it.Name)
+		dst = append(wire.AppendOptional(dst, `,"content_type":`, it.MIMEType), `}]`...)
+	default:
+		dst = append(dst, `{"type":"json","data":`...)
+		if len(it.Data) == 0 {
+			dst = append(dst, `{}`...)
+		}
+		dst = append(dst, wire.OneLine(it.Data)...)
+	}
+	return appendAbout(dst, taskID, thread)
+}
+
+// AppendEvent appends the payload that reports the state of a task; ok is false where no payload does.
+func AppendEvent(dst []byte, state task.State, taskID, thread string) (_ []byte, ok bool) {
+	var name, code string
+	switch state {
+	case task.Working:
+		name = taskStarted
+	case task.Completed:
+		name = taskCompleted
+	case task.Canceled:
+		name = taskInterrupted
+	case task.Failed, task.Rejected:
+		name, code = taskError, string(state)
+	case task.AwaitingInput:
+		dst = append(dst, `{"type":"status","state":"input_required","data":{"task_id":`...)
+		return appendAbout(append(task.AppendString(dst, taskID), '}'), taskID, thread), true
+	default:
+		return dst, false
+	}
+	dst = append(append(append(dst, `{"type":"event","event":"`...), name...), `","data":{"task_id":`...)
+	dst = wire.AppendOptional(task.AppendString(dst, taskID), `,"error_code":`, code)
+	return appendAbout(append(dst, '}'), taskID, thread), true
+}
+
+// appendAbout appends what a payload is about, and its last brace.
+func appendAbout(dst []byte, taskID, thread string) []byte {
+	dst = wire.AppendOptional(dst, `,"task_id":`, taskID)
+	return append(wire.AppendOptional(dst, `,"thread_id":`, thread), '}')
+}
+
+// Report returns what a payload of an agent reports about its task. id is that of the message: what an agent says while
+// it works is a product of that id.
+func (p *Payload) Report(id string) agent.Report {
+	rep := agent.Report{State: p.State, NativeState: p.Native}
+	switch {
+	case p.State == task.None && len(p.Items) > 0:
+		rep.Chunks = []task.Chunk{{Product: task.Product{ID: id, DataItems: p.Items}, Last: true}}
+	case p.State != task.None:
+		rep.Items = p.Items
+	}
+	return rep
+}

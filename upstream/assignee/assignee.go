@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package assignee carries turns to agents of AUN that connect to the gateway and are the assignees of its tasks. What
+// an agent is sent are events, which it may get on several connections or on none; what it answers are calls and events
+// about a task.
+package assignee
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// maxEnded is how many ended tasks of all agents are remembered, so that a late call gets the right error.
+const maxEnded = 4096
+
+// Hub holds the open tasks of all agents that connect. It belongs to the process: connections and turns outlive
+// configurations. The zero Hub is ready for use. Its methods may be called by any number of goroutines at once.
+type Hub struct {
+	mu     sync.Mutex
+	notify func(agent string, event []byte) // nil for nowhere
+	agents map[string]map[string]*exchange  // the open tasks by the AID of their agent, and by their id
+	ended  *simplelru.LRU[endedTask, task.State]
+}
+
+// endedTask names a task that has no turn any more.
+type endedTask struct{ agent, id string }
+
+// NotifyBy sets what sends an event, a whole frame, to all connections of an agent. It must not wait.
+func (h *Hub) NotifyBy(notify func(agent string, event []byte)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notify = notify
+}
+
+// Transport returns the transport to the agent with an AID.
+func (h *Hub) Transport(aid string) upstream.Transport { return &transport{h, aid} }
+
+// Connected sends an agent that has connected the events of all its open tasks, the oldest first. send sends one.
+func (h *Hub) Connected(agent string, send func(event []byte)) {
+	for _, x := range h.open(agent) {
+		send(updated(x.task()))
+	}
+}
+
+// open returns the open tasks of an agent, the oldest first.
+func (h *Hub) open(agent string) (list []*exchange) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, x := range h.agents[agent] {
+		list = append(list, x)
+	}
+	slices.SortFunc(list, func(a, b *exchange) int { return a.began.Compare(b.began) })
+	return list
+}
+
+// Has reports whether an agent has, or had not long ago, a task with an id.
+func (h *Hub) Has(agent, id string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.agents[agent][id] != nil {
+		return true
+	}
+	return h.ended != nil && h.ended.Contains(endedTask{agent, id})
+}
+
+// Tasks returns the open tasks of an agent, whole, the oldest first.
+func (h *Hub) Tasks(agent string) (tasks [][]byte) {
+	for _, x := range h.open(agent) {
+		tasks = append(tasks, x.task())
+	}
+	return tasks
+}
+
+// Task returns an open task of an agent, whole. The error of another one is that of Say.
+func (h *Hub) Task(agent, id string) ([]byte, error) {
+	x, err := h.find(agent, id)
+	if err != nil {
+		return nil, err
+	}
+	return x.task(), nil
+}
+
+// find returns the exchange of a task. If there is none, the error says how the task has ended, or that the agent has
+// no such task.
+func (h *Hub) find(agent, id string) (*exchange, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if x := h.agents[agent][id]; x != nil {
+		return x, nil
+	}
+	if h.ended != nil {
+		if state, ok := h.ended.Get(endedTask{agent, id}); ok {
+			return nil, stateError(state)
+		}
+	}
+	return nil, task.Errorf(task.TaskNotFound, "no open task of yours has this id").WithData("taskId", id)
+}
+
+func stateError(state task.State) error {
+	return task.Errorf(task.UnsupportedOperation, "the task is %s", state).WithCause(&task.StateError{State: state})
+}
+
+// Say hands what an agent calls or reports about an open task, by a method and its params, to the turn of the task. It
+// returns the status that the task has for the agent then. Errors have a kind; of one that the state of the task does
+// not allow, the cause is a task.StateError. Say does not wait.
+func (h *Hub) Say(agent, id, method string, params gjson.Result) (status string, err error) {
+	x, err := h.find(agent, id)
+	if err != nil {
+		return "", err
+	}
+	return x.say(method, params)
+}
+
+// add makes an exchange that of its task. The one before it, if there is one, is ended.
+func (h *Hub) add(x *exchange) {
+	h.mu.Lock()
+	before := h.agents[x.agent][x.id]
+	if h.agents == nil {
+		h.agents = make(map[string]map[string]*exchange)
+	}
+	if h.agents[x.agent] == nil {
+		h.agents[x.agent] = make(map[string]*exchange)
+	}
+	h.agents[x.agent][x.id] = x
+	if h.ended != nil {
+		h.ended.Remove(endedTask{x.agent, x.id})
+	}
+	h.mu.Unlock()
+	if before != nil {
+		before.end()
+	}
+	h.send(x.agent, updated(x.task()))
+}
+
+// remove removes an exchange, and remembers in which state the agent has left its task.
+func (h *Hub) remove(x *exchange, state task.State) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.agents[x.agent][x.id] != x {
+		return
+	}
+	delete(h.agents[x.agent], x.id)
+	if len(h.agents[x.agent]) == 0 {
+		delete(h.agents, x.agent)
+	}
+	if h.ended == nil {
+		h.ended, _ = simplelru.NewLRU[endedTask, task.State](maxEnded, nil) // fails for a size below 1 only
+	}
+	h.ended.Add(endedTask{x.agent, x.id}, state)
+}
+
+// send sends an event to all connections of an agent.
+func (h *Hub) send(agent string, event []byte) {
+	h.mu.Lock()
+	notify := h.notify
+	h.mu.Unlock()
+	if notify != nil {
+		notify(agent, event)
+	}
+}
+
+// transport is the way to one agent.
+type transport struct {
+	hub   *Hub
+	agent string
+}
+
+// Routes implements upstream.Transport.
+func (t *transport) Routes(translate.Operation) []upstream.Route { return []upstream.Route{t} }
+
+// Close implements upstream.Transport. The connections are not the transport's.
+func (t *transport) Close() {}
+
+// Confirm implements upstream.Route.
+func (t *transport) Confirm() {}
+
+// Open implements upstream.Route. An agent that is not connected gets the task when it connects.
+func (t *transport) Open(ctx context.Context, r *upstream.Request) (upstream.Exchange, error) {
+	body := r.Body
+	if r.Encode != nil {
+		body = r.Encode()
+	}
+	if r.Operation == translate.Cancel {
+		t.hub.cancel(t.agent, r.Ref.Task, body)
+		return new(canceled), nil
+	}
+	x := &exchange{hub: t.hub, agent: t.agent, id: r.Ref.Task, ctx: ctx, began: time.Now(), idle: r.IdleTimeout,
+		wake: make(chan struct{}, 1)}
+	x.status, x.rest = codec.SplitStatus(body)
+	t.hub.add(x)
+	return x, nil
+}
+
+// cancel informs an agent that a task is canceled. The turn of the task is ended by its context.
+func (h *Hub) cancel(agent, id string, body []byte) {
+	h.mu.Lock()
+	x := h.agents[agent][id]
+	h.mu.Unlock()
+	h.send(agent, updated(body))
+	if x != nil {
+		h.remove(x, task.Canceled)
+	}
+}
+
+// updated returns the event that shows an agent a task.
+func updated(body []byte) []byte {
+	return append(append([]byte(`{"jsonrpc":"2.0","method":"event/task.updated","params":`), body...), '}')
+}

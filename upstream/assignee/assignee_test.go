@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignee
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+const aid = "worker.aid.pub"
+
+// world is an agent behind a Hub, and what it is sent.
+type world struct {
+	t     *testing.T
+	hub   Hub
+	agent *upstream.Agent
+
+	mu     sync.Mutex
+	events []string
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t}
+	w.hub.NotifyBy(func(to string, event []byte) {
+		if to == aid {
+			w.receive(event)
+		}
+	})
+	dialect := codec.Assignee(aid, func(leader string) string { return leader + ".aid.pub" })
+	w.agent = upstream.New(upstream.Config{
+		Resolver: upstream.NewEndpoint(dialect, w.hub.Transport(aid)), IdleTimeout: time.Minute,
+	})
+	return w
+}
+
+func (w *world) receive(event []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !json.Valid(event) {
+		w.t.Errorf("an event is no JSON: %s", event)
+	}
+	params, ok := strings.CutPrefix(string(event), `{"jsonrpc":"2.0","method":"event/task.updated","params":`)
+	if !ok {
+		w.t.Errorf("an event is %s", event)
+	}
+	w.events = append(w.events, strings.TrimSuffix(params, "}"))
+}
+
+// sent returns what the agent was sent since the last call.
+func (w *world) sent() []string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.events
+	w.events = nil
+	return list
+}
+
+// turn is a turn that is carried out.
+type turn struct {
+	mu      sync.Mutex
+	reports []string
+	err     error
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// run carries out a turn; again resumes it, as after a restart.
+func (w *world) run(id string, from task.State, text string, again bool) *turn {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	t := &turn{cancel: cancel, done: make(chan struct{})}
+	m := task.Message{ID: "m", SenderID: "alice", Command: task.Start, DataItems: []task.DataItem{task.Text(text)}}
+	if from != task.None {
+		m.Command = task.Continue
+	}
+	given := &agent.Turn{Ref: agent.Ref{Task: id}, Message: m, From: from}
+	reports := w.agent.Run(ctx, given, false)
+	if again {
+		reports = w.agent.Resume(ctx, given)
+	}
+	go func() {
+		defer close(t.done)
+		for rep, err := range reports {
+			t.add(&rep, err)
+		}
+	}()
+	return t
+}
+
+func (t *turn) add(rep *agent.Report, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err = err; err != nil {
+		return
+	}
+	said := []string{string(rep.State)}
+	for i := range rep.Pieces.Len() {
+		c := rep.Pieces.Chunk(i)
+		text := c.Product.DataItems[0].Text
+		said = append(said, fmt.Sprintf("%s=%s append=%v last=%v", c.Product.ID, text, c.Append, c.Last))
+	}
+	for _, it := range rep.Items {
+		said = append(said, it.Text)
+	}
+	t.reports = append(t.reports, strings.TrimSpace(strings.Join(said, " ")))
+}
+
+// said returns what has been reported until now.
+func (t *turn) said() []string {
+	synctest.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.reports)
+}
+
+// say has the agent say something, and returns the status, or the code of the error.
+func (w *world) say(id, method, params string) string {
+	w.t.Helper()
+	status, err := w.hub.Say(aid, id, method, gjson.Parse(params))
+	synctest.Wait() // what is said at once may be one report
+	if err != nil {
+		return fmt.Sprint(codec.CodeOf(err))
+	}
+	return status
+}
+
+func check(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+const submitted = `{"status":"submitted","task_id":"t1","owner":"alice.aid.pub","assignee":"worker.aid.pub",` +
+	`"input":{"type":"text","content":"Review"},"artifacts":[]}`
+
+// TestWork: an agent accepts a task, delivers and completes it.
+func TestWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		turn := w.run("t1", task.None, "Review", false)
+		check(t, "the new task", w.sent(), []string{submitted})
+		check(t, "accept", w.say("t1", codec.Accept, `{"task_id":"t1"}`), "working")
+		check(t, "accept again", w.say("t1", codec.Accept, `{"task_id":"t1"}`), "-32176")
+		check(t, "reject after that", w.say("t1", codec.Reject, `{"task_id":"t1"}`), "-32171")
+		check(t, "an artifact", w.say("t1", codec.ArtifactEvent,
+			`{"task_id":"t1","artifact":{"id":"a","type":"text","content":"One"}}`), "working")
+		check(t, "a piece", w.say("t1", codec.ArtifactEvent,
+			`{"task_id":"t1","append":true,"artifact":{"id":"a","type":"text","content":" two"}}`), "working")
+		got, err := w.hub.Task(aid, "t1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, "the task", string(got), strings.Replace(submitted, "submitted", "working", 1))
+		check(t, "complete", w.say("t1", codec.Complete,
+			`{"task_id":"t1","artifacts":[{"id":"b","type":"text","content":"Done"}]}`), "completed")
+		check(t, "the reports", turn.said(), []string{
+			"working", "a=One append=false last=true", "a= two append=true last=false",
+			"awaiting-completion b=Done append=false last=true",
+		})
+		check(t, "complete again", w.say("t1", codec.Complete, `{"task_id":"t1"}`), "-32171")
+		check(t, "events after the end", w.sent(), []string(nil))
+		check(t, "the end of one that never was", w.say("t2", codec.Complete, `{"task_id":"t2"}`), "-32170")
+		if _, err := w.hub.Say("other.aid.pub", "t1", codec.Complete, gjson.Parse(`{}`)); codec.CodeOf(err) != -32170 {
+			t.Errorf("another agent gets %v", err)
+		}
+	})
+}
+
+// TestEnds: every way in which an agent ends a turn, and what it gets when it goes on.
+func TestEnds(t *testing.T) {
+	const question = `{"task_id":"t1","payload":{"type":"status","state":"input_required","text":"Which?"}}`
+	for name, c := range map[string]struct {
+		method, params string
+		status, report string
+		after          string // the code of what comes later
+	}{
+		"reject":   {codec.Reject, `{"reason":"out of scope"}`, "rejected", "rejected out of scope", "-32177"},
+		"fail":     {codec.Fail, `{"reason":"no"}`, "failed", "failed no", "-32186"},
+		"complete": {codec.Complete, `{}`, "completed", "awaiting-completion", "-32171"},
+		"ask": {codec.UpdatedEvent, `{"status":"input_required","message":{"type":"text","content":"Which?"}}`,
+			"input_required", "awaiting-input Which?", "-32171"},
+		"event completed": {codec.UpdatedEvent, `{"status":"completed"}`, "completed", "awaiting-completion", "-32171"},
+		"event canceled":  {codec.UpdatedEvent, `{"status":"canceled"}`, "canceled", "canceled", "-32173"},
+		"message asks":    {codec.MessageSend, question, "input_required", "awaiting-input Which?", "-32171"},
+		"message ends": {codec.MessageSend, `{"payload":{"type":"event","event":"task.completed"}}`, "completed",
+			"awaiting-completion", "-32171"},
+		"message fails": {codec.MessageSend, `{"payload":{"type":"event","event":"task.error","text":"Bad"}}`, "failed",
+			"failed Bad", "-32186"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				turn := w.run("t1", task.None, "Review", false)
+				w.sent()
+				check(t, "the status", w.say("t1", c.method, c.params), c.status)
+				check(t, "the reports", turn.said(), []string{c.report})
+				check(t, "afterwards", w.say("t1", codec.Fail, `{}`), c.after)
+				<-turn.done
+			})
+		})
+	}
+}
+
+// TestInvalid: what is not valid is refused, and changes nothing.
+func TestInvalid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		turn := w.run("t1", task.None, "Review", false)
+		w.sent()
+		for _, c := range [][3]string{
+			{codec.Complete, `{"artifacts":[{"type":"text","content":"x"}]}`, "-32602"},
+			{codec.Complete, `{"artifacts":{}}`, "-32602"},
+			{codec.Fail, `{"reason":1}`, "-32602"},
+			{codec.UpdatedEvent, `{"status":"done"}`, "-32602"},
+			{codec.ArtifactEvent, `{"artifact":{"type":"text","content":"x"}}`, "-32602"},
+			{codec.MessageSend, `{"payload":"x"}`, "-32602"},
+			{codec.MessageSend, `{"payload":{"text":"x"}}`, "-32602"},
+			{"task.delegate", `{}`, "-32601"},
+			{codec.Accept, `[]`, "-32602"},
+		} {
+			if got := w.say("t1", c[0], c[1]); got != c[2] {
+				t.Errorf("%s %s: %s, want %s", c[0], c[1], got, c[2])
+			}
+		}
+		check(t, "the reports", turn.said(), []string(nil))
+		turn.cancel()
+		<-turn.done
+	})
+}
+
+// TestContinue: a question is answered by the owner, and the agent gets that as an event.
+func TestContinue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		turn := w.run("t1", task.AwaitingInput, "The second", false)
+		check(t, "the event", w.sent(), []string{
+			`{"status":"working","task_id":"t1","owner":"alice.aid.pub","assignee":"worker.aid.pub",` +
+				`"message":{"type":"text","content":"The second"},"artifacts":[]}`})
+		check(t, "accept", w.say("t1", codec.Accept, `{}`), "-32176")
+		check(t, "a message", w.say("t1", codec.MessageSend, `{"message_id":"p","payload":{"type":"text","text":"Fine"}}`),
+			"working")
+		check(t, "complete", w.say("t1", codec.Complete, `{}`), "completed")
+		check(t, "the reports", turn.said(), []string{"p=Fine append=false last=true", "awaiting-completion"})
+	})
+}
+
+// TestConnect: an agent gets its open tasks when it connects, the oldest first, and not those that have ended.
+func TestConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var turns []*turn
+		for i := range 3 {
+			turns = append(turns, w.run(fmt.Sprintf("t%d", i), task.None, "Review", false))
+			synctest.Wait()
+			time.Sleep(time.Second)
+		}
+		w.sent()
+		w.say("t0", codec.Complete, `{}`)
+		w.say("t2", codec.Accept, `{}`)
+		var got []string
+		synctest.Wait()
+		w.hub.Connected(aid, func(event []byte) {
+			params := gjson.GetBytes(event, "params")
+			got = append(got, params.Get("task_id").Str+" "+params.Get("status").Str)
+		})
+		check(t, "what it gets", got, []string{"t1 submitted", "t2 working"})
+		check(t, "its tasks", len(w.hub.Tasks(aid)), 2)
+		for _, one := range turns {
+			one.cancel()
+			<-one.done
+		}
+	})
+}
+
+// TestOffline: an agent that never connects fails the task when its time is over, and is informed of it.
+func TestOffline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		began := time.Now()
+		turn := w.run("t1", task.None, "Review", false)
+		<-turn.done
+		if task.KindOf(turn.err) != task.AgentTimeout || time.Since(began) != time.Minute {
+			t.Errorf("after %v the turn has failed: %v", time.Since(began), turn.err)
+		}
+		check(t, "the events", w.sent(), []string{submitted, strings.Replace(submitted, "submitted", "failed", 1)})
+		check(t, "accept", w.say("t1", codec.Accept, `{}`), "-32186")
+	})
+}
+
+// TestCancel: an agent is informed that its task is canceled, and cannot complete it any more.
+func TestCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		turn := w.run("t1", task.None, "Review", false)
+		w.sent()
+		w.say("t1", codec.Accept, `{}`)
+		rep, err := w.agent.Cancel(t.Context(), &agent.Turn{Ref: agent.Ref{Task: "t1"}})
+		if err != nil || rep.State != task.Canceled {
+			t.Errorf("the cancel: %v %v", rep, err)
+		}
+		turn.cancel() // as the life-cycle does
+		<-turn.done
+		check(t, "the event", w.sent(), []string{`{"status":"canceled","task_id":"t1","assignee":"worker.aid.pub"}`})
+		check(t, "complete", w.say("t1", codec.Complete, `{}`), "-32173")
+	})
+}
+
+// TestResume: a turn that another process has begun is sent to the agent again, and continues as it was.
+func TestResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		turn := w.run("t1", task.None, "Review", true)
+		check(t, "the event", w.sent(), []string{submitted})
+		check(t, "complete", w.say("t1", codec.Complete, `{}`), "completed")
+		check(t, "the reports", turn.said(), []string{"awaiting-completion"})
+	})
+}
+
+// TestFlood: an agent that says more than the gateway stores at once is refused.
+func TestFlood(t *testing.T) {
+	var hub Hub
+	x := &exchange{hub: &hub, agent: aid, id: "t1", ctx: t.Context(), wake: make(chan struct{}, 1), status: "working"}
+	hub.add(x)
+	artifact := gjson.Parse(`{"artifact":{"id":"a","type":"text","content":"x"}}`)
+	for range maxWaiting {
+		if _, err := hub.Say(aid, "t1", codec.ArtifactEvent, artifact); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := hub.Say(aid, "t1", codec.ArtifactEvent, artifact)
+	if task.KindOf(err) != task.LimitExceeded {
+		t.Errorf("one more: %v", err)
+	}
+	if _, err := x.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hub.Say(aid, "t1", codec.ArtifactEvent, artifact); err != nil {
+		t.Errorf("when one was read: %v", err)
+	}
+	x.Close(errors.New("test"))
+}
