@@ -97,6 +97,8 @@ func (a *AgentConfig) checkAID() error {
 func (a *AgentConfig) checkURL() error {
 	u, err := url.Parse(a.URL)
 	switch {
+	case a.Dialect == "a2a/1.0-grpc" && (err != nil || u.Scheme != "http" && u.Scheme != "https"):
+		return fmt.Errorf("agent: %q is no URL for gRPC; write http:// for a server without TLS, else https://", a.URL)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("agent: %q is no http or https URL", a.URL)
 	case len(a.URL) > maxURL:

@@ -87,6 +87,7 @@ func TestDocsMessages(t *testing.T) {
 			gateway("aip_gateway a2a/legacy http://127.0.0.1:9101 x")},
 		{`agent: there is no dialect "…"; this gateway can front …`, gateway("aip_gateway a2a/9 http://127.0.0.1:9101")},
 		{`agent: "…" is no http or https URL`, gateway("aip_gateway a2a/legacy 127.0.0.1")},
+		{`agent: "…" is no URL for gRPC`, gateway("aip_gateway a2a/1.0-grpc grpc://127.0.0.1:50051")},
 		{"put credentials into header_up, not into the URL, which is logged",
 			gateway("aip_gateway a2a/legacy http://a:b@127.0.0.1:9101")},
 		{"agent: header_up … has a placeholder without a value", agent("header_up Authorization {env.AIP_NO_SUCH_TOKEN}")},

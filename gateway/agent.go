@@ -12,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aun"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/discovery"
+	"github.com/aip-gateway/aip-gateway/upstream/grpctransport"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
@@ -91,6 +92,14 @@ func (c *AgentConfig) resolver(where discovery.Config) (upstream.Resolver, error
 func (c *AgentConfig) open(url string, codec translate.Client) (upstream.Transport, error) {
 	config := c.HTTP
 	config.URL, config.Codec = url, codec
+	if _, ok := codec.(translate.StatusReader); ok {
+		transport, err := grpctransport.New(grpctransport.Config{URL: url, Codec: codec, Header: c.HTTP.Header,
+			TLS: c.HTTP.TLS, MaxMessage: c.HTTP.MaxReply, Dial: c.HTTP.Dial})
+		if err != nil {
+			return nil, err // not a nil pointer in a non-nil interface
+		}
+		return transport, nil
+	}
 	if c.CancelPath != "" {
 		config.Paths = map[translate.Operation]string{translate.Cancel: c.CancelPath}
 	}
@@ -110,6 +119,9 @@ var nextDialect = map[string]string{
 	"a2a/legacy":   "a2a/0.3",
 }
 
+// grpcOnly is the dialect of agents whose URL is that of a server of gRPC, which mostly has no card.
+const grpcOnly = "a2a/1.0-grpc"
+
 // described is an agent with its cards.
 type described struct {
 	dialect string // the agent's
@@ -121,10 +133,15 @@ type described struct {
 
 // public returns the public card of the agent, and when it has changed. If the dialect has no cards, one is made.
 func (d *described) public(ctx context.Context) (*translate.Card, time.Time, error) {
+	made := &translate.Card{Name: d.name, Streaming: true} // without the URL, which is private
 	if !isA2A(d.dialect) {
-		return &translate.Card{Name: d.name, Streaming: true}, d.since, nil // without the URL, which is private
+		return made, d.since, nil
 	}
-	return d.card.Get(ctx)
+	card, changed, err := d.card.Get(ctx)
+	if err != nil && d.dialect == grpcOnly {
+		return made, d.since, nil
+	}
+	return card, changed, err
 }
 
 // extended returns the extended card of the agent.

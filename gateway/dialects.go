@@ -31,6 +31,7 @@ var clients = map[string]func(c *AgentConfig) translate.Client{
 	"a2a/0.3":      func(*AgentConfig) translate.Client { return a2a.V03() },
 	"a2a/1.0":      func(*AgentConfig) translate.Client { return a2a.V1() },
 	"a2a/1.0-rest": func(*AgentConfig) translate.Client { return a2a.V1REST() },
+	"a2a/1.0-grpc": func(*AgentConfig) translate.Client { return a2a.V1GRPC() },
 	AgentAPI:       func(c *AgentConfig) translate.Client { return agentapi.Client(c.agentAPI()) },
 }
 

@@ -24,6 +24,7 @@ type Finder interface {
 // Offer is a way to reach an agent that its card lists.
 type Offer struct {
 	URL     string // as the agent wrote it, unchecked
+	OwnPort bool   // it is another server than that of the card: a host and a port, with or without a scheme
 	Dialect string // empty where the card does not name it
 	Why     string // by what the dialect is known, for people: "its card lists JSONRPC 1.0"
 }

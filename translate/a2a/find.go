@@ -35,9 +35,10 @@ func (finder) Places() ([]string, []translate.Field) {
 func (finder) Card(body []byte) (*translate.Card, error) { return ParseCard(body) }
 
 // Offers implements translate.Finder. It leaves out interfaces with a tenant, which no dialect supports, and those of
-// HTTP+JSON before 1.0, which is a protocol of its own.
+// HTTP+JSON and gRPC before 1.0, which are protocols of their own. gRPC comes last, wherever the card lists it: it
+// needs a port of its own, which the gateway may not reach, and brings nothing that the others lack.
 func (finder) Offers(c *translate.Card) []translate.Offer {
-	var offers []translate.Offer
+	var offers, last []translate.Offer
 	for _, i := range c.Interfaces {
 		if i.URL == "" || i.Tenant != "" {
 			continue
@@ -51,6 +52,10 @@ func (finder) Offers(c *translate.Card) []translate.Offer {
 			o.Dialect, o.Why = version.Name10, "its card lists JSONRPC 1.0"
 		case rest && generation == version.V1:
 			o.Dialect, o.Why = version.Name10REST, "its card lists HTTP+JSON 1.0"
+		case isGRPC(i) && generation == version.V1:
+			o.Dialect, o.Why, o.OwnPort = version.Name10GRPC, "its card lists GRPC 1.0", true
+			last = append(last, o)
+			continue
 		case rpc && generation == version.V03:
 			o.Dialect, o.Why = version.Name03, "its card names a protocolVersion of 0.2 or 0.3"
 		case rpc && generation == version.Legacy:
@@ -66,17 +71,19 @@ func (finder) Offers(c *translate.Card) []translate.Offer {
 		}
 		offers = append(offers, o)
 	}
-	return offers
+	return append(offers, last...)
 }
+
+func isGRPC(i translate.Interface) bool { return strings.EqualFold(i.Binding, bindingGRPC) }
 
 // Unsupported implements translate.Finder.
 func (finder) Unsupported(c *translate.Card) string {
-	other := func(i translate.Interface) bool { return !strings.EqualFold(i.Binding, bindingGRPC) }
+	other := func(i translate.Interface) bool { return !isGRPC(i) }
 	if len(c.Interfaces) == 0 || slices.ContainsFunc(c.Interfaces, other) {
 		return ""
 	}
-	return "the agent's card offers only gRPC, which this gateway does not speak; " +
-		"let the agent serve JSONRPC or HTTP+JSON as well, and list it in its card"
+	return "the agent's card offers only gRPC of A2A before 1.0, which this gateway does not speak; " +
+		"let the agent serve gRPC of 1.0, JSONRPC or HTTP+JSON as well, and list it in its card"
 }
 
 // Probes implements translate.Finder. tasks/get is no probe: it is the same in all versions before 1.0.

@@ -26,7 +26,10 @@ func TestOffers(t *testing.T) {
 			{URL: "http://127.0.0.1:9302/rest", Dialect: version.Name10REST, Why: "its card lists HTTP+JSON 1.0"},
 			{URL: "http://127.0.0.1:9302/invoke03", Dialect: version.Name03, Why: names},
 		},
-		"v10": {{URL: "https://agent.internal/rest", Dialect: version.Name10REST, Why: "its card lists HTTP+JSON 1.0"}},
+		"v10": {
+			{URL: "https://agent.internal/rest", Dialect: version.Name10REST, Why: "its card lists HTTP+JSON 1.0"},
+			{URL: "grpc.internal:443", OwnPort: true, Dialect: version.Name10GRPC, Why: "its card lists GRPC 1.0"},
+		},
 	} {
 		if diff := cmp.Diff(want, Finder().Offers(parsed(t, name))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -5,6 +5,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -189,7 +190,7 @@ func (d *discovery) find(card *translate.Card) (Found, error) {
 	var offers []offer
 	if card != nil {
 		for _, o := range d.finder.Offers(card) {
-			if u, moved := d.endpoint(o.URL); u != "" {
+			if u, moved := d.endpoint(o); u != "" {
 				offers = append(offers, offer{o, u, moved})
 			}
 		}
@@ -200,7 +201,7 @@ func (d *discovery) find(card *translate.Card) (Found, error) {
 	for i, o := range offers {
 		p := d.probe(o.Dialect)
 		switch {
-		case o.Dialect == "":
+		case o.Dialect == "", o.OwnPort: // at the configured port, the agent may speak something else
 			continue
 		case p == nil && i == 0:
 			return o.found(o.Why), nil // there is no question for it
@@ -219,7 +220,7 @@ func (d *discovery) find(card *translate.Card) (Found, error) {
 
 	endpoints := make([]offer, 0, len(offers)+1)
 	for _, o := range append(offers, offer{url: d.full.String()}) {
-		if !slices.ContainsFunc(endpoints, func(e offer) bool { return e.url == o.url }) {
+		if !o.OwnPort && !slices.ContainsFunc(endpoints, func(e offer) bool { return e.url == o.url }) {
 			endpoints = append(endpoints, o)
 		}
 	}
@@ -239,7 +240,10 @@ func (d *discovery) find(card *translate.Card) (Found, error) {
 	// Agents without webhooks may know none of the questions.
 	for _, denied := range []bool{false, true} {
 		for _, o := range offers {
-			if o.Dialect != "" && d.denied(o) == denied {
+			switch {
+			case o.OwnPort && !denied:
+				return o.found(o.Why), nil // there is no question for it
+			case o.Dialect != "" && d.denied(o) == denied:
 				return o.found(o.Why + ", though no answer of the agent proves it"), nil
 			}
 		}
@@ -283,12 +287,15 @@ func (o offer) found(why string) Found {
 	return Found{Dialect: o.Dialect, URL: o.url, Why: why}
 }
 
-// endpoint returns the URL to use for one that a card names, empty for none. Agents in containers and behind
-// proxies name hosts that mean nothing outside, or the wrong scheme, and the gateway's credentials are for the
-// configured host alone: so only the path and the query are the card's. moved reports that the rest was not the
-// configured one.
-func (d *discovery) endpoint(card string) (endpoint string, moved bool) {
-	u, err := url.Parse(card)
+// endpoint returns the URL to use for that of an offer, empty for none. Agents in containers and behind proxies name
+// hosts that mean nothing outside, or the wrong scheme, and the gateway's credentials are for the configured host
+// alone: so only the path and the query are the card's, and the port of another server. moved reports that the rest was
+// not the configured one.
+func (d *discovery) endpoint(o translate.Offer) (endpoint string, moved bool) {
+	if o.OwnPort {
+		return d.ownPort(o.URL)
+	}
+	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return "", false
 	}
@@ -296,6 +303,29 @@ func (d *discovery) endpoint(card string) (endpoint string, moved bool) {
 	u.Scheme, u.Host, u.Fragment, u.RawFragment = d.base.Scheme, d.base.Host, "", ""
 	rooted(u)
 	return u.String(), moved
+}
+
+// ownPort is endpoint for a server with a port of its own. TLS is never dropped: the agent has it if the configured URL
+// or the card says so, or if the port is that of https.
+func (d *discovery) ownPort(card string) (endpoint string, moved bool) {
+	if !strings.Contains(card, "://") {
+		card = d.base.Scheme + "://" + card
+	}
+	u, err := url.Parse(card)
+	if err == nil && u.Scheme == "dns" { // as gRPC writes it: dns:///host:port
+		u, err = url.Parse(d.base.Scheme + ":/" + u.Path)
+	}
+	if err != nil || u.Hostname() == "" || u.User != nil {
+		return "", false
+	}
+	moved = !strings.EqualFold(u.Hostname(), d.base.Hostname())
+	own := url.URL{Scheme: d.base.Scheme, Path: u.Path, RawPath: u.RawPath}
+	if u.Scheme == "https" || u.Scheme == "grpcs" || u.Port() == "443" {
+		own.Scheme = "https"
+	}
+	own.Host = net.JoinHostPort(d.base.Hostname(), cmp.Or(u.Port(), port(&own)))
+	rooted(&own)
+	return own.String(), moved
 }
 
 // rooted sets the path of a URL that has none.

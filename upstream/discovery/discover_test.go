@@ -237,7 +237,7 @@ func TestDiscover(t *testing.T) {
 			want{"a2a/legacy", "/", "", "it knows tasks/pushNotification/get; it shows no card",
 				[]string{cardJSON, agentJSON, "/ GetTask", "/ tasks/pushNotification/get"}}},
 		{"only gRPC is listed", "", &peer{cards: only(cardJSON, grpcCard), rpc: at1("/", speaks10)},
-			want{"a2a/1.0", "/", "t", "it knows GetTask; its card lists no interface that the gateway speaks",
+			want{"a2a/1.0", "/", "t", "it knows GetTask; not as its card says: lists GRPC 1.0",
 				[]string{cardJSON, "/ GetTask"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -262,6 +262,41 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
+// TestDiscoverGRPC: gRPC has a port of its own at the configured host, and TLS where either side says so. Another way
+// that the card lists is preferred.
+func TestDiscoverGRPC(t *testing.T) {
+	for url, want := range map[string]string{
+		"HOST":                      "http://HOST/",
+		"127.0.0.1:50051":           "http://127.0.0.1:50051/",
+		"agent.internal:50051":      "http://127.0.0.1:50051/",
+		"grpc://agent:50051/base":   "http://127.0.0.1:50051/base",
+		"dns:///agent:50051":        "http://127.0.0.1:50051/",
+		"https://agent.example":     "https://127.0.0.1:443/",
+		"agent.example:443":         "https://127.0.0.1:443/",
+		"grpcs://agent.example:444": "https://127.0.0.1:444/",
+		"http://agent.example":      "http://127.0.0.1:80/",
+	} {
+		t.Run(url, func(t *testing.T) {
+			srv := httptest.NewServer(&peer{cards: only(cardJSON, strings.Replace(grpcCard, "HOST", url, 1))})
+			defer srv.Close()
+			found, err := Discover(t.Context(), Config{URL: srv.URL, Finder: a2a.Finder()})
+			want := strings.Replace(want, "HOST", strings.TrimPrefix(srv.URL, "http://"), 1)
+			if err != nil || found.Dialect != "a2a/1.0-grpc" || found.URL != want {
+				t.Errorf("got %+v, %v, want %s", found, err, want)
+			}
+		})
+	}
+	t.Run("another way", func(t *testing.T) {
+		card := strings.Replace(card10, `[{`, `[{"url":"HOST","protocolBinding":"GRPC","protocolVersion":"1.0"},{`, 1)
+		srv := httptest.NewServer(&peer{cards: only(cardJSON, card), rpc: at1("/rpc", speaks10)})
+		defer srv.Close()
+		found, err := Discover(t.Context(), Config{URL: srv.URL, Finder: a2a.Finder()})
+		if err != nil || found.Dialect != "a2a/1.0" {
+			t.Errorf("got %+v, %v", found, err)
+		}
+	})
+}
+
 // detailOf returns what an error says to a Leader.
 func detailOf(err error) string {
 	if e, ok := errors.AsType[*task.Error](err); ok {
@@ -284,8 +319,8 @@ func TestDiscoverFails(t *testing.T) {
 	huge := &peer{cards: only(cardJSON, `{"name":"`+strings.Repeat("x", maxCard)+`","url":"http://HOST/"}`)}
 	const change = "; the operator must check the agent's URL and credentials, or name its dialect"
 	const none = "the agent shows no card, and answers no question as a known version would"
-	const grpc = "the agent's card offers only gRPC, which this gateway does not speak; " +
-		"let the agent serve JSONRPC or HTTP+JSON as well, and list it in its card"
+	const grpc = "the agent's card offers only gRPC of A2A before 1.0, which this gateway does not speak; " +
+		"let the agent serve gRPC of 1.0, JSONRPC or HTTP+JSON as well, and list it in its card"
 	const noCard, change2 = "the agent shows no card, neither below its URL nor at the root of its host", ""
 	for _, tt := range []struct {
 		name        string
@@ -304,9 +339,6 @@ func TestDiscoverFails(t *testing.T) {
 		{"a card of the wrong types", &peer{cards: only(cardJSON, `{"name":"secret words","url":7}`)},
 			none + " (its card has a member that is not a string: url)" + change,
 			noCard + " (its card has a member that is not a string: url)" + change2},
-		{"only gRPC, 1.0", &peer{cards: only(cardJSON,
-			`{"name":"l","supportedInterfaces":[{"url":"http://HOST","protocolBinding":"GRPC",`+
-				`"protocolVersion":"1.0"}]}`)}, grpc, ""},
 		{"only gRPC, 0.3", &peer{cards: only(cardJSON,
 			`{"name":"l","protocolVersion":"0.3.0","url":"http://HOST","preferredTransport":"grpc",`+
 				`"additionalInterfaces":[{"url":"http://HOST","transport":"GRPC"}]}`)}, grpc, ""},

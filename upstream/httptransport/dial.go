@@ -87,9 +87,9 @@ func DialReason(err error) upstream.Reason {
 	return upstream.Unreachable
 }
 
-// isTLSAlert reports whether the other end has ended TLS by an alert: in TLS 1.3, a server that refuses a certificate
+// IsTLSAlert reports whether the other end has ended TLS by an alert: in TLS 1.3, a server that refuses a certificate
 // says so only when the handshake is over for the client. It reads no request before.
-func isTLSAlert(err error) bool {
+func IsTLSAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"
 }

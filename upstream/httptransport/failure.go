@@ -29,7 +29,7 @@ func (x *exchange) broken(err error, when string) *task.Error {
 			detail = "the gateway cannot reach the agent: it has no file descriptors left"
 		}
 		return upstream.Failed(task.AgentUnavailable, reason, err, "%s", detail)
-	case isTLSAlert(err):
+	case IsTLSAlert(err):
 		return upstream.Failed(task.AgentUnavailable, upstream.CertificateRefused, err,
 			"the agent refuses the gateway's client certificate; the operator must check it")
 	}
@@ -37,10 +37,21 @@ func (x *exchange) broken(err error, when string) *task.Error {
 		"the connection to the agent broke %s", when)
 }
 
-// Explain implements upstream.Exchange. It adds to an error what HTTP says about it. An error that the codec has read
-// in the answer stands for itself.
+// Explain implements upstream.Exchange.
 func (x *exchange) Explain(err error) error {
-	kind, status := task.KindOf(err), x.status
+	return Status{Code: x.status, MediaType: x.mediaType(), RetryAfter: x.retryAfter}.Explain(err)
+}
+
+// Status is what the head of an answer says.
+type Status struct {
+	Code       int
+	MediaType  string // without parameters
+	RetryAfter string // the field Retry-After; empty for none
+}
+
+// Explain adds to an error what HTTP says about it. An error that the codec has read in the answer stands for itself.
+func (s Status) Explain(err error) error {
+	kind, status := task.KindOf(err), s.Code
 	if kind != task.InvalidAgentResponse && kind != task.Internal {
 		return err
 	}
@@ -52,10 +63,10 @@ func (x *exchange) Explain(err error) error {
 	if kind != task.InvalidAgentResponse {
 		return err
 	}
-	media := x.mediaType()
+	media := s.MediaType
 	switch {
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
-		wait := retryAfter(x.retryAfter, time.Now())
+		wait := retryAfter(s.RetryAfter, time.Now())
 		return task.Errorf(task.AgentUnavailable, "the agent takes no requests now (HTTP %d)", status).
 			WithCause(&upstream.Error{Reason: upstream.Overloaded, RetryAfter: wait, Err: err})
 	case status >= 300 && status < 400:
