@@ -64,6 +64,7 @@ const (
 const (
 	roleUser      = "user"
 	roleAssistant = "assistant"
+	roleTool      = "tool"
 )
 
 // typeReasoning is the type of what an agent says while it works.

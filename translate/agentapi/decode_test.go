@@ -3,12 +3,14 @@
 package agentapi
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 
 // TestConversations: each pair of a user_id and a session_id has a name of its own, from which both can be read.
@@ -63,5 +65,71 @@ func TestDecodeSession(t *testing.T) {
 		if got.Message.ID == "" || got.Message.TaskID != "" {
 			t.Errorf("%s: the message has the id %q and the task %q", body, got.Message.ID, got.Message.TaskID)
 		}
+	}
+}
+
+// requests are requests with everything that a caller may send.
+var requests = [][]byte{
+	[]byte(`{"input":[{"role":"user","type":"message","content":[{"type":"text","text":"hello"}]}],"session_id":"s",` +
+		`"user_id":"u","stream":false,"id":"r","model":"m","tools":[{"type":"function"}],"previous_response_id":null}`),
+	[]byte(`{"input":[{"role":"system","content":[{"type":"text","text":"a\nb"},` +
+		`{"type":"image","image_url":"https://x/a"},` +
+		`{"type":"data","data":{"a":1}},{"type":"audio","data":"QUJD","format":"mp3"},{"type":"refusal","refusal":"no"},` +
+		`{"type":"file","file_data":"QUJD","filename":"f"},{"type":"video","video_url":"x"}]},` +
+		`{"type":"function_call_output","role":"tool","content":[{"type":"data","data":{"call_id":"c"}}]},` +
+		`{"role":"assistant","content":null}],"previous_response_id":"response_t_m"}`),
+}
+
+// TestDecode: broken requests are refused.
+func TestDecode(t *testing.T) {
+	translatetest.Decoder(t, func(body []byte) (translate.Call, error) { return decode(string(body)) }, requests...)
+}
+
+// FuzzDecode: no body makes the decoder fail, and all that it keeps of one is valid.
+func FuzzDecode(f *testing.F) {
+	for _, body := range requests {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		call, err := decode(string(body))
+		if err != nil {
+			return
+		}
+		m := &call.Message
+		if m.Command != task.Start || m.ID == "" || m.SessionID == "" && call.SessionOf == "" {
+			t.Errorf("%q is read as %+v", body, call)
+		}
+		if !json.Valid(task.AppendMessage(nil, m)) {
+			t.Errorf("%q makes a message that is no JSON: %+v", body, m)
+		}
+	})
+}
+
+// TestDecodeInput: what the contents of a request become.
+func TestDecodeInput(t *testing.T) {
+	call, err := decode(string(requests[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	system := json.RawMessage(`{"agentapi":{"role":"system"}}`)
+	want := []task.DataItem{
+		{Kind: task.TextItem, Text: "a\nb", Metadata: system},
+		{Kind: task.FileItem, URI: "https://x/a", Metadata: typed(typeImage)},
+		{Kind: task.DataKind, Data: json.RawMessage(`{"a":1}`), Metadata: system},
+		{Kind: task.FileItem, Bytes: "QUJD", MIMEType: "audio/mpeg", Metadata: system},
+		{Kind: task.TextItem, Text: "no", Metadata: typed(typeRefusal)},
+		{Kind: task.FileItem, Bytes: "QUJD", Name: "f", Metadata: system},
+		{Kind: task.FileItem, URI: "x", Metadata: typed(typeVideo)},
+		{Kind: task.DataKind, Data: json.RawMessage(`{"call_id":"c"}`), Metadata: typed(typeFunctionCallOutput)},
+	}
+	if d := cmp.Diff(want, call.Message.DataItems); d != "" {
+		t.Errorf("the contents are read as (-want +got):\n%s", d)
+	}
+	call, err = decode(string(requests[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(call.Message.Extensions); got != `{"agentapi":{"model":"m","tools":[{"type":"function"}]}}` {
+		t.Errorf("the extensions are %s", got)
 	}
 }

@@ -71,7 +71,6 @@ type message struct {
 	contents []content
 	done     bool
 	written  []byte // its contents that are completed, with commas between them, then all of it
-	from, to int    // where the contents are in all of it
 }
 
 // content is a content of a message.
@@ -118,7 +117,9 @@ func (e *encoder) take(ev *task.Event) {
 	case ev.Status != nil:
 		e.begin(ev.Status)
 		if ev.Offer != nil {
-			e.offer(ev.Offer)
+			e.withdraw(func(m *message) bool {
+				return m.product != nil && !slices.Contains(ev.Offer, m.product.ID)
+			})
 		}
 		e.status(ev.Status)
 	case ev.Chunk != nil:
@@ -182,46 +183,66 @@ func (e *encoder) status(st *task.Status) {
 	e.add(step{write: (*encoder).appendEnd, status: st})
 }
 
-// say adds a message of what the agent says with a state.
+// say adds a message of what the agent says with a state. Items that were messages of another type are that again.
 func (e *encoder) say(kind string, items []task.DataItem) {
-	if len(items) == 0 {
-		return
+	for len(items) > 0 {
+		as, n := messageType(typeOf(&items[0]), kind), 1
+		for n < len(items) && messageType(typeOf(&items[n]), kind) == as {
+			n++
+		}
+		m := e.open(as, nil)
+		e.extend(m, items[:n], true)
+		e.complete(m)
+		items = items[n:]
 	}
-	m := e.open(kind, nil)
-	e.extend(m, items, false, true)
-	e.complete(m)
 }
 
-// product adds a product, or a piece of one.
+// messageType returns a name if it is that of a type of messages, and otherwise another one.
+func messageType(name, otherwise string) string {
+	switch name {
+	case typeReasoning, typeFunctionCall, typeFunctionCallOutput, typeApprovalRequest, typeApprovalResponse,
+		"plugin_call", "plugin_call_output", "component_call", "component_call_output", "mcp_list_tools", "mcp_call",
+		"mcp_call_output":
+		return name
+	}
+	return otherwise
+}
+
+// product adds a product, or a piece of one. A message that is completed stays as it is: what follows is another one.
 func (e *encoder) product(c *task.Chunk) {
 	items := c.Product.DataItems
 	m := e.messageOf(c.Product.ID)
-	if m == nil {
-		m = e.open(typeMessage, &c.Product)
-		e.extend(m, items, false, true)
-	} else if c.Append {
-		e.reopen(m)
-		e.extend(m, items, true, true)
-	} else if rest, ok := m.grows(items); ok {
-		e.extend(m, []task.DataItem{task.Text(rest)}, true, true)
-	} else {
-		e.replace(m)
-		e.extend(m, items, false, false)
+	pieces := true
+	if !c.Append { // it takes the place of all that there is of the product
+		e.withdraw(func(n *message) bool { return n != m && n.isOf(c.Product.ID) })
+		if m != nil && m.grows(items) {
+			items = []task.DataItem{task.Text(items[0].Text[len(m.contents[0].text):])}
+		} else if m != nil {
+			e.replace(m)
+			pieces = false
+		}
 	}
+	if m == nil {
+		m = e.open(messageType(c.Product.Name, typeMessage), &c.Product)
+	}
+	e.extend(m, items, pieces)
 	if c.Last {
 		e.complete(m)
 	}
 }
 
-// messageOf returns the message of a product. Most often that is the last one, which grows.
+// messageOf returns the message of a product that is in progress. Most often that is the last one, which grows.
 func (e *encoder) messageOf(product string) *message {
 	for i := len(e.messages) - 1; i >= 0; i-- {
-		if m := e.messages[i]; m.product != nil && m.product.ID == product {
+		if m := e.messages[i]; !m.done && m.isOf(product) {
 			return m
 		}
 	}
 	return nil
 }
+
+// isOf reports whether a message is a product, or a part of one.
+func (m *message) isOf(product string) bool { return m.product != nil && m.product.ID == product }
 
 // open begins a message.
 func (e *encoder) open(kind string, p *task.Product) *message {
@@ -239,14 +260,6 @@ func (e *encoder) open(kind string, p *task.Product) *message {
 // overhead is about how many bytes a message or a content takes beside what it says.
 const overhead = 256
 
-// reopen makes a message that was completed take more contents. It is completed once more then.
-func (e *encoder) reopen(m *message) {
-	if m.done {
-		e.kept -= int64(len(m.written) - (m.to - m.from))
-		m.done, m.written = false, m.written[m.from:m.to:m.to]
-	}
-}
-
 // replace forgets the contents of a message. Those that follow are not sent in pieces, because a caller adds pieces to
 // what it has, and takes a content that is completed for all of it.
 func (e *encoder) replace(m *message) {
@@ -254,7 +267,7 @@ func (e *encoder) replace(m *message) {
 		e.kept -= m.contents[i].size() + overhead
 	}
 	e.kept -= int64(len(m.written))
-	m.contents, m.written, m.done = nil, nil, false
+	m.contents, m.written = nil, nil
 }
 
 // size returns how many bytes a content that is not completed holds.
@@ -263,23 +276,19 @@ func (c *content) size() int64 {
 	return int64(len(c.text) + len(it.Bytes) + len(it.URI) + len(it.Data) + len(it.Metadata))
 }
 
-// grows reports whether a message is one plain text that is not completed, and that other contents repeat and continue.
-// It returns what they add.
-func (m *message) grows(items []task.DataItem) (rest string, ok bool) {
-	if m.done || len(m.contents) != 1 || len(items) != 1 || m.contents[0].done || !m.contents[0].item.PlainText() ||
-		!items[0].PlainText() {
-		return "", false
-	}
-	return strings.CutPrefix(items[0].Text, string(m.contents[0].text))
+// grows reports whether a message is one plain text, which other contents repeat and continue.
+func (m *message) grows(items []task.DataItem) bool {
+	return len(m.contents) == 1 && len(items) == 1 && !m.contents[0].done && m.contents[0].item.PlainText() &&
+		items[0].PlainText() && strings.HasPrefix(items[0].Text, string(m.contents[0].text))
 }
 
-// extend adds contents to a message, in pieces where pieces says so. With continues, a plain text continues the last
-// content if that is one as well, as in task.Fold.
-func (e *encoder) extend(m *message, items []task.DataItem, continues, pieces bool) {
+// extend adds contents to a message, texts in pieces if pieces says so. A plain text continues the last content if that
+// is one as well, as in task.Fold.
+func (e *encoder) extend(m *message, items []task.DataItem, pieces bool) {
 	for i := range items {
 		it := &items[i]
 		last := len(m.contents) - 1
-		if i > 0 || !continues || last < 0 || m.contents[last].done || !it.PlainText() ||
+		if i > 0 || last < 0 || m.contents[last].done || !it.PlainText() ||
 			!m.contents[last].item.PlainText() {
 			e.completeContents(m)
 			m.contents = append(m.contents, content{item: *it})
@@ -319,15 +328,15 @@ func (e *encoder) complete(m *message) {
 	e.add(step{write: (*encoder).appendMessageEnd, message: m})
 }
 
-// offer drops the messages of products that the agent has withdrawn from the response.
-func (e *encoder) offer(products []string) {
+// withdraw drops messages from the response.
+func (e *encoder) withdraw(drop func(m *message) bool) {
 	e.messages = slices.DeleteFunc(e.messages, func(m *message) bool {
-		withdrawn := m.product != nil && !slices.Contains(products, m.product.ID)
-		if withdrawn {
-			e.replace(m)
-			e.kept -= overhead
+		if !drop(m) {
+			return false
 		}
-		return withdrawn
+		e.replace(m)
+		e.kept -= overhead
+		return true
 	})
 }
 
@@ -424,8 +433,12 @@ func (e *encoder) appendMessageBegin(dst []byte, s *step) []byte {
 // appendMessageHead appends the members of a message from its id to its content, whose value follows.
 func appendMessageHead(dst []byte, m *message) []byte {
 	dst = task.AppendString(append(dst, `,"id":`...), m.id)
-	dst = append(append(append(dst, `,"type":"`...), m.kind...), `","role":"`+roleAssistant+`","content":`...)
-	return dst
+	role := roleAssistant
+	if strings.HasSuffix(m.kind, "_output") {
+		role = roleTool
+	}
+	dst = append(append(append(dst, `,"type":"`...), m.kind...), `","role":"`...)
+	return append(append(dst, role...), `","content":`...)
 }
 
 // appendMessageTail appends the last members of a message. Its metadata name the product.
@@ -455,11 +468,12 @@ func (e *encoder) appendContent(dst []byte, s *step) []byte {
 	begin := len(dst)
 	dst = append(e.appendObject(dst, objectContent, statusCompleted), "null,"...)
 	dst = c.appendMembers(dst, s.content, m.id)
-	if len(m.written) > 0 {
+	before := len(m.written)
+	if before > 0 {
 		m.written = append(m.written, ',')
 	}
 	m.written = append(m.written, dst[begin:]...)
-	e.kept += int64(len(dst)-begin) - c.size()
+	e.kept += int64(len(m.written)-before) - c.size()
 	*c = content{item: task.DataItem{Kind: c.item.Kind}, done: true}
 	return dst
 }
@@ -485,7 +499,6 @@ func (e *encoder) appendMessageEnd(dst []byte, s *step) []byte {
 	begin := len(dst)
 	dst = append(e.appendObject(dst, objectMessage, statusCompleted), "null"...)
 	dst = append(appendMessageHead(dst, m), '[')
-	m.from, m.to = len(dst)-begin, len(dst)-begin+len(m.written)
 	dst = appendMessageTail(append(append(dst, m.written...), ']'), m)
 	e.kept += int64(len(dst) - begin - len(m.written))
 	m.written = bytes.Clone(dst[begin:])

@@ -53,6 +53,43 @@ func Server(t *testing.T, s translate.Server, requests ...[]byte) {
 	})
 }
 
+// Decoder tests how a dialect without an envelope decodes bodies, given some that it accepts: broken ones are decoded
+// or refused as a caller's mistake, and a Call does not change when its body is used for something else.
+func Decoder(t *testing.T, decode func(body []byte) (translate.Call, error), bodies ...[]byte) {
+	try := func(body []byte) {
+		t.Helper()
+		defer func() {
+			if p := recover(); p != nil {
+				t.Fatalf("panic: %v, for\n%q", p, body)
+			}
+		}()
+		call, err := decode(body)
+		if _, malformed := errors.AsType[*jsonrpc.Error](err); malformed {
+			return
+		}
+		decodedOrRefused(t, body, call, err)
+	}
+	for _, body := range bodies {
+		want, err := decode(slices.Clone(body))
+		if err != nil {
+			t.Fatalf("%v, for\n%s", err, body)
+		}
+		used := slices.Clone(body)
+		got, err := decode(used)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range used {
+			used[i] = 'x'
+		}
+		if !reflect.DeepEqual(want, got) {
+			t.Errorf("the call is a view of its body:\n%s", cmp.Diff(want, got))
+		}
+		mutatedBytes(body, 2000, try)
+		mutatedValues(t, body, try)
+	}
+}
+
 // IDs are ids of requests that come back byte for byte.
 func IDs() []jsonrpc.ID {
 	var out []jsonrpc.ID
@@ -344,6 +381,14 @@ func refusable(t *testing.T, s translate.Server, body []byte) {
 		return
 	}
 	call, err := s.Decode(&translate.Request{Request: req, HTTP: "POST"})
+	if decodedOrRefused(t, body, call, err); err != nil {
+		response(t, "AppendError", s.AppendError(nil, req.ID, err))
+	}
+}
+
+// decodedOrRefused checks what a dialect has made of a body.
+func decodedOrRefused(t *testing.T, body []byte, call translate.Call, err error) {
+	t.Helper()
 	if err == nil {
 		if call.Op != translate.Command {
 			if w := call.Webhook; w == nil && call.List == nil && call.Op != translate.ExtendedCard {
@@ -370,5 +415,4 @@ func refusable(t *testing.T, s translate.Server, body []byte) {
 	default:
 		t.Fatalf("refused as %v: %v, for\n%q", e.Kind, err, body)
 	}
-	response(t, "AppendError", s.AppendError(nil, req.ID, err))
 }
