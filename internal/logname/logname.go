@@ -16,6 +16,7 @@ const (
 	Task     = 't' // a task, written by package partner
 	Outbox   = 'n' // what is sent to a task's webhooks, written by package notify
 	Endpoint = 'e' // an endpoint of webhooks that an operator has disabled, written by package notify
+	Inbox    = 'i' // the messages to an AID, written by package mailbox
 )
 
 // Separator stands between the parts of a name. None of them can hold it.
@@ -37,6 +38,9 @@ func OutboxOf(task string) string { return string(Outbox) + task[1:] }
 
 // TaskOf returns the name of a task's own log, where its outbox has the name given.
 func TaskOf(outbox string) string { return string(Task) + outbox[1:] }
+
+// InboxOf returns the name of the inbox of an AID.
+func InboxOf(aid string) string { return string(Inbox) + aid }
 
 // Split takes apart the name of a task's log, or of its outbox.
 func Split(log string) (partner, leader, taskID string) {

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mailbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// inbox is the messages to one AID. The number of a message is its seq. All fields are guarded by mu.
+type inbox struct {
+	box *Mailbox
+	aid string
+
+	mu     sync.Mutex
+	loaded bool // what follows is as in the store
+	exists bool
+	last   uint64
+	lost   uint64
+	meta   metadata
+	kept   []kept // the records that are kept, the oldest first
+	bytes  int64  // of kept
+	gone   int    // queued messages that were dropped before their time since the inbox was loaded
+}
+
+// metadata is stored with the log.
+type metadata struct {
+	Talks []*talk `json:"talks,omitempty"`
+	Acks  []ack   `json:"acks,omitempty"`
+}
+
+// talk is a conversation with an agent in one thread.
+type talk struct {
+	Agent  string     `json:"agent"`
+	Thread string     `json:"thread,omitempty"`
+	Task   string     `json:"task"`
+	Log    string     `json:"log"`
+	After  uint64     `json:"after"` // the last event of Log whose messages are in the inbox
+	State  task.State `json:"state,omitempty"`
+	Open   bool       `json:"open,omitempty"` // Log is being followed
+}
+
+// ack is the message up to which a device has acknowledged all.
+type ack struct {
+	Device string `json:"device,omitempty"`
+	Slot   string `json:"slot,omitempty"`
+	Seq    uint64 `json:"seq"`
+}
+
+// kept is what is known of a record.
+type kept struct {
+	seq      uint64
+	at       time.Time
+	id, from string
+	size     int64
+	queued   bool
+	recalled bool // or it is the record of a recall, which is no message
+}
+
+// load reads the inbox, unless it is in memory.
+func (b *inbox) load(ctx context.Context) error {
+	if b.loaded {
+		return nil
+	}
+	head, _, records, err := b.box.store.Load(ctx, logname.InboxOf(b.aid))
+	if errors.Is(err, replay.ErrNotFound) {
+		b.loaded = true
+		return nil
+	}
+	var meta metadata
+	if err == nil && len(head.Metadata) > 0 {
+		err = json.Unmarshal(head.Metadata, &meta)
+	}
+	if err != nil {
+		return partner.StoreError(err, "the inbox cannot be read")
+	}
+	b.exists, b.last, b.lost, b.meta, b.kept, b.bytes = true, head.Last, head.Lost, meta, nil, 0
+	for _, r := range records {
+		b.keep(r.Seq, r.Data)
+	}
+	b.loaded = true
+	return nil
+}
+
+// keep adds a record to what is known.
+func (b *inbox) keep(seq uint64, record []byte) {
+	v := gjson.ParseBytes(record)
+	k := kept{seq: seq, at: time.UnixMilli(v.Get("timestamp").Int()), size: int64(len(record)),
+		id: v.Get("message_id").String(), from: v.Get("from").String(), queued: v.Get("delivery_mode").Str == queueMode}
+	if ids := v.Get("message_ids"); ids.Exists() {
+		k.recalled = true
+		for _, id := range ids.Array() {
+			if i := b.find(id.Str); i >= 0 {
+				b.kept[i].recalled = true
+			}
+		}
+	}
+	b.kept = append(b.kept, k)
+	b.bytes += k.size
+}
+
+// find returns the index of a message; -1 for none.
+func (b *inbox) find(id string) int {
+	return slices.IndexFunc(b.kept, func(k kept) bool { return k.id == id && id != "" })
+}
+
+// append writes records and the metadata, and drops what is too old or too much. If it fails, nothing is changed.
+func (b *inbox) append(ctx context.Context, records [][]byte) error {
+	now := time.Now()
+	if len(records) == 0 && !b.exists {
+		return nil
+	}
+	a := replay.Append{Log: logname.InboxOf(b.aid), Expect: b.last, Records: records, Skip: b.lost, DueAt: b.dueAt(now)}
+	var err error
+	if a.Metadata, err = json.Marshal(&b.meta); err != nil {
+		return err
+	}
+	n, size := len(b.kept)+len(records), b.bytes
+	for _, r := range records {
+		size += int64(len(r))
+	}
+	dropped := 0
+	for dropped < len(b.kept) {
+		k := &b.kept[dropped]
+		if n-dropped <= maxMessages && size <= maxBytes && now.Sub(k.at) < keepFor {
+			break
+		}
+		size -= k.size
+		a.Trim = k.seq
+		dropped++
+	}
+	if dropped > 0 {
+		a.Snapshot = []byte{'-'} // what is dropped leaves nothing
+	}
+	if err := b.box.store.Append(ctx, a); err != nil {
+		b.loaded = false // it may have been written
+		return partner.StoreError(err, "the inbox cannot be written")
+	}
+	b.exists = true
+	for _, k := range b.kept[:dropped] {
+		b.bytes -= k.size
+		if k.queued && now.Sub(k.at) < queueFor {
+			b.gone++
+		}
+	}
+	b.kept = slices.Clone(b.kept[dropped:])
+	if len(records) > 0 {
+		b.last, b.lost = b.last+b.lost, 0
+		for _, r := range records {
+			b.last++
+			b.keep(b.last, r)
+		}
+	}
+	b.box.scanner.ScanBy(a.DueAt)
+	return nil
+}
+
+// dueAt returns when the inbox must be looked at again: at the start of the next process, if a conversation is open, or
+// when its oldest message expires.
+func (b *inbox) dueAt(now time.Time) time.Time {
+	for _, t := range b.meta.Talks {
+		if t.Open {
+			return replay.Recover
+		}
+	}
+	for _, k := range b.kept {
+		if at := k.at.Add(keepFor); at.After(now) {
+			return at.Add(scanEvery)
+		}
+	}
+	return time.Time{}
+}
+
+// deliver sends the client a message that is in the inbox.
+func (b *inbox) deliver(seq uint64, record []byte) {
+	params := withSeq(seq, record)
+	if gjson.GetBytes(record, "delivery_mode").Str == queueMode {
+		b.box.connections.NotifyOne(b.aid, "event/message.received", params)
+		return
+	}
+	b.box.connections.Notify(b.aid, "event/message.received", params)
+}
+
+// withSeq returns a record, which is an object, with its seq.
+func withSeq(seq uint64, record []byte) []byte {
+	text := strconv.AppendUint([]byte(`{"seq":`), seq, 10)
+	return append(append(text, ','), record[1:]...)
+}
+
+// receive writes messages to the inbox, and delivers them.
+func (b *inbox) receive(ctx context.Context, records [][]byte) error {
+	first := b.last + b.lost
+	if err := b.append(ctx, records); err != nil {
+		return err
+	}
+	for i, r := range records {
+		b.deliver(first+1+uint64(i), r)
+	}
+	return nil
+}
+
+// talkOf returns the conversation of a thread with an agent; nil for none.
+func (b *inbox) talkOf(agent, thread string) *talk {
+	for _, t := range b.meta.Talks {
+		if t.Agent == agent && t.Thread == thread {
+			return t
+		}
+	}
+	return nil
+}
+
+// talkAbout returns the conversation about the task of a log; nil for none.
+func (b *inbox) talkAbout(log string) *talk {
+	for _, t := range b.meta.Talks {
+		if t.Log == log {
+			return t
+		}
+	}
+	return nil
+}
+
+// addTalk adds a conversation. If there are too many, the oldest one that has ended makes room.
+func (b *inbox) addTalk(t *talk) error {
+	if len(b.meta.Talks) >= maxTalks {
+		i := slices.IndexFunc(b.meta.Talks, func(t *talk) bool { return !t.Open })
+		if i < 0 {
+			return task.Errorf(task.LimitExceeded, "you have %d open conversations; end some", maxTalks).
+				WithData("limit", "conversations").WithData("max", maxTalks)
+		}
+		b.meta.Talks = slices.Delete(b.meta.Talks, i, i+1)
+	}
+	b.meta.Talks = append(b.meta.Talks, t)
+	return nil
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mailbox carries the messages of AUN: the methods message.* of clients. A message to an agent that is fronted
+// starts a task, or continues the one of its thread; what the agent says comes back as messages. A message to another
+// client goes to its inbox.
+//
+// Each AID that is sent messages has an inbox, which is a log. Its metadata says of each conversation how far the log
+// of its task has been read. Both are written together, so that a crash neither loses a message nor repeats it.
+package mailbox
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/keylock"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// The limits of an inbox. The oldest messages are dropped first.
+const (
+	keepFor     = 24 * time.Hour   // a message that is kept for clients that are offline
+	queueFor    = 5 * time.Minute  // one that is for a client that is online
+	maxQueued   = 200              // of those
+	maxMessages = 1000             // of all
+	maxBytes    = 16 << 20         // of all
+	maxTalks    = 200              // conversations of an AID
+	maxDevices  = 64               // devices whose acknowledgements are kept
+	recallFor   = 2 * time.Minute  // how long a message can be recalled
+	maxMessage  = 900_000          // bytes of one message, so that it fits into a frame
+	maxText     = 256 << 10        // bytes of the text of one message of an agent; a longer text is several messages
+	maxSent     = 10_000           // messages of all clients that can be recalled
+	idleInboxes = 1024             // inboxes in memory that are not in use
+	scanEvery   = 30 * time.Second // the least time between two visits of an inbox
+)
+
+// Caller is the connection of a client that is logged in.
+type Caller struct {
+	AID, Device, Slot string
+	Peer              identity.Peer
+}
+
+// Connections are the connections of clients. Their methods do not wait.
+type Connections interface {
+	// Notify sends a notification to all connections of an AID, and returns how many there are.
+	Notify(aid, method string, params []byte) int
+	// NotifyOne sends it to one of them, and reports whether there is one.
+	NotifyOne(aid, method string, params []byte) bool
+	// Online reports whether an AID is connected.
+	Online(aid string) bool
+}
+
+// Agent is an agent that is fronted.
+type Agent interface {
+	// Say executes a message of a peer: it starts the task that the message names, or continues it, and does not wait
+	// for the agent. It returns the name of the task's log.
+	Say(ctx context.Context, peer identity.Peer, m task.Message) (log string, err error)
+	// Online reports whether the agent can be reached now.
+	Online() bool
+}
+
+// Assignees are the agents that connect to the gateway and have tasks of it.
+type Assignees interface {
+	Has(agent, taskID string) bool
+	Say(agent, taskID, method string, params gjson.Result) (status string, err error)
+}
+
+// Mailbox has all inboxes of a store. Its methods may be called by any number of goroutines at once.
+type Mailbox struct {
+	store       replay.Store
+	connections Connections
+	assignees   Assignees
+	log         *slog.Logger
+
+	base    context.Context
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+	inboxes *keylock.Map[inbox] // by AID
+	scanner *replay.DueScanner
+	seq     atomic.Int64 // of the last message to an agent, whose messages are kept in the logs of tasks
+
+	mu     sync.Mutex
+	agents map[string]Agent // by AID
+	closed bool
+	sent   recent
+}
+
+// Open opens the inboxes of a store, which the caller closes after them. Conversations that an earlier process has left
+// are continued.
+func Open(
+	ctx context.Context, store replay.Store, connections Connections, assignees Assignees, log *slog.Logger,
+) (*Mailbox, error) {
+	m := &Mailbox{store: store, connections: connections, assignees: assignees, log: log,
+		scanner: replay.NewDueScanner(store, logname.Inbox, time.Now)}
+	m.base, m.stop = context.WithCancel(context.WithoutCancel(ctx))
+	m.inboxes = keylock.NewCached(idleInboxes, func(aid string) *inbox { return &inbox{box: m, aid: aid} },
+		func(b *inbox) bool { return b.loaded })
+	m.seq.Store(time.Now().UnixMilli())
+	for due, err := range store.Due(ctx, logname.Inbox, replay.Recover, replay.Recover) {
+		if err == nil {
+			err = m.resume(ctx, due.Log[1:])
+		}
+		if err != nil {
+			m.Close()
+			return nil, err
+		}
+	}
+	m.work.Go(m.scan)
+	return m, nil
+}
+
+// resume continues the conversations of an AID.
+func (m *Mailbox) resume(ctx context.Context, aid string) error {
+	return m.with(aid, func(b *inbox) error {
+		if err := b.load(ctx); err != nil {
+			return err
+		}
+		for _, t := range b.meta.Talks {
+			if t.Open {
+				m.follow(aid, t.Log, t.After)
+			}
+		}
+		return nil
+	})
+}
+
+// with calls f with the inbox of an AID, locked.
+func (m *Mailbox) with(aid string, f func(*inbox) error) error {
+	b := m.inboxes.Acquire(aid)
+	defer m.inboxes.Release(aid)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return f(b)
+}
+
+// scan drops messages whose time is over.
+func (m *Mailbox) scan() {
+	for m.scanner.Wait(m.base) {
+		_, err := m.scanner.Scan(m.base, 1, func(due replay.DueLog, now time.Time) error {
+			return m.with(due.Log[1:], func(b *inbox) error {
+				if err := b.load(m.base); err != nil {
+					return err
+				}
+				return b.append(m.base, nil)
+			})
+		})
+		if err != nil && m.base.Err() == nil {
+			m.log.Warn("the inboxes could not be read", "error", err)
+		}
+	}
+}
+
+// Close ends all work. Conversations are continued by the next process.
+func (m *Mailbox) Close() {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.stop()
+	m.work.Wait()
+}
+
+// Set replaces the agents that are fronted, by their AIDs.
+func (m *Mailbox) Set(agents map[string]Agent) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.agents = agents
+}
+
+// agent returns the agent with an AID; nil for none.
+func (m *Mailbox) agent(aid string) Agent {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.agents[aid]
+}
+
+// spawn calls f in a goroutine, unless the mailbox is closed.
+func (m *Mailbox) spawn(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed {
+		m.work.Go(f)
+	}
+}
+
+// Call answers a method message.* with a result in JSON. Errors are *aun.Error or have a kind.
+func (m *Mailbox) Call(ctx context.Context, c Caller, method string, params gjson.Result) ([]byte, error) {
+	switch method {
+	case "message.send":
+		return m.send(ctx, c, params)
+	case "message.pull":
+		return m.pull(ctx, c, params)
+	case "message.ack":
+		return m.ack(ctx, c, params)
+	case "message.recall":
+		return m.recall(ctx, c, params)
+	case "message.query_online":
+		return m.queryOnline(params)
+	}
+	return nil, aun.Errorf(aun.CodeMethodNotFound, "Method not found")
+}
+
+func invalid(format string, args ...any) error {
+	return aun.Errorf(aun.CodeInvalidParams, format, args...)
+}
+
+// newID returns a random id of a message.
+func newID() string {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return hex.EncodeToString(random[:])
+}
+
+// recent holds the messages of clients that can be recalled, the oldest first. After a restart, none can.
+type recent struct {
+	list []sentMessage
+	byID map[string]sentMessage
+}
+
+type sentMessage struct {
+	id, from, to string
+	at           time.Time
+}
+
+// add adds a message, and drops those that are too old.
+func (r *recent) add(s sentMessage) {
+	if r.byID == nil {
+		r.byID = make(map[string]sentMessage)
+	}
+	n := 0
+	for n < len(r.list) && (len(r.list)-n >= maxSent || s.at.Sub(r.list[n].at) > 2*recallFor) {
+		delete(r.byID, r.list[n].id)
+		n++
+	}
+	r.list = append(r.list[n:], s)
+	r.byID[s.id] = s
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mailbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
+)
+
+// world is a mailbox, with clients that are online, and an agent that is scripted by its tests.
+type world struct {
+	t     *testing.T
+	store replay.Store
+	box   *Mailbox
+
+	mu     sync.Mutex
+	online map[string]bool
+	events map[string][]string // by AID
+	said   []task.Message      // to the agent
+	tasks  map[string]task.State
+	last   map[string]uint64 // by task
+}
+
+const agentAID = "agent.aid.pub"
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, store: replay.NewMemory(replay.Settings{}), online: map[string]bool{"alice.aid.pub": true},
+		events: make(map[string][]string), tasks: make(map[string]task.State), last: make(map[string]uint64)}
+	w.open()
+	t.Cleanup(func() {
+		w.box.Close()
+		if err := w.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) open() {
+	var err error
+	if w.box, err = Open(w.t.Context(), w.store, w, nil, slog.New(slog.DiscardHandler)); err != nil {
+		w.t.Fatal(err)
+	}
+	w.box.Set(map[string]Agent{agentAID: w.agent()})
+}
+
+// restart does what the death of the process does.
+func (w *world) restart() {
+	w.box.Close()
+	w.open()
+}
+
+func (w *world) Notify(aid, method string, params []byte) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !json.Valid(params) {
+		w.t.Errorf("the params of %s are no JSON: %s", method, params)
+	}
+	if !w.online[aid] {
+		return 0
+	}
+	w.events[aid] = append(w.events[aid], summary(strings.TrimPrefix(method, "event/message."), gjson.ParseBytes(params)))
+	return 1
+}
+
+func (w *world) NotifyOne(aid, method string, params []byte) bool {
+	return w.Notify(aid, method, params) > 0
+}
+
+func (w *world) Online(aid string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.online[aid]
+}
+
+// summary returns what matters of a message.
+func summary(method string, m gjson.Result) string {
+	switch method {
+	case "ack":
+		return fmt.Sprintf("ack %s %d", m.Get("to").Str, m.Get("ack_seq").Int())
+	case "recalled":
+		return "recalled " + m.Get("message_ids").Raw
+	}
+	p := m.Get("payload")
+	text := p.Get("text").Str + p.Get("event").Str + p.Get("state").Str
+	return fmt.Sprintf("%d %s %s: %s", m.Get("seq").Int(), m.Get("from").Str, p.Get("type").Str, text)
+}
+
+// got returns the events of an AID since the last call.
+func (w *world) got(aid string) []string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.events[aid]
+	w.events[aid] = nil
+	return list
+}
+
+// scripted is the agent.
+type scripted struct{ *world }
+
+func (w *world) agent() Agent { return scripted{w} }
+
+func (scripted) Online() bool { return true }
+
+func (a scripted) Say(ctx context.Context, _ identity.Peer, m task.Message) (string, error) {
+	a.mu.Lock()
+	state, exists := a.tasks[m.TaskID]
+	a.mu.Unlock()
+	log := "t" + m.TaskID
+	switch {
+	case m.Command == task.Continue && !exists:
+		return "", task.Errorf(task.TaskNotFound, "no such task")
+	case m.Command == task.Continue && state != task.AwaitingInput:
+		return "", task.Errorf(task.UnsupportedOperation, "no").WithCause(&task.StateError{State: state})
+	case m.Command == task.Start && exists:
+		return log, nil
+	}
+	a.mu.Lock()
+	a.said = append(a.said, m)
+	a.mu.Unlock()
+	a.move(m.TaskID, task.Working, "", &m)
+	return log, nil
+}
+
+// append appends an event to a task.
+func (w *world) append(id string, ev *task.Event, end bool) {
+	w.mu.Lock()
+	expect := w.last[id]
+	w.last[id]++
+	w.mu.Unlock()
+	err := w.store.Append(context.Background(), replay.Append{
+		Log: "t" + id, Expect: expect, Records: [][]byte{task.AppendEvent(nil, ev)}, End: end})
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+// move moves a task to a state.
+func (w *world) move(id string, state task.State, text string, cause *task.Message) {
+	w.mu.Lock()
+	w.tasks[id] = state
+	w.mu.Unlock()
+	s := &task.Status{State: state, ChangedAt: time.Now()}
+	if text != "" {
+		s.DataItems = []task.DataItem{task.Text(text)}
+	}
+	w.append(id, &task.Event{Status: s, Cause: cause}, state.Terminal())
+}
+
+// deliver has the agent deliver a piece of a product.
+func (w *world) deliver(id, product, text string, more bool) {
+	w.append(id, &task.Event{Chunk: &task.Chunk{
+		Product: task.Product{ID: product, DataItems: []task.DataItem{task.Text(text)}}, Append: more}}, false)
+}
+
+// call calls a method as a client, and returns the result, or the code of the error.
+func (w *world) call(aid, method, params string) string {
+	w.t.Helper()
+	c := Caller{AID: aid, Device: "d", Peer: identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: aid}}
+	result, err := w.box.Call(w.t.Context(), c, method, gjson.Parse(params))
+	if refused, ok := errors.AsType[*aun.Error](err); ok {
+		return fmt.Sprint(refused.Code)
+	}
+	if err != nil {
+		return fmt.Sprint(codec.CodeOf(err))
+	}
+	if !json.Valid(result) {
+		w.t.Errorf("the result of %s is no JSON: %s", method, result)
+	}
+	return string(result)
+}
+
+// say sends a text to an AID, and returns its seq.
+func (w *world) say(from, to, id, text string) string {
+	w.t.Helper()
+	params := fmt.Sprintf(`{"to":%q,"message_id":%q,"payload":{"type":"text","text":%q,"thread_id":"th"}}`, to, id, text)
+	return w.call(from, "message.send", params)
+}
+
+// pulled returns what a client pulls.
+func (w *world) pulled(aid string, after int) (list []string) {
+	w.t.Helper()
+	result := w.call(aid, "message.pull", fmt.Sprintf(`{"after_seq":%d}`, after))
+	for _, m := range gjson.Get(result, "messages").Array() {
+		list = append(list, summary("received", m))
+	}
+	return list
+}
+
+func check(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+const alice = "alice.aid.pub"
+
+// TestConversation: a client talks to an agent, which delivers, asks, and finishes; then another task begins.
+func TestConversation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		result := w.say(alice, agentAID, "m1", "Review it")
+		if gjson.Get(result, "status").Str != "sent" || gjson.Get(result, "message_id").Str != "m1" {
+			t.Errorf("the result is %s", result)
+		}
+		id := w.said[0].TaskID
+		check(t, "the beginning", w.got(alice), []string{"1 agent.aid.pub event: task.started"})
+		w.deliver(id, "p", "One", false)
+		w.deliver(id, "p", " two", true)
+		check(t, "pieces", w.got(alice), []string(nil))
+		w.move(id, task.AwaitingInput, "Which?", nil)
+		check(t, "the question", w.got(alice), []string{
+			"2 agent.aid.pub text: One two", "3 agent.aid.pub text: Which?", "4 agent.aid.pub status: input_required"})
+		w.say(alice, agentAID, "m2", "The second")
+		check(t, "the answer", w.said[1].DataItems[0].Text+" "+string(w.said[1].Command), "The second continue")
+		if got := w.say(alice, agentAID, "m3", "And more"); got != "-32171" {
+			t.Errorf("a message while the agent works: %s", got)
+		}
+		w.deliver(id, "q", "Done", false)
+		w.move(id, task.AwaitingCompletion, "", nil)
+		w.move(id, task.Completed, "", nil)
+		check(t, "the end", w.got(alice), []string{"5 agent.aid.pub event: task.started",
+			"6 agent.aid.pub text: Done", "7 agent.aid.pub event: task.completed"})
+		w.say(alice, agentAID, "m4", "Another one")
+		if next := w.said[2]; next.Command != task.Start || next.TaskID == id || next.SessionID != w.said[0].SessionID {
+			t.Errorf("the next message is %+v", next)
+		}
+		synctest.Wait()
+		check(t, "all", len(w.pulled(alice, 0)), 8)
+		check(t, "a part", w.pulled(alice, 6), []string{
+			"7 agent.aid.pub event: task.completed", "8 agent.aid.pub event: task.started"})
+	})
+}
+
+// TestRepeated: a message whose answer was lost is sent again, and changes nothing.
+func TestRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for range 2 {
+			if got := w.say(alice, agentAID, "m1", "Review it"); gjson.Get(got, "status").Str != "sent" {
+				t.Errorf("the result is %s", got)
+			}
+		}
+		check(t, "tasks", len(w.said), 1)
+		check(t, "events", w.got(alice), []string{"1 agent.aid.pub event: task.started"})
+	})
+}
+
+// TestRestart: whenever the process dies, each message is in the inbox once.
+func TestRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.say(alice, agentAID, "m1", "Review it")
+		id := w.said[0].TaskID
+		synctest.Wait()
+		w.restart()
+		w.deliver(id, "p", "One", false)
+		synctest.Wait()
+		w.restart()
+		w.deliver(id, "p", " two", true)
+		w.box.Close()
+		w.move(id, task.AwaitingInput, "Which?", nil)
+		w.open()
+		synctest.Wait()
+		w.restart()
+		w.say(alice, agentAID, "m2", "The second")
+		w.box.Close()
+		w.move(id, task.Failed, "Broken", nil)
+		w.open()
+		want := []string{"1 agent.aid.pub event: task.started", "2 agent.aid.pub text: One two",
+			"3 agent.aid.pub text: Which?", "4 agent.aid.pub status: input_required",
+			"5 agent.aid.pub event: task.started", "6 agent.aid.pub text: Broken", "7 agent.aid.pub event: task.error"}
+		synctest.Wait()
+		check(t, "the inbox", w.pulled(alice, 0), want)
+		check(t, "the events", w.got(alice), want)
+		w.restart()
+		check(t, "the inbox afterwards", w.pulled(alice, 0), want)
+	})
+}
+
+// TestForward: messages between clients, with their acknowledgements and recalls.
+func TestForward(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		const bob = "bob.aid.pub"
+		check(t, "to one who is unknown", w.say(alice, bob, "m1", "Hello"), "-32010")
+		w.online[bob] = true
+		check(t, "seq", gjson.Get(w.say(alice, bob, "m1", "Hello"), "seq").Int(), int64(1))
+		check(t, "seq of the same again", gjson.Get(w.say(alice, bob, "m1", "Hello"), "seq").Int(), int64(1))
+		check(t, "an id that is taken", w.say("carol.aid.pub", bob, "m1", "Hello"), "-32602")
+		check(t, "what bob gets", w.got(bob), []string{"1 alice.aid.pub text: Hello"})
+		delete(w.online, bob)
+		w.say(alice, bob, "m2", "Are you there?")
+		check(t, "while bob is offline", w.got(bob), []string(nil))
+		w.online[bob] = true
+		check(t, "what bob pulls", w.pulled(bob, 0), []string{
+			"1 alice.aid.pub text: Hello", "2 alice.aid.pub text: Are you there?"})
+
+		check(t, "ack", w.call(bob, "message.ack", `{"seq":1,"device_id":"d","slot_id":""}`), `{"ack_seq":1,"success":true}`)
+		check(t, "ack of less", w.call(bob, "message.ack", `{"seq":0}`), `{"ack_seq":1,"success":true}`)
+		check(t, "ack of what is not there", w.call(bob, "message.ack", `{"seq":99}`), `{"ack_seq":2,"success":true}`)
+		check(t, "what alice learns", w.got(alice), []string{"ack bob.aid.pub 1", "ack bob.aid.pub 2"})
+		for _, params := range []string{
+			`{"seq":1,"device_id":"x"}`, `{"seq":1,"slot_id":"x"}`, `{}`, `{"seq":"1"}`, `{"seq":1.5}`,
+		} {
+			check(t, "ack "+params, w.call(bob, "message.ack", params), "-32602")
+		}
+		check(t, "pull of another device", w.call(bob, "message.pull", `{"device_id":"x"}`), "-32602")
+
+		check(t, "recall", w.call(alice, "message.recall", `{"message_ids":["m2","m9"]}`),
+			`{"accepted":2,"errors":[{"message_id":"m9","error":"not_found"}],"recalled":1,"success":true}`)
+		check(t, "recall again", w.call(alice, "message.recall", `{"message_ids":["m2"]}`),
+			`{"accepted":1,"errors":[{"message_id":"m2","error":"already_recalled"}],"recalled":0,"success":true}`)
+		check(t, "recall by another", w.call(bob, "message.recall", `{"message_ids":["m1"]}`),
+			`{"accepted":1,"errors":[{"message_id":"m1","error":"not_sender"}],"recalled":0,"success":true}`)
+		check(t, "what bob learns", w.got(bob), []string{`recalled ["m2"]`})
+		check(t, "what bob pulls then", w.pulled(bob, 0), []string{"1 alice.aid.pub text: Hello"})
+		time.Sleep(recallFor + time.Second)
+		check(t, "too late", w.call(alice, "message.recall", `{"message_ids":["m1"]}`),
+			`{"accepted":1,"errors":[{"message_id":"m1","error":"expired"}],"recalled":0,"success":true}`)
+		w.restart()
+		check(t, "after a restart", w.pulled(bob, 0), []string{"1 alice.aid.pub text: Hello"})
+		check(t, "online", w.call(alice, "message.query_online", `{"aids":["bob.aid.pub","x.aid.pub","agent.aid.pub"]}`),
+			`{"online":{"agent.aid.pub":true,"bob.aid.pub":true,"x.aid.pub":false}}`)
+	})
+}
+
+// TestQueue: a message in mode queue is for one connection, and is soon forgotten.
+func TestQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		send := func(id string) string {
+			return w.call("bob.aid.pub", "message.send", fmt.Sprintf(
+				`{"to":"alice.aid.pub","message_id":%q,"payload":{"type":"text","text":"x"},"delivery_mode":{"mode":"queue"}}`, id))
+		}
+		check(t, "the mode", gjson.Get(send("q0"), "delivery_mode").Str, "queue")
+		for i := range maxQueued {
+			send(fmt.Sprint("q", i+1))
+		}
+		result := w.call(alice, "message.pull", `{}`)
+		check(t, "the first page", gjson.Get(result, "count").Int(), int64(100))
+		check(t, "the earliest", gjson.Get(result, "ephemeral_earliest_available_seq").Int(), int64(2))
+		check(t, "the dropped", gjson.Get(result, "ephemeral_dropped_count").Int(), int64(1))
+		time.Sleep(queueFor)
+		result = w.call(alice, "message.pull", `{}`)
+		check(t, "later", gjson.Get(result, "count").Int(), int64(0))
+		check(t, "none", gjson.Get(result, "ephemeral_earliest_available_seq").Raw, "null")
+		check(t, "recall", gjson.Get(w.call("bob.aid.pub", "message.recall", `{"message_ids":["q1"]}`), "errors.0.error").Str,
+			"not_found")
+		delete(w.online, alice)
+		check(t, "offline", send("q"), "-32010")
+	})
+}
+
+// TestBounds: the oldest messages go after a day, and when there are too many. The numbers rise all the same.
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.say("bob.aid.pub", alice, "m1", "Old")
+		time.Sleep(keepFor + time.Hour)
+		check(t, "what is left after a day", w.pulled(alice, 0), []string(nil))
+		for i := range maxMessages / 2 {
+			w.say("bob.aid.pub", alice, fmt.Sprint("n", i), "x")
+		}
+		check(t, "one more", w.say("bob.aid.pub", alice, "more", "x"), "-32050")
+		w.say(alice, agentAID, "m", "Review it")
+		id := w.said[0].TaskID
+		for i := range maxMessages {
+			w.deliver(id, fmt.Sprint("p", i), "x", false)
+		}
+		w.move(id, task.Completed, "", nil)
+		synctest.Wait()
+		first := w.pulled(alice, 0)
+		check(t, "the page", len(first), 100)
+		if _, _, records, err := w.store.Load(t.Context(), "i"+alice); err != nil || len(records) > maxMessages+1 {
+			t.Errorf("%d records are kept: %v", len(records), err)
+		}
+	})
+}
+
+// TestRefused: what is not valid, and what the gateway does not do.
+func TestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, c := range [][3]string{
+			{"message.send", `{}`, "-32602"},
+			{"message.send", `{"to":"agent.aid.pub"}`, "-32602"},
+			{"message.send", `{"to":"agent.aid.pub","payload":{"type":"text"}}`, "-32602"},
+			{"message.send", `{"to":"agent.aid.pub","payload":{"type":"event","event":"x"}}`, "-32602"},
+			{"message.send", `{"to":"agent.aid.pub","encrypted":true,"payload":{"type":"text","text":"x"}}`, "-32602"},
+			{"message.send", `{"to":"agent.aid.pub","type":"e2ee.encrypted","payload":{"type":"text","text":"x"}}`, "-32602"},
+			{"message.send", `{"to":"agent.aid.pub","message_id":7,"payload":{"type":"text","text":"x"}}`, "-32602"},
+			{"message.pull", `{"limit":0}`, "-32602"},
+			{"message.pull", `{"after_seq":-1}`, "-32602"},
+			{"message.recall", `{}`, "-32602"},
+			{"message.recall", `{"message_ids":[1]}`, "-32602"},
+			{"message.query_online", `{"aids":["-"]}`, "-32602"},
+			{"message.v2.put_peer_pk", `{}`, "-32601"},
+			{"message.e2ee.get_prekey", `{}`, "-32601"},
+		} {
+			if got := w.call(alice, c[0], c[1]); got != c[2] {
+				t.Errorf("%s %s: %s, want %s", c[0], c[1], got, c[2])
+			}
+		}
+	})
+}
+
+// TestLargeResults: a long text is several messages, and what does not fit into a frame is named.
+func TestLargeResults(t *testing.T) {
+	long := task.Text(strings.Repeat("é", maxText))
+	file := task.DataItem{Kind: task.FileItem, Bytes: strings.Repeat("A", maxMessage)}
+	payloads := appendItems(nil, []task.DataItem{long, file}, &talk{Task: "t"})
+	var text string
+	for _, p := range payloads[:len(payloads)-1] {
+		if len(p) > maxMessage || !json.Valid(p) {
+			t.Errorf("a payload has %d bytes", len(p))
+		}
+		text += gjson.GetBytes(p, "text").Str
+	}
+	if text != long.Text {
+		t.Error("the text is not whole")
+	}
+	last := gjson.GetBytes(payloads[len(payloads)-1], "text").Str
+	if !strings.Contains(last, "too large for a message") {
+		t.Errorf("the last payload says %q", last)
+	}
+}
