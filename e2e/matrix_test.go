@@ -140,7 +140,7 @@ func byAsking(t *testing.T, w *world, f front, b *back) {
 	asks := d.send("ask", "")
 	if want := map[bool]string{true: "awaiting-input",
 		false: "input-required"}[f.done == "awaiting-completion"]; asks.State != want ||
-		asks.Says != "which colour?" {
+		asks.Says != b.asks {
 		t.Errorf("the question is %+v", asks)
 	}
 	if got := d.send("blue", asks.ID); got.State != f.done || got.Holds != "you said: blue" || got.ID != asks.ID {

@@ -24,8 +24,10 @@ type back struct {
 	name, dialect string // the dialect in the gateway's configuration
 	found         string // what a2a turns out to be
 	path          string // of the agent's URL
+	settings      string // of the agent
 	echo          string // what is answered to "echo hi"
-	early         bool   // it speaks A2A before 0.2, so that it has no words for some things
+	asks          string // what its question says; default: which colour?
+	early         bool   // it speaks A2A before 0.2, or the Agent API, so that it has no words for some things
 	*recorder
 }
 
@@ -95,9 +97,11 @@ func newWorld(t *testing.T) *world {
 
 	port := freePort(t)
 	w.url = fmt.Sprintf("http://127.0.0.1:%d", port)
-	plain := func(name, agent, callers string) string {
-		return fmt.Sprintf("\taip_gateway /%s* %s {\n\t\tcallers %s\n\t\tidentity off\n\t}\n", name, agent, callers)
+	with := func(name, agent, settings, callers string) string {
+		return fmt.Sprintf("\taip_gateway /%s* {\n\t\tagent %s {\n\t\t\t%s\n\t\t}\n\t\tcallers %s\n"+
+			"\t\tidentity off\n\t}\n", name, agent, settings, callers)
 	}
+	plain := func(name, agent, callers string) string { return with(name, agent, "", callers) }
 	var partners, sites strings.Builder
 	fmt.Fprintf(&partners, "http://127.0.0.1:%d {\n", port)
 	partners.WriteString(plain("partner/one", "a2a/legacy "+w.agents["sample"], "aip"))
@@ -114,14 +118,19 @@ func newWorld(t *testing.T) *world {
 		{back{name: "js-10", dialect: "a2a", found: "a2a/1.0"}, w.agents["js-10"]},
 		{back{name: "partner-1", dialect: "aip", path: "/partner/one", echo: "echo: echo hi", early: true}, w.url},
 		{back{name: "partner-2", dialect: "aip/2", path: "/partner/two", early: true}, w.url},
+		{back{name: "runtime", dialect: "agentapi", path: "/process", early: true, settings: "cancel_path /stop",
+			asks: "The agent calls the function colour. Answer with its output." + runtimeCall}, newRuntimeAgent(t).url},
 	} {
 		one := b.back
+		if one.asks == "" {
+			one.asks = "which colour?"
+		}
 		one.recorder = newRecorder(t, b.agent)
 		if one.echo == "" {
 			one.echo = "echo: hi"
 		}
 		w.backs = append(w.backs, &one)
-		sites.WriteString(plain("to/"+one.name, one.dialect+" "+one.url+one.path, "aip aip/2 a2a"))
+		sites.WriteString(with("to/"+one.name, one.dialect+" "+one.url+one.path, one.settings, "aip aip/2 a2a"))
 	}
 	for i, it := range wrong {
 		// The query keeps apart those that have the same agent: their tasks are filed under its URL.
@@ -233,6 +242,9 @@ func (e *exchange) task() (id string, cancels bool) {
 		return id, verb == "cancel"
 	}
 	v := gjson.ParseBytes(e.body)
+	if session := v.Get("session_id").Str; session != "" { // the Agent API
+		return session, e.path == "/stop"
+	}
 	params := v.Get("params")
 	for _, member := range []string{"message", "command"} { // AIP
 		if m := params.Get(member); m.Get("senderRole").Exists() {

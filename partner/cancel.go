@@ -36,6 +36,13 @@ func (c *cancels) holdEnd(end agent.Report) bool {
 	return c.waiting > 0
 }
 
+// isCanceling reports whether a cancel of the task waits for the agent's answer.
+func (tk *activeTask) isCanceling() bool {
+	tk.mu.Lock()
+	defer tk.mu.Unlock()
+	return tk.waiting > 0
+}
+
 // begin adds a cancel that waits.
 func (c *cancels) begin() {
 	if c.waiting++; c.waiting == 1 {

@@ -162,7 +162,9 @@ func (r *run) conclude(ended bool, err error) error {
 		return err
 	}
 	r.span.SetStatus(codes.Error, task.KindOf(err).String())
-	tk.logger().Warn("the agent failed", "reason", err)
+	if !tk.isCanceling() { // what ends then is what the cancel has stopped
+		tk.logger().Warn("the agent failed", "reason", err)
+	}
 	return tk.persist(ctx, r, func() error {
 		end := agent.Report{State: task.Failed, Items: []task.DataItem{task.Text(detail(err))}}
 		if ctx.Err() != nil || tk.run != r || tk.holdEnd(end) {
@@ -175,10 +177,10 @@ func (r *run) conclude(ended bool, err error) error {
 	})
 }
 
-// mayBeRunning reports whether the agent may still work on a turn after an error.
+// mayBeRunning reports whether the agent may still work on a turn after an error, and can be asked.
 func mayBeRunning(err error) bool {
 	switch task.KindOf(err) {
-	case task.AgentUnavailable, task.AgentTimeout:
+	case task.AgentUnavailable, task.AgentTimeout, task.UnsupportedOperation:
 		return false
 	}
 	return !errors.Is(err, errStore) && !errors.Is(err, errPanic)

@@ -160,6 +160,9 @@ func (r *run) streamed(got received, err error, route Route, op translate.Operat
 }
 
 func (r *run) logCut() {
+	if _, ok := r.codec.(translate.Getter); !ok {
+		return // the task fails with that reason, or the caller has canceled it
+	}
 	r.log.LogAttrs(r.ctx, slog.LevelWarn, "the agent's stream was cut; the task is polled",
 		slog.String("task", r.turn.Ref.Task))
 }

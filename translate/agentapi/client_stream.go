@@ -97,7 +97,6 @@ type reader struct {
 	expose   Expose
 	messages map[string]*agentMessage
 	last     *agentMessage // that the last event was about
-	growing  *agentMessage // whose last content is a text that grows, and is shown as it does; nil for none
 	open     []ask
 	failure  string // what the agent has last reported as an error, outside of its response
 }
@@ -108,6 +107,7 @@ type agentMessage struct {
 	shows    bool   // it is a product
 	contents []part // by index
 	begun    bool   // a piece of the product was reported
+	grows    bool   // the last content is a text that grows, and is shown as it does
 	mixed    bool   // a content before the last one has grown, so that the product is not in order
 	complete bool
 }
@@ -268,7 +268,7 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 		before := msg.product()
 		*msg.part(i) = part{whole: true, item: readContent(v)}
 		rep.Chunks = msg.change(before, false)
-		r.growing = nil
+		msg.grows = false
 	case adds && m.text.Str != "":
 		p := msg.part(i)
 		if p.whole {
@@ -278,9 +278,7 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 		msg.mixed = msg.mixed || i < len(msg.contents)-1
 		product := task.Product{ID: msg.id, Name: msg.name(), DataItems: []task.DataItem{task.Text(m.text.Str)}}
 		rep.Chunks = []task.Chunk{{Product: product, Append: msg.begun}}
-		if msg.begun, r.growing = true, msg; msg.mixed {
-			r.growing = nil
-		}
+		msg.begun, msg.grows = true, !msg.mixed
 	}
 	return rep, nil
 }
@@ -301,10 +299,7 @@ func (r *reader) completed(rep *agent.Report, msg *agentMessage, m *members) err
 	if len(items) > wire.MaxItems {
 		return wire.Refuse("the agent's answer has a message with more than %d contents", wire.MaxItems)
 	}
-	msg.complete = true
-	if r.growing == msg {
-		r.growing = nil
-	}
+	msg.complete, msg.grows = true, false
 	switch {
 	case msg.shows:
 		before := msg.product()

@@ -14,17 +14,18 @@ var textContent = wire.NewForm(
 	wire.PieceProduct("msg_id"), wire.PieceText("text"),
 )
 
-// Text implements translate.TextStream: it reads one more piece of the text that grows.
+// Text implements translate.TextStream: it reads one more piece of a text that grows.
 func (s *stream) Text(_ string, data []byte, pieces *task.Pieces) bool {
-	msg := s.growing
-	if msg == nil || msg != s.last {
-		return false
-	}
 	p, ok := wire.ReadPiece(data, textContent)
-	last := len(msg.contents) - 1
-	if !ok || !p.Append || p.Index != int64(last) || len(p.Text) == 0 || string(p.Product) != msg.id {
+	if !ok || !p.Append || len(p.Text) == 0 {
 		return false
 	}
+	msg := s.messages[string(p.Product)]
+	if msg == nil || !msg.grows || p.Index != int64(len(msg.contents)-1) {
+		return false
+	}
+	s.last = msg
+	last := len(msg.contents) - 1
 	grown := &msg.contents[last]
 	grown.raw = append(grown.raw, p.Text...)
 	pieces.AddText(msg.id, msg.name(), p.Text, true, false)

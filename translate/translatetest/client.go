@@ -33,10 +33,15 @@ func Client(t *testing.T, c translate.Client, s translate.Server) {
 	t.Run("decoded", func(t *testing.T) { requestsAreDecoded(t, c, s) })
 	t.Run("replies", func(t *testing.T) { replies(t, c, s) })
 	t.Run("failures", func(t *testing.T) { failures(t, c, s) })
-	t.Run("streams", func(t *testing.T) { streamsFoldToReplies(t, c, s) })
+	t.Run("streams", func(t *testing.T) { Streams(t, c, s) })
 	t.Run("texts", func(t *testing.T) { textsAreEvents(t, c, s) })
-	t.Run("reports are copies", func(t *testing.T) { reportsAreCopies(t, c, s) })
-	t.Run("bytes", func(t *testing.T) { hostileReplies(t, c, s) })
+	Bodies(t, c, samples(s))
+}
+
+// Bodies is the part of Client about what agents send, sound or not: it reads samples of it, and mutations of these.
+func Bodies(t *testing.T, c translate.Client, samples [][]byte) {
+	t.Run("reports are copies", func(t *testing.T) { reportsAreCopies(t, c, samples) })
+	t.Run("bytes", func(t *testing.T) { hostileReplies(t, c, samples) })
 }
 
 // Turns are turns of every kind, with each of Strings everywhere.
@@ -299,8 +304,9 @@ func failures(t *testing.T, c translate.Client, s translate.Server) {
 	}
 }
 
-// streamsFoldToReplies: the events of a stream make the same task as the answer to a get at its end.
-func streamsFoldToReplies(t *testing.T, c translate.Client, s translate.Server) {
+// Streams is the part of Client about whole streams: the events of a stream make the same task as the answer to a get
+// at its end.
+func Streams(t *testing.T, c translate.Client, s translate.Server) {
 	for _, text := range Strings() {
 		begin := answered(task.Working, "")
 		begin.Products = nil
@@ -381,8 +387,8 @@ func readers(c translate.Client) map[string]func(body []byte) (agent.Report, err
 }
 
 // reportsAreCopies: a report does not change when the body that it came from is used for something else.
-func reportsAreCopies(t *testing.T, c translate.Client, s translate.Server) {
-	for _, body := range samples(s) {
+func reportsAreCopies(t *testing.T, c translate.Client, samples [][]byte) {
+	for _, body := range samples {
 		for name, read := range readers(c) {
 			want, err := read(slices.Clone(body))
 			if err != nil {
@@ -401,7 +407,7 @@ func reportsAreCopies(t *testing.T, c translate.Client, s translate.Server) {
 }
 
 // hostileReplies: whatever an agent sends is reported, or refused in one clean sentence.
-func hostileReplies(t *testing.T, c translate.Client, s translate.Server) {
+func hostileReplies(t *testing.T, c translate.Client, samples [][]byte) {
 	try := func(body []byte) {
 		for name, read := range readers(c) {
 			func() {
@@ -424,7 +430,7 @@ func hostileReplies(t *testing.T, c translate.Client, s translate.Server) {
 			}()
 		}
 	}
-	for _, body := range samples(s) {
+	for _, body := range samples {
 		mutatedBytes(body, 200, try)
 		mutatedValues(t, body, try)
 	}

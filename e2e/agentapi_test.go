@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// agentAPISites fronts one agent twice: with a path by which runs are stopped, and without.
+func agentAPISites(a *runtimeAgent) config {
+	return config{handle: fmt.Sprintf(`aip_gateway /stop* {
+		agent agentapi %[1]s/process {
+			cancel_path /stop
+		}
+	}
+	aip_gateway /cut* {
+		agent agentapi %[1]s/process?cut {
+			expose product
+		}
+	}`, a.url)}
+}
+
+// inSession returns a start in a session.
+func inSession(id, session, text string) *task.Call {
+	call := startCall(id, text)
+	call.Message.SessionID = session
+	return call
+}
+
+// begins starts a task whose agent works on it when it returns.
+func begins(c *caller, a *runtimeAgent, id, session, text string) {
+	c.t.Helper()
+	call := inSession(id, session, text)
+	call.Terms.Response = time.Millisecond
+	c.do(call)
+	eventually(c.t, "the agent works", func() bool {
+		_, _, begun := a.state(text)
+		return begun > 0
+	})
+}
+
+// TestAgentAPI drives an agent of the Agent API: the answers of the real server, questions, cancels and busy sessions.
+func TestAgentAPI(t *testing.T) {
+	t.Parallel()
+	a := newRuntimeAgent(t)
+	s := serve(t, agentAPISites(a))
+	stops, cuts := leaderOf(t, s.url()+"/stop"), leaderOf(t, s.url()+"/cut")
+
+	for name, want := range map[string]answered{
+		"hello":  {task.AwaitingCompletion, "", []string{"Hello"}},
+		"tool":   {task.AwaitingCompletion, "", []string{"Hello"}},
+		"boom":   {task.Failed, "AGENT_UNKNOWN_ERROR: Unknown agent error: RuntimeError: kaput", []string{"Hi"}},
+		"badreq": {task.Failed, "the agent's server reports an error, and not a response", nil},
+		"stop": {task.Failed, "the connection to the agent is gone, and agentapi cannot ask how a task stands",
+			[]string{"xxxxxxxx"}},
+	} {
+		stops.start("replay-"+name, "replay "+name)
+		got := stops.get("replay-" + name)
+		checkHistory(t, got)
+		if of := of(got); fmt.Sprint(of) != fmt.Sprint(want) {
+			t.Errorf("%s is %q, want %q", name, of, want)
+		}
+		if _, _, begun := a.state("replay " + name); begun != 1 {
+			t.Errorf("%s was sent %d times", name, begun)
+		}
+	}
+	if got := cuts.start("tools", "replay tool"); len(got.Products) != 4 || got.Products[1].Name != "plugin_call" {
+		t.Errorf("with all messages exposed, the products are %+v", got.Products)
+	}
+
+	// Questions, and how they are answered.
+	asks := stops.start("asks", "ask")
+	if asks.Status.State != task.AwaitingInput || len(asks.Status.DataItems) != 2 {
+		t.Errorf("the question is %+v", asks.Status)
+	}
+	if got := stops.goOn("asks", "blue"); got.Status.State != task.AwaitingCompletion ||
+		strings.Join(product(got), "") != "you said: blue" {
+		t.Errorf("the answer is %+v", got)
+	}
+	stops.start("approves", "approve")
+	approve := commandCall(task.Continue, "approves")
+	approve.Message.DataItems = []task.DataItem{{Kind: task.DataKind, Data: []byte(`{"approve":true}`)}}
+	if got := stops.do(approve); strings.Join(product(got), "") != "you said: true" {
+		t.Errorf("the approval is %+v", got)
+	}
+
+	// A cancel by the path of the application.
+	begins(stops, a, "c1", "s1", "slow 300 one")
+	if got := stops.cancel("c1"); got.Status.State != task.Canceled || len(got.Status.DataItems) > 0 {
+		t.Errorf("the cancel is answered %+v", got.Status)
+	}
+	eventually(t, "the run has been stopped", func() bool {
+		runs, _, _ := a.state("")
+		return runs == 0
+	})
+	if got := stops.get("c1"); got.Status.State != task.Canceled {
+		t.Errorf("the canceled task is %+v", got.Status)
+	}
+
+	// A cancel by closing the connection: the run continues, and the next message of the session waits for its end.
+	begins(cuts, a, "c2", "s2", "slow 300 two")
+	if got := cuts.cancel("c2"); got.Status.State != task.Canceled ||
+		!strings.Contains(says(got.Status.DataItems), "the agent may continue its work") {
+		t.Errorf("the cancel is answered %+v", got.Status)
+	}
+	next := inSession("c3", "s2", "hello")
+	next.Terms.Response = time.Millisecond
+	cuts.do(next)
+	eventually(t, "the next message is refused", func() bool {
+		_, busy, _ := a.state("")
+		return busy > 1
+	})
+	// Another task of the session cannot stop a run that is not its own.
+	begins(stops, a, "c4", "s4", "slow 300 four")
+	queued := inSession("c5", "s4", "slow 300 five")
+	queued.Terms.Response = time.Millisecond
+	_, before, _ := a.state("")
+	stops.do(queued)
+	eventually(t, "the message waits", func() bool {
+		_, busy, _ := a.state("")
+		return busy > before+1
+	})
+	if got := stops.cancel("c5"); got.Status.State != task.Canceled {
+		t.Errorf("the cancel is answered %+v", got.Status)
+	}
+	if got := stops.get("c4"); got.Status.State != task.Working {
+		t.Errorf("the run of another task is %+v", got.Status)
+	}
+	a.end("")
+	if got := cuts.rests("c3"); strings.Join(product(got), "") != "echo: hello" {
+		t.Errorf("the next message is answered %+v", got)
+	}
+	if _, _, begun := a.state("hello"); begun != 1 {
+		t.Errorf("the next message was begun %d times", begun)
+	}
+	if _, _, begun := a.state("slow 300 five"); begun != 0 {
+		t.Errorf("the canceled message was begun %d times", begun)
+	}
+}
+
+// TestAgentAPICrash kills the gateway while an agent works on one task and another one waits for its session. The run
+// is not begun again, and its task fails with a reason; the message that was not sent is sent once.
+func TestAgentAPICrash(t *testing.T) {
+	t.Parallel()
+	a := newRuntimeAgent(t)
+	with := agentAPISites(a)
+	s := serve(t, with)
+	c := leaderOf(t, s.url()+"/cut")
+	begins(c, a, "runs", "s", "slow 300 one")
+	waits := inSession("waits", "s", "hello")
+	waits.Terms.Response = time.Millisecond
+	c.do(waits)
+	eventually(t, "the second task waits", func() bool {
+		_, busy, _ := a.state("")
+		return busy > 1
+	})
+	s.kill()
+	s.start(with)
+	if got := c.rests("runs"); got.Status.State != task.Failed ||
+		!strings.Contains(says(got.Status.DataItems), "the connection to the agent is gone") {
+		t.Errorf("the run of before is %+v", got.Status)
+	}
+	a.end("")
+	if got := c.rests("waits"); strings.Join(product(got), "") != "echo: hello" {
+		t.Errorf("the task that waited is %+v", got)
+	}
+	for _, text := range []string{"slow 300 one", "hello"} {
+		if _, _, begun := a.state(text); begun != 1 {
+			t.Errorf("%q was begun %d times", text, begun)
+		}
+	}
+}
