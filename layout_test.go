@@ -123,7 +123,7 @@ var outside = map[string][]string{
 	"github.com/caddyserver/": {"caddymodule", "caddymodule/command"},
 	"go.uber.org/zap":         {"caddymodule"},
 	"github.com/cockroachdb/": {"replay/pebble"},
-	"github.com/hashicorp/golang-lru/": {"upstream/assignee", "upstream/callback", "internal/keylock", "partner",
+	"github.com/hashicorp/golang-lru/": {"upstream/assignee", "upstream/callback", "partner",
 		"notify/schedule"},
 	"github.com/coder/websocket":  {"aun", "aun/auntest", "internal/aunpeer"},
 	"github.com/go-jose/go-jose/": {"aun"},

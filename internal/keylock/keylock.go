@@ -6,14 +6,13 @@ package keylock
 import (
 	"hash/maphash"
 	"sync"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // Map holds one value for each key in use. Its methods may be called by any number of goroutines at once.
 type Map[V any] struct {
 	create func(key string) *V
 	keep   func(*V) bool // nil where no idle values are kept
+	idle   int           // values that a shard keeps though they are not in use
 
 	seed   maphash.Seed
 	shards [shards]shard[V]
@@ -22,16 +21,33 @@ type Map[V any] struct {
 // shards is the number of mutexes that the keys share.
 const shards = 64
 
+// shard has the values of some keys. Those that are not in use are in a ring, the one used last first.
 type shard[V any] struct {
-	mu   sync.Mutex
-	used map[string]entry[V]
-	// recent holds values for their next use, some of which are in use now. It is nil where none are kept.
-	recent *simplelru.LRU[string, *V]
+	mu      sync.Mutex
+	entries map[string]*entry[V]
+	idle    entry[V] // holds the ring together; it has no value
+	count   int      // of the others in the ring
 }
 
 type entry[V any] struct {
-	value *V
-	users int
+	key        string
+	value      *V
+	users      int
+	next, prev *entry[V] // in the ring; nil while the value is in use
+}
+
+// rest puts an entry that is not in use first into the ring. The caller holds s.mu.
+func (s *shard[V]) rest(e *entry[V]) {
+	e.prev, e.next = &s.idle, s.idle.next
+	e.prev.next, e.next.prev = e, e
+	s.count++
+}
+
+// wake takes an entry out of the ring. The caller holds s.mu.
+func (s *shard[V]) wake(e *entry[V]) {
+	e.prev.next, e.next.prev = e.next, e.prev
+	e.prev, e.next = nil, nil
+	s.count--
 }
 
 // New returns a Map that creates the value of a key when its use begins, and forgets it when its last use ends. create
@@ -39,7 +55,9 @@ type entry[V any] struct {
 func New[V any](create func(key string) *V) *Map[V] {
 	m := &Map[V]{create: create, seed: maphash.MakeSeed()}
 	for i := range m.shards {
-		m.shards[i].used = make(map[string]entry[V])
+		s := &m.shards[i]
+		s.entries = make(map[string]*entry[V])
+		s.idle.next, s.idle.prev = &s.idle, &s.idle
 	}
 	return m
 }
@@ -49,10 +67,7 @@ func New[V any](create func(key string) *V) *Map[V] {
 // called under a lock.
 func NewCached[V any](idle int, create func(key string) *V, keep func(*V) bool) *Map[V] {
 	m := New(create)
-	m.keep = keep
-	for i := range m.shards {
-		m.shards[i].recent, _ = simplelru.NewLRU[string, *V](max(idle/shards, 1), nil) // fails for a size below 1 only
-	}
+	m.keep, m.idle = keep, max(idle/shards, 1)
 	return m
 }
 
@@ -65,17 +80,15 @@ func (m *Map[V]) Acquire(key string) *V {
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.used[key]
-	if e.users == 0 {
-		if s.recent != nil {
-			e.value, _ = s.recent.Get(key)
-		}
-		if e.value == nil {
-			e.value = m.create(key)
-		}
+	e := s.entries[key]
+	switch {
+	case e == nil:
+		e = &entry[V]{key: key, value: m.create(key)}
+		s.entries[key] = e
+	case e.users == 0:
+		s.wake(e)
 	}
 	e.users++
-	s.used[key] = e
 	return e.value
 }
 
@@ -84,19 +97,19 @@ func (m *Map[V]) Release(key string) (last bool) {
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.used[key]
+	e := s.entries[key]
 	if e.users--; e.users > 0 {
-		s.used[key] = e
 		return false
 	}
-	delete(s.used, key)
-	if s.recent == nil {
+	if m.keep == nil || !m.keep(e.value) {
+		delete(s.entries, key)
 		return true
 	}
-	if m.keep(e.value) {
-		s.recent.Add(key, e.value)
-	} else {
-		s.recent.Remove(key)
+	s.rest(e)
+	if s.count > m.idle {
+		oldest := s.idle.prev
+		s.wake(oldest)
+		delete(s.entries, oldest.key)
 	}
 	return true
 }
@@ -107,8 +120,10 @@ func (m *Map[V]) Used() []*V {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.Lock()
-		for _, e := range s.used {
-			used = append(used, e.value)
+		for _, e := range s.entries {
+			if e.users > 0 {
+				used = append(used, e.value)
+			}
 		}
 		s.mu.Unlock()
 	}

@@ -56,7 +56,7 @@ func TestExclusion(t *testing.T) {
 		m.Release(c.key)
 	}
 	for i := range m.shards {
-		if n := len(m.shards[i].used); n > 0 {
+		if n := len(m.shards[i].entries); n > 0 {
 			t.Errorf("%d values are left", n)
 		}
 	}
@@ -88,7 +88,7 @@ func TestCached(t *testing.T) {
 		}
 		return key
 	}
-	other := use(sameShard(1), 1) // evicts "a", which is in use
+	other := use(sameShard(1), 1) // "a" is in use, and so not the one of its shard that is idle
 	if m.Acquire("a") != held {
 		t.Error("a value in use was replaced")
 	}
@@ -100,6 +100,11 @@ func TestCached(t *testing.T) {
 	if use(other.key, 0) == other {
 		t.Error("more values are kept than allowed")
 	}
+	third := use(sameShard(2), 1) // evicts "a"
+	if use(third.key, 0) != third {
+		t.Error("the value that was used last was not kept")
+	}
+	held = use("a", 1)
 	use("a", -1)
 	if use("a", 0) == held {
 		t.Error("a value was kept after keep had refused it")
