@@ -114,8 +114,10 @@ func (s *Store) options(disk *disk, cache *pebble.Cache) *pebble.Options {
 		MemTableSize:                s.sizes.memTable,
 		MemTableStopWritesThreshold: 4,
 		// Streams need the file descriptors; a store of 100 GB has about a thousand files.
-		MaxOpenFiles:          512,
-		L0CompactionThreshold: 4,
+		MaxOpenFiles: 512,
+		// The names of logs come in no order, so what is flushed overlaps all that there is, and each compaction writes
+		// the level below anew. With 10 flushes for one compaction there are a third as many as with 4.
+		L0CompactionThreshold: 10,
 		L0StopWritesThreshold: 24,
 		// A second compaction only when the first does not keep up.
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
@@ -124,6 +126,8 @@ func (s *Store) options(disk *disk, cache *pebble.Cache) *pebble.Options {
 		EventListener: &pebble.EventListener{BackgroundError: disk.fail},
 	}
 	for i := range o.Levels {
+		// A block holds some 10 tasks; with fewer, to begin and end blocks is most of the work of a compaction.
+		o.Levels[i].BlockSize = 16 << 10
 		// Most first reads are of logs that do not exist yet. Pebble asks the filters of all levels but the last one.
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}

@@ -232,8 +232,9 @@ func newLogs(in *intents) *logs {
 	ls := &logs{intents: in}
 	ls.byName = keylock.NewCached(idleLogs,
 		func(name string) *log { return &log{name: name, of: ls} },
-		// Only a log that may be appended to is kept. Its fields are read without l.mu: it has no user.
-		func(l *log) bool { return l.head.First > 0 && l.head.Ended.IsZero() })
+		// Only a log that may be appended to is kept. That may be one that does not exist: as a rule, a log that was looked
+		// up and not found is begun next. The fields are read without l.mu: the log has no user.
+		func(l *log) bool { return l.known && l.head.Ended.IsZero() })
 	return ls
 }
 

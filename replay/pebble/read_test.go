@@ -88,3 +88,25 @@ func TestRestingHead(t *testing.T) {
 		}
 	}
 }
+
+// TestMissingHead begins a log whose head was looked up before: it is not looked up again.
+func TestMissingHead(t *testing.T) {
+	s, err := open(smallDisk(), "/store", replay.Settings{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if h, err := s.Head(t.Context(), "a"); !errors.Is(err, replay.ErrNotFound) {
+		t.Fatalf("head %+v, %v, want none", h, err)
+	}
+	key := appendNameKey(nil, spaceHead, "a")
+	if err := s.db.Set(key, []byte("damaged"), pebble.NoSync); err != nil { // what nothing reads does no harm
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{{1}}}); err != nil {
+		t.Errorf("the head was looked up again: %v", err)
+	}
+	if h, err := s.Head(t.Context(), "a"); err != nil || h.Last != 1 {
+		t.Errorf("head %+v, %v", h, err)
+	}
+}
