@@ -72,7 +72,7 @@ func (a *Assignee) ServeOn(ctx context.Context, conn *Conn) error {
 			var its context.Context
 			its, w.stop = context.WithCancel(ctx)
 			a.working[t.TaskID] = w
-			running.Go(func() { _ = Run(its, t.Input.String(), w) }) // it ends with the task or the connection
+			running.Go(func() { _ = w.run(its, t.Input) }) // it ends with the task or the connection
 		}
 		if w != nil {
 			w.update(t)
@@ -88,10 +88,26 @@ func (a *Assignee) Seen() []string {
 	return append([]string(nil), a.seen...)
 }
 
-// update reads what the whole task says: inputs of its owner that are new, and whether it has ended.
+// run carries out the script of a task. Without an input, which a later event need not have, it gets the task.
+func (w *assigned) run(ctx context.Context, input *Content) error {
+	if input == nil {
+		t, err := w.conn.Do(ctx, "task.get", map[string]any{"task_id": w.id})
+		if err != nil {
+			return err
+		}
+		input = t.Input
+	}
+	return Run(ctx, input.String(), w)
+}
+
+// update reads what a task says: inputs of its owner that are new, and whether it has ended.
 func (w *assigned) update(t TaskEvent) {
 	if Ended(t.Status) {
 		w.stop()
+		return
+	}
+	if t.Status == "working" && t.Message != nil {
+		w.answers <- t.Message.String()
 		return
 	}
 	n := 0
@@ -138,8 +154,18 @@ func (w *assigned) Fail(ctx context.Context, reason string) error {
 	return w.call(ctx, "task.fail", map[string]any{"reason": reason})
 }
 
+// Delegate implements Delegator.
+func (w *assigned) Delegate(ctx context.Context, to, text string) error {
+	return w.call(ctx, "task.delegate", map[string]any{"to": to, "input": Text(text)})
+}
+
 // Ask implements Work.
 func (w *assigned) Ask(ctx context.Context, question string) (string, error) {
+	select {
+	case answer := <-w.answers: // it has asked on an earlier connection
+		return answer, nil
+	default:
+	}
 	var err error
 	if w.agent.ByMessage {
 		err = w.message(ctx, Payload{Type: "status", State: "input_required", Text: question})

@@ -314,3 +314,55 @@ func (c *Client) Online(ctx context.Context) (*Conn, error) {
 	conn, _, err := c.Connect(ctx, token.Access, nil)
 	return conn, err
 }
+
+// Peer opens a connection in peer mode, in which both sides authenticate each other by their certificates. want is the
+// AID that the other side must have.
+func (c *Client) Peer(ctx context.Context, url, want string) (*Conn, error) {
+	conn, err := Dial(ctx, c.HTTP, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.hello(ctx, conn, want); err != nil {
+		conn.Cut()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (c *Client) hello(ctx context.Context, conn *Conn, want string) error {
+	if _, err := conn.Call(ctx, "initialize", map[string]any{
+		"mode": "peer", "protocol": map[string]any{"min": "1.0", "max": "1.0"},
+		"clientInfo": map[string]any{"name": "aunpeer", "version": "1"},
+	}); err != nil {
+		return fmt.Errorf("initialize: %w", err)
+	}
+	nonce := rand.Text()
+	result, err := conn.Call(ctx, "peer.hello", map[string]any{
+		"aid": c.ID.AID, "cert": c.ID.CertPEM(), "nonce": nonce, "protocol": "1.0",
+	})
+	if err != nil {
+		return fmt.Errorf("peer.hello: %w", err)
+	}
+	var theirs struct {
+		AID, Cert, Nonce string
+		Signature        string `json:"nonce_signature"`
+	}
+	if err := json.Unmarshal(result, &theirs); err != nil {
+		return err
+	}
+	cert, err := c.PKI.check(theirs.Cert, want, c.PKI.Issuer.Chain...)
+	if err != nil {
+		return fmt.Errorf("the certificate of the peer: %w", err)
+	}
+	if err := verify(cert, nonce, theirs.Signature); err != nil {
+		return fmt.Errorf("the signature of the peer: %w", err)
+	}
+	signature, err := c.ID.Sign(theirs.Nonce)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Call(ctx, "peer.confirm", map[string]any{"nonce_signature": signature}); err != nil {
+		return fmt.Errorf("peer.confirm: %w", err)
+	}
+	return conn.Notify(ctx, "notification/initialized", nil)
+}

@@ -21,8 +21,13 @@ type Work interface {
 	Fail(ctx context.Context, reason string) error
 }
 
+// Delegator is a Work that can delegate a part of its task.
+type Delegator interface {
+	Delegate(ctx context.Context, to, text string) error
+}
+
 // Run carries out the script that a text names, as the sample agent does: ask, fail, "slow ms", "stream n ms", and
-// further reject and "late-reject ms". Any other text is echoed.
+// further reject, "late-reject ms", and "delegate aid text". Any other text is echoed.
 func Run(ctx context.Context, text string, w Work) error {
 	verb, rest, _ := strings.Cut(text, " ")
 	switch verb {
@@ -69,6 +74,12 @@ func Run(ctx context.Context, text string, w Work) error {
 			}
 		}
 		return w.Complete(ctx, textArtifact("out", whole.String()))
+	}
+	if d, ok := w.(Delegator); ok && verb == "delegate" {
+		to, part, _ := strings.Cut(rest, " ")
+		if err := d.Delegate(ctx, to, part); err != nil {
+			return err
+		}
 	}
 	return w.Complete(ctx, textArtifact("echo", "echo: "+text))
 }

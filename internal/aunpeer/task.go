@@ -19,6 +19,8 @@ type Task struct {
 	Input        *Content   `json:"input,omitempty"`
 	Artifacts    []Artifact `json:"artifacts,omitempty"`
 	Messages     []Message  `json:"messages,omitempty"`
+	Message      *Content   `json:"message,omitempty"` // what the assignee says along with the status
+	Reason       string     `json:"reason,omitempty"`
 	Children     []Task     `json:"children,omitempty"`
 	CreatedAt    string     `json:"created_at,omitempty"`
 	UpdatedAt    string     `json:"updated_at,omitempty"`
@@ -60,11 +62,11 @@ type Artifact struct {
 // TaskEvent has the parameters of the events of tasks.
 type TaskEvent struct {
 	Task
-	Message   *Content  `json:"message,omitempty"`
 	Artifact  *Artifact `json:"artifact,omitempty"`
 	Append    bool      `json:"append,omitempty"`
 	LastChunk bool      `json:"last_chunk,omitempty"`
-	Reason    string    `json:"reason,omitempty"`
+	Child     *Task     `json:"child,omitempty"`
+	Seq       int       `json:"seq,omitempty"` // by which an event is known that is sent again
 }
 
 // Do makes a call, and reads its result into a Task.

@@ -187,8 +187,10 @@ func (w *work) change(status, reason string, message *Content, artifacts []Artif
 	if artifacts != nil {
 		w.task.Artifacts = artifacts
 	}
-	ev := TaskEvent{Message: message, Reason: reason}
-	ev.Status, ev.UpdatedAt, ev.Artifacts = status, w.task.UpdatedAt, artifacts
+	w.task.Message, w.task.Reason = message, reason
+	ev := TaskEvent{Task: Task{
+		Status: status, UpdatedAt: w.task.UpdatedAt, Artifacts: artifacts, Message: message, Reason: reason,
+	}}
 	tasks.mu.Unlock()
 	method := "event/task.updated"
 	if status == "completed" || status == "failed" {
@@ -241,6 +243,22 @@ func (w *work) Ask(ctx context.Context, question string) (string, error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
+}
+
+// Delegate implements Delegator. The part is done at once.
+func (w *work) Delegate(_ context.Context, to, text string) error {
+	tasks := &w.gateway.tasks
+	input := Text(text)
+	tasks.mu.Lock()
+	tasks.last++
+	child := Task{
+		TaskID: fmt.Sprintf("task_%06d", tasks.last), Status: "completed", Owner: w.task.Assignee, Assignee: to,
+		ParentTaskID: w.task.TaskID, Input: &input, CreatedAt: now(), UpdatedAt: now(),
+	}
+	w.task.Children = append(slices.Clone(w.task.Children), child)
+	tasks.mu.Unlock()
+	w.publish("event/task.delegated", TaskEvent{Child: &child})
+	return nil
 }
 
 // Piece implements Work.
