@@ -22,6 +22,9 @@ type Turn struct {
 	// as hints.
 	Ref     Ref
 	Message task.Message
+	// History is the messages of the Leader that were executed, oldest first, as far as they are stored. In a continue,
+	// the last one is Message. It is not to be changed.
+	History []task.Message
 	// Known is what the task offers so far.
 	Known []task.Product
 	// Withdrawn is what the task offered before a continue withdrew it.

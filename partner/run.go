@@ -50,6 +50,7 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 	t := &agent.Turn{
 		Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
 		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn, Asked: tk.asked(from),
+		History: tk.fold.Task().MessageHistory,
 	}
 	r := p.newRun(ctx, nil, tk, t)
 	if r.done.happened {
@@ -246,7 +247,7 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 func (tk *activeTask) turn() *agent.Turn {
 	t := &agent.Turn{
 		Ref: tk.meta.Ref, Revision: tk.meta.Revision, Acknowledged: tk.meta.Acknowledged,
-		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn,
+		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn, History: tk.fold.Task().MessageHistory,
 	}
 	if tk.meta.Pending != nil {
 		t.Message = *tk.meta.Pending

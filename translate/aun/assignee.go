@@ -55,10 +55,22 @@ func (a *assignee) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
 	} else {
 		dst = append(append(dst, StateName(task.Working, false)...), '"')
 	}
-	dst = a.appendNames(dst, t.Ref, a.owner(t.Message.SenderID))
-	if t.From == task.None {
-		dst = AppendContent(append(dst, `,"input":`...), t.Message.DataItems)
-	} else {
+	owner := a.owner(t.Message.SenderID)
+	dst = a.appendNames(dst, t.Ref, owner)
+	history := t.History
+	if len(history) == 0 {
+		history = []task.Message{t.Message}
+	}
+	dst = AppendContent(append(dst, `,"input":`...), history[0].DataItems)
+	dst = append(dst, `,"messages":[`...)
+	for i := range history[1:] {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = wire.AppendOptional(append(dst, `{"role":"owner"`...), `,"from":`, owner)
+		dst = append(appendMembers(append(dst, ','), "", history[i+1].DataItems), '}')
+	}
+	if dst = append(dst, ']'); t.From != task.None {
 		dst = AppendContent(append(dst, `,"message":`...), t.Message.DataItems)
 	}
 	dst = append(dst, `,"artifacts":[`...)

@@ -90,6 +90,9 @@ func (w *world) run(id string, from task.State, text string, again bool) *turn {
 		m.Command = task.Continue
 	}
 	given := &agent.Turn{Ref: agent.Ref{Task: id}, Message: m, From: from}
+	if from != task.None {
+		given.History = []task.Message{{DataItems: []task.DataItem{task.Text("Review")}}, m}
+	}
 	reports := w.agent.Run(ctx, given, false)
 	if again {
 		reports = w.agent.Resume(ctx, given)
@@ -148,7 +151,7 @@ func check(t *testing.T, what string, got, want any) {
 }
 
 const submitted = `{"status":"submitted","task_id":"t1","owner":"alice.aid.pub","assignee":"worker.aid.pub",` +
-	`"input":{"type":"text","content":"Review"},"artifacts":[]}`
+	`"input":{"type":"text","content":"Review"},"messages":[],"artifacts":[]}`
 
 // TestWork: an agent accepts a task, delivers and completes it.
 func TestWork(t *testing.T) {
@@ -252,6 +255,8 @@ func TestContinue(t *testing.T) {
 		turn := w.run("t1", task.AwaitingInput, "The second", false)
 		check(t, "the event", w.sent(), []string{
 			`{"status":"working","task_id":"t1","owner":"alice.aid.pub","assignee":"worker.aid.pub",` +
+				`"input":{"type":"text","content":"Review"},` +
+				`"messages":[{"role":"owner","from":"alice.aid.pub","type":"text","content":"The second"}],` +
 				`"message":{"type":"text","content":"The second"},"artifacts":[]}`})
 		check(t, "accept", w.say("t1", codec.Accept, `{}`), "-32176")
 		check(t, "a message", w.say("t1", codec.MessageSend, `{"message_id":"p","payload":{"type":"text","text":"Fine"}}`),
