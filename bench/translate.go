@@ -78,14 +78,12 @@ var (
 // an agent's answer it is read by the codec.
 var translations = []translation{
 	{
-		"jsonrpc.Parse: a caller's start, checked",
+		"jsonrpc.Parse: a caller's start, checked; over gRPC, also made JSON",
 		func(d *dialect) int { return len(d.body) },
 		func(d *dialect) func() error {
 			return func() error {
-				if _, refused := jsonrpc.Parse(d.body, jsonrpc.Limits{}); refused != nil {
-					return refused
-				}
-				return nil
+				_, err := d.parse()
+				return err
 			}
 		},
 	},
@@ -171,13 +169,14 @@ func dialects() ([]dialect, error) {
 		{server: a2a.LegacyServer(false), client: a2a.Legacy()},
 		{server: a2a.V03Server(false), client: a2a.V03()},
 		{server: a2a.V1Server(false), client: a2a.V1()},
+		{server: a2a.V1GRPCServer(false), client: a2a.V1GRPC()},
 	}
 	for i := range all {
 		d := &all[i]
 		d.body = d.client.AppendTurn(nil, &turn, false)
-		envelope, refused := jsonrpc.Parse(d.body, jsonrpc.Limits{})
-		if refused != nil {
-			return nil, fmt.Errorf("%s: %w", d.server.Name(), refused)
+		envelope, err := d.parse()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d.server.Name(), err)
 		}
 		d.request = translate.Request{Request: envelope, HTTP: "POST"}
 		for _, f := range d.client.Header() {
@@ -185,17 +184,39 @@ func dialects() ([]dialect, error) {
 				d.request.Version = f.Value
 			}
 		}
-		var err error
 		if d.call, err = d.server.Decode(&d.request); err != nil {
 			return nil, fmt.Errorf("%s: %w", d.server.Name(), err)
 		}
 		d.reply = d.server.AppendTask(nil, d.request.ID, &d.call, &whole)
 		d.event = d.server.NewStream(d.request.ID, &d.call, &whole).Event(nil, &piece).Data
-		if !json.Valid(d.reply) || !json.Valid(d.event) {
+		if _, ok := d.server.(translate.Transcoder); !ok && (!json.Valid(d.reply) || !json.Valid(d.event)) {
 			return nil, fmt.Errorf("%s: what the server makes is not JSON", d.server.Name())
 		}
 	}
 	return all, nil
+}
+
+// parse reads the envelope of the start, or its params where it has none.
+func (d *dialect) parse() (req jsonrpc.Request, err error) {
+	t, ok := d.server.(translate.Transcoder)
+	if !ok {
+		req, refused := jsonrpc.Parse(d.body, jsonrpc.Limits{})
+		if refused != nil {
+			return req, refused
+		}
+		return req, nil
+	}
+	req.Method = "SendMessage"
+	params, err := t.Params(req.Method, d.body)
+	if err != nil {
+		return req, err
+	}
+	value, refused := jsonrpc.ParseValue(params, jsonrpc.Limits{})
+	if refused != nil {
+		return req, refused
+	}
+	req.Params = value
+	return req, nil
 }
 
 // translated measures what each translation costs, within this process: once in memory, no store and no network.

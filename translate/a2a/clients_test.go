@@ -17,6 +17,7 @@ func TestClients(t *testing.T) {
 	}{
 		{a2a.Legacy(), a2a.LegacyServer(false)}, {a2a.V03(), a2a.V03Server(false)},
 		{a2a.V1(), a2a.V1Server(false)}, {a2a.V1REST(), a2a.V1RESTServer(false)},
+		{a2a.V1GRPC(), a2a.V1GRPCServer(false)},
 	} {
 		t.Run(d.client.Name(), func(t *testing.T) { translatetest.Client(t, d.client, d.server) })
 	}
@@ -29,3 +30,5 @@ func FuzzV03Text(f *testing.F) { translatetest.FuzzTexts(f, a2a.V03(), a2a.V03Se
 func FuzzV1Text(f *testing.F) { translatetest.FuzzTexts(f, a2a.V1(), a2a.V1Server(false)) }
 
 func FuzzV1RESTText(f *testing.F) { translatetest.FuzzTexts(f, a2a.V1REST(), a2a.V1RESTServer(false)) }
+
+func FuzzV1GRPCText(f *testing.F) { translatetest.FuzzTexts(f, a2a.V1GRPC(), a2a.V1GRPCServer(false)) }

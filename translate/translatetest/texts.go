@@ -104,6 +104,9 @@ func textsAreEvents(t *testing.T, c translate.Client, s translate.Server) {
 			taken += SameTexts(t, c, append(begin, ev, body, ev)) - alone
 		}
 		mutatedBytes(ev, 100, try)
+		if !inJSON(c) {
+			continue
+		}
 		mutatedValues(t, ev, try)
 		for _, escape := range [...]string{`\/`, `\b`, `\f`, `\u000a`, `\u0022`, `\u005C`, `\u00e9`, `\ud83d\uDCA1`, `\ud83d`,
 			`\u0000`, `\ufffd`, `\x`, "\t"} {
@@ -114,7 +117,7 @@ func textsAreEvents(t *testing.T, c translate.Client, s translate.Server) {
 		}
 	}
 	t.Logf("Text takes %d of %d mutated events", taken, tried)
-	if taken < tried/20 {
+	if inJSON(c) && taken < tried/20 { // what is not JSON is mostly no message any more
 		t.Errorf("Text takes %d of %d mutated events", taken, tried)
 	}
 }
