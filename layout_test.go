@@ -95,7 +95,10 @@ var mayImport = map[string][]string{
 	"gateway/httpfront": {"task", "translate", "gateway", "gateway/httpfront/takeover", "identity", "sseproxy",
 		"internal/bufpool", "internal/protobytes"},
 	"gateway/httpfront/takeover": {"internal/bufpool"},
-	"caddymodule": {"task", "jsonrpc", "aun", "translate/aip", "translate/a2a", "translate/agentapi", "replay",
+	"gateway/wsfront": {"task", "jsonrpc", "aun", "gateway", "identity", "partner", "replay", "translate/aun",
+		"internal/logname"},
+	"caddymodule": {"task", "jsonrpc", "aun", "translate/aip", "translate/a2a", "translate/agentapi", "translate/aun",
+		"directory", "gateway/wsfront", "replay",
 		"replay/pebble", "quota", "partner", "notify", "egress", "notify/sign", "upstream",
 		"upstream/httptransport", "identity", "gateway", "gateway/httpfront", "internal/legacyagent",
 		"caddymodule/adminapi", "caddymodule/command"},
@@ -125,9 +128,10 @@ var outside = map[string][]string{
 	"github.com/cockroachdb/": {"replay/pebble"},
 	"github.com/hashicorp/golang-lru/": {"upstream/assignee", "upstream/callback", "partner",
 		"notify/schedule"},
-	"github.com/coder/websocket":  {"aun", "aun/auntest", "internal/aunpeer"},
+	"github.com/coder/websocket":  {"aun", "aun/auntest", "gateway/wsfront", "internal/aunpeer"},
 	"github.com/go-jose/go-jose/": {"aun"},
-	"github.com/tidwall/gjson": {"jsonrpc", "aun", "directory", "mailbox", "upstream/assignee",
+	"github.com/tidwall/gjson": {"jsonrpc", "aun", "directory", "gateway/wsfront", "caddymodule",
+		"mailbox", "upstream/assignee",
 		"upstream/httptransport", "translate/agentapi",
 		"translate/aip", "translate/aun",
 		"translate/internal/wire", "translate/a2a",
@@ -138,7 +142,8 @@ var outside = map[string][]string{
 		"internal/leader"},
 	"go.opentelemetry.io/": {"internal/tracing", "caddymodule", "partner", "gateway", "gateway/httpfront",
 		"upstream/httptransport", "upstream/grpctransport", "notify", "notify/delivery"},
-	"net/http": {"directory", "gateway/httpfront", "gateway/httpfront/takeover", "upstream/httptransport",
+	"net/http": {"directory", "gateway/wsfront", "gateway/httpfront", "gateway/httpfront/takeover",
+		"upstream/httptransport",
 		"upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify", "notify/delivery", "sseproxy",
 		"aun/auntest", "internal/aunpeer", "caddymodule", "caddymodule/command",
 		"internal/leader", "internal/legacyagent", "bench", "soak"},
@@ -274,7 +279,7 @@ func optionsOf(t *testing.T) (words []string) {
 			}
 		}
 	})
-	return append(words, "aip_gateway", "aip_callback", "aip_sample_agent")
+	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_sample_agent")
 }
 
 func eachNode(t *testing.T, path string, f func(ast.Node)) {

@@ -20,6 +20,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
 	_ "github.com/aip-gateway/aip-gateway/caddymodule/command" // registers caddy aip
+	"github.com/aip-gateway/aip-gateway/directory"
+	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -42,12 +44,17 @@ type App struct {
 	// Partner. Default: none.
 	Identities map[string]string `json:"identities,omitempty"`
 
+	// The gateway as a gateway of AUN. Default: none; AUN clients cannot connect.
+	AUN *AUN `json:"aun,omitempty"`
+
 	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
 	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
 	// are answered within this time, with the task in its current state. Default: 10s.
 	Drain caddy.Duration `json:"drain,omitempty"`
 
 	identities *identity.Identities
+	aunFront   *wsfront.Front  // set by Start; nil without AUN
+	aunSite    *directory.Site // likewise
 
 	started  chan struct{}
 	draining context.Context // done when the streams of this configuration must end
@@ -84,6 +91,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.Streams.provision()
 	if a.identities, err = readIdentities(a.Identities); err != nil {
 		return err
+	}
+	if a.AUN != nil {
+		if err := a.AUN.provision(); err != nil {
+			return err
+		}
 	}
 	return errors.Join(a.Store.provision(), a.Notify.provision())
 }
@@ -129,6 +141,7 @@ func (a *App) Start() error {
 	for _, g := range a.members {
 		g.gateway.Register(opened.tasks)
 	}
+	a.startAUN()
 	close(a.started)
 	if a.Streams.ReleaseMemory == switchOn {
 		a.releasing.Go(func() { process.ReleaseMemory(a.draining, debug.FreeOSMemory) })

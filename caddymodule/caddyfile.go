@@ -70,6 +70,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"notify":     p.notify(&app.Notify),
 		"drain":      p.duration(&app.Drain),
 		"identities": func() { p.identities(&app.Identities) },
+		"aun":        p.aun(&app.AUN),
 		"streams": p.section(options{
 			"take_over":      p.word(&app.Streams.TakeOver),
 			"release_memory": p.word(&app.Streams.ReleaseMemory),

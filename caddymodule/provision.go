@@ -34,6 +34,9 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		return err
 	}
 	g.app = app.(*App)
+	if err := g.checkAUN(); err != nil {
+		return err
+	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(httpfront.WithConnection)
 	}

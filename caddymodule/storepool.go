@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
@@ -33,7 +34,18 @@ type openStore struct {
 	tracer *tracer
 
 	mu      sync.Mutex
-	configs []storeConfig // of the configurations that run, oldest first
+	configs []storeConfig  // of the configurations that run, oldest first
+	indexed *wsfront.Index // of AUN; opened when it is first needed
+}
+
+// aunIndex returns the index of AUN, which outlives configurations.
+func (o *openStore) aunIndex() *wsfront.Index {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.indexed == nil {
+		o.indexed = wsfront.OpenIndex(context.Background(), o.tasks.Store, slog.New(processLog{name: "aip.aun"}))
+	}
+	return o.indexed
 }
 
 // storeConfig is what one configuration sets for a store.
@@ -155,5 +167,8 @@ func (o *openStore) apply() {
 // Destruct stops the work on all tasks, which the next process resumes, and closes the store.
 func (o *openStore) Destruct() error {
 	defer o.tracer.close()
+	if o.indexed != nil {
+		o.indexed.Close()
+	}
 	return o.tasks.Close()
 }

@@ -4,6 +4,9 @@ package docs
 
 import (
 	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +15,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/aun/auntest"
 )
 
 // TestDocsMessages provokes every message of docs/configuration.md that `caddy validate` can say.
@@ -26,6 +31,15 @@ func TestDocsMessages(t *testing.T) {
 	}
 	notify := func(settings string) string { return store("aip {\nnotify {\n" + settings + "\n}\n}") }
 	identities := func(pairs string) string { return store("aip {\nidentities {\n" + pairs + "\n}\n}") }
+	pki := auntest.NewPKI(t)
+	own, roots := filepath.Join(t.TempDir(), "own.pem"), filepath.Join(t.TempDir(), "roots.pem")
+	if err := errors.Join(pki.Identity("gateway.aid.test").Save(own, false),
+		os.WriteFile(roots, pki.RootsPEM(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	aunApp := func(more string) string {
+		return "{\naip {\naun {\ncert " + own + "\nroots " + roots + "\n" + more + "\n}\n}\n}\n"
+	}
 	key := func(key string) string { return notify("signing_key " + key) }
 	provoke := []struct{ message, config string }{
 		{"notify: attempts is …, but must be 1 to 100", notify("attempts 101")},
@@ -44,6 +58,12 @@ func TestDocsMessages(t *testing.T) {
 		{`notify: callback: "…" is no http or https URL`, notify("callback push.example.com")},
 		{"notify: callback must be a URL without credentials, query and fragment",
 			notify("callback https://push.example.com/?a=b")},
+		{"aun: cert and roots are needed: the gateway's own key and certificates, and the roots of its clients",
+			store("aip {\naun {\n}\n}")},
+		{"aun: aid: it is …, but the certificate is that of …", aunApp("aid other.aid.test") + ":8443 {\n}\n"},
+		{"callers: aun needs the option aun of the global option aip", block("callers aun")},
+		{"callers: aun needs an aid, by which clients address the Partner", aunApp("") + block("callers aun")},
+		{`there is no "…" in aip_aun`, gateway("aip_aun {\npath /x\n}")},
 		{`there is no "…" in aip_callback`, gateway("aip_callback {\npath /x\n}")},
 		{"agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101", gateway("aip_gateway {\nagent\n}")},
 		{`agent: the URL has … bytes, but must have no more than 400`,

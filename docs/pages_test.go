@@ -3,7 +3,9 @@
 package docs
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
+	"github.com/aip-gateway/aip-gateway/aun/auntest"
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 )
@@ -80,6 +83,28 @@ func validate(config string) error {
 	return caddy.Validate(&c)
 }
 
+// aunFiles makes the files that the examples of AUN name.
+func aunFiles(t *testing.T) {
+	t.Helper()
+	pki := auntest.NewPKI(t)
+	own := pki.Identity("gateway.example.com")
+	public, err := base64.StdEncoding.DecodeString(own.PublicKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{
+		"roots.pem": pki.RootsPEM(), "revoked.pem": pki.Revoke(pki.Identity("bad.example.com")),
+		"other-issuer.pem": pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}),
+	} {
+		if err := os.WriteFile(".pki/aun-"+name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := own.Save(".pki/aun-gateway.pem", false); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestDocsExamples takes every Caddyfile by its word.
 func TestDocsExamples(t *testing.T) {
 	all := pages(t)
@@ -88,6 +113,7 @@ func TestDocsExamples(t *testing.T) {
 	if _, err := devpki.Make(devpki.Options{Dir: ".pki"}); err != nil {
 		t.Fatal(err)
 	}
+	aunFiles(t)
 	t.Setenv("WEBHOOK_SIGNING_KEY", sign.Generate())
 	t.Setenv("AGENT_TOKEN", "secret")
 	fence := regexp.MustCompile("(?s)( *)```caddyfile\n(.*?)```")
@@ -100,7 +126,8 @@ func TestDocsExamples(t *testing.T) {
 			if strings.TrimSpace(formatted) != strings.TrimSpace(input) {
 				t.Errorf("%s: an example is not formatted as caddy fmt does:\n%s", name, input)
 			}
-			if err := validate(strings.ReplaceAll(formatted, "/etc/caddy/leaders-ca.pem", ".pki/ca.pem")); err != nil {
+			here := strings.NewReplacer("/etc/caddy/leaders-ca.pem", ".pki/ca.pem", "/etc/caddy/aun/", ".pki/aun-")
+			if err := validate(here.Replace(formatted)); err != nil {
 				t.Errorf("%s: an example is not valid: %v\n%s", name, err, input)
 			}
 		}

@@ -52,6 +52,7 @@ var servers = []caller{
 	{"a2a/0.3", func(confirm bool, _ string) translate.Server { return a2a.V03RESTServer(confirm) }},
 	{"a2a/legacy", func(confirm bool, _ string) translate.Server { return a2a.LegacyServer(confirm) }},
 	{"agentapi", func(bool, string) translate.Server { return agentapi.Server() }},
+	{aun.Name, func(confirm bool, _ string) translate.Server { return aun.Server{Confirm: confirm} }}, // of wsfront
 }
 
 // CheckAgentDialect returns an error if agents have no dialect of a name. The error lists the names.

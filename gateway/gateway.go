@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -125,6 +126,20 @@ func (g *Gateway) URL(overTLS bool, host string) string {
 		return "https://" + host + g.config.Base
 	}
 	return "http://" + host + g.config.Base
+}
+
+// LogOf returns the name of the log of a Leader's task.
+func (g *Gateway) LogOf(leader, taskID string) string {
+	return logname.New(g.config.Partner.Name, leader, taskID)
+}
+
+// CheckExists returns nil if a peer has a task, and an error of kind TaskNotFound if it has not.
+func (g *Gateway) CheckExists(ctx context.Context, peer identity.Peer, taskID string) error {
+	p, err := g.ready(ctx)
+	if err != nil {
+		return err
+	}
+	return p.CheckExists(ctx, peer.Leader(), taskID)
 }
 
 // Draining reports whether another configuration has replaced that of the gateway.

@@ -17,6 +17,7 @@ const (
 	Outbox   = 'n' // what is sent to a task's webhooks, written by package notify
 	Endpoint = 'e' // an endpoint of webhooks that an operator has disabled, written by package notify
 	Inbox    = 'i' // the messages to an AID, written by package mailbox
+	AUN      = 'u' // what AUN has of a task, and who follows it from where, written by package wsfront
 )
 
 // Separator stands between the parts of a name. None of them can hold it.
@@ -41,6 +42,14 @@ func TaskOf(outbox string) string { return string(Task) + outbox[1:] }
 
 // InboxOf returns the name of the inbox of an AID.
 func InboxOf(aid string) string { return string(Inbox) + aid }
+
+// AUNTask returns the name of the log with what AUN has of a task.
+func AUNTask(taskID string) string { return string(AUN) + taskID }
+
+// AUNPosition returns the name of the log that says how far a device has received the events of a task.
+func AUNPosition(taskID, aid, device, slot string) string {
+	return AUNTask(taskID) + Separator + aid + Separator + device + Separator + slot
+}
 
 // Split takes apart the name of a task's log, or of its outbox.
 func Split(log string) (partner, leader, taskID string) {

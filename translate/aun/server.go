@@ -201,15 +201,22 @@ func (s Server) appendHead(dst []byte, t *task.Task) []byte {
 func (s Server) appendTask(dst []byte, t *task.Task, messages bool) []byte {
 	dst = s.appendHead(append(dst, '{'), t)
 	dst = wire.AppendStrings(dst, `,"participants":`, s.Participants)
-	dst = wire.AppendStrings(dst, `,"children":`, s.Children)
+	dst = append(dst, `,"children":[`...)
+	for i, id := range s.Children {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(task.AppendString(append(dst, `{"task_id":`...), id), '}')
+	}
+	dst = append(dst, ']')
 	dst = appendSaid(dst, shown(t))
 	if history := t.MessageHistory; len(history) > 0 && messages {
 		dst = AppendContent(append(dst, `,"input":`...), history[0].DataItems)
 		sep := `,"messages":[`
 		for i := range history[1:] {
 			if m := &history[i+1]; len(m.DataItems) > 0 {
-				dst = append(append(dst, sep...), `{"role":`...)
-				dst = task.AppendString(dst, role(m.SenderRole))
+				dst = append(append(dst, sep...), `{"from":`...)
+				dst = task.AppendString(dst, s.sender(m.SenderRole))
 				dst = appendTime(dst, `,"sent_at":`, m.SentAt)
 				dst = append(appendMembers(append(dst, ','), "", m.DataItems), '}')
 				sep = ","
@@ -242,11 +249,12 @@ func shown(t *task.Task) *task.Status {
 	return &t.Status
 }
 
-func role(r task.Role) string {
+// sender returns the AID that a role is.
+func (s Server) sender(r task.Role) string {
 	if r == task.Partner {
-		return "assignee"
+		return s.Assignee
 	}
-	return "owner"
+	return s.Owner
 }
 
 // appendSaid appends what the agent says along with its state: a message, and in a state that is not a good end the

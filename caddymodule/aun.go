@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/directory"
+	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
+)
+
+// AUN is the gateway as a gateway of AUN: clients connect to the site with the aip_aun directive, and reach all
+// Partners with aun in their callers. Files are read when the configuration is loaded.
+type AUN struct {
+	// The AID of the gateway. Default: that of the certificate.
+	AID string `json:"aid,omitempty"`
+
+	// The PEM file with the private key and the certificates of the gateway's AID, as caddy aip aun-id makes it. Only its
+	// owner may read it.
+	Cert string `json:"cert,omitempty"`
+
+	// PEM files with the roots, and the issuers below them, that the certificates of clients must chain to.
+	Roots []string `json:"roots,omitempty"`
+
+	// The file with the list of revoked certificates, in PEM. Default: none.
+	CRL string `json:"crl,omitempty"`
+
+	// The issuer whose tokens the gateway makes: they name auth.{issuer}. Default: the issuer of the gateway's AID.
+	Issuer string `json:"issuer,omitempty"`
+
+	// PEM files with the public keys of other issuers whose tokens are accepted, for AIDs of theirs. Default: none.
+	JWTKeys []string `json:"jwt_keys,omitempty"`
+
+	// The hosts of pages whose scripts may connect, beside that of the request. Default: none.
+	Origins []string `json:"origins,omitempty"`
+
+	// What clients may hold.
+	Limits AUNLimits `json:"limits,omitzero"`
+
+	identity  *aun.Identity
+	roots     *aun.Roots
+	crl       []byte
+	authority *aun.Authority
+}
+
+// AUNLimits bound what AUN clients may hold.
+type AUNLimits struct {
+	// Open connections of all clients. Default: 20000.
+	Connections int `json:"connections,omitempty"`
+
+	// Open connections of one AID. Default: 64.
+	ConnectionsPerAID int `json:"connections_per_aid,omitempty"`
+
+	// Tasks that one connection follows. Default: 256.
+	Subscriptions int `json:"subscriptions,omitempty"`
+
+	// Calls of one connection that are carried out at the same time. Default: 64.
+	Calls int `json:"calls,omitempty"`
+}
+
+// aun returns what reads the option aun. Syntax:
+//
+//	aun {
+//		aid     <aid>
+//		cert    <file>
+//		roots   <file>...
+//		crl     <file>
+//		issuer  <name>
+//		jwt_key <file>...
+//		origins <host>...
+//		limits {
+//			connections         <n>
+//			connections_per_aid <n>
+//			subscriptions       <n>
+//			calls               <n>
+//		}
+//	}
+func (p *parser) aun(into **AUN) func() {
+	return func() {
+		a := new(AUN)
+		*into = a
+		p.section(options{
+			"aid":     p.word(&a.AID),
+			"cert":    p.word(&a.Cert),
+			"roots":   p.words(&a.Roots),
+			"crl":     p.word(&a.CRL),
+			"issuer":  p.word(&a.Issuer),
+			"jwt_key": p.words(&a.JWTKeys),
+			"origins": p.words(&a.Origins),
+			"limits": p.section(options{
+				"connections":         p.number(&a.Limits.Connections),
+				"connections_per_aid": p.number(&a.Limits.ConnectionsPerAID),
+				"subscriptions":       p.number(&a.Limits.Subscriptions),
+				"calls":               p.number(&a.Limits.Calls),
+			}),
+		})()
+	}
+}
+
+// provision reads the files.
+func (a *AUN) provision() (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("aun: %w", err)
+		}
+	}()
+	repl := caddy.NewReplacer()
+	if a.Cert == "" || len(a.Roots) == 0 {
+		return errors.New("cert and roots are needed: the gateway's own key and certificates, and the roots of its clients")
+	}
+	if a.identity, err = aun.LoadIdentity(repl.ReplaceAll(a.Cert, "")); err != nil {
+		return fmt.Errorf("cert: %w", err)
+	}
+	if a.AID != "" {
+		aid, err := aun.ParseAID(a.AID)
+		if err != nil {
+			return fmt.Errorf("aid: %w", err)
+		}
+		if aid != a.identity.AID {
+			return fmt.Errorf("aid: it is %s, but the certificate is that of %s", aid, a.identity.AID)
+		}
+	}
+	key := sha256.New()
+	key.Write([]byte(a.identity.CertPEM() + a.Issuer))
+	var roots []byte
+	for _, file := range a.Roots {
+		text, err := os.ReadFile(repl.ReplaceAll(file, ""))
+		if err != nil {
+			return fmt.Errorf("roots: %w", err)
+		}
+		roots = append(append(roots, text...), '\n')
+	}
+	if a.roots, err = aun.NewRoots(roots); err != nil {
+		return fmt.Errorf("roots: %w", err)
+	}
+	key.Write(roots)
+	if a.CRL != "" {
+		if a.crl, err = os.ReadFile(repl.ReplaceAll(a.CRL, "")); err == nil {
+			err = a.roots.Revoke(a.crl)
+		}
+		if err != nil {
+			return fmt.Errorf("crl: %w", err)
+		}
+		key.Write(a.crl)
+	}
+	var foreign []*ecdsa.PublicKey
+	for _, file := range a.JWTKeys {
+		text, err := os.ReadFile(repl.ReplaceAll(file, ""))
+		if err != nil {
+			return fmt.Errorf("jwt_key: %w", err)
+		}
+		public, err := publicKey(text)
+		if err != nil {
+			return fmt.Errorf("jwt_key: %s: %w", file, err)
+		}
+		foreign = append(foreign, public)
+		key.Write(text)
+	}
+	a.authority, err = authorities.get([32]byte(key.Sum(nil)), aun.AuthorityConfig{
+		Identity: a.identity, Roots: a.roots, Issuer: a.Issuer, ForeignKeys: foreign,
+	})
+	return err
+}
+
+// publicKey reads a public key, or that of a certificate, from PEM.
+func publicKey(text []byte) (*ecdsa.PublicKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("it is not PEM")
+	}
+	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if block.Type == "CERTIFICATE" {
+		cert, certErr := x509.ParseCertificate(block.Bytes)
+		if err = certErr; err == nil {
+			parsed = cert.PublicKey
+		}
+	}
+	key, ok := parsed.(*ecdsa.PublicKey)
+	if err != nil || !ok {
+		return nil, errors.New("it has no public key of ECDSA")
+	}
+	return key, nil
+}
+
+// authorities keeps the authority of the last configuration: a login whose first step was before a reload may have its
+// second one after it.
+var authorities authorityCache
+
+type authorityCache struct {
+	mu   sync.Mutex
+	key  [32]byte
+	last *aun.Authority
+}
+
+// get returns the authority of a configuration with a key.
+func (c *authorityCache) get(key [32]byte, config aun.AuthorityConfig) (*aun.Authority, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last != nil && c.key == key {
+		return c.last, nil
+	}
+	made, err := aun.NewAuthority(config)
+	if err == nil {
+		c.key, c.last = key, made
+	}
+	return made, err
+}
+
+// The state of AUN that all configurations share.
+var (
+	aunConnections wsfront.Connections
+	aunDirectory   = directory.New()
+)
+
+// speaksAUN reports whether AUN clients reach the Partner.
+func (g *Gateway) speaksAUN() bool { return slices.Contains(g.Callers, codec.Name) }
+
+// checkAUN checks what AUN clients need.
+func (g *Gateway) checkAUN() error {
+	switch {
+	case !g.speaksAUN():
+	case g.app.AUN == nil:
+		return errors.New("callers: aun needs the option aun of the global option aip")
+	case g.aid() == "":
+		return errors.New("callers: aun needs an aid, by which clients address the Partner")
+	}
+	return nil
+}
+
+// startAUN begins to serve AUN clients. a.opened is set.
+func (a *App) startAUN() {
+	if a.AUN == nil {
+		return
+	}
+	c := wsfront.Config{
+		Authority: a.AUN.authority, Identity: a.AUN.identity, Roots: a.AUN.roots, Identities: a.identities,
+		Index: a.opened.aunIndex(), Connections: &aunConnections, Limits: wsfront.Limits(a.AUN.Limits),
+		Origins: a.AUN.Origins, Drain: a.draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
+		Begin: a.outlive, Log: slog.New(processLog{name: "aip.aun"}),
+	}
+	process.Assignees.NotifyBy(aunConnections.Send)
+	c.Assignees = &process.Assignees
+	site := &directory.Site{Directory: aunDirectory, Identity: a.AUN.identity, Roots: a.AUN.roots, CRL: a.AUN.crl,
+		Issued: time.Now(), Gateway: aunURL, Healthy: func() bool { return a.draining.Err() == nil }}
+	var listed []directory.Agent
+	for _, g := range a.members {
+		if g.speaksAUN() {
+			c.Agents = append(c.Agents, wsfront.Agent{AID: g.aid(), Gateway: g.gateway,
+				Confirm: g.Completion == completionConfirm})
+			listed = append(listed, directory.Agent{AID: aun.AID(g.aid()), Card: g.gateway.Card})
+		}
+	}
+	aunDirectory.Set(a.AUN.identity, listed)
+	c.Services = map[string]wsfront.Service{"search": searchService{}, "meta": metaService{site}}
+	a.aunFront, a.aunSite = wsfront.New(c), site
+}
+
+// aunURL returns the URL at which AUN clients connect, for a request to a host.
+func aunURL(r *http.Request) string {
+	if r.TLS == nil {
+		return "ws://" + r.Host + "/aun"
+	}
+	return "wss://" + r.Host + "/aun"
+}
+
+// searchService has the methods search.*.
+type searchService struct{}
+
+// Call implements wsfront.Service.
+func (searchService) Call(
+	ctx context.Context, _ *wsfront.Session, method string, params gjson.Result,
+) ([]byte, error) {
+	result, ok, err := aunDirectory.Search(ctx, method, params)
+	if !ok && err == nil {
+		err = aun.Errorf(aun.CodeMethodNotFound, "Method not found")
+	}
+	return result, err
+}
+
+// metaService has the methods meta.* that are not of the connection.
+type metaService struct{ site *directory.Site }
+
+// Call implements wsfront.Service.
+func (m metaService) Call(_ context.Context, _ *wsfront.Session, method string, _ gjson.Result) ([]byte, error) {
+	if method != "meta.trust_roots" {
+		return nil, aun.Errorf(aun.CodeMethodNotFound, "Method not found")
+	}
+	list, err := m.site.TrustRoots()
+	return bytes.TrimSpace(list), err
+}

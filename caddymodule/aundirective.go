@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+func init() {
+	caddy.RegisterModule(new(AUNSite))
+	httpcaddyfile.RegisterHandlerDirective("aip_aun", parseAUNSite)
+	httpcaddyfile.RegisterDirectiveOrder("aip_aun", httpcaddyfile.Before, "respond")
+}
+
+// AUNSite is where AUN clients connect: by WebSocket at aun and ws, in peer mode at acp. It also serves the public
+// documents of AUN on the hosts of its site: /.well-known/aun-gateway, /health, /pki/*, and on an agent's host its
+// agent.md. All other requests go to the next handler. It has no options; those of AUN are the option aun of the global
+// option aip.
+type AUNSite struct {
+	app *App
+}
+
+// CaddyModule returns the Caddy module information.
+func (*AUNSite) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.aip_aun", New: func() caddy.Module { return new(AUNSite) }}
+}
+
+// Provision sets up the handler.
+func (s *AUNSite) Provision(ctx caddy.Context) error {
+	app, err := ctx.App("aip")
+	if err != nil {
+		return err
+	}
+	s.app = app.(*App)
+	return nil
+}
+
+// ServeHTTP serves AUN clients and passes other requests on.
+func (s *AUNSite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if s.app.AUN == nil {
+		return next.ServeHTTP(w, r)
+	}
+	if err := s.app.ready(r.Context()); err != nil {
+		return caddyhttp.Error(http.StatusServiceUnavailable, err)
+	}
+	switch path.Base(r.URL.Path) {
+	case "aun", "ws", "acp":
+		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			s.app.aunFront.ServeHTTP(w, r)
+			return nil
+		}
+	}
+	if h := s.app.aunSite.Find(r); h != nil {
+		h.ServeHTTP(w, r)
+		return nil
+	}
+	return next.ServeHTTP(w, r)
+}
+
+// UnmarshalCaddyfile reads the directive, which has no arguments.
+func (*AUNSite) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	p := &parser{Dispenser: d}
+	d.Next()
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	p.block("aip_aun", nil)
+	return p.err
+}
+
+func parseAUNSite(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	s := new(AUNSite)
+	return s, s.UnmarshalCaddyfile(h.Dispenser)
+}
+
+// Interface guards.
+var (
+	_ caddy.Provisioner           = (*AUNSite)(nil)
+	_ caddyhttp.MiddlewareHandler = (*AUNSite)(nil)
+	_ caddyfile.Unmarshaler       = (*AUNSite)(nil)
+)

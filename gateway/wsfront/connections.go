@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wsfront
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+)
+
+// Connections are the connections of the clients of all configurations. The zero value is ready for use. Its methods
+// may be called by any number of goroutines at once.
+type Connections struct {
+	mu    sync.Mutex
+	open  int // connections, logged in or not
+	byAID map[string][]*Session
+}
+
+// admit counts one more connection, and reports whether there may be one.
+func (c *Connections) admit(max int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open >= max {
+		return false
+	}
+	c.open++
+	return true
+}
+
+func (c *Connections) left() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+}
+
+// maxShort is how many short connections one slot may have beside its long one.
+const maxShort = 10
+
+// add adds a session that has logged in. It returns the older session of the same AID, device and slot, which it has
+// taken away, or the status with which the new one must be closed.
+func (c *Connections) add(s *Session, max int) (replaced *Session, refused aun.CloseCode) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := c.byAID[s.AID]
+	short := 0
+	for _, other := range list {
+		if s.Device == "" || other.Device != s.Device || other.slotKey() != s.slotKey() {
+			continue
+		}
+		switch {
+		case other.short && s.short:
+			short++
+		case !other.short && !s.short:
+			replaced = other
+		}
+	}
+	switch {
+	case short >= maxShort:
+		return nil, aun.CloseShortCapacity
+	case replaced == nil && len(list) >= max:
+		return nil, aun.CloseQuota
+	}
+	if replaced != nil {
+		c.remove(replaced)
+	}
+	if c.byAID == nil {
+		c.byAID = make(map[string][]*Session)
+	}
+	c.byAID[s.AID] = append(c.byAID[s.AID], s)
+	return replaced, 0
+}
+
+// drop takes a session away, if it is still there.
+func (c *Connections) drop(s *Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(s)
+}
+
+// remove is drop while c.mu is held.
+func (c *Connections) remove(s *Session) {
+	list := c.byAID[s.AID]
+	for i, other := range list {
+		if other == s {
+			list = append(list[:i:i], list[i+1:]...)
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(c.byAID, s.AID)
+		return
+	}
+	c.byAID[s.AID] = list
+}
+
+// Of returns the sessions of an AID.
+func (c *Connections) Of(aid string) []*Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byAID[aid] // never changed in place
+}
+
+// Online reports whether an AID is connected.
+func (c *Connections) Online(aid string) bool { return len(c.Of(aid)) > 0 }
+
+// Notify sends a notification to all connections of an AID, and returns how many there are. params is a JSON object. It
+// does not wait: a connection that does not take its notifications is closed.
+func (c *Connections) Notify(aid, method string, params []byte) int {
+	list := c.Of(aid)
+	for _, s := range list {
+		s.Notify(method, params)
+	}
+	return len(list)
+}
+
+// Send sends a whole frame to all connections of an AID, as Notify does.
+func (c *Connections) Send(aid string, frame []byte) {
+	for _, s := range c.Of(aid) {
+		s.send(frame)
+	}
+}
+
+// slotPrefix returns the part of a slot by which connections exclude each other.
+func slotPrefix(slot string) string {
+	if i := strings.IndexAny(slot, "/: "); i >= 0 {
+		return slot[:i]
+	}
+	return slot
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wsfront is the front for AUN over WebSocket. One connection reaches every agent that is fronted for AUN, by
+// its AID. A client logs in, and then calls methods; events of its tasks are sent as notifications.
+//
+// What AUN has in a task beside the canon (its owner, who may see it, its children), and how far each device has
+// received the events of a task, is kept in logs of the store: see Index.
+package wsfront
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+)
+
+// Agent is an agent that AUN clients reach by its AID.
+type Agent struct {
+	AID     string
+	Gateway *gateway.Gateway
+	Confirm bool // a task that the agent has finished asks for input
+}
+
+// A Service has the methods of a namespace, such as search or message, for clients that are logged in.
+type Service interface {
+	// Call returns the result of a method, as JSON. Errors are *aun.Error or *task.Error. Calls of one connection may
+	// run at once.
+	Call(ctx context.Context, s *Session, method string, params gjson.Result) (result []byte, err error)
+}
+
+// An EventService is a Service that receives notifications of clients, such as event/task.updated of an assignee.
+type EventService interface {
+	// Event receives a notification. It is called by the goroutine that reads the connection, so it must not wait.
+	Event(s *Session, method string, params gjson.Result)
+}
+
+// Config is the configuration of a Front.
+type Config struct {
+	Authority *aun.Authority
+	Identity  *aun.Identity // of the gateway, in peer mode
+	Roots     *aun.Roots    // of the AIDs that may connect in peer mode
+
+	Agents      []Agent
+	Services    map[string]Service // by namespace
+	Assignees   Assignees          // nil for none
+	Identities  *identity.Identities
+	Index       *Index
+	Connections *Connections // of the process
+
+	Limits  Limits
+	Origins []string // the hosts of pages whose scripts may connect, beside that of the request
+	// Drain is done when another configuration has replaced this one, or the process is about to end. Then each
+	// connection is closed at a random time within DrainFor, so that clients do not reconnect all at once.
+	Drain    context.Context
+	DrainFor time.Duration
+	Exiting  func() bool // whether the process is about to end
+	// Begin is called when a connection begins, and end when it has ended: it outlives its request.
+	Begin func() (end func())
+	Log   *slog.Logger
+}
+
+// Limits bound what clients may hold. A zero stands for the default.
+type Limits struct {
+	Connections       int // of all clients. Default: 20,000
+	ConnectionsPerAID int // default: 64
+	Subscriptions     int // of one connection. Default: 256
+	Calls             int // of one connection at once. Default: 64
+}
+
+func (l Limits) or() Limits {
+	for of, otherwise := range map[*int]int{
+		&l.Connections: 20_000, &l.ConnectionsPerAID: 64, &l.Subscriptions: 256, &l.Calls: 64,
+	} {
+		if *of <= 0 {
+			*of = otherwise
+		}
+	}
+	return l
+}
+
+// Times of a connection.
+const (
+	loginTimeout = 30 * time.Second // until a client must be logged in
+	heartbeat    = 30 * time.Second // between the pings that a client is asked for
+	silence      = 3 * heartbeat    // after which a client is pinged
+	pingTimeout  = 10 * time.Second // for the answer
+)
+
+// Front is the front of all agents for AUN. Its methods may be called by any number of goroutines at once.
+type Front struct {
+	config Config
+	agents map[string]*Agent
+	aids   []string // of the agents, in order
+	work   sync.WaitGroup
+}
+
+// New returns a front.
+func New(c Config) *Front {
+	c.Limits = c.Limits.or()
+	f := &Front{config: c, agents: make(map[string]*Agent)}
+	for i := range c.Agents {
+		f.agents[c.Agents[i].AID] = &c.Agents[i]
+		f.aids = append(f.aids, c.Agents[i].AID)
+	}
+	slices.Sort(f.aids)
+	return f
+}
+
+// Wait waits until all connections have ended, which Drain ends.
+func (f *Front) Wait() { f.work.Wait() }
+
+// mode is how a client logs in.
+type mode string
+
+// The modes.
+const (
+	gatewayMode mode = "gateway" // the gateway sends a challenge first
+	peerMode    mode = "peer"
+)
+
+// ServeHTTP makes a connection of a request for WebSocket. A path that ends in /acp is that of peer mode. It returns as
+// soon as the connection has begun.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := f.config
+	if f.draining() {
+		w.Header().Set("Connection", "close")
+		http.Error(w, "the gateway is restarting; connect again", http.StatusServiceUnavailable)
+		return
+	}
+	if !c.Connections.admit(c.Limits.Connections) {
+		http.Error(w, "the gateway has too many connections; try again later", http.StatusServiceUnavailable)
+		return
+	}
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: c.Origins})
+	if err != nil { // it has been answered
+		c.Connections.left()
+		c.Log.Debug("a WebSocket was refused", "address", r.RemoteAddr, "error", err)
+		return
+	}
+	m := gatewayMode
+	if strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), "/acp") {
+		m = peerMode
+	}
+	s := newSession(f, ws, m, r.RemoteAddr, r.Host, r.TLS != nil)
+	end := c.Begin()
+	f.work.Go(func() {
+		defer end()
+		defer c.Connections.left()
+		s.serve()
+	})
+}
+
+// drainCode returns the status with which connections are closed at the end of a configuration.
+func (f *Front) drainCode() (aun.CloseCode, string) {
+	if f.config.Exiting != nil && f.config.Exiting() {
+		return aun.CloseGoingAway, "the gateway is stopping"
+	}
+	return aun.CloseRestart, "the configuration was replaced"
+}
+
+// drainAfter returns a random time within the time to drain.
+func (f *Front) drainAfter() time.Duration { return rand.N(f.config.DrainFor + 1) }
+
+// draining reports whether connections are being closed.
+func (f *Front) draining() bool { return f.config.Drain.Err() != nil }

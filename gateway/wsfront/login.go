@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wsfront
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/identity"
+)
+
+// before executes a method of a client that has not logged in. closing is the status with which the connection is
+// closed after an error; 0 keeps it open.
+func (s *Session) before(r *aun.Request) (result []byte, closing aun.CloseCode, err error) {
+	authority := s.front.config.Authority
+	if s.mode == peerMode {
+		s.steps.Lock()
+		defer s.steps.Unlock()
+		switch r.Method {
+		case "initialize":
+			result, err = s.peer.Initialize(r.Params)
+		case "peer.hello":
+			result, err = s.peer.Hello(r.Params)
+		case "peer.confirm":
+			var proof aun.Proof
+			if result, proof, err = s.peer.Confirm(r.Params); err == nil {
+				closing, err = s.enter(proof)
+			}
+		default:
+			err = errNotLoggedIn
+		}
+		if err != nil && closing == 0 {
+			closing = closeCode(err)
+		}
+		return result, closing, err
+	}
+	switch r.Method {
+	case "auth.aid_login1":
+		result, err = authority.Login1(r.Params)
+	case "auth.aid_login2":
+		result, err = authority.Login2(r.Params)
+	case "auth.refresh_token":
+		result, err = authority.Refresh(r.Params)
+	case "auth.connect":
+		return s.connect(r.Params)
+	case "auth.create_aid", "auth.request_cert", "auth.renew_cert", "auth.rekey", "auth.download_cert":
+		return nil, 0, aun.Errorf(aun.CodeMethodNotFound, "This gateway issues no certificates")
+	case "meta.ping":
+		return ping(), 0, nil
+	default:
+		return nil, aun.CloseAuthFailed, errNotLoggedIn
+	}
+	if err != nil {
+		closing = closeCode(err)
+	}
+	return result, closing, err
+}
+
+var errNotLoggedIn = aun.Errorf(aun.CodeNotInitialized, "The method needs a login; see auth.connect")
+
+// closeCode returns the status with which a connection is closed after an error of a login.
+func closeCode(err error) aun.CloseCode {
+	if e, ok := err.(*aun.Error); ok {
+		switch e.Code {
+		case aun.CodeCertificateInvalid, aun.CodeSignatureInvalid, aun.CodeAuthFailed, aun.CodeTokenExpired,
+			aun.CodeNotInitialized:
+			return aun.CloseAuthFailed
+		case aun.CodeVersion:
+			return aun.CloseProtocol
+		}
+	}
+	return 0
+}
+
+// connect is auth.connect.
+func (s *Session) connect(params gjson.Result) (result []byte, closing aun.CloseCode, err error) {
+	s.mu.Lock()
+	nonce := s.nonce
+	s.nonce = ""
+	s.mu.Unlock()
+	if nonce == "" || params.Get("nonce").String() != nonce {
+		return nil, aun.CloseInvalidNonce,
+			aun.Errorf(aun.CodeCertificateInvalid, "The nonce is not that of the challenge, or has been used")
+	}
+	if err := checkVersion(params.Get("protocol")); err != nil {
+		return nil, aun.CloseProtocol, err
+	}
+	proof, err := s.front.config.Authority.Authenticate(params.Get("auth"))
+	if err != nil {
+		return nil, aun.CloseAuthFailed, err
+	}
+	s.Device, s.Slot = params.Get("device.id").String(), params.Get("client.slot_id").String()
+	s.short = params.Get("options.kind").String() == "short"
+	switch {
+	case len(s.Device) > maxName || len(s.Slot) > maxName:
+		return nil, aun.CloseAuthFailed, aun.Errorf(aun.CodeInvalidParams, "device.id or client.slot_id is too long")
+	case s.Device == "" && s.Slot != "":
+		return nil, aun.CloseAuthFailed, &aun.Error{Code: aun.CodeInvalidParams, Message: "A slot needs a device",
+			Data: []byte(`{"reason":"slot_requires_device_id"}`)}
+	}
+	if closing, err := s.enter(proof); err != nil {
+		return nil, closing, err
+	}
+	namespaces := []string{"auth", "meta", "task"}
+	for name := range s.front.config.Services {
+		namespaces = append(namespaces, name)
+	}
+	kind := "long"
+	if s.short {
+		kind = "short"
+	}
+	return mustJSON(map[string]any{
+		"status": "ok", "authenticated": true, "protocol": aun.Version, "server_time": time.Now().UnixMilli(),
+		"identity":    map[string]any{"aid": s.AID, "role": "user", "module_id": "aip-gateway"},
+		"connection":  map[string]any{"id": aun.NewNonce(), "device_id": s.Device, "slot_id": s.Slot, "kind": kind},
+		"trust_level": "verified", "heartbeat_interval": int(heartbeat / time.Second),
+		"capabilities": map[string]any{
+			"namespaces": sorted(namespaces), "features": []string{}, "max_message_size": aun.MaxFrame,
+		},
+	}), 0, nil
+}
+
+// maxName is the length of the longest name of a device or a slot, in bytes.
+const maxName = 128
+
+// enter makes the client known, and replaces the older connection of its device.
+func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {
+	c := &s.front.config
+	s.AID = string(proof.AID)
+	s.Peer = c.Identities.Of(identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: s.AID, Login: true})
+	replaced, refused := c.Connections.add(s, c.Limits.ConnectionsPerAID)
+	if refused != 0 {
+		return refused, &aun.Error{Code: aun.CodeLimitExceeded, Message: "There are too many connections of this AID",
+			Data: []byte(`{"limit":"connections_per_aid"}`)}
+	}
+	if replaced != nil {
+		replaced.replace()
+	}
+	s.mu.Lock()
+	s.ready = true
+	s.mu.Unlock()
+	s.login.Stop()
+	return 0, nil
+}
+
+// checkVersion checks the range of versions that a client has.
+func checkVersion(protocol gjson.Result) error {
+	lowest, highest := protocol.Get("min").String(), protocol.Get("max").String()
+	if protocol.Type == gjson.String {
+		lowest, highest = protocol.Str, protocol.Str
+	}
+	if !protocol.Exists() || (lowest == "" || lowest <= aun.Version) && (highest == "" || highest >= aun.Version) {
+		return nil
+	}
+	return &aun.Error{Code: aun.CodeVersion, Message: "No version of the protocol is common to both ends",
+		Data: mustJSON(map[string]any{
+			"server_range": map[string]string{"min": aun.Version, "max": aun.Version},
+			"client_range": map[string]string{"min": lowest, "max": highest},
+		})}
+}
+
+// ping is meta.ping.
+func ping() []byte {
+	return mustJSON(map[string]any{"pong": true, "timestamp": time.Now().UnixMilli(),
+		"heartbeat_interval": int(heartbeat / time.Second)})
+}
+
+// status is meta.status.
+func (s *Session) status() []byte {
+	return mustJSON(map[string]any{"mode": s.mode, "aid": s.AID, "role": "user", "connected_at": s.began.UnixMilli(),
+		"protocol_version": aun.Version})
+}
+
+// mustJSON returns the JSON of a value that always has one.
+func mustJSON(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}

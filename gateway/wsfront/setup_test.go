@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wsfront
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/auntest"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// scripted is an agent whose turns a test plays: it yields the reports that are sent to the channel of its task.
+type scripted struct {
+	partner.Agent
+	mu    sync.Mutex
+	turns map[string]chan agent.Report
+}
+
+func (a *scripted) turn(id string) chan agent.Report {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.turns[id] == nil {
+		a.turns[id] = make(chan agent.Report, 1000)
+	}
+	return a.turns[id]
+}
+
+func (a *scripted) Run(ctx context.Context, t *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		for {
+			select {
+			case rep := <-a.turn(t.Message.TaskID):
+				if !yield(rep, nil) || rep.EndsTurn() {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (a *scripted) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
+	return a.Run(ctx, t, true)
+}
+
+func (a *scripted) Cancel(context.Context, *agent.Turn) (agent.Report, error) {
+	return agent.Report{State: task.Canceled}, nil
+}
+
+func (a *scripted) Complete(context.Context, *agent.Turn) error { return nil }
+
+const (
+	host       = "gateway.aid.test"
+	reviewer   = "reviewer.aid.test"
+	translator = "translator.aid.test"
+)
+
+// world is a front with two agents, in a network in memory.
+type world struct {
+	t       *testing.T
+	pki     *auntest.PKI
+	net     *auntest.Network
+	store   replay.Store
+	agent   *scripted
+	front   *Front
+	drain   context.CancelFunc
+	process *gateway.Process
+	open    *Connections
+	stop    func()
+	config  Config // of the next start
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, pki: auntest.NewPKI(t), net: auntest.NewNetwork(t), store: replay.NewMemory(replay.Settings{}),
+		agent: &scripted{turns: make(map[string]chan agent.Report)}, process: new(gateway.Process), open: new(Connections)}
+	w.start()
+	t.Cleanup(func() {
+		w.stop()
+		_ = w.store.Close()
+	})
+	return w
+}
+
+// keeps is a store that outlives its tasks.
+type keeps struct{ replay.Store }
+
+func (keeps) Close() error { return nil }
+
+// start starts the front, with the store as it is.
+func (w *world) start() {
+	t := w.t
+	log := slog.New(slog.DiscardHandler)
+	own := w.pki.Identity(host)
+	authority, err := aun.NewAuthority(aun.AuthorityConfig{Identity: own, Roots: w.pki.Roots()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := gateway.OpenTasks(t.Context(), keeps{w.store}, nil, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, drain := context.WithCancel(context.Background())
+	w.drain = drain
+	index := OpenIndex(context.Background(), w.store, log)
+	c := w.config
+	c.Authority, c.Identity, c.Roots, c.Identities = authority, own, w.pki.Roots(), new(identity.Identities)
+	c.Index, c.Connections, c.Drain, c.Log = index, w.open, ctx, log
+	c.Begin = func() func() { return func() {} }
+	var gateways []*gateway.Gateway
+	c.Agents = nil
+	for _, aid := range []string{reviewer, translator} {
+		g, err := gateway.New(gateway.Config{
+			Process: w.process, Guard: new(identity.Guard),
+			Partner: partner.Config{
+				Name: aid, Agent: w.agent, MaxEvents: 10000, MaxBytes: 8 << 20, MaxTasks: 1000,
+				Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour},
+			},
+			Limits:         jsonrpc.Limits{Bytes: 1 << 20, Depth: 16},
+			Memory:         quota.Limits{Total: 64 << 20, PerLeader: 64 << 20},
+			MemoryPatience: time.Second,
+			Streaming:      gateway.Streaming{Max: 1000, MaxPerLeader: 1000, Drain: ctx, Patience: time.Second},
+			Log:            log,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Register(tasks)
+		gateways = append(gateways, g)
+		c.Agents = append(c.Agents, Agent{AID: aid, Gateway: g})
+	}
+	w.front = New(c)
+	takeOff := w.net.Serve(host, w.front)
+	w.stop = sync.OnceFunc(func() {
+		drain()
+		takeOff()
+		w.front.Wait()
+		for _, g := range gateways {
+			g.Unregister()
+			g.Close()
+		}
+		index.Close()
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := w.process.Streams.Total() + w.process.Memory.Total(); n != 0 {
+			t.Errorf("%d streams and bytes of memory are still counted", n)
+		}
+	})
+}
+
+// client is a client of AUN.
+type client struct {
+	w      *world
+	t      *testing.T
+	conn   *aun.Conn
+	events chan event
+	served chan struct{}
+}
+
+type event struct {
+	method string
+	params gjson.Result
+}
+
+// name returns the short name of an event of a task, with its status or its text.
+func (e event) String() string {
+	s := strings.TrimPrefix(e.method, "event/task.")
+	if st := e.params.Get("status").String(); st != "" {
+		return s + " " + st
+	}
+	return s + " " + e.params.Get("artifact.content").String()
+}
+
+func (*client) Request(context.Context, *aun.Request) {}
+
+func (c *client) Event(_ *aun.Conn, method string, params gjson.Result) {
+	c.events <- event{method, params}
+}
+
+// open opens a connection.
+func (w *world) dial(path string) *client {
+	w.t.Helper()
+	ws, _, err := websocket.Dial(context.Background(), "ws://"+host+path,
+		&websocket.DialOptions{HTTPClient: w.net.Client()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := &client{w: w, t: w.t, events: make(chan event, 10000), served: make(chan struct{})}
+	c.conn = aun.NewConn(ws, c, aun.Limits{}, slog.New(slog.DiscardHandler))
+	go func() {
+		defer close(c.served)
+		c.conn.Serve(context.Background())
+	}()
+	w.t.Cleanup(c.cut)
+	return c
+}
+
+// cut breaks the connection.
+func (c *client) cut() {
+	c.conn.Cut(http.ErrAbortHandler)
+	<-c.served
+}
+
+// next returns the next event.
+func (c *client) next() event {
+	c.t.Helper()
+	select {
+	case e := <-c.events:
+		return e
+	case <-c.served:
+		c.t.Fatalf("the connection has ended: %v", c.conn.Err())
+	case <-time.After(time.Minute):
+		c.t.Fatal("no event")
+	}
+	return event{}
+}
+
+// call calls a method, and returns its result or the code of its error.
+func (c *client) call(method, params string) (gjson.Result, int) {
+	c.t.Helper()
+	result, err := c.conn.Call(context.Background(), method, []byte(params))
+	if e, ok := err.(*aun.Error); ok {
+		return gjson.ParseBytes(e.Data), int(e.Code)
+	}
+	if err != nil {
+		c.t.Fatalf("%s: %v", method, err)
+	}
+	return result, 0
+}
+
+// must is call for a method that succeeds.
+func (c *client) must(method, params string) gjson.Result {
+	c.t.Helper()
+	result, code := c.call(method, params)
+	if code != 0 {
+		c.t.Fatalf("%s %s: %d %s", method, params, code, result.Raw)
+	}
+	return result
+}
+
+// connect returns a client that has logged in.
+func (w *world) connect(aid, device string) *client {
+	w.t.Helper()
+	c := w.dial("/aun")
+	nonce := c.next().params.Get("nonce").String()
+	id := w.pki.Identity(aid)
+	tokens, err := aun.Login(context.Background(), c.conn, id, w.pki.Roots())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := aun.Connect(context.Background(), c.conn, nonce, tokens, device, ""); err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// create creates a task, and returns its id.
+func (c *client) create(to, more string) string {
+	c.t.Helper()
+	return c.must("task.create", `{"to":"`+to+`","input":{"type":"text","content":"go"}`+more+`}`).Get("task_id").String()
+}
+
+func params(id string) string {
+	b, _ := json.Marshal(map[string]string{"task_id": id})
+	return string(b)
+}
+
+// say has the agent report of a task.
+func (w *world) say(id string, reports ...agent.Report) {
+	for _, rep := range reports {
+		w.agent.turn(id) <- rep
+	}
+}
+
+func piece(text string, last bool) agent.Report {
+	return agent.Report{State: task.Working, Chunks: []task.Chunk{{
+		Product: task.Product{ID: "p1", DataItems: []task.DataItem{task.Text(text)}}, Append: text != "0", Last: last}}}
+}
+
+var (
+	working  = agent.Report{State: task.Working}
+	asks     = agent.Report{State: task.AwaitingInput, Items: []task.DataItem{task.Text("which?")}, Revision: "1"}
+	finished = agent.Report{State: task.AwaitingCompletion, Items: []task.DataItem{task.Text("done")}, Revision: "2"}
+)

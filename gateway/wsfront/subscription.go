@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wsfront
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
+)
+
+// subscription is a task that a client follows: a stream of its events, which is sent as notifications.
+type subscription struct {
+	session *Session
+	taskID  string
+	log     string
+	events  []string // the names of the events that are sent; nil for all
+	stream  *gateway.Stream
+
+	out  []byte // gathered frames
+	ends []int  // where each of them ends
+	seq  uint64 // of the last event that was gathered
+
+	done chan struct{} // closed when the stream has ended
+
+	// under the mutex of the session
+	written uint64 // the number of the last event that was sent
+	read    uint64 // of the last one that the client has read
+	stored  uint64 // of the last one that the store has as read
+	gone    bool   // the stream has ended, or is about to
+	ended   bool   // the task has no more events
+	closed  bool   // and the store has that
+}
+
+// follower returns the name of the client's device.
+func (s *Session) follower() follower { return follower{s.AID, s.Device, s.Slot} }
+
+// maxTaskIDs is how many tasks one request may name.
+const maxTaskIDs = 100
+
+// taskIDs reads the ids of tasks in the params of a request.
+func taskIDs(params gjson.Result) (ids []string, err error) {
+	list := params.Get("task_ids").Array()
+	for _, v := range list {
+		if v.Type == gjson.String && v.Str != "" && !strings.Contains(v.Str, "\x00") && len(v.Str) <= maxTaskID {
+			ids = append(ids, strings.Clone(v.Str))
+		}
+	}
+	if len(ids) != len(list) || len(ids) == 0 || len(ids) > maxTaskIDs {
+		return nil, task.Errorf(task.InvalidParams, "task_ids must be 1 to %d ids of tasks", maxTaskIDs).
+			WithField("params.task_ids")
+	}
+	return ids, nil
+}
+
+// subscribe is task.subscribe. Tasks that the client may not see are left out; if there are no others, the first one's
+// error is the answer.
+func (s *Session) subscribe(ctx context.Context, r *aun.Request) error {
+	ids, err := taskIDs(r.Params)
+	if err != nil {
+		return err
+	}
+	events, err := eventsOf(r.Params)
+	if err != nil {
+		return err
+	}
+	subscribed := []string{}
+	var begun []*subscription
+	var refused error
+	for _, id := range ids {
+		sub, err := s.follow(ctx, id, events)
+		switch {
+		case err == nil:
+			subscribed = append(subscribed, id)
+			if sub != nil {
+				begun = append(begun, sub)
+			}
+		case refused == nil:
+			refused = err
+		}
+	}
+	if len(subscribed) == 0 && refused != nil {
+		return refused
+	}
+	_ = r.Reply(mustJSON(map[string]any{"subscribed": subscribed}))
+	for _, sub := range begun {
+		sub.stream.Park(sub, sub.over)
+	}
+	return nil
+}
+
+// eventsOf reads the names of the events that a client wants; nil for all.
+func eventsOf(params gjson.Result) (events []string, err error) {
+	for _, v := range params.Get("events").Array() {
+		name := strings.TrimPrefix(v.String(), codec.EventPrefix)
+		if !slices.Contains(codec.Events(), name) {
+			return nil, task.Errorf(task.InvalidParams, "events must be %s", strings.Join(codec.Events(), ", ")).
+				WithField("params.events")
+		}
+		events = append(events, name)
+	}
+	return events, nil
+}
+
+// follow begins to follow a task. The subscription is nil if the client follows it already; then only the events
+// change.
+func (s *Session) follow(ctx context.Context, id string, events []string) (*subscription, error) {
+	c, err := s.findID(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	before := s.subs[id]
+	if before != nil && !before.gone {
+		before.events = events
+		s.mu.Unlock()
+		return nil, nil
+	}
+	n := len(s.subs)
+	s.mu.Unlock()
+	if max := s.front.config.Limits.Subscriptions; n >= max {
+		return nil, task.Errorf(task.LimitExceeded, "you follow %d tasks here; unsubscribe from some", max).
+			WithData("limit", "subscriptions").WithData("max", max)
+	}
+	sub := &subscription{session: s, taskID: id, log: c.entry.Log, events: events, done: make(chan struct{})}
+	after, known := uint64(0), c.entry.Creator == s.follower().creator()
+	if before != nil { // what was sent on this connection arrives
+		<-before.done
+		after, known = before.written, true
+	} else if at, ok, err := s.front.config.Index.position(ctx, id, s.follower()); err != nil {
+		return nil, err
+	} else if ok {
+		after, known = at, true
+	}
+	sub.written, sub.read, sub.stored = after, after, after
+	if sub.stream, err = s.open(&c, after, known, true); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch other := s.subs[id]; {
+	case s.over:
+		sub.stream.Close()
+		return nil, task.Errorf(task.Internal, "the connection has ended")
+	case other != nil && other != before: // by another request at the same time
+		sub.stream.Close()
+		return nil, nil
+	}
+	s.subs[id] = sub
+	return sub, nil
+}
+
+// open opens a stream of the events of a task after one. If that is not known, the stream begins now, with the task as
+// it is unless fromNow is set.
+func (s *Session) open(c *call, after uint64, known, fromNow bool) (*gateway.Stream, error) {
+	var q gateway.Request
+	defer q.Release()
+	q.Resumes, q.After = known, after
+	params := append(task.AppendString([]byte(`{"task_id":`), c.id), '}')
+	dialect := codec.Server{Relation: c.entry.relation(), FromNow: fromNow}
+	// The stream outlives the request.
+	a := s.begin(s.ctx, &q, jsonrpc.ID("0"), c, dialect, codec.Subscribe, string(params))
+	return a.Stream, a.Err
+}
+
+// Event implements gateway.Sink.
+func (sub *subscription) Event(seq uint64, build func(dst []byte) (data []byte, name string, more bool)) {
+	begin := len(sub.out)
+	data, name, _ := build(sub.out)
+	sub.seq = max(sub.seq, seq)
+	if data == nil {
+		return
+	}
+	if sub.wants(name) {
+		sub.out, sub.ends = data, append(sub.ends, len(data))
+	} else {
+		sub.out = data[:begin]
+	}
+}
+
+func (sub *subscription) wants(name string) bool {
+	sub.session.mu.Lock()
+	defer sub.session.mu.Unlock()
+	return len(sub.events) == 0 || slices.Contains(sub.events, name)
+}
+
+// Data implements gateway.Sink. What has no number is the error of a stream, which over knows.
+func (sub *subscription) Data(func(dst []byte) []byte) {}
+
+// Buffered implements gateway.Sink.
+func (sub *subscription) Buffered() int { return len(sub.out) }
+
+// keptBuffer is how large a buffer may be that a subscription at rest keeps, in bytes.
+const keptBuffer = 4 << 10
+
+// Flush implements gateway.Sink.
+func (sub *subscription) Flush() error {
+	s, begin := sub.session, 0
+	for _, end := range sub.ends {
+		if err := s.conn.Send(s.ctx, sub.out[begin:end]); err != nil {
+			return err
+		}
+		begin = end
+	}
+	if sub.out, sub.ends = sub.out[:0], sub.ends[:0]; cap(sub.out) > keptBuffer {
+		sub.out, sub.ends = nil, nil
+	}
+	s.mu.Lock()
+	moved := sub.seq > sub.written
+	if moved {
+		sub.written = sub.seq
+	}
+	s.mu.Unlock()
+	if moved {
+		s.acknowledge()
+	}
+	return nil
+}
+
+// over is called when the stream of a subscription has ended.
+func (sub *subscription) over() {
+	s := sub.session
+	defer close(sub.done)
+	sub.stream.Close()
+	out := sub.stream.Outcome()
+	s.mu.Lock()
+	cut := sub.gone || s.over
+	sub.gone, sub.ended = true, out.Why == nil && out.Complete
+	ended := sub.ended
+	s.mu.Unlock()
+	switch {
+	case ended || cut:
+		s.acknowledge()
+	case isCompacted(out.Why):
+		s.front.work.Go(func() { s.restart(sub) })
+	case !s.front.draining():
+		s.front.config.Log.Warn("a subscription has ended", "task", sub.taskID, "aid", s.AID, "error", out.Why)
+		s.front.work.Go(func() { s.close(aun.CloseInternal, "a subscription has failed; connect and subscribe again") })
+	}
+}
+
+// isCompacted reports whether the events that a client has not received are no longer kept.
+func isCompacted(err error) bool {
+	e, ok := errors.AsType[*task.Error](err)
+	return ok && e.Data["reason"] == "EVENTS_EXPIRED"
+}
+
+// restart follows a task again whose events were dropped before the client had them: it gets the task as it is instead.
+func (s *Session) restart(sub *subscription) {
+	c, err := s.findID(s.ctx, sub.taskID)
+	next := &subscription{session: s, taskID: sub.taskID, log: sub.log, done: make(chan struct{})}
+	if err == nil {
+		next.stream, err = s.open(&c, 0, false, false)
+	}
+	if err != nil {
+		s.close(aun.CloseInternal, "a subscription has failed; connect and subscribe again")
+		return
+	}
+	s.mu.Lock()
+	next.events = sub.events
+	replace := !s.over && s.subs[sub.taskID] == sub
+	if replace {
+		s.subs[sub.taskID] = next
+	}
+	s.mu.Unlock()
+	if !replace {
+		next.stream.Close()
+		return
+	}
+	next.stream.Park(next, next.over)
+}
+
+var errUnsubscribed = errors.New("wsfront: the client has unsubscribed")
+
+// unsubscribe is task.unsubscribe.
+func (s *Session) unsubscribe(r *aun.Request) error {
+	ids, err := taskIDs(r.Params)
+	if err != nil {
+		return err
+	}
+	unsubscribed := []string{}
+	for _, id := range ids {
+		s.mu.Lock()
+		sub := s.subs[id]
+		found := sub != nil && !sub.gone
+		if found {
+			sub.gone = true
+		}
+		s.mu.Unlock()
+		if found {
+			sub.stream.Cut(errUnsubscribed)
+			<-sub.done
+			unsubscribed = append(unsubscribed, id)
+		}
+	}
+	return r.Reply(mustJSON(map[string]any{"unsubscribed": unsubscribed}))
+}
+
+// cutSubscriptions ends all streams, for good, and waits for their ends.
+func (s *Session) cutSubscriptions() {
+	s.mu.Lock()
+	s.over = true
+	list := slices.Collect(maps.Values(s.subs))
+	s.mu.Unlock()
+	for _, sub := range list {
+		sub.stream.Cut(errUnsubscribed)
+	}
+	for _, sub := range list {
+		<-sub.done
+	}
+}
+
+// follows reports whether the client follows a task and wants an event of it.
+func (s *Session) follows(taskID, event string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub := s.subs[taskID]
+	return sub != nil && !sub.gone && (len(sub.events) == 0 || slices.Contains(sub.events, event))
+}
+
+// Comment implements gateway.Sink.
+func (sub *subscription) Comment(string) {}
+
+// Retry implements gateway.Sink.
+func (sub *subscription) Retry(time.Duration) {}
+
+var _ gateway.Sink = (*subscription)(nil)

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wsfront
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
+)
+
+// task answers a request for a method of task.*.
+func (s *Session) task(ctx context.Context, r *aun.Request) {
+	if id, ok := s.assigned(r.Params); ok {
+		if err := s.executeAssigned(r, id); err != nil {
+			s.fail(r, err)
+		}
+		return
+	}
+	var err error
+	switch r.Method {
+	case codec.Create:
+		err = s.create(ctx, r)
+	case codec.Get:
+		err = s.command(ctx, r, reader)
+	case codec.SendInput, codec.Cancel:
+		err = s.command(ctx, r, owner)
+	case codec.List:
+		err = s.list(ctx, r)
+	case codec.Children:
+		err = s.children(ctx, r)
+	case codec.Delegate:
+		err = s.delegate(ctx, r)
+	case codec.Subscribe:
+		err = s.subscribe(ctx, r)
+	case codec.Unsubscribe:
+		err = s.unsubscribe(r)
+	case codec.Accept, codec.Reject, codec.Complete, codec.Fail:
+		var c call
+		if c, err = s.find(ctx, r.Params); err == nil {
+			err = s.refuseAssignee(r.Method, c.entry)
+		}
+	default:
+		err = aun.Errorf(aun.CodeMethodNotFound, "Method not found")
+	}
+	if err != nil && ctx.Err() == nil {
+		s.fail(r, err)
+	}
+}
+
+// call is a task that a request is about.
+type call struct {
+	id    string
+	entry *entry
+	agent *Agent
+	role  role
+	peer  identity.Peer // as which the agent's gateway is called: the owner's
+}
+
+// find finds the task that the params of a request name. A task that the client may not see is as one that is not
+// there.
+func (s *Session) find(ctx context.Context, params gjson.Result) (c call, err error) {
+	id := params.Get("task_id")
+	switch {
+	case id.Type != gjson.String || id.Str == "":
+		return c, task.Errorf(task.InvalidParams, "task_id is missing; it must be a string").WithField("params.task_id")
+	case len(id.Str) > maxTaskID || strings.Contains(id.Str, logname.Separator):
+		return c, errGone("")
+	}
+	return s.findID(ctx, strings.Clone(id.Str))
+}
+
+// maxTaskID is the length of the longest id of a task, in bytes.
+const maxTaskID = 256
+
+func (s *Session) findID(ctx context.Context, id string) (c call, err error) {
+	e, err := s.front.config.Index.get(ctx, id)
+	if err != nil {
+		return c, err
+	}
+	if e == nil {
+		return s.findOwn(ctx, id)
+	}
+	c = call{id: id, entry: e, role: e.role(s.AID), peer: s.Peer}
+	if c.role == stranger {
+		return c, errGone(id)
+	}
+	if c.role != owner {
+		_, leader, _ := logname.Split(e.Log)
+		c.peer = peerOf(leader)
+	}
+	return c, s.reach(&c)
+}
+
+// findOwn finds a task of the client that was not created here, but for example by AIP with the AIC of the same agent.
+func (s *Session) findOwn(ctx context.Context, id string) (c call, err error) {
+	for _, aid := range s.front.aids {
+		a := s.front.agents[aid]
+		err := a.Gateway.CheckExists(ctx, s.Peer, id)
+		switch {
+		case err == nil:
+			e := &entry{Log: a.Gateway.LogOf(s.Peer.Leader(), id), Assignee: aid, Owner: s.AID, Visibility: codec.Private}
+			return call{id: id, entry: e, role: owner, peer: s.Peer, agent: a}, nil
+		case task.KindOf(err) != task.TaskNotFound:
+			return c, err
+		}
+	}
+	return c, errGone(id)
+}
+
+// reach finds the agent of a task.
+func (s *Session) reach(c *call) error {
+	if c.agent = s.front.agents[c.entry.Assignee]; c.agent == nil {
+		return task.Errorf(task.AgentUnavailable, "the agent %s is not here any more", c.entry.Assignee)
+	}
+	return nil
+}
+
+// peerOf returns the peer whose Leader has a name.
+func peerOf(leader string) identity.Peer {
+	p := identity.Peer{Proof: identity.ByToken, Kind: identity.AICKind, ID: leader, Login: true}
+	if aid, ok := strings.CutPrefix(leader, string(identity.AIDKind)+":"); ok {
+		p.Kind, p.ID = identity.AIDKind, aid
+	}
+	return p
+}
+
+// dispatch gives a request to the gateway of a task's agent, decoded by the codec of the task, and sends the reply.
+// params replaces those of the request.
+func (s *Session) dispatch(ctx context.Context, r *aun.Request, c *call, method, params string) error {
+	var q gateway.Request
+	defer q.Release()
+	a := s.begin(ctx, &q, r.ID(), c, codec.Server{Relation: c.entry.relation()}, method, params)
+	if a.Err != nil {
+		return a.Err
+	}
+	if a.Reply != nil {
+		_ = r.Respond(a.Reply)
+	}
+	return nil
+}
+
+// begin gives a request to the gateway of a task's agent.
+func (s *Session) begin(
+	ctx context.Context, q *gateway.Request, id jsonrpc.ID, c *call, dialect codec.Server, method, params string,
+) gateway.Answer {
+	q.Host, q.TLS, q.Address = s.host, s.tls, s.address
+	dialect.Confirm = c.agent.Confirm
+	q.Use(dialect)
+	if err := c.agent.Gateway.Hold(ctx, c.peer, q, len(params)); err != nil {
+		return gateway.Answer{Err: err}
+	}
+	q.Body = gateway.NewBody()
+	*q.Body = jsonrpc.End(append(jsonrpc.BeginRequest(*q.Body, id, method), params...))
+	return c.agent.Gateway.Dispatch(ctx, c.peer, q)
+}
+
+// command executes a command for a task; at least a role is needed.
+func (s *Session) command(ctx context.Context, r *aun.Request, least role) error {
+	c, err := s.find(ctx, r.Params)
+	if err != nil {
+		return err
+	}
+	if c.role < least {
+		return codec.AccessDenied("only the owner of the task may call %s", r.Method)
+	}
+	return s.dispatch(ctx, r, &c, r.Method, r.Params.Raw)
+}
+
+// create is task.create.
+func (s *Session) create(ctx context.Context, r *aun.Request) error {
+	e, err := s.newEntry(r.Params)
+	if err != nil {
+		return err
+	}
+	return s.start(ctx, r, e)
+}
+
+// newEntry reads what a request says of a new task beside its input.
+func (s *Session) newEntry(params gjson.Result) (*entry, error) {
+	to, err := aun.ParseAID(params.Get("to").String())
+	if err != nil {
+		return nil, task.Errorf(task.InvalidParams, "to must be the AID of an agent").WithField("params.to")
+	}
+	e := &entry{Assignee: string(to), Owner: s.AID, Creator: s.follower().creator()}
+	for _, p := range params.Get("participants").Array() {
+		aid, err := aun.ParseAID(p.String())
+		if err != nil || len(e.Participants) == maxChildren {
+			return nil, task.Errorf(task.InvalidParams, "participants must be at most %d AIDs", maxChildren).
+				WithField("params.participants")
+		}
+		e.addParticipant(string(aid))
+	}
+	switch v := params.Get("visibility").String(); v {
+	case codec.Private, codec.Shared, codec.Public:
+		e.Visibility = v
+	case "":
+		if e.Visibility = codec.Private; len(e.Participants) > 0 {
+			e.Visibility = codec.Shared
+		}
+	default:
+		return nil, task.Errorf(task.InvalidParams, "visibility must be private, shared or public").
+			WithField("params.visibility")
+	}
+	return e, nil
+}
+
+// addParticipant adds an AID that is not the owner or the assignee.
+func (e *entry) addParticipant(aid string) {
+	if aid != e.Owner && aid != e.Assignee && !slices.Contains(e.Participants, aid) {
+		e.Participants = append(e.Participants, aid)
+	}
+}
+
+// start starts a task, and sends the reply. Its entry is stored first, so that no task is without one.
+func (s *Session) start(ctx context.Context, r *aun.Request, e *entry) error {
+	c := call{id: s.newTaskID(r.Params), entry: e, role: owner, peer: s.Peer}
+	if err := s.reach(&c); err != nil {
+		return task.Errorf(task.AgentUnavailable, "there is no agent %s here", e.Assignee)
+	}
+	e.Log = c.agent.Gateway.LogOf(c.peer.Leader(), c.id)
+	x := s.front.config.Index
+	if had, err := x.get(ctx, c.id); err != nil {
+		return err
+	} else if had != nil { // the same message again
+		*e = *had
+	} else if e.Parent != "" {
+		if e.Depth, err = x.addChild(ctx, e.Parent, c.id); err != nil {
+			return err
+		}
+	}
+	if err := x.put(ctx, c.id, e, true); err != nil {
+		return err
+	}
+	var q gateway.Request
+	defer q.Release()
+	q.TaskID = c.id
+	a := s.begin(ctx, &q, r.ID(), &c, codec.Server{Relation: e.relation()}, codec.Create, r.Params.Raw)
+	if a.Err != nil {
+		if c.agent.Gateway.CheckExists(ctx, c.peer, c.id) != nil {
+			x.remove(context.WithoutCancel(ctx), c.id, e)
+			if e.Parent != "" {
+				x.removeChild(context.WithoutCancel(ctx), e.Parent, c.id)
+			}
+		}
+		return a.Err
+	}
+	if a.Reply != nil {
+		_ = r.Respond(a.Reply)
+	}
+	if e.Parent != "" {
+		s.delegated(e, c.id)
+	}
+	return nil
+}
+
+// newTaskID returns the id of a new task. A message with an id always makes the same one, so that a client that has
+// lost the answer can send it again.
+func (s *Session) newTaskID(params gjson.Result) string {
+	random := make([]byte, 20)
+	if id := params.Get("message_id").String(); id != "" {
+		sum := sha256.Sum256([]byte(s.AID + "\x00" + params.Get("to").String() + "\x00" +
+			params.Get("task_id").String() + "\x00" + id))
+		copy(random, sum[:])
+	} else {
+		_, _ = rand.Read(random) // never fails
+	}
+	return "task_" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(random)
+}
+
+// delegate is task.delegate: the owner or the assignee of a task makes another one of a part of it.
+func (s *Session) delegate(ctx context.Context, r *aun.Request) error {
+	c, err := s.find(ctx, r.Params)
+	if err != nil {
+		return err
+	}
+	if c.role < assignee {
+		return codec.DelegationDenied("only the owner and the assignee of a task may delegate it")
+	}
+	if s.front.config.Index.ended(ctx, c.entry) {
+		return s.endedError(ctx, &c)
+	}
+	e, err := s.newEntry(r.Params)
+	if err != nil {
+		return err
+	}
+	e.Parent = c.id
+	e.addParticipant(c.entry.Owner)
+	e.addParticipant(c.entry.Assignee)
+	if e.Visibility == codec.Private && len(e.Participants) > 0 {
+		e.Visibility = codec.Shared
+	}
+	return s.start(ctx, r, e)
+}
+
+// endedError returns the error of a change of a task that has ended.
+func (s *Session) endedError(ctx context.Context, c *call) error {
+	var q gateway.Request
+	defer q.Release()
+	params := append(task.AppendString([]byte(`{"task_id":`), c.id), `,"input":""}`...)
+	a := s.begin(ctx, &q, jsonrpc.ID("0"), c, codec.Server{}, codec.SendInput, string(params))
+	if a.Err == nil { // it has not ended
+		return task.Errorf(task.UnsupportedOperation, "the task has ended")
+	}
+	return a.Err
+}
+
+// delegated notifies the followers of a task that it has a child.
+func (s *Session) delegated(e *entry, child string) {
+	params := mustJSON(map[string]any{"task_id": e.Parent, "child_task_id": child, "assignee": e.Assignee,
+		"owner": e.Owner})
+	notified := map[*Session]bool{}
+	for _, aid := range append([]string{e.Owner}, e.Participants...) {
+		for _, other := range s.front.config.Connections.Of(aid) {
+			if !notified[other] && other.follows(e.Parent, codec.Delegated) {
+				notified[other] = true
+				other.Notify(codec.EventPrefix+codec.Delegated, params)
+			}
+		}
+	}
+}
+
+// children is task.children.
+func (s *Session) children(ctx context.Context, r *aun.Request) error {
+	c, err := s.find(ctx, r.Params)
+	if err != nil {
+		return err
+	}
+	type summary struct {
+		TaskID   string `json:"task_id"`
+		Parent   string `json:"parent_task_id"`
+		Owner    string `json:"owner"`
+		Assignee string `json:"assignee"`
+		Status   string `json:"status"`
+	}
+	list := []summary{}
+	for _, id := range c.entry.Children {
+		child, err := s.findID(ctx, id)
+		if task.KindOf(err) == task.TaskNotFound { // it was dropped, or is not for this client
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		status, err := s.statusOf(ctx, &child)
+		if err != nil {
+			return err
+		}
+		list = append(list, summary{id, c.id, child.entry.Owner, child.entry.Assignee, status})
+	}
+	return r.Reply(mustJSON(map[string]any{"children": list}))
+}
+
+// statusOf returns the status of a task.
+func (s *Session) statusOf(ctx context.Context, c *call) (string, error) {
+	var q gateway.Request
+	defer q.Release()
+	params := append(task.AppendString([]byte(`{"task_id":`), c.id), '}')
+	a := s.begin(ctx, &q, jsonrpc.ID("0"), c, codec.Server{}, codec.Get, string(params))
+	if a.Err != nil {
+		return "", a.Err
+	}
+	return gjson.GetBytes(a.Reply, "result.status").String(), nil
+}
+
+// list is task.list: the tasks that the client owns, at one agent after the other.
+func (s *Session) list(ctx context.Context, r *aun.Request) error {
+	aids := s.front.aids
+	if only := r.Params.Get("assignee").String(); only != "" {
+		aids = slices.DeleteFunc(slices.Clone(aids), func(aid string) bool { return aid != only })
+	}
+	if len(aids) == 0 {
+		return r.Reply([]byte(`{"tasks":[],"next_cursor":null,"has_more":false}`))
+	}
+	at, params := 0, r.Params.Raw
+	if cursor := r.Params.Get("cursor").String(); cursor != "" {
+		aid := codec.ListedAssignee(cursor)
+		if at = slices.Index(aids, aid); at < 0 {
+			return task.Errorf(task.InvalidParams, "the cursor was not made by this gateway").WithField("params.cursor")
+		}
+	}
+	if params == "" {
+		params = "{}"
+	}
+	for ; ; at++ {
+		c := call{agent: s.front.agents[aids[at]], peer: s.Peer}
+		dialect := codec.Server{Relation: codec.Relation{Owner: s.AID, Assignee: aids[at]}}
+		if at+1 < len(aids) {
+			dialect.Next = aids[at+1]
+		}
+		done, err := s.listPage(ctx, r, &c, dialect, params)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// listPage sends a page of tasks, unless it is empty and another one follows.
+func (s *Session) listPage(
+	ctx context.Context, r *aun.Request, c *call, dialect codec.Server, params string,
+) (done bool, err error) {
+	var q gateway.Request
+	defer q.Release()
+	a := s.begin(ctx, &q, r.ID(), c, dialect, codec.List, params)
+	if a.Err != nil {
+		return true, a.Err
+	}
+	if dialect.Next != "" && a.Reply != nil && gjson.GetBytes(a.Reply, "result.tasks.#").Int() == 0 {
+		return false, nil
+	}
+	if a.Reply != nil {
+		_ = r.Respond(a.Reply)
+	}
+	return true, nil
+}
