@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 	"notify/schedule":  {"replay", "notify/delivery"},
 	"egress":           {},
 	"internal/logname": {"quota"},
-	"internal/tracing": {},
+	"internal/tracing": {"task"},
 	"notify/sign":      {},
 	"gateway": {"task", "jsonrpc", "translate", "replay", "quota", "partner", "notify", "identity",
 		"upstream", "upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback",
@@ -145,7 +145,7 @@ var outside = map[string][]string{
 	"net/http": {"directory", "gateway/wsfront", "gateway/httpfront", "gateway/httpfront/takeover",
 		"upstream/httptransport",
 		"upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify", "notify/delivery", "sseproxy",
-		"aun/auntest", "internal/aunpeer", "caddymodule", "caddymodule/command",
+		"aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule", "caddymodule/command",
 		"internal/leader", "internal/legacyagent", "bench", "soak"},
 }
 

@@ -158,21 +158,10 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	}
 	rep.Products = append([]task.Product(nil), known...)
 	for i := range rep.Chunks {
-		rep.Products = put(rep.Products, rep.Chunks[i].Product)
+		rep.Products = wire.PutProduct(rep.Products, rep.Chunks[i].Product)
 	}
 	rep.Full, rep.Chunks = true, nil
 	return rep, nil
-}
-
-// put returns products with p in the place of the one with its id, or behind them. It changes products.
-func put(products []task.Product, p task.Product) []task.Product {
-	for i := range products {
-		if products[i].ID == p.ID {
-			products[i] = p
-			return products
-		}
-	}
-	return append(products, p)
 }
 
 // Push implements translate.Client. The Agent API has no webhooks.

@@ -25,7 +25,7 @@ func readProducts(v gjson.Result) (products []task.Product, err error) {
 		if p, err = readProduct(one); err != nil {
 			return false
 		}
-		if products = put(products, p); len(products) > maxProducts {
+		if products = wire.PutProduct(products, p); len(products) > maxProducts {
 			err = wire.Refuse("the agent's answer has more than %d products", maxProducts)
 		}
 		return err == nil
@@ -34,17 +34,6 @@ func readProducts(v gjson.Result) (products []task.Product, err error) {
 		return nil, err
 	}
 	return products, nil
-}
-
-// put returns products with p in the place of the one with its id, or behind them. It changes products.
-func put(products []task.Product, p task.Product) []task.Product {
-	for i := range products {
-		if products[i].ID == p.ID {
-			products[i] = p
-			return products
-		}
-	}
-	return append(products, p)
 }
 
 func readProduct(v gjson.Result) (p task.Product, err error) {

@@ -145,7 +145,7 @@ func (m *content) message(known []task.Product) (agent.Report, error) {
 	if id := m.id.Str; id != "" && len(id) <= wire.MaxID {
 		p.ID = id
 	}
-	rep.Products = put(rep.Products, p)
+	rep.Products = wire.PutProduct(rep.Products, p)
 	return rep, nil
 }
 

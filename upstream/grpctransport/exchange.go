@@ -13,6 +13,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/aip-gateway/aip-gateway/internal/protobytes"
+	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -35,7 +36,7 @@ type exchange struct {
 	streams     bool
 	interrupt   *upstream.Interrupt // nil for none, and once it has ended a call
 	idleTimeout time.Duration
-	span        span
+	span        tracing.ClientSpan
 	traced      http.Header // the trace, as header fields
 
 	// Of the goroutine. They are read when begun is closed, and failure when messages is.
@@ -121,7 +122,7 @@ func (x *exchange) Begin() error {
 	if _, _, err := receive(x, x.begun); err != nil {
 		return err
 	}
-	x.span.status(x.status)
+	x.span.Status(x.status)
 	if x.status == 0 { // there was no answer
 		<-x.done
 		return x.failed(x.failure, "before it answered")
@@ -219,5 +220,5 @@ func (x *exchange) Close(err error) {
 	if errors.Is(err, upstream.ErrAbandoned) {
 		err = nil
 	}
-	x.span.end(err)
+	x.span.End(err)
 }

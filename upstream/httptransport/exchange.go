@@ -11,6 +11,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 	"github.com/aip-gateway/aip-gateway/internal/http1"
+	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -33,7 +34,7 @@ type exchange struct {
 	interrupt   *upstream.Interrupt // watched instead of ctx; nil for none, and once it has ended a call
 	unwatch     func() bool         // stops watching ctx, whose end aborts conn; nil where ctx is not watched
 	idleTimeout time.Duration
-	span        span
+	span        tracing.ClientSpan
 
 	request request
 	dialing *dialing      // nil where no other goroutine opens a connection
@@ -68,7 +69,7 @@ func (x *exchange) Begin() error {
 	}
 	x.begun = true
 	x.status, x.contentType, x.retryAfter = x.conn.Status, x.conn.ContentType, x.conn.RetryAfter
-	x.span.status(x.status)
+	x.span.Status(x.status)
 	if x.mediaType() == "text/event-stream" {
 		max := x.transport.config.MaxEvent
 		x.events = sseproxy.NewReader(x.conn, sseproxy.Limits{Line: max + len("data: "), Event: max})
@@ -200,7 +201,7 @@ func (x *exchange) Close(err error) {
 	if errors.Is(err, upstream.ErrAbandoned) {
 		err = nil
 	}
-	x.span.end(err)
+	x.span.End(err)
 }
 
 // giveBack gives the connection back to the pool, or closes it. If end, it waits a moment for the end of a stream.

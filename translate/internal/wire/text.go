@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -30,4 +31,13 @@ func JoinTexts(dst, items []task.DataItem) []task.DataItem {
 		i = end
 	}
 	return dst
+}
+
+// PutProduct returns products with p in the place of the one with its id, or behind them. It changes products.
+func PutProduct(products []task.Product, p task.Product) []task.Product {
+	if i := slices.IndexFunc(products, func(q task.Product) bool { return q.ID == p.ID }); i >= 0 {
+		products[i] = p
+		return products
+	}
+	return append(products, p)
 }
