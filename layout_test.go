@@ -98,7 +98,7 @@ var mayImport = map[string][]string{
 	"gateway/wsfront": {"task", "jsonrpc", "aun", "gateway", "identity", "partner", "replay", "translate/aun",
 		"internal/logname"},
 	"caddymodule": {"task", "jsonrpc", "aun", "translate/aip", "translate/a2a", "translate/agentapi", "translate/aun",
-		"directory", "gateway/wsfront", "replay",
+		"directory", "gateway/wsfront", "mailbox", "replay",
 		"replay/pebble", "quota", "partner", "notify", "egress", "notify/sign", "upstream",
 		"upstream/httptransport", "identity", "gateway", "gateway/httpfront", "internal/legacyagent",
 		"caddymodule/adminapi", "caddymodule/command"},

@@ -94,6 +94,14 @@ func (a *AgentConfig) checkAID() error {
 	return nil
 }
 
+// assignee returns the AID of an agent that connects to the gateway; empty for another one.
+func (a *AgentConfig) assignee() string {
+	if gateway.Connects(a.Dialect) {
+		return a.URL
+	}
+	return ""
+}
+
 func (a *AgentConfig) checkURL() error {
 	u, err := url.Parse(a.URL)
 	switch {

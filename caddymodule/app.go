@@ -23,6 +23,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -136,12 +137,18 @@ func (a *App) Start() error {
 	if err != nil {
 		return err
 	}
+	var messages *mailbox.Mailbox
+	if a.AUN != nil {
+		if messages, err = opened.messages(); err != nil {
+			return errors.Join(err, a.Store.release())
+		}
+	}
 	a.opened, a.holds = opened, true
 	opened.configure(a)
 	for _, g := range a.members {
 		g.gateway.Register(opened.tasks)
 	}
-	a.startAUN()
+	a.startAUN(messages)
 	close(a.started)
 	if a.Streams.ReleaseMemory == switchOn {
 		a.releasing.Go(func() { process.ReleaseMemory(a.draining, debug.FreeOSMemory) })

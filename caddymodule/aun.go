@@ -24,6 +24,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
+	"github.com/aip-gateway/aip-gateway/mailbox"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
@@ -246,7 +247,7 @@ func (g *Gateway) checkAUN() error {
 }
 
 // startAUN begins to serve AUN clients. a.opened is set.
-func (a *App) startAUN() {
+func (a *App) startAUN(messages *mailbox.Mailbox) {
 	if a.AUN == nil {
 		return
 	}
@@ -261,15 +262,20 @@ func (a *App) startAUN() {
 	site := &directory.Site{Directory: aunDirectory, Identity: a.AUN.identity, Roots: a.AUN.roots, CRL: a.AUN.crl,
 		Issued: time.Now(), Gateway: aunURL, Healthy: func() bool { return a.draining.Err() == nil }}
 	var listed []directory.Agent
+	talkers := make(map[string]mailbox.Agent)
 	for _, g := range a.members {
 		if g.speaksAUN() {
 			c.Agents = append(c.Agents, wsfront.Agent{AID: g.aid(), Gateway: g.gateway,
 				Confirm: g.Completion == completionConfirm})
 			listed = append(listed, directory.Agent{AID: aun.AID(g.aid()), Card: g.gateway.Card})
+			talkers[g.aid()] = aunAgent{g.gateway, g.Agent.assignee()}
 		}
 	}
 	aunDirectory.Set(a.AUN.identity, listed)
-	c.Services = map[string]wsfront.Service{"search": searchService{}, "meta": metaService{site}}
+	messages.Set(talkers)
+	c.Services = map[string]wsfront.Service{
+		"search": searchService{}, "meta": metaService{site}, "message": messageService{messages},
+	}
 	a.aunFront, a.aunSite = wsfront.New(c), site
 }
 

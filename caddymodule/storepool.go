@@ -13,6 +13,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
+	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
@@ -34,8 +35,9 @@ type openStore struct {
 	tracer *tracer
 
 	mu      sync.Mutex
-	configs []storeConfig  // of the configurations that run, oldest first
-	indexed *wsfront.Index // of AUN; opened when it is first needed
+	configs []storeConfig    // of the configurations that run, oldest first
+	indexed *wsfront.Index   // of AUN; opened when it is first needed
+	mailbox *mailbox.Mailbox // likewise
 }
 
 // aunIndex returns the index of AUN, which outlives configurations.
@@ -169,6 +171,9 @@ func (o *openStore) Destruct() error {
 	defer o.tracer.close()
 	if o.indexed != nil {
 		o.indexed.Close()
+	}
+	if o.mailbox != nil {
+		o.mailbox.Close()
 	}
 	return o.tasks.Close()
 }

@@ -97,8 +97,12 @@ func (m *Mailbox) tell(
 		if err := b.load(ctx); err != nil {
 			return err
 		}
-		first := taskOf(c, to, name, messageID)
 		t := b.talkOf(to, name)
+		if t != nil && t.Thread != name { // it has named the thread by the task
+			name = t.Thread
+			message.SessionID = sessionOf(c, to, name)
+		}
+		first := taskOf(c, to, name, messageID)
 		if t != nil && t.Task != first {
 			message.Command, message.TaskID = task.Continue, t.Task
 			if _, err := a.Say(ctx, c.Peer, message); !over(err) {

@@ -211,10 +211,11 @@ func (b *inbox) receive(ctx context.Context, records [][]byte) error {
 	return nil
 }
 
-// talkOf returns the conversation of a thread with an agent; nil for none.
+// talkOf returns the conversation of a thread with an agent; nil for none. To the client, the thread of a conversation
+// that it has begun without one is the task.
 func (b *inbox) talkOf(agent, thread string) *talk {
 	for _, t := range b.meta.Talks {
-		if t.Agent == agent && t.Thread == thread {
+		if t.Agent == agent && (t.Thread == thread || t.Task == thread) {
 			return t
 		}
 	}

@@ -236,18 +236,18 @@ func TestConversation(t *testing.T) {
 			t.Errorf("a message while the agent works: %s", got)
 		}
 		w.deliver(id, "q", "Done", false)
-		w.move(id, task.AwaitingCompletion, "", nil)
-		w.move(id, task.Completed, "", nil)
+		w.move(id, task.AwaitingCompletion, "Good bye", nil)
+		w.move(id, task.Completed, "Good bye", nil)
 		check(t, "the end", w.got(alice), []string{"5 agent.aid.pub event: task.started",
-			"6 agent.aid.pub text: Done", "7 agent.aid.pub event: task.completed"})
+			"6 agent.aid.pub text: Done", "7 agent.aid.pub text: Good bye", "8 agent.aid.pub event: task.completed"})
 		w.say(alice, agentAID, "m4", "Another one")
 		if next := w.said[2]; next.Command != task.Start || next.TaskID == id || next.SessionID != w.said[0].SessionID {
 			t.Errorf("the next message is %+v", next)
 		}
 		synctest.Wait()
-		check(t, "all", len(w.pulled(alice, 0)), 8)
-		check(t, "a part", w.pulled(alice, 6), []string{
-			"7 agent.aid.pub event: task.completed", "8 agent.aid.pub event: task.started"})
+		check(t, "all", len(w.pulled(alice, 0)), 9)
+		check(t, "a part", w.pulled(alice, 7), []string{
+			"8 agent.aid.pub event: task.completed", "9 agent.aid.pub event: task.started"})
 	})
 }
 
@@ -262,6 +262,26 @@ func TestRepeated(t *testing.T) {
 		}
 		check(t, "tasks", len(w.said), 1)
 		check(t, "events", w.got(alice), []string{"1 agent.aid.pub event: task.started"})
+	})
+}
+
+// TestWithoutThread: a client that names no thread may answer in the one that the agent's messages name.
+func TestWithoutThread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.call(alice, "message.send", `{"to":"agent.aid.pub","message_id":"m1","payload":{"type":"text","text":"x"}}`)
+		id := w.said[0].TaskID
+		w.move(id, task.AwaitingInput, "Which?", nil)
+		synctest.Wait()
+		messages := gjson.Get(w.call(alice, "message.pull", `{}`), "messages.#.payload.thread_id").Array()
+		if len(messages) != 3 || messages[2].Str != id {
+			t.Fatalf("the threads are %v", messages)
+		}
+		w.call(alice, "message.send", fmt.Sprintf(
+			`{"to":"agent.aid.pub","message_id":"m2","payload":{"type":"text","text":"y","thread_id":%q}}`, id))
+		if len(w.said) != 2 || w.said[1].Command != task.Continue || w.said[1].SessionID != w.said[0].SessionID {
+			t.Errorf("the agent is asked %+v", w.said)
+		}
 	})
 }
 

@@ -185,6 +185,7 @@ func (s *speaker) add(ev *task.Event, t *talk) (payloads [][]byte) {
 	if status == nil || status.State == s.state {
 		return nil
 	}
+	was := s.state
 	s.state = status.State
 	if s.state == task.AwaitingCompletion || s.state == task.AwaitingInput || s.state.Terminal() {
 		products := s.turn.Task().Products
@@ -192,7 +193,9 @@ func (s *speaker) add(ev *task.Event, t *talk) (payloads [][]byte) {
 		for i := range products {
 			payloads = appendItems(payloads, products[i].DataItems, t)
 		}
-		payloads = appendItems(payloads, status.DataItems, t)
+		if was != task.AwaitingCompletion { // when the agent has said it
+			payloads = appendItems(payloads, status.DataItems, t)
+		}
 	}
 	if event, ok := codec.AppendEvent(nil, s.state, t.Task, thread(t)); ok {
 		payloads = append(payloads, event)

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
+	"github.com/aip-gateway/aip-gateway/mailbox"
+)
+
+// messages returns the inboxes of AUN, which outlive configurations.
+func (o *openStore) messages() (*mailbox.Mailbox, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.mailbox == nil {
+		m, err := mailbox.Open(context.Background(), o.tasks.Store, aunOutlets{}, &process.Assignees,
+			slog.New(processLog{name: "aip.aun"}))
+		if err != nil {
+			return nil, err
+		}
+		o.mailbox = m
+	}
+	return o.mailbox, nil
+}
+
+// aunOutlets are the connections of AUN clients, as the mailbox needs them.
+type aunOutlets struct{}
+
+// Notify implements mailbox.Connections.
+func (aunOutlets) Notify(aid, method string, params []byte) int {
+	return aunConnections.Notify(aid, method, params)
+}
+
+// NotifyOne implements mailbox.Connections: the connection that was opened last is notified.
+func (aunOutlets) NotifyOne(aid, method string, params []byte) bool {
+	sessions := aunConnections.Of(aid)
+	if len(sessions) == 0 {
+		return false
+	}
+	sessions[len(sessions)-1].Notify(method, params)
+	return true
+}
+
+// Online implements mailbox.Connections.
+func (aunOutlets) Online(aid string) bool { return aunConnections.Online(aid) }
+
+// aunAgent is an agent that messages reach.
+type aunAgent struct {
+	*gateway.Gateway
+	assignee string // the AID under which the agent connects to the gateway; empty if it does not
+}
+
+// Online implements mailbox.Agent.
+func (a aunAgent) Online() bool { return a.assignee == "" || aunConnections.Online(a.assignee) }
+
+// messageService has the methods message.*.
+type messageService struct{ box *mailbox.Mailbox }
+
+// Call implements wsfront.Service.
+func (m messageService) Call(
+	ctx context.Context, s *wsfront.Session, method string, params gjson.Result,
+) ([]byte, error) {
+	return m.box.Call(ctx, mailbox.Caller{AID: s.AID, Device: s.Device, Slot: s.Slot, Peer: s.Peer}, method, params)
+}
