@@ -115,8 +115,8 @@ var mayImport = map[string][]string{
 	"internal/leader":      {"task", "jsonrpc", "sseproxy"},
 	"internal/legacyagent": {"task", "jsonrpc", "internal/bufpool"},
 	"docs":                 {},
-	"bench": {"task", "agent", "jsonrpc", "translate", "translate/aip", "translate/a2a", "replay",
-		"replay/pebble", "partner", "notify", "egress", "internal/devpki"},
+	"bench": {"task", "agent", "jsonrpc", "translate", "translate/aip", "translate/a2a",
+		"translate/agentapi", "replay", "replay/pebble", "partner", "notify", "egress", "internal/devpki"},
 	"soak": {"task", "identity", "internal/devpki", "internal/leader", "internal/legacyagent"},
 	"e2e":  {},
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
@@ -29,6 +30,8 @@ type dialect struct {
 	body    []byte            // of the start
 	reply   []byte            // of the server to it, with the whole task
 	event   []byte            // of the server's stream: a piece of a product
+
+	unenveloped bool // its requests are JSON, but no JSON-RPC
 }
 
 // translation is one direction of one kind of message.
@@ -141,7 +144,7 @@ var translations = []translation{
 		func(d *dialect) func() error {
 			return func() error {
 				report, err := d.client.Reply(d.reply, nil)
-				if err == nil && len(report.Products) != 1 {
+				if err == nil && len(report.Products) == 0 {
 					err = errors.New("the answer has lost its product")
 				}
 				return err
@@ -170,6 +173,7 @@ func dialects() ([]dialect, error) {
 		{server: a2a.V03Server(false), client: a2a.V03()},
 		{server: a2a.V1Server(false), client: a2a.V1()},
 		{server: a2a.V1GRPCServer(false), client: a2a.V1GRPC()},
+		{server: agentapi.Server(), client: agentapi.Client(agentapi.Options{}), unenveloped: true},
 	}
 	for i := range all {
 		d := &all[i]
@@ -178,7 +182,9 @@ func dialects() ([]dialect, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.server.Name(), err)
 		}
-		d.request = translate.Request{Request: envelope, HTTP: "POST"}
+		d.request = translate.Request{
+			Request: envelope, HTTP: "POST", NewID: func() string { return "an-id-of-26-characters-----" },
+		}
 		for _, f := range d.client.Header() {
 			if f.Name == "A2A-Version" {
 				d.request.Version = f.Value
@@ -188,7 +194,10 @@ func dialects() ([]dialect, error) {
 			return nil, fmt.Errorf("%s: %w", d.server.Name(), err)
 		}
 		d.reply = d.server.AppendTask(nil, d.request.ID, &d.call, &whole)
-		d.event = d.server.NewStream(d.request.ID, &d.call, &whole).Event(nil, &piece).Data
+		f := d.server.NewStream(d.request.ID, &d.call, &whole).Event(nil, &piece)
+		for d.event = f.Data; f.Next != nil; d.event = f.Data { // a stream may begin with other events
+			f = f.Next(nil)
+		}
 		if _, ok := d.server.(translate.Transcoder); !ok && (!json.Valid(d.reply) || !json.Valid(d.event)) {
 			return nil, fmt.Errorf("%s: what the server makes is not JSON", d.server.Name())
 		}
@@ -198,6 +207,14 @@ func dialects() ([]dialect, error) {
 
 // parse reads the envelope of the start, or its params where it has none.
 func (d *dialect) parse() (req jsonrpc.Request, err error) {
+	if d.unenveloped {
+		value, refused := jsonrpc.ParseValue(d.body, jsonrpc.Limits{})
+		if refused != nil {
+			return req, refused
+		}
+		req.Params = value
+		return req, nil
+	}
 	t, ok := d.server.(translate.Transcoder)
 	if !ok {
 		req, refused := jsonrpc.Parse(d.body, jsonrpc.Limits{})
