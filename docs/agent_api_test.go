@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/agentapi"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
+)
+
+const agentAPIPage = "docs/agent-api.md"
+
+// fenced returns the first block of code of a language behind a text.
+func fenced(t *testing.T, text, language string) (block, rest string) {
+	t.Helper()
+	_, rest, ok := strings.Cut(text, "```"+language+"\n")
+	block, rest, end := strings.Cut(rest, "```")
+	if !ok || !end {
+		t.Fatalf("there is no block of %s", language)
+	}
+	return block, rest
+}
+
+// TestDocsAgentAPIAnswer replays the answer of the page.
+func TestDocsAgentAPIAnswer(t *testing.T) {
+	events, rest := fenced(t, pages(t)[agentAPIPage], "sse")
+	want, _ := fenced(t, rest, "text")
+	var got strings.Builder
+	s := agentapi.Client(agentapi.Options{}).NewStream(nil)
+	for event := range strings.Lines(events) {
+		data, ok := strings.CutPrefix(event, "data: ")
+		if !ok {
+			continue
+		}
+		rep, err := s.Event("", []byte(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range rep.Chunks {
+			fmt.Fprintf(&got, "%s: %s%s\n", c.Product.ID, map[bool]string{true: "+"}[c.Append], c.Product.DataItems[0].Text)
+		}
+		if rep.State != task.None {
+			fmt.Fprintln(&got, rep.State)
+		}
+	}
+	if d := cmp.Diff(want, got.String()); d != "" {
+		t.Errorf("what the task gets (-page +code):\n%s", d)
+	}
+}
+
+// TestDocsAgentAPIRequest compares the request of the page.
+func TestDocsAgentAPIRequest(t *testing.T) {
+	_, rest, _ := strings.Cut(pages(t)[agentAPIPage], "**A turn**")
+	want, _ := fenced(t, rest, "json")
+	got := agentapi.Client(agentapi.Options{}).AppendTurn(nil, &agent.Turn{
+		Ref: agent.Ref{Session: "session-4yd3…"}, Message: task.Message{DataItems: []task.DataItem{task.Text("hello")}},
+	}, true)
+	if d := cmp.Diff(strings.ReplaceAll(strings.TrimSpace(want), "\n ", ""), string(got)); d != "" {
+		t.Errorf("the request (-page +code):\n%s", d)
+	}
+}
+
+// TestDocsAgentAPIStates holds the table of responses.
+func TestDocsAgentAPIStates(t *testing.T) {
+	rows := tables(pages(t)[agentAPIPage], "| response | the task |")
+	for _, row := range rows {
+		rep, err := agentapi.Client(agentapi.Options{}).Reply(
+			fmt.Appendf(nil, `{"object":"response","id":"r","status":%q}`, strings.Trim(row[0], "`")), nil)
+		if got := quoted(string(rep.State)); err != nil || got != row[1] {
+			t.Errorf("%s is %s, %v", row[0], got, err)
+		}
+	}
+	if len(rows) != 9 {
+		t.Errorf("there are %d rows", len(rows))
+	}
+}
+
+// TestDocsAgentAPIContents holds the table of contents, both ways.
+func TestDocsAgentAPIContents(t *testing.T) {
+	client := agentapi.Client(agentapi.Options{})
+	rows := tables(pages(t)[agentAPIPage], "| content | data item | as a Leader sends that |")
+	for _, row := range rows {
+		content := strings.Trim(row[0], "`")
+		rep, err := client.Reply(fmt.Appendf(nil, `{"object":"response","id":"r","status":"completed","output":[`+
+			`{"object":"message","id":"m","type":"message","content":[%s]}]}`, content), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := aip.Server().AppendTask(nil, jsonrpc.ID("1"), new(translate.Call),
+			&task.Task{ID: "t", SessionID: "s", Products: rep.Products})
+		if got := "`" + gjson.GetBytes(shown, "result.products.0.dataItems.0").Raw + "`"; got != row[1] {
+			t.Errorf("%s is shown as %s", content, got)
+		}
+		items := rep.Products[0].DataItems
+		sent := client.AppendTurn(nil, &agent.Turn{Message: task.Message{DataItems: items}}, true)
+		want := row[2]
+		if want == "the same" {
+			want = row[0]
+		}
+		if got := "`" + gjson.GetBytes(sent, "input.0.content.0").Raw + "`"; got != want {
+			t.Errorf("%s is sent as %s, want %s", content, got, want)
+		}
+	}
+	if len(rows) != 12 {
+		t.Errorf("there are %d rows", len(rows))
+	}
+}
