@@ -118,17 +118,17 @@ func (s *Store) duePage(
 	i, _ := slices.BinarySearchFunc(pending, lower, bytes.Compare)
 	pending = pending[i:]
 	for ok := it.First(); (ok || len(pending) > 0) && len(page) < duePage; {
-		var key []byte
-		if len(pending) > 0 && (!ok || bytes.Compare(pending[0], it.Key()) < 0) {
-			key, pending = pending[0], pending[1:]
-		} else {
-			key = bytes.Clone(it.Key())
-			ok = it.Next()
+		key, stored := it.Key(), true
+		if len(pending) > 0 && (!ok || bytes.Compare(pending[0], key) < 0) {
+			key, pending, stored = pending[0], pending[1:], false
 		}
 		at, log := splitDueKey(key)
 		page = append(page, replay.DueLog{Log: log, At: at.time()})
 		if len(page) == duePage {
-			lower = append(key, 0) // the least key that is greater
+			lower = append(bytes.Clone(key), 0) // the least key that is greater
+		}
+		if stored {
+			ok = it.Next()
 		}
 	}
 	return page, lower, errors.Join(it.Error(), it.Close())

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -76,7 +77,11 @@ func appendDueKey(b []byte, at stamp, log string) []byte {
 }
 
 func splitDueKey(key []byte) (stamp, string) {
-	return stamp(binary.BigEndian.Uint64(key[2:])), string(key[1:2]) + string(key[2+8:])
+	var log strings.Builder // one allocation: there may be millions of keys
+	log.Grow(len(key) - 1 - 8)
+	log.WriteByte(key[1])
+	log.Write(key[2+8:])
+	return stamp(binary.BigEndian.Uint64(key[2:])), log.String()
 }
 
 // appendExpiryKey is the timeKey of the index by expiry. The name may be empty: no key of the time is less.
