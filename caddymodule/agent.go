@@ -22,11 +22,13 @@ import (
 // AgentConfig is how the agent is reached.
 type AgentConfig struct {
 	// The agent's dialect: a2a (its version is found out, from its card and by requests), a2a/1.0, a2a/1.0-rest,
-	// a2a/0.3 (also 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip, aip/2, agentapi, or aun-assignee (an agent of
+	// a2a/0.3 (also 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip, aip/2, agentapi, aun, or aun-assignee (an agent of
 	// AUN that connects to the gateway).
 	Dialect string `json:"dialect"`
 
-	// The http or https URL of the agent; for a2a, the URL where its card is; for aun-assignee, its AID.
+	// The http or https URL of the agent; for a2a, the URL where its card is; for aun-assignee, its AID. For aun, the wss
+	// URL of its gateway, or with the path /acp of the agent itself. Default for aun: found out, at gateway.{issuer} and
+	// then at the AID's own host.
 	URL string `json:"url"`
 
 	// Header fields of every request to the agent, such as its credentials. Values may hold placeholders, for example
@@ -49,6 +51,7 @@ type AgentConfig struct {
 	MaxRuns int `json:"max_runs,omitempty"`
 
 	AgentAPISettings
+	AUNSettings
 }
 
 // The bounds of the default of max_runs.
@@ -105,16 +108,28 @@ func (a *AgentConfig) assignee() string {
 func (a *AgentConfig) checkURL() error {
 	u, err := url.Parse(a.URL)
 	switch {
+	case len(a.URL) > maxURL:
+		return fmt.Errorf("agent: the URL has %d bytes, but must have no more than %d", len(a.URL), maxURL)
+	case a.Dialect == gateway.AUN:
+		return a.AUNSettings.check(a.URL, len(a.HeaderUp) > 0)
+	case a.AUNSettings.set():
+		return fmt.Errorf("agent: aid, identity and roots are for an agent of aun, not of %s", a.Dialect)
 	case a.Dialect == "a2a/1.0-grpc" && (err != nil || u.Scheme != "http" && u.Scheme != "https"):
 		return fmt.Errorf("agent: %q is no URL for gRPC; write http:// for a server without TLS, else https://", a.URL)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("agent: %q is no http or https URL", a.URL)
-	case len(a.URL) > maxURL:
-		return fmt.Errorf("agent: the URL has %d bytes, but must have no more than %d", len(a.URL), maxURL)
 	case u.User != nil:
 		return errors.New("agent: put credentials into header_up, not into the URL, which is logged")
 	}
 	return nil
+}
+
+// name is what tells the agent from others where no AIC does.
+func (a *AgentConfig) name() string {
+	if a.Dialect == gateway.AUN {
+		return "aun:" + a.AID
+	}
+	return a.URL
 }
 
 // config returns the configuration of the connection to the agent. It replaces placeholders and reads files.
@@ -138,8 +153,13 @@ func (a *AgentConfig) config() (gateway.AgentConfig, error) {
 	if err != nil {
 		return gateway.AgentConfig{}, err
 	}
+	aun, err := a.AUNSettings.config(repl, a, tls)
+	if err != nil {
+		return gateway.AgentConfig{}, err
+	}
 	return gateway.AgentConfig{
 		Dialect:     a.Dialect,
+		AUN:         aun,
 		Expose:      expose,
 		CancelPath:  a.CancelPath,
 		MaxRequests: a.MaxRuns,

@@ -115,10 +115,11 @@ func (a *App) add(g *Gateway) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, other := range a.members {
-		if other.name() == g.name() && (other.Agent.URL != g.Agent.URL || other.Agent.Dialect != g.Agent.Dialect) {
+		one, two := &other.Agent, &g.Agent
+		if other.name() == g.name() && (one.URL != two.URL || one.name() != two.name() || one.Dialect != two.Dialect) {
 			return fmt.Errorf("two aip_gateway handlers answer under %q but front different agents (%s %s and %s %s); "+
 				"give each its own aic",
-				g.name(), other.Agent.Dialect, other.Agent.URL, g.Agent.Dialect, g.Agent.URL)
+				g.name(), one.Dialect, one.name(), two.Dialect, two.name())
 		}
 		if g.aid() != "" && other.aid() == g.aid() && other.name() != g.name() {
 			return fmt.Errorf("two aip_gateway handlers have the AID %s but are different Partners; give each its own aid",

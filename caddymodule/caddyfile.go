@@ -12,6 +12,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
 func init() {
@@ -127,13 +129,15 @@ func (p *parser) notify(n *Notify) func() {
 // parseDirective parses the directive. Syntax:
 //
 //	aip_gateway [<matcher>] [<dialect> <url>] {
-//		agent <dialect> <url> {
+//		agent <dialect> <url> | aun <aid> [<url>] {
 //			header_up <name> <value>
 //			timeout   <duration>
 //			retry_for <duration>
 //			max_runs  <n>
 //			expose      none|status|product
 //			cancel_path <path>
+//			identity <file>
+//			roots    <file>...
 //			tls {
 //				ca          <file>...
 //				client_cert <cert> <key>
@@ -285,11 +289,16 @@ func (p *parser) agent(a *AgentConfig) {
 		}),
 	}
 	maps.Copy(known, a.AgentAPISettings.options(p))
+	maps.Copy(known, a.AUNSettings.options(p))
 	p.block("agent", known)
 }
 
 func (p *parser) agentArgs(a *AgentConfig, dialect string) {
 	a.Dialect = dialect
+	if dialect == gateway.AUN {
+		p.aunArgs(a)
+		return
+	}
 	if !p.NextArg() {
 		p.fail("agent " + dialect + " needs a URL, such as http://127.0.0.1:9101")
 		return

@@ -173,7 +173,7 @@ func (g *Gateway) guard() (*identity.Guard, error) {
 }
 
 // name is the name under which the Partner's tasks are stored.
-func (g *Gateway) name() string { return cmp.Or(g.AIC, g.Agent.URL) }
+func (g *Gateway) name() string { return cmp.Or(g.AIC, g.Agent.name()) }
 
 // bodyTimeout is how long a caller may take to send a request's body.
 const bodyTimeout = 30 * time.Second
@@ -203,6 +203,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	agent.CallbackURL = g.app.Notify.Callback
 	agent.Turns.Logger = g.log
 	agent.Owner = g.app.identities.LeaderAID
+	agent.AUN.Log = slog.New(processLog{name: "aip"}) // its connection outlives the configuration
 	return gateway.Config{
 		Process: &process,
 		Ready:   g.app.ready,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	aunclient "github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
@@ -27,7 +28,10 @@ type AgentConfig struct {
 	// none.
 	CancelPath string
 
-	// HTTP is the configuration of the transport. New sets its Codec.
+	// AUN says as whom and where an agent of AUN is reached.
+	AUN aunclient.ClientConfig
+
+	// HTTP is the configuration of the transport of all others. New sets its Codec.
 	HTTP httptransport.Config
 	// Turns is the configuration of the turn driver. New sets its Resolver, Slots and Listener.
 	Turns       upstream.Config
@@ -49,6 +53,11 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 	where := discovery.Config{URL: c.HTTP.URL, Finder: a2a.Finder(), Header: c.HTTP.Header, TLS: c.HTTP.TLS}
 	card := discovery.NewCard(where)
 	turns := c.Turns
+	if c.Dialect == AUN {
+		turns.Slots = process.slotsOf(c.AUN.URL+" "+string(c.AUN.Peer), c.MaxRequests)
+		turns.Resolver = upstream.NewEndpoint(clients[AUN](c), process.aun.New(c.AUN))
+		return upstream.New(turns), card, nil
+	}
 	turns.Slots = process.slotsOf(c.HTTP.URL, c.MaxRequests)
 	if c.CallbackURL != "" && c.Dialect != AgentAPI { // whose agents have no cards, and push nothing
 		turns.Listener = process.Callbacks.At(c.CallbackURL, card.Pushes)

@@ -23,6 +23,9 @@ const auto = "a2a"
 // AgentAPI is the name of the Agent API, whose agents have settings of their own.
 const AgentAPI = "agentapi"
 
+// AUN is the name of AUN, whose agents are reached by connections of their own.
+const AUN = "aun"
+
 // clients are the dialects of agents by name.
 var clients = map[string]func(c *AgentConfig) translate.Client{
 	"aip":          func(c *AgentConfig) translate.Client { return aip.Client(c.Sender) },
@@ -32,6 +35,7 @@ var clients = map[string]func(c *AgentConfig) translate.Client{
 	"a2a/1.0":      func(*AgentConfig) translate.Client { return a2a.V1() },
 	"a2a/1.0-rest": func(*AgentConfig) translate.Client { return a2a.V1REST() },
 	"a2a/1.0-grpc": func(*AgentConfig) translate.Client { return a2a.V1GRPC() },
+	AUN:            func(c *AgentConfig) translate.Client { return aun.Client(string(c.AUN.Peer)) },
 	AgentAPI:       func(c *AgentConfig) translate.Client { return agentapi.Client(c.agentAPI()) },
 }
 

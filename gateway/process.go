@@ -16,6 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/assignee"
+	"github.com/aip-gateway/aip-gateway/upstream/auntransport"
 	"github.com/aip-gateway/aip-gateway/upstream/callback"
 )
 
@@ -28,6 +29,7 @@ type Process struct {
 	Assignees assignee.Hub    // the tasks of agents that connect to the gateway
 
 	workers workers
+	aun     auntransport.Pool // the gateway's own connections to AUN
 
 	mu    sync.Mutex
 	slots map[slotsKey]*upstream.Slots // by agent. Entries are small and are kept

@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 13 {
+	if seen != 14 {
 		t.Errorf("%d commands", seen)
 	}
 }

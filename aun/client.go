@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/tidwall/gjson"
+)
+
+// Times of a Client.
+const (
+	dialTimeout      = 10 * time.Second // of a connection, TLS included
+	loginTimeout     = 30 * time.Second // from the connection to the session
+	defaultHeartbeat = 30 * time.Second
+	pingTimeout      = 10 * time.Second
+
+	backoffFirst = 250 * time.Millisecond
+	backoffMost  = 10 * time.Second
+	// backoffFinal follows a close that asks the client not to come back: an operator may have changed something.
+	backoffFinal = time.Minute
+)
+
+// ClientConfig says whom a Client connects to, and as whom. Identity, Roots and one of URL and Peer are required.
+type ClientConfig struct {
+	Identity *Identity // our own; it has a certificate
+	Roots    *Roots    // of the other end
+
+	// URL is that of the gateway or, if its path ends with /acp, of the peer. Default: found out for Peer.
+	URL  string
+	Peer AID // of whom the gateway is found out, or whom a peer must be
+
+	Device, Slot string       // tell connections of one AID apart
+	HTTP         *http.Client // for discovery and for the connection; default: http.DefaultClient without redirects
+	Limits       Limits
+	Log          *slog.Logger // default: slog.Default
+
+	// Event receives the notifications of the other end, as Handler.Event does; nil for none.
+	Event func(c *Conn, method string, params gjson.Result)
+}
+
+// Session is a connection on which the client is logged in.
+type Session struct {
+	*Conn
+	Hello Hello
+}
+
+// Client keeps one connection to a gateway or a peer: it logs in, pings, refreshes its token, and connects again when
+// the connection is lost. Its methods may be called by any number of goroutines at once.
+type Client struct {
+	config ClientConfig
+	ctx    context.Context
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+
+	mu      sync.Mutex
+	started bool
+	session *Session
+	changed chan struct{} // closed, and replaced, when session or failed changes
+	failed  error         // why the last attempt to connect failed; nil after one that did not
+	tries   uint64        // attempts that have failed
+
+	tokens Tokens // of the goroutine that connects
+}
+
+// NewClient returns a client. It connects when it is first used.
+func NewClient(config ClientConfig) *Client {
+	if config.Log == nil {
+		config.Log = slog.Default()
+	}
+	if config.HTTP == nil {
+		config.HTTP = &http.Client{}
+	}
+	following := *config.HTTP
+	following.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	config.HTTP = &following
+	c := &Client{config: config, changed: make(chan struct{})}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	return c
+}
+
+// Close closes the connection, and waits for everything that the client has started.
+func (c *Client) Close() {
+	c.mu.Lock()
+	session := c.session
+	c.started = true // so that nothing starts any more
+	c.mu.Unlock()
+	if session != nil {
+		session.Close(CloseGoingAway, "")
+	}
+	c.stop()
+	c.work.Wait()
+}
+
+// Session returns the current session. Without one it waits until there is one, an attempt to connect fails that began
+// after the call, or ctx ends.
+func (c *Client) Session(ctx context.Context) (*Session, error) {
+	c.mu.Lock()
+	if !c.started {
+		c.started = true
+		c.work.Go(c.keep)
+	}
+	tries := c.tries
+	for {
+		session, changed, failed := c.session, c.changed, c.failed
+		enough := c.tries > tries && failed != nil
+		c.mu.Unlock()
+		switch {
+		case session != nil:
+			return session, nil
+		case enough:
+			return nil, failed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, cmp.Or(failed, context.Cause(ctx))
+		case <-c.ctx.Done():
+			return nil, errors.New("aun: the client is closed")
+		}
+		c.mu.Lock()
+	}
+}
+
+// set records the session, or why there is none.
+func (c *Client) set(s *Session, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session, c.failed = s, err
+	if err != nil {
+		c.tries++
+	}
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// keep connects, again and again, until the client is closed.
+func (c *Client) keep() {
+	wait := backoffFirst
+	for c.ctx.Err() == nil {
+		began := time.Now()
+		served, err := c.connect()
+		if c.ctx.Err() != nil {
+			return
+		}
+		if served && time.Since(began) > backoffMost {
+			wait = backoffFirst
+		}
+		c.config.Log.LogAttrs(c.ctx, slog.LevelWarn, "the AUN connection is lost; connecting again",
+			slog.String("aid", string(c.config.Identity.AID)), slog.String("to", c.target()), slog.Any("error", err))
+		pause := wait - wait/4 + rand.N(wait/2+1)
+		if closed, ok := errors.AsType[*CloseError](err); ok && closed.Final() && !closed.Local {
+			pause = backoffFinal
+		}
+		wait = min(2*wait, backoffMost)
+		select {
+		case <-time.After(pause):
+		case <-c.ctx.Done():
+		}
+	}
+}
+
+// target names the other end in log lines.
+func (c *Client) target() string { return cmp.Or(c.config.URL, string(c.config.Peer)) }
+
+// connect opens a connection, logs in, and serves it to its end. served says that there was a session.
+func (c *Client) connect() (served bool, err error) {
+	defer func() {
+		if !served {
+			c.set(nil, err)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(c.ctx, loginTimeout)
+	defer cancel()
+	ws, peer, err := c.dial(ctx)
+	if err != nil {
+		return false, err
+	}
+	in := &incoming{event: c.config.Event, challenge: make(chan string, 1)}
+	conn := NewConn(ws, in, c.config.Limits, c.config.Log)
+	ended := make(chan *CloseError, 1)
+	c.work.Go(func() { ended <- conn.Serve(c.ctx) })
+	hello, err := c.login(ctx, conn, in.challenge, peer)
+	if err != nil {
+		if closed := conn.Err(); closed != nil {
+			err = fmt.Errorf("%w: %w", closed, err)
+		}
+		conn.Close(CloseNormal, "")
+		<-ended
+		return false, err
+	}
+	cancel()
+	c.set(&Session{Conn: conn, Hello: *hello}, nil)
+	c.config.Log.LogAttrs(c.ctx, slog.LevelInfo, "connected to AUN",
+		slog.String("aid", string(c.config.Identity.AID)), slog.String("to", c.target()))
+	c.maintain(conn, hello, peer)
+	closed := <-ended
+	c.set(nil, nil)
+	return true, closed
+}
+
+// dial opens a connection. peer says that it is one of peer mode.
+func (c *Client) dial(ctx context.Context) (ws *websocket.Conn, peer bool, failed error) {
+	urls := []string{c.config.URL}
+	if c.config.URL == "" {
+		var err error
+		if urls, err = Discover(ctx, c.config.HTTP, c.config.Peer); err != nil {
+			return nil, false, fmt.Errorf("aun: no gateway of %s was found: %w", c.config.Peer, err)
+		}
+	}
+	for _, address := range urls {
+		dialing, cancel := context.WithTimeout(ctx, dialTimeout)
+		ws, res, err := websocket.Dial(dialing, address, &websocket.DialOptions{HTTPClient: c.config.HTTP})
+		cancel()
+		if res != nil && res.Body != nil {
+			_ = res.Body.Close()
+		}
+		if err == nil {
+			u, err := url.Parse(address)
+			return ws, err == nil && strings.HasSuffix(u.Path, "/acp"), nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	return nil, false, failed
+}
+
+// login makes a session of a connection.
+func (c *Client) login(ctx context.Context, conn *Conn, challenge <-chan string, peer bool) (*Hello, error) {
+	id, roots := c.config.Identity, c.config.Roots
+	if peer {
+		_, err := ConnectPeer(ctx, conn, id, roots, c.config.Peer)
+		return &Hello{}, err
+	}
+	var nonce string
+	select {
+	case nonce = <-challenge:
+	case <-conn.Done():
+		return nil, conn.Err()
+	case <-ctx.Done():
+		return nil, errors.New("aun: the gateway has sent no challenge")
+	}
+	var err error
+	if c.tokens.Access == "" || !c.tokens.Expires.IsZero() && time.Until(c.tokens.Expires) < pingTimeout {
+		if c.tokens, err = Login(ctx, conn, id, roots); err != nil {
+			return nil, err
+		}
+	}
+	hello, err := Connect(ctx, conn, nonce, c.tokens, c.config.Device, c.config.Slot)
+	if _, refused := errors.AsType[*Error](err); refused {
+		c.tokens = Tokens{} // the next attempt logs in
+	}
+	return hello, err
+}
+
+// maintain pings, and refreshes the token, until the connection ends.
+func (c *Client) maintain(conn *Conn, hello *Hello, peer bool) {
+	heartbeat := cmp.Or(hello.Heartbeat, defaultHeartbeat)
+	ping := time.NewTimer(heartbeat)
+	defer ping.Stop()
+	var refresh <-chan time.Time
+	begin := func() {
+		if left := time.Until(c.tokens.Expires); !peer && c.tokens.Refresh != "" && !c.tokens.Expires.IsZero() {
+			refresh = time.After(max(left*4/5, time.Second))
+		}
+	}
+	begin()
+	for {
+		select {
+		case <-conn.Done():
+			return
+		case <-ping.C:
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(c.ctx, pingTimeout)
+			result, err := conn.Call(ctx, "meta.ping", []byte("{}"))
+			cancel()
+			if lost, ok := errors.AsType[*LostError](err); ok && !conn.LastReceived().After(began) {
+				conn.cut(&CloseError{Code: CloseAbnormal, Local: true,
+					Err: fmt.Errorf("no answer to a ping: %w", lost.Err)})
+				return
+			}
+			heartbeat = cmp.Or(ReadHeartbeat(result), heartbeat)
+			ping.Reset(heartbeat)
+		case <-refresh:
+			refresh = nil
+			ctx, cancel := context.WithTimeout(c.ctx, loginTimeout)
+			tokens, err := Refresh(ctx, conn, c.config.Identity, c.tokens)
+			cancel()
+			if err != nil {
+				c.tokens = Tokens{} // the next connection logs in
+				continue
+			}
+			c.tokens = tokens
+			begin()
+		}
+	}
+}
+
+// incoming is the Handler of a client. Clients are asked nothing.
+type incoming struct {
+	event     func(c *Conn, method string, params gjson.Result)
+	challenge chan string // the nonce of the first challenge
+}
+
+// Request implements Handler.
+func (*incoming) Request(_ context.Context, r *Request) {
+	r.Fail(Errorf(CodeMethodNotFound, "Method not found"))
+}
+
+// Event implements Handler.
+func (in *incoming) Event(c *Conn, method string, params gjson.Result) {
+	if method == "challenge" {
+		select {
+		case in.challenge <- params.Get("nonce").String():
+		default:
+		}
+		return
+	}
+	if in.event != nil {
+		in.event(c, method, params)
+	}
+}

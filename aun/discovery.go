@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+)
+
+// WellKnown is the path at which a host names its gateways.
+const WellKnown = "/.well-known/aun-gateway"
+
+const (
+	maxDiscovery    = 64 << 10 // bytes of an answer
+	maxGateways     = 8
+	defaultPriority = 999 // of a gateway that names none
+)
+
+// Discover returns the URLs of the gateways at which an AID can be reached, the one to try first first. It asks
+// gateway.{issuer}, and where that names none the AID's own host.
+func Discover(ctx context.Context, client *http.Client, aid AID) ([]string, error) {
+	var failed error
+	for _, host := range []string{"gateway." + aid.Issuer(), string(aid)} {
+		urls, err := gatewaysOf(ctx, client, host)
+		if err == nil {
+			return urls, nil
+		}
+		failed = errors.Join(failed, fmt.Errorf("%s: %w", host, err))
+	}
+	return nil, failed
+}
+
+func gatewaysOf(ctx context.Context, client *http.Client, host string) ([]string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+WellKnown, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxDiscovery+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case res.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("it answers with the status %d", res.StatusCode)
+	}
+	return readGateways(body)
+}
+
+// readGateways reads the answer of a host that is asked for its gateways.
+func readGateways(body []byte) ([]string, error) {
+	answer, bad := jsonrpc.ParseValue(body, jsonrpc.Limits{Bytes: maxDiscovery})
+	if bad != nil {
+		return nil, errors.New("its answer is not JSON")
+	}
+	type gateway struct {
+		url      string
+		priority int64
+	}
+	var list []gateway
+	for _, g := range answer.Get("gateways").Array() {
+		address := g.Get("url").String()
+		if CheckURL(address) != nil || len(list) == maxGateways {
+			continue
+		}
+		priority := g.Get("priority").Int()
+		if priority <= 0 {
+			priority = defaultPriority
+		}
+		list = append(list, gateway{address, priority})
+	}
+	if len(list) == 0 {
+		return nil, errors.New("it names no gateway with a wss:// URL")
+	}
+	slices.SortStableFunc(list, func(a, b gateway) int { return int(a.priority - b.priority) })
+	var urls []string
+	for _, g := range list {
+		urls = append(urls, g.url)
+	}
+	return urls, nil
+}
+
+// CheckURL returns an error if a text is no URL of a WebSocket.
+func CheckURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "wss" && u.Scheme != "ws":
+		return errors.New("it is no wss:// or ws:// URL")
+	case u.User != nil:
+		return errors.New("it must not hold credentials")
+	}
+	return nil
+}

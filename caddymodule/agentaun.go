@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/gateway"
+)
+
+// AUNSettings are those of an agent of the dialect aun only.
+type AUNSettings struct {
+	// The AID of the agent.
+	AID string `json:"aid,omitempty"`
+
+	// The file with the gateway's own AID: its private key, readable by its owner only, and its certificate. caddy aip
+	// aun-id makes it.
+	Identity string `json:"identity,omitempty"`
+
+	// PEM files with the roots, and intermediates, of the certificates of AUN that are trusted.
+	Roots []string `json:"roots,omitempty"`
+}
+
+// set reports whether any of the settings is.
+func (s *AUNSettings) set() bool { return s.AID != "" || s.Identity != "" || len(s.Roots) > 0 }
+
+func (s *AUNSettings) check(url string, header bool) error {
+	if _, err := aun.ParseAID(s.AID); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	switch {
+	case url != "" && aun.CheckURL(url) != nil:
+		return fmt.Errorf("agent: %q is no wss or ws URL", url)
+	case s.Identity == "":
+		return errors.New("agent: identity is missing; caddy aip aun-id makes the file that it needs")
+	case len(s.Roots) == 0:
+		return errors.New("agent: roots is missing; it needs a PEM file with the roots of AUN's certificates")
+	case header:
+		return errors.New("agent: header_up is not for an agent of aun")
+	}
+	return nil
+}
+
+// options returns the options of the agent's block that set them.
+func (s *AUNSettings) options(p *parser) options {
+	return options{"identity": p.word(&s.Identity), "roots": p.words(&s.Roots)}
+}
+
+// aunArgs parses the arguments of an agent of AUN: its AID, and the URL if there is one.
+func (p *parser) aunArgs(a *AgentConfig) {
+	if !p.NextArg() {
+		p.fail("agent aun needs the AID of the agent, such as agent.aid.pub")
+		return
+	}
+	a.AID = p.Val()
+	if p.NextArg() {
+		a.URL = p.Val()
+	}
+	if p.NextArg() {
+		p.fail("agent aun takes an AID and a URL, but there is also " + strconv.Quote(p.Val()))
+	}
+}
+
+// config returns the configuration of the connection of an agent of AUN. It reads files.
+func (s *AUNSettings) config(repl *caddy.Replacer, a *AgentConfig, tls *tls.Config) (c aun.ClientConfig, err error) {
+	if a.Dialect != gateway.AUN {
+		return c, nil
+	}
+	if c.Identity, err = aun.LoadIdentity(repl.ReplaceAll(s.Identity, "")); err != nil {
+		return c, fmt.Errorf("identity: %w", err)
+	}
+	if len(c.Identity.Chain) == 0 {
+		return c, fmt.Errorf("identity: %s has no certificate yet; caddy aip aun-id adds it", s.Identity)
+	}
+	if c.Roots, err = readRoots(repl, s.Roots); err != nil {
+		return c, err
+	}
+	c.Peer, _ = aun.ParseAID(s.AID) // check has parsed it
+	c.URL, c.Device = a.URL, device()
+	// Only HTTP/1.1 has WebSocket here. The proxy settings of the environment are not used.
+	c.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: tls, DisableKeepAlives: true}}
+	return c, nil
+}
+
+// readRoots reads roots from PEM files.
+func readRoots(repl *caddy.Replacer, files []string) (*aun.Roots, error) {
+	var all bytes.Buffer
+	for _, file := range files {
+		text, err := os.ReadFile(repl.ReplaceAll(file, ""))
+		if err != nil {
+			return nil, fmt.Errorf("roots: %w", err)
+		}
+		all.Write(append(text, '\n'))
+	}
+	roots, err := aun.NewRoots(all.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("roots: %w", err)
+	}
+	return roots, nil
+}
+
+// device names this machine to gateways of AUN, which keep one connection of an AID for each device. It does not tell
+// them the machine's name.
+func device() string {
+	name, _ := os.Hostname()
+	sum := sha256.Sum256([]byte("aip-gateway " + name))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auntransport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/upstream"
+)
+
+// exchange is one request. Where it is for a turn whose events can be subscribed to, its answer is a stream: the
+// response to the request, that to a task.get, and the events of the task. Its goroutine sends what is to be sent at
+// the beginning; later only the goroutine that reads sends something. It implements upstream.Exchange.
+type exchange struct {
+	pool    *Pool
+	link    *link
+	request *upstream.Request
+	ctx     context.Context
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+
+	begun   chan struct{} // closed when the answer begins, or does not come
+	err     error         // why it does not come
+	streams bool
+	conn    *aun.Session // of a stream
+
+	queue queue
+	topic string        // the task whose events the exchange receives; empty for none
+	ended atomic.Bool   // the task of topic has ended
+	idle  time.Duration // of the request
+	// interrupt is the request's, until it has ended a call.
+	interrupt *upstream.Interrupt
+}
+
+// carryOut sends the request, and what makes its answer a stream.
+func (x *exchange) carryOut() {
+	defer func() {
+		if p := recover(); p != nil { // the goroutine that waits handles it
+			x.err = fmt.Errorf("auntransport: panic %T", p)
+		}
+		close(x.begun)
+	}()
+	body := x.request.Body
+	if x.request.Encode != nil {
+		body = x.request.Encode()
+	}
+	call, bad := jsonrpc.Parse(body, jsonrpc.Limits{Bytes: maxRequest})
+	if bad != nil {
+		x.err = task.Errorf(task.Internal, "the gateway's request is invalid").WithCause(bad)
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(x.ctx, x.idleOr(), context.DeadlineExceeded)
+	defer cancel()
+	session, err := x.link.Session(ctx)
+	if err != nil {
+		x.err = unreachable(ctx, err)
+		return
+	}
+	x.conn = session
+	known := x.request.Ref.Task
+	switch x.request.Operation {
+	case translate.Resubscribe:
+		x.subscribe(ctx, known)
+		if !x.streams && x.err == nil {
+			x.err = task.Errorf(task.UnsupportedOperation, "the agent has no events of tasks")
+		}
+	case translate.Get:
+		x.get(ctx, &call, known)
+	case translate.Send, translate.SendStream:
+		x.send(ctx, &call, known)
+	default:
+		x.answer(ctx, call.Method, []byte(call.Params.Raw))
+	}
+}
+
+// maxRequest only bounds what the gateway has made itself; what is too large for a frame is refused when it is sent.
+const maxRequest = 64 << 20
+
+func (x *exchange) idleOr() time.Duration {
+	if x.idle > 0 {
+		return x.idle
+	}
+	return 24 * time.Hour
+}
+
+// answer makes a call, and adds its response to the messages. It returns the result; what the other end refuses has
+// none, and is for the codec.
+func (x *exchange) answer(ctx context.Context, method string, params []byte) (result gjson.Result, ok bool) {
+	result, frame, err := x.call(ctx, method, params)
+	if err != nil {
+		x.err = err
+		return result, false
+	}
+	x.queue.push(message{data: frame})
+	return result, result.Exists()
+}
+
+// call makes a call, and returns its result, and its response, whether that is one or an error.
+func (x *exchange) call(ctx context.Context, method string, params []byte) (gjson.Result, []byte, error) {
+	result, err := x.conn.Call(ctx, method, params)
+	if refused, ok := errors.AsType[*aun.Error](err); ok {
+		return gjson.Result{}, jsonrpc.AppendError(nil, nil, int(refused.Code), refused.Message, refused.Data), nil
+	}
+	if err != nil {
+		return gjson.Result{}, nil, lost(x.ctx, err)
+	}
+	return result, jsonrpc.End(append(jsonrpc.BeginResult(nil, nil), result.Raw...)), nil
+}
+
+// send sends a turn. Its events are subscribed to before an input, so that none is missed. A new task has its id from
+// the response, so that it is asked for after it is subscribed to.
+func (x *exchange) send(ctx context.Context, call *jsonrpc.Request, known string) {
+	input := call.Params.Get("task_id").Exists()
+	if input {
+		if x.subscribe(ctx, known); x.err != nil {
+			return
+		}
+	}
+	result, ok := x.answer(ctx, call.Method, []byte(call.Params.Raw))
+	if !ok {
+		x.streams = false
+		return
+	}
+	if id := result.Get("task_id").String(); !input && id != "" {
+		if x.subscribe(ctx, id); !x.streams {
+			x.err = nil // the task exists: it is polled
+			return
+		}
+		if now, frame, err := x.call(ctx, "task.get", idParams(id)); err == nil && !x.link.topics.isOlder(id, now) {
+			x.note(now)
+			x.queue.push(message{data: frame})
+		}
+	}
+}
+
+// subscribe has the exchange receive the events of a task. Where the other end does not have this, the exchange is no
+// stream.
+func (x *exchange) subscribe(ctx context.Context, taskID string) {
+	x.topic = taskID
+	x.link.topics.add(taskID, x)
+	result, _, err := x.call(ctx, "task.subscribe", subscribeParams(taskID))
+	if x.err = err; err != nil || !result.Exists() {
+		return
+	}
+	for _, id := range result.Get("subscribed").Array() {
+		if id.String() == taskID {
+			x.streams = true
+		}
+	}
+}
+
+// How an answer that is older than an event is asked for again.
+const (
+	staleTries = 5
+	staleWait  = 200 * time.Millisecond
+)
+
+// get asks for a task, again where the answer is older than an event that was received already.
+func (x *exchange) get(ctx context.Context, call *jsonrpc.Request, taskID string) {
+	for try := 1; ; try++ {
+		result, frame, err := x.call(ctx, call.Method, []byte(call.Params.Raw))
+		if err != nil {
+			x.err = err
+			return
+		}
+		if try == staleTries || !x.link.topics.isOlder(taskID, result) {
+			x.queue.push(message{data: frame})
+			return
+		}
+		select {
+		case <-time.After(staleWait):
+		case <-ctx.Done():
+			x.err = upstream.Ended(ctx)
+			return
+		}
+	}
+}
+
+// Begin implements upstream.Exchange.
+func (x *exchange) Begin() error {
+	if err := x.wait(x.begun); err != nil {
+		return err
+	}
+	return x.err
+}
+
+// wait waits for a channel, or until the request's Interrupt ends, or the exchange does.
+func (x *exchange) wait(on <-chan struct{}) error {
+	select {
+	case <-on:
+		return nil
+	default:
+	}
+	i := x.interrupt
+	if i == nil {
+		select {
+		case <-on:
+			return nil
+		case <-x.ctx.Done():
+			return upstream.Ended(x.ctx)
+		}
+	}
+	x.interrupt = nil // it counts once
+	woken := make(chan struct{})
+	i.Wake(sync.OnceFunc(func() { close(woken) }))
+	defer i.Wake(nil)
+	var until <-chan time.Time
+	if !i.Until.IsZero() {
+		timer := time.NewTimer(time.Until(i.Until))
+		defer timer.Stop()
+		until = timer.C
+	}
+	select {
+	case <-on:
+		return nil
+	case <-woken:
+	case <-until:
+	case <-x.ctx.Done():
+		return upstream.Ended(x.ctx)
+	}
+	return upstream.ErrInterrupted
+}
+
+// Streams implements upstream.Exchange.
+func (x *exchange) Streams() bool { return x.streams }
+
+// Ready implements upstream.Exchange.
+func (x *exchange) Ready() bool { return x.queue.ready() }
+
+// SetIdleTimeout implements upstream.Exchange.
+func (x *exchange) SetIdleTimeout(d time.Duration) { x.idle = d }
+
+// Next implements upstream.Exchange.
+func (x *exchange) Next() (upstream.Message, error) {
+	for {
+		m, ok, err := x.queue.pop()
+		switch {
+		case ok && m.event:
+			m = x.complete(m)
+			fallthrough
+		case ok:
+			return upstream.Message{Name: m.name, Data: m.data}, nil
+		case err != nil:
+			return upstream.Message{}, err
+		case !x.streams:
+			return upstream.Message{}, io.EOF
+		}
+		if err := x.waitForMessage(); err != nil {
+			return upstream.Message{}, err
+		}
+	}
+}
+
+// waitForMessage waits until the queue has changed. A connection that ends, ends the queue.
+func (x *exchange) waitForMessage() error {
+	var idle <-chan time.Time
+	if x.idle > 0 {
+		timer := time.NewTimer(x.idle)
+		defer timer.Stop()
+		idle = timer.C
+	}
+	select {
+	case <-x.queue.wake:
+	case <-x.conn.Done():
+		x.queue.end(upstream.Failed(task.Internal, upstream.StreamCut, x.conn.Err(),
+			"the connection to the agent broke"))
+	case <-x.ctx.Done():
+		return upstream.Ended(x.ctx)
+	case <-idle:
+		return task.Errorf(task.AgentTimeout, "the agent has reported nothing for %v", x.idle)
+	}
+	return nil
+}
+
+// complete adds the whole task to an event that settles it and does not say what the task has made. Events may be lost,
+// or be of artifacts only when these are asked for.
+func (x *exchange) complete(m message) message {
+	params := gjson.ParseBytes(m.data)
+	x.note(params)
+	switch params.Get("status").String() {
+	case "completed", "input_required", "failed", "canceled", "rejected":
+	default:
+		return m
+	}
+	if params.Get("artifacts").Exists() {
+		return m
+	}
+	ctx, cancel := context.WithTimeout(x.ctx, completeTimeout)
+	defer cancel()
+	whole, _, err := x.call(ctx, "task.get", idParams(x.topic))
+	if err != nil || !whole.IsObject() || x.link.topics.isOlder(x.topic, whole) {
+		return m
+	}
+	data := append([]byte(nil), m.data[:len(m.data)-1]...)
+	m.data = append(append(append(data, `,"task":`...), whole.Raw...), '}')
+	return m
+}
+
+// completeTimeout is how long the whole task is waited for.
+const completeTimeout = 10 * time.Second
+
+// Explain implements upstream.Exchange. An agent that is offline has got nothing.
+func (x *exchange) Explain(err error) error {
+	if task.KindOf(err) == task.AgentUnavailable && upstream.ReasonOf(err) == upstream.NoReason {
+		e, _ := errors.AsType[*task.Error](err)
+		return upstream.Failed(task.AgentUnavailable, upstream.Unreachable, err, "%s", e.Detail)
+	}
+	return err
+}
+
+// Close implements upstream.Exchange. The events of the task are no longer wanted.
+func (x *exchange) Close(error) {
+	x.cancel()
+	x.work.Wait()
+	defer x.pool.release(x.link)
+	if x.topic == "" {
+		return
+	}
+	x.link.topics.remove(x.topic, x)
+	if !x.ended.Load() {
+		return // the next turn may subscribe again at this moment
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if p, err := x.conn.Begin(ctx, "task.unsubscribe", subscribeParams(x.topic)); err == nil {
+		p.Abandon() // it is not waited for
+	}
+}
+
+// note notes whether a task has ended.
+func (x *exchange) note(v gjson.Result) {
+	switch v.Get("status").String() {
+	case "completed", "failed", "canceled", "rejected":
+		x.ended.Store(true)
+	}
+}
+
+func idParams(taskID string) []byte {
+	return append(task.AppendString([]byte(`{"task_id":`), taskID), '}')
+}
+
+func subscribeParams(taskID string) []byte {
+	params := append(task.AppendString([]byte(`{"task_ids":[`), taskID), ']')
+	return append(params, `,"events":["updated","completed","failed","artifact","delegated"]}`...)
+}

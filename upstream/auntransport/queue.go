@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auntransport
+
+import "sync"
+
+// How much may wait in one exchange to be read. An agent that sends more is cut, and the task is asked for.
+const (
+	maxQueued      = 4096
+	maxQueuedBytes = 8 << 20
+)
+
+// message is one message of an exchange.
+type message struct {
+	name  string
+	data  []byte
+	event bool // it came unasked
+}
+
+// queue holds what has arrived in an exchange and has not been read. Any goroutine may push; one reads.
+type queue struct {
+	mu    sync.Mutex
+	list  []message
+	bytes int
+	ended error         // what follows the messages; nil while more may come
+	wake  chan struct{} // has a value after a push or an end
+}
+
+func newQueue() queue { return queue{wake: make(chan struct{}, 1)} }
+
+// push adds a message, unless the queue has ended. One too many ends it.
+func (q *queue) push(m message) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended != nil {
+		return
+	}
+	if len(q.list) == maxQueued || q.bytes+len(m.data) > maxQueuedBytes {
+		q.ended = errTooMany
+	} else {
+		q.list = append(q.list, m)
+		q.bytes += len(m.data)
+	}
+	q.signal()
+}
+
+// end ends the queue, unless it has ended.
+func (q *queue) end(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended == nil {
+		q.ended = err
+	}
+	q.signal()
+}
+
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pop takes the first message. ok is false where there is none; err is then the end, or nil.
+func (q *queue) pop() (m message, ok bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.list) == 0 {
+		return m, false, q.ended
+	}
+	m = q.list[0]
+	q.bytes -= len(m.data)
+	if q.list = q.list[1:]; len(q.list) == 0 {
+		q.list = nil
+	}
+	return m, true, nil
+}
+
+// ready reports whether pop returns a message.
+func (q *queue) ready() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.list) > 0
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auntransport
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+)
+
+// topics finds the exchanges that an event is for, by its task, and knows how new the last event of a task was.
+type topics struct {
+	mu     sync.Mutex
+	of     map[string][]*exchange
+	latest *lru.Cache[string, time.Time] // by task; it outlives the exchanges, for the gets after a cut
+}
+
+// maxLatest is of how many tasks the time of the last event is kept.
+const maxLatest = 16384
+
+func (t *topics) init() {
+	t.of = make(map[string][]*exchange)
+	t.latest, _ = lru.New[string, time.Time](maxLatest) // the size is positive
+}
+
+// add has an exchange receive the events of a task.
+func (t *topics) add(taskID string, x *exchange) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of[taskID] = append(t.of[taskID], x)
+}
+
+// remove takes an exchange back.
+func (t *topics) remove(taskID string, x *exchange) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := t.of[taskID]
+	for i := range list {
+		if list[i] == x {
+			list = append(list[:i:i], list[i+1:]...)
+			break
+		}
+	}
+	if t.of[taskID] = list; len(list) == 0 {
+		delete(t.of, taskID)
+	}
+}
+
+// deliver hands a notification to the exchanges of its task. It does not wait.
+func (t *topics) deliver(_ *aun.Conn, method string, params gjson.Result) {
+	if !strings.HasPrefix(method, "event/task.") {
+		return
+	}
+	taskID := params.Get("task_id").String()
+	at := timeOf(params)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := t.of[taskID]
+	if len(list) == 0 {
+		return
+	}
+	if last, ok := t.latest.Get(taskID); !at.IsZero() && (!ok || at.After(last)) {
+		t.latest.Add(taskID, at)
+	}
+	for _, x := range list {
+		x.queue.push(message{name: method, data: []byte(params.Raw), event: true})
+	}
+}
+
+// isOlder reports whether what an agent answers about a task is older than an event of the task that was received
+// already. Times are compared as precisely as the less precise of the two is.
+func (t *topics) isOlder(taskID string, result gjson.Result) bool {
+	at := timeOf(result)
+	t.mu.Lock()
+	last, ok := t.latest.Peek(taskID)
+	t.mu.Unlock()
+	if !ok || at.IsZero() {
+		return false
+	}
+	for _, unit := range [...]time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+		if at.Truncate(unit).Equal(at) {
+			last = last.Truncate(unit)
+			break
+		}
+	}
+	return at.Before(last)
+}
+
+// timeOf returns when a task was last changed; zero where that is not said.
+func timeOf(v gjson.Result) time.Time {
+	at, _ := time.Parse(time.RFC3339Nano, v.Get("updated_at").String())
+	return at
+}
