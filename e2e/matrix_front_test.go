@@ -26,6 +26,10 @@ type front struct {
 	// push is how a webhook is notified.
 	push pushed
 	slow bool // its programs are slow to start, so that they do no more than they must
+	// asks is the state in which a question is shown; empty for the dialect's own state for that.
+	asks string
+	// lacks are operations that the dialect has no request for.
+	lacks []string
 	// mute says that its SDK does not pass on whether a piece is added to the one before.
 	mute bool
 }
@@ -51,6 +55,7 @@ type driver interface {
 func fronts() []front {
 	return []front{
 		{name: "aip", done: "awaiting-completion", driver: newLeader, begin: aipBegin, again: aipAgain, push: aipPush},
+		{name: "agentapi", done: "completed", driver: newAgentAPI, asks: "completed", lacks: []string{"cut", "push"}},
 		{name: "aip-2", done: "awaiting-completion", driver: newLeaderV2, begin: aip2Begin, again: aip2Again, push: aip2Push},
 		{
 			name:   "legacy-trpc",

@@ -130,7 +130,7 @@ func newWorld(t *testing.T) *world {
 			one.echo = "echo: hi"
 		}
 		w.backs = append(w.backs, &one)
-		sites.WriteString(with("to/"+one.name, one.dialect+" "+one.url+one.path, one.settings, "aip aip/2 a2a"))
+		sites.WriteString(with("to/"+one.name, one.dialect+" "+one.url+one.path, one.settings, "aip aip/2 a2a agentapi"))
 	}
 	for i, it := range wrong {
 		// The query keeps apart those that have the same agent: their tasks are filed under its URL.

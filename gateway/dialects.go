@@ -55,7 +55,7 @@ var servers = []caller{
 	{"a2a/0.3", func(confirm bool, _ string) translate.Server { return a2a.V03Server(confirm) }},
 	{"a2a/0.3", func(confirm bool, _ string) translate.Server { return a2a.V03RESTServer(confirm) }},
 	{"a2a/legacy", func(confirm bool, _ string) translate.Server { return a2a.LegacyServer(confirm) }},
-	{"agentapi", func(bool, string) translate.Server { return agentapi.Server() }},
+	{"agentapi", func(confirm bool, _ string) translate.Server { return agentapi.Server(confirm) }},
 	{aun.Name, func(confirm bool, _ string) translate.Server { return aun.Server{Confirm: confirm} }}, // of wsfront
 }
 

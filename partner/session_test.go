@@ -215,3 +215,23 @@ func TestManySessions(t *testing.T) {
 		t.Errorf("the task is %q, want %q", third.ID, second.ID)
 	}
 }
+
+// TestSessionOfCompletedTasks: where tasks are completed by themselves, each message starts one, in the same session.
+func TestSessionOfCompletedTasks(t *testing.T) {
+	fake := answers("hello")
+	b := setUp(t, memory(t), fake)
+	auto := func(c *Request) { c.AutoComplete = true }
+	ids := make(map[string]bool)
+	for i := range 5 {
+		ids[b.do(message(fmt.Sprint(i), "s", auto)).ID] = true
+		b.engine.sessions = newSessions() // the number is read from the store
+	}
+	if len(ids) != 5 {
+		t.Errorf("5 messages have %d tasks", len(ids))
+	}
+	for _, turn := range fake.turns[1:] {
+		if first := fake.turns[0].Ref; turn.Ref.Session != first.Session || turn.Ref.Task == first.Task {
+			t.Errorf("the agent's names are %v, and %v before", turn.Ref, first)
+		}
+	}
+}

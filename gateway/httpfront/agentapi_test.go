@@ -48,7 +48,7 @@ func (r *response) said() (text string) {
 
 func agentAPI(t *testing.T, change ...func(*setup)) *gate {
 	return open(t, append([]func(*setup){func(h *setup) {
-		h.Callers = []translate.Server{aip.Server(), agentapi.Server()}
+		h.Callers = []translate.Server{aip.Server(), agentapi.Server(false)}
 	}}, change...)...)
 }
 
@@ -258,7 +258,7 @@ func TestAgentAPIAtAnExit(t *testing.T) {
 
 // TestAgentAPIAtTheMountPoint: where no other dialect is served, the mount point's own path is that of the Agent API.
 func TestAgentAPIAtTheMountPoint(t *testing.T) {
-	g := agentAPI(t, func(h *setup) { h.Callers = []translate.Server{agentapi.Server()} })
+	g := agentAPI(t, func(h *setup) { h.Callers = []translate.Server{agentapi.Server(false)} })
 	_, body := g.post("/agents/one", input("hello", `,"stream":false`))
 	if !strings.Contains(body, `"status":"completed"`) {
 		t.Errorf("it answers %s", body)

@@ -44,7 +44,7 @@ func (r *request) set(name string, v gjson.Result) {
 // Decode implements translate.Server. What the gateway has no use for, such as the name of a model or tools, is passed
 // on to the agent as extensions of the message. A request that cannot be read is for a stream, as it is for the server
 // of the Agent API.
-func (server) Decode(req *translate.Request) (translate.Call, error) {
+func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	refused := translate.Call{Stream: true}
 	var r request
 	if !r.Object(req.Params, "body") {
@@ -57,7 +57,7 @@ func (server) Decode(req *translate.Request) (translate.Call, error) {
 		refused.Stream = call.Stream || r.Err != nil
 	}
 	call.Blocking = !call.Stream
-	call.BySession = true
+	call.BySession, call.AutoComplete = true, !s.confirm
 	m := &call.Message
 	m.Command, m.SenderRole = task.Start, task.Leader
 	if m.DataItems = r.messages(); r.Err == nil {

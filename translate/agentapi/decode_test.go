@@ -56,7 +56,7 @@ func TestDecodeSession(t *testing.T) {
 			`{"input":[],"user_id":"u","stream":true,"id":null}`:                                "u/id1",
 			`{"input":[],"previous_response_id":"response_t_m","session_id":"s","user_id":"s"}`: "s",
 		}[body]
-		want.BySession = true
+		want.BySession, want.AutoComplete = true, true
 		want.Message = got.Message
 		want.Message.Command, want.Message.SenderRole, want.Message.SessionID = task.Start, task.Leader, session
 		if d := cmp.Diff(want, got); d != "" {

@@ -177,7 +177,7 @@ func TestAnswers(t *testing.T) {
 		state := task.Task{ID: "t", SessionID: "u/s", Status: task.Status{State: s, ChangedAt: at,
 			DataItems: []task.DataItem{task.Text("ok")}}}
 		state.Products = []task.Product{{ID: "p", DataItems: []task.DataItem{task.Text("A")}}}
-		out := Server().AppendTask([]byte("before "), nil, call, &state)
+		out := Server(false).AppendTask([]byte("before "), nil, call, &state)
 		body, ok := strings.CutPrefix(string(out), "before ")
 		if got := short(body); !ok || got != want {
 			t.Errorf("%s is answered with %s", s, out)
@@ -312,7 +312,7 @@ func TestErrors(t *testing.T) {
 
 // TestTasks: every task is answered with one line of JSON, and left as it was.
 func TestTasks(t *testing.T) {
-	s := Server()
+	s := Server(false)
 	for _, state := range translatetest.Tasks() {
 		was := string(task.AppendTask(nil, &state))
 		call := &translate.Call{}

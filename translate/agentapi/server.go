@@ -9,11 +9,12 @@ import (
 )
 
 // Server returns the side of the Agent API towards callers. Its callers name a session and no task: a request continues
-// the task of its session, or starts another one.
-func Server() translate.Server { return server{} }
+// the last task of its session, or starts another one if that has ended. With confirm, a task that awaits completion
+// stays open, so that the next request continues it; without, it is completed at once.
+func Server(confirm bool) translate.Server { return server{confirm} }
 
 // server has the facets translate.Statuser, translate.ErrorStreamer and translate.Unresumer.
-type server struct{}
+type server struct{ confirm bool }
 
 // process is the path of requests, and the method that they stand for.
 const process = "process"

@@ -26,7 +26,7 @@ func decode(body string) (translate.Call, error) {
 	n := 0
 	req := translate.Request{HTTP: "POST", NewID: func() string { n++; return "id" + string(rune('0'+n)) }}
 	req.Params = v
-	return Server().Decode(&req)
+	return Server(false).Decode(&req)
 }
 
 var at = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
