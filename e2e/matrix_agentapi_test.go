@@ -65,7 +65,7 @@ func viewOfResponse(v gjson.Result) view {
 			t.all = true
 			if said := content(m.Get("content")); m.Get("metadata.productId").Exists() {
 				t.Holds += said
-			} else if m.Get("type").Str == "message" {
+			} else if m.Get("type").Str != "reasoning" {
 				t.Says += said
 			}
 		}
