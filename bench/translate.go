@@ -173,7 +173,7 @@ func dialects() ([]dialect, error) {
 		{server: a2a.V03Server(false), client: a2a.V03()},
 		{server: a2a.V1Server(false), client: a2a.V1()},
 		{server: a2a.V1GRPCServer(false), client: a2a.V1GRPC()},
-		{server: agentapi.Server(), client: agentapi.Client(agentapi.Options{}), unenveloped: true},
+		{server: agentapi.Server(false), client: agentapi.Client(agentapi.Options{}), unenveloped: true},
 	}
 	for i := range all {
 		d := &all[i]

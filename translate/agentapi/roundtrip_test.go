@@ -26,7 +26,7 @@ func TestClientOfServer(t *testing.T) {
 		if bad != nil || !v.IsObject() {
 			t.Fatalf("it is no object: %v, for\n%s", bad, body)
 		}
-		call, err := Server().Decode(&translate.Request{
+		call, err := Server(false).Decode(&translate.Request{
 			Request: jsonrpc.Request{Method: process, Params: v}, HTTP: "POST",
 			NewID: func() string { return "new" },
 		})
@@ -45,7 +45,7 @@ func TestClientOfServer(t *testing.T) {
 			t.Errorf("it is read as %+v, want %q, for\n%s", call, want, body)
 		}
 	}
-	translatetest.Streams(t, Client(Options{}), Server())
+	translatetest.Streams(t, Client(Options{}), Server(false))
 }
 
 // TestBodies holds what becomes of answers that are broken, and that nothing of their memory is kept.
