@@ -33,6 +33,8 @@ type assigned struct {
 	stop    context.CancelFunc
 	answers chan string
 	inputs  int // how many inputs of the task have been read
+
+	delivered bool // by messages
 }
 
 // Serve logs in, connects, and carries out tasks until the connection ends or ctx is done.
@@ -144,8 +146,11 @@ func (w *assigned) Reject(ctx context.Context, reason string) error {
 	return w.call(ctx, "task.reject", map[string]any{"reason": reason})
 }
 
-// Complete implements Work.
+// Complete implements Work. What was sent by messages is not sent again.
 func (w *assigned) Complete(ctx context.Context, artifacts ...Artifact) error {
+	if w.delivered {
+		artifacts = []Artifact{}
+	}
 	return w.call(ctx, "task.complete", map[string]any{"artifacts": artifacts})
 }
 
@@ -189,6 +194,7 @@ func (w *assigned) Ask(ctx context.Context, question string) (string, error) {
 // Piece implements Work.
 func (w *assigned) Piece(ctx context.Context, a Artifact, last bool) error {
 	if w.agent.ByMessage {
+		w.delivered = true
 		text, _ := a.Content.(string)
 		return w.message(ctx, Payload{Type: "text", Text: text})
 	}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
+)
+
+// read makes a call, and reads its result.
+func (s *aunSite) read(conn *aunpeer.Conn, method string, params, into any) {
+	s.t.Helper()
+	result := must(conn.Call(s.soon(), method, params))(s.t)
+	if err := json.Unmarshal(result, into); err != nil {
+		s.t.Fatalf("%s answers %s: %v", method, result, err)
+	}
+}
+
+// TestAUNSearch calls every method of search.*.
+func TestAUNSearch(t *testing.T) {
+	t.Parallel()
+	s := serveAUN(t)
+	conn := s.online("alice.aid.test")
+	var found struct {
+		Items []struct {
+			AID string
+			URL string `json:"agent_md_url"`
+			SHA string `json:"agent_md_sha256"`
+		}
+	}
+	s.read(conn, "search.query", map[string]any{"q": "", "limit": 10}, &found)
+	if len(found.Items) != 1 || found.Items[0].AID != aunAgent ||
+		found.Items[0].URL != "https://"+aunAgent+"/agent.md" {
+		t.Errorf("search.query: %+v", found)
+	}
+	s.read(conn, "search.query", map[string]any{"q": "no such words anywhere", "limit": 10}, &found)
+	if len(found.Items) != 0 {
+		t.Errorf("search.query of other words: %+v", found)
+	}
+	var one struct {
+		AID     string
+		AgentMD string `json:"agent_md"`
+		Type    string `json:"content_type"`
+	}
+	s.read(conn, "search.get_agent", map[string]any{"aid": aunAgent}, &one)
+	if one.AID != aunAgent || !strings.HasPrefix(one.AgentMD, "---\n") || one.Type != "text/markdown" {
+		t.Errorf("search.get_agent: %+v", one)
+	}
+	_, err := conn.Call(s.soon(), "search.get_agent", map[string]any{"aid": "none.aid.test"})
+	s.fails("search.get_agent of another", err, -32161)
+	_, err = conn.Call(s.soon(), "search.query", map[string]any{"q": 7})
+	s.fails("search.query of a number", err, -32162)
+	var suggestions struct {
+		Suggestions []struct{ Type, Value string }
+	}
+	s.read(conn, "search.suggest", map[string]any{"prefix": "agent"}, &suggestions)
+	if !strings.Contains(fmt.Sprint(suggestions), aunAgent) {
+		t.Errorf("search.suggest: %+v", suggestions)
+	}
+	var info struct {
+		ID      string          `json:"ap_id"`
+		Has     map[string]bool `json:"capabilities"`
+		Version string          `json:"current_snapshot_version"`
+		Head    string          `json:"change_cursor_head"`
+	}
+	s.read(conn, "search.ap_info", nil, &info)
+	if !info.Has["query"] || !info.Has["snapshot"] || !info.Has["changes"] || info.Version == "" {
+		t.Errorf("search.ap_info: %+v", info)
+	}
+	var snapshot struct {
+		Items []struct {
+			AID string
+			SHA string `json:"agent_md_sha256"`
+		}
+		HasMore bool `json:"has_more"`
+	}
+	s.read(conn, "search.snapshot", map[string]any{"version": info.Version, "cursor": nil, "limit": 500}, &snapshot)
+	if len(snapshot.Items) != 1 || snapshot.Items[0].AID != aunAgent || len(snapshot.Items[0].SHA) != 64 {
+		t.Errorf("search.snapshot: %+v", snapshot)
+	}
+	var changes struct {
+		Changes []struct{ Op, AID string }
+		Next    string `json:"next_cursor"`
+	}
+	s.read(conn, "search.changes", map[string]any{"cursor": info.Head, "limit": 200}, &changes)
+	if len(changes.Changes) != 0 {
+		t.Errorf("search.changes after the head: %+v", changes)
+	}
+	_, err = conn.Call(s.soon(), "search.changes", map[string]any{"cursor": "chg_of_another", "limit": 200})
+	s.fails("search.changes of another cursor", err, -32164)
+}
+
+// TestAUNPublic reads the public endpoints as SDKs do, each under its host.
+func TestAUNPublic(t *testing.T) {
+	t.Parallel()
+	s := serveAUN(t)
+	c := s.client("alice.aid.test")
+	c.URL = ""
+	url := must(c.Discover(s.soon()))(t)
+	if !regexp.MustCompile(`^wss://[a-z.]+(:\d+)?/aun$`).MatchString(url) {
+		t.Errorf("discovery finds %q", url)
+	}
+	for _, host := range []string{aunGateway, aunAgent} {
+		status, body, err := c.Get(s.soon(), "https://"+host+"/.well-known/aun-gateway")
+		if status != http.StatusOK || !strings.Contains(body, "wss://") || err != nil {
+			t.Errorf("discovery at %s: %d %s %v", host, status, body, err)
+		}
+	}
+	for path, want := range map[string]int{
+		"/health": 200, "/pki/chain": 200, "/pki/cert/" + aunGateway: 200, "/pki/cert/none.aid.test": 404,
+	} {
+		if status, body, err := c.Get(s.soon(), "https://"+aunGateway+path); status != want || err != nil {
+			t.Errorf("%s: %d %s %v", path, status, body, err)
+		}
+	}
+	status, md, err := c.Get(s.soon(), "https://"+aunAgent+"/agent.md")
+	if status != http.StatusOK || err != nil || !strings.HasPrefix(md, "---\n") {
+		t.Fatalf("agent.md: %d %s %v", status, md, err)
+	}
+	for _, field := range []string{"aid", "name", "type", "version", "description"} {
+		if !regexp.MustCompile(`(?m)^` + field + `: .+`).MatchString(md) {
+			t.Errorf("agent.md has no %s:\n%s", field, md)
+		}
+	}
+	if len(md) > 6<<10 {
+		t.Errorf("agent.md has %d bytes", len(md))
+	}
+	req := must(http.NewRequestWithContext(s.soon(), http.MethodHead, "https://"+aunAgent+"/agent.md", nil))(t)
+	res := must(c.HTTP.Do(req))(t)
+	res.Body.Close()
+	tag := res.Header.Get("ETag")
+	if res.StatusCode != http.StatusOK || tag == "" || res.ContentLength != int64(len(md)) {
+		t.Errorf("HEAD: %s, ETag %q, %d bytes", res.Status, tag, res.ContentLength)
+	}
+	req = must(http.NewRequestWithContext(s.soon(), http.MethodGet, "https://"+aunAgent+"/agent.md", nil))(t)
+	req.Header.Set("If-None-Match", tag)
+	res = must(c.HTTP.Do(req))(t)
+	res.Body.Close()
+	if res.StatusCode != http.StatusNotModified {
+		t.Errorf("with the ETag: %s", res.Status)
+	}
+}
+
+// TestAUNMessages calls every method of message.*: a conversation with the agent, and messages between two clients.
+func TestAUNMessages(t *testing.T) {
+	t.Parallel()
+	s := serveAUN(t)
+	alice, bob := s.online("alice.aid.test"), s.online("bob.aid.test")
+
+	t.Run("a conversation", func(t *testing.T) {
+		said := func(until string) (all string) {
+			for !strings.Contains(all, until) {
+				f := must(alice.Event(s.soon(), func(f aunpeer.Frame) bool {
+					return f.Method == "event/message.received"
+				}))(t)
+				var p struct {
+					From    string
+					Payload aunpeer.Payload
+				}
+				if err := json.Unmarshal(f.Params, &p); err != nil || p.From != aunAgent ||
+					p.Payload.ThreadID != "thread-1" {
+					t.Fatalf("%s: %v", f.Params, err)
+				}
+				all += p.Payload.Event + p.Payload.Text + " | "
+			}
+			return all
+		}
+		say := func(text string) {
+			must(alice.Call(s.soon(), "message.send", map[string]any{
+				"to": aunAgent, "payload": aunpeer.Payload{Type: "text", Text: text, ThreadID: "thread-1"},
+			}))(t)
+		}
+		say("ask")
+		said("which colour?")
+		say("blue")
+		if all := said("task.completed"); !strings.Contains(all, "you said: blue") {
+			t.Errorf("it said %s", all)
+		}
+	})
+	t.Run("refusals", func(t *testing.T) {
+		for what, c := range map[string]struct {
+			method string
+			params map[string]any
+			want   int
+		}{
+			"no recipient": {"message.send", map[string]any{"payload": map[string]any{"type": "text"}}, -32602},
+			"no payload":   {"message.send", map[string]any{"to": aunAgent}, -32602},
+			"a payload that is text": {"message.send", map[string]any{"to": aunAgent, "payload": "x"},
+				-32602},
+			"another device": {"message.pull", map[string]any{"device_id": "another"}, -32602},
+			"an ack of no number": {"message.ack", map[string]any{"seq": "x"},
+				-32602},
+		} {
+			_, err := alice.Call(s.soon(), c.method, c.params)
+			s.fails(what, err, c.want)
+		}
+	})
+	t.Run("online", func(t *testing.T) {
+		var got struct{ Online map[string]bool }
+		s.read(alice, "message.query_online", map[string]any{
+			"aids": []string{"bob.aid.test", "none.aid.test", aunAgent},
+		}, &got)
+		if !got.Online["bob.aid.test"] || got.Online["none.aid.test"] || !got.Online[aunAgent] {
+			t.Errorf("online: %+v", got)
+		}
+	})
+	t.Run("pull and ack", func(t *testing.T) {
+		var page struct {
+			Messages []struct {
+				Seq  int
+				From string
+			}
+			Count  int
+			Latest int `json:"latest_seq"`
+		}
+		s.read(alice, "message.pull", map[string]any{"after_seq": 0, "limit": 200}, &page)
+		if page.Count == 0 || page.Count != len(page.Messages) || page.Messages[0].From != aunAgent {
+			t.Fatalf("pulled: %+v", page)
+		}
+		for i, m := range page.Messages {
+			if i > 0 && m.Seq <= page.Messages[i-1].Seq {
+				t.Errorf("the messages are not in order: %+v", page)
+			}
+		}
+		var ack struct {
+			Success bool
+			Seq     int `json:"ack_seq"`
+		}
+		s.read(alice, "message.ack", map[string]any{"seq": page.Latest}, &ack)
+		if !ack.Success || ack.Seq != page.Latest {
+			t.Errorf("acknowledged: %+v", ack)
+		}
+		s.read(alice, "message.ack", map[string]any{"seq": 1}, &ack)
+		if ack.Seq != page.Latest {
+			t.Errorf("an ack moved back: %+v", ack)
+		}
+	})
+	t.Run("recall", func(t *testing.T) {
+		var got struct {
+			Accepted, Recalled int
+			Errors             []struct{ Error string }
+		}
+		s.read(bob, "message.recall", map[string]any{"message_ids": []string{"none"}}, &got)
+		if got.Recalled != 0 || len(got.Errors) != 1 || got.Errors[0].Error != "not_found" {
+			t.Errorf("recalled: %+v", got)
+		}
+	})
+}

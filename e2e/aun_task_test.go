@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
+)
+
+// of returns the parameters of a method for a task.
+func aunTask(id string, more ...map[string]any) map[string]any {
+	params := map[string]any{"task_id": id}
+	for _, m := range more {
+		for k, v := range m {
+			params[k] = v
+		}
+	}
+	return params
+}
+
+// rests waits until a task has ended or needs input, and returns it. Its caller has not subscribed to it yet.
+func (s *aunSite) rests(conn *aunpeer.Conn, id string) aunpeer.Task {
+	s.t.Helper()
+	var t aunpeer.Task
+	eventually(s.t, "the task "+id+" rests", func() bool {
+		t = must(conn.Do(s.soon(), "task.get", aunTask(id)))(s.t)
+		return aunpeer.Ended(t.Status) || t.Status == "input_required"
+	})
+	return t
+}
+
+func artifactTexts(t aunpeer.Task) (texts []string) {
+	for _, a := range t.Artifacts {
+		text, _ := a.Content.(string)
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// TestAUNTasks calls every method of task.* as the owner of a task, and as another.
+func TestAUNTasks(t *testing.T) {
+	t.Parallel()
+	s := serveAUN(t)
+	alice, bob := s.online("alice.aid.test"), s.online("bob.aid.test")
+
+	t.Run("outcomes", func(t *testing.T) {
+		for script, want := range map[string]struct{ status, artifact string }{
+			"hello": {"completed", "echo: hello"}, "fail": {"failed", ""}, "slow 1": {"completed", ""},
+			"stream 3 1": {"completed", "chunk-0 chunk-1 chunk-2 "}, "ask": {"input_required", ""},
+		} {
+			created := must(alice.Create(s.soon(), aunAgent, script))(t)
+			if created.Owner != "alice.aid.test" || created.Assignee != aunAgent || created.TaskID == "" ||
+				created.CreatedAt == "" || created.Status != "submitted" && created.Status != "working" {
+				t.Errorf("%s: created as %+v", script, created)
+			}
+			got := s.rests(alice, created.TaskID)
+			if got.Status != want.status || strings.Join(artifactTexts(got), "|") != want.artifact ||
+				got.Visibility != "private" || got.Input.String() != script {
+				t.Errorf("%s: it is %+v", script, got)
+			}
+		}
+	})
+	t.Run("a question", func(t *testing.T) {
+		task := must(alice.Create(s.soon(), aunAgent, "ask"))(t)
+		asked := s.rests(alice, task.TaskID)
+		if asked.Message.String() != "which colour?" {
+			t.Errorf("it has asked %+v", asked)
+		}
+		must(alice.Subscribe(s.soon(), task.TaskID))(t)
+		answered := must(alice.Do(s.soon(), "task.send_input", aunTask(task.TaskID, map[string]any{
+			"input": aunpeer.Text("blue"),
+		})))(t)
+		if answered.TaskID != task.TaskID || answered.Status != "working" && answered.Status != "completed" {
+			t.Errorf("answered: %+v", answered)
+		}
+		ev := must(alice.TaskEvent(s.soon(), "event/task.completed", task.TaskID, "completed"))(t)
+		if got := s.rests(alice, task.TaskID); strings.Join(artifactTexts(got), "") != "you said: blue" {
+			t.Errorf("it is %+v after %+v", got, ev)
+		}
+	})
+	t.Run("the ends", func(t *testing.T) {
+		for script, want := range map[string]int{"hello": -32171, "fail": -32186, "slow 60000": -32173} {
+			task := must(alice.Create(s.soon(), aunAgent, script))(t)
+			if strings.HasPrefix(script, "slow") {
+				canceled := must(alice.Do(s.soon(), "task.cancel", aunTask(task.TaskID, map[string]any{
+					"reason": "user_abort",
+				})))(t)
+				if canceled.Status != "canceled" {
+					t.Errorf("canceled: %+v", canceled)
+				}
+			}
+			s.rests(alice, task.TaskID)
+			_, err := alice.Do(s.soon(), "task.send_input", aunTask(task.TaskID, map[string]any{
+				"input": aunpeer.Text("more"),
+			}))
+			s.fails(script+": send_input at the end", err, want)
+			_, err = alice.Do(s.soon(), "task.cancel", aunTask(task.TaskID))
+			s.fails(script+": cancel at the end", err, want)
+		}
+	})
+	t.Run("roles", func(t *testing.T) {
+		task := must(alice.Create(s.soon(), aunAgent, "ask"))(t)
+		s.rests(alice, task.TaskID)
+		input := map[string]any{
+			"input": aunpeer.Text("x"), "to": aunAgent, "artifacts": []aunpeer.Artifact{}, "reason": "x",
+		}
+		for _, method := range []string{"task.accept", "task.reject", "task.complete", "task.fail"} {
+			_, err := alice.Do(s.soon(), method, aunTask(task.TaskID, input))
+			s.fails(method+" by the owner", err, -32175)
+		}
+		for _, method := range []string{
+			"task.get", "task.accept", "task.reject", "task.send_input", "task.delegate", "task.complete", "task.fail",
+			"task.cancel", "task.children",
+		} {
+			_, err := bob.Do(s.soon(), method, aunTask(task.TaskID, input))
+			s.fails(method+" by another", err, -32170)
+			_, err = alice.Do(s.soon(), method, aunTask("task_none", input))
+			s.fails(method+" of no task", err, -32170)
+			_, err = alice.Do(s.soon(), method, map[string]any{})
+			s.fails(method+" without a task", err, -32602)
+		}
+		_, err := bob.Subscribe(s.soon(), task.TaskID)
+		s.fails("task.subscribe by another", err, -32170)
+		list := string(must(bob.Call(s.soon(), "task.list", map[string]any{"limit": 100}))(t))
+		if strings.Contains(list, task.TaskID) {
+			t.Errorf("another's list has it: %s", list)
+		}
+		if got := s.rests(alice, task.TaskID); got.Status != "input_required" {
+			t.Errorf("after all that it is %+v", got)
+		}
+		children := string(must(alice.Call(s.soon(), "task.children", aunTask(task.TaskID)))(t))
+		if strings.Contains(children, "task_id\":\"") {
+			t.Errorf("it has children: %s", children)
+		}
+	})
+	t.Run("a public task", func(t *testing.T) {
+		task := must(alice.Do(s.soon(), "task.create", map[string]any{
+			"to": aunAgent, "input": aunpeer.Text("ask"), "visibility": "public",
+		}))(t)
+		s.rests(alice, task.TaskID)
+		if got := must(bob.Do(s.soon(), "task.get", aunTask(task.TaskID)))(t); got.Owner != "alice.aid.test" {
+			t.Errorf("another reads %+v", got)
+		}
+		for method, want := range map[string]int{
+			"task.cancel": -32175, "task.send_input": -32175, "task.complete": -32175, "task.delegate": -32178,
+		} {
+			_, err := bob.Do(s.soon(), method, aunTask(task.TaskID, map[string]any{
+				"input": aunpeer.Text("x"), "to": aunAgent,
+			}))
+			s.fails(method+" by another", err, want)
+		}
+	})
+	t.Run("lists", func(t *testing.T) {
+		carol := s.online("carol.aid.test")
+		var want, got []string
+		for range 5 {
+			want = append(want, must(carol.Create(s.soon(), aunAgent, "hello"))(t).TaskID)
+		}
+		for _, id := range want {
+			s.rests(carol, id)
+		}
+		for cursor := any(nil); len(got) < 100; {
+			result := must(carol.Call(s.soon(), "task.list", map[string]any{
+				"status": "completed", "limit": 2, "cursor": cursor,
+			}))(t)
+			var page struct {
+				Tasks      []aunpeer.Task
+				NextCursor any `json:"next_cursor"`
+			}
+			if err := json.Unmarshal(result, &page); err != nil || len(page.Tasks) > 2 {
+				t.Fatalf("%s: %v", result, err)
+			}
+			for _, task := range page.Tasks {
+				got = append(got, task.TaskID)
+			}
+			if cursor = page.NextCursor; cursor == nil || cursor == "" {
+				break
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("the list has %v, want %v", got, want)
+		}
+	})
+	t.Run("params", func(t *testing.T) {
+		for what, params := range map[string]any{
+			"no input":              map[string]any{"to": aunAgent},
+			"no agent":              map[string]any{"input": aunpeer.Text("x")},
+			"an input that is none": map[string]any{"to": aunAgent, "input": 7},
+			"another visibility":    map[string]any{"to": aunAgent, "input": aunpeer.Text("x"), "visibility": "secret"},
+			"a list":                []any{},
+			"nothing":               nil,
+		} {
+			_, err := alice.Call(s.soon(), "task.create", params)
+			s.fails(what, err, -32602)
+		}
+		_, err := alice.Create(s.soon(), "elsewhere.aid.test", "hello")
+		s.fails("an agent that is not here", err, -32010)
+	})
+}
+
+// TestAUNSubscription follows 100 tasks on one connection, which is cut, as the gateway is killed: the same device
+// loses and repeats nothing, but for events with a number that it has had. Another device begins at now.
+func TestAUNSubscription(t *testing.T) {
+	t.Parallel()
+	s := serveAUN(t)
+	const tasks, pieces = 100, 20
+	alice := s.client("alice.aid.test")
+	conn := must(alice.Online(s.soon()))(t)
+	texts, seqs, ended := make(map[string]string), make(map[string]int), make(map[string]bool)
+	var ids []string
+	for range tasks {
+		ids = append(ids, must(conn.Create(s.soon(), aunAgent, fmt.Sprintf("stream %d 100", pieces)))(t).TaskID)
+	}
+	take := func(f aunpeer.Frame) {
+		var ev aunpeer.TaskEvent
+		if err := json.Unmarshal(f.Params, &ev); err != nil || ev.TaskID == "" || ev.Seq == 0 {
+			t.Fatalf("%s %s: %v", f.Method, f.Params, err)
+		}
+		if ev.Seq <= seqs[ev.TaskID] { // it is sent again
+			return
+		}
+		seqs[ev.TaskID] = ev.Seq
+		switch f.Method {
+		case "event/task.artifact":
+			piece, _ := ev.Artifact.Content.(string)
+			texts[ev.TaskID] += piece
+		case "event/task.completed":
+			ended[ev.TaskID] = true
+		}
+	}
+	must(conn.Subscribe(s.soon(), ids...))(t)
+	for received := 1; len(ended) < tasks; received++ {
+		take(must(conn.Event(s.soon(), nil))(t))
+		if received == 600 {
+			s.process.kill()
+			s.run(filepath.Join(s.dir, "Caddyfile"))
+		} else if received != 300 && received != 900 {
+			continue
+		}
+		conn.Cut()
+		for { // what has arrived before the cut
+			f, err := conn.Event(s.soon(), nil)
+			if err != nil {
+				break
+			}
+			take(f)
+		}
+		conn = must(alice.Online(s.soon()))(t)
+		must(conn.Subscribe(s.soon(), ids...))(t)
+	}
+	want := ""
+	for i := range pieces {
+		want += fmt.Sprintf("chunk-%d ", i)
+	}
+	for _, id := range ids {
+		if texts[id] != want {
+			t.Errorf("the pieces of %s are %q", id, texts[id])
+		}
+	}
+	conn.Cut()
+
+	other := s.client("alice.aid.test")
+	other.Device = "device-2"
+	late := must(other.Online(s.soon()))(t)
+	defer late.Cut()
+	must(late.Subscribe(s.soon(), ids[0]))(t)
+	must(late.Call(s.soon(), "meta.ping", nil))(t)
+	for _, f := range late.Received() {
+		if strings.Contains(f, "event/task.artifact") {
+			t.Errorf("another device, which begins at now, receives %s", f)
+		}
+	}
+}
