@@ -56,7 +56,8 @@ func TestAgentAPI(t *testing.T) {
 		"tool":   {task.AwaitingCompletion, "", []string{"Hello"}},
 		"boom":   {task.Failed, "AGENT_UNKNOWN_ERROR: Unknown agent error: RuntimeError: kaput", []string{"Hi"}},
 		"badreq": {task.Failed, "the agent's server reports an error, and not a response", nil},
-		"stop": {task.Failed, "the connection to the agent is gone, and agentapi cannot ask how a task stands",
+		"stop": {task.Failed, "the connection to the agent is gone, and agentapi cannot ask how a task stands; " +
+			"the message is not sent again, since the agent may have acted on it",
 			[]string{"xxxxxxxx"}},
 	} {
 		stops.start("replay-"+name, "replay "+name)

@@ -64,6 +64,9 @@ const (
 	finished = `{"object":"response","id":"r","status":"completed","output":null}`
 )
 
+// notAgain is why a run that may have begun is not sent again.
+const notAgain = "; the message is not sent again, since the agent may have acted on it"
+
 // inRuntime runs f with an agent of the Agent API.
 func inRuntime(t *testing.T, a *runtime, o agentapi.Options, f func(t *testing.T, h *upstream.Agent)) {
 	t.Helper()
@@ -78,7 +81,8 @@ func inRuntime(t *testing.T, a *runtime, o agentapi.Options, f func(t *testing.T
 
 // TestRuns holds how runs of the Agent API end, and that one that may have begun is not sent again.
 func TestRuns(t *testing.T) {
-	const gone = "unsupported-operation: the connection to the agent is gone, and agentapi cannot ask how a task stands"
+	const gone = "unsupported-operation: the connection to the agent is gone, and agentapi cannot ask how a task stands" +
+		notAgain
 	breaks := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	for _, c := range []struct {
 		name    string

@@ -193,7 +193,7 @@ func TestFacets(t *testing.T) {
 		{"a cut stream cannot be resumed", plain{}, true, false,
 			answers{translate.SendStream: {streamed("working")}},
 			[]string{"working", "unsupported-operation: the connection to the agent is gone, and plain cannot ask " +
-				"how a task stands"},
+				"how a task stands" + notAgain},
 			[]string{"x"}},
 		{"a cut stream is continued by another one", resubscribes{}, true, false,
 			answers{translate.SendStream: {streamed("working")},
@@ -201,7 +201,7 @@ func TestFacets(t *testing.T) {
 			[]string{"working", "p+=a", "p+=b", done}, []string{"x", "again", "again", "again"}},
 		{"a turn of another process, without a question", plain{}, false, true, nil,
 			[]string{"unsupported-operation: the connection to the agent is gone, and plain cannot ask how a " +
-				"task stands"}, nil},
+				"task stands" + notAgain}, nil},
 		{"a turn of another process, by a new stream", resubscribes{}, false, true,
 			answers{translate.Resubscribe: {streamed("working", done)}},
 			[]string{"working", done}, []string{"again"}},

@@ -85,7 +85,8 @@ func (r *run) watch(ctx context.Context, req *Request, news chan<- struct{}) {
 func (r *run) resubscribe() error {
 	if _, ok := r.codec.(translate.Resubscriber); !ok {
 		return task.Errorf(task.UnsupportedOperation,
-			"the connection to the agent is gone, and %s cannot ask how a task stands", r.codec.Name())
+			"the connection to the agent is gone, and %s cannot ask how a task stands; the message is not sent again, "+
+				"since the agent may have acted on it", r.codec.Name())
 	}
 	p := newPace(r.config.IdleTimeout)
 	for {
