@@ -11,14 +11,17 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	a2agrpc "github.com/a2aproject/a2a-go/v2/a2agrpc/v1"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 	"github.com/a2aproject/a2a-go/v2/a2asrv/push"
 	"github.com/a2aproject/a2a-go/v2/a2asrv/taskstore"
 
+	"google.golang.org/grpc"
+
 	"github.com/aip-gateway/aip-gateway/interop/internal/agent"
 )
 
-// serve serves JSON-RPC at /invoke and REST under /rest, and A2A v0.3 at /invoke03 and under /rest03.
+// serve serves JSON-RPC at /invoke, REST under /rest and gRPC, and A2A v0.3 at /invoke03 and under /rest03.
 func serve(f *agent.Flags, compat bool) error {
 	l, err := f.Listen()
 	if err != nil {
@@ -29,6 +32,7 @@ func serve(f *agent.Flags, compat bool) error {
 		SupportedInterfaces: []*a2a.AgentInterface{
 			a2a.NewAgentInterface(f.URL+"/invoke", a2a.TransportProtocolJSONRPC),
 			a2a.NewAgentInterface(f.URL+"/rest", a2a.TransportProtocolHTTPJSON),
+			a2a.NewAgentInterface(f.Address, a2a.TransportProtocolGRPC),
 		},
 		DefaultInputModes: []string{"text/plain"}, DefaultOutputModes: []string{"text/plain"},
 		Capabilities: a2a.AgentCapabilities{Streaming: true, PushNotifications: true},
@@ -58,6 +62,9 @@ func serve(f *agent.Flags, compat bool) error {
 	mux := http.NewServeMux()
 	mux.Handle("/invoke", a2asrv.NewJSONRPCHandler(h))
 	mux.Handle("/rest/", http.StripPrefix("/rest", a2asrv.NewRESTHandler(h)))
+	calls := grpc.NewServer()
+	a2agrpc.NewHandler(h).RegisterWith(calls)
+	mux.Handle("/lf.a2a.v1.A2AService/", calls)
 	if compat {
 		card.SupportedInterfaces = append(
 			card.SupportedInterfaces,

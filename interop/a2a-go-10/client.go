@@ -8,11 +8,16 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"strings"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2aclient"
 	"github.com/a2aproject/a2a-go/v2/a2aclient/agentcard"
 	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	a2agrpc "github.com/a2aproject/a2a-go/v2/a2agrpc/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/aip-gateway/aip-gateway/interop/internal/client"
 )
@@ -21,6 +26,7 @@ func register(flags *flag.FlagSet) client.Connect {
 	async := flags.Bool("async", false, "send: do not wait until the task rests")
 	rest := flags.Bool("rest", false, "speak REST and not JSON-RPC")
 	compat := flags.Bool("compat", false, "speak A2A v0.3")
+	overGRPC := flags.Bool("grpc", false, "speak gRPC and not JSON-RPC; an -endpoint is a host and a port then")
 	return func(ctx context.Context, o client.Options) (client.Caller, error) {
 		h, err := o.HTTP()
 		if err != nil {
@@ -32,15 +38,24 @@ func register(flags *flag.FlagSet) client.Connect {
 			ProtocolBinding: a2a.TransportProtocolJSONRPC,
 			ProtocolVersion: a2a.Version,
 		}
-		if *rest {
+		switch {
+		case *rest:
 			transport.ProtocolBinding = a2a.TransportProtocolHTTPJSON
+		case *overGRPC:
+			transport.ProtocolBinding = a2a.TransportProtocolGRPC
 		}
 		resolver := agentcard.NewResolver(h)
 		if *compat {
 			transport.ProtocolVersion = a2av0.Version
 			resolver.CardParser = a2av0.NewAgentCardParser()
 		}
-		only := []a2aclient.FactoryOption{a2aclient.WithDefaultsDisabled(), speaking(*rest, *compat, h)}
+		way := speaking(*rest, *compat, h)
+		if *overGRPC {
+			if way, err = speakingGRPC(o); err != nil {
+				return nil, err
+			}
+		}
+		only := []a2aclient.FactoryOption{a2aclient.WithDefaultsDisabled(), way}
 		if o.Endpoint != "" {
 			c.sdk, err = a2aclient.NewFromEndpoints(ctx, []*a2a.AgentInterface{&transport}, only...)
 			return c, err
@@ -65,6 +80,20 @@ func speaking(rest, compat bool, h *http.Client) a2aclient.FactoryOption {
 		return a2aclient.WithRESTTransport(h)
 	}
 	return a2aclient.WithJSONRPCTransport(h)
+}
+
+// speakingGRPC returns gRPC as the only way to speak. A host and a port do not say whether there is TLS, so the URL of
+// the card does.
+func speakingGRPC(o client.Options) (a2aclient.FactoryOption, error) {
+	secured := insecure.NewCredentials()
+	if o.CA != "" || strings.HasPrefix(o.URL, "https:") {
+		config, err := o.TLS()
+		if err != nil {
+			return nil, err
+		}
+		secured = credentials.NewTLS(config)
+	}
+	return a2agrpc.WithGRPCTransport(grpc.WithTransportCredentials(secured)), nil
 }
 
 // caller is the SDK's client.

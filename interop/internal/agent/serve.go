@@ -46,7 +46,10 @@ func (f *Flags) Listen() (net.Listener, error) {
 // Serve says on stdout that the agent is ready, and serves until the listener breaks.
 func (f *Flags) Serve(l net.Listener, handler http.Handler) error {
 	fmt.Println("listening on", f.Address)
-	return (&http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}).Serve(l)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true) // for gRPC
+	return (&http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, Protocols: protocols}).Serve(l)
 }
 
 // Guard asks for the API key, if there is one, for everything but the card.

@@ -17,7 +17,9 @@ type Options struct {
 	URL      string // where the card lives
 	Endpoint string // where calls go, without asking for a card; empty means as the card says
 
-	cert, key, ca, apiKey string
+	CA string // a PEM file with whom to trust; empty for the system's roots
+
+	cert, key, apiKey string
 }
 
 func (o *Options) register(flags *flag.FlagSet) {
@@ -25,22 +27,31 @@ func (o *Options) register(flags *flag.FlagSet) {
 	flags.StringVar(&o.Endpoint, "endpoint", "", "call this `URL`, without asking for a card")
 	flags.StringVar(&o.cert, "cert", "", "the client's certificate, a PEM `file`")
 	flags.StringVar(&o.key, "key", "", "its private key, a PEM `file`")
-	flags.StringVar(&o.ca, "ca", "", "whom to trust instead of the system's roots, a PEM `file`")
+	flags.StringVar(&o.CA, "ca", "", "whom to trust instead of the system's roots, a PEM `file`")
 	flags.StringVar(&o.apiKey, "api-key", "", "the `key` to send as X-API-Key")
 }
 
 // HTTP returns the client for cards and calls. It has no time limit of its own: the context has.
 func (o Options) HTTP() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = new(tls.Config)
-	if o.ca != "" {
-		b, err := os.ReadFile(o.ca)
+	var err error
+	if transport.TLSClientConfig, err = o.TLS(); err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: keyed{o.apiKey, transport}}, nil
+}
+
+// TLS returns whom to trust, and the certificate to show.
+func (o Options) TLS() (*tls.Config, error) {
+	config := new(tls.Config)
+	if o.CA != "" {
+		b, err := os.ReadFile(o.CA)
 		if err != nil {
 			return nil, err
 		}
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(b) {
-			return nil, fmt.Errorf("%s holds no certificate", o.ca)
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(b) {
+			return nil, fmt.Errorf("%s holds no certificate", o.CA)
 		}
 	}
 	if (o.cert == "") != (o.key == "") {
@@ -51,9 +62,9 @@ func (o Options) HTTP() (*http.Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		transport.TLSClientConfig.Certificates = []tls.Certificate{pair}
+		config.Certificates = []tls.Certificate{pair}
 	}
-	return &http.Client{Transport: keyed{o.apiKey, transport}}, nil
+	return config, nil
 }
 
 // keyed sends an API key along, if it is not empty.
