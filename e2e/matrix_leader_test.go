@@ -95,7 +95,7 @@ func byPermission(t *testing.T, w *world, b *back) {
 	}
 	got := l.send("in", "a")
 	switch b.name {
-	case "go-10", "rest-10": // whose SDK takes no message while it waits for permission
+	case "go-10", "rest-10", "grpc-10": // whose SDK takes no message while it waits for permission
 		if got.State != "awaiting-input" {
 			t.Errorf("a message is answered with %+v", got)
 		}

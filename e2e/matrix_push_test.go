@@ -84,7 +84,7 @@ var (
 
 // byPush registers a webhook and expects a notification of the task's end, in the caller's own dialect.
 func byPush(t *testing.T, w *world, f front, b *back) {
-	d := f.driver(t, w.mount(b))
+	d := f.driver(t, w.mountFor(f, b))
 	path := "/" + f.name + "/" + b.name
 	const token = "a token of the caller"
 	answered := d.hooked("echo hi", w.inbox.url+path, token)

@@ -79,7 +79,7 @@ func TestEveryDialect(t *testing.T) {
 
 // bySend sends, and gets what came of it.
 func bySend(t *testing.T, w *world, f front, b *back) {
-	d := f.driver(t, w.mount(b))
+	d := f.driver(t, w.mountFor(f, b))
 	sent := d.send("echo hi", "")
 	if sent.State != f.done || sent.Holds != b.echo || sent.ID == "" {
 		t.Errorf("it is answered as %+v", sent)
@@ -97,7 +97,7 @@ func bySend(t *testing.T, w *world, f front, b *back) {
 
 // byStream follows a stream to its end, and gets the same.
 func byStream(t *testing.T, w *world, f front, b *back) {
-	d := f.driver(t, w.mount(b))
+	d := f.driver(t, w.mountFor(f, b))
 	var s story
 	for _, e := range d.stream("stream 5 20") {
 		s.add(e)
@@ -112,7 +112,7 @@ func byStream(t *testing.T, w *world, f front, b *back) {
 
 // byCancel cancels a running task: the agent gets the cancel, and is not polled any more.
 func byCancel(t *testing.T, w *world, f front, b *back) {
-	d := f.driver(t, w.mount(b))
+	d := f.driver(t, w.mountFor(f, b))
 	word := leader.NewID("word")
 	id, wait := d.start("slow 300 " + word)
 	if got := d.cancel(id); got.State != "canceled" || got.ID != id {
@@ -139,7 +139,7 @@ func byCancel(t *testing.T, w *world, f front, b *back) {
 
 // byAsking answers a question.
 func byAsking(t *testing.T, w *world, f front, b *back) {
-	d := f.driver(t, w.mount(b))
+	d := f.driver(t, w.mountFor(f, b))
 	asks := d.send("ask", "")
 	want := f.asks
 	if want == "" {
@@ -158,7 +158,7 @@ func byAsking(t *testing.T, w *world, f front, b *back) {
 
 // byFailing gets the reason of the agent's failure.
 func byFailing(t *testing.T, w *world, f front, b *back) {
-	d := f.driver(t, w.mount(b))
+	d := f.driver(t, w.mountFor(f, b))
 	failed := d.send("fail", "")
 	if failed.State != "failed" || !strings.Contains(failed.Says, "agent broke") {
 		t.Errorf("the failure is %+v", failed)
@@ -171,7 +171,7 @@ func byFailing(t *testing.T, w *world, f front, b *back) {
 // byCutting cuts the caller's connection in the middle of a stream and comes back: every event after the last one that
 // arrived comes once.
 func byCutting(t *testing.T, w *world, f front, b *back) {
-	mount := w.mount(b)
+	mount := w.mountFor(f, b)
 	first := openStream(t, f.begin(mount, leader.NewID("task"), "stream 20 50"))
 	var s story
 	ids := make(map[string]bool)

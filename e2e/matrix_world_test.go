@@ -16,7 +16,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/a2aproject/a2a-go/v2/a2apb/v1"
 	"github.com/tidwall/gjson"
+	"google.golang.org/protobuf/proto"
 )
 
 // back is an agent of one dialect, which the one gateway of the matrix fronts under /to/ and its name.
@@ -24,6 +26,7 @@ type back struct {
 	name, dialect string // the dialect in the gateway's configuration
 	found         string // what a2a turns out to be
 	path          string // of the agent's URL
+	root          string // where the gateway fronts it without a path
 	settings      string // of the agent
 	echo          string // what is answered to "echo hi"
 	asks          string // what its question says; default: which colour?
@@ -102,7 +105,7 @@ func newWorld(t *testing.T) *world {
 			"\t\tidentity off\n\t}\n", name, agent, settings, callers)
 	}
 	plain := func(name, agent, callers string) string { return with(name, agent, "", callers) }
-	var partners, sites strings.Builder
+	var partners, sites, roots strings.Builder
 	fmt.Fprintf(&partners, "http://127.0.0.1:%d {\n", port)
 	partners.WriteString(plain("partner/one", "a2a/legacy "+w.agents["sample"], "aip"))
 	partners.WriteString(plain("partner/two", "a2a/legacy "+w.agents["legacy-trpc"], "aip/2"))
@@ -114,6 +117,7 @@ func newWorld(t *testing.T) *world {
 		{back{name: "go-03", dialect: "a2a", found: "a2a/0.3"}, w.agents["a2a-go-03"]},
 		{back{name: "go-10", dialect: "a2a", found: "a2a/1.0"}, w.agents["a2a-go-10"]},
 		{back{name: "rest-10", dialect: "a2a/1.0-rest", path: "/rest"}, w.agents["a2a-go-10"]},
+		{back{name: "grpc-10", dialect: "a2a/1.0-grpc"}, w.agents["a2a-go-10"]},
 		{back{name: "js-03", dialect: "a2a", found: "a2a/0.3"}, w.agents["js-03"]},
 		{back{name: "js-10", dialect: "a2a", found: "a2a/1.0"}, w.agents["js-10"]},
 		{back{name: "partner-1", dialect: "aip", path: "/partner/one", echo: "echo: echo hi", early: true}, w.url},
@@ -125,10 +129,14 @@ func newWorld(t *testing.T) *world {
 		if one.asks == "" {
 			one.asks = "which colour?"
 		}
-		one.recorder = newRecorder(t, b.agent)
+		one.recorder = newRecorder(t, b.agent, one.dialect == "a2a/1.0-grpc")
 		if one.echo == "" {
 			one.echo = "echo: hi"
 		}
+		rootPort := freePort(t)
+		one.root = fmt.Sprintf("http://127.0.0.1:%d", rootPort)
+		fmt.Fprintf(&roots, "http://127.0.0.1:%d {\n%s}\n", rootPort,
+			strings.Replace(with("", one.dialect+" "+one.url+one.path, one.settings, "a2a"), " /*", "", 1))
 		w.backs = append(w.backs, &one)
 		sites.WriteString(with("to/"+one.name, one.dialect+" "+one.url+one.path, one.settings, "aip aip/2 a2a agentapi"))
 	}
@@ -148,14 +156,23 @@ func newWorld(t *testing.T) *world {
 	)
 	w.site = newSite(t)
 	w.site.start(config{
-		store:  "store pebble " + w.site.dir + "/store\n\t\tnotify {\n\t\t\tallow_networks 127.0.0.0/8\n\t\t}",
-		beside: partners.String() + sites.String() + "}\n",
+		store:   "store pebble " + w.site.dir + "/store\n\t\tnotify {\n\t\t\tallow_networks 127.0.0.0/8\n\t\t}",
+		beside:  partners.String() + sites.String() + "}\n" + roots.String(),
+		options: "servers {\n\t\tprotocols h1 h2 h2c\n\t}",
 	})
 	return w
 }
 
 // mount is where the gateway fronts an agent.
 func (w *world) mount(b *back) string { return w.url + "/to/" + b.name }
+
+// mountFor is mount for the callers of a front.
+func (w *world) mountFor(f front, b *back) string {
+	if f.root {
+		return b.root
+	}
+	return w.mount(b)
+}
 
 // recorder stands before an agent, and keeps what the gateway asks it.
 type recorder struct {
@@ -177,7 +194,7 @@ type exchangeKey struct{}
 // kept is how much of an answer a recorder keeps: the names that an agent gives come first.
 const kept = 64 << 10
 
-func newRecorder(t testing.TB, agent string) *recorder {
+func newRecorder(t testing.TB, agent string, grpc bool) *recorder {
 	t.Helper()
 	target, err := url.Parse(agent)
 	if err != nil {
@@ -194,7 +211,13 @@ func newRecorder(t testing.TB, agent string) *recorder {
 		// An agent that has gone is an agent that has gone; the test says what it thinks of that.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	both, http2 := new(http.Protocols), new(http.Protocols)
+	both.SetHTTP1(true)
+	both.SetUnencryptedHTTP2(true)
+	if http2.SetUnencryptedHTTP2(true); grpc {
+		proxy.Transport = &http.Transport{Protocols: http2}
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -216,6 +239,8 @@ func newRecorder(t testing.TB, agent string) *recorder {
 		server.CloseClientConnections()
 		server.Close()
 	})
+	server.Config.Protocols = both
+	server.Start()
 	r.url = server.URL
 	return r
 }
@@ -237,6 +262,13 @@ func (b *recorded) Read(p []byte) (int, error) {
 
 // task returns the task that a request is about, in any dialect.
 func (e *exchange) task() (id string, cancels bool) {
+	if method, ok := strings.CutPrefix(e.path, "/lf.a2a.v1.A2AService/"); ok {
+		m := new(a2apb.CancelTaskRequest) // the id is the same field in all requests about a task
+		if strings.HasPrefix(method, "Send") || len(e.body) < 5 || proto.Unmarshal(e.body[5:], m) != nil {
+			return "", false
+		}
+		return m.GetId(), method == "CancelTask"
+	}
 	if rest, ok := strings.CutPrefix(e.path, "/rest/tasks/"); ok {
 		id, verb, _ := strings.Cut(rest, ":")
 		return id, verb == "cancel"
@@ -258,6 +290,14 @@ func (e *exchange) task() (id string, cancels bool) {
 	return params.Get("id").Str, cancels
 }
 
+// named returns the id of a task as it stands in requests and answers.
+func (e *exchange) named(id string) []byte {
+	if strings.HasPrefix(e.path, "/lf.a2a.v1.A2AService/") {
+		return []byte(id)
+	}
+	return []byte(`"` + id + `"`)
+}
+
 // asked says what the gateway asked the agent about the task that began with a word that no other task began with: how
 // many requests there were, how many of them to cancel it, and how many have not ended.
 func (r *recorder) asked(word string) (requests, cancels, open int) {
@@ -271,7 +311,7 @@ func (r *recorder) asked(word string) (requests, cancels, open int) {
 	}
 	for _, e := range r.all {
 		id, cancel := e.task()
-		if !bytes.Contains(e.body, []byte(word)) && (id == "" || !bytes.Contains(began, []byte(`"`+id+`"`))) {
+		if !bytes.Contains(e.body, []byte(word)) && (id == "" || !bytes.Contains(began, e.named(id))) {
 			continue
 		}
 		requests++

@@ -67,6 +67,7 @@ var sdkPairs = []sdkPair{
 	{"a2a-go-03", "a2a-go-03", "go-03", []string{"a2a-go-03", "client"}, false, false},
 	{"a2a-go-10", "a2a-go-10", "go-10", []string{"a2a-go-10", "client"}, false, false},
 	{"a2a-go-10 -rest", "a2a-go-10", "go-10", []string{"a2a-go-10", "client", "-rest"}, false, false},
+	{"a2a-go-10 -grpc", "a2a-go-10", "grpc-10", []string{"a2a-go-10", "client", "-grpc"}, false, false},
 	{"js-03", "js-03", "js-03", []string{"node", "js-03/client.mjs"}, false, true},
 	{"js-10", "js-10", "js-10", []string{"node", "js-10/client.mjs"}, false, true},
 	{"js-10 -rest", "js-10", "js-10", []string{"node", "js-10/client.mjs", "-rest"}, false, true},
@@ -105,6 +106,14 @@ var sdkDifferences = []struct{ pair, step, direct, through, why string }{
 	{"a2a-go-10", "cancel slow again", `task canceled "" ""`, `failure`, "likewise"},
 	{"a2a-go-10 -rest", "cancel slow again", `task canceled "" ""`, `failure`, "likewise"},
 	{
+		"a2a-go-10 -grpc",
+		"in",
+		`failure`,
+		`task input-required "log in at https://login.example/{\"a2aState\":\"auth-required\"}" ""`,
+		"likewise",
+	},
+	{"a2a-go-10 -grpc", "cancel slow again", `task canceled "" ""`, `failure`, "likewise"},
+	{
 		"a2a-go-03",
 		"resubscribe to what has ended",
 		`failure`,
@@ -142,7 +151,9 @@ func asAlone(t *testing.T, w *world, p sdkPair) {
 	var mount string
 	for _, b := range w.backs {
 		if b.name == p.back {
-			mount = w.mount(b)
+			if mount = w.mount(b); strings.HasSuffix(p.name, "-grpc") {
+				mount = b.root
+			}
 		}
 	}
 	direct := newSDK(t, w.agents[p.agent], !p.legacy, p.client...).play(t, w, p)

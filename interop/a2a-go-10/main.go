@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command a2a-go-10 is an agent and a client that speak A2A v1.0, over JSON-RPC, REST and gRPC, with a2a-go v2.4.0. With
-// -compat both speak A2A v0.3 by way of that SDK.
+// Command a2a-go-10 is an agent and a client that speak A2A v1.0, over JSON-RPC, REST and gRPC, with a2a-go v2.4.0.
+// With -compat both speak A2A v0.3 by way of that SDK.
 package main
 
 import (

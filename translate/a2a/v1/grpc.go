@@ -3,6 +3,8 @@
 package v1
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 
 	"github.com/a2aproject/a2a-go/v2/a2apb/v1"
@@ -54,7 +56,15 @@ func toJSON(m proto.Message, encoded []byte) ([]byte, error) {
 	if err := proto.Unmarshal(encoded, m); err != nil {
 		return nil, err
 	}
-	return protojson.Marshal(m)
+	object, err := protojson.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	// protojson adds spaces in one build and not in another, and structured data is passed on as it is read.
+	var compact bytes.Buffer
+	compact.Grow(len(object))
+	err = json.Compact(&compact, object)
+	return compact.Bytes(), err
 }
 
 // appendProto appends the encoded message that an object stands for. m is an empty message of its type. What the

@@ -32,7 +32,7 @@ func (grpcServer) Name() string { return version.Name10GRPC }
 // Route implements translate.Server. A method that the service does not have is answered by Decode, as gRPC wants it.
 func (grpcServer) Route(method, path string) (r translate.Route, ok bool) {
 	name, ok := strings.CutPrefix(path, service)
-	if !ok || name == "" || method != "POST" {
+	if !ok || name == "" || strings.Contains(name, "/") || method != "POST" {
 		return r, false
 	}
 	return translate.Route{Unenveloped: true, Method: name}, true
