@@ -26,8 +26,8 @@ type Delegator interface {
 	Delegate(ctx context.Context, to, text string) error
 }
 
-// Run carries out the script that a text names, as the sample agent does: ask, fail, "slow ms", "stream n ms", and
-// further reject, "late-reject ms", and "delegate aid text". Any other text is echoed.
+// Run carries out the script that a text names, as the sample agent does: ask, fail, "slow ms", "stream n ms",
+// whatever follows, and further reject, "late-reject ms", and "delegate aid text". Any other text is echoed.
 func Run(ctx context.Context, text string, w Work) error {
 	verb, rest, _ := strings.Cut(text, " ")
 	switch verb {
@@ -58,6 +58,7 @@ func Run(ctx context.Context, text string, w Work) error {
 		return w.Complete(ctx, textArtifact("slow", "slow done"))
 	case "stream":
 		count, pause, _ := strings.Cut(rest, " ")
+		pause, _, _ = strings.Cut(pause, " ")
 		n, err := strconv.Atoi(count)
 		if err != nil {
 			return w.Fail(ctx, "how many pieces?")

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// aunBehind is a gateway in front of an agent of AUN, which is behind a scripted gateway of AUN.
+type aunBehind struct {
+	*site
+	*caller
+	far *aunpeer.Gateway
+	url string
+}
+
+// serveBehind starts both.
+func serveBehind(t testing.TB, change ...func(*aunpeer.Gateway)) *aunBehind {
+	t.Helper()
+	pki := must(aunPKI())(t)
+	far := &aunpeer.Gateway{PKI: pki, ID: must(pki.Issue("auth.aid.test"))(t), Agent: aunAgent}
+	for _, f := range change {
+		f(far)
+	}
+	far.Open()
+	server := httptest.NewUnstartedServer(far)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{keyPair(t, certificates(t).Server)}}
+	server.StartTLS()
+	t.Cleanup(func() {
+		far.Close()
+		server.Close()
+	})
+	b := &aunBehind{site: newSite(t), far: far}
+	_, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
+	b.url = "wss://localhost:" + port + "/aun"
+	b.far.URL = b.url
+	files := &aunSite{site: b.site}
+	files.file("own.pem", must(must(pki.Issue("us.aid.test"))(t).PEM())(t))
+	files.file("roots.pem", pki.Root.ChainPEM())
+	b.site.start(b.config())
+	b.caller = leaderOf(t, b.site.url())
+	return b
+}
+
+func (b *aunBehind) config() config {
+	return config{handle: fmt.Sprintf(`aip_gateway {
+		agent aun %s %s {
+			identity %s
+			roots %s
+			tls {
+				ca %s
+			}
+		}
+		timeouts {
+			response 2s
+		}
+	}`, aunAgent, b.url, filepath.Join(b.dir, "own.pem"), filepath.Join(b.dir, "roots.pem"),
+		certificates(b.site.t).CA.Cert)}
+}
+
+// TestAUNBehind drives an agent of AUN by AIP, through each of its scripts.
+func TestAUNBehind(t *testing.T) {
+	t.Parallel()
+	b := serveBehind(t)
+	for i, c := range []struct {
+		script string
+		state  task.State
+		text   string
+	}{
+		{"hello", task.AwaitingCompletion, "echo: hello"}, {"fail", task.Failed, ""},
+		{"slow 100", task.AwaitingCompletion, "slow done"}, {"reject", task.Rejected, ""},
+		{"stream 3 10", task.AwaitingCompletion, "chunk-0 chunk-1 chunk-2 "}, {"ask", task.AwaitingInput, ""},
+		{"delegate db.aid.test look", task.AwaitingCompletion, "echo: delegate db.aid.test look"},
+	} {
+		id := fmt.Sprintf("t%d", i)
+		b.caller.start(id, c.script)
+		got := b.rests(id)
+		if got.Status.State != c.state || productTexts(got) != c.text {
+			t.Errorf("%s: it is %s with %q", c.script, got.Status.State, productTexts(got))
+		}
+	}
+	b.goOn("t5", "blue")
+	if got := b.rests("t5"); got.Status.State != task.AwaitingCompletion || productTexts(got) != "you said: blue" {
+		t.Errorf("after the answer it is %s with %q", got.Status.State, productTexts(got))
+	}
+	b.caller.start("t9", "slow 60000")
+	if got := b.cancel("t9"); got.Status.State != task.Canceled {
+		t.Errorf("canceled, it is %s", got.Status.State)
+	}
+	canceled := slices.ContainsFunc(b.far.Tasks(), func(t aunpeer.Task) bool { return t.Status == "canceled" })
+	if !canceled {
+		t.Errorf("the agent works on: %+v", b.far.Tasks())
+	}
+	if n := b.far.Connections(); n != 1 {
+		t.Errorf("there are %d connections", n)
+	}
+	b.reload(b.config())
+	b.caller.start("t10", "hello")
+	b.rests("t10")
+	if n := b.far.Connections(); n != 1 {
+		t.Errorf("after a reload there are %d connections", n)
+	}
+}
+
+// TestAUNBehindTokens: the token is refreshed before it ends, so that the connection stays.
+func TestAUNBehindTokens(t *testing.T) {
+	t.Parallel()
+	b := serveBehind(t, func(g *aunpeer.Gateway) { g.TokenTime = 3 * time.Second })
+	b.caller.start("t1", "hello")
+	eventually(t, "the token is refreshed", func() bool {
+		return slices.Contains(b.far.Calls(), "auth.refresh_token")
+	})
+	b.caller.start("t2", "hello")
+	if got := b.rests("t2"); got.Status.State != task.AwaitingCompletion {
+		t.Errorf("after the refresh it is %s", got.Status.State)
+	}
+}
+
+// TestAUNBehindForeign: a gateway of AUN whose certificate chains to another root is not spoken to.
+func TestAUNBehindForeign(t *testing.T) {
+	t.Parallel()
+	b := serveBehind(t, func(g *aunpeer.Gateway) {
+		g.ID = must(must(aunpeer.NewPKI(aunIssuer))(t).Issue("auth.aid.test"))(t)
+	})
+	b.caller.start("t1", "hello")
+	if got := b.rests("t1"); got.Status.State != task.Failed {
+		t.Errorf("it is %s", got.Status.State)
+	}
+	if calls := b.far.Calls(); slices.Contains(calls, "auth.aid_login2") || slices.Contains(calls, "task.create") {
+		t.Errorf("it was called by %v", calls)
+	}
+}
