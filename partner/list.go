@@ -79,7 +79,13 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List, reserve
 			return page, listError(ctx, err)
 		}
 		var n metadata
-		if err := json.Unmarshal(e.Head.Metadata, &n); err != nil || n.State == task.None || !wanted(l, &n) {
+		if err := json.Unmarshal(e.Head.Metadata, &n); err != nil {
+			continue
+		}
+		if l.Tentative && n.Tentative && n.Pending != nil {
+			n.State, n.Changed, n.Session = task.Accepted, n.PendingAt, n.Pending.SessionID
+		}
+		if n.State == task.None || !wanted(l, &n) {
 			continue
 		}
 		page.Total++
@@ -158,6 +164,9 @@ func (p *Partner) read(ctx context.Context, log string) (task.Task, error) {
 	}
 	if !tk.exists {
 		return task.Task{}, replay.ErrNotFound
+	}
+	if tk.meta.Pending != nil {
+		return tk.pendingTask(&Request{}), nil
 	}
 	return *tk.fold.Task(), nil
 }

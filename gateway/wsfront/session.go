@@ -81,9 +81,10 @@ func (s *Session) serve() {
 	stop()
 	s.login.Stop()
 	s.alive.Stop()
-	f.config.Connections.drop(s)
+	// Until its positions are stored, a newer connection of the device must find this one.
 	s.cutSubscriptions()
 	s.stopAcks()
+	f.config.Connections.drop(s)
 	f.config.Log.Debug("a connection has ended", "aid", s.AID, "address", s.address, "reason", why)
 }
 

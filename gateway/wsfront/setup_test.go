@@ -152,8 +152,8 @@ func (w *world) start() {
 	takeOff := w.net.Serve(host, w.front)
 	w.stop = sync.OnceFunc(func() {
 		drain()
-		takeOff()
 		w.front.Wait()
+		takeOff()
 		for _, g := range gateways {
 			g.Unregister()
 			g.Close()
@@ -228,6 +228,9 @@ func (c *client) next() event {
 	case e := <-c.events:
 		return e
 	case <-c.served:
+		if len(c.events) > 0 {
+			return <-c.events
+		}
 		c.t.Fatalf("the connection has ended: %v", c.conn.Err())
 	case <-time.After(time.Minute):
 		c.t.Fatal("no event")

@@ -237,6 +237,9 @@ func (sub *subscription) over() {
 	cut := sub.gone || s.over
 	sub.gone, sub.ended = true, out.Why == nil && out.Complete
 	ended := sub.ended
+	if cut && !ended && sub.written == sub.stored && s.subs[sub.taskID] == sub {
+		delete(s.subs, sub.taskID) // there is nothing to store
+	}
 	s.mu.Unlock()
 	switch {
 	case ended || cut:

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wsfront
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// subscribe subscribes to a task.
+func (c *client) subscribe(id string) {
+	c.t.Helper()
+	c.must("task.subscribe", `{"task_ids":["`+id+`"]}`)
+}
+
+// TestResume: a device that subscribes again after a cut continues where it was; what it may have had already has the
+// same number. Another device begins now.
+func TestResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		alice := w.connect("alice.aid.test", "d1")
+		id := alice.create(reviewer, "")
+		seen, last := 0, int64(0)
+		read := func(c *client) {
+			for {
+				select {
+				case e := <-c.events:
+					seq := e.params.Get("seq").Int()
+					if seq <= last {
+						continue // sent again, because it was not known that it had arrived
+					}
+					if seq != last+1 && e.method != "event/task.completed" { // awaiting completion is not shown
+						t.Errorf("%d follows %d", seq, last)
+					}
+					if last = seq; e.method == "event/task.artifact" {
+						if got := e.params.Get("artifact.content").String(); got != strconv.Itoa(seen) {
+							t.Errorf("piece %q, want %d", got, seen)
+						}
+						seen++
+					}
+				default:
+					return
+				}
+			}
+		}
+		const rounds, pieces = 20, 10
+		for round := range rounds {
+			alice.subscribe(id)
+			for i := range pieces {
+				w.say(id, piece(strconv.Itoa(round*pieces+i), false))
+				if i == pieces/2 {
+					synctest.Wait()
+				}
+			}
+			if round%2 == 0 {
+				synctest.Wait()
+			}
+			alice.cut()
+			read(alice)
+			switch round {
+			case rounds / 2: // the process restarts
+				w.stop()
+				w.start()
+			case rounds / 4: // long enough for the positions to be stored
+				time.Sleep(time.Second)
+			}
+			alice = w.connect("alice.aid.test", "d1")
+		}
+		other := w.connect("alice.aid.test", "d2")
+		synctest.Wait()
+		other.subscribe(id)
+		alice.subscribe(id)
+		w.say(id, finished)
+		synctest.Wait()
+		read(alice)
+		if seen != rounds*pieces {
+			t.Errorf("%d pieces", seen)
+		}
+		if e := other.next(); e.String() != "completed completed" {
+			t.Errorf("another device begins with %s", e)
+		}
+		// The end is known, too.
+		synctest.Wait()
+		time.Sleep(time.Second)
+		for range 2 {
+			alice.cut()
+			alice = w.connect("alice.aid.test", "d1")
+			alice.subscribe(id)
+			synctest.Wait()
+			read(alice)
+		}
+		if e := len(alice.events); e != 0 {
+			t.Errorf("%d events after the end", e)
+		}
+		w.stop()
+	})
+}
+
+// TestNothingTwice: events that a client has read are not sent again, even if its connection breaks right after it.
+func TestNothingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		alice := w.connect("alice.aid.test", "d1")
+		id := alice.create(reviewer, "")
+		next := int64(1)
+		for round := range 10 {
+			alice.subscribe(id)
+			w.say(id, piece(strconv.Itoa(round), false))
+			synctest.Wait() // the client has answered the ping
+			for len(alice.events) > 0 {
+				if seq := alice.next().params.Get("seq").Int(); seq != next {
+					t.Errorf("event %d, want %d", seq, next)
+				}
+				next++
+			}
+			alice.cut()
+			alice = w.connect("alice.aid.test", "d1")
+		}
+		if next != 13 { // and the two states before them
+			t.Errorf("the last event is %d", next-1)
+		}
+		w.stop()
+	})
+}
+
+// TestUnsubscribe: after an unsubscribe nothing is sent, and a later subscribe continues.
+func TestUnsubscribe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		alice := w.connect("alice.aid.test", "")
+		id := alice.create(reviewer, "")
+		alice.subscribe(id)
+		w.say(id, working)
+		synctest.Wait()
+		if n := len(alice.events); n != 2 {
+			t.Fatalf("%d events", n)
+		}
+		if got := alice.must("task.unsubscribe", `{"task_ids":["`+id+`","x"]}`).Get("unsubscribed").Raw; got != `["`+id+`"]` {
+			t.Error(got)
+		}
+		w.say(id, piece("0", false))
+		synctest.Wait()
+		if n := len(alice.events); n != 2 {
+			t.Fatalf("%d events after the unsubscribe", n)
+		}
+		alice.must("task.subscribe", `{"task_ids":["`+id+`"],"events":["artifact","completed"]}`)
+		w.say(id, asks)
+		synctest.Wait()
+		alice.must("task.send_input", `{"task_id":"`+id+`","input":"x"}`)
+		w.say(id, finished)
+		synctest.Wait()
+		var got []string
+		for len(alice.events) > 0 {
+			got = append(got, alice.next().String())
+		}
+		if want := "[updated submitted updated working artifact 0 completed completed]"; fmt.Sprint(got) != want {
+			t.Errorf("%v, want %s", got, want)
+		}
+		w.stop()
+	})
+}
+
+// TestSubscriptionLimit: a connection follows no more tasks than it may.
+func TestSubscriptionLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stop()
+		w.config.Limits.Subscriptions = 2
+		w.start()
+		alice := w.connect("alice.aid.test", "d")
+		ids := []string{alice.create(reviewer, ""), alice.create(reviewer, ""), alice.create(reviewer, "")}
+		list := `{"task_ids":["` + ids[0] + `","` + ids[1] + `","` + ids[2] + `"]}`
+		if got := alice.must("task.subscribe", list).Get("subscribed").Array(); len(got) != 2 {
+			t.Errorf("subscribed to %d", len(got))
+		}
+		if _, code := alice.call("task.subscribe", `{"task_ids":["`+ids[2]+`"]}`); code != -32050 {
+			t.Errorf("beyond the limit: %d", code)
+		}
+		alice.must("task.unsubscribe", `{"task_ids":["`+ids[0]+`"]}`)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		alice.subscribe(ids[2])
+		w.stop()
+	})
+}
