@@ -7,7 +7,7 @@
 //
 //	go run ./bench [-run unary,stream] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-json file] [-profile dir]
 //
-// By default it runs everything but what takes long: idle, which waits for the collector, and start, which first
+// By default it runs everything but what takes long: idle and aun, which wait for the collector, and start, which first
 // stores tasks.
 package main
 
@@ -56,6 +56,7 @@ var measurements = []measurement{
 	{"translate", translated},
 	{"start", starts},
 	{"idle", idle},
+	{"aun", aunClients},
 }
 
 // byDefault are the measurements that run if none are named.
@@ -70,7 +71,7 @@ func main() {
 		return
 	}
 	s := settings{report: newReport()}
-	which := flag.String("run", byDefault, "what to measure: these, start and idle")
+	which := flag.String("run", byDefault, "what to measure: these, start, idle and aun")
 	flag.StringVar(&s.caddy, "caddy", "./caddy", "the binary that is measured")
 	flag.IntVar(&s.rounds, "rounds", 6, "pairs of rounds")
 	flag.DurationVar(&s.round, "round", 2*time.Second, "length of a round")

@@ -49,6 +49,7 @@ type siteConfig struct {
 	store string                          // option of a Caddyfile; default: storeState
 	fill  func(dir, partner string) error // called before the start, with the folder of the store
 	env   []string                        // of the gateway's process, beside that of this one
+	more  string                          // further sites; AGENT stands for the port of the agent
 }
 
 // newSite starts a gateway and an agent. The caller closes the site.
@@ -128,6 +129,7 @@ https://localhost:%[9]d {
 `, s.ports[portAdmin], s.ports[portAgent], s.pki.Server.Cert, s.pki.Server.Key, s.pki.CA.Cert,
 		s.ports[portGateway], s.ports[portProxy], s.ports[portTLS], s.ports[portProxyTLS],
 		strings.ReplaceAll(cmp.Or(c.store, storeState), "DIR", filepath.Join(s.dir, "store")))
+	config += strings.ReplaceAll(c.more, "AGENT", strconv.Itoa(s.ports[portAgent]))
 	path := filepath.Join(s.dir, "Caddyfile")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, err

@@ -212,7 +212,11 @@ func (x *exchange) list(p *partner.Partner) (Answer, error) {
 	if !ok {
 		return Answer{}, task.Errorf(task.MethodNotFound, "tasks cannot be listed in %s", x.dialect.Name())
 	}
-	page, err := p.List(x.ctx, x.leader, x.call.List, x.reserve)
+	list := p.List
+	if x.call.Tentative {
+		list = p.ListTentative
+	}
+	page, err := list(x.ctx, x.leader, x.call.List, x.reserve)
 	if err != nil {
 		return Answer{}, err
 	}

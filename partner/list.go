@@ -63,6 +63,20 @@ func (a listed) compare(b listed) int {
 // List returns a page of the tasks of a Leader. It reads the metadata of all of them, and the logs of those on the
 // page, for which it calls reserve, if that is not nil.
 func (p *Partner) List(ctx context.Context, leader string, l *task.List, reserve replay.Reserve) (task.Page, error) {
+	return p.list(ctx, leader, l, false, reserve)
+}
+
+// ListTentative is List with the tasks that their agent does not work on yet, too, which have no state. They are listed
+// as accepted ones.
+func (p *Partner) ListTentative(
+	ctx context.Context, leader string, l *task.List, reserve replay.Reserve,
+) (task.Page, error) {
+	return p.list(ctx, leader, l, true, reserve)
+}
+
+func (p *Partner) list(
+	ctx context.Context, leader string, l *task.List, tentative bool, reserve replay.Reserve,
+) (task.Page, error) {
 	page := task.Page{Size: l.Size}
 	if page.Size <= 0 {
 		page.Size = pageSize
@@ -82,7 +96,7 @@ func (p *Partner) List(ctx context.Context, leader string, l *task.List, reserve
 		if err := json.Unmarshal(e.Head.Metadata, &n); err != nil {
 			continue
 		}
-		if l.Tentative && n.Tentative && n.Pending != nil {
+		if tentative && n.Tentative && n.Pending != nil {
 			n.State, n.Changed, n.Session = task.Accepted, n.PendingAt, n.Pending.SessionID
 		}
 		if n.State == task.None || !wanted(l, &n) {

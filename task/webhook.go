@@ -58,7 +58,6 @@ type List struct {
 	Size      int       // tasks on a page; 0 means the gateway's default
 	Token     string    // Page.Next of the page before
 	Products  bool      // with their products
-	Tentative bool      // with tasks that their agent does not work on yet, as tasks without a state
 }
 
 // Page is a part of a caller's tasks, in order: the task that changed last comes first.

@@ -23,7 +23,7 @@ type acks struct {
 
 const (
 	// storeEvery is the shortest time between two writes of the positions of a connection.
-	storeEvery = 200 * time.Millisecond
+	storeEvery = 50 * time.Millisecond
 	// settleTimeout is how long a connection that is to be closed waits for its client to read.
 	settleTimeout = 2 * time.Second
 )

@@ -154,7 +154,8 @@ func TestReplaced(t *testing.T) {
 				t.Errorf("the AID is %q", got)
 			}
 		}
-		if n := len(w.open.Of("alice.aid.test")); n != 3 || !w.open.Online("alice.aid.test") || w.open.Online("bob.aid.test") {
+		n := len(w.open.Of("alice.aid.test"))
+		if n != 3 || !w.open.Online("alice.aid.test") || w.open.Online("bob.aid.test") {
 			t.Errorf("%d connections", n)
 		}
 		w.stop()

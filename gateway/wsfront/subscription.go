@@ -74,11 +74,15 @@ func (s *Session) subscribe(ctx context.Context, r *aun.Request) error {
 	if err != nil {
 		return err
 	}
+	has, err := hasOf(r.Params)
+	if err != nil {
+		return err
+	}
 	subscribed := []string{}
 	var begun []*subscription
 	var refused error
 	for _, id := range ids {
-		sub, err := s.follow(ctx, id, events)
+		sub, err := s.follow(ctx, id, events, has)
 		switch {
 		case err == nil:
 			subscribed = append(subscribed, id)
@@ -112,9 +116,30 @@ func eventsOf(params gjson.Result) (events []string, err error) {
 	return events, nil
 }
 
+// hasOf reads the numbers of the last events that a client has, by task. AUN has no such member; a client that sends it
+// gets no event twice, even after the gateway has died.
+func hasOf(params gjson.Result) (has map[string]uint64, err error) {
+	params.Get("after").ForEach(func(id, seq gjson.Result) bool {
+		n, ok := jsonrpc.Int(seq)
+		if !ok || n < 0 || len(has) == maxTaskIDs {
+			err = task.Errorf(task.InvalidParams, "after must be an object with the numbers of events").
+				WithField("params.after")
+			return false
+		}
+		if has == nil {
+			has = make(map[string]uint64)
+		}
+		has[id.String()] = uint64(n)
+		return true
+	})
+	return has, err
+}
+
 // follow begins to follow a task. The subscription is nil if the client follows it already; then only the events
 // change.
-func (s *Session) follow(ctx context.Context, id string, events []string) (*subscription, error) {
+func (s *Session) follow(
+	ctx context.Context, id string, events []string, has map[string]uint64,
+) (*subscription, error) {
 	c, err := s.findID(ctx, id)
 	if err != nil {
 		return nil, err
@@ -140,6 +165,9 @@ func (s *Session) follow(ctx context.Context, id string, events []string) (*subs
 	} else if at, ok, err := s.front.config.Index.position(ctx, id, s.follower()); err != nil {
 		return nil, err
 	} else if ok {
+		after, known = at, true
+	}
+	if at, ok := has[id]; ok {
 		after, known = at, true
 	}
 	sub.written, sub.read, sub.stored = after, after, after

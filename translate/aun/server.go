@@ -129,7 +129,7 @@ func readInput(r *wire.Reader, params gjson.Result, m *task.Message) {
 
 // readList reads the params of task.list. Its cursor is that of the assignee's list, behind the assignee.
 func (s Server) readList(r *wire.Reader, params gjson.Result) *task.List {
-	l := &task.List{Tentative: true, Size: int(min(r.Count(wire.Member(params, "limit"), "limit"), maxPage))}
+	l := &task.List{Size: int(min(r.Count(wire.Member(params, "limit"), "limit"), maxPage))}
 	status := r.Text(wire.Member(params, "status"), "status")
 	switch {
 	case status == "":

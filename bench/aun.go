@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
+)
+
+// aunSite is a gateway with an agent for AUN clients, and a client with a token.
+type aunSite struct {
+	*site
+	client *aunpeer.Client
+	token  string
+}
+
+// agentAID is the AID of the agent.
+const agentAID = "agent.aid.test"
+
+// newAUNSite starts a gateway for AUN clients. The caller closes it.
+func newAUNSite(ctx context.Context, caddy string) (_ *aunSite, err error) {
+	dir, err := os.MkdirTemp("", "aip-bench-aun-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) // the gateway reads its files when it starts
+	pki, err := aunpeer.NewPKI("aid.test")
+	if err != nil {
+		return nil, err
+	}
+	own, err := pki.Issue("gateway.aid.test")
+	if err != nil {
+		return nil, err
+	}
+	text, err := own.PEM()
+	if err != nil {
+		return nil, err
+	}
+	cert, roots := filepath.Join(dir, "gateway.pem"), filepath.Join(dir, "roots.pem")
+	for path, text := range map[string]string{cert: text, roots: pki.Issuer.ChainPEM()} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	port, err := freePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	s := new(aunSite)
+	s.site, err = newSite(ctx, caddy, siteConfig{
+		store: storeState + fmt.Sprintf("\n\t\taun {\n\t\t\tcert %s\n\t\t\troots %s\n\t\t\tlimits {\n"+
+			"\t\t\t\tconnections_per_aid 1000000\n\t\t\t}\n\t\t}", cert, roots),
+		more: fmt.Sprintf("http://localhost:%d {\n\tbind 127.0.0.1\n\taip_aun\n\taip_gateway a2a/legacy "+
+			"http://127.0.0.1:AGENT {\n\t\taid %s\n\t\tcallers aip aun\n\t\tidentity off\n\t\tlimits {\n"+
+			"\t\t\ttasks_per_leader 100000000\n\t\t}\n\t}\n}\n", port[0], agentAID),
+	})
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port[0])
+	id, err := pki.Issue("alice.aid.test")
+	if err == nil {
+		s.client = &aunpeer.Client{ID: id, PKI: pki, HTTP: aunpeer.To(address), URL: "ws://" + address + "/aun"}
+		var token aunpeer.Token
+		token, err = s.client.Login(ctx)
+		s.token = token.Access
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// connect opens a connection of a device.
+func (s *aunSite) connect(ctx context.Context, device string) (*aunpeer.Conn, error) {
+	conn, _, err := s.client.Connect(ctx, s.token, map[string]any{"device": map[string]any{"id": device}})
+	return conn, err
+}
+
+// aunClients measures AUN clients: calls over one connection, and the memory of connections that wait.
+func aunClients(ctx context.Context, o settings) error {
+	s, err := newAUNSite(ctx, o.caddy)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	conn, err := s.connect(ctx, "calls")
+	if err != nil {
+		return err
+	}
+	made, err := conn.Create(ctx, agentAID, "hello")
+	if err != nil {
+		return err
+	}
+	calls := o.table("calls of an AUN client over one connection, 16 at a time", "calls a second", "µs of CPU each")
+	for _, c := range []struct {
+		method string
+		params any
+	}{
+		{"meta.ping", nil},
+		{"task.get", map[string]any{"task_id": made.TaskID}},
+		{"task.create", map[string]any{"to": agentAID, "input": aunpeer.Text("hello")}},
+	} {
+		rate, cpu, err := s.callsPerSecond(ctx, conn, o.round, c.method, c.params)
+		if err != nil {
+			return err
+		}
+		calls.row(c.method, rate, cpu)
+	}
+	conn.Cut()
+
+	var at [2]float64
+	var open []*aunpeer.Conn
+	defer func() {
+		for _, c := range open {
+			c.Cut()
+		}
+	}()
+	for i, n := range []int{idleFew, idleMany} {
+		for len(open) < n {
+			c, err := s.connect(ctx, fmt.Sprint("d", len(open)))
+			if err != nil {
+				return err
+			}
+			open = append(open, c)
+		}
+		select { // the collector runs
+		case <-time.After(20 * time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if at[i], err = s.rss(); err != nil {
+			return err
+		}
+	}
+	o.table("memory of an AUN connection that waits, gateway's side", "KiB each").
+		row("WebSocket", (at[1]-at[0])/(idleMany-idleFew)/1024)
+	return nil
+}
+
+// callsPerSecond calls a method for a time, 16 calls at once.
+func (s *aunSite) callsPerSecond(
+	ctx context.Context, conn *aunpeer.Conn, length time.Duration, method string, params any,
+) (rate, cpu float64, err error) {
+	before, err := s.cpu()
+	if err != nil {
+		return 0, 0, err
+	}
+	var n atomic.Int64
+	var group sync.WaitGroup
+	var failed atomic.Pointer[error]
+	began := time.Now()
+	for range 16 {
+		group.Go(func() {
+			for time.Since(began) < length && failed.Load() == nil {
+				if _, err := conn.Call(ctx, method, params); err != nil {
+					failed.Store(&err)
+					return
+				}
+				n.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	took := time.Since(began).Seconds()
+	if err := failed.Load(); err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", method, *err)
+	}
+	after, err := s.cpu()
+	return float64(n.Load()) / took, float64((after - before).Microseconds()) / float64(n.Load()), err
+}
