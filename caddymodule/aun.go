@@ -23,6 +23,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/directory"
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/mailbox"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
@@ -266,7 +267,7 @@ func (a *App) startAUN(messages *mailbox.Mailbox) {
 	for _, g := range a.members {
 		if g.speaksAUN() {
 			c.Agents = append(c.Agents, wsfront.Agent{AID: g.aid(), Gateway: g.gateway,
-				Confirm: g.Completion == completionConfirm})
+				Confirm: g.Completion == completionConfirm, Connects: gateway.Connects(g.Agent.Dialect)})
 			listed = append(listed, directory.Agent{AID: aun.AID(g.aid()), Card: g.gateway.Card})
 			talkers[g.aid()] = aunAgent{g.gateway, g.Agent.assignee()}
 		}

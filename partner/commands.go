@@ -148,7 +148,7 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 			return nil, StoreError(err, "the store cannot be read")
 		}
 	}
-	ref := agent.Ref{Task: derive("task", tk.log), Session: derive("session", p.Name, leader, m.SessionID)}
+	ref := agent.Ref{Task: AgentTask(tk.log), Session: derive("session", p.Name, leader, m.SessionID)}
 	if c.BySession { // the id is used again if all tasks of the session have been dropped
 		ref.Task = derive("task", tk.log, m.ID)
 	}

@@ -12,6 +12,10 @@ import (
 // lowerBase32 is the encoding of derived names.
 var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
+// AgentTask returns the name that the gateway gives a task for its agent, by the name of the task's log. An agent that
+// names tasks itself has another one.
+func AgentTask(log string) string { return derive("task", log) }
+
 // derive returns a name that is always the same for the same parts, and from which they cannot be read.
 func derive(kind string, parts ...string) string {
 	var room [512]byte

@@ -3,11 +3,14 @@
 package wsfront
 
 import (
+	"cmp"
+	"context"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -37,8 +40,8 @@ func (s *Session) assigned(params gjson.Result) (id string, ok bool) {
 }
 
 // executeAssigned answers a request of an agent about a task that it works on.
-func (s *Session) executeAssigned(r *aun.Request, id string) error {
-	assignees := s.front.config.Assignees
+func (s *Session) executeAssigned(ctx context.Context, r *aun.Request, id string) error {
+	assignees, index := s.front.config.Assignees, s.front.config.Index
 	switch r.Method {
 	case codec.Get:
 		whole, err := assignees.Task(s.AID, id)
@@ -47,15 +50,50 @@ func (s *Session) executeAssigned(r *aun.Request, id string) error {
 		}
 		return r.Reply(whole)
 	case codec.Accept, codec.Reject, codec.Complete, codec.Fail:
+		if r.Method == codec.Complete {
+			if err := s.checkChildren(ctx, id); err != nil {
+				return err
+			}
+		}
 		status, err := assignees.Say(s.AID, id, r.Method, r.Params)
 		if err != nil {
 			return err
 		}
 		return r.Reply(mustJSON(map[string]string{"task_id": id, "status": status}))
 	case codec.Delegate:
-		return codec.DelegationDenied("a task of an agent that connects here can be delegated by its owner only")
+		taskID, err := index.ofAgent(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case taskID == "":
+			return codec.DelegationDenied("the owner of the task does not speak AUN")
+		}
+		c := call{id: taskID, role: assignee}
+		if c.entry, err = index.get(ctx, taskID); err != nil || c.entry == nil {
+			return cmp.Or(err, errGone(id))
+		}
+		_, leader, _ := logname.Split(c.entry.Log)
+		c.peer = peerOf(leader)
+		if err := s.reach(&c); err != nil {
+			return err
+		}
+		return s.delegatePart(ctx, r, &c)
 	}
 	return codec.AccessDenied("only the owner of the task may call %s", r.Method)
+}
+
+// checkChildren returns an error if a task, by the id that its agent has for it, has children that have not ended.
+func (s *Session) checkChildren(ctx context.Context, id string) error {
+	index := s.front.config.Index
+	taskID, err := index.ofAgent(ctx, id)
+	if err != nil || taskID == "" {
+		return err
+	}
+	open, err := index.openChildren(ctx, taskID)
+	if err == nil && len(open) > 0 {
+		err = codec.CompletionBlocked(open)
+	}
+	return err
 }
 
 // reported hands on what an agent reports about a task by a notification. What is not valid is dropped, since a

@@ -30,6 +30,8 @@ type Agent struct {
 	AID     string
 	Gateway *gateway.Gateway
 	Confirm bool // a task that the agent has finished asks for input
+	// Connects says that the agent is one of Assignees: it connects to the gateway itself.
+	Connects bool
 }
 
 // A Service has the methods of a namespace, such as search or message, for clients that are logged in.

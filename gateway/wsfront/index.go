@@ -34,16 +34,19 @@ type Index struct {
 
 // entry is what is kept of a task. The names of the members are stored.
 type entry struct {
-	Log          string   `json:"log"`      // of the task
-	Assignee     string   `json:"assignee"` // AID
-	Owner        string   `json:"owner"`    // AID
+	Log          string   `json:"log"`                // of the task
+	Assignee     string   `json:"assignee,omitempty"` // AID
+	Owner        string   `json:"owner,omitempty"`    // AID
 	Participants []string `json:"participants,omitempty"`
-	Visibility   string   `json:"visibility"`
+	Visibility   string   `json:"visibility,omitempty"`
 	Parent       string   `json:"parent,omitempty"`
 	Depth        int      `json:"depth,omitempty"` // how many tasks there are above
 	Children     []string `json:"children,omitempty"`
+	// Alias is set in the entry of the id that an agent which connects has for a task: the id of the task. Such an entry
+	// has nothing else but the log.
+	Alias string `json:"alias,omitempty"`
 	// Creator is the device that has created it, which gets its events from the first one on.
-	Creator string `json:"creator"`
+	Creator string `json:"creator,omitempty"`
 }
 
 // position is how far a device has received the events of a task.
@@ -129,6 +132,15 @@ func (x *Index) put(ctx context.Context, taskID string, e *entry, durable bool) 
 		return partner.StoreError(err, "the task cannot be stored")
 	}
 	return nil
+}
+
+// ofAgent returns the id of the task for which an agent that connects has an id; empty if it was not created by AUN.
+func (x *Index) ofAgent(ctx context.Context, agentTask string) (taskID string, err error) {
+	e, err := x.get(ctx, agentTask)
+	if err != nil || e == nil {
+		return "", err
+	}
+	return e.Alias, nil
 }
 
 // remove removes the entry of a task that was not started.
@@ -241,8 +253,8 @@ func (x *Index) ended(ctx context.Context, e *entry) bool {
 	return errors.Is(err, replay.ErrNotFound) || err == nil && !head.Ended.IsZero()
 }
 
-// OpenChildren returns the children of a task that have not ended: its assignee cannot complete it before.
-func (x *Index) OpenChildren(ctx context.Context, taskID string) (open []string, err error) {
+// openChildren returns the children of a task that have not ended: its assignee cannot complete it before.
+func (x *Index) openChildren(ctx context.Context, taskID string) (open []string, err error) {
 	e, err := x.get(ctx, taskID)
 	if err != nil || e == nil {
 		return nil, err

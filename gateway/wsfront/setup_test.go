@@ -146,7 +146,7 @@ func (w *world) start() {
 		}
 		g.Register(tasks)
 		gateways = append(gateways, g)
-		c.Agents = append(c.Agents, Agent{AID: aid, Gateway: g})
+		c.Agents = append(c.Agents, Agent{AID: aid, Gateway: g, Connects: c.Assignees != nil})
 	}
 	w.front = New(c)
 	takeOff := w.net.Serve(host, w.front)

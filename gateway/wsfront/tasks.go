@@ -17,6 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -24,7 +25,7 @@ import (
 // task answers a request for a method of task.*.
 func (s *Session) task(ctx context.Context, r *aun.Request) {
 	if id, ok := s.assigned(r.Params); ok {
-		if err := s.executeAssigned(r, id); err != nil {
+		if err := s.executeAssigned(ctx, r, id); err != nil && ctx.Err() == nil {
 			s.fail(r, err)
 		}
 		return
@@ -241,6 +242,11 @@ func (s *Session) start(ctx context.Context, r *aun.Request, e *entry) error {
 			return err
 		}
 	}
+	if c.agent.Connects {
+		if err := x.put(ctx, partner.AgentTask(e.Log), &entry{Log: e.Log, Alias: c.id}, false); err != nil {
+			return err
+		}
+	}
 	if err := x.put(ctx, c.id, e, true); err != nil {
 		return err
 	}
@@ -286,11 +292,16 @@ func (s *Session) delegate(ctx context.Context, r *aun.Request) error {
 	if err != nil {
 		return err
 	}
+	return s.delegatePart(ctx, r, &c)
+}
+
+// delegatePart delegates a part of a task.
+func (s *Session) delegatePart(ctx context.Context, r *aun.Request, c *call) error {
 	if c.role < assignee {
 		return codec.DelegationDenied("only the owner and the assignee of a task may delegate it")
 	}
 	if s.front.config.Index.ended(ctx, c.entry) {
-		return s.endedError(ctx, &c)
+		return s.endedError(ctx, c)
 	}
 	e, err := s.newEntry(r.Params)
 	if err != nil {
