@@ -128,7 +128,7 @@ var outside = map[string][]string{
 	"go.uber.org/zap":         {"caddymodule"},
 	"github.com/cockroachdb/": {"replay/pebble"},
 	"github.com/hashicorp/golang-lru/": {"upstream/assignee", "upstream/callback", "partner", "notify/schedule",
-		"upstream/auntransport"},
+		"upstream/auntransport", "upstream"},
 	"github.com/coder/websocket":  {"aun", "aun/auntest", "gateway/wsfront", "internal/aunpeer"},
 	"github.com/go-jose/go-jose/": {"aun"},
 	"github.com/tidwall/gjson": {"jsonrpc", "aun", "directory", "gateway/wsfront", "caddymodule", "mailbox",

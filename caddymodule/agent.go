@@ -132,8 +132,9 @@ func (a *AgentConfig) name() string {
 	return a.URL
 }
 
-// config returns the configuration of the connection to the agent. It replaces placeholders and reads files.
-func (a *AgentConfig) config() (gateway.AgentConfig, error) {
+// config returns the configuration of the connection to the agent. own is the gateway's own side of AUN, or nil. It
+// replaces placeholders and reads files.
+func (a *AgentConfig) config(own *AUN) (gateway.AgentConfig, error) {
 	repl := caddy.NewReplacer()
 	header := make(http.Header, len(a.HeaderUp))
 	for field, values := range a.HeaderUp {
@@ -153,7 +154,7 @@ func (a *AgentConfig) config() (gateway.AgentConfig, error) {
 	if err != nil {
 		return gateway.AgentConfig{}, err
 	}
-	aun, err := a.AUNSettings.config(repl, a, tls)
+	aun, err := a.AUNSettings.config(repl, a, tls, own)
 	if err != nil {
 		return gateway.AgentConfig{}, err
 	}

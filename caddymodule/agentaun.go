@@ -25,10 +25,11 @@ type AUNSettings struct {
 	AID string `json:"aid,omitempty"`
 
 	// The file with the gateway's own AID: its private key, readable by its owner only, and its certificate. caddy aip
-	// aun-id makes it.
+	// aun-id makes it. Default: cert of the option aun.
 	Identity string `json:"identity,omitempty"`
 
-	// PEM files with the roots, and intermediates, of the certificates of AUN that are trusted.
+	// PEM files with the roots, and intermediates, of the certificates of AUN that are trusted. Default: roots of the
+	// option aun.
 	Roots []string `json:"roots,omitempty"`
 }
 
@@ -42,10 +43,6 @@ func (s *AUNSettings) check(url string, header bool) error {
 	switch {
 	case url != "" && aun.CheckURL(url) != nil:
 		return fmt.Errorf("agent: %q is no wss or ws URL", url)
-	case s.Identity == "":
-		return errors.New("agent: identity is missing; caddy aip aun-id makes the file that it needs")
-	case len(s.Roots) == 0:
-		return errors.New("agent: roots is missing; it needs a PEM file with the roots of AUN's certificates")
 	case header:
 		return errors.New("agent: header_up is not for an agent of aun")
 	}
@@ -72,18 +69,37 @@ func (p *parser) aunArgs(a *AgentConfig) {
 	}
 }
 
-// config returns the configuration of the connection of an agent of AUN. It reads files.
-func (s *AUNSettings) config(repl *caddy.Replacer, a *AgentConfig, tls *tls.Config) (c aun.ClientConfig, err error) {
+// config returns the configuration of the connection of an agent of AUN. It reads files. What is not set is taken from
+// the gateway's own side of AUN, if there is one.
+func (s *AUNSettings) config(
+	repl *caddy.Replacer, a *AgentConfig, tls *tls.Config, own *AUN,
+) (c aun.ClientConfig, err error) {
 	if a.Dialect != gateway.AUN {
 		return c, nil
 	}
-	if c.Identity, err = aun.LoadIdentity(repl.ReplaceAll(s.Identity, "")); err != nil {
+	switch {
+	case s.Identity != "":
+		c.Identity, err = aun.LoadIdentity(repl.ReplaceAll(s.Identity, ""))
+	case own != nil:
+		c.Identity = own.identity
+	default:
+		err = errors.New("it is missing; caddy aip aun-id makes the file that it needs")
+	}
+	if err != nil {
 		return c, fmt.Errorf("identity: %w", err)
 	}
 	if len(c.Identity.Chain) == 0 {
 		return c, fmt.Errorf("identity: %s has no certificate yet; caddy aip aun-id adds it", s.Identity)
 	}
-	if c.Roots, err = readRoots(repl, s.Roots); err != nil {
+	switch {
+	case len(s.Roots) > 0:
+		c.Roots, err = readRoots(repl, s.Roots)
+	case own != nil:
+		c.Roots = own.roots
+	default:
+		err = errors.New("roots: none are given; they need a PEM file with the roots of AUN's certificates")
+	}
+	if err != nil {
 		return c, err
 	}
 	c.Peer, _ = aun.ParseAID(s.AID) // check has parsed it

@@ -195,7 +195,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if err != nil {
 		return c, fmt.Errorf("callers: %w", err)
 	}
-	agent, err := g.Agent.config()
+	agent, err := g.Agent.config(g.app.AUN)
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}

@@ -62,6 +62,7 @@ const (
 	Complete                     // of a Completer
 	Register                     // of a Registrar
 	Describe                     // of a Describer
+	List                         // of a Locator
 )
 
 // A Getter is a Client whose agents can be asked for the present state of a task. Without it, a turn is known only by
@@ -140,6 +141,19 @@ type Streamer interface{ AlwaysStreams() }
 // ErrBusy is the cause of an error of a Client: the agent has not begun the turn, because it still works on another one
 // of the session. So the turn may be sent again later.
 var ErrBusy = errors.New("translate: the session is busy")
+
+// A Locator is a Client whose agents name their tasks, and list them. So a start whose answer was lost is looked for
+// before it is sent again.
+type Locator interface {
+	// AppendList appends the request for a page of the gateway's tasks. cursor is that of the page before; empty for the
+	// first.
+	AppendList(dst []byte, cursor string) []byte
+	// Listed reads the answer, and returns the tasks that may be that of a turn, and the cursor of the next page; empty
+	// for none.
+	Listed(body []byte, t *agent.Turn) (tasks []agent.Ref, next string, err error)
+	// Carries reports whether the answer to a get is the task that a turn has begun.
+	Carries(body []byte, t *agent.Turn) (bool, error)
+}
 
 // A Repeater is a Client whose agents answer a repeated start with the task as it is. So a start is sent again where it
 // is in doubt whether the agent received it.

@@ -26,6 +26,7 @@
 //   - Getter, Canceler, SessionCanceler, Resubscriber, Completer, Registrar, Describer: requests beside those of a turn
 //   - Binder, Mounted: where requests are sent
 //   - StatusReader: messages that are not JSON, and errors beside them
+//   - Locator: how a task is found whose name was lost
 //   - Namer, Streamer, Repeater, LateActor, Resender: how its agents behave
 package translate
 

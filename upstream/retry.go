@@ -90,6 +90,14 @@ func (p *retry) undelivered(err error) (again bool, _ error) {
 		return p.unsent(err)
 	}
 	t := r.turn
+	if r.canLocate() && p.tries < undeliveredTries {
+		if found, err := r.locate(); found {
+			return false, r.resume(false)
+		} else if err != nil {
+			return false, err
+		}
+		return true, nil
+	}
 	if r.unnamed(t) || r.actsLate && t.From != task.None || p.tries >= undeliveredTries && p.pace.over(err) ||
 		!p.missed() {
 		if ReasonOf(err) == StreamCut && !r.unnamed(t) {

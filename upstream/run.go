@@ -101,6 +101,13 @@ func (r *run) carryOn() error {
 			return r.carryOut(true)
 		}
 		err := r.resume(r.turn.Acknowledged)
+		if k := task.KindOf(err); (k == task.TaskNotFound || k == task.AgentUnavailable) && !r.heard && r.canLocate() {
+			if found, failed := r.locate(); found || failed != nil {
+				if err = failed; found {
+					err = r.resume(false)
+				}
+			}
+		}
 		if ReasonOf(err) != WrongDialect || r.stopped || r.config.Resolver.Fallback(r.Endpoint) == nil {
 			return err
 		}
@@ -157,6 +164,9 @@ func (r *run) report(rep agent.Report) bool {
 func (r *run) name(rep *agent.Report) {
 	if r.naming != nil && rep.Ref != nil {
 		r.naming.set(rep.Ref)
+		if r.canLocate() {
+			r.taken.claim(rep.Ref.Task)
+		}
 	}
 }
 

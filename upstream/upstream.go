@@ -70,6 +70,7 @@ type Endpoint struct {
 	actsLate   bool // the agent may leave a task unchanged while it acts on a continue
 	streams    bool // the agent answers every turn by a stream
 	names      names
+	taken      taken
 	streamless atomic.Bool // the agent has said that it has no streams
 }
 

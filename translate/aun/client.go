@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"hash/crc32"
 	"strconv"
+	"strings"
+	"time"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 
@@ -69,12 +72,12 @@ func (c *client) appendInput(dst []byte, t *agent.Turn) []byte {
 // messageID returns the id of the message of a turn. One that is made is the same when the turn is sent again, and
 // another one in the next turn.
 func messageID(t *agent.Turn) string {
-	if t.Message.ID != "" && len(t.Message.ID) <= wire.MaxID {
-		return t.Message.ID
+	if id := t.Message.ID; id != "" && len(id) <= wire.MaxID && !strings.ContainsFunc(id, unicode.IsControl) {
+		return id
 	}
 	sum := crc32.ChecksumIEEE([]byte(t.Revision))
 	sum = crc32.Update(sum, crc32.IEEETable, AppendContent(nil, t.Message.DataItems))
-	return wire.Clean(t.Ref.Task, wire.MaxID/8) + "-" + strconv.FormatUint(uint64(sum), 16)
+	return wire.Clean(t.Ref.Task, wire.MaxWord) + "-" + strconv.FormatUint(uint64(sum), 16)
 }
 
 // AppendGet implements translate.Getter.
@@ -97,6 +100,54 @@ func AppendSubscribe(dst []byte, taskID string) []byte {
 	id := task.AppendString(nil, taskID)
 	dst = append(append(jsonrpc.BeginRequest(dst, id, Subscribe), `{"task_ids":[`...), id...)
 	return jsonrpc.End(append(wire.AppendStrings(append(dst, ']'), `,"events":`, Events()), '}'))
+}
+
+// AppendList implements translate.Locator.
+func (c *client) AppendList(dst []byte, cursor string) []byte {
+	dst = append(jsonrpc.BeginRequest(dst, jsonrpc.ID("1"), List), `{"limit":100`...)
+	return jsonrpc.End(append(wire.AppendOptional(dst, `,"cursor":`, cursor), '}'))
+}
+
+// clockSkew is how much earlier than a message a task may seem to have been created that it has begun.
+const clockSkew = time.Minute
+
+// Listed implements translate.Locator.
+func (c *client) Listed(body []byte, t *agent.Turn) (tasks []agent.Ref, next string, err error) {
+	v, err := result(body)
+	if err != nil {
+		return nil, "", err
+	}
+	wire.Member(v, "tasks").ForEach(func(_, one gjson.Result) bool {
+		id, to := wire.Member(one, "task_id").Str, wire.Member(one, "assignee").Str
+		created, err := time.Parse(time.RFC3339Nano, wire.Member(one, "created_at").Str)
+		before := err == nil && !t.Message.SentAt.IsZero() && created.Before(t.Message.SentAt.Add(-clockSkew))
+		if id != "" && len(id) <= wire.MaxID && (to == "" || to == c.to) && !before {
+			tasks = append(tasks, agent.Ref{Task: strings.Clone(id)})
+		}
+		return len(tasks) < wire.MaxItems
+	})
+	if cursor := wire.Member(v, "next_cursor").Str; len(cursor) <= wire.MaxURL {
+		next = strings.Clone(cursor)
+	}
+	return tasks, next, nil
+}
+
+// Carries implements translate.Locator. A task that holds the id of a message is that of the message. Of others the
+// input counts.
+func (c *client) Carries(body []byte, t *agent.Turn) (bool, error) {
+	v, err := result(body)
+	if err != nil {
+		return false, err
+	}
+	input := wire.Member(v, "input")
+	for _, holder := range []gjson.Result{input, v} {
+		if id := wire.Member(holder, "message_id"); id.Str != "" {
+			return id.Str == messageID(t), nil
+		}
+	}
+	said, ok := ReadContent(input)
+	sent, readable := ReadContent(gjson.ParseBytes(AppendContent(nil, t.Message.DataItems)))
+	return ok && readable && bytes.Equal(AppendContent(nil, said), AppendContent(nil, sent)), nil
 }
 
 // Reply implements translate.Client.
@@ -324,4 +375,5 @@ var (
 	_ translate.Canceler     = (*client)(nil)
 	_ translate.Resubscriber = (*client)(nil)
 	_ translate.Namer        = (*client)(nil)
+	_ translate.Locator      = (*client)(nil)
 )

@@ -18,6 +18,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
+	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -34,10 +35,12 @@ type gateway struct {
 	authority *aun.Authority
 	stop      func()
 
+	process func(url string) *upstream.Agent // an agent as another process has it
+
 	// namespaces of auth.connect.
 	namespaces []string
 	// before is called before a request is carried out. If it returns false, the request is not answered.
-	before func(g *gateway, r *aun.Request) bool
+	before func(r *aun.Request) bool // guarded by mu
 
 	mu      sync.Mutex
 	tasks   map[string]object
@@ -99,8 +102,9 @@ func (c *connection) Request(ctx context.Context, r *aun.Request) {
 	g := c.gateway
 	g.mu.Lock()
 	g.calls = append(g.calls, r.Method)
+	before := g.before
 	g.mu.Unlock()
-	if g.before != nil && !g.before(g, r) {
+	if before != nil && !before(r) {
 		<-ctx.Done() // it is not answered
 		return
 	}
@@ -258,6 +262,20 @@ func (g *gateway) emit(event, id string, params object) {
 	for c := range g.subs[id] {
 		_ = c.Notify(context.Background(), "event/task."+event, marshal(params))
 	}
+}
+
+// intercept sets what is called before each request.
+func (g *gateway) intercept(before func(r *aun.Request) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.before = before
+}
+
+// tasksCreated returns how many tasks were created.
+func (g *gateway) tasksCreated() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.created
 }
 
 // count returns how often a method was called.

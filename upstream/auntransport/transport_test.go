@@ -5,8 +5,10 @@ package auntransport_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,15 +29,18 @@ func withGateway(t *testing.T, f func(t *testing.T, a *upstream.Agent, g *gatewa
 		pki, network := auntest.NewPKI(t), auntest.NewNetwork(t)
 		g := newGateway(t, pki, network)
 		var pool auntransport.Pool
-		transport := pool.New(aun.ClientConfig{Identity: pki.Identity("alice.aid.test"), Roots: pki.Roots(),
-			URL: "ws://gw.test/aun", Peer: "agent.aid.test", HTTP: network.Client(), Log: quiet})
-		a := upstream.New(upstream.Config{
-			Resolver: upstream.NewEndpoint(codec.Client("agent.aid.test"), transport), Logger: quiet,
-			RetryFor: 10 * time.Second,
-		})
+		g.process = func(url string) *upstream.Agent {
+			transport := pool.New(aun.ClientConfig{Identity: pki.Identity("alice.aid.test"), Roots: pki.Roots(),
+				URL: url, Peer: "agent.aid.test", HTTP: network.Client(), Log: quiet})
+			return upstream.New(upstream.Config{
+				Resolver: upstream.NewEndpoint(codec.Client("agent.aid.test"), transport), Logger: quiet,
+				RetryFor: 10 * time.Second,
+			})
+		}
+		a := g.process("ws://gw.test/aun")
+		defer g.stop()
+		defer a.Close()
 		f(t, a, g)
-		a.Close()
-		g.stop()
 	})
 }
 
@@ -175,10 +180,151 @@ func TestCuts(t *testing.T) {
 					cut(g)
 				}
 				wg.Wait()
-				if g.created != 100 || g.count("auth.connect") < 2 {
-					t.Errorf("%d tasks were created, on %d connections", g.created, g.count("auth.connect"))
+				if g.tasksCreated() != 100 || g.count("auth.connect") < 2 {
+					t.Errorf("%d tasks were created, on %d connections", g.tasksCreated(), g.count("auth.connect"))
 				}
 			})
 		})
 	}
+}
+
+// A task.create whose answer was lost is looked for, and sent again only where the agent does not have it.
+func TestLostCreate(t *testing.T) {
+	for name, executed := range map[string]bool{"received": true, "not received": false} {
+		t.Run(name, func(t *testing.T) {
+			withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
+				carryOut(t, a, start("other", "echo hello")) // the same input, but another turn's
+				var lost atomic.Bool
+				g.intercept(func(r *aun.Request) bool {
+					if r.Method != "task.create" || lost.Swap(true) {
+						return true
+					}
+					if executed {
+						_, _ = g.task(r)
+					}
+					go g.net.Cut("gw.test")
+					return false
+				})
+				got, ref := carryOut(t, a, start("t", "echo hello"))
+				if !strings.HasSuffix(got, "awaiting-completion result=hello") || ref.Task != "task_2" || g.tasksCreated() != 2 {
+					t.Errorf("%s of %d: %s", ref.Task, g.tasksCreated(), got)
+				}
+			})
+		})
+	}
+}
+
+// After a crash, the next process finds the task of a turn that does not know its name yet.
+func TestResumeWithoutAName(t *testing.T) {
+	withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range a.Run(ctx, start("t", "slow 5s"), true) {
+			cancel() // after the first report, which is lost
+		}
+		a = g.process("ws://gw.test/aun")
+		defer a.Close()
+		fold, state := task.NewFold(task.Task{}), task.None
+		for rep, err := range a.Resume(t.Context(), start("t", "slow 5s")) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			apply(&fold, &rep)
+			state = rep.State
+		}
+		if state != task.AwaitingCompletion || len(fold.Task().Products) != 1 || g.tasksCreated() != 1 {
+			t.Errorf("%s of %d with %+v", state, g.tasksCreated(), fold.Task().Products)
+		}
+		for _, err := range a.Resume(t.Context(), start("t2", "slow 6s")) {
+			if task.KindOf(err) != task.TaskNotFound {
+				t.Errorf("a task that was not created: %v", err)
+			}
+		}
+	})
+}
+
+// An agent in peer mode is spoken to without a gateway, and must be the one that is configured.
+func TestPeer(t *testing.T) {
+	withGateway(t, func(t *testing.T, _ *upstream.Agent, g *gateway) {
+		a := g.process("ws://gw.test/acp")
+		defer a.Close()
+		if got, _ := carryOut(t, a, start("t", "echo hello")); got != "accepted working awaiting-completion result=hello" {
+			t.Error(got)
+		}
+		if g.count("auth.connect") != 0 || g.count("peer.confirm") != 1 {
+			t.Error("the peer was spoken to as a gateway")
+		}
+	})
+}
+
+// Where there is no URL, the gateway is found out at the issuer, and then at the agent's own host.
+func TestDiscovery(t *testing.T) {
+	for _, host := range []string{"gateway.aid.test", "agent.aid.test"} {
+		withGateway(t, func(t *testing.T, _ *upstream.Agent, g *gateway) {
+			g.net.Serve(host, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/.well-known/aun-gateway" {
+					fmt.Fprint(w, `{"gateways":[{"url":"ws://nowhere.test/aun"},{"url":"ws://gw.test/aun","priority":1}]}`)
+				}
+			}))
+			a := g.process("")
+			defer a.Close()
+			if got, _ := carryOut(t, a, start("t", "echo hello")); !strings.HasSuffix(got, "result=hello") {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// An answer to task.get that is older than an event is asked for again.
+func TestStaleGet(t *testing.T) {
+	withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
+		stale := 0
+		g.intercept(func(r *aun.Request) bool {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if task := g.tasks["task_1"]; r.Method == "task.get" && task["status"] == "completed" && stale < 2 {
+				stale++
+				_ = r.Reply([]byte(`{"task_id":"task_1","status":"working","updated_at":"1999-12-31T00:00:00Z"}`))
+				return false
+			}
+			return true
+		})
+		_, ref := carryOut(t, a, start("t", "echo hello")) // its own get is stale, so the event alone ends it
+		turn := start("t", "")
+		turn.Ref = ref
+		for rep, err := range a.Resume(t.Context(), turn) {
+			if err != nil || rep.State != task.AwaitingCompletion {
+				t.Errorf("%s, %v", rep.State, err)
+			}
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if stale != 2 {
+			t.Errorf("%d answers were stale", stale)
+		}
+	})
+}
+
+// A gateway that does not answer a ping is cut, and connected to again. A token is refreshed before it ends.
+func TestSilentGateway(t *testing.T) {
+	withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
+		var silent atomic.Bool
+		g.intercept(func(r *aun.Request) bool { return !silent.Load() || r.Method != "meta.ping" })
+		if got, _ := carryOut(t, a, start("t", "slow 4m")); !strings.HasSuffix(got, "result=4m") {
+			t.Error(got)
+		}
+		time.Sleep(2 * time.Hour)
+		if g.count("auth.refresh_token") < 2 || g.count("auth.aid_login1") != 1 || g.count("auth.connect") != 1 {
+			t.Errorf("calls %d, %d, %d", g.count("auth.refresh_token"), g.count("auth.aid_login1"), g.count("auth.connect"))
+		}
+		silent.Store(true)
+		time.Sleep(time.Minute)
+		silent.Store(false)
+		if got, _ := carryOut(t, a, start("t2", "echo hello")); !strings.HasSuffix(got, "result=hello") {
+			t.Error(got)
+		}
+		if g.count("auth.connect") < 2 {
+			t.Error("the silent connection was kept")
+		}
+	})
 }

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/aun"
+	"github.com/aip-gateway/aip-gateway/translate/translatetest"
+)
+
+// The requests of a client, byte for byte.
+func TestClientRequests(t *testing.T) {
+	c := aun.Client("agent.aid.pub")
+	turn := &agent.Turn{Ref: agent.Ref{Task: "t"}, Message: task.Message{ID: "m", Command: task.Start,
+		DataItems: []task.DataItem{task.Text("hi"), {Kind: task.FileItem, Name: "a", URI: "https://x/y"}}}}
+	input := `"message_id":"m","input":{"type":"multipart","content":[{"type":"text","content":"hi"},` +
+		`{"type":"file","name":"a","content":"https://x/y"}],"message_id":"m"}}}`
+	for from, want := range map[task.State]string{
+		task.None: `{"jsonrpc":"2.0","id":"t","method":"task.create","params":{"to":"agent.aid.pub",` +
+			`"visibility":"private",` + input,
+		task.AwaitingInput: `{"jsonrpc":"2.0","id":"t","method":"task.send_input","params":{"task_id":"t",` + input,
+		task.AwaitingCompletion: `{"jsonrpc":"2.0","id":"t","method":"task.create","params":{"to":"agent.aid.pub",` +
+			`"visibility":"private","metadata":{"previous_task_id":"t"},` + input,
+	} {
+		turn.From = from
+		if d := cmp.Diff(want, string(c.AppendTurn(nil, turn, true))); d != "" {
+			t.Errorf("from %s (-want +got):\n%s", from, d)
+		}
+	}
+	begin := `{"jsonrpc":"2.0","id":"t","method":"task.`
+	for want, got := range map[string][]byte{
+		begin + `get","params":{"task_id":"t"}}`:    c.(translate.Getter).AppendGet(nil, turn.Ref),
+		begin + `cancel","params":{"task_id":"t"}}`: c.(translate.Canceler).AppendCancel(nil, turn.Ref),
+		`{"jsonrpc":"2.0","id":1,"method":"task.list","params":{"limit":100,"cursor":"c"}}`: c.(translate.Locator).
+			AppendList(nil, "c"),
+	} {
+		if string(got) != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
+
+// Every request is one of JSON-RPC, whatever the turn holds, and says to a server what the turn says.
+func TestClientTurns(t *testing.T) {
+	c := aun.Client("agent.aid.pub")
+	for _, turn := range translatetest.Turns() {
+		if uri := turn.Message.DataItems[2].URI; uri == "" || !utf8.ValidString(uri) {
+			continue // no caller sends such a file
+		}
+		turn.Ref.Task = "t" // as an agent named it
+		body := c.AppendTurn(nil, &turn, true)
+		req, bad := jsonrpc.Parse(body, jsonrpc.Limits{})
+		if bad != nil {
+			t.Fatalf("%v for\n%s", bad, body)
+		}
+		call, err := aun.Server{}.Decode(&translate.Request{Request: req})
+		if err != nil {
+			t.Fatalf("%v for\n%s", err, body)
+		}
+		var want, got []string
+		for i := range turn.Message.DataItems {
+			want = append(want, turn.Message.DataItems[i].Text)
+		}
+		for i := range call.Message.DataItems {
+			got = append(got, call.Message.DataItems[i].Text)
+		}
+		if d := cmp.Diff(asJSON(want), asJSON(got)); d != "" {
+			t.Errorf("(-turn +server):\n%s", d)
+		}
+		whole := `{"jsonrpc":"2.0","id":1,"result":{"input":` + req.Params.Get("input").Raw + `}}`
+		if carries, err := c.(translate.Locator).Carries([]byte(whole), &turn); !carries || err != nil {
+			t.Errorf("the task of a turn is not found: %v, %s", err, whole)
+		}
+	}
+}
+
+func asJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func TestClientEvents(t *testing.T) {
+	s := aun.Client("agent.aid.pub").NewStream(nil)
+	for _, tt := range []struct{ name, data, want string }{
+		{"", `{"jsonrpc":"2.0","id":1,"result":{"task_id":"x","status":"submitted"}}`, "accepted submitted x"},
+		{"", `{"jsonrpc":"2.0","id":1,"result":{"task_id":"x","status":"input_required"}}`, "working input_required x"},
+		{"event/task.updated", `{"task_id":"x","status":"input_required","message":{"type":"text","content":"which?"}}`,
+			"awaiting-input input_required : which?"},
+		{"event/task.failed", `{"task_id":"x","status":"failed","reason":"no_context"}`, "failed failed : no_context"},
+		{"event/task.artifact", `{"task_id":"x","artifact":{"id":"a","type":"text","content":"y"},"append":true}`, " [a y]"},
+		{"event/task.completed", `{"task_id":"x","status":"completed","task":{"task_id":"x","status":"completed",` +
+			`"children":["z"],"artifacts":[{"id":"a","type":"text","content":"y"}]}}`,
+			`awaiting-completion completed [a y {"aun":{"children":["z"]}}]`},
+		{"event/task.delegated", `{"task_id":"x","child_task_id":"y"}`, ""},
+		{"event/message.received", `{"status":"completed"}`, ""},
+		{"notification/other", `[]`, ""},
+	} {
+		rep, err := s.Event(tt.name, []byte(tt.data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := string(rep.State)
+		if rep.NativeState != "" {
+			got += " " + rep.NativeState
+		}
+		if rep.Ref != nil {
+			got += " " + rep.Ref.Task
+		}
+		for _, it := range rep.Items {
+			got += " : " + it.Text
+		}
+		products := rep.Products
+		for i := range rep.Chunks {
+			products = append(products, rep.Chunks[i].Product)
+		}
+		for _, p := range products {
+			got += " [" + p.ID + " " + p.DataItems[0].Text
+			if p.Extensions != nil {
+				got += " " + string(p.Extensions)
+			}
+			got += "]"
+		}
+		if got != tt.want {
+			t.Errorf("%s %s\nis %q, want %q", tt.name, tt.data, got, tt.want)
+		}
+	}
+}
+
+// The revision of a settled task is the same whether it came by an event or was asked for.
+func TestClientRevision(t *testing.T) {
+	c := aun.Client("agent.aid.pub")
+	event, err := c.NewStream(nil).Event("event/task.updated",
+		[]byte(`{"task_id":"x","status":"input_required","updated_at":"2026-03-21T13:01:00Z","message":"which?"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := c.Reply([]byte(`{"jsonrpc":"2.0","id":1,"result":{"task_id":"x","status":"input_required",`+
+		`"updated_at":"2026-03-21T13:01:00Z","artifacts":[],"owner":"a.b"}}`), nil)
+	if err != nil || asked.Revision != event.Revision || !asked.RevisionDated {
+		t.Errorf("%q and %q, %v", event.Revision, asked.Revision, err)
+	}
+}
+
+// The kinds of an agent's errors are those that the gateway's own server writes; what blames the gateway is no mistake
+// of the Leader.
+func TestClientErrors(t *testing.T) {
+	c := aun.Client("agent.aid.pub")
+	for _, kind := range task.Kinds() {
+		_, err := c.Reply(aun.Server{}.AppendError(nil, jsonrpc.ID("1"), task.Errorf(kind, "a sentence")), nil)
+		got := task.KindOf(err)
+		switch kind {
+		case task.TaskNotFound, task.InvalidParams, task.MethodNotFound, task.UnsupportedOperation, task.LimitExceeded,
+			task.AgentUnavailable, task.AgentTimeout:
+			if got != kind {
+				t.Errorf("%v is read as %v", kind, got)
+			}
+		case task.AuthenticationRequired, task.AuthorizationFailed, task.AccessTokenInvalid:
+			if got != task.InvalidAgentResponse {
+				t.Errorf("%v is read as %v", kind, got)
+			}
+		}
+	}
+}
+
+// Whatever an agent sends is reported, or refused by an error, and nothing that is kept is a view of it.
+func FuzzClient(f *testing.F) {
+	f.Add("", `{"jsonrpc":"2.0","id":1,"result":{"task_id":"x","status":"working","artifacts":[{"id":"a","content":1}]}}`)
+	f.Add("event/task.artifact", `{"task_id":"x","artifact":{"id":"a","type":"multipart","content":[{"type":"text"}]}}`)
+	f.Add("event/task.completed", `{"status":"completed","task":{"status":"completed","children":[{}],"artifacts":[]}}`)
+	c := aun.Client("agent.aid.pub")
+	turn := &agent.Turn{Message: task.Message{ID: "m", DataItems: []task.DataItem{task.Text("hi")}}}
+	f.Fuzz(func(t *testing.T, name, data string) {
+		for _, read := range []func(body []byte) (any, error){
+			func(body []byte) (any, error) { return c.NewStream(nil).Event(name, body) },
+			func(body []byte) (any, error) { return c.Reply(body, nil) },
+			func(body []byte) (any, error) {
+				refs, next, err := c.(translate.Locator).Listed(body, turn)
+				return append(refs, agent.Ref{Task: next}), err
+			},
+			func(body []byte) (any, error) { return c.(translate.Locator).Carries(body, turn) },
+		} {
+			body := []byte(data)
+			want, err := read(body)
+			if err != nil {
+				continue
+			}
+			again, _ := read([]byte(data))
+			for i := range body {
+				body[i] = 'x'
+			}
+			if !reflect.DeepEqual(want, again) {
+				t.Errorf("a report is a view of its body:\n%s", cmp.Diff(want, again))
+			}
+		}
+	})
+}
