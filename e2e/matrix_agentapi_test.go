@@ -21,7 +21,8 @@ import (
 // agentAPI drives tasks by the Agent API. What that has no request for, a Leader of AIP does that is the same caller.
 type agentAPI struct {
 	*v1Leader
-	mount string
+	mount  string
+	client *http.Client
 
 	mu       sync.Mutex
 	sessions map[string]string // by task
@@ -31,7 +32,7 @@ func newAgentAPI(t *testing.T, mount string) driver { return newAgentAPIOf(t, mo
 
 func newAgentAPIOf(t *testing.T, mount string) *agentAPI {
 	t.Helper()
-	return &agentAPI{v1Leader: &v1Leader{callerWith(t, mount, "anonymous")}, mount: mount,
+	return &agentAPI{v1Leader: &v1Leader{callerWith(t, mount, "anonymous")}, mount: mount, client: http.DefaultClient,
 		sessions: make(map[string]string)}
 }
 
@@ -83,7 +84,7 @@ func taskOfResponse(id string) string {
 
 // follow yields the objects of the stream of a message, until each returns false.
 func (a *agentAPI) follow(ctx context.Context, session, text string, each func(view) bool) error {
-	res, err := http.DefaultClient.Do(agentAPIRequest(a.mount, session, text, "").WithContext(ctx))
+	res, err := a.client.Do(agentAPIRequest(a.mount, session, text, "").WithContext(ctx))
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (a *agentAPI) session(task string) string {
 func (a *agentAPI) send(text, task string) view {
 	a.t.Helper()
 	req := agentAPIRequest(a.mount, a.session(task), text, `,"stream":false`).WithContext(within(a.t, patience))
-	res, err := http.DefaultClient.Do(req)
+	res, err := a.client.Do(req)
 	if err != nil {
 		a.t.Fatal(err)
 	}
