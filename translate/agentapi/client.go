@@ -66,7 +66,7 @@ func (client) Name() string { return name }
 // Header implements translate.Client. The Agent API has no header fields of its own.
 func (client) Header() []translate.Field { return nil }
 
-// Streams implements translate.Streamer: agents answer by a stream whatever is asked for.
+// AlwaysStreams implements translate.Streamer: agents answer by a stream, whatever is asked for.
 func (client) AlwaysStreams() {}
 
 // AppendCancel implements translate.Canceler. The specification has no such request. The one that AgentScope Runtime
