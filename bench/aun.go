@@ -57,7 +57,7 @@ func newAUNSite(ctx context.Context, caddy string) (_ *aunSite, err error) {
 	s.site, err = newSite(ctx, caddy, siteConfig{
 		store: storeState + fmt.Sprintf("\n\t\taun {\n\t\t\tcert %s\n\t\t\troots %s\n\t\t\tlimits {\n"+
 			"\t\t\t\tconnections_per_aid 1000000\n\t\t\t}\n\t\t}", cert, roots),
-		more: fmt.Sprintf("http://localhost:%d {\n\tbind 127.0.0.1\n\taip_aun\n\taip_gateway a2a/legacy "+
+		more: fmt.Sprintf("http://127.0.0.1:%d {\n\tbind 127.0.0.1\n\taip_aun\n\taip_gateway a2a/legacy "+
 			"http://127.0.0.1:AGENT {\n\t\taid %s\n\t\tcallers aip aun\n\t\tidentity off\n\t\tlimits {\n"+
 			"\t\t\ttasks_per_leader 100000000\n\t\t}\n\t}\n}\n", port[0], agentAID),
 	})

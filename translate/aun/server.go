@@ -189,9 +189,12 @@ func (s Server) appendHead(dst []byte, t *task.Task) []byte {
 	dst = task.AppendString(append(dst, `,"assignee":`...), s.Assignee)
 	dst = wire.AppendOptional(dst, `,"visibility":`, s.Visibility)
 	dst = wire.AppendOptional(dst, `,"parent_task_id":`, s.Parent)
-	created := t.Status.ChangedAt
-	if len(t.StatusHistory) > 0 {
+	var created time.Time // not known of a task without its history that has gone on
+	switch state := t.Status.State; {
+	case len(t.StatusHistory) > 0:
 		created = t.StatusHistory[0].ChangedAt
+	case state == task.None || state == task.Accepted:
+		created = t.Status.ChangedAt
 	}
 	dst = appendTime(dst, `,"created_at":`, created)
 	return appendTime(dst, `,"updated_at":`, t.Status.ChangedAt)

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wsfront
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+var update = flag.Bool("update", false, "write what is answered into the guide")
+
+const guide = "../../docs/aun.md"
+
+// TestGuide replays the transcript of the guide.
+func TestGuide(t *testing.T) {
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)```aun\n(.*?)```").FindSubmatchIndex(text)
+	if found == nil {
+		t.Fatal("the guide has no transcript")
+	}
+	script := string(text[found[2]:found[3]])
+	var now string
+	synctest.Test(t, func(t *testing.T) { now = perform(t, script) })
+	if *update {
+		text = []byte(string(text[:found[2]]) + now + string(text[found[3]:]))
+		if err := os.WriteFile(guide, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(script, now); diff != "" {
+		t.Errorf("the transcript of the guide (-page +gateway):\n%s", diff)
+	}
+}
+
+// perform does what a transcript says, and returns it with what is answered. The id of the task is written as ID.
+func perform(t *testing.T, script string) string {
+	w := newWorld(t)
+	alice := w.connect("alice.aid.test", "d1")
+	id := ""
+	var out strings.Builder
+	var result gjson.Result
+	var code int
+	shown := func(v string) string { return strings.ReplaceAll(v, id, "ID") }
+	pieces := 0
+	for line := range strings.Lines(script) {
+		line = strings.TrimSuffix(line, "\n")
+		kind, rest, _ := strings.Cut(line, " ")
+		switch kind {
+		case ">":
+			method, params, _ := strings.Cut(rest, " ")
+			if result, code = alice.call(method, strings.ReplaceAll(params, `"ID"`, `"`+id+`"`)); id == "" {
+				id = result.Get("task_id").String()
+			}
+		case "<":
+			line = "< " + shown(result.Raw)
+		case "!":
+			line = fmt.Sprintf("! %d %s", code, shown(result.Raw))
+		case "*":
+			e := alice.next()
+			line = "* " + e.method + " " + shown(e.params.Raw)
+		case "-":
+			verb, said, _ := strings.Cut(rest, " ")
+			said = strings.ReplaceAll(said, `\x20`, " ")
+			items := []task.DataItem{task.Text(said)}
+			switch verb {
+			case "works":
+				w.say(id, working)
+			case "writes":
+				p := task.Product{ID: "report", DataItems: items}
+				w.say(id, agent.Report{State: task.Working, Chunks: []task.Chunk{{Product: p, Append: pieces > 0,
+					Last: pieces > 0}}})
+				pieces++
+			case "asks":
+				w.say(id, agent.Report{State: task.AwaitingInput, Items: items, Revision: "1"})
+			case "finishes":
+				w.say(id, agent.Report{State: task.AwaitingCompletion, Revision: "2"})
+			default:
+				t.Fatalf("the transcript has %q", line)
+			}
+		default:
+			t.Fatalf("the transcript has %q", line)
+		}
+		out.WriteString(line + "\n")
+		synctest.Wait()
+	}
+	if n := len(alice.events); n != 0 {
+		t.Errorf("%d events are not in the transcript", n)
+	}
+	if !json.Valid([]byte(result.Raw)) {
+		t.Errorf("the last answer is %s", result.Raw)
+	}
+	w.stop()
+	return out.String()
+}
