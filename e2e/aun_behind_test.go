@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,5 +139,37 @@ func TestAUNBehindForeign(t *testing.T) {
 	}
 	if calls := b.far.Calls(); slices.Contains(calls, "auth.aid_login2") || slices.Contains(calls, "task.create") {
 		t.Errorf("it was called by %v", calls)
+	}
+}
+
+// TestAUNBehindCrash: the process dies while it begins a hundred tasks at an agent of AUN, and the connection breaks
+// while they are carried out. Each is carried out once.
+func TestAUNBehindCrash(t *testing.T) {
+	const tasks = 100
+	b := serveBehind(t)
+	begin := func() {
+		var all sync.WaitGroup
+		for i := range tasks {
+			// An answer that the death of the process takes is no error here.
+			all.Go(func() { _, _ = b.caller.try(startCall(fmt.Sprint("c", i), fmt.Sprint("slow ", 2000+i))) })
+		}
+		all.Wait()
+	}
+	var begun sync.WaitGroup
+	begun.Go(begin)
+	eventually(t, "the agent has some of the tasks", func() bool { return len(b.far.Tasks()) > tasks/3 })
+	b.site.process.kill()
+	begun.Wait()
+	b.site.start(b.config())
+	begin()
+	b.far.CutAll()
+	for i := range tasks {
+		got := b.rests(fmt.Sprint("c", i))
+		if got.Status.State != task.AwaitingCompletion || productTexts(got) != "slow done" {
+			t.Errorf("%s is %s with %q", got.ID, got.Status.State, productTexts(got))
+		}
+	}
+	if n := len(b.far.Tasks()); n != tasks {
+		t.Errorf("the agent was given %d tasks", n)
 	}
 }
