@@ -119,7 +119,7 @@ type ErrorStreamer interface {
 // An Unresumer is a Server whose streams cannot be resumed: their events have no numbers, and a stream that is cut is
 // lost. So a stream ends only with the turn, or with the process.
 type Unresumer interface {
-	// Unresumable does nothing.
+	// Unresumable marks the Server; it does nothing.
 	Unresumable()
 }
 
