@@ -172,9 +172,16 @@ func (s Base) appendStatus(dst []byte, st, said *task.Status, taskID, session st
 // timeForm is the format of times: ISO 8601 in UTC with milliseconds.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
+// appendMessage appends a Message. One of a dialect whose messages have no ids gets one of its time, because clients
+// on a2a-go read no message without an id over gRPC.
 func (s Base) appendMessage(dst []byte, m *task.Message, taskID, session string) []byte {
 	dst = append(dst, `{"messageId":`...)
-	dst = task.AppendString(dst, m.ID)
+	if m.ID == "" {
+		dst = append(dst, `"message-`...)
+		dst = append(strconv.AppendInt(dst, m.SentAt.UnixMilli(), 36), '"')
+	} else {
+		dst = task.AppendString(dst, m.ID)
+	}
 	if m.SenderRole == task.Partner {
 		dst = append(dst, `,"role":"ROLE_AGENT"`...)
 	} else {

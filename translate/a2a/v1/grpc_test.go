@@ -40,8 +40,10 @@ func TestGRPCIsREST(t *testing.T) {
 			{Kind: task.DataKind, Data: json.RawMessage(`{"a":[1,2.5,null,{"b":"c"}]}`),
 				Metadata: json.RawMessage(`{"k":{"v":1}}`)},
 		}}},
-		MessageHistory: []task.Message{{ID: "m", SenderRole: task.Leader, Command: task.Start,
-			DataItems: []task.DataItem{task.Text("hi")}}},
+		MessageHistory: []task.Message{
+			{ID: "m", SenderRole: task.Leader, Command: task.Start, DataItems: []task.DataItem{task.Text("hi")}},
+			{SentAt: at, SenderRole: task.Leader, Command: task.Continue, DataItems: []task.DataItem{task.Text("blue")}},
+		},
 	}
 	rest, grpc := RESTServer(false), GRPCServer(false)
 	same := func(name string, want, message []byte, m proto.Message) {
@@ -59,6 +61,9 @@ func TestGRPCIsREST(t *testing.T) {
 	same("get", rest.AppendTask(nil, nil, get, &tk), grpc.AppendTask(nil, nil, get, &tk), new(a2apb.Task))
 	same("start", rest.AppendTask(nil, nil, start, &tk), grpc.AppendTask(nil, nil, start, &tk),
 		new(a2apb.SendMessageResponse))
+	if object := rest.AppendTask(nil, nil, get, &tk); strings.Contains(string(object), `"messageId":""`) {
+		t.Errorf("a message has no id: %s", object)
+	}
 	page := &task.Page{Tasks: []task.Task{tk}, Next: "more", Size: 1, Total: 7}
 	same("list", rest.(translate.Lister).AppendTasks(nil, nil, get, page),
 		grpc.(translate.Lister).AppendTasks(nil, nil, get, page), new(a2apb.ListTasksResponse))
