@@ -77,7 +77,7 @@ var mayImport = map[string][]string{
 		"internal/tracing", "internal/protobytes"},
 	"upstream/callback":     {"task", "agent", "upstream"},
 	"upstream/assignee":     {"task", "translate", "translate/aun", "upstream"},
-	"upstream/auntransport": {"task", "aun", "jsonrpc", "translate", "upstream"},
+	"upstream/auntransport": {"task", "aun", "jsonrpc", "translate", "translate/aun", "upstream"},
 	"upstream/upstreamtest": {},
 	"sseproxy":              {"internal/bufpool"},
 	"identity":              {"task", "quota"},

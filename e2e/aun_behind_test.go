@@ -113,6 +113,39 @@ func TestAUNBehind(t *testing.T) {
 	}
 }
 
+// TestAUNBehindByMessages drives an agent that has no task.*.
+func TestAUNBehindByMessages(t *testing.T) {
+	t.Parallel()
+	b := serveBehind(t, func(g *aunpeer.Gateway) { g.Messages = true })
+	for i, c := range []struct {
+		script string
+		state  task.State
+		text   string
+	}{
+		{"hello", task.AwaitingCompletion, "echo: hello"}, {"fail", task.Failed, ""},
+		{"stream 3 10", task.AwaitingCompletion, "chunk-0 chunk-1 chunk-2 "},
+		{"ask", task.AwaitingCompletion, "which colour?"}, // nothing says that it is a question
+	} {
+		id := fmt.Sprintf("m%d", i)
+		b.caller.start(id, c.script)
+		got := b.rests(id)
+		if got.Status.State != c.state || strings.ReplaceAll(productTexts(got), "\n", "") != c.text {
+			t.Errorf("%s: it is %s with %q", c.script, got.Status.State, productTexts(got))
+		}
+	}
+	b.goOn("m3", "blue")
+	if got := b.rests("m3"); got.Status.State != task.AwaitingCompletion || productTexts(got) != "you said: blue" {
+		t.Errorf("answered, it is %s with %q", got.Status.State, productTexts(got))
+	}
+	b.caller.start("m9", "slow 60000")
+	if got := b.cancel("m9"); got.Status.State != task.Canceled {
+		t.Errorf("canceled, it is %s", got.Status.State)
+	}
+	if calls := b.far.Calls(); slices.ContainsFunc(calls, func(m string) bool { return strings.HasPrefix(m, "task.") }) {
+		t.Errorf("the agent was called by %v", calls)
+	}
+}
+
 // TestAUNBehindTokens: the token is refreshed before it ends, so that the connection stays.
 func TestAUNBehindTokens(t *testing.T) {
 	t.Parallel()

@@ -221,7 +221,12 @@ func (clientStream) Event(event string, data []byte) (agent.Report, error) {
 		}
 		return rep, err
 	}
-	if !bytes.HasPrefix([]byte(event), []byte(EventPrefix)) {
+	switch {
+	case event == MessageReceived:
+		return received(data)
+	case event == MessagesOver:
+		return agent.Report{State: task.AwaitingCompletion}, nil
+	case !strings.HasPrefix(event, EventPrefix):
 		return agent.Report{}, nil
 	}
 	v, err := wire.Value(data, "notification")

@@ -17,6 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -40,6 +41,10 @@ type exchange struct {
 	topic string        // the task whose events the exchange receives; empty for none
 	ended atomic.Bool   // the task of topic has ended
 	idle  time.Duration // of the request
+
+	peer     string // the agent's AID
+	messages bool   // the turn is a conversation
+	said     bool   // and the agent has said something in it
 	// interrupt is the request's, until it has ended a call.
 	interrupt *upstream.Interrupt
 }
@@ -69,6 +74,10 @@ func (x *exchange) carryOut() {
 		return
 	}
 	x.conn = session
+	if byMessages(&session.Hello) {
+		x.converse(ctx, &call)
+		return
+	}
 	known := x.request.Ref.Task
 	switch x.request.Operation {
 	case translate.Resubscribe:
@@ -247,6 +256,9 @@ func (x *exchange) Next() (upstream.Message, error) {
 	for {
 		m, ok, err := x.queue.pop()
 		switch {
+		case ok && x.messages:
+			x.said = x.said || m.event
+			return upstream.Message{Name: m.name, Data: m.data}, nil
 		case ok && m.event:
 			m = x.complete(m)
 			fallthrough
@@ -271,8 +283,16 @@ func (x *exchange) waitForMessage() error {
 		defer timer.Stop()
 		idle = timer.C
 	}
+	var over <-chan time.Time
+	if d := x.quietFor(); d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
 	select {
 	case <-x.queue.wake:
+	case <-over:
+		x.queue.push(message{name: codec.MessagesOver, data: []byte(`{}`)})
 	case <-x.conn.Done():
 		x.queue.end(upstream.Failed(task.Internal, upstream.StreamCut, x.conn.Err(),
 			"the connection to the agent broke"))

@@ -44,6 +44,14 @@ func (q *queue) push(m message) {
 	q.signal()
 }
 
+// replace has one message take the place of all that wait.
+func (q *queue) replace(m message) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.list, q.bytes = []message{m}, len(m.data)
+	q.signal()
+}
+
 // end ends the queue, unless it has ended.
 func (q *queue) end(err error) {
 	q.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
 // topics finds the exchanges that an event is for, by its task, and knows how new the last event of a task was.
@@ -53,6 +54,10 @@ func (t *topics) remove(taskID string, x *exchange) {
 
 // deliver hands a notification to the exchanges of its task. It does not wait.
 func (t *topics) deliver(_ *aun.Conn, method string, params gjson.Result) {
+	if method == codec.MessageReceived {
+		t.received(params)
+		return
+	}
 	if !strings.HasPrefix(method, "event/task.") {
 		return
 	}
@@ -69,6 +74,16 @@ func (t *topics) deliver(_ *aun.Conn, method string, params gjson.Result) {
 	}
 	for _, x := range list {
 		x.queue.push(message{name: method, data: []byte(params.Raw), event: true})
+	}
+}
+
+// received hands a message to the exchange of its conversation.
+func (t *topics) received(params gjson.Result) {
+	topic := conversation(codec.ThreadOf(params))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range t.of[topic] {
+		x.queue.push(message{name: codec.MessageReceived, data: []byte(params.Raw), event: true})
 	}
 }
 

@@ -43,7 +43,8 @@ func (t *Transport) Confirm() {}
 
 // Open implements upstream.Route.
 func (t *Transport) Open(ctx context.Context, r *upstream.Request) (upstream.Exchange, error) {
-	x := &exchange{pool: t.pool, link: t.pool.take(t.config), request: r, begun: make(chan struct{}), queue: newQueue()}
+	x := &exchange{pool: t.pool, link: t.pool.take(t.config), request: r, begun: make(chan struct{}), queue: newQueue(),
+		peer: string(t.config.Peer)}
 	x.ctx, x.cancel = context.WithCancel(ctx)
 	x.idle, x.interrupt = r.IdleTimeout, r.Interrupt
 	x.work.Go(x.carryOut)
