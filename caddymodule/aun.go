@@ -238,6 +238,8 @@ func (g *Gateway) speaksAUN() bool { return slices.Contains(g.Callers, codec.Nam
 // checkAUN checks what AUN clients need.
 func (g *Gateway) checkAUN() error {
 	switch {
+	case gateway.Connects(g.Agent.Dialect) && g.app.AUN == nil:
+		return errors.New("agent: aun-assignee needs the option aun of the global option aip")
 	case !g.speaksAUN():
 	case g.app.AUN == nil:
 		return errors.New("callers: aun needs the option aun of the global option aip")

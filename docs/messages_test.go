@@ -62,6 +62,8 @@ func TestDocsMessages(t *testing.T) {
 			store("aip {\naun {\n}\n}")},
 		{"aun: aid: it is …, but the certificate is that of …", aunApp("aid other.aid.test") + ":8443 {\n}\n"},
 		{"callers: aun needs the option aun of the global option aip", block("callers aun")},
+		{"agent: aun-assignee needs the option aun of the global option aip",
+			gateway("aip_gateway aun-assignee worker.aid.pub")},
 		{"callers: aun needs an aid, by which clients address the Partner", aunApp("") + block("callers aun")},
 		{`there is no "…" in aip_aun`, gateway("aip_aun {\npath /x\n}")},
 		{`there is no "…" in aip_callback`, gateway("aip_callback {\npath /x\n}")},

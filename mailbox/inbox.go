@@ -119,9 +119,6 @@ func (b *inbox) find(id string) int {
 // append writes records and the metadata, and drops what is too old or too much. If it fails, nothing is changed.
 func (b *inbox) append(ctx context.Context, records [][]byte) error {
 	now := time.Now()
-	if len(records) == 0 && !b.exists {
-		return nil
-	}
 	a := replay.Append{Log: logname.InboxOf(b.aid), Expect: b.last, Records: records, Skip: b.lost, DueAt: b.dueAt(now)}
 	var err error
 	if a.Metadata, err = json.Marshal(&b.meta); err != nil {

@@ -36,6 +36,7 @@ type world struct {
 	said   []task.Message      // to the agent
 	tasks  map[string]task.State
 	last   map[string]uint64 // by task
+	quiet  bool              // tasks that are started have no event yet
 }
 
 const agentAID = "agent.aid.pub"
@@ -135,7 +136,11 @@ func (a scripted) Say(ctx context.Context, _ identity.Peer, m task.Message) (str
 	}
 	a.mu.Lock()
 	a.said = append(a.said, m)
+	quiet := a.quiet
 	a.mu.Unlock()
+	if quiet {
+		return log, a.store.Append(ctx, replay.Append{Log: log, DueAt: replay.Recover, Intent: true})
+	}
 	a.move(m.TaskID, task.Working, "", &m)
 	return log, nil
 }
@@ -289,8 +294,13 @@ func TestWithoutThread(t *testing.T) {
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
+		w.quiet = true
 		w.say(alice, agentAID, "m1", "Review it")
 		id := w.said[0].TaskID
+		synctest.Wait()
+		w.restart()
+		w.quiet = false
+		w.move(id, task.Working, "", &w.said[0])
 		synctest.Wait()
 		w.restart()
 		w.deliver(id, "p", "One", false)

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
+)
+
+// again connects a client, as soon as the gateway is there.
+func (s *aunSite) again(ctx context.Context, c *aunpeer.Client) (conn *aunpeer.Conn) {
+	s.t.Helper()
+	eventually(s.t, "the client is connected", func() bool {
+		var err error
+		conn, err = c.Online(ctx)
+		return err == nil
+	})
+	return conn
+}
+
+// crash kills the gateway, and starts it again.
+func (s *aunSite) crash(c config) {
+	s.t.Helper()
+	s.kill()
+	s.start(c)
+}
+
+// TestAUNAssigneeCrash: the gateway dies in the middle of 100 tasks of an agent that connects to it. The agent gets
+// those that have not ended again, and each of them ends as it should.
+func TestAUNAssigneeCrash(t *testing.T) {
+	t.Parallel()
+	s := newAUN(t)
+	c := s.config("aun-assignee worker.aid.test")
+	s.start(c)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	worker := &aunpeer.Assignee{Client: s.client("worker.aid.test")}
+	working, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stop()
+	group.Go(func() {
+		for working.Err() == nil { // as an SDK reconnects
+			_ = worker.Serve(working)
+			<-time.After(20 * time.Millisecond)
+		}
+	})
+	alice := s.client("alice.aid.test")
+	conn := s.again(ctx, alice)
+	const tasks = 100
+	ids := make([]string, tasks)
+	for i := range ids {
+		made, err := conn.Create(ctx, aunAgent, fmt.Sprintf("slow %d", 20*(i%40)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[i] = made.TaskID
+		if i == tasks/2 {
+			s.crash(c)
+			conn = s.again(ctx, alice)
+		}
+	}
+	s.crash(c)
+	conn = s.again(ctx, alice)
+	for i, id := range ids {
+		var got aunpeer.Task
+		eventually(t, "a task ends", func() (ended bool) {
+			var err error
+			if got, err = conn.Do(ctx, "task.get", map[string]any{"task_id": id}); err != nil {
+				t.Fatalf("task %d: %v", i, err)
+			}
+			return aunpeer.Ended(got.Status)
+		})
+		if got.Status != "completed" || len(got.Artifacts) != 1 || fmt.Sprint(got.Artifacts[0].Content) != "slow done" {
+			t.Errorf("task %d is %+v", i, got)
+		}
+	}
+	times := make(map[string]int)
+	for _, line := range worker.Seen() {
+		id, _, _ := strings.Cut(line, " ")
+		times[id]++
+	}
+	if len(times) != tasks {
+		t.Errorf("the agent was sent %d tasks, want %d", len(times), tasks)
+	}
+}
+
+// TestAUNMessagesCrash: the gateway dies in the middle of 100 conversations. The client repeats what was not answered,
+// and its inbox has each message of each conversation once.
+func TestAUNMessagesCrash(t *testing.T) {
+	t.Parallel()
+	var texts sync.Map // by task
+	agent := newFakeAgent(t, func(w http.ResponseWriter, r *http.Request, h heard) {
+		if parts := h.Params.Message.Parts; len(parts) > 0 {
+			texts.Store(h.Params.ID, parts[0].Text)
+		}
+		text, ok := texts.Load(h.Params.ID)
+		select {
+		case <-r.Context().Done():
+		case <-time.After(30 * time.Millisecond):
+			if !ok {
+				writeError(w, h, -32001, "no such task")
+				return
+			}
+			writeTask(w, h, "completed", fmt.Sprint("heard ", text))
+		}
+	})
+	s := newAUN(t)
+	c := s.config("a2a/legacy " + agent.url)
+	s.start(c)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	alice := s.client("alice.aid.test")
+	conn := s.again(ctx, alice)
+	const threads = 100
+	for i := range threads {
+		text := fmt.Sprintf("m%03d", i)
+		if i%40 == 20 { // while the ones before are under way
+			s.crash(c)
+		}
+		for {
+			_, err := conn.Call(ctx, "message.send", map[string]any{"to": aunAgent, "message_id": text,
+				"payload": aunpeer.Payload{Type: "text", Text: text, ThreadID: "thread " + text}})
+			if err == nil {
+				break
+			}
+			if ctx.Err() != nil || aunpeer.Code(err) != 0 {
+				t.Fatalf("%s: %v", text, err)
+			}
+			conn = s.again(ctx, alice)
+		}
+	}
+	said := make(map[string][]string) // by thread
+	eventually(t, "all conversations end", func() bool {
+		clear(said)
+		ended := 0
+		for after := int64(0); ; {
+			result, err := conn.Call(ctx, "message.pull", map[string]any{"after_seq": after, "limit": 200})
+			if err != nil {
+				t.Fatal(err)
+			}
+			messages := gjson.GetBytes(result, "messages").Array()
+			if len(messages) == 0 {
+				return ended == threads
+			}
+			for _, m := range messages {
+				if m.Get("seq").Int() <= after {
+					t.Fatalf("the seq %d comes after %d", m.Get("seq").Int(), after)
+				}
+				after = m.Get("seq").Int()
+				p := m.Get("payload")
+				said[p.Get("thread_id").Str] = append(said[p.Get("thread_id").Str], p.Get("event").Str+p.Get("text").Str)
+				if p.Get("event").Str == "task.completed" {
+					ended++
+				}
+			}
+		}
+	})
+	for i := range threads {
+		text := fmt.Sprintf("m%03d", i)
+		want := []string{"task.started", "heard " + text, "task.completed"}
+		if got := said["thread "+text]; !slices.Equal(got, want) {
+			t.Errorf("the conversation %s has %q, want %q", text, got, want)
+		}
+	}
+	starts := make(map[string]int)
+	for _, h := range agent.requests("tasks/send") {
+		starts[h.Params.ID]++
+	}
+	if len(starts) != threads {
+		t.Errorf("the agent has %d tasks, want %d", len(starts), threads)
+	}
+}
