@@ -56,6 +56,7 @@ type driver interface {
 func fronts() []front {
 	return []front{
 		{name: "aip", done: "awaiting-completion", driver: newLeader, begin: aipBegin, again: aipAgain, push: aipPush},
+		{name: "aun", done: "completed", driver: newAUNDriver, lacks: []string{"cut", "push"}}, // TestAUNCrash cuts
 		{name: "agentapi", done: "completed", driver: newAgentAPI, asks: "completed", lacks: []string{"cut", "push"}},
 		{name: "aip-2", done: "awaiting-completion", driver: newLeaderV2, begin: aip2Begin, again: aip2Again, push: aip2Push},
 		{

@@ -106,7 +106,7 @@ func newWorld(t *testing.T) *world {
 	}
 	plain := func(name, agent, callers string) string { return with(name, agent, "", callers) }
 	var partners, sites, roots strings.Builder
-	fmt.Fprintf(&partners, "http://127.0.0.1:%d {\n", port)
+	fmt.Fprintf(&partners, "http://127.0.0.1:%d {\n\taip_aun\n", port)
 	partners.WriteString(plain("partner/one", "a2a/legacy "+w.agents["sample"], "aip"))
 	partners.WriteString(plain("partner/two", "a2a/legacy "+w.agents["legacy-trpc"], "aip/2"))
 	for _, b := range []struct {
@@ -138,7 +138,8 @@ func newWorld(t *testing.T) *world {
 		fmt.Fprintf(&roots, "http://127.0.0.1:%d {\n%s}\n", rootPort,
 			strings.Replace(with("", one.dialect+" "+one.url+one.path, one.settings, "a2a"), " /*", "", 1))
 		w.backs = append(w.backs, &one)
-		sites.WriteString(with("to/"+one.name, one.dialect+" "+one.url+one.path, one.settings, "aip aip/2 a2a agentapi"))
+		sites.WriteString(with("to/"+one.name, one.dialect+" "+one.url+one.path, one.settings,
+			"aip aip/2 a2a agentapi aun\n\t\taid "+aunName(one.name)))
 	}
 	for i, it := range wrong {
 		// The query keeps apart those that have the same agent: their tasks are filed under its URL.
@@ -156,7 +157,8 @@ func newWorld(t *testing.T) *world {
 	)
 	w.site = newSite(t)
 	w.site.start(config{
-		store:   "store pebble " + w.site.dir + "/store\n\t\tnotify {\n\t\t\tallow_networks 127.0.0.0/8\n\t\t}",
+		store: "store pebble " + w.site.dir + "/store" + w.aunOption(t) +
+			"\n\t\tnotify {\n\t\t\tallow_networks 127.0.0.0/8\n\t\t}",
 		beside:  partners.String() + sites.String() + "}\n" + roots.String(),
 		options: "servers {\n\t\tprotocols h1 h2 h2c\n\t}",
 	})

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
+)
+
+// aunName returns the AID of an agent of the matrix.
+func aunName(back string) string { return back + "." + aunIssuer }
+
+// aunOption returns the option aun of the matrix, whose files it makes.
+func (w *world) aunOption(t *testing.T) string {
+	t.Helper()
+	s := &aunSite{site: w.site, pki: must(aunPKI())(t)}
+	s.file("aun.pem", must(must(s.pki.Issue(aunGateway))(t).PEM())(t))
+	s.file("roots.pem", s.pki.Issuer.ChainPEM())
+	return fmt.Sprintf("\n\t\taun {\n\t\t\tcert %[1]s/aun.pem\n\t\t\troots %[1]s/roots.pem\n\t\t}", w.site.dir)
+}
+
+// aunDriver is an AUN client at work on one agent.
+type aunDriver struct {
+	t     *testing.T
+	conn  *aunpeer.Conn
+	agent string
+}
+
+var aunCallers atomic.Int64
+
+func newAUNDriver(t *testing.T, mount string) driver {
+	t.Helper()
+	u := must(url.Parse(mount))(t)
+	pki := must(aunPKI())(t)
+	// Each has an AID of its own: the logins of one AID that are under way are bounded.
+	id := must(pki.Issue(fmt.Sprintf("caller-%d.aid.test", aunCallers.Add(1))))(t)
+	client := &aunpeer.Client{ID: id, PKI: pki, HTTP: aunpeer.To(u.Host), URL: "ws://" + u.Host + "/aun"}
+	d := &aunDriver{t: t, agent: aunName(path.Base(u.Path))}
+	d.conn = must(client.Online(within(t, patience)))(t)
+	t.Cleanup(d.conn.Cut)
+	return d
+}
+
+// call calls a method that succeeds.
+func (d *aunDriver) call(method string, params any) gjson.Result {
+	d.t.Helper()
+	result, err := d.conn.Call(within(d.t, patience), method, params)
+	if err != nil {
+		d.t.Fatalf("%s: %v", method, err)
+	}
+	return gjson.ParseBytes(result)
+}
+
+// create creates a task and subscribes to it.
+func (d *aunDriver) create(text string) (id string) {
+	d.t.Helper()
+	id = d.call("task.create", map[string]any{"to": d.agent, "input": aunpeer.Text(text)}).Get("task_id").Str
+	d.call("task.subscribe", map[string]any{"task_ids": []string{id}})
+	return id
+}
+
+// next returns the next event of a task.
+func (d *aunDriver) next(id string) view {
+	d.t.Helper()
+	f, err := d.conn.Event(within(d.t, patience), func(f aunpeer.Frame) bool {
+		return gjson.GetBytes(f.Params, "task_id").Str == id
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	e := gjson.ParseBytes(f.Params)
+	if f.Method == "event/task.artifact" {
+		return view{Kind: "piece", ID: id, Holds: aunContent(e.Get("artifact")), adds: e.Get("append").Bool()}
+	}
+	v := viewOfAUN(e)
+	v.Kind, v.all = "status", false
+	return v
+}
+
+// viewOfAUN reads a task.
+func viewOfAUN(v gjson.Result) view {
+	t := view{Kind: "task", ID: v.Get("task_id").Str, all: true}
+	t.State = strings.ReplaceAll(v.Get("status").Str, "_", "-")
+	if m := v.Get("message"); m.Exists() {
+		t.Says = aunContent(m)
+	}
+	for _, a := range v.Get("artifacts").Array() {
+		t.Holds += aunContent(a)
+	}
+	return t
+}
+
+// aunContent returns what a content holds.
+func aunContent(v gjson.Result) string {
+	c := v.Get("content")
+	switch v.Get("type").Str {
+	case "multipart":
+		all := ""
+		for _, part := range c.Array() {
+			all += aunContent(part)
+		}
+		return all
+	case "json":
+		return c.Raw
+	}
+	_, data, ok := strings.Cut(c.Str, ";base64,")
+	if ok && v.Get("type").Str == "file" {
+		return data
+	}
+	return c.Str
+}
+
+func (d *aunDriver) send(text, id string) view {
+	d.t.Helper()
+	if id == "" {
+		id = d.create(text)
+	} else {
+		d.call("task.send_input", map[string]any{"task_id": id, "input": aunpeer.Text(text)})
+	}
+	for !rests(d.next(id).State) {
+	}
+	return d.get(id)
+}
+
+func (d *aunDriver) get(id string) view {
+	d.t.Helper()
+	return viewOfAUN(d.call("task.get", map[string]any{"task_id": id}))
+}
+
+func (d *aunDriver) cancel(id string) view {
+	d.t.Helper()
+	return viewOfAUN(d.call("task.cancel", map[string]any{"task_id": id}))
+}
+
+func (d *aunDriver) finish(string) view { return view{State: "completed"} }
+
+func (d *aunDriver) stream(text string) (events []view) {
+	d.t.Helper()
+	id := d.create(text)
+	for {
+		e := d.next(id)
+		if events = append(events, e); rests(e.State) {
+			return events
+		}
+	}
+}
+
+func (d *aunDriver) start(text string) (id string, wait func() string) {
+	d.t.Helper()
+	id = d.create(text)
+	for d.next(id).State != "working" {
+	}
+	return id, func() string {
+		for {
+			if e := d.next(id); rests(e.State) {
+				return e.State
+			}
+		}
+	}
+}
+
+// hooked is not called: AUN has no webhooks.
+func (d *aunDriver) hooked(string, string, string) view { return view{} }
