@@ -4,12 +4,14 @@ package e2e
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,6 +145,75 @@ func TestAUNBehindByMessages(t *testing.T) {
 	}
 	if calls := b.far.Calls(); slices.ContainsFunc(calls, func(m string) bool { return strings.HasPrefix(m, "task.") }) {
 		t.Errorf("the agent was called by %v", calls)
+	}
+}
+
+// TestAUNBehindLostReply: a task.create whose reply was lost is not sent again before it was looked for.
+func TestAUNBehindLostReply(t *testing.T) {
+	t.Parallel()
+	var lost atomic.Int64
+	b := serveBehind(t, func(g *aunpeer.Gateway) {
+		g.Fault = func(method string, _ json.RawMessage) aunpeer.Fault {
+			if method == "task.create" && lost.Add(1) == 1 {
+				return aunpeer.Cut
+			}
+			return aunpeer.None
+		}
+	})
+	b.caller.start("t1", "slow 200")
+	if got := b.rests("t1"); got.Status.State != task.AwaitingCompletion || productTexts(got) != "slow done" {
+		t.Errorf("it is %s with %q", got.Status.State, productTexts(got))
+	}
+	if got := b.far.Tasks(); len(got) != 1 {
+		t.Errorf("the agent has %d tasks, want 1; it was called by %v", len(got), b.far.Calls())
+	}
+}
+
+// TestAUNBehindCuts: connections to the agent that are cut, and a gateway that is killed, in the middle of 100 tasks:
+// nothing is lost or repeated.
+func TestAUNBehindCuts(t *testing.T) {
+	t.Parallel()
+	b := serveBehind(t)
+	const tasks, pieces = 100, 10
+	var starts sync.WaitGroup
+	slots := make(chan bool, 20)
+	for i := range tasks {
+		slots <- true
+		starts.Go(func() {
+			defer func() { <-slots }()
+			id := fmt.Sprintf("c%d", i)
+			again := time.NewTicker(50 * time.Millisecond)
+			defer again.Stop()
+			var err error
+			for range 200 { // the gateway is killed meanwhile
+				if _, err = b.try(startCall(id, fmt.Sprintf("stream %d 50 of %s", pieces, id))); err == nil {
+					return
+				}
+				<-again.C
+			}
+			t.Errorf("%s was not taken: %v", id, err)
+		})
+		switch i {
+		case 30, 50:
+			b.far.CutAll()
+		case 70:
+			b.process.kill()
+			b.run(filepath.Join(b.dir, "Caddyfile"))
+		}
+	}
+	starts.Wait()
+	var want strings.Builder
+	for i := range pieces {
+		fmt.Fprintf(&want, "chunk-%d ", i)
+	}
+	for i := range tasks {
+		got := b.rests(fmt.Sprintf("c%d", i))
+		if got.Status.State != task.AwaitingCompletion || productTexts(got) != want.String() {
+			t.Errorf("c%d is %s with %q: %+v", i, got.Status.State, productTexts(got), got.Status.DataItems)
+		}
+	}
+	if got := len(b.far.Tasks()); got != tasks {
+		t.Errorf("the agent has %d tasks, want %d", got, tasks)
 	}
 }
 
