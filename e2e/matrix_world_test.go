@@ -162,14 +162,6 @@ func newWorld(t *testing.T) *world {
 		beside:  partners.String() + sites.String() + "}\n" + roots.String(),
 		options: "servers {\n\t\tprotocols h1 h2 h2c\n\t}",
 	})
-	for _, b := range w.backs { // an agent is found by its first task, which takes its time
-		req := jsonRequest("POST", b.root, rpc("SendMessage", v1Message("found", "echo hi")), "A2A-Version", "1.0")
-		res, err := http.DefaultClient.Do(req.WithContext(within(t, patience)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-	}
 	return w
 }
 

@@ -73,13 +73,16 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 			Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task().Products, Revision: tk.meta.Revision,
 			From: tk.fold.Status().State, Queued: tk.meta.Unsent,
 		}
-		current := tk.run
+		current, asked := tk.run, p.Agent
+		if current != nil {
+			asked = current.partner.Agent // it began the turn, perhaps by a configuration of before
+		}
 		tk.cancels.begin()
 		tk.mu.Unlock()
-		rep, refusal := p.cancelAgent(ctx, tk, turn)
+		rep, refusal := cancelAgent(ctx, tk, asked, turn)
 		refused := task.KindOf(refusal) == task.TaskNotCancelable
 		if refused && current != nil {
-			p.awaitEndReport(ctx, tk, current)
+			tk.awaitEndReport(ctx, current)
 		}
 		tk.mu.Lock()
 		decided, held := tk.decided, tk.cancels.end()
@@ -120,7 +123,7 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 
 // awaitEndReport waits until the end of a task is reported that the agent has refused to cancel. Agents refuse when the
 // task has just ended: the run is about to report that, or the agent must be asked for it.
-func (p *Partner) awaitEndReport(ctx context.Context, tk *activeTask, r *run) {
+func (tk *activeTask) awaitEndReport(ctx context.Context, r *run) {
 	tk.mu.Lock()
 	done := r.done.wait()
 	tk.mu.Unlock()
@@ -137,7 +140,7 @@ func (p *Partner) awaitEndReport(ctx context.Context, tk *activeTask, r *run) {
 	ctx, stop := context.WithTimeout(ctx, refusedTimeout)
 	defer stop()
 	guard(tk.logger, func() (any, error) {
-		for rep, err := range p.Agent.Resume(ctx, turn) {
+		for rep, err := range r.partner.Agent.Resume(ctx, turn) {
 			if err == nil && rep.EndsTurn() {
 				if rested, _ := tk.handleReport(ctx, r, rep, nil); rested {
 					r.stop()
@@ -163,10 +166,10 @@ func wait(c <-chan struct{}, max time.Duration) bool {
 
 // cancelAgent asks the agent to cancel, and returns its answer. A nil error means that it has stopped, or does not know
 // the task.
-func (p *Partner) cancelAgent(ctx context.Context, tk *activeTask, t *agent.Turn) (agent.Report, error) {
+func cancelAgent(ctx context.Context, tk *activeTask, a Agent, t *agent.Turn) (agent.Report, error) {
 	ctx, done := context.WithTimeout(ctx, cancelTimeout)
 	defer done()
-	rep, err := guard(tk.logger, func() (agent.Report, error) { return p.Agent.Cancel(ctx, t) })
+	rep, err := guard(tk.logger, func() (agent.Report, error) { return a.Cancel(ctx, t) })
 	if task.KindOf(err) == task.TaskNotFound {
 		return agent.Report{}, nil
 	}

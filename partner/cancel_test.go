@@ -123,6 +123,35 @@ func TestCancelRaces(t *testing.T) {
 	}
 }
 
+// TestCancelAsksWhoCarriesTheTurnOut: Partners of one name share their tasks, and the agent of the one that has begun a
+// turn knows how to cancel it.
+func TestCancelAsksWhoCarriesTheTurnOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := func(name string, all *[]string) *script {
+			s := hangs()
+			s.cancel = func(context.Context, *agent.Turn) (agent.Report, error) {
+				*all = append(*all, name)
+				return agent.Report{State: task.Canceled}, nil
+			}
+			return s
+		}
+		var got []string
+		b := setUp(t, memory(t), asked("first", &got))
+		c := b.Config
+		c.Agent = asked("second", &got)
+		second := b.engine.Register(c)
+		defer second.Unregister()
+		b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Millisecond }))
+		end, err := second.Do(t.Context(), leader, call(task.Cancel, "t1"))
+		if err != nil || end.Status.State != task.Canceled {
+			t.Errorf("cancel is answered with %q, %v", end.Status.State, err)
+		}
+		if diff := cmp.Diff([]string{"first"}, got); diff != "" {
+			t.Errorf("the agents that are asked (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestNothingFollowsTheEnd: the agent may report the end of a turn both to a run and to a cancel. What the run reports
 // after that does not begin the turn again.
 func TestNothingFollowsTheEnd(t *testing.T) {

@@ -40,11 +40,10 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 			"the agent was closed, and the agent may continue its work", r.codec.Name()))}
 		return canceled, nil
 	}
-	var err error
-	if r.turn, err = r.names.of(ctx, t); err != nil {
-		return agent.Report{}, err
+	rep, err := r.cancel(canceler, t)
+	if task.KindOf(err) == task.TaskNotFound && r.turn.Ref == t.Ref && r.names.has(t) {
+		rep, err = r.cancel(canceler, t) // the cancel has arrived before the turn
 	}
-	rep, err := r.call(ctx, r.request(translate.Cancel, canceler.AppendCancel(nil, r.turn.Ref)))
 	if session && onlyReceived(err) {
 		return canceled, nil
 	}
@@ -67,6 +66,14 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 		return agent.Report{}, Ended(ctx)
 	}
 	return rep, nil
+}
+
+// cancel asks the agent once to stop the task of t, by the name that the agent has given it.
+func (r *run) cancel(codec translate.Canceler, t *agent.Turn) (_ agent.Report, err error) {
+	if r.turn, err = r.names.of(r.ctx, t); err != nil {
+		return agent.Report{}, err
+	}
+	return r.call(r.ctx, r.request(translate.Cancel, codec.AppendCancel(nil, r.turn.Ref)))
 }
 
 // Complete implements partner.Agent. It informs an agent that waits for the Leader's decision that the task is

@@ -89,6 +89,8 @@ func (r *run) isOneRequest() bool {
 func (t *inlineTurn) Rest() iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {
 		t.yield = yield
+		defer t.unname()
+		t.expectName()
 		t.finish(t.carryOut(false))
 	}
 }

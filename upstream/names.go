@@ -11,9 +11,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// names holds the current turns whose tasks the agent will name. The key is the name that the gateway made or, where
-// the agent begins another task, the name of the last task: a cancel may know no other name. The zero value is ready
-// for use. Its methods may be called by any number of goroutines at once.
+// names holds the current turns whose tasks the agent will name, or may name if it is yet to be found. The key is the
+// name that the gateway made or, where the agent begins another task, the name of the last task: a cancel may know no
+// other name. A turn is registered before its agent is looked for, and a cancel looks for the turn after it has found
+// the agent, so that it never misses one. The zero value is ready for use. Its methods may be called by any number of
+// goroutines at once.
 type names struct {
 	mu      sync.Mutex
 	waiting map[string]*naming
@@ -39,7 +41,7 @@ func (n *names) begin(t *agent.Turn) *naming {
 	return w
 }
 
-// set sets the name, unless it is set already; nil means that the agent gives none.
+// set sets the name, unless it is set already; nil means that the agent gives none, or not in this run.
 func (w *naming) set(ref *agent.Ref) {
 	if !w.over {
 		w.over, w.ref = true, ref
@@ -54,6 +56,13 @@ func (n *names) end(w *naming) {
 	if n.waiting[w.key] == w {
 		delete(n.waiting, w.key)
 	}
+}
+
+// has reports whether the turn's task is yet to be named, or was named in the turn that is being carried out.
+func (n *names) has(t *agent.Turn) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.waiting[t.Ref.Task] != nil
 }
 
 // of returns a turn with the name that its agent gives the task, and waits for that name for a short time.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,7 @@ func names03(c *settings) { c.Codec = a2a.V03() }
 type namer03 struct {
 	streams bool
 	after   time.Duration
+	slow    time.Duration // how long it takes to not know a task
 
 	mu       sync.Mutex
 	asked    []string // method and id
@@ -73,6 +75,7 @@ func (a *namer03) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		close(a.canceled)
 		fmt.Fprintf(w, state, "canceled")
 	case method == "tasks/cancel":
+		time.Sleep(a.slow)
 		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found"}}`)
 	default:
 		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32004,"message":"This operation is not `+
@@ -133,6 +136,77 @@ func TestCancelByTheAgentsName(t *testing.T) {
 			})
 		})
 	}
+}
+
+// lateFind is the Resolver of an agent that is found for its first caller later than for others, as a goroutine that is
+// scheduled late sees it.
+type lateFind struct {
+	upstream.Resolver
+	first, found atomic.Bool
+}
+
+func (l *lateFind) Endpoint(ctx context.Context) (*upstream.Endpoint, error) {
+	if !l.first.Swap(true) {
+		time.Sleep(100 * time.Millisecond)
+	}
+	l.found.Store(true)
+	return l.Resolver.Endpoint(ctx)
+}
+
+func (l *lateFind) Known() *upstream.Endpoint {
+	if !l.found.Load() {
+		return nil
+	}
+	return l.Resolver.Known()
+}
+
+// TestCancelWhileTheAgentIsFound cancels the first task of an agent whose dialect is yet to be found.
+func TestCancelWhileTheAgentIsFound(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		namer := &namer03{streams: true}
+		withAgent(t, namer, names03, func(t *testing.T, _ *upstream.Agent, at *agentUnderTest) {
+			namer.canceled = make(chan struct{})
+			h := upstream.New(upstream.Config{Resolver: &lateFind{Resolver: upstream.NewEndpoint(at.codec, at.transport)}})
+			var said []string
+			var ran sync.WaitGroup
+			ran.Go(func() { said = show(carryOut(t.Context(), h, turn("x"), stream)) })
+			synctest.Wait()
+			if rep, err := h.Cancel(t.Context(), turn("x")); err != nil || rep.NativeState != "canceled" {
+				t.Errorf("cancel is answered with %+v, %v", rep, err)
+			}
+			ran.Wait()
+			if diff := cmp.Diff([]string{"working", "canceled"}, said); diff != "" {
+				t.Errorf("the turn says (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCancelBeforeTheTurn: the agent is asked to cancel before the turn that names the task is begun, and does not know
+// it.
+func TestCancelBeforeTheTurn(t *testing.T) {
+	namer := &namer03{streams: true, slow: time.Second}
+	withAgent(t, namer, names03, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
+		namer.canceled = make(chan struct{})
+		var ran sync.WaitGroup
+		ran.Go(func() {
+			if rep, err := h.Cancel(t.Context(), turn("x")); err != nil || rep.NativeState != "canceled" {
+				t.Errorf("cancel is answered with %+v, %v", rep, err)
+			}
+		})
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"working", "canceled"}, show(carryOut(t.Context(), h, turn("x"), true))); diff != "" {
+			t.Errorf("the turn says (-want +got):\n%s", diff)
+		}
+		ran.Wait()
+		if _, err := h.Cancel(t.Context(), turn("x")); task.KindOf(err) != task.TaskNotFound {
+			t.Errorf("after the turn, a cancel by the gateway's name is answered with %v", err)
+		}
+		if diff := cmp.Diff([]string{"tasks/cancel t", "message/stream", "tasks/cancel its own", "tasks/cancel t"},
+			namer.asked); diff != "" {
+			t.Errorf("the agent is asked (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // TestStreamsAreTriedOnce holds that an agent which has no streams is not asked for one with every task.

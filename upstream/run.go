@@ -24,7 +24,7 @@ type run struct {
 	begun     *begun     // the first exchange of the turn, if it was begun inline and is to be continued
 	inbox     *Inbox     // if that was opened inline, and nothing was sent
 
-	naming  *naming // nil where the agent is not to name the task
+	naming  *naming // nil where the agent is known not to name the task
 	heard   bool    // in this attempt, the agent has reported something, or has acknowledged the message
 	stopped bool    // the caller takes no more reports
 }
@@ -32,7 +32,6 @@ type run struct {
 // carryOut sends the turn's message, again where the agent has not received it, and reports what the agent answers
 // until the turn ends. Once the agent has reported something, the message is not sent again.
 func (r *run) carryOut(stream bool) error {
-	defer r.unname()
 	retry := r.newRetry()
 	for {
 		r.heard = false
@@ -124,11 +123,21 @@ func (r *run) resolve() error {
 	return nil
 }
 
-// use sets the endpoint.
+// use sets the endpoint, and with it who names the task of a turn.
 func (r *run) use(e *Endpoint) {
-	r.unname()
-	if r.Endpoint = e; (r.yield != nil || r.interrupt != nil) && e.unnamed(r.turn) {
-		r.naming = e.names.begin(r.turn)
+	r.Endpoint = e
+	switch carriesOut := r.yield != nil || r.interrupt != nil; {
+	case !e.unnamed(r.turn):
+		r.unname()
+	case carriesOut && r.naming == nil:
+		r.naming = r.names.begin(r.turn)
+	}
+}
+
+// expectName registers the turn before its agent is looked for, which may turn out to be one that names the task.
+func (r *run) expectName() {
+	if r.naming == nil && r.config.Resolver.Known() == nil {
+		r.naming = r.names.begin(r.turn)
 	}
 }
 

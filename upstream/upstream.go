@@ -69,7 +69,6 @@ type Endpoint struct {
 	repeats    bool // the agent answers a start that it has by its task
 	actsLate   bool // the agent may leave a task unchanged while it acts on a continue
 	streams    bool // the agent answers every turn by a stream
-	names      names
 	taken      taken
 	streamless atomic.Bool // the agent has said that it has no streams
 }
@@ -106,6 +105,7 @@ type Agent struct {
 	config Config
 	log    *slog.Logger
 	jitter func(time.Duration) time.Duration // of what is repeated
+	names  names
 }
 
 var _ partner.Agent = (*Agent)(nil)
@@ -142,6 +142,8 @@ func (a *Agent) Admit() error { return a.config.Slots.admit() }
 func (a *Agent) Run(ctx context.Context, t *agent.Turn, stream bool) iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {
 		r := run{Agent: a, ctx: ctx, turn: t, yield: yield}
+		defer r.unname()
+		r.expectName()
 		r.finish(r.carryOut(stream))
 	}
 }
@@ -150,6 +152,8 @@ func (a *Agent) Run(ctx context.Context, t *agent.Turn, stream bool) iter.Seq2[a
 func (a *Agent) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Report, error] {
 	return func(yield func(agent.Report, error) bool) {
 		r := run{Agent: a, ctx: ctx, turn: t, yield: yield}
+		defer r.unname()
+		r.expectName()
 		r.finish(r.carryOn())
 	}
 }
