@@ -113,7 +113,7 @@ func (a *AgentConfig) checkURL() error {
 	case a.Dialect == gateway.AUN:
 		return a.AUNSettings.check(a.URL, len(a.HeaderUp) > 0)
 	case a.AUNSettings.set():
-		return fmt.Errorf("agent: aid, identity and roots are for an agent of aun, not of %s", a.Dialect)
+		return fmt.Errorf("agent: aid, identity, roots and idle_window are for an agent of aun, not of %s", a.Dialect)
 	case a.Dialect == "a2a/1.0-grpc" && (err != nil || u.Scheme != "http" && u.Scheme != "https"):
 		return fmt.Errorf("agent: %q is no URL for gRPC; write http:// for a server without TLS, else https://", a.URL)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
@@ -161,6 +161,7 @@ func (a *AgentConfig) config(own *AUN) (gateway.AgentConfig, error) {
 	return gateway.AgentConfig{
 		Dialect:     a.Dialect,
 		AUN:         aun,
+		IdleWindow:  time.Duration(a.IdleWindow),
 		Expose:      expose,
 		CancelPath:  a.CancelPath,
 		MaxRequests: a.MaxRuns,

@@ -31,10 +31,16 @@ type AUNSettings struct {
 	// PEM files with the roots, and intermediates, of the certificates of AUN that are trusted. Default: roots of the
 	// option aun.
 	Roots []string `json:"roots,omitempty"`
+
+	// How long an agent that has messages and no tasks may say nothing after a message until its turn is over: it need
+	// not report the end. Default: 10s.
+	IdleWindow caddy.Duration `json:"idle_window,omitempty"`
 }
 
 // set reports whether any of the settings is.
-func (s *AUNSettings) set() bool { return s.AID != "" || s.Identity != "" || len(s.Roots) > 0 }
+func (s *AUNSettings) set() bool {
+	return s.AID != "" || s.Identity != "" || len(s.Roots) > 0 || s.IdleWindow != 0
+}
 
 func (s *AUNSettings) check(url string, header bool) error {
 	if _, err := aun.ParseAID(s.AID); err != nil {
@@ -45,13 +51,17 @@ func (s *AUNSettings) check(url string, header bool) error {
 		return fmt.Errorf("agent: %q is no wss or ws URL", url)
 	case header:
 		return errors.New("agent: header_up is not for an agent of aun")
+	case s.IdleWindow < 0:
+		return errors.New("agent: idle_window must not be negative; 0 means its default")
 	}
 	return nil
 }
 
 // options returns the options of the agent's block that set them.
 func (s *AUNSettings) options(p *parser) options {
-	return options{"identity": p.word(&s.Identity), "roots": p.words(&s.Roots)}
+	return options{
+		"identity": p.word(&s.Identity), "roots": p.words(&s.Roots), "idle_window": p.duration(&s.IdleWindow),
+	}
 }
 
 // aunArgs parses the arguments of an agent of AUN: its AID, and the URL if there is one.

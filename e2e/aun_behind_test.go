@@ -60,6 +60,7 @@ func (b *aunBehind) config() config {
 		agent aun %s %s {
 			identity %s
 			roots %s
+			idle_window 2s
 			tls {
 				ca %s
 			}
@@ -214,6 +215,52 @@ func TestAUNBehindCuts(t *testing.T) {
 	}
 	if got := len(b.far.Tasks()); got != tasks {
 		t.Errorf("the agent has %d tasks, want %d", got, tasks)
+	}
+}
+
+// TestAUNBehindByMessagesCrash: the connection breaks and the process dies while an agent answers by messages. What it
+// has said meanwhile is in its tasks, once.
+func TestAUNBehindByMessagesCrash(t *testing.T) {
+	t.Parallel()
+	const tasks = 10
+	b := serveBehind(t, func(g *aunpeer.Gateway) { g.Messages = true })
+	for i := range tasks {
+		b.caller.start(fmt.Sprint("p", i), "stream 6 500")
+	}
+	check := func(want string) {
+		t.Helper()
+		for i := range tasks {
+			got := b.rests(fmt.Sprint("p", i))
+			text := strings.ReplaceAll(productTexts(got), "\n", "")
+			if got.Status.State != task.AwaitingCompletion || text != want {
+				t.Errorf("%s is %s with %q", got.ID, got.Status.State, text)
+			}
+		}
+	}
+	b.far.CutAll()
+	b.site.process.kill()
+	b.site.start(b.config())
+	check("chunk-0 chunk-1 chunk-2 chunk-3 chunk-4 chunk-5 ")
+	for i := range tasks {
+		b.goOn(fmt.Sprint("p", i), "slow 1500") // after what the inbox still holds of the first turn
+	}
+	b.site.process.kill()
+	b.site.start(b.config())
+	check("slow done")
+	if calls := b.far.Calls(); !slices.Contains(calls, "message.pull") {
+		t.Errorf("the agent was called by %v", calls)
+	}
+}
+
+// TestAUNBehindEncrypted: what an agent encrypts cannot be read here, which the task says.
+func TestAUNBehindEncrypted(t *testing.T) {
+	t.Parallel()
+	b := serveBehind(t, func(g *aunpeer.Gateway) { g.Messages, g.Encrypts = true, true })
+	b.caller.start("t1", "hello")
+	got := b.rests("t1")
+	if got.Status.State != task.Failed || len(got.Status.DataItems) == 0 ||
+		!strings.Contains(got.Status.DataItems[0].Text, "plain text") {
+		t.Errorf("it is %+v", got.Status)
 	}
 }
 

@@ -30,6 +30,9 @@ type AgentConfig struct {
 
 	// AUN says as whom and where an agent of AUN is reached.
 	AUN aunclient.ClientConfig
+	// IdleWindow is how long an agent of AUN that is spoken to by messages may say nothing until its turn is over; 0 is
+	// for the default of auntransport.
+	IdleWindow time.Duration
 
 	// HTTP is the configuration of the transport of all others. New sets its Codec.
 	HTTP httptransport.Config
@@ -55,7 +58,7 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 	turns := c.Turns
 	if c.Dialect == AUN {
 		turns.Slots = process.slotsOf(c.AUN.URL+" "+string(c.AUN.Peer), c.MaxRequests)
-		turns.Resolver = upstream.NewEndpoint(clients[AUN](c), process.aun.New(c.AUN))
+		turns.Resolver = upstream.NewEndpoint(clients[AUN](c), process.aun.New(c.AUN, c.IdleWindow))
 		return upstream.New(turns), card, nil
 	}
 	turns.Slots = process.slotsOf(c.HTTP.URL, c.MaxRequests)

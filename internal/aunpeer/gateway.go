@@ -34,6 +34,7 @@ type Gateway struct {
 	Agent     string    // the AID of the agent
 	URL       string    // of its WebSocket, for discovery
 	Messages  bool      // the agent has no task.*: it is spoken to by messages
+	Encrypts  bool      // the agent's messages are encrypted
 	TokenTime time.Duration
 	Fault     func(method string, params json.RawMessage) Fault // nil for none
 
@@ -44,6 +45,8 @@ type Gateway struct {
 	calls    []string
 	tasks    tasks
 	threads  map[string]chan string // of conversations in messages: the answers to a question
+	inbox    []delivery             // of all clients, by seq
+	taken    map[string]bool        // the ids of messages to the agent
 	running  sync.WaitGroup
 	closed   context.Context
 	close    context.CancelFunc
@@ -77,6 +80,7 @@ func (g *Gateway) Open() {
 	g.logins, g.tokens = make(map[string]*login), make(map[string]token)
 	g.sessions, g.threads = make(map[*session]bool), make(map[string]chan string)
 	g.tasks.byID = make(map[string]*work)
+	g.taken = make(map[string]bool)
 	g.closed, g.close = context.WithCancel(context.Background())
 }
 
@@ -223,6 +227,8 @@ func (s *session) carryOut(f Frame) (any, *Error) {
 		return s.task(aid, f)
 	case f.Method == "message.send":
 		return s.gateway.message(aid, f.Params)
+	case f.Method == "message.pull":
+		return s.gateway.pull(aid, f.Params)
 	}
 	return nil, &Error{Code: -32601, Message: "method not found"}
 }

@@ -35,6 +35,13 @@ func (g *Gateway) message(from string, params json.RawMessage) (any, *Error) {
 		p.MessageID = rand.Text()
 	}
 	if p.To == g.Agent {
+		g.mu.Lock()
+		repeated := g.taken[from+" "+p.MessageID]
+		g.taken[from+" "+p.MessageID] = true
+		g.mu.Unlock()
+		if repeated {
+			return map[string]any{"message_id": p.MessageID, "status": "duplicate"}, nil
+		}
 		g.read(from, p.MessageID, p.Payload)
 	} else {
 		g.deliver(from, p.To, p.MessageID, p.Payload)
@@ -48,20 +55,55 @@ func (g *Gateway) message(from string, params json.RawMessage) (any, *Error) {
 	}, nil
 }
 
-// deliver sends a message to all connections of an AID.
-func (g *Gateway) deliver(from, to, id string, payload Payload) {
+// delivery is a message as its recipient gets it.
+type delivery struct {
+	to     string
+	seq    int
+	params map[string]any
+}
+
+// deliver keeps a message for an AID, and sends it to all its connections.
+func (g *Gateway) deliver(from, to, id string, payload any) {
 	g.mu.Lock()
 	g.seq++
-	seq := g.seq
+	sealed := g.Encrypts && from == g.Agent
+	if sealed {
+		payload = map[string]any{"type": "e2ee.p2p_encrypted", "ciphertext": "…"}
+	}
+	d := delivery{to: to, seq: g.seq, params: map[string]any{
+		"from": from, "to": to, "message_id": id, "seq": g.seq, "payload": payload,
+		"timestamp": time.Now().UnixMilli(), "delivery_mode": "fanout", "encrypted": sealed,
+	}}
+	g.inbox = append(g.inbox, d)
 	g.mu.Unlock()
 	for _, s := range g.open() {
 		if s.caller() == to {
-			_ = s.Notify(g.closed, "event/message.received", map[string]any{
-				"from": from, "to": to, "message_id": id, "seq": seq, "payload": payload,
-				"timestamp": time.Now().UnixMilli(), "delivery_mode": "fanout", "encrypted": false,
-			})
+			_ = s.Notify(g.closed, "event/message.received", d.params)
 		}
 	}
+}
+
+// maxPull is how many messages one message.pull returns: few, so that clients need more than one.
+const maxPull = 3
+
+// pull returns the messages for an AID after a place in its inbox.
+func (g *Gateway) pull(aid string, params json.RawMessage) (any, *Error) {
+	var p struct {
+		After int `json:"after_seq"`
+		Limit int
+	}
+	if err := json.Unmarshal(params, &p); err != nil || p.Limit < 1 || p.Limit > 200 {
+		return nil, &Error{Code: -32602, Message: "params"}
+	}
+	messages := []map[string]any{}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, d := range g.inbox {
+		if d.to == aid && d.seq > p.After && len(messages) < min(p.Limit, maxPull) {
+			messages, p.After = append(messages, d.params), d.seq
+		}
+	}
+	return map[string]any{"messages": messages, "count": len(messages), "latest_seq": p.After}, nil
 }
 
 // read has the agent read a message: a new thread begins a script, and a message in a thread whose script has asked

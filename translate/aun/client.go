@@ -151,10 +151,13 @@ func (c *client) Carries(body []byte, t *agent.Turn) (bool, error) {
 }
 
 // Reply implements translate.Client.
-func (c *client) Reply(body []byte, _ []task.Product) (agent.Report, error) {
+func (c *client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	v, err := result(body)
 	if err != nil {
 		return agent.Report{}, err
+	}
+	if wire.Member(v, "messages").IsArray() && wire.Absent(wire.Member(v, "status")) {
+		return pulled(v, known)
 	}
 	return whole(v)
 }
@@ -202,14 +205,17 @@ var failures = []wire.Failure{
 }
 
 // NewStream implements translate.Client.
-func (c *client) NewStream([]task.Product) translate.Stream { return clientStream{} }
+func (c *client) NewStream([]task.Product) translate.Stream { return &clientStream{} }
 
 // clientStream reads the events of one stream.
-type clientStream struct{}
+type clientStream struct {
+	thread string // of a conversation
+	seq    int64  // of its last message
+}
 
 // Event implements translate.Stream. A notification that is not of task.*, or says nothing of a state or an artifact,
 // means nothing.
-func (clientStream) Event(event string, data []byte) (agent.Report, error) {
+func (s *clientStream) Event(event string, data []byte) (agent.Report, error) {
 	if event == "" {
 		v, err := result(data)
 		if err != nil {
@@ -222,10 +228,21 @@ func (clientStream) Event(event string, data []byte) (agent.Report, error) {
 		return rep, err
 	}
 	switch {
+	case event == MessagesBegun:
+		rep, err := begun(data)
+		if err == nil {
+			s.thread = rep.Ref.Task
+		}
+		return rep, err
 	case event == MessageReceived:
-		return received(data)
+		v, err := wire.Value(data, "message")
+		if err != nil {
+			return agent.Report{}, err
+		}
+		s.seq = max(s.seq, wire.Member(v, "seq").Int())
+		return reportMessage(v, s.thread)
 	case event == MessagesOver:
-		return agent.Report{State: task.AwaitingCompletion}, nil
+		return settleMessages(agent.Report{State: task.AwaitingCompletion}, s.thread, s.seq), nil
 	case !strings.HasPrefix(event, EventPrefix):
 		return agent.Report{}, nil
 	}

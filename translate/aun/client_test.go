@@ -4,11 +4,13 @@ package aun_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -105,7 +107,6 @@ func TestClientEvents(t *testing.T) {
 			`"children":["z"],"artifacts":[{"id":"a","type":"text","content":"y"}]}}`,
 			`awaiting-completion completed [a y {"aun":{"children":["z"]}}]`},
 		{"event/task.delegated", `{"task_id":"x","child_task_id":"y"}`, ""},
-		{"event/message.received", `{"status":"completed"}`, ""},
 		{"notification/other", `[]`, ""},
 	} {
 		rep, err := s.Event(tt.name, []byte(tt.data))
@@ -135,6 +136,93 @@ func TestClientEvents(t *testing.T) {
 		}
 		if got != tt.want {
 			t.Errorf("%s %s\nis %q, want %q", tt.name, tt.data, got, tt.want)
+		}
+	}
+}
+
+// What an agent says by messages, one after the other: as they come, and as they are pulled.
+func TestClientMessages(t *testing.T) {
+	said := func(seq int, more string) string {
+		return fmt.Sprintf(`{"from":"agent.aid.pub","message_id":"m%d","seq":%d,%s}`, seq, seq, more)
+	}
+	text := func(seq int, text string) string {
+		return said(seq, `"payload":{"type":"text","thread_id":"t","text":"`+text+`"}`)
+	}
+	event := func(seq int, event string) string {
+		return said(seq, `"payload":{"type":"event","thread_id":"t","event":"`+event+`"}`)
+	}
+	sealed := `the agent encrypts its messages; it must send them to the gateway as plain text`
+	for _, tt := range []struct {
+		over     bool
+		messages []string
+		want     string // the last state, what was said with it, the products, and the position
+	}{
+		{false, []string{event(5, "task.started")}, "working [] [known] after 4"},
+		{false, []string{event(5, "task.started"), text(6, "a"), text(7, "b")}, "working [] [known a b] after 4"},
+		{true, []string{text(6, "a"), text(7, "b")}, "awaiting-completion [] [known a b] after 7"},
+		{false, []string{text(6, "a"), event(9, "task.completed"), text(10, "late")},
+			"awaiting-completion [] [known a] after 9"},
+		{false, []string{event(6, "task.error")}, "failed [] [known] after 6"},
+		{false, []string{event(6, "task.interrupted")}, "canceled [] [known] after 6"},
+		{false, []string{said(6, `"payload":{"type":"status","state":"input_required","text":"which?"}`)},
+			"awaiting-input [which?] [known] after 6"},
+		{false, []string{said(6, `"encrypted":true,"payload":{}`)}, "failed [" + sealed + "] [known] after 6"},
+		{false, []string{said(6, `"payload":{"type":"e2ee.p2p_encrypted"}`)}, "failed [" + sealed + "] [known] after 6"},
+	} {
+		known := []task.Product{{ID: "k", DataItems: []task.DataItem{task.Text("known")}}}
+		c := aun.Client("agent.aid.pub")
+		stream, fold := c.NewStream(known), task.NewFold(task.Task{Products: known})
+		events := [][2]string{{aun.MessagesBegun, `{"thread_id":"t","seq":4}`}}
+		var pulled []gjson.Result
+		for _, m := range tt.messages {
+			events = append(events, [2]string{aun.MessageReceived, m})
+			pulled = append(pulled, gjson.Parse(m))
+		}
+		if tt.over {
+			events = append(events, [2]string{aun.MessagesOver, `{}`})
+		}
+		var last agent.Report
+		var ref agent.Ref
+		for _, e := range events {
+			rep, err := stream.Event(e[0], []byte(e[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range rep.Chunks {
+				fold.Apply(task.Event{Seq: fold.Seq + 1, Chunk: &rep.Chunks[i]})
+			}
+			if rep.State != task.None {
+				last = rep
+			}
+			if rep.Ref != nil {
+				ref = *rep.Ref
+			}
+			if rep.EndsTurn() {
+				break
+			}
+		}
+		show := func(rep agent.Report, products []task.Product, ref agent.Ref) string {
+			if rep.Ref != nil {
+				ref = *rep.Ref
+			}
+			var items, made []string
+			for _, it := range rep.Items {
+				items = append(items, it.Text)
+			}
+			for _, p := range products {
+				made = append(made, p.DataItems[0].Text)
+			}
+			return fmt.Sprint(rep.State, " ", items, " ", made, " ", ref.Session)
+		}
+		if got := show(last, fold.Task().Products, ref); got != tt.want {
+			t.Errorf("received: %s\nwant: %s", got, tt.want)
+		}
+		whole, err := c.Reply(aun.Pulled("t", pulled, tt.over), known)
+		if got := show(whole, whole.Products, agent.Ref{Session: "after 4"}); err != nil || got != tt.want {
+			t.Errorf("pulled: %s, %v\nwant: %s", got, err, tt.want)
+		}
+		if whole.EndsTurn() && whole.Revision != last.Revision {
+			t.Errorf("the revision %q is %q when it is pulled", last.Revision, whole.Revision)
 		}
 	}
 }
@@ -178,6 +266,9 @@ func TestClientErrors(t *testing.T) {
 // Whatever an agent sends is reported, or refused by an error, and nothing that is kept is a view of it.
 func FuzzClient(f *testing.F) {
 	f.Add("", `{"jsonrpc":"2.0","id":1,"result":{"task_id":"x","status":"working","artifacts":[{"id":"a","content":1}]}}`)
+	f.Add("event/message.received", `{"message_id":"m","seq":1,"payload":{"type":"event","event":"task.completed"}}`)
+	f.Add("", `{"jsonrpc":"2.0","id":1,"result":{"thread_id":"t","messages":[{"message_id":"m","seq":1,"payload":`+
+		`{"type":"text","text":"x"}}]}}`)
 	f.Add("event/task.artifact", `{"task_id":"x","artifact":{"id":"a","type":"multipart","content":[{"type":"text"}]}}`)
 	f.Add("event/task.completed", `{"status":"completed","task":{"status":"completed","children":[{}],"artifacts":[]}}`)
 	c := aun.Client("agent.aid.pub")

@@ -4,7 +4,11 @@ package auntransport
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -13,38 +17,95 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// quiet is how long an agent that is spoken to by messages may say nothing after a message until its turn is over. Only
-// some agents report the end.
-const quiet = 10 * time.Second
+// defaultQuiet is the default of the time for which an agent may say nothing.
+const defaultQuiet = 10 * time.Second
+
+// How much of the inbox is pulled at once to find the messages of a thread.
+const (
+	maxPages = 64
+	pageSize = 200
+)
 
 // byMessages reports whether the other end has messages and no task.*.
 func byMessages(h *aun.Hello) bool { return h.Has("message") && !h.Has("task") }
 
 // converse carries out a request by messages.
 func (x *exchange) converse(ctx context.Context, call *jsonrpc.Request) {
-	switch x.request.Operation {
-	case translate.Send, translate.SendStream:
-	case translate.Cancel:
-		x.queue.push(message{data: codec.CanceledConversation(x.request.Ref.Task)})
-		return
+	x.thread = x.request.Ref.Task
+	after, begun := codec.Position(x.request.Ref)
+	switch op := x.request.Operation; {
+	case op == translate.Send || op == translate.SendStream:
+		x.say(ctx, call)
+	case op == translate.Cancel:
+		x.queue.push(message{data: codec.CanceledConversation(x.thread)})
+	case op == translate.List: // a message that was lost is sent again: its id says that it is the same one
+		x.queue.push(message{data: []byte(`{"jsonrpc":"2.0","id":1,"result":{"tasks":[]}}`)})
+	case !begun:
+		x.err = task.Errorf(task.TaskNotFound, "the agent has been sent no message of the task")
+	case op == translate.Resubscribe:
+		x.listen()
 	default:
-		x.err = task.Errorf(task.UnsupportedOperation, "the agent has no task.*, and messages cannot be asked for")
-		return
+		x.pull(ctx, after)
 	}
-	thread, params, response, ok := codec.Conversation(call.Params, x.peer)
+}
+
+// say sends the message of a turn. The answer is the messages of its thread.
+func (x *exchange) say(ctx context.Context, call *jsonrpc.Request) {
+	c, ok := codec.NewConversation(call.Params, x.peer, x.request.Ref, x.link.topics.lastSeq())
 	if !ok {
 		x.err = task.Errorf(task.InvalidParams, "the agent is sent messages, and the turn has no data items")
 		return
 	}
-	x.messages, x.streams = true, true
-	x.topic = conversation(x.peer, thread)
-	x.link.topics.add(x.topic, x)
-	x.queue.push(message{data: response}) // before any message of the agent
-	result, frame, err := x.call(ctx, "message.send", params)
+	x.thread = c.Thread
+	x.queue.push(message{name: codec.MessagesBegun, data: c.Begun}) // before any message of the agent
+	x.listen()
+	result, frame, err := x.call(ctx, "message.send", c.Send)
 	if x.err = err; err == nil && !result.Exists() { // refused
-		x.streams = false
+		x.messages, x.streams = false, false
 		x.queue.replace(message{data: frame})
 	}
+}
+
+// listen has the exchange receive the messages of its thread.
+func (x *exchange) listen() {
+	x.messages, x.streams = true, true
+	x.topic = conversation(x.peer, x.thread)
+	x.link.topics.add(x.topic, x)
+}
+
+// pull answers how the task stands, from the messages of its thread.
+func (x *exchange) pull(ctx context.Context, after int64) {
+	var thread []gjson.Result
+	var said bool
+	var last int64
+	for range maxPages {
+		params := strconv.AppendInt([]byte(`{"after_seq":`), after, 10)
+		params = append(strconv.AppendInt(append(params, `,"limit":`...), pageSize, 10), '}')
+		page, frame, err := x.call(ctx, "message.pull", params)
+		if x.err = err; err != nil {
+			return
+		}
+		if !page.Exists() {
+			x.queue.push(message{data: frame})
+			return
+		}
+		next := after
+		page.Get("messages").ForEach(func(_, m gjson.Result) bool {
+			r := codec.ReadReceived(m)
+			next = max(next, r.Seq)
+			if r.In(x.thread, x.peer) {
+				thread = append(thread, m)
+				said, last = said || r.Says, r.Seq
+			}
+			return true
+		})
+		if next == after {
+			break
+		}
+		after = next
+	}
+	over := said && x.link.topics.silentFor(conversation(x.peer, x.thread), last) >= x.quiet
+	x.queue.push(message{data: codec.Pulled(x.thread, thread, over)})
 }
 
 // conversation is the topic of a thread with an agent. Only that agent's messages belong to it.
@@ -54,7 +115,50 @@ func conversation(agent, thread string) string { return "\x00" + agent + "\x00" 
 // nothing.
 func (x *exchange) quietFor() time.Duration {
 	if x.messages && x.said {
-		return quiet
+		return x.quiet
 	}
 	return 0
+}
+
+// deliverMessage hands a message to the exchanges of its conversation, or of all those of its sender where it is
+// encrypted.
+func (t *topics) deliverMessage(params gjson.Result) {
+	r := codec.ReadReceived(params)
+	m := message{name: codec.MessageReceived, data: []byte(params.Raw), event: true, says: r.Says}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seq = max(t.seq, r.Seq)
+	if r.Thread != "" || !r.Sealed {
+		for _, x := range t.of[conversation(r.From, r.Thread)] {
+			x.queue.push(m)
+		}
+		return
+	}
+	for topic, list := range t.of {
+		if strings.HasPrefix(topic, conversation(r.From, "")) {
+			for _, x := range list {
+				x.queue.push(m)
+			}
+		}
+	}
+}
+
+// lastSeq returns the sequence number of the last message that the connection has received.
+func (t *topics) lastSeq() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seq
+}
+
+// silentFor returns how long a message has been the last one of a conversation, as far as it was asked for.
+func (t *topics) silentFor(conversation string, seq int64) time.Duration {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, ok := t.silence.Get(conversation)
+	if !ok || s.after != seq {
+		s = silence{after: seq, since: now}
+		t.silence.Add(conversation, s)
+	}
+	return now.Sub(s.since)
 }

@@ -42,9 +42,11 @@ type exchange struct {
 	ended atomic.Bool   // the task of topic has ended
 	idle  time.Duration // of the request
 
-	peer     string // the agent's AID
-	messages bool   // the turn is a conversation
-	said     bool   // and the agent has said something in it
+	peer     string        // the agent's AID
+	quiet    time.Duration // see Pool.New
+	thread   string        // of the turn, where that is a conversation
+	messages bool          // the answer is the messages of the thread
+	said     bool          // and the agent has said something in it
 	// interrupt is the request's, until it has ended a call.
 	interrupt *upstream.Interrupt
 }
@@ -257,7 +259,7 @@ func (x *exchange) Next() (upstream.Message, error) {
 		m, ok, err := x.queue.pop()
 		switch {
 		case ok && x.messages:
-			x.said = x.said || m.event
+			x.said = x.said || m.says
 			return upstream.Message{Name: m.name, Data: m.data}, nil
 		case ok && m.event:
 			m = x.complete(m)

@@ -15,6 +15,7 @@ type message struct {
 	name  string
 	data  []byte
 	event bool // it came unasked
+	says  bool // it is a message of a conversation with a content
 }
 
 // queue holds what has arrived in an exchange and has not been read. Any goroutine may push; one reads.

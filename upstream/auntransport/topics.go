@@ -19,6 +19,15 @@ type topics struct {
 	mu     sync.Mutex
 	of     map[string][]*exchange
 	latest *lru.Cache[string, time.Time] // by task; it outlives the exchanges, for the gets after a cut
+
+	silence *lru.Cache[string, silence] // by conversation
+	seq     int64                       // of the last message of any conversation
+}
+
+// silence is since when an agent has said nothing more.
+type silence struct {
+	after int64 // the last message
+	since time.Time
 }
 
 // maxLatest is of how many tasks the time of the last event is kept.
@@ -26,7 +35,8 @@ const maxLatest = 16384
 
 func (t *topics) init() {
 	t.of = make(map[string][]*exchange)
-	t.latest, _ = lru.New[string, time.Time](maxLatest) // the size is positive
+	t.latest, _ = lru.New[string, time.Time](maxLatest) // the sizes are positive
+	t.silence, _ = lru.New[string, silence](maxLatest)
 }
 
 // add has an exchange receive the events of a task.
@@ -55,7 +65,7 @@ func (t *topics) remove(taskID string, x *exchange) {
 // deliver hands a notification to the exchanges of its task. It does not wait.
 func (t *topics) deliver(_ *aun.Conn, method string, params gjson.Result) {
 	if method == codec.MessageReceived {
-		t.received(params)
+		t.deliverMessage(params)
 		return
 	}
 	if !strings.HasPrefix(method, "event/task.") {
@@ -74,16 +84,6 @@ func (t *topics) deliver(_ *aun.Conn, method string, params gjson.Result) {
 	}
 	for _, x := range list {
 		x.queue.push(message{name: method, data: []byte(params.Raw), event: true})
-	}
-}
-
-// received hands a message to the exchange of its conversation.
-func (t *topics) received(params gjson.Result) {
-	topic := conversation(codec.ThreadOf(params))
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, x := range t.of[topic] {
-		x.queue.push(message{name: codec.MessageReceived, data: []byte(params.Raw), event: true})
 	}
 }
 

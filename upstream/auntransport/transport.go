@@ -3,10 +3,12 @@
 package auntransport
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -19,14 +21,17 @@ import (
 type Transport struct {
 	pool   *Pool
 	config aun.ClientConfig
+	quiet  time.Duration
 	link   *link // its connection stays open until Close
 	close  sync.Once
 	only   []upstream.Route
 }
 
-// New returns a transport. Nothing is sent before it is used. The caller must close it.
-func (p *Pool) New(config aun.ClientConfig) *Transport {
-	t := &Transport{pool: p, config: config, link: p.take(config)}
+// New returns a transport. Nothing is sent before it is used. The caller must close it. quiet is how long an agent that
+// is spoken to by messages may say nothing after a message until its turn is over, because only some agents report the
+// end; 0 is for 10 seconds.
+func (p *Pool) New(config aun.ClientConfig, quiet time.Duration) *Transport {
+	t := &Transport{pool: p, config: config, quiet: cmp.Or(quiet, defaultQuiet), link: p.take(config)}
 	t.only = []upstream.Route{t}
 	return t
 }
@@ -44,7 +49,7 @@ func (t *Transport) Confirm() {}
 // Open implements upstream.Route.
 func (t *Transport) Open(ctx context.Context, r *upstream.Request) (upstream.Exchange, error) {
 	x := &exchange{pool: t.pool, link: t.pool.take(t.config), request: r, begun: make(chan struct{}), queue: newQueue(),
-		peer: string(t.config.Peer)}
+		peer: string(t.config.Peer), quiet: t.quiet}
 	x.ctx, x.cancel = context.WithCancel(ctx)
 	x.idle, x.interrupt = r.IdleTimeout, r.Interrupt
 	x.work.Go(x.carryOut)

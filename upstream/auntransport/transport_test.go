@@ -31,7 +31,7 @@ func withGateway(t *testing.T, f func(t *testing.T, a *upstream.Agent, g *gatewa
 		var pool auntransport.Pool
 		g.process = func(url string) *upstream.Agent {
 			transport := pool.New(aun.ClientConfig{Identity: pki.Identity("alice.aid.test"), Roots: pki.Roots(),
-				URL: url, Peer: "agent.aid.test", HTTP: network.Client(), Log: quiet})
+				URL: url, Peer: "agent.aid.test", HTTP: network.Client(), Log: quiet}, 0)
 			return upstream.New(upstream.Config{
 				Resolver: upstream.NewEndpoint(codec.Client("agent.aid.test"), transport), Logger: quiet,
 				RetryFor: 10 * time.Second,
