@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
 // The default lives of tokens.
@@ -85,9 +87,9 @@ func (a *Authority) Login1(params gjson.Result) ([]byte, error) {
 	clientNonce, request := params.Get("client_nonce").String(), params.Get("request_id").String()
 	switch {
 	case clientNonce == "" || len(clientNonce) > maxParam:
-		return nil, Errorf(CodeInvalidParams, "client_nonce must be a string of 1 to %d bytes", maxParam)
+		return nil, Errorf(codes.InvalidParams, "client_nonce must be a string of 1 to %d bytes", maxParam)
 	case len(request) > maxParam:
-		return nil, Errorf(CodeInvalidParams, "request_id is longer than %d bytes", maxParam)
+		return nil, Errorf(codes.InvalidParams, "request_id is longer than %d bytes", maxParam)
 	case request == "":
 		request = NewNonce()
 	}
@@ -195,7 +197,7 @@ func (a *Authority) Authenticate(auth gjson.Result) (Proof, error) {
 		}
 		return Proof{AID: cert.AID, Expires: cert.NotAfter}, nil
 	}
-	return Proof{}, Errorf(CodeAuthFailed, "The authentication method is not supported; use aid or kite_token")
+	return Proof{}, Errorf(codes.AuthFailed, "The authentication method is not supported; use aid or kite_token")
 }
 
 // maxParam is the length of the longest nonce or id that is accepted, in bytes.
@@ -204,7 +206,7 @@ const maxParam = 256
 func aidParam(params gjson.Result) (AID, error) {
 	aid, err := ParseAID(params.Get("aid").String())
 	if err != nil {
-		return "", Errorf(CodeInvalidParams, "aid: %v", err)
+		return "", Errorf(codes.InvalidParams, "aid: %v", err)
 	}
 	return aid, nil
 }

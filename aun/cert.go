@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
 // Limits of what is read as PEM.
@@ -96,11 +98,11 @@ func (r *Roots) Revoke(list []byte) error {
 func revokedKey(issuer, serial []byte) string { return string(issuer) + "\x00" + string(serial) }
 
 // Verify checks that a chain, whose first certificate is that of an AID, leads to the roots now. It returns the AID's
-// certificate and until when the chain is valid. An error is a CodeCertificateInvalid. The AID may be empty for any.
+// certificate and until when the chain is valid. An error is a codes.CertificateInvalid. The AID may be empty for any.
 func (r *Roots) Verify(aid AID, chain []*x509.Certificate) (*Certificate, error) {
 	c, err := r.verify(aid, chain)
 	if err != nil {
-		return nil, Errorf(CodeCertificateInvalid, "The certificate is not accepted: %v", err)
+		return nil, Errorf(codes.CertificateInvalid, "The certificate is not accepted: %v", err)
 	}
 	return c, nil
 }
@@ -110,7 +112,7 @@ func (r *Roots) Verify(aid AID, chain []*x509.Certificate) (*Certificate, error)
 func (r *Roots) VerifyService(chain []*x509.Certificate, message, signature string) error {
 	c, err := r.verifyChain(chain)
 	if err != nil {
-		return Errorf(CodeCertificateInvalid, "The certificate of the authentication service is not accepted: %v", err)
+		return Errorf(codes.CertificateInvalid, "The certificate of the authentication service is not accepted: %v", err)
 	}
 	return Verify(c.Key, message, signature)
 }
@@ -201,7 +203,7 @@ func aidOf(c *x509.Certificate) (AID, error) {
 func ParseChain(text string) ([]*x509.Certificate, error) {
 	chain, err := parseCerts([]byte(text), maxChain)
 	if err != nil {
-		return nil, Errorf(CodeCertificateInvalid, "The certificate cannot be read: %v", err)
+		return nil, Errorf(codes.CertificateInvalid, "The certificate cannot be read: %v", err)
 	}
 	return chain, nil
 }
@@ -249,11 +251,11 @@ func Sign(key *ecdsa.PrivateKey, message string) (string, error) {
 	return base64.StdEncoding.EncodeToString(sig), nil
 }
 
-// Verify checks a signature of Sign. The error is a CodeSignatureInvalid.
+// Verify checks a signature of Sign. The error is a codes.SignatureInvalid.
 func Verify(key *ecdsa.PublicKey, message, signature string) error {
 	sig, err := base64.StdEncoding.DecodeString(signature)
 	if err != nil || !ecdsa.VerifyASN1(key, digest(key.Curve, message), sig) {
-		return Errorf(CodeSignatureInvalid, "The signature is invalid")
+		return Errorf(codes.SignatureInvalid, "The signature is invalid")
 	}
 	return nil
 }

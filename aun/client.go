@@ -17,6 +17,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
 // Times of a Client.
@@ -314,7 +316,7 @@ type incoming struct {
 
 // Request implements Handler.
 func (*incoming) Request(_ context.Context, r *Request) {
-	r.Fail(Errorf(CodeMethodNotFound, "Method not found"))
+	r.Fail(Errorf(codes.MethodNotFound, "Method not found"))
 }
 
 // Event implements Handler.

@@ -17,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
@@ -215,7 +216,7 @@ func (c *Conn) receiveRequest(ctx context.Context, m *jsonrpc.Request) {
 					slog.String("stack", string(debug.Stack())))
 			}
 			if !r.answered {
-				r.Fail(Errorf(CodeInternal, "Internal error"))
+				r.Fail(Errorf(codes.Internal, "Internal error"))
 			}
 		}()
 		c.handler.Request(ctx, r)
@@ -238,7 +239,7 @@ func (r *Request) Reply(result []byte) error {
 	frame := append(jsonrpc.BeginResult(make([]byte, 0, 64+len(result)), r.id), result...)
 	err := r.send(jsonrpc.End(frame))
 	if errors.Is(err, ErrTooLarge) {
-		r.Fail(Errorf(CodeTaskTooLarge, "The answer is larger than %d bytes", MaxFrame))
+		r.Fail(Errorf(codes.TaskTooLarge, "The answer is larger than %d bytes", MaxFrame))
 	}
 	return err
 }
@@ -247,7 +248,7 @@ func (r *Request) Reply(result []byte) error {
 func (r *Request) Fail(err error) {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
-		e = Errorf(CodeInternal, "Internal error")
+		e = Errorf(codes.Internal, "Internal error")
 	}
 	_ = r.send(jsonrpc.AppendError(nil, r.id, int(e.Code), e.Message, e.Data))
 }

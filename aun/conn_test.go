@@ -19,6 +19,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -31,7 +32,7 @@ type handler struct {
 
 func (h handler) Request(ctx context.Context, r *aun.Request) {
 	if h.request == nil {
-		r.Fail(aun.Errorf(aun.CodeMethodNotFound, "Method not found"))
+		r.Fail(aun.Errorf(codes.MethodNotFound, "Method not found"))
 		return
 	}
 	h.request(ctx, r)

@@ -7,8 +7,6 @@ import (
 	"fmt"
 
 	"github.com/coder/websocket"
-
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
 
 // Error is the error of a JSON-RPC response of AUN: what the other end answers, or is to be answered.
@@ -25,45 +23,6 @@ func (e *Error) Error() string { return fmt.Sprintf("aun: error %d: %s", e.Code,
 func Errorf(code int64, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
-
-// The codes of errors.
-const (
-	CodeParseError     = jsonrpc.ParseError
-	CodeInvalidRequest = jsonrpc.InvalidRequest
-	CodeMethodNotFound = -32601
-	CodeInvalidParams  = -32602
-	CodeInternal       = -32603
-
-	CodeVersion            = -32000 // no version of the protocol is common to both ends
-	CodeAuthFailed         = -32001
-	CodeCertificateInvalid = -32002 // or a nonce that is unknown, used or expired
-	CodeSignatureInvalid   = -32003
-	CodePermissionDenied   = -32004
-	CodeTokenExpired       = -32005
-	CodeAgentOffline       = -32010
-	CodeSessionNotFound    = -32011
-	CodeNotInitialized     = -32013 // a method that needs a login
-	CodeLimitExceeded      = -32050
-
-	CodeSearchUnavailable = -32160
-	CodeAgentNotFound     = -32161
-	CodeInvalidQuery      = -32162
-	CodeSnapshotStale     = -32163
-	CodeCursorExpired     = -32164
-
-	CodeTaskNotFound        = -32170
-	CodeTaskStateInvalid    = -32171
-	CodeTaskInputRequired   = -32172
-	CodeTaskCanceled        = -32173
-	CodeTaskTooLarge        = -32174
-	CodeTaskAccessDenied    = -32175
-	CodeTaskAlreadyAccepted = -32176
-	CodeTaskRejected        = -32177
-	CodeDelegationDenied    = -32178
-	CodeChildLimitExceeded  = -32179
-	CodeCompletionBlocked   = -32185
-	CodeTaskFailed          = -32186
-)
 
 // CloseCode is the status with which a connection is closed.
 type CloseCode = websocket.StatusCode

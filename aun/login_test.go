@@ -19,6 +19,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
 // code returns the code of an *aun.Error.
@@ -65,7 +66,7 @@ func gateway(a *aun.Authority, nonce string) handler {
 					`"},"capabilities":{"namespaces":["task","message"]},"heartbeat_interval":20}`)
 			}
 		default:
-			err = aun.Errorf(aun.CodeNotInitialized, "no login")
+			err = aun.Errorf(codes.NotInitialized, "no login")
 		}
 		if err != nil {
 			r.Fail(err)
@@ -99,7 +100,7 @@ func TestLogin(t *testing.T) {
 					t.Errorf("hello %+v, %v", hello, err)
 				}
 				time.Sleep(time.Hour + time.Second)
-				if _, err := aun.Connect(t.Context(), c, "the nonce", tokens, "device", ""); code(err) != aun.CodeTokenExpired {
+				if _, err := aun.Connect(t.Context(), c, "the nonce", tokens, "device", ""); code(err) != codes.TokenExpired {
 					t.Errorf("an expired token: %v", err)
 				}
 				again, err := aun.Refresh(t.Context(), c, id, tokens)
@@ -114,7 +115,7 @@ func TestLogin(t *testing.T) {
 					t.Error("an access token was taken for a refresh token")
 				}
 				again.Access = tokens.Refresh
-				if _, err := aun.Connect(t.Context(), c, "the nonce", again, "device", ""); code(err) != aun.CodeAuthFailed {
+				if _, err := aun.Connect(t.Context(), c, "the nonce", again, "device", ""); code(err) != codes.AuthFailed {
 					t.Errorf("a refresh token as an access token: %v", err)
 				}
 			})
@@ -125,7 +126,7 @@ func TestLogin(t *testing.T) {
 // The client refuses an authentication service that cannot prove itself.
 func TestLoginRefusesForeignServices(t *testing.T) {
 	for name, want := range map[string]int64{
-		"certificate": aun.CodeCertificateInvalid, "signature": aun.CodeSignatureInvalid,
+		"certificate": codes.CertificateInvalid, "signature": codes.SignatureInvalid,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -176,12 +177,12 @@ func TestAuthorityRefuses(t *testing.T) {
 			"a key of P-521":         pki.IdentityFor("alice.aid.test", elliptic.P521(), time.Hour),
 		} {
 			p := params(map[string]any{"aid": "alice.aid.test", "cert": id.CertPEM(), "client_nonce": "n"})
-			if _, err := a.Login1(p); code(err) != aun.CodeCertificateInvalid {
+			if _, err := a.Login1(p); code(err) != codes.CertificateInvalid {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		p := params(map[string]any{"aid": "alice", "cert": alice.CertPEM(), "client_nonce": "n"})
-		if _, err := a.Login1(p); code(err) != aun.CodeInvalidParams {
+		if _, err := a.Login1(p); code(err) != codes.InvalidParams {
 			t.Errorf("an invalid AID: %v", err)
 		}
 
@@ -189,7 +190,7 @@ func TestAuthorityRefuses(t *testing.T) {
 		if _, err := a.Login2(params(good)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.Login2(params(good)); code(err) != aun.CodeCertificateInvalid {
+		if _, err := a.Login2(params(good)); code(err) != codes.CertificateInvalid {
 			t.Errorf("a nonce used twice: %v", err)
 		}
 		for name, change := range map[string]struct {
@@ -197,11 +198,11 @@ func TestAuthorityRefuses(t *testing.T) {
 			value  any
 			want   int64
 		}{
-			"another time":      {"client_time", "1795203089.87643", aun.CodeSignatureInvalid},
-			"another signature": {"signature", "AAAA", aun.CodeSignatureInvalid},
-			"another nonce":     {"nonce", "x", aun.CodeCertificateInvalid},
-			"another request":   {"request_id", "x", aun.CodeCertificateInvalid},
-			"another AID":       {"aid", "bob.aid.test", aun.CodeCertificateInvalid},
+			"another time":      {"client_time", "1795203089.87643", codes.SignatureInvalid},
+			"another signature": {"signature", "AAAA", codes.SignatureInvalid},
+			"another nonce":     {"nonce", "x", codes.CertificateInvalid},
+			"another request":   {"request_id", "x", codes.CertificateInvalid},
+			"another AID":       {"aid", "bob.aid.test", codes.CertificateInvalid},
 		} {
 			bad := maps.Clone(login1(t, a, alice))
 			bad[change.member] = change.value
@@ -212,7 +213,7 @@ func TestAuthorityRefuses(t *testing.T) {
 
 		late := login1(t, a, alice)
 		time.Sleep(time.Minute + time.Second)
-		if _, err := a.Login2(params(late)); code(err) != aun.CodeCertificateInvalid {
+		if _, err := a.Login2(params(late)); code(err) != codes.CertificateInvalid {
 			t.Errorf("an expired nonce: %v", err)
 		}
 	})
@@ -227,7 +228,7 @@ func TestTooManyLogins(t *testing.T) {
 			login1(t, a, alice)
 		}
 		p := params(map[string]any{"aid": alice.AID, "cert": alice.CertPEM(), "client_nonce": "n"})
-		if _, err := a.Login1(p); code(err) != aun.CodeLimitExceeded {
+		if _, err := a.Login1(p); code(err) != codes.LimitExceeded {
 			t.Errorf("the ninth: %v", err)
 		}
 		login1(t, a, pki.Identity("bob.aid.test"))
@@ -242,7 +243,7 @@ func TestForeignTokens(t *testing.T) {
 	issuer := newAuthority(t, aun.AuthorityConfig{Identity: theirs, Roots: pki.Roots()})
 	ours := newAuthority(t, aun.AuthorityConfig{Identity: pki.Identity("gw.aid.test"), Roots: pki.Roots(),
 		ForeignKeys: []*ecdsa.PublicKey{&theirs.Key.PublicKey}})
-	for aid, want := range map[string]int64{"bob.other.test": 0, "bob.aid.test": aun.CodeAuthFailed} {
+	for aid, want := range map[string]int64{"bob.other.test": 0, "bob.aid.test": codes.AuthFailed} {
 		result, err := issuer.Login2(params(login1(t, issuer, pki.Identity(aid))))
 		if err != nil {
 			t.Fatal(err)
@@ -253,7 +254,7 @@ func TestForeignTokens(t *testing.T) {
 			t.Errorf("%s: %v, %v", aid, proof, err)
 		}
 	}
-	if _, err := ours.Authenticate(params(map[string]any{"method": "pairing_code"})); code(err) != aun.CodeAuthFailed {
+	if _, err := ours.Authenticate(params(map[string]any{"method": "pairing_code"})); code(err) != codes.AuthFailed {
 		t.Error(err)
 	}
 	proof, err := ours.Authenticate(params(withMethod(login1(t, ours, pki.Identity("bob.aid.test")))))
@@ -280,7 +281,7 @@ func TestRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := roots.Verify("alice.aid.test", alice.Chain[:1])
-	if code(err) != aun.CodeCertificateInvalid || !strings.Contains(err.Error(), "revoked") {
+	if code(err) != codes.CertificateInvalid || !strings.Contains(err.Error(), "revoked") {
 		t.Error(err)
 	}
 }
@@ -320,18 +321,18 @@ func TestPeerLogin(t *testing.T) {
 		if p := <-confirmed; p.AID != "alice.aid.test" {
 			t.Errorf("the server knows %v", p)
 		}
-		if _, _, err := login.Confirm(params(nil)); code(err) != aun.CodeCertificateInvalid {
+		if _, _, err := login.Confirm(params(nil)); code(err) != codes.CertificateInvalid {
 			t.Errorf("a nonce used twice: %v", err)
 		}
 		_, err = aun.ConnectPeer(t.Context(), c, alice, pki.Roots(), "carol.aid.test")
-		if code(err) != aun.CodeCertificateInvalid {
+		if code(err) != codes.CertificateInvalid {
 			t.Errorf("another peer than wanted: %v", err)
 		}
 		for protocol, want := range map[string]string{`"0.1"`: "0.1", `{"min":"0.1","max":"1.0"}`: "1.0", `"2.0"`: "",
 			`{"min":"0.9","max":"3.0"}`: "1.0"} {
 			result, err := login.Initialize(gjson.Parse(`{"mode":"peer","protocol":` + protocol + `}`))
 			got := gjson.GetBytes(result, "protocol").String()
-			if got != want || (want == "") != (code(err) == aun.CodeVersion) {
+			if got != want || (want == "") != (code(err) == codes.Version) {
 				t.Errorf("protocol %s: %s, %v", protocol, got, err)
 			}
 		}

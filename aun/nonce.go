@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"sync"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
 // nonceLife is how long a nonce of a login is valid. It is valid once.
@@ -49,7 +51,7 @@ func (l *logins) begin(request string, in login) error {
 	}
 	key := loginKey(in.aid, request)
 	if _, again := l.open[key]; again {
-		return Errorf(CodeInvalidParams, "The request_id is in use")
+		return Errorf(codes.InvalidParams, "The request_id is in use")
 	}
 	if len(l.open) >= maxLogins || l.ofAID[in.aid] >= maxLoginsAID {
 		for key, old := range l.open {
@@ -59,7 +61,7 @@ func (l *logins) begin(request string, in login) error {
 		}
 	}
 	if len(l.open) >= maxLogins || l.ofAID[in.aid] >= maxLoginsAID {
-		return Errorf(CodeLimitExceeded, "Too many logins are under way; finish them, or try again in a minute")
+		return Errorf(codes.LimitExceeded, "Too many logins are under way; finish them, or try again in a minute")
 	}
 	l.open[key] = in
 	l.ofAID[in.aid]++
@@ -73,11 +75,11 @@ func (l *logins) finish(aid AID, request, nonce string) (login, error) {
 	key := loginKey(aid, request)
 	in, ok := l.open[key]
 	if !ok || in.nonce != nonce {
-		return login{}, Errorf(CodeCertificateInvalid, "The nonce is unknown, or has been used")
+		return login{}, Errorf(codes.CertificateInvalid, "The nonce is unknown, or has been used")
 	}
 	l.drop(key, aid)
 	if time.Now().After(in.expires) {
-		return login{}, Errorf(CodeCertificateInvalid, "The nonce has expired")
+		return login{}, Errorf(codes.CertificateInvalid, "The nonce has expired")
 	}
 	return in, nil
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
 // Version is the version of the protocol that both modes speak.
@@ -37,7 +39,7 @@ func NewPeerLogin(identity *Identity, roots *Roots) *PeerLogin {
 // Initialize is the request initialize.
 func (l *PeerLogin) Initialize(params gjson.Result) ([]byte, error) {
 	if mode := params.Get("mode").String(); mode != "peer" {
-		return nil, Errorf(CodeInvalidParams, "mode must be peer")
+		return nil, Errorf(codes.InvalidParams, "mode must be peer")
 	}
 	var err error
 	if l.version, err = peerVersion(params.Get("protocol")); err != nil {
@@ -63,7 +65,7 @@ func peerVersion(protocol gjson.Result) (string, error) {
 			return v, nil
 		}
 	}
-	return "", &Error{Code: CodeVersion, Message: "No version of the protocol is common to both ends",
+	return "", &Error{Code: codes.Version, Message: "No version of the protocol is common to both ends",
 		Data: mustJSON(map[string]any{"server_range": map[string]string{"min": peerVersions[1], "max": peerVersions[0]}})}
 }
 
@@ -75,7 +77,7 @@ func (l *PeerLogin) Hello(params gjson.Result) ([]byte, error) {
 	}
 	theirs := params.Get("nonce").String()
 	if theirs == "" || len(theirs) > maxParam {
-		return nil, Errorf(CodeInvalidParams, "nonce must be a string of 1 to %d bytes", maxParam)
+		return nil, Errorf(codes.InvalidParams, "nonce must be a string of 1 to %d bytes", maxParam)
 	}
 	if l.version == "" { // some peers send hello without initialize
 		if l.version, err = peerVersion(params.Get("protocol")); err != nil {
@@ -105,7 +107,7 @@ func (l *PeerLogin) Confirm(params gjson.Result) ([]byte, Proof, error) {
 	nonce := l.nonce
 	l.nonce = ""
 	if nonce == "" || time.Now().After(l.expires) {
-		return nil, Proof{}, Errorf(CodeCertificateInvalid, "There is no nonce to confirm, or it has expired")
+		return nil, Proof{}, Errorf(codes.CertificateInvalid, "There is no nonce to confirm, or it has expired")
 	}
 	if err := Verify(l.cert.Key, nonce, params.Get("nonce_signature").String()); err != nil {
 		return nil, Proof{}, err

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
 // The audiences of tokens.
@@ -61,7 +63,7 @@ const maxToken = 16 << 10
 
 // check returns the claims of a token. Tokens of other issuers are accepted as access tokens, for AIDs of theirs.
 func (t *tokens) check(token, audience string) (*claims, error) {
-	invalid := Errorf(CodeAuthFailed, "The token is invalid")
+	invalid := Errorf(codes.AuthFailed, "The token is invalid")
 	if len(token) > maxToken {
 		return nil, invalid
 	}
@@ -84,7 +86,7 @@ func (t *tokens) check(token, audience string) (*claims, error) {
 	err = c.ValidateWithLeeway(jwt.Expected{Issuer: issuer, AnyAudience: jwt.Audience{audience}, Time: time.Now()}, 0)
 	switch {
 	case errors.Is(err, jwt.ErrExpired):
-		return nil, Errorf(CodeTokenExpired, "The token has expired")
+		return nil, Errorf(codes.TokenExpired, "The token has expired")
 	case err != nil:
 		return nil, invalid
 	}

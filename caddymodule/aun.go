@@ -22,6 +22,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
@@ -299,7 +300,7 @@ func (searchService) Call(
 ) ([]byte, error) {
 	result, ok, err := aunDirectory.Search(ctx, method, params)
 	if !ok && err == nil {
-		err = aun.Errorf(aun.CodeMethodNotFound, "Method not found")
+		err = aun.Errorf(codes.MethodNotFound, "Method not found")
 	}
 	return result, err
 }
@@ -310,7 +311,7 @@ type metaService struct{ site *directory.Site }
 // Call implements wsfront.Service.
 func (m metaService) Call(_ context.Context, _ *wsfront.Session, method string, _ gjson.Result) ([]byte, error) {
 	if method != "meta.trust_roots" {
-		return nil, aun.Errorf(aun.CodeMethodNotFound, "Method not found")
+		return nil, aun.Errorf(codes.MethodNotFound, "Method not found")
 	}
 	list, err := m.site.TrustRoots()
 	return bytes.TrimSpace(list), err

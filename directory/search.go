@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
@@ -61,7 +62,7 @@ func (d *Directory) Search(
 }
 
 func invalid(format string, args ...any) error {
-	return aun.Errorf(aun.CodeInvalidQuery, format, args...)
+	return aun.Errorf(codes.InvalidQuery, format, args...)
 }
 
 // item is an agent in the answer to search.query.
@@ -166,7 +167,7 @@ func (d *Directory) getAgent(ctx context.Context, params gjson.Result) (any, err
 	}
 	e := d.get(ctx, aid)
 	if e == nil {
-		return nil, aun.Errorf(aun.CodeAgentNotFound, "there is no public agent.md of %s here", aid)
+		return nil, aun.Errorf(codes.AgentNotFound, "there is no public agent.md of %s here", aid)
 	}
 	return struct {
 		AID         aun.AID   `json:"aid"`
@@ -252,7 +253,7 @@ func (d *Directory) snapshot(ctx context.Context, params gjson.Result) (any, err
 	defer d.mu.Unlock()
 	current := version(d.changed)
 	if wanted != "" && wanted != current {
-		return nil, aun.Errorf(aun.CodeSnapshotStale, "the snapshot is %s now", current)
+		return nil, aun.Errorf(codes.SnapshotStale, "the snapshot is %s now", current)
 	}
 	type one struct {
 		AID       aun.AID   `json:"aid"`
@@ -293,7 +294,7 @@ func (d *Directory) changesAfter(ctx context.Context, params gjson.Result) (any,
 	defer d.mu.Unlock()
 	first := d.sequence - len(d.changes) // the number before the first change that is kept
 	if after < first || after > d.sequence {
-		return nil, aun.Errorf(aun.CodeCursorExpired, "the changes after this cursor are not kept; get the snapshot")
+		return nil, aun.Errorf(codes.CursorExpired, "the changes after this cursor are not kept; get the snapshot")
 	}
 	type one struct {
 		Sequence  int       `json:"sequence"`
@@ -377,7 +378,7 @@ func (d *Directory) offset(params gjson.Result, prefix string) (int, error) {
 		return 0, invalid("cursor must be one that this method has returned")
 	}
 	if epoch != d.epoch {
-		return 0, aun.Errorf(aun.CodeCursorExpired, "the cursor has expired; begin again without it")
+		return 0, aun.Errorf(codes.CursorExpired, "the cursor has expired; begin again without it")
 	}
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil {

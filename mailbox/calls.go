@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -178,7 +179,7 @@ func (m *Mailbox) forward(
 		online := m.connections.Online(to)
 		switch {
 		case !online && (mode == queueMode || !b.exists):
-			return aun.Errorf(aun.CodeAgentOffline, "%s is not connected here", to)
+			return aun.Errorf(codes.AgentOffline, "%s is not connected here", to)
 		case len(b.kept) >= maxMessages/2 || b.bytes >= maxBytes/2: // the other half is for answers of agents
 			return task.Errorf(task.LimitExceeded, "the inbox of %s is full", to).
 				WithData("limit", "messages").WithData("max", maxMessages/2)

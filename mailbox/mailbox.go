@@ -20,6 +20,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -206,11 +207,11 @@ func (m *Mailbox) Call(ctx context.Context, c Caller, method string, params gjso
 	case "message.query_online":
 		return m.queryOnline(params)
 	}
-	return nil, aun.Errorf(aun.CodeMethodNotFound, "Method not found")
+	return nil, aun.Errorf(codes.MethodNotFound, "Method not found")
 }
 
 func invalid(format string, args ...any) error {
-	return aun.Errorf(aun.CodeInvalidParams, format, args...)
+	return aun.Errorf(codes.InvalidParams, format, args...)
 }
 
 // newID returns a random id of a message.

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
@@ -47,7 +48,7 @@ func (s *Session) before(r *aun.Request) (result []byte, closing aun.CloseCode, 
 	case "auth.connect":
 		return s.connect(r.Params)
 	case "auth.create_aid", "auth.request_cert", "auth.renew_cert", "auth.rekey", "auth.download_cert":
-		return nil, 0, aun.Errorf(aun.CodeMethodNotFound, "This gateway issues no certificates")
+		return nil, 0, aun.Errorf(codes.MethodNotFound, "This gateway issues no certificates")
 	case "meta.ping":
 		return ping(), 0, nil
 	default:
@@ -59,16 +60,16 @@ func (s *Session) before(r *aun.Request) (result []byte, closing aun.CloseCode, 
 	return result, closing, err
 }
 
-var errNotLoggedIn = aun.Errorf(aun.CodeNotInitialized, "The method needs a login; see auth.connect")
+var errNotLoggedIn = aun.Errorf(codes.NotInitialized, "The method needs a login; see auth.connect")
 
 // closeCode returns the status with which a connection is closed after an error of a login.
 func closeCode(err error) aun.CloseCode {
 	if e, ok := err.(*aun.Error); ok {
 		switch e.Code {
-		case aun.CodeCertificateInvalid, aun.CodeSignatureInvalid, aun.CodeAuthFailed, aun.CodeTokenExpired,
-			aun.CodeNotInitialized:
+		case codes.CertificateInvalid, codes.SignatureInvalid, codes.AuthFailed, codes.TokenExpired,
+			codes.NotInitialized:
 			return aun.CloseAuthFailed
-		case aun.CodeVersion:
+		case codes.Version:
 			return aun.CloseProtocol
 		}
 	}
@@ -83,7 +84,7 @@ func (s *Session) connect(params gjson.Result) (result []byte, closing aun.Close
 	s.mu.Unlock()
 	if nonce == "" || params.Get("nonce").String() != nonce {
 		return nil, aun.CloseInvalidNonce,
-			aun.Errorf(aun.CodeCertificateInvalid, "The nonce is not that of the challenge, or has been used")
+			aun.Errorf(codes.CertificateInvalid, "The nonce is not that of the challenge, or has been used")
 	}
 	if err := checkVersion(params.Get("protocol")); err != nil {
 		return nil, aun.CloseProtocol, err
@@ -96,9 +97,9 @@ func (s *Session) connect(params gjson.Result) (result []byte, closing aun.Close
 	s.short = params.Get("options.kind").String() == "short"
 	switch {
 	case len(s.Device) > maxName || len(s.Slot) > maxName:
-		return nil, aun.CloseAuthFailed, aun.Errorf(aun.CodeInvalidParams, "device.id or client.slot_id is too long")
+		return nil, aun.CloseAuthFailed, aun.Errorf(codes.InvalidParams, "device.id or client.slot_id is too long")
 	case s.Device == "" && s.Slot != "":
-		return nil, aun.CloseAuthFailed, &aun.Error{Code: aun.CodeInvalidParams, Message: "A slot needs a device",
+		return nil, aun.CloseAuthFailed, &aun.Error{Code: codes.InvalidParams, Message: "A slot needs a device",
 			Data: []byte(`{"reason":"slot_requires_device_id"}`)}
 	}
 	if closing, err := s.enter(proof); err != nil {
@@ -133,7 +134,7 @@ func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {
 	s.Peer = c.Identities.Of(identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: s.AID, Login: true})
 	replaced, refused := c.Connections.add(s, c.Limits.ConnectionsPerAID)
 	if refused != 0 {
-		return refused, &aun.Error{Code: aun.CodeLimitExceeded, Message: "There are too many connections of this AID",
+		return refused, &aun.Error{Code: codes.LimitExceeded, Message: "There are too many connections of this AID",
 			Data: []byte(`{"limit":"connections_per_aid"}`)}
 	}
 	if replaced != nil {
@@ -155,7 +156,7 @@ func checkVersion(protocol gjson.Result) error {
 	if !protocol.Exists() || (lowest == "" || lowest <= aun.Version) && (highest == "" || highest >= aun.Version) {
 		return nil
 	}
-	return &aun.Error{Code: aun.CodeVersion, Message: "No version of the protocol is common to both ends",
+	return &aun.Error{Code: codes.Version, Message: "No version of the protocol is common to both ends",
 		Data: mustJSON(map[string]any{
 			"server_range": map[string]string{"min": aun.Version, "max": aun.Version},
 			"client_range": map[string]string{"min": lowest, "max": highest},

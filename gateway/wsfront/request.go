@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -49,7 +50,7 @@ func (s *Session) Request(ctx context.Context, r *aun.Request) {
 	}
 	service := s.front.service(r.Method)
 	if service == nil {
-		s.fail(r, aun.Errorf(aun.CodeMethodNotFound, "Method not found"))
+		s.fail(r, aun.Errorf(codes.MethodNotFound, "Method not found"))
 		return
 	}
 	result, err := service.Call(ctx, s, r.Method, r.Params)

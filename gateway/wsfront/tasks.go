@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -54,7 +55,7 @@ func (s *Session) task(ctx context.Context, r *aun.Request) {
 			err = s.refuseAssignee(r.Method, c.entry)
 		}
 	default:
-		err = aun.Errorf(aun.CodeMethodNotFound, "Method not found")
+		err = aun.Errorf(codes.MethodNotFound, "Method not found")
 	}
 	if err != nil && ctx.Err() == nil {
 		s.fail(r, err)

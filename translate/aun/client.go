@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -188,20 +189,20 @@ var failures = []wire.Failure{
 	{Code: -32601, Kind: task.MethodNotFound, Detail: "the agent does not have this method"},
 	{Code: -32602, Kind: task.InvalidParams, Detail: "the agent does not accept the parameters"},
 	{Code: -32603, Kind: task.Internal, Detail: "the agent failed"},
-	{Code: CodeAuthFailed, Kind: task.InvalidAgentResponse, Detail: "the agent does not accept who the gateway is"},
-	{Code: CodePermission, Kind: task.InvalidAgentResponse, Detail: "the agent does not let the gateway do this"},
-	{Code: CodeTokenExpired, Kind: task.InvalidAgentResponse, Detail: "the gateway's token has expired"},
-	{Code: CodeAgentOffline, Kind: task.AgentUnavailable, Detail: "the agent is offline"},
-	{Code: CodeTimeout, Kind: task.AgentTimeout, Detail: "the agent did not answer in time"},
-	{Code: CodeTaskNotFound, Kind: task.TaskNotFound, Detail: "the agent does not know this task"},
-	{Code: CodeStateInvalid, Kind: task.UnsupportedOperation, Detail: "the state of the task does not allow this"},
-	{Code: CodeCanceled, Kind: task.TaskNotCancelable, Detail: "the task is canceled"},
-	{Code: CodeTooLarge, Kind: task.LimitExceeded, Detail: "the task is too large for a frame"},
-	{Code: CodeAccessDenied, Kind: task.InvalidAgentResponse,
+	{Code: codes.AuthFailed, Kind: task.InvalidAgentResponse, Detail: "the agent does not accept who the gateway is"},
+	{Code: codes.PermissionDenied, Kind: task.InvalidAgentResponse, Detail: "the agent does not let the gateway do this"},
+	{Code: codes.TokenExpired, Kind: task.InvalidAgentResponse, Detail: "the gateway's token has expired"},
+	{Code: codes.AgentOffline, Kind: task.AgentUnavailable, Detail: "the agent is offline"},
+	{Code: codes.AgentTimeout, Kind: task.AgentTimeout, Detail: "the agent did not answer in time"},
+	{Code: codes.TaskNotFound, Kind: task.TaskNotFound, Detail: "the agent does not know this task"},
+	{Code: codes.TaskStateInvalid, Kind: task.UnsupportedOperation, Detail: "the state of the task does not allow this"},
+	{Code: codes.TaskCanceled, Kind: task.TaskNotCancelable, Detail: "the task is canceled"},
+	{Code: codes.TaskTooLarge, Kind: task.LimitExceeded, Detail: "the task is too large for a frame"},
+	{Code: codes.TaskAccessDenied, Kind: task.InvalidAgentResponse,
 		Detail: "the agent does not let the gateway use this task"},
-	{Code: CodeRejected, Kind: task.TaskNotCancelable, Detail: "the task was rejected"},
-	{Code: CodeFailed, Kind: task.TaskNotCancelable, Detail: "the task has failed"},
-	{Code: CodeLimitExceeded, Kind: task.LimitExceeded, Detail: "a limit of the agent is reached"},
+	{Code: codes.TaskRejected, Kind: task.TaskNotCancelable, Detail: "the task was rejected"},
+	{Code: codes.TaskFailed, Kind: task.TaskNotCancelable, Detail: "the task has failed"},
+	{Code: codes.LimitExceeded, Kind: task.LimitExceeded, Detail: "a limit of the agent is reached"},
 }
 
 // NewStream implements translate.Client.

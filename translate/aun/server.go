@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -176,7 +177,7 @@ func tooLarge(t *task.Task, size int) *task.Error {
 	for i := range t.Products[:min(len(t.Products), wire.MaxItems)] {
 		list = append(list, artifact{t.Products[i].ID, task.ProductsSize(t.Products[i : i+1])})
 	}
-	return refuse(task.LimitExceeded, CodeTooLarge, "Task output too large",
+	return refuse(task.LimitExceeded, codes.TaskTooLarge, "Task output too large",
 		"the task does not fit into a frame").WithData("task_id", t.ID).WithData("size", size).
 		WithData("max", MaxFrame).WithData("artifacts", list)
 }

@@ -5,6 +5,7 @@ package aun
 import (
 	"strconv"
 
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -133,7 +134,7 @@ func (e *encoder) chunk(dst []byte, ev *task.Event) translate.Frame {
 		dst = append(e.begin(dst[:begin], Artifact), `,"artifact":{"id":`...)
 		dst = task.AppendString(dst, c.Product.ID)
 		dst = strconv.AppendInt(append(dst, `,"size":`...), task.ProductsSize([]task.Product{c.Product}), 10)
-		dst = strconv.AppendInt(append(dst, `,"error":{"code":`...), CodeTooLarge, 10)
+		dst = strconv.AppendInt(append(dst, `,"error":{"code":`...), codes.TaskTooLarge, 10)
 		dst = append(dst, `,"message":"Task output too large"}}`...)
 	}
 	dst = strconv.AppendBool(append(dst, `,"append":`...), c.Append)

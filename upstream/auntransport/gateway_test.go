@@ -18,6 +18,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -119,7 +120,7 @@ func (c *connection) Request(ctx context.Context, r *aun.Request) {
 		result, err = g.authority.Refresh(r.Params)
 	case "auth.connect":
 		if _, err = g.authority.Authenticate(r.Params.Get("auth")); err == nil && r.Params.Get("nonce").String() != c.nonce {
-			err = aun.Errorf(aun.CodeCertificateInvalid, "wrong nonce")
+			err = aun.Errorf(codes.CertificateInvalid, "wrong nonce")
 		}
 		result = marshal(object{"status": "ok", "capabilities": object{"namespaces": g.namespaces}})
 	case "initialize":
@@ -155,7 +156,7 @@ func (g *gateway) task(r *aun.Request) ([]byte, error) {
 	id := r.Params.Get("task_id").String()
 	t := g.tasks[id]
 	if t == nil && r.Params.Get("task_id").Exists() {
-		return nil, aun.Errorf(aun.CodeTaskNotFound, "Task not found")
+		return nil, aun.Errorf(codes.TaskNotFound, "Task not found")
 	}
 	switch r.Method {
 	case "task.create":
@@ -188,7 +189,7 @@ func (g *gateway) task(r *aun.Request) ([]byte, error) {
 	case "task.subscribe", "task.unsubscribe":
 		id := r.Params.Get("task_ids.0").String()
 		if g.tasks[id] == nil {
-			return nil, aun.Errorf(aun.CodeTaskNotFound, "Task not found")
+			return nil, aun.Errorf(codes.TaskNotFound, "Task not found")
 		}
 		if g.subs[id] == nil {
 			g.subs[id] = make(map[*aun.Conn]bool)
@@ -200,7 +201,7 @@ func (g *gateway) task(r *aun.Request) ([]byte, error) {
 		g.subs[id][r.Conn] = true
 		return marshal(object{"subscribed": []string{id}}), nil
 	}
-	return nil, aun.Errorf(aun.CodeMethodNotFound, "Method not found")
+	return nil, aun.Errorf(codes.MethodNotFound, "Method not found")
 }
 
 func now() string { return time.Now().UTC().Format(time.RFC3339Nano) }

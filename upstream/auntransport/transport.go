@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -67,8 +68,8 @@ func unreachable(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		reason, detail = upstream.CertificateUntrusted, "the certificate of the agent's AUN gateway is not trusted"
-	case errors.As(err, &refused) && refused.Code == aun.CodeCertificateInvalid,
-		errors.As(err, &refused) && refused.Code == aun.CodeSignatureInvalid:
+	case errors.As(err, &refused) && refused.Code == codes.CertificateInvalid,
+		errors.As(err, &refused) && refused.Code == codes.SignatureInvalid:
 		reason, detail = upstream.CertificateRefused, "a certificate of AUN is not accepted"
 	}
 	return upstream.Failed(task.AgentUnavailable, reason, err, "%s", detail)
