@@ -31,7 +31,7 @@ func TestStoreAway(t *testing.T) {
 	})
 	caller, sink := leaderOf(t, s.url()), newSink(t)
 	caller.setHook(hook{URL: sink.origin() + "/hook", Token: "secret", TaskID: "runs"})
-	runs := startCall("runs", "slow 1")
+	runs := startCall("runs", "slow 5")
 	runs.Terms.Response = time.Millisecond
 	caller.do(runs)
 	if err := os.Rename(dir, dir+".away"); err != nil {
