@@ -117,8 +117,8 @@ var mayImport = map[string][]string{
 	"internal/legacyagent": {"task", "jsonrpc", "internal/bufpool"},
 	"docs":                 {},
 	"bench": {"task", "agent", "jsonrpc", "translate", "translate/aip", "translate/a2a",
-		"translate/agentapi", "replay", "replay/pebble", "partner", "notify", "egress", "internal/devpki",
-		"internal/aunpeer"},
+		"translate/agentapi", "translate/aun", "replay", "replay/pebble", "partner", "notify", "egress",
+		"internal/devpki", "internal/aunpeer"},
 	"soak": {"task", "identity", "internal/devpki", "internal/leader", "internal/legacyagent"},
 	"e2e":  {},
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
+	"github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
 // dialect is both sides of one, and a set of messages. Each side is given what the other has made.
@@ -30,8 +31,12 @@ type dialect struct {
 	body    []byte            // of the start
 	reply   []byte            // of the server to it, with the whole task
 	event   []byte            // of the server's stream: a piece of a product
+	name    string            // of the event, as the client's stream is given it
+	data    []byte            // of the event, likewise
 
-	unenveloped bool // its requests are JSON, but no JSON-RPC
+	unenveloped bool   // its requests are JSON, but no JSON-RPC
+	shows       string // the method whose answer has the whole task; empty for that of the start
+	notifies    bool   // its events are notifications, of which the client's stream is given the method and the params
 }
 
 // translation is one direction of one kind of message.
@@ -154,7 +159,7 @@ var translations = []translation{
 	{"Stream.Event: the agent's event, read", func(d *dialect) int { return len(d.event) }, func(d *dialect) func() error {
 		events := d.client.NewStream(whole.Products)
 		return func() error {
-			report, err := events.Event("", d.event)
+			report, err := events.Event(d.name, d.data)
 			if err == nil && len(report.Chunks) != 1 {
 				err = errors.New("the event has lost its piece")
 			}
@@ -174,6 +179,10 @@ func dialects() ([]dialect, error) {
 		{server: a2a.V1Server(false), client: a2a.V1()},
 		{server: a2a.V1GRPCServer(false), client: a2a.V1GRPC()},
 		{server: agentapi.Server(false), client: agentapi.Client(agentapi.Options{}), unenveloped: true},
+		{
+			server: aun.Server{Relation: aun.Relation{Owner: "caller.aid.test", Assignee: agentAID, Visibility: aun.Private}},
+			client: aun.Client(agentAID), shows: aun.Get, notifies: true,
+		},
 	}
 	for i := range all {
 		d := &all[i]
@@ -193,16 +202,37 @@ func dialects() ([]dialect, error) {
 		if d.call, err = d.server.Decode(&d.request); err != nil {
 			return nil, fmt.Errorf("%s: %w", d.server.Name(), err)
 		}
+		if d.shows != "" {
+			d.call.Method = d.shows
+		}
 		d.reply = d.server.AppendTask(nil, d.request.ID, &d.call, &whole)
 		f := d.server.NewStream(d.request.ID, &d.call, &whole).Event(nil, &piece)
 		for d.event = f.Data; f.Next != nil; d.event = f.Data { // a stream may begin with other events
 			f = f.Next(nil)
+		}
+		if err := d.readEvent(); err != nil {
+			return nil, fmt.Errorf("%s: %w", d.server.Name(), err)
 		}
 		if _, ok := d.server.(translate.Transcoder); !ok && (!json.Valid(d.reply) || !json.Valid(d.event)) {
 			return nil, fmt.Errorf("%s: what the server makes is not JSON", d.server.Name())
 		}
 	}
 	return all, nil
+}
+
+// readEvent takes from the event what the client's stream is given.
+func (d *dialect) readEvent() error {
+	if !d.notifies {
+		d.data = d.event
+		return nil
+	}
+	var n struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	err := json.Unmarshal(d.event, &n)
+	d.name, d.data = n.Method, n.Params
+	return err
 }
 
 // parse reads the envelope of the start, or its params where it has none.
