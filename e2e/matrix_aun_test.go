@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"net/url"
 	"path"
 	"strings"
@@ -25,6 +27,38 @@ func (w *world) aunOption(t *testing.T) string {
 	s.file("aun.pem", must(must(s.pki.Issue(aunGateway))(t).PEM())(t))
 	s.file("roots.pem", s.pki.Issuer.ChainPEM())
 	return fmt.Sprintf("\n\t\taun {\n\t\t\tcert %[1]s/aun.pem\n\t\t\troots %[1]s/roots.pem\n\t\t}", w.site.dir)
+}
+
+// newAUNRecorder starts an agent of AUN with its gateway, and keeps what the gateway of the matrix asks it.
+func newAUNRecorder(t *testing.T) *recorder {
+	t.Helper()
+	pki := must(aunPKI())(t)
+	r := new(recorder)
+	far := &aunpeer.Gateway{PKI: pki, ID: must(pki.Issue("auth.aid.test"))(t), Agent: aunAgent}
+	far.Fault = func(method string, params json.RawMessage) aunpeer.Fault {
+		switch method {
+		case "task.create", "task.send_input", "task.cancel": // a task.get may follow the event of the end
+			about := ""
+			for _, one := range far.Tasks() {
+				if one.TaskID == gjson.GetBytes(params, "task_id").Str {
+					about = one.Input.String()
+				}
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.all = append(r.all, &exchange{method: "GET", path: "/aun",
+				body: fmt.Appendf(nil, `{"method":%q,"params":%s,"about":%q}`, method, params, about)})
+		}
+		return aunpeer.None
+	}
+	far.Open()
+	server := httptest.NewServer(far)
+	t.Cleanup(func() {
+		far.Close()
+		server.Close()
+	})
+	r.url = strings.Replace(server.URL, "http:", "ws:", 1)
+	return r
 }
 
 // aunDriver is an AUN client at work on one agent.

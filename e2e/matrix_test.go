@@ -114,7 +114,7 @@ func byStream(t *testing.T, w *world, f front, b *back) {
 func byCancel(t *testing.T, w *world, f front, b *back) {
 	d := f.driver(t, w.mountFor(f, b))
 	word := leader.NewID("word")
-	id, wait := d.start("slow 300 " + word)
+	id, wait := d.start(b.slow + " " + word)
 	if got := d.cancel(id); got.State != "canceled" || got.ID != id {
 		t.Errorf("cancel is answered as %+v", got)
 	}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,14 +24,15 @@ import (
 
 // back is an agent of one dialect, which the one gateway of the matrix fronts under /to/ and its name.
 type back struct {
-	name, dialect string // the dialect in the gateway's configuration
+	name, dialect string // the dialect in the gateway's configuration, and the AID of an agent of AUN
 	found         string // what a2a turns out to be
 	path          string // of the agent's URL
 	root          string // where the gateway fronts it without a path
 	settings      string // of the agent
 	echo          string // what is answered to "echo hi"
 	asks          string // what its question says; default: which colour?
-	early         bool   // it speaks A2A before 0.2, or the Agent API, so that it has no words for some things
+	slow          string // what keeps it at work; default: slow 300
+	early         bool   // it speaks A2A before 0.2, the Agent API or AUN, which have no words for some things
 	*recorder
 }
 
@@ -124,12 +126,14 @@ func newWorld(t *testing.T) *world {
 		{back{name: "partner-2", dialect: "aip/2", path: "/partner/two", early: true}, w.url},
 		{back{name: "runtime", dialect: "agentapi", path: "/process", early: true, settings: "cancel_path /stop",
 			asks: "The agent calls the function colour. Answer with its output." + runtimeCall}, newRuntimeAgent(t).url},
+		{back{name: "aun", dialect: "aun " + aunAgent, path: "/aun", echo: "echo: echo hi", early: true,
+			slow: "slow 300000", recorder: newAUNRecorder(t)}, ""},
 	} {
 		one := b.back
-		if one.asks == "" {
-			one.asks = "which colour?"
+		one.asks, one.slow = cmp.Or(one.asks, "which colour?"), cmp.Or(one.slow, "slow 300")
+		if one.recorder == nil {
+			one.recorder = newRecorder(t, b.agent, one.dialect == "a2a/1.0-grpc")
 		}
-		one.recorder = newRecorder(t, b.agent, one.dialect == "a2a/1.0-grpc")
 		if one.echo == "" {
 			one.echo = "echo: hi"
 		}
@@ -288,6 +292,8 @@ func (e *exchange) task() (id string, cancels bool) {
 	switch v.Get("method").Str {
 	case "tasks/cancel", "CancelTask":
 		cancels = true
+	case "task.cancel": // AUN
+		return params.Get("task_id").Str, true
 	}
 	return params.Get("id").Str, cancels
 }

@@ -4,6 +4,7 @@ package aunpeer
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,8 +27,9 @@ type Delegator interface {
 	Delegate(ctx context.Context, to, text string) error
 }
 
-// Run carries out the script that a text names, as the sample agent does: ask, fail, "slow ms", "stream n ms",
-// whatever follows, and further reject, "late-reject ms", and "delegate aid text". Any other text is echoed.
+// Run carries out the script that a text names, as the sample agent does: ask, fail, file, data, "slow ms",
+// "stream n ms", whatever follows, and further reject, "late-reject ms", and "delegate aid text". Any other text is
+// echoed.
 func Run(ctx context.Context, text string, w Work) error {
 	verb, rest, _ := strings.Cut(text, " ")
 	switch verb {
@@ -51,8 +53,15 @@ func Run(ctx context.Context, text string, w Work) error {
 		return w.Complete(ctx, textArtifact("answer", "you said: "+answer))
 	case "fail":
 		return w.Fail(ctx, "agent broke")
+	case "file":
+		return w.Complete(ctx, Artifact{ID: "artifact-file", Type: "multipart", Name: "file", Content: []Artifact{
+			{Type: "file", Name: "hello.txt", MIMEType: "text/plain", Content: "data:text/plain;base64,aGVsbG8K"}}})
+	case "data":
+		return w.Complete(ctx, Artifact{ID: "artifact-data", Type: "json",
+			Content: json.RawMessage(`{"colour":"blue","parts":[1,2,3]}`)})
 	case "slow":
-		if err := wait(ctx, rest); err != nil {
+		ms, _, _ := strings.Cut(rest, " ")
+		if err := wait(ctx, ms); err != nil {
 			return err
 		}
 		return w.Complete(ctx, textArtifact("slow", "slow done"))
