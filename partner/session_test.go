@@ -106,6 +106,7 @@ func TestSessionAtOnce(t *testing.T) {
 		b := setUp(t, memory(t), answers("hello"))
 		ended := b.do(message("m1", "s"))
 		b.do(call(task.Complete, ended.ID))
+		synctest.Wait() // the agent has been informed
 		b.Agent = inlined{fake}
 		ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 		defer leave()
