@@ -45,7 +45,7 @@ func (r *run) carryOut(stream bool) error {
 			again = r.config.Resolver.Fallback(r.Endpoint) != nil
 		case errors.Is(err, translate.ErrBusy):
 			again, err = retry.busySession(err)
-		case reason == Overloaded:
+		case reason == Overloaded && !r.unknowable():
 			again, err = retry.busy(err)
 		case reason.unsent() || reason.transient():
 			again, err = retry.undelivered(err)
@@ -54,6 +54,13 @@ func (r *run) carryOut(stream bool) error {
 			return err
 		}
 	}
+}
+
+// unknowable reports whether nothing can tell if a turn has begun. Then even one that a server refuses as overloaded is
+// not sent again: a proxy may have refused it for an agent that went down in the middle.
+func (r *run) unknowable() bool {
+	_, ok := r.codec.(translate.Getter)
+	return !ok
 }
 
 // attempt sends the turn's message once, and reports what the agent answers until the turn ends. Where the agent turns
