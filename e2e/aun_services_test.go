@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -242,13 +244,79 @@ func TestAUNMessages(t *testing.T) {
 		}
 	})
 	t.Run("recall", func(t *testing.T) {
-		var got struct {
-			Accepted, Recalled int
-			Errors             []struct{ Error string }
+		var sent struct {
+			ID string `json:"message_id"`
 		}
-		s.read(bob, "message.recall", map[string]any{"message_ids": []string{"none"}}, &got)
-		if got.Recalled != 0 || len(got.Errors) != 1 || got.Errors[0].Error != "not_found" {
-			t.Errorf("recalled: %+v", got)
+		s.read(alice, "message.send", map[string]any{
+			"to": "bob.aid.test", "payload": aunpeer.Payload{Type: "text", Text: "a mistake"},
+		}, &sent)
+		arrives := func(method string) {
+			t.Helper()
+			must(bob.Event(s.soon(), func(f aunpeer.Frame) bool {
+				return f.Method == method && strings.Contains(string(f.Params), sent.ID)
+			}))(t)
+		}
+		arrives("event/message.received")
+		for _, c := range []struct {
+			by       *aunpeer.Conn
+			id       string
+			recalled int
+			why      string
+		}{
+			{bob, "none", 0, "not_found"}, {bob, sent.ID, 0, "not_sender"}, {alice, sent.ID, 1, ""},
+			{alice, sent.ID, 0, "already_recalled"},
+		} {
+			var got struct {
+				Accepted, Recalled int
+				Errors             []struct {
+					ID    string `json:"message_id"`
+					Error string
+				}
+			}
+			s.read(c.by, "message.recall", map[string]any{"message_ids": []string{c.id}}, &got)
+			if got.Accepted != 1 || got.Recalled != c.recalled || len(got.Errors) != 1-c.recalled ||
+				len(got.Errors) == 1 && (got.Errors[0].Error != c.why || got.Errors[0].ID != c.id) {
+				t.Errorf("recalled: %+v, want %q", got, c.why)
+			}
+		}
+		arrives("event/message.recalled")
+		left := must(bob.Call(s.soon(), "message.pull", map[string]any{"after_seq": 0, "limit": 200}))(t)
+		if strings.Contains(string(left), "a mistake") {
+			t.Errorf("a recalled message is pulled: %s", left)
 		}
 	})
+}
+
+// TestAUNMeta calls meta.status and meta.trust_roots after the login.
+func TestAUNMeta(t *testing.T) {
+	t.Parallel()
+	s := serveAUN(t)
+	conn := s.online("alice.aid.test")
+	var status struct {
+		Mode, AID, Role string
+		Since           int64  `json:"connected_at"`
+		Version         string `json:"protocol_version"`
+	}
+	s.read(conn, "meta.status", nil, &status)
+	if status.Mode != "gateway" || status.AID != "alice.aid.test" || status.Role != "user" || status.Since == 0 ||
+		status.Version != "1.0" {
+		t.Errorf("meta.status: %+v", status)
+	}
+	var list struct {
+		Version int64
+		Next    string `json:"next_update"`
+		Roots   []struct {
+			Certificate string
+			Fingerprint string `json:"fingerprint_sha256"`
+			Status      string
+		} `json:"root_cas"`
+	}
+	s.read(conn, "meta.trust_roots", nil, &list)
+	sum := sha256.Sum256(s.pki.Root.Chain[0].Raw)
+	if list.Version == 0 || list.Next == "" || len(list.Roots) != 1 || list.Roots[0].Status != "active" ||
+		list.Roots[0].Certificate != s.pki.Root.CertPEM() || list.Roots[0].Fingerprint != hex.EncodeToString(sum[:]) {
+		t.Errorf("meta.trust_roots: %+v", list)
+	}
+	_, err := conn.Call(s.soon(), "meta.none", nil)
+	s.fails("meta.none", err, -32601)
 }
