@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// talker is an agent that has messages and no tasks. To "start x" it reports the start, to other texts it says them in
-// two messages, and reports no end.
+// talker is an agent that has messages and no tasks. To "start x" it reports the start. Each word of another text it
+// sends in a message of its own; the word "end" is the report of the end.
 type talker struct {
 	*gateway
 	silent atomic.Bool // it is sent messages, and does not answer the calls
@@ -75,7 +75,11 @@ func (s *talker) answer(thread, text string) {
 	}
 	for _, part := range strings.Fields(text) {
 		time.Sleep(5 * time.Second)
-		s.say(object{"type": "text", "text": part, "thread_id": thread})
+		if part == "end" {
+			s.say(object{"type": "event", "event": "task.completed", "thread_id": thread})
+		} else {
+			s.say(object{"type": "text", "text": part, "thread_id": thread})
+		}
 	}
 }
 
