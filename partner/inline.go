@@ -35,7 +35,8 @@ func (r *run) awaitSettled(ctx context.Context) error {
 			return nil
 		case <-stopping:
 			stopping = nil
-			timeout.Reset(min(rand.N(r.partner.Drain+1), r.response-time.Since(began)))
+			left := max(r.partner.Drain-inlineMost, 0) // the inline part may have been the beginning of the drain
+			timeout.Reset(min(rand.N(left+1), r.response-time.Since(began)))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
