@@ -43,7 +43,7 @@ type ClientConfig struct {
 	URL  string
 	Peer AID // of whom the gateway is found out, or whom a peer must be
 
-	Device, Slot string       // tell connections of one AID apart
+	Device, Slot string       // distinguish connections of one AID
 	HTTP         *http.Client // for discovery and for the connection; default: http.DefaultClient without redirects
 	Limits       Limits
 	Log          *slog.Logger // default: slog.Default

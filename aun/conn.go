@@ -414,7 +414,7 @@ func (p *Pending) Abandon() {
 	}
 }
 
-// finish sets the answer. It is called once, by who has taken p out of those that wait.
+// finish sets the answer. It is called once, by the goroutine that has taken p out of the pending calls.
 func (p *Pending) finish(result gjson.Result, err error) {
 	p.result, p.err = result, err
 	close(p.done)

@@ -107,8 +107,8 @@ func (h *Hello) Has(namespace string) bool {
 	return false
 }
 
-// Connect opens the session of a connection in gateway mode. nonce is that of its challenge. device and slot tell
-// connections of one AID apart.
+// Connect opens the session of a connection in gateway mode. nonce is that of its challenge. device and slot
+// distinguish connections of one AID.
 func Connect(ctx context.Context, c *Conn, nonce string, t Tokens, device, slot string) (*Hello, error) {
 	result, err := c.Call(ctx, "auth.connect", mustJSON(map[string]any{
 		"nonce":    nonce,
@@ -116,7 +116,7 @@ func Connect(ctx context.Context, c *Conn, nonce string, t Tokens, device, slot 
 		"protocol": map[string]string{"min": Version, "max": Version},
 		"device":   map[string]string{"id": device, "type": "server"},
 		"client":   map[string]string{"slot_id": slot, "sdk_lang": "go", "sdk_version": "aip-gateway"},
-		// Each message is delivered to every connection of the AID, and kept for those that are offline.
+		// Each message is delivered to every connection of the AID, and kept for connections that are offline.
 		"delivery_mode": map[string]string{"mode": "fanout"},
 		"options":       map[string]string{"kind": "long"},
 		"capabilities":  map[string]bool{"e2ee": false, "group_e2ee": false},

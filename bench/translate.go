@@ -82,8 +82,8 @@ var (
 	}
 )
 
-// translations are those that a start and a stream make. The envelope is shown apart where it is read apart: in
-// an agent's answer it is read by the codec.
+// translations are the steps of a start and of a stream. The envelope is shown apart where it is read apart:
+// in an agent's answer it is read by the codec.
 var translations = []translation{
 	{
 		"jsonrpc.Parse: a caller's start, checked; over gRPC, also made JSON",

@@ -97,7 +97,7 @@ type delivered struct {
 }
 
 // deliver is one round, and after it perhaps a restart, which takes its time: the engine does not know any more
-// then that the sink works, and those that hang are before it.
+// then that the sink works, and endpoints that hang are before it.
 func deliver(ctx context.Context, o settings, dead, restart bool) (_ delivered, err error) {
 	s, err := newStand(ctx)
 	if err != nil {

@@ -124,7 +124,7 @@ func (a *AgentConfig) checkURL() error {
 	return nil
 }
 
-// name is what tells the agent from others where no AIC does.
+// name identifies the agent where it has no AIC.
 func (a *AgentConfig) name() string {
 	if a.Dialect == gateway.AUN {
 		return "aun:" + a.AID

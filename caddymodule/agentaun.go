@@ -136,8 +136,8 @@ func readRoots(repl *caddy.Replacer, files []string) (*aun.Roots, error) {
 	return roots, nil
 }
 
-// device names this machine to gateways of AUN, which keep one connection of an AID for each device. It does not tell
-// them the machine's name.
+// device names this machine to gateways of AUN, which keep one connection of an AID for each device. It does
+// not contain the machine's name.
 func device() string {
 	name, _ := os.Hostname()
 	sum := sha256.Sum256([]byte("aip-gateway " + name))

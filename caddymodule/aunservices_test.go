@@ -141,7 +141,7 @@ func TestAUNServices(t *testing.T) {
 }
 
 // TestAUNAssignee: an agent that connects to the gateway executes tasks, in both ways in which it can ask and deliver,
-// and those that came while it was away.
+// and also the tasks that came while it was away.
 func TestAUNAssignee(t *testing.T) {
 	for _, byMessage := range []bool{false, true} {
 		t.Run(fmt.Sprint("by message ", byMessage), func(t *testing.T) {

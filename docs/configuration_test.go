@@ -97,7 +97,7 @@ func stringOf(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// TestDocsDefaults compares the defaults that the tables show with those that the modules fill in.
+// TestDocsDefaults compares the defaults that the tables show with the defaults that the modules fill in.
 func TestDocsDefaults(t *testing.T) {
 	parent, err := caddy.ProvisionContext(new(caddy.Config))
 	if err != nil {

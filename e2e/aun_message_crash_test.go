@@ -36,7 +36,7 @@ func (s *aunSite) crash(c config) {
 }
 
 // TestAUNAssigneeCrash: the gateway dies in the middle of 100 tasks of an agent that connects to it. The agent gets
-// those that have not ended again, and each of them ends as it should.
+// the tasks that have not ended again, and each of them ends as it should.
 func TestAUNAssigneeCrash(t *testing.T) {
 	t.Parallel()
 	s := newAUN(t)

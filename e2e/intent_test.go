@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// rememberingAgent is an agent that tells starts apart by the id of the task: a start that it has had is answered by
+// rememberingAgent is an agent that distinguishes starts by the id of the task: a start that it has had is answered by
 // its task, and runs nothing.
 type rememberingAgent struct {
 	mu   sync.Mutex

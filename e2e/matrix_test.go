@@ -72,7 +72,7 @@ func TestEveryDialect(t *testing.T) {
 	for _, b := range w.backs {
 		jobs = append(jobs, job{"cut from agentapi to " + b.name, func(t *testing.T) { cutting(t, w, b) }})
 	}
-	// Those that take long come first.
+	// Long jobs come first.
 	jobs = slices.Concat(sdkJobs(w), jobs, leaderJobs(w), findJobs(w), cardJobs(w), wireJobs(w))
 	runTogether(t, jobs)
 }

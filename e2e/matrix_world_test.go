@@ -146,7 +146,7 @@ func newWorld(t *testing.T) *world {
 			"aip aip/2 a2a agentapi aun\n\t\taid "+aunName(one.name)))
 	}
 	for i, it := range wrong {
-		// The query keeps apart those that have the same agent: their tasks are filed under its URL.
+		// The query keeps apart sites that have the same agent: their tasks are filed under its URL.
 		sites.WriteString(
 			plain(wrongPath(it.name), fmt.Sprintf("%s %s%s?%d", it.dialect, w.agents[it.agent], it.path, i), "aip"),
 		)

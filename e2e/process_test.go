@@ -225,8 +225,8 @@ var ports struct {
 	given map[int]bool
 }
 
-// freePort returns a port on which no process listens, and which no other test gets. It lies below those that systems
-// choose for connections, so that none of these takes it before it is used.
+// freePort returns a port on which no process listens, and which no other test gets. It lies below the ports that
+// systems choose for connections, so that none of these takes it before it is used.
 func freePort(t testing.TB) int {
 	t.Helper()
 	ports.mu.Lock()

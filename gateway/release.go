@@ -10,7 +10,7 @@ import (
 // When memory is given back.
 const (
 	releaseCheck   = 5 * time.Second // how often the streams are counted; their number must not have fallen meanwhile
-	releaseStreams = 100             // so many must have ended, and half of those that were open
+	releaseStreams = 100             // so many must have ended, and half of the streams that were open
 )
 
 // ReleaseMemory calls release once after many streams have ended: what they needed is kept by the Go runtime for long

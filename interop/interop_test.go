@@ -202,7 +202,7 @@ func TestPairs(t *testing.T) {
 // hook is where push notifications go.
 type hook struct {
 	url  string
-	says chan hooked // beyond its capacity, those that no test reads are dropped
+	says chan hooked // what no test reads is dropped when the channel is full
 }
 
 type hooked struct{ token, body string }

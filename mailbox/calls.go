@@ -55,7 +55,7 @@ func (m *Mailbox) send(ctx context.Context, c Caller, params gjson.Result) ([]by
 		return m.report(c, read.Task, messageID, payload)
 	}
 	if a := m.agent(string(to)); a != nil {
-		return m.tell(ctx, c, string(to), a, messageID, payload, &read)
+		return m.toAgent(ctx, c, string(to), a, messageID, payload, &read)
 	}
 	mode := params.Get("delivery_mode.mode").String()
 	if mode != queueMode {
@@ -80,9 +80,9 @@ func (m *Mailbox) report(c Caller, taskID, messageID string, payload gjson.Resul
 	return sent(messageID, m.seq.Add(1), queueMode)
 }
 
-// tell is a message to an agent. It continues the task of its thread, or starts one. The same message again changes
-// nothing.
-func (m *Mailbox) tell(
+// toAgent sends a message to an agent. It continues the task of its thread, or starts one. The same message again
+// changes nothing.
+func (m *Mailbox) toAgent(
 	ctx context.Context, c Caller, to string, a Agent, messageID string, payload gjson.Result, read *codec.Payload,
 ) ([]byte, error) {
 	if len(read.Items) == 0 {

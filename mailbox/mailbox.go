@@ -232,7 +232,7 @@ type sentMessage struct {
 	at           time.Time
 }
 
-// add adds a message, and drops those that are too old.
+// add adds a message, and drops messages that are too old.
 func (r *recent) add(s sentMessage) {
 	if r.byID == nil {
 		r.byID = make(map[string]sentMessage)

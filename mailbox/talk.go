@@ -27,7 +27,7 @@ func (m *Mailbox) follow(aid, log string, after uint64) {
 			err := m.read(aid, log, &after, &s)
 			var compacted *replay.CompactedError
 			switch {
-			case err == nil, errors.Is(err, replay.ErrNotFound): // dropped, so that nobody can ask about it any more
+			case err == nil, errors.Is(err, replay.ErrNotFound): // dropped: a client can no longer ask about it
 				m.end(aid, log)
 				return
 			case errors.Is(err, replay.ErrClosed), errors.Is(err, errEnded):

@@ -286,8 +286,8 @@ func TestTraceOfTheChange(t *testing.T) {
 	})
 }
 
-// An endpoint of which nothing is known is attempted soon, whether those that hang are as new as it is or have failed
-// before.
+// An endpoint of which nothing is known is attempted soon, whether the endpoints that hang are as new as it is or have
+// failed before.
 func TestNewEndpointsDoNotWait(t *testing.T) {
 	for name, head := range map[string]time.Duration{"as new": 0, "failed before": 40 * time.Second} {
 		t.Run(name, func(t *testing.T) {

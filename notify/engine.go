@@ -40,7 +40,7 @@ import (
 type Config struct {
 	Attempts    int           // of a notification before it is a dead letter; default 10, which takes about a day
 	Timeout     time.Duration // of one attempt, from the lookup of the host to the end of the answer; default 15s
-	Concurrency int           // attempts at the same time, but for those that take more than a second; default 64
+	Concurrency int           // attempts at the same time, without attempts that take more than a second; default 64
 
 	Egress   *egress.Policy // which addresses may be reached; default: public ones, by https
 	Keys     sign.Keys      // sign notifications; default: they are not signed

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// line is a budget, and those that wait for some of it.
+// line is a budget, and the leases that wait for some of it.
 type line struct {
 	t      *testing.T
 	budget Budget

@@ -23,8 +23,8 @@ type Memory struct {
 	settings Settings
 	closed   bool
 	logs     map[string]*memoryLog
-	ended    list.List               // logs that have ended, those used last in front
-	expiring expiryHeap              // the same logs, those that are dropped first in front
+	ended    list.List               // logs that have ended, the most recently used in front
+	expiring expiryHeap              // the same logs, the next to be dropped in front
 	dueLogs  map[*memoryLog]struct{} // logs that have a DueAt
 	size     int64                   // bytes of all logs
 	idle     int64                   // bytes of the logs that have ended

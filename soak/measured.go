@@ -22,7 +22,7 @@ type measured struct {
 	mu        sync.Mutex
 	latencies []time.Duration // of requests that no fault of the agent or the disk was meant for
 	requests  int
-	refused   int // of these, those that were not carried out and were made again
+	refused   int // of these, the requests that were not executed and were made again
 	outage    time.Duration
 	working   time.Time // when the last one was carried out
 	memory    []float64 // bytes, each second

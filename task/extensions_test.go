@@ -49,7 +49,7 @@ func TestFoldExtensions(t *testing.T) {
 	}
 }
 
-// TestDiffExtensions: other extensions are a piece without data items, and those that are gone are no piece.
+// TestDiffExtensions: other extensions are a piece without data items, and extensions that are gone are no piece.
 func TestDiffExtensions(t *testing.T) {
 	p := func(extra string, items ...DataItem) []Product {
 		return []Product{{ID: "p", DataItems: items, Extensions: json.RawMessage(extra)}}

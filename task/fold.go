@@ -71,7 +71,7 @@ func (f *Fold) Apply(ev Event) {
 	}
 }
 
-// offer reduces the products to those that ids name, in that order.
+// offer reduces the products to the ones that ids name, in that order.
 func (f *Fold) offer(ids []string, continued bool) {
 	f.join()
 	f.sized = false

@@ -96,7 +96,7 @@ func FuzzDecodeText(f *testing.F) {
 	})
 }
 
-// TestFoldOfPieces holds that pieces which are applied together, and joined whenever somebody reads the task, make the
+// TestFoldOfPieces holds that pieces which are applied together, and joined whenever the task is read, make the
 // task that they make one by one, and that nothing changes which was read before.
 func TestFoldOfPieces(t *testing.T) {
 	for seed := range uint64(200) {

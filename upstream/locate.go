@@ -44,8 +44,8 @@ func (r *run) canLocate() bool {
 	return ok && r.unnamed(r.turn)
 }
 
-// locate looks for the task that the turn has begun, among those that the agent lists, and reports its name. An agent
-// that does not answer may be restarting: it has the time of one IdleTimeout to come back.
+// locate looks for the task that the turn has begun, among the tasks that the agent lists, and reports its name. An
+// agent that does not answer may be restarting: it has the time of one IdleTimeout to come back.
 func (r *run) locate() (found bool, err error) {
 	p := newPace(r.config.IdleTimeout)
 	for {

@@ -56,8 +56,8 @@ func (r *run) carryOut(stream bool) error {
 	}
 }
 
-// unknowable reports whether nothing can tell if a turn has begun. Then even one that a server refuses as overloaded is
-// not sent again: a proxy may have refused it for an agent that went down in the middle.
+// unknowable reports whether it cannot be known if a turn has begun. Then even one that a server refuses as overloaded
+// is not sent again: a proxy may have refused it for an agent that went down in the middle.
 func (r *run) unknowable() bool {
 	_, ok := r.codec.(translate.Getter)
 	return !ok

@@ -21,7 +21,7 @@ type Network struct {
 	servers map[string]*listener
 }
 
-// NewNetwork returns a network without servers. Those that are added are closed at the end of the test.
+// NewNetwork returns a network without servers. Servers that are added are closed at the end of the test.
 func NewNetwork(t testing.TB) *Network {
 	n := &Network{t: t, servers: make(map[string]*listener)}
 	return n

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// TestBodiesWithoutEnvelope holds bodies that have no envelope to the same strictness as those that have one.
+// TestBodiesWithoutEnvelope holds bodies that have no envelope to the same strictness as bodies with one.
 func TestBodiesWithoutEnvelope(t *testing.T) {
 	g := open(t, func(h *setup) { h.Callers = []translate.Server{a2a.V1Server(false), a2a.V1RESTServer(false)} })
 	const start = `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}`

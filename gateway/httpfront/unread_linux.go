@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxUnsent is how many bytes the system buffers beyond those that it may send now. It is small, so that writes soon
-// block for a slow caller, and slow callers take little memory of the system.
+// maxUnsent is how many bytes the system buffers beyond the bytes that it may send now. It is small, so that writes
+// soon block for a slow caller, and slow callers take little memory of the system.
 const maxUnsent = 128 << 10
 
 // limitUnread makes the system close a connection if the other end acknowledges nothing for a time: it is gone, or its

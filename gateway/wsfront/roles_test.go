@@ -67,7 +67,7 @@ func TestRoles(t *testing.T) {
 			method, params string
 			want           int
 		}{
-			{"task.create", `{"to":"nobody.aid.test","input":"x"}`, -32010},
+			{"task.create", `{"to":"unknown.aid.test","input":"x"}`, -32010},
 			{"task.create", `{"to":"?","input":"x"}`, -32602},
 			{"task.create", `{"to":"` + reviewer + `"}`, -32602},
 			{"task.create", `{"to":"` + reviewer + `","input":"x","visibility":"secret"}`, -32602},

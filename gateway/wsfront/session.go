@@ -158,7 +158,7 @@ func (s *Session) Notify(method string, params []byte) {
 	s.send(append(frame, '}'))
 }
 
-// send adds a frame to those that wait to be sent.
+// send adds a frame to the frames that wait to be sent.
 func (s *Session) send(frame []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

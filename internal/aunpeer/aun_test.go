@@ -61,7 +61,7 @@ func TestAun(t *testing.T) {
 				t.Fatalf("%+v, %v", hello, err)
 			}
 			if _, err := conn.Call(limit(t), "task.create",
-				[]byte(`{"to":"nobody.aid.test","input":{"type":"text","content":"x"}}`)); err == nil {
+				[]byte(`{"to":"unknown.aid.test","input":{"type":"text","content":"x"}}`)); err == nil {
 				t.Error("a task is created for an agent that is not there")
 			}
 		})

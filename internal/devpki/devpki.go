@@ -63,7 +63,7 @@ type PKI struct {
 // Files returns the certificates in the order in which Make makes them.
 func (p *PKI) Files() []File { return []File{p.CA, p.Server, p.Leader, p.LeaderV1} }
 
-// Make makes the certificates that are missing in a folder. It keeps those that are valid, and replaces those that have
+// Make makes the certificates that are missing in a folder. It keeps valid ones, and replaces certificates that have
 // expired or lack a host or AIC of the options. A file that cannot be read, or a certificate of another root, is an
 // error and stays unchanged unless Force is set, because it may have another owner.
 func Make(o Options) (*PKI, error) {

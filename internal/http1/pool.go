@@ -89,7 +89,7 @@ func (p *Pool) sweep() {
 	}
 }
 
-// Close closes the idle connections, and those that are given back later.
+// Close closes the idle connections, and connections that are given back later.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	idle := p.idle

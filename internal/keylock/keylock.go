@@ -21,7 +21,7 @@ type Map[V any] struct {
 // shards is the number of mutexes that the keys share.
 const shards = 64
 
-// shard has the values of some keys. Those that are not in use are in a ring, the one used last first.
+// shard has the values of some keys. Values that are not in use are in a ring, the one used last first.
 type shard[V any] struct {
 	mu      sync.Mutex
 	entries map[string]*entry[V]

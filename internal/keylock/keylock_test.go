@@ -62,7 +62,7 @@ func TestExclusion(t *testing.T) {
 	}
 }
 
-// TestCached proves that values are kept for their next use: those that keep accepts, the most recently used ones.
+// TestCached proves that values are kept for their next use: the values that keep accepts, the most recently used ones.
 func TestCached(t *testing.T) {
 	m := NewCached(shards, create, func(c *counter) bool { return c.n > 0 })
 	use := func(key string, n int) *counter {

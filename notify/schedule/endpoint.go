@@ -85,7 +85,7 @@ const (
 	Disabled                     // no attempt is made until an operator enables the endpoint
 )
 
-// States returns the endpoints in memory, by each Leader, and those that are disabled.
+// States returns the endpoints in memory, by each Leader, and the disabled endpoints.
 func (s *Scheduler) States() []State {
 	now := time.Now()
 	s.mu.Lock()

@@ -85,7 +85,7 @@ type Scheduler struct {
 // Job is a delivery that is due: the next one of a webhook.
 type Job struct{ Outbox, Webhook, Endpoint string }
 
-// The lines: endpoints that have answered well lately, those of which nothing is known, and those that have failed.
+// The lines: endpoints that have answered well lately, unknown endpoints, and endpoints that have failed.
 // A new endpoint must not wait for a thousand that fail.
 const (
 	provenLine = iota

@@ -222,7 +222,7 @@ type logs struct {
 }
 
 // idleLogs is the number of logs that are kept in memory though they are not in use. They take about 5 MB, and what is
-// kept of those that rest (log.resting) at most 20 MB.
+// kept of resting logs (log.resting) at most 20 MB.
 const (
 	idleLogs        = 16384
 	restingMetadata = 1 << 10

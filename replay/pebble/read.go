@@ -232,8 +232,8 @@ func (r *reader) view() (view, error) {
 	return v, nil
 }
 
-// takeRecent makes records of the log's tail those that Next returns. They are shared, so memory is reserved only for a
-// large one.
+// takeRecent makes records of the log's tail the records that Next returns. They are shared, so memory is reserved only
+// for a large one.
 func (r *reader) takeRecent(recent []replay.Record) {
 	if r.page != nil {
 		r.dropPage()

@@ -341,7 +341,7 @@ func TestPowerLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		const writers = 8
-		var returned, durable [writers]atomic.Uint64 // records: appended, and those that have to survive
+		var returned, durable [writers]atomic.Uint64 // records: appended, and records that have to survive
 		var total atomic.Int64
 		var wg sync.WaitGroup
 		done := make(chan struct{})

@@ -60,7 +60,7 @@ func (t *tail) add(data [][]byte, last uint64, all *atomic.Int64) {
 	}
 }
 
-// shrink keeps the newest records, of at most so many bytes. Readers may hold those that go.
+// shrink keeps the newest records, of at most so many bytes. Readers may hold records that are dropped.
 func (t *tail) shrink(most int64, all *atomic.Int64) {
 	keep := len(t.records)
 	bytes := int64(0)

@@ -194,7 +194,7 @@ func testListMetadata(e *env) {
 	}
 }
 
-// testListLive lists while logs are made, appended to and dropped. Those that stay are all listed, once, in order,
+// testListLive lists while logs are made, appended to and dropped. Logs that stay are all listed, once, in order,
 // and with what the round before wrote.
 func testListLive(e *env) {
 	const retention = time.Millisecond // where time is real, logs are dropped all the while

@@ -32,7 +32,7 @@ func testReader(e *env) {
 	defer early.Close()
 	e.append(s, replay.Append{Log: "a", Records: data(r[:3])})
 	if e.next(early, "a", 0, 3) {
-		e.Error("more records follow those that there are")
+		e.Error("more records are returned than there are")
 	}
 	for range 2 {
 		e.next(early, "a", 3, 0)

@@ -16,7 +16,7 @@ func BenchmarkStreamDecode(b *testing.B) {
 	const text = `"a piece of a text, as long as a model gives it\n"`
 	for _, v := range []struct {
 		client translate.Client
-		events [3]string // the task, the first piece, and those that follow
+		events [3]string // the task, the first piece, and the pieces that follow
 	}{
 		{a2a.Legacy(), [3]string{
 			`{"jsonrpc":"2.0","id":"t","result":{"id":"t","status":{"state":"working"},"final":false}}`,

@@ -80,7 +80,7 @@ func TestLegacyRoute(t *testing.T) {
 	}
 }
 
-// Every kind has a number, and those that mean something else in AIP are never used.
+// Every kind has a number, and numbers that mean something else in AIP are never used.
 func TestLegacyFaults(t *testing.T) {
 	legacy := map[task.Kind]int64{
 		task.Internal: -32603, task.ParseError: -32700, task.InvalidRequest: -32600, task.MethodNotFound: -32601,

@@ -14,8 +14,8 @@ const name = "agentapi"
 // it: {"agentapi":{"type":"refusal"}}.
 const family wire.Family = "agentapi"
 
-// requestNames are the members of a request that an extension never takes the place of: those that say what is asked,
-// and by which caller. They are written without underscores, as wire.Names compares them.
+// requestNames are the members of a request that an extension never takes the place of: the members that say what is
+// asked, and by which caller. They are written without underscores, as wire.Names compares them.
 const requestNames wire.Names = "input stream sessionId userId id responseId previousResponseId"
 
 // The values of the member object.

@@ -45,7 +45,7 @@ func readAsk(kind string, it task.DataItem) ask {
 	return a
 }
 
-// asked keeps the requests that a complete message makes, and drops those that it answers.
+// asked keeps the requests that a complete message makes, and drops the requests that it answers.
 func (r *reader) asked(kind string, items []task.DataItem) error {
 	for _, it := range items {
 		if it.Kind != task.DataKind {

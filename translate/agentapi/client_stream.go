@@ -157,7 +157,7 @@ func (r *reader) response(m *members) (agent.Report, error) {
 	return rep, nil
 }
 
-// output reads the messages of a response that has ended: those that the stream has not completed.
+// output reads the messages of a response that has ended: the messages that the stream has not completed.
 func (r *reader) output(rep *agent.Report, list gjson.Result) (err error) {
 	if wire.Absent(list) {
 		return nil

@@ -45,7 +45,7 @@ type encoder struct {
 
 	numbered int64 // objects that were written
 	messages []*message
-	opened   int // messages, with those that were dropped
+	opened   int // messages, including dropped ones
 	kept     int64
 	begun    bool
 	ended    bool
@@ -260,7 +260,7 @@ func (e *encoder) open(kind string, p *task.Product) *message {
 // overhead is about how many bytes a message or a content takes beside what it says.
 const overhead = 256
 
-// replace forgets the contents of a message. Those that follow are not sent in pieces, because a caller adds pieces to
+// replace forgets the contents of a message. Later contents are not sent in pieces, because a caller adds pieces to
 // what it has, and takes a content that is completed for all of it.
 func (e *encoder) replace(m *message) {
 	for i := range m.contents {

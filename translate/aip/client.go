@@ -139,10 +139,10 @@ func (c *client) message(command task.Command, ref agent.Ref) task.Message {
 	}
 }
 
-// passed returns the parameters of a caller's command that are for the Partner: all but those that the gateway handles
-// itself. The gateway answers in time, ends a task that waits too long or whose products are too large, and notifies
-// the caller's webhooks. A Partner that did so as well would do it at another moment, and the two would not agree. It
-// returns nil where no parameter is left.
+// passed returns the parameters of a caller's command that are for the Partner: all but the ones that the gateway
+// handles itself. The gateway answers in time, ends a task that waits too long or whose products are too large, and
+// notifies the caller's webhooks. A Partner that did so as well would do it at another moment, and the two would not
+// agree. It returns nil where no parameter is left.
 func passed(params json.RawMessage) json.RawMessage {
 	all := gjson.ParseBytes(params)
 	if !all.IsObject() {

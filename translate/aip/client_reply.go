@@ -130,7 +130,7 @@ func whole(v gjson.Result, known []task.Product) (agent.Report, error) {
 }
 
 // message reads a Message that is the whole answer to a turn. There is no task to wait for, so its content
-// is the result: a product beside those that are known.
+// is the result: a product beside the known ones.
 func (m *content) message(known []task.Product) (agent.Report, error) {
 	items, err := readItems(m.items)
 	if err != nil {

@@ -242,8 +242,8 @@ func TestClientRevision(t *testing.T) {
 	}
 }
 
-// The kinds of an agent's errors are those that the gateway's own server writes; what blames the gateway is no mistake
-// of the Leader.
+// The kinds of an agent's errors are the kinds that the gateway's own server writes; what blames the gateway is no
+// mistake of the Leader.
 func TestClientErrors(t *testing.T) {
 	c := aun.Client("agent.aid.pub")
 	for _, kind := range task.Kinds() {

@@ -266,7 +266,7 @@ func TestContinue(t *testing.T) {
 	})
 }
 
-// TestConnect: an agent gets its open tasks when it connects, the oldest first, and not those that have ended.
+// TestConnect: an agent gets its open tasks when it connects, the oldest first, and no task that has ended.
 func TestConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

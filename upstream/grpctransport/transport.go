@@ -71,7 +71,7 @@ type Transport struct {
 
 var _ upstream.Transport = (*Transport)(nil)
 
-// operations are those that may have a method.
+// operations are the operations that may have a method.
 var operations = []translate.Operation{translate.Send, translate.SendStream, translate.Get, translate.Cancel,
 	translate.Resubscribe, translate.Describe}
 

@@ -301,7 +301,7 @@ func TestFailures(t *testing.T) {
 		}
 		return st.Err()
 	}
-	nobody := "http://127.0.0.1:1"
+	closed := "http://127.0.0.1:1"
 	page := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "<html>", http.StatusNotFound)
 	}))
@@ -317,7 +317,7 @@ func TestFailures(t *testing.T) {
 		reason upstream.Reason
 		sends  int // how often the turn is sent
 	}{
-		"refused":        {url: nobody, kind: task.AgentUnavailable, reason: upstream.Unreachable},
+		"refused":        {url: closed, kind: task.AgentUnavailable, reason: upstream.Unreachable},
 		"not trusted":    {url: page.URL, kind: task.AgentUnavailable, reason: upstream.CertificateUntrusted},
 		"another server": {url: page.URL, tls: pageTLS, kind: task.InvalidAgentResponse, reason: upstream.NoAgent},
 		"unavailable": {agent: answering(status.Error(codes.Unavailable, "x")), kind: task.AgentUnavailable,

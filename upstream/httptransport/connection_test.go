@@ -129,7 +129,7 @@ func TestClosedWhileIdle(t *testing.T) {
 			"closes one way": func(conn net.Conn) {
 				conn.(interface{ CloseWrite() error }).CloseWrite()
 			},
-			"answers what nobody asked": func(conn net.Conn) { io.WriteString(conn, answered("unasked")) },
+			"answers without a request": func(conn net.Conn) { io.WriteString(conn, answered("unasked")) },
 		} {
 			t.Run(scheme+", "+what, func(t *testing.T) {
 				idle := make(chan struct{})

@@ -36,7 +36,7 @@ func (t *Transport) fields(accept string) fields {
 	return fields{h, appendFields(nil, t.host, h)}
 }
 
-// ownFields are the fields that the transport sets itself, and those that would change how a request is framed.
+// ownFields are the fields that the transport sets itself, and the fields that would change how a request is framed.
 var ownFields = []string{"Host", "Content-Length", "Transfer-Encoding", "Trailer"}
 
 // appendRequestLine appends the first line of a request.

@@ -120,7 +120,7 @@ func TestInterruptAfterCancel(t *testing.T) {
 	})
 }
 
-// TestInterruptedExchangeCloses holds that an exchange can be closed where nobody waits for its answer any more.
+// TestInterruptedExchangeCloses holds that an exchange can be closed when no caller waits for its answer any more.
 func TestInterruptedExchangeCloses(t *testing.T) {
 	var i upstream.Interrupt
 	open(t, halting, func() *upstream.Interrupt { return &i }, func(t *testing.T, x upstream.Exchange, _ func()) {

@@ -39,8 +39,8 @@ func (t *Transport) routesTo(urls ...*url.URL) *routes {
 	return rs
 }
 
-// newRoutes returns the routes of operations that are answered once, and of those that are answered by a stream. An
-// agent with a path for each method may be configured by its mount point or by the URL of its rpc.
+// newRoutes returns the routes of operations that are answered once, and of operations that are answered by a stream.
+// An agent with a path for each method may be configured by its mount point or by the URL of its rpc.
 func (t *Transport) newRoutes(base *url.URL, codec translate.Client) (rpc, events *routes) {
 	m, ok := codec.(translate.Mounted)
 	if !ok {

@@ -189,7 +189,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 
 var statusForm = status.Form{Version: "0.3", State: status.State, Parts: part.Read, AuthRequired: status.AuthRequired}
 
-// result holds the members of a Task, a Message or an event. Those that are null count as missing.
+// result holds the members of a Task, a Message or an event. A member that is null counts as missing.
 type result struct {
 	id, taskID, contextID       gjson.Result
 	messageID, role, parts      gjson.Result

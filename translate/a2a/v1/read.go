@@ -214,7 +214,7 @@ func membersOf(object gjson.Result) (m members) {
 // reader makes reports of the answers in one turn.
 type reader struct {
 	known []task.Product  // when the turn began
-	seen  map[string]bool // the artifacts of the turn by id; true for those that were sent in pieces
+	seen  map[string]bool // the artifacts of the turn by id; true for an artifact that was sent in pieces
 	named bool            // the agent's ids were reported
 }
 

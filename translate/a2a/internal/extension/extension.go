@@ -141,8 +141,8 @@ func AppendPart(dst []byte, metadata json.RawMessage, known wire.Names) []byte {
 	return append(append(dst, `,"metadata":`...), wire.OneLine(metadata)...)
 }
 
-// AppendTurn appends the extensions of a turn's message. ref is a task that the message refers to beside those that its
-// caller names; empty for none.
+// AppendTurn appends the extensions of a turn's message. ref is a task that the message refers to beside the tasks that
+// its caller names; empty for none.
 func AppendTurn(dst []byte, extra json.RawMessage, ref string) []byte {
 	if ref == "" {
 		return AppendMessage(dst, extra)

@@ -179,8 +179,8 @@ func AppendTime(dst []byte, st *task.Status) []byte {
 	return task.AppendTime(append(dst, `,"timestamp":`...), st.ChangedAt.UTC())
 }
 
-// AllExcept returns all states but one: those that a webhook is notified of. With confirm it returns nil, which means
-// all of them, since each has a name of its own.
+// AllExcept returns all states but one: the states that a webhook is notified of. With confirm it returns nil, which
+// means all of them, since each has a name of its own.
 func AllExcept(one task.State, confirm bool) []task.State {
 	if confirm {
 		return nil
