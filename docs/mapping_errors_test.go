@@ -60,7 +60,14 @@ func TestDocsMappingErrors(t *testing.T) {
 	for _, kind := range task.Kinds() {
 		err := task.Errorf(kind, "x")
 		f := func(at int) string { return answered(at, err) }
-		row := []string{kind.String(), alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03), f(in10), f(inREST)}
+		aip := f(inAIP)
+		switch kind {
+		case task.InvitationRejected, task.ConnectionFailed: // of both versions
+			aip += ", " + f(inAIP2)
+		default:
+			aip = alike(t, f, inAIP, inAIP2)
+		}
+		row := []string{kind.String(), aip, f(inLegacy), f(in03), f(in10), f(inREST)}
 		want, kinds = append(want, row), append(kinds, kind.String())
 		for _, number := range []string{"−32007", "−32008", "−32009"} {
 			switch {

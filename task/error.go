@@ -32,6 +32,9 @@ const (
 	AgentUnavailable                     // the agent cannot be reached
 	AgentTimeout                         // the agent was silent for too long
 	StoreUnavailable                     // the store cannot be used now, and tries again by itself
+	InvitationRejected                   // the gateway's configuration does not allow to join this group
+	// ConnectionFailed: the message broker of a group cannot be used. Detail is the reason, Data has host and port.
+	ConnectionFailed
 
 	kinds // how many there are
 )
@@ -50,7 +53,7 @@ var kindNames = [kinds]string{
 	"task-not-cancelable", "notification-not-supported", "unsupported-operation", "content-type-not-supported",
 	"invalid-agent-response", "group-not-supported", "authentication-required", "authorization-failed",
 	"access-token-invalid", "limit-exceeded", "agent-unavailable", "agent-timeout",
-	"store-unavailable",
+	"store-unavailable", "invitation-rejected", "connection-failed",
 }
 
 // Valid reports whether there is such a kind.

@@ -18,6 +18,7 @@ const (
 	DeleteWebhooks           // likewise
 	ListTasks                // Call.List
 	ExtendedCard             // the card that only callers may see
+	JoinGroup                // Call.Invitation
 )
 
 // Call is a decoded request: what is asked for, and how its answer is wanted. A Message.TaskID that is empty
@@ -53,4 +54,7 @@ type Call struct {
 	// be there before its task. To delete one that is not there is no error then.
 	TaskExists bool
 	List       *task.List
+
+	// Invitation is what JoinGroup is about. Its Leader is Message.SenderID, its group Message.GroupID.
+	Invitation *task.Invitation
 }

@@ -84,6 +84,12 @@ type Lister interface {
 	AppendTasks(dst []byte, id jsonrpc.ID, c *Call, page *task.Page) []byte
 }
 
+// A GroupServer is a Server whose dialect has groups of agents that meet at a message broker.
+type GroupServer interface {
+	// AppendMembership appends the whole response to JoinGroup.
+	AppendMembership(dst []byte, id jsonrpc.ID, c *Call, m *task.Membership) []byte
+}
+
 // A CardServer is a Server whose callers may ask for an extended card, which not every caller may see.
 type CardServer interface {
 	// AppendCard appends the whole response to ExtendedCard.

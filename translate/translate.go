@@ -9,6 +9,7 @@
 //
 //   - Lister: lists of tasks
 //   - CardServer: an extended card
+//   - GroupServer: groups at a message broker
 //   - StateFilter: states that webhooks are not notified of
 //   - ContentTyper: another media type than application/json
 //   - Statuser: statuses of HTTP for errors

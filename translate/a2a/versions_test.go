@@ -89,6 +89,7 @@ func TestLegacyFaults(t *testing.T) {
 		task.InvalidAgentResponse: -32603, task.GroupNotSupported: -32004, task.AuthenticationRequired: -31401,
 		task.AuthorizationFailed: -31403, task.AccessTokenInvalid: -31401, task.LimitExceeded: -32050,
 		task.AgentUnavailable: -32603, task.AgentTimeout: -32603, task.StoreUnavailable: -32603,
+		task.InvitationRejected: -32004, task.ConnectionFailed: -32603,
 	}
 	status := map[task.Kind]int{task.AuthenticationRequired: 401, task.AccessTokenInvalid: 401,
 		task.AuthorizationFailed: 403}

@@ -39,6 +39,8 @@ var publicErrors = [...]publicError{
 	task.AgentUnavailable:         {503, "The agent cannot be reached"},
 	task.AgentTimeout:             {504, "The agent has not answered in time"},
 	task.StoreUnavailable:         {503, "Service unavailable"},
+	task.InvitationRejected:       {403, "Forbidden"},
+	task.ConnectionFailed:         {502, "The message broker cannot be used"},
 }
 
 // Status implements translate.Statuser.

@@ -4,6 +4,7 @@ package aip
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
@@ -172,11 +173,33 @@ var errorTable = [...]errorForm{
 	task.AgentUnavailable:         {-32603, "Internal server error", "AGENT_UNAVAILABLE"},
 	task.AgentTimeout:             {-32603, "Internal server error", "AGENT_TIMEOUT"},
 	task.StoreUnavailable:         {-32603, "Internal server error", ""},
+	task.InvitationRejected:       {-32009, "Authorization failed", "INVITATION_REJECTED"},
+	task.ConnectionFailed:         {-32603, "Internal error", "CONNECTION_FAILED"}, // as §7.3 shows it
 }
 
 // AppendError implements translate.Server: an error response (§5.2).
 func (server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	e := wire.ErrorOf(err)
-	w := &errorTable[e.Kind]
-	return jsonrpc.AppendError(dst, id, w.code, w.message, wire.ErrorData(e, w.errorType))
+	return appendError(dst, id, e, &errorTable[e.Kind])
+}
+
+func appendError(dst []byte, id jsonrpc.ID, e *task.Error, w *errorForm) []byte {
+	data := wire.ErrorData(e, w.errorType)
+	if e.Kind == task.ConnectionFailed {
+		data = connectionData(e, w.errorType)
+	}
+	return jsonrpc.AppendError(dst, id, w.code, w.message, data)
+}
+
+// connectionData returns the data of an error of a message broker, whose details are an object (§7.3).
+func connectionData(e *task.Error, errorType string) []byte {
+	dst := task.AppendString([]byte(`{"errorType":`), errorType)
+	dst = append(dst, `,"details":{`...)
+	for _, key := range []string{"host", "port"} {
+		if value, err := json.Marshal(e.Data[key]); err == nil && e.Data[key] != nil {
+			dst = append(task.AppendString(dst, key), ':')
+			dst = append(append(dst, value...), ',')
+		}
+	}
+	return append(task.AppendString(append(dst, `"reason":`...), e.Detail), `}}`...)
 }

@@ -41,6 +41,9 @@ func TestErrorTable(t *testing.T) {
 		task.AgentUnavailable: {-32603, "Internal server error", "AGENT_UNAVAILABLE"},
 		task.AgentTimeout:     {-32603, "Internal server error", "AGENT_TIMEOUT"},
 		task.StoreUnavailable: {-32603, "Internal server error", ""},
+		// An invitation to a group.
+		task.InvitationRejected: {-32009, "Authorization failed", "INVITATION_REJECTED"},
+		task.ConnectionFailed:   {-32603, "Internal error", "CONNECTION_FAILED"},
 	}
 	for _, k := range task.Kinds() {
 		if int(k) >= len(errorTable) {

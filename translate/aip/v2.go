@@ -56,6 +56,21 @@ func (*serverV2) Matches(req *translate.Request) bool {
 	return message.IsObject() && wire.Member(message, "type").Str == typeCommand
 }
 
+// errorsV2 are the errors that have other codes in v02: those of its SDK.
+var errorsV2 = map[task.Kind]errorForm{
+	task.InvitationRejected: {-32020, "Invitation rejected by partner policy", "INVITATION_REJECTED"},
+	task.ConnectionFailed:   {-32021, "Connection failed", "CONNECTION_FAILED"},
+}
+
+// AppendError implements translate.Server.
+func (s *serverV2) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
+	e := wire.ErrorOf(err)
+	if w, ok := errorsV2[e.Kind]; ok {
+		return appendError(dst, id, e, &w)
+	}
+	return s.server.AppendError(dst, id, err)
+}
+
 // v2 is how v02 writes a command: a TaskCommand.
 var v2 = version{
 	name: nameV2, command: typeCommand, member: "command",

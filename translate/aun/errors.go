@@ -39,6 +39,8 @@ var faults = [...]fault{
 	task.AgentUnavailable:         {codes.AgentOffline, "Agent offline", ""},
 	task.AgentTimeout:             {codes.AgentTimeout, "Agent timeout", ""},
 	task.StoreUnavailable:         {codes.Internal, "Internal error", ""},
+	task.InvitationRejected:       {codes.PermissionDenied, "Permission denied", "INVITATION_REJECTED"},
+	task.ConnectionFailed:         {codes.Internal, "Internal error", "CONNECTION_FAILED"},
 }
 
 // ended are the errors of commands for tasks that have ended.

@@ -391,7 +391,7 @@ func decodedOrRefused(t *testing.T, body []byte, call translate.Call, err error)
 	t.Helper()
 	if err == nil {
 		if call.Op != translate.Command {
-			if w := call.Webhook; w == nil && call.List == nil && call.Op != translate.ExtendedCard {
+			if call.Webhook == nil && call.List == nil && call.Invitation == nil && call.Op != translate.ExtendedCard {
 				t.Fatalf("decoded without saying what it is about, for\n%q", body)
 			}
 			return

@@ -46,6 +46,8 @@ func TestErrors(t *testing.T) {
 		task.AgentUnavailable:         {-32603, 502, "UNAVAILABLE", "AGENT_UNAVAILABLE"},
 		task.AgentTimeout:             {-32603, 504, "DEADLINE_EXCEEDED", "AGENT_TIMEOUT"},
 		task.StoreUnavailable:         {-32603, 503, "UNAVAILABLE", "STORE_UNAVAILABLE"},
+		task.InvitationRejected:       {-32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"},
+		task.ConnectionFailed:         {-32603, 500, "INTERNAL", "INTERNAL_ERROR"},
 	}
 	const info = `[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"%s","domain":"a2a-protocol.org",` +
 		`"metadata":{"field":"params.id","max":"7","taskId":"t\"1"}}]`

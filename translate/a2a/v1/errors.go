@@ -142,6 +142,8 @@ var publicErrors = [...]publicError{
 	task.AgentUnavailable:        {-32603, 502, "UNAVAILABLE", "AGENT_UNAVAILABLE", "The agent cannot be reached"},
 	task.AgentTimeout:            {-32603, 504, "DEADLINE_EXCEEDED", "AGENT_TIMEOUT", "The agent did not answer in time"},
 	task.StoreUnavailable:        {-32603, 503, "UNAVAILABLE", "STORE_UNAVAILABLE", "The gateway cannot store tasks now"},
+	task.InvitationRejected:      {-32004, 400, precondition, "UNSUPPORTED_OPERATION", "This operation is not supported"},
+	task.ConnectionFailed:        {-32603, 500, "INTERNAL", "INTERNAL_ERROR", "Internal error"},
 }
 
 // errVersion is the cause of an error about a version. It is no kind, because no other dialect has an error for it.

@@ -47,6 +47,8 @@ var Faults = [...]Fault{
 	task.AgentUnavailable:         {-32603, "Internal error", "AGENT_UNAVAILABLE"},
 	task.AgentTimeout:             {-32603, "Internal error", "AGENT_TIMEOUT"},
 	task.StoreUnavailable:         {-32603, "Internal error", ""},
+	task.InvitationRejected:       {-32004, "This operation is not supported", "INVITATION_REJECTED"},
+	task.ConnectionFailed:         {-32603, "Internal error", "CONNECTION_FAILED"},
 }
 
 // FaultsV03 are Faults with the codes that 0.2 added.
