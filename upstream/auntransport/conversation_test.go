@@ -74,7 +74,7 @@ func (s *talker) answer(thread, text string) {
 		return
 	}
 	for _, part := range strings.Fields(text) {
-		time.Sleep(5 * time.Second)
+		s.pause(5 * time.Second)
 		if part == "end" {
 			s.say(object{"type": "event", "event": "task.completed", "thread_id": thread})
 		} else {
@@ -118,9 +118,9 @@ func TestMessagesAfterACut(t *testing.T) {
 	withTalker(t, func(t *testing.T, a *upstream.Agent, s *talker) {
 		var cuts sync.WaitGroup
 		cuts.Go(func() {
-			time.Sleep(7 * time.Second)
+			s.pause(7 * time.Second)
 			s.stop()
-			time.Sleep(4 * time.Second)
+			s.pause(4 * time.Second)
 			s.start()
 		})
 		got, ref := carryOut(t, a, start("t", "one two three"))

@@ -35,6 +35,7 @@ type gateway struct {
 	pki       *auntest.PKI
 	authority *aun.Authority
 	stop      func()
+	bubble    chan struct{} // see pause
 
 	process func(url string) *upstream.Agent // an agent as another process has it
 
@@ -58,11 +59,21 @@ func newGateway(t *testing.T, pki *auntest.PKI, network *auntest.Network) *gatew
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{t: t, pki: pki, net: network, authority: authority, namespaces: []string{"task", "message"},
-		tasks: make(map[string]object), subs: make(map[string]map[*aun.Conn]bool), conns: make(map[*aun.Conn]bool)}
+	g := &gateway{t: t, pki: pki, net: network, authority: authority, bubble: make(chan struct{}),
+		namespaces: []string{"task", "message"}, tasks: make(map[string]object), subs: make(map[string]map[*aun.Conn]bool),
+		conns: make(map[*aun.Conn]bool)}
 	g.start()
 	t.Cleanup(g.work.Wait)
 	return g
+}
+
+// pause lets a time pass on the clock of the bubble in which the gateway was made, as withGateway does; no real time
+// passes. Outside that bubble it panics, because the channel is the bubble's.
+func (g *gateway) pause(d time.Duration) {
+	select {
+	case <-g.bubble: // it is never closed
+	case <-time.After(d):
+	}
 }
 
 func (g *gateway) start() { g.stop = g.net.Serve("gw.test", g) }
@@ -208,11 +219,11 @@ func now() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
 // carryOut does what the input of a task says, or continues it with more input.
 func (g *gateway) carryOut(id, text, more string) {
-	time.Sleep(10 * time.Millisecond)
+	g.pause(10 * time.Millisecond)
 	verb, rest, _ := strings.Cut(text, " ")
 	if more == "" && verb != "reject" {
 		g.change(id, "updated", object{"status": "working"})
-		time.Sleep(10 * time.Millisecond)
+		g.pause(10 * time.Millisecond)
 	}
 	switch {
 	case verb == "reject":
@@ -225,7 +236,7 @@ func (g *gateway) carryOut(id, text, more string) {
 		g.finish(id, more)
 	case verb == "slow":
 		d, _ := time.ParseDuration(rest)
-		time.Sleep(d)
+		g.pause(d)
 		g.finish(id, rest)
 	default:
 		g.finish(id, rest)

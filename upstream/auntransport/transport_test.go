@@ -137,7 +137,7 @@ func TestCancel(t *testing.T) {
 		var canceled agent.Report
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			time.Sleep(time.Second)
+			g.pause(time.Second)
 			var err error
 			if canceled, err = a.Cancel(context.Background(), start("t", "slow 1h")); err != nil {
 				t.Error(err)
@@ -158,7 +158,7 @@ func TestCuts(t *testing.T) {
 		"restart": func(g *gateway) { g.closeAll(aun.CloseRestart) },
 		"down": func(g *gateway) {
 			g.stop()
-			time.Sleep(3 * time.Second)
+			g.pause(3 * time.Second)
 			g.start()
 		},
 	} {
@@ -167,7 +167,7 @@ func TestCuts(t *testing.T) {
 				var wg sync.WaitGroup
 				for i := range 100 {
 					wg.Go(func() {
-						time.Sleep(time.Duration(i) * 7 * time.Millisecond)
+						g.pause(time.Duration(i) * 7 * time.Millisecond)
 						text := fmt.Sprintf("%ds", 1+i%5)
 						got, _ := carryOut(t, a, start(fmt.Sprint("t", i), "slow "+text))
 						if !strings.HasSuffix(got, "awaiting-completion result="+text) {
@@ -176,7 +176,7 @@ func TestCuts(t *testing.T) {
 					})
 				}
 				for range 3 {
-					time.Sleep(900 * time.Millisecond)
+					g.pause(900 * time.Millisecond)
 					cut(g)
 				}
 				wg.Wait()
@@ -313,12 +313,12 @@ func TestSilentGateway(t *testing.T) {
 		if got, _ := carryOut(t, a, start("t", "slow 4m")); !strings.HasSuffix(got, "result=4m") {
 			t.Error(got)
 		}
-		time.Sleep(2 * time.Hour)
+		g.pause(2 * time.Hour)
 		if g.count("auth.refresh_token") < 2 || g.count("auth.aid_login1") != 1 || g.count("auth.connect") != 1 {
 			t.Errorf("calls %d, %d, %d", g.count("auth.refresh_token"), g.count("auth.aid_login1"), g.count("auth.connect"))
 		}
 		silent.Store(true)
-		time.Sleep(time.Minute)
+		g.pause(time.Minute)
 		silent.Store(false)
 		if got, _ := carryOut(t, a, start("t2", "echo hello")); !strings.HasSuffix(got, "result=hello") {
 			t.Error(got)

@@ -73,7 +73,9 @@ func (r *recorder) forward(mark string, to, from *websocket.Conn, delay time.Dur
 		if err != nil {
 			return
 		}
-		time.Sleep(delay)
+		if delay > 0 {
+			r.pause(delay)
+		}
 		r.line(mark, frame)
 		if to.Write(context.Background(), kind, frame) != nil {
 			return
@@ -95,7 +97,7 @@ func (r *recorder) line(mark string, text []byte) {
 
 // settle waits until no more frames are sent.
 func (r *recorder) settle() {
-	time.Sleep(time.Second)
+	r.pause(time.Second)
 	synctest.Wait()
 }
 
@@ -156,7 +158,7 @@ func TestWire(t *testing.T) {
 		r.begin("a cancel")
 		var canceled sync.WaitGroup
 		canceled.Go(func() {
-			time.Sleep(time.Second)
+			r.pause(time.Second)
 			turn := start("d", "slow 1h")
 			turn.Ref.Task = "task_3"
 			if rep, err := r.agent.Cancel(context.Background(), turn); err != nil || rep.State != task.Canceled {
@@ -169,11 +171,11 @@ func TestWire(t *testing.T) {
 		r.begin("a cut")
 		var cut sync.WaitGroup
 		cut.Go(func() {
-			time.Sleep(time.Second)
+			r.pause(time.Second)
 			g.intercept(func(q *aun.Request) bool {
 				if q.Method == "task.subscribe" { // the task ends before it is polled again
 					g.work.Go(func() {
-						time.Sleep(10 * time.Millisecond)
+						r.pause(10 * time.Millisecond)
 						g.finish("task_4", "late")
 					})
 				}
