@@ -287,36 +287,6 @@ func (s *Session) newTaskID(params gjson.Result) string {
 	return "task_" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(random)
 }
 
-// delegate is task.delegate: the owner or the assignee of a task makes another one of a part of it.
-func (s *Session) delegate(ctx context.Context, r *aun.Request) error {
-	c, err := s.find(ctx, r.Params)
-	if err != nil {
-		return err
-	}
-	return s.delegatePart(ctx, r, &c)
-}
-
-// delegatePart delegates a part of a task.
-func (s *Session) delegatePart(ctx context.Context, r *aun.Request, c *call) error {
-	if c.role < assignee {
-		return codec.DelegationDenied("only the owner and the assignee of a task may delegate it")
-	}
-	if s.front.config.Index.ended(ctx, c.entry) {
-		return s.endedError(ctx, c)
-	}
-	e, err := s.newEntry(r.Params)
-	if err != nil {
-		return err
-	}
-	e.Parent = c.id
-	e.addParticipant(c.entry.Owner)
-	e.addParticipant(c.entry.Assignee)
-	if e.Visibility == codec.Private && len(e.Participants) > 0 {
-		e.Visibility = codec.Shared
-	}
-	return s.start(ctx, r, e)
-}
-
 // endedError returns the error of a change of a task that has ended.
 func (s *Session) endedError(ctx context.Context, c *call) error {
 	var q gateway.Request
@@ -327,64 +297,6 @@ func (s *Session) endedError(ctx context.Context, c *call) error {
 		return task.Errorf(task.UnsupportedOperation, "the task has ended")
 	}
 	return a.Err
-}
-
-// delegated notifies the followers of a task that it has a child.
-func (s *Session) delegated(e *entry, child string) {
-	params := mustJSON(map[string]any{"task_id": e.Parent, "child_task_id": child, "assignee": e.Assignee,
-		"owner": e.Owner})
-	notified := map[*Session]bool{}
-	for _, aid := range append([]string{e.Owner}, e.Participants...) {
-		for _, other := range s.front.config.Connections.Of(aid) {
-			if !notified[other] && other.follows(e.Parent, codec.Delegated) {
-				notified[other] = true
-				other.Notify(codec.EventPrefix+codec.Delegated, params)
-			}
-		}
-	}
-}
-
-// children is task.children.
-func (s *Session) children(ctx context.Context, r *aun.Request) error {
-	c, err := s.find(ctx, r.Params)
-	if err != nil {
-		return err
-	}
-	type summary struct {
-		TaskID   string `json:"task_id"`
-		Parent   string `json:"parent_task_id"`
-		Owner    string `json:"owner"`
-		Assignee string `json:"assignee"`
-		Status   string `json:"status"`
-	}
-	list := []summary{}
-	for _, id := range c.entry.Children {
-		child, err := s.findID(ctx, id)
-		if task.KindOf(err) == task.TaskNotFound { // it was dropped, or is not for this client
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		status, err := s.statusOf(ctx, &child)
-		if err != nil {
-			return err
-		}
-		list = append(list, summary{id, c.id, child.entry.Owner, child.entry.Assignee, status})
-	}
-	return r.Reply(mustJSON(map[string]any{"children": list}))
-}
-
-// statusOf returns the status of a task.
-func (s *Session) statusOf(ctx context.Context, c *call) (string, error) {
-	var q gateway.Request
-	defer q.Release()
-	params := append(task.AppendString([]byte(`{"task_id":`), c.id), '}')
-	a := s.begin(ctx, &q, jsonrpc.ID("0"), c, codec.Server{}, codec.Get, string(params))
-	if a.Err != nil {
-		return "", a.Err
-	}
-	return gjson.GetBytes(a.Reply, "result.status").String(), nil
 }
 
 // list is task.list: the tasks that the client owns, at one agent after the other.
