@@ -66,6 +66,9 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 			p.Native = strings.Clone(wire.Member(v, "state").Str)
 		}
 		p.State = stateOfEvent(p.Native)
+		if code := wire.Member(data, "error_code"); p.State == task.Failed && len(p.Items) == 0 && code.Str != "" {
+			p.Items = []task.DataItem{task.Text(wire.Owned(code, code.Str))} // all that is known of the reason
+		}
 		return p, true
 	case jsonPayload:
 		if !data.Exists() {

@@ -29,6 +29,10 @@ func TestReadPayload(t *testing.T) {
 			State: task.AwaitingCompletion, Native: "task.completed", Task: "x"},
 		`{"type":"event","event":"task.timeout","text":"Too slow"}`: {
 			State: task.Failed, Native: "task.timeout", Items: []task.DataItem{task.Text("Too slow")}},
+		`{"type":"event","event":"task.error","data":{"error_code":"agent_busy"}}`: {
+			State: task.Failed, Native: "task.error", Items: []task.DataItem{task.Text("agent_busy")}},
+		`{"type":"event","event":"task.error","text":"Too many","data":{"error_code":"agent_busy"}}`: {
+			State: task.Failed, Native: "task.error", Items: []task.DataItem{task.Text("Too many")}},
 		`{"type":"status","state":"input_required","text":"Which?","task_id":"x"}`: {
 			State: task.AwaitingInput, Native: "input_required", Task: "x", Items: []task.DataItem{task.Text("Which?")}},
 		`{"type":"status","state":"typing"}`: {Native: "typing"},
