@@ -3,12 +3,14 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -29,15 +31,19 @@ func (w *world) aunOption(t *testing.T) string {
 	return fmt.Sprintf("\n\t\taun {\n\t\t\tcert %[1]s/aun.pem\n\t\t\troots %[1]s/roots.pem\n\t\t}", w.site.dir)
 }
 
+// aunTalker is the AID of an agent that has messages only.
+const aunTalker = "talker.aid.test"
+
 // newAUNRecorder starts an agent of AUN with its gateway, and keeps what the gateway of the matrix asks it.
-func newAUNRecorder(t *testing.T) *recorder {
+func newAUNRecorder(t *testing.T, agent string) *recorder {
 	t.Helper()
 	pki := must(aunPKI())(t)
 	r := new(recorder)
-	far := &aunpeer.Gateway{PKI: pki, ID: must(pki.Issue("auth.aid.test"))(t), Agent: aunAgent}
+	far := &aunpeer.Gateway{PKI: pki, ID: must(pki.Issue("auth.aid.test"))(t), Agent: agent,
+		Messages: agent == aunTalker, Marks: true}
 	far.Fault = func(method string, params json.RawMessage) aunpeer.Fault {
 		switch method {
-		case "task.create", "task.send_input", "task.cancel": // a task.get may follow the event of the end
+		case "task.create", "task.send_input", "task.cancel", "message.send": // a task.get may follow the event of the end
 			about := ""
 			for _, one := range far.Tasks() {
 				if one.TaskID == gjson.GetBytes(params, "task_id").Str {
@@ -59,6 +65,42 @@ func newAUNRecorder(t *testing.T) *recorder {
 	})
 	r.url = strings.Replace(server.URL, "http:", "ws:", 1)
 	return r
+}
+
+// newAssignee returns an agent of AUN that is to connect to the gateway of the matrix, and keeps of which tasks it
+// hears. A task is open for it until it hears that the task has ended.
+func newAssignee() (*aunpeer.Assignee, *recorder) {
+	r := new(recorder)
+	return &aunpeer.Assignee{Heard: func(t aunpeer.TaskEvent) {
+		body := fmt.Appendf(nil, `{"method":"event/task.updated","params":{"id":%q},"about":%q}`, t.TaskID, t.Input)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if t.Status == "canceled" {
+			body = fmt.Appendf(nil, `{"method":"task.cancel","params":{"task_id":%q},"about":%q}`, t.TaskID, t.Input)
+		}
+		for _, e := range r.all {
+			if id, _ := e.task(); id == t.TaskID {
+				e.open = false
+			}
+		}
+		r.all = append(r.all, &exchange{method: "GET", path: "/aun", body: body, open: !aunpeer.Ended(t.Status)})
+	}}, r
+}
+
+// assign connects an agent to the gateway of the matrix.
+func (w *world) assign(t *testing.T, a *aunpeer.Assignee) {
+	t.Helper()
+	u, pki := must(url.Parse(w.url))(t), must(aunPKI())(t)
+	a.Client = &aunpeer.Client{ID: must(pki.Issue(aunWorker))(t), PKI: pki, HTTP: aunpeer.To(u.Host),
+		URL: "ws://" + u.Host + "/aun"}
+	conn := must(a.Client.Online(within(t, patience)))(t)
+	ctx, stop := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = a.ServeOn(ctx, conn) }) // it ends with the test
+	t.Cleanup(func() {
+		stop()
+		serving.Wait()
+	})
 }
 
 // aunDriver is an AUN client at work on one agent.

@@ -89,6 +89,7 @@ func content(parts gjson.Result) string {
 type story struct {
 	ID, State, Says, Holds string
 	pieces                 int
+	apart                  bool // each piece is a product of its own
 }
 
 func (s *story) add(t view) {
@@ -101,7 +102,7 @@ func (s *story) add(t view) {
 	switch {
 	case t.all:
 		s.Holds = t.Holds
-	case t.Kind == "piece" && t.adds:
+	case t.Kind == "piece" && (t.adds || s.apart):
 		s.Holds += t.Holds
 		s.pieces++
 	case t.Kind == "piece":

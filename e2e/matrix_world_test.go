@@ -33,6 +33,8 @@ type back struct {
 	asks          string // what its question says; default: which colour?
 	slow          string // what keeps it at work; default: slow 300
 	early         bool   // it speaks A2A before 0.2, the Agent API or AUN, which have no words for some things
+	apart         bool   // each piece of a stream is a product of its own
+	uncancelable  bool   // it has no words for a cancel: its task ends, and it may work on
 	*recorder
 }
 
@@ -100,6 +102,7 @@ func newWorld(t *testing.T) *world {
 	starting.Wait()
 	w.agents["sample"] = "http://" + sample
 
+	worker, heard := newAssignee()
 	port := freePort(t)
 	w.url = fmt.Sprintf("http://127.0.0.1:%d", port)
 	with := func(name, agent, settings, callers string) string {
@@ -127,7 +130,12 @@ func newWorld(t *testing.T) *world {
 		{back{name: "runtime", dialect: "agentapi", path: "/process", early: true, settings: "cancel_path /stop",
 			asks: "The agent calls the function colour. Answer with its output." + runtimeCall}, newRuntimeAgent(t).url},
 		{back{name: "aun", dialect: "aun " + aunAgent, path: "/aun", echo: "echo: echo hi", early: true,
-			slow: "slow 300000", recorder: newAUNRecorder(t)}, ""},
+			slow: "slow 300000", recorder: newAUNRecorder(t, aunAgent)}, ""},
+		{back{name: "aun-messages", dialect: "aun " + aunTalker, path: "/aun", echo: "echo: echo hi", early: true,
+			slow: "slow 300000", settings: "idle_window 2s", apart: true, uncancelable: true,
+			recorder: newAUNRecorder(t, aunTalker)}, ""},
+		{back{name: "aun-assignee", dialect: "aun-assignee " + aunWorker, echo: "echo: echo hi", early: true,
+			slow: "slow 300000", recorder: heard}, ""},
 	} {
 		one := b.back
 		one.asks, one.slow = cmp.Or(one.asks, "which colour?"), cmp.Or(one.slow, "slow 300")
@@ -166,6 +174,7 @@ func newWorld(t *testing.T) *world {
 		beside:  partners.String() + sites.String() + "}\n" + roots.String(),
 		options: "servers {\n\t\tprotocols h1 h2 h2c\n\t}",
 	})
+	w.assign(t, worker)
 	return w
 }
 

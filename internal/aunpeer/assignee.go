@@ -18,6 +18,8 @@ type Assignee struct {
 	ByMessage bool
 	// To is the AID to which it sends messages, if the task names no owner.
 	To string
+	// Heard is called with the task of each event, in order. It may be nil.
+	Heard func(TaskEvent)
 
 	mu      sync.Mutex
 	working map[string]*assigned
@@ -65,6 +67,9 @@ func (a *Assignee) ServeOn(ctx context.Context, conn *Conn) error {
 		if !strings.HasPrefix(f.Method, "event/task.") || json.Unmarshal(f.Params, &t) != nil ||
 			t.Assignee != a.Client.ID.AID {
 			continue
+		}
+		if a.Heard != nil {
+			a.Heard(t)
 		}
 		a.mu.Lock()
 		a.seen = append(a.seen, t.TaskID+" "+t.Status)

@@ -11,13 +11,22 @@ import (
 
 // Payload is a payload of message.send, as far as agents use it.
 type Payload struct {
-	Type     string         `json:"type"`
-	Text     string         `json:"text,omitempty"`
-	ThreadID string         `json:"thread_id,omitempty"`
-	ReplyTo  string         `json:"reply_to,omitempty"`
-	Event    string         `json:"event,omitempty"`
-	State    string         `json:"state,omitempty"`
-	Data     map[string]any `json:"data,omitempty"`
+	Type     string `json:"type"`
+	Text     string `json:"text,omitempty"`
+	ThreadID string `json:"thread_id,omitempty"`
+	ReplyTo  string `json:"reply_to,omitempty"`
+	Event    string `json:"event,omitempty"`
+	State    string `json:"state,omitempty"`
+	Data     any    `json:"data,omitempty"`
+
+	Attachments []Attachment `json:"attachments,omitempty"`
+}
+
+// Attachment is a file in a Payload.
+type Attachment struct {
+	URL         string `json:"url"`
+	Filename    string `json:"filename,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
 }
 
 // message takes a message: the agent reads it, or it is delivered to the connections of its recipient.
@@ -167,9 +176,13 @@ func (c *conversation) Reject(_ context.Context, reason string) error {
 	return c.event("task.error", map[string]any{"error_code": reason})
 }
 
-// Ask implements Work. Messages have no sign of a question.
+// Ask implements Work. A text alone is no sign of a question.
 func (c *conversation) Ask(ctx context.Context, question string) (string, error) {
-	if err := c.say(Payload{Type: "text", Text: question}); err != nil {
+	asked := Payload{Type: "text", Text: question}
+	if c.gateway.Marks {
+		asked.Type, asked.State = "status", "input_required"
+	}
+	if err := c.say(asked); err != nil {
 		return "", err
 	}
 	select {
@@ -189,10 +202,24 @@ func (c *conversation) Piece(_ context.Context, a Artifact, _ bool) error {
 // Complete implements Work. A text that was sent in pieces is not repeated.
 func (c *conversation) Complete(_ context.Context, artifacts ...Artifact) error {
 	for _, a := range artifacts {
-		if text, _ := a.Content.(string); a.Name != "out" {
-			if err := c.say(Payload{Type: "text", Text: text}); err != nil {
-				return err
+		p := Payload{Type: "text"}
+		switch content := a.Content.(type) {
+		case string:
+			p.Text = content
+		case json.RawMessage:
+			p.Type, p.Data = "json", content
+		case []Artifact:
+			p.Type = "file"
+			for _, f := range content {
+				url, _ := f.Content.(string)
+				p.Attachments = append(p.Attachments, Attachment{url, f.Name, f.MIMEType})
 			}
+		}
+		if a.Name == "out" {
+			continue
+		}
+		if err := c.say(p); err != nil {
+			return err
 		}
 	}
 	return c.event("task.completed", map[string]any{"duration_ms": 1})
