@@ -4,7 +4,7 @@ GO      ?= go
 FUZZ    ?= 20s
 SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 2>/dev/null) go.mod go.sum
 
-.PHONY: help run test lint unit interop e2e fuzz bench soak module clean
+.PHONY: help run test lint unit interop rabbitmq e2e fuzz bench soak module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ lint: ## gofmt, vet, staticcheck, and a tidy go.mod
 	$(GO) tool staticcheck ./...
 	$(GO) mod tidy -diff
 
-unit: ## unit tests, with the race detector
+unit: rabbitmq ## unit tests, with the race detector
 	$(GO) test -race -shuffle=on -count=1 $$($(GO) list ./... | grep -v /e2e$$)
 
 INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a-go-10) \
@@ -40,8 +40,11 @@ INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a
 interop: $(INTEROP) ## the other projects' agents and clients, among themselves
 	cd interop && $(GO) vet ./... && $(GO) test -count=1 ./...
 
-e2e: caddy $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
+e2e: caddy rabbitmq $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
 	$(GO) test -shuffle=on -count=1 ./e2e
+
+rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
+	@./internal/rabbittest/install.sh
 
 interop/bin/%: $(wildcard interop/*/*.go interop/internal/*/*.go) interop/go.mod
 	cd interop && $(GO) build -o bin/$* ./$*
@@ -54,7 +57,7 @@ fuzz: ## every fuzz target, for FUZZ (20s) each
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz || true); do \
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) $$p; done; done
 
-bench: caddy ## the measured comparison with other proxies
+bench: caddy rabbitmq ## the measured comparison with other proxies
 	$(GO) run ./bench
 
 soak: caddy ## the real binary under load, faults and attacks, for 12 minutes

@@ -115,6 +115,7 @@ var mayImport = map[string][]string{
 	"internal/devpki":      {"identity"},
 	"internal/leader":      {"task", "jsonrpc", "sseproxy"},
 	"internal/legacyagent": {"task", "jsonrpc", "internal/bufpool"},
+	"internal/rabbittest":  {},
 	"docs":                 {},
 	"bench": {"task", "agent", "jsonrpc", "translate", "translate/aip", "translate/a2a",
 		"translate/agentapi", "translate/aun", "replay", "replay/pebble", "partner", "notify", "egress",

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rabbittest
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// packagesVersion is what install.sh calls the set of packages.
+const packagesVersion = "1"
+
+// ResourceServer is how the broker is called in tokens.
+const ResourceServer = "rabbitmq"
+
+// tokenKey signs tokens of the broker.
+const tokenKey = "a key that signs the tokens of tests"
+
+// configure writes the files that the node reads.
+func (b *Broker) configure(config Config) error {
+	conf := []string{
+		fmt.Sprintf("listeners.tcp.1 = 127.0.0.1:%d", b.Port),
+		"auth_mechanisms.1 = PLAIN", "auth_mechanisms.2 = AMQPLAIN",
+		"auth_backends.1 = internal", "auth_backends.2 = rabbit_auth_backend_oauth2",
+		"loopback_users = none", "log.console = true", "log.console.level = warning", "log.file = false",
+		"disk_free_limit.absolute = 50MB", "vm_memory_high_watermark.absolute = 1GB", "num_acceptors.tcp = 4",
+		"num_acceptors.ssl = 4", "collect_statistics_interval = 60000",
+	}
+	if b.TLSPort != 0 {
+		conf = append(conf,
+			fmt.Sprintf("listeners.ssl.1 = 127.0.0.1:%d", b.TLSPort), "auth_mechanisms.3 = EXTERNAL",
+			"ssl_options.cacertfile = "+config.CA, "ssl_options.certfile = "+config.Cert,
+			"ssl_options.keyfile = "+config.Key, "ssl_options.verify = verify_peer",
+			"ssl_options.fail_if_no_peer_cert = false", "ssl_options.versions.1 = tlsv1.3",
+			"ssl_options.versions.2 = tlsv1.2", "ssl_cert_login_from = common_name")
+	} else {
+		conf = append(conf, "listeners.ssl = none")
+	}
+	advanced := fmt.Sprintf(`[{rabbitmq_auth_backend_oauth2, [
+	{resource_server_id, <<"%s">>},
+	{key_config, [{default_key, <<"test">>}, {signing_keys, #{
+		<<"test">> => {map, #{<<"kty">> => <<"oct">>, <<"alg">> => <<"HS256">>, <<"k">> => <<"%s">>}}}}]}]}].
+`, ResourceServer, base64.RawURLEncoding.EncodeToString([]byte(tokenKey)))
+	for name, text := range map[string]string{
+		"rabbitmq.conf":   strings.Join(conf, "\n") + "\n",
+		"advanced.config": advanced,
+		"enabled_plugins": "[rabbitmq_auth_mechanism_ssl, rabbitmq_auth_backend_oauth2].\n",
+		".erlang.cookie":  b.cookie,
+	} {
+		mode := os.FileMode(0o600)
+		if name == ".erlang.cookie" {
+			mode = 0o400
+		}
+		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddVhost adds a virtual host.
+func (b *Broker) AddVhost(name string) error {
+	_, err := b.Eval(fmt.Sprintf("rabbit_vhost:add(%s, <<\"test\">>)", binary(name)))
+	return err
+}
+
+// AddUser adds a user, or changes its password. A user without a password can only be that of a certificate.
+func (b *Broker) AddUser(name, password string) error {
+	exists := fmt.Sprintf("rabbit_auth_backend_internal:exists(%s)", binary(name))
+	change := fmt.Sprintf("rabbit_auth_backend_internal:change_password(%s, %s, <<\"test\">>)",
+		binary(name), binary(password))
+	add := fmt.Sprintf("rabbit_auth_backend_internal:add_user(%s, %s, <<\"test\">>)", binary(name), binary(password))
+	_, err := b.Eval(fmt.Sprintf("case %s of true -> %s; false -> %s end", exists, change, add))
+	return err
+}
+
+// Permit lets a user configure, write and read what matches the regular expressions, in a virtual host.
+func (b *Broker) Permit(user, vhost, configure, write, read string) error {
+	_, err := b.Eval(fmt.Sprintf(
+		"rabbit_auth_backend_internal:set_permissions(%s, %s, %s, %s, %s, <<\"test\">>)",
+		binary(user), binary(vhost), binary(configure), binary(write), binary(read)))
+	return err
+}
+
+// Token returns a JSON Web Token that the broker takes as a password. Claims are added to that of the audience, such as
+// sub, exp (Unix time in seconds), and scope.
+func Token(claims map[string]any) string {
+	all := map[string]any{"aud": ResourceServer}
+	for name, value := range claims {
+		all[name] = value
+	}
+	payload, err := json.Marshal(all)
+	if err != nil {
+		panic(err) // claims are JSON by contract
+	}
+	signed := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." +
+		base64.RawURLEncoding.EncodeToString(payload)
+	mac := hmac.New(sha256.New, []byte(tokenKey))
+	mac.Write([]byte(signed))
+	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// Connections returns the names that the clients of the open connections gave them.
+func (b *Broker) Connections() ([]string, error) {
+	return b.names(`[case proplists:get_value(client_properties, rabbit_networking:connection_info(P, ` +
+		`[client_properties])) of L when is_list(L) -> case lists:keyfind(<<"connection_name">>, 1, L) of ` +
+		`{_, _, N} -> N; _ -> <<"-">> end; _ -> <<"-">> end || P <- rabbit_networking:connections()]`)
+}
+
+// CloseConnections closes the connections with a client-provided name, as an operator does. It returns how many.
+func (b *Broker) CloseConnections(name string) (int, error) {
+	closed, err := b.names(fmt.Sprintf(`lists:append([case lists:keyfind(<<"connection_name">>, 1, `+
+		`proplists:get_value(client_properties, rabbit_networking:connection_info(P, [client_properties]))) of `+
+		`{_, _, %[1]s} -> rabbit_networking:close_connection(P, "closed by an operator"), [%[1]s]; _ -> [] end `+
+		`|| P <- rabbit_networking:connections()])`, binary(name)))
+	return len(closed), err
+}
+
+// Queues returns the names of the queues of a virtual host.
+func (b *Broker) Queues(vhost string) ([]string, error) {
+	return b.names(fmt.Sprintf("[element(4, amqqueue:get_name(Q)) || Q <- rabbit_amqqueue:list(%s)]", binary(vhost)))
+}
+
+// names evaluates an expression that is a list of binaries.
+func (b *Broker) names(expression string) ([]string, error) {
+	text, err := b.text(fmt.Sprintf(`lists:join("\n", %s)`, expression))
+	if err != nil || text == "" {
+		return nil, err
+	}
+	return strings.Split(text, "\n"), nil
+}
+
+// binary returns a text as Erlang writes it.
+func binary(text string) string {
+	var b strings.Builder
+	b.WriteString("<<")
+	for i := range len(text) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprint(&b, text[i])
+	}
+	b.WriteString(">>")
+	return b.String()
+}
