@@ -60,6 +60,12 @@ func (s subscribing) Decode(r *translate.Request) (translate.Call, error) {
 // newGateway composes a gateway over a memory store.
 func newGateway(t testing.TB, change func(*gateway.Config)) *gateway.Gateway {
 	t.Helper()
+	return newGatewayOver(t, replay.NewMemory(replay.Settings{}), change)
+}
+
+// newGatewayOver composes a gateway over a store.
+func newGatewayOver(t testing.TB, store replay.Store, change func(*gateway.Config)) *gateway.Gateway {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	c := gateway.Config{
 		Process: new(gateway.Process), Callers: []translate.Server{subscribing{aip.Server()}},
@@ -76,7 +82,7 @@ func newGateway(t testing.TB, change func(*gateway.Config)) *gateway.Gateway {
 	if change != nil {
 		change(&c)
 	}
-	tasks, err := gateway.OpenTasks(t.Context(), replay.NewMemory(replay.Settings{}), nil, log)
+	tasks, err := gateway.OpenTasks(t.Context(), store, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,14 +148,25 @@ func state(message []byte) string {
 // send sends a command, and returns the stream that follows, which it has not run.
 func (f *front) send(ctx context.Context, method, command string) *gateway.Stream {
 	f.t.Helper()
+	return f.sendMessage(ctx, method, command, "t", "")
+}
+
+// sendTask sends a command for a task, which is answered by a reply. members are more members of the message.
+func (f *front) sendTask(method, command, taskID, members string) {
+	f.t.Helper()
+	f.sendMessage(f.t.Context(), method, command, taskID, members)
+}
+
+func (f *front) sendMessage(ctx context.Context, method, command, taskID, members string) *gateway.Stream {
+	f.t.Helper()
 	var r gateway.Request
 	defer r.Release()
 	if !f.g.Match(&r, "POST", "") {
 		f.t.Fatal("no dialect has the request")
 	}
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"message":{"type":"message","id":%q,`+
-		`"senderRole":"leader","senderId":%q,"command":%q,"taskId":"t","dataItems":[{"type":"text","text":"hello"}]}}}`,
-		method, command, f.peer.ID, command)
+		`"senderRole":"leader","senderId":%q,"command":%q,"taskId":%q,"dataItems":[{"type":"text","text":"hello"}]%s}}}`,
+		method, command, f.peer.ID, command, taskID, members)
 	r.Body = gateway.NewBody()
 	*r.Body = append(*r.Body, body...)
 	a := f.g.Dispatch(ctx, f.peer, &r)

@@ -119,6 +119,8 @@ func (x *exchange) admit() error {
 	}
 	m := &x.call.Message
 	switch {
+	case x.call.Op == translate.JoinGroup:
+		x.leader, err = x.inviter()
 	case x.call.Op == translate.Command && m.SenderID != "":
 		x.leader, err = guard.Admit(peer, m.SenderID)
 	case x.call.Webhook != nil && x.call.Op != translate.Command:
@@ -171,6 +173,11 @@ func (x *exchange) execute() (Answer, error) {
 		return x.list(p)
 	case translate.ExtendedCard:
 		return x.extendedCard()
+	case translate.JoinGroup:
+		return x.joinGroup()
+	}
+	if err := x.checkGroup(); err != nil {
+		return Answer{}, err
 	}
 	if x.call.SessionOf != "" {
 		if err := x.findSession(p); err != nil {

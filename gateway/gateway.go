@@ -84,6 +84,8 @@ type Gateway struct {
 	// set by Register
 	partner  *partner.Partner
 	webhooks *notify.Engine
+
+	groups Groups // nil if the Partner takes part in none
 }
 
 // New composes a gateway. It opens nothing and sends nothing: Register begins the work.

@@ -106,6 +106,12 @@ func (r *Request) Use(dialect translate.Server) {
 	r.matches = append(r.matches[:0], match{dialect: dialect})
 }
 
+// UseParams is Use for a body without an envelope: the body is the params of a method.
+func (r *Request) UseParams(dialect translate.Server, method string) {
+	r.method = "POST"
+	r.matches = append(r.matches[:0], match{dialect, translate.Route{Method: method, Unenveloped: true}})
+}
+
 // Allow returns the HTTP methods of the path of a matched request, in the form of an Allow field, if the request has
 // another method. Such a request must not be dispatched.
 func (r *Request) Allow() string { return r.matches[0].route.Allow }

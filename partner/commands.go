@@ -170,6 +170,9 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 	}
 	tk.exists, tk.size = true, m.Size()
 	tk.lease().Take(tk.size)
+	if c.Started != nil {
+		c.Started()
+	}
 	return p.beginTurn(ctx, tk, m, task.None, stream), nil
 }
 

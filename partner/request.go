@@ -19,6 +19,10 @@ type Request struct {
 	// nothing, and is not refused, is accepted, too.
 	Accept func(log string, at task.Position) (undo func(), err error)
 
+	// Started, if it is not nil, is called when a start is stored, before anything else happens to the task. It must not
+	// wait.
+	Started func()
+
 	// Histories makes Do answer with the histories of the task, as it answers a get, whatever the command.
 	Histories bool
 

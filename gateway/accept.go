@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// accept returns what to do when the life-cycle accepts a command, or nil if there is nothing to do.
+func (x *exchange) accept(p *partner.Partner) func(log string, at task.Position) (undo func(), err error) {
+	if !x.mayAdopt() && x.call.Webhook == nil && !x.startsInGroup() {
+		return nil
+	}
+	x.partner = p
+	return x.accepted
+}
+
+// undoFunc undoes a part of what was done when a command was accepted; nil if nothing is to be undone.
+type undoFunc func(context.Context) error
+
+// accepted does what belongs to a command that the life-cycle has accepted, before the command is stored: each part is
+// there when the first event is. log is the name of the task's log. undo undoes all of it.
+func (x *exchange) accepted(log string, at task.Position) (undo func(), err error) {
+	parts := [...]func(log string, at task.Position) (undoFunc, error){x.adopt, x.useWebhook, x.follow}
+	var undos [len(parts)]undoFunc
+	undo = func() {
+		for i := range undos {
+			x.undo(undos[len(undos)-1-i])
+		}
+	}
+	for i, part := range parts {
+		done, err := part(log, at)
+		if err != nil {
+			undo()
+			return nil, err
+		}
+		undos[i] = done
+	}
+	return undo, nil
+}
+
+// undo undoes a part, also after the caller has left.
+func (x *exchange) undo(f undoFunc) {
+	if f == nil {
+		return
+	}
+	if err := f(context.WithoutCancel(x.ctx)); err != nil {
+		x.g.config.Log.Warn("a command failed, and what it had set before could not be removed",
+			"task", x.call.Message.TaskID, "leader", x.leader, "error", err)
+	}
+}
+
+// mayAdopt reports whether the command may start a task for which webhooks were set while its Leader was not known,
+// which happens only with identity off.
+func (x *exchange) mayAdopt() bool {
+	return x.g.config.Guard.Mode == identity.Off && x.call.Message.Command == task.Start
+}
+
+// adopt gives a started task the webhooks that were set for it before. They have its id and no Leader.
+func (x *exchange) adopt(log string, _ task.Position) (undoFunc, error) {
+	if !x.mayAdopt() || !x.g.webhooks.Any() {
+		return nil, nil
+	}
+	return x.g.webhooks.Move(x.ctx, x.partner.LogOf(partner.Anyone, x.call.Message.TaskID), log)
+}
+
+// useWebhook sets the webhook of a command that starts or continues a task. A webhook with a URL is created, or
+// replaces the one of its id. A webhook without a URL must exist, and is narrowed to the states that the command names;
+// a repeated start leaves it as it is.
+func (x *exchange) useWebhook(log string, at task.Position) (undoFunc, error) {
+	if x.call.Webhook == nil {
+		return nil, nil
+	}
+	w, engine := *x.call.Webhook, x.g.webhooks
+	if w.URL == "" {
+		hooks, err := engine.Get(x.ctx, log, w.ID)
+		if err != nil || at.Exists {
+			return nil, err
+		}
+		// It is notified in the dialect of the start: the versions of AIP share the method that has set it.
+		hooks[0].Dialect, hooks[0].Confirm, hooks[0].States = w.Dialect, w.Confirm, w.States
+		w = hooks[0]
+	}
+	return engine.Put(x.ctx, log, w, notify.At{Seq: at.Seq, Ended: at.Ended})
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Groups are the groups in which a Partner takes part. Its methods may be called by any number of goroutines at once.
+type Groups interface {
+	// Join joins the group of an invitation by a Leader, whose name is that of the Guard. It returns when the Partner
+	// receives the messages of the group. A repeated invitation changes nothing. Every error is a *task.Error, or that
+	// of ctx.
+	Join(ctx context.Context, leader string, in *task.Invitation) (task.Membership, error)
+
+	// Has reports whether the Partner is a member of a Leader's group.
+	Has(leader, groupID string) bool
+
+	// Follow has a task that is about to be started published in a group, in a dialect, from its first event on. log is
+	// the name of the task's log. It is called before the start is stored, while nothing else can happen to the task.
+	// After it, begin is called when the start is stored, and undo if it cannot be stored.
+	Follow(ctx context.Context, log, groupID, dialect string) (begin func(), undo func(context.Context) error, err error)
+}
+
+// TakePart makes the Partner take part in groups. It is called at most once, before the first request.
+func (g *Gateway) TakePart(in Groups) { g.groups = in }
+
+var errNoGroups = task.Errorf(task.GroupNotSupported, "this Partner takes part in no groups")
+
+// joinGroup answers an invitation. The Leader of the group must be the peer.
+func (x *exchange) joinGroup() (Answer, error) {
+	d, ok := x.dialect.(translate.GroupServer)
+	if !ok || x.g.groups == nil {
+		return Answer{}, errNoGroups
+	}
+	m, err := x.g.groups.Join(x.ctx, x.leader, x.call.Invitation)
+	if err != nil {
+		return Answer{}, err
+	}
+	return x.reply(d.AppendMembership(*x.in.reply, x.req.ID, &x.call, &m)), nil
+}
+
+// inviter returns the Leader of an invitation.
+func (x *exchange) inviter() (leader string, err error) {
+	if x.g.groups == nil {
+		return "", errNoGroups
+	}
+	if x.peer.Verified() && !x.peer.Is(x.call.Message.SenderID) {
+		return "", task.Errorf(task.InvitationRejected, "only the Leader of a group may invite to it: "+
+			"group.leader.aic is not the AIC of the client certificate").WithField("params.group.leader.aic")
+	}
+	return x.g.config.Guard.Admit(x.peer, x.call.Message.SenderID)
+}
+
+// startsInGroup reports whether the command may start a task in a group.
+func (x *exchange) startsInGroup() bool {
+	m := &x.call.Message
+	return x.g.groups != nil && m.Command == task.Start && m.GroupID != ""
+}
+
+// checkGroup refuses a start in a group in which the Partner takes no part.
+func (x *exchange) checkGroup() error {
+	if !x.startsInGroup() || x.g.groups.Has(x.leader, x.call.Message.GroupID) {
+		return nil
+	}
+	return task.Errorf(task.InvalidParams, "this Partner is not in the group; invite it first, or leave out groupId").
+		WithField("params.message.groupId")
+}
+
+// follow has a task that the command starts in a group published there. A task that exists stays what it is.
+func (x *exchange) follow(log string, at task.Position) (undoFunc, error) {
+	if !x.startsInGroup() || at.Exists {
+		return nil, nil
+	}
+	begin, undo, err := x.g.groups.Follow(x.ctx, log, x.call.Message.GroupID, x.dialect.Name())
+	x.command.Started = begin
+	return undo, err
+}
+
+// ResponseTimeout returns how long a start waits for its agent, where its Leader does not say so.
+func (g *Gateway) ResponseTimeout() time.Duration { return g.config.Partner.Terms.Response }
+
+// CommitStart accepts a task whose start is pending, because its Leader has waited for long enough: the agent cannot
+// reject it any more. It changes no other task. log is the name of the task's log.
+func (g *Gateway) CommitStart(ctx context.Context, log string) error {
+	return g.do(ctx, log, task.Message{Command: task.Get})
+}
+
+// Cancel cancels a task in the name of its Leader, for a reason. log is the name of the task's log.
+func (g *Gateway) Cancel(ctx context.Context, log, reason string) error {
+	return g.do(ctx, log, task.Message{
+		ID: newID(), Command: task.Cancel, SenderRole: task.Leader, DataItems: []task.DataItem{task.Text(reason)},
+	})
+}
+
+// do executes a command for the task of a log.
+func (g *Gateway) do(ctx context.Context, log string, m task.Message) error {
+	p, err := g.ready(ctx)
+	if err != nil {
+		return err
+	}
+	_, m.SenderID, m.TaskID = logname.Split(log)
+	_, err = p.Do(ctx, m.SenderID, &partner.Request{Call: task.Call{Message: m}})
+	return err
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
+)
+
+// inviting is a dialect in which a get of the task "invitation" is an invitation to the group "g" of its sender, or of
+// "other" where it has that for its session.
+type inviting struct{ translate.Server }
+
+func (s inviting) Decode(r *translate.Request) (translate.Call, error) {
+	c, err := s.Server.Decode(r)
+	if c.Message.TaskID == "invitation" {
+		c.Op, c.Invitation = translate.JoinGroup, &task.Invitation{Group: task.Group{ID: "g"}}
+		if c.Message.SessionID != "" {
+			c.Message.SenderID = c.Message.SessionID
+		}
+	}
+	return c, err
+}
+
+func (inviting) AppendMembership(dst []byte, _ jsonrpc.ID, _ *translate.Call, m *task.Membership) []byte {
+	return fmt.Appendf(dst, `{"result":{"status":{"state":"joined by %s"}}}`, m.AIC)
+}
+
+// groups notes what a gateway asks of the groups of its Partner, which is a member of the group "g" only.
+type groups struct {
+	asked  []string
+	refuse error
+}
+
+func (g *groups) ask(format string, args ...any) {
+	g.asked = append(g.asked, strings.ReplaceAll(fmt.Sprintf(format, args...), "\x00", " "))
+}
+
+func (g *groups) Join(_ context.Context, leader string, in *task.Invitation) (task.Membership, error) {
+	g.ask("join %s %s", leader, in.Group.ID)
+	return task.Membership{AIC: leader}, g.refuse
+}
+
+func (g *groups) Has(_, groupID string) bool { return groupID == "g" }
+
+func (g *groups) Follow(_ context.Context, log, groupID, dialect string) (func(), func(context.Context) error, error) {
+	g.ask("follow %s %s %s", log, groupID, dialect)
+	return func() { g.ask("begin") }, func(context.Context) error { g.ask("undo"); return nil }, g.refuse
+}
+
+// full is a store that takes no new tasks while it is shut.
+type full struct {
+	replay.Store
+	shut bool
+}
+
+func (s *full) Append(ctx context.Context, a replay.Append) error {
+	if s.shut {
+		return replay.ErrFull
+	}
+	return s.Store.Append(ctx, a)
+}
+
+// TestGroups: a start that names a group is followed there before it is stored, and only there; an invitation must be
+// the Leader's own.
+func TestGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &full{Store: replay.NewMemory(replay.Settings{})}
+		g := newGatewayOver(t, store, func(c *gateway.Config) { c.Callers = []translate.Server{inviting{aip.Server()}} })
+		f := &front{t: t, g: g, peer: identity.Peer{Proof: identity.ByCertificate, Kind: identity.AICKind, ID: "LEADER"}}
+		in := new(groups)
+		check := func(what, command, taskID, members, want string, asked ...string) {
+			t.Helper()
+			f.sendTask("rpc", command, taskID, members)
+			if diff := cmp.Diff([]string{"reply " + want}, f.seen); diff != "" {
+				t.Errorf("%s: answered (-want +got):\n%s", what, diff)
+			}
+			if diff := cmp.Diff(asked, in.asked); diff != "" {
+				t.Errorf("%s: asked (-want +got):\n%s", what, diff)
+			}
+			f.seen, in.asked = nil, nil
+		}
+		inGroup, inOther := `,"groupId":"g"`, `,"groupId":"h"`
+		check("an invitation without groups", "get", "invitation", "", "-32007")
+		check("a group without groups", "start", "before", inOther, "awaiting-input")
+
+		g.TakePart(in)
+		check("an invitation", "get", "invitation", "", "joined by LEADER", "join LEADER g")
+		check("an invitation to another's group", "get", "invitation", `,"sessionId":"OTHER"`, "-32009")
+		check("a start", "start", "t", inGroup, "awaiting-input", "follow tagent LEADER t g aip", "begin")
+		check("the start again", "start", "t", inGroup, "awaiting-input")
+		check("a continue", "continue", "t", inGroup, "awaiting-input")
+		check("a get by its Leader", "get", "t", "", "awaiting-input")
+		check("another group", "start", "u", inOther, "-32602")
+		check("no group", "start", "u", "", "awaiting-input")
+		check("a group for a task without one", "start", "u", inGroup, "awaiting-input")
+
+		store.shut = true
+		check("a start that cannot be stored", "start", "v", inGroup, "-32050", "follow tagent LEADER v g aip", "undo")
+		store.shut = false
+		in.refuse = task.Errorf(task.StoreUnavailable, "no")
+		check("a start that cannot be followed", "start", "v", inGroup, "-32603", "follow tagent LEADER v g aip")
+		check("what was not started", "get", "v", "", "-32001")
+
+		f.peer.ID = "OTHER"
+		check("a get by another Leader", "get", "t", "", "-32001")
+	})
+}
+
+// TestCommandsOfTheGateway: a pending start is accepted, and a task canceled, in the name of its Leader.
+func TestCommandsOfTheGateway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, nil)
+		f := &front{t: t, g: g, peer: identity.Peer{Proof: identity.ByCertificate, Kind: identity.AICKind, ID: "LEADER"}}
+		f.sendTask("rpc", "start", "t", "")
+		log := g.LogOf("LEADER", "t")
+		if err := g.CommitStart(t.Context(), log); err != nil {
+			t.Error(err)
+		}
+		f.sendTask("rpc", "get", "t", "")
+		if err := g.Cancel(t.Context(), log, "the group ends"); err != nil {
+			t.Error(err)
+		}
+		f.sendTask("rpc", "get", "t", "")
+		want := []string{"reply awaiting-input", "reply awaiting-input", "reply canceled"}
+		if diff := cmp.Diff(want, f.seen); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if err := g.Cancel(t.Context(), g.LogOf("OTHER", "t"), ""); task.KindOf(err) != task.TaskNotFound {
+			t.Errorf("a cancel of a task that is not there: %v", err)
+		}
+	})
+}
