@@ -60,10 +60,24 @@ func (d *Dialer) DialTLS(ctx context.Context, network, address string) (net.Conn
 	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("TLS handshake with %s: %w", address, err)
+		return nil, &HandshakeError{Address: address, err: err}
 	}
 	return secure, nil
 }
+
+// HandshakeError says that a connection was made but its TLS handshake failed.
+type HandshakeError struct {
+	Address string // as it was given to DialTLS
+	err     error
+}
+
+// Error implements error.
+func (e *HandshakeError) Error() string {
+	return fmt.Sprintf("TLS handshake with %s: %v", e.Address, e.err)
+}
+
+// Unwrap returns why it failed.
+func (e *HandshakeError) Unwrap() error { return e.err }
 
 func (d *Dialer) timeout() time.Duration {
 	if d.Timeout > 0 {

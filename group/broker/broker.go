@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package broker connects the gateway to RabbitMQ, by AMQP 0-9-1. It knows no tasks and no AIP.
+//
+// A Link is one group on a connection: its own queue, bound to the group's exchange, from which it consumes, and the
+// exchange, to which it publishes with confirms. Links of one owner with the same broker and login share connections.
+// A Link does not reconnect: when it has ended (Link.Done), its owner joins again.
+package broker
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/egress"
+)
+
+// Limits of a Link and of a Pool.
+const (
+	// DefaultTimeout is for everything that Pool.Join does: lookup, connection, TLS, login and topology. RabbitMQ holds
+	// back the answer to a refused login for 3 s.
+	DefaultTimeout = 4500 * time.Millisecond
+	// DefaultPrefetch is how many messages of a Link may be unacknowledged.
+	DefaultPrefetch = 64
+	// MaxUnconfirmed is how many publications of a Link may be unconfirmed.
+	MaxUnconfirmed = 256
+
+	heartbeat          = 10 * time.Second
+	linksPerConnection = 128
+	closeTimeout       = time.Second      // for the broker's answer when a channel or a connection is closed
+	undoTimeout        = 10 * time.Second // for the answers that a failed join still needs to leave nothing behind
+)
+
+// Address is where a broker is.
+type Address struct {
+	Host  string
+	Port  uint16
+	VHost string
+	TLS   bool
+}
+
+// HostPort is the address as it is dialed.
+func (a Address) HostPort() string { return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port))) }
+
+// Login is how the gateway proves to a broker who it is. Two logins are equal if they prove the same.
+type Login struct {
+	mechanism string
+	user      string
+	secret    string
+	userID    string
+}
+
+// Password is a login with a user name and a password. Messages carry the user name as their user-id.
+func Password(user, password string) Login {
+	return Login{mechanism: "PLAIN", user: user, secret: password, userID: user}
+}
+
+// Token is a login with a JSON Web Token. Which user it is for, the broker reads in the token, so messages carry no
+// user-id. name is what a broker calls a user whose token does not say.
+func Token(name, token string) Login { return Login{mechanism: "PLAIN", user: name, secret: token} }
+
+// Certificate is a login with the client certificate of the TLS connection, that of user.
+func Certificate(user string) Login { return Login{mechanism: "EXTERNAL", userID: user} }
+
+// UserID is the user-id of messages that are published with this login. It is empty if they have none.
+func (l Login) UserID() string { return l.userID }
+
+// String implements fmt.Stringer, without the secret.
+func (l Login) String() string { return fmt.Sprintf("%s login of %q", l.mechanism, l.user) }
+
+// GoString implements fmt.GoStringer, without the secret.
+func (l Login) GoString() string { return l.String() }
+
+// Config is what Pool.Join needs.
+type Config struct {
+	// Owner separates connections: only links with the same owner, address, login and dialer share one.
+	Owner string
+	// Name is what the broker shows as the connection's name.
+	Name    string
+	Address Address
+	Login   Login
+	// Dialer opens the connection. Its policy judges the address, and its TLS configuration has the roots and the client
+	// certificate. The host must match the broker's certificate.
+	Dialer *egress.Dialer
+
+	// Exchange must exist. RoutingKey is for the binding of the queue and for publications.
+	Exchange   string
+	RoutingKey string
+	Queue      string
+	// Declare says to make the queue if it is not there: durable, not exclusive, not deleted automatically. Without it a
+	// queue that is not there is an error of kind QueueGone.
+	Declare bool
+	// Prefetch is how many messages may be unacknowledged; default DefaultPrefetch.
+	Prefetch int
+}
+
+// Info is what a broker says of itself.
+type Info struct {
+	Product     string
+	Version     string
+	ClusterName string
+}
+
+// Kind is the kind of an Error.
+type Kind uint8
+
+// The kinds.
+const (
+	Unreachable      Kind = iota + 1 // no connection: unknown host, refused, no route
+	AddressRefused                   // the gateway may not connect there (egress)
+	NoAnswer                         // not all answers came in time
+	NotAMQP                          // what answers speaks another protocol
+	TLSFailed                        // the TLS handshake failed, or the certificate is not that of the host
+	LoginRefused                     // wrong password or token, expired token, no common mechanism
+	VHostRefused                     // the virtual host is not there, or not for this user
+	PermissionDenied                 // the user may not do this to the exchange or the queue
+	NoExchange                       // the exchange is not there
+	QueueGone                        // the queue is not there, or was deleted
+	Refused                          // the broker refused an operation for another reason
+	Closed                           // the connection was lost, or closed by the broker or the gateway
+)
+
+var kindNames = [...]string{Unreachable: "unreachable", AddressRefused: "address refused", NoAnswer: "no answer",
+	NotAMQP: "not AMQP", TLSFailed: "TLS failed", LoginRefused: "login refused", VHostRefused: "virtual host refused",
+	PermissionDenied: "permission denied", NoExchange: "no exchange", QueueGone: "queue gone", Refused: "refused",
+	Closed: "connection closed"}
+
+// String implements fmt.Stringer.
+func (k Kind) String() string { return kindNames[k] }
+
+// Error says why a Link could not be made, or why it ended. All errors of this package are of type *Error.
+type Error struct {
+	Kind   Kind
+	Host   string
+	Port   uint16
+	Reason string // for the caller: it has no addresses behind the host's name, and no secrets
+	err    error
+}
+
+// Error implements error. Unlike Reason, it may be logged but not shown to a caller.
+func (e *Error) Error() string {
+	s := fmt.Sprintf("broker %s: %s: %s", net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))), e.Kind, e.Reason)
+	if e.err != nil {
+		s += ": " + e.err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause, if there is one.
+func (e *Error) Unwrap() error { return e.err }
+
+// fail makes an Error about the broker at an address.
+func (a Address) fail(kind Kind, cause error, reason string) *Error {
+	return &Error{Kind: kind, Host: a.Host, Port: a.Port, Reason: reason, err: cause}
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Join makes a link: it connects and logs in, unless there is a connection that can be shared, checks that the
+// exchange is there, makes or checks the queue, binds it, and consumes from it. All of it takes at most the pool's
+// timeout. After an error nothing stays: no goroutine, no connection, and no queue that this call made. Errors are of
+// type *Error.
+//
+// Messages that arrive wait until Link.Receive is called.
+func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	connection, failed := p.acquire(ctx, c)
+	if failed != nil {
+		return nil, failed
+	}
+	type result struct {
+		link *Link
+		err  *Error
+	}
+	joined := make(chan result)
+	p.work.Go(func() {
+		link, err := connection.join(ctx, c)
+		select {
+		case joined <- result{link, err}:
+		case <-ctx.Done(): // nobody waits for the link
+			if link != nil {
+				link.undo()
+			}
+		}
+	})
+	select {
+	case r := <-joined:
+		if r.err != nil {
+			return nil, r.err
+		}
+		return r.link, nil
+	case <-ctx.Done():
+		return nil, c.Address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
+	}
+}
+
+// join makes a link on the connection. If the broker is slow it continues after ctx has ended, for a while, so that it
+// can remove what it has made. It releases the connection if it makes no link.
+func (c *connection) join(ctx context.Context, config Config) (*Link, *Error) {
+	slow := time.AfterFunc(c.pool.timeout+undoTimeout, c.kill)
+	defer slow.Stop()
+	t := topology{connection: c, config: config}
+	l, err := t.build(ctx)
+	if err != nil {
+		t.remove()
+		c.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// topology is what a link needs at the broker, while it is made.
+type topology struct {
+	connection *connection
+	config     Config
+	channel    *amqp.Channel // nil where there is none
+	made       bool          // the queue was made by this join
+}
+
+// build makes a link. After an error, remove removes what it has made.
+func (t *topology) build(ctx context.Context) (*Link, *Error) {
+	c := t.config
+	if err := t.open(); err != nil {
+		return nil, t.connection.fail(err, Refused)
+	}
+	err := t.channel.ExchangeDeclarePassive(c.Exchange, amqp.ExchangeFanout, true, false, false, false, nil)
+	if err != nil {
+		return nil, t.connection.fail(err, NoExchange)
+	}
+	if err := t.queue(); err != nil {
+		return nil, err
+	}
+	if err := t.channel.QueueBind(c.Queue, c.RoutingKey, c.Exchange, false, nil); err != nil {
+		return nil, t.connection.fail(err, NoExchange)
+	}
+	if ctx.Err() != nil {
+		return nil, c.Address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
+	}
+	return t.consume()
+}
+
+// open opens a channel. An earlier one was closed by the broker.
+func (t *topology) open() error {
+	channel, err := t.connection.amqp.Channel()
+	if err == nil {
+		t.channel = channel
+	}
+	return err
+}
+
+// queue makes sure that there is a queue. One that is there is used as it is.
+func (t *topology) queue() *Error {
+	name := t.config.Queue
+	_, err := t.channel.QueueDeclarePassive(name, true, false, false, false, nil)
+	if err == nil {
+		return nil
+	}
+	failed := t.connection.fail(err, QueueGone)
+	if failed.Kind != QueueGone || !t.config.Declare {
+		return failed
+	}
+	if err := t.open(); err != nil {
+		return t.connection.fail(err, Refused)
+	}
+	t.made = true
+	if _, err := t.channel.QueueDeclare(name, true, false, false, false, nil); err != nil {
+		return t.connection.fail(err, Refused)
+	}
+	return nil
+}
+
+// consume makes the link of the topology.
+func (t *topology) consume() (*Link, *Error) {
+	if err := t.channel.Confirm(false); err != nil {
+		return nil, t.connection.fail(err, Refused)
+	}
+	prefetch := t.config.Prefetch
+	if prefetch <= 0 {
+		prefetch = DefaultPrefetch
+	}
+	if err := t.channel.Qos(prefetch, 0, false); err != nil {
+		return nil, t.connection.fail(err, Refused)
+	}
+	l := newLink(t)
+	// The newest consumer has priority: what is still in the hands of an older one, such as the one of a connection
+	// that the broker has not yet noticed to be lost, does not grow.
+	priority := amqp.Table{"x-priority": time.Now().Unix()}
+	deliveries, err := t.channel.Consume(t.config.Queue, consumerTag, false, false, false, false, priority)
+	if err != nil {
+		return nil, t.connection.fail(err, QueueGone)
+	}
+	l.deliveries = deliveries
+	l.start()
+	return l, nil
+}
+
+// remove removes what was made, the queue included.
+func (t *topology) remove() {
+	if t.channel == nil {
+		return
+	}
+	if t.made {
+		if t.channel.IsClosed() && t.open() != nil {
+			return
+		}
+		_, _ = t.channel.QueueDelete(t.config.Queue, false, false, false)
+	}
+	_ = t.channel.Close()
+}
+
+// passes tells whether a queue that is not found is only out of reach now: its node is down.
+func passes(reason string) bool { return strings.Contains(reason, "down or inaccessible") }
+
+// isGone tells whether the queue of a link is gone, by asking the broker.
+func (c *connection) isGone(queue string) bool {
+	channel, err := c.amqp.Channel()
+	if err != nil {
+		return false
+	}
+	slow := time.AfterFunc(undoTimeout, c.kill)
+	defer slow.Stop()
+	defer channel.Close()
+	_, err = channel.QueueDeclarePassive(queue, true, false, false, false, nil)
+	var said *amqp.Error
+	return errors.As(err, &said) && c.fail(said, QueueGone).Kind == QueueGone
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/group/broker"
+)
+
+// loopback lets tests connect to this host.
+var loopback = &egress.Dialer{Policy: egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}
+
+// server listens and has each connection served; it returns its address. All connections are closed at the end.
+func server(t *testing.T, serve func(net.Conn)) broker.Address {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var connections sync.WaitGroup
+	connections.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connections.Go(func() {
+				defer conn.Close()
+				serve(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		connections.Wait()
+	})
+	return broker.Address{Host: "127.0.0.1", Port: uint16(listener.Addr().(*net.TCPAddr).Port), VHost: "/"}
+}
+
+// frame is a frame of a method on channel 0.
+func frame(payload string) string {
+	n := len(payload)
+	return "\x01\x00\x00" + string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + payload + "\xce"
+}
+
+// begin is connection.start with the properties given, which offers PLAIN; tune is connection.tune.
+func begin(properties string) string {
+	n := len(properties)
+	return frame("\x00\x0a\x00\x0a\x00\x09" + string([]byte{0, 0, byte(n >> 8), byte(n)}) + properties +
+		"\x00\x00\x00\x05PLAIN\x00\x00\x00\x05en_US")
+}
+
+const (
+	tune   = "\x00\x0a\x00\x1e\x00\x10\x00\x02\x00\x00\x00\x0a"
+	closes = "\x00\x0a\x00\x32" // connection.close: a code, a text, a class and a method follow
+)
+
+// saysWhy is a table: capabilities of a server that says why it refuses a login.
+const saysWhy = "\x0ccapabilitiesF\x00\x00\x00\x1f\x1cauthentication_failure_closet\x01"
+
+// greet reads the client's greeting, and says what is given.
+func greet(conn net.Conn, says string) {
+	_, _ = io.ReadFull(conn, make([]byte, 8))
+	_, _ = io.WriteString(conn, says)
+}
+
+// answer reads n frames of the client, and says what is given.
+func answer(conn net.Conn, n int, says string) {
+	for range n {
+		head := make([]byte, 7)
+		if _, err := io.ReadFull(conn, head); err != nil {
+			return
+		}
+		size := int64(head[3])<<24 | int64(head[4])<<16 | int64(head[5])<<8 | int64(head[6])
+		_, _ = io.CopyN(io.Discard, conn, size+1)
+	}
+	_, _ = io.WriteString(conn, says)
+}
+
+func silent(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+
+// TestABrokerThatIsNone joins what is no broker, or one that fails at each step of the login.
+func TestABrokerThatIsNone(t *testing.T) {
+	tests := map[string]struct {
+		serve  func(net.Conn)
+		kind   broker.Kind
+		reason string
+	}{
+		"silent": {silent, broker.NoAnswer, "in time"},
+		"closes": {func(net.Conn) {}, broker.NotAMQP, "closed"},
+		"HTTP": {func(c net.Conn) { greet(c, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") },
+			broker.NotAMQP, "not AMQP"},
+		"SSH": {func(c net.Conn) {
+			_, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1\r\n")
+			silent(c)
+		}, broker.NotAMQP, "not AMQP"},
+		"AMQP 1.0": {func(c net.Conn) { greet(c, "AMQP\x00\x01\x00\x00") }, broker.NotAMQP, "not AMQP"},
+		"silent after start": {func(c net.Conn) {
+			greet(c, begin(""))
+			silent(c)
+		}, broker.NoAnswer, "login"},
+		"closes after the login": {func(c net.Conn) {
+			greet(c, begin(""))
+			answer(c, 1, "")
+		}, broker.LoginRefused, "at the login"},
+		"closes after the login, and would say why": {func(c net.Conn) {
+			greet(c, begin(saysWhy))
+			answer(c, 1, "")
+		}, broker.Closed, "lost"},
+		"refuses the login": {func(c net.Conn) {
+			greet(c, begin(saysWhy))
+			answer(c, 1, frame(closes+"\x01\x93\x0eACCESS_REFUSED\x00\x00\x00\x00"))
+			silent(c)
+		}, broker.LoginRefused, "ACCESS_REFUSED"},
+		"closes after tune": {func(c net.Conn) {
+			greet(c, begin(""))
+			answer(c, 1, frame(tune))
+			answer(c, 2, "")
+		}, broker.Closed, "lost"},
+		"silent after tune": {func(c net.Conn) {
+			greet(c, begin(""))
+			answer(c, 1, frame(tune))
+			silent(c)
+		}, broker.NoAnswer, "login"},
+		"refuses the virtual host": {func(c net.Conn) {
+			greet(c, begin(""))
+			answer(c, 1, frame(tune))
+			answer(c, 2, frame(closes+"\x02\x12\x0bNOT_ALLOWED\x00\x0a\x00\x28"))
+			silent(c)
+		}, broker.VHostRefused, "NOT_ALLOWED"},
+		"silent after open": {func(c net.Conn) {
+			greet(c, begin(""))
+			answer(c, 1, frame(tune))
+			answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
+			silent(c)
+		}, broker.NoAnswer, "in time"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			noLeak(t)
+			pool := broker.NewPool(300 * time.Millisecond)
+			defer pool.Close()
+			address := server(t, test.serve)
+			_, err := pool.Join(context.Background(), broker.Config{Address: address, Dialer: loopback,
+				Login: broker.Password("user", "secret"), Exchange: "group", Queue: "own", Declare: true})
+			var failed *broker.Error
+			if !errors.As(err, &failed) || failed.Kind != test.kind || !strings.Contains(failed.Reason, test.reason) {
+				t.Fatalf("the error is %v, not %v: %s", err, test.kind, test.reason)
+			}
+			if failed.Host != address.Host || failed.Port != address.Port || strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// TestWhatIsNotReached joins where no connection is made.
+func TestWhatIsNotReached(t *testing.T) {
+	closed := server(t, silent)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Port = uint16(listener.Addr().(*net.TCPAddr).Port)
+	_ = listener.Close()
+	plain := server(t, func(c net.Conn) {
+		_, _ = io.WriteString(c, begin(""))
+		silent(c)
+	})
+	metadata := broker.Address{Host: "169.254.169.254", Port: 5672}
+	public := broker.Address{Host: "192.0.3.1", Port: 5672}
+	secure := plain
+	secure.TLS = true
+	tests := map[string]struct {
+		address broker.Address
+		dialer  *egress.Dialer
+		kind    broker.Kind
+		reason  string
+	}{
+		"refused":        {closed, loopback, broker.Unreachable, "connection refused"},
+		"private":        {plain, &egress.Dialer{}, broker.AddressRefused, "not public"},
+		"metadata":       {metadata, &egress.Dialer{}, broker.AddressRefused, "not public"},
+		"public, no TLS": {public, &egress.Dialer{}, broker.AddressRefused, "must use TLS"},
+		"not TLS":        {secure, loopback, broker.TLSFailed, "TLS"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			noLeak(t)
+			pool := broker.NewPool(time.Second)
+			defer pool.Close()
+			_, err := pool.Join(context.Background(), broker.Config{Address: test.address, Dialer: test.dialer,
+				Login: broker.Password("user", "secret"), Exchange: "group", Queue: "own"})
+			var failed *broker.Error
+			if !errors.As(err, &failed) || failed.Kind != test.kind || !strings.Contains(failed.Reason, test.reason) {
+				t.Errorf("the error is %v, not %v: %s", err, test.kind, test.reason)
+			}
+		})
+	}
+}
+
+// noLeak fails the test if goroutines of it are left after it, its servers included.
+func noLeak(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		end := time.Now().Add(10 * time.Second)
+		for runtime.NumGoroutine() > before {
+			if time.Now().After(end) {
+				stacks := make([]byte, 1<<20)
+				t.Fatalf("goroutines are left:\n%s", stacks[:runtime.Stack(stacks, true)])
+			}
+			runtime.Gosched()
+		}
+	})
+}

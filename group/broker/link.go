@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"sync"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// consumerTag is unique in its channel.
+const consumerTag = "group"
+
+// Link is one group on a connection. It has one goroutine that writes to the broker, so Publish and Delivery.Ack wait
+// for nothing, and one that delivers. It may be used by any number of goroutines at once.
+type Link struct {
+	connection *connection
+	config     Config
+	channel    *amqp.Channel
+	made       bool // the queue was made for this link
+	deliveries <-chan amqp.Delivery
+	closed     chan *amqp.Error // by the library
+	canceled   chan string      // by the broker
+	signal     chan struct{}    // there is something to write, or to end
+	done       chan struct{}
+	work       sync.WaitGroup // the goroutine that delivers
+
+	mu          sync.Mutex
+	err         *Error // why the link has ended, or is to end
+	leaving     bool   // nothing is written anymore, since what was is being confirmed
+	queue       []publication
+	unconfirmed int                 // in queue or in flight
+	inWork      map[uint64]struct{} // deliveries that are not acknowledged
+	acks        []uint64            // not written
+	writing     bool
+	idle        *sync.Cond // signaled when nothing is to be written or confirmed, and at the end
+
+	// Only of the goroutine that writes:
+	flight []publication
+	window int // how many publications may be in flight: one at first, so that a broker that takes none can say so
+}
+
+// Message is what is published. It is persistent, its content type is JSON, and its user-id is that of the login.
+type Message struct {
+	ID      string // the message-id
+	Body    []byte // not changed before it is confirmed
+	Headers map[string]string
+}
+
+type publication struct {
+	message   Message
+	done      func(error)
+	confirmed *amqp.DeferredConfirmation
+}
+
+// Delivery is a message of the queue. It must be acknowledged once; if its link ends first, the broker delivers it
+// again.
+type Delivery struct {
+	Body        []byte
+	ID          string // the message-id
+	UserID      string // the user-id, which the broker has verified
+	Redelivered bool
+	headers     amqp.Table
+	link        *Link
+	tag         uint64
+}
+
+// Header returns a header that is a string; else it is empty.
+func (d *Delivery) Header(name string) string { return text(d.headers[name]) }
+
+// Ack acknowledges the message. It does not wait. A second call does nothing.
+func (d *Delivery) Ack() {
+	l := d.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, is := l.inWork[d.tag]; is && l.err == nil && !l.leaving {
+		delete(l.inWork, d.tag)
+		l.acks = append(l.acks, d.tag)
+		l.wake()
+	}
+}
+
+func newLink(t *topology) *Link {
+	l := &Link{connection: t.connection, config: t.config, channel: t.channel, made: t.made, window: 1,
+		closed:   t.channel.NotifyClose(make(chan *amqp.Error, 1)),
+		canceled: t.channel.NotifyCancel(make(chan string, 1)),
+		signal:   make(chan struct{}, 1), done: make(chan struct{}), inWork: make(map[uint64]struct{})}
+	l.idle = sync.NewCond(&l.mu)
+	return l
+}
+
+// start begins to write.
+func (l *Link) start() {
+	c := l.connection
+	c.mu.Lock()
+	c.links[l] = struct{}{}
+	c.mu.Unlock()
+	c.pool.work.Go(l.run)
+}
+
+// Info is what the broker says of itself.
+func (l *Link) Info() Info { return l.connection.info }
+
+// UserID is the user-id that messages of this link carry. It is empty if they have none.
+func (l *Link) UserID() string { return l.config.Login.userID }
+
+// Blocked tells whether the broker takes no publications at the moment (connection.blocked).
+func (l *Link) Blocked() bool { return l.connection.isBlocked() }
+
+// Done is closed when the link has ended.
+func (l *Link) Done() <-chan struct{} { return l.done }
+
+// Err says why the link has ended, by an error of type *Error; nil before.
+func (l *Link) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		return nil
+	}
+	return l.err
+}
+
+// Receive begins to deliver messages. It is called once. deliver is called by one goroutine, in the order of the queue,
+// until the link has ended; it may wait, but not after that. Close and Leave wait for it.
+func (l *Link) Receive(deliver func(*Delivery)) {
+	l.work.Go(func() {
+		for d := range l.deliveries {
+			l.mu.Lock()
+			ended := l.err != nil || l.leaving
+			if !ended {
+				l.inWork[d.DeliveryTag] = struct{}{}
+			}
+			l.mu.Unlock()
+			if !ended {
+				deliver(&Delivery{Body: d.Body, ID: d.MessageId, UserID: d.UserId, Redelivered: d.Redelivered,
+					headers: d.Headers, link: l, tag: d.DeliveryTag})
+			}
+		}
+	})
+}
+
+// Publish sends a message after those before it. It does not wait. done is called once, when the broker has confirmed
+// the message, in the order of publication, or when the link has ended before that. It must not wait, and may publish.
+// An error means that done is not called: the link has ended, or MaxUnconfirmed publications are unconfirmed.
+func (l *Link) Publish(m Message, done func(error)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.err != nil:
+		return l.err
+	case l.leaving:
+		return l.fail(Closed, "the link is closing")
+	case l.unconfirmed >= MaxUnconfirmed:
+		return l.fail(Refused, "too many publications are unconfirmed")
+	}
+	l.unconfirmed++
+	l.queue = append(l.queue, publication{message: m, done: done})
+	l.wake()
+	return nil
+}
+
+// Close ends the link. The queue stays, and so do the messages that are not acknowledged. It waits until the link has
+// ended and deliver has returned.
+func (l *Link) Close() {
+	l.end(l.fail(Closed, "the link was closed"))
+	<-l.done
+	l.work.Wait()
+}
+
+// Leave ends the link and deletes the queue. Before, it waits until all publications are confirmed and all
+// acknowledgments are sent; the caller makes no more of them. It returns when the link has ended and deliver has
+// returned. An error means that the queue may still be there.
+func (l *Link) Leave(ctx context.Context) error {
+	err := l.flush(ctx)
+	if err == nil {
+		stop := context.AfterFunc(ctx, l.connection.kill)
+		err = l.deleteQueue()
+		stop()
+	}
+	l.Close()
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+// undo ends the link of a join that nobody waits for.
+func (l *Link) undo() {
+	l.mu.Lock()
+	l.leaving = true
+	l.mu.Unlock()
+	if l.made {
+		_ = l.deleteQueue()
+	}
+	l.Close()
+}
+
+// deleteQueue deletes the queue. Nothing else is written meanwhile.
+func (l *Link) deleteQueue() *Error {
+	if err := l.channel.Cancel(consumerTag, false); err != nil {
+		return l.connection.fail(err, QueueGone)
+	}
+	if _, err := l.channel.QueueDelete(l.config.Queue, false, false, false); err != nil {
+		return l.connection.fail(err, QueueGone)
+	}
+	return nil
+}
+
+// flush waits until nothing is to be written or confirmed, and keeps it so.
+func (l *Link) flush(ctx context.Context) *Error {
+	stop := context.AfterFunc(ctx, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.idle.Broadcast()
+	})
+	defer stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.err == nil && ctx.Err() == nil {
+		if l.unconfirmed == 0 && len(l.acks) == 0 && !l.writing {
+			l.leaving = true
+			return nil
+		}
+		l.idle.Wait()
+	}
+	if l.err != nil {
+		return l.err
+	}
+	return l.fail(NoAnswer, "the broker did not confirm in time")
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/aip-gateway/aip-gateway/egress"
+)
+
+// Pool has the connections to brokers. It belongs to the process. It may be used by any number of goroutines at once.
+type Pool struct {
+	timeout time.Duration // of Join
+	ctx     context.Context
+	end     context.CancelCauseFunc
+	work    sync.WaitGroup // joins, connections and links
+
+	mu          sync.Mutex
+	closed      bool
+	connections map[key][]*connection // those that new links may use
+}
+
+// key is what links must have in common to share a connection.
+type key struct {
+	owner   string
+	name    string
+	address Address
+	login   Login
+	dialer  *egress.Dialer
+}
+
+// NewPool makes a Pool whose joins take at most timeout; 0 is DefaultTimeout.
+func NewPool(timeout time.Duration) *Pool {
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	ctx, end := context.WithCancelCause(context.Background())
+	return &Pool{timeout: timeout, ctx: ctx, end: end, connections: make(map[key][]*connection)}
+}
+
+// Close ends all links and connections, and waits for them. Queues stay.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.end(nil)
+	p.work.Wait()
+}
+
+// Connections is how many connections there are.
+func (p *Pool) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, shared := range p.connections {
+		n += len(shared)
+	}
+	return n
+}
+
+// connection is a connection to a broker, with links.
+type connection struct {
+	pool    *Pool
+	key     key
+	ready   chan struct{} // closed when the handshake has ended; the fields below are set by then
+	err     *Error        // why there is no connection
+	amqp    *amqp.Connection
+	socket  *socket
+	info    Info
+	abandon context.CancelFunc // ends a handshake that no join waits for
+
+	users int // links, and joins that are to become one; under Pool.mu
+
+	mu      sync.Mutex
+	links   map[*Link]struct{}
+	blocked bool
+}
+
+// acquire returns a connection for one more link, which must be released. It waits for the handshake.
+func (p *Pool) acquire(ctx context.Context, c Config) (*connection, *Error) {
+	k := key{owner: c.Owner, name: c.Name, address: c.Address, login: c.Login, dialer: c.Dialer}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, c.Address.fail(Closed, nil, "the gateway is shutting down")
+	}
+	var shared *connection
+	for _, other := range p.connections[k] {
+		if other.users < linksPerConnection && !other.hasEnded() {
+			shared = other
+			break
+		}
+	}
+	if shared == nil {
+		shared = &connection{pool: p, key: k, ready: make(chan struct{}), links: make(map[*Link]struct{})}
+		p.connections[k] = append(p.connections[k], shared)
+		handshake, cancel := context.WithTimeout(p.ctx, p.timeout)
+		shared.abandon = cancel
+		p.work.Go(func() { shared.run(handshake, c) })
+	}
+	shared.users++
+	p.mu.Unlock()
+
+	select {
+	case <-shared.ready:
+	case <-ctx.Done():
+		shared.release()
+		select {
+		case <-shared.ready: // and it knows how far it came
+			if shared.err != nil {
+				return nil, shared.err
+			}
+		default:
+		}
+		return nil, c.Address.fail(NoAnswer, context.Cause(ctx), "there was no connection in time")
+	}
+	if shared.err != nil {
+		shared.release()
+		return nil, shared.err
+	}
+	return shared, nil
+}
+
+// release gives back what acquire returned. The last user closes the connection.
+func (c *connection) release() {
+	c.pool.mu.Lock()
+	c.users--
+	last := c.users == 0
+	if last {
+		c.withdraw()
+	}
+	c.pool.mu.Unlock()
+	if last {
+		c.abandon()
+		<-c.ready
+		c.close()
+	}
+}
+
+// withdraw keeps new links from using the connection. It is called under Pool.mu.
+func (c *connection) withdraw() {
+	rest := c.pool.connections[c.key]
+	for i, other := range rest {
+		if other == c {
+			rest = append(rest[:i:i], rest[i+1:]...)
+			break
+		}
+	}
+	if len(rest) == 0 {
+		delete(c.pool.connections, c.key)
+	} else {
+		c.pool.connections[c.key] = rest
+	}
+}
+
+// hasEnded tells whether there was a connection and it has ended.
+func (c *connection) hasEnded() bool {
+	select {
+	case <-c.ready:
+		return c.err != nil || c.amqp.IsClosed()
+	default:
+		return false
+	}
+}
+
+// close closes the connection, if there is one.
+func (c *connection) close() {
+	if c.amqp == nil {
+		return
+	}
+	stop := time.AfterFunc(closeTimeout, c.kill)
+	_ = c.amqp.Close()
+	stop.Stop()
+	c.kill()
+}
+
+// kill ends the connection without a farewell. It does not wait.
+func (c *connection) kill() { _ = c.socket.Close() }
+
+// run makes the connection and watches it until it has ended.
+func (c *connection) run(handshake context.Context, config Config) {
+	c.connect(handshake, config)
+	c.abandon()
+	if c.err != nil {
+		c.pool.mu.Lock()
+		c.withdraw()
+		c.pool.mu.Unlock()
+		close(c.ready)
+		return
+	}
+	closed := c.amqp.NotifyClose(make(chan *amqp.Error, 1))
+	blocked := c.amqp.NotifyBlocked(make(chan amqp.Blocking, 16))
+	close(c.ready)
+	stop := context.AfterFunc(c.pool.ctx, func() { c.pool.work.Go(c.close) })
+	defer stop()
+	for b := range blocked { // closed with the connection
+		c.block(b.Active)
+	}
+	<-closed
+	c.pool.mu.Lock()
+	c.withdraw()
+	c.pool.mu.Unlock()
+}
+
+// connect makes the connection. It sets err if there is none.
+func (c *connection) connect(ctx context.Context, config Config) {
+	connection, socket, err := dial(ctx, config)
+	if err != nil {
+		c.err = err
+		return
+	}
+	c.amqp, c.socket = connection, socket
+	c.info = Info{Product: text(connection.Properties["product"]), Version: text(connection.Properties["version"]),
+		ClusterName: text(connection.Properties["cluster_name"])}
+}
+
+func text(value any) string {
+	s, _ := value.(string)
+	return s
+}
+
+// block notes whether the broker takes publications, and has the links continue.
+func (c *connection) block(is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.blocked = is
+	for l := range c.links {
+		l.wake()
+	}
+}
+
+// isBlocked tells whether the broker takes no publications on this connection at the moment.
+func (c *connection) isBlocked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.blocked
+}
+
+// fail is the error of an operation that failed with err, an error of the AMQP library. on is the kind of error that
+// a thing that is not there is.
+func (c *connection) fail(err error, on Kind) *Error {
+	a := c.key.address
+	said, ok := err.(*amqp.Error)
+	switch {
+	case !ok:
+		return a.fail(Closed, err, "the operation failed")
+	case !said.Server:
+		return a.fail(Closed, err, "the connection was lost")
+	case said.Code == amqp.AccessRefused && c.amqp.IsClosed(): // such as a token that has expired
+		return a.fail(LoginRefused, err, said.Reason)
+	case said.Code == amqp.AccessRefused:
+		return a.fail(PermissionDenied, err, said.Reason)
+	case said.Code == amqp.NotFound && !passes(said.Reason):
+		return a.fail(on, err, said.Reason)
+	case said.Code == amqp.ConnectionForced:
+		return a.fail(Closed, err, said.Reason)
+	default:
+		return a.fail(Refused, err, said.Reason)
+	}
+}
