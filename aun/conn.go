@@ -163,7 +163,7 @@ func (c *Conn) receive(ctx context.Context, frame []byte) {
 			p.finish(gjson.Result{}, fmt.Errorf("the answer is invalid: %w", err))
 			return
 		}
-		c.refuse(err)
+		c.refuse(ctx, err)
 	case !m.IsRequest:
 		c.receiveAnswer(&m.Response)
 	case len(m.Request.ID) == 0:
@@ -173,7 +173,7 @@ func (c *Conn) receive(ctx context.Context, frame []byte) {
 		c.handler.Event(c, m.Request.Method, m.Request.Params)
 	default:
 		if err := m.Request.Check(); err != nil {
-			c.refuse(err)
+			c.refuse(ctx, err)
 			return
 		}
 		c.receiveRequest(ctx, &m.Request)
@@ -193,21 +193,28 @@ func (c *Conn) receiveAnswer(m *jsonrpc.Response) {
 }
 
 // refuse answers a frame that is no valid request.
-func (c *Conn) refuse(err *jsonrpc.Error) {
-	c.work.Go(func() {
+func (c *Conn) refuse(ctx context.Context, err *jsonrpc.Error) {
+	c.run(ctx, func() {
 		_ = c.write(context.Background(), jsonrpc.AppendError(nil, err.ID, err.Code, err.Detail, nil))
 	})
 }
 
-func (c *Conn) receiveRequest(ctx context.Context, m *jsonrpc.Request) {
+// run runs f in a goroutine, which counts as a request under way. It waits until there may be one more.
+func (c *Conn) run(ctx context.Context, f func()) {
 	select {
 	case c.requests <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
-	r := &Request{Conn: c, Method: m.Method, Params: m.Params, id: m.ID}
 	c.work.Go(func() {
 		defer func() { <-c.requests }()
+		f()
+	})
+}
+
+func (c *Conn) receiveRequest(ctx context.Context, m *jsonrpc.Request) {
+	r := &Request{Conn: c, Method: m.Method, Params: m.Params, id: m.ID}
+	c.run(ctx, func() {
 		defer func() {
 			if p := recover(); p != nil {
 				c.log.LogAttrs(ctx, slog.LevelError, "the gateway failed in a request; this is a bug of the gateway",

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,6 +255,31 @@ func TestRequestsAreLimited(t *testing.T) {
 		if most != 3 {
 			t.Errorf("%d requests ran at once", most)
 		}
+	})
+}
+
+// Frames that are refused count as requests: the other end cannot have any number of answers wait for it.
+func TestRefusalsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := auntest.Pipe(t)
+		serve(t, far, handler{}, aun.Limits{Requests: 3, WriteTimeout: time.Minute})
+		invalid := []byte(`{"jsonrpc":"2.0","id":1,"method":5,"more":"` + strings.Repeat("x", 64<<10) + `"}`)
+		var sent atomic.Int32
+		var writes sync.WaitGroup
+		writes.Go(func() { // it reads no answer
+			for range 50 {
+				if near.Write(context.Background(), websocket.MessageText, invalid) != nil {
+					return
+				}
+				sent.Add(1)
+			}
+		})
+		synctest.Wait()
+		if n := sent.Load(); n < 3 || n > 5 {
+			t.Errorf("%d frames are read while no answer is", n)
+		}
+		_ = near.CloseNow()
+		writes.Wait()
 	})
 }
 
