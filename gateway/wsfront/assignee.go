@@ -25,7 +25,7 @@ type Assignees interface {
 	// Task returns an open task of an agent, and Tasks all of them, whole.
 	Task(agent, id string) ([]byte, error)
 	Tasks(agent string) [][]byte
-	// Connected sends an agent that has connected the events of all its open tasks. send sends one.
+	// Connected sends an agent that has connected the events of all its open tasks. send sends one, and may wait.
 	Connected(agent string, send func(event []byte))
 }
 

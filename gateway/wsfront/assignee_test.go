@@ -4,6 +4,8 @@ package wsfront
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -15,7 +17,10 @@ import (
 )
 
 // worker is an agent that connects. It has every task, and keeps what it has said.
-type worker struct{ said []string }
+type worker struct {
+	said []string
+	open []string // the inputs of its open tasks
+}
 
 func (*worker) Has(agent, id string) bool { return agent == "worker.aid.test" && id[:5] == "task-" }
 
@@ -28,8 +33,35 @@ func (*worker) Task(_, id string) ([]byte, error) { return []byte(params(id)), n
 
 func (*worker) Tasks(string) [][]byte { return nil }
 
-func (*worker) Connected(_ string, send func([]byte)) {
-	send([]byte(`{"jsonrpc":"2.0","method":"event/task.updated","params":{"status":"submitted"}}`))
+func (w *worker) Connected(_ string, send func([]byte)) {
+	for i, input := range w.open {
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"event/task.updated","params":{"status":"submitted","n":%d,`+
+			`"input":%q}}`, i, input))
+	}
+}
+
+// An agent that was away for long gets all its open tasks when it connects, however many and large they are.
+func TestManyOpenTasks(t *testing.T) {
+	for name, open := range map[string][]string{
+		"many":  make([]string, 3*maxPending),
+		"large": slices.Repeat([]string{strings.Repeat("x", 900_000)}, 40),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.stop()
+				w.config.Assignees = &worker{open: open}
+				w.start()
+				c := w.connect("worker.aid.test", "d")
+				for i := range open {
+					if e := c.next(); e.params.Get("n").Int() != int64(i) {
+						t.Fatalf("event %d is of task %s", i, e.params.Get("n"))
+					}
+				}
+				w.stop()
+			})
+		})
+	}
 }
 
 // TestAssignee: an agent that connects gets its open tasks, and its calls and events reach them. It may delegate, and
@@ -38,7 +70,7 @@ func TestAssignee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.stop()
-		agent := new(worker)
+		agent := &worker{open: []string{"x"}}
 		w.config.Assignees = agent
 		w.start()
 		alice, bob := w.connect("alice.aid.test", "d"), w.connect("worker.aid.test", "d")

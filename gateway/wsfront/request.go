@@ -21,7 +21,7 @@ func (s *Session) Request(ctx context.Context, r *aun.Request) {
 		if err == nil {
 			_ = r.Reply(result)
 			if s.loggedIn() && s.front.config.Assignees != nil {
-				s.front.config.Assignees.Connected(s.AID, s.send)
+				s.front.config.Assignees.Connected(s.AID, func(event []byte) { s.sendOfMany(ctx, event) })
 			}
 			return
 		}

@@ -49,15 +49,21 @@ type Session struct {
 	over    bool                     // no more events of tasks are sent
 	acks    acks
 	pending [][]byte // notifications that wait to be sent
+	size    int      // bytes of pending
 	sending bool     // a goroutine sends them
+
+	taken chan struct{} // has a value after pending was taken to be sent
 }
 
-// maxPending is how many notifications may wait for a client that does not read.
-const maxPending = 1000
+// How many notifications, and bytes of them, may wait for a client that does not read.
+const (
+	maxPending      = 1000
+	maxPendingBytes = 16 << 20
+)
 
 func newSession(f *Front, ws *websocket.Conn, m mode, address, host string, overTLS bool) *Session {
 	s := &Session{front: f, mode: m, address: address, host: host, tls: overTLS, began: time.Now(),
-		subs: make(map[string]*subscription)}
+		subs: make(map[string]*subscription), taken: make(chan struct{}, 1)}
 	s.conn = aun.NewConn(ws, s, aun.Limits{Requests: f.config.Limits.Calls}, f.config.Log)
 	return s
 }
@@ -162,15 +168,37 @@ func (s *Session) Notify(method string, params []byte) {
 func (s *Session) send(frame []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.pending) >= maxPending {
+	if s.ctx.Err() != nil {
+		return
+	}
+	if len(s.pending) >= maxPending || s.size+len(frame) > maxPendingBytes {
 		s.front.work.Go(func() { s.conn.Close(aun.CloseTryLater, "the client does not take its notifications") })
 		return
 	}
-	if s.pending = append(s.pending, frame); s.sending || s.ctx.Err() != nil {
-		return
+	s.pending, s.size = append(s.pending, frame), s.size+len(frame)
+	if !s.sending {
+		s.sending = true
+		s.front.work.Go(s.sendPending)
 	}
-	s.sending = true
-	s.front.work.Go(s.sendPending)
+}
+
+// sendOfMany is send for one of many frames: it waits while half of what may wait does so, until ctx ends.
+func (s *Session) sendOfMany(ctx context.Context, frame []byte) {
+	s.send(frame)
+	for s.crowded() {
+		select {
+		case <-s.taken:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// crowded reports whether half of the notifications that may wait do so.
+func (s *Session) crowded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pending) >= maxPending/2 || s.size >= maxPendingBytes/2
 }
 
 // sendPending sends the notifications that wait.
@@ -178,12 +206,16 @@ func (s *Session) sendPending() {
 	for {
 		s.mu.Lock()
 		list := s.pending
-		if s.pending = nil; len(list) == 0 {
+		if s.pending, s.size = nil, 0; len(list) == 0 {
 			s.sending = false
 			s.mu.Unlock()
 			return
 		}
 		s.mu.Unlock()
+		select {
+		case s.taken <- struct{}{}:
+		default:
+		}
 		for _, frame := range list {
 			if s.conn.Send(s.ctx, frame) != nil {
 				return

@@ -45,10 +45,13 @@ func (h *Hub) NotifyBy(notify func(agent string, event []byte)) {
 // Transport returns the transport to the agent with an AID.
 func (h *Hub) Transport(aid string) upstream.Transport { return &transport{h, aid} }
 
-// Connected sends an agent that has connected the events of all its open tasks, the oldest first. send sends one.
+// Connected sends an agent that has connected the events of all its open tasks, the oldest first. send sends one, and
+// may wait: a task that has ended meanwhile is not sent.
 func (h *Hub) Connected(agent string, send func(event []byte)) {
 	for _, x := range h.open(agent) {
-		send(updated(x.task()))
+		if now, err := h.find(agent, x.id); err == nil && now == x {
+			send(updated(x.task()))
+		}
 	}
 }
 

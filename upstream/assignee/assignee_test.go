@@ -287,6 +287,14 @@ func TestConnect(t *testing.T) {
 		})
 		check(t, "what it gets", got, []string{"t1 submitted", "t2 working"})
 		check(t, "its tasks", len(w.hub.Tasks(aid)), 2)
+		got = nil
+		w.hub.Connected(aid, func(event []byte) {
+			got = append(got, gjson.GetBytes(event, "params.task_id").Str)
+			if _, err := w.agent.Cancel(t.Context(), &agent.Turn{Ref: agent.Ref{Task: "t2"}}); err != nil {
+				t.Error(err)
+			}
+		})
+		check(t, "what it gets while a task is canceled", got, []string{"t1"})
 		for _, one := range turns {
 			one.cancel()
 			<-one.done
