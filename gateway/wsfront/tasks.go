@@ -256,10 +256,12 @@ func (s *Session) start(ctx context.Context, r *aun.Request, e *entry) error {
 	q.TaskID = c.id
 	a := s.begin(ctx, &q, r.ID(), &c, codec.Server{Relation: e.relation()}, codec.Create, r.Params.Raw)
 	if a.Err != nil {
-		if c.agent.Gateway.CheckExists(ctx, c.peer, c.id) != nil {
-			x.remove(context.WithoutCancel(ctx), c.id, e)
+		// Only a task that is known not to exist loses its entry: the start may be in a store that fails now.
+		after := context.WithoutCancel(ctx)
+		if task.KindOf(c.agent.Gateway.CheckExists(after, c.peer, c.id)) == task.TaskNotFound {
+			x.remove(after, c.id, e)
 			if e.Parent != "" {
-				x.removeChild(context.WithoutCancel(ctx), e.Parent, c.id)
+				x.removeChild(after, e.Parent, c.id)
 			}
 		}
 		return a.Err

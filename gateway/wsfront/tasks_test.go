@@ -3,10 +3,17 @@
 package wsfront
 
 import (
+	"context"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // TestTask: a task from its creation to its end, as its owner sees it.
@@ -54,6 +61,64 @@ func TestTask(t *testing.T) {
 				t.Errorf("%s of a completed task: %d", method, code)
 			}
 		}
+		w.stop()
+	})
+}
+
+// failing is a store whose logs of tasks fail at times, after they were written.
+type failing struct {
+	replay.Store
+	now atomic.Bool
+}
+
+func (s *failing) of(log string) bool {
+	return s.now.Load() && strings.HasPrefix(log, string(logname.Task))
+}
+
+func (s *failing) Append(ctx context.Context, a replay.Append) error {
+	if err := s.Store.Append(ctx, a); err != nil || !s.of(a.Log) {
+		return err
+	}
+	return replay.ErrUnavailable
+}
+
+func (s *failing) Head(ctx context.Context, log string) (replay.Head, error) {
+	if s.of(log) {
+		return replay.Head{}, replay.ErrUnavailable
+	}
+	return s.Store.Head(ctx, log)
+}
+
+// TestStartThatMayBeStored: a task whose start fails with the store keeps its entry, because the start may be stored.
+// One that is refused does not exist, and loses its entry.
+func TestStartThatMayBeStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stop()
+		store := &failing{Store: w.store}
+		w.store = store
+		w.start()
+		alice := w.connect("alice.aid.test", "d1")
+		create := func(message, input string) (dropped bool) {
+			params := `{"to":"` + reviewer + `","message_id":"` + message + `","input":` + input + `}`
+			if _, code := alice.call("task.create", params); code == 0 {
+				t.Errorf("%s is started", message)
+			}
+			id := (&Session{AID: "alice.aid.test"}).newTaskID(gjson.Parse(params))
+			head, err := store.Store.Head(t.Context(), logname.AUNTask(id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return !head.Ended.IsZero()
+		}
+		if !create("refused", `5`) {
+			t.Error("the entry of a task that does not exist is kept")
+		}
+		store.now.Store(true)
+		if create("stored", `"go"`) {
+			t.Error("the entry of a task that may exist is dropped")
+		}
+		store.now.Store(false)
 		w.stop()
 	})
 }
