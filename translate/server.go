@@ -76,6 +76,7 @@ type Request struct {
 	PathParams map[string]string // of a Route without an envelope
 	Query      url.Values        // of a request without an envelope
 	NewID      func() string     // returns an id that no other request has, which cannot be guessed
+	Groups     bool              // the Partner takes part in groups; otherwise a GroupServer refuses invitations
 }
 
 // A Lister is a Server whose dialect can list tasks.

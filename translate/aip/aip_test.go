@@ -100,7 +100,11 @@ func body(method string, message any) []byte {
 }
 
 func params(method string, params any) []byte {
-	data, err := json.Marshal(object{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	return jsonOf(object{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+func jsonOf(v any) []byte {
+	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
 	}

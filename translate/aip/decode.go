@@ -53,7 +53,10 @@ func decode(req *translate.Request, v *version) (translate.Call, error) {
 	case methodNotificationDelete:
 		call = r.notificationID(req.Params, translate.DeleteWebhooks)
 	case methodGroup:
-		return call, task.Errorf(task.GroupNotSupported, "this Partner does not join groups")
+		if !req.Groups {
+			return call, task.Errorf(task.GroupNotSupported, "this Partner does not join groups")
+		}
+		call = r.invitation(req.Params)
 	default:
 		return call, task.Errorf(task.MethodNotFound,
 			"the methods of this Partner are %s, %s and notification/set, get, delete and start", methodRPC, methodStream)
@@ -149,11 +152,16 @@ func fieldsOf(message gjson.Result) (f fields) {
 
 // call reads the params of rpc and stream (§6.1.1, §6.2.1). It returns the commandParams as well.
 func (r *reader) call(params gjson.Result, stream bool) (call translate.Call, commandParams gjson.Result) {
-	call.Stream = stream
 	message := r.find(params)
 	if r.Err != nil {
 		return call, commandParams
 	}
+	return r.message(message, stream)
+}
+
+// message reads a command. It returns the commandParams as well.
+func (r *reader) message(message gjson.Result, stream bool) (call translate.Call, commandParams gjson.Result) {
+	call.Stream = stream
 	f := fieldsOf(message)
 	r.Word(f.kind, "type", r.version.command)
 	if r.Text(f.senderRole, "senderRole") != string(task.Leader) && !wire.Absent(f.senderRole) {
@@ -207,8 +215,13 @@ func (r *reader) command(v gjson.Result, stream bool) task.Command {
 // commandParams reads those parameters that the message's command has.
 func (r *reader) commandParams(params gjson.Result, call *translate.Call) {
 	prefix := r.Prefix
-	if r.Prefix = inCommand + inParams; prefix == inMessage {
+	switch prefix {
+	case inMessage:
 		r.Prefix = inMessage + inParams
+	case inCommand:
+		r.Prefix = inCommand + inParams
+	default:
+		r.Prefix = inParams // a message of a group
 	}
 	wire.Members(params, func(key string, v gjson.Result) {
 		switch call.Message.Command {

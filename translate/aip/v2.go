@@ -18,6 +18,9 @@ import (
 // nameV2 is the name of the dialect.
 const nameV2 = "aip/2"
 
+// pathInvitation is a path of invitations; the other one is methodGroup.
+const pathInvitation = "group/rpc"
+
 // The types of what is sent in v02.
 const (
 	typeCommand = "task-command"
@@ -38,11 +41,23 @@ func ServerV2(aic string) translate.Server { return &serverV2{aic: aic} }
 // Name implements translate.Server.
 func (*serverV2) Name() string { return nameV2 }
 
+// Route implements translate.Server: v02's SDK sends invitations to a path of their own.
+func (s *serverV2) Route(method, path string) (translate.Route, bool) {
+	if path != pathInvitation {
+		return s.server.Route(method, path)
+	}
+	r, ok := s.server.Route(method, methodGroup)
+	return r, ok
+}
+
 // Matches implements translate.Server. The versions share their methods, so a request is known by the place or the type
-// of its command. Requests about webhooks are the same in all versions, and are left to v01.00.
+// of its command, and an invitation by the AIC of its Leader. Requests about webhooks are the same in all versions, and
+// are left to v01.00.
 func (*serverV2) Matches(req *translate.Request) bool {
 	switch req.Method {
 	case methodRPC, methodStream, methodNotificationStart:
+	case methodGroup:
+		return dotted(wire.Member(wire.Member(wire.Member(req.Params, "group"), "leader"), "aic").Str)
 	default:
 		return false
 	}

@@ -23,22 +23,21 @@ func (s *serverV2) AppendNotification(dst []byte, t *task.Task) []byte {
 	return s.appendResult(dst, moment(t), t)
 }
 
-// moment names the state of a task and when it was entered.
+// moment is the id of a Message that shows a task: it names the task, its state and when that was entered.
 func moment(t *task.Task) string {
-	return string(t.Status.State) + "-" + strconv.FormatInt(t.Status.ChangedAt.UnixMilli(), 10)
+	return t.ID + "-" + string(t.Status.State) + "-" + strconv.FormatInt(t.Status.ChangedAt.UnixMilli(), 10)
 }
 
-// begin appends the members that every Message of the Partner has; others follow. The id is made of the task's and of
-// mark, so that a Message that is sent again has the same id. A codec has no clock: at is when the event happened, as
-// far as that is known.
-func (s *serverV2) begin(dst []byte, kind, mark string, at time.Time, t *task.Task) []byte {
+// begin appends the members that every Message of the Partner has; others follow. A Message that is sent again has the
+// same id. A codec has no clock: at is when the event happened, as far as that is known.
+func (s *serverV2) begin(dst []byte, kind, id string, at time.Time, t *task.Task) []byte {
 	if at.IsZero() {
 		at = epoch
 	}
 	dst = append(dst, `{"type":`...)
 	dst = task.AppendString(dst, kind)
 	dst = append(dst, `,"id":`...)
-	dst = task.AppendString(dst, t.ID+"-"+mark)
+	dst = task.AppendString(dst, id)
 	dst = append(dst, `,"sentAt":`...)
 	dst = task.AppendTime(dst, at)
 	dst = append(dst, `,"senderRole":"partner","senderId":`...)
@@ -54,8 +53,8 @@ func (s *serverV2) begin(dst []byte, kind, mark string, at time.Time, t *task.Ta
 }
 
 // appendResult appends a TaskResult, with products always present and histories where there are any.
-func (s *serverV2) appendResult(dst []byte, mark string, t *task.Task) []byte {
-	dst = s.begin(dst, typeResult, mark, t.Status.ChangedAt, t)
+func (s *serverV2) appendResult(dst []byte, id string, t *task.Task) []byte {
+	dst = s.begin(dst, typeResult, id, t.Status.ChangedAt, t)
 	dst = append(dst, `,"status":`...)
 	dst = form.AppendStatus(dst, &t.Status)
 	dst = form.AppendProducts(append(dst, `,"products":`...), t.Products)
@@ -97,19 +96,19 @@ func (s *streamV2) Snapshot(dst []byte, t *task.Task) translate.Frame {
 
 // Event implements translate.Encoder. Version 2 has no event for a Message that is nothing else.
 func (s *streamV2) Event(dst []byte, ev *task.Event) translate.Frame {
-	mark := strconv.FormatUint(ev.Seq, 10)
+	number := "-" + strconv.FormatUint(ev.Seq, 10)
 	switch {
 	case ev.Task != nil:
 		s.at = ev.Task.Status.ChangedAt
-		dst = s.server.appendResult(beginEvent(dst, s.id, ev.Seq), mark, ev.Task)
+		dst = s.server.appendResult(beginEvent(dst, s.id, ev.Seq), ev.Task.ID+number, ev.Task)
 	case ev.Status != nil:
 		s.at = ev.Status.ChangedAt
-		dst = s.server.begin(beginEvent(dst, s.id, ev.Seq), typeStatus, mark, s.at, s.task)
+		dst = s.server.begin(beginEvent(dst, s.id, ev.Seq), typeStatus, s.task.ID+number, s.at, s.task)
 		dst = append(dst, `,"status":`...)
 		dst = form.AppendStatus(dst, ev.Status)
 		dst = append(appendExtensions(dst, ev.Status.TaskExtensions, task.EventObject), '}')
 	case ev.Chunk != nil:
-		dst = s.server.begin(beginEvent(dst, s.id, ev.Seq), typeChunk, mark, s.at, s.task)
+		dst = s.server.begin(beginEvent(dst, s.id, ev.Seq), typeChunk, s.task.ID+number, s.at, s.task)
 		at := len(dst)
 		dst = form.AppendChunk(dst, ev.Chunk)
 		dst[at] = ',' // its members follow those of begin

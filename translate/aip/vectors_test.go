@@ -47,25 +47,26 @@ func TestVectors(t *testing.T) {
 		"22-notification-start.request.json": webhookCall(translate.Command, task.Webhook{
 			ID: "notification-1", Dialect: "aip", States: []task.State{task.Working, task.AwaitingCompletion, task.Failed},
 		}),
-		"23-notification-start.response.json":             taskResult,
-		"24-notification-callback.body-completed.json":    bareTask,
-		"25-group-invite.request.json":                    refused(task.GroupNotSupported),
-		"26-group-invite.response.json":                   result,
-		"27-group-invite.response-connection-failed.json": failure(-32603, "Internal error"),
-		"28-group-message-start.json":                     bareMessage,
-		"29-group-task-working.json":                      bareTask,
-		"30-group-task-awaiting-completion.json":          bareTask,
-		"31-group-message-complete-mentions.json":         bareMessage,
-		"32-group-task-completed.json":                    bareTask,
-		"33-group-task-rejected.json":                     bareTask,
-		"34-group-task-failed.json":                       bareTask,
-		"35-group-message-cancel.json":                    bareMessage,
-		"36-group-task-canceled.json":                     bareTask,
-		"37-group-task-awaiting-input.json":               bareTask,
-		"38-group-message-continue-mentions.json":         bareMessage,
-		"39-group-task-working-again.json":                bareTask,
-		"40-group-mgmt-leave.json":                        valid,
-		"41-group-mgmt-member-status.json":                valid,
+		"23-notification-start.response.json":          taskResult,
+		"24-notification-callback.body-completed.json": bareTask,
+		"25-group-invite.request.json":                 all(refused(task.GroupNotSupported), invitation),
+		"26-group-invite.response.json":                membership,
+		"27-group-invite.response-connection-failed.json": errorVector(task.Errorf(task.ConnectionFailed,
+			"连接超时").WithData("host", "mq.example.com").WithData("port", 5672)),
+		"28-group-message-start.json":             all(bareMessage, groupCommand),
+		"29-group-task-working.json":              all(bareTask, groupTask),
+		"30-group-task-awaiting-completion.json":  all(bareTask, groupTask),
+		"31-group-message-complete-mentions.json": all(bareMessage, groupCommand),
+		"32-group-task-completed.json":            all(bareTask, groupTask),
+		"33-group-task-rejected.json":             all(bareTask, groupTask),
+		"34-group-task-failed.json":               all(bareTask, groupTask),
+		"35-group-message-cancel.json":            all(bareMessage, groupCommand),
+		"36-group-task-canceled.json":             all(bareTask, groupTask),
+		"37-group-task-awaiting-input.json":       all(bareTask, groupTask),
+		"38-group-message-continue-mentions.json": all(bareMessage, groupCommand),
+		"39-group-task-working-again.json":        all(bareTask, groupTask),
+		"40-group-mgmt-leave.json":                groupManagement,
+		"41-group-mgmt-member-status.json":        memberStatus,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, vector(t, name)) })
 	}
@@ -154,30 +155,20 @@ func webhooksResult(op translate.Op, hooks ...task.Webhook) func(*testing.T, []b
 	}
 }
 
+// all checks a vector in several ways.
+func all(checks ...func(*testing.T, []byte)) func(*testing.T, []byte) {
+	return func(t *testing.T, body []byte) {
+		for _, check := range checks {
+			check(t, body)
+		}
+	}
+}
+
 func refused(kind task.Kind) func(*testing.T, []byte) {
 	return func(t *testing.T, body []byte) {
 		req := request(t, body)
 		if _, err := decodeRequest(&req); task.KindOf(err) != kind {
 			t.Errorf("got %v, want %v", err, kind)
-		}
-	}
-}
-
-func result(t *testing.T, body []byte) {
-	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
-	if bad != nil || res.Failure != nil {
-		t.Errorf("%v, %+v", bad, res.Failure)
-	}
-}
-
-func failure(code int64, message string) func(*testing.T, []byte) {
-	return func(t *testing.T, body []byte) {
-		res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{})
-		if bad != nil {
-			t.Fatal(bad)
-		}
-		if res.Failure == nil || res.Failure.Code != code || res.Failure.Message != message {
-			t.Errorf("got %+v", res.Failure)
 		}
 	}
 }
@@ -208,11 +199,6 @@ func bareMessage(t *testing.T, body []byte) {
 	// The same message by rpc.
 	rpc := append([]byte(`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":`), body...)
 	call(m.Command, false)(t, append(rpc, "}}"...))
-}
-
-func valid(t *testing.T, body []byte) {
-	rpc := append([]byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":`), body...)
-	request(t, append(rpc, '}'))
 }
 
 func events(t *testing.T, body []byte) {

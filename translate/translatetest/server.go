@@ -411,7 +411,7 @@ func decodedOrRefused(t *testing.T, body []byte, call translate.Call, err error)
 			t.Fatalf("refused without a field: %v, for\n%q", err, body)
 		}
 	case task.MethodNotFound, task.NotificationNotSupported, task.GroupNotSupported, task.UnsupportedOperation,
-		task.ContentTypeNotSupported, task.LimitExceeded:
+		task.ContentTypeNotSupported, task.LimitExceeded, task.AccessTokenInvalid:
 	default:
 		t.Fatalf("refused as %v: %v, for\n%q", e.Kind, err, body)
 	}

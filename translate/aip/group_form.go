@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aip
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// GroupForm is how a member of a group writes what it publishes.
+type GroupForm struct {
+	Dialect string // that of a GroupMessage or of an Invitation
+	AIC     string // of the member
+	GroupID string
+}
+
+// AppendTask appends a Task, or the TaskResult of v02, whose id is that of the message. Products are always there, and
+// histories never: the members of the group have seen them.
+func (f GroupForm) AppendTask(dst []byte, id string, t *task.Task) []byte {
+	return f.appendTask(dst, id, t, nil, nil)
+}
+
+func (f GroupForm) appendTask(dst []byte, id string, t *task.Task, messages []task.Message,
+	statuses []task.Status) []byte {
+	of := *t
+	of.SenderID, of.GroupID, of.MessageHistory, of.StatusHistory = f.AIC, f.GroupID, messages, statuses
+	if f.Dialect == nameV2 {
+		s := serverV2{aic: f.AIC}
+		return s.appendResult(dst, id, &of)
+	}
+	return form.AppendTask(dst, &of)
+}
+
+// AppendRejected appends the Task of a start that was refused by an error: the exchange has no other form for it.
+func (f GroupForm) AppendRejected(dst []byte, id string, start *task.Message, at time.Time, err error) []byte {
+	e := wire.ErrorOf(err)
+	reason := e.Detail
+	if reason == "" {
+		reason = errorTable[e.Kind].message
+	}
+	return f.AppendTask(dst, id, &task.Task{
+		ID: start.TaskID, SessionID: start.SessionID,
+		Status: task.Status{State: task.Rejected, ChangedAt: at, DataItems: []task.DataItem{task.Text(reason)}},
+	})
+}
+
+// AppendMemberStatus appends the status of the member. id and at are those of the message, session is that of the
+// command which it answers; empty for none.
+func (f GroupForm) AppendMemberStatus(dst []byte, id string, at time.Time, session string,
+	s task.MemberStatus) []byte {
+	kind, status := typeManagement, "groupMemberStatus"
+	if f.Dialect == nameV2 {
+		kind, status = typeMemberStatus, "status"
+	}
+	dst = task.AppendString(append(dst, `{"type":`...), kind)
+	dst = task.AppendString(append(dst, `,"id":`...), id)
+	dst = task.AppendTime(append(dst, `,"sentAt":`...), at)
+	dst = task.AppendString(append(dst, `,"senderRole":"partner","senderId":`...), f.AIC)
+	dst = append(task.AppendString(append(dst, ','), status), `:{"connected":`...)
+	dst = strconv.AppendBool(dst, s.Connected)
+	dst = strconv.AppendBool(append(dst, `,"muted":`...), s.Muted)
+	dst = append(dst, '}')
+	if f.Dialect == nameV2 {
+		dst = task.AppendString(append(dst, `,"groupId":`...), f.GroupID)
+		if session != "" {
+			dst = task.AppendString(append(dst, `,"sessionId":`...), session)
+		}
+	}
+	return append(dst, '}')
+}
