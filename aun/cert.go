@@ -14,6 +14,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -68,6 +69,20 @@ func isSelfSigned(c *x509.Certificate) bool { return bytes.Equal(c.RawSubject, c
 
 // PEM returns the certificates as they were given.
 func (r *Roots) PEM() []byte { return r.pem }
+
+// Equal reports whether both accept the same certificates.
+func (r *Roots) Equal(other *Roots) bool {
+	if r == nil || other == nil {
+		return r == other
+	}
+	return r == other || bytes.Equal(r.pem, other.pem) && maps.Equal(r.revocations(), other.revocations())
+}
+
+func (r *Roots) revocations() map[string]bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return maps.Clone(r.revoked)
+}
 
 // Certificates returns the roots and the intermediates. They are not to be changed.
 func (r *Roots) Certificates() []*x509.Certificate { return r.cas }

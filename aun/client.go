@@ -3,14 +3,18 @@
 package aun
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,6 +54,34 @@ type ClientConfig struct {
 
 	// Event receives the notifications of the other end, as Handler.Event does; nil for none.
 	Event func(c *Conn, method string, params gjson.Result)
+}
+
+// SameTrust reports whether two configurations present the same certificates and accept the same ones, in AUN and in
+// TLS, so that they may share a connection.
+func (c *ClientConfig) SameTrust(other *ClientConfig) bool {
+	if !c.Roots.Equal(other.Roots) ||
+		!slices.EqualFunc(c.Identity.Chain, other.Identity.Chain, (*x509.Certificate).Equal) {
+		return false
+	}
+	a, b := c.tls(), other.tls()
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ServerName == b.ServerName && a.RootCAs.Equal(b.RootCAs) &&
+		slices.EqualFunc(a.Certificates, b.Certificates, func(x, y tls.Certificate) bool {
+			return slices.EqualFunc(x.Certificate, y.Certificate, bytes.Equal)
+		})
+}
+
+// tls returns the settings of TLS; nil for Go's defaults.
+func (c *ClientConfig) tls() *tls.Config {
+	if c.HTTP == nil {
+		return nil
+	}
+	if t, ok := c.HTTP.Transport.(*http.Transport); ok {
+		return t.TLSClientConfig
+	}
+	return nil
 }
 
 // Session is a connection on which the client is logged in.

@@ -5,6 +5,8 @@
 package auntransport
 
 import (
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/aip-gateway/aip-gateway/aun"
@@ -15,13 +17,12 @@ import (
 // once.
 type Pool struct {
 	mu    sync.Mutex
-	links map[linkKey]*link
+	links map[linkKey][]*link // several only while a reload replaces certificates or roots
 }
 
-// linkKey is what makes two connections the same one.
+// linkKey is between whom a connection is.
 type linkKey struct {
 	self aun.AID
-	cert string // of self, in DER
 	url  string
 	peer aun.AID // where there is no URL, the peer's issuer; for a peer itself, its AID
 }
@@ -31,30 +32,45 @@ type link struct {
 	*aun.Client
 	topics topics
 	key    linkKey
+	config aun.ClientConfig
 	uses   int // guarded by Pool.mu
 }
 
-// take returns the link of a configuration. The caller must release it.
-func (p *Pool) take(config aun.ClientConfig) *link {
+// take returns the link of a configuration: last, which may be nil, if it is still open. The caller must release it.
+func (p *Pool) take(config aun.ClientConfig, last *link) *link {
 	key := linkKey{self: config.Identity.AID, url: config.URL, peer: config.Peer}
-	if len(config.Identity.Chain) > 0 {
-		key.cert = string(config.Identity.Chain[0].Raw)
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l := p.links[key]; l != nil {
-		l.uses++
-		return l
+	if last != nil && last.uses > 0 {
+		last.uses++
+		return last
+	}
+	for _, l := range p.links[key] {
+		if l.config.SameTrust(&config) {
+			l.uses++
+			return l
+		}
 	}
 	l := &link{key: key, uses: 1}
 	l.topics.init()
 	config.Event = l.topics.deliver
-	l.Client = aun.NewClient(config)
+	config.Slot = p.freeSlot(key)
+	l.config, l.Client = config, aun.NewClient(config)
 	if p.links == nil {
-		p.links = make(map[linkKey]*link)
+		p.links = make(map[linkKey][]*link)
 	}
-	p.links[key] = l
+	p.links[key] = append(p.links[key], l)
 	return l
+}
+
+// freeSlot returns a slot that no other link of the key has, because a gateway of AUN keeps one connection for each
+// slot. The first link has none.
+func (p *Pool) freeSlot(key linkKey) string {
+	slot := ""
+	for n := 2; slices.ContainsFunc(p.links[key], func(l *link) bool { return l.config.Slot == slot }); n++ {
+		slot = strconv.Itoa(n)
+	}
+	return slot
 }
 
 // release gives a link back. The last release closes the connection.
@@ -63,7 +79,10 @@ func (p *Pool) release(l *link) {
 	l.uses--
 	last := l.uses == 0
 	if last {
-		delete(p.links, l.key)
+		list := slices.DeleteFunc(p.links[l.key], func(other *link) bool { return other == l })
+		if p.links[l.key] = list; len(list) == 0 {
+			delete(p.links, l.key)
+		}
 	}
 	p.mu.Unlock()
 	if last {

@@ -32,7 +32,7 @@ type Transport struct {
 // is spoken to by messages may say nothing after a message until its turn is over, because only some agents report the
 // end; 0 is for 10 seconds.
 func (p *Pool) New(config aun.ClientConfig, quiet time.Duration) *Transport {
-	t := &Transport{pool: p, config: config, quiet: cmp.Or(quiet, defaultQuiet), link: p.take(config)}
+	t := &Transport{pool: p, config: config, quiet: cmp.Or(quiet, defaultQuiet), link: p.take(config, nil)}
 	t.only = []upstream.Route{t}
 	return t
 }
@@ -49,8 +49,8 @@ func (t *Transport) Confirm() {}
 
 // Open implements upstream.Route.
 func (t *Transport) Open(ctx context.Context, r *upstream.Request) (upstream.Exchange, error) {
-	x := &exchange{pool: t.pool, link: t.pool.take(t.config), request: r, begun: make(chan struct{}), queue: newQueue(),
-		peer: string(t.config.Peer), quiet: t.quiet}
+	x := &exchange{pool: t.pool, link: t.pool.take(t.config, t.link), request: r, begun: make(chan struct{}),
+		queue: newQueue(), peer: string(t.config.Peer), quiet: t.quiet}
 	x.ctx, x.cancel = context.WithCancel(ctx)
 	x.idle, x.interrupt = r.IdleTimeout, r.Interrupt
 	x.work.Go(x.carryOut)
