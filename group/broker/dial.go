@@ -4,6 +4,7 @@ package broker
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -85,7 +86,7 @@ func (a Address) dialFailed(ctx context.Context, err error) *Error {
 	case ctx.Err() != nil:
 		return a.fail(NoAnswer, err, "there was no connection in time")
 	case errors.As(err, &handshake):
-		return a.fail(TLSFailed, err, "the TLS handshake failed: "+handshake.Unwrap().Error())
+		return a.fail(TLSFailed, err, "the TLS handshake failed: "+tlsReason(handshake))
 	case errors.As(err, &dns):
 		if dns.IsNotFound {
 			return a.fail(Unreachable, err, "the host is unknown")
@@ -95,6 +96,23 @@ func (a Address) dialFailed(ctx context.Context, err error) *Error {
 		return a.fail(Unreachable, err, errno.Error())
 	default:
 		return a.fail(Unreachable, err, "the connection failed")
+	}
+}
+
+// tlsReason says why a TLS handshake failed, without addresses.
+func tlsReason(err error) string {
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	switch {
+	case errors.As(err, &certificate):
+		return certificate.Err.Error()
+	case errors.As(err, &record):
+		return "the answer is not TLS"
+	case errors.As(err, &alert):
+		return alert.Error()
+	default:
+		return "the connection was lost"
 	}
 }
 
@@ -115,6 +133,8 @@ func (a Address) loginFailed(ctx context.Context, err error, s *socket, l *login
 		return a.fail(NoAnswer, err, "the broker did not answer the login in time")
 	case ctx.Err() != nil:
 		return a.fail(NoAnswer, err, "nothing that speaks AMQP answered in time")
+	case errors.As(s.err(), new(tls.AlertError)):
+		return a.fail(TLSFailed, err, "the broker ended the TLS connection: "+tlsReason(s.err()))
 	case !l.asked && s.received.Load():
 		return a.fail(NotAMQP, err, "the answer is not AMQP 0-9-1")
 	case !l.asked:

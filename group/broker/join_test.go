@@ -24,7 +24,12 @@ var loopback = &egress.Dialer{Policy: egress.Policy{Allow: []netip.Prefix{netip.
 // server listens and has each connection served; it returns its address. All connections are closed at the end.
 func server(t *testing.T, serve func(net.Conn)) broker.Address {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	return serverAt(t, "127.0.0.1:0", serve)
+}
+
+func serverAt(t *testing.T, address string, serve func(net.Conn)) broker.Address {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +50,8 @@ func server(t *testing.T, serve func(net.Conn)) broker.Address {
 		_ = listener.Close()
 		connections.Wait()
 	})
-	return broker.Address{Host: "127.0.0.1", Port: uint16(listener.Addr().(*net.TCPAddr).Port), VHost: "/"}
+	at := listener.Addr().(*net.TCPAddr)
+	return broker.Address{Host: at.IP.String(), Port: uint16(at.Port), VHost: "/"}
 }
 
 // frame is a frame of a method on channel 0.
@@ -223,4 +229,14 @@ func noLeak(t *testing.T) {
 			runtime.Gosched()
 		}
 	})
+}
+
+// wait waits until is returns true.
+func wait(t *testing.T, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !is(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("it does not happen")
+		}
+	}
 }

@@ -14,9 +14,9 @@ import (
 
 // Pool has the connections to brokers. It belongs to the process. It may be used by any number of goroutines at once.
 type Pool struct {
-	timeout time.Duration // of Join
-	ctx     context.Context
-	end     context.CancelCauseFunc
+	timeout time.Duration   // of Join
+	ctx     context.Context // of handshakes
+	end     context.CancelFunc
 	work    sync.WaitGroup // joins, connections and links
 
 	mu          sync.Mutex
@@ -38,7 +38,7 @@ func NewPool(timeout time.Duration) *Pool {
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	ctx, end := context.WithCancelCause(context.Background())
+	ctx, end := context.WithCancel(context.Background())
 	return &Pool{timeout: timeout, ctx: ctx, end: end, connections: make(map[key][]*connection)}
 }
 
@@ -46,8 +46,16 @@ func NewPool(timeout time.Duration) *Pool {
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
+	p.end()
+	for _, shared := range p.connections {
+		for _, c := range shared {
+			p.work.Go(func() {
+				<-c.ready
+				c.close()
+			})
+		}
+	}
 	p.mu.Unlock()
-	p.end(nil)
 	p.work.Wait()
 }
 
@@ -195,8 +203,6 @@ func (c *connection) run(handshake context.Context, config Config) {
 	closed := c.amqp.NotifyClose(make(chan *amqp.Error, 1))
 	blocked := c.amqp.NotifyBlocked(make(chan amqp.Blocking, 16))
 	close(c.ready)
-	stop := context.AfterFunc(c.pool.ctx, func() { c.pool.work.Go(c.close) })
-	defer stop()
 	for b := range blocked { // closed with the connection
 		c.block(b.Active)
 	}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
+)
+
+const (
+	vhost    = "groups"
+	exchange = "group-exchange"
+)
+
+// rig is a RabbitMQ with a virtual host, and an exchange of a Leader in it.
+type rig struct {
+	*rabbittest.Broker
+	dir    string // of certificates
+	aic    string // of the client certificate
+	secure *egress.Dialer
+}
+
+// rabbit is shared by the tests. It is started once.
+var rabbit = sync.OnceValues(func() (*rig, error) {
+	dir, err := os.MkdirTemp("", "broker-pki-")
+	if err != nil {
+		return nil, err
+	}
+	pki, err := devpki.Make(devpki.Options{Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	b, err := rabbittest.Start(rabbittest.Config{CA: pki.CA.Cert, Cert: pki.Server.Cert, Key: pki.Server.Key,
+		FreePort: freePort})
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.ReadFile(pki.CA.Cert)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(root)
+	pair, err2 := tls.LoadX509KeyPair(pki.Leader.Cert, pki.Leader.Key)
+	r := &rig{Broker: b, dir: dir, aic: string(pki.Leader.AIC), secure: &egress.Dialer{Policy: loopback.Policy,
+		TLS: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}}
+	return r, errors.Join(err, err2, b.AddVhost(vhost), b.AddVhost("foreign"), b.AddUser("leader", "secret"),
+		b.AddUser("partner", "secret:with a colon"), b.AddUser("poor", "secret"), b.AddUser(r.aic, ""),
+		b.Permit("leader", vhost, ".*", ".*", ".*"), b.Permit("partner", vhost, "^queue", ".*", ".*"),
+		b.Permit("poor", vhost, "^queue", "^queue", "^queue"), b.Permit(r.aic, vhost, ".*", ".*", ".*"))
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if b, err := rabbit(); err == nil {
+		_ = b.Close()
+		_ = os.RemoveAll(b.dir)
+	}
+	os.Exit(code)
+}
+
+func freePort() int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// start returns the broker, a pool, and the configuration of a link.
+func start(t *testing.T) (*rig, *broker.Pool, broker.Config) {
+	t.Helper()
+	r, err := rabbit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	noLeak(t)
+	r.leader(t)
+	pool := broker.NewPool(0)
+	t.Cleanup(pool.Close)
+	return r, pool, broker.Config{Owner: "leader", Name: "agent-partner", Dialer: loopback, Exchange: exchange,
+		Address: broker.Address{Host: "127.0.0.1", Port: uint16(r.Port), VHost: vhost}, Queue: "queue-" + t.Name(),
+		Login: broker.Password("partner", "secret:with a colon"), Declare: true}
+}
+
+// leader returns a channel of the Leader, which makes the exchange.
+func (r *rig) leader(t *testing.T) *amqp.Channel {
+	t.Helper()
+	conn, err := amqp.DialConfig("amqp://"+r.Address(), amqp.Config{Vhost: vhost,
+		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: "leader", Password: "secret"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	channel, err := conn.Channel()
+	if err == nil {
+		err = channel.ExchangeDeclare(exchange, amqp.ExchangeFanout, true, false, false, false, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return channel
+}
+
+func join(t *testing.T, pool *broker.Pool, c broker.Config) *broker.Link {
+	t.Helper()
+	link, err := pool.Join(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return link
+}
+
+// fails joins, and wants an error.
+func fails(t *testing.T, pool *broker.Pool, c broker.Config, kind broker.Kind, reason string) {
+	t.Helper()
+	_, err := pool.Join(context.Background(), c)
+	var failed *broker.Error
+	if !errors.As(err, &failed) || failed.Kind != kind || !strings.Contains(failed.Reason, reason) {
+		t.Errorf("the error is %v, not %v: %s", err, kind, reason)
+	}
+}
+
+// ends waits for the end of a link, and wants its reason.
+func ends(t *testing.T, link *broker.Link, kind broker.Kind) {
+	t.Helper()
+	<-link.Done()
+	var failed *broker.Error
+	if !errors.As(link.Err(), &failed) || failed.Kind != kind {
+		t.Errorf("the link has ended with %v, not %v", link.Err(), kind)
+	}
+}
+
+func queues(t *testing.T, r *rig, of string) []string {
+	t.Helper()
+	all, err := r.Queues(vhost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return !strings.Contains(name, of) })
+}
+
+// TestMessages publishes by one link and receives by another one.
+func TestMessages(t *testing.T) {
+	const messages = 1000
+	r, pool, config := start(t)
+	listener := r.leader(t)
+	q, err := listener.QueueDeclare("", false, true, true, false, nil)
+	if err == nil {
+		err = listener.QueueBind(q.Name, "", exchange, false, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard, err := listener.Consume(q.Name, "", true, true, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := join(t, pool, config)
+	info := link.Info()
+	if info.Product != "RabbitMQ" || info.Version == "" || !strings.HasPrefix(info.ClusterName, "aip") {
+		t.Errorf("the broker is %+v", info)
+	}
+	own := make(chan *broker.Delivery, messages)
+	link.Receive(func(d *broker.Delivery) {
+		own <- d
+		d.Ack()
+		d.Ack()
+	})
+
+	confirms := make(chan int, messages)
+	room := make(chan struct{}, broker.MaxUnconfirmed)
+	for i := range messages {
+		room <- struct{}{}
+		err := link.Publish(broker.Message{ID: fmt.Sprint("id-", i), Body: fmt.Append(nil, i),
+			Headers: map[string]string{"traceparent": "00-1"}}, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			<-room
+			confirms <- i
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range messages {
+		if n := <-confirms; n != i {
+			t.Fatalf("confirm %d is that of %d", i, n)
+		}
+		d := <-heard
+		if string(d.Body) != fmt.Sprint(i) || d.MessageId != fmt.Sprint("id-", i) || d.UserId != "partner" ||
+			d.DeliveryMode != amqp.Persistent || d.ContentType != "application/json" ||
+			d.Headers["traceparent"] != "00-1" {
+			t.Fatalf("message %d is %+v", i, d)
+		}
+		o := <-own
+		if string(o.Body) != fmt.Sprint(i) || o.ID != fmt.Sprint("id-", i) || o.UserID != "partner" ||
+			o.Header("traceparent") != "00-1" || o.Header("other") != "" || o.Redelivered {
+			t.Fatalf("own message %d is %+v", i, o)
+		}
+	}
+	if err := link.Leave(context.Background()); err != nil {
+		t.Error(err)
+	}
+	ends(t, link, broker.Closed)
+	if left := queues(t, r, config.Queue); len(left) != 0 {
+		t.Errorf("queues are left: %q", left)
+	}
+	if n := pool.Connections(); n != 0 {
+		t.Errorf("%d connections are left", n)
+	}
+}
+
+// TestRefusals joins where the broker refuses it. Nothing stays.
+func TestRefusals(t *testing.T) {
+	r, pool, config := start(t)
+	change := func(f func(*broker.Config)) broker.Config {
+		c := config
+		f(&c)
+		return c
+	}
+	valid := rabbittest.Token(map[string]any{"sub": "someone", "exp": time.Now().Add(time.Hour).Unix(),
+		"scope": []string{"rabbitmq.read:other/*"}})
+	expired := rabbittest.Token(map[string]any{"sub": "someone", "exp": time.Now().Add(-time.Hour).Unix(),
+		"scope": []string{"rabbitmq.read:*/*"}})
+	foreign := serverAt(t, "127.0.0.2:0", func(c net.Conn) {
+		to, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", r.TLSPort))
+		if err != nil {
+			return
+		}
+		defer to.Close()
+		go io.Copy(to, c)
+		_, _ = io.Copy(c, to)
+	})
+	foreign.TLS, foreign.VHost = true, vhost
+	tests := map[string]struct {
+		config broker.Config
+		kind   broker.Kind
+		reason string
+	}{
+		"wrong password": {change(func(c *broker.Config) { c.Login = broker.Password("partner", "wrong") }),
+			broker.LoginRefused, "ACCESS_REFUSED"},
+		"expired token": {change(func(c *broker.Config) { c.Login = broker.Token("partner", expired) }),
+			broker.LoginRefused, "ACCESS_REFUSED"},
+		"no mechanism": {change(func(c *broker.Config) { c.Login = broker.Certificate(r.aic) }),
+			broker.LoginRefused, "EXTERNAL"},
+		"unknown virtual host": {change(func(c *broker.Config) { c.Address.VHost = "unknown" }),
+			broker.VHostRefused, "not found"},
+		"foreign virtual host": {change(func(c *broker.Config) { c.Address.VHost = "foreign" }),
+			broker.VHostRefused, "refused"},
+		"virtual host of another token": {change(func(c *broker.Config) { c.Login = broker.Token("", valid) }),
+			broker.VHostRefused, "refused"},
+		"no exchange": {change(func(c *broker.Config) { c.Exchange = "unknown" }),
+			broker.NoExchange, "unknown"},
+		"no permission to bind": {change(func(c *broker.Config) { c.Login = broker.Password("poor", "secret") }),
+			broker.PermissionDenied, "refused"},
+		"no permission to declare": {change(func(c *broker.Config) { c.Queue = "other-" + t.Name() }),
+			broker.PermissionDenied, "refused"},
+		"no queue": {change(func(c *broker.Config) { c.Declare = false }),
+			broker.QueueGone, "no queue"},
+		"another host": {change(func(c *broker.Config) {
+			c.Dialer, c.Address = r.secure, foreign
+		}), broker.TLSFailed, "127.0.0.2"},
+		"unknown authority": {change(func(c *broker.Config) {
+			c.Address.TLS, c.Address.Port = true, uint16(r.TLSPort)
+		}), broker.TLSFailed, "authority"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			fails(t, pool, test.config, test.kind, test.reason)
+			if n := pool.Connections(); n != 0 {
+				t.Errorf("%d connections are left", n)
+			}
+		})
+	}
+	if left := queues(t, r, t.Name()); len(left) != 0 {
+		t.Errorf("queues are left: %q", left)
+	}
+}
+
+// TestLogins joins with a token and with a certificate.
+func TestLogins(t *testing.T) {
+	r, pool, config := start(t)
+	config.Login = broker.Token("", rabbittest.Token(map[string]any{"sub": "someone",
+		"exp": time.Now().Add(time.Hour).Unix(), "scope": []string{"rabbitmq.read:*/*/*", "rabbitmq.write:*/*/*",
+			"rabbitmq.configure:*/*/*"}}))
+	token := join(t, pool, config)
+	config.Login, config.Queue = broker.Certificate(r.aic), config.Queue+"-2"
+	config.Dialer, config.Address.TLS, config.Address.Port = r.secure, true, uint16(r.TLSPort)
+	config.Address.Host = "localhost"
+	certificate := join(t, pool, config)
+
+	users := make(chan string, 2)
+	token.Receive(func(d *broker.Delivery) {
+		users <- d.UserID
+		d.Ack()
+	})
+	for _, link := range []*broker.Link{certificate, token} {
+		confirmed := make(chan error, 1)
+		if err := link.Publish(broker.Message{ID: "1"}, func(err error) { confirmed <- err }); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-confirmed; err != nil {
+			t.Error(err)
+		}
+		if user := <-users; user != link.UserID() {
+			t.Errorf("the user is %q", user)
+		}
+	}
+	if certificate.UserID() != r.aic || token.UserID() != "" {
+		t.Errorf("the users are %q and %q", certificate.UserID(), token.UserID())
+	}
+	for _, link := range []*broker.Link{certificate, token} {
+		if err := link.Leave(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRemoval deletes the queue, which ends the link for good; a lost connection does not.
+func TestRemoval(t *testing.T) {
+	r, pool, config := start(t)
+	link := join(t, pool, config)
+	seen := make(chan *broker.Delivery, 1)
+	link.Receive(func(d *broker.Delivery) { seen <- d })
+	leader := r.leader(t)
+	if err := leader.Publish(exchange, "", false, false, amqp.Publishing{Body: []byte("first")}); err != nil {
+		t.Fatal(err)
+	}
+	if d := <-seen; d.Redelivered || string(d.Body) != "first" {
+		t.Errorf("the message is %+v", d)
+	}
+	if n, err := r.CloseConnections(config.Name); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	ends(t, link, broker.Closed)
+	if err := link.Publish(broker.Message{}, nil); !errors.Is(err, link.Err()) {
+		t.Errorf("publishing by a link that has ended fails with %v", err)
+	}
+
+	config.Declare = false
+	link = join(t, pool, config)
+	link.Receive(func(d *broker.Delivery) { seen <- d })
+	again := <-seen
+	if !again.Redelivered || string(again.Body) != "first" {
+		t.Errorf("the message is %+v", again)
+	}
+	again.Ack()
+	link.Close()
+
+	link = join(t, pool, config)
+	link.Receive(func(d *broker.Delivery) { t.Errorf("there is a message: %+v", d) })
+	if _, err := leader.QueueDelete(config.Queue, false, false, false); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, link, broker.QueueGone)
+	fails(t, pool, config, broker.QueueGone, "no queue")
+}
+
+// TestSharing makes links of several owners: they share connections with those of their owner only.
+func TestSharing(t *testing.T) {
+	_, pool, config := start(t)
+	var links []*broker.Link
+	for i := range 140 {
+		config.Queue = fmt.Sprint("queue-", t.Name(), i)
+		config.Owner = "one"
+		if i%14 == 0 {
+			config.Owner = "two"
+		}
+		links = append(links, join(t, pool, config))
+	}
+	if n := pool.Connections(); n != 3 { // 130 links need two
+		t.Errorf("there are %d connections", n)
+	}
+	var left sync.WaitGroup
+	for _, link := range links {
+		left.Go(func() {
+			if err := link.Leave(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	left.Wait()
+	if n := pool.Connections(); n != 0 {
+		t.Errorf("%d connections are left", n)
+	}
+}
+
+// TestBlocked has the broker block publications. They are confirmed when it takes them again, and acknowledgments are
+// sent meanwhile.
+func TestBlocked(t *testing.T) {
+	r, pool, config := start(t)
+	alarm := func(do, id string) {
+		t.Helper()
+		if _, err := r.Eval(fmt.Sprintf("rabbit_alarm:%s(%s)", do, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := join(t, pool, config)
+	alarm("set_alarm", "{{resource_limit, memory, node()}, []}")
+	confirms := make(chan error, 20)
+	for i := range 20 {
+		if err := link.Publish(broker.Message{ID: fmt.Sprint(i)}, func(err error) { confirms <- err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(t, link.Blocked)
+	alarm("clear_alarm", "{resource_limit, memory, node()}")
+	for range 20 {
+		if err := <-confirms; err != nil {
+			t.Error(err)
+		}
+	}
+	if link.Blocked() {
+		t.Error("the link is blocked")
+	}
+	if err := link.Leave(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
