@@ -127,6 +127,14 @@ func join(t *testing.T, pool *broker.Pool, c broker.Config) *broker.Link {
 	return link
 }
 
+// receive has a link consume.
+func receive(t *testing.T, link *broker.Link, deliver func(*broker.Delivery)) {
+	t.Helper()
+	if err := link.Receive(t.Context(), deliver); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // fails joins, and wants an error.
 func fails(t *testing.T, pool *broker.Pool, c broker.Config, kind broker.Kind, reason string) {
 	t.Helper()
@@ -178,7 +186,7 @@ func TestMessages(t *testing.T) {
 		t.Errorf("the broker is %+v", info)
 	}
 	own := make(chan *broker.Delivery, messages)
-	link.Receive(func(d *broker.Delivery) {
+	receive(t, link, func(d *broker.Delivery) {
 		own <- d
 		d.Ack()
 		d.Ack()
@@ -308,7 +316,7 @@ func TestLogins(t *testing.T) {
 	certificate := join(t, pool, config)
 
 	users := make(chan string, 2)
-	token.Receive(func(d *broker.Delivery) {
+	receive(t, token, func(d *broker.Delivery) {
 		users <- d.UserID
 		d.Ack()
 	})
@@ -339,7 +347,7 @@ func TestRemoval(t *testing.T) {
 	r, pool, config := start(t)
 	link := join(t, pool, config)
 	seen := make(chan *broker.Delivery, 1)
-	link.Receive(func(d *broker.Delivery) { seen <- d })
+	receive(t, link, func(d *broker.Delivery) { seen <- d })
 	leader := r.leader(t)
 	if err := leader.Publish(exchange, "", false, false, amqp.Publishing{Body: []byte("first")}); err != nil {
 		t.Fatal(err)
@@ -357,7 +365,7 @@ func TestRemoval(t *testing.T) {
 
 	config.Declare = false
 	link = join(t, pool, config)
-	link.Receive(func(d *broker.Delivery) { seen <- d })
+	receive(t, link, func(d *broker.Delivery) { seen <- d })
 	again := <-seen
 	if !again.Redelivered || string(again.Body) != "first" {
 		t.Errorf("the message is %+v", again)
@@ -366,7 +374,7 @@ func TestRemoval(t *testing.T) {
 	link.Close()
 
 	link = join(t, pool, config)
-	link.Receive(func(d *broker.Delivery) { t.Errorf("there is a message: %+v", d) })
+	receive(t, link, func(d *broker.Delivery) { t.Errorf("there is a message: %+v", d) })
 	if _, err := leader.QueueDelete(config.Queue, false, false, false); err != nil {
 		t.Fatal(err)
 	}

@@ -12,11 +12,10 @@ import (
 )
 
 // Join makes a link: it connects and logs in, unless there is a connection that can be shared, checks that the
-// exchange is there, makes or checks the queue, binds it, and consumes from it. All of it takes at most the pool's
-// timeout. After an error nothing stays: no goroutine, no connection, and no queue that this call made. Errors are of
-// type *Error.
+// exchange is there, makes or checks the queue, and binds it. All of it takes at most the pool's timeout. After an
+// error nothing stays: no goroutine, no connection, and no queue that this call made. Errors are of type *Error.
 //
-// Messages that arrive wait until Link.Receive is called.
+// Messages wait in the queue until Link.Receive is called.
 func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -92,7 +91,7 @@ func (t *topology) build(ctx context.Context) (*Link, *Error) {
 	if ctx.Err() != nil {
 		return nil, c.Address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
 	}
-	return t.consume()
+	return t.confirming()
 }
 
 // open opens a channel. An earlier one was closed by the broker.
@@ -125,8 +124,8 @@ func (t *topology) queue() *Error {
 	return nil
 }
 
-// consume makes the link of the topology.
-func (t *topology) consume() (*Link, *Error) {
+// confirming makes the link of the topology.
+func (t *topology) confirming() (*Link, *Error) {
 	if err := t.channel.Confirm(false); err != nil {
 		return nil, t.connection.fail(err, Refused)
 	}
@@ -138,14 +137,6 @@ func (t *topology) consume() (*Link, *Error) {
 		return nil, t.connection.fail(err, Refused)
 	}
 	l := newLink(t)
-	// The newest consumer has priority: what is still in the hands of an older one, such as the one of a connection
-	// that the broker has not yet noticed to be lost, does not grow.
-	priority := amqp.Table{"x-priority": time.Now().Unix()}
-	deliveries, err := t.channel.Consume(t.config.Queue, consumerTag, false, false, false, false, priority)
-	if err != nil {
-		return nil, t.connection.fail(err, QueueGone)
-	}
-	l.deliveries = deliveries
 	l.start()
 	return l, nil
 }

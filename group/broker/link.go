@@ -5,6 +5,7 @@ package broker
 import (
 	"context"
 	"sync"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -18,8 +19,7 @@ type Link struct {
 	connection *connection
 	config     Config
 	channel    *amqp.Channel
-	made       bool // the queue was made for this link
-	deliveries <-chan amqp.Delivery
+	made       bool             // the queue was made for this link
 	closed     chan *amqp.Error // by the library
 	canceled   chan string      // by the broker
 	signal     chan struct{}    // there is something to write, or to end
@@ -64,6 +64,16 @@ type Delivery struct {
 	headers     amqp.Table
 	link        *Link
 	tag         uint64
+	ack         func() // in place of link
+}
+
+// NewDelivery returns a delivery that no Link has made, with headers, for tests. Ack calls ack.
+func NewDelivery(d Delivery, headers map[string]string, ack func()) *Delivery {
+	d.ack, d.headers = ack, make(amqp.Table)
+	for name, value := range headers {
+		d.headers[name] = value
+	}
+	return &d
 }
 
 // Header returns a header that is a string; else it is empty.
@@ -71,6 +81,10 @@ func (d *Delivery) Header(name string) string { return text(d.headers[name]) }
 
 // Ack acknowledges the message. It does not wait. A second call does nothing.
 func (d *Delivery) Ack() {
+	if d.ack != nil {
+		d.ack()
+		return
+	}
 	l := d.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,11 +135,21 @@ func (l *Link) Err() error {
 	return l.err
 }
 
-// Receive begins to deliver messages. It is called once. deliver is called by one goroutine, in the order of the queue,
-// until the link has ended; it may wait, but not after that. Close and Leave wait for it.
-func (l *Link) Receive(deliver func(*Delivery)) {
+// Receive begins to consume. It is called once, and takes until ctx ends at most. deliver is called by one goroutine,
+// in the order of the queue, until the link has ended; it may wait, but not after that. Close and Leave wait for it.
+// The error is of type *Error; then the link must be closed.
+func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
+	slow := context.AfterFunc(ctx, l.connection.kill)
+	defer slow()
+	// The newest consumer has priority: what is still in the hands of an older one, such as the one of a connection
+	// that the broker has not yet noticed to be lost, does not grow.
+	priority := amqp.Table{"x-priority": time.Now().Unix()}
+	deliveries, err := l.channel.Consume(l.config.Queue, consumerTag, false, false, false, false, priority)
+	if err != nil {
+		return l.connection.fail(err, QueueGone)
+	}
 	l.work.Go(func() {
-		for d := range l.deliveries {
+		for d := range deliveries {
 			l.mu.Lock()
 			ended := l.err != nil || l.leaving
 			if !ended {
@@ -138,6 +162,30 @@ func (l *Link) Receive(deliver func(*Delivery)) {
 			}
 		}
 	})
+	return nil
+}
+
+// Idle reports whether the queue is empty and what was delivered is acknowledged. A message that is being delivered
+// may be missed, so it is asked twice. It takes until ctx ends at most. The error is of type *Error.
+func (l *Link) Idle(ctx context.Context) (bool, error) {
+	l.mu.Lock()
+	busy := len(l.inWork) > 0 || len(l.acks) > 0
+	l.mu.Unlock()
+	if busy {
+		return false, nil
+	}
+	slow := context.AfterFunc(ctx, l.connection.kill)
+	defer slow()
+	channel, err := l.connection.amqp.Channel()
+	if err != nil {
+		return false, l.connection.fail(err, Refused)
+	}
+	defer channel.Close()
+	queue, err := channel.QueueDeclarePassive(l.config.Queue, true, false, false, false, nil)
+	if err != nil {
+		return false, l.connection.fail(err, QueueGone)
+	}
+	return queue.Messages == 0, nil
 }
 
 // Publish sends a message after those before it. It does not wait. done is called once, when the broker has confirmed
