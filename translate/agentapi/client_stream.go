@@ -14,8 +14,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// maxMessages is how many messages one answer may have.
-const maxMessages = 10_000
+// What one answer may have.
+const (
+	maxMessages = 10_000
+	maxContents = 10_000 // of messages that are not complete
+)
 
 // stream reads the events of one answer. They are distinguished by their member object; their numbers are not used.
 type stream struct{ reader }
@@ -97,6 +100,7 @@ type reader struct {
 	expose   Expose
 	messages map[string]*agentMessage
 	last     *agentMessage // that the last event was about
+	contents int           // of messages that are not complete, including the ones that an index skips
 	open     []ask
 	failure  string // what the agent has last reported as an error, outside of its response
 }
@@ -262,6 +266,10 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 	if err != nil {
 		return rep, err
 	}
+	if r.contents += max(i+1-len(msg.contents), 0); r.contents > maxContents {
+		return rep, wire.Refuse("the agent's answer has more than %d contents in messages that are not complete",
+			maxContents)
+	}
 	whole := m.status.Str == statusCompleted
 	switch adds := m.delta.Type == gjson.True && m.kind.Str == typeText && m.text.Type == gjson.String; {
 	case whole:
@@ -300,6 +308,7 @@ func (r *reader) completed(rep *agent.Report, msg *agentMessage, m *members) err
 		return wire.Refuse("the agent's answer has a message with more than %d contents", wire.MaxItems)
 	}
 	msg.complete, msg.grows = true, false
+	r.contents -= len(msg.contents)
 	switch {
 	case msg.shows:
 		before := msg.product()

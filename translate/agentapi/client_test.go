@@ -406,3 +406,25 @@ func TestTurns(t *testing.T) {
 		t.Error("it cancels by a path that it does not have")
 	}
 }
+
+// TestManyContents: an agent cannot make the gateway hold any number of contents by indexes that skip some. Messages
+// that are complete do not count.
+func TestManyContents(t *testing.T) {
+	for name, completes := range map[string]bool{"left open": false, "completed": true} {
+		t.Run(name, func(t *testing.T) {
+			var events [][]byte
+			for i := range 20 {
+				events = append(events, fmt.Appendf(nil, `{"object":"content","status":"in_progress","type":"text",`+
+					`"msg_id":"m%d","index":999,"delta":true,"text":"x"}`, i))
+				if completes {
+					events = append(events, fmt.Appendf(nil, `{"object":"message","status":"completed","type":"message",`+
+						`"id":"m%d","content":[{"type":"text","text":"x"}]}`, i))
+				}
+			}
+			h := hear(Options{}, events)
+			if refused := strings.Contains(h.Err, "more than 10000 contents"); refused == completes {
+				t.Errorf("the stream ends with %q", h.Err)
+			}
+		})
+	}
+}
