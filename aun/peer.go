@@ -13,12 +13,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
-// Version is the version of the protocol that both modes speak.
-const Version = "1.0"
-
-// peerVersions are the versions of peer mode, the highest first: the texts print both for the same thing.
-var peerVersions = []string{"1.0", "0.1"}
-
 // PeerLogin is the server side of the login of peer mode, on one connection: initialize, peer.hello and peer.confirm,
 // in this order. It is used by one goroutine at a time.
 type PeerLogin struct {
@@ -42,31 +36,12 @@ func (l *PeerLogin) Initialize(params gjson.Result) ([]byte, error) {
 		return nil, Errorf(codes.InvalidParams, "mode must be peer")
 	}
 	var err error
-	if l.version, err = peerVersion(params.Get("protocol")); err != nil {
+	if l.version, err = commonVersion(params.Get("protocol"), peerVersions); err != nil {
 		return nil, err
 	}
 	return mustJSON(map[string]any{
 		"protocol": l.version, "mode": "peer", "server": l.identity.AID, "server_time": time.Now().UnixMilli(),
 	}), nil
-}
-
-// peerVersion returns the highest version that both ends have. A client names one version, or the lowest and the
-// highest.
-func peerVersion(protocol gjson.Result) (string, error) {
-	lowest, highest := protocol.String(), protocol.String()
-	switch {
-	case !protocol.Exists():
-		return peerVersions[0], nil
-	case protocol.IsObject():
-		lowest, highest = protocol.Get("min").String(), protocol.Get("max").String()
-	}
-	for _, v := range peerVersions {
-		if lowest <= v && v <= highest {
-			return v, nil
-		}
-	}
-	return "", &Error{Code: codes.Version, Message: "No version of the protocol is common to both ends",
-		Data: mustJSON(map[string]any{"server_range": map[string]string{"min": peerVersions[1], "max": peerVersions[0]}})}
 }
 
 // Hello is the request peer.hello: the peer presents its certificate and a nonce, and gets the same in return.
@@ -80,7 +55,7 @@ func (l *PeerLogin) Hello(params gjson.Result) ([]byte, error) {
 		return nil, Errorf(codes.InvalidParams, "nonce must be a string of 1 to %d bytes", maxParam)
 	}
 	if l.version == "" { // some peers send hello without initialize
-		if l.version, err = peerVersion(params.Get("protocol")); err != nil {
+		if l.version, err = commonVersion(params.Get("protocol"), peerVersions); err != nil {
 			return nil, err
 		}
 	}

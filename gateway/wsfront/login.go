@@ -86,7 +86,7 @@ func (s *Session) connect(params gjson.Result) (result []byte, closing aun.Close
 		return nil, aun.CloseInvalidNonce,
 			aun.Errorf(codes.CertificateInvalid, "The nonce is not that of the challenge, or has been used")
 	}
-	if err := checkVersion(params.Get("protocol")); err != nil {
+	if err := aun.CheckVersion(params.Get("protocol")); err != nil {
 		return nil, aun.CloseProtocol, err
 	}
 	proof, err := s.front.config.Authority.Authenticate(params.Get("auth"))
@@ -145,22 +145,6 @@ func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {
 	s.mu.Unlock()
 	s.login.Stop()
 	return 0, nil
-}
-
-// checkVersion checks the range of versions that a client has.
-func checkVersion(protocol gjson.Result) error {
-	lowest, highest := protocol.Get("min").String(), protocol.Get("max").String()
-	if protocol.Type == gjson.String {
-		lowest, highest = protocol.Str, protocol.Str
-	}
-	if !protocol.Exists() || (lowest == "" || lowest <= aun.Version) && (highest == "" || highest >= aun.Version) {
-		return nil
-	}
-	return &aun.Error{Code: codes.Version, Message: "No version of the protocol is common to both ends",
-		Data: mustJSON(map[string]any{
-			"server_range": map[string]string{"min": aun.Version, "max": aun.Version},
-			"client_range": map[string]string{"min": lowest, "max": highest},
-		})}
 }
 
 // ping is meta.ping.
