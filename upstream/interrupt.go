@@ -3,9 +3,12 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // ErrInterrupted is the error of a call that an Interrupt has ended. The call can be made again, by any goroutine, and
@@ -44,4 +47,42 @@ func (i *Interrupt) Wake(f func()) {
 	if f != nil && i.ended {
 		f()
 	}
+}
+
+// Receive is for transports: it waits for what a channel brings, or its end, while ctx lasts and the agent may be
+// silent. The interrupt i, which may be nil, ends the wait with ErrInterrupted. idle 0 is for any time.
+func Receive[T any](ctx context.Context, from <-chan T, i *Interrupt, idle time.Duration) (v T, ok bool, err error) {
+	select {
+	case v, ok = <-from:
+		return v, ok, nil
+	default:
+	}
+	var silent, until <-chan time.Time
+	if idle > 0 {
+		timer := time.NewTimer(idle)
+		defer timer.Stop()
+		silent = timer.C
+	}
+	var interrupted chan struct{}
+	if i != nil {
+		interrupted = make(chan struct{})
+		i.Wake(func() { close(interrupted) })
+		defer i.Wake(nil)
+		if !i.Until.IsZero() {
+			timer := time.NewTimer(time.Until(i.Until))
+			defer timer.Stop()
+			until = timer.C
+		}
+	}
+	select {
+	case v, ok = <-from:
+		return v, ok, nil
+	case <-ctx.Done():
+		return v, false, Ended(ctx)
+	case <-silent:
+		return v, false, task.Errorf(task.AgentTimeout, "the agent was silent for %v", idle)
+	case <-interrupted:
+	case <-until:
+	}
+	return v, false, ErrInterrupted
 }

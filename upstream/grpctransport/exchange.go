@@ -14,7 +14,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/protobytes"
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
-	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
@@ -133,43 +132,13 @@ func (x *exchange) Begin() error {
 	return nil
 }
 
-// receive waits for what a channel brings: as long as the agent may be silent, and until the interrupt or the context
-// ends. The interrupt ends only one call.
+// receive waits for what a channel brings. The interrupt ends only one call.
 func receive[T any](x *exchange, from <-chan T) (v T, ok bool, err error) {
-	select {
-	case v, ok = <-from:
-		return v, ok, nil
-	default:
+	v, ok, err = upstream.Receive(x.ctx, from, x.interrupt, x.idleTimeout)
+	if err == upstream.ErrInterrupted {
+		x.interrupt = nil
 	}
-	var idle, until <-chan time.Time
-	if x.idleTimeout > 0 {
-		timer := time.NewTimer(x.idleTimeout)
-		defer timer.Stop()
-		idle = timer.C
-	}
-	var interrupted chan struct{}
-	if i := x.interrupt; i != nil {
-		interrupted = make(chan struct{})
-		i.Wake(func() { close(interrupted) })
-		defer i.Wake(nil)
-		if !i.Until.IsZero() {
-			timer := time.NewTimer(time.Until(i.Until))
-			defer timer.Stop()
-			until = timer.C
-		}
-	}
-	select {
-	case v, ok = <-from:
-		return v, ok, nil
-	case <-x.ctx.Done():
-		return v, false, upstream.Ended(x.ctx)
-	case <-idle:
-		return v, false, task.Errorf(task.AgentTimeout, "the agent was silent for %v", x.idleTimeout)
-	case <-interrupted:
-	case <-until:
-	}
-	x.interrupt = nil
-	return v, false, upstream.ErrInterrupted
+	return v, ok, err
 }
 
 // Streams implements upstream.Exchange.
