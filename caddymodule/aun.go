@@ -143,18 +143,10 @@ func (a *AUN) provision() (err error) {
 	}
 	key := sha256.New()
 	key.Write([]byte(a.identity.CertPEM() + a.Issuer))
-	var roots []byte
-	for _, file := range a.Roots {
-		text, err := os.ReadFile(repl.ReplaceAll(file, ""))
-		if err != nil {
-			return fmt.Errorf("roots: %w", err)
-		}
-		roots = append(append(roots, text...), '\n')
+	if a.roots, err = readRoots(repl, a.Roots); err != nil {
+		return err
 	}
-	if a.roots, err = aun.NewRoots(roots); err != nil {
-		return fmt.Errorf("roots: %w", err)
-	}
-	key.Write(roots)
+	key.Write(a.roots.PEM())
 	if a.CRL != "" {
 		if a.crl, err = os.ReadFile(repl.ReplaceAll(a.CRL, "")); err == nil {
 			err = a.roots.Revoke(a.crl)

@@ -93,14 +93,14 @@ func (c *client) AppendCancel(dst []byte, ref agent.Ref) []byte {
 
 // AppendResubscribe implements translate.Resubscriber.
 func (c *client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
-	return AppendSubscribe(dst, ref.Task)
+	dst = jsonrpc.BeginRequest(dst, task.AppendString(nil, ref.Task), Subscribe)
+	return jsonrpc.End(AppendSubscription(dst, ref.Task))
 }
 
-// AppendSubscribe appends a request for the events of a task.
-func AppendSubscribe(dst []byte, taskID string) []byte {
-	id := task.AppendString(nil, taskID)
-	dst = append(append(jsonrpc.BeginRequest(dst, id, Subscribe), `{"task_ids":[`...), id...)
-	return jsonrpc.End(append(wire.AppendStrings(append(dst, ']'), `,"events":`, Events()), '}'))
+// AppendSubscription appends the params of a request for the events of a task, or for no more of them.
+func AppendSubscription(dst []byte, taskID string) []byte {
+	dst = task.AppendString(append(dst, `{"task_ids":[`...), taskID)
+	return append(wire.AppendStrings(append(dst, ']'), `,"events":`, Events()), '}')
 }
 
 // AppendList implements translate.Locator.

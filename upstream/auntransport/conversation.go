@@ -59,7 +59,7 @@ func (x *exchange) say(ctx context.Context, call *jsonrpc.Request) {
 	x.thread = c.Thread
 	x.queue.push(message{name: codec.MessagesBegun, data: c.Begun}) // before any message of the agent
 	x.listen()
-	result, frame, err := x.call(ctx, "message.send", c.Send)
+	result, frame, err := x.call(ctx, codec.MessageSend, c.Send)
 	if x.err = err; err == nil && !result.Exists() { // refused
 		x.messages, x.streams = false, false
 		x.queue.replace(message{data: frame})

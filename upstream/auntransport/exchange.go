@@ -149,7 +149,7 @@ func (x *exchange) send(ctx context.Context, call *jsonrpc.Request, known string
 			x.err = nil // the task exists: it is polled
 			return
 		}
-		if now, frame, err := x.call(ctx, "task.get", idParams(id)); err == nil && !x.link.topics.isOlder(id, now) {
+		if now, frame, err := x.call(ctx, codec.Get, idParams(id)); err == nil && !x.link.topics.isOlder(id, now) {
 			x.note(now)
 			x.queue.push(message{data: frame})
 		}
@@ -161,7 +161,7 @@ func (x *exchange) send(ctx context.Context, call *jsonrpc.Request, known string
 func (x *exchange) subscribe(ctx context.Context, taskID string) {
 	x.topic = taskID
 	x.link.topics.add(taskID, x)
-	result, _, err := x.call(ctx, "task.subscribe", subscribeParams(taskID))
+	result, _, err := x.call(ctx, codec.Subscribe, codec.AppendSubscription(nil, taskID))
 	if x.err = err; err != nil || !result.Exists() {
 		return
 	}
@@ -199,49 +199,13 @@ func (x *exchange) get(ctx context.Context, call *jsonrpc.Request, taskID string
 	}
 }
 
-// Begin implements upstream.Exchange.
+// Begin implements upstream.Exchange. The interrupt ends only one call.
 func (x *exchange) Begin() error {
-	if err := x.wait(x.begun); err != nil {
+	if _, _, err := upstream.Receive(x.ctx, x.begun, x.interrupt, 0); err != nil {
+		x.interrupt = nil
 		return err
 	}
 	return x.err
-}
-
-// wait waits for a channel, or until the request's Interrupt ends, or the exchange does.
-func (x *exchange) wait(on <-chan struct{}) error {
-	select {
-	case <-on:
-		return nil
-	default:
-	}
-	i := x.interrupt
-	if i == nil {
-		select {
-		case <-on:
-			return nil
-		case <-x.ctx.Done():
-			return upstream.Ended(x.ctx)
-		}
-	}
-	x.interrupt = nil // it counts once
-	woken := make(chan struct{})
-	i.Wake(sync.OnceFunc(func() { close(woken) }))
-	defer i.Wake(nil)
-	var until <-chan time.Time
-	if !i.Until.IsZero() {
-		timer := time.NewTimer(time.Until(i.Until))
-		defer timer.Stop()
-		until = timer.C
-	}
-	select {
-	case <-on:
-		return nil
-	case <-woken:
-	case <-until:
-	case <-x.ctx.Done():
-		return upstream.Ended(x.ctx)
-	}
-	return upstream.ErrInterrupted
 }
 
 // Streams implements upstream.Exchange.
@@ -311,17 +275,13 @@ func (x *exchange) waitForMessage() error {
 func (x *exchange) complete(m message) message {
 	params := gjson.ParseBytes(m.data)
 	x.note(params)
-	switch params.Get("status").String() {
-	case "completed", "input_required", "failed", "canceled", "rejected":
-	default:
-		return m
-	}
-	if params.Get("artifacts").Exists() {
+	state, _ := codec.State(params.Get("status").String())
+	if !state.Settled() || params.Get("artifacts").Exists() {
 		return m
 	}
 	ctx, cancel := context.WithTimeout(x.ctx, completeTimeout)
 	defer cancel()
-	whole, _, err := x.call(ctx, "task.get", idParams(x.topic))
+	whole, _, err := x.call(ctx, codec.Get, idParams(x.topic))
 	if err != nil || !whole.IsObject() || x.link.topics.isOlder(x.topic, whole) {
 		return m
 	}
@@ -356,24 +316,18 @@ func (x *exchange) Close(error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if p, err := x.conn.Begin(ctx, "task.unsubscribe", subscribeParams(x.topic)); err == nil {
+	if p, err := x.conn.Begin(ctx, codec.Unsubscribe, codec.AppendSubscription(nil, x.topic)); err == nil {
 		p.Abandon() // it is not waited for
 	}
 }
 
 // note notes whether a task has ended.
 func (x *exchange) note(v gjson.Result) {
-	switch v.Get("status").String() {
-	case "completed", "failed", "canceled", "rejected":
+	if state, _ := codec.State(v.Get("status").String()); state.Settled() && state != task.AwaitingInput {
 		x.ended.Store(true)
 	}
 }
 
 func idParams(taskID string) []byte {
 	return append(task.AppendString([]byte(`{"task_id":`), taskID), '}')
-}
-
-func subscribeParams(taskID string) []byte {
-	params := append(task.AppendString([]byte(`{"task_ids":[`), taskID), ']')
-	return append(params, `,"events":["updated","completed","failed","artifact","delegated"]}`...)
 }

@@ -68,7 +68,7 @@ func (t *topics) deliver(_ *aun.Conn, method string, params gjson.Result) {
 		t.deliverMessage(params)
 		return
 	}
-	if !strings.HasPrefix(method, "event/task.") {
+	if !strings.HasPrefix(method, codec.EventPrefix) {
 		return
 	}
 	taskID := params.Get("task_id").String()
