@@ -347,3 +347,31 @@ func FuzzGroupMessage(f *testing.F) {
 		}
 	})
 }
+
+// TestGroupMessagesOfTheSDK reads what the SDK of v02 writes where it does not leave out null, and with its times.
+func TestGroupMessagesOfTheSDK(t *testing.T) {
+	const begin = `"sentAt":"2026-01-02T03:04:05.678901+00:00","senderRole":"leader","senderId":"1.2.156.L",`
+	m := readGroup(t, []byte(`{"type":"task-command","id":"cmd-1",`+begin+`"mentions":null,"dataItems":[{"type":"text",`+
+		`"metadata":null,"text":"hi"}],"groupId":"group-1","sessionId":"s","command":"start","commandParams":null,`+
+		`"taskId":"task-1"}`))
+	call, err := m.Command("group-1")
+	want := task.Message{ID: "cmd-1", SentAt: time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC), SenderRole: task.Leader,
+		SenderID: "1.2.156.L", Command: task.Start, DataItems: []task.DataItem{task.Text("hi")}, TaskID: "task-1",
+		GroupID: "group-1", SessionID: "s"}
+	if d := cmp.Diff(want, call.Message); d != "" || err != nil || !m.For("1.2.156.p") {
+		t.Error(err, d)
+	}
+	for _, mentions := range []string{`"all"`, `["1.2.156.P"]`} {
+		m := readGroup(t, []byte(`{"type":"group-mgmt-command","id":"mgmt-cmd-1",`+begin+`"mentions":`+mentions+
+			`,"dataItems":[],"groupId":"group-1","sessionId":null,"command":"disband"}`))
+		if c, err := m.Management(); err != nil || c.Command != task.Disband || c.SessionID != "" || !m.For("1.2.156.P") {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+	// A member that leaves by itself publishes a command of its own, which is for no one else.
+	m = readGroup(t, []byte(`{"type":"group-mgmt-command","id":"c","sentAt":"2026-01-02T03:04:05+00:00",`+
+		`"senderRole":"partner","senderId":"1.2.156.Q","mentions":["1.2.156.Q"],"groupId":"g","command":"leave-group"}`))
+	if m.Kind != OtherMessage || m.SenderID != "1.2.156.Q" {
+		t.Errorf("%+v", m)
+	}
+}

@@ -257,3 +257,46 @@ func FuzzInvitation(f *testing.F) {
 		}
 	})
 }
+
+// TestInvitationsOfTheSDK reads the invitations that the SDKs of v02.00 and v02.01 write.
+func TestInvitationsOfTheSDK(t *testing.T) {
+	const leader, partner = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4", "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU1"
+	for exchange, token := range map[string]any{
+		"group-broadcast-group-1": "guest:guest", "group_" + leader + "_group-1": nil,
+	} {
+		call, err := invite(t, ServerV2(partner), params("group", object{
+			"protocol": "rabbitmq:4.0",
+			"group": object{"groupId": "group-1", "leader": object{"aic": leader},
+				"partners": []any{object{"aic": partner}}},
+			"server": object{"host": "localhost", "port": 5671, "vhost": "acps", "accessToken": token},
+			"amqp":   object{"exchange": exchange, "exchangeType": "fanout", "routingKey": ""},
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		password, _ := token.(string)
+		want := &task.Invitation{Protocol: "rabbitmq:4.0", Dialect: "aip/2",
+			Group: task.Group{ID: "group-1", Leader: task.GroupMember{AIC: leader},
+				Partners: []task.GroupMember{{AIC: partner}}},
+			Server:   task.BrokerServer{Host: "localhost", Port: 5671, VHost: "acps", AccessToken: password},
+			Exchange: task.Exchange{Name: exchange, Type: "fanout"}}
+		if d := cmp.Diff(want, call.Invitation); d != "" {
+			t.Error(d)
+		}
+	}
+	// Its models: the members that a result must have, and the form of an error.
+	out := ServerV2(partner).(translate.GroupServer).AppendMembership(nil, jsonrpc.ID("1"), nil, &task.Membership{})
+	for _, member := range []string{"connectionName", "vhost", "nodeName", "queueName", "processId", "status", "groupId"} {
+		if _, ok := value(t, out).(map[string]any)["result"].(map[string]any)[member].(string); !ok {
+			t.Errorf("%s is no string in %s", member, out)
+		}
+	}
+	refusal := task.Errorf(task.ConnectionFailed, "timeout").WithData("host", "mq").WithData("port", 5671)
+	sameJSON(t, []byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Connection failed","data":{"errorType":`+
+		`"CONNECTION_FAILED","details":{"host":"mq","port":5671,"reason":"timeout"}}}}`),
+		ServerV2(partner).AppendError(nil, jsonrpc.ID("1"), refusal))
+	refusal = task.Errorf(task.InvitationRejected, "no")
+	sameJSON(t, []byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"Invitation rejected by partner policy",`+
+		`"data":{"errorType":"INVITATION_REJECTED","details":"no"}}}`),
+		ServerV2(partner).AppendError(nil, jsonrpc.ID("1"), refusal))
+}
