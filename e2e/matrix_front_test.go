@@ -117,6 +117,13 @@ func fronts() []front {
 		},
 		{name: "js-10", done: "completed", driver: sdkDriver(true, "node", "js-10/client.mjs"), slow: true},
 		{name: "js-10-rest", done: "completed", driver: sdkDriver(true, "node", "js-10/client.mjs", "-rest"), slow: true},
+		{
+			name:   "js-10-grpc",
+			done:   "completed",
+			driver: sdkDriver(true, "node", "js-10/client.mjs", "-grpc"),
+			slow:   true,
+			root:   true,
+		},
 	}
 }
 

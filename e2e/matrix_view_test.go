@@ -74,12 +74,13 @@ func viewOf(v gjson.Result) view {
 	return t
 }
 
-// content returns what parts or data items hold, one after another.
+// content returns what parts or data items hold, one after another. The members of an object are sorted, because over
+// gRPC they have no order.
 func content(parts gjson.Result) string {
 	var b strings.Builder
 	for _, p := range parts.Array() {
 		b.WriteString(p.Get("text").Str)
-		b.WriteString(p.Get("data").Raw)
+		b.WriteString(p.Get(`data|@pretty:{"sortKeys":true}|@ugly`).Raw)
 		b.WriteString(p.Get("raw").Str + p.Get("file.bytes").Str + p.Get("bytes").Str)
 	}
 	return b.String()

@@ -71,6 +71,7 @@ var sdkPairs = []sdkPair{
 	{"js-03", "js-03", "js-03", []string{"node", "js-03/client.mjs"}, false, true},
 	{"js-10", "js-10", "js-10", []string{"node", "js-10/client.mjs"}, false, true},
 	{"js-10 -rest", "js-10", "js-10", []string{"node", "js-10/client.mjs", "-rest"}, false, true},
+	{"js-10 -grpc", "a2a-go-10", "grpc-10", []string{"node", "js-10/client.mjs", "-grpc"}, false, true},
 }
 
 // sdkDifferences are the steps whose outcome through the gateway may be another one, by the pair ("" for all of them)

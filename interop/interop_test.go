@@ -83,6 +83,12 @@ var pairs = []struct {
 		client: js("js-10/client.mjs"),
 		list:   true,
 	},
+	{
+		name:   "a2a-go-10 agent, js-10 client, gRPC",
+		agent:  program{"a2a-go-10", "agent"},
+		client: js("js-10/client.mjs").with("-grpc"),
+		list:   true,
+	},
 }
 
 func TestPairs(t *testing.T) {

@@ -146,9 +146,22 @@ func (l line) view() view {
 func content(parts []part) string {
 	var b strings.Builder
 	for _, p := range parts {
-		b.WriteString(p.Text + string(p.Data) + p.Raw + p.File.Bytes)
+		b.WriteString(p.Text + sorted(p.Data) + p.Raw + p.File.Bytes)
 	}
 	return b.String()
+}
+
+// sorted returns JSON whose members are sorted: over gRPC they have no order.
+func sorted(data json.RawMessage) string {
+	var v any
+	if json.Unmarshal(data, &v) != nil {
+		return string(data)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return string(data)
+	}
+	return string(text)
 }
 
 func parse(t *testing.T, b []byte) line {

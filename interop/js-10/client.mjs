@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client that speaks A2A v1.0, over JSON-RPC or with -rest over REST, with @a2a-js/sdk 1.3.0. With -compat it
-// speaks A2A v0.3 by way of that SDK.
+// A client that speaks A2A v1.0, over JSON-RPC, with -rest over REST, or with -grpc over gRPC, with @a2a-js/sdk 1.3.0.
+// With -compat it speaks A2A v0.3 by way of that SDK.
 
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 
 import { AgentCard, ListTasksResponse, Message, StreamResponse, Task, TaskPushNotificationConfig } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory } from '@a2a-js/sdk/client';
+import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
+import { credentials } from '@grpc/grpc-js';
 import * as undici from 'undici';
 
 import { client } from '../internal/js/client.mjs';
@@ -72,13 +75,22 @@ async function* events(responses) {
   }
 }
 
+// secured returns whom a call over gRPC trusts and which certificate it presents. A host and a port do not say whether
+// there is TLS, so the URL of the card does.
+function secured({ url, ca, cert, key }) {
+  if (!ca && !url.startsWith('https:')) return credentials.createInsecure();
+  const read = (name) => (name ? readFileSync(name) : null);
+  return credentials.createSsl(read(ca), read(key), read(cert));
+}
+
 await client(
-  async ({ url, endpoint, async, rest, compat: enabled }, fetchImpl) => {
+  async (flags, fetchImpl) => {
+    const { url, endpoint, async, rest, grpc, compat: enabled } = flags;
     const legacyCompat = { enabled };
     const protocolVersion = enabled ? '0.3' : '1.0';
     let card;
     if (endpoint) {
-      const way = { url: endpoint, protocolBinding: rest ? 'HTTP+JSON' : 'JSONRPC', protocolVersion };
+      const way = { url: endpoint, protocolBinding: grpc ? 'GRPC' : rest ? 'HTTP+JSON' : 'JSONRPC', protocolVersion };
       // The SDK asks the card whether there are streams, so it is told so.
       card = AgentCard.fromJSON({ supportedInterfaces: [way], capabilities: { streaming: true, pushNotifications: true } });
     } else {
@@ -86,9 +98,14 @@ await client(
     }
     // Only what was asked for: a card that does not offer it is an error then, and not a reason to speak otherwise.
     const usable = { ...card, supportedInterfaces: card.supportedInterfaces.filter((way) => way.protocolVersion.startsWith(protocolVersion)) };
-    const transports = [rest ? new RestTransportFactory({ fetchImpl, legacyCompat }) : new JsonRpcTransportFactory({ fetchImpl, legacyCompat })];
-    return new Caller(await new ClientFactory({ transports }).createFromAgentCard(usable), card, async);
+    const options = { fetchImpl, legacyCompat };
+    const transport = grpc
+      ? new GrpcTransportFactory({ grpcChannelCredentials: secured(flags) })
+      : rest
+        ? new RestTransportFactory(options)
+        : new JsonRpcTransportFactory(options);
+    return new Caller(await new ClientFactory({ transports: [transport] }).createFromAgentCard(usable), card, async);
   },
   undici,
-  { rest: false, compat: false },
+  { rest: false, grpc: false, compat: false },
 );
