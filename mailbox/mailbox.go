@@ -232,7 +232,8 @@ type sentMessage struct {
 	at           time.Time
 }
 
-// add adds a message, and drops messages that are too old.
+// add adds a message, and drops messages that are too old. An id stays that of its first message, so that no client can
+// take a recall away from another one, whose ids it sees.
 func (r *recent) add(s sentMessage) {
 	if r.byID == nil {
 		r.byID = make(map[string]sentMessage)
@@ -242,6 +243,9 @@ func (r *recent) add(s sentMessage) {
 		delete(r.byID, r.list[n].id)
 		n++
 	}
-	r.list = append(r.list[n:], s)
-	r.byID[s.id] = s
+	r.list = r.list[n:]
+	if _, used := r.byID[s.id]; !used {
+		r.list = append(r.list, s)
+		r.byID[s.id] = s
+	}
 }

@@ -356,6 +356,8 @@ func TestForward(t *testing.T) {
 		}
 		check(t, "pull of another device", w.call(bob, "message.pull", `{"device_id":"x"}`), "-32602")
 
+		w.online["carol.aid.pub"] = true
+		w.say(bob, "carol.aid.pub", "m2", "Mine?")
 		check(t, "recall", w.call(alice, "message.recall", `{"message_ids":["m2","m9"]}`),
 			`{"accepted":2,"errors":[{"message_id":"m9","error":"not_found"}],"recalled":1,"success":true}`)
 		check(t, "recall again", w.call(alice, "message.recall", `{"message_ids":["m2"]}`),
