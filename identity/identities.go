@@ -40,8 +40,8 @@ func (i *Identities) Of(p Peer) Peer {
 
 // LeaderAID returns the AID of the Leader with a name, as Peer.Leader makes it; empty where it has none.
 func (i *Identities) LeaderAID(leader string) string {
-	if kind := string(AIDKind) + ":"; len(leader) > len(kind) && leader[:len(kind)] == kind {
-		return leader[len(kind):]
+	if kind, id := SplitLeader(leader); kind == AIDKind {
+		return id
 	}
 	return i.aids[AIC(leader)]
 }

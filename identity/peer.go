@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -65,6 +66,14 @@ func (p Peer) Leader() string {
 		return p.ID
 	}
 	return string(p.Kind) + ":" + p.ID
+}
+
+// SplitLeader returns the kind and the id of the peer whose Leader has a name, as Leader makes it.
+func SplitLeader(leader string) (kind Kind, id string) {
+	if id, ok := strings.CutPrefix(leader, string(AIDKind)+":"); ok {
+		return AIDKind, id
+	}
+	return AICKind, leader
 }
 
 // Is reports whether an id is that of the peer. An AIC may be in either case.

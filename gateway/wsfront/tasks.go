@@ -132,11 +132,8 @@ func (s *Session) reach(c *call) error {
 
 // peerOf returns the peer whose Leader has a name.
 func peerOf(leader string) identity.Peer {
-	p := identity.Peer{Proof: identity.ByToken, Kind: identity.AICKind, ID: leader, Login: true}
-	if aid, ok := strings.CutPrefix(leader, string(identity.AIDKind)+":"); ok {
-		p.Kind, p.ID = identity.AIDKind, aid
-	}
-	return p
+	kind, id := identity.SplitLeader(leader)
+	return identity.Peer{Proof: identity.ByToken, Kind: kind, ID: id, Login: true}
 }
 
 // dispatch gives a request to the gateway of a task's agent, decoded by the codec of the task, and sends the reply.
