@@ -18,6 +18,9 @@ const (
 	Endpoint = 'e' // an endpoint of webhooks that an operator has disabled, written by package notify
 	Inbox    = 'i' // the messages to an AID, written by package mailbox
 	AUN      = 'u' // what AUN has of a task, and who follows it from where, written by package wsfront
+
+	Membership = 'm' // an agent's membership of a group, written by package group
+	GroupTask  = 'g' // what has been published of a task in a group, written by package group
 )
 
 // Separator stands between the parts of a name. None of them can hold it.
@@ -50,6 +53,23 @@ func AUNTask(taskID string) string { return string(AUN) + taskID }
 func AUNPosition(taskID, aid, device, slot string) string {
 	return AUNTask(taskID) + Separator + aid + Separator + device + Separator + slot
 }
+
+// MembershipsOf begins the names of the logs of all memberships of a Partner in a Leader's group, of which at most one
+// has not ended.
+func MembershipsOf(partner, leader, groupID string) string {
+	return string(Membership) + partner + Separator + leader + Separator + groupID + Separator
+}
+
+// SplitMembership takes apart the name of a membership's log.
+func SplitMembership(log string) (partner, leader, groupID string) {
+	partner, leader, rest := Split(log)
+	groupID, _, _ = strings.Cut(rest, Separator)
+	return partner, leader, groupID
+}
+
+// GroupTaskOf returns the name of the log that says what has been published of a task in a group. The task's own log
+// has the name given.
+func GroupTaskOf(task string) string { return string(GroupTask) + task[1:] }
 
 // Split takes apart the name of a task's log, or of its outbox.
 func Split(log string) (partner, leader, taskID string) {

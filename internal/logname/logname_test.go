@@ -22,6 +22,16 @@ func TestNames(t *testing.T) {
 	if !strings.HasPrefix(log, OfPartner("partner")) || strings.HasPrefix(log, OfPartner("part")) {
 		t.Errorf("%q is found under the wrong Partner", log)
 	}
+	membership := MembershipsOf("partner", "leader", "group") + "life"
+	if want := "mpartner\x00leader\x00group\x00life"; membership != want {
+		t.Errorf("the name is %q, want %q as it is stored", membership, want)
+	}
+	if partner, leader, id := SplitMembership(membership); partner != "partner" || leader != "leader" || id != "group" {
+		t.Errorf("%q is split into %q, %q and %q", membership, partner, leader, id)
+	}
+	if want := "gpartner\x00leader\x00task"; GroupTaskOf(log) != want {
+		t.Errorf("the name is %q, want %q as it is stored", GroupTaskOf(log), want)
+	}
 	if partner, leader, id := Split(""); partner+leader+id != "" {
 		t.Errorf("an empty name has parts %q, %q and %q", partner, leader, id)
 	}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Status is a membership as an operator sees it.
+type Status struct {
+	Partner string
+	Leader  string // as in the names of its tasks' logs
+	Group   string
+
+	State     State
+	Since     time.Time // of State
+	LastError string    // why there is no link; empty while there is one
+	Muted     bool
+	Joined    time.Time
+	Dialect   string
+
+	LeaderAIC string
+	Members   []string // AICs of the partners, as the last invitation has named them
+	Broker    string   // host:port
+	VHost     string
+	Node      string // what the broker says of itself
+	Exchange  string
+	Queue     string
+
+	Traffic
+}
+
+// List returns the memberships of all Partners, in the order of Partner, Leader and group.
+func (e *Engine) List() []Status {
+	e.mu.Lock()
+	all := make([]*membership, 0, len(e.memberships))
+	for _, m := range e.memberships {
+		all = append(all, m)
+	}
+	e.mu.Unlock()
+	list := make([]Status, 0, len(all))
+	for _, m := range all {
+		list = append(list, m.view())
+	}
+	slices.SortFunc(list, func(a, b Status) int {
+		return cmp.Or(cmp.Compare(a.Partner, b.Partner), cmp.Compare(a.Leader, b.Leader), cmp.Compare(a.Group, b.Group))
+	})
+	return list
+}
+
+// Leave makes a Partner leave a group, as its Leader's command would, and waits for it. Without a link to the broker,
+// the tasks are canceled and the membership ends, but the queue stays at the broker. The error is of kind InvalidParams
+// if there is no such membership.
+func (e *Engine) Leave(ctx context.Context, partner, leader, groupID string) error {
+	m := e.membership(key{partner, leader, groupID})
+	if m == nil {
+		return errNoMembership()
+	}
+	stored := make(chan error, 1)
+	ok := m.ask(func() {
+		if !m.isStored {
+			stored <- errNoMembership()
+			return
+		}
+		err := m.beginLeave(new(departure))
+		if err == nil && m.link == nil {
+			m.leaveBy = time.Now()
+		}
+		stored <- err
+	})
+	if !ok {
+		return errNoMembership()
+	}
+	for {
+		select {
+		case err := <-stored:
+			if err != nil {
+				return err
+			}
+		case <-m.over:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func errNoMembership() error {
+	return task.Errorf(task.InvalidParams, "There is no such membership of a group.")
+}
+
+// view returns what an operator sees.
+func (m *membership) view() Status {
+	m.mu.Lock()
+	r := m.record
+	s := Status{
+		Partner: m.partner, Leader: m.leader, Group: m.group, State: m.state, Since: m.since, Muted: r.Muted,
+		Joined: r.Joined, Dialect: r.Dialect, LeaderAIC: r.Leader.AIC, VHost: r.VHost, Node: r.Node,
+		Exchange: r.Exchange, Queue: r.Queue,
+	}
+	if m.lastError != nil {
+		s.LastError = m.lastError.Error()
+	}
+	m.mu.Unlock()
+	if r.Host != "" {
+		s.Broker = net.JoinHostPort(r.Host, strconv.Itoa(r.Port))
+	}
+	for _, p := range r.Partners {
+		s.Members = append(s.Members, p.AIC)
+	}
+	s.Traffic = m.tasks.traffic()
+	return s
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package group makes a Partner take part in the groups of AIP (v01.00 chapter 7): its Leader invites it to an exchange
+// of a message broker, sends commands there, and reads there what happens to its tasks.
+//
+// A message of a group is one more way into the one dispatch, and what is published of a task is one more follower of
+// the task's log, with a stored cursor. A membership is a log of its own, with metadata and no records; one goroutine,
+// its supervisor, connects it, reconnects it, and ends it.
+package group
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Config is the configuration of a Partner that takes part in groups.
+type Config struct {
+	Name    string           // of the Partner, as in the names of its tasks' logs
+	AIC     string           // of the Partner, by which groups know it
+	Gateway *gateway.Gateway // executes the commands of groups
+
+	Brokers []Broker       // to which the Partner may connect
+	Egress  *egress.Policy // which addresses may be reached; default: public ones, by TLS
+	TLS     *tls.Config    // roots, and the client certificate for EXTERNAL; default: the system's roots, none
+	Key     []byte         // seals access tokens in the store; empty: they stay in memory
+
+	MaxGroups          int // memberships at a time; default 1000
+	MaxGroupsPerLeader int // of one Leader; default 500
+	Prefetch           int // messages of a group that the broker sends before one is acknowledged; default 64
+
+	Log *slog.Logger // default: the one that Open was given
+}
+
+// Defaults of Config.
+const (
+	DefaultMaxGroups          = 1000
+	DefaultMaxGroupsPerLeader = 500
+	DefaultPrefetch           = 64
+)
+
+// Engine keeps the memberships of all Partners of one store. It outlives configurations: Partners are registered and
+// unregistered with theirs, while memberships and their links to brokers stay. Its methods may be called by any number
+// of goroutines at once.
+type Engine struct {
+	store    replay.Store
+	log      *slog.Logger
+	dial     dialer
+	newTasks func(*membership) tasks
+
+	base context.Context // of every supervisor; ends when the engine closes
+	stop context.CancelFunc
+	work sync.WaitGroup // supervisors
+
+	mu          sync.Mutex // guards what follows, and additions to work
+	closed      bool
+	partners    map[string][]*Partner // by name; the one registered last is the present one
+	memberships map[key]*membership
+}
+
+// key is the name of a membership.
+type key struct{ partner, leader, group string }
+
+// Open makes an engine over a store, which stays the caller's and is closed after the engine. A membership is connected
+// when its Partner is registered.
+func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, error) {
+	return open(ctx, store, log, newPool(), newTasks)
+}
+
+// open is Open with what tests replace: the brokers, and the tasks of a membership.
+func open(
+	ctx context.Context, store replay.Store, log *slog.Logger, dial dialer, newTasks func(*membership) tasks,
+) (*Engine, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	all, damaged, err := load(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	if damaged != nil {
+		log.Error("some memberships of groups are left alone", "error", damaged)
+	}
+	e := &Engine{
+		store: store, log: log, dial: dial, newTasks: newTasks,
+		partners: make(map[string][]*Partner), memberships: make(map[key]*membership),
+	}
+	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range all {
+		e.supervise(s.key, s.log, &s.record)
+	}
+	return e, nil
+}
+
+// Close closes every link and waits for all work. Queues stay at their brokers, and memberships in the store.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	e.closed = true
+	e.stop()
+	e.mu.Unlock()
+	e.work.Wait()
+	e.dial.Close()
+}
+
+// Partner is a Partner that takes part in groups, under one configuration. It implements gateway.Groups.
+type Partner struct {
+	Config
+	engine *Engine
+	sealer *sealer
+	dialer *egress.Dialer // of all its connections, so that they may be shared
+}
+
+// Register makes a Partner take part in groups. Its memberships are connected, or stay so, under the configuration that
+// was registered last. An error says what is wrong with the configuration.
+func (e *Engine) Register(c Config) (*Partner, error) {
+	if c.MaxGroups <= 0 {
+		c.MaxGroups = DefaultMaxGroups
+	}
+	if c.MaxGroupsPerLeader <= 0 {
+		c.MaxGroupsPerLeader = DefaultMaxGroupsPerLeader
+	}
+	if c.Prefetch <= 0 {
+		c.Prefetch = DefaultPrefetch
+	}
+	if c.Egress == nil {
+		c.Egress = new(egress.Policy)
+	}
+	if c.Log == nil {
+		c.Log = e.log
+	}
+	if c.AIC == "" {
+		return nil, errors.New("group: a Partner without an AIC cannot take part in groups")
+	}
+	p := &Partner{Config: c, engine: e, dialer: &egress.Dialer{Policy: *c.Egress, TLS: c.TLS, Timeout: joinLimit}}
+	var err error
+	if p.sealer, err = newSealer(c.Key); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.partners[c.Name] = append(e.partners[c.Name], p)
+	e.configured(c.Name)
+	return p, nil
+}
+
+// Unregister ends the use of a configuration. Without another one of the same Partner, its links are closed; its queues
+// and memberships stay until it is registered again.
+func (p *Partner) Unregister() {
+	e := p.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := slices.DeleteFunc(e.partners[p.Name], func(q *Partner) bool { return q == p })
+	e.partners[p.Name] = list
+	if len(list) == 0 {
+		delete(e.partners, p.Name)
+	}
+	e.configured(p.Name)
+}
+
+// configured has the supervisors of a Partner's memberships look at the present configuration. The caller holds e.mu.
+func (e *Engine) configured(name string) {
+	for k, m := range e.memberships {
+		if k.partner == name {
+			m.wake()
+		}
+	}
+}
+
+// partner returns the present configuration of a Partner; nil if none is registered.
+func (e *Engine) partner(name string) *Partner {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if list := e.partners[name]; len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return nil
+}
+
+// membership returns a membership; nil if there is none.
+func (e *Engine) membership(k key) *membership {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.memberships[k]
+}
+
+// Has reports whether the Partner is a member of a Leader's group. It is one as well while it cannot reach the broker,
+// and no longer when it has begun to leave.
+func (p *Partner) Has(leader, groupID string) bool {
+	m := p.engine.membership(key{p.Name, leader, groupID})
+	return m != nil && m.isMember()
+}
+
+// take returns the membership of a key, which it makes if there is none and the limits allow one more.
+func (e *Engine) take(p *Partner, k key) (*membership, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, task.Errorf(task.Internal, "The gateway is stopping.")
+	}
+	if m := e.memberships[k]; m != nil {
+		return m, nil
+	}
+	all, ofLeader := 0, 0
+	for other := range e.memberships {
+		if other.partner == k.partner {
+			all++
+			if other.leader == k.leader {
+				ofLeader++
+			}
+		}
+	}
+	switch {
+	case all >= p.MaxGroups:
+		return nil, limitExceeded("groups", p.MaxGroups)
+	case ofLeader >= p.MaxGroupsPerLeader:
+		return nil, limitExceeded("groupsPerLeader", p.MaxGroupsPerLeader)
+	}
+	return e.supervise(k, newLog(k), nil), nil
+}
+
+func limitExceeded(limit string, max int) error {
+	return task.Errorf(task.LimitExceeded, "This Partner is a member of as many groups as it may be. Leave one first.").
+		WithData("limit", limit).WithData("max", max)
+}
+
+// supervise starts the supervisor of a membership; r is nil for one that has not joined yet. The caller holds e.mu, and
+// the engine is not closed.
+func (e *Engine) supervise(k key, log string, r *record) *membership {
+	m := newMembership(e, k, log, r)
+	e.memberships[k] = m
+	e.work.Go(m.run)
+	return m
+}
+
+// forget removes a membership that is over.
+func (e *Engine) forget(m *membership) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.memberships[m.key] == m {
+		delete(e.memberships, m.key)
+	}
+}
+
+// retire empties the queue of a link at a broker that a membership has left for another one, and then deletes it.
+func (e *Engine) retire(l link) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.work.Go(func() { // the supervisor that calls holds work
+		ctx, cancel := context.WithTimeout(e.base, drainLater)
+		defer cancel()
+		if waitIdle(ctx, l) == nil {
+			_ = l.Leave(ctx)
+		}
+		l.Close()
+	})
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
+)
+
+// leaveLimit is how long a leave may take that has lost its link, and lastLimit how long the last member status and the
+// deletion of the queue may take.
+const (
+	leaveLimit = time.Minute
+	lastLimit  = 5 * time.Second
+)
+
+// memberCommand is a command for members that has come from the group.
+type memberCommand struct {
+	task.Management
+	dialect  string
+	delivery *broker.Delivery
+}
+
+// statusAnswer is the member's status on its way to the group. acknowledge is called when the broker has it.
+type statusAnswer struct {
+	message     broker.Message
+	acknowledge func()
+}
+
+// manage has the supervisor execute a command for members, which is for this agent, in the order of the calls. The
+// delivery is acknowledged when the command is stored and answered.
+func (m *membership) manage(c *task.Management, dialect string, d *broker.Delivery) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.commands = append(m.commands, memberCommand{*c, dialect, d}) // at most as many as the prefetch
+	m.wake()
+}
+
+// executeCommands executes the commands that have come. It stops at one that cannot be stored now.
+func (m *membership) executeCommands() {
+	for m.storeUsable == nil && m.record.Leaving == nil {
+		m.mu.Lock()
+		if len(m.commands) == 0 {
+			m.mu.Unlock()
+			return
+		}
+		c := m.commands[0]
+		m.mu.Unlock()
+		usable := m.engine.store.Reopened()
+		if err := m.execute(&c); err != nil {
+			m.logger().Warn("a command for a member of a group could not be stored", m.about("error", err)...)
+			if usable == nil {
+				usable = m.soon()
+			}
+			m.storeUsable = usable
+			return
+		}
+		m.set(func() { m.commands = m.commands[1:] })
+	}
+}
+
+// soon returns a channel that is closed after a while, for a store that does not say when it can be used.
+func (m *membership) soon() <-chan struct{} {
+	ctx, cancel := context.WithTimeout(m.engine.base, firstRetry)
+	context.AfterFunc(ctx, cancel)
+	return ctx.Done()
+}
+
+// execute executes a command. An error says that it could not be stored.
+func (m *membership) execute(c *memberCommand) error {
+	switch c.Command {
+	case task.Mute, task.Unmute:
+		if err := m.mute(c.Command == task.Mute); err != nil {
+			return err
+		}
+	case task.LeaveGroup, task.Disband:
+		if err := m.beginLeave(&departure{Command: c.ID, Dialect: c.dialect, SessionID: c.SessionID}); err != nil {
+			return err
+		}
+		m.departure = c.delivery
+		return nil // answered when it has left
+	}
+	message := m.status(c.ID, c.dialect, c.SessionID, task.MemberStatus{Connected: true, Muted: m.record.Muted})
+	m.set(func() { m.answers = append(m.answers, statusAnswer{message, c.delivery.Ack}) })
+	return nil
+}
+
+// mute mutes the member, or ends that.
+func (m *membership) mute(muted bool) error {
+	if m.record.Muted == muted {
+		return nil
+	}
+	next := m.record
+	next.Muted = muted
+	if err := m.store(&next); err != nil {
+		return err
+	}
+	m.tasks.mute(muted)
+	return nil
+}
+
+// status returns the message with the member's status, which answers a command, in a dialect. Its id is that of the
+// same answer at any time.
+func (m *membership) status(command, dialect, session string, s task.MemberStatus) broker.Message {
+	sum := sha256.Sum256([]byte(m.log + "\x00" + command))
+	id := "status-" + hex.EncodeToString(sum[:16])
+	form := aip.GroupForm{Dialect: dialect, AIC: m.record.AIC, GroupID: m.group}
+	return broker.Message{ID: id, Body: form.AppendMemberStatus(nil, id, time.Now(), session, s)}
+}
+
+// publishAnswers publishes the answers to commands, a few at a time.
+func (m *membership) publishAnswers() {
+	l := m.link
+	for {
+		m.mu.Lock()
+		if len(m.answers) == 0 || m.inFlight >= roomForStatus-1 {
+			m.mu.Unlock()
+			return
+		}
+		a := m.answers[0]
+		m.answers = m.answers[1:]
+		m.inFlight++
+		m.mu.Unlock()
+		err := l.Publish(a.message, func(err error) {
+			if err == nil {
+				a.acknowledge()
+				m.confirmed(l)
+			}
+		})
+		if err != nil {
+			return // the link has ended, and the command comes again
+		}
+	}
+}
+
+// confirmed counts an answer that the broker has confirmed.
+func (m *membership) confirmed(by link) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.link == by {
+		m.inFlight--
+		m.wake()
+	}
+}
+
+// beginLeave stores that the membership ends. From then on it starts no task.
+func (m *membership) beginLeave(d *departure) error {
+	if m.record.Leaving != nil {
+		return nil
+	}
+	d.Since = time.Now()
+	next := m.record
+	next.Leaving = d
+	if err := m.store(&next); err != nil {
+		return err
+	}
+	m.leaveBy = d.Since.Add(leaveLimit)
+	m.enter(Leaving, m.lastError)
+	return nil
+}
+
+// leave ends a membership that has a link, in the order that AIP gives (v01.00 §7.2): its tasks are canceled, and the
+// group sees that; then comes the last member status; then the queue is deleted. If the link is lost meanwhile, the
+// rest follows when there is another one.
+func (m *membership) leave() {
+	m.publishAnswers()
+	l, base := m.link, m.engine.base
+	ctx, cancel := context.WithTimeout(base, cancelLimit)
+	defer cancel()
+	err := m.tasks.cancel(ctx)
+	if err == nil {
+		err = m.tasks.flush(ctx)
+	}
+	if m.mustReturn(l) {
+		return
+	}
+	if err != nil {
+		m.logger().Warn("not all tasks of a group that the agent leaves could be canceled", m.about("error", err)...)
+	}
+	last, cancel := context.WithTimeout(base, lastLimit)
+	defer cancel()
+	err = m.sayGoodbye(last, l)
+	if m.mustReturn(l) {
+		return
+	}
+	if err == nil && m.departure != nil {
+		m.departure.Ack()
+	}
+	m.set(func() { m.link = nil })
+	m.tasks.connect(nil)
+	if failed := l.Leave(last); err == nil {
+		err = failed
+	}
+	if base.Err() != nil {
+		return
+	}
+	if err != nil {
+		m.logger().Warn("the agent has left a group, but its queue may still be there", m.about("error", err)...)
+	} else {
+		m.logger().Info("the agent has left a group", m.about()...)
+	}
+	m.end()
+}
+
+// mustReturn reports whether a leave has to be continued later, because its link has ended or the engine closes.
+func (m *membership) mustReturn(l link) bool {
+	select {
+	case <-l.Done():
+		return true
+	case <-m.engine.base.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// sayGoodbye publishes the last member status, and waits until the broker has it.
+func (m *membership) sayGoodbye(ctx context.Context, l link) error {
+	d := m.record.Leaving
+	dialect := d.Dialect
+	if dialect == "" {
+		dialect = m.record.Dialect
+	}
+	confirmed := make(chan error, 1)
+	message := m.status(d.Command, dialect, d.SessionID, task.MemberStatus{Connected: false, Muted: m.record.Muted})
+	if err := l.Publish(message, func(err error) { confirmed <- err }); err != nil {
+		return err
+	}
+	select {
+	case err := <-confirmed:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

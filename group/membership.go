@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// State is the state of a membership.
+type State string
+
+// The states.
+const (
+	Joining      State = "joining"      // its first invitation is being answered
+	Joined       State = "joined"       // it has a link
+	Reconnecting State = "reconnecting" // it has lost its link
+	Waiting      State = "waiting"      // for an invitation: it cannot log in, or may not
+	Unregistered State = "unregistered" // its Partner is in no configuration
+	Leaving      State = "leaving"
+)
+
+// membership is the membership of a Partner in one group. It has a goroutine of its own, its supervisor, which alone
+// changes it: what others ask for is a request to the supervisor. So there is one invitation, one command, one
+// connection at a time.
+type membership struct {
+	key
+	engine *Engine
+	log    string // the name of its log
+	tasks  tasks
+
+	kick chan struct{} // holds one value while the supervisor has something to look at
+	over chan struct{} // closed when the supervisor has ended
+
+	mu        sync.Mutex
+	requests  []func()
+	refuses   bool               // no request is taken any more: the membership has ended, or the engine closes
+	interrupt context.CancelFunc // ends the supervisor's wait for a broker; nil while it does not wait
+	commands  []memberCommand    // for members, that are not executed yet
+	answers   []statusAnswer     // that are not published yet
+	inFlight  int                // answers that the broker has still to confirm
+
+	// The supervisor writes what follows under mu, and reads it without.
+	isStored   bool // false until the first invitation has been accepted
+	record     record
+	token      string // the access token; empty if there is none, or it is not known
+	knowsToken bool   // the token is known, or there is none
+	state      State
+	since      time.Time // of state
+	lastError  error     // why there is no link; nil while there is one
+	link       link      // nil for none
+
+	// The supervisor's own.
+	config      *Partner // in force; nil while the Partner is not registered
+	written     bool     // there is a log
+	failures    int      // attempts to connect since there was a link
+	nextAttempt time.Time
+	lost        time.Time        // when there was a link last, or when the membership was loaded
+	storeUsable <-chan struct{}  // closed when the store may take a command that it has refused; nil for none
+	leaveBy     time.Time        // when a leave ends also without a link
+	departure   *broker.Delivery // the command to leave; nil if there is none
+}
+
+// newMembership makes a membership; r is what is stored of it, or nil.
+func newMembership(e *Engine, k key, log string, r *record) *membership {
+	m := &membership{
+		key: k, engine: e, log: log, kick: make(chan struct{}, 1), over: make(chan struct{}),
+		state: Joining, since: time.Now(), lost: time.Now(), leaveBy: time.Now().Add(leaveLimit),
+	}
+	if r != nil {
+		m.isStored, m.written, m.record, m.state = true, true, *r, Unregistered
+	}
+	m.tasks = e.newTasks(m)
+	m.tasks.mute(m.record.Muted)
+	return m
+}
+
+// ask has the supervisor make a call, and ends its wait for a broker. It reports false if the membership has ended. The
+// call is not made if it ends before.
+func (m *membership) ask(call func()) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refuses {
+		return false
+	}
+	m.requests = append(m.requests, call)
+	if m.interrupt != nil {
+		m.interrupt()
+	}
+	m.wake()
+	return true
+}
+
+// wake has the supervisor look at the configuration and at its requests.
+func (m *membership) wake() {
+	select {
+	case m.kick <- struct{}{}:
+	default:
+	}
+}
+
+// isMember reports whether the membership has begun and has not begun to end.
+func (m *membership) isMember() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.isStored && !m.refuses && m.record.Leaving == nil
+}
+
+// aic returns the AIC of the agent in the group.
+func (m *membership) aic() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.record.AIC
+}
+
+// gateway returns what executes the commands of the group; nil while the Partner is not registered.
+func (m *membership) gateway() *gateway.Gateway {
+	if p := m.engine.partner(m.partner); p != nil {
+		return p.Gateway
+	}
+	return nil
+}
+
+// set changes what others read. Only the supervisor calls it.
+func (m *membership) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
+
+// enter changes the state, and says why there is no link.
+func (m *membership) enter(s State, err error) {
+	m.set(func() {
+		if m.state != s {
+			m.state, m.since = s, time.Now()
+		}
+		m.lastError = err
+	})
+}
+
+// store stores the next record, and puts it in force.
+func (m *membership) store(next *record) error {
+	m.written = true // perhaps also after an error
+	if err := next.put(m.engine.base, m.engine.store, m.log); err != nil {
+		return partner.StoreError(err, "the membership of the group cannot be stored")
+	}
+	m.set(func() { m.record = *next })
+	return nil
+}
+
+// logger returns that of the present configuration, or of the engine.
+func (m *membership) logger() *slog.Logger {
+	if p := m.engine.partner(m.partner); p != nil {
+		return p.Log
+	}
+	return m.engine.log
+}
+
+// about returns the attributes of a log line about the membership, and more.
+func (m *membership) about(more ...any) []any {
+	return append([]any{"partner", m.partner, "leader", m.leader, "group", m.group}, more...)
+}
+
+// joined is what an invitation is answered.
+func (m *membership) joined() task.Membership {
+	r := &m.record
+	return task.Membership{
+		ConnectionName: connectionName(r.AIC), VHost: r.VHost, NodeName: r.Node, QueueName: r.Queue,
+		ProcessID: processID, AIC: r.AIC, GroupID: m.group,
+	}
+}

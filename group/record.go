@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// recordVersion is the version of the stored form of a record. A record of a later version is left alone.
+const recordVersion = 1
+
+// record is what is stored of a membership: the metadata of its log, which has no records. The names of the members are
+// a stored format.
+type record struct {
+	Version  int       `json:"v"`
+	Joined   time.Time `json:"joined"`
+	AIC      string    `json:"aic"`     // of the agent, when it joined
+	Dialect  string    `json:"dialect"` // of the last invitation
+	Protocol string    `json:"protocol"`
+	Leader   member    `json:"leader"`
+	Partners []member  `json:"partners,omitempty"`
+
+	Host  string `json:"host"`
+	Port  int    `json:"port"`
+	VHost string `json:"vhost"`
+	// Sealed is the access token, encrypted; empty where there is none, or no key. HasToken says that there is one.
+	Sealed   []byte `json:"token,omitempty"`
+	HasToken bool   `json:"hasToken,omitempty"`
+
+	Exchange     string `json:"exchange"`
+	ExchangeType string `json:"exchangeType"`
+	RoutingKey   string `json:"routingKey,omitempty"`
+	Queue        string `json:"queue"`
+	Node         string `json:"node,omitempty"` // what the broker says of itself
+
+	Muted   bool       `json:"muted,omitempty"`
+	Leaving *departure `json:"leaving,omitempty"`
+}
+
+// member is an agent of the group.
+type member struct {
+	AIC    string   `json:"aic"`
+	Skills []string `json:"skills,omitempty"`
+}
+
+// departure is a leave that has begun. A membership that is leaving never becomes one that stays.
+type departure struct {
+	Since time.Time `json:"since"`
+	// The command that asked for it, for the last member status; empty where an operator did.
+	Command   string `json:"command,omitempty"`
+	Dialect   string `json:"dialect,omitempty"`
+	SessionID string `json:"session,omitempty"`
+}
+
+// newRecord returns the record of an invitation, with the agent's AIC.
+func newRecord(inv *task.Invitation, aic string, now time.Time) record {
+	r := record{
+		Version: recordVersion, Joined: now, AIC: aic, Dialect: inv.Dialect, Protocol: inv.Protocol,
+		Leader: member(inv.Group.Leader), Host: inv.Server.Host, Port: inv.Server.Port, VHost: inv.Server.VHost,
+		HasToken: inv.Server.AccessToken != "", Exchange: inv.Exchange.Name, ExchangeType: inv.Exchange.Type,
+		RoutingKey: inv.Exchange.RoutingKey, Queue: queueName(inv.Group.Leader.AIC, inv.Group.ID, aic),
+	}
+	for _, p := range inv.Group.Partners {
+		r.Partners = append(r.Partners, member(p))
+	}
+	return r
+}
+
+// queueName returns the name of the agent's own queue. Its form is that of AIP v02 for every generation, so that a
+// Leader grants permissions in one form.
+func queueName(leader, groupID, aic string) string {
+	return "group_" + leader + "_" + groupID + "_" + aic
+}
+
+// sameBroker reports whether the queue of two records is at the same place, as far as their addresses say.
+func (r *record) sameBroker(other *record) bool {
+	return normaliseHost(r.Host) == normaliseHost(other.Host) && r.Port == other.Port && r.VHost == other.VHost &&
+		r.Queue == other.Queue
+}
+
+// sameLink reports whether a link for one of two records serves the other one, too, if the token is the same.
+func (r *record) sameLink(other *record) bool {
+	return r.sameBroker(other) && r.HasToken == other.HasToken && r.Exchange == other.Exchange &&
+		r.ExchangeType == other.ExchangeType && r.RoutingKey == other.RoutingKey
+}
+
+// newLog returns the name of the log of a new membership. Each life of a membership has a log of its own, because a log
+// that has ended takes no more appends while the store keeps it.
+func newLog(k key) string {
+	return logname.MembershipsOf(k.partner, k.leader, k.group) + rand.Text()[:13]
+}
+
+// put stores a record, durably.
+func (r *record) put(ctx context.Context, store replay.Store, log string) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return store.Append(ctx, replay.Append{Log: log, Metadata: data, Durable: true})
+}
+
+// end ends the log of a membership that is over. One that is not stored has nothing to end.
+func (r *record) end(ctx context.Context, store replay.Store, log string) error {
+	r.Sealed = nil // a token is not kept longer than its membership
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return store.Append(ctx, replay.Append{Log: log, Metadata: data, Durable: true, End: true})
+}
+
+// stored is a membership as it lies in the store.
+type stored struct {
+	log    string
+	key    key
+	record record
+}
+
+// load returns the memberships of a store that have not ended. Of two of one name, the later one counts. damaged names
+// those that cannot be read, and are left alone.
+func load(ctx context.Context, store replay.Store) (all []stored, damaged error, err error) {
+	byKey := make(map[key]stored)
+	for entry, err := range store.List(ctx, string(logname.Membership), "") {
+		if err != nil {
+			return nil, nil, fmt.Errorf("the memberships of groups cannot be read: %w", err)
+		}
+		if !entry.Head.Ended.IsZero() {
+			continue
+		}
+		s := stored{log: entry.Log}
+		s.key.partner, s.key.leader, s.key.group = logname.SplitMembership(entry.Log)
+		if err := json.Unmarshal(entry.Head.Metadata, &s.record); err != nil {
+			damaged = errors.Join(damaged, fmt.Errorf("the membership of group %q: %w", s.key.group, err))
+			continue
+		}
+		if s.record.Version != recordVersion {
+			damaged = errors.Join(damaged, fmt.Errorf("the membership of group %q has the unknown format %d",
+				s.key.group, s.record.Version))
+			continue
+		}
+		if before, ok := byKey[s.key]; !ok || before.record.Joined.Before(s.record.Joined) {
+			byKey[s.key] = s
+		}
+	}
+	for _, s := range byKey {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b stored) int { return cmp.Compare(a.log, b.log) })
+	return all, damaged, nil
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// When a membership without a link is connected again, and for how long that is tried.
+const (
+	firstRetry   = time.Second
+	longestRetry = time.Minute
+	// waitingRetry is how often a membership that waits for an invitation finds out whether it may log in by now,
+	// because the broker has another password, or the certificate on disk was renewed.
+	waitingRetry = 5 * time.Minute
+	// keepLost is how long a membership without a link is kept.
+	keepLost = 7 * 24 * time.Hour
+	// cancelLimit is how long the tasks of a membership that ends have to be canceled.
+	cancelLimit = 20 * time.Second
+)
+
+// run is the supervisor.
+func (m *membership) run() {
+	timer := time.NewTimer(0)
+	for !m.isOver() {
+		timer.Reset(m.attend())
+		select {
+		case <-m.engine.base.Done():
+			m.refuseRequests()
+		case <-timer.C:
+		case <-m.kick:
+			m.answerRequests()
+		case <-m.storeUsable:
+			m.storeUsable = nil
+		case <-m.linkDone():
+			m.lose(m.link.Err())
+		}
+	}
+	timer.Stop()
+	m.disconnect()
+	m.tasks.close()
+	m.engine.forget(m)
+	close(m.over)
+}
+
+// isOver reports whether the membership has ended, or the engine closes.
+func (m *membership) isOver() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.refuses
+}
+
+// linkDone is closed when the link has ended; it is nil without one.
+func (m *membership) linkDone() <-chan struct{} {
+	if m.link == nil {
+		return nil
+	}
+	return m.link.Done()
+}
+
+// answerRequests makes the calls that were asked for.
+func (m *membership) answerRequests() {
+	for call := m.nextRequest(); call != nil; call = m.nextRequest() {
+		call()
+	}
+}
+
+func (m *membership) nextRequest() func() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refuses || len(m.requests) == 0 {
+		return nil
+	}
+	call := m.requests[0]
+	m.requests = m.requests[1:]
+	return call
+}
+
+// refuseRequests is for the end: no further request is taken.
+func (m *membership) refuseRequests() {
+	m.set(func() { m.refuses, m.requests = true, nil })
+}
+
+// attend does what is due, and returns after how long something else is due.
+func (m *membership) attend() time.Duration {
+	if !m.isStored {
+		return time.Hour // its invitation is a request
+	}
+	if p := m.engine.partner(m.partner); p != m.config {
+		m.adopt(p)
+	}
+	now := time.Now()
+	switch {
+	case m.link != nil:
+	case m.record.Leaving != nil && !now.Before(m.leaveBy), now.Sub(m.lost) >= keepLost:
+		m.abandon()
+		return 0
+	case m.config != nil && !now.Before(m.nextAttempt):
+		m.reconnect()
+	}
+	if m.link != nil && !m.isOver() {
+		m.executeCommands()
+		m.publishAnswers()
+	}
+	if m.link != nil && !m.isOver() && m.record.Leaving != nil {
+		m.leave()
+	}
+	return m.untilDue()
+}
+
+// untilDue returns after how long something is due though nothing happens.
+func (m *membership) untilDue() time.Duration {
+	if m.link != nil {
+		return time.Hour
+	}
+	due := m.lost.Add(keepLost)
+	if m.config != nil && m.nextAttempt.Before(due) {
+		due = m.nextAttempt
+	}
+	if m.record.Leaving != nil && m.leaveBy.Before(due) {
+		due = m.leaveBy
+	}
+	return max(time.Until(due), 0)
+}
+
+// adopt puts a configuration in force; nil if the Partner is in none any more.
+func (m *membership) adopt(p *Partner) {
+	m.config, m.nextAttempt, m.failures = p, time.Time{}, 0
+	if p == nil {
+		m.disconnect()
+		m.enter(Unregistered, nil)
+		return
+	}
+	if !m.knowsToken && !m.record.HasToken {
+		m.set(func() { m.knowsToken = true })
+	} else if !m.knowsToken {
+		if token, ok := p.sealer.open(m.record.Sealed, m.log); ok {
+			m.set(func() { m.token, m.knowsToken = token, true })
+		}
+	}
+	m.reseal(p)
+	if m.link != nil {
+		if err := m.mayConnect(p); err != nil {
+			m.disconnect()
+			m.wait(err)
+		}
+	}
+}
+
+// reseal seals the token with the present key, if it is not sealed with that.
+func (m *membership) reseal(p *Partner) {
+	if _, ok := p.sealer.open(m.record.Sealed, m.log); ok || p.sealer == nil || m.token == "" {
+		return
+	}
+	next := m.record
+	next.Sealed = p.sealer.seal(m.token, m.log)
+	if err := m.store(&next); err != nil {
+		p.Log.Warn("the access token of a group could not be stored", "group", m.group, "leader", m.leader, "error", err)
+	}
+}
+
+// errAIC says why a membership waits though its Partner is registered.
+var errAIC = errors.New("the agent has another AIC than when it was invited")
+
+// errNoToken says why a membership waits after a restart.
+var errNoToken = errors.New("the access token is not known any more, because it was not stored, or by another key")
+
+// mayConnect returns why a configuration does not allow the link of the membership; nil if it does.
+func (m *membership) mayConnect(p *Partner) error {
+	switch ok, _ := allowed(p.Brokers, m.record.Host, m.record.Port); {
+	case p.AIC != m.record.AIC:
+		return errAIC
+	case !ok:
+		return notAllowed(&task.BrokerServer{Host: m.record.Host})
+	}
+	return nil
+}
+
+// reconnect connects a membership that has lost its link, or that was loaded.
+func (m *membership) reconnect() {
+	err := m.mayConnect(m.config)
+	if err == nil && !m.knowsToken {
+		err = errNoToken
+	}
+	if err != nil {
+		m.wait(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(m.engine.base, joinLimit)
+	defer cancel()
+	if !m.mayWait(cancel) {
+		return // a request comes first
+	}
+	l, err := m.open(ctx)
+	interrupted := !m.mayWait(nil)
+	switch {
+	case err == nil:
+		m.connected(l)
+	case isKind(err, broker.QueueGone):
+		m.removed()
+	case m.engine.base.Err() != nil || interrupted && errors.Is(ctx.Err(), context.Canceled):
+	case isKind(err, broker.LoginRefused, broker.AddressRefused):
+		m.wait(err)
+	default:
+		m.failures++
+		m.nextAttempt = time.Now().Add(backoff(m.failures))
+		m.enter(Reconnecting, err)
+	}
+}
+
+// mayWait says that the supervisor begins to wait for a broker, which an urgent request ends by cancel; or with nil,
+// that it has ended to wait. It reports whether there is no request.
+func (m *membership) mayWait(cancel context.CancelFunc) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.interrupt = cancel
+	return len(m.requests) == 0
+}
+
+// open makes the link of the record. It declares no queue: one that is missing was deleted by the Leader.
+func (m *membership) open(ctx context.Context) (link, error) {
+	c, err := m.linkConfig(m.config, &m.record, m.token, false)
+	if err != nil {
+		return nil, err
+	}
+	l, err := m.engine.dial.Join(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Receive(ctx, m.tasks.receive); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// backoff returns how long to wait after a number of failures: about twice as long each time, and never at the same
+// time as others.
+func backoff(failures int) time.Duration {
+	d := min(firstRetry<<min(failures-1, 10), longestRetry)
+	return d/2 + rand.N(d)
+}
+
+// connected has the membership use a link that consumes.
+func (m *membership) connected(l link) {
+	m.failures, m.nextAttempt = 0, time.Time{}
+	m.set(func() { m.link, m.record.Node = l, l.Info().ClusterName })
+	if m.record.Leaving != nil {
+		m.enter(Leaving, nil)
+	} else {
+		m.enter(Joined, nil)
+	}
+	m.tasks.connect(l)
+}
+
+// lose is for a link that has ended.
+func (m *membership) lose(err error) {
+	m.disconnect()
+	if isKind(err, broker.QueueGone) {
+		m.removed()
+		return
+	}
+	m.nextAttempt = time.Now().Add(rand.N(firstRetry)) // all groups of a connection lose it at once
+	m.enter(Reconnecting, err)
+	m.logger().Warn("the connection of a group to its broker was lost", m.about("error", err)...)
+}
+
+// wait is for a membership that cannot be connected before something is changed, as a rule by an invitation.
+func (m *membership) wait(err error) {
+	m.nextAttempt = time.Now().Add(waitingRetry/2 + rand.N(waitingRetry))
+	if m.state != Waiting {
+		m.logger().Warn("a group waits for an invitation by its Leader", m.about("error", err)...)
+	}
+	m.enter(Waiting, err)
+}
+
+// disconnect closes the link, if there is one. Commands for members that were not answered come again.
+func (m *membership) disconnect() {
+	l := m.link
+	if l == nil {
+		return
+	}
+	m.set(func() { m.link, m.commands, m.answers, m.inFlight = nil, nil, nil, 0 })
+	m.lost = time.Now()
+	m.tasks.connect(nil)
+	l.Close()
+}
+
+// removed ends a membership whose queue is gone: its Leader has removed the agent from the group. Its tasks are
+// canceled, because their Leader does not read them any more.
+func (m *membership) removed() {
+	m.logger().Info("the agent was removed from a group, its queue is gone", m.about()...)
+	m.abandon()
+}
+
+// abandon ends a membership without a link.
+func (m *membership) abandon() {
+	ctx, cancel := context.WithTimeout(m.engine.base, cancelLimit)
+	defer cancel()
+	if err := m.tasks.cancel(ctx); err != nil && m.engine.base.Err() == nil {
+		m.logger().Warn("not all tasks of a group could be canceled", m.about("error", err)...)
+	}
+	m.end()
+}
+
+// end ends the membership. It returns when that is stored, or the engine closes: then the next one ends it.
+func (m *membership) end() {
+	m.disconnect()
+	base := m.engine.base
+	for {
+		usable := m.engine.store.Reopened()
+		err := m.tasks.drop(base)
+		if err == nil && m.written {
+			err = m.record.end(base, m.engine.store, m.log)
+		}
+		if err == nil || base.Err() != nil {
+			break
+		}
+		m.enter(m.state, err)
+		select {
+		case <-base.Done():
+		case <-usable:
+		case <-time.After(longestRetry):
+		}
+	}
+	m.refuseRequests()
+}
