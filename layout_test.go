@@ -105,7 +105,7 @@ var mayImport = map[string][]string{
 	"caddymodule": {"task", "jsonrpc", "aun", "aun/codes", "translate/aip", "translate/a2a", "translate/agentapi",
 		"translate/aun", "directory", "gateway/wsfront", "mailbox", "replay", "replay/pebble", "quota", "partner",
 		"notify", "egress", "notify/sign", "upstream", "upstream/httptransport", "identity", "gateway",
-		"gateway/httpfront", "internal/legacyagent", "caddymodule/adminapi", "caddymodule/command"},
+		"gateway/httpfront", "group", "internal/legacyagent", "caddymodule/adminapi", "caddymodule/command"},
 	"caddymodule/adminapi": {"task", "notify"},
 	"caddymodule/command": {"task", "identity", "notify/sign", "internal/devpki", "internal/leader",
 		"internal/legacyagent", "caddymodule/adminapi", "aun"},

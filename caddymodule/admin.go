@@ -20,8 +20,8 @@ import (
 
 func init() { caddy.RegisterModule(new(Admin)) }
 
-// Admin adds routes to Caddy's admin API, to list and replay notifications that were not delivered, and to disable
-// endpoints.
+// Admin adds routes to Caddy's admin API: to list and replay notifications that were not delivered, to disable
+// endpoints, and to list and leave groups.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -35,27 +35,39 @@ const maxAdminBody = 1 << 20
 // Routes implements caddy.AdminRouter.
 func (*Admin) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
-		{Pattern: adminapi.Deliveries, Handler: adminRoute(http.MethodGet, listDeliveries)},
-		{Pattern: adminapi.ReplayDeliveries, Handler: adminRoute(http.MethodPost, replayDeliveries)},
-		{Pattern: adminapi.Endpoints, Handler: adminRoute(http.MethodGet, listEndpoints)},
-		{Pattern: adminapi.DisableEndpoint, Handler: adminRoute(http.MethodPost, switchEndpoint((*notify.Engine).Disable))},
-		{Pattern: adminapi.EnableEndpoint, Handler: adminRoute(http.MethodPost, switchEndpoint((*notify.Engine).Enable))},
+		adminRoute(http.MethodGet, adminapi.Deliveries, ofWebhooks(listDeliveries)),
+		adminRoute(http.MethodPost, adminapi.ReplayDeliveries, ofWebhooks(replayDeliveries)),
+		adminRoute(http.MethodGet, adminapi.Endpoints, ofWebhooks(listEndpoints)),
+		adminRoute(http.MethodPost, adminapi.DisableEndpoint, ofWebhooks(switchEndpoint((*notify.Engine).Disable))),
+		adminRoute(http.MethodPost, adminapi.EnableEndpoint, ofWebhooks(switchEndpoint((*notify.Engine).Enable))),
+		adminRoute(http.MethodGet, adminapi.Groups, listGroups),
+		adminRoute(http.MethodPost, adminapi.LeaveGroup, leaveGroup),
 	}
 }
 
+// adminAnswer answers a request of the admin API with what is made JSON.
+type adminAnswer func(*openStore, *http.Request) (any, error)
+
+// ofWebhooks makes an answer of one that needs the webhooks only.
+func ofWebhooks(answer func(*notify.Engine, *http.Request) (any, error)) adminAnswer {
+	return func(o *openStore, r *http.Request) (any, error) { return answer(o.tasks.Webhooks, r) }
+}
+
 // adminRoute makes a route of a function that answers with JSON.
-func adminRoute(method string, answer func(*notify.Engine, *http.Request) (any, error)) caddy.AdminHandler {
-	return caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+func adminRoute(method, pattern string, answer adminAnswer) caddy.AdminRoute {
+	return caddy.AdminRoute{Pattern: pattern, Handler: caddy.AdminHandlerFunc(func(
+		w http.ResponseWriter, r *http.Request,
+	) error {
 		if r.Method != method {
 			w.Header().Set("Allow", method)
 			return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
 		}
-		engine := webhooks()
-		if engine == nil {
+		o := running()
+		if o == nil {
 			err := errors.New("no aip_gateway is configured")
 			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 		}
-		out, err := answer(engine, r)
+		out, err := answer(o, r)
 		if err != nil {
 			status := http.StatusInternalServerError
 			if task.KindOf(err) == task.InvalidParams {
@@ -65,7 +77,7 @@ func adminRoute(method string, answer func(*notify.Engine, *http.Request) (any, 
 		}
 		w.Header().Set("Content-Type", "application/json")
 		return json.NewEncoder(w).Encode(out)
-	})
+	})}
 }
 
 // filterOf reads a filter of deliveries from a query.

@@ -34,17 +34,9 @@ func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 		return nil, nil
 	}
 	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
-	for _, file := range t.CA {
-		pem, err := os.ReadFile(repl.ReplaceAll(file, ""))
-		if err != nil {
-			return nil, fmt.Errorf("tls ca: %w", err)
-		}
-		if c.RootCAs == nil {
-			c.RootCAs = x509.NewCertPool()
-		}
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("tls ca: there is no certificate in %s", file)
-		}
+	var err error
+	if c.RootCAs, err = readCAs(repl, t.CA); err != nil {
+		return nil, err
 	}
 	switch {
 	case t.Cert == "" && t.Key == "":
@@ -52,10 +44,36 @@ func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 	case t.Cert == "" || t.Key == "":
 		return nil, errors.New("tls client_cert needs a certificate and its key")
 	}
-	pair, err := tls.LoadX509KeyPair(repl.ReplaceAll(t.Cert, ""), repl.ReplaceAll(t.Key, ""))
+	pair, err := readClientCert(repl, t.Cert, t.Key)
+	if err != nil {
+		return nil, err
+	}
+	c.Certificates = []tls.Certificate{*pair}
+	return c, nil
+}
+
+// readCAs reads trusted roots from PEM files. It returns nil, the system's, if there is no file.
+func readCAs(repl *caddy.Replacer, files []string) (pool *x509.CertPool, err error) {
+	for _, file := range files {
+		pem, err := os.ReadFile(repl.ReplaceAll(file, ""))
+		if err != nil {
+			return nil, fmt.Errorf("tls ca: %w", err)
+		}
+		if pool == nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("tls ca: there is no certificate in %s", file)
+		}
+	}
+	return pool, nil
+}
+
+// readClientCert reads a certificate and its key from PEM files.
+func readClientCert(repl *caddy.Replacer, cert, key string) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(repl.ReplaceAll(cert, ""), repl.ReplaceAll(key, ""))
 	if err != nil {
 		return nil, fmt.Errorf("tls client_cert: %s", strings.TrimPrefix(err.Error(), "tls: "))
 	}
-	c.Certificates = []tls.Certificate{pair}
-	return c, nil
+	return &pair, nil
 }

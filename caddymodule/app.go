@@ -148,6 +148,10 @@ func (a *App) Start() error {
 	opened.configure(a)
 	for _, g := range a.members {
 		g.gateway.Register(opened.tasks)
+		if err := g.Group.register(opened.groups, g); err != nil {
+			a.unregister()
+			return err
+		}
 	}
 	a.startAUN(messages)
 	close(a.started)
@@ -167,13 +171,19 @@ func (a *App) Stop() error {
 	a.releasing.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.unregister()
+	return nil
+}
+
+// unregister ends what Start has begun. a.mu is held.
+func (a *App) unregister() {
 	for _, g := range a.members {
+		g.Group.unregister()
 		g.gateway.Unregister()
 	}
 	if a.opened != nil {
 		a.opened.forget(a)
 	}
-	return nil
 }
 
 // Cleanup releases the store as soon as no request of this configuration is in flight. The last release closes it.

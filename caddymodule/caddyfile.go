@@ -180,6 +180,17 @@ func (p *parser) notify(n *Notify) func() {
 //			license          <text>
 //			ca_challenge_url <url>
 //		}
+//		group {
+//			allow_brokers <pattern>...
+//			tls {
+//				ca          <file>...
+//				client_cert <cert> <key>
+//			}
+//			token_key             <key>
+//			max_groups            <n>
+//			max_groups_per_leader <n>
+//			prefetch              <n>
+//		}
 //	}
 //
 // A path matcher also says where the Partner is mounted.
@@ -221,6 +232,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"completion":    p.word(&g.Completion),
 		"public_url":    p.word(&g.PublicURL),
 		"card":          p.card(&g.Card),
+		"group":         p.group(&g.Group),
 		"timeouts": p.section(options{
 			"response":            p.duration(&t.Response),
 			"blocking":            p.duration(&t.Blocking),

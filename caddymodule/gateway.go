@@ -74,6 +74,9 @@ type Gateway struct {
 	// closed. A stream can be resumed where it was. Default: 30s.
 	WriteTimeout caddy.Duration `json:"write_timeout,omitempty"`
 
+	// How the Partner takes part in groups. Default: none; invitations are refused.
+	Group *Group `json:"group,omitempty"`
+
 	app     *App
 	log     *slog.Logger
 	gateway *gateway.Gateway // nil before Provision

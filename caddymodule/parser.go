@@ -21,7 +21,7 @@ type parser struct {
 type options map[string]func()
 
 // repeatable are the options that may stand in a block more than once. Each time adds to a list.
-var repeatable = []string{"header_up", "allow", "allow_networks", "signing_key", "jwt_key"}
+var repeatable = []string{"header_up", "allow", "allow_networks", "signing_key", "jwt_key", "allow_brokers"}
 
 func (p *parser) fail(why string) {
 	if p.err == nil {

@@ -37,6 +37,11 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if err := g.checkAUN(); err != nil {
 		return err
 	}
+	if g.Group != nil {
+		if err := g.Group.provision(g.AIC, g.Callers); err != nil {
+			return err
+		}
+	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(httpfront.WithConnection)
 	}

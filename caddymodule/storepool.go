@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
+	"github.com/aip-gateway/aip-gateway/group"
 	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -29,9 +31,11 @@ var opening sync.Mutex
 // key is equal for configurations that use the same store.
 func (s *Store) key() string { return s.Driver + ":" + s.Dir }
 
-// openStore is an open store, with the life-cycle and the webhooks of its tasks. Configurations share it.
+// openStore is an open store, with the life-cycle and the webhooks of its tasks, and the groups in which Partners take
+// part. Configurations share it.
 type openStore struct {
 	tasks  *gateway.Tasks
+	groups *group.Engine
 	tracer *tracer
 
 	mu      sync.Mutex
@@ -93,6 +97,11 @@ func (s *Store) openNew() (*openStore, error) {
 		return nil, err
 	}
 	o.tasks = tasks
+	o.groups, err = group.Open(ctx, store, slog.New(processLog{name: "aip.group"}))
+	if err != nil {
+		o.tracer.close()
+		return nil, errors.Join(err, tasks.Close())
+	}
 	return o, nil
 }
 
@@ -119,18 +128,18 @@ func (s *Store) release() error {
 	return err
 }
 
-// webhooks returns the engine of the webhooks of the running configuration; nil if none runs.
-func webhooks() (engine *notify.Engine) {
+// running returns the store of the running configuration; nil if none runs.
+func running() (found *openStore) {
 	stores.Range(func(_, value any) bool {
 		o := value.(*openStore)
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if len(o.configs) > 0 {
-			engine = o.tasks.Webhooks
+			found = o
 		}
 		return true
 	})
-	return engine
+	return found
 }
 
 // configure adds a configuration. The newest one is in force. If it fails to start, that of the running one is in force
@@ -169,6 +178,7 @@ func (o *openStore) apply() {
 // Destruct stops the work on all tasks, which the next process resumes, and closes the store.
 func (o *openStore) Destruct() error {
 	defer o.tracer.close()
+	o.groups.Close()
 	if o.indexed != nil {
 		o.indexed.Close()
 	}

@@ -37,8 +37,12 @@ func TestDocsSettings(t *testing.T) {
 			if name == "" {
 				continue
 			}
-			if f.Type.Kind() == reflect.Struct {
-				walk(path+name+".", f.Type)
+			inner := f.Type
+			if inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
+			}
+			if inner.Kind() == reflect.Struct {
+				walk(path+name+".", inner)
 				continue
 			}
 			found++
@@ -56,13 +60,9 @@ func TestDocsSettings(t *testing.T) {
 
 // TestDocsSubdirectives looks up every word that the parser of Caddyfiles knows.
 func TestDocsSubdirectives(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "caddymodule/caddyfile.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	text := pages(t)["docs/configuration.md"]
 	found := 0
-	ast.Inspect(file, func(n ast.Node) bool {
+	look := func(n ast.Node) bool {
 		var words []ast.Expr
 		switch n := n.(type) {
 		case *ast.CaseClause:
@@ -82,7 +82,14 @@ func TestDocsSubdirectives(t *testing.T) {
 			}
 		}
 		return true
-	})
+	}
+	for _, name := range []string{"caddyfile", "group"} {
+		file, err := parser.ParseFile(token.NewFileSet(), "caddymodule/"+name+".go", nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, look)
+	}
 	if found < 40 {
 		t.Errorf("only %d subdirectives were found", found)
 	}
@@ -118,7 +125,8 @@ func TestDocsDefaults(t *testing.T) {
 	load("aip", `{"store":{"driver":"memory"}}`)
 	got["store.driver"] = "pebble"
 	got["store.sync"] = replay.SyncMode(0).String() // it is not filled in
-	load("http.handlers.aip_gateway", `{"agent":{"dialect":"a2a/legacy","url":"http://127.0.0.1:9101"}}`)
+	load("http.handlers.aip_gateway", `{"agent":{"dialect":"a2a/legacy","url":"http://127.0.0.1:9101"},
+		"aic":"10001000011K912345E789ABCDEF2353","group":{"allow_brokers":["mq.example.com"]}}`)
 
 	parsers := []func(string) (any, error){
 		func(s string) (any, error) { n, err := strconv.Atoi(s); return float64(n), err },

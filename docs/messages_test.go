@@ -41,6 +41,10 @@ func TestDocsMessages(t *testing.T) {
 		return "{\naip {\naun {\ncert " + own + "\nroots " + roots + "\n" + more + "\n}\n}\n}\n"
 	}
 	key := func(key string) string { return notify("signing_key " + key) }
+	group := func(settings string) string {
+		return block("aic 10001000011K912345E789ABCDEF2353\ngroup {\n" + settings + "\n}")
+	}
+	broker := func(pattern string) string { return group("allow_brokers " + pattern) }
 	provoke := []struct{ message, config string }{
 		{"notify: attempts is …, but must be 1 to 100", notify("attempts 101")},
 		{"notify: timeout is …, but must be a second to a minute", notify("timeout 2m")},
@@ -167,6 +171,26 @@ func TestDocsMessages(t *testing.T) {
 		{`depth is "…", but must be a whole number`, block("limits {\ndepth deep\n}")},
 		{"limits must not be negative", block("limits {\ndepth -1\n}")},
 		{`there is no "…" in limits`, block("limits {\nheight 1\n}")},
+		{"group: the Partner needs an aic, which is its name in groups; set aic", block("group {\nallow_brokers a.b\n}")},
+		{"group: Leaders invite by AIP; add aip or aip/2 to callers",
+			block("aic 10001000011K912345E789ABCDEF2353\ncallers a2a\ngroup {\nallow_brokers a.b\n}")},
+		{"group: no broker is allowed; name the brokers of your Leaders in allow_brokers", group("")},
+		{`group: allow_brokers: "…": the scheme must be amqp or amqps`, broker("https://mq.example.com")},
+		{`group: allow_brokers: "…": the port must be a number from 1 to 65535`, broker("mq.example.com:99999")},
+		{`group: allow_brokers: "…": an IPv6 address stands in brackets`, broker("fd00::5")},
+		{`group: allow_brokers: "…": a star stands only before a dot and a domain, as in *.example.com`, broker("*")},
+		{`group: allow_brokers: "…": it must be a host, host:port or *.domain`, broker("mq.*.com")},
+		{"group: tls ca: open …: no such file or directory", broker("a.b\ntls {\nca nowhere.pem\n}")},
+		{"group: token_key has a placeholder without a value", broker("a.b\ntoken_key {env.AIP_NO_SUCH_KEY}")},
+		{"group: token_key is neither hexadecimal nor base64; make one with: openssl rand -hex 32",
+			broker("a.b\ntoken_key *")},
+		{"group: token_key has … bytes, but must have 32; make one with: openssl rand -hex 32",
+			broker("a.b\ntoken_key 0a0b")},
+		{"group: max_groups is …, but must be 1 to 100000", broker("a.b\nmax_groups -1")},
+		{"group: max_groups_per_leader is …, but must be 1 to max_groups, which is …",
+			broker("a.b\nmax_groups 5\nmax_groups_per_leader 6")},
+		{"group: prefetch is …, but must be 1 to 1000", broker("a.b\nprefetch 1001")},
+		{`there is no "…" in group`, group("brokers a.b")},
 		{"aip_sample_agent takes no settings", gateway("aip_sample_agent x")},
 	}
 	var inPage []string

@@ -116,6 +116,7 @@ func TestDocsExamples(t *testing.T) {
 	aunFiles(t)
 	t.Setenv("WEBHOOK_SIGNING_KEY", sign.Generate())
 	t.Setenv("AGENT_TOKEN", "secret")
+	t.Setenv("GROUP_TOKEN_KEY", strings.Repeat("0a", 32))
 	fence := regexp.MustCompile("(?s)( *)```caddyfile\n(.*?)```")
 	found := 0
 	for name, text := range all {
@@ -126,7 +127,9 @@ func TestDocsExamples(t *testing.T) {
 			if strings.TrimSpace(formatted) != strings.TrimSpace(input) {
 				t.Errorf("%s: an example is not formatted as caddy fmt does:\n%s", name, input)
 			}
-			here := strings.NewReplacer("/etc/caddy/leaders-ca.pem", ".pki/ca.pem", "/etc/caddy/aun/", ".pki/aun-")
+			here := strings.NewReplacer("/etc/caddy/leaders-ca.pem", ".pki/ca.pem", "/etc/caddy/aun/", ".pki/aun-",
+				"/etc/caddy/broker-ca.pem", ".pki/ca.pem", "/etc/caddy/partner.pem", ".pki/server.pem",
+				"/etc/caddy/partner-key.pem", ".pki/server-key.pem")
 			if err := validate(here.Replace(formatted)); err != nil {
 				t.Errorf("%s: an example is not valid: %v\n%s", name, err, input)
 			}

@@ -35,7 +35,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// TestDocsAdminRoutes holds the table of docs/webhooks.md against the routes that the admin API has.
+// TestDocsAdminRoutes holds the tables of docs/webhooks.md and docs/groups.md against the routes of the admin API.
 func TestDocsAdminRoutes(t *testing.T) {
 	var want []string
 	for _, route := range new(caddymodule.Admin).Routes() {
@@ -47,8 +47,12 @@ func TestDocsAdminRoutes(t *testing.T) {
 		}
 		want = append(want, w.Header().Get("Allow")+" "+route.Pattern)
 	}
-	if diff := cmp.Diff(want, firstQuoted(t, "docs/webhooks.md", "| route | takes | answers |")); diff != "" {
-		t.Errorf("docs/webhooks.md does not have the routes of the admin API (-code +page):\n%s", diff)
+	var got []string
+	for _, page := range []string{"docs/webhooks.md", "docs/groups.md"} {
+		got = append(got, firstQuoted(t, page, "| route | takes | answers |")...)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the documents do not have the routes of the admin API (-code +pages):\n%s", diff)
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package adminapi is the interface of the gateway's part of Caddy's admin API: its routes, and the JSON that they
-// take and answer. The aip app serves it, and the caddy aip deliveries commands use it.
+// take and answer. The aip app serves it, and the commands caddy aip deliveries and caddy aip groups use it.
 package adminapi
 
 import (
@@ -18,6 +18,8 @@ const (
 	Endpoints        = "/aip/endpoints"         // GET: EndpointList
 	DisableEndpoint  = "/aip/endpoints/disable" // POST EndpointName: EndpointName
 	EnableEndpoint   = "/aip/endpoints/enable"  // POST EndpointName: EndpointName
+	Groups           = "/aip/groups"            // GET: GroupList
+	LeaveGroup       = "/aip/groups/leave"      // POST GroupName: GroupName
 )
 
 // Delivery is a notification that was not delivered.

@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 14 {
+	if seen != 18 {
 		t.Errorf("%d commands", seen)
 	}
 }

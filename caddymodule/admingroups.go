@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/group"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// groupStates are the states that a query may name.
+var groupStates = []string{string(group.Joining), string(group.Joined), string(group.Reconnecting),
+	string(group.Waiting), string(group.Unregistered), string(group.Leaving)}
+
+// selectGroups returns what a query selects.
+func selectGroups(q url.Values) (selected func(*group.Status) bool, err error) {
+	for name := range q {
+		if !slices.Contains([]string{"partner", "leader", "group", "state"}, name) {
+			return nil, task.Errorf(task.InvalidParams, "there is no %q; use partner, leader, group or state", name)
+		}
+	}
+	if state := q.Get("state"); state != "" && !slices.Contains(groupStates, state) {
+		return nil, task.Errorf(task.InvalidParams, "state is %q, but must be one of %s", state,
+			strings.Join(groupStates, ", "))
+	}
+	return func(s *group.Status) bool {
+		for name, value := range map[string]string{
+			"partner": s.Partner, "leader": s.Leader, "group": s.Group, "state": string(s.State),
+		} {
+			if asked := q.Get(name); asked != "" && asked != value {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+func listGroups(o *openStore, r *http.Request) (any, error) {
+	selected, err := selectGroups(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	list := adminapi.GroupList{Groups: []adminapi.Group{}}
+	all := o.groups.List()
+	for i := range all {
+		s := &all[i]
+		if !selected(s) {
+			continue
+		}
+		list.Groups = append(list.Groups, adminapi.Group{
+			GroupName: adminapi.GroupName{Partner: s.Partner, Leader: s.Leader, Group: s.Group},
+			State:     string(s.State), Since: s.Since, Muted: s.Muted, LastError: s.LastError, Joined: s.Joined,
+			Dialect: s.Dialect, LeaderAIC: s.LeaderAIC, Members: append([]string{}, s.Members...),
+			Broker: s.Broker, VHost: s.VHost, Node: s.Node, Exchange: s.Exchange, Queue: s.Queue,
+			Tasks: s.Tasks, Lag: s.Lag, Unconfirmed: s.Unconfirmed,
+			Received: s.Received, Executed: s.Executed, Ignored: s.Ignored, Poison: s.Poison,
+			Published: s.Published, Confirmed: s.Confirmed,
+		})
+	}
+	return list, nil
+}
+
+func leaveGroup(o *openStore, r *http.Request) (any, error) {
+	var name adminapi.GroupName
+	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&name); err != nil || name.Partner == "" || name.Leader == "" || name.Group == "" {
+		return nil, task.Errorf(task.InvalidParams, `the body must be {"partner": "…", "leader": "…", "group": "…"}`)
+	}
+	return name, o.groups.Leave(r.Context(), name.Partner, name.Leader, name.Group)
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/group"
+)
+
+// Group lets the Partner take part in the groups of AIP, to which its Leaders invite it. The gateway then connects to
+// the RabbitMQ broker that an invitation names. It connects only to addresses that webhooks may reach, too: to public
+// ones with TLS, and to those in allow_networks of the app's notify.
+type Group struct {
+	// The brokers that an invitation may name: host, host:port, or *.domain for all names below a domain. With amqps://
+	// before it, the connection always has TLS; otherwise it has TLS on port 5671, and if the invitation has no
+	// accessToken. Required.
+	AllowBrokers []string `json:"allow_brokers,omitempty"`
+
+	// The certificates of the connections to brokers.
+	TLS GroupTLS `json:"tls,omitzero"`
+
+	// The key that encrypts the accessTokens of invitations in the store: 32 bytes, as 64 hexadecimal digits or as base64.
+	// May hold placeholders. Default: none; tokens stay in memory, and after a restart a membership that has one waits for
+	// an invitation.
+	TokenKey string `json:"token_key,omitempty"`
+
+	// How many groups the Partner may be a member of at the same time. Default: 1000.
+	MaxGroups int `json:"max_groups,omitempty"`
+
+	// How many of them may be of one Leader. Default: 500.
+	MaxGroupsPerLeader int `json:"max_groups_per_leader,omitempty"`
+
+	// How many messages of one group the broker sends before the first of them is acknowledged. Default: 64.
+	Prefetch int `json:"prefetch,omitempty"`
+
+	brokers []group.Broker
+	key     []byte      // of tokens; nil without token_key
+	tls     *tls.Config // of the connections to brokers
+
+	partner *group.Partner // set by register
+}
+
+// GroupTLS holds the certificates of brokers and of the gateway as their client.
+type GroupTLS struct {
+	// PEM files with the trusted roots of the brokers' certificates, read when the configuration is loaded. Default: the
+	// system's.
+	CA []string `json:"ca,omitempty"`
+
+	// PEM files with the gateway's client certificate and its key, by which it logs in where an invitation has no
+	// accessToken. They are read at each connection, so that they can be renewed. Default: none; such invitations are
+	// refused.
+	Cert string `json:"cert,omitempty"`
+	Key  string `json:"key,omitempty"`
+}
+
+// The limits of prefetch, of which AMQP has 16 bits, and of the number of groups.
+const (
+	maxPrefetch = 1000
+	mostGroups  = 100_000
+)
+
+// group returns what reads the option group. Syntax:
+//
+//	group {
+//		allow_brokers <pattern>...
+//		tls {
+//			ca          <file>...
+//			client_cert <cert> <key>
+//		}
+//		token_key             <key>
+//		max_groups            <n>
+//		max_groups_per_leader <n>
+//		prefetch              <n>
+//	}
+func (p *parser) group(into **Group) func() {
+	return func() {
+		g := new(Group)
+		*into = g
+		p.section(options{
+			"allow_brokers": p.words(&g.AllowBrokers),
+			"tls": p.section(options{
+				"ca": p.words(&g.TLS.CA),
+				"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
+					g.TLS.Cert, g.TLS.Key = cert, key
+				}),
+			}),
+			"token_key":             p.word(&g.TokenKey),
+			"max_groups":            p.number(&g.MaxGroups),
+			"max_groups_per_leader": p.number(&g.MaxGroupsPerLeader),
+			"prefetch":              p.number(&g.Prefetch),
+		})()
+	}
+}
+
+// provision checks the settings and reads what they name. aic and callers are those of the Partner.
+func (g *Group) provision(aic string, callers []string) error {
+	orDefault(&g.MaxGroups, group.DefaultMaxGroups)
+	orDefault(&g.MaxGroupsPerLeader, min(g.MaxGroups, group.DefaultMaxGroupsPerLeader))
+	orDefault(&g.Prefetch, group.DefaultPrefetch)
+	switch {
+	case aic == "":
+		return errors.New("group: the Partner needs an aic, which is its name in groups; set aic")
+	case !slices.Contains(callers, "aip") && !slices.Contains(callers, "aip/2"):
+		return errors.New("group: Leaders invite by AIP; add aip or aip/2 to callers")
+	case len(g.AllowBrokers) == 0:
+		return errors.New("group: no broker is allowed; name the brokers of your Leaders in allow_brokers")
+	case g.MaxGroups < 1 || g.MaxGroups > mostGroups:
+		return fmt.Errorf("group: max_groups is %d, but must be 1 to %d", g.MaxGroups, mostGroups)
+	case g.MaxGroupsPerLeader < 1 || g.MaxGroupsPerLeader > g.MaxGroups:
+		return fmt.Errorf("group: max_groups_per_leader is %d, but must be 1 to max_groups, which is %d",
+			g.MaxGroupsPerLeader, g.MaxGroups)
+	case g.Prefetch < 1 || g.Prefetch > maxPrefetch:
+		return fmt.Errorf("group: prefetch is %d, but must be 1 to %d", g.Prefetch, maxPrefetch)
+	}
+	for _, pattern := range g.AllowBrokers {
+		broker, err := group.ParseBroker(pattern)
+		if err != nil {
+			return fmt.Errorf("group: allow_brokers: %q: %w", pattern, err)
+		}
+		g.brokers = append(g.brokers, broker)
+	}
+	repl := caddy.NewReplacer()
+	var err error
+	if g.key, err = readTokenKey(repl, g.TokenKey); err != nil {
+		return fmt.Errorf("group: token_key %w", err)
+	}
+	if g.tls, err = g.TLS.config(repl); err != nil {
+		return fmt.Errorf("group: %w", err)
+	}
+	return nil
+}
+
+// config returns the TLS configuration of connections to brokers. Without a client certificate it has no
+// GetClientCertificate.
+func (t *GroupTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
+	roots, err := readCAs(repl, t.CA)
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	switch {
+	case t.Cert == "" && t.Key == "":
+		return c, nil
+	case t.Cert == "" || t.Key == "":
+		return nil, errors.New("tls client_cert needs a certificate and its key")
+	}
+	if _, err := readClientCert(repl, t.Cert, t.Key); err != nil {
+		return nil, err
+	}
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return readClientCert(repl, t.Cert, t.Key)
+	}
+	return c, nil
+}
+
+// readTokenKey reads a key of 32 bytes. Its errors do not quote it.
+func readTokenKey(repl *caddy.Replacer, s string) ([]byte, error) {
+	if s == "" {
+		return nil, nil
+	}
+	s, err := repl.ReplaceOrErr(s, true, true)
+	if err != nil {
+		return nil, errors.New("has a placeholder without a value")
+	}
+	s = strings.TrimSpace(s)
+	key, err := hex.DecodeString(s)
+	if err != nil {
+		key, err = base64.StdEncoding.DecodeString(s)
+	}
+	switch {
+	case err != nil:
+		return nil, errors.New("is neither hexadecimal nor base64; make one with: openssl rand -hex 32")
+	case len(key) != group.KeySize:
+		return nil, fmt.Errorf("has %d bytes, but must have %d; make one with: openssl rand -hex 32",
+			len(key), group.KeySize)
+	}
+	return key, nil
+}
+
+// register makes the Partner of a handler take part in groups, if g is not nil. The engine keeps its memberships over
+// configurations.
+func (g *Group) register(e *group.Engine, of *Gateway) error {
+	if g == nil {
+		return nil
+	}
+	var err error
+	g.partner, err = e.Register(group.Config{
+		Name: of.name(), AIC: of.AIC, Gateway: of.gateway,
+		Brokers: g.brokers, Egress: of.app.Notify.guard, TLS: g.tls, Key: g.key,
+		MaxGroups: g.MaxGroups, MaxGroupsPerLeader: g.MaxGroupsPerLeader, Prefetch: g.Prefetch,
+		Log: slog.New(processLog{name: "aip.group"}), // memberships outlive the configuration
+	})
+	if err != nil {
+		return fmt.Errorf("group: %w", err)
+	}
+	return nil
+}
+
+// unregister leaves the memberships to another configuration, if there is one.
+func (g *Group) unregister() {
+	if g != nil && g.partner != nil {
+		g.partner.Unregister()
+	}
+}
