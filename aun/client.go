@@ -217,7 +217,7 @@ func (c *Client) connect() (served bool, err error) {
 	}()
 	ctx, cancel := context.WithTimeout(c.ctx, loginTimeout)
 	defer cancel()
-	ws, peer, err := c.dial(ctx)
+	ws, at, err := c.dial(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -225,7 +225,7 @@ func (c *Client) connect() (served bool, err error) {
 	conn := NewConn(ws, in, c.config.Limits, c.config.Log)
 	ended := make(chan *CloseError, 1)
 	c.work.Go(func() { ended <- conn.Serve(c.ctx) })
-	hello, err := c.login(ctx, conn, in.challenge, peer)
+	hello, err := c.login(ctx, conn, in.challenge, at)
 	if err != nil {
 		if closed := conn.Err(); closed != nil {
 			err = fmt.Errorf("%w: %w", closed, err)
@@ -238,22 +238,27 @@ func (c *Client) connect() (served bool, err error) {
 	c.set(&Session{Conn: conn, Hello: *hello}, nil)
 	c.config.Log.LogAttrs(c.ctx, slog.LevelInfo, "connected to AUN",
 		slog.String("aid", string(c.config.Identity.AID)), slog.String("to", c.target()))
-	c.maintain(conn, hello, peer)
+	c.maintain(conn, hello, peerMode(at))
 	closed := <-ended
 	c.set(nil, nil)
 	return true, closed
 }
 
-// dial opens a connection. peer says that it is one of peer mode.
-func (c *Client) dial(ctx context.Context) (ws *websocket.Conn, peer bool, failed error) {
+// dial opens a connection, and returns its URL.
+func (c *Client) dial(ctx context.Context) (ws *websocket.Conn, at *url.URL, failed error) {
 	urls := []string{c.config.URL}
 	if c.config.URL == "" {
 		var err error
 		if urls, err = Discover(ctx, c.config.HTTP, c.config.Peer); err != nil {
-			return nil, false, fmt.Errorf("aun: no gateway of %s was found: %w", c.config.Peer, err)
+			return nil, nil, fmt.Errorf("aun: no gateway of %s was found: %w", c.config.Peer, err)
 		}
 	}
 	for _, address := range urls {
+		at, err := url.Parse(address)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
 		dialing, cancel := context.WithTimeout(ctx, dialTimeout)
 		ws, res, err := websocket.Dial(dialing, address, &websocket.DialOptions{HTTPClient: c.config.HTTP})
 		cancel()
@@ -261,18 +266,20 @@ func (c *Client) dial(ctx context.Context) (ws *websocket.Conn, peer bool, faile
 			_ = res.Body.Close()
 		}
 		if err == nil {
-			u, err := url.Parse(address)
-			return ws, err == nil && strings.HasSuffix(u.Path, "/acp"), nil
+			return ws, at, nil
 		}
 		failed = errors.Join(failed, err)
 	}
-	return nil, false, failed
+	return nil, nil, failed
 }
 
-// login makes a session of a connection.
-func (c *Client) login(ctx context.Context, conn *Conn, challenge <-chan string, peer bool) (*Hello, error) {
+// peerMode reports whether a URL is that of a peer, and not of a gateway.
+func peerMode(at *url.URL) bool { return strings.HasSuffix(at.Path, "/acp") }
+
+// login makes a session of a connection to a URL.
+func (c *Client) login(ctx context.Context, conn *Conn, challenge <-chan string, at *url.URL) (*Hello, error) {
 	id, roots := c.config.Identity, c.config.Roots
-	if peer {
+	if peerMode(at) {
 		_, err := ConnectPeer(ctx, conn, id, roots, c.config.Peer)
 		return &Hello{}, err
 	}
@@ -286,7 +293,8 @@ func (c *Client) login(ctx context.Context, conn *Conn, challenge <-chan string,
 	}
 	var err error
 	if c.tokens.Access == "" || !c.tokens.Expires.IsZero() && time.Until(c.tokens.Expires) < pingTimeout {
-		if c.tokens, err = Login(ctx, conn, id, roots); err != nil {
+		issuers := func(ctx context.Context) ([]*x509.Certificate, error) { return issuersOf(ctx, c.config.HTTP, at) }
+		if c.tokens, err = Login(ctx, conn, id, roots, issuers); err != nil {
 			return nil, err
 		}
 	}

@@ -4,6 +4,7 @@ package aun
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,9 @@ import (
 
 // WellKnown is the path at which a host names its gateways.
 const WellKnown = "/.well-known/aun-gateway"
+
+// IssuersPath is the path at which a gateway has the certificates of its issuers, up to the root, in PEM.
+const IssuersPath = "/pki/chain"
 
 const (
 	maxDiscovery    = 64 << 10 // bytes of an answer
@@ -38,7 +42,16 @@ func Discover(ctx context.Context, client *http.Client, aid AID) ([]string, erro
 }
 
 func gatewaysOf(ctx context.Context, client *http.Client, host string) ([]string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+WellKnown, nil)
+	body, err := get(ctx, client, "https://"+host+WellKnown, maxDiscovery)
+	if err != nil {
+		return nil, err
+	}
+	return readGateways(body)
+}
+
+// get gets a document, and a byte more than most if it is larger.
+func get(ctx context.Context, client *http.Client, address string, most int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -47,14 +60,25 @@ func gatewaysOf(ctx context.Context, client *http.Client, host string) ([]string
 		return nil, err
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxDiscovery+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case res.StatusCode != http.StatusOK:
+	if res.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answers with the status %d", res.StatusCode)
 	}
-	return readGateways(body)
+	return io.ReadAll(io.LimitReader(res.Body, most+1))
+}
+
+// issuersOf gets the certificates of the issuers that a gateway has, by the URL of its WebSocket.
+func issuersOf(ctx context.Context, client *http.Client, gateway *url.URL) ([]*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	at := url.URL{Scheme: "https", Host: gateway.Host, Path: IssuersPath}
+	if gateway.Scheme == "ws" {
+		at.Scheme = "http"
+	}
+	text, err := get(ctx, client, at.String(), maxPEM)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChain(string(text))
 }
 
 // readGateways reads the answer of a host that is asked for its gateways.

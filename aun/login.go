@@ -4,12 +4,15 @@ package aun
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
 // Tokens are what a login has given.
@@ -38,8 +41,12 @@ func readTokens(result gjson.Result) (t Tokens, _ error) {
 	return t, nil
 }
 
-// Login logs in by certificate, in two steps, on a connection that is being served. Both ends sign.
-func Login(ctx context.Context, c *Conn, id *Identity, roots *Roots) (Tokens, error) {
+// Login logs in by certificate, in two steps, on a connection that is being served. Both ends sign. issuers gets the
+// issuers of the other end's certificate, which need not send them; nil for none.
+func Login(
+	ctx context.Context, c *Conn, id *Identity, roots *Roots,
+	issuers func(context.Context) ([]*x509.Certificate, error),
+) (Tokens, error) {
 	ours := NewNonce()
 	step1, err := c.Call(ctx, "auth.aid_login1", mustJSON(map[string]any{
 		"aid": id.AID, "cert": id.CertPEM(), "client_nonce": ours,
@@ -54,7 +61,14 @@ func Login(ctx context.Context, c *Conn, id *Identity, roots *Roots) (Tokens, er
 	if len(id.Chain) > 1 { // the service sends its own certificate only, which often has the same issuer
 		chain = append(chain, id.Chain[1:]...)
 	}
-	if err := roots.VerifyService(chain, ours, step1.Get("client_nonce_signature").String()); err != nil {
+	signed := step1.Get("client_nonce_signature").String()
+	err = roots.VerifyService(chain, ours, signed)
+	if refused, ok := errors.AsType[*Error](err); ok && refused.Code == codes.CertificateInvalid && issuers != nil {
+		if more, failed := issuers(ctx); failed == nil {
+			err = roots.VerifyService(append(chain, more...), ours, signed)
+		}
+	}
+	if err != nil {
 		return Tokens{}, err
 	}
 	nonce := step1.Get("nonce").String()

@@ -88,7 +88,7 @@ func TestLogin(t *testing.T) {
 				serve(t, far, gateway(a, "the nonce"), aun.Limits{})
 				c := serve(t, near, handler{}, aun.Limits{})
 
-				tokens, err := aun.Login(t.Context(), c, id, pki.Roots())
+				tokens, err := aun.Login(t.Context(), c, id, pki.Roots(), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -139,7 +139,7 @@ func TestLoginRefusesForeignServices(t *testing.T) {
 				a := newAuthority(t, aun.AuthorityConfig{Identity: service, Roots: pki.Roots()})
 				serve(t, far, gateway(a, ""), aun.Limits{})
 				c := serve(t, near, handler{}, aun.Limits{})
-				if _, err := aun.Login(t.Context(), c, pki.Identity("alice.aid.test"), pki.Roots()); code(err) != want {
+				if _, err := aun.Login(t.Context(), c, pki.Identity("alice.aid.test"), pki.Roots(), nil); code(err) != want {
 					t.Error(err)
 				}
 			})

@@ -17,7 +17,7 @@ func Register(ctx context.Context, config ClientConfig) error {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
 	defer cancel()
-	ws, peer, err := c.dial(ctx)
+	ws, at, err := c.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func Register(ctx context.Context, config ClientConfig) error {
 		conn.Close(CloseNormal, "")
 		<-ended
 	}()
-	if peer {
+	if peerMode(at) {
 		return errors.New("a peer issues no certificates; name a gateway")
 	}
 	result, err := conn.Call(ctx, "auth.create_aid", mustJSON(map[string]any{

@@ -42,7 +42,7 @@ func (s *Site) Find(r *http.Request) http.Handler {
 		return get(s.discovery)
 	case path == "/health":
 		return get(s.health)
-	case path == "/pki/chain":
+	case path == aun.IssuersPath:
 		return get(s.chain)
 	case path == "/pki/trust-roots.json":
 		return get(s.trustRoots)

@@ -55,6 +55,9 @@ func (p *PKI) Roots() *aun.Roots {
 // RootsPEM returns the root and the issuer in PEM.
 func (p *PKI) RootsPEM() []byte { return append(encode(p.root), encode(p.issuer)...) }
 
+// RootPEM returns the root in PEM.
+func (p *PKI) RootPEM() []byte { return encode(p.root) }
+
 // Identity returns an AID with a key of P-256 and a certificate for a year.
 func (p *PKI) Identity(aid string) *aun.Identity {
 	return p.IdentityFor(aid, elliptic.P256(), 365*24*time.Hour)

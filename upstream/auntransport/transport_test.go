@@ -275,6 +275,53 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
+// A gateway that sends its own certificate only is asked for those of its issuers. They count only if they lead to the
+// roots.
+func TestIssuers(t *testing.T) {
+	for name, trusts := range map[string]bool{"the root": true, "another root": false} {
+		t.Run(name, func(t *testing.T) {
+			withGateway(t, func(t *testing.T, _ *upstream.Agent, g *gateway) {
+				alone := func(aid string) *aun.Identity {
+					id := g.pki.Identity(aid)
+					id.Chain = id.Chain[:1]
+					return id
+				}
+				service, err := aun.NewAuthority(aun.AuthorityConfig{Identity: alone("gw.aid.test"), Roots: g.pki.Roots()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				g.authority = service
+				var asked atomic.Int64
+				g.net.Serve("issuers.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path != "/pki/chain" {
+						g.ServeHTTP(w, r)
+						return
+					}
+					asked.Add(1)
+					_, _ = w.Write(g.pki.RootsPEM())
+				}))
+				trusted := g.pki
+				if !trusts {
+					trusted = auntest.NewPKI(t)
+				}
+				roots, err := aun.NewRoots(trusted.RootPEM())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var pool auntransport.Pool
+				a := upstream.New(upstream.Config{Logger: quiet, Resolver: upstream.NewEndpoint(codec.Client("agent.aid.test"),
+					pool.New(aun.ClientConfig{Identity: alone("alice.aid.test"), Roots: roots, URL: "ws://issuers.test/aun",
+						Peer: "agent.aid.test", HTTP: g.net.Client(), Log: quiet}, 0))})
+				defer a.Close()
+				got, _ := carryOut(t, a, start("t", "echo hello"))
+				if strings.HasSuffix(got, "result=hello") != trusts || asked.Load() == 0 {
+					t.Errorf("after %d requests for the issuers: %s", asked.Load(), got)
+				}
+			})
+		})
+	}
+}
+
 // An answer to task.get that is older than an event is asked for again.
 func TestStaleGet(t *testing.T) {
 	withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
