@@ -20,8 +20,8 @@ import (
 // TestDocsLogLines compares the table of docs/operations.md with what the code logs at info level and above.
 func TestDocsLogLines(t *testing.T) {
 	logged := make(map[string]string) // messages, by level
-	for _, room := range []string{"aun", "caddymodule", "directory", "gateway", "identity", "mailbox", "notify", "partner",
-		"replay", "sseproxy", "upstream"} {
+	for _, room := range []string{"aun", "caddymodule", "directory", "gateway", "group", "identity", "mailbox", "notify",
+		"partner", "replay", "sseproxy", "upstream"} {
 		err := filepath.WalkDir(room, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
