@@ -126,11 +126,8 @@ func fileOf(s string) task.DataItem {
 
 // fileAt returns the file at a URL. One of the scheme data holds the bytes.
 func fileAt(url string) task.DataItem {
-	if rest, ok := strings.CutPrefix(url, "data:"); ok {
-		kind, data, ok := strings.Cut(rest, ",")
-		if mime, encoded := strings.CutSuffix(kind, ";base64"); ok && encoded && data != "" && wire.IsBase64(data) {
-			return task.DataItem{Kind: task.FileItem, MIMEType: mime, Bytes: data}
-		}
+	if mime, data, ok := wire.ReadDataURI(url); ok {
+		return task.DataItem{Kind: task.FileItem, MIMEType: mime, Bytes: data}
 	}
 	return task.DataItem{Kind: task.FileItem, URI: url, MIMEType: mimeTypes[extension(url)]}
 }
@@ -196,6 +193,9 @@ func appendContent(dst []byte, it *task.DataItem) []byte {
 	return task.AppendString(append(dst, `"type":"text","text":`...), it.Text)
 }
 
+// unknownType is the media type of a file that names none.
+const unknownType = "application/octet-stream"
+
 // appendFile appends a file by its media type, or by the type of the content that it was.
 func appendFile(dst []byte, it *task.DataItem) []byte {
 	kind, _, _ := strings.Cut(it.MIMEType, "/")
@@ -204,28 +204,16 @@ func appendFile(dst []byte, it *task.DataItem) []byte {
 	}
 	switch {
 	case kind == typeImage:
-		return appendURL(append(dst, `"type":"image","image_url":`...), it)
+		return wire.AppendFileURI(append(dst, `"type":"image","image_url":`...), it, unknownType)
 	case kind == typeVideo:
-		return appendURL(append(dst, `"type":"video","video_url":`...), it)
+		return wire.AppendFileURI(append(dst, `"type":"video","video_url":`...), it, unknownType)
 	case kind == typeAudio && it.Bytes != "":
 		dst = task.AppendString(append(dst, `"type":"audio","data":`...), it.Bytes)
 		return task.AppendString(append(dst, `,"format":`...), audioFormat(it.MIMEType))
 	case it.Bytes != "":
-		dst = appendURL(append(dst, `"type":"file","file_data":`...), it)
+		dst = wire.AppendFileURI(append(dst, `"type":"file","file_data":`...), it, unknownType)
 	default:
-		dst = appendURL(append(dst, `"type":"file","file_url":`...), it)
+		dst = wire.AppendFileURI(append(dst, `"type":"file","file_url":`...), it, unknownType)
 	}
 	return wire.AppendOptional(dst, `,"filename":`, it.Name)
-}
-
-// appendURL appends the URL of a file: where the gateway has its bytes, one of the scheme data.
-func appendURL(dst []byte, it *task.DataItem) []byte {
-	if it.Bytes == "" {
-		return task.AppendString(dst, it.URI)
-	}
-	mime := it.MIMEType
-	if mime == "" {
-		mime = "application/octet-stream"
-	}
-	return task.AppendString(dst, "data:"+mime+";base64,"+it.Bytes)
 }

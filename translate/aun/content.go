@@ -57,12 +57,7 @@ func appendMembers(dst []byte, name string, items []task.DataItem) []byte {
 		}
 		dst = wire.AppendOptional(append(dst, `"type":"file"`...), `,"name":`, name)
 		dst = wire.AppendOptional(dst, `,"mime_type":`, it.MIMEType)
-		dst = append(dst, `,"content":`...)
-		if it.Bytes == "" {
-			dst = task.AppendString(dst, it.URI)
-		} else {
-			dst = task.AppendString(dst, "data:"+it.MIMEType+";base64,"+it.Bytes)
-		}
+		dst = wire.AppendFileURI(append(dst, `,"content":`...), it, "")
 	default:
 		dst = wire.AppendOptional(append(dst, `"type":"json"`...), `,"name":`, name)
 		dst = append(dst, `,"content":`...)
@@ -158,17 +153,15 @@ func readContent(v gjson.Result, depth int) (items []task.DataItem, ok bool) {
 
 // readURI reads the URI of a file. A data URI in base64 is the file itself.
 func readURI(it *task.DataItem, uri string) {
-	if rest, ok := strings.CutPrefix(uri, "data:"); ok {
-		mime, data, ok := strings.Cut(rest, ";base64,")
-		if ok && wire.IsBase64(data) {
-			it.Bytes = strings.Clone(data)
-			if it.MIMEType == "" {
-				it.MIMEType = strings.Clone(mime)
-			}
-			return
-		}
+	mime, data, ok := wire.ReadDataURI(uri)
+	if !ok {
+		it.URI = strings.Clone(uri)
+		return
 	}
-	it.URI = strings.Clone(uri)
+	it.Bytes = strings.Clone(data)
+	if it.MIMEType == "" {
+		it.MIMEType = strings.Clone(mime)
+	}
 }
 
 // ReadArtifact reads an artifact. ok is false if it has no id, or its content is not what its type says.

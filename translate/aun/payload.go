@@ -128,11 +128,7 @@ func AppendPayload(dst []byte, it *task.DataItem, taskID, thread string) []byte 
 	case task.TextItem:
 		dst = task.AppendString(append(dst, `{"type":"text","text":`...), it.Text)
 	case task.FileItem:
-		url := it.URI
-		if it.Bytes != "" {
-			url = "data:" + it.MIMEType + ";base64," + it.Bytes
-		}
-		dst = task.AppendString(append(dst, `{"type":"file","attachments":[{"url":`...), url)
+		dst = wire.AppendFileURI(append(dst, `{"type":"file","attachments":[{"url":`...), it, "")
 		dst = wire.AppendOptional(dst, `,"filename":`, it.Name)
 		dst = append(wire.AppendOptional(dst, `,"content_type":`, it.MIMEType), `}]`...)
 	default:
