@@ -181,8 +181,8 @@ func (a *agentAPI) start(text string) (id string, wait func() string) {
 	return id, wait
 }
 
-// cutting cuts the caller's connection in the middle of a stream. The agent's turn goes on, so the session is busy; its
-// result is in the log, and the session takes the next message.
+// cutting cuts the caller's connection in the middle of a stream. The agent's turn continues, so the session is busy;
+// its result is in the log, and the session takes the next message.
 func cutting(t *testing.T, w *world, b *back) {
 	a := newAgentAPIOf(t, w.mount(b))
 	session, id, pieces := leader.NewID("session"), "", 0

@@ -307,7 +307,7 @@ func slowly() response {
 	}}
 }
 
-// verbosely answers with a status and a body that is larger than anyone wants to read.
+// verbosely answers with a status and a body that is larger than the gateway reads.
 func verbosely(status int) response {
 	return response{status == 200, func(conn net.Conn) bool {
 		_, err := fmt.Fprintf(conn, "HTTP/1.1 %d Oh\r\nContent-Length: %d\r\n\r\n", status, 64<<20)

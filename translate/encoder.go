@@ -35,6 +35,6 @@ type Keeper interface {
 type Frame struct {
 	Name string                 // the name of the event in SSE; empty for the default
 	Data []byte                 // dst with one line appended; nil for nothing
-	End  bool                   // the dialect's stream ends here, though the task may go on; set on the last frame only
+	End  bool                   // the dialect's stream ends here, though the task may continue; set on the last frame only
 	Next func(dst []byte) Frame // appends the next frame of the same event; nil on the last frame
 }

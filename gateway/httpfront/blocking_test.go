@@ -21,7 +21,7 @@ import (
 type sleeper struct {
 	work  time.Duration
 	state task.State
-	open  bool // it may go on by itself
+	open  bool // it may continue by itself
 }
 
 func (s sleeper) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {

@@ -41,7 +41,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// wary is a body that refuses to be read into no room, which would go on for ever.
+// wary is a body that refuses to be read into no room, which would never end.
 type wary struct{ io.Reader }
 
 func (w wary) Read(p []byte) (int, error) {

@@ -47,7 +47,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 }
 
 // TestMemoryLimits proves that a call whose request or answer exceeds the budget is refused with the limit, and that
-// others go on.
+// others continue.
 func TestMemoryLimits(t *testing.T) {
 	limits := quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}
 	g := open(t, func(h *setup) {
@@ -128,7 +128,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 }
 
 // TestMemoryOfStreams proves that a frame that there is no memory for is refused by a frame, that the stream can be
-// gone on with, and that a stream that rests holds nothing.
+// continued, and that a stream that rests holds nothing.
 func TestMemoryOfStreams(t *testing.T) {
 	g := open(t, func(h *setup) {
 		h.Limits.Bytes = 1 << 20

@@ -21,7 +21,7 @@ import (
 )
 
 // Salt is the salt of the check digits of AICs of form v2 that this package makes. A registrar's salt is secret; this
-// one is the example of the specification, so that anyone can verify the digits.
+// one is the example of the specification, so that every program can verify the digits.
 var Salt = []byte{0x12, 0x34}
 
 // The validity of certificates.

@@ -19,7 +19,7 @@ import (
 const (
 	Private = "private" // its owner and its assignee
 	Shared  = "shared"  // its participants, too
-	Public  = "public"  // everyone who is connected
+	Public  = "public"  // every client that is connected
 )
 
 // Relation is what AUN has in a task beside the canon. A front keeps it.
@@ -190,7 +190,7 @@ func (s Server) appendHead(dst []byte, t *task.Task) []byte {
 	dst = task.AppendString(append(dst, `,"assignee":`...), s.Assignee)
 	dst = wire.AppendOptional(dst, `,"visibility":`, s.Visibility)
 	dst = wire.AppendOptional(dst, `,"parent_task_id":`, s.Parent)
-	var created time.Time // not known of a task without its history that has gone on
+	var created time.Time // unknown for a later state without the history
 	switch state := t.Status.State; {
 	case len(t.StatusHistory) > 0:
 		created = t.StatusHistory[0].ChangedAt

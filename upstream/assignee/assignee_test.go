@@ -186,7 +186,7 @@ func TestWork(t *testing.T) {
 	})
 }
 
-// TestEnds: every way in which an agent ends a turn, and what it gets when it goes on.
+// TestEnds: every way in which an agent ends a turn, and the error of its next call.
 func TestEnds(t *testing.T) {
 	const question = `{"task_id":"t1","payload":{"type":"status","state":"input_required","text":"Which?"}}`
 	for name, c := range map[string]struct {
