@@ -94,10 +94,10 @@ func TestDocsMappingMentions(t *testing.T) {
 
 // TestDocsMappingPublications: what a member publishes is what the page shows.
 func TestDocsMappingPublications(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 8*60*60))
 	state := task.Task{ID: "T", SessionID: "S", Status: task.Status{State: task.Working, ChangedAt: at}}
 	shown := func(body []byte) string {
-		s := strings.ReplaceAll(string(body), "2026-01-02T03:04:05Z", "…")
+		s := strings.ReplaceAll(string(body), "2026-01-02T03:04:05+08:00", "…")
 		return quoted(strings.ReplaceAll(s, `{"state":"working","stateChangedAt":"…"}`, "{}"))
 	}
 	want := [][]string{{"a task"}, {"the status of a member"}}

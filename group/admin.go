@@ -93,7 +93,7 @@ func (e *Engine) Leave(ctx context.Context, partner, leader, groupID string) err
 }
 
 func errNoMembership() error {
-	return task.Errorf(task.InvalidParams, "There is no such membership of a group.")
+	return task.Errorf(task.InvalidParams, "there is no such membership of a group")
 }
 
 // view returns what an operator sees.

@@ -205,7 +205,7 @@ func (e *Engine) take(p *Partner, k key) (*membership, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return nil, task.Errorf(task.Internal, "The gateway is stopping.")
+		return nil, task.Errorf(task.Internal, "the gateway is stopping")
 	}
 	if m := e.memberships[k]; m != nil {
 		return m, nil
@@ -229,7 +229,7 @@ func (e *Engine) take(p *Partner, k key) (*membership, error) {
 }
 
 func limitExceeded(limit string, max int) error {
-	return task.Errorf(task.LimitExceeded, "This Partner is a member of as many groups as it may be. Leave one first.").
+	return task.Errorf(task.LimitExceeded, "this Partner is a member of as many groups as it may be; have it leave one").
 		WithData("limit", limit).WithData("max", max)
 }
 

@@ -86,15 +86,15 @@ func (p *Partner) check(inv *task.Invitation) error {
 		return err
 	}
 	if n := len(queueName(inv.Group.Leader.AIC, inv.Group.ID, p.AIC)); n > maxQueueName {
-		return task.Errorf(task.InvalidParams, "The name of the agent's queue would have %d bytes, and at most %d are "+
-			"allowed. Use a shorter groupId.", n, maxQueueName).WithField("params.group.groupId")
+		return task.Errorf(task.InvalidParams, "the name of the agent's queue would have %d bytes, and at most %d are "+
+			"allowed; use a shorter groupId", n, maxQueueName).WithField("params.group.groupId")
 	}
 	return nil
 }
 
 func notAllowed(s *task.BrokerServer) error {
-	return task.Errorf(task.InvitationRejected, "This Partner may not connect to %s. Its operator decides which brokers "+
-		"are allowed.", s.Host).WithField("params.server.host")
+	return task.Errorf(task.InvitationRejected, "this Partner may not connect to %s; its operator decides which brokers "+
+		"are allowed", s.Host).WithField("params.server.host")
 }
 
 // login returns how the agent logs in with an access token: user:password, or a JSON Web Token. Without a token, the
@@ -110,7 +110,7 @@ func (p *Partner) login(token string) (broker.Login, error) {
 		return broker.Token(p.AIC, token), nil
 	}
 	return broker.Login{}, task.Errorf(task.AccessTokenInvalid, "accessToken is neither user:password nor a JSON Web "+
-		"Token.").WithField("params.server.accessToken")
+		"Token").WithField("params.server.accessToken")
 }
 
 // linkConfig returns the configuration of a link for a record.
@@ -248,6 +248,7 @@ func (m *membership) move(ctx context.Context, p *Partner, next *record, token s
 	}
 	m.set(func() { m.isStored, m.token, m.knowsToken = true, token, true })
 	m.connected(fresh)
+	m.announce()
 	if old != nil && !sameQueue {
 		m.engine.retire(old)
 	}
@@ -279,11 +280,11 @@ func (m *membership) refusal(err error, inv *task.Invitation) error {
 	}
 	switch failed.Kind {
 	case broker.AddressRefused:
-		return task.Errorf(task.InvitationRejected, "This Partner may not connect to %s: %s", inv.Server.Host,
+		return task.Errorf(task.InvitationRejected, "this Partner may not connect to %s: %s", inv.Server.Host,
 			failed.Reason).WithField("params.server.host").WithCause(err)
 	case broker.LoginRefused:
 		if inv.Server.AccessToken != "" {
-			return task.Errorf(task.AccessTokenInvalid, "The broker refuses accessToken: %s", failed.Reason).
+			return task.Errorf(task.AccessTokenInvalid, "the broker refuses accessToken: %s", failed.Reason).
 				WithField("params.server.accessToken").WithCause(err)
 		}
 	}

@@ -3,7 +3,9 @@
 package group
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
@@ -36,9 +38,12 @@ type statusAnswer struct {
 // manage has the supervisor execute a command for members, which is for this agent, in the order of the calls. The
 // delivery is acknowledged when the command is stored and answered.
 func (m *membership) manage(c *task.Management, dialect string, d *broker.Delivery) {
+	next := memberCommand{*c, dialect, d}
+	// The id of the answer is made of that of the command, which v01.00 does not ask to be there.
+	next.ID = cmp.Or(next.ID, d.ID, rand.Text())
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.commands = append(m.commands, memberCommand{*c, dialect, d}) // at most as many as the prefetch
+	m.commands = append(m.commands, next) // at most as many as the prefetch
 	m.wake()
 }
 
@@ -110,8 +115,21 @@ func (m *membership) mute(muted bool) error {
 func (m *membership) status(command, dialect, session string, s task.MemberStatus) broker.Message {
 	sum := sha256.Sum256([]byte(m.log + "\x00" + command))
 	id := "status-" + hex.EncodeToString(sum[:16])
-	form := aip.GroupForm{Dialect: dialect, AIC: m.record.AIC, GroupID: m.group}
-	return broker.Message{ID: id, Body: form.AppendMemberStatus(nil, id, time.Now(), session, s)}
+	return broker.Message{ID: id, Body: m.form(dialect).AppendMemberStatus(nil, id, time.Now(), session, s)}
+}
+
+// announce publishes the member's status to a group that it has joined, where the dialect of its invitation has that.
+func (m *membership) announce() {
+	if !m.form(m.record.Dialect).AnnouncesMembers() {
+		return
+	}
+	message := m.status(rand.Text(), m.record.Dialect, "", task.MemberStatus{Connected: true, Muted: m.record.Muted})
+	m.set(func() { m.answers = append(m.answers, statusAnswer{message, func() {}}) })
+}
+
+// form returns how the member writes what it publishes in a dialect.
+func (m *membership) form(dialect string) aip.GroupForm {
+	return aip.GroupForm{Dialect: dialect, AIC: m.record.AIC, GroupID: m.group}
 }
 
 // publishAnswers publishes the answers to commands, a few at a time.

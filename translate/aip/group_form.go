@@ -34,6 +34,9 @@ func (f GroupForm) appendTask(dst []byte, id string, t *task.Task, messages []ta
 	return form.AppendTask(dst, &of)
 }
 
+// inBeijing returns a time as the gateway writes its own: in the zone of AIP (§4.3), in milliseconds.
+func inBeijing(at time.Time) time.Time { return at.In(beijing).Truncate(time.Millisecond) }
+
 // AppendRejected appends the Task of a start that was refused by an error: the exchange has no other form for it.
 func (f GroupForm) AppendRejected(dst []byte, id string, start *task.Message, at time.Time, err error) []byte {
 	e := wire.ErrorOf(err)
@@ -43,9 +46,15 @@ func (f GroupForm) AppendRejected(dst []byte, id string, start *task.Message, at
 	}
 	return f.AppendTask(dst, id, &task.Task{
 		ID: start.TaskID, SessionID: start.SessionID,
-		Status: task.Status{State: task.Rejected, ChangedAt: at, DataItems: []task.DataItem{task.Text(reason)}},
+		Status: task.Status{
+			State: task.Rejected, ChangedAt: inBeijing(at), DataItems: []task.DataItem{task.Text(reason)},
+		},
 	})
 }
+
+// AnnouncesMembers reports whether a member publishes its status when it has joined. It does so in v02.01 (§7.1); in
+// v01.00 its Leader finds that out by the answer to the invitation.
+func (f GroupForm) AnnouncesMembers() bool { return f.Dialect == nameV2 }
 
 // AppendMemberStatus appends the status of the member. id and at are those of the message, session is that of the
 // command which it answers; empty for none.
@@ -57,7 +66,7 @@ func (f GroupForm) AppendMemberStatus(dst []byte, id string, at time.Time, sessi
 	}
 	dst = task.AppendString(append(dst, `{"type":`...), kind)
 	dst = task.AppendString(append(dst, `,"id":`...), id)
-	dst = task.AppendTime(append(dst, `,"sentAt":`...), at)
+	dst = task.AppendTime(append(dst, `,"sentAt":`...), inBeijing(at))
 	dst = task.AppendString(append(dst, `,"senderRole":"partner","senderId":`...), f.AIC)
 	dst = append(task.AppendString(append(dst, ','), status), `:{"connected":`...)
 	dst = strconv.AppendBool(dst, s.Connected)

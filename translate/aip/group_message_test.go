@@ -91,24 +91,27 @@ func memberStatus(t *testing.T, body []byte) {
 
 // TestGroupFormV2 shows what a member publishes in the form of v02.
 func TestGroupFormV2(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678, beijing)
 	f := GroupForm{Dialect: "aip/2", AIC: "1.2.156.P", GroupID: "g1"}
+	if v1 := (GroupForm{Dialect: "aip"}); !f.AnnouncesMembers() || v1.AnnouncesMembers() {
+		t.Error("a member publishes its status when it has joined in v02 only")
+	}
 	begin := func(kind, id string) string {
-		return `{"type":"` + kind + `","id":"` + id + `","sentAt":"2026-01-02T03:04:05Z","senderRole":"partner",` +
+		return `{"type":"` + kind + `","id":"` + id + `","sentAt":"2026-01-02T03:04:05+08:00","senderRole":"partner",` +
 			`"senderId":"1.2.156.P",`
 	}
 	state := task.Task{ID: "t1", SessionID: "s1", SenderID: "another", GroupID: "another",
-		Status:         task.Status{State: task.Working, ChangedAt: at},
+		Status:         task.Status{State: task.Working, ChangedAt: at.Truncate(time.Second)},
 		MessageHistory: []task.Message{{ID: "m"}}, StatusHistory: []task.Status{{State: task.Accepted}}}
 	for want, got := range map[string][]byte{
 		begin("task-result", "msg-1") + `"taskId":"t1","groupId":"g1","sessionId":"s1","status":{"state":"working",` +
-			`"stateChangedAt":"2026-01-02T03:04:05Z"},"products":[]}`: f.AppendTask(nil, "msg-1", &state),
+			`"stateChangedAt":"2026-01-02T03:04:05+08:00"},"products":[]}`: f.AppendTask(nil, "msg-1", &state),
 		begin("task-result", "msg-2") + `"taskId":"t1","groupId":"g1","sessionId":"s1","status":{"state":"rejected",` +
-			`"stateChangedAt":"2026-01-02T03:04:05Z","dataItems":[{"type":"text","text":"too many tasks"}]},"products":[]}`: f.
-			AppendRejected(nil, "msg-2", &task.Message{TaskID: "t1", SessionID: "s1"}, at,
-				task.Errorf(task.LimitExceeded, "too many tasks")),
+			`"stateChangedAt":"2026-01-02T03:04:05+08:00","dataItems":[{"type":"text","text":"too many tasks"}]},` +
+			`"products":[]}`: f.AppendRejected(nil, "msg-2", &task.Message{TaskID: "t1", SessionID: "s1"}, at,
+			task.Errorf(task.LimitExceeded, "too many tasks")),
 		begin("group-mgmt-result", "msg-3") + `"status":{"connected":true,"muted":true},"groupId":"g1"}`: f.
-			AppendMemberStatus(nil, "msg-3", at, "", task.MemberStatus{Connected: true, Muted: true}),
+			AppendMemberStatus(nil, "msg-3", at.UTC(), "", task.MemberStatus{Connected: true, Muted: true}),
 		begin("group-mgmt-result", "msg-4") + `"status":{"connected":false,"muted":false},"groupId":"g1",` +
 			`"sessionId":"s\"1"}`: f.AppendMemberStatus(nil, "msg-4", at, `s"1`, task.MemberStatus{}),
 	} {
