@@ -36,7 +36,7 @@ func TestLoginErrors(t *testing.T) {
 		ctx := t.Context()
 		id := w.pki.Identity("alice.aid.test")
 		token := func() string {
-			tokens, err := aun.Login(ctx, w.dial("/aun").conn, id, w.pki.Roots())
+			tokens, err := aun.Login(ctx, w.dial("/aun").conn, id, w.pki.Roots(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +112,7 @@ func TestLoginTimeout(t *testing.T) {
 		}
 		first, _ := json.Marshal(map[string]string{"aid": "alice.aid.test", "client_nonce": "x", "cert": id.CertPEM()})
 		clients["the first step"].must("auth.aid_login1", string(first))
-		if _, err := aun.Login(t.Context(), clients["both steps"].conn, id, w.pki.Roots()); err != nil {
+		if _, err := aun.Login(t.Context(), clients["both steps"].conn, id, w.pki.Roots(), nil); err != nil {
 			t.Fatal(err)
 		}
 		clients["initialize"].must("initialize", `{"mode":"peer","protocol":{"min":"1.0","max":"1.0"}}`)
@@ -210,7 +210,7 @@ func TestConnectionLimits(t *testing.T) {
 		w.connect("alice.aid.test", "d2")
 		third := w.dial("/aun")
 		nonce := third.next().params.Get("nonce").String()
-		tokens, err := aun.Login(t.Context(), third.conn, w.pki.Identity("alice.aid.test"), w.pki.Roots())
+		tokens, err := aun.Login(t.Context(), third.conn, w.pki.Identity("alice.aid.test"), w.pki.Roots(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

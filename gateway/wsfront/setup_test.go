@@ -267,7 +267,7 @@ func (w *world) connect(aid, device string) *client {
 	c := w.dial("/aun")
 	nonce := c.next().params.Get("nonce").String()
 	id := w.pki.Identity(aid)
-	tokens, err := aun.Login(context.Background(), c.conn, id, w.pki.Roots())
+	tokens, err := aun.Login(context.Background(), c.conn, id, w.pki.Roots(), nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestAun(t *testing.T) {
 				<-served
 			}()
 			nonce := (<-challenge).Get("nonce").String()
-			tokens, err := aun.Login(limit(t), conn, id, trusted)
+			tokens, err := aun.Login(limit(t), conn, id, trusted, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
