@@ -223,7 +223,7 @@ func (e *Engine) take(p *Partner, k key) (*membership, error) {
 	case all >= p.MaxGroups:
 		return nil, limitExceeded("groups", p.MaxGroups)
 	case ofLeader >= p.MaxGroupsPerLeader:
-		return nil, limitExceeded("groupsPerLeader", p.MaxGroupsPerLeader)
+		return nil, limitExceeded("groups_per_leader", p.MaxGroupsPerLeader)
 	}
 	return e.supervise(k, newLog(k), nil), nil
 }

@@ -72,7 +72,7 @@ func late(ctx context.Context, inv *task.Invitation) error {
 	if err := context.Cause(ctx); err != errJoinLimit {
 		return err
 	}
-	return connectionFailed(&inv.Server, "another invitation to the group was not answered in time")
+	return connectionFailed(inv.Server.Host, inv.Server.Port, "another invitation to the group was not answered in time")
 }
 
 // check checks what an invitation asks for against the configuration. That the agent is not among the partners in the
@@ -80,7 +80,7 @@ func late(ctx context.Context, inv *task.Invitation) error {
 func (p *Partner) check(inv *task.Invitation) error {
 	s := &inv.Server
 	if ok, _ := allowed(p.Brokers, s.Host, s.Port); !ok {
-		return notAllowed(s)
+		return notAllowed(s.Host)
 	}
 	if _, err := p.login(s.AccessToken); err != nil {
 		return err
@@ -92,9 +92,9 @@ func (p *Partner) check(inv *task.Invitation) error {
 	return nil
 }
 
-func notAllowed(s *task.BrokerServer) error {
+func notAllowed(host string) error {
 	return task.Errorf(task.InvitationRejected, "this Partner may not connect to %s; its operator decides which brokers "+
-		"are allowed", s.Host).WithField("params.server.host")
+		"are allowed", host).WithField("params.server.host")
 }
 
 // login returns how the agent logs in with an access token: user:password, or a JSON Web Token. Without a token, the
@@ -115,10 +115,9 @@ func (p *Partner) login(token string) (broker.Login, error) {
 
 // linkConfig returns the configuration of a link for a record.
 func (m *membership) linkConfig(p *Partner, r *record, token string, declare bool) (broker.Config, error) {
-	server := task.BrokerServer{Host: r.Host, Port: r.Port}
 	ok, secure := allowed(p.Brokers, r.Host, r.Port)
 	if !ok {
-		return broker.Config{}, notAllowed(&server)
+		return broker.Config{}, notAllowed(r.Host)
 	}
 	login, err := p.login(token)
 	if err != nil {
@@ -146,6 +145,9 @@ func (m *membership) join(ctx context.Context, p *Partner, inv *task.Invitation)
 	ok := m.ask(func() {
 		answer, err := m.invited(ctx, p, inv)
 		answered <- result{answer, err}
+		if !m.isStored && !m.isOver() {
+			m.end()
+		}
 	})
 	if !ok {
 		return task.Membership{}, errOver
@@ -177,12 +179,10 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 	if ctx.Err() != nil {
 		return task.Membership{}, late(ctx, inv)
 	}
-	if m.isStored && m.record.Leaving != nil {
-		// The Leader wants the agent back, so the leave ends as it stands.
-		m.end()
-		return task.Membership{}, errOver
-	}
 	next, token := newRecord(inv, p.AIC, time.Now()), inv.Server.AccessToken
+	if m.isStored && m.record.Leaving != nil {
+		return task.Membership{}, m.finishLeave(ctx, p, &next, token)
+	}
 	if m.isStored {
 		next.Joined, next.Muted, next.Node = m.record.Joined, m.record.Muted, m.record.Node
 	}
@@ -197,13 +197,35 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 	switch {
 	case err == errOver:
 		return task.Membership{}, errOver
-	case err != nil && !m.isStored:
-		m.end()
-		return task.Membership{}, m.refusal(err, inv)
 	case err != nil:
-		return task.Membership{}, m.refusal(err, inv)
+		return task.Membership{}, m.refusal(err, &next)
 	}
 	return m.joined(), nil
+}
+
+// finishLeave is for an invitation to a group that the agent is leaving: the leave ends first, and with it the queue,
+// which may still have the command to leave. The error is errOver if it has ended.
+func (m *membership) finishLeave(ctx context.Context, p *Partner, next *record, token string) error {
+	if m.link == nil {
+		c, err := m.linkConfig(p, next, token, false)
+		if err != nil {
+			return err
+		}
+		l, err := m.engine.dial.Join(ctx, c)
+		switch {
+		case isKind(err, broker.QueueGone):
+			m.abandon()
+			return errOver
+		case err != nil:
+			return m.refusal(err, next)
+		}
+		m.connected(l)
+	}
+	m.leave()
+	if m.isOver() {
+		return errOver
+	}
+	return connectionFailed(next.Host, next.Port, "the agent is still leaving the group")
 }
 
 // move connects the membership as next says, and only then gives up the link that it had. Messages that wait in the
@@ -273,26 +295,26 @@ func (m *membership) discard(l link, made bool) {
 }
 
 // refusal is the error that the Leader gets.
-func (m *membership) refusal(err error, inv *task.Invitation) error {
+func (m *membership) refusal(err error, r *record) error {
 	var failed *broker.Error
 	if !errors.As(err, &failed) {
 		return err
 	}
 	switch failed.Kind {
 	case broker.AddressRefused:
-		return task.Errorf(task.InvitationRejected, "this Partner may not connect to %s: %s", inv.Server.Host,
+		return task.Errorf(task.InvitationRejected, "this Partner may not connect to %s: %s", r.Host,
 			failed.Reason).WithField("params.server.host").WithCause(err)
 	case broker.LoginRefused:
-		if inv.Server.AccessToken != "" {
+		if r.HasToken {
 			return task.Errorf(task.AccessTokenInvalid, "the broker refuses accessToken: %s", failed.Reason).
 				WithField("params.server.accessToken").WithCause(err)
 		}
 	}
-	return connectionFailed(&inv.Server, failed.Reason).WithCause(err)
+	return connectionFailed(r.Host, r.Port, failed.Reason).WithCause(err)
 }
 
-func connectionFailed(s *task.BrokerServer, reason string) *task.Error {
-	return task.Errorf(task.ConnectionFailed, "%s", reason).WithData("host", s.Host).WithData("port", s.Port)
+func connectionFailed(host string, port int, reason string) *task.Error {
+	return task.Errorf(task.ConnectionFailed, "%s", reason).WithData("host", host).WithData("port", port)
 }
 
 // isKind reports whether an error is one of a broker, of a kind.

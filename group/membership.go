@@ -135,8 +135,11 @@ func (m *membership) set(change func()) {
 	change()
 }
 
-// enter changes the state, and says why there is no link.
+// enter changes the state, and says why there is no link. One that is leaving stays so.
 func (m *membership) enter(s State, err error) {
+	if m.record.Leaving != nil {
+		s = Leaving
+	}
 	m.set(func() {
 		if m.state != s {
 			m.state, m.since = s, time.Now()

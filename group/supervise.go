@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
-	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // When a membership without a link is connected again, and for how long that is tried.
@@ -177,7 +176,7 @@ func (m *membership) mayConnect(p *Partner) error {
 	case p.AIC != m.record.AIC:
 		return errAIC
 	case !ok:
-		return notAllowed(&task.BrokerServer{Host: m.record.Host})
+		return notAllowed(m.record.Host)
 	}
 	return nil
 }
@@ -223,7 +222,8 @@ func (m *membership) mayWait(cancel context.CancelFunc) bool {
 	return len(m.requests) == 0
 }
 
-// open makes the link of the record. It declares no queue: one that is missing was deleted by the Leader.
+// open makes the link of the record. It declares no queue: one that is missing was deleted by the Leader. A membership
+// that is leaving receives nothing any more.
 func (m *membership) open(ctx context.Context) (link, error) {
 	c, err := m.linkConfig(m.config, &m.record, m.token, false)
 	if err != nil {
@@ -233,7 +233,10 @@ func (m *membership) open(ctx context.Context) (link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.Receive(ctx, m.tasks.receive); err != nil {
+	if m.record.Leaving == nil {
+		err = l.Receive(ctx, m.tasks.receive)
+	}
+	if err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -251,11 +254,7 @@ func backoff(failures int) time.Duration {
 func (m *membership) connected(l link) {
 	m.failures, m.nextAttempt = 0, time.Time{}
 	m.set(func() { m.link, m.record.Node = l, l.Info().ClusterName })
-	if m.record.Leaving != nil {
-		m.enter(Leaving, nil)
-	} else {
-		m.enter(Joined, nil)
-	}
+	m.enter(Joined, nil)
 	m.tasks.connect(l)
 }
 

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+var (
+	present = task.MemberStatus{Connected: true}
+	muted   = task.MemberStatus{Connected: true, Muted: true}
+	gone    = task.MemberStatus{}
+)
+
+// send has the Leader publish commands for members at a.example; their ids are their places.
+func (m *memberships) send(commands ...task.GroupCommand) (bodies []string) {
+	m.Helper()
+	for i, c := range commands {
+		body := membersCommand(string(rune('1'+i)), c)
+		m.byName["a.example"].publish(body)
+		bodies = append(bodies, body)
+	}
+	synctest.Wait()
+	return bodies
+}
+
+// TestManagement answers commands in their order.
+func TestManagement(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite()
+		m.took()
+		sent := m.send(task.GetStatus, task.Mute, task.Mute, task.GetStatus, task.Unmute)
+		m.checkStatuses("a.example", present, muted, muted, muted, present)
+		if m.of("g1").muted {
+			t.Error("it is muted in the end")
+		}
+		acked := slices.DeleteFunc(m.took(), func(e string) bool { return !strings.HasPrefix(e, "ack") })
+		if len(acked) != len(sent) {
+			t.Errorf("acknowledged were %v", acked)
+		}
+		m.send(task.Mute)
+		m.restart()
+		if !m.of("g1").muted || !m.engine.List()[0].Muted {
+			t.Error("it is not muted any more after a restart")
+		}
+	})
+}
+
+// TestUnconfirmedAnswer loses the link before the answers are confirmed: they are published again, with the same ids.
+func TestUnconfirmedAnswer(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite()
+		m.took()
+		at := m.byName["a.example"]
+		m.change(func() { at.holds = true })
+		m.send(slices.Repeat([]task.GroupCommand{task.GetStatus}, 3*roomForStatus)...)
+		var first []string
+		m.change(func() {
+			for _, sent := range at.sent {
+				first = append(first, sent.ID)
+			}
+			at.sent = nil
+		})
+		if len(first) != roomForStatus-1 {
+			t.Errorf("%d answers were published without a confirm", len(first))
+		}
+		for _, e := range m.took() {
+			if strings.HasPrefix(e, "ack") {
+				t.Errorf("%s before the answer is confirmed", e)
+			}
+		}
+		at.cut(broker.Closed)
+		m.change(func() { at.holds = false })
+		time.Sleep(firstRetry)
+		synctest.Wait()
+		for i, sent := range at.sent {
+			if i < len(first) && sent.ID != first[i] {
+				t.Errorf("answer %d has the id %q, and had %q", i, sent.ID, first[i])
+			}
+		}
+		if len(at.sent) != 3*roomForStatus || len(at.queues[testQueue].messages) > 0 || len(at.links[0].unacked) > 0 {
+			t.Errorf("%d answers were published", len(at.sent))
+		}
+	})
+}
+
+// TestCommandWithoutStore executes a command when the store can be written again, and acknowledges it only then.
+func TestCommandWithoutStore(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite()
+		m.store.setDown(true)
+		m.send(task.Mute, task.GetStatus)
+		m.checkStatuses("a.example")
+		if m.of("g1").muted || len(m.byName["a.example"].links[0].unacked) != 2 {
+			t.Error("a command was executed that is not stored")
+		}
+		m.store.setDown(false)
+		m.checkStatuses("a.example", muted, muted)
+	})
+}
+
+// TestLeave leaves a group: the tasks end, the group sees it, the last status follows, and the queue goes last.
+func TestLeave(t *testing.T) {
+	for _, c := range []task.GroupCommand{task.LeaveGroup, task.Disband} {
+		t.Run(string(c), func(t *testing.T) {
+			inBubble(t, func(m *memberships) {
+				m.mustInvite()
+				m.took()
+				tasks := m.of("g1")
+				sent := m.send(c)
+				m.checkEvents(t, "cancel", "flush", "publish status", "ack "+sent[0], "delete "+testQueue+" at a.example",
+					"close a.example")
+				m.checkStatuses("a.example", gone)
+				m.checkState("")
+				if !tasks.dropped || !tasks.closed || m.self.Has(testLeader, "g1") {
+					t.Errorf("the tasks are %+v", tasks)
+				}
+				m.restart()
+				m.checkState("")
+				m.mustInvite()
+				m.checkState(Joined)
+			})
+		})
+	}
+}
+
+// TestLeaveLosesLink loses the link while it leaves.
+func TestLeaveLosesLink(t *testing.T) {
+	for name, restart := range map[string]bool{"": false, " and restarts": true} {
+		t.Run("loses its link"+name, func(t *testing.T) {
+			inBubble(t, func(m *memberships) {
+				m.mustInvite(token("")) // EXTERNAL, which survives a restart
+				m.took()
+				at := m.byName["a.example"]
+				m.change(func() { at.holds = true })
+				sent := m.send(task.LeaveGroup)
+				m.checkState(Leaving)
+				if m.self.Has(testLeader, "g1") {
+					t.Error("it is a member though it leaves")
+				}
+				m.checkEvents(t, "cancel", "flush", "publish status")
+				id := at.sent[0].ID
+				if restart {
+					m.stop()
+					m.change(func() { at.holds = false })
+					m.start()
+				} else {
+					at.cut(broker.Closed)
+					m.change(func() { at.holds = false })
+				}
+				time.Sleep(firstRetry)
+				m.checkState("")
+				if again := at.sent[len(at.sent)-1].ID; again != id {
+					t.Errorf("the last status has the id %q, and had %q", again, id)
+				}
+				if events := m.took(); !slices.Contains(events, "ack "+sent[0]) &&
+					!slices.Contains(events, "delete "+testQueue+" at a.example") {
+					t.Errorf("there was %v", events)
+				}
+			})
+		})
+	}
+	t.Run("for good", func(t *testing.T) {
+		inBubble(t, func(m *memberships) {
+			m.mustInvite()
+			tasks, at := m.of("g1"), m.byName["a.example"]
+			m.change(func() { at.holds = true })
+			m.send(task.LeaveGroup)
+			m.change(func() { at.fails = brokerError(broker.Unreachable, "a.example", "refused") })
+			at.cut(broker.Closed)
+			m.checkState(Leaving)
+			time.Sleep(leaveLimit)
+			m.checkState("")
+			if !tasks.dropped {
+				t.Error("its tasks stay")
+			}
+		})
+	})
+	t.Run("and is invited again", func(t *testing.T) {
+		inBubble(t, func(m *memberships) {
+			m.mustInvite()
+			at := m.byName["a.example"]
+			m.change(func() { at.holds = true })
+			m.send(task.LeaveGroup)
+			m.change(func() { at.fails = brokerError(broker.Unreachable, "a.example", "refused") })
+			at.cut(broker.Closed)
+			m.change(func() { at.fails, at.holds = nil, false })
+			m.state()
+			m.mustInvite()
+			m.checkState(Joined)
+		})
+	})
+}
+
+// TestLeaveByHand has an operator make the agent leave.
+func TestLeaveByHand(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite()
+		m.took()
+		if err := m.engine.Leave(m.Context(), testPartner, testLeader, "g1"); err != nil {
+			t.Error(err)
+		}
+		m.checkEvents(t, "cancel", "flush", "publish status", "delete "+testQueue+" at a.example", "close a.example")
+		m.checkStatuses("a.example", gone)
+		m.checkState("")
+
+		// Without a link, the queue stays.
+		m.mustInvite()
+		at, tasks := m.byName["a.example"], m.of("g1")
+		m.change(func() { at.fails = brokerError(broker.Unreachable, "a.example", "refused") })
+		at.cut(broker.Closed)
+		if err := m.engine.Leave(m.Context(), testPartner, testLeader, "g1"); err != nil {
+			t.Error(err)
+		}
+		m.checkState("")
+		if !tasks.canceled || !tasks.dropped || at.queues[testQueue] == nil {
+			t.Errorf("its tasks are %+v, and the queues %v", tasks, at.queues)
+		}
+		if err := m.engine.Leave(m.Context(), testPartner, testLeader, "g1"); task.KindOf(err) != task.InvalidParams {
+			t.Errorf("the error is %v", err)
+		}
+		m.checkStatuses("a.example")
+		m.change(func() { at.fails = nil })
+		m.mustInvite()
+		m.store.setDown(true)
+		if err := m.engine.Leave(m.Context(), testPartner, testLeader, "g1"); task.KindOf(err) != task.StoreUnavailable {
+			t.Errorf("the error is %v", err)
+		}
+		m.store.setDown(false)
+		m.checkState(Joined)
+	})
+}
+
+// TestTasksThatDoNotEnd leaves though a task cannot be canceled.
+func TestTasksThatDoNotEnd(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite()
+		m.of("g1").failing = errors.New("an agent does not answer")
+		m.send(task.LeaveGroup)
+		m.checkStatuses("a.example", gone)
+		m.checkState("")
+	})
+}
+
+// TestDeath lets the process die at each of its writes, while it joins, is muted, moves and leaves. The next process
+// finds a membership or none, and continues from there.
+func TestDeath(t *testing.T) {
+	for death, died := 1, true; died; death++ {
+		inBubble(t, func(m *memberships) {
+			m.store.dieAt, m.store.died = death, make(chan struct{})
+			m.config.Key = []byte(strings.Repeat("k", KeySize))
+			m.register()
+			_, _ = m.invite()
+			m.send(task.Mute)
+			_, _ = m.invite(token("user:new"))
+			_, _ = m.invite(host("b.example"))
+			m.byName["b.example"].publish(membersCommand("x", task.LeaveGroup))
+			synctest.Wait()
+
+			select {
+			case <-m.store.died:
+			default:
+				died = false
+			}
+			m.store.mu.Lock()
+			m.store.dieAt = 0
+			m.store.mu.Unlock()
+			m.restart()
+			time.Sleep(firstRetry)
+			open := 0
+			for e, err := range m.store.List(m.Context(), "", "") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e.Head.Ended.IsZero() {
+					open++
+				}
+			}
+			state := m.state()
+			if (state == Joined) != (open == 1) || state != Joined && state != "" {
+				t.Errorf("death %d: the membership is %q, and %d logs are open", death, state, open)
+			}
+			m.took()
+			m.mustInvite(host("b.example"))
+			m.checkState(Joined)
+			m.byName["b.example"].publish(membersCommand("y", task.LeaveGroup))
+			m.checkState("")
+		})
+	}
+}
+
+// TestDamagedMembership leaves a record alone that cannot be read.
+func TestDamagedMembership(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		for i, metadata := range []string{`{`, `{"v":99}`} {
+			log := newLog(key{testPartner, testLeader, string(rune('a' + i))})
+			if err := m.store.Append(m.Context(), replay.Append{Log: log, Metadata: []byte(metadata)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.mustInvite(token(""))
+		m.restart()
+		m.checkState(Joined)
+		if list := m.engine.List(); len(list) != 1 || !strings.Contains(m.log.String(), "unknown format 99") {
+			t.Errorf("the memberships are %+v", list)
+		}
+	})
+}
