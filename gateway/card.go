@@ -42,6 +42,7 @@ type cardMaker struct {
 	generations []string // the names of the callers' dialects
 	mutualTLS   bool
 	http2       HTTP2
+	groups      bool      // the Partner takes part in groups
 	incomplete  sync.Once // what the ACS lacks is logged once
 	log         *slog.Logger
 }
@@ -99,7 +100,7 @@ func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
 	c := &m.config
 	options := aip.ACSOptions{
 		AIC: m.aic, Modified: changed, ProtocolVersion: c.ACS, Base: base,
-		MutualTLS: m.mutualTLS, Notification: true, CAChallengeBaseURL: c.CAChallengeURL,
+		MutualTLS: m.mutualTLS, Notification: true, Groups: m.groups, CAChallengeBaseURL: c.CAChallengeURL,
 		Organization: c.Organization, Department: c.Department, ProviderURL: c.OrganizationURL,
 		License: c.License, CountryCode: c.Country,
 	}

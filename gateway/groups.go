@@ -29,7 +29,7 @@ type Groups interface {
 }
 
 // TakePart makes the Partner take part in groups. It is called at most once, before the first request.
-func (g *Gateway) TakePart(in Groups) { g.groups = in }
+func (g *Gateway) TakePart(in Groups) { g.groups, g.cards.groups = in, true }
 
 var errNoGroups = task.Errorf(task.GroupNotSupported, "this Partner takes part in no groups")
 

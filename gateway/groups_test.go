@@ -97,7 +97,16 @@ func TestGroups(t *testing.T) {
 		check("an invitation without groups", "get", "invitation", "", "-32007")
 		check("a group without groups", "start", "before", inOther, "awaiting-input")
 
+		declares := func(brokers string) {
+			t.Helper()
+			acs, err := g.Document(".well-known/acs.json")(t.Context(), "https://gateway.example", "")
+			if err != nil || !strings.Contains(string(acs), `"messageQueue":`+brokers) {
+				t.Errorf("%v: the ACS does not declare %s: %s", err, brokers, acs)
+			}
+		}
+		declares(`[]`)
 		g.TakePart(in)
+		declares(`["rabbitmq:`)
 		check("an invitation", "get", "invitation", "", "joined by LEADER", "join LEADER g")
 		check("an invitation to another's group", "get", "invitation", `,"sessionId":"OTHER"`, "-32009")
 		check("a start", "start", "t", inGroup, "awaiting-input", "follow tagent LEADER t g aip", "begin")

@@ -30,6 +30,7 @@ type ACSOptions struct {
 	Base         string
 	MutualTLS    bool // callers must show a certificate
 	Notification bool // callers may register webhooks
+	Groups       bool // the Partner takes part in groups
 
 	// CAChallengeBaseURL is where the CA of a v01.00 Partner looks for the answers to its challenges.
 	CAChallengeBaseURL string
@@ -43,6 +44,18 @@ func (o *ACSOptions) version() string {
 		return ACS01
 	}
 	return o.ProtocolVersion
+}
+
+// messageQueues returns the brokers of groups. v01.00 lists the versions that there may be, and RabbitMQ 4 is none of
+// them; the gateway speaks to it as well.
+func (o *ACSOptions) messageQueues() []string {
+	switch {
+	case !o.Groups:
+		return nil
+	case o.needsAll():
+		return []string{"rabbitmq:3.9", "rabbitmq:3.10", "rabbitmq:3.11"}
+	}
+	return []string{"rabbitmq:>=3.9"}
 }
 
 // needsAll reports whether the version demands members that may be unknown: in v01.00 a provider has a licence.
@@ -110,7 +123,7 @@ func AppendACS(dst []byte, c *translate.Card, o ACSOptions) []byte {
 	}
 	dst = append(dst, `}],"capabilities":{"streaming":true,"notification":`...)
 	dst = strconv.AppendBool(dst, o.Notification)
-	dst = append(dst, `,"messageQueue":[]}`...)
+	dst = append(wire.AppendStrings(dst, `,"messageQueue":`, o.messageQueues()), '}')
 	dst = appendACSModes(dst, `,"defaultInputModes":`, c.DefaultInputModes, true)
 	dst = appendACSModes(dst, `,"defaultOutputModes":`, c.DefaultOutputModes, true)
 	dst = append(dst, `,"skills":[`...)

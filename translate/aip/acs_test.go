@@ -69,6 +69,16 @@ func TestAppendACS(t *testing.T) {
 	if diff := cmp.Diff(w, g); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	for version, want := range map[string]string{
+		ACS01: `"messageQueue":["rabbitmq:3.9","rabbitmq:3.10","rabbitmq:3.11"]}`,
+		ACS02: `"messageQueue":["rabbitmq:>=3.9"]}`,
+	} {
+		o := fullOptions()
+		o.ProtocolVersion, o.Groups = version, true
+		if got := AppendACS(nil, fullCard(), o); !strings.Contains(string(got), want) {
+			t.Errorf("%s does not have %s: %s", version, want, got)
+		}
+	}
 }
 
 // Whatever is known of an agent, what is written follows the definitions, except for what MissingACS names.
