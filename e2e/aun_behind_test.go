@@ -25,6 +25,7 @@ type aunBehind struct {
 	*caller
 	far *aunpeer.Gateway
 	url string
+	ca  string // the file with the roots of the far gateway's TLS certificate
 }
 
 // serveBehind starts both.
@@ -43,7 +44,7 @@ func serveBehind(t testing.TB, change ...func(*aunpeer.Gateway)) *aunBehind {
 		far.Close()
 		server.Close()
 	})
-	b := &aunBehind{site: newSite(t), far: far}
+	b := &aunBehind{site: newSite(t), far: far, ca: certificates(t).CA.Cert}
 	_, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
 	b.url = "wss://localhost:" + port + "/aun"
 	b.far.URL = b.url
@@ -68,8 +69,7 @@ func (b *aunBehind) config() config {
 		timeouts {
 			response 2s
 		}
-	}`, aunAgent, b.url, filepath.Join(b.dir, "own.pem"), filepath.Join(b.dir, "roots.pem"),
-		certificates(b.site.t).CA.Cert)}
+	}`, aunAgent, b.url, filepath.Join(b.dir, "own.pem"), filepath.Join(b.dir, "roots.pem"), b.ca)}
 }
 
 // TestAUNBehind drives an agent of AUN by AIP, through each of its scripts.
@@ -113,6 +113,26 @@ func TestAUNBehind(t *testing.T) {
 	b.rests("t10")
 	if n := b.far.Connections(); n != 1 {
 		t.Errorf("after a reload there are %d connections", n)
+	}
+}
+
+// TestAUNBehindReloadedTrust: after a reload, turns use no connection that was made with other TLS settings.
+func TestAUNBehindReloadedTrust(t *testing.T) {
+	t.Parallel()
+	b := serveBehind(t)
+	trusted := b.ca
+	for i, ca := range []string{trusted, filepath.Join(b.dir, "roots.pem"), trusted} {
+		b.ca = ca
+		b.reload(b.config())
+		id := fmt.Sprint("r", i)
+		b.caller.start(id, "hello")
+		want := task.AwaitingCompletion
+		if ca != trusted {
+			want = task.Failed
+		}
+		if got := b.rests(id); got.Status.State != want {
+			t.Errorf("with %s it is %s: %+v", filepath.Base(ca), got.Status.State, got.Status.DataItems)
+		}
 	}
 }
 
