@@ -23,6 +23,8 @@ const (
 	DefaultTimeout = 4500 * time.Millisecond
 	// DefaultPrefetch is how many messages of a Link may be unacknowledged.
 	DefaultPrefetch = 64
+	// DefaultMaxMessage is how large a message may be that is received, in bytes.
+	DefaultMaxMessage = 4 << 20
 	// MaxUnconfirmed is how many publications of a Link may be unconfirmed.
 	MaxUnconfirmed = 256
 
@@ -93,6 +95,9 @@ type Config struct {
 	Declare bool
 	// Prefetch is how many messages may be unacknowledged; default DefaultPrefetch.
 	Prefetch int
+	// MaxMessage is how large a message may be that is received, in bytes; default DefaultMaxMessage. The body of a
+	// larger one is dropped while it arrives.
+	MaxMessage int
 }
 
 // Info is what a broker says of itself.

@@ -84,7 +84,7 @@ func freePort() int {
 }
 
 // start returns the broker, a pool, and the configuration of a link.
-func start(t *testing.T) (*rig, *broker.Pool, broker.Config) {
+func start(t testing.TB) (*rig, *broker.Pool, broker.Config) {
 	t.Helper()
 	r, err := rabbit()
 	if err != nil {
@@ -95,12 +95,13 @@ func start(t *testing.T) (*rig, *broker.Pool, broker.Config) {
 	pool := broker.NewPool(0)
 	t.Cleanup(pool.Close)
 	return r, pool, broker.Config{Owner: "leader", Name: "agent-partner", Dialer: loopback, Exchange: exchange,
-		Address: broker.Address{Host: "127.0.0.1", Port: uint16(r.Port), VHost: vhost}, Queue: "queue-" + t.Name(),
-		Login: broker.Password("partner", "secret:with a colon"), Declare: true}
+		Address: broker.Address{Host: "127.0.0.1", Port: uint16(r.Port), VHost: vhost},
+		Queue:   "queue-" + strings.ReplaceAll(t.Name(), "/", "-"),
+		Login:   broker.Password("partner", "secret:with a colon"), Declare: true}
 }
 
 // leader returns a channel of the Leader, which makes the exchange.
-func (r *rig) leader(t *testing.T) *amqp.Channel {
+func (r *rig) leader(t testing.TB) *amqp.Channel {
 	t.Helper()
 	conn, err := amqp.DialConfig("amqp://"+r.Address(), amqp.Config{Vhost: vhost,
 		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: "leader", Password: "secret"}}})
@@ -118,7 +119,7 @@ func (r *rig) leader(t *testing.T) *amqp.Channel {
 	return channel
 }
 
-func join(t *testing.T, pool *broker.Pool, c broker.Config) *broker.Link {
+func join(t testing.TB, pool *broker.Pool, c broker.Config) *broker.Link {
 	t.Helper()
 	link, err := pool.Join(context.Background(), c)
 	if err != nil {
@@ -128,7 +129,7 @@ func join(t *testing.T, pool *broker.Pool, c broker.Config) *broker.Link {
 }
 
 // receive has a link consume.
-func receive(t *testing.T, link *broker.Link, deliver func(*broker.Delivery)) {
+func receive(t testing.TB, link *broker.Link, deliver func(*broker.Delivery)) {
 	t.Helper()
 	if err := link.Receive(t.Context(), deliver); err != nil {
 		t.Fatal(err)
@@ -136,7 +137,7 @@ func receive(t *testing.T, link *broker.Link, deliver func(*broker.Delivery)) {
 }
 
 // fails joins, and wants an error.
-func fails(t *testing.T, pool *broker.Pool, c broker.Config, kind broker.Kind, reason string) {
+func fails(t testing.TB, pool *broker.Pool, c broker.Config, kind broker.Kind, reason string) {
 	t.Helper()
 	_, err := pool.Join(context.Background(), c)
 	var failed *broker.Error
@@ -438,6 +439,46 @@ func TestBlocked(t *testing.T) {
 	}
 	if link.Blocked() {
 		t.Error("the link is blocked")
+	}
+	if err := link.Leave(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLargeMessages publishes messages that are too large, which arrive empty, and more than may be held at once.
+func TestLargeMessages(t *testing.T) {
+	r, pool, config := start(t)
+	config.MaxMessage = 6 << 20
+	link := join(t, pool, config)
+	leader := r.leader(t)
+	publish := func(size int) {
+		t.Helper()
+		err := leader.Publish(exchange, "", false, false, amqp.Publishing{MessageId: fmt.Sprint(size),
+			Body: make([]byte, size)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sizes := []int{0, 6 << 20, 6<<20 + 1, 1, 20 << 20, 6 << 20, 6 << 20, 300_000, 6 << 20}
+	for _, size := range sizes {
+		publish(size)
+	}
+	held := make(chan *broker.Delivery, len(sizes))
+	receive(t, link, func(d *broker.Delivery) { held <- d })
+	for i, size := range sizes {
+		d := <-held
+		want := size
+		if size > config.MaxMessage {
+			want = 0
+		}
+		if d.ID != fmt.Sprint(size) || len(d.Body) != want {
+			t.Fatalf("message %d has %d bytes, and is %s", i, len(d.Body), d.ID)
+		}
+		if i >= 2 { // so that two large ones are held at once
+			d.Ack()
+		} else {
+			defer d.Ack()
+		}
 	}
 	if err := link.Leave(context.Background()); err != nil {
 		t.Error(err)

@@ -26,7 +26,7 @@ func dial(ctx context.Context, c Config) (*amqp.Connection, *socket, *Error) {
 	if err != nil {
 		return nil, nil, c.Address.dialFailed(ctx, err)
 	}
-	s := &socket{Conn: conn}
+	s := newSocket(conn)
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	login := &login{Login: c.Login, properties: amqp.Table{
 		"product": "aip-gateway", "platform": "golang", "connection_name": c.Name}}
@@ -120,6 +120,7 @@ func tlsReason(err error) string {
 func (a Address) loginFailed(ctx context.Context, err error, s *socket, l *login, c *amqp.Connection) *Error {
 	var said *amqp.Error
 	isAMQP := errors.As(err, &said)
+	received, ended := s.ended()
 	switch {
 	case isAMQP && said.Server && said.Code == amqp.AccessRefused:
 		return a.fail(LoginRefused, err, said.Reason)
@@ -133,13 +134,13 @@ func (a Address) loginFailed(ctx context.Context, err error, s *socket, l *login
 		return a.fail(NoAnswer, err, "the broker did not answer the login in time")
 	case ctx.Err() != nil:
 		return a.fail(NoAnswer, err, "nothing that speaks AMQP answered in time")
-	case errors.As(s.err(), new(tls.AlertError)):
-		return a.fail(TLSFailed, err, "the broker ended the TLS connection: "+tlsReason(s.err()))
-	case !l.asked && s.received.Load():
+	case errors.As(ended, new(tls.AlertError)):
+		return a.fail(TLSFailed, err, "the broker ended the TLS connection: "+tlsReason(ended))
+	case !l.asked && received:
 		return a.fail(NotAMQP, err, "the answer is not AMQP 0-9-1")
 	case !l.asked:
 		return a.fail(NotAMQP, err, "the connection was closed without an answer")
-	case errors.Is(err, amqp.ErrCredentials) && errors.Is(s.err(), io.EOF) && !saysWhy(c):
+	case errors.Is(err, amqp.ErrCredentials) && errors.Is(ended, io.EOF) && !saysWhy(c):
 		return a.fail(LoginRefused, err, "the broker closed the connection at the login")
 	default:
 		return a.fail(Closed, err, "the connection was lost at the login")

@@ -216,7 +216,7 @@ func TestWhatIsNotReached(t *testing.T) {
 }
 
 // noLeak fails the test if goroutines of it are left after it, its servers included.
-func noLeak(t *testing.T) {
+func noLeak(t testing.TB) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
@@ -232,7 +232,7 @@ func noLeak(t *testing.T) {
 }
 
 // wait waits until is returns true.
-func wait(t *testing.T, is func() bool) {
+func wait(t testing.TB, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !is(); runtime.Gosched() {
 		if time.Now().After(end) {

@@ -10,14 +10,12 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// consumerTag is unique in its channel.
-const consumerTag = "group"
-
 // Link is one group on a connection. It has one goroutine that writes to the broker, so Publish and Delivery.Ack wait
 // for nothing, and one that delivers. It may be used by any number of goroutines at once.
 type Link struct {
 	connection *connection
 	config     Config
+	consumer   string // its tag, unique in the connection
 	channel    *amqp.Channel
 	made       bool             // the queue was made for this link
 	closed     chan *amqp.Error // by the library
@@ -25,14 +23,16 @@ type Link struct {
 	signal     chan struct{}    // there is something to write, or to end
 	done       chan struct{}
 	work       sync.WaitGroup // the goroutine that delivers
+	frames     sync.Mutex     // held while frames are written that belong together, and no others may come between
 
 	mu          sync.Mutex
 	err         *Error // why the link has ended, or is to end
-	leaving     bool   // nothing is written anymore, since what was is being confirmed
+	deaf        bool   // nothing is delivered anymore
+	leaving     bool   // nothing is written anymore
 	queue       []publication
-	unconfirmed int                 // in queue or in flight
-	inWork      map[uint64]struct{} // deliveries that are not acknowledged
-	acks        []uint64            // not written
+	unconfirmed int            // in queue or in flight
+	inWork      map[uint64]int // deliveries that are not acknowledged: the lengths of their bodies
+	acks        []uint64       // not written
 	writing     bool
 	idle        *sync.Cond // signaled when nothing is to be written or confirmed, and at the end
 
@@ -57,7 +57,7 @@ type publication struct {
 // Delivery is a message of the queue. It must be acknowledged once; if its link ends first, the broker delivers it
 // again.
 type Delivery struct {
-	Body        []byte
+	Body        []byte // empty if it was larger than Config.MaxMessage
 	ID          string // the message-id
 	UserID      string // the user-id, which the broker has verified
 	Redelivered bool
@@ -88,7 +88,8 @@ func (d *Delivery) Ack() {
 	l := d.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, is := l.inWork[d.tag]; is && l.err == nil && !l.leaving {
+	if length, is := l.inWork[d.tag]; is && l.err == nil && !l.leaving {
+		l.connection.socket.release(l.consumer, length)
 		delete(l.inWork, d.tag)
 		l.acks = append(l.acks, d.tag)
 		l.wake()
@@ -96,10 +97,11 @@ func (d *Delivery) Ack() {
 }
 
 func newLink(t *topology) *Link {
-	l := &Link{connection: t.connection, config: t.config, channel: t.channel, made: t.made, window: 1,
+	l := &Link{connection: t.connection, config: t.config, consumer: t.connection.nextConsumer(),
+		channel: t.channel, made: t.made, window: 1,
 		closed:   t.channel.NotifyClose(make(chan *amqp.Error, 1)),
 		canceled: t.channel.NotifyCancel(make(chan string, 1)),
-		signal:   make(chan struct{}, 1), done: make(chan struct{}), inWork: make(map[uint64]struct{})}
+		signal:   make(chan struct{}, 1), done: make(chan struct{}), inWork: make(map[uint64]int)}
 	l.idle = sync.NewCond(&l.mu)
 	return l
 }
@@ -144,16 +146,23 @@ func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 	// The newest consumer has priority: what is still in the hands of an older one, such as the one of a connection
 	// that the broker has not yet noticed to be lost, does not grow.
 	priority := amqp.Table{"x-priority": time.Now().Unix()}
-	deliveries, err := l.channel.Consume(l.config.Queue, consumerTag, false, false, false, false, priority)
+	largest := l.config.MaxMessage
+	if largest <= 0 {
+		largest = DefaultMaxMessage
+	}
+	l.connection.socket.admit(l.consumer, largest)
+	l.frames.Lock()
+	deliveries, err := l.channel.Consume(l.config.Queue, l.consumer, false, false, false, false, priority)
+	l.frames.Unlock()
 	if err != nil {
 		return l.connection.fail(err, QueueGone)
 	}
 	l.work.Go(func() {
 		for d := range deliveries {
 			l.mu.Lock()
-			ended := l.err != nil || l.leaving
+			ended := l.err != nil || l.deaf
 			if !ended {
-				l.inWork[d.DeliveryTag] = struct{}{}
+				l.inWork[d.DeliveryTag] = len(d.Body)
 			}
 			l.mu.Unlock()
 			if !ended {
@@ -220,6 +229,7 @@ func (l *Link) Close() {
 // acknowledgments are sent; the caller makes no more of them. It returns when the link has ended and deliver has
 // returned. An error means that the queue may still be there.
 func (l *Link) Leave(ctx context.Context) error {
+	l.hearNothing()
 	err := l.flush(ctx)
 	if err == nil {
 		stop := context.AfterFunc(ctx, l.connection.kill)
@@ -235,6 +245,7 @@ func (l *Link) Leave(ctx context.Context) error {
 
 // undo ends the link of a join that nobody waits for.
 func (l *Link) undo() {
+	l.hearNothing()
 	l.mu.Lock()
 	l.leaving = true
 	l.mu.Unlock()
@@ -244,9 +255,17 @@ func (l *Link) undo() {
 	l.Close()
 }
 
+// hearNothing ends the delivery of messages. They stay in the queue.
+func (l *Link) hearNothing() {
+	l.mu.Lock()
+	l.deaf = true
+	l.mu.Unlock()
+	l.connection.socket.dismiss(l.consumer)
+}
+
 // deleteQueue deletes the queue. Nothing else is written meanwhile.
 func (l *Link) deleteQueue() *Error {
-	if err := l.channel.Cancel(consumerTag, false); err != nil {
+	if err := l.channel.Cancel(l.consumer, false); err != nil {
 		return l.connection.fail(err, QueueGone)
 	}
 	if _, err := l.channel.QueueDelete(l.config.Queue, false, false, false); err != nil {

@@ -4,6 +4,7 @@ package broker
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
@@ -86,6 +87,7 @@ type connection struct {
 	mu      sync.Mutex
 	links   map[*Link]struct{}
 	blocked bool
+	made    uint64 // consumers
 }
 
 // acquire returns a connection for one more link, which must be released. It waits for the handshake.
@@ -98,7 +100,7 @@ func (p *Pool) acquire(ctx context.Context, c Config) (*connection, *Error) {
 	}
 	var shared *connection
 	for _, other := range p.connections[k] {
-		if other.users < linksPerConnection && !other.hasEnded() {
+		if other.users < other.room() {
 			shared = other
 			break
 		}
@@ -165,13 +167,16 @@ func (c *connection) withdraw() {
 	}
 }
 
-// hasEnded tells whether there was a connection and it has ended.
-func (c *connection) hasEnded() bool {
+// room is how many links the connection may have: none if it has ended.
+func (c *connection) room() int {
 	select {
 	case <-c.ready:
-		return c.err != nil || c.amqp.IsClosed()
+		if c.err != nil || c.amqp.IsClosed() {
+			return 0
+		}
+		return max(1, min(linksPerConnection, int(c.amqp.Config.ChannelMax)-1)) // one is for isGone
 	default:
-		return false
+		return linksPerConnection
 	}
 }
 
@@ -237,6 +242,14 @@ func (c *connection) block(is bool) {
 	for l := range c.links {
 		l.wake()
 	}
+}
+
+// nextConsumer returns a tag that no other consumer of the connection has or had.
+func (c *connection) nextConsumer() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made++
+	return strconv.FormatUint(c.made, 10)
 }
 
 // isBlocked tells whether the broker takes no publications on this connection at the moment.

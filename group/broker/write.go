@@ -178,9 +178,11 @@ func (l *Link) publish(p publication) {
 			headers[name] = value
 		}
 	}
+	l.frames.Lock()
 	confirmed, err := l.channel.PublishWithDeferredConfirm(l.config.Exchange, l.config.RoutingKey, false, false,
 		amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: p.message.ID,
 			UserId: l.UserID(), Headers: headers, Body: p.message.Body})
+	l.frames.Unlock()
 	if err != nil {
 		l.end(l.connection.fail(err, Refused))
 	}
@@ -194,6 +196,7 @@ func (l *Link) finish() {
 	c.mu.Lock()
 	delete(c.links, l)
 	c.mu.Unlock()
+	l.hearNothing()
 	stop := time.AfterFunc(closeTimeout, c.kill)
 	_ = l.channel.Close()
 	stop.Stop()
