@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -63,6 +64,19 @@ func NewRoots(text []byte) (*Roots, error) {
 		}
 	}
 	return r, nil
+}
+
+// LoadRoots reads roots from PEM files.
+func LoadRoots(files []string) (*Roots, error) {
+	var all []byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(append(all, text...), '\n')
+	}
+	return NewRoots(all)
 }
 
 func isSelfSigned(c *x509.Certificate) bool { return bytes.Equal(c.RawSubject, c.RawIssuer) }

@@ -3,7 +3,6 @@
 package caddymodule
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
@@ -11,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/caddyserver/caddy/v2"
@@ -119,17 +119,13 @@ func (s *AUNSettings) config(
 	return c, nil
 }
 
-// readRoots reads roots from PEM files.
+// readRoots reads roots from PEM files, in whose names it replaces placeholders.
 func readRoots(repl *caddy.Replacer, files []string) (*aun.Roots, error) {
-	var all bytes.Buffer
-	for _, file := range files {
-		text, err := os.ReadFile(repl.ReplaceAll(file, ""))
-		if err != nil {
-			return nil, fmt.Errorf("roots: %w", err)
-		}
-		all.Write(append(text, '\n'))
+	files = slices.Clone(files)
+	for i := range files {
+		files[i] = repl.ReplaceAll(files[i], "")
 	}
-	roots, err := aun.NewRoots(all.Bytes())
+	roots, err := aun.LoadRoots(files)
 	if err != nil {
 		return nil, fmt.Errorf("roots: %w", err)
 	}

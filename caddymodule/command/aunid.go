@@ -64,9 +64,11 @@ func (f *aunIDFlags) run(cmd *cobra.Command, aid aun.AID) error {
 	if err != nil {
 		return err
 	}
-	roots, err := f.readRoots()
-	if err != nil {
-		return err
+	var roots *aun.Roots
+	if len(f.roots) > 0 {
+		if roots, err = aun.LoadRoots(f.roots); err != nil {
+			return err
+		}
 	}
 	switch {
 	case f.register && f.gateway != "" && aun.CheckURL(f.gateway) != nil:
@@ -105,21 +107,6 @@ func (f *aunIDFlags) identity(aid aun.AID) (id *aun.Identity, made bool, err err
 		return nil, false, fmt.Errorf("%s is the identity of %s; choose another --file", f.file, id.AID)
 	}
 	return id, false, nil
-}
-
-func (f *aunIDFlags) readRoots() (*aun.Roots, error) {
-	var all []byte
-	for _, file := range f.roots {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		all = append(append(all, text...), '\n')
-	}
-	if all == nil {
-		return nil, nil
-	}
-	return aun.NewRoots(all)
 }
 
 func (f *aunIDFlags) print(out io.Writer, id *aun.Identity, made bool) error {
