@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -82,6 +83,9 @@ func (x *exchange) follow(log string, at task.Position) (undoFunc, error) {
 	x.command.Started = begin
 	return undo, err
 }
+
+// Limits bound the body of a request.
+func (g *Gateway) Limits() jsonrpc.Limits { return g.config.Limits }
 
 // ResponseTimeout returns how long a start waits for its agent, where its Leader does not say so.
 func (g *Gateway) ResponseTimeout() time.Duration { return g.config.Partner.Terms.Response }

@@ -70,6 +70,10 @@ func (f *fakeTasks) set(change func()) {
 	change()
 }
 
+func (*fakeTasks) follow(context.Context, string, string) (func(), func(context.Context) error, error) {
+	return nil, nil, errLeaves
+}
+
 func (f *fakeTasks) connect(l link) { f.set(func() { f.link = l }) }
 
 func (f *fakeTasks) mute(muted bool) { f.set(func() { f.muted = muted }) }

@@ -10,12 +10,15 @@ import (
 
 // tasks is what a membership does with the tasks of its group: it executes the commands that the group sends, and
 // publishes what happens to the tasks. The supervisor of the membership calls its methods, one at a time, but for
-// receive and traffic, which may be called at any time.
+// receive, follow and traffic, which may be called at any time.
 type tasks interface {
 	// receive takes a delivery of the group's queue. Deliveries come one after another. It acknowledges the delivery
 	// when what it asks for is in a log, or is not for this agent, and passes a command for members to
 	// membership.manage. It does not wait for an agent.
 	receive(d *broker.Delivery)
+
+	// follow has a task published that is about to be started, as gateway.Groups has it.
+	follow(ctx context.Context, log, dialect string) (begin func(), undo func(context.Context) error, err error)
 
 	// connect has everything published on a link from now on, beginning with what no broker has confirmed yet, in
 	// order. With nil, nothing is published. The link before may have ended, or ends soon. At most maxUnconfirmed

@@ -33,6 +33,9 @@ func (p *Partner) Do(ctx context.Context, leader string, c *Request) (task.Task,
 			return task.Task{}, err
 		}
 	}
+	if c.Terms.Response == task.NoWait { // it is for this command only
+		r.turn.response = task.NoWait
+	}
 	return p.await(ctx, r.tk, r.turn, c)
 }
 
@@ -148,13 +151,17 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 			return nil, StoreError(err, "the store cannot be read")
 		}
 	}
+	terms := c.Terms
+	if terms.Response == task.NoWait {
+		terms.Response = 0
+	}
 	ref := agent.Ref{Task: AgentTask(tk.log), Session: derive("session", p.Name, leader, m.SessionID)}
 	if c.BySession { // the id is used again if all tasks of the session have been dropped
 		ref.Task = derive("task", tk.log, m.ID)
 	}
 	tk.meta = metadata{
 		Watched:   watched,
-		Terms:     agreedTerms{c.Terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete},
+		Terms:     agreedTerms{terms.Or(p.Terms).AtMost(p.MaxAwaiting), c.AutoComplete},
 		Ref:       ref,
 		Pending:   &m,
 		PendingAt: now,
@@ -277,7 +284,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 	m := withSentAt(c.Message)
 	from := tk.fold.Status().State
 	tk.meta.Stream, tk.meta.SelfResuming, tk.meta.Unsent, tk.meta.Acknowledged = stream, false, false, false
-	if c.Terms.Response != 0 {
+	if c.Terms.Response > 0 {
 		tk.meta.Terms.Response = c.Terms.Response
 	}
 	b := tk.batch()

@@ -67,9 +67,19 @@ func SplitMembership(log string) (partner, leader, groupID string) {
 	return partner, leader, groupID
 }
 
-// GroupTaskOf returns the name of the log that says what has been published of a task in a group. The task's own log
-// has the name given.
-func GroupTaskOf(task string) string { return string(GroupTask) + task[1:] }
+// GroupTasksOf begins the names of the logs that say what has been published of the tasks of a group. Behind it are the
+// id of the task and something that no other such log has, since tasks may have the same id one after the other.
+func GroupTasksOf(partner, leader, groupID string) string {
+	return string(GroupTask) + partner + Separator + leader + Separator + groupID + Separator
+}
+
+// TaskOfGroup returns the id of the task in the name of a log that begins with GroupTasksOf.
+func TaskOfGroup(log string) (taskID string) {
+	_, _, rest := Split(log)
+	_, rest, _ = strings.Cut(rest, Separator)
+	taskID, _, _ = strings.Cut(rest, Separator)
+	return taskID
+}
 
 // Split takes apart the name of a task's log, or of its outbox.
 func Split(log string) (partner, leader, taskID string) {

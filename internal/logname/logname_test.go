@@ -29,8 +29,9 @@ func TestNames(t *testing.T) {
 	if partner, leader, id := SplitMembership(membership); partner != "partner" || leader != "leader" || id != "group" {
 		t.Errorf("%q is split into %q, %q and %q", membership, partner, leader, id)
 	}
-	if want := "gpartner\x00leader\x00task"; GroupTaskOf(log) != want {
-		t.Errorf("the name is %q, want %q as it is stored", GroupTaskOf(log), want)
+	published := GroupTasksOf("partner", "leader", "group") + "task" + Separator + "life"
+	if want := "gpartner\x00leader\x00group\x00task\x00life"; published != want || TaskOfGroup(published) != "task" {
+		t.Errorf("the name is %q, want %q as it is stored; it has the task %q", published, want, TaskOfGroup(published))
 	}
 	if partner, leader, id := Split(""); partner+leader+id != "" {
 		t.Errorf("an empty name has parts %q, %q and %q", partner, leader, id)

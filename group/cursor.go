@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// cursor is what is stored of a follower: the metadata of its log, which has no records. The names of the members are
+// stored.
+type cursor struct {
+	Dialect  string    `json:"dialect"`
+	Created  time.Time `json:"created"`
+	Position position  `json:"position,omitzero"`
+}
+
+// write returns the append that stores the cursor. mu is held, or nothing else uses f.
+func (f *follower) write() replay.Append {
+	data, err := json.Marshal(cursor{f.dialect, f.created, f.confirmed})
+	if err != nil {
+		panic(err) // it has nothing that cannot be encoded
+	}
+	a := replay.Append{Log: f.name, Metadata: data, DueAt: replay.Recover, End: f.over}
+	if f.over {
+		a.DueAt = time.Time{}
+	}
+	return a
+}
+
+// saveDelay is how long after a confirm the cursor is stored. What is published again after a crash has the same ids.
+const saveDelay = 200 * time.Millisecond
+
+// changedCursor has the cursor of a follower stored soon. mu is held.
+func (t *groupTasks) changedCursor(f *follower) {
+	if !f.dirty {
+		f.dirty = true
+		t.dirty = append(t.dirty, f)
+	}
+	t.saveAfter(saveDelay)
+}
+
+// saveAfter has the cursors stored after a time. mu is held.
+func (t *groupTasks) saveAfter(d time.Duration) {
+	if !t.saving && !t.closed {
+		t.saving = true
+		t.after(d, func() { t.save(t.base) })
+	}
+}
+
+// save stores the cursors that have changed, and ends the logs of the followers that have published everything.
+func (t *groupTasks) save(ctx context.Context) {
+	t.saver.Lock()
+	defer t.saver.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := t.dirty
+	t.dirty = nil
+	for i, f := range list {
+		f.dirty = false
+		if !f.over && f.finished && !f.queued && len(f.flight)+len(f.gets) == 0 {
+			t.remove(f)
+		}
+		a, begun := f.write(), f.begun
+		t.mu.Unlock()
+		var err error
+		if !begun { // what cannot be stored may be stored all the same, when the store can be used again
+			if _, err = t.store.Head(ctx, f.log); err == nil {
+				t.mu.Lock()
+				t.restore(f)
+				t.changedCursor(f)
+				continue
+			}
+		}
+		if begun || errors.Is(err, replay.ErrNotFound) {
+			err = t.store.Append(ctx, a)
+		}
+		t.mu.Lock()
+		if err != nil && !errors.Is(err, replay.ErrConflict) { // a conflict says that the log has ended
+			f.dirty = true
+			t.dirty = append(append(t.dirty, f), list[i+1:]...)
+			break
+		}
+	}
+	t.saving = false
+	if len(t.dirty) > 0 {
+		t.saveAfter(retryFirst)
+	}
+}
+
+// remove removes a follower that has nothing more to publish. mu is held.
+func (t *groupTasks) remove(f *follower) {
+	f.over = true
+	if t.current != f {
+		f.end()
+	}
+	if t.followers[f.task] == f {
+		delete(t.followers, f.task)
+	}
+	t.changed.Broadcast()
+}
+
+// restore takes a follower back whose start was stored after all. mu is held.
+func (t *groupTasks) restore(f *follower) {
+	f.begun = true
+	if t.followers[f.task] == nil { // otherwise there is another one since
+		f.over = false
+		t.followers[f.task] = f
+		t.begin(f)
+	}
+}
+
+// Follow implements gateway.Groups.
+func (p *Partner) Follow(
+	ctx context.Context, log, groupID, dialect string,
+) (begin func(), undo func(context.Context) error, err error) {
+	_, leader, _ := logname.Split(log)
+	m := p.engine.membership(key{p.Name, leader, groupID})
+	if m == nil {
+		return nil, nil, errLeaves
+	}
+	return m.tasks.follow(ctx, log, dialect)
+}
+
+var errLeaves = task.Errorf(task.UnsupportedOperation, "this Partner leaves the group")
+
+// follow implements tasks.
+func (t *groupTasks) follow(
+	ctx context.Context, log, dialect string,
+) (begin func(), undo func(context.Context) error, err error) {
+	select {
+	case <-t.recovered:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	case <-t.base.Done():
+		return nil, nil, task.Errorf(task.Internal, "the gateway is stopping")
+	}
+	_, _, id := logname.Split(log)
+	f := &follower{
+		tasks: t, name: logname.GroupTasksOf(t.partner, t.leader, t.group) + id + logname.Separator + rand.Text()[:13],
+		task: id, log: log, dialect: dialect, created: time.Now(), trace: traceHeaders(ctx),
+	}
+	t.mu.Lock()
+	if t.ending || t.closed {
+		t.mu.Unlock()
+		return nil, nil, errLeaves
+	}
+	if had := t.followers[id]; had != nil { // of a task that is no longer stored
+		t.remove(had)
+		t.changedCursor(had)
+	}
+	t.followers[id] = f
+	t.mu.Unlock()
+	a := f.write()
+	a.Durable = true
+	if err := t.store.Append(ctx, a); err != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.remove(f)
+		return nil, nil, partner.StoreError(err, "the task cannot be stored")
+	}
+	return func() { t.started(f) }, func(ctx context.Context) error { return t.undo(ctx, f) }, nil
+}
+
+// started begins to publish a task.
+func (t *groupTasks) started(f *follower) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begin(f)
+}
+
+// begin is started while mu is held.
+func (t *groupTasks) begin(f *follower) {
+	f.begun = true
+	t.acceptLater(f)
+	t.enqueue(f)
+	t.changed.Broadcast()
+}
+
+// undo ends the follower of a task that is not started.
+func (t *groupTasks) undo(ctx context.Context, f *follower) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remove(f)
+	t.changedCursor(f)
+	return nil
+}
+
+// acceptLater has the start of a task accepted when its agent had the time in which a start is answered otherwise.
+// Until then the agent may reject it. mu is held.
+func (t *groupTasks) acceptLater(f *follower) {
+	if f.confirmed.Seq > 0 || t.closed {
+		return
+	}
+	f.pending = t.after(retryFirst, func() { t.accept(f) })
+}
+
+// accept accepts the start of a task, if it is pending for long enough.
+func (t *groupTasks) accept(f *follower) {
+	gw := t.place.gateway()
+	wait := retryFirst
+	if gw != nil {
+		if wait = time.Until(f.created.Add(gw.ResponseTimeout())); wait <= 0 {
+			err := gw.CommitStart(t.base, f.log)
+			if task.KindOf(err) != task.StoreUnavailable {
+				return
+			}
+			wait = retryFirst
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f.pending != nil && !f.over && !t.closed {
+		f.pending = t.after(wait, func() { t.accept(f) })
+	}
+}
+
+// recover finds the followers that an earlier process has left.
+func (t *groupTasks) recover() {
+	defer close(t.recovered)
+	for {
+		reopened := t.store.Reopened()
+		all, err := t.load()
+		t.mu.Lock()
+		if err == nil {
+			for _, f := range all {
+				t.followers[f.task] = f
+				t.begin(f)
+			}
+		}
+		t.mu.Unlock()
+		if err == nil || t.base.Err() != nil {
+			return
+		}
+		t.place.logger().Error("the tasks of a group cannot be read; trying again", "error", err)
+		select {
+		case <-reopened:
+		case <-time.After(retryFirst):
+		case <-t.base.Done():
+			return
+		}
+	}
+}
+
+// load reads the followers of the group.
+func (t *groupTasks) load() (all []*follower, err error) {
+	prefix := logname.GroupTasksOf(t.partner, t.leader, t.group)
+	for entry, err := range t.store.List(t.base, prefix, "") {
+		if err != nil {
+			return nil, err
+		}
+		var c cursor
+		if !entry.Head.Ended.IsZero() || json.Unmarshal(entry.Head.Metadata, &c) != nil {
+			continue
+		}
+		id := logname.TaskOfGroup(entry.Log)
+		f := &follower{
+			tasks: t, name: entry.Log, task: id, log: logname.New(t.partner, t.leader, id),
+			dialect: c.Dialect, created: c.Created, confirmed: c.Position, at: c.Position,
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// works is an agent that works for 3 s, and makes a product after the first, which it changes after the second.
+func works(*agent.Turn) []step {
+	return []step{{0, working()}, {time.Second, product("a")}, {time.Second, product("ab")}, {time.Second, finished()}}
+}
+
+func (w *world) check(what string, want ...string) {
+	w.t.Helper()
+	synctest.Wait()
+	if diff := cmp.Diff(want, lines(w.t, w.link.taken())); diff != "" {
+		w.t.Errorf("%s: published (-want +got):\n%s", what, diff)
+	}
+}
+
+func (w *world) checkAcked(what string, want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.acknowledged()); diff != "" {
+		w.t.Errorf("%s: acknowledged (-want +got):\n%s", what, diff)
+	}
+}
+
+// TestTask: a task of a group goes through its life, each status and product is published in order under an id of its
+// own, and commands are acknowledged when they are in the log.
+func TestTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		link := w.connect(true)
+		w.send("start", "t", "m1", "")
+		synctest.Wait()
+		w.checkAcked("a start", "m1")
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		w.check("a product", "t accepted", "t working", "t working a")
+		time.Sleep(2 * time.Second)
+		w.check("the end of the work", "t working ab", "t awaiting-completion ab")
+
+		w.send("start", "t", "m1", "")
+		synctest.Wait()
+		w.send("complete", "t", "m2", `,"mentions":["OTHER"]`)
+		time.Sleep(time.Second)
+		w.checkAcked("a repeated command, and one for others", "m1", "m2")
+		w.check("a repeated command, and one for others")
+		w.send("get", "t", "m3", "")
+		synctest.Wait()
+		sent := link.taken()
+		if s := decode(t, sent[0]); len(sent) != 1 || s.Status.State != "awaiting-completion" || len(s.StatusHistory) != 3 {
+			t.Errorf("a get is answered %+v", sent)
+		}
+		w.send("complete", "t", "m4", `,"mentions":["partner"]`)
+		time.Sleep(time.Second)
+		w.check("complete", "t completed ab")
+		w.checkAcked("get and complete", "m3", "m4")
+		if c := w.group.traffic(); c.Tasks != 0 || c.Published != 7 || c.Confirmed != 7 || c.Unconfirmed != 0 ||
+			c.Executed != 4 || c.Ignored != 1 || c.Received != 5 {
+			t.Errorf("counted %+v", c)
+		}
+		for e, err := range w.store.List(t.Context(), logname.GroupTasksOf("agent", leaderAIC, "g"), "") {
+			if err != nil || e.Head.Ended.IsZero() {
+				t.Errorf("%q has not ended: %v", e.Log, err)
+			}
+		}
+		w.send("get", "t", "m5", "")
+		synctest.Wait()
+		w.check("a get of a task that has ended", "t completed ab")
+		w.checkAcked("a get of a task that has ended", "m5")
+	})
+}
+
+// TestIDs: each message has an id of its own, and the same one when it is published again.
+func TestIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		link := w.connect(false)
+		w.send("start", "t", "m1", "")
+		time.Sleep(4 * time.Second)
+		first := link.taken()
+		link.confirm(3)
+		link.end()
+		w.connect(true)
+		synctest.Wait()
+		again := w.link.taken()
+		w.connect(true)
+		synctest.Wait()
+		w.check("after all is confirmed")
+		ids := make(map[string]bool)
+		for _, m := range first {
+			ids[m.ID] = true
+		}
+		if len(ids) != 5 || len(first) != 5 {
+			t.Errorf("5 messages have %d ids: %q", len(ids), lines(t, first))
+		}
+		// The products are not published by themselves again, since the last status has them.
+		if diff := cmp.Diff([]broker.Message{first[4]}, again); diff != "" {
+			t.Errorf("published again (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// slow is an agent that reports nothing for a minute, and then rejects the task.
+func slow(*agent.Turn) []step {
+	return []step{{time.Minute, agent.Report{State: task.Rejected, Items: []task.DataItem{task.Text("no")}}}}
+}
+
+// TestAcceptedInTime: a start is accepted when its agent had the time in which a start is answered, also by the next
+// process; until then the agent may reject it.
+func TestAcceptedInTime(t *testing.T) {
+	for _, crashes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, slow, nil)
+			w.connect(true)
+			w.send("start", "t", "m1", "")
+			time.Sleep(24 * time.Second)
+			synctest.Wait()
+			w.checkAcked("a start", "m1")
+			w.check("a start that is pending")
+			if crashes {
+				w.crash()
+				w.connect(true)
+			}
+			time.Sleep(2 * time.Second)
+			w.check("after 25 s", "t accepted", "t working")
+			w.send("start", "u", "m2", "")
+			w.send("get", "u", "m3", "")
+			synctest.Wait()
+			w.check("a get accepts it", "u accepted", "u working", "u working")
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(*agent.Turn) []step {
+			return []step{{time.Second, agent.Report{State: task.Rejected, Items: []task.DataItem{task.Text("no")}}}}
+		}, nil)
+		w.connect(true)
+		w.send("start", "t", "m1", "")
+		time.Sleep(time.Minute)
+		w.check("a start that is rejected", "t rejected")
+		if n := w.group.traffic().Tasks; n != 0 {
+			t.Errorf("%d tasks are left", n)
+		}
+	})
+}
+
+// TestMuted: a muted member publishes nothing until it is unmuted, then everything in order. Its commands are executed
+// meanwhile, however many of them get a task.
+func TestMuted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, func(c *gateway.Config) { c.Partner.MaxTasks = 1 })
+		w.connect(true)
+		w.send("start", "t", "m1", "")
+		time.Sleep(500 * time.Millisecond)
+		w.check("a start", "t accepted", "t working")
+		w.group.mute(true)
+		w.send("get", "t", "m2", "")
+		w.send("get", "t", "m3", "")
+		w.send("start", "u", "m4", "") // too many
+		time.Sleep(time.Minute)
+		w.check("muted")
+		if got := w.acknowledged(); len(got) != 4 {
+			t.Errorf("acknowledged %q", got)
+		}
+		if err := w.group.flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if c := w.group.traffic(); c.Lag != 1 || c.Tasks != 1 {
+			t.Errorf("counted %+v", c)
+		}
+		w.group.mute(false)
+		if err := w.group.flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.check("unmuted", "u rejected", "t awaiting-completion ab", "t awaiting-completion ab")
+	})
+}
+
+// TestStoreUnavailable: while the store is unavailable nothing is acknowledged, and then everything is executed, in
+// order.
+func TestStoreUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		w.connect(true)
+		w.store.setUnavailable(true)
+		w.send("start", "t", "m1", "")
+		w.send("cancel", "t", "m2", "")
+		time.Sleep(time.Minute)
+		w.checkAcked("unavailable")
+		w.store.setUnavailable(false)
+		time.Sleep(time.Minute)
+		w.checkAcked("available", "m1", "m2")
+		w.check("available", "t accepted", "t working", "t canceled")
+	})
+}
+
+// TestLimits: a start that a limit refuses is published as a rejected Task, under the same id when it is delivered
+// again; everything else that is refused is acknowledged, and nothing is published.
+func TestLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, func(c *gateway.Config) { c.Partner.MaxTasks = 1 })
+		link := w.connect(true)
+		w.send("start", "t", "m1", "")
+		synctest.Wait()
+		link.taken()
+		w.send("start", "u", "m2", "")
+		synctest.Wait()
+		w.send("start", "u", "m2", "")
+		synctest.Wait()
+		sent := link.taken()
+		if len(sent) != 2 || sent[0].ID != sent[1].ID || decode(t, sent[0]).Status.State != task.Rejected ||
+			len(decode(t, sent[0]).Status.DataItems) != 1 {
+			t.Errorf("published %q", lines(t, sent))
+		}
+		w.send("continue", "u", "m3", "")
+		w.send("get", "u", "m4", "")
+		synctest.Wait()
+		w.check("commands for a task that is not there")
+		if got := w.acknowledged(); len(got) != 5 {
+			t.Errorf("acknowledged %q", got)
+		}
+	})
+}
+
+// TestHybrid: a start by rpc that names the group makes a task of the group, and commands by rpc are published; a
+// direct task never is, and the group has no commands for it.
+func TestHybrid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		w.connect(true)
+		if got := w.rpc("start", "t", `,"groupId":"g"`); got != "awaiting-completion" {
+			t.Errorf("a start in the group is answered %q", got)
+		}
+		w.check("a start by rpc", "t accepted", "t working", "t working a", "t working ab", "t awaiting-completion ab")
+		if got := w.rpc("continue", "t", ""); got != "awaiting-completion" {
+			t.Errorf("a continue is answered %q", got)
+		}
+		w.check("a continue by rpc", "t working", "t working a", "t working ab", "t awaiting-completion ab")
+		w.rpc("start", "u", "")
+		for _, command := range []string{"continue", "complete", "cancel", "get", "start"} {
+			w.send(command, "u", command, "")
+			synctest.Wait()
+			w.checkAcked("a command for a direct task", command)
+		}
+		if got := w.rpc("get", "u", ""); got != "awaiting-completion" {
+			t.Errorf("the direct task is %q", got)
+		}
+		w.check("a direct task")
+
+		w.send("start", "v", "m1", "")
+		time.Sleep(10 * time.Second)
+		w.link.taken()
+		if got := w.rpc("continue", "v", ""); got != "awaiting-completion" {
+			t.Errorf("a continue by rpc of a task that the group has started is answered %q", got)
+		}
+		w.rpc("complete", "v", "")
+		synctest.Wait()
+		w.check("by rpc", "v working", "v working a", "v working ab", "v awaiting-completion ab", "v completed ab")
+	})
+}
+
+// TestNotForThisAgent: messages that are not the business of this agent change nothing, are acknowledged, and are
+// counted.
+func TestNotForThisAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		w.connect(true)
+		start := func(sender, group string) string {
+			return `{"type":"message","id":"m","senderRole":"leader","senderId":"` + sender + `","command":"start",` +
+				`"dataItems":[],"taskId":"t","sessionId":"s","groupId":"` + group + `"}`
+		}
+		other, err := identity.MakeV1(identity.FieldsV1{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tc := range []struct {
+			name, body, userID string
+			want               Traffic
+		}{
+			{"another group", start(leaderAIC, "h"), "", Traffic{Ignored: 1}},
+			{"another sender", start("OTHER", "g"), "", Traffic{Ignored: 1}},
+			{"its own", start(agentAIC, "g"), "", Traffic{Ignored: 1}},
+			{"another user of the broker", start(leaderAIC, "g"), string(other), Traffic{Ignored: 1}},
+			{"a Task", `{"type":"task","id":"t","senderId":"OTHER"}`, string(other), Traffic{Ignored: 1}},
+			{"no JSON", `{`, "", Traffic{Poison: 1}},
+			{"too long", strings.Repeat(" ", 100<<10), "", Traffic{Poison: 1}},
+			{"no task", strings.Replace(start(leaderAIC, "g"), `"taskId":"t"`, `"taskId":7`, 1), "", Traffic{Poison: 1}},
+			{"an unknown type", `{"type":"weather"}`, "", Traffic{Poison: 1}},
+			{"a user that is no AIC", start("leader", "g"), "guest", Traffic{Executed: 1, Published: 2, Confirmed: 2, Tasks: 1}},
+		} {
+			before := w.group.traffic()
+			w.deliver(tc.body, tc.name, tc.userID)
+			synctest.Wait()
+			w.checkAcked(tc.name, tc.name)
+			got := w.group.traffic()
+			tc.want.Received = 1
+			got.Received -= before.Received
+			got.Ignored -= before.Ignored
+			got.Poison -= before.Poison
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: counted (-want +got):\n%s", tc.name, diff)
+			}
+		}
+		w.deliver(`{"type":"group-mgmt-message","id":"x","senderRole":"leader","senderId":"`+leaderAIC+
+			`","groupMgmtCommand":"leave-group","mentions":["all"]}`, "x", "")
+		if len(w.managed) != 1 || w.managed[0].Command != task.LeaveGroup {
+			t.Errorf("the membership got %+v", w.managed)
+		}
+	})
+}
+
+// TestEnd: a member that leaves cancels its tasks, says so, and starts no other one; what is dropped stays so.
+func TestEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		w.connect(true)
+		w.send("start", "t", "m1", "")
+		w.send("start", "u", "m2", "")
+		time.Sleep(500 * time.Millisecond)
+		w.link.taken()
+		if err := w.group.cancel(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.send("start", "v", "m3", "")
+		if err := w.group.flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		got := lines(t, w.link.taken())
+		slices.Sort(got)
+		if diff := cmp.Diff([]string{"t canceled", "u canceled"}, got); diff != "" {
+			t.Errorf("published (-want +got):\n%s", diff)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		w.connect(true)
+		w.send("start", "t", "m1", "")
+		time.Sleep(500 * time.Millisecond)
+		w.link.taken()
+		w.store.setUnavailable(true)
+		if err := w.group.drop(t.Context()); err == nil {
+			t.Error("dropped while the store is unavailable")
+		}
+		w.store.setUnavailable(false)
+		if err := w.group.drop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.crash()
+		w.connect(true)
+		time.Sleep(time.Minute)
+		w.check("after all was dropped")
+		if c := w.group.traffic(); c.Tasks != 0 {
+			t.Errorf("counted %+v", c)
+		}
+	})
+}
+
+// TestTrace: the trace of a command goes on in what is published of its task.
+func TestTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		link := w.connect(true)
+		const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		w.headers = map[string]string{"traceparent": parent}
+		w.send("start", "t", "m1", "")
+		w.send("get", "t", "m2", "")
+		time.Sleep(time.Minute)
+		for _, m := range link.taken() {
+			if m.Headers["traceparent"] != parent {
+				t.Errorf("%s has the headers %v", m.Body, m.Headers)
+			}
+		}
+	})
+}
