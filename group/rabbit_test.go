@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"bytes"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// rabbit starts a RabbitMQ, with a Leader's exchange in each of two virtual hosts.
+func rabbit(t *testing.T) (b *rabbittest.Broker, leader func(vhost string) *amqp.Channel) {
+	t.Helper()
+	b, err := rabbittest.Start(rabbittest.Config{FreePort: freePort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(b.AddUser("leader", "secret"))
+	must(b.AddUser("partner", "old"))
+	for _, vhost := range []string{"one", "two"} {
+		must(b.AddVhost(vhost))
+		must(b.Permit("leader", vhost, ".*", ".*", ".*"))
+		must(b.Permit("partner", vhost, "^group_LEADER_g1_AGENT$", "^(x|group_LEADER_g1_AGENT)$",
+			"^(x|group_LEADER_g1_AGENT)$"))
+	}
+	return b, func(vhost string) *amqp.Channel {
+		t.Helper()
+		conn, err := amqp.DialConfig("amqp://"+b.Address(), amqp.Config{Vhost: vhost,
+			SASL: []amqp.Authentication{&amqp.PlainAuth{Username: "leader", Password: "secret"}}})
+		must(err)
+		t.Cleanup(func() { _ = conn.Close() })
+		channel, err := conn.Channel()
+		must(err)
+		must(channel.ExchangeDeclare("x", amqp.ExchangeFanout, true, false, false, false, nil))
+		return channel
+	}
+}
+
+func freePort() int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// TestRabbit has one membership live through everything, at a real broker.
+func TestRabbit(t *testing.T) {
+	b, leader := rabbit(t)
+	m := &memberships{
+		T: t, brokers: newBrokers(),
+		store: &flakyStore{Store: replay.NewMemory(replay.Settings{}), reopened: make(chan struct{})},
+	}
+	m.config = Config{
+		Name: testPartner, AIC: testAgent, Brokers: []Broker{mustParse("127.0.0.1")}, Key: bytes.Repeat([]byte("k"), KeySize),
+		Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	}
+	start := func() {
+		t.Helper()
+		var err error
+		m.tasks = make(map[key]*fakeTasks)
+		m.engine, err = open(t.Context(), m.store, slog.New(slog.DiscardHandler), newPool(), func(of *membership) tasks {
+			f := &fakeTasks{m: of, b: m.brokers}
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.tasks[of.key] = f
+			return f
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.register()
+	}
+	start()
+	defer func() { m.stop() }()
+	one, two := leader("one"), leader("two")
+	history, err := one.QueueDeclare("history", false, true, true, false, nil)
+	if err == nil {
+		err = one.QueueBind(history.Name, "", "x", false, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	statuses, err := one.Consume(history.Name, "", true, true, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish := func(to *amqp.Channel, body string) {
+		t.Helper()
+		if err := to.Publish("x", "", false, false, amqp.Publishing{Body: []byte(body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// nextStatus returns the next message of the agent.
+	nextStatus := func() string {
+		t.Helper()
+		for d := range statuses {
+			if d.MessageId != "" {
+				return string(d.Body)
+			}
+		}
+		t.Fatal("the history has ended")
+		return ""
+	}
+	invite := func(vhost, token string) error {
+		_, err := m.self.Join(t.Context(), testLeader, invitation(func(inv *task.Invitation) {
+			inv.Server = task.BrokerServer{Host: "127.0.0.1", Port: b.Port, VHost: vhost, AccessToken: token}
+		}))
+		return err
+	}
+	mustInvite := func(vhost, token string) {
+		t.Helper()
+		if err := invite(vhost, token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	queues := func(vhost string) []string {
+		t.Helper()
+		names, err := b.Queues(vhost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(names, func(n string) bool { return n == "history" })
+	}
+	state := func() State {
+		for _, s := range m.engine.List() {
+			return s.State
+		}
+		return ""
+	}
+	eventually := func(want State) {
+		t.Helper()
+		asynctest.Eventually(t, "the membership is "+string(want), func() bool { return state() == want })
+	}
+	received := func(want ...string) {
+		t.Helper()
+		asynctest.Eventually(t, "all is received", func() bool {
+			tasks := m.of("g1")
+			tasks.mu.Lock()
+			defer tasks.mu.Unlock()
+			return slices.Equal(tasks.received, want)
+		})
+	}
+
+	if err := invite("one", "partner:wrong"); task.KindOf(err) != task.AccessTokenInvalid {
+		t.Errorf("a wrong password: %v", err)
+	}
+	if err := invite("three", "partner:old"); task.KindOf(err) != task.ConnectionFailed {
+		t.Errorf("a foreign vhost: %v", err)
+	}
+	mustInvite("one", "partner:old")
+	if got := queues("one"); !slices.Equal(got, []string{testQueue}) {
+		t.Errorf("the queues are %v", got)
+	}
+	if node := m.engine.List()[0].Node; node == "" {
+		t.Error("the broker says nothing of itself")
+	}
+	publish(one, membersCommand("c1", task.GetStatus))
+	if s := nextStatus(); !bytes.Contains([]byte(s), []byte(`"connected":true`)) {
+		t.Errorf("the status is %s", s)
+	}
+
+	// A new password, and a cut. Nothing is lost.
+	if err := b.AddUser("partner", "new"); err != nil {
+		t.Fatal(err)
+	}
+	mustInvite("one", "partner:new")
+	if err := invite("one", "partner:old"); task.KindOf(err) != task.AccessTokenInvalid {
+		t.Errorf("the old password: %v", err)
+	}
+	publish(one, "first")
+	if n, err := b.CloseConnections("agent-AGENT"); n != 1 || err != nil {
+		t.Errorf("%d connections were closed, %v", n, err)
+	}
+	publish(one, "second")
+	eventually(Joined)
+	asynctest.Eventually(t, "the second message is received", func() bool {
+		tasks := m.of("g1")
+		tasks.mu.Lock()
+		defer tasks.mu.Unlock()
+		return slices.Contains(tasks.received, "second")
+	})
+
+	// The process starts again.
+	m.stop()
+	publish(one, "third")
+	start()
+	eventually(Joined)
+	received("third")
+
+	// It moves to another virtual host. What waits is received first, and the old queue goes.
+	publish(one, "fourth")
+	mustInvite("two", "partner:new")
+	publish(two, "fifth")
+	received("third", "fourth", "fifth")
+	asynctest.Eventually(t, "the old queue is deleted", func() bool { return len(queues("one")) == 0 })
+
+	// The Leader removes it, and then invites it again.
+	if _, err := two.QueueDelete(testQueue, false, false, false); err != nil {
+		t.Fatal(err)
+	}
+	eventually("")
+	if got := queues("two"); len(got) > 0 {
+		t.Errorf("the queues are %v", got)
+	}
+	mustInvite("one", "partner:new")
+
+	// It is removed while it is away.
+	m.stop()
+	if _, err := one.QueueDelete(testQueue, false, false, false); err != nil {
+		t.Fatal(err)
+	}
+	start()
+	eventually("")
+	if got := queues("one"); len(got) > 0 {
+		t.Errorf("the queues are %v", got)
+	}
+
+	// It leaves.
+	mustInvite("one", "partner:new")
+	publish(one, membersCommand("c2", task.LeaveGroup))
+	if s := nextStatus(); !bytes.Contains([]byte(s), []byte(`"connected":false`)) {
+		t.Errorf("the last status is %s", s)
+	}
+	eventually("")
+	if got := queues("one"); len(got) > 0 {
+		t.Errorf("the queues are %v", got)
+	}
+	asynctest.Eventually(t, "its connection is closed", func() bool {
+		names, err := b.Connections()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !slices.Contains(names, "agent-AGENT")
+	})
+}
