@@ -146,6 +146,9 @@ func (e *Engine) Register(c Config) (*Partner, error) {
 	if p.sealer, err = newSealer(c.Key); err != nil {
 		return nil, err
 	}
+	if c.Gateway != nil {
+		c.Gateway.TakePart(p)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.partners[c.Name] = append(e.partners[c.Name], p)
