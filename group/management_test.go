@@ -55,6 +55,41 @@ func TestManagement(t *testing.T) {
 	})
 }
 
+// TestCommandsWithoutID answers commands that have no id by messages that have different ones.
+func TestCommandsWithoutID(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite()
+		at := m.byName["a.example"]
+		for range 2 {
+			at.publish(membersCommand("", task.GetStatus))
+		}
+		synctest.Wait()
+		if len(at.sent) != 2 || at.sent[0].ID == at.sent[1].ID {
+			t.Errorf("the answers are %+v", at.sent)
+		}
+	})
+}
+
+// TestAnnouncement publishes the status of a member that has joined in v02 of AIP: also when it has moved, and not for
+// an invitation that changes nothing.
+func TestAnnouncement(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		v02 := func(inv *task.Invitation) { inv.Dialect = "aip/2" }
+		m.mustInvite(v02)
+		m.checkStatuses("a.example", present)
+		m.mustInvite(v02)
+		m.checkStatuses("a.example")
+		m.send(task.Mute)
+		m.mustInvite(v02, token("user:new"))
+		m.checkStatuses("a.example", muted, muted)
+		m.mustInvite(v02, token("user:new"), host("b.example"))
+		m.checkStatuses("b.example", muted)
+		m.byName["b.example"].cut(broker.Closed)
+		time.Sleep(firstRetry)
+		m.checkStatuses("b.example") // the others have not seen it leave
+	})
+}
+
 // TestUnconfirmedAnswer loses the link before the answers are confirmed: they are published again, with the same ids.
 func TestUnconfirmedAnswer(t *testing.T) {
 	inBubble(t, func(m *memberships) {

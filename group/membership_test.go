@@ -292,13 +292,17 @@ func (m *memberships) statuses(host string) (out []task.MemberStatus) {
 		for _, sent := range at.sent {
 			var got struct {
 				ID     string
-				Status task.MemberStatus `json:"groupMemberStatus"`
+				Status task.MemberStatus  `json:"groupMemberStatus"`
+				V2     *task.MemberStatus `json:"status"`
 			}
 			if err := json.Unmarshal(sent.Body, &got); err != nil {
 				m.Error(err)
 			}
 			if got.ID != sent.ID || got.ID == "" {
 				m.Errorf("the message %q has the id %q", sent.ID, got.ID)
+			}
+			if got.V2 != nil {
+				got.Status = *got.V2
 			}
 			out = append(out, got.Status)
 		}
