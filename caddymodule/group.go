@@ -203,6 +203,7 @@ func (g *Group) register(e *group.Engine, of *Gateway) error {
 	if err != nil {
 		return fmt.Errorf("group: %w", err)
 	}
+	of.gateway.TakePart(g.partner)
 	return nil
 }
 

@@ -242,6 +242,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 			Exit:         exiting,
 			DrainFor:     time.Duration(g.app.Drain),
 		},
-		Log: g.log,
+		Groups: g.Group != nil,
+		Log:    g.log,
 	}, nil
 }

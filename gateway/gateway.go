@@ -64,6 +64,8 @@ type Config struct {
 	MemoryPatience time.Duration
 	// Streaming is the configuration of streams.
 	Streaming Streaming
+	// Groups says that the Partner takes part in groups: TakePart is called before Ready allows the first request.
+	Groups bool
 	// Tracing makes the spans of calls whose context has no recorded span; nil makes none.
 	Tracing trace.TracerProvider
 
@@ -85,7 +87,7 @@ type Gateway struct {
 	partner  *partner.Partner
 	webhooks *notify.Engine
 
-	groups Groups // nil if the Partner takes part in none
+	groups Groups // set by TakePart; nil if the Partner takes part in none
 }
 
 // New composes a gateway. It opens nothing and sends nothing: Register begins the work.
@@ -102,7 +104,7 @@ func New(c Config) (*Gateway, error) {
 	c.Partner.Memory, c.Partner.Log = memory, c.Log
 	g := &Gateway{config: c, agent: about.agent, memory: memory, cards: &cardMaker{
 		described: about, config: c.Cards, aic: c.AIC, generations: names(c.Callers),
-		mutualTLS: c.Guard.Mode == identity.Required, http2: c.HTTP2, log: c.Log,
+		mutualTLS: c.Guard.Mode == identity.Required, http2: c.HTTP2, groups: c.Groups, log: c.Log,
 	}}
 	g.documents = g.cards.documents()
 	return g, nil

@@ -29,15 +29,16 @@ type Groups interface {
 	Follow(ctx context.Context, log, groupID, dialect string) (begin func(), undo func(context.Context) error, err error)
 }
 
-// TakePart makes the Partner take part in groups. It is called at most once, before the first request.
-func (g *Gateway) TakePart(in Groups) { g.groups, g.cards.groups = in, true }
+// TakePart makes a Partner with Config.Groups take part in groups. It is called once, before Ready allows the first
+// request.
+func (g *Gateway) TakePart(in Groups) { g.groups = in }
 
 var errNoGroups = task.Errorf(task.GroupNotSupported, "this Partner takes part in no groups")
 
 // joinGroup answers an invitation. The Leader of the group must be the peer.
 func (x *exchange) joinGroup() (Answer, error) {
 	d, ok := x.dialect.(translate.GroupServer)
-	if !ok || x.g.groups == nil {
+	if !ok {
 		return Answer{}, errNoGroups
 	}
 	m, err := x.g.groups.Join(x.ctx, x.leader, x.call.Invitation)
@@ -49,7 +50,7 @@ func (x *exchange) joinGroup() (Answer, error) {
 
 // inviter returns the Leader of an invitation.
 func (x *exchange) inviter() (leader string, err error) {
-	if x.g.groups == nil {
+	if !x.g.config.Groups {
 		return "", errNoGroups
 	}
 	if x.peer.Verified() && !x.peer.Is(x.call.Message.SenderID) {
@@ -62,7 +63,7 @@ func (x *exchange) inviter() (leader string, err error) {
 // startsInGroup reports whether the command may start a task in a group.
 func (x *exchange) startsInGroup() bool {
 	m := &x.call.Message
-	return x.g.groups != nil && m.Command == task.Start && m.GroupID != ""
+	return x.g.config.Groups && m.Command == task.Start && m.GroupID != ""
 }
 
 // checkGroup refuses a start in a group in which the Partner takes no part.

@@ -79,8 +79,14 @@ func (s *full) Append(ctx context.Context, a replay.Append) error {
 func TestGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &full{Store: replay.NewMemory(replay.Settings{})}
-		g := newGatewayOver(t, store, func(c *gateway.Config) { c.Callers = []translate.Server{inviting{aip.Server()}} })
-		f := &front{t: t, g: g, peer: identity.Peer{Proof: identity.ByCertificate, Kind: identity.AICKind, ID: "LEADER"}}
+		gatewayWith := func(groups bool, store replay.Store) *gateway.Gateway {
+			return newGatewayOver(t, store, func(c *gateway.Config) {
+				c.Groups, c.Callers = groups, []translate.Server{inviting{aip.Server()}}
+			})
+		}
+		without, g := gatewayWith(false, replay.NewMemory(replay.Settings{})), gatewayWith(true, store)
+		f := &front{t: t, g: without}
+		f.peer = identity.Peer{Proof: identity.ByCertificate, Kind: identity.AICKind, ID: "LEADER"}
 		in := new(groups)
 		check := func(what, command, taskID, members, want string, asked ...string) {
 			t.Helper()
@@ -99,13 +105,14 @@ func TestGroups(t *testing.T) {
 
 		declares := func(brokers string) {
 			t.Helper()
-			acs, err := g.Document(".well-known/acs.json")(t.Context(), "https://gateway.example", "")
+			acs, err := f.g.Document(".well-known/acs.json")(t.Context(), "https://gateway.example", "")
 			if err != nil || !strings.Contains(string(acs), `"messageQueue":`+brokers) {
 				t.Errorf("%v: the ACS does not declare %s: %s", err, brokers, acs)
 			}
 		}
 		declares(`[]`)
 		g.TakePart(in)
+		f.g = g
 		declares(`["rabbitmq:`)
 		check("an invitation", "get", "invitation", "", "joined by LEADER", "join LEADER g")
 		check("an invitation to another's group", "get", "invitation", `,"sessionId":"OTHER"`, "-32009")

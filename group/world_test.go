@@ -146,6 +146,7 @@ func newWorld(t testing.TB, script func(*agent.Turn) []step, change func(*gatewa
 		Limits:    jsonrpc.Limits{Bytes: 64 << 10, Depth: 16},
 		Memory:    quota.Limits{Total: 1 << 24, PerLeader: 1 << 24},
 		Streaming: gateway.Streaming{Max: 2, MaxPerLeader: 2, Drain: t.Context()},
+		Groups:    true,
 		Log:       log,
 	}
 	if change != nil {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
+)
+
+// TestGroupExample does what docs/groups.md says to try groups: it imports the definitions into a broker, runs the
+// gateway with the page's Caddyfile, and the page's Leader.
+func TestGroupExample(t *testing.T) {
+	t.Parallel()
+	broker, err := rabbittest.Start(rabbittest.Config{FreePort: func() int { return freePort(t) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	definitions, err := os.ReadFile("../contrib/rabbitmq/definitions.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bytesOf := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(definitions)), ","), "[]")
+	if said, err := broker.Eval("rabbit_definitions:import_raw(<<" + bytesOf + ">>)"); err != nil || said != "ok" {
+		t.Fatalf("the definitions are not imported: %s, %v", said, err)
+	}
+
+	page, err := os.ReadFile("../docs/groups.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t)
+	agent := freePort(t)
+	ports := strings.NewReplacer("8443", fmt.Sprint(s.port), "9101", fmt.Sprint(agent), "5672", fmt.Sprint(broker.Port))
+	// example writes the page's only example in a language to a file.
+	example := func(language, name string, change func(string) string) string {
+		t.Helper()
+		found := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindSubmatch(page)
+		if found == nil {
+			t.Fatalf("docs/groups.md has no example in %s", language)
+		}
+		path := filepath.Join(s.dir, name)
+		if err := os.WriteFile(path, []byte(change(ports.Replace(string(found[1])))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if status, stdout, stderr := s.caddy("aip", "pki", "--leader", "10001000011K94ZH3VDXLP4S5EB63614"); status != 0 {
+		t.Fatalf("caddy aip pki ended with %d and said:\n%s%s", status, stdout, stderr)
+	}
+	s.run(example("caddyfile", "Caddyfile", func(text string) string {
+		return strings.Replace(text, "{", fmt.Sprintf("{\nadmin 127.0.0.1:%d\n", s.admin), 1)
+	}))
+	pika, err := rabbittest.PythonPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := example("python", "leader.py", func(text string) string { return text })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "python3", leader)
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "PYTHONPATH="+pika)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("the Leader of docs/groups.md: %v\n%s%s", err, stdout.Bytes(), stderr.Bytes())
+	}
+	for _, want := range []string{"queueName", "awaiting-completion", "echo: hello", "completed",
+		`"connected": false`} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("the Leader of docs/groups.md does not print %s, but:\n%s", want, stdout.Bytes())
+		}
+	}
+}
