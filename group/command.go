@@ -3,7 +3,9 @@
 package group
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"strings"
 	"sync"
@@ -31,7 +33,7 @@ type lane struct{ waiting queue[*command] }
 type command struct {
 	call    translate.Call
 	dialect string
-	id      string // of the message, from which the id of a reply is derived
+	id      string // of the message if it has one; the id of a reply is derived from it
 	size    int    // of the message
 	trace   map[string]string
 	ack     func()
@@ -114,10 +116,8 @@ func (t *groupTasks) passOn(d *broker.Delivery, header func(string) string, ack 
 		return poison, err
 	}
 	call.Message.SenderID = t.leaderID()
-	c := &command{call: call, dialect: m.Dialect, id: m.ID, size: len(d.Body), ack: ack}
-	if c.id == "" {
-		c.id = d.ID
-	}
+	c := &command{call: call, dialect: m.Dialect, size: len(d.Body), ack: ack}
+	c.id = cmp.Or(m.ID, d.ID, rand.Text())
 	c.trace = traceHeaders(propagation.TraceContext{}.Extract(context.Background(), carrier(header)))
 	t.execute(c)
 	return executed, nil
@@ -244,16 +244,13 @@ func (t *groupTasks) try(c *command) error {
 	case task.KindOf(err) == task.StoreUnavailable:
 		return err
 	case task.KindOf(err) == task.LimitExceeded && m.Command == task.Start:
-		t.answer(r, form.AppendRejected(nil, r.id, m, time.Now().In(beijing).Truncate(time.Millisecond), err))
+		t.answer(r, form.AppendRejected(nil, r.id, m, time.Now(), err))
 		return nil
 	}
 	logger.Info("a command of a group is dropped", "reason", err)
 	c.ack()
 	return nil
 }
-
-// beijing is the time zone of AIP (v01.00 §4.2).
-var beijing = time.FixedZone("", 8*60*60)
 
 // dispatch gives a command to the gateway, and returns a copy of the reply.
 func (t *groupTasks) dispatch(gw *gateway.Gateway, c *command, server translate.Server) ([]byte, error) {
