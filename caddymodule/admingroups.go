@@ -55,7 +55,8 @@ func listGroups(o *openStore, r *http.Request) (any, error) {
 		}
 		list.Groups = append(list.Groups, adminapi.Group{
 			GroupName: adminapi.GroupName{Partner: s.Partner, Leader: s.Leader, Group: s.Group},
-			State:     string(s.State), Since: s.Since, Muted: s.Muted, LastError: s.LastError, Joined: s.Joined,
+			State:     string(s.State), Since: s.Since, Muted: s.Muted, Blocked: s.Blocked,
+			LastError: s.LastError, NextAttempt: s.NextAttempt, Joined: s.Joined,
 			Dialect: s.Dialect, LeaderAIC: s.LeaderAIC, Members: append([]string{}, s.Members...),
 			Broker: s.Broker, VHost: s.VHost, Node: s.Node, Exchange: s.Exchange, Queue: s.Queue,
 			Tasks: s.Tasks, Lag: s.Lag, Unconfirmed: s.Unconfirmed,

@@ -19,12 +19,14 @@ type Status struct {
 	Leader  string // as in the names of its tasks' logs
 	Group   string
 
-	State     State
-	Since     time.Time // of State
-	LastError string    // why there is no link; empty while there is one
-	Muted     bool
-	Joined    time.Time
-	Dialect   string
+	State       State
+	Since       time.Time // of State
+	LastError   string    // why there is no link; empty while there is one
+	NextAttempt time.Time // to connect; zero if none is planned
+	Muted       bool
+	Blocked     bool // the broker takes no publications now
+	Joined      time.Time
+	Dialect     string
 
 	LeaderAIC string
 	Members   []string // AICs of the partners, as the last invitation has named them
@@ -108,7 +110,12 @@ func (m *membership) view() Status {
 	if m.lastError != nil {
 		s.LastError = m.lastError.Error()
 	}
+	if m.link == nil && (m.state == Reconnecting || m.state == Waiting) {
+		s.NextAttempt = m.nextAttempt
+	}
+	l := m.link
 	m.mu.Unlock()
+	s.Blocked = l != nil && l.Blocked()
 	if r.Host != "" {
 		s.Broker = net.JoinHostPort(r.Host, strconv.Itoa(r.Port))
 	}

@@ -246,6 +246,9 @@ func (l *fakeLink) Idle(context.Context) (bool, error) {
 // Info implements link.
 func (l *fakeLink) Info() broker.Info { return broker.Info{Product: "fake", ClusterName: l.at.cluster} }
 
+// Blocked implements link.
+func (l *fakeLink) Blocked() bool { return false }
+
 // Leave implements link.
 func (l *fakeLink) Leave(context.Context) error {
 	l.at.all.mu.Lock()

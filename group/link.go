@@ -31,6 +31,8 @@ type link interface {
 	Idle(ctx context.Context) (bool, error)
 
 	Info() broker.Info
+	// Blocked reports whether the broker takes no publications now.
+	Blocked() bool
 
 	// Leave deletes the queue, when everything is confirmed and acknowledged, and ends the link.
 	Leave(ctx context.Context) error

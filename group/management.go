@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"sync"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
@@ -189,12 +190,7 @@ func (m *membership) beginLeave(d *departure) error {
 func (m *membership) leave() {
 	m.publishAnswers()
 	l, base := m.link, m.engine.base
-	ctx, cancel := context.WithTimeout(base, cancelLimit)
-	defer cancel()
-	err := m.tasks.cancel(ctx)
-	if err == nil {
-		err = m.tasks.flush(ctx)
-	}
+	err := m.endTasks(l)
 	if m.mustReturn(l) {
 		return
 	}
@@ -224,6 +220,25 @@ func (m *membership) leave() {
 		m.logger().Info("the agent has left a group", m.about()...)
 	}
 	m.end()
+}
+
+// endTasks cancels the tasks, and waits until the group has got that by a link.
+func (m *membership) endTasks(l link) error {
+	ctx, cancel := context.WithTimeout(m.engine.base, cancelLimit)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() {
+		select {
+		case <-l.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	if err := m.tasks.cancel(ctx); err != nil {
+		return err
+	}
+	return m.tasks.flush(ctx)
 }
 
 // mustReturn reports whether a leave has to be continued later, because its link has ended or the engine closes.

@@ -48,20 +48,20 @@ type membership struct {
 	inFlight  int                // answers that the broker has still to confirm
 
 	// The supervisor writes what follows under mu, and reads it without.
-	isStored   bool // false until the first invitation has been accepted
-	record     record
-	token      string // the access token; empty if there is none, or it is not known
-	knowsToken bool   // the token is known, or there is none
-	state      State
-	since      time.Time // of state
-	lastError  error     // why there is no link; nil while there is one
-	link       link      // nil for none
+	isStored    bool // false until the first invitation has been accepted
+	record      record
+	token       string // the access token; empty if there is none, or it is not known
+	knowsToken  bool   // the token is known, or there is none
+	state       State
+	since       time.Time // of state
+	lastError   error     // why there is no link; nil while there is one
+	link        link      // nil for none
+	nextAttempt time.Time // to connect; zero for now, and while there is a link
 
 	// The supervisor's own.
-	config      *Partner // in force; nil while the Partner is not registered
-	written     bool     // there is a log
-	failures    int      // attempts to connect since there was a link
-	nextAttempt time.Time
+	config      *Partner         // in force; nil while the Partner is not registered
+	written     bool             // there is a log
+	failures    int              // attempts to connect since there was a link
 	lost        time.Time        // when there was a link last, or when the membership was loaded
 	storeUsable <-chan struct{}  // closed when the store may take a command that it has refused; nil for none
 	leaveBy     time.Time        // when a leave ends also without a link

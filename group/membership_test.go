@@ -611,7 +611,7 @@ func TestReconnect(t *testing.T) {
 			t.Error("it is no member while it is reconnected")
 		}
 		time.Sleep(time.Hour)
-		if n := len(m.asked()); n < 40 || n > 160 {
+		if n := len(m.asked()); n < 100 || n > 300 {
 			t.Errorf("there were %d attempts in an hour", n)
 		}
 		m.checkState(Reconnecting)

@@ -110,10 +110,10 @@ func (r *record) put(ctx context.Context, store replay.Store, log string) error 
 	return store.Append(ctx, replay.Append{Log: log, Metadata: data, Durable: true})
 }
 
-// end ends the log of a membership that is over. One that is not stored has nothing to end.
-func (r *record) end(ctx context.Context, store replay.Store, log string) error {
-	r.Sealed = nil // a token is not kept longer than its membership
-	data, err := json.Marshal(r)
+// end ends the log of a membership that is over. The token is not kept longer than that.
+func (r record) end(ctx context.Context, store replay.Store, log string) error {
+	r.Sealed = nil
+	data, err := json.Marshal(&r)
 	if err != nil {
 		return err
 	}

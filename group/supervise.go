@@ -11,10 +11,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/group/broker"
 )
 
-// When a membership without a link is connected again, and for how long that is tried.
+// When a membership without a link is connected again, give or take a half, and for how long that is tried.
 const (
 	firstRetry   = time.Second
-	longestRetry = time.Minute
+	longestRetry = 20 * time.Second
 	// waitingRetry is how often a membership that waits for an invitation finds out whether it may log in by now,
 	// because the broker has another password, or the certificate on disk was renewed.
 	waitingRetry = 5 * time.Minute
@@ -130,7 +130,8 @@ func (m *membership) untilDue() time.Duration {
 
 // adopt puts a configuration in force; nil if the Partner is in none any more.
 func (m *membership) adopt(p *Partner) {
-	m.config, m.nextAttempt, m.failures = p, time.Time{}, 0
+	m.config, m.failures = p, 0
+	m.set(func() { m.nextAttempt = time.Time{} })
 	if p == nil {
 		m.disconnect()
 		m.enter(Unregistered, nil)
@@ -208,8 +209,7 @@ func (m *membership) reconnect() {
 		m.wait(err)
 	default:
 		m.failures++
-		m.nextAttempt = time.Now().Add(backoff(m.failures))
-		m.enter(Reconnecting, err)
+		m.retry(Reconnecting, backoff(m.failures), err)
 	}
 }
 
@@ -252,8 +252,8 @@ func backoff(failures int) time.Duration {
 
 // connected has the membership use a link that consumes.
 func (m *membership) connected(l link) {
-	m.failures, m.nextAttempt = 0, time.Time{}
-	m.set(func() { m.link, m.record.Node = l, l.Info().ClusterName })
+	m.failures = 0
+	m.set(func() { m.link, m.record.Node, m.nextAttempt = l, l.Info().ClusterName, time.Time{} })
 	m.enter(Joined, nil)
 	m.tasks.connect(l)
 }
@@ -265,18 +265,22 @@ func (m *membership) lose(err error) {
 		m.removed()
 		return
 	}
-	m.nextAttempt = time.Now().Add(rand.N(firstRetry)) // all groups of a connection lose it at once
-	m.enter(Reconnecting, err)
+	m.retry(Reconnecting, rand.N(firstRetry), err) // all groups of a connection lose it at once
 	m.logger().Warn("the connection of a group to its broker was lost", m.about("error", err)...)
 }
 
 // wait is for a membership that cannot be connected before something is changed, as a rule by an invitation.
 func (m *membership) wait(err error) {
-	m.nextAttempt = time.Now().Add(waitingRetry/2 + rand.N(waitingRetry))
 	if m.state != Waiting {
 		m.logger().Warn("a group waits for an invitation by its Leader", m.about("error", err)...)
 	}
-	m.enter(Waiting, err)
+	m.retry(Waiting, waitingRetry/2+rand.N(waitingRetry), err)
+}
+
+// retry enters a state without a link, in which the next attempt to connect is made after a while.
+func (m *membership) retry(s State, after time.Duration, err error) {
+	m.set(func() { m.nextAttempt = time.Now().Add(after) })
+	m.enter(s, err)
 }
 
 // disconnect closes the link, if there is one. Commands for members that were not answered come again.

@@ -15,12 +15,14 @@ type GroupName struct {
 type Group struct {
 	GroupName
 
-	State     string    `json:"state"` // joining, joined, reconnecting, waiting, unregistered or leaving
-	Since     time.Time `json:"since"` // of state
-	Muted     bool      `json:"muted"`
-	LastError string    `json:"last_error,omitempty"` // why there is no connection
-	Joined    time.Time `json:"joined"`
-	Dialect   string    `json:"dialect"` // of the invitation
+	State       string    `json:"state"` // joining, joined, reconnecting, waiting, unregistered or leaving
+	Since       time.Time `json:"since"` // of state
+	Muted       bool      `json:"muted"`
+	Blocked     bool      `json:"blocked"`               // the broker takes no messages now
+	LastError   string    `json:"last_error,omitempty"`  // why there is no connection
+	NextAttempt time.Time `json:"next_attempt,omitzero"` // to connect
+	Joined      time.Time `json:"joined"`
+	Dialect     string    `json:"dialect"` // of the invitation
 
 	LeaderAIC string   `json:"leader_aic"`
 	Members   []string `json:"members"` // the AICs of the Partners in the invitation

@@ -99,12 +99,16 @@ is the number of tasks with changes that are still to be published.
 	return cmd
 }
 
-// stateOf returns the state of a membership, and whether it is muted.
+// stateOf returns the state of a membership, whether it is muted, and whether its broker takes messages.
 func stateOf(g *adminapi.Group) string {
+	state := g.State
 	if g.Muted {
-		return g.State + ", muted"
+		state += ", muted"
 	}
-	return g.State
+	if g.Blocked {
+		state += ", blocked"
+	}
+	return state
 }
 
 func orDash(s string) string {
@@ -157,6 +161,7 @@ process. If several Leaders or Partners have a group of this name, say which.
 				{"group", g.Group}, {"leader", g.Leader}, {"partner", g.Partner},
 				{"members", strings.Join(g.Members, " ")}, {"joined", stamp(g.Joined) + " by " + g.Dialect},
 				{"state", stateOf(&g) + " since " + stamp(g.Since)}, {"last error", orDash(g.LastError)},
+				{"next try", soon(g.NextAttempt)},
 				{"broker", g.Broker}, {"vhost", g.VHost}, {"node", orDash(g.Node)}, {"exchange", g.Exchange},
 				{"queue", g.Queue}, {"tasks", strconv.Itoa(g.Tasks)}, {"lag", strconv.Itoa(g.Lag)},
 				{"unconfirmed", strconv.Itoa(g.Unconfirmed)}, {"received", number(g.Received)},
