@@ -31,8 +31,7 @@ type GroupMessage struct {
 	Kind    GroupKind
 	Dialect string // the name of the dialect that the message is written in
 
-	// ID, SenderID and GroupID are empty where a message does not have them. That of a TaskCommand or MemberCommand has a
-	// SenderID.
+	// Empty where a message does not have them. A TaskCommand and a MemberCommand have a SenderID.
 	ID, SenderID, GroupID string
 	Mentions              []string // of a command
 
@@ -40,7 +39,7 @@ type GroupMessage struct {
 	version *version
 }
 
-// v02's types of messages for members, and v01.00's.
+// The types of messages about members, in v01.00 and v02.
 const (
 	typeManagement   = "group-mgmt-message"
 	typeManagementV2 = "group-mgmt-command"
