@@ -129,7 +129,16 @@ func (m *membership) linkConfig(p *Partner, r *record, token string, declare boo
 			Host: r.Host, Port: uint16(r.Port), VHost: r.VHost, TLS: secure || r.Port == portTLS || token == "",
 		},
 		Exchange: r.Exchange, RoutingKey: r.RoutingKey, Queue: r.Queue, Declare: declare, Prefetch: p.Prefetch,
+		MaxMessage: p.maxMessage(),
 	}, nil
+}
+
+// maxMessage is how large a message of a group may be: as large as the body of a request.
+func (p *Partner) maxMessage() int {
+	if p.Gateway == nil {
+		return 0
+	}
+	return p.Gateway.MaxBody()
 }
 
 // portTLS is the port of AMQP over TLS.

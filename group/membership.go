@@ -62,6 +62,7 @@ type membership struct {
 	config      *Partner         // in force; nil while the Partner is not registered
 	written     bool             // there is a log
 	failures    int              // attempts to connect since there was a link
+	refusals    int              // links in a row that the broker has ended by a refusal
 	lost        time.Time        // when there was a link last, or when the membership was loaded
 	storeUsable <-chan struct{}  // closed when the store may take a command that it has refused; nil for none
 	leaveBy     time.Time        // when a leave ends also without a link

@@ -50,7 +50,8 @@ type groupTasks struct {
 	saving bool        // a timer or a goroutine is to store them
 	saver  sync.Mutex  // held while they are stored
 
-	counts Traffic
+	counts           Traffic
+	unconfirmedBytes int
 }
 
 // place is what the tasks of a group need of their membership. It is called while no lock of groupTasks is held.
@@ -141,7 +142,7 @@ func (t *groupTasks) connect(l link) {
 	defer t.mu.Unlock()
 	t.link = l
 	t.epoch++
-	t.counts.Unconfirmed = 0
+	t.counts.Unconfirmed, t.unconfirmedBytes = 0, 0
 	t.replies, t.sent = append(t.sent, t.replies...), nil
 	for _, f := range t.followers {
 		if len(f.flight) > 0 {
@@ -289,42 +290,51 @@ func (t *groupTasks) publish(f *follower, m broker.Message, r *reply) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	epoch := f.epoch
-	if !t.await(epoch) || f.over {
+	size := len(m.Body)
+	if !t.await(epoch, size) || f.over {
 		return errPaused
 	}
-	if err := t.link.Publish(m, func(err error) { t.confirm(f, epoch, err) }); err != nil {
+	if err := t.link.Publish(m, func(err error) { t.confirm(f, epoch, size, err) }); err != nil {
 		t.link = nil // it has ended: the next one is on its way
 		return errPaused
 	}
 	f.flight = append(f.flight, publication{f.at, r})
-	t.published()
+	t.published(size)
 	return nil
 }
 
-// await waits until there is room for one more publication on the link of an epoch. It reports false if there will not
-// be any. mu is held.
-func (t *groupTasks) await(epoch uint64) bool {
-	for t.open(epoch) && t.counts.Unconfirmed >= maxUnconfirmed {
+// maxUnconfirmedBytes is how many bytes the unconfirmed publications may have together. One may always be published.
+const maxUnconfirmedBytes = 8 << 20
+
+// await waits until there is room for one more publication, of size bytes, on the link of an epoch. It reports false if
+// there will not be any. mu is held.
+func (t *groupTasks) await(epoch uint64, size int) bool {
+	full := func() bool {
+		n := t.counts.Unconfirmed
+		return n >= maxUnconfirmed || n > 0 && t.unconfirmedBytes+size > maxUnconfirmedBytes
+	}
+	for t.open(epoch) && full() {
 		t.changed.Wait()
 	}
 	return t.open(epoch)
 }
 
 // published counts a publication. mu is held.
-func (t *groupTasks) published() {
+func (t *groupTasks) published(size int) {
 	t.counts.Published++
 	t.counts.Unconfirmed++
+	t.unconfirmedBytes += size
 }
 
 // confirm takes the answer of the broker, which comes in the order of publication. What a link has not confirmed at its
 // end is published again on the next one.
-func (t *groupTasks) confirm(f *follower, epoch uint64, err error) {
+func (t *groupTasks) confirm(f *follower, epoch uint64, size int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil || epoch != t.epoch {
 		return
 	}
-	t.confirmed()
+	t.confirmed(size)
 	if f.over {
 		return
 	}
@@ -339,26 +349,28 @@ func (t *groupTasks) confirm(f *follower, epoch uint64, err error) {
 }
 
 // confirmed counts a confirmed publication. mu is held.
-func (t *groupTasks) confirmed() {
+func (t *groupTasks) confirmed(size int) {
 	t.counts.Confirmed++
 	t.counts.Unconfirmed--
+	t.unconfirmedBytes -= size
 	t.changed.Broadcast()
 }
 
 // sendReply publishes the first of the replies. mu is held.
 func (t *groupTasks) sendReply(epoch uint64) {
-	if !t.await(epoch) {
+	r := t.replies[0]
+	body := r.append(nil, nil)
+	if !t.await(epoch, len(body)) || len(t.replies) == 0 || t.replies[0] != r {
 		return
 	}
-	r := t.replies[0]
-	err := t.link.Publish(broker.Message{ID: r.id, Body: r.append(nil, nil), Headers: r.trace},
+	err := t.link.Publish(broker.Message{ID: r.id, Body: body, Headers: r.trace},
 		func(err error) {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			if err != nil || epoch != t.epoch {
 				return
 			}
-			t.confirmed()
+			t.confirmed(len(body))
 			t.sent = t.sent[1:]
 			r.acknowledge()
 		})
@@ -367,7 +379,7 @@ func (t *groupTasks) sendReply(epoch uint64) {
 		return
 	}
 	t.replies, t.sent = t.replies[1:], append(t.sent, r)
-	t.published()
+	t.published(len(body))
 }
 
 // maxReplies is how many replies wait at most while the member is muted: their commands are acknowledged, so the

@@ -265,7 +265,13 @@ func (m *membership) lose(err error) {
 		m.removed()
 		return
 	}
-	m.retry(Reconnecting, rand.N(firstRetry), err) // all groups of a connection lose it at once
+	if isKind(err, broker.Closed, broker.LoginRefused) {
+		m.refusals = 0
+	} else {
+		m.refusals++
+	}
+	// All groups of a connection lose it at once. A broker that refuses what is published does that again.
+	m.retry(Reconnecting, rand.N(min(firstRetry<<min(m.refusals, 10), longestRetry)), err)
 	m.logger().Warn("the connection of a group to its broker was lost", m.about("error", err)...)
 }
 

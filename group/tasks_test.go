@@ -3,6 +3,7 @@
 package group
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -385,6 +387,40 @@ func TestTrace(t *testing.T) {
 			if m.Headers["traceparent"] != parent {
 				t.Errorf("%s has the headers %v", m.Body, m.Headers)
 			}
+		}
+	})
+}
+
+// TestUnconfirmedBytes: a broker that does not confirm keeps few large publications from being written, and loses none.
+func TestUnconfirmedBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tasks, size = 6, 3 << 20
+		text := strings.Repeat("x", size)
+		w := newWorld(t, func(*agent.Turn) []step { return []step{{0, product(text)}, {0, finished()}} },
+			func(c *gateway.Config) {
+				c.Partner.MaxBytes = 2 * size
+				c.Memory = quota.Limits{Total: 1 << 30, PerLeader: 1 << 30}
+			})
+		link := w.connect(false)
+		for i := range tasks {
+			w.send("start", fmt.Sprint("t", i), fmt.Sprint("m", i), "")
+		}
+		large := 0
+		for range tasks {
+			time.Sleep(time.Minute)
+			bytes := 0
+			for _, m := range link.taken() {
+				if bytes += len(m.Body); len(m.Body) > size {
+					large++
+				}
+			}
+			if bytes > maxUnconfirmedBytes {
+				t.Errorf("%d bytes are unconfirmed", bytes)
+			}
+			link.confirm(1000)
+		}
+		if large != tasks {
+			t.Errorf("%d large messages were published", large)
 		}
 	})
 }

@@ -343,6 +343,31 @@ func TestLogins(t *testing.T) {
 	}
 }
 
+// TestATokenThatExpires has the broker refuse a second link on a connection whose token has expired since.
+func TestATokenThatExpires(t *testing.T) {
+	r, pool, config := start(t)
+	config.Login = broker.Token("", rabbittest.Token(map[string]any{"sub": "someone",
+		"exp": time.Now().Add(2 * time.Second).Unix(), "scope": []string{"rabbitmq.read:*/*/*",
+			"rabbitmq.write:*/*/*", "rabbitmq.configure:*/*/*"}}))
+	link := join(t, pool, config)
+	config.Declare = false
+	var failed *broker.Error
+	wait(t, func() bool {
+		other, err := pool.Join(t.Context(), config)
+		if err == nil {
+			other.Close()
+		}
+		return errors.As(err, &failed)
+	})
+	if failed.Kind != broker.LoginRefused {
+		t.Errorf("the error is %v", failed)
+	}
+	link.Close()
+	if _, err := r.leader(t).QueueDelete(config.Queue, false, false, false); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRemoval deletes the queue, which ends the link for good; a lost connection does not.
 func TestRemoval(t *testing.T) {
 	r, pool, config := start(t)

@@ -5,6 +5,7 @@ package broker
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -259,6 +260,9 @@ func (c *connection) isBlocked() bool {
 	return c.blocked
 }
 
+// tokenExpired is what RabbitMQ says when it refuses an operation because of the login.
+const tokenExpired = "token has expired"
+
 // fail is the error of an operation that failed with err, an error of the AMQP library. on is the kind of error that
 // a thing that is not there is.
 func (c *connection) fail(err error, on Kind) *Error {
@@ -269,7 +273,7 @@ func (c *connection) fail(err error, on Kind) *Error {
 		return a.fail(Closed, err, "the operation failed")
 	case !said.Server:
 		return a.fail(Closed, err, "the connection was lost")
-	case said.Code == amqp.AccessRefused && c.amqp.IsClosed(): // such as a token that has expired
+	case said.Code == amqp.AccessRefused && (c.amqp.IsClosed() || strings.Contains(said.Reason, tokenExpired)):
 		return a.fail(LoginRefused, err, said.Reason)
 	case said.Code == amqp.AccessRefused:
 		return a.fail(PermissionDenied, err, said.Reason)
