@@ -18,6 +18,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -217,7 +218,7 @@ func (e *Engine) take(p *Partner, k key) (*membership, error) {
 	for other := range e.memberships {
 		if other.partner == k.partner {
 			all++
-			if other.leader == k.leader {
+			if quota.Key(other.leader) == quota.Key(k.leader) {
 				ofLeader++
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -195,12 +196,11 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 	if m.isStored {
 		next.Joined, next.Muted, next.Node = m.record.Joined, m.record.Muted, m.record.Node
 	}
-	next.Sealed = p.sealer.seal(token, m.log)
 	var err error
-	switch {
-	case m.link != nil && m.knowsToken && m.token == token && m.record.sameLink(&next):
-		err = m.store(&next)
-	default:
+	if m.link != nil && m.knowsToken && m.token == token && m.record.sameLink(&next) {
+		err = m.update(&next)
+	} else {
+		next.Sealed = p.sealer.seal(token, m.log)
 		err = m.move(ctx, p, &next, token)
 	}
 	switch {
@@ -210,6 +210,15 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 		return task.Membership{}, m.refusal(err, &next)
 	}
 	return m.joined(), nil
+}
+
+// update stores what an invitation changes though the link stays, if it changes anything.
+func (m *membership) update(next *record) error {
+	next.Sealed = m.record.Sealed
+	if reflect.DeepEqual(*next, m.record) {
+		return nil
+	}
+	return m.store(next)
 }
 
 // finishLeave is for an invitation to a group that the agent is leaving: the leave ends first, and with it the queue,

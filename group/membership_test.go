@@ -20,6 +20,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -342,8 +343,12 @@ func TestJoin(t *testing.T) {
 			t.Errorf("the link is made by %+v", c)
 		}
 
+		writes := m.store.writes
 		if diff := cmp.Diff(want, m.mustInvite()); diff != "" {
 			t.Errorf("the answer to the same invitation (-want +got):\n%s", diff)
+		}
+		if m.store.writes != writes {
+			t.Error("the same invitation is stored again")
 		}
 		m.mustInvite(func(inv *task.Invitation) { inv.Group.Partners = []task.GroupMember{{AIC: "P2"}} })
 		if members := m.engine.List()[0].Members; !slices.Equal(members, []string{"P2"}) {
@@ -475,6 +480,20 @@ func TestLimitOfGroups(t *testing.T) {
 			if e, _ := errors.AsType[*task.Error](err); tc.limit == nil && err != nil || tc.limit != nil &&
 				(e == nil || e.Kind != task.LimitExceeded || e.Data["limit"] != tc.limit) {
 				t.Errorf("invitation %d: %v, want the limit %v", i, err, tc.limit)
+			}
+		}
+	})
+}
+
+// TestLimitOfUnverified counts all Leaders that have proven nothing as one.
+func TestLimitOfUnverified(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.config.MaxGroupsPerLeader = 1
+		m.register()
+		for i, leader := range []string{quota.Unverified + "L1", quota.Unverified + "L2"} {
+			_, err := m.self.Join(m.Context(), leader, invitation())
+			if (err == nil) != (i == 0) {
+				t.Errorf("invitation %d: %v", i, err)
 			}
 		}
 	})
@@ -813,6 +832,20 @@ func TestReload(t *testing.T) {
 		m.register()
 		m.checkState(Joined)
 		m.checkEvents(t, "join a.example", "consume a.example")
+
+		// An invitation by way of a configuration that is gone by then is answered, and the link is closed.
+		last := m.self
+		last.Unregister()
+		if _, err := last.Join(m.Context(), testLeader, invitation()); err != nil {
+			t.Error(err)
+		}
+		m.checkState(Unregistered)
+		if links := len(m.byName["a.example"].links); links != 0 {
+			t.Errorf("there are %d links", links)
+		}
+		m.register()
+		m.checkState(Joined)
+		m.took()
 
 		// A broker that is not allowed any more is left.
 		old, allowed := m.self, m.config.Brokers

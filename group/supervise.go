@@ -91,7 +91,7 @@ func (m *membership) attend() time.Duration {
 	if !m.isStored {
 		return time.Hour // its invitation is a request
 	}
-	if p := m.engine.partner(m.partner); p != m.config {
+	if p := m.engine.partner(m.partner); p != m.config || p == nil && m.link != nil {
 		m.adopt(p)
 	}
 	now := time.Now()
