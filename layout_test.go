@@ -88,7 +88,7 @@ var mayImport = map[string][]string{
 	"notify/schedule": {"replay", "notify/delivery"},
 	"egress":          {},
 	"group": {"task", "translate/aip", "replay", "partner", "egress", "gateway", "group/broker",
-		"internal/logname", "identity", "jsonrpc", "quota", "translate"},
+		"internal/logname", "internal/tracing", "identity", "jsonrpc", "quota", "translate"},
 	"group/broker":     {"egress"},
 	"internal/logname": {"quota"},
 	"internal/tracing": {"task"},

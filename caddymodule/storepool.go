@@ -97,7 +97,7 @@ func (s *Store) openNew() (*openStore, error) {
 		return nil, err
 	}
 	o.tasks = tasks
-	o.groups, err = group.Open(ctx, store, slog.New(processLog{name: "aip.group"}))
+	o.groups, err = group.Open(ctx, store, o.tracer.provider(), slog.New(processLog{name: "aip.group"}))
 	if err != nil {
 		o.tracer.close()
 		return nil, errors.Join(err, tasks.Close())

@@ -253,8 +253,9 @@ func (t *groupTasks) try(c *command) error {
 }
 
 // dispatch gives a command to the gateway, and returns a copy of the reply.
-func (t *groupTasks) dispatch(gw *gateway.Gateway, c *command, server translate.Server) ([]byte, error) {
-	ctx := propagation.TraceContext{}.Extract(t.base, propagation.MapCarrier(c.trace))
+func (t *groupTasks) dispatch(gw *gateway.Gateway, c *command, server translate.Server) (_ []byte, err error) {
+	ctx, span := t.startCommand(c)
+	defer func() { endCommand(span, err) }()
 	var q gateway.Request
 	defer q.Release()
 	q.UseParams(server, "")
@@ -301,28 +302,6 @@ func (s groupServer) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t 
 		return dst
 	}
 	return s.Server.AppendTask(dst, id, c, t)
-}
-
-// carrier is the headers of a message.
-type carrier func(name string) string
-
-// Get implements propagation.TextMapCarrier.
-func (c carrier) Get(name string) string { return c(name) }
-
-// Set implements propagation.TextMapCarrier.
-func (carrier) Set(string, string) {}
-
-// Keys implements propagation.TextMapCarrier.
-func (carrier) Keys() []string { return nil }
-
-// traceHeaders returns the headers with the trace of ctx; nil if it has none.
-func traceHeaders(ctx context.Context) map[string]string {
-	headers := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, headers)
-	if len(headers) == 0 {
-		return nil
-	}
-	return headers
 }
 
 // cancel implements tasks. A task whose agent refuses is left to itself.

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"sync"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -71,9 +73,11 @@ type Engine struct {
 type key struct{ partner, leader, group string }
 
 // Open makes an engine over a store, which stays the caller's and is closed after the engine. A membership is connected
-// when its Partner is registered.
-func Open(ctx context.Context, store replay.Store, log *slog.Logger) (*Engine, error) {
-	return open(ctx, store, log, newPool(), newTasks)
+// when its Partner is registered. The tracer records the commands of groups and what is published; nil for none.
+func Open(ctx context.Context, store replay.Store, tracer trace.TracerProvider, log *slog.Logger) (*Engine, error) {
+	return open(ctx, store, log, newPool(), func(m *membership) tasks {
+		return newGroupTasks(store, m.key, m, tracer)
+	})
 }
 
 // open is Open with what tests replace: the brokers, and the tasks of a membership.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -21,8 +23,9 @@ import (
 // it ends when there is nothing to publish.
 type groupTasks struct {
 	key
-	store replay.Store
-	place place
+	store  replay.Store
+	place  place
+	tracer trace.TracerProvider // nil for none
 
 	base      context.Context // ends with close
 	stop      context.CancelFunc
@@ -62,12 +65,12 @@ type place interface {
 	manage(c *task.Management, dialect string, d *broker.Delivery)
 }
 
-// newTasks returns the tasks of a membership.
-func newTasks(m *membership) tasks { return newGroupTasks(m.engine.store, m.key, m) }
-
-func newGroupTasks(store replay.Store, k key, at place) *groupTasks {
+// newGroupTasks returns the tasks of a membership. The tracer makes the spans of commands and publications; nil for
+// none.
+func newGroupTasks(store replay.Store, k key, at place, tracer trace.TracerProvider) *groupTasks {
 	t := &groupTasks{
-		key: k, store: store, place: at, recovered: make(chan struct{}),
+		tracer: tracer,
+		key:    k, store: store, place: at, recovered: make(chan struct{}),
 		followers: make(map[string]*follower), lanes: make(map[string]*lane), epoch: 1,
 	}
 	t.changed = sync.NewCond(&t.mu)
@@ -294,7 +297,7 @@ func (t *groupTasks) publish(f *follower, m broker.Message, r *reply) error {
 	if !t.await(epoch, size) || f.over {
 		return errPaused
 	}
-	if err := t.link.Publish(m, func(err error) { t.confirm(f, epoch, size, err) }); err != nil {
+	if err := t.send(m, func(err error) { t.confirm(f, epoch, size, err) }); err != nil {
 		t.link = nil // it has ended: the next one is on its way
 		return errPaused
 	}
@@ -363,7 +366,7 @@ func (t *groupTasks) sendReply(epoch uint64) {
 	if !t.await(epoch, len(body)) || len(t.replies) == 0 || t.replies[0] != r {
 		return
 	}
-	err := t.link.Publish(broker.Message{ID: r.id, Body: body, Headers: r.trace},
+	err := t.send(broker.Message{ID: r.id, Body: body, Headers: r.trace},
 		func(err error) {
 			t.mu.Lock()
 			defer t.mu.Unlock()

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/group/broker"
@@ -93,6 +95,7 @@ type world struct {
 	managed []task.Management
 	acked   []string // ids of messages
 	headers map[string]string
+	tracer  trace.TracerProvider
 	mu      sync.Mutex
 	calls   int // by rpc
 }
@@ -178,7 +181,7 @@ func newWorld(t testing.TB, script func(*agent.Turn) []step, change func(*gatewa
 
 // open opens the tasks of the group, as a process does that begins.
 func (w *world) open() {
-	w.group = newGroupTasks(w.store, key{"agent", leaderAIC, "g"}, place(&desk{w}))
+	w.group = newGroupTasks(w.store, key{"agent", leaderAIC, "g"}, place(&desk{w}), w.tracer)
 	<-w.group.recovered
 }
 
