@@ -73,7 +73,7 @@ func (t *groupTasks) read(d *broker.Delivery, header func(string) string, ack fu
 		if o == poison {
 			level = slog.LevelWarn
 		}
-		t.place.logger().Log(t.base, level, "a message of a group is dropped", "reason", err, "message", d.ID)
+		t.logger().Log(t.base, level, "a message of a group is dropped", "reason", err, "message", d.ID)
 	}
 	ack()
 }
@@ -213,7 +213,7 @@ func (t *groupTasks) try(c *command) error {
 	}
 	m := &c.call.Message
 	log := logname.New(t.partner, t.leader, m.TaskID)
-	logger := t.place.logger().With("task", m.TaskID, "command", string(m.Command))
+	logger := t.logger().With("task", m.TaskID, "command", string(m.Command))
 	followed := t.trace(m.TaskID, c.trace)
 	if !followed && m.Command != task.Start && m.Command != task.Get {
 		logger.Info("a command of a group is dropped", "reason", "there is no such task of the group that has not ended")
@@ -386,7 +386,7 @@ func (t *groupTasks) cancelAll(ctx context.Context) bool {
 				again.Store(true)
 			default:
 				_, _, id := logname.Split(log)
-				t.place.logger().Warn("a task could not be canceled when its group ended", "task", id, "error", err)
+				t.logger().Warn("a task could not be canceled when its group ended", "task", id, "error", err)
 			}
 		})
 	}

@@ -146,7 +146,7 @@ func (t *groupTasks) follow(
 	_, _, id := logname.Split(log)
 	f := &follower{
 		tasks: t, name: logname.GroupTasksOf(t.partner, t.leader, t.group) + id + logname.Separator + rand.Text()[:13],
-		task: id, log: log, dialect: dialect, created: time.Now(), trace: traceHeaders(ctx),
+		task: id, log: log, dialect: dialect, created: time.Now(), trace: traceHeaders(ctx), isNew: true,
 	}
 	t.mu.Lock()
 	if t.ending || t.closed {
@@ -240,7 +240,7 @@ func (t *groupTasks) recover() {
 		if err == nil || t.base.Err() != nil {
 			return
 		}
-		t.place.logger().Error("the tasks of a group cannot be read; trying again", "error", err)
+		t.logger().Error("the tasks of a group cannot be read; trying again", "error", err)
 		select {
 		case <-reopened:
 		case <-time.After(retryFirst):

@@ -46,6 +46,7 @@ type follower struct {
 	at     position // after what is published
 	fold   *task.Fold
 	reader replay.Reader
+	isNew  bool // its task is started by this process, and was not read yet
 
 	delay    time.Duration // of the last attempt after a failure
 	reported bool          // a failure was logged
@@ -66,7 +67,10 @@ var errEnded = errors.New("group: the task has ended")
 // follows at once; otherwise the follower is enqueued again when more happens. What is not published when it returns an
 // error is published by the next call.
 func (f *follower) advance(ctx context.Context) (more bool, err error) {
-	if f.fold == nil {
+	switch {
+	case f.isNew: // there is nothing to load
+		f.isNew, f.fold, f.reader = false, new(task.Fold), f.tasks.store.Read(f.log, 0)
+	case f.fold == nil:
 		err = f.reload(ctx)
 	}
 	if err == nil {
@@ -330,7 +334,7 @@ func (f *follower) failed(err error) {
 
 // report logs why a step has failed, once.
 func (f *follower) report(err error) {
-	l := f.tasks.place.logger().With("task", f.task)
+	l := f.tasks.logger().With("task", f.task)
 	switch {
 	case f.tasks.base.Err() != nil, errors.Is(err, replay.ErrUnavailable):
 	case errors.Is(err, replay.ErrNotFound):

@@ -120,6 +120,11 @@ type publication struct {
 // errPaused says that nothing can be published now.
 var errPaused = errors.New("group: publishing is paused")
 
+// logger returns a logger whose lines name the group.
+func (t *groupTasks) logger() *slog.Logger {
+	return t.place.logger().With("partner", t.partner, "leader", t.leader, "group", t.group)
+}
+
 // do runs f in a goroutine, unless the tasks are closed.
 func (t *groupTasks) do(f func()) {
 	t.mu.Lock()
