@@ -123,7 +123,7 @@ func TestDocsWebhookDialects(t *testing.T) {
 
 // TestDocsWebhookLimits holds the limits and the steps that docs/webhooks.md names against the constants of notify.
 func TestDocsWebhookLimits(t *testing.T) {
-	constants, steps := notifyConstants(t)
+	constants, steps := constantsOf(t, "notify/*.go", "notify/*/*.go")
 	text := pages(t)["docs/webhooks.md"]
 	limits := map[string]string{
 		"webhooks of one task":                                                   "maxHooks",
@@ -143,21 +143,7 @@ func TestDocsWebhookLimits(t *testing.T) {
 		"endpoints in memory, of all Leaders":                                    "maxEndpoints",
 		"endpoints disabled by name":                                             "maxDisabled",
 	}
-	seen := 0
-	for _, row := range tables(text, "| limit | value | at the limit |") {
-		name, known := limits[row[0]]
-		if !known {
-			t.Errorf("docs/webhooks.md has the limit %q, which nothing here knows", row[0])
-			continue
-		}
-		seen++
-		if got, ok := amount(row[1]); !ok || got != constants[name] {
-			t.Errorf("docs/webhooks.md says that %s is %s, the code that it is %d", row[0], row[1], constants[name])
-		}
-	}
-	if seen != len(limits) {
-		t.Errorf("docs/webhooks.md has %d of %d limits", seen, len(limits))
-	}
+	checkLimits(t, "docs/webhooks.md", limits, constants)
 
 	sentence := regexp.MustCompile(`A failed attempt is retried after (.*?), each`).FindStringSubmatch(text)
 	if sentence == nil {
@@ -176,6 +162,26 @@ func TestDocsWebhookLimits(t *testing.T) {
 	}
 }
 
+// checkLimits holds the table of limits of a page against constants. limits has the name of the constant for each row.
+func checkLimits(t *testing.T, page string, limits map[string]string, constants map[string]int64) {
+	t.Helper()
+	seen := 0
+	for _, row := range tables(pages(t)[page], "| limit | value | at the limit |") {
+		name, known := limits[row[0]]
+		if !known {
+			t.Errorf("%s has the limit %q, which nothing here knows", page, row[0])
+			continue
+		}
+		seen++
+		if got, ok := amount(row[1]); !ok || got != constants[name] {
+			t.Errorf("%s says that %s is %s, the code that it is %d", page, row[0], row[1], constants[name])
+		}
+	}
+	if seen != len(limits) {
+		t.Errorf("%s has %d of %d limits", page, seen, len(limits))
+	}
+}
+
 // amount reads a number, a duration in nanoseconds, or a size in bytes.
 func amount(s string) (int64, bool) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
@@ -188,11 +194,11 @@ func amount(s string) (int64, bool) {
 	return int64(n), err == nil
 }
 
-// notifyConstants returns the constants of package notify, and the steps between attempts.
-func notifyConstants(t *testing.T) (constants map[string]int64, steps []int64) {
+// constantsOf returns the constants of files, and the steps between attempts if there are any.
+func constantsOf(t *testing.T, patterns ...string) (constants map[string]int64, steps []int64) {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"notify/*.go", "notify/*/*.go"} {
+	for _, pattern := range patterns {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import "testing"
+
+// TestDocsGroupLimits holds the limits that docs/groups.md names against the constants of group.
+func TestDocsGroupLimits(t *testing.T) {
+	constants, _ := constantsOf(t, "group/*.go", "group/broker/*.go")
+	checkLimits(t, "docs/groups.md", map[string]string{
+		"groups of a Partner, `max_groups`":                                       "DefaultMaxGroups",
+		"groups of one Leader, `max_groups_per_leader`":                           "DefaultMaxGroupsPerLeader",
+		"groups on one connection":                                                "linksPerConnection",
+		"time of an invitation: look-up, connection, TLS, login, queue":           "DefaultTimeout",
+		"messages of a group in work, `prefetch`":                                 "DefaultPrefetch",
+		"messages that the broker has not confirmed, of one group":                "MaxUnconfirmed",
+		"bytes of these messages":                                                 "maxUnconfirmedBytes",
+		"longest pause between attempts to connect":                               "longestRetry",
+		"pause between attempts of a membership that waits for an invitation":     "waitingRetry",
+		"time for which a membership without a connection is kept":                "keepLost",
+		"time in which the tasks of a group are canceled when the Partner leaves": "cancelLimit",
+	}, constants)
+}
