@@ -198,7 +198,9 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 	}
 	var err error
 	if m.link != nil && m.knowsToken && m.token == token && m.record.sameLink(&next) {
-		err = m.update(&next)
+		if err = m.rebind(ctx, p, &next, token); err == nil {
+			err = m.update(&next)
+		}
 	} else {
 		next.Sealed = p.sealer.seal(token, m.log)
 		err = m.move(ctx, p, &next, token)
@@ -210,6 +212,25 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 		return task.Membership{}, m.refusal(err, &next)
 	}
 	return m.joined(), nil
+}
+
+// rebind checks that the exchange is there, and binds the queue to it again: the Leader may have deleted it and
+// declared another one, of which the link does not learn. A second link does that, which consumes nothing.
+func (m *membership) rebind(ctx context.Context, p *Partner, next *record, token string) error {
+	c, err := m.linkConfig(p, next, token, false)
+	if err != nil {
+		return err
+	}
+	second, err := m.engine.dial.Join(ctx, c)
+	switch {
+	case isKind(err, broker.QueueGone):
+		m.removed()
+		return errOver
+	case err != nil:
+		return err
+	}
+	second.Close()
+	return nil
 }
 
 // update stores what an invitation changes though the link stays, if it changes anything.

@@ -354,7 +354,21 @@ func TestJoin(t *testing.T) {
 		if members := m.engine.List()[0].Members; !slices.Equal(members, []string{"P2"}) {
 			t.Errorf("the members are %v", members)
 		}
-		m.checkEvents(t)
+		m.checkEvents(t, "join a.example", "close a.example", "join a.example", "close a.example") // that bind it again
+
+		// Without the exchange it stays what it was.
+		m.change(func() {
+			m.byName["a.example"].fails = brokerError(broker.NoExchange, "a.example", "no exchange")
+		})
+		if _, err := m.invite(); task.KindOf(err) != task.ConnectionFailed {
+			t.Errorf("without the exchange: %v", err)
+		}
+		m.checkState(Joined)
+		m.change(func() { m.byName["a.example"].fails = brokerError(broker.QueueGone, "a.example", "no queue") })
+		if _, err := m.invite(); err == nil {
+			t.Error("without the queue: no error")
+		}
+		m.checkState("")
 	})
 }
 

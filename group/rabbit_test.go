@@ -224,6 +224,23 @@ func TestRabbit(t *testing.T) {
 	}
 	mustInvite("one", "partner:new")
 
+	// The Leader deletes its exchange, declares it again, and invites again.
+	err = one.ExchangeDelete("x", false, false)
+	if err == nil {
+		err = one.ExchangeDeclare("x", amqp.ExchangeFanout, true, false, false, false, nil)
+	}
+	if err == nil {
+		err = one.QueueBind(history.Name, "", "x", false, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustInvite("one", "partner:new")
+	publish(one, membersCommand("c3", task.GetStatus))
+	if s := nextStatus(); !bytes.Contains([]byte(s), []byte(`"connected":true`)) {
+		t.Errorf("the status is %s", s)
+	}
+
 	// It is removed while it is away.
 	m.stop()
 	if _, err := one.QueueDelete(testQueue, false, false, false); err != nil {

@@ -396,7 +396,9 @@ func TestUnconfirmedBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tasks, size = 6, 3 << 20
 		text := strings.Repeat("x", size)
-		w := newWorld(t, func(*agent.Turn) []step { return []step{{0, product(text)}, {0, finished()}} },
+		// One append, and so one message.
+		done := agent.Report{State: task.AwaitingCompletion, Chunks: product(text).Chunks}
+		w := newWorld(t, func(*agent.Turn) []step { return []step{{0, done}} },
 			func(c *gateway.Config) {
 				c.Partner.MaxBytes = 2 * size
 				c.Memory = quota.Limits{Total: 1 << 30, PerLeader: 1 << 30}
