@@ -9,6 +9,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -38,7 +39,9 @@ func BenchmarkTasks(b *testing.B) {
 		return []step{{0, agent.Report{State: task.AwaitingCompletion, Full: true,
 			Products: []task.Product{{ID: "p", DataItems: []task.DataItem{task.Text("hello")}}}}}}
 	}
-	w := newWorld(b, script, func(c *gateway.Config) { c.Partner.MaxTasks = 1 << 20 })
+	w := newWorld(b, script, func(c *gateway.Config) {
+		c.Partner.MaxTasks, c.Memory = 1<<20, quota.Limits{Total: 1 << 30, PerLeader: 1 << 30}
+	})
 	w.group.connect(newSwift(b))
 	slots := make(chan struct{}, 64)
 	send := func(command, id string) {

@@ -213,10 +213,9 @@ func (t *groupTasks) try(c *command) error {
 	}
 	m := &c.call.Message
 	log := logname.New(t.partner, t.leader, m.TaskID)
-	logger := t.logger().With("task", m.TaskID, "command", string(m.Command))
 	followed := t.trace(m.TaskID, c.trace)
 	if !followed && m.Command != task.Start && m.Command != task.Get {
-		logger.Info("a command of a group is dropped", "reason", "there is no such task of the group that has not ended")
+		t.dropped(m, "there is no such task of the group that has not ended")
 		c.ack()
 		return nil
 	}
@@ -231,7 +230,7 @@ func (t *groupTasks) try(c *command) error {
 	case err == nil && m.Command != task.Get:
 		c.ack()
 		if !followed && !t.trace(m.TaskID, nil) {
-			logger.Info("a command of a group is dropped", "reason", "a task of this id has ended, or is not of the group")
+			t.dropped(m, "a task of this id has ended, or is not of the group")
 		}
 		return nil
 	case err == nil && t.get(m.TaskID, r.of(server)):
@@ -247,9 +246,14 @@ func (t *groupTasks) try(c *command) error {
 		t.answer(r, form.AppendRejected(nil, r.id, m, time.Now(), err))
 		return nil
 	}
-	logger.Info("a command of a group is dropped", "reason", err)
+	t.dropped(m, err)
 	c.ack()
 	return nil
+}
+
+// dropped logs that a command is not executed: the exchange has no form for errors.
+func (t *groupTasks) dropped(m *task.Message, reason any) {
+	t.logger().Info("a command of a group is dropped", "task", m.TaskID, "command", string(m.Command), "reason", reason)
 }
 
 // dispatch gives a command to the gateway, and returns a copy of the reply.
