@@ -281,7 +281,7 @@ func optionsOf(t *testing.T) (words []string) {
 			}
 		}
 	})
-	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_sample_agent")
+	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_health", "aip_sample_agent")
 }
 
 func eachNode(t *testing.T, path string, f func(ast.Node)) {

@@ -21,7 +21,7 @@ import (
 func init() { caddy.RegisterModule(new(Admin)) }
 
 // Admin adds routes to Caddy's admin API: to list and replay notifications that were not delivered, to disable
-// endpoints, and to list and leave groups.
+// endpoints, to list and leave groups, and to ask for the health of the gateway.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -42,6 +42,8 @@ func (*Admin) Routes() []caddy.AdminRoute {
 		adminRoute(http.MethodPost, adminapi.EnableEndpoint, ofWebhooks(switchEndpoint((*notify.Engine).Enable))),
 		adminRoute(http.MethodGet, adminapi.Groups, listGroups),
 		adminRoute(http.MethodPost, adminapi.LeaveGroup, leaveGroup),
+		{Pattern: adminapi.HealthLive, Handler: caddy.AdminHandlerFunc(serveHealth)},
+		{Pattern: adminapi.HealthReady, Handler: caddy.AdminHandlerFunc(serveHealth)},
 	}
 }
 

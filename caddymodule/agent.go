@@ -50,9 +50,16 @@ type AgentConfig struct {
 	// least 2. Default: a quarter of the files that the process may open, 16 to 16384.
 	MaxRuns int `json:"max_runs,omitempty"`
 
+	// How often the agent is asked for a task that does not exist, so that the health routes know its state before a
+	// turn needs it. Only for agents of A2A and AIP. Default: never.
+	Check caddy.Duration `json:"check,omitempty"`
+
 	AgentAPISettings
 	AUNSettings
 }
+
+// minCheck is the least interval of check.
+const minCheck = time.Second
 
 // The bounds of the default of max_runs.
 const (
@@ -81,6 +88,10 @@ func (a *AgentConfig) check() error {
 		return errors.New("agent: retry_for must not be negative; 0 means no retry")
 	case a.Timeout < 0:
 		return errors.New("agent: timeout must not be negative")
+	case a.Check != 0 && a.Check < caddy.Duration(minCheck):
+		return fmt.Errorf("agent: check is %s, but must be at least %s", time.Duration(a.Check), minCheck)
+	case a.Check != 0 && !gateway.CanCheck(a.Dialect):
+		return fmt.Errorf("agent: check is for an agent of A2A or AIP, not of %s", a.Dialect)
 	case gateway.Connects(a.Dialect):
 		return cmp.Or(a.checkAID(), a.AgentAPISettings.check(a.Dialect))
 	}

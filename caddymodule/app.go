@@ -62,6 +62,7 @@ type App struct {
 	drain    context.CancelFunc
 
 	releasing sync.WaitGroup // gives memory back
+	checking  sync.WaitGroup // asks agents whether they can be reached
 
 	mu      sync.Mutex
 	members []*Gateway  // handlers of this configuration; complete once all are provisioned
@@ -154,6 +155,7 @@ func (a *App) Start() error {
 		}
 	}
 	a.startAUN(messages)
+	a.checkAgents()
 	close(a.started)
 	if a.Streams.ReleaseMemory == switchOn {
 		a.releasing.Go(func() { process.ReleaseMemory(a.draining, debug.FreeOSMemory) })
@@ -169,6 +171,7 @@ func (a *App) Stop() error {
 		outliving.wait(time.Duration(a.Drain) + outlivingGrace)
 	}
 	a.releasing.Wait()
+	a.checking.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.unregister()

@@ -134,6 +134,7 @@ func (p *parser) notify(n *Notify) func() {
 //			timeout   <duration>
 //			retry_for <duration>
 //			max_runs  <n>
+//			check     <duration>
 //			expose      none|status|product
 //			cancel_path <path>
 //			identity <file>
@@ -292,6 +293,7 @@ func (p *parser) agent(a *AgentConfig) {
 			p.duration(a.RetryFor)()
 		},
 		"max_runs": p.number(&a.MaxRuns),
+		"check":    p.duration(&a.Check),
 		"tls": p.section(options{
 			"ca": p.words(&a.TLS.CA),
 			"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {

@@ -167,6 +167,16 @@ func (o *openStore) remove(a *App) {
 	o.configs = slices.DeleteFunc(o.configs, func(c storeConfig) bool { return c.app == a })
 }
 
+// newest returns the configuration that is in force; nil if there is none.
+func (o *openStore) newest() *App {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n := len(o.configs); n > 0 {
+		return o.configs[n-1].app
+	}
+	return nil
+}
+
 // apply puts the newest configuration in force. o.mu is held.
 func (o *openStore) apply() {
 	if n := len(o.configs); n > 0 {

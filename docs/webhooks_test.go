@@ -35,7 +35,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// TestDocsAdminRoutes holds the tables of docs/webhooks.md and docs/groups.md against the routes of the admin API.
+// TestDocsAdminRoutes holds the tables of the documents against the routes of the admin API.
 func TestDocsAdminRoutes(t *testing.T) {
 	var want []string
 	for _, route := range new(caddymodule.Admin).Routes() {
@@ -48,7 +48,7 @@ func TestDocsAdminRoutes(t *testing.T) {
 		want = append(want, w.Header().Get("Allow")+" "+route.Pattern)
 	}
 	var got []string
-	for _, page := range []string{"docs/webhooks.md", "docs/groups.md"} {
+	for _, page := range []string{"docs/webhooks.md", "docs/groups.md", "docs/operations.md"} {
 		got = append(got, firstQuoted(t, page, "| route | takes | answers |")...)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

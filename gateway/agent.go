@@ -57,11 +57,12 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 	card := discovery.NewCard(where)
 	turns := c.Turns
 	if c.Dialect == AUN {
-		turns.Slots = process.slotsOf(c.AUN.URL+" "+string(c.AUN.Peer), c.MaxRequests)
+		address := c.AUN.URL + " " + string(c.AUN.Peer)
+		turns.Slots, turns.Traffic = process.slotsOf(address, c.MaxRequests), process.trafficOf(address)
 		turns.Resolver = upstream.NewEndpoint(clients[AUN](c), process.aun.New(c.AUN, c.IdleWindow))
 		return upstream.New(turns), card, nil
 	}
-	turns.Slots = process.slotsOf(c.HTTP.URL, c.MaxRequests)
+	turns.Slots, turns.Traffic = process.slotsOf(c.HTTP.URL, c.MaxRequests), process.trafficOf(c.HTTP.URL)
 	if c.CallbackURL != "" && c.Dialect != AgentAPI { // whose agents have no cards, and push nothing
 		turns.Listener = process.Callbacks.At(c.CallbackURL, card.Pushes)
 	}

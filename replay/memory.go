@@ -52,6 +52,9 @@ const (
 	recordOverhead = 48
 )
 
+// smallLog is what a log takes that is small, in bytes.
+const smallLog = 4 << 10
+
 // readPage is the number of records that a reader takes at a time.
 const readPage = 256
 
@@ -232,6 +235,18 @@ func (m *Memory) evictEnded() {
 
 // Reopened implements Store. Memory is always available.
 func (m *Memory) Reopened() <-chan struct{} { return nil }
+
+// Writable implements Store.
+func (m *Memory) Writable() error {
+	if err := m.enter(context.Background()); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	if m.size-m.idle+smallLog > m.settings.Capacity {
+		return ErrFull
+	}
+	return nil
+}
 
 // Configure implements Store. A log that has ended keeps the retention that it ended with.
 func (m *Memory) Configure(s Settings) {

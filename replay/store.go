@@ -54,6 +54,10 @@ type Store interface {
 	// closed one. Close does not close the channel.
 	Reopened() <-chan struct{}
 
+	// Writable returns nil if a small log can be begun now, as far as is known without a write, and otherwise the error
+	// of an Append that begins one. It is cheap.
+	Writable() error
+
 	// Configure changes the settings that may change while the store is open. They apply to all later writes.
 	Configure(Settings)
 

@@ -175,6 +175,7 @@ func (r *run) roundTrip(ctx context.Context, req *Request, known []task.Product)
 func (r *run) roundTripBy(
 	ctx context.Context, route Route, req *Request, known []task.Product,
 ) (rep agent.Report, err error) {
+	defer func() { r.config.Traffic.note(ctx, err) }()
 	x, err := begin(ctx, route, req)
 	if err != nil {
 		return agent.Report{}, err

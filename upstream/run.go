@@ -123,8 +123,12 @@ func (r *run) carryOn() error {
 // resolve sets the endpoint.
 func (r *run) resolve() error {
 	e, err := r.config.Resolver.Endpoint(r.ctx)
-	if err != nil || e == r.Endpoint {
+	if err != nil {
+		r.config.Traffic.note(r.ctx, err)
 		return err
+	}
+	if e == r.Endpoint {
+		return nil
 	}
 	r.use(e)
 	return nil

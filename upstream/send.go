@@ -97,6 +97,9 @@ func (r *run) open(route Route, op translate.Operation) (x Exchange, err error) 
 		if x == nil { // also after a bug of the codec
 			r.config.Slots.turns.release()
 		}
+		if err != nil {
+			r.config.Traffic.note(r.ctx, err)
+		}
 	}()
 	return route.Open(r.ctx, r.requestOf(op))
 }
@@ -116,6 +119,9 @@ func (r *run) receive(x Exchange, answered bool) (got received, err error) {
 	if got.answered = answered; !answered {
 		if err = x.Begin(); err != nil {
 			closing = err
+			if err != ErrInterrupted {
+				r.config.Traffic.note(r.ctx, err)
+			}
 			return got, err
 		}
 		got.answered = true
@@ -124,9 +130,13 @@ func (r *run) receive(x Exchange, answered bool) (got received, err error) {
 	case got.streamed && r.interrupt != nil:
 		return got, ErrInterrupted // a stream takes its time
 	case got.streamed:
+		r.config.Traffic.note(r.ctx, nil)
 		got.seen, got.acted, err = r.read(x)
 	default:
 		got.report, err = r.reply(x, r.turn.Known)
+	}
+	if err != ErrInterrupted {
+		r.config.Traffic.note(r.ctx, err)
 	}
 	if err != nil || !r.stopped {
 		closing = err

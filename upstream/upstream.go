@@ -32,6 +32,8 @@ type Config struct {
 	// Listener receives what the agent sends unasked; nil where the agent has nowhere to send it. A transport that is a
 	// Listener goes first.
 	Listener Listener
+	// Traffic is what has become of the requests. Default: one of its own.
+	Traffic *Traffic
 
 	Logger *slog.Logger // default: slog.Default
 }
@@ -120,6 +122,9 @@ func New(config Config) *Agent {
 	}
 	if config.Slots == nil {
 		config.Slots = NewSlots(defaultSlots)
+	}
+	if config.Traffic == nil {
+		config.Traffic = new(Traffic)
 	}
 	if config.Logger == nil {
 		config.Logger = slog.Default()

@@ -41,6 +41,9 @@ func TestRoom(t *testing.T) {
 		reopened := s.Reopened()
 		free(255)
 		<-time.After(checkEvery)
+		if err := s.Writable(); !errors.Is(err, replay.ErrUnavailable) {
+			t.Errorf("an almost full disk, before any write: %v, want ErrUnavailable", err)
+		}
 		for range 3 {
 			if err := add("new", 0, false); !errors.Is(err, replay.ErrUnavailable) {
 				t.Errorf("a new log: %v, want ErrUnavailable", err)
@@ -60,7 +63,7 @@ func TestRoom(t *testing.T) {
 		}
 		free(320)
 		<-reopened
-		if err := add("new", 0, false); err != nil {
+		if err := errors.Join(s.Writable(), add("new", 0, false)); err != nil {
 			t.Errorf("a new log: %v", err)
 		}
 		reopened = s.Reopened()

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -194,6 +195,15 @@ func (s *Store) Reopened() <-chan struct{} { return s.available.whenReopened() }
 
 // Unavailable returns why the store cannot be written now, an error that is replay.ErrUnavailable; nil while it can.
 func (s *Store) Unavailable() error { return s.available.err() }
+
+// Writable implements replay.Store.
+func (s *Store) Writable() error {
+	if err := s.enterToWrite(context.Background()); err != nil {
+		return err
+	}
+	defer s.gate.RUnlock()
+	return s.room.err(time.Now())
+}
 
 // Configure implements replay.Store. Logs that have ended keep the retention that they ended with.
 func (s *Store) Configure(settings replay.Settings) {

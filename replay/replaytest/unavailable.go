@@ -51,6 +51,9 @@ func testUnavailable(e *env) {
 		if !errors.Is(err, replay.ErrUnavailable) {
 			e.Errorf("Append: %v, want ErrUnavailable", err)
 		}
+		if err := s.Writable(); !errors.Is(err, replay.ErrUnavailable) {
+			e.Errorf("Writable: %v, want ErrUnavailable", err)
+		}
 		for w, err := range s.Due(ctx, 'f', replay.Recover, replay.EndOfTime) {
 			if err != nil && !errors.Is(err, replay.ErrUnavailable) {
 				e.Errorf("Due: %q, %v", w.Log, err)

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adminapi
+
+import "time"
+
+// The routes of health. Each is a GET or HEAD that is answered by a Health: with 200 if all is well, else with 503.
+const (
+	HealthLive  = "/aip/health/live"  // the process answers
+	HealthReady = "/aip/health/ready" // new tasks are accepted
+)
+
+// The values of Health.Status.
+const (
+	Live    = "live"
+	Ready   = "ready"
+	Unready = "unready"
+)
+
+// The values of AgentHealth.State.
+const (
+	AgentUp      = "up"      // it has answered the last request
+	AgentDown    = "down"    // it has not
+	AgentUnknown = "unknown" // nothing was sent to it yet
+)
+
+// Health is the health of the gateway. The state of agents is a detail: it has no influence on Status.
+type Health struct {
+	Status  string        `json:"status"`
+	Reasons []string      `json:"reasons,omitempty"` // why the gateway is unready
+	Store   *StoreHealth  `json:"store,omitempty"`   // of ready
+	Agents  []AgentHealth `json:"agents,omitempty"`  // likewise
+}
+
+// StoreHealth says whether the store accepts new tasks.
+type StoreHealth struct {
+	Driver   string `json:"driver"`
+	Writable bool   `json:"writable"`
+	Reason   string `json:"reason,omitempty"` // why it is not writable
+}
+
+// AgentHealth is what is known of the agent of a Partner, from the latest requests to it.
+type AgentHealth struct {
+	Partner  string    `json:"partner"`           // the name under which its tasks are stored
+	Agent    string    `json:"agent"`             // its URL, or its AID
+	Dialect  string    `json:"dialect,omitempty"` // missing until it is found out
+	State    string    `json:"state"`
+	Answered time.Time `json:"answered,omitzero"` // when it last answered a request
+	Failed   time.Time `json:"failed,omitzero"`   // when it last did not
+	Reason   string    `json:"reason,omitempty"`  // why it is down
+}

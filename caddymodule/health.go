@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+func init() {
+	caddy.RegisterModule(new(Health))
+	httpcaddyfile.RegisterHandlerDirective("aip_health", parseHealth)
+	httpcaddyfile.RegisterDirectiveOrder("aip_health", httpcaddyfile.Before, "respond")
+}
+
+// Health answers the health routes of the admin API, /aip/health/live and /aip/health/ready, on a site that an
+// orchestrator can reach. All other requests go to the next handler. The answers name agents and the directory of the
+// store, so the site must not be public. It has no options.
+type Health struct{}
+
+// CaddyModule returns the Caddy module information.
+func (*Health) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.aip_health", New: func() caddy.Module { return new(Health) }}
+}
+
+// ServeHTTP answers the health routes.
+func (*Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if r.URL.Path != adminapi.HealthLive && r.URL.Path != adminapi.HealthReady {
+		return next.ServeHTTP(w, r)
+	}
+	var bad caddy.APIError
+	if err := serveHealth(w, r); errors.As(err, &bad) {
+		return caddyhttp.Error(bad.HTTPStatus, bad.Err)
+	}
+	return nil
+}
+
+// UnmarshalCaddyfile reads the directive, which has no arguments.
+func (*Health) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	p := &parser{Dispenser: d}
+	d.Next()
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	p.block("aip_health", nil)
+	return p.err
+}
+
+func parseHealth(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	m := new(Health)
+	return m, m.UnmarshalCaddyfile(h.Dispenser)
+}
+
+// serveHealth answers a health route.
+func serveHealth(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: errors.New("use GET")}
+	}
+	health := adminapi.Health{Status: adminapi.Live}
+	if r.URL.Path == adminapi.HealthReady {
+		health = readiness()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if health.Status == adminapi.Unready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	return json.NewEncoder(w).Encode(health)
+}
+
+// readiness returns whether the running configuration accepts new tasks, and what is known of its agents.
+func readiness() adminapi.Health {
+	h := adminapi.Health{Status: adminapi.Ready}
+	o, app := running(), (*App)(nil)
+	if o != nil {
+		app = o.newest()
+	}
+	if app == nil {
+		h.Reasons = append(h.Reasons, "no aip_gateway is configured, or it is starting")
+	} else {
+		h.Store = &adminapi.StoreHealth{Driver: app.Store.Driver, Writable: true}
+		if err := o.tasks.Store.Writable(); err != nil {
+			h.Store.Writable, h.Store.Reason = false, err.Error()
+			h.Reasons = append(h.Reasons, fmt.Sprintf("the store accepts no new tasks: %v", err))
+		}
+		h.Agents = app.agentsHealth()
+	}
+	if caddy.Exiting() {
+		h.Reasons = append(h.Reasons, "Caddy is stopping")
+	}
+	if len(h.Reasons) > 0 {
+		h.Status = adminapi.Unready
+	}
+	return h
+}
+
+// agentsHealth returns what is known of the agents of this configuration, once for each Partner.
+func (a *App) agentsHealth() (all []adminapi.AgentHealth) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen := make(map[string]bool)
+	for _, g := range a.members {
+		if seen[g.name()] {
+			continue
+		}
+		seen[g.name()] = true
+		all = append(all, g.health())
+	}
+	return all
+}
+
+// health returns what is known of the agent of this Partner.
+func (g *Gateway) health() adminapi.AgentHealth {
+	now := g.gateway.Health()
+	h := adminapi.AgentHealth{Partner: g.name(), Agent: g.Agent.name(), Dialect: now.Dialect,
+		State: adminapi.AgentUnknown, Answered: now.Answered}
+	if now.Failed != nil {
+		h.Failed = now.Failed.At
+	}
+	switch {
+	case now.Up():
+		h.State = adminapi.AgentUp
+	case now.Failed != nil:
+		h.State, h.Reason = adminapi.AgentDown, now.Failed.Err.Error()
+		if e, ok := errors.AsType[*task.Error](now.Failed.Err); ok && e.Detail != "" {
+			h.Reason = e.Detail // without what the connection said, which may name addresses
+		}
+	}
+	return h
+}
+
+// checkAgents begins to ask the agents with check whether they can be reached, until the configuration is drained.
+func (a *App) checkAgents() {
+	checked := make(map[string]bool)
+	for _, g := range a.members {
+		if g.Agent.Check > 0 && !checked[g.name()] {
+			checked[g.name()] = true
+			a.checking.Go(func() { g.gateway.CheckAgent(a.draining, time.Duration(g.Agent.Check)) })
+		}
+	}
+}
+
+// Interface guards.
+var (
+	_ caddyhttp.MiddlewareHandler = (*Health)(nil)
+	_ caddyfile.Unmarshaler       = (*Health)(nil)
+)

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Traffic is what has become of the requests to an agent. Several Agents may share one, such as those of the same agent
+// in successive configurations. The zero value is ready for use, by any number of goroutines at once. It must not be
+// copied.
+type Traffic struct {
+	answered atomic.Int64 // when the agent last answered a request; nanoseconds of Unix time, 0 for never
+	failed   atomic.Pointer[Failure]
+}
+
+// Failure is a request that an agent has not answered.
+type Failure struct {
+	At  time.Time
+	Err error
+}
+
+// Answered returns when the agent last answered a request, be it by an error; zero for never.
+func (t *Traffic) Answered() time.Time {
+	if at := t.answered.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
+
+// Failed returns the last request that the agent has not answered, or not as an agent of its dialect does; nil for
+// none.
+func (t *Traffic) Failed() *Failure { return t.failed.Load() }
+
+// note notes the outcome of a request whose context is ctx.
+func (t *Traffic) note(ctx context.Context, err error) {
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.Canceled): // by the gateway
+	case err != nil && failsAgent(err):
+		t.failed.Store(&Failure{time.Now(), err})
+	default:
+		t.answered.Store(time.Now().UnixNano())
+	}
+}
+
+// failsAgent reports whether an error says that no agent of the dialect has answered.
+func failsAgent(err error) bool {
+	switch ReasonOf(err) {
+	case NoReason:
+		k := task.KindOf(err)
+		return k == task.AgentTimeout || k == task.AgentUnavailable
+	case StreamCut, Overloaded, ServerFailed, Rejected, OutOfFiles:
+		return false // it answered, or it is the gateway that could not ask
+	}
+	return true
+}
+
+// checkTask is the task that Check asks for. No turn has this name.
+const checkTask = "aip-gateway-health-check"
+
+// Check asks the agent for a task that does not exist, which changes nothing, so that Traffic shows whether the agent
+// can be reached. If the dialect is not known yet, it is found out. An error says that the agent was not reached. An
+// agent whose dialect has no request for a task is not asked: the error is of kind UnsupportedOperation.
+func (a *Agent) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	r := run{Agent: a, ctx: ctx, turn: &agent.Turn{Ref: agent.Ref{Task: checkTask}}}
+	if err := r.resolve(); err != nil {
+		return err
+	}
+	_, err := r.get(ctx)
+	if err != nil && (failsAgent(err) || task.KindOf(err) == task.UnsupportedOperation) {
+		return err
+	}
+	return nil
+}
+
+// Traffic returns what has become of the requests to the agent.
+func (a *Agent) Traffic() *Traffic { return a.config.Traffic }
+
+// Dialect returns the dialect of the agent; empty if it is not known yet.
+func (a *Agent) Dialect() string {
+	if e := a.config.Resolver.Known(); e != nil {
+		return e.codec.Name()
+	}
+	return ""
+}
