@@ -63,6 +63,8 @@ type Engine struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // supervisors
 
+	deleting chan struct{} // has a place for each membership that may delete its queue now
+
 	mu          sync.Mutex // guards what follows, and additions to work
 	closed      bool
 	partners    map[string][]*Partner // by name; the one registered last is the present one
@@ -95,7 +97,7 @@ func open(
 		log.Error("some memberships of groups are left alone", "error", damaged)
 	}
 	e := &Engine{
-		store: store, log: log, dial: dial, newTasks: newTasks,
+		store: store, log: log, dial: dial, newTasks: newTasks, deleting: make(chan struct{}, parallelDeletes),
 		partners: make(map[string][]*Partner), memberships: make(map[key]*membership),
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))

@@ -16,11 +16,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// leaveLimit is how long a leave may take that has lost its link, and lastLimit how long the last member status and the
-// deletion of the queue may take.
+// leaveLimit is how long after its begin a leave is continued that has lost its link, and lastLimit how long the last
+// member status may take, and the deletion of the queue. parallelDeletes is how many queues are deleted at a time.
 const (
-	leaveLimit = time.Minute
-	lastLimit  = 5 * time.Second
+	leaveLimit      = time.Minute
+	lastLimit       = 10 * time.Second
+	parallelDeletes = 4
 )
 
 // memberCommand is a command for members that has come from the group.
@@ -189,7 +190,7 @@ func (m *membership) beginLeave(d *departure) error {
 // rest follows when there is another one.
 func (m *membership) leave() {
 	m.publishAnswers()
-	l, base := m.link, m.engine.base
+	l := m.link
 	err := m.endTasks(l)
 	if m.mustReturn(l) {
 		return
@@ -197,29 +198,23 @@ func (m *membership) leave() {
 	if err != nil {
 		m.logger().Warn("not all tasks of a group that the agent leaves could be canceled", m.about("error", err)...)
 	}
-	last, cancel := context.WithTimeout(base, lastLimit)
-	defer cancel()
-	err = m.sayGoodbye(last, l)
-	if m.mustReturn(l) {
-		return
+	err = m.sayGoodbye(l)
+	if err == nil {
+		if m.departure != nil {
+			m.departure.Ack()
+		}
+		err = m.deleteQueue(l)
 	}
-	if err == nil && m.departure != nil {
-		m.departure.Ack()
-	}
-	m.set(func() { m.link = nil })
-	m.tasks.connect(nil)
-	if failed := l.Leave(last); err == nil {
-		err = failed
-	}
-	if base.Err() != nil {
-		return
-	}
-	if err != nil {
-		m.logger().Warn("the agent has left a group, but its queue may still be there", m.about("error", err)...)
-	} else {
+	switch {
+	case m.engine.base.Err() != nil:
+	case err != nil:
+		m.disconnect()
+		m.failures++
+		m.retry(Leaving, backoff(m.failures), err)
+	default:
 		m.logger().Info("the agent has left a group", m.about()...)
+		m.end()
 	}
-	m.end()
 }
 
 // endTasks cancels the tasks, and waits until the group has got that by a link.
@@ -253,8 +248,27 @@ func (m *membership) mustReturn(l link) bool {
 	}
 }
 
+// deleteQueue deletes the queue, and ends the link. Few memberships do this at a time, because a broker deletes queues
+// one after another, and an answer that is late costs the connection that groups share.
+func (m *membership) deleteQueue(l link) error {
+	base := m.engine.base
+	select {
+	case m.engine.deleting <- struct{}{}:
+		defer func() { <-m.engine.deleting }()
+	case <-base.Done():
+		return context.Cause(base)
+	}
+	ctx, cancel := context.WithTimeout(base, lastLimit)
+	defer cancel()
+	m.set(func() { m.link = nil })
+	m.tasks.connect(nil)
+	return l.Leave(ctx)
+}
+
 // sayGoodbye publishes the last member status, and waits until the broker has it.
-func (m *membership) sayGoodbye(ctx context.Context, l link) error {
+func (m *membership) sayGoodbye(l link) error {
+	ctx, cancel := context.WithTimeout(m.engine.base, lastLimit)
+	defer cancel()
 	d := m.record.Leaving
 	dialect := d.Dialect
 	if dialect == "" {

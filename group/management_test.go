@@ -192,7 +192,7 @@ func TestLeaveLosesLink(t *testing.T) {
 					at.cut(broker.Closed)
 					m.change(func() { at.holds = false })
 				}
-				time.Sleep(firstRetry)
+				time.Sleep(2 * firstRetry)
 				m.checkState("")
 				if again := at.sent[len(at.sent)-1].ID; again != id {
 					t.Errorf("the last status has the id %q, and had %q", again, id)

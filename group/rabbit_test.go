@@ -4,9 +4,11 @@ package group
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -20,7 +22,7 @@ import (
 )
 
 // rabbit starts a RabbitMQ, with a Leader's exchange in each of two virtual hosts.
-func rabbit(t *testing.T) (b *rabbittest.Broker, leader func(vhost string) *amqp.Channel) {
+func rabbit(t *testing.T) (b *rabbittest.Broker, leader func(t *testing.T, vhost string) *amqp.Channel) {
 	t.Helper()
 	b, err := rabbittest.Start(rabbittest.Config{FreePort: freePort})
 	if err != nil {
@@ -38,11 +40,17 @@ func rabbit(t *testing.T) (b *rabbittest.Broker, leader func(vhost string) *amqp
 	for _, vhost := range []string{"one", "two"} {
 		must(b.AddVhost(vhost))
 		must(b.Permit("leader", vhost, ".*", ".*", ".*"))
-		must(b.Permit("partner", vhost, "^group_LEADER_g1_AGENT$", "^(x|group_LEADER_g1_AGENT)$",
-			"^(x|group_LEADER_g1_AGENT)$"))
+		must(b.Permit("partner", vhost, "^group_LEADER_g.*_AGENT$", "^([xd]|group_LEADER_g.*_AGENT)$",
+			"^([xd]|group_LEADER_g.*_AGENT)$"))
 	}
-	return b, func(vhost string) *amqp.Channel {
+	return b, func(t *testing.T, vhost string) *amqp.Channel {
 		t.Helper()
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 		conn, err := amqp.DialConfig("amqp://"+b.Address(), amqp.Config{Vhost: vhost,
 			SASL: []amqp.Authentication{&amqp.PlainAuth{Username: "leader", Password: "secret"}}})
 		must(err)
@@ -50,6 +58,7 @@ func rabbit(t *testing.T) (b *rabbittest.Broker, leader func(vhost string) *amqp
 		channel, err := conn.Channel()
 		must(err)
 		must(channel.ExchangeDeclare("x", amqp.ExchangeFanout, true, false, false, false, nil))
+		must(channel.ExchangeDeclare("d", amqp.ExchangeDirect, true, false, false, false, nil))
 		return channel
 	}
 }
@@ -63,36 +72,143 @@ func freePort() int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// TestRabbit has one membership live through everything, at a real broker.
-func TestRabbit(t *testing.T) {
-	b, leader := rabbit(t)
-	m := &memberships{
-		T: t, brokers: newBrokers(),
-		store: &flakyStore{Store: replay.NewMemory(replay.Settings{}), reopened: make(chan struct{})},
-	}
+// atRabbit is an engine at a real broker, with the tasks of memberships left out.
+type atRabbit struct {
+	memberships
+	broker *rabbittest.Broker
+}
+
+func newAtRabbit(t *testing.T, b *rabbittest.Broker) *atRabbit {
+	m := &atRabbit{broker: b}
+	m.T, m.brokers = t, newBrokers()
+	m.store = &flakyStore{Store: replay.NewMemory(replay.Settings{}), reopened: make(chan struct{})}
 	m.config = Config{
 		Name: testPartner, AIC: testAgent, Brokers: []Broker{mustParse("127.0.0.1")}, Key: bytes.Repeat([]byte("k"), KeySize),
 		Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	}
-	start := func() {
-		t.Helper()
-		var err error
-		m.tasks = make(map[key]*fakeTasks)
-		m.engine, err = open(t.Context(), m.store, slog.New(slog.DiscardHandler), newPool(), func(of *membership) tasks {
-			f := &fakeTasks{m: of, b: m.brokers}
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			m.tasks[of.key] = f
-			return f
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.register()
+	return m
+}
+
+// start starts the process.
+func (m *atRabbit) start() {
+	m.Helper()
+	var err error
+	m.tasks = make(map[key]*fakeTasks)
+	m.engine, err = open(m.Context(), m.store, slog.New(slog.DiscardHandler), newPool(), func(of *membership) tasks {
+		f := &fakeTasks{m: of, b: m.brokers}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.tasks[of.key] = f
+		return f
+	})
+	if err != nil {
+		m.Fatal(err)
 	}
+	m.register()
+}
+
+// invite invites to a group at the exchange x, after changes.
+func (m *atRabbit) invite(group, vhost, token string, changes ...func(*task.Invitation)) error {
+	_, err := m.self.Join(m.Context(), testLeader, invitation(func(inv *task.Invitation) {
+		inv.Group.ID = group
+		for _, change := range changes {
+			change(inv)
+		}
+		inv.Server = task.BrokerServer{Host: "127.0.0.1", Port: m.broker.Port, VHost: vhost, AccessToken: token}
+	}))
+	return err
+}
+
+// in returns how many memberships are in a state.
+func (m *atRabbit) in(s State) (n int) {
+	for _, status := range m.engine.List() {
+		if status.State == s {
+			n++
+		}
+	}
+	return n
+}
+
+// connections returns how many connections the gateway has at the broker.
+func (m *atRabbit) connections() (n int) {
+	m.Helper()
+	names, err := m.broker.Connections()
+	if err != nil {
+		m.Fatal(err)
+	}
+	for _, name := range names {
+		if name == connectionName(testAgent) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestRabbit(t *testing.T) {
+	b, leader := rabbit(t)
+	before := runtime.NumGoroutine()
+	t.Run("one membership", func(t *testing.T) { testMembership(newAtRabbit(t, b), leader) })
+	t.Run("hundreds of groups", func(t *testing.T) { testManyGroups(newAtRabbit(t, b), leader) })
+	asynctest.Eventually(t, "no goroutine stays", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// testManyGroups has one Leader invite to hundreds of groups at once. They share few connections, and all of them come
+// back when these are closed.
+func testManyGroups(m *atRabbit, leader func(*testing.T, string) *amqp.Channel) {
+	const groups = 300
+	leader(m.T, "one")
+	if err := m.broker.AddUser("partner", "new"); err != nil {
+		m.Fatal(err)
+	}
+	m.start()
+	defer func() { m.stop() }()
+	errs := make(chan error, groups)
+	for i := range groups {
+		go func() {
+			group := fmt.Sprintf("g%d", i)
+			errs <- m.invite(group, "one", "partner:new", func(inv *task.Invitation) {
+				inv.Exchange = task.Exchange{Name: "d", Type: "direct", RoutingKey: group}
+			})
+		}()
+	}
+	for range groups {
+		if err := <-errs; err != nil {
+			m.Error(err)
+		}
+	}
+	if n := m.connections(); n < 1 || n > 4 {
+		m.Errorf("%d groups have %d connections", groups, n)
+	}
+	if _, err := m.broker.CloseConnections(connectionName(testAgent)); err != nil {
+		m.Fatal(err)
+	}
+	asynctest.Eventually(m, "a connection is lost", func() bool { return m.in(Joined) < groups })
+	asynctest.Eventually(m, "all groups are back", func() bool { return m.in(Joined) == groups })
+	if n := m.connections(); n < 1 || n > 4 {
+		m.Errorf("%d groups have %d connections", groups, n)
+	}
+	for i := range groups {
+		go func() { errs <- m.engine.Leave(m.Context(), testPartner, testLeader, fmt.Sprintf("g%d", i)) }()
+	}
+	for range groups {
+		if err := <-errs; err != nil {
+			m.Error(err)
+		}
+	}
+	queues, err := m.broker.Queues("one")
+	if err != nil || len(queues) > 0 {
+		m.Errorf("%d queues stay, %v", len(queues), err)
+	}
+	asynctest.Eventually(m, "no connection stays", func() bool { return m.connections() == 0 })
+}
+
+// testMembership has one membership live through everything.
+func testMembership(m *atRabbit, leader func(*testing.T, string) *amqp.Channel) {
+	t, b := m.T, m.broker
+	start := m.start
 	start()
 	defer func() { m.stop() }()
-	one, two := leader("one"), leader("two")
+	one, two := leader(t, "one"), leader(t, "two")
 	history, err := one.QueueDeclare("history", false, true, true, false, nil)
 	if err == nil {
 		err = one.QueueBind(history.Name, "", "x", false, nil)
@@ -121,12 +237,7 @@ func TestRabbit(t *testing.T) {
 		t.Fatal("the history has ended")
 		return ""
 	}
-	invite := func(vhost, token string) error {
-		_, err := m.self.Join(t.Context(), testLeader, invitation(func(inv *task.Invitation) {
-			inv.Server = task.BrokerServer{Host: "127.0.0.1", Port: b.Port, VHost: vhost, AccessToken: token}
-		}))
-		return err
-	}
+	invite := func(vhost, token string) error { return m.invite("g1", vhost, token) }
 	mustInvite := func(vhost, token string) {
 		t.Helper()
 		if err := invite(vhost, token); err != nil {
@@ -262,11 +373,8 @@ func TestRabbit(t *testing.T) {
 	if got := queues("one"); len(got) > 0 {
 		t.Errorf("the queues are %v", got)
 	}
-	asynctest.Eventually(t, "its connection is closed", func() bool {
-		names, err := b.Connections()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return !slices.Contains(names, "agent-AGENT")
-	})
+	asynctest.Eventually(t, "its connection is closed", func() bool { return m.connections() == 0 })
+	if err := one.ExchangeDelete("x", false, false); err != nil {
+		t.Fatal(err)
+	}
 }

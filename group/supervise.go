@@ -98,6 +98,8 @@ func (m *membership) attend() time.Duration {
 	switch {
 	case m.link != nil:
 	case m.record.Leaving != nil && !now.Before(m.leaveBy), now.Sub(m.lost) >= keepLost:
+		m.logger().Warn("a membership of a group has ended, but its queue may still be there",
+			m.about("error", m.lastError)...)
 		m.abandon()
 		return 0
 	case m.config != nil && !now.Before(m.nextAttempt):
