@@ -509,3 +509,53 @@ func TestLargeMessages(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPublicationsThatAreRefused publishes what a queue of the group does not take, and to an exchange that was
+// deleted. The link ends, and with it all publications that are not confirmed.
+func TestPublicationsThatAreRefused(t *testing.T) {
+	r, pool, config := start(t)
+	config.Exchange = exchange + "-of-" + t.Name()
+	leader := r.leader(t)
+	full := "full-" + t.Name()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(leader.ExchangeDeclare(config.Exchange, amqp.ExchangeFanout, true, false, false, false, nil))
+	_, err := leader.QueueDeclare(full, true, false, false, false,
+		amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
+	must(err)
+	must(leader.QueueBind(full, "", config.Exchange, false, nil))
+	publish := func(link *broker.Link, n int) (outcomes []error) {
+		t.Helper()
+		confirms := make(chan error, n)
+		for range n {
+			must(link.Publish(broker.Message{ID: "id"}, func(err error) { confirms <- err }))
+		}
+		for range n {
+			outcomes = append(outcomes, <-confirms)
+		}
+		return outcomes
+	}
+
+	link := join(t, pool, config)
+	got := publish(link, 5)
+	ends(t, link, broker.Refused)
+	if got[0] != nil || slices.Contains(got[1:], nil) {
+		t.Errorf("the outcomes are %v", got)
+	}
+
+	link = join(t, pool, config)
+	must(leader.ExchangeDelete(config.Exchange, false, false))
+	got = publish(link, 2)
+	ends(t, link, broker.NoExchange)
+	if slices.Contains(got, nil) {
+		t.Errorf("the outcomes are %v", got)
+	}
+	for _, name := range []string{full, config.Queue} {
+		_, err := leader.QueueDelete(name, false, false, false)
+		must(err)
+	}
+}
