@@ -104,7 +104,7 @@ func (p *Partner) login(token string) (broker.Login, error) {
 	user, password, both := strings.Cut(token, ":")
 	switch {
 	case token == "":
-		return broker.Certificate(p.AIC), nil
+		return p.certificateLogin()
 	case both && user != "":
 		return broker.Password(user, password), nil
 	case !both && strings.Count(token, ".") >= 2 && !strings.ContainsAny(token, " \t\r\n"):

@@ -5,6 +5,9 @@ package group
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -372,6 +375,14 @@ func TestJoin(t *testing.T) {
 	})
 }
 
+// certifiedAs returns the TLS configuration of an agent whose certificate has a common name.
+func certifiedAs(name string) *tls.Config {
+	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: name}}
+	return &tls.Config{GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return &tls.Certificate{Certificate: [][]byte{{0}}, Leaf: leaf}, nil
+	}}
+}
+
 // TestLogins gives each form of an access token.
 func TestLogins(t *testing.T) {
 	jwt := "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJ4In0.c2ln"
@@ -382,16 +393,20 @@ func TestLogins(t *testing.T) {
 		login   broker.Login
 		tls     bool
 	}{
-		"password":        {"u:p:q", 5672, "a.example", broker.Password("u", "p:q"), false},
-		"JWT":             {jwt, 5672, "a.example", broker.Token(testAgent, jwt), false},
-		"EXTERNAL":        {"", 5672, "a.example", broker.Certificate(testAgent), true},
-		"TLS by port":     {"u:p", 5671, "a.example", broker.Password("u", "p"), true},
-		"TLS by pattern":  {"u:p", 5672, "amqps://a.example:5672", broker.Password("u", "p"), true},
-		"plain by scheme": {"u:p", 5672, "amqp://*.example", broker.Password("u", "p"), false},
+		"password":            {"u:p:q", 5672, "a.example", broker.Password("u", "p:q"), false},
+		"JWT":                 {jwt, 5672, "a.example", broker.Token(testAgent, jwt), false},
+		"EXTERNAL":            {"", 5672, "a.example", broker.Certificate(testAgent), true},
+		"EXTERNAL as another": {"", 5672, "a.example", broker.Certificate(""), true},
+		"TLS by port":         {"u:p", 5671, "a.example", broker.Password("u", "p"), true},
+		"TLS by pattern":      {"u:p", 5672, "amqps://a.example:5672", broker.Password("u", "p"), true},
+		"plain by scheme":     {"u:p", 5672, "amqp://*.example", broker.Password("u", "p"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(m *memberships) {
-				m.config.Brokers = []Broker{mustParse(tc.allowed)}
+				m.config.Brokers, m.config.TLS = []Broker{mustParse(tc.allowed)}, certifiedAs(testAgent)
+				if name == "EXTERNAL as another" {
+					m.config.TLS = certifiedAs(testAgent + ".acps.pub")
+				}
 				m.register()
 				m.mustInvite(func(inv *task.Invitation) { inv.Server.AccessToken, inv.Server.Port = tc.token, tc.port })
 				c := m.asked()[0]
@@ -421,8 +436,12 @@ func TestRefusals(t *testing.T) {
 		"a wrong password": {func(m *memberships, _ *task.Invitation) {
 			m.byName["a.example"].refuses = func(broker.Login) bool { return true }
 		}, task.AccessTokenInvalid},
+		"no certificate": {func(_ *memberships, inv *task.Invitation) { inv.Server.AccessToken = "" },
+			task.AccessTokenInvalid},
 		"a wrong certificate": {func(m *memberships, inv *task.Invitation) {
 			inv.Server.AccessToken = ""
+			m.config.TLS = certifiedAs(testAgent)
+			m.register()
 			m.byName["a.example"].refuses = func(broker.Login) bool { return true }
 		}, task.ConnectionFailed},
 		"a malformed token": {func(_ *memberships, inv *task.Invitation) { inv.Server.AccessToken = "secret" },
