@@ -32,7 +32,7 @@ const (
 	AgentUnavailable                     // the agent cannot be reached
 	AgentTimeout                         // the agent was silent for too long
 	StoreUnavailable                     // the store cannot be used now, and tries again by itself
-	InvitationRejected                   // the gateway's configuration does not allow to join this group
+	InvitationRejected                   // the Partner may not join this group, or not by this caller
 	// ConnectionFailed: the message broker of a group cannot be used. Detail is the reason, Data has host and port.
 	ConnectionFailed
 
