@@ -106,19 +106,20 @@ func Token(claims map[string]any) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
+// named is a list comprehension of Erlang over the open connections: %s stands for what is in the list, of the
+// connection P with the client-provided name Name. A connection may close meanwhile.
+const named = `[%s || P <- rabbit_networking:connections(), {ok, Name} <- [try {client_properties, Own} = ` +
+	`hd(rabbit_networking:connection_info(P, [client_properties])), ` +
+	`{_, _, It} = lists:keyfind(<<"connection_name">>, 1, Own), {ok, It} catch _:_ -> closed end]%s]`
+
 // Connections returns the names that the clients of the open connections gave them.
-func (b *Broker) Connections() ([]string, error) {
-	return b.names(`[case proplists:get_value(client_properties, rabbit_networking:connection_info(P, ` +
-		`[client_properties])) of L when is_list(L) -> case lists:keyfind(<<"connection_name">>, 1, L) of ` +
-		`{_, _, N} -> N; _ -> <<"-">> end; _ -> <<"-">> end || P <- rabbit_networking:connections()]`)
-}
+func (b *Broker) Connections() ([]string, error) { return b.names(fmt.Sprintf(named, "Name", "")) }
 
 // CloseConnections closes the connections with a client-provided name, as an operator does. It returns how many.
 func (b *Broker) CloseConnections(name string) (int, error) {
-	closed, err := b.names(fmt.Sprintf(`lists:append([case lists:keyfind(<<"connection_name">>, 1, `+
-		`proplists:get_value(client_properties, rabbit_networking:connection_info(P, [client_properties]))) of `+
-		`{_, _, %[1]s} -> rabbit_networking:close_connection(P, "closed by an operator"), [%[1]s]; _ -> [] end `+
-		`|| P <- rabbit_networking:connections()])`, binary(name)))
+	closed, err := b.names(fmt.Sprintf(named,
+		`begin catch rabbit_networking:close_connection(P, "closed by an operator"), Name end`,
+		", Name =:= "+binary(name)))
 	return len(closed), err
 }
 

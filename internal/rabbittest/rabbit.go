@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -29,11 +30,13 @@ type Config struct {
 	// CA, Cert and Key are files in PEM form. With them the broker listens for TLS, too, and takes the common name of a
 	// client's certificate as its user name (EXTERNAL).
 	CA, Cert, Key string
+	// Schedulers is how many cores the node uses at most; default 1.
+	Schedulers int
 	// FreePort returns a port that no other process uses.
 	FreePort func() int
 }
 
-// Broker is a RabbitMQ node. Its methods must not be called at the same time, those that ask the node excepted.
+// Broker is a RabbitMQ node. While Run, Stop, Kill or Close runs, no other method may be called.
 type Broker struct {
 	Port, TLSPort int    // of AMQP 0-9-1, on 127.0.0.1; TLSPort is 0 without TLS
 	Node          string // the node's name, and by default the cluster's
@@ -43,6 +46,9 @@ type Broker struct {
 	cookie   string
 	epmdPort int
 	distPort int
+	threads  int // schedulers
+
+	asking sync.Mutex // the node refuses two calls at once, since both have the same name
 
 	node  *exec.Cmd
 	ended chan struct{} // closed when the node has ended
@@ -64,6 +70,7 @@ func Start(config Config) (*Broker, error) {
 	}
 	b := &Broker{
 		Port: config.FreePort(), root: root, dir: dir, epmdPort: config.FreePort(), distPort: config.FreePort(),
+		threads: max(1, config.Schedulers),
 	}
 	b.Node = fmt.Sprintf("aip%d@localhost", b.Port)
 	b.cookie = "COOKIE" + filepath.Base(dir)
@@ -134,7 +141,7 @@ func (b *Broker) Run() error {
 
 	// The packages' script would start a shell that waits for the node; this is what it runs.
 	b.node, err = b.executable(context.Background(), "erlexec", "-noinput", "-s", "rabbit", "boot",
-		"-boot", "start_sasl", "+W", "w", "+S", "1:1", "+A", "16", "+sbwt", "none", "+P", "65536", "+B", "i",
+		"-boot", "start_sasl", "+W", "w", "+S", fmt.Sprintf("%d:%[1]d", b.threads), "+A", "16", "+sbwt", "none", "+P", "65536", "+B", "i",
 		"-syslog", "logger", "[]", "-syslog", "syslog_error_logger", "false",
 		"-kernel", "inet_dist_use_interface", "{127,0,0,1}")
 	if err != nil {
@@ -254,7 +261,9 @@ func (b *Broker) text(expression string) (string, error) {
 	// In base64 the text is printed as it is, whatever is in it.
 	cmd.Stdin = strings.NewReader("binary_to_list(base64:encode(unicode:characters_to_binary(" + expression + "))).\n")
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	b.asking.Lock()
 	err = cmd.Run()
+	b.asking.Unlock()
 	value, ok := strings.CutPrefix(strings.TrimSpace(out.String()), `{ok, "`)
 	if !ok {
 		value, ok = strings.CutPrefix(strings.TrimSpace(out.String()), `{ok, [`) // an empty list is no string
