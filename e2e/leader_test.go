@@ -36,6 +36,9 @@ var pki struct {
 
 func TestMain(m *testing.M) {
 	status := m.Run()
+	if rabbit.broker != nil {
+		rabbit.broker.Close()
+	}
 	if pki.dir != "" {
 		os.RemoveAll(pki.dir)
 	}
