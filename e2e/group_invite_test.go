@@ -8,10 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,24 +19,38 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
 )
 
-// silentListener returns the address of a server that accepts connections and never answers.
-func silentListener(t testing.TB) string {
+// listener returns the address of a server that says the same to each connection, or nothing if that is empty.
+func listener(t testing.TB, says string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	noError(t, err)
-	t.Cleanup(func() { l.Close() })
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			done.Go(func() {
+				defer conn.Close()
+				io.WriteString(conn, says)
+				io.Copy(io.Discard, conn) // until the gateway has had enough
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		done.Wait()
+	})
 	return l.Addr().String()
 }
 
-// TestInvitations sends invitations that must be refused, in both generations of AIP, and proves that nothing of them is
-// left behind.
+// TestInvitations sends invitations that must be refused, in both generations of AIP, and proves that nothing of them
+// is left behind.
 func TestInvitations(t *testing.T) {
 	t.Parallel()
 	b := sharedBroker(t)
 	p := certificates(t)
-	silent := silentListener(t)
-	web := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(web.Close)
 	noError(t, b.AddVhost("/foreign"))
 	_, agent := sampleAgent(t)
 	m := newMember(t, "a2a/legacy http://"+agent, "localhost 127.0.0.1 10.1.2.3 169.254.169.254 *.invalid")
@@ -69,8 +83,8 @@ func TestInvitations(t *testing.T) {
 			"a metadata address":         {at("169.254.169.254:5672"), rejected},
 			"a broker that is not there": {at(fmt.Sprint("127.0.0.1:", freePort(t))), failed(".*refused")},
 			"a name that is not there":   {at("broker.invalid:5672"), failed(".*")},
-			"a broker that is silent":    {at(silent), failed(".*")},
-			"a web server":               {at(strings.TrimPrefix(web.URL, "http://")), failed(".*")},
+			"a broker that is silent":    {at(listener(t, "")), failed(".*")},
+			"a web server":               {at(listener(t, "HTTP/1.1 400 Bad Request\r\n\r\n")), failed(".*")},
 			"a wrong password":           {server("accessToken", "somebody:wrong"), [2]string{"-32010 ", "-32010 "}},
 			"an access token of no form": {server("accessToken", "neither"), [2]string{"-32010 ", "-32010 "}},
 			"a foreign virtual host":     {server("vhost", "/foreign"), failed(".*")},

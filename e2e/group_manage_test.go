@@ -136,8 +136,8 @@ func TestGroupManagement(t *testing.T) {
 	}
 }
 
-// TestForcedRemoval deletes the queue of a member, which is its removal, whether the member sees it or is away. A closed
-// connection alone is none.
+// TestForcedRemoval deletes the queue of a member, which is its removal, whether the member sees it or is away.
+// A closed connection alone is none.
 func TestForcedRemoval(t *testing.T) {
 	t.Parallel()
 	b := sharedBroker(t)

@@ -104,7 +104,8 @@ func TestGroupLimit(t *testing.T) {
 	_, agent := sampleAgent(t)
 	m := makeMember(t)
 	m.config = m.fronting("a2a/legacy http://"+agent, "localhost")
-	m.config.handle = strings.Replace(m.config.handle, "group {", "limits {\n\t\t\ttasks_per_leader 1\n\t\t}\n\t\tgroup {", 1)
+	m.config.handle = strings.Replace(m.config.handle, "group {",
+		"limits {\n\t\t\ttasks_per_leader 1\n\t\t}\n\t\tgroup {", 1)
 	m.start(m.config)
 	g := newGroup(t, sharedBroker(t), "limited", certificates(t).LeaderV1)
 	g.join(m)

@@ -141,7 +141,8 @@ func (b *Broker) Run() error {
 
 	// The packages' script would start a shell that waits for the node; this is what it runs.
 	b.node, err = b.executable(context.Background(), "erlexec", "-noinput", "-s", "rabbit", "boot",
-		"-boot", "start_sasl", "+W", "w", "+S", fmt.Sprintf("%d:%[1]d", b.threads), "+A", "16", "+sbwt", "none", "+P", "65536", "+B", "i",
+		"-boot", "start_sasl", "+W", "w", "+S", fmt.Sprintf("%d:%[1]d", b.threads), "+A", "16", "+sbwt", "none",
+		"+P", "65536", "+B", "i",
 		"-syslog", "logger", "[]", "-syslog", "syslog_error_logger", "false",
 		"-kernel", "inet_dist_use_interface", "{127,0,0,1}")
 	if err != nil {
