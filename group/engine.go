@@ -260,17 +260,3 @@ func (e *Engine) forget(m *membership) {
 		delete(e.memberships, m.key)
 	}
 }
-
-// retire empties the queue of a link at a broker that a membership has left for another one, and then deletes it.
-func (e *Engine) retire(l link) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.work.Go(func() { // the supervisor that calls holds work
-		ctx, cancel := context.WithTimeout(e.base, drainLater)
-		defer cancel()
-		if waitIdle(ctx, l) == nil {
-			_ = l.Leave(ctx)
-		}
-		l.Close()
-	})
-}

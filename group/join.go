@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -17,13 +16,6 @@ import (
 
 // joinLimit is how long an invitation takes at most. RabbitMQ holds back the answer to a refused login for 3 s.
 const joinLimit = broker.DefaultTimeout
-
-// drainLimit is how long the answer to an invitation waits until the queue at the broker before is empty, so that
-// messages keep their order; and drainLater how long that queue is read afterwards.
-const (
-	drainLimit = time.Second
-	drainLater = 30 * time.Second
-)
 
 // lateAnswer is how long after joinLimit an answer may come, so that it says what has failed.
 const lateAnswer = 300 * time.Millisecond
@@ -214,125 +206,6 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 	return m.joined(), nil
 }
 
-// rebind checks that the exchange is there, and binds the queue to it again: the Leader may have deleted it and
-// declared another one, of which the link does not learn. A second link does that, which consumes nothing.
-func (m *membership) rebind(ctx context.Context, p *Partner, next *record, token string) error {
-	c, err := m.linkConfig(p, next, token, false)
-	if err != nil {
-		return err
-	}
-	second, err := m.engine.dial.Join(ctx, c)
-	switch {
-	case isKind(err, broker.QueueGone):
-		m.removed()
-		return errOver
-	case err != nil:
-		return err
-	}
-	second.Close()
-	return nil
-}
-
-// update stores what an invitation changes though the link stays, if it changes anything.
-func (m *membership) update(next *record) error {
-	next.Sealed = m.record.Sealed
-	if reflect.DeepEqual(*next, m.record) {
-		return nil
-	}
-	return m.store(next)
-}
-
-// finishLeave is for an invitation to a group that the agent is leaving: the leave ends first, and with it the queue,
-// which may still have the command to leave. The error is errOver if it has ended.
-func (m *membership) finishLeave(ctx context.Context, p *Partner, next *record, token string) error {
-	if m.link == nil {
-		c, err := m.linkConfig(p, next, token, false)
-		if err != nil {
-			return err
-		}
-		l, err := m.engine.dial.Join(ctx, c)
-		switch {
-		case isKind(err, broker.QueueGone):
-			m.abandon()
-			return errOver
-		case err != nil:
-			return m.refusal(err, next)
-		}
-		m.connected(l)
-	}
-	m.leave()
-	if m.isOver() {
-		return errOver
-	}
-	return connectionFailed(next.Host, next.Port, "the agent is still leaving the group")
-}
-
-// move connects the membership as next says, and only then gives up the link that it had. Messages that wait in the
-// queue at another broker are taken before those at the new one.
-func (m *membership) move(ctx context.Context, p *Partner, next *record, token string) error {
-	// A queue that should be there and is not means that the Leader has removed the agent from the group before: then
-	// this invitation is for a new membership.
-	old, declare := m.link, !m.isStored || !m.record.sameBroker(next)
-	c, err := m.linkConfig(p, next, token, declare)
-	if err != nil {
-		return err
-	}
-	fresh, err := m.engine.dial.Join(ctx, c)
-	switch {
-	case isKind(err, broker.QueueGone) && !declare:
-		m.removed()
-		return errOver
-	case err != nil:
-		return err
-	}
-	next.Node = fresh.Info().ClusterName
-	// Two addresses may be of one cluster, and so of one queue.
-	sameQueue := m.isStored && (!declare || next.Node == m.record.Node && next.VHost == m.record.VHost &&
-		next.Queue == m.record.Queue)
-	if old != nil && sameQueue {
-		m.disconnect()
-	} else if old != nil {
-		m.drain(ctx, old)
-	}
-	if !m.isStored {
-		err = m.store(next)
-	}
-	if err == nil {
-		err = fresh.Receive(ctx, m.tasks.receive)
-	}
-	if err == nil && m.isStored {
-		err = m.store(next)
-	}
-	if err != nil {
-		m.discard(fresh, declare && !sameQueue)
-		return err
-	}
-	m.set(func() { m.isStored, m.token, m.knowsToken = true, token, true })
-	m.connected(fresh)
-	m.announce()
-	if old != nil && !sameQueue {
-		m.engine.retire(old)
-	}
-	return nil
-}
-
-// drain waits a moment for the queue of a link to become empty.
-func (m *membership) drain(ctx context.Context, l link) {
-	ctx, cancel := context.WithTimeout(ctx, drainLimit)
-	defer cancel()
-	_ = waitIdle(ctx, l) // otherwise the rest comes beside the messages at the new broker
-}
-
-// discard gives up a link that is not used, and its queue if that was made for it.
-func (m *membership) discard(l link, made bool) {
-	if made {
-		ctx, cancel := context.WithTimeout(m.engine.base, joinLimit)
-		defer cancel()
-		_ = l.Leave(ctx)
-	}
-	l.Close()
-}
-
 // refusal is the error that the Leader gets.
 func (m *membership) refusal(err error, r *record) error {
 	var failed *broker.Error
@@ -368,30 +241,4 @@ func isKind(err error, kinds ...broker.Kind) bool {
 		}
 	}
 	return false
-}
-
-// idlePoll is how often a link is asked whether its queue is empty.
-const idlePoll = 50 * time.Millisecond
-
-// waitIdle waits until the queue of a link is empty and everything is acknowledged. It returns an error if the link or
-// ctx ends before.
-func waitIdle(ctx context.Context, l link) error {
-	for times := 0; ; {
-		idle, err := l.Idle(ctx)
-		if err != nil {
-			return err
-		}
-		if times++; !idle {
-			times = 0
-		} else if times == 2 {
-			return nil
-		}
-		select {
-		case <-time.After(idlePoll):
-		case <-l.Done():
-			return l.Err()
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
