@@ -170,7 +170,7 @@ func inBubble(t *testing.T, test func(*memberships)) {
 			store: &flakyStore{Store: replay.NewMemory(replay.Settings{}), reopened: make(chan struct{})},
 		}
 		patterns := []Broker{mustParse("a.example"), mustParse("b.example"), mustParse("unknown.example")}
-		m.config = Config{Name: testPartner, AIC: testAgent, Brokers: patterns}
+		m.config = Config{Name: testPartner, AIC: testAgent, Brokers: patterns, TLS: certifiedAs(testAgent)}
 		m.start()
 		defer func() {
 			m.stop()
@@ -403,7 +403,7 @@ func TestLogins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(m *memberships) {
-				m.config.Brokers, m.config.TLS = []Broker{mustParse(tc.allowed)}, certifiedAs(testAgent)
+				m.config.Brokers = []Broker{mustParse(tc.allowed)}
 				if name == "EXTERNAL as another" {
 					m.config.TLS = certifiedAs(testAgent + ".acps.pub")
 				}
@@ -436,12 +436,13 @@ func TestRefusals(t *testing.T) {
 		"a wrong password": {func(m *memberships, _ *task.Invitation) {
 			m.byName["a.example"].refuses = func(broker.Login) bool { return true }
 		}, task.AccessTokenInvalid},
-		"no certificate": {func(_ *memberships, inv *task.Invitation) { inv.Server.AccessToken = "" },
-			task.AccessTokenInvalid},
+		"no certificate": {func(m *memberships, inv *task.Invitation) {
+			inv.Server.AccessToken = ""
+			m.config.TLS = nil
+			m.register()
+		}, task.AccessTokenInvalid},
 		"a wrong certificate": {func(m *memberships, inv *task.Invitation) {
 			inv.Server.AccessToken = ""
-			m.config.TLS = certifiedAs(testAgent)
-			m.register()
 			m.byName["a.example"].refuses = func(broker.Login) bool { return true }
 		}, task.ConnectionFailed},
 		"a malformed token": {func(_ *memberships, inv *task.Invitation) { inv.Server.AccessToken = "secret" },
