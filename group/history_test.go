@@ -63,6 +63,19 @@ func (h history) check(t *testing.T, w *world, taskID string) {
 	}
 }
 
+// checkRepetitions: what arrived again under an id is what arrived before.
+func (h history) checkRepetitions(t *testing.T) {
+	t.Helper()
+	bodies := make(map[string]string)
+	for _, m := range h {
+		body, again := bodies[m.ID]
+		if s := decode(t, m); again && body != string(m.Body) && s.StatusHistory == nil { // not the answer to a get
+			t.Errorf("the message %s was %s, and then %s", m.ID, body, m.Body)
+		}
+		bodies[m.ID] = string(m.Body)
+	}
+}
+
 // TestHistory: whatever happens to links, to the process and to the store, and however much of the logs is trimmed,
 // each status of each task arrives at the exchange, once by its id, in order.
 func TestHistory(t *testing.T) {
@@ -93,7 +106,12 @@ func testHistory(t *testing.T, random *rand.Rand) {
 		}
 		return append(steps, step{pause(), finished()})
 	}
-	w := newWorld(t, script, func(c *gateway.Config) { c.Partner.MaxEvents = 6 + random.IntN(10) })
+	trims := random.IntN(2) == 0
+	w := newWorld(t, script, func(c *gateway.Config) {
+		if trims {
+			c.Partner.MaxEvents = 6 + random.IntN(10)
+		}
+	})
 	var all history
 	collect := func() {
 		if w.link != nil {
@@ -154,6 +172,9 @@ func testHistory(t *testing.T, random *rand.Rand) {
 	collect()
 	for i := range tasks {
 		all.check(t, w, fmt.Sprint("t", i))
+	}
+	if !trims { // products of states that are known by a snapshot only are not
+		all.checkRepetitions(t)
 	}
 	if c := w.group.traffic(); c.Tasks != 0 || c.Unconfirmed != 0 || c.Lag != 0 {
 		t.Errorf("at the end: %+v", c)

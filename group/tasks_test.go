@@ -426,3 +426,78 @@ func TestUnconfirmedBytes(t *testing.T) {
 		}
 	})
 }
+
+// ended reports how many of the logs of class GroupTask have ended, and how many have not.
+func (w *world) ended() (ended, open int) {
+	for e, err := range w.store.List(w.t.Context(), string(logname.GroupTask), "") {
+		switch {
+		case err != nil:
+			w.t.Error(err)
+		case e.Head.Ended.IsZero():
+			open++
+		default:
+			ended++
+		}
+	}
+	return ended, open
+}
+
+// TestWithoutATask: the log of a follower ends whose task was not started, or is dropped.
+func TestWithoutATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		log := logname.New("agent", leaderAIC, "t")
+		_, undo, err := w.group.follow(t.Context(), log, "aip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := undo(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if ended, open := w.ended(); ended != 1 || open != 0 {
+			t.Errorf("undone: %d have ended, %d not", ended, open)
+		}
+		if _, _, err = w.group.follow(t.Context(), log, "aip"); err != nil {
+			t.Fatal(err)
+		}
+		w.crash()
+		w.connect(true)
+		time.Sleep(time.Second)
+		if ended, open := w.ended(); ended != 2 || open != 0 {
+			t.Errorf("after a crash: %d have ended, %d not", ended, open)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		w.send("start", "t", "m1", "")
+		w.send("cancel", "t", "m2", "")
+		time.Sleep(25 * time.Hour) // without a link, for longer than the store keeps the task
+		w.connect(true)
+		time.Sleep(time.Second)
+		w.check("a task that is dropped")
+		if _, open := w.ended(); open != 0 || w.group.traffic().Tasks != 0 {
+			t.Errorf("%d have not ended", open)
+		}
+		w.send("start", "t", "m3", "")
+		time.Sleep(10 * time.Second)
+		w.check("a task of the same id", "t accepted", "t working", "t working a", "t working ab",
+			"t awaiting-completion ab")
+	})
+}
+
+// TestStoredAfterAll: a start that the store has, although it said that it is unavailable, is published once.
+func TestStoredAfterAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		w.connect(true)
+		w.store.ambiguous = true
+		w.send("start", "t", "m1", "")
+		time.Sleep(2 * time.Minute)
+		w.checkAcked("a start", "m1")
+		w.send("get", "t", "m2", "")
+		time.Sleep(time.Minute)
+		w.check("the task", "t accepted", "t working", "t working a", "t working ab", "t awaiting-completion ab",
+			"t awaiting-completion ab")
+	})
+}

@@ -5,6 +5,7 @@ package group
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -106,6 +107,7 @@ type breakable struct {
 	mu          sync.Mutex
 	unavailable chan struct{}
 	crashed     bool
+	ambiguous   bool // the next append to a log of a task is stored, and returns ErrUnavailable
 }
 
 func (s *breakable) Append(ctx context.Context, a replay.Append) error {
@@ -116,6 +118,9 @@ func (s *breakable) Append(ctx context.Context, a replay.Append) error {
 		return replay.ErrUnavailable
 	case s.crashed && a.Log[0] == logname.GroupTask:
 		return replay.ErrClosed
+	case s.ambiguous && a.Log[0] == logname.Task:
+		s.ambiguous = false
+		return errors.Join(s.Store.Append(ctx, a), replay.ErrUnavailable)
 	}
 	return s.Store.Append(ctx, a)
 }

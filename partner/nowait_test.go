@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestNoWait: a start or continue that waits for nothing is answered at once, and the next command for the task waits
+// as it does otherwise.
+func TestNoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := setUp(t, memory(t), &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
+			if yield(agent.Report{State: task.Working}, nil) {
+				time.Sleep(time.Second)
+				yield(agent.Report{State: task.AwaitingInput}, nil)
+			}
+		}})
+		noWait := func(c *Request) { c.Terms.Response = task.NoWait }
+		named := func(id string) func(*Request) { return func(c *Request) { c.Message.ID = id } }
+		for _, tc := range []struct {
+			how     string
+			command *Request
+			want    task.State
+		}{
+			{"a start at once", call(task.Start, "t", noWait), task.Working},
+			{"a continue", call(task.Continue, "t", named("1")), task.AwaitingInput},
+			{"a continue at once", call(task.Continue, "t", named("2"), noWait), task.Working},
+			{"a continue again", call(task.Continue, "t", named("3")), task.AwaitingInput},
+		} {
+			if got := b.do(tc.command); got.Status.State != tc.want {
+				t.Errorf("%s is answered %s, want %s", tc.how, got.Status.State, tc.want)
+			}
+			time.Sleep(2 * time.Second)
+		}
+	})
+}
+
+// TestStarted: Started is called when a start is stored, once for each task, and for no other command.
+func TestStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &closedTo{Store: memory(t)}
+		b := setUp(t, store, answers("hello"))
+		started := 0
+		count := func(c *Request) { c.Started = func() { started++ } }
+		store.shut = true
+		b.want(call(task.Start, "t", count), task.StoreUnavailable)
+		store.shut = false
+		if started != 0 {
+			t.Error("called for a start that is not stored")
+		}
+		b.do(call(task.Start, "t", count))
+		b.do(call(task.Start, "t", count))
+		b.do(call(task.Continue, "t", count))
+		if started != 1 {
+			t.Errorf("called %d times", started)
+		}
+	})
+}
