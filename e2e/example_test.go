@@ -94,6 +94,10 @@ func TestExample(t *testing.T) {
 	expect(call(0, "continue", "--task", id, "blue"), `(?m)you said: blue$`)
 	expect(call(0, "cancel", "--task", id), `(?m)^state +canceled since `)
 
+	expect(call(3, "start", "--task", id, "ask"), `exists already`, `(?m)^state +canceled since `)
+	expect(call(3, "re-stream", "--task", id), `\(event 1\)`, `(?m)^state +awaiting-input since `,
+		`(?m)^state +canceled since .* \(event \d+\)$`)
+
 	expect(call(3, "start", "fail"), `(?m)^state +failed since `, `(?m)^says +agent broke$`)
 	expect(call(2, "get", "--task", "no-such-task"), `-32001`, `no-such-task`)
 	expect(call(1, "get"), `--task`)

@@ -12,8 +12,10 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +28,7 @@ import (
 const (
 	exitAnsweredError = 2 // the Partner answered a JSON-RPC error
 	exitTaskEnded     = 3 // the task ended in another state than the command asks for
+	exitInterrupted   = 130
 )
 
 // maxFile is the largest size of a file that is sent, in bytes.
@@ -54,13 +57,15 @@ func callCommand() *cobra.Command {
 Sends one command of a task to a Partner, as its Leader, and prints the answer.
 The URL is the mount point of aip_gateway.
 
-start makes a task and prints its id, which all other commands need. The agent
-gets the texts, --data and --file, in this order.
+start makes a task and prints its id first, which all other commands need. The
+agent gets the texts, --data and --file, in this order. A start with the id of
+an existing task changes nothing, and says so.
 
-stream also starts a task, and prints its events until the agent finishes or
-needs input; with --follow, until the task ends. re-stream prints the events of
-an existing task that follow the event --after. Both resume a stream that is
-interrupted.
+stream also starts a task, and prints its events, with their numbers, until the
+agent finishes or needs input; with --follow, until the task ends. re-stream
+prints the events of an existing task that follow the event --after, up to its
+current state. Both resume a stream that is interrupted. When you press Ctrl-C,
+or the command gives up, it prints the command that continues.
 
 The Leader is the one in --cert. The Partner's certificate is always verified.
 
@@ -70,6 +75,7 @@ Exit status:
   2  the Partner answered an error
   3  the task failed, was rejected or was canceled; or cancel or complete was
      sent, and the task is not canceled or completed
+130  interrupted, for example by Ctrl-C; the task continues
 `,
 		Example: `  $ caddy aip call https://localhost:8443 start "Plan three days in Beijing"
   $ caddy aip call https://localhost:8443 stream "Plan three days in Beijing"
@@ -102,53 +108,123 @@ Exit status:
 	return cmd
 }
 
+// leaderCall is one call of a Partner.
+type leaderCall struct {
+	*callFlags
+	cmd      *cobra.Command
+	url      string // as it was given
+	client   *leader.Client
+	call     *task.Call
+	last     uint64 // the number of the last event of the stream
+	streamed bool
+}
+
 func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
-	streamed := args[1] == "stream" || args[1] == string(task.ReStream)
+	c := &leaderCall{callFlags: f, cmd: cmd, url: args[0]}
+	c.streamed = args[1] == "stream" || args[1] == string(task.ReStream)
 	command := task.Command(args[1])
 	if args[1] == "stream" {
 		command = task.Start
 	}
-	call, err := f.call(command, args[2:])
-	if err == nil && !streamed && (f.follow || f.after > 0) {
+	var err error
+	c.call, err = f.call(command, args[2:])
+	if err == nil && !c.streamed && (f.follow || f.after > 0) {
 		err = fmt.Errorf("--follow and --after are for stream and re-stream, not for %s", command)
 	}
 	if err != nil {
 		return 1, err
 	}
-	client, err := f.connection.client(args[0])
-	if err != nil {
+	if c.client, err = f.connection.client(c.url); err != nil {
 		return 1, err
 	}
-	defer client.Close()
-	if streamed {
-		return f.stream(cmd, client, call)
+	defer c.client.Close()
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	status, err := c.send(ctx)
+	if err != nil && ctx.Err() != nil {
+		return exitInterrupted, errors.New("interrupted" + c.resume(err))
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), f.wait())
-	defer cancel()
-
-	answer, err := client.Do(ctx, call)
-	out := printer{w: cmd.OutOrStdout()}
 	var refused *leader.Error
 	switch {
 	case errors.As(err, &refused) && f.json:
-		return exitAnsweredError, out.raw(refused.Raw)
+		return exitAnsweredError, (&printer{w: cmd.OutOrStdout()}).raw(refused.Raw)
 	case errors.As(err, &refused):
 		return exitAnsweredError, errors.New(describe(refused))
-	case err != nil:
-		return 1, f.explain(call, err)
+	}
+	return status, err
+}
+
+// send sends the command and prints what the Partner answers.
+func (c *leaderCall) send(ctx context.Context) (int, error) {
+	out := printer{w: c.cmd.OutOrStdout()}
+	m := &c.call.Message
+	if m.Command == task.Start && !c.json {
+		out.begin(m.TaskID) // before the answer, because a caller who gets none needs it
+	}
+	if c.streamed {
+		if c.timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, c.timeout)
+			defer cancel()
+		}
+		return c.stream(ctx, out)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.wait())
+	defer cancel()
+	if _, err := c.existing(ctx); err != nil {
+		return 1, c.explain(err)
+	}
+	waiting := c.progress("waiting for the answer")
+	answer, err := c.client.Do(ctx, c.call)
+	waiting.stop()
+	if err != nil {
+		return 1, c.explain(err)
 	}
 	switch {
-	case f.json:
+	case c.json:
 		err = out.raw(answer.Raw)
 	case answer.Message != nil:
 		err = out.message(answer.Message)
 	default:
-		err = out.task(answer.Task, call.Message.Command)
+		err = out.task(answer.Task, m.Command)
 	}
 	if err != nil || answer.Task == nil {
 		return 0, err
 	}
-	return verdict(call.Message.Command, answer.Task.Status.State)
+	return verdict(m.Command, answer.Task.Status.State)
+}
+
+// existing reports whether the task of a start exists already, and says so. Only a task whose id the caller has chosen
+// can.
+func (c *leaderCall) existing(ctx context.Context) (bool, error) {
+	if c.call.Message.Command != task.Start || c.task == "" {
+		return false, nil
+	}
+	t, err := c.get(ctx)
+	var refused *leader.Error
+	if errors.As(err, &refused) {
+		return false, nil // if it is not that there is no such task, start is answered with the same error
+	}
+	if err != nil || t == nil {
+		return false, err
+	}
+	what := "send the message with continue"
+	if t.Status.State.Terminal() {
+		what = "it has ended, so choose another --task"
+	}
+	c.cmd.PrintErrf("The task %s exists already: start changes nothing, and the agent gets no message; %s.\n",
+		clean(c.task), what)
+	return true, nil
+}
+
+// get returns the task as it is now; nil if the Partner answers with something else.
+func (c *leaderCall) get(ctx context.Context) (*task.Task, error) {
+	m := task.Message{Command: task.Get, TaskID: c.call.Message.TaskID, SessionID: c.session}
+	answer, err := c.client.Do(ctx, &task.Call{Message: m})
+	if err != nil {
+		return nil, err
+	}
+	return answer.Task, nil
 }
 
 // verdict returns the exit status of a command whose task is in state s.
@@ -246,22 +322,4 @@ func (f *callFlags) wait() time.Duration {
 		return f.timeout
 	}
 	return max(time.Minute, f.terms.Response+10*time.Second)
-}
-
-// explain adds to an error what the user can do.
-func (f *callFlags) explain(call *task.Call, err error) error {
-	var status *leader.StatusError
-	switch {
-	case errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed):
-		err = fmt.Errorf("%w; is aip_gateway mounted at this URL?", err)
-	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("no answer within %s; see --timeout", f.wait())
-	default:
-		cert, unreadable := f.connection.certificate()
-		err = explainTLS(err, cert == nil && unreadable == nil)
-	}
-	if call.Message.Command == task.Start && f.task == "" {
-		err = fmt.Errorf("%w\nif the task was started, its id is %s", err, call.Message.TaskID)
-	}
-	return err
 }

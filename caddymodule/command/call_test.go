@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
@@ -116,13 +117,19 @@ heard     2025-09-01T11:58:00+08:00  start  msg-1
 		`ended.","max":[1,2]}}`
 )
 
+// TestMain gives all tests the same time zone.
+func TestMain(m *testing.M) {
+	time.Local = time.FixedZone("", 8*60*60)
+	os.Exit(m.Run())
+}
+
 func taskIn(state string) string {
 	return `"result":{"type":"task","id":"task-1","sessionId":"s","status":{"state":"` + state +
 		`","stateChangedAt":"2025-09-01T12:00:00Z"}}`
 }
 
 func printedIn(state, next string) string {
-	s := "task      task-1\nsession   s\nstate     " + state + " since 2025-09-01T12:00:00Z\n"
+	s := "task      task-1\nsession   s\nstate     " + state + " since 2025-09-01T20:00:00+08:00\n"
 	if next != "" {
 		s += "next      " + next + ", with --task task-1\n"
 	}
@@ -131,19 +138,26 @@ func printedIn(state, next string) string {
 
 func TestCall(t *testing.T) {
 	var answer string
-	url, _ := partnerAt(t, func(gjson.Result, string) string { return answer })
+	start := []string{"start", "--task", "task-1"}
+	var sent string // the command that the user sends
+	url, _ := partnerAt(t, func(r gjson.Result, _ string) string {
+		if r.Get("params.message.command").Str != sent {
+			return notFound // start asks first whether the task exists
+		}
+		return answer
+	})
 	for _, tt := range []struct {
 		name   string
 		args   []string
 		answer string
 		want   commandResult
 	}{
-		{"start", []string{"start", "Plan"}, awaiting, commandResult{0, awaitingPrinted, ""}},
+		{"start", []string{"start", "--task", "task-1", "Plan"}, awaiting, commandResult{0, awaitingPrinted, ""}},
 		{"get", []string{"get", "--task", "task-1"}, history, commandResult{3, historyPrinted, ""}},
-		{"start, failed", []string{"start"}, taskIn("failed"), commandResult{3, printedIn("failed", ""), ""}},
-		{"start, rejected", []string{"start"}, taskIn("rejected"), commandResult{3, printedIn("rejected", ""), ""}},
-		{"start, working", []string{"start"}, taskIn("working"), commandResult{0, printedIn("working", "get or cancel"), ""}},
-		{"start, awaiting input", []string{"start"}, taskIn("awaiting-input"),
+		{"start, failed", start, taskIn("failed"), commandResult{3, printedIn("failed", ""), ""}},
+		{"start, rejected", start, taskIn("rejected"), commandResult{3, printedIn("rejected", ""), ""}},
+		{"start, working", start, taskIn("working"), commandResult{0, printedIn("working", "get or cancel"), ""}},
+		{"start, awaiting input", start, taskIn("awaiting-input"),
 			commandResult{0, printedIn("awaiting-input", "continue or cancel"), ""}},
 		{"continue, canceled", []string{"continue", "--task", "task-1"}, taskIn("canceled"),
 			commandResult{3, printedIn("canceled", ""), ""}},
@@ -161,21 +175,21 @@ func TestCall(t *testing.T) {
 		{"an error whose data is a sentence", []string{"get", "--task", "task-1"},
 			`"error":{"code":-32008,"message":"A\u001b","data":"why"}`,
 			commandResult{2, "", "Error: the Partner answered -32008 A\ufffd\n  data: \"why\"\n"}},
-		{"a message", []string{"start"},
+		{"a message", start,
 			`"result":{"type":"message","id":"msg-9","sentAt":"2025-09-01T12:00:00Z","senderRole":"partner","senderId":"p",` +
 				`"dataItems":[{"type":"text","text":"Hi"}]}`,
-			commandResult{0, "message   2025-09-01T12:00:00Z  msg-9  p\nsays      Hi\n", ""}},
+			commandResult{0, "task      task-1\nmessage   2025-09-01T20:00:00+08:00  msg-9  p\nsays      Hi\n", ""}},
 		{"an answer that makes no sense", []string{"get", "--task", "task-1"}, `"result":1`,
 			commandResult{1, "", "Error: the answer is neither a task nor a message\n"}},
 		{"forged senderId", []string{"get", "--task", "task-1", "--sender", "someone"}, awaiting,
 			commandResult{2, "", "Error: the Partner answered -32009 Authorization failed\n"}},
-		{"certificate of v01.00", []string{"start", "--cert", ".pki/leader-v1.pem"}, awaiting,
+		{"certificate of v01.00", []string{"start", "--task", "task-1", "--cert", ".pki/leader-v1.pem"}, awaiting,
 			commandResult{0, awaitingPrinted, ""}},
-		{"certificate of v01.00 and its key", []string{"start", "--cert", ".pki/leader-v1.pem", "--key",
+		{"certificate of v01.00 and its key", []string{"start", "--task", "task-1", "--cert", ".pki/leader-v1.pem", "--key",
 			".pki/leader-v1-key.pem", "--ca", ".pki/ca.pem"},
 			awaiting, commandResult{0, awaitingPrinted, ""}},
 	} {
-		answer = tt.answer
+		sent, answer = tt.args[0], tt.answer
 		if diff := cmp.Diff(tt.want, runAIP(t, append([]string{"call", url}, tt.args...)...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
@@ -314,12 +328,15 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 			"the Partner does not trust the root that signs the Leader's certificate"},
 		{"another host", append([]string{otherHost.URL}, get...),
 			"x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"},
-		{"no gateway there", append([]string{gone.URL}, get...), "connection refused"},
+		{"no gateway there", append([]string{gone.URL}, get...), "connection refused; is the gateway running"},
+		{"a port without TLS", append([]string{"https" + strings.TrimPrefix(silent.URL, "http")}, get...),
+			"the server takes no TLS at this port"},
 		{"no answer", append([]string{silent.URL, "--timeout", "20ms"}, get...), "no answer within 20ms; see --timeout"},
-		{"start says the id", []string{gone.URL, "start"}, "\nif the task was started, its id is task-"},
+		{"start says the id", []string{gone.URL, "start"}, " get --task task-"},
 	} {
 		got := runAIP(t, append([]string{"call"}, tt.args...)...)
-		if got.Status != 1 || got.Stdout != "" || !strings.Contains(got.Stderr, tt.want) {
+		printed := strings.Contains(got.Stdout, "\n")
+		if got.Status != 1 || printed != (tt.args[1] == "start") || !strings.Contains(got.Stderr, tt.want) {
 			t.Errorf("%s: %+v, want %s", tt.name, got, tt.want)
 		}
 	}

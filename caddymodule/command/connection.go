@@ -131,10 +131,18 @@ func explainTLS(err error, withoutCertificate bool) error {
 	case strings.Contains(err.Error(), "remote error: tls: unknown certificate authority"),
 		strings.Contains(err.Error(), "remote error: tls: bad certificate"):
 		return fmt.Errorf("%w; the Partner does not trust the root that signs the Leader's certificate", err)
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return fmt.Errorf("%w; the server takes no TLS at this port: write http://, or use the port of the site with TLS",
+			err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w; is the gateway running, at this host and port?", err)
 	case withoutCertificate && closed(err):
 		// TLS 1.3 reports a missing certificate after the handshake, and the report can be lost.
 		return fmt.Errorf("%w; the Partner closed the connection: it may require a certificate. "+
 			"Give one with --cert, or make one with `caddy aip pki`", err)
+	case closed(err):
+		return fmt.Errorf("%w; the Partner closed the connection: it may not trust the Leader's certificate (another root, "+
+			"expired, or for servers only), or a proxy between may have cut it", err)
 	}
 	return err
 }

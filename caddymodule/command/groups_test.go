@@ -59,7 +59,7 @@ func TestGroups(t *testing.T) {
 	}
 	got = runAIP(t, "groups", "show", "trip-1", "--address", address)
 	for _, line := range []string{"group        trip-1\n", "members      P Q\n", "lag          2\n", "poison       1\n",
-		"queue        group_L_trip-1_P\n", "joined       2026-11-22T10:00:00Z by aip\n"} {
+		"queue        group_L_trip-1_P\n", "joined       2026-11-22T18:00:00+08:00 by aip\n"} {
 		if got.Status != 0 || !strings.Contains(got.Stdout, line) {
 			t.Errorf("show does not print %q: %+v", line, got)
 		}

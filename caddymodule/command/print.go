@@ -22,12 +22,28 @@ import (
 
 // printer prints a Partner's answers for people: lines of a label of at most 8 letters, and a text.
 type printer struct {
-	w   io.Writer
-	err error // the first one of the writer
+	w      io.Writer
+	err    error  // the first one of the writer
+	begun  string // the id of the task, if it was printed before its answer
+	remark string // to be added to the next line
+}
+
+// begin prints the id of a task before its answer.
+func (p *printer) begin(id string) {
+	p.line("task", id)
+	p.begun = id
 }
 
 func (p *printer) line(word, text string) {
-	text = strings.ReplaceAll(clean(text), "\n", "\n          ")
+	text = clean(text)
+	if p.remark != "" {
+		first, rest, more := strings.Cut(text, "\n")
+		if text = first + "  " + p.remark; more {
+			text += "\n" + rest
+		}
+		p.remark = ""
+	}
+	text = strings.ReplaceAll(text, "\n", "\n          ")
 	if _, err := fmt.Fprintln(p.w, strings.TrimRight(fmt.Sprintf("%-8s  %s", word, text), " ")); p.err == nil {
 		p.err = err
 	}
@@ -40,10 +56,8 @@ func (p *printer) raw(body []byte) error {
 
 // task prints a task as the answer to a command.
 func (p *printer) task(t *task.Task, c task.Command) error {
-	p.line("task", t.ID)
-	p.line("session", t.SessionID)
-	p.line("state", string(t.Status.State)+" since "+stamp(t.Status.ChangedAt))
-	p.items("says", t.Status.DataItems)
+	p.head(t)
+	p.status(&t.Status)
 	for i := range t.Products {
 		product := &t.Products[i]
 		p.line("product", joined(product.ID, product.Name, product.Description))
@@ -60,15 +74,33 @@ func (p *printer) task(t *task.Task, c task.Command) error {
 			p.items("", m.DataItems)
 		}
 	}
-	switch t.Status.State {
-	case task.AwaitingInput:
-		p.line("next", "continue or cancel, with --task "+t.ID)
-	case task.AwaitingCompletion:
-		p.line("next", "complete, continue or cancel, with --task "+t.ID)
-	case task.Accepted, task.Working:
-		p.line("next", "get or cancel, with --task "+t.ID)
-	}
+	p.next(t.Status.State, t.ID)
 	return p.err
+}
+
+// head prints which task it is.
+func (p *printer) head(t *task.Task) {
+	if t.ID != p.begun {
+		p.line("task", t.ID)
+	}
+	p.line("session", t.SessionID)
+}
+
+func (p *printer) status(s *task.Status) {
+	p.line("state", string(s.State)+" since "+stamp(s.ChangedAt))
+	p.items("says", s.DataItems)
+}
+
+// next prints the commands that a task in a state takes.
+func (p *printer) next(s task.State, id string) {
+	switch s {
+	case task.AwaitingInput:
+		p.line("next", "continue or cancel, with --task "+id)
+	case task.AwaitingCompletion:
+		p.line("next", "complete, continue or cancel, with --task "+id)
+	case task.Accepted, task.Working:
+		p.line("next", "get or cancel, with --task "+id)
+	}
 }
 
 // message prints a message as the answer to a command.
@@ -128,7 +160,8 @@ func describe(e *leader.Error) string {
 	return b.String()
 }
 
-func stamp(t time.Time) string { return t.Format(time.RFC3339Nano) }
+// stamp returns a time in the local time zone.
+func stamp(t time.Time) string { return t.Local().Format(time.RFC3339Nano) }
 
 // joined joins the parts that are not empty.
 func joined(parts ...string) string {

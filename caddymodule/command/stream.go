@@ -4,85 +4,119 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
+	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/aip-gateway/aip-gateway/internal/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // stream sends a command by stream and prints its events when they arrive.
-func (f *callFlags) stream(cmd *cobra.Command, client *leader.Client, call *task.Call) (int, error) {
-	ctx := cmd.Context()
-	if f.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.timeout)
-		defer cancel()
+func (c *leaderCall) stream(ctx context.Context, begun printer) (int, error) {
+	out := eventPrinter{printer: begun}
+	c.last = c.after
+	history, err := c.existing(ctx)
+	if err != nil {
+		return 1, c.explain(err)
 	}
-	out := eventPrinter{printer: printer{w: cmd.OutOrStdout()}, taskID: call.Message.TaskID}
+	rest := rest{get: c.get, history: history || c.call.Message.Command == task.ReStream}
+	waiting := c.progress("waiting for events")
+	defer waiting.stop()
 	interrupted := func(err error) {
+		waiting.pause()
 		out.endText()
-		cmd.PrintErrln("the stream was interrupted; resuming it:", clean(err.Error()))
+		c.cmd.PrintErrf("the stream was interrupted; resuming it after event %d: %s\n", c.last, clean(err.Error()))
 	}
-	for ev, err := range client.Follow(ctx, call, interrupted) {
-		var refused *leader.Error
-		switch {
-		case errors.As(err, &refused) && f.json:
-			return exitAnsweredError, out.raw(refused.Raw)
-		case errors.As(err, &refused):
+	for ev, err := range c.client.Follow(ctx, c.call, interrupted) {
+		waiting.pause()
+		if err != nil {
 			out.endText()
-			return exitAnsweredError, errors.New(describe(refused))
-		case err != nil:
-			out.endText()
-			return 1, f.explain(call, err)
-		case f.json:
+			return 1, c.explain(err)
+		}
+		if c.json {
 			err = out.raw(ev.Raw)
 			out.note(&ev.Event)
-		default:
+		} else {
 			err = out.event(&ev.Event)
 		}
 		if err != nil {
 			return 1, err
 		}
-		if out.state.Terminal() || out.state.Settled() && !f.follow {
+		c.last = ev.Seq
+		if out.now.State.Terminal() || !c.follow && out.now.State.Settled() && rest.reached(ctx, &out.now) {
 			break
 		}
+		if !out.text {
+			waiting.resume()
+		}
 	}
-	if !f.json {
-		out.next()
+	waiting.stop()
+	out.endText()
+	if out.now.State == "" { // no event follows --after, because the task has ended
+		if t, err := c.get(ctx); err == nil && t != nil {
+			out.now = t.Status
+			if !c.json {
+				out.status(&out.now)
+			}
+		}
+	}
+	if !c.json {
+		out.next(out.now.State, c.call.Message.TaskID)
 	}
 	if out.err != nil {
 		return 1, out.err
 	}
-	return verdict(call.Message.Command, out.state)
+	return verdict(c.call.Message.Command, out.now.State)
+}
+
+// rest finds the end of the history that a stream begins with.
+type rest struct {
+	get     func(context.Context) (*task.Task, error)
+	history bool // the stream begins with events of the past
+	current time.Time
+}
+
+// reached reports whether a status, after which nothing follows before the Leader acts, is the task's current one, and
+// not one of the past. If the Partner does not say, it is.
+func (r *rest) reached(ctx context.Context, s *task.Status) bool {
+	if !r.history {
+		return true
+	}
+	if s.ChangedAt.Before(r.current) {
+		return false
+	}
+	t, err := r.get(ctx)
+	if err != nil || t == nil {
+		return true
+	}
+	r.current = t.Status.ChangedAt
+	return !s.ChangedAt.Before(r.current)
 }
 
 // eventPrinter prints the events of one stream: chunks of text on one line as they arrive, and others on lines of their
 // own.
 type eventPrinter struct {
 	printer
-	taskID string
-	state  task.State
-	text   bool   // a line of text is open
-	piece  string // the id of the last product
+	now   task.Status // of the task, in the last event
+	text  bool        // a line of text is open
+	piece string      // the id of the last product
 }
 
-// note keeps the state in an event.
+// note keeps the status in an event.
 func (p *eventPrinter) note(ev *task.Event) {
 	switch {
 	case ev.Task != nil:
-		p.state = ev.Task.Status.State
+		p.now = ev.Task.Status
 	case ev.Status != nil:
-		p.state = ev.Status.State
+		p.now = *ev.Status
 	}
 }
 
 func (p *eventPrinter) event(ev *task.Event) error {
-	before := p.state
+	before := p.now.State
 	p.note(ev)
+	p.remark = fmt.Sprintf("(event %d)", ev.Seq)
+	defer func() { p.remark = "" }()
 	if ev.Chunk != nil {
 		p.chunk(ev.Chunk)
 		return p.err
@@ -90,8 +124,7 @@ func (p *eventPrinter) event(ev *task.Event) error {
 	p.endText()
 	switch {
 	case ev.Task != nil:
-		p.line("task", ev.Task.ID)
-		p.line("session", ev.Task.SessionID)
+		p.head(ev.Task)
 		p.status(&ev.Task.Status)
 	case ev.Status != nil && ev.Status.State == before:
 		p.items("says", ev.Status.DataItems)
@@ -101,11 +134,6 @@ func (p *eventPrinter) event(ev *task.Event) error {
 		return p.message(ev.Message)
 	}
 	return p.err
-}
-
-func (p *eventPrinter) status(s *task.Status) {
-	p.line("state", string(s.State)+" since "+stamp(s.ChangedAt))
-	p.items("says", s.DataItems)
 }
 
 func (p *eventPrinter) chunk(c *task.Chunk) {
@@ -139,13 +167,5 @@ func (p *eventPrinter) endText() {
 func (p *eventPrinter) write(s string) {
 	if _, err := fmt.Fprint(p.w, s); p.err == nil {
 		p.err = err
-	}
-}
-
-// next prints the commands that are possible now.
-func (p *eventPrinter) next() {
-	p.endText()
-	if p.state.Settled() && !p.state.Terminal() {
-		p.line("next", "complete, continue or cancel, with --task "+p.taskID)
 	}
 }

@@ -213,7 +213,7 @@ func TestAnswerIsAnError(t *testing.T) {
 func TestAnswersThatAreRefused(t *testing.T) {
 	const id = `"id":"msg-1"`
 	for _, tt := range []struct{ body, want string }{
-		{``, "the answer is not a JSON-RPC response"},
+		{``, "the answer has HTTP status 200 and is empty"},
 		{`<html>`, "the answer is not a JSON-RPC response"},
 		{`{"jsonrpc":"2.0",` + id + `}`, "the answer is not a JSON-RPC response: a response needs a result or an error"},
 		{`{"jsonrpc":"2.0","id":"msg-2","result":{"type":"task"}}`, "the answer has the id of another request"},

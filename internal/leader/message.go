@@ -3,8 +3,10 @@
 package leader
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -101,8 +103,14 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Message) }
 
+// ErrEmpty is an answer with HTTP status 200 and no body. Servers answer so where nothing is mounted.
+var ErrEmpty = errors.New("the answer has HTTP status 200 and is empty")
+
 // decode reads the response to the request with an id.
 func decode(body []byte, id jsonrpc.ID) (*Answer, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, ErrEmpty
+	}
 	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{Bytes: math.MaxInt})
 	if bad != nil {
 		return nil, fmt.Errorf("the answer is not a JSON-RPC response: %s", bad.Detail)

@@ -68,7 +68,8 @@ func (c *Client) Follow(ctx context.Context, call *task.Call, interrupted func(e
 				return
 			case err == nil && next.Message.Command == task.ReStream && !begun:
 				return // the task has ended, and there were no more events
-			case errors.As(err, &refused), errors.As(err, &status), errors.Is(err, errOutOfOrder):
+			case errors.As(err, &refused), errors.As(err, &status), errors.Is(err, errOutOfOrder),
+				errors.Is(err, ErrEmpty) && !begun:
 				yield(Event{}, err)
 				return
 			case !begun && next.Message.Command == task.Continue:
