@@ -75,14 +75,16 @@ func (b *brokers) Join(ctx context.Context, c broker.Config) (link, error) {
 	case at.refuses != nil && at.refuses(c.Login):
 		return nil, brokerError(broker.LoginRefused, c.Address.Host, "ACCESS_REFUSED")
 	}
+	made := false
 	if at.queues[c.Queue] == nil {
 		if !c.Declare {
 			return nil, brokerError(broker.QueueGone, c.Address.Host, "no queue")
 		}
 		b.note("declare " + c.Queue)
 		at.queues[c.Queue] = new(fakeQueue)
+		made = true
 	}
-	l := &fakeLink{at: at, config: c, done: make(chan struct{})}
+	l := &fakeLink{at: at, config: c, made: made, done: make(chan struct{})}
 	at.links = append(at.links, l)
 	b.note("join " + c.Address.Host)
 	return l, nil
@@ -178,6 +180,7 @@ func (at *fakeBroker) cut(kind broker.Kind) {
 type fakeLink struct {
 	at     *fakeBroker
 	config broker.Config
+	made   bool
 	done   chan struct{}
 
 	// under brokers.mu
@@ -259,6 +262,14 @@ func (l *fakeLink) Leave(context.Context) error {
 	l.at.all.mu.Unlock()
 	l.Close()
 	return nil
+}
+
+// Undo implements link.
+func (l *fakeLink) Undo(ctx context.Context) {
+	if l.made {
+		_ = l.Leave(ctx)
+	}
+	l.Close()
 }
 
 // Close implements link.

@@ -36,6 +36,8 @@ type link interface {
 
 	// Leave deletes the queue, when everything is confirmed and acknowledged, and ends the link.
 	Leave(ctx context.Context) error
+	// Undo deletes the queue if it was made by Join, and ends the link.
+	Undo(ctx context.Context)
 	// Close ends the link. The queue stays, with the messages that are not acknowledged.
 	Close()
 

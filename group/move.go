@@ -107,7 +107,7 @@ func (m *membership) move(ctx context.Context, p *Partner, next *record, token s
 		err = m.store(next)
 	}
 	if err != nil {
-		m.discard(fresh, declare && !sameQueue)
+		m.discard(fresh)
 		return err
 	}
 	m.set(func() { m.isStored, m.token, m.knowsToken = true, token, true })
@@ -127,13 +127,10 @@ func (m *membership) drain(ctx context.Context, l link) {
 }
 
 // discard gives up a link that is not used, and its queue if that was made for it.
-func (m *membership) discard(l link, made bool) {
-	if made {
-		ctx, cancel := context.WithTimeout(m.engine.base, joinLimit)
-		defer cancel()
-		_ = l.Leave(ctx)
-	}
-	l.Close()
+func (m *membership) discard(l link) {
+	ctx, cancel := context.WithTimeout(m.engine.base, joinLimit)
+	defer cancel()
+	l.Undo(ctx)
 }
 
 // retire empties the queue of a link at a broker that a membership has left for another one, and then deletes it.

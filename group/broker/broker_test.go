@@ -559,3 +559,22 @@ func TestPublicationsThatAreRefused(t *testing.T) {
 		must(err)
 	}
 }
+
+// TestUndo undoes joins: a queue that a join has made is deleted, and one that was there stays.
+func TestUndo(t *testing.T) {
+	r, pool, config := start(t)
+	join(t, pool, config).Undo(t.Context())
+	if left := queues(t, r, config.Queue); len(left) != 0 {
+		t.Errorf("queues are left: %q", left)
+	}
+	join(t, pool, config).Close()
+	link := join(t, pool, config)
+	receive(t, link, func(*broker.Delivery) {})
+	link.Undo(t.Context())
+	if left := queues(t, r, config.Queue); len(left) != 1 {
+		t.Errorf("the queues are %q", left)
+	}
+	if err := join(t, pool, config).Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

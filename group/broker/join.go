@@ -34,7 +34,9 @@ func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
 		case joined <- result{link, err}:
 		case <-ctx.Done(): // nobody waits for the link
 			if link != nil {
-				link.undo()
+				late, cancel := context.WithTimeout(p.ctx, undoTimeout)
+				defer cancel()
+				link.Undo(late)
 			}
 		}
 	})

@@ -243,14 +243,17 @@ func (l *Link) Leave(ctx context.Context) error {
 	return nil
 }
 
-// undo ends the link of a join that nobody waits for.
-func (l *Link) undo() {
+// Undo ends the link and undoes what its join has made: the queue is deleted, with its messages, if it was not there
+// before. It takes until ctx ends at most. It returns when the link has ended and deliver has returned.
+func (l *Link) Undo(ctx context.Context) {
 	l.hearNothing()
 	l.mu.Lock()
 	l.leaving = true
 	l.mu.Unlock()
 	if l.made {
+		stop := context.AfterFunc(ctx, l.connection.kill)
 		_ = l.deleteQueue()
+		stop()
 	}
 	l.Close()
 }
@@ -263,8 +266,10 @@ func (l *Link) hearNothing() {
 	l.connection.socket.dismiss(l.consumer)
 }
 
-// deleteQueue deletes the queue. Nothing else is written meanwhile.
+// deleteQueue deletes the queue. Nothing is published meanwhile.
 func (l *Link) deleteQueue() *Error {
+	l.frames.Lock()
+	defer l.frames.Unlock()
 	if err := l.channel.Cancel(l.consumer, false); err != nil {
 		return l.connection.fail(err, QueueGone)
 	}
