@@ -258,6 +258,7 @@ func (m *membership) connected(l link) {
 	m.set(func() { m.link, m.record.Node, m.nextAttempt = l, l.Info().ClusterName, time.Time{} })
 	m.enter(Joined, nil)
 	m.tasks.connect(l)
+	m.logger().Info("a group is connected to its broker", m.about("host", m.record.Host, "port", m.record.Port)...)
 }
 
 // lose is for a link that has ended.
