@@ -30,6 +30,7 @@ type fakeBroker struct {
 	refuses func(broker.Login) bool // of a login
 	hangs   bool                    // a join is answered when its context ends
 	noRead  bool                    // a link may not consume
+	blocked bool                    // it takes no publications
 	queues  map[string]*fakeQueue
 	links   []*fakeLink
 	holds   bool // nothing is confirmed
@@ -250,7 +251,11 @@ func (l *fakeLink) Idle(context.Context) (bool, error) {
 func (l *fakeLink) Info() broker.Info { return broker.Info{Product: "fake", ClusterName: l.at.cluster} }
 
 // Blocked implements link.
-func (l *fakeLink) Blocked() bool { return false }
+func (l *fakeLink) Blocked() bool {
+	l.at.all.mu.Lock()
+	defer l.at.all.mu.Unlock()
+	return l.at.blocked
+}
 
 // Leave implements link.
 func (l *fakeLink) Leave(context.Context) error {

@@ -359,6 +359,12 @@ func TestJoin(t *testing.T) {
 		}
 		m.checkEvents(t, "join a.example", "close a.example", "join a.example", "close a.example") // that bind it again
 
+		// A broker that takes no publications may not answer.
+		m.change(func() { m.byName["a.example"].blocked = true })
+		m.mustInvite()
+		m.checkEvents(t)
+		m.change(func() { m.byName["a.example"].blocked = false })
+
 		// Without the exchange it stays what it was.
 		m.change(func() {
 			m.byName["a.example"].fails = brokerError(broker.NoExchange, "a.example", "no exchange")

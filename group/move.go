@@ -18,8 +18,12 @@ const (
 )
 
 // rebind checks that the exchange is there, and binds the queue to it again: the Leader may have deleted it and
-// declared another one, of which the link does not learn. A second link does that, which consumes nothing.
+// declared another one, of which the link does not learn. A second link does that, which consumes nothing. A broker
+// that blocks the connection may not answer on it, so nothing is asked of it then.
 func (m *membership) rebind(ctx context.Context, p *Partner, next *record, token string) error {
+	if m.link.Blocked() {
+		return nil
+	}
 	c, err := m.linkConfig(p, next, token, false)
 	if err != nil {
 		return err
