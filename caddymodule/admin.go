@@ -180,10 +180,14 @@ func switchEndpoint(
 		if err := d.Decode(&body); err != nil || body.Endpoint == "" {
 			return nil, task.Errorf(task.InvalidParams, `the body must be {"endpoint": "https://host"}`)
 		}
-		if err := to(e, r.Context(), body.Endpoint); err != nil {
+		name, err := notify.ParseEndpoint(body.Endpoint)
+		if err != nil {
 			return nil, err
 		}
-		return body, nil
+		if err := to(e, r.Context(), name); err != nil {
+			return nil, err
+		}
+		return adminapi.EndpointName{Endpoint: name}, nil
 	}
 }
 

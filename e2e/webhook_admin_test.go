@@ -203,6 +203,10 @@ func TestDeliveries(t *testing.T) {
 
 	// Replayed under the ids that they had, one and then all.
 	to.answers(always(taken()))
+	if got := s.aip(0, "show", dead[2].ID); !strings.Contains(got, "\nattempts  ") ||
+		!strings.Contains(got, "\nstatus    dead\n") {
+		t.Errorf("show prints\n%s", got)
+	}
 	if got := s.aip(0, "replay", "msg_none"); got != "0 to be sent again\n" {
 		t.Errorf("a replay of nothing says %q", got)
 	}
@@ -224,7 +228,7 @@ func TestDeliveries(t *testing.T) {
 	}
 
 	// Disabled, and enabled again.
-	if got := s.aip(0, "disable", to.origin()); got != to.origin()+" is disabled\n" {
+	if got := s.aip(0, "disable", strings.ToUpper(to.origin())+"/path"); got != to.origin()+" is disabled\n" {
 		t.Errorf("disable says %q", got)
 	}
 	had := len(to.arrived(""))
@@ -236,6 +240,9 @@ func TestDeliveries(t *testing.T) {
 		held,
 	) {
 		t.Errorf("of a disabled endpoint, the list is\n%s", got)
+	}
+	if got := s.aip(0, "endpoints", "--json"); !strings.Contains(got, `"endpoint":"`+to.origin()+`"`) {
+		t.Errorf("the endpoints are, in JSON,\n%s", got)
 	}
 	if got := s.aip(0, "endpoints"); !strings.Contains(got, to.origin()+"  disabled  ") {
 		t.Errorf("the endpoints are\n%s", got)

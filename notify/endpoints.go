@@ -97,8 +97,8 @@ func endpointOf(raw string) string {
 	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(host, port)
 }
 
-// parseEndpoint reads an endpoint as an operator writes it: a URL, of which scheme, host and port are used.
-func parseEndpoint(s string) (string, error) {
+// ParseEndpoint reads an endpoint as an operator writes it: a URL, of which scheme, host and port are used.
+func ParseEndpoint(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || len(s) > maxURL {
 		return "", task.Errorf(task.InvalidParams, "an endpoint is written as https://host or https://host:port").
@@ -133,7 +133,7 @@ func (e *Engine) loadDisabled(ctx context.Context) error {
 // Disable stops all deliveries to an endpoint, given as a URL of which scheme, host and port are used, until Enable.
 // Deliveries wait, and use up no attempt. Attempts in flight end as usual.
 func (e *Engine) Disable(ctx context.Context, endpoint string) error {
-	name, err := parseEndpoint(endpoint)
+	name, err := ParseEndpoint(endpoint)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (e *Engine) Disable(ctx context.Context, endpoint string) error {
 
 // Enable undoes Disable. Deliveries that waited are due at once.
 func (e *Engine) Enable(ctx context.Context, endpoint string) error {
-	name, err := parseEndpoint(endpoint)
+	name, err := ParseEndpoint(endpoint)
 	if err != nil {
 		return err
 	}

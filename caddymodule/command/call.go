@@ -37,6 +37,7 @@ const maxFile = 32 << 20
 // callFlags are the flags of `caddy aip call`.
 type callFlags struct {
 	connection connectionFlags
+	webhooks   webhookFlags
 	task       string
 	session    string
 	data       []string
@@ -51,7 +52,7 @@ type callFlags struct {
 func callCommand() *cobra.Command {
 	var f callFlags
 	cmd := &cobra.Command{
-		Use:   "call <url> start|stream|re-stream|continue|get|complete|cancel [<text>...]",
+		Use:   "call <url> start|stream|re-stream|continue|get|complete|cancel|webhook [<text>...]",
 		Short: "Calls a Partner as a Leader",
 		Long: `
 Sends one command of a task to a Partner, as its Leader, and prints the answer.
@@ -66,6 +67,9 @@ agent finishes or needs input; with --follow, until the task ends. re-stream
 prints the events of an existing task that follow the event --after, up to its
 current state. Both resume a stream that is interrupted. When you press Ctrl-C,
 or the command gives up, it prints the command that continues.
+
+webhook set, get and delete manage the webhooks of a task, which may be started
+later. A webhook gets a notification of every change of the task's state.
 
 The Leader is the one in --cert. The Partner's certificate is always verified.
 
@@ -82,6 +86,8 @@ Exit status:
   $ caddy aip call https://localhost:8443 re-stream --task task-1 --after 7 --follow
   $ caddy aip call https://localhost:8443 continue --task task-1 "Less walking"
   $ caddy aip call https://localhost:8443 get --task task-1
+  $ caddy aip call https://localhost:8443 webhook set --task task-1 --token s3cret https://hooks.example.com/aip
+  $ caddy aip call https://localhost:8443 webhook delete --task task-1
   $ caddy aip call https://localhost:8443 complete --task task-1`,
 		Args: cobra.MinimumNArgs(2),
 	}
@@ -103,6 +109,7 @@ Exit status:
 	flags.Uint64Var(&f.after, "after", 0, "re-stream: the number of the last event that was received (default: none)")
 	flags.BoolVar(&f.follow, "follow", false, "stream, re-stream: print events until the task ends")
 	flags.BoolVar(&f.json, "json", false, "print the response, or each event, as JSON")
+	f.webhooks.add(flags)
 	f.connection.add(flags)
 	cmd.RunE = exitStatus(f.run)
 	return cmd
@@ -127,7 +134,16 @@ func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
 		command = task.Start
 	}
 	var err error
-	c.call, err = f.call(command, args[2:])
+	send := c.send
+	if args[1] == "webhook" {
+		c.call = new(task.Call)
+		var method string
+		var params any
+		method, params, err = f.webhook(args[2:])
+		send = func(ctx context.Context) (int, error) { return c.sendWebhook(ctx, method, params) }
+	} else if c.call, err = f.call(command, args[2:]); err == nil && f.webhooks != (webhookFlags{}) {
+		err = fmt.Errorf("--webhook and --token are for webhook, not for %s", command)
+	}
 	if err == nil && !c.streamed && (f.follow || f.after > 0) {
 		err = fmt.Errorf("--follow and --after are for stream and re-stream, not for %s", command)
 	}
@@ -140,7 +156,7 @@ func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
 	defer c.client.Close()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	status, err := c.send(ctx)
+	status, err := send(ctx)
 	if err != nil && ctx.Err() != nil {
 		return exitInterrupted, errors.New("interrupted" + c.resume(err))
 	}
@@ -260,7 +276,8 @@ func (f *callFlags) call(c task.Command, texts []string) (*task.Call, error) {
 			return nil, fmt.Errorf("%s has no timeouts and no limit of products; start sets them", c)
 		}
 	default:
-		return nil, fmt.Errorf("unknown command %q; use start, stream, re-stream, continue, get, complete or cancel", c)
+		return nil, fmt.Errorf("unknown command %q; use start, stream, re-stream, continue, get, complete, "+
+			"cancel or webhook", c)
 	}
 	call.AfterSeq = f.after
 	var err error

@@ -271,7 +271,14 @@ func TestCallUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{url}, "requires at least 2 arg(s), only received 1"},
-		{[]string{url, "stop"}, `unknown command "stop"; use start, stream, re-stream, continue, get, complete or cancel`},
+		{[]string{url, "stop"}, `unknown command "stop"; use start, stream, re-stream, continue, get, complete, ` +
+			`cancel or webhook`},
+		{[]string{url, "webhook"}, "webhook needs set, get or delete"},
+		{[]string{url, "webhook", "get"}, "webhook get needs --task"},
+		{[]string{url, "webhook", "stop", "--task", "t"}, `unknown command "stop"; use webhook set, get or delete`},
+		{[]string{url, "webhook", "set", "--task", "t", "http://x"}, "webhook set needs the webhook's URL and --token"},
+		{[]string{url, "webhook", "get", "--task", "t", "x"}, "webhook get takes --task and --webhook only"},
+		{[]string{url, "get", "--task", "t", "--token", "x"}, "--webhook and --token are for webhook, not for get"},
 		{[]string{url, "get"}, "get needs --task, the id that start prints"},
 		{[]string{url, "get", "--task", "t", "--response-timeout", "1s"},
 			"get has no timeouts and no limit of products; start sets them"},

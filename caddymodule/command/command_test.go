@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 18 {
+	if seen != 19 {
 		t.Errorf("%d commands", seen)
 	}
 }

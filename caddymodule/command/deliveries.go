@@ -31,7 +31,7 @@ up, and replays them. It uses Caddy's admin API.
 `,
 	}
 	onlyGroup(cmd)
-	cmd.AddCommand(listDeliveriesCommand(), replayDeliveriesCommand(), endpointsCommand(),
+	cmd.AddCommand(listDeliveriesCommand(), showDeliveryCommand(), replayDeliveriesCommand(), endpointsCommand(),
 		switchCommand("disable", "Holds all notifications to an endpoint", adminapi.DisableEndpoint),
 		switchCommand("enable", "Resumes all notifications to an endpoint", adminapi.EnableEndpoint))
 	return cmd
@@ -174,6 +174,65 @@ disabled).
 	return cmd
 }
 
+func showDeliveryCommand() *cobra.Command {
+	var admin adminFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show <webhook-id>",
+		Short: "Shows a notification that was not delivered",
+		Long: `
+Shows a notification that was not delivered: what it notifies of, how many attempts
+were made, how the last one ended, and when the next one is made.
+`,
+		Example: `  $ caddy aip deliveries show msg_kxcl3b264zda7tqfhbumm3gm6xvbk2fgey7vmke4iblemnhplrea`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var page adminapi.DeliveryPage
+			raw, err := admin.ask(http.MethodGet, adminapi.Deliveries, url.Values{"id": args}, nil, &page)
+			if err != nil {
+				return err
+			}
+			if len(page.Deliveries) == 0 {
+				return fmt.Errorf("no notification with the webhook-id %s waits or is dead: "+
+					"it was delivered, or it was dropped", args[0])
+			}
+			if asJSON {
+				_, err := cmd.OutOrStdout().Write(raw)
+				return err
+			}
+			d := &page.Deliveries[0]
+			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			for _, line := range [][2]string{
+				{"id", d.ID}, {"status", string(d.Status)}, {"task", d.Task}, {"event", strconv.FormatUint(d.Event, 10)},
+				{"state", string(d.State) + " since " + stamp(d.At)}, {"leader", d.Leader}, {"partner", d.Partner},
+				{"webhook", d.Webhook}, {"endpoint", d.Endpoint}, {"attempts", strconv.Itoa(d.Attempts)},
+				{"last", lastOf(d)}, {"next", soon(d.Next)},
+			} {
+				fmt.Fprintf(table, "%s\t%s\n", line[0], clean(line[1]))
+			}
+			return table.Flush()
+		},
+	}
+	admin.add(cmd.Flags())
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// jsonFlag adds the flag of a command that prints what the admin API answers.
+func jsonFlag(cmd *cobra.Command, into *bool) {
+	cmd.Flags().BoolVar(into, "json", false, "print the JSON of the admin API")
+}
+
+// printAnswer prints an answer of the admin API as it is, or else a sentence.
+func printAnswer(cmd *cobra.Command, asJSON bool, raw []byte, format string, args ...any) error {
+	if asJSON {
+		_, err := cmd.OutOrStdout().Write(raw)
+		return err
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)
+	return err
+}
+
 // lastOf says how the last attempt ended.
 func lastOf(d *adminapi.Delivery) string {
 	switch {
@@ -199,6 +258,7 @@ func soon(at time.Time) string {
 
 func replayDeliveriesCommand() *cobra.Command {
 	var admin adminFlags
+	var asJSON bool
 	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "replay [<webhook-id>...] [--task <id>] [--host <host>] [--status dead] [...]",
@@ -214,20 +274,22 @@ of them by --status dead.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter.ids = append(filter.ids, args...)
 			var out adminapi.Replayed
-			if _, err := admin.ask(http.MethodPost, adminapi.ReplayDeliveries, filter.query(), nil, &out); err != nil {
+			raw, err := admin.ask(http.MethodPost, adminapi.ReplayDeliveries, filter.query(), nil, &out)
+			if err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d to be sent again\n", out.Replayed)
-			return err
+			return printAnswer(cmd, asJSON, raw, "%d to be sent again", out.Replayed)
 		},
 	}
 	admin.add(cmd.Flags())
 	filter.add(cmd.Flags())
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
 func endpointsCommand() *cobra.Command {
 	var admin adminFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "endpoints",
 		Short: "Lists the endpoints of webhooks",
@@ -240,7 +302,12 @@ gets no requests for a while), half-open (it is being tested) or disabled.
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var out adminapi.EndpointList
-			if _, err := admin.ask(http.MethodGet, adminapi.Endpoints, nil, nil, &out); err != nil {
+			raw, err := admin.ask(http.MethodGet, adminapi.Endpoints, nil, nil, &out)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				_, err := cmd.OutOrStdout().Write(raw)
 				return err
 			}
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -256,11 +323,13 @@ gets no requests for a while), half-open (it is being tested) or disabled.
 		},
 	}
 	admin.add(cmd.Flags())
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
 func switchCommand(name, short, path string) *cobra.Command {
 	var admin adminFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   name + " <endpoint>",
 		Short: short,
@@ -272,13 +341,14 @@ https://hooks.example.com. Its notifications are kept while it is disabled.
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var out adminapi.EndpointName
-			if _, err := admin.ask(http.MethodPost, path, nil, adminapi.EndpointName{Endpoint: args[0]}, &out); err != nil {
+			raw, err := admin.ask(http.MethodPost, path, nil, adminapi.EndpointName{Endpoint: args[0]}, &out)
+			if err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is %sd\n", out.Endpoint, strings.TrimSuffix(name, "d"))
-			return err
+			return printAnswer(cmd, asJSON, raw, "%s is %sd", out.Endpoint, strings.TrimSuffix(name, "d"))
 		},
 	}
 	admin.add(cmd.Flags())
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }

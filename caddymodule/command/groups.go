@@ -95,7 +95,7 @@ is the number of tasks with changes that are still to be published.
 	admin.add(cmd.Flags())
 	filter.add(cmd.Flags())
 	cmd.Flags().StringVar(&filter.state, "state", "", "joining, joined, reconnecting, waiting, unregistered or leaving")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON of the admin API")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -175,13 +175,14 @@ process. If several Leaders or Partners have a group of this name, say which.
 	}
 	admin.add(cmd.Flags())
 	filter.add(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON of the admin API")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
 func leaveGroupCommand() *cobra.Command {
 	var admin adminFlags
 	var filter groupFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "leave <group> [--leader <aic>] [--partner <aic>]",
 		Short: "Leaves a group",
@@ -199,14 +200,15 @@ that its Leader has given up.
 				return err
 			}
 			var out adminapi.GroupName
-			if _, err := admin.ask(http.MethodPost, adminapi.LeaveGroup, nil, g.GroupName, &out); err != nil {
+			raw, err := admin.ask(http.MethodPost, adminapi.LeaveGroup, nil, g.GroupName, &out)
+			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s leaves the group %s\n", clean(out.Partner), clean(out.Group))
-			return err
+			return printAnswer(cmd, asJSON, raw, "%s leaves the group %s", clean(out.Partner), clean(out.Group))
 		},
 	}
 	admin.add(cmd.Flags())
 	filter.add(cmd.Flags())
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }

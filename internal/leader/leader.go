@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -85,6 +87,30 @@ func (c *Client) Do(ctx context.Context, call *task.Call) (*Answer, error) {
 		return nil, &StatusError{Status: res.StatusCode, Body: body}
 	}
 	return decode(body, id)
+}
+
+// Request sends a request of a method that has no message, such as notification/set, and returns its result and the
+// whole response. If the Partner answers an error, it returns an *Error.
+func (c *Client) Request(ctx context.Context, method string, params any) (result, raw json.RawMessage, err error) {
+	encoded, err := json.Marshal(params)
+	if err != nil {
+		return nil, nil, err
+	}
+	id := jsonrpc.ID(task.AppendString(nil, NewID("request")))
+	res, err := c.post(ctx, method, jsonrpc.End(append(jsonrpc.BeginRequest(nil, id, method), encoded...)))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer res.Body.Close()
+	body, err := c.read(res.Body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, nil, &StatusError{Status: res.StatusCode, Body: body}
+	}
+	response, err := parse(body, id)
+	return json.RawMessage(response.Result.Raw), body, err
 }
 
 // post sends a request to a path under the mount point.

@@ -106,24 +106,32 @@ func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Message) 
 // ErrEmpty is an answer with HTTP status 200 and no body. Servers answer so where nothing is mounted.
 var ErrEmpty = errors.New("the answer has HTTP status 200 and is empty")
 
-// decode reads the response to the request with an id.
-func decode(body []byte, id jsonrpc.ID) (*Answer, error) {
+// parse reads the envelope of the response to the request with an id.
+func parse(body []byte, id jsonrpc.ID) (res jsonrpc.Response, err error) {
 	if len(bytes.TrimSpace(body)) == 0 {
-		return nil, ErrEmpty
+		return res, ErrEmpty
 	}
 	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{Bytes: math.MaxInt})
 	if bad != nil {
-		return nil, fmt.Errorf("the answer is not a JSON-RPC response: %s", bad.Detail)
+		return res, fmt.Errorf("the answer is not a JSON-RPC response: %s", bad.Detail)
 	}
 	if f := res.Failure; f != nil {
 		// A Partner that could not read the request does not know its id.
-		return nil, &Error{Code: f.Code, Message: f.Message, Data: json.RawMessage(f.Data.Raw), Raw: body}
+		return res, &Error{Code: f.Code, Message: f.Message, Data: json.RawMessage(f.Data.Raw), Raw: body}
 	}
 	if !sameID(res.ID, id) {
-		return nil, fmt.Errorf("the answer has the id of another request")
+		return res, fmt.Errorf("the answer has the id of another request")
+	}
+	return res, nil
+}
+
+// decode reads the response to the request with an id that has a message.
+func decode(body []byte, id jsonrpc.ID) (*Answer, error) {
+	res, err := parse(body, id)
+	if err != nil {
+		return nil, err
 	}
 	a := &Answer{Raw: body}
-	var err error
 	switch kind := res.Result.Get("type").Str; kind {
 	case "task":
 		a.Task = new(task.Task)
