@@ -699,6 +699,13 @@ func TestReconnect(t *testing.T) {
 			t.Errorf("the invitation waited %v", time.Since(began))
 		}
 		m.checkState(Joined)
+		for line, want := range map[string]int{
+			"a group is connected to its broker": 3, "the connection of a group to its broker was lost": 2,
+		} {
+			if n := strings.Count(m.log.String(), line); n != want {
+				t.Errorf("%q is logged %d times, want %d", line, n, want)
+			}
+		}
 	})
 }
 

@@ -215,11 +215,14 @@ func (m *membership) reconnect() {
 	}
 }
 
-// mayWait says that the supervisor begins to wait for a broker, which an urgent request ends by cancel; or with nil,
-// that it has ended to wait. It reports whether there is no request.
+// mayWait is called before the supervisor waits for a broker, with what ends the wait when there is a request, and
+// with nil afterwards. It reports whether there is no request.
 func (m *membership) mayWait(cancel context.CancelFunc) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if len(m.requests) > 0 {
+		cancel = nil
+	}
 	m.interrupt = cancel
 	return len(m.requests) == 0
 }
