@@ -578,3 +578,20 @@ func TestUndo(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestIdleInTime asks whether a queue is empty and does not wait for the answer, which costs no link its connection.
+func TestIdleInTime(t *testing.T) {
+	_, pool, config := start(t)
+	link := join(t, pool, config)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		_, _ = link.Idle(over)
+	}
+	if idle, err := link.Idle(t.Context()); !idle || err != nil {
+		t.Errorf("the queue is idle: %v, %v", idle, err)
+	}
+	if err := link.Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -4,7 +4,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -160,16 +159,24 @@ func (t *topology) remove() {
 // passes tells whether a queue that is not found is only out of reach now: its node is down.
 func passes(reason string) bool { return strings.Contains(reason, "down or inaccessible") }
 
-// isGone tells whether the queue of a link is gone, by asking the broker.
+// isGone tells whether a queue is gone, by asking the broker.
 func (c *connection) isGone(queue string) bool {
-	channel, err := c.amqp.Channel()
-	if err != nil {
-		return false
-	}
+	_, err := c.inspect(queue)
+	return err != nil && err.Kind == QueueGone
+}
+
+// inspect returns how many messages a queue has.
+func (c *connection) inspect(queue string) (int, *Error) {
 	slow := time.AfterFunc(undoTimeout, c.kill)
 	defer slow.Stop()
+	channel, err := c.amqp.Channel()
+	if err != nil {
+		return 0, c.fail(err, Refused)
+	}
 	defer channel.Close()
-	_, err = channel.QueueDeclarePassive(queue, true, false, false, false, nil)
-	var said *amqp.Error
-	return errors.As(err, &said) && c.fail(said, QueueGone).Kind == QueueGone
+	q, err := channel.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		return 0, c.fail(err, QueueGone)
+	}
+	return q.Messages, nil
 }

@@ -145,7 +145,7 @@ func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 	defer slow()
 	// The newest consumer has priority: what is still in the hands of an older one, such as the one of a connection
 	// that the broker has not yet noticed to be lost, does not grow.
-	priority := amqp.Table{"x-priority": time.Now().Unix()}
+	priority := amqp.Table{"x-priority": time.Now().UnixMilli()}
 	largest := l.config.MaxMessage
 	if largest <= 0 {
 		largest = DefaultMaxMessage
@@ -183,18 +183,24 @@ func (l *Link) Idle(ctx context.Context) (bool, error) {
 	if busy {
 		return false, nil
 	}
-	slow := context.AfterFunc(ctx, l.connection.kill)
-	defer slow()
-	channel, err := l.connection.amqp.Channel()
-	if err != nil {
-		return false, l.connection.fail(err, Refused)
+	type answer struct {
+		idle bool
+		err  *Error
 	}
-	defer channel.Close()
-	queue, err := channel.QueueDeclarePassive(l.config.Queue, true, false, false, false, nil)
-	if err != nil {
-		return false, l.connection.fail(err, QueueGone)
+	answers := make(chan answer, 1)
+	l.connection.pool.work.Go(func() {
+		messages, err := l.connection.inspect(l.config.Queue)
+		answers <- answer{messages == 0, err}
+	})
+	select {
+	case a := <-answers:
+		if a.err != nil {
+			return false, a.err
+		}
+		return a.idle, nil
+	case <-ctx.Done(): // other links of the connection do not suffer from that
+		return false, l.fail(NoAnswer, "the broker did not answer in time")
 	}
-	return queue.Messages == 0, nil
 }
 
 // Publish sends a message after those before it. It does not wait. done is called once, when the broker has confirmed
@@ -220,8 +226,11 @@ func (l *Link) Publish(m Message, done func(error)) error {
 // Close ends the link. The queue stays, and so do the messages that are not acknowledged. It waits until the link has
 // ended and deliver has returned.
 func (l *Link) Close() {
+	l.hearNothing()
 	l.end(l.fail(Closed, "the link was closed"))
+	slow := time.AfterFunc(endTimeout, l.connection.kill)
 	<-l.done
+	slow.Stop()
 	l.work.Wait()
 }
 
