@@ -122,7 +122,7 @@ var mayImport = map[string][]string{
 	"docs":                 {},
 	"bench": {"task", "agent", "jsonrpc", "translate", "translate/aip", "translate/a2a",
 		"translate/agentapi", "translate/aun", "replay", "replay/pebble", "partner", "notify", "egress",
-		"internal/devpki", "internal/aunpeer"},
+		"internal/devpki", "internal/aunpeer", "internal/rabbittest", "identity"},
 	"soak": {"task", "identity", "internal/devpki", "internal/leader", "internal/legacyagent"},
 	"e2e":  {},
 }
@@ -136,7 +136,7 @@ var outside = map[string][]string{
 		"upstream/auntransport", "upstream"},
 	"github.com/coder/websocket":  {"aun", "aun/auntest", "gateway/wsfront", "internal/aunpeer"},
 	"github.com/go-jose/go-jose/": {"aun"},
-	"github.com/rabbitmq/":        {"group/broker"},
+	"github.com/rabbitmq/":        {"group/broker", "bench"},
 	"github.com/tidwall/gjson": {"jsonrpc", "aun", "directory", "gateway/wsfront", "caddymodule", "mailbox",
 		"upstream/assignee", "upstream/httptransport", "translate/agentapi", "translate/aip", "translate/aun",
 		"translate/internal/wire", "translate/a2a", "translate/a2a/legacy", "translate/a2a/v03", "translate/a2a/v1",

@@ -54,13 +54,14 @@ var measurements = []measurement{
 	{"stored", stored},
 	{"webhooks", webhooks},
 	{"translate", translated},
+	{"group", groups},
 	{"start", starts},
 	{"idle", idle},
 	{"aun", aunClients},
 }
 
 // byDefault are the measurements that run if none are named.
-const byDefault = "unary,unary-tls,stores,tuning,budget,stream,stream-tls,replay,get,stored,webhooks,translate"
+const byDefault = "unary,unary-tls,stores,tuning,budget,stream,stream-tls,replay,get,stored,webhooks,translate,group"
 
 func main() {
 	if slices.Equal(os.Args[1:], []string{sinkWord}) {
