@@ -21,15 +21,7 @@ import (
 // gateway with the page's Caddyfile, and the page's Leader.
 func TestGroupExample(t *testing.T) {
 	t.Parallel()
-	broker, err := rabbittest.Start(rabbittest.Config{FreePort: func() int { return freePort(t) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := broker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	broker := sharedBroker(t)
 	definitions, err := os.ReadFile("../contrib/rabbitmq/definitions.json")
 	if err != nil {
 		t.Fatal(err)
