@@ -46,7 +46,7 @@ type Address struct {
 // HostPort is the address as it is dialed.
 func (a Address) HostPort() string { return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port))) }
 
-// Login is how the gateway proves to a broker who it is. Two logins are equal if they prove the same.
+// Login is how the gateway logs in to a broker. Logins can be compared.
 type Login struct {
 	mechanism string
 	user      string
@@ -59,8 +59,8 @@ func Password(user, password string) Login {
 	return Login{mechanism: "PLAIN", user: user, secret: password, userID: user}
 }
 
-// Token is a login with a JSON Web Token. Which user it is for, the broker reads in the token, so messages carry no
-// user-id. name is what a broker calls a user whose token does not say.
+// Token is a login with a JSON Web Token. The broker reads the user in the token, so messages carry no user-id. name is
+// the user if the token has none.
 func Token(name, token string) Login { return Login{mechanism: "PLAIN", user: name, secret: token} }
 
 // Certificate is a login with the client certificate of the TLS connection, that of user.

@@ -147,7 +147,7 @@ func (a Address) loginFailed(ctx context.Context, err error, s *socket, l *login
 	}
 }
 
-// saysWhy tells whether a broker says that it refuses a login.
+// saysWhy reports whether a broker says that it refuses a login.
 func saysWhy(c *amqp.Connection) bool {
 	capabilities, _ := c.Properties["capabilities"].(amqp.Table)
 	is, _ := capabilities[failureClose].(bool)

@@ -31,7 +31,7 @@ func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
 		link, err := connection.join(ctx, c)
 		select {
 		case joined <- result{link, err}:
-		case <-ctx.Done(): // nobody waits for the link
+		case <-ctx.Done(): // the caller no longer waits for the link
 			if link != nil {
 				late, cancel := context.WithTimeout(p.ctx, undoTimeout)
 				defer cancel()
@@ -156,10 +156,10 @@ func (t *topology) remove() {
 	_ = t.channel.Close()
 }
 
-// passes tells whether a queue that is not found is only out of reach now: its node is down.
+// passes reports whether a queue that is not found is only out of reach now: its node is down.
 func passes(reason string) bool { return strings.Contains(reason, "down or inaccessible") }
 
-// isGone tells whether a queue is gone, by asking the broker.
+// isGone reports whether a queue is gone, by asking the broker.
 func (c *connection) isGone(queue string) bool {
 	_, err := c.inspect(queue)
 	return err != nil && err.Kind == QueueGone

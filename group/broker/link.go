@@ -27,7 +27,7 @@ type Link struct {
 
 	mu          sync.Mutex
 	err         *Error // why the link has ended, or is to end
-	deaf        bool   // nothing is delivered anymore
+	stopped     bool   // nothing is delivered anymore
 	leaving     bool   // nothing is written anymore
 	queue       []publication
 	unconfirmed int            // in queue or in flight
@@ -121,7 +121,7 @@ func (l *Link) Info() Info { return l.connection.info }
 // UserID is the user-id that messages of this link carry. It is empty if they have none.
 func (l *Link) UserID() string { return l.config.Login.userID }
 
-// Blocked tells whether the broker takes no publications at the moment (connection.blocked).
+// Blocked reports whether the broker takes no publications at the moment (connection.blocked).
 func (l *Link) Blocked() bool { return l.connection.isBlocked() }
 
 // Done is closed when the link has ended.
@@ -143,8 +143,8 @@ func (l *Link) Err() error {
 func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 	slow := context.AfterFunc(ctx, l.connection.kill)
 	defer slow()
-	// The newest consumer has priority: what is still in the hands of an older one, such as the one of a connection
-	// that the broker has not yet noticed to be lost, does not grow.
+	// The newest consumer has priority. An older one may belong to a connection that is lost, though the broker has not
+	// noticed it yet: it gets no more messages.
 	priority := amqp.Table{"x-priority": time.Now().UnixMilli()}
 	largest := l.config.MaxMessage
 	if largest <= 0 {
@@ -160,7 +160,7 @@ func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 	l.work.Go(func() {
 		for d := range deliveries {
 			l.mu.Lock()
-			ended := l.err != nil || l.deaf
+			ended := l.err != nil || l.stopped
 			if !ended {
 				l.inWork[d.DeliveryTag] = len(d.Body)
 			}
@@ -226,7 +226,7 @@ func (l *Link) Publish(m Message, done func(error)) error {
 // Close ends the link. The queue stays, and so do the messages that are not acknowledged. It waits until the link has
 // ended and deliver has returned.
 func (l *Link) Close() {
-	l.hearNothing()
+	l.stopDelivering()
 	l.end(l.fail(Closed, "the link was closed"))
 	slow := time.AfterFunc(endTimeout, l.connection.kill)
 	<-l.done
@@ -238,7 +238,7 @@ func (l *Link) Close() {
 // acknowledgments are sent; the caller makes no more of them. It returns when the link has ended and deliver has
 // returned. An error means that the queue may still be there.
 func (l *Link) Leave(ctx context.Context) error {
-	l.hearNothing()
+	l.stopDelivering()
 	err := l.flush(ctx)
 	if err == nil {
 		stop := context.AfterFunc(ctx, l.connection.kill)
@@ -255,7 +255,7 @@ func (l *Link) Leave(ctx context.Context) error {
 // Undo ends the link and undoes what its join has made: the queue is deleted, with its messages, if it was not there
 // before. It takes until ctx ends at most. It returns when the link has ended and deliver has returned.
 func (l *Link) Undo(ctx context.Context) {
-	l.hearNothing()
+	l.stopDelivering()
 	l.mu.Lock()
 	l.leaving = true
 	l.mu.Unlock()
@@ -267,10 +267,10 @@ func (l *Link) Undo(ctx context.Context) {
 	l.Close()
 }
 
-// hearNothing ends the delivery of messages. They stay in the queue.
-func (l *Link) hearNothing() {
+// stopDelivering ends the delivery of messages. They stay in the queue.
+func (l *Link) stopDelivering() {
 	l.mu.Lock()
-	l.deaf = true
+	l.stopped = true
 	l.mu.Unlock()
 	l.connection.socket.dismiss(l.consumer)
 }

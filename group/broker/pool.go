@@ -121,7 +121,7 @@ func (p *Pool) acquire(ctx context.Context, c Config) (*connection, *Error) {
 	case <-ctx.Done():
 		shared.release()
 		select {
-		case <-shared.ready: // and it knows how far it came
+		case <-shared.ready: // its error says how far it came
 			if shared.err != nil {
 				return nil, shared.err
 			}
@@ -192,7 +192,7 @@ func (c *connection) close() {
 	c.kill()
 }
 
-// kill ends the connection without a farewell. It does not wait.
+// kill closes the socket, and does not wait.
 func (c *connection) kill() { _ = c.socket.Close() }
 
 // run makes the connection and watches it until it has ended.
@@ -253,7 +253,7 @@ func (c *connection) nextConsumer() string {
 	return strconv.FormatUint(c.made, 10)
 }
 
-// isBlocked tells whether the broker takes no publications on this connection at the moment.
+// isBlocked reports whether the broker takes no publications on this connection at the moment.
 func (c *connection) isBlocked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,9 +263,9 @@ func (c *connection) isBlocked() bool {
 // tokenExpired is what RabbitMQ says when it refuses an operation because of the login.
 const tokenExpired = "token has expired"
 
-// fail is the error of an operation that failed with err, an error of the AMQP library. on is the kind of error that
-// a thing that is not there is.
-func (c *connection) fail(err error, on Kind) *Error {
+// fail returns the error of an operation that failed with err, an error of the AMQP library. missing is its kind if the
+// broker says that the exchange or queue of the operation is not there.
+func (c *connection) fail(err error, missing Kind) *Error {
 	a := c.key.address
 	said, ok := err.(*amqp.Error)
 	switch {
@@ -278,7 +278,7 @@ func (c *connection) fail(err error, on Kind) *Error {
 	case said.Code == amqp.AccessRefused:
 		return a.fail(PermissionDenied, err, said.Reason)
 	case said.Code == amqp.NotFound && !passes(said.Reason):
-		return a.fail(on, err, said.Reason)
+		return a.fail(missing, err, said.Reason)
 	case said.Code == amqp.ConnectionForced:
 		return a.fail(Closed, err, said.Reason)
 	default:

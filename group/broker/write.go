@@ -196,7 +196,7 @@ func (l *Link) finish() {
 	c.mu.Lock()
 	delete(c.links, l)
 	c.mu.Unlock()
-	l.hearNothing()
+	l.stopDelivering()
 	stop := time.AfterFunc(closeTimeout, c.kill)
 	_ = l.channel.Close()
 	stop.Stop()
