@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -55,7 +57,11 @@ const (
 
 // read reads a message and passes on what it asks for.
 func (t *groupTasks) read(d *broker.Delivery, header func(string) string, ack func()) {
-	o, err := t.passOn(d, header, ack)
+	o := poison // if reading it meets a bug
+	err := t.guard(func() (err error) {
+		o, err = t.passOn(d, header, ack)
+		return err
+	})
 	t.mu.Lock()
 	t.counts.Received++
 	switch o {
@@ -185,8 +191,12 @@ func (t *groupTasks) runLane(id string, l *lane) {
 func (t *groupTasks) carryOut(c *command) (done bool) {
 	for {
 		reopened := t.store.Reopened()
-		err := t.try(c)
-		if err == nil {
+		err := t.guard(func() error { return t.try(c) })
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, errPanic): // so would the next attempt
+			c.ack()
 			return true
 		}
 		if task.KindOf(err) != task.StoreUnavailable {
@@ -242,13 +252,19 @@ func (t *groupTasks) try(c *command) error {
 		return nil
 	case task.KindOf(err) == task.StoreUnavailable:
 		return err
-	case task.KindOf(err) == task.LimitExceeded && m.Command == task.Start:
+	case task.KindOf(err) == task.LimitExceeded && m.Command == task.Start && !t.exists(log):
 		t.answer(r, form.AppendRejected(nil, r.id, m, time.Now(), err))
 		return nil
 	}
 	t.dropped(m, err)
 	c.ack()
 	return nil
+}
+
+// exists reports whether there may be a task: a start that is delivered again must not be published as rejected.
+func (t *groupTasks) exists(log string) bool {
+	_, err := t.store.Head(t.base, log)
+	return !errors.Is(err, replay.ErrNotFound)
 }
 
 // dropped logs that a command is not executed: the exchange has no form for errors.

@@ -231,16 +231,10 @@ func (f *follower) publishEvents(records []replay.Record) error {
 
 // publish publishes the Task as it is at a position of the log.
 func (f *follower) publish(t *task.Task, at position, kind string) error {
-	before := f.at
-	f.at = at
 	id := messageID(f.log, kind)
 	m := broker.Message{ID: id, Headers: f.traced()}
 	m.Body = f.tasks.form(f.dialect).AppendTask(make([]byte, 0, int(t.Size())+512), id, t)
-	err := f.tasks.publish(f, m, nil)
-	if err != nil {
-		f.at = before
-	}
-	return err
+	return f.tasks.publish(f, m, at, nil)
 }
 
 // publishGets publishes the answers to commands that get the task.
@@ -251,7 +245,7 @@ func (f *follower) publishGets() error {
 	for r := f.nextGet(); r != nil; r = f.nextGet() {
 		m := broker.Message{ID: r.id, Headers: r.trace}
 		m.Body = r.append(nil, f.fold.Task())
-		if err := f.tasks.publish(f, m, r); err != nil {
+		if err := f.tasks.publish(f, m, f.at, r); err != nil {
 			f.tasks.mu.Lock()
 			defer f.tasks.mu.Unlock()
 			f.gets.add(r)
@@ -325,7 +319,10 @@ const (
 // failed concludes a step that has failed by an error of the store. mu is held.
 func (f *follower) failed(err error) {
 	if errors.Is(err, replay.ErrNotFound) { // it was dropped, or its start was never stored
-		f.finished = true
+		for _, r := range f.gets {
+			r.acknowledge()
+		}
+		f.gets, f.finished = nil, true
 		return
 	}
 	f.delay = min(max(2*f.delay, retryFirst), retryMax)
@@ -336,7 +333,7 @@ func (f *follower) failed(err error) {
 func (f *follower) report(err error) {
 	l := f.tasks.logger().With("task", f.task)
 	switch {
-	case f.tasks.base.Err() != nil, errors.Is(err, replay.ErrUnavailable):
+	case f.tasks.base.Err() != nil, errors.Is(err, replay.ErrUnavailable), errors.Is(err, errPanic):
 	case errors.Is(err, replay.ErrNotFound):
 		if f.at.Seq > 0 {
 			l.Warn("a task was dropped before all of it was published in its group")

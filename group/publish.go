@@ -254,7 +254,14 @@ func (t *groupTasks) run() {
 			f.rest()
 		}
 		t.mu.Unlock()
-		more, err := f.advance(t.base)
+		var more bool
+		err := t.guard(func() (err error) {
+			more, err = f.advance(t.base)
+			return err
+		})
+		if errors.Is(err, errPanic) {
+			f.rest()
+		}
 		if err != nil && !errors.Is(err, errPaused) && !errors.Is(err, errEnded) {
 			f.report(err)
 		}
@@ -281,6 +288,8 @@ func (t *groupTasks) stepped(f *follower, more bool, err error) {
 		f.finished = true
 	case err != nil:
 		f.failed(err)
+	default:
+		f.delay, f.reported = 0, false
 	}
 	if f.epoch != t.epoch {
 		return
@@ -292,9 +301,9 @@ func (t *groupTasks) stepped(f *follower, more bool, err error) {
 	}
 }
 
-// publish gives a message of a follower to the link. It waits while too many are unconfirmed. The error is errPaused if
-// it is not published.
-func (t *groupTasks) publish(f *follower, m broker.Message, r *reply) error {
+// publish gives a message of a follower to the link; the follower is then at a position of its log. It waits while too
+// many are unconfirmed. The error is errPaused if the message is not published.
+func (t *groupTasks) publish(f *follower, m broker.Message, at position, r *reply) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	epoch := f.epoch
@@ -306,7 +315,8 @@ func (t *groupTasks) publish(f *follower, m broker.Message, r *reply) error {
 		t.link = nil // it has ended: the next one is on its way
 		return errPaused
 	}
-	f.flight = append(f.flight, publication{f.at, r})
+	f.flight = append(f.flight, publication{at, r})
+	f.at = at
 	t.published(size)
 	return nil
 }

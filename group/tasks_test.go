@@ -501,3 +501,27 @@ func TestStoredAfterAll(t *testing.T) {
 			"t awaiting-completion ab")
 	})
 }
+
+// buggy is a place that panics while a member is managed, as a bug of the gateway would.
+type buggy struct{ *desk }
+
+func (buggy) manage(*task.Management, string, *broker.Delivery) { panic("a bug") }
+
+// TestBug: a message that meets a bug of the gateway is acknowledged as poison, and the next ones are executed.
+func TestBug(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		w.connect(true)
+		at := w.group.place
+		w.group.place = buggy{&desk{w}}
+		w.deliver(`{"type":"group-mgmt-message","id":"x","senderRole":"leader","senderId":"`+leaderAIC+
+			`","groupMgmtCommand":"mute","mentions":["all"]}`, "x", "")
+		w.group.place = at
+		w.send("start", "t", "m1", "")
+		synctest.Wait()
+		w.checkAcked("after a bug", "x", "m1")
+		if n := w.group.traffic().Poison; n != 1 {
+			t.Errorf("%d messages are poison", n)
+		}
+	})
+}
