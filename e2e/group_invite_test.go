@@ -85,7 +85,7 @@ func TestInvitations(t *testing.T) {
 			"a name that is not there":   {at("broker.invalid:5672"), failed(".*")},
 			"a broker that is silent":    {at(listener(t, "")), failed(".*")},
 			"a web server":               {at(listener(t, "HTTP/1.1 400 Bad Request\r\n\r\n")), failed(".*")},
-			"a wrong password":           {server("accessToken", "somebody:wrong"), [2]string{"-32010 ", "-32010 "}},
+			"a wrong password":           {server("accessToken", "a user:wrong"), [2]string{"-32010 ", "-32010 "}},
 			"an access token of no form": {server("accessToken", "neither"), [2]string{"-32010 ", "-32010 "}},
 			"a foreign virtual host":     {server("vhost", "/foreign"), failed(".*")},
 			"no such virtual host":       {server("vhost", "/none"), failed(".*")},

@@ -84,7 +84,7 @@ func TestGroupRules(t *testing.T) {
 		t.Errorf("the messages %q came again", ids)
 	}
 	if refused := m.calledBy(p.LeaderV1).refused(commandCall(task.Get, "not ours")); refused.Code != -32001 {
-		t.Errorf("a get of what nobody may start is answered %+v", refused)
+		t.Errorf("a get of a task that was never started is answered %+v", refused)
 	}
 	m.nothingOf(t, secret)
 

@@ -72,7 +72,7 @@ func TestBroker(t *testing.T) {
 		"sub": "a partner", "exp": time.Now().Add(time.Hour).Unix(), "scope": []string{"rabbitmq.read:*/*"},
 	})))
 	if _, err := amqp.DialConfig(plain, password(user, "another")); err == nil {
-		t.Error("a wrong password is good enough")
+		t.Error("a wrong password is accepted")
 	}
 	root, err := os.ReadFile(pki.CA.Cert)
 	do(err)
