@@ -25,6 +25,7 @@ func TestAdvice(t *testing.T) {
 		{fmt.Errorf("wrapped: %w", upstream.Failed(task.AgentUnavailable, upstream.CertificateRefused, nil, "refused")),
 			"client_cert"},
 		{task.Errorf(task.AuthenticationRequired, "refused").WithCause(identity.ErrNotVerified), "client_auth"},
+		{task.Errorf(task.AuthenticationRequired, "refused").WithCause(identity.ErrNoCertificate), "require_and_verify"},
 		{gateway.ErrCardSigned, "signatures in card"},
 		{gateway.ErrIncompleteACS, "card, or aic"},
 		{upstream.Failed(task.AgentUnavailable, upstream.Unreachable, nil, "refused"), ""},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -23,8 +24,8 @@ import (
 type AgentConfig struct {
 	// The agent's dialect: a2a (its version is found out, from its card and by requests), a2a/1.0, a2a/1.0-rest,
 	// a2a/0.3 (also 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip, aip/2, agentapi, aun, or aun-assignee (an agent of
-	// AUN that connects to the gateway).
-	Dialect string `json:"dialect"`
+	// AUN that connects to the gateway). Default: a2a.
+	Dialect string `json:"dialect,omitempty"`
 
 	// The http or https URL of the agent; for a2a, the URL where its card is; for aun-assignee, its AID. For aun, the wss
 	// URL of its gateway, or with the path /acp of the agent itself. Default for aun: found out, at gateway.{issuer} and
@@ -68,6 +69,7 @@ const (
 )
 
 func (a *AgentConfig) fillDefaults() {
+	orDefault(&a.Dialect, gateway.A2A)
 	orDefault(&a.Timeout, caddy.Duration(5*time.Minute))
 	orDefault(&a.RetryFor, new(caddy.Duration(10*time.Second)))
 	// The other three quarters of the files are for callers, webhooks and the store.
@@ -119,6 +121,10 @@ func (a *AgentConfig) assignee() string {
 func (a *AgentConfig) checkURL() error {
 	u, err := url.Parse(a.URL)
 	switch {
+	case placeholder.MatchString(a.URL):
+		name := placeholder.FindString(a.URL)
+		return fmt.Errorf("agent: the URL cannot have the placeholder %s; in a Caddyfile, write {$%s}, which is replaced "+
+			"when the file is read", name, strings.TrimPrefix(strings.Trim(name, "{}"), "env."))
 	case len(a.URL) > maxURL:
 		return fmt.Errorf("agent: the URL has %d bytes, but must have no more than %d", len(a.URL), maxURL)
 	case a.Dialect == gateway.AUN:
@@ -150,9 +156,9 @@ func (a *AgentConfig) config(own *AUN) (gateway.AgentConfig, error) {
 	header := make(http.Header, len(a.HeaderUp))
 	for field, values := range a.HeaderUp {
 		for _, v := range values {
-			value, err := repl.ReplaceOrErr(v, true, true)
+			value, err := replaceAll(repl, v)
 			if err != nil {
-				return gateway.AgentConfig{}, fmt.Errorf("header_up %s has a placeholder without a value", field)
+				return gateway.AgentConfig{}, fmt.Errorf("header_up %s %w", field, err)
 			}
 			header.Add(field, value)
 		}

@@ -19,10 +19,12 @@ type AgentTLS struct {
 	// PEM files with the trusted roots of the agent's certificate. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// PEM files with the gateway's client certificate and its key, which AIP Partners require.
+	// The PEM file with the gateway's client certificate, which AIP Partners require.
 	// Default: none.
 	Cert string `json:"cert,omitempty"`
-	Key  string `json:"key,omitempty"`
+
+	// The PEM file with the key of cert. Required with it.
+	Key string `json:"key,omitempty"`
 
 	// The host name in the agent's certificate. Default: the host of its URL.
 	ServerName string `json:"server_name,omitempty"`

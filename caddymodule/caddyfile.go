@@ -128,8 +128,8 @@ func (p *parser) notify(n *Notify) func() {
 
 // parseDirective parses the directive. Syntax:
 //
-//	aip_gateway [<matcher>] [<dialect> <url>] {
-//		agent <dialect> <url> | aun <aid> [<url>] {
+//	aip_gateway [<matcher>] [[<dialect>] <url>] {
+//		agent [<dialect>] <url> | aun <aid> [<url>] {
 //			header_up <name> <value>
 //			timeout   <duration>
 //			retry_for <duration>
@@ -307,7 +307,16 @@ func (p *parser) agent(a *AgentConfig) {
 	p.block("agent", known)
 }
 
-func (p *parser) agentArgs(a *AgentConfig, dialect string) {
+// agentArgs parses the arguments of an agent, of which the first is its dialect, or its URL if the dialect is a2a.
+func (p *parser) agentArgs(a *AgentConfig, first string) {
+	if strings.HasPrefix(first, "http://") || strings.HasPrefix(first, "https://") {
+		a.Dialect, a.URL = gateway.A2A, first
+		if p.NextArg() {
+			p.fail("agent takes a dialect and a URL, in this order, but " + strconv.Quote(p.Val()) + " follows the URL")
+		}
+		return
+	}
+	dialect := first
 	a.Dialect = dialect
 	if dialect == gateway.AUN {
 		p.aunArgs(a)

@@ -18,11 +18,17 @@ type CardConfig struct {
 	// The version of the ACS at .well-known/acs.json: 01.00 or 02.01. Default: 01.00.
 	ACS string `json:"acs,omitempty"`
 
-	// The provider of the Partner, in the ACS. Default: the provider in the agent's card; CN for the country.
-	Organization    string `json:"organization,omitempty"`
+	// The name of the provider of the Partner, in the ACS. Default: that of the provider in the agent's card.
+	Organization string `json:"organization,omitempty"`
+
+	// The URL of the provider, in the ACS. Default: that of the provider in the agent's card.
 	OrganizationURL string `json:"organization_url,omitempty"`
-	Department      string `json:"department,omitempty"`
-	Country         string `json:"country,omitempty"`
+
+	// The department of the provider, in the ACS. Default: none.
+	Department string `json:"department,omitempty"`
+
+	// The code of the provider's country, in the ACS. Default: CN.
+	Country string `json:"country,omitempty"`
 
 	// The licence of the provider, which ACS 01.00 requires. Default: none.
 	License string `json:"license,omitempty"`

@@ -56,11 +56,12 @@ type GroupTLS struct {
 	// system's.
 	CA []string `json:"ca,omitempty"`
 
-	// PEM files with the gateway's client certificate and its key, by which it logs in where an invitation has no
-	// accessToken. They are read at each connection, so that they can be renewed. Default: none; such invitations are
-	// refused.
+	// The PEM file with the gateway's client certificate, by which it logs in where an invitation has no accessToken. It
+	// and its key are read at each connection, so that they can be renewed. Default: none; such invitations are refused.
 	Cert string `json:"cert,omitempty"`
-	Key  string `json:"key,omitempty"`
+
+	// The PEM file with the key of cert. Required with it.
+	Key string `json:"key,omitempty"`
 }
 
 // The limits of prefetch, of which AMQP has 16 bits, and of the number of groups.
@@ -168,9 +169,9 @@ func readTokenKey(repl *caddy.Replacer, s string) ([]byte, error) {
 	if s == "" {
 		return nil, nil
 	}
-	s, err := repl.ReplaceOrErr(s, true, true)
+	s, err := replaceAll(repl, s)
 	if err != nil {
-		return nil, errors.New("has a placeholder without a value")
+		return nil, err
 	}
 	s = strings.TrimSpace(s)
 	key, err := hex.DecodeString(s)

@@ -64,9 +64,9 @@ func (n *Notify) provision() error {
 	}
 	repl := caddy.NewReplacer()
 	for i, s := range n.SigningKeys {
-		value, err := repl.ReplaceOrErr(s, true, true)
+		value, err := replaceAll(repl, s)
 		if err != nil {
-			return fmt.Errorf("notify: signing_key %d has a placeholder without a value", i+1)
+			return fmt.Errorf("notify: signing_key %d %w", i+1, err)
 		}
 		key, err := sign.Parse(strings.TrimSpace(value))
 		if err != nil {

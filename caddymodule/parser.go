@@ -37,7 +37,7 @@ func (p *parser) block(name string, known options) {
 		read, ok := known[option]
 		switch {
 		case !ok:
-			p.fail("there is no " + strconv.Quote(option) + " in " + name)
+			p.fail("there is no " + strconv.Quote(option) + " in " + name + nearest(option, known))
 		case seen[option] && !slices.Contains(repeatable, option):
 			p.fail(option + " is given twice in " + name)
 		default:

@@ -53,6 +53,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if config.Guard.Mode == identity.Off {
 		g.log.Warn("identity is off: senderId is believed without proof; use this for development only", "agent", g.name())
 	}
+	g.warnWithoutClientAuth(ctx, config.Guard.Mode)
 	if g.gateway, err = gateway.New(config); err != nil {
 		return fmt.Errorf("agent: %w", advised(err))
 	}

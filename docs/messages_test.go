@@ -73,6 +73,7 @@ func TestDocsMessages(t *testing.T) {
 		{`there is no "…" in aip_callback`, gateway("aip_callback {\npath /x\n}")},
 		{`there is no "…" in aip_health`, gateway("aip_health {\npath /x\n}")},
 		{"agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101", gateway("aip_gateway {\nagent\n}")},
+		{"agent: the URL cannot have the placeholder …", gateway("aip_gateway a2a http://{env.AGENT}:9101")},
 		{`agent: the URL has … bytes, but must have no more than 400`,
 			gateway("aip_gateway a2a http://127.0.0.1/" + strings.Repeat("x", 400))},
 		{`completion: it is "…", but must be auto or confirm`, block("completion never")},

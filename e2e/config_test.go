@@ -84,6 +84,11 @@ func TestValidate(t *testing.T) {
 		{"bad AIC in allow", gateway("allow me"), `allow: `},
 		{"bad identity mode", gateway("identity maybe"), `identity: .*"maybe".*required, optional or off`},
 		{"unknown callers", gateway("callers aip/9"), `callers: there is no dialect "aip/9"`},
+		{"misspelt setting", gateway("timeout {\nresponse 5s\n}"), `no "timeout" in aip_gateway; did you mean "timeouts"`},
+		{"placeholder in the URL", config{handle: "aip_gateway http://{env.AGENT}/"},
+			`the URL cannot have the placeholder {env.AGENT}; in a Caddyfile, write {\$AGENT}`},
+		{"placeholder without a value", config{handle: "aip_gateway {\nagent http://x/ {\nheader_up A {env.NO_SUCH}\n}\n}"},
+			`header_up A has a placeholder without a value: {env.NO_SUCH}`},
 		{"bad URL", config{handle: "aip_gateway a2a/legacy nonsense"}, `"nonsense" is no http or https URL`},
 		{"another scheme", config{handle: "aip_gateway a2a/legacy ftp://x/"}, `is no http or https URL`},
 		{"no agent", config{handle: "aip_gateway {\nidentity required\n}"}, `no agent is given`},
@@ -133,6 +138,20 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: shows the password", tc.name)
 		case strings.Contains(stderr, "goroutine "):
 			t.Errorf("%s: shows a stack trace", tc.name)
+		}
+	}
+	// A site that verifies no certificates is warned of, with what to add. The others are not.
+	for mode, warned := range map[string]bool{"request": true, "require_and_verify": false} {
+		path := filepath.Join(s.dir, mode+".caddyfile")
+		text := s.text(config{handle: "aip_gateway " + agent.url, mode: mode})
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		status, _, stderr := s.caddy("validate", "--config", path, "--adapter", "caddyfile")
+		const warning, advice = "identity is required, but the site verifies no client certificates",
+			"client_auth { mode require_and_verify; trust_pool file"
+		if status != 0 || strings.Contains(stderr, warning) != warned || strings.Contains(stderr, advice) != warned {
+			t.Errorf("client_auth mode %s: ended with %d:\n%s", mode, status, stderr)
 		}
 	}
 	if got := leader.complete("one"); got.Status.State != task.Completed {

@@ -80,7 +80,7 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 
 // resolver returns what knows the dialect of the agent, or finds it out.
 func (c *AgentConfig) resolver(where discovery.Config) (upstream.Resolver, error) {
-	if c.Dialect != auto {
+	if c.Dialect != A2A {
 		codec := clients[c.Dialect](c)
 		transport, err := c.open(c.HTTP.URL, codec)
 		if err != nil {

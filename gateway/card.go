@@ -86,7 +86,7 @@ func (m *cardMaker) documents() map[string]Document {
 }
 
 // isA2A reports whether a dialect is a version of A2A.
-func isA2A(dialect string) bool { return strings.HasPrefix(dialect, auto) }
+func isA2A(dialect string) bool { return strings.HasPrefix(dialect, A2A) }
 
 // acs makes the ACS.
 func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// auto is the name of all versions of A2A: the one that an agent speaks is found out.
-const auto = "a2a"
+// A2A is the name of all versions of A2A: the one that an agent speaks is found out.
+const A2A = "a2a"
 
 // AgentAPI is the name of the Agent API, whose agents have settings of their own.
 const AgentAPI = "agentapi"
@@ -61,10 +61,10 @@ var servers = []caller{
 
 // CheckAgentDialect returns an error if agents have no dialect of a name. The error lists the names.
 func CheckAgentDialect(name string) error {
-	if _, ok := clients[name]; ok || name == auto || name == aun.AssigneeName {
+	if _, ok := clients[name]; ok || name == A2A || name == aun.AssigneeName {
 		return nil
 	}
-	list := append(slices.Collect(maps.Keys(clients)), auto, aun.AssigneeName)
+	list := append(slices.Collect(maps.Keys(clients)), A2A, aun.AssigneeName)
 	slices.Sort(list)
 	return fmt.Errorf("there is no dialect %q; this gateway can front %s", name, strings.Join(list, ", "))
 }
@@ -77,13 +77,13 @@ func Connects(dialect string) bool { return dialect == aun.AssigneeName }
 // Partner.
 func Callers(names []string, confirm bool, aic string) ([]translate.Server, error) {
 	for _, name := range names {
-		if name != auto && !slices.ContainsFunc(servers, func(s caller) bool { return s.name == name }) {
+		if name != A2A && !slices.ContainsFunc(servers, func(s caller) bool { return s.name == name }) {
 			return nil, fmt.Errorf("there is no dialect %q; this gateway can serve %s", name, callerDialects())
 		}
 	}
 	var list []translate.Server
 	for _, s := range servers {
-		if slices.Contains(names, s.name) || strings.HasPrefix(s.name, auto+"/") && slices.Contains(names, auto) {
+		if slices.Contains(names, s.name) || strings.HasPrefix(s.name, A2A+"/") && slices.Contains(names, A2A) {
 			list = append(list, s.make(confirm, aic))
 		}
 	}
@@ -91,7 +91,7 @@ func Callers(names []string, confirm bool, aic string) ([]translate.Server, erro
 }
 
 func callerDialects() string {
-	list := []string{auto}
+	list := []string{A2A}
 	for _, s := range servers {
 		if !slices.Contains(list, s.name) {
 			list = append(list, s.name)

@@ -3,6 +3,7 @@
 package identity
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,7 +60,16 @@ func (g *Guard) Check(peer Peer) (Peer, error) {
 	case g.Mode == Optional:
 		return Peer{}, nil
 	}
-	return Peer{}, refuse("A client certificate with an AIC is required.")
+	return Peer{}, noCertificate()
+}
+
+// ErrNoCertificate is the cause of an error for a peer without a certificate. The peer sends none, or the TLS server
+// does not ask for one.
+var ErrNoCertificate = errors.New("the peer has sent no client certificate")
+
+func noCertificate() error {
+	return task.Errorf(task.AuthenticationRequired, "A client certificate with an AIC is required.").
+		WithCause(ErrNoCertificate)
 }
 
 // Expired is the error for a peer whose certificate has expired since its connection was opened.
@@ -91,7 +101,7 @@ func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	case g.Mode == Optional && len(g.Allow) == 0:
 		return unverified + senderID, nil
 	default:
-		return "", refuse("A client certificate with an AIC is required.")
+		return "", noCertificate()
 	}
 }
 
@@ -127,7 +137,7 @@ func (g *Guard) Anonymous(peer Peer) (leader string, err error) {
 	case g.Mode == Optional && !peer.Verified() && len(g.Allow) == 0:
 		return unverified + anonymous, nil
 	case !peer.Verified():
-		return "", refuse("A client certificate with an AIC is required.")
+		return "", noCertificate()
 	}
 	return g.Owner(peer)
 }

@@ -165,7 +165,7 @@ func (f *callFlags) run(cmd *cobra.Command, args []string) (int, error) {
 	case errors.As(err, &refused) && f.json:
 		return exitAnsweredError, (&printer{w: cmd.OutOrStdout()}).raw(refused.Raw)
 	case errors.As(err, &refused):
-		return exitAnsweredError, errors.New(describe(refused))
+		return exitAnsweredError, errors.New(describe(refused) + f.connection.advice(refused))
 	}
 	return status, err
 }

@@ -174,7 +174,9 @@ func TestCall(t *testing.T) {
 				"  details: It may have ended.\n  max: [1,2]\n  taskId: task-1\n"}},
 		{"an error whose data is a sentence", []string{"get", "--task", "task-1"},
 			`"error":{"code":-32008,"message":"A\u001b","data":"why"}`,
-			commandResult{2, "", "Error: the Partner answered -32008 A\ufffd\n  data: \"why\"\n"}},
+			commandResult{2, "", "Error: the Partner answered -32008 A\ufffd\n  data: \"why\"\n" +
+				"the call has a certificate; if the site does not ask for it, its operator adds: " +
+				"tls { client_auth { mode require_and_verify; trust_pool file <ca.pem> } }\n"}},
 		{"a message", start,
 			`"result":{"type":"message","id":"msg-9","sentAt":"2025-09-01T12:00:00Z","senderRole":"partner","senderId":"p",` +
 				`"dataItems":[{"type":"text","text":"Hi"}]}`,

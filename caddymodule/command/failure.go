@@ -112,6 +112,21 @@ var meanings = map[int]string{
 	http.StatusGatewayTimeout:     "a proxy before the gateway waits less long than the task takes; use stream",
 }
 
+// authenticationRequired is the code of AIP for a Leader that has not proven who it is.
+const authenticationRequired = -32008
+
+// advice returns a line that says what mends an error that a Partner answered; empty for most.
+func (f *connectionFlags) advice(e *leader.Error) string {
+	if e.Code != authenticationRequired {
+		return ""
+	}
+	if cert, err := f.certificate(); cert == nil && err == nil {
+		return "\ngive the Leader's certificate with --cert, or make one with `caddy aip pki`"
+	}
+	return "\nthe call has a certificate; if the site does not ask for it, its operator adds: " +
+		"tls { client_auth { mode require_and_verify; trust_pool file <ca.pem> } }"
+}
+
 // maxBodyShown is how much of the body of an unexpected answer is printed, in bytes.
 const maxBodyShown = 500
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+)
+
+// clientAuth is what a site needs so that Leaders can prove who they are.
+const clientAuth = "add to the site: tls { client_auth { mode require_and_verify; trust_pool file <ca.pem> } }"
+
+// warnWithoutClientAuth warns of a handler that requires certificates of Leaders, on a server that asks none for them.
+// It cannot know which of the server's sites the handler belongs to, so it is silent if any of them asks.
+func (g *Gateway) warnWithoutClientAuth(ctx caddy.Context, mode identity.Mode) {
+	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	needed := slices.ContainsFunc(g.Callers, func(dialect string) bool { return dialect != gateway.AUN })
+	if !ok || mode != identity.Required || !needed || slices.ContainsFunc(server.TLSConnPolicies, verifiesClients) {
+		return
+	}
+	g.log.Warn("identity is required, but the site verifies no client certificates: every call is refused",
+		"agent", g.name(), "listen", strings.Join(server.Listen, " "), "advice", clientAuth)
+}
+
+// verifiesClients reports whether a policy, which may not be provisioned yet, has certificates of clients verified.
+func verifiesClients(p *caddytls.ConnectionPolicy) bool {
+	if p == nil || p.ClientAuthentication == nil {
+		return false
+	}
+	switch c := p.ClientAuthentication; c.Mode {
+	case "require_and_verify", "verify_if_given":
+		return true
+	case "": // the mode is require_and_verify if there is something to verify with
+		return c.CARaw != nil ||
+			len(c.TrustedCACerts)+len(c.TrustedCACertPEMFiles)+len(c.TrustedLeafCerts)+len(c.VerifiersRaw) > 0
+	}
+	return false
+}
