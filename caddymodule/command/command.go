@@ -31,7 +31,7 @@ func aipCommand(cmd *cobra.Command) {
   $ caddy aip call https://localhost:8443 start "Plan three days in Beijing"
   $ caddy aip aic check 10001000011K912345E789ABCDEF2353`
 	onlyGroup(cmd)
-	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), aicCommand(), deliveriesCommand(),
+	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(), deliveriesCommand(),
 		webhookKeyCommand(), aunIDCommand(), groupsCommand())
 }
 
