@@ -123,6 +123,7 @@ func (s *site) call(ctx context.Context, command, id, text string) (state string
 	if err != nil {
 		return "", err
 	}
+	req.Close = true // a reload closes idle connections, perhaps just when a request is sent on one
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return "", err
