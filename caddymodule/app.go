@@ -90,6 +90,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := events.(*caddyevents.App).On("stopping", a); err != nil {
 		return err
 	}
+	if err := register(ctx.GetMetricsRegistry(), a); err != nil {
+		return err
+	}
 	a.Streams.provision()
 	if a.identities, err = readIdentities(a.Identities); err != nil {
 		return err

@@ -102,6 +102,7 @@ func (s *site) mustLoad(config []byte) {
 	if err := s.load(config); err != nil {
 		s.t.Fatal(err)
 	}
+	http.DefaultClient.CloseIdleConnections() // Caddy closes them, too, perhaps just when the next call is sent
 }
 
 // open returns what the running configuration has open.

@@ -205,6 +205,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
+	agent.Name = g.Agent.name()
 	agent.Sender = cmp.Or(g.AIC, "aip-gateway")
 	agent.CallbackURL = g.app.Notify.Callback
 	agent.Turns.Logger = g.log

@@ -19,6 +19,7 @@ import (
 
 // AgentConfig is how messages are sent to the agent.
 type AgentConfig struct {
+	Name    string // of the agent in metrics; configurations with the same name share a Meter
 	Dialect string // one that CheckAgentDialect knows
 	Sender  string // the senderId that the gateway sends to an agent of AIP
 
@@ -56,13 +57,13 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 	where := discovery.Config{URL: c.HTTP.URL, Finder: a2a.Finder(), Header: c.HTTP.Header, TLS: c.HTTP.TLS}
 	card := discovery.NewCard(where)
 	turns := c.Turns
+	turns.Traffic = &process.meterOf(c.Name).Traffic
 	if c.Dialect == AUN {
-		address := c.AUN.URL + " " + string(c.AUN.Peer)
-		turns.Slots, turns.Traffic = process.slotsOf(address, c.MaxRequests), process.trafficOf(address)
+		turns.Slots = process.slotsOf(c.AUN.URL+" "+string(c.AUN.Peer), c.MaxRequests)
 		turns.Resolver = upstream.NewEndpoint(clients[AUN](c), process.aun.New(c.AUN, c.IdleWindow))
 		return upstream.New(turns), card, nil
 	}
-	turns.Slots, turns.Traffic = process.slotsOf(c.HTTP.URL, c.MaxRequests), process.trafficOf(c.HTTP.URL)
+	turns.Slots = process.slotsOf(c.HTTP.URL, c.MaxRequests)
 	if c.CallbackURL != "" && c.Dialect != AgentAPI { // whose agents have no cards, and push nothing
 		turns.Listener = process.Callbacks.At(c.CallbackURL, card.Pushes)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -37,7 +38,11 @@ type Answer struct {
 // trace, if there is one.
 func (g *Gateway) Dispatch(ctx context.Context, peer identity.Peer, r *Request) Answer {
 	x := g.begin(ctx, peer, r)
+	begun := time.Now()
 	a := x.answer()
+	if a.Dialect != nil { // else the caller has left
+		g.meter.count(x, a.Err, time.Since(begun))
+	}
 	if a.Stream == nil {
 		x.span.End()
 		r.memory.Take(int64(len(a.Reply)))
@@ -50,6 +55,7 @@ func (g *Gateway) Dispatch(ctx context.Context, peer identity.Peer, r *Request) 
 func (g *Gateway) Refuse(ctx context.Context, peer identity.Peer, r *Request, err error) Answer {
 	x := g.begin(ctx, peer, r)
 	defer x.span.End()
+	g.meter.count(x, err, 0)
 	return x.refuse(err)
 }
 

@@ -31,7 +31,7 @@ type Config struct {
 	// the gateway is registered before its first request.
 	Ready func(context.Context) error
 
-	// Partner is the configuration of the life-cycle. New sets its Memory and Log, and its Agent if that is nil.
+	// Partner is the configuration of the life-cycle. New sets its Memory, Meter and Log, and its Agent if that is nil.
 	Partner partner.Config
 	Agent   AgentConfig // how Partner.Agent is made
 	AIC     string      // of the Partner; empty for none
@@ -82,6 +82,7 @@ type Gateway struct {
 	cards     *cardMaker
 	documents map[string]Document
 	memory    quota.Budget
+	meter     *Meter
 
 	// set by Register
 	partner  *partner.Partner
@@ -101,8 +102,10 @@ func New(c Config) (*Gateway, error) {
 		c.Partner.Agent = about.agent
 	}
 	memory := quota.Budget{Counter: &c.Process.Memory, Limits: c.Memory, Patience: c.MemoryPatience}
-	c.Partner.Memory, c.Partner.Log = memory, c.Log
-	g := &Gateway{config: c, agent: about.agent, memory: memory, cards: &cardMaker{
+	meter := c.Process.meterOf(c.Agent.Name)
+	meter.serve(c.Callers)
+	c.Partner.Memory, c.Partner.Meter, c.Partner.Log = memory, &meter.Tasks, c.Log
+	g := &Gateway{config: c, agent: about.agent, memory: memory, meter: meter, cards: &cardMaker{
 		described: about, config: c.Cards, aic: c.AIC, generations: names(c.Callers),
 		mutualTLS: c.Guard.Mode == identity.Required, http2: c.HTTP2, groups: c.Groups, log: c.Log,
 	}}

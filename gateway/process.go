@@ -31,9 +31,9 @@ type Process struct {
 	workers workers
 	aun     auntransport.Pool // the gateway's own connections to AUN
 
-	mu      sync.Mutex
-	slots   map[slotsKey]*upstream.Slots // by agent. Entries are small and are kept
-	traffic map[string]*upstream.Traffic // likewise
+	mu     sync.Mutex
+	slots  map[slotsKey]*upstream.Slots // by agent. Entries are small and are kept
+	meters map[string]*Meter            // likewise
 }
 
 type slotsKey struct {
@@ -54,19 +54,6 @@ func (p *Process) slotsOf(url string, max int) *upstream.Slots {
 		p.slots[key] = upstream.NewSlots(max)
 	}
 	return p.slots[key]
-}
-
-// trafficOf returns the traffic of an agent. Configurations share it.
-func (p *Process) trafficOf(url string) *upstream.Traffic {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.traffic == nil {
-		p.traffic = make(map[string]*upstream.Traffic)
-	}
-	if p.traffic[url] == nil {
-		p.traffic[url] = new(upstream.Traffic)
-	}
-	return p.traffic[url]
 }
 
 // Tasks is the state that all gateways over one store share: the life-cycle of tasks, and their webhooks. It outlives

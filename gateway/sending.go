@@ -307,6 +307,7 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 	}
 	s.last, s.page = rec.Seq, s.page[1:]
 	s.sent++
+	s.g.meter.Events.Add(1)
 	switch n := s.out.Buffered(); {
 	case over: // finish sends it
 	case s.trying && n > trySize:

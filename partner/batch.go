@@ -140,19 +140,21 @@ func (b *batch) write(ctx context.Context) error {
 	}
 	tk.lease().Take(tk.size)
 	tk.logState.last, tk.logState.lost = tk.logState.last+tk.logState.lost, 0
-	b.apply(ctx)
+	p := tk.partner()
+	b.apply(ctx, p)
 	if a.End {
 		tk.engine.open.done(tk.log)
 	}
 	tk.engine.deadlines.ScanBy(a.DueAt)
-	if p := tk.partner(); p != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
+	if p != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
 		tk.logger().Debug("task", "state", string(b.state), "events", n, "last", tk.logState.last)
 	}
 	return nil
 }
 
-// apply applies the events, which are stored, to the task, and notifies the Watcher. tk.mu is held.
-func (b *batch) apply(ctx context.Context) {
+// apply applies the events, which are stored, to the task, notifies the Watcher, and counts the states for the Partner,
+// if there is one. tk.mu is held.
+func (b *batch) apply(ctx context.Context, p *Partner) {
 	tk := b.tk
 	var changes []task.Change
 	for i := range b.events {
@@ -163,7 +165,13 @@ func (b *batch) apply(ctx context.Context) {
 		b.events[i].Seq = tk.logState.last
 		before := tk.fold.Status().State
 		tk.fold.Apply(b.events[i])
-		if tk.meta.Watched && tk.engine.watcher != nil && tk.fold.Status().State != before {
+		if tk.fold.Status().State == before {
+			continue
+		}
+		if p != nil {
+			p.Meter.enter(tk.fold.Status().State)
+		}
+		if tk.meta.Watched && tk.engine.watcher != nil {
 			t := tk.snapshot()
 			changes = append(changes, task.Change{Seq: tk.logState.last, Task: &t})
 		}

@@ -55,6 +55,16 @@ func (o *openTasks) add(ctx context.Context, log string, max int) (bool, error) 
 	return o.counter.Take(logname.Owner(log), 1, limits) == nil, nil
 }
 
+// total returns how many there are, and 0 until they are counted.
+func (o *openTasks) total() int64 {
+	select {
+	case <-o.counted:
+		return o.counter.Total()
+	default:
+		return 0
+	}
+}
+
 // done counts one task less.
 func (o *openTasks) done(log string) {
 	owner := logname.Owner(log)

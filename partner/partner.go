@@ -34,7 +34,9 @@ type Config struct {
 	Stopping <-chan struct{}
 	Drain    time.Duration
 
-	Log *slog.Logger
+	// Meter counts what becomes of the tasks. Default: one of its own.
+	Meter *Meter
+	Log   *slog.Logger
 }
 
 // Partner is one agent, whose tasks Leaders command. Its methods may be called by any number of goroutines at once.
@@ -47,6 +49,9 @@ type Partner struct {
 // the turns of that name that no run works on. Several may share a name, as the old and the new configuration do during
 // a reload; the one registered last is responsible for the tasks that no other one works on.
 func (e *Engine) Register(c Config) *Partner {
+	if c.Meter == nil {
+		c.Meter = new(Meter)
+	}
 	p := &Partner{Config: c, engine: e}
 	e.mu.Lock()
 	defer e.mu.Unlock()

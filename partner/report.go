@@ -104,6 +104,7 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	if tk.meta.Pending != nil {
 		return false, nil
 	}
+	r.noteReport(tk.fold.Status().State.Settled())
 	r.reported.set()
 	if !tk.fold.Status().State.Settled() {
 		return false, nil

@@ -35,6 +35,7 @@ type run struct {
 	settled  signal // the turn has settled or is given up; the agent may still resume by itself
 	done     signal // the run has ended
 
+	began       time.Time     // when the run began
 	queuedSince time.Time     // when the message began to wait to be sent; zero while it does not wait
 	queuedFor   time.Duration // how long it waited before that
 	err         error         // why the result could not be stored
@@ -69,7 +70,7 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 // turns, or nil. tk.mu is held.
 func (p *Partner) newRun(ctx context.Context, tracer trace.TracerProvider, tk *activeTask, t *agent.Turn) *run {
 	e := p.engine
-	r := &run{partner: p, tk: tk, turn: t, response: tk.meta.Terms.Response}
+	r := &run{partner: p, tk: tk, turn: t, response: tk.meta.Terms.Response, began: time.Now()}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if e.base.Err() != nil {
@@ -118,6 +119,23 @@ func (r *run) end(err error) {
 	tk.release()
 }
 
+// noteReport measures how long the agent took to its first report, and until the turn has settled. The mutex of the
+// task is held, and the signals of the run are not set yet.
+func (r *run) noteReport(settled bool) {
+	first := !r.reported.happened
+	settles := settled && !r.settled.happened
+	if !first && !settles {
+		return
+	}
+	took := time.Since(r.began)
+	if first {
+		r.partner.Meter.FirstReport.Add(took)
+	}
+	if settles {
+		r.partner.Meter.Settled.Add(took)
+	}
+}
+
 // stop ends the turn early. It does not wait for its end.
 func (r *run) stop() {
 	r.cancel()
@@ -146,6 +164,7 @@ func (r *run) conclude(ended bool, err error) error {
 	}
 	if err != nil && mayBeRunning(err) && ctx.Err() == nil {
 		r.span.AddEvent("aip.resume")
+		r.partner.Meter.resumed.Add(1)
 		tk.logger().Info("asking the agent again", "reason", err)
 		var again error
 		ended, again = tk.consume(r.ctx, r, r.partner.Agent.Resume(ctx, r.turn))
@@ -163,6 +182,7 @@ func (r *run) conclude(ended bool, err error) error {
 		return err
 	}
 	r.span.SetStatus(codes.Error, task.KindOf(err).String())
+	r.partner.Meter.fail(task.KindOf(err))
 	if !tk.isCanceling() { // what ends then is what the cancel has stopped
 		tk.logger().Warn("the agent failed", "reason", err)
 	}
@@ -234,6 +254,7 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 		if unsent {
 			return run()
 		}
+		p.Meter.resumed.Add(1)
 		ended, err := tk.consume(r.ctx, r, p.Agent.Resume(r.ctx, t))
 		if k := task.KindOf(err); pending && k == task.TaskNotFound || k == task.AgentUnavailable {
 			return run() // the agent has not received the turn

@@ -53,6 +53,7 @@ func (r *run) carryOut(stream bool) error {
 		if !again {
 			return err
 		}
+		r.config.Traffic.retries.Add(1)
 	}
 }
 

@@ -130,7 +130,7 @@ func (r *run) receive(x Exchange, answered bool) (got received, err error) {
 	case got.streamed && r.interrupt != nil:
 		return got, ErrInterrupted // a stream takes its time
 	case got.streamed:
-		r.config.Traffic.note(r.ctx, nil)
+		r.config.Traffic.see(nil)
 		got.seen, got.acted, err = r.read(x)
 	default:
 		got.report, err = r.reply(x, r.turn.Known)

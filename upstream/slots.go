@@ -40,6 +40,13 @@ func NewSlots(n int) *Slots {
 	return &Slots{max: n, turns: semaphore{max: n - asks}, questions: semaphore{max: asks}}
 }
 
+// Use returns how many turns have a slot now, and how many wait for one.
+func (s *Slots) Use() (used, waiting int) {
+	s.turns.mu.Lock()
+	defer s.turns.mu.Unlock()
+	return s.turns.used, len(s.turns.waiting)
+}
+
 // admit returns an error of kind LimitExceeded where too many turns wait already. Turns that are admitted at the same
 // moment may exceed the bound by their number.
 func (s *Slots) admit() error {

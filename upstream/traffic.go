@@ -5,6 +5,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,51 @@ import (
 type Traffic struct {
 	answered atomic.Int64 // when the agent last answered a request; nanoseconds of Unix time, 0 for never
 	failed   atomic.Pointer[Failure]
+
+	answers [2]atomic.Uint64                // requests that the agent has answered: by no error, and by one of its own
+	reasons [len(reasonNames)]atomic.Uint64 // requests that failed for a reason; NoReason is a timeout
+	retries atomic.Uint64                   // messages that were sent again
+}
+
+// Outcomes of requests beside the reasons.
+const (
+	outcomeOK      = "ok"
+	outcomeError   = "agent error"
+	outcomeTimeout = "timeout"
+)
+
+// Requests yields how many requests had each outcome: ok, agent error, timeout, or the name of a Reason.
+func (t *Traffic) Requests() iter.Seq2[string, uint64] {
+	return func(yield func(string, uint64) bool) {
+		if !yield(outcomeOK, t.answers[0].Load()) || !yield(outcomeError, t.answers[1].Load()) {
+			return
+		}
+		for i := range t.reasons {
+			name := Reason(i).String()
+			if Reason(i) == NoReason {
+				name = outcomeTimeout
+			}
+			if !yield(name, t.reasons[i].Load()) {
+				return
+			}
+		}
+	}
+}
+
+// Retries returns how many messages were sent again, because the agent had not received them or was busy.
+func (t *Traffic) Retries() uint64 { return t.retries.Load() }
+
+// count counts a request by its outcome.
+func (t *Traffic) count(err error) {
+	reason := ReasonOf(err)
+	switch {
+	case err == nil:
+		t.answers[0].Add(1)
+	case reason == NoReason && !failsAgent(err):
+		t.answers[1].Add(1)
+	case int(reason) < len(t.reasons):
+		t.reasons[reason].Add(1)
+	}
 }
 
 // Failure is a request that an agent has not answered.
@@ -40,8 +86,17 @@ func (t *Traffic) Failed() *Failure { return t.failed.Load() }
 
 // note notes the outcome of a request whose context is ctx.
 func (t *Traffic) note(ctx context.Context, err error) {
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return // by the gateway
+	}
+	t.count(err)
+	t.see(err)
+}
+
+// see notes whether the agent has answered.
+func (t *Traffic) see(err error) {
 	switch {
-	case err != nil && errors.Is(ctx.Err(), context.Canceled): // by the gateway
+	case ReasonOf(err) == OutOfFiles: // the gateway could not ask
 	case err != nil && failsAgent(err):
 		t.failed.Store(&Failure{time.Now(), err})
 	default:
@@ -49,14 +104,14 @@ func (t *Traffic) note(ctx context.Context, err error) {
 	}
 }
 
-// failsAgent reports whether an error says that no agent of the dialect has answered.
+// failsAgent reports whether an error says that the agent was asked, and no agent of the dialect has answered.
 func failsAgent(err error) bool {
 	switch ReasonOf(err) {
 	case NoReason:
 		k := task.KindOf(err)
 		return k == task.AgentTimeout || k == task.AgentUnavailable
 	case StreamCut, Overloaded, ServerFailed, Rejected, OutOfFiles:
-		return false // it answered, or it is the gateway that could not ask
+		return false
 	}
 	return true
 }
@@ -83,6 +138,9 @@ func (a *Agent) Check(ctx context.Context) error {
 
 // Traffic returns what has become of the requests to the agent.
 func (a *Agent) Traffic() *Traffic { return a.config.Traffic }
+
+// Slots returns the slots of the agent.
+func (a *Agent) Slots() *Slots { return a.config.Slots }
 
 // Dialect returns the dialect of the agent; empty if it is not known yet.
 func (a *Agent) Dialect() string {

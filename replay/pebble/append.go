@@ -57,6 +57,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		next.pending = true
 		ok, err := s.intents.add(a.Log, &next)
 		if ok {
+			s.meter.appends.Add(1)
 			l.publish(next, nil)
 		}
 		if ok || err != nil {
@@ -116,6 +117,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 	if err := s.commit(b, len(a.Records), durable); err != nil {
 		return err
 	}
+	s.meter.appends.Add(1)
 	if old.pending {
 		s.intents.settle(a.Log)
 	}

@@ -37,6 +37,7 @@ type disk struct {
 	// unsynced is set when the journal could not be synced. The system may drop then what was written to it, even while
 	// the machine keeps running.
 	unsynced atomic.Bool
+	meter    *meter
 }
 
 // diskError says why a store is unavailable.
@@ -49,6 +50,7 @@ func (e *diskError) Unwrap() []error { return []error{replay.ErrUnavailable, e.c
 func newDisk(system vfs.FS, dir string, readOnly bool, r *reserve, tables *debris) *disk {
 	d := &disk{
 		FS: system, reserve: r, debris: tables, memory: vfs.NewMem(), readOnly: readOnly, raised: make(chan struct{}),
+		meter: new(meter),
 	}
 	_ = d.memory.MkdirAll(dir, 0o700) // of an empty file system
 	return d

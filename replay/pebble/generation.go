@@ -30,8 +30,10 @@ type generation struct {
 
 // newGeneration returns a generation without a database.
 func (s *Store) newGeneration(mode openMode) *generation {
+	d := newDisk(s.system, s.dir, mode == openRead, s.reserve, s.debris)
+	d.meter = &s.meter
 	return &generation{
-		disk:      newDisk(s.system, s.dir, mode == openRead, s.reserve, s.debris),
+		disk:      d,
 		logs:      newLogs(s.intents),
 		snapshots: make(map[*pebble.Snapshot]struct{}),
 	}

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -194,7 +195,9 @@ func (j *journal) writeTo(end int64) {
 		begin := appended-j.begun >= writeBack
 		j.buf = j.spare[:0]
 		j.mu.Unlock()
-		if _, err := j.disk.write(file, buf); err == nil && begin {
+		n, err := j.disk.write(file, buf)
+		j.disk.meter.written.Add(uint64(n))
+		if err == nil && begin {
 			if _, err := file.SyncTo(length); err != nil {
 				j.disk.failToSync(err)
 			}
@@ -245,7 +248,9 @@ func (j *journal) leadRound() {
 	j.syncing = true
 	file, written := j.segment.file, j.written
 	j.mu.Unlock()
+	begun := time.Now()
 	err := file.SyncData()
+	j.disk.meter.syncs.Add(time.Since(begun))
 	j.mu.Lock()
 	if err != nil {
 		j.disk.failToSync(err)

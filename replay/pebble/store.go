@@ -35,6 +35,7 @@ type Store struct {
 	intents  *intents
 	debris   *debris
 	room     *room
+	meter    meter
 	settings atomic.Pointer[replay.Settings]
 
 	gate sync.RWMutex // held for reading by a call that uses the generation, for writing by what replaces it

@@ -115,6 +115,7 @@ func (s *Store) fails(why *diskError) {
 	if s.available.why.Swap(why) != nil {
 		return
 	}
+	s.meter.failures.Add(1)
 	s.log.Error("replay: the store cannot be written; it tries again by itself", slog.Any("error", why.cause))
 }
 

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/internal/measure"
+	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/replay/pebble"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// metric describes one metric of the gateway.
+type metric struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+// metrics are the metrics of the gateway, all of which describe has made.
+var metrics []*prometheus.Desc
+
+// describe returns the description of a metric. The label agent is the agent's URL, or its AID.
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	d := prometheus.NewDesc("aip_"+name, help, labels, nil)
+	metrics = append(metrics, d)
+	return d
+}
+
+func newCounter(name, help string, labels ...string) metric {
+	return metric{describe(name, help, labels...), prometheus.CounterValue}
+}
+
+func newGauge(name, help string, labels ...string) metric {
+	return metric{describe(name, help, labels...), prometheus.GaugeValue}
+}
+
+// The metrics of calls, tasks, agents and streams.
+var (
+	metricCalls = newCounter("calls_total", "Calls that were answered, by the kind of their error.",
+		"agent", "dialect", "method", "kind")
+	metricCallTook = describe("call_duration_seconds",
+		"Time from a decoded request to its answer, or to the begin of its stream.", "agent", "dialect", "method")
+
+	metricUnfinished = newGauge("tasks_unfinished", "Unfinished tasks in the store.")
+	metricEntered    = newCounter("task_states_total", "Tasks that have entered a state.", "agent", "state")
+	metricFailed     = newCounter("task_failures_total", "Turns that have failed, by the kind of the error.",
+		"agent", "kind")
+	metricResumed = newCounter("task_resumes_total", "Turns that were resumed.", "agent")
+	metricFirst   = describe("task_first_report_seconds",
+		"Time from the begin of a turn to the agent's first report that was stored.", "agent")
+	metricSettled = describe("task_settled_seconds",
+		"Time from the begin of a turn to its end: the agent has finished, failed or needs input.", "agent")
+
+	metricRequests = newCounter("agent_requests_total", "Requests to an agent, by their outcome.", "agent", "outcome")
+	metricRetries  = newCounter("agent_retries_total", "Messages that were sent to an agent again.", "agent")
+	metricRuns     = newGauge("agent_runs", "Turns that have a request open at an agent.", "agent")
+	metricWaiting  = newGauge("agent_runs_waiting", "Turns that wait for a free run of an agent.", "agent")
+	metricUp       = newGauge("agent_up", "Whether an agent has answered the last request: 1 or 0.", "agent")
+
+	metricStreams = newGauge("streams_open", "Open streams.")
+	metricEvents  = newCounter("stream_events_total", "Events that were sent by streams.", "agent")
+	metricMemory  = newGauge("memory_bytes", "Memory that requests, answers, streams and running tasks hold.")
+)
+
+// The metrics of the store and of webhooks.
+var (
+	metricWritable = newGauge("store_writable", "Whether the store accepts new tasks: 1 or 0.")
+	metricFailures = newCounter("store_failures_total", "How often the store became unavailable.")
+	metricAppends  = newCounter("store_appends_total", "Appends that were written.")
+	metricJournal  = newCounter("store_journal_bytes_total", "Bytes that were written to the journal.")
+	metricSyncs    = describe("store_sync_seconds", "Time that a sync of the journal took.")
+	metricCompacts = newGauge("store_compactions", "Compactions of the database since it was last opened.")
+	metricDisk     = newGauge("store_disk_bytes", "Size of the files of the store.")
+	metricFree     = newGauge("store_free_bytes", "Space that is free on the disk of the store.")
+
+	metricAttempts = newCounter("notify_attempts_total", "Attempts to deliver a notification, by their result.", "result")
+	metricDead     = newCounter("notify_dead_total", "Notifications that became dead letters, or were dropped.")
+	metricInFlight = newGauge("notify_in_flight", "Attempts that are being made.")
+	metricReady    = newGauge("notify_ready", "Deliveries that wait in memory for their turn.")
+	metricBreakers = newGauge("notify_breakers_open", "Endpoints in memory whose breaker is open.")
+)
+
+// collector reads what the rooms count, when Caddy's metrics are gathered. What it reads outlives configurations, and
+// so counters continue after a reload. It implements prometheus.Collector.
+type collector struct{ app *App }
+
+// register adds the metrics to those of a configuration.
+func register(metrics *prometheus.Registry, a *App) error {
+	err := metrics.Register(collector{a})
+	if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		return nil // the app is loaded for a second time
+	}
+	return err
+}
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range metrics {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	s := samples{out}
+	s.add(metricStreams, float64(process.Streams.Total()))
+	s.add(metricMemory, float64(process.Memory.Total()))
+	seen := make(map[string]bool)
+	members, opened := c.app.measured()
+	for _, g := range members {
+		if name := g.Agent.name(); !seen[name] {
+			seen[name] = true
+			s.agent(name, g)
+		}
+	}
+	if opened == nil {
+		return
+	}
+	s.add(metricUnfinished, float64(opened.tasks.Engine.Unfinished()))
+	s.flag(metricWritable, opened.tasks.Store.Writable() == nil)
+	if store, ok := opened.tasks.Store.(*pebble.Store); ok {
+		s.store(store.Metrics())
+	}
+	s.notify(opened.tasks.Webhooks.Counts())
+}
+
+// measured returns the Partners of the configuration, and its store; nil before the app has started.
+func (a *App) measured() ([]*Gateway, *openStore) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.holds {
+		return a.members, nil
+	}
+	return a.members, a.opened
+}
+
+// samples are the values that Collect sends.
+type samples struct{ out chan<- prometheus.Metric }
+
+func (s samples) add(m metric, value float64, labels ...string) {
+	s.out <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
+}
+
+func (s samples) flag(m metric, set bool, labels ...string) {
+	value := 0.0
+	if set {
+		value = 1
+	}
+	s.add(m, value, labels...)
+}
+
+func (s samples) durations(d *prometheus.Desc, h measure.Snapshot, labels ...string) {
+	s.out <- prometheus.MustNewConstHistogram(d, h.Count, h.Sum, h.Buckets, labels...)
+}
+
+// labelValue returns a name as the value of a label.
+func labelValue(name string) string {
+	return strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(name))
+}
+
+// agent adds what concerns one agent.
+func (s samples) agent(name string, g *Gateway) {
+	m := g.gateway.Meter()
+	for c := range m.Calls() {
+		for kind, n := range c.ByKind() {
+			s.add(metricCalls, float64(n), name, c.Dialect, c.Method, labelValue(kind))
+		}
+		s.durations(metricCallTook, c.Took.Snapshot(), name, c.Dialect, c.Method)
+	}
+	for _, state := range task.States() {
+		s.add(metricEntered, float64(m.Tasks.Entered(state)), name, string(state))
+	}
+	for _, kind := range task.Kinds() {
+		if n := m.Tasks.Failed(kind); n > 0 {
+			s.add(metricFailed, float64(n), name, labelValue(kind.String()))
+		}
+	}
+	s.add(metricResumed, float64(m.Tasks.Resumed()), name)
+	s.durations(metricFirst, m.Tasks.FirstReport.Snapshot(), name)
+	s.durations(metricSettled, m.Tasks.Settled.Snapshot(), name)
+	s.traffic(name, g.gateway)
+	s.add(metricEvents, float64(m.Events.Load()), name)
+}
+
+// traffic adds what concerns the requests to an agent.
+func (s samples) traffic(name string, g *gateway.Gateway) {
+	t := &g.Meter().Traffic
+	for outcome, n := range t.Requests() {
+		if n > 0 || outcome == "ok" {
+			s.add(metricRequests, float64(n), name, labelValue(outcome))
+		}
+	}
+	s.add(metricRetries, float64(t.Retries()), name)
+	if slots := g.Slots(); slots != nil {
+		used, waiting := slots.Use()
+		s.add(metricRuns, float64(used), name)
+		s.add(metricWaiting, float64(waiting), name)
+	}
+	if h := g.Health(); !h.Answered.IsZero() || h.Failed != nil {
+		s.flag(metricUp, h.Up(), name)
+	}
+}
+
+// store adds what concerns the store on the disk.
+func (s samples) store(m pebble.Metrics) {
+	s.add(metricFailures, float64(m.Failures))
+	s.add(metricAppends, float64(m.Appends))
+	s.add(metricJournal, float64(m.JournalBytes))
+	s.durations(metricSyncs, m.Syncs)
+	s.add(metricCompacts, float64(m.Compactions))
+	s.add(metricDisk, float64(m.DiskBytes))
+	s.add(metricFree, float64(m.FreeBytes))
+}
+
+// notify adds what concerns webhooks.
+func (s samples) notify(c notify.Counts) {
+	s.add(metricAttempts, float64(c.Delivered), "delivered")
+	s.add(metricAttempts, float64(c.Failed), "failed")
+	s.add(metricDead, float64(c.Dead))
+	s.add(metricInFlight, float64(c.InFlight))
+	s.add(metricReady, float64(c.Ready))
+	s.add(metricBreakers, float64(c.Open))
+}

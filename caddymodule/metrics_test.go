@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	_ "github.com/caddyserver/caddy/v2/modules/metrics"
+)
+
+// metricsSite returns a configuration with Caddy's metrics on the site of the Partner.
+func (s *site) metricsSite(retention string) []byte {
+	s.t.Helper()
+	out := adapt(s.t, string(caddyfile.Format(fmt.Appendf(nil, `{
+	admin off
+	auto_https off
+	aip {
+		store pebble %s {
+			retention %s
+		}
+		drain 1s
+	}
+}
+http://%s {
+	metrics /metrics
+	aip_gateway a2a/legacy %s {
+		identity off
+	}
+}
+`, s.dir, retention, s.addr, s.agent))))
+	if strings.HasPrefix(out, "error") {
+		s.t.Fatal(out)
+	}
+	return []byte(out)
+}
+
+// metrics returns the samples of the gateway, by name and labels.
+func (s *site) metrics() map[string]string {
+	s.t.Helper()
+	res, err := http.Get("http://" + s.addr + "/metrics")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		s.t.Fatalf("metrics: %d, %v\n%s", res.StatusCode, err, body)
+	}
+	all := make(map[string]string)
+	for _, m := range regexp.MustCompile(`(?m)^(aip_\S+) (\S+)$`).FindAllStringSubmatch(string(body), -1) {
+		all[strings.ReplaceAll(m[1], s.agent, "AGENT")] = m[2]
+	}
+	return all
+}
+
+// wantMetrics compares some samples.
+func (s *site) wantMetrics(want map[string]string) {
+	s.t.Helper()
+	got := s.metrics()
+	for name, value := range want {
+		if got[name] != value {
+			s.t.Errorf("%s is %q, want %q", name, got[name], value)
+		}
+	}
+}
+
+// TestMetrics drives a few tasks, and has counters continue after a reload.
+func TestMetrics(t *testing.T) {
+	s := newSite(t)
+	s.mustLoad(s.metricsSite("1h"))
+	before := s.metrics()
+	calls := func(method, kind string) string {
+		return fmt.Sprintf(`aip_calls_total{agent="AGENT",dialect="aip",kind=%q,method=%q}`, kind, method)
+	}
+	s.want("start", "t1", "hello", "awaiting-completion")
+	s.want("complete", "t1", "", "completed")
+	s.want("start", "t2", "ask", "awaiting-input")
+	if _, err := s.call(t.Context(), "get", "none", ""); err == nil {
+		t.Error("a task that does not exist was found")
+	}
+	want := map[string]string{
+		calls("start", "ok"):           "2",
+		calls("complete", "ok"):        "1",
+		calls("get", "task_not_found"): "1",
+		`aip_call_duration_seconds_count{agent="AGENT",dialect="aip",method="start"}`: "2",
+		`aip_task_states_total{agent="AGENT",state="accepted"}`:                       "2",
+		`aip_task_states_total{agent="AGENT",state="completed"}`:                      "1",
+		`aip_task_states_total{agent="AGENT",state="awaiting-input"}`:                 "1",
+		`aip_task_first_report_seconds_count{agent="AGENT"}`:                          "2",
+		`aip_task_settled_seconds_count{agent="AGENT"}`:                               "2",
+		`aip_agent_requests_total{agent="AGENT",outcome="ok"}`:                        "2",
+		`aip_agent_up{agent="AGENT"}`:                                                 "1",
+		`aip_agent_runs{agent="AGENT"}`:                                               "0",
+		"aip_tasks_unfinished":                                                        "1",
+		"aip_streams_open":                                                            "0",
+		"aip_store_writable":                                                          "1",
+		"aip_store_failures_total":                                                    "0",
+		`aip_notify_attempts_total{result="delivered"}`:                               "0",
+	}
+	s.wantMetrics(want)
+	after := s.metrics()
+	for _, name := range []string{
+		"aip_store_appends_total", "aip_store_journal_bytes_total", "aip_store_sync_seconds_count",
+	} {
+		if after[name] == before[name] {
+			t.Errorf("%s has stayed %q", name, after[name])
+		}
+	}
+	s.mustLoad(s.metricsSite("2h"))
+	s.wantMetrics(want)
+	s.want("start", "t3", "hello", "awaiting-completion")
+	s.wantMetrics(map[string]string{calls("start", "ok"): "3", "aip_tasks_unfinished": "2"})
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package measure counts durations for metrics, without a lock and without an allocation. How metrics are exported is
+// the host's business.
+package measure
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// bounds are the upper bounds of the buckets, the last one excluded, which has none.
+var bounds = [...]time.Duration{
+	100 * time.Microsecond, 500 * time.Microsecond,
+	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute,
+}
+
+// Durations is a histogram of durations. The zero value is ready for use, by any number of goroutines at once. It must
+// not be copied.
+type Durations struct {
+	buckets [len(bounds) + 1]atomic.Uint64
+	sum     atomic.Int64 // nanoseconds
+}
+
+// Add counts a duration.
+func (d *Durations) Add(took time.Duration) {
+	i := 0
+	for i < len(bounds) && took > bounds[i] {
+		i++
+	}
+	d.buckets[i].Add(1)
+	d.sum.Add(int64(took))
+}
+
+// Snapshot is what a histogram holds at a moment.
+type Snapshot struct {
+	Count   uint64
+	Sum     float64            // seconds
+	Buckets map[float64]uint64 // how many durations were at most so many seconds
+}
+
+// Snapshot returns what the histogram holds. What is added meanwhile is in it, or is not.
+func (d *Durations) Snapshot() Snapshot {
+	s := Snapshot{Buckets: make(map[float64]uint64, len(bounds))}
+	for i := range d.buckets {
+		s.Count += d.buckets[i].Load()
+		if i < len(bounds) {
+			s.Buckets[bounds[i].Seconds()] = s.Count
+		}
+	}
+	s.Sum = time.Duration(d.sum.Load()).Seconds()
+	return s
+}

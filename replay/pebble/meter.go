@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/aip-gateway/aip-gateway/internal/measure"
+)
+
+// meter counts what a Store does, over all its generations.
+type meter struct {
+	appends  atomic.Uint64     // that were written
+	written  atomic.Uint64     // bytes of the journal
+	syncs    measure.Durations // of the journal
+	failures atomic.Uint64     // how often the store became unavailable
+}
+
+// Metrics says what a Store has done since it was opened, and how large it is.
+type Metrics struct {
+	Appends      uint64           // that were written
+	JournalBytes uint64           // that were written
+	Syncs        measure.Snapshot // of the journal; one is shared by the appends that wait at the same time
+	Failures     uint64           // how often the store became unavailable
+	Compactions  int64            // of the database, since it was last opened; 0 while it is being opened
+	DiskBytes    int64            // of all files in the directory
+	FreeBytes    uint64           // on the disk; 0 if the system does not say
+}
+
+// Metrics returns the metrics of now. It reads the sizes of the files.
+func (s *Store) Metrics() Metrics {
+	m := Metrics{
+		Appends: s.meter.appends.Load(), JournalBytes: s.meter.written.Load(), Syncs: s.meter.syncs.Snapshot(),
+		Failures: s.meter.failures.Load(), DiskBytes: s.diskBytes(),
+	}
+	if usage, err := s.system.GetDiskUsage(s.dir); err == nil {
+		m.FreeBytes = usage.AvailBytes
+	}
+	if s.enter(context.Background()) == nil {
+		m.Compactions = s.db.Metrics().Compact.Count
+		s.gate.RUnlock()
+	}
+	return m
+}
+
+// diskBytes returns the size of all files in the directory.
+func (s *Store) diskBytes() (n int64) {
+	names, err := s.system.List(s.dir)
+	if err != nil {
+		return 0
+	}
+	for _, name := range names {
+		if info, err := s.system.Stat(s.system.PathJoin(s.dir, name)); err == nil && !info.IsDir() {
+			n += info.Size()
+		}
+	}
+	return n
+}
