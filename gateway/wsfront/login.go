@@ -13,6 +13,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
+// The methods that conclude a login.
+const (
+	connectMethod = "auth.connect"
+	confirmMethod = "peer.confirm"
+)
+
+// logsIn reports whether a client is logged in when a method has succeeded.
+func logsIn(method string) bool { return method == connectMethod || method == confirmMethod }
+
 // before executes a method of a client that has not logged in. closing is the status with which the connection is
 // closed after an error; 0 keeps it open.
 func (s *Session) before(r *aun.Request) (result []byte, closing aun.CloseCode, err error) {
@@ -25,7 +34,7 @@ func (s *Session) before(r *aun.Request) (result []byte, closing aun.CloseCode, 
 			result, err = s.peer.Initialize(r.Params)
 		case "peer.hello":
 			result, err = s.peer.Hello(r.Params)
-		case "peer.confirm":
+		case confirmMethod:
 			var proof aun.Proof
 			if result, proof, err = s.peer.Confirm(r.Params); err == nil {
 				closing, err = s.enter(proof)
@@ -45,7 +54,7 @@ func (s *Session) before(r *aun.Request) (result []byte, closing aun.CloseCode, 
 		result, err = authority.Login2(r.Params)
 	case "auth.refresh_token":
 		result, err = authority.Refresh(r.Params)
-	case "auth.connect":
+	case connectMethod:
 		return s.connect(r.Params)
 	case "auth.create_aid", "auth.request_cert", "auth.renew_cert", "auth.rekey", "auth.download_cert":
 		return nil, 0, aun.Errorf(codes.MethodNotFound, "This gateway issues no certificates")

@@ -20,7 +20,8 @@ func (s *Session) Request(ctx context.Context, r *aun.Request) {
 		result, closing, err := s.before(r)
 		if err == nil {
 			_ = r.Reply(result)
-			if s.loggedIn() && s.front.config.Assignees != nil {
+			// Not s.loggedIn: the client may send the next request as soon as this one is answered.
+			if logsIn(r.Method) && s.front.config.Assignees != nil {
 				s.front.config.Assignees.Connected(s.AID, func(event []byte) { s.sendOfMany(ctx, event) })
 			}
 			return
