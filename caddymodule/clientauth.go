@@ -38,8 +38,7 @@ func verifiesClients(p *caddytls.ConnectionPolicy) bool {
 	case "require_and_verify", "verify_if_given":
 		return true
 	case "": // the mode is require_and_verify if there is something to verify with
-		return c.CARaw != nil ||
-			len(c.TrustedCACerts)+len(c.TrustedCACertPEMFiles)+len(c.TrustedLeafCerts)+len(c.VerifiersRaw) > 0
+		return c.Active()
 	}
 	return false
 }
