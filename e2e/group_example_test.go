@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -57,17 +56,16 @@ func TestGroupExample(t *testing.T) {
 	s.run(example("caddyfile", "Caddyfile", func(text string) string {
 		return strings.Replace(text, "{", fmt.Sprintf("{\nadmin 127.0.0.1:%d\n", s.admin), 1)
 	}))
-	pika, err := rabbittest.PythonPath()
-	if err != nil {
-		t.Fatal(err)
-	}
 	// lead runs the page's Leader, with a change.
 	lead := func(change func(string) string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, "python3", example("python", "leader.py", change))
-		cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "PYTHONPATH="+pika)
+		cmd, err := rabbittest.Python(ctx, example("python", "leader.py", change))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Dir = s.dir
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		if err := cmd.Run(); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // packagesVersion is what install.sh calls the set of packages.
-const packagesVersion = "1"
+const packagesVersion = "2"
 
 // ResourceServer is how the broker is called in tokens.
 const ResourceServer = "rabbitmq"

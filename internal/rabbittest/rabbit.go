@@ -97,10 +97,27 @@ func packages() (string, error) {
 	return root, nil
 }
 
-// PythonPath returns the folder of pika, for PYTHONPATH. It needs Python 3.
-func PythonPath() (string, error) {
+// Python returns a command that runs a script of Python 3, which has pika.
+func Python(ctx context.Context, script string) (*exec.Cmd, error) {
 	root, err := packages()
-	return filepath.Join(root, "usr/lib/python3/dist-packages"), err
+	if err != nil {
+		return nil, err
+	}
+	found, err := filepath.Glob(filepath.Join(root, "usr/bin/python3.*"))
+	if err != nil || len(found) != 1 {
+		return nil, fmt.Errorf("%s has no Python", root)
+	}
+	cmd := exec.CommandContext(ctx, found[0], script)
+	cmd.Env = append(os.Environ(), "PYTHONHOME="+filepath.Join(root, "usr"),
+		"PYTHONPATH="+filepath.Join(root, "usr/lib/python3/dist-packages"), libraries(root))
+	return cmd, nil
+}
+
+// libraries returns the variable of the environment by which programs of the packages find their shared libraries.
+func libraries(root string) string {
+	found, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*")) // fails for a malformed pattern only
+	more, _ := filepath.Glob(filepath.Join(root, "lib/*-linux-gnu*"))
+	return "LD_LIBRARY_PATH=" + strings.Join(append(found, more...), ":")
 }
 
 // erlang returns the path of something in the folder of Erlang.
@@ -119,7 +136,7 @@ func (b *Broker) executable(ctx context.Context, name string, args ...string) (*
 	cmd.Env = []string{
 		"PATH=" + filepath.Dir(found[0]) + ":/usr/bin:/bin", "HOME=" + b.dir, "LANG=C.UTF-8",
 		"ROOTDIR=" + b.erlang(), "BINDIR=" + filepath.Dir(found[0]), "EMU=beam", "PROGNAME=erl",
-		fmt.Sprint("ERL_EPMD_PORT=", b.epmdPort), "ERL_EPMD_ADDRESS=127.0.0.1",
+		fmt.Sprint("ERL_EPMD_PORT=", b.epmdPort), "ERL_EPMD_ADDRESS=127.0.0.1", libraries(b.root),
 	}
 	return cmd, nil
 }
