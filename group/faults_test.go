@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestUnconfirmedBytes: a broker that does not confirm keeps few large publications from being written, and loses none.
+func TestUnconfirmedBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tasks, size = 6, 3 << 20
+		text := strings.Repeat("x", size)
+		// One append, and so one message.
+		done := agent.Report{State: task.AwaitingCompletion, Chunks: product(text).Chunks}
+		w := newWorld(t, func(*agent.Turn) []step { return []step{{0, done}} },
+			func(c *gateway.Config) {
+				c.Partner.MaxBytes = 2 * size
+				c.Memory = quota.Limits{Total: 1 << 30, PerLeader: 1 << 30}
+			})
+		link := w.connect(false)
+		for i := range tasks {
+			w.send("start", fmt.Sprint("t", i), fmt.Sprint("m", i), "")
+		}
+		large := 0
+		for range tasks {
+			time.Sleep(time.Minute)
+			bytes := 0
+			for _, m := range link.taken() {
+				if bytes += len(m.Body); len(m.Body) > size {
+					large++
+				}
+			}
+			if bytes > maxUnconfirmedBytes {
+				t.Errorf("%d bytes are unconfirmed", bytes)
+			}
+			link.confirm(1000)
+		}
+		if large != tasks {
+			t.Errorf("%d large messages were published", large)
+		}
+	})
+}
+
+// ended reports how many of the logs of class GroupTask have ended, and how many have not.
+func (w *world) ended() (ended, open int) {
+	for e, err := range w.store.List(w.t.Context(), string(logname.GroupTask), "") {
+		switch {
+		case err != nil:
+			w.t.Error(err)
+		case e.Head.Ended.IsZero():
+			open++
+		default:
+			ended++
+		}
+	}
+	return ended, open
+}
+
+// TestWithoutATask: the log of a follower ends whose task was not started, or is dropped.
+func TestWithoutATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		log := logname.New("agent", leaderAIC, "t")
+		_, undo, err := w.group.follow(t.Context(), log, "aip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := undo(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if ended, open := w.ended(); ended != 1 || open != 0 {
+			t.Errorf("undone: %d have ended, %d not", ended, open)
+		}
+		if _, _, err = w.group.follow(t.Context(), log, "aip"); err != nil {
+			t.Fatal(err)
+		}
+		w.crash()
+		w.connect(true)
+		time.Sleep(time.Second)
+		if ended, open := w.ended(); ended != 2 || open != 0 {
+			t.Errorf("after a crash: %d have ended, %d not", ended, open)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		w.send("start", "t", "m1", "")
+		w.send("cancel", "t", "m2", "")
+		time.Sleep(25 * time.Hour) // without a link, for longer than the store keeps the task
+		w.connect(true)
+		time.Sleep(time.Second)
+		w.check("a task that is dropped")
+		if _, open := w.ended(); open != 0 || w.group.traffic().Tasks != 0 {
+			t.Errorf("%d have not ended", open)
+		}
+		w.send("start", "t", "m3", "")
+		time.Sleep(10 * time.Second)
+		w.check("a task of the same id", "t accepted", "t working", "t working a", "t working ab",
+			"t awaiting-completion ab")
+	})
+}
+
+// TestStoredAfterAll: a start that the store has, although it said that it is unavailable, is published once.
+func TestStoredAfterAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		w.connect(true)
+		w.store.ambiguous = true
+		w.send("start", "t", "m1", "")
+		time.Sleep(2 * time.Minute)
+		w.checkAcked("a start", "m1")
+		w.send("get", "t", "m2", "")
+		time.Sleep(time.Minute)
+		w.check("the task", "t accepted", "t working", "t working a", "t working ab", "t awaiting-completion ab",
+			"t awaiting-completion ab")
+	})
+}
+
+// buggy is a place that panics while a member is managed, as a bug of the gateway would.
+type buggy struct{ *desk }
+
+func (buggy) manage(*task.Management, string, *broker.Delivery) { panic("a bug") }
+
+// TestBug: a message that meets a bug of the gateway is acknowledged as poison, and the next ones are executed.
+func TestBug(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, nil)
+		w.connect(true)
+		at := w.group.place
+		w.group.place = buggy{&desk{w}}
+		w.deliver(`{"type":"group-mgmt-message","id":"x","senderRole":"leader","senderId":"`+leaderAIC+
+			`","groupMgmtCommand":"mute","mentions":["all"]}`, "x", "")
+		w.group.place = at
+		w.send("start", "t", "m1", "")
+		synctest.Wait()
+		w.checkAcked("after a bug", "x", "m1")
+		if n := w.group.traffic().Poison; n != 1 {
+			t.Errorf("%d messages are poison", n)
+		}
+	})
+}
