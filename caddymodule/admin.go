@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -20,8 +22,8 @@ import (
 
 func init() { caddy.RegisterModule(new(Admin)) }
 
-// Admin adds routes to Caddy's admin API: to list and replay notifications that were not delivered, to disable
-// endpoints, to list and leave groups, and to ask for the health of the gateway.
+// Admin adds routes to Caddy's admin API: to list tasks and their events, to list and replay notifications that were
+// not delivered, to disable endpoints, to list and leave groups, and to ask for the health of the gateway.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -44,6 +46,8 @@ func (*Admin) Routes() []caddy.AdminRoute {
 		adminRoute(http.MethodPost, adminapi.LeaveGroup, leaveGroup),
 		{Pattern: adminapi.HealthLive, Handler: caddy.AdminHandlerFunc(serveHealth)},
 		{Pattern: adminapi.HealthReady, Handler: caddy.AdminHandlerFunc(serveHealth)},
+		adminRoute(http.MethodGet, adminapi.Tasks, listTasks),
+		adminRoute(http.MethodGet, adminapi.TaskEvents, listTaskEvents),
 	}
 }
 
@@ -71,19 +75,57 @@ func adminRoute(method, pattern string, answer adminAnswer) caddy.AdminRoute {
 		}
 		out, err := answer(o, r)
 		if err != nil {
-			status := http.StatusInternalServerError
-			if task.KindOf(err) == task.InvalidParams {
-				status = http.StatusBadRequest
-			}
-			return caddy.APIError{HTTPStatus: status, Err: err}
+			return caddy.APIError{HTTPStatus: adminStatus(err), Err: err}
 		}
 		w.Header().Set("Content-Type", "application/json")
 		return json.NewEncoder(w).Encode(out)
 	})}
 }
 
+// adminStatus returns the HTTP status of an error.
+func adminStatus(err error) int {
+	switch task.KindOf(err) {
+	case task.InvalidParams:
+		return http.StatusBadRequest
+	case task.TaskNotFound:
+		return http.StatusNotFound
+	case task.StoreUnavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// checkQuery refuses parameters that a route does not have.
+func checkQuery(q url.Values, names ...string) error {
+	for name := range q {
+		if !slices.Contains(names, name) {
+			last := len(names) - 1
+			return task.Errorf(task.InvalidParams, "there is no %q; use %s or %s", name,
+				strings.Join(names[:last], ", "), names[last])
+		}
+	}
+	return nil
+}
+
+// readLimit reads the size of a page from a query; 0 if there is none.
+func readLimit(q url.Values) (int, error) {
+	if !q.Has("limit") {
+		return 0, nil
+	}
+	text := q.Get("limit")
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, task.Errorf(task.InvalidParams, "limit is %q, but must be a whole number above 0", text)
+	}
+	return n, nil
+}
+
 // filterOf reads a filter of deliveries from a query.
 func filterOf(q url.Values) (f notify.Filter, err error) {
+	err = checkQuery(q, "status", "partner", "leader", "task", "webhook", "host", "id", "after", "limit")
+	if err != nil {
+		return f, err
+	}
 	for name, values := range q {
 		value := values[0]
 		switch name {
@@ -104,12 +146,9 @@ func filterOf(q url.Values) (f notify.Filter, err error) {
 		case "after":
 			f.After = value
 		case "limit":
-			if f.Limit, err = strconv.Atoi(value); err != nil || f.Limit < 1 {
-				return f, task.Errorf(task.InvalidParams, "limit is %q, but must be a whole number above 0", value)
+			if f.Limit, err = readLimit(q); err != nil {
+				return f, err
 			}
-		default:
-			return f, task.Errorf(task.InvalidParams,
-				"there is no %q; use status, partner, leader, task, webhook, host, id, after or limit", name)
 		}
 	}
 	switch f.Status {

@@ -17,8 +17,8 @@ func init() {
 		Short: "Tools to try, test and operate an AIP gateway",
 		Long: `
 Tools to try, test and operate an AIP gateway: make certificates with an AIC, run
-a sample agent behind the gateway, call the gateway as a Leader, list and replay
-webhook deliveries, and list and leave groups.
+a sample agent behind the gateway, call the gateway as a Leader, list and show tasks,
+list and replay webhook deliveries, and list and leave groups.
 `,
 		CobraFunc: aipCommand,
 	})
@@ -32,7 +32,7 @@ func aipCommand(cmd *cobra.Command) {
   $ caddy aip aic check 10001000011K912345E789ABCDEF2353`
 	onlyGroup(cmd)
 	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(), deliveriesCommand(),
-		webhookKeyCommand(), aunIDCommand(), groupsCommand())
+		webhookKeyCommand(), aunIDCommand(), groupsCommand(), tasksCommand())
 }
 
 // onlyGroup makes cmd a group of commands. For an unknown command of a group, Cobra would print the help text with exit

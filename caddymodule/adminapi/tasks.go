@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adminapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// The routes of tasks.
+const (
+	Tasks      = "/aip/tasks"        // GET: TaskPage
+	TaskEvents = "/aip/tasks/events" // GET: EventPage
+)
+
+// PendingTask is the state of a task whose start waits for the agent: no caller has been answered yet.
+const PendingTask task.State = "pending"
+
+// TaskName names a task.
+type TaskName struct {
+	Partner string `json:"partner"` // the name under which its tasks are stored: its AIC, or its agent's URL
+	Leader  string `json:"leader"`
+	Task    string `json:"task"`
+}
+
+// Task is a task without its contents.
+type Task struct {
+	TaskName
+
+	Session string     `json:"session"`
+	State   task.State `json:"state"` // or PendingTask
+	Since   time.Time  `json:"since"` // of state
+	First   uint64     `json:"first"` // number of the oldest event kept; last+1 if none is
+	Last    uint64     `json:"last"`  // number of the newest event; 0 if there is none yet
+	Bytes   int64      `json:"bytes"` // size of the events kept
+}
+
+// TaskPage is a page of tasks. It may be empty and have a next page all the same.
+type TaskPage struct {
+	Tasks []Task `json:"tasks"`
+	Next  string `json:"next,omitempty"` // the parameter after of the next page; empty on the last one
+}
+
+// The kinds of events.
+const (
+	TaskKind    = "task"    // the whole task: the first event
+	StatusKind  = "status"  // a change of state, or more about the present one
+	ProductKind = "product" // a product, or a piece of one
+	MessageKind = "message" // a message of the Partner
+)
+
+// Event is an event of a task.
+type Event struct {
+	Seq   uint64          `json:"seq"`
+	Kind  string          `json:"kind"`
+	Bytes int             `json:"bytes"`           // size of the stored event
+	Value json.RawMessage `json:"value,omitempty"` // in AIP's JSON; missing if bytes exceeds 1 MiB
+	Cause json.RawMessage `json:"cause,omitempty"` // the Leader's message that caused it, likewise
+}
+
+// Decode returns the event; only its Seq and Cause if the value is missing.
+func (e *Event) Decode() (ev task.Event, err error) {
+	ev.Seq = e.Seq
+	if e.Cause != nil {
+		ev.Cause = new(task.Message)
+		err = json.Unmarshal(e.Cause, ev.Cause)
+	}
+	if err != nil || e.Value == nil {
+		return ev, err
+	}
+	switch e.Kind {
+	case TaskKind:
+		ev.Task = new(task.Task)
+		err = json.Unmarshal(e.Value, ev.Task)
+	case StatusKind:
+		ev.Status = new(task.Status)
+		err = json.Unmarshal(e.Value, ev.Status)
+	case ProductKind:
+		ev.Chunk = new(task.Chunk)
+		err = json.Unmarshal(e.Value, ev.Chunk)
+	case MessageKind:
+		ev.Message = new(task.Message)
+		err = json.Unmarshal(e.Value, ev.Message)
+	default:
+		err = fmt.Errorf("an event of the unknown kind %q", e.Kind)
+	}
+	return ev, err
+}
+
+// EventPage is a task with a page of its events.
+type EventPage struct {
+	Task   Task    `json:"task"`
+	Events []Event `json:"events"`
+	Next   uint64  `json:"next,omitempty"` // the parameter after of the next page; missing on the last one
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// taskFilterOf reads a filter of tasks from a query.
+func taskFilterOf(q url.Values) (f partner.TaskFilter, err error) {
+	if err := checkQuery(q, "partner", "leader", "task", "state", "min_age", "max_age", "after", "limit"); err != nil {
+		return f, err
+	}
+	f.Partner, f.Leader, f.Task, f.After = q.Get("partner"), q.Get("leader"), q.Get("task"), q.Get("after")
+	for _, name := range q["state"] {
+		state := task.State(name)
+		switch {
+		case state == adminapi.PendingTask:
+			state = task.None
+		case !state.Valid():
+			return f, task.Errorf(task.InvalidParams, "state is %q, but must be pending or a state of AIP", name)
+		}
+		f.States = append(f.States, state)
+	}
+	for name, into := range map[string]*time.Duration{"min_age": &f.MinAge, "max_age": &f.MaxAge} {
+		text := q.Get(name)
+		if text == "" {
+			continue
+		}
+		if *into, err = caddy.ParseDuration(text); err != nil || *into <= 0 {
+			return f, task.Errorf(task.InvalidParams, "%s is %q, but must be a duration such as 90s, 10m or 2d",
+				name, text)
+		}
+	}
+	f.Limit, err = readLimit(q)
+	return f, err
+}
+
+func listTasks(o *openStore, r *http.Request) (any, error) {
+	f, err := taskFilterOf(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	list, next, err := o.tasks.Engine.Tasks(r.Context(), f)
+	if err != nil {
+		return nil, err
+	}
+	page := adminapi.TaskPage{Tasks: make([]adminapi.Task, 0, len(list)), Next: next}
+	for i := range list {
+		page.Tasks = append(page.Tasks, taskOf(&list[i]))
+	}
+	return page, nil
+}
+
+func taskOf(o *partner.Overview) adminapi.Task {
+	state := o.State
+	if state == task.None {
+		state = adminapi.PendingTask
+	}
+	return adminapi.Task{
+		TaskName: adminapi.TaskName{Partner: o.Partner, Leader: o.Leader, Task: o.ID}, Session: o.Session,
+		State: state, Since: o.Since, First: o.First, Last: o.Last, Bytes: o.Bytes,
+	}
+}
+
+// eventKinds are the names of the kinds of events.
+var eventKinds = map[byte]string{
+	task.TaskEvent: adminapi.TaskKind, task.StatusEvent: adminapi.StatusKind,
+	task.ChunkEvent: adminapi.ProductKind, task.MessageEvent: adminapi.MessageKind,
+}
+
+func listTaskEvents(o *openStore, r *http.Request) (any, error) {
+	q := r.URL.Query()
+	if err := checkQuery(q, "partner", "leader", "task", "after", "limit"); err != nil {
+		return nil, err
+	}
+	f := partner.EventFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), Task: q.Get("task")}
+	if f.Partner == "" || f.Leader == "" || f.Task == "" {
+		return nil, task.Errorf(task.InvalidParams, "name the task by partner, leader and task, as the list of tasks does")
+	}
+	var err error
+	if f.Limit, err = readLimit(q); err != nil {
+		return nil, err
+	}
+	if after := q.Get("after"); after != "" {
+		if f.After, err = strconv.ParseUint(after, 10, 64); err != nil {
+			return nil, task.Errorf(task.InvalidParams, "after is %q, but must be the number of an event", after)
+		}
+	}
+	of, list, more, err := o.tasks.Engine.Events(r.Context(), f)
+	if err != nil {
+		return nil, err
+	}
+	page := adminapi.EventPage{Task: taskOf(&of), Events: make([]adminapi.Event, 0, len(list))}
+	for _, ev := range list {
+		page.Events = append(page.Events, adminapi.Event{
+			Seq: ev.Seq, Kind: eventKinds[ev.Kind], Bytes: ev.Bytes, Value: ev.Value, Cause: ev.Cause,
+		})
+		if more {
+			page.Next = ev.Seq
+		}
+	}
+	return page, nil
+}

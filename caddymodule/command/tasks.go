@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+func tasksCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tasks <command>",
+		Short: "Lists and shows the tasks of a running gateway",
+		Long: `
+Lists the tasks of a running gateway, of all Leaders, and shows one of them with its
+events. It uses Caddy's admin API.
+`,
+	}
+	onlyGroup(cmd)
+	cmd.AddCommand(listTasksCommand(), showTaskCommand())
+	return cmd
+}
+
+// taskFlags select tasks.
+type taskFlags struct {
+	partner, leader, minAge, maxAge string
+	states                          []string
+}
+
+func (f *taskFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.partner, "partner", "", "of this Partner: its AIC, or its agent's URL")
+	set.StringVar(&f.leader, "leader", "", "of this Leader")
+}
+
+func (f *taskFlags) query() url.Values {
+	q := make(url.Values)
+	for name, value := range map[string]string{
+		"partner": f.partner, "leader": f.leader, "min_age": f.minAge, "max_age": f.maxAge,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if len(f.states) > 0 {
+		q["state"] = f.states
+	}
+	return q
+}
+
+// tasks calls each with the pages of the tasks that a query selects, and their JSON, up to a number of tasks.
+func (f *adminFlags) tasks(q url.Values, limit int, each func([]adminapi.Task, []byte) error) error {
+	for {
+		q.Set("limit", strconv.Itoa(min(limit, 1000)))
+		var page adminapi.TaskPage
+		raw, err := f.ask(http.MethodGet, adminapi.Tasks, q, nil, &page)
+		if err != nil {
+			return err
+		}
+		if err := each(page.Tasks, raw); err != nil {
+			return err
+		}
+		if limit -= len(page.Tasks); page.Next == "" || limit <= 0 {
+			return nil
+		}
+		q.Set("after", page.Next)
+	}
+}
+
+func listTasksCommand() *cobra.Command {
+	var admin adminFlags
+	var filter taskFlags
+	var limit int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list [--state <state>] [--min-age <time>] [--leader <aic>] [--partner <aic>] [...]",
+		Short: "Lists the tasks of the gateway",
+		Long: `
+Lists the tasks of the gateway, those that have ended included while they are kept, in
+the order of their Partners, Leaders and ids. A task is pending until its Leader gets
+the first answer. The age of a task is the time since its last change of state.
+`,
+		Example: `  $ caddy aip tasks list
+  $ caddy aip tasks list --state working --min-age 1h
+  $ caddy aip tasks list --state failed --max-age 1d --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 {
+				return errors.New("--limit must be above 0")
+			}
+			printed := 0
+			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			err := admin.tasks(filter.query(), limit, func(list []adminapi.Task, raw []byte) error {
+				if asJSON {
+					_, err := cmd.OutOrStdout().Write(raw)
+					return err
+				}
+				if printed == 0 && len(list) > 0 {
+					fmt.Fprintln(table, "TASK\tSTATE\tSINCE\tEVENTS\tSIZE\tLEADER\tPARTNER")
+				}
+				for i := range list {
+					t := &list[i]
+					printed++
+					fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", clean(t.Task), t.State, stamp(t.Since), t.Last,
+						humanize.IBytes(uint64(t.Bytes)), clean(t.Leader), clean(t.Partner))
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if printed == 0 && !asJSON {
+				fmt.Fprintln(table, "There is no such task.")
+			}
+			return table.Flush()
+		},
+	}
+	admin.add(cmd.Flags())
+	filter.add(cmd.Flags())
+	cmd.Flags().StringArrayVar(&filter.states, "state", nil, "pending, or a state of AIP; may be repeated")
+	cmd.Flags().StringVar(&filter.minAge, "min-age", "", "whose state has not changed for this time, such as 10m or 2d")
+	cmd.Flags().StringVar(&filter.maxAge, "max-age", "", "whose state has changed within this time")
+	cmd.Flags().IntVar(&limit, "limit", 100, "the largest number of tasks")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON of the admin API, one page per line")
+	return cmd
+}
+
+// find returns the name of the task with an id. There must be one.
+func (f *taskFlags) find(admin *adminFlags, id string) (name adminapi.TaskName, err error) {
+	q := f.query()
+	q.Set("task", id)
+	var found []adminapi.Task
+	err = admin.tasks(q, 2, func(list []adminapi.Task, _ []byte) error {
+		found = append(found, list...)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return name, err
+	case len(found) == 0:
+		return name, fmt.Errorf("there is no task %q; it may have ended and been dropped", id)
+	case len(found) > 1:
+		return name, errors.New("several tasks have this id; say which by --leader and --partner")
+	}
+	return found[0].TaskName, nil
+}
+
+func showTaskCommand() *cobra.Command {
+	var admin adminFlags
+	var filter taskFlags
+	var after uint64
+	var limit int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show <task> [--after <event>] [--leader <aic>] [--partner <aic>]",
+		Short: "Shows a task with its events",
+		Long: `
+Shows a task with its events, and the Leader's messages that caused them. If several
+Leaders or Partners have a task with this id, say which.
+`,
+		Example: `  $ caddy aip tasks show task-1
+  $ caddy aip tasks show task-1 --after 100 --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 {
+				return errors.New("--limit must be above 0")
+			}
+			name, err := filter.find(&admin, args[0])
+			if err != nil {
+				return err
+			}
+			q := url.Values{"partner": {name.Partner}, "leader": {name.Leader}, "task": {name.Task}}
+			out := eventPrinter{printer: printer{w: cmd.OutOrStdout()}}
+			for printed := 0; ; {
+				q.Set("after", strconv.FormatUint(after, 10))
+				q.Set("limit", strconv.Itoa(min(limit-printed, 1000)))
+				var page adminapi.EventPage
+				raw, err := admin.ask(http.MethodGet, adminapi.TaskEvents, q, nil, &page)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					_, err = cmd.OutOrStdout().Write(raw)
+				} else {
+					if printed == 0 {
+						out.overview(&page.Task)
+					}
+					err = out.stored(page.Events)
+				}
+				if err != nil {
+					return err
+				}
+				printed += len(page.Events)
+				if page.Next == 0 {
+					break
+				}
+				if after = page.Next; printed >= limit {
+					if !asJSON {
+						out.endText()
+						out.line("next", "show with --after "+strconv.FormatUint(after, 10))
+					}
+					break
+				}
+			}
+			out.endText()
+			return out.err
+		},
+	}
+	admin.add(cmd.Flags())
+	filter.add(cmd.Flags())
+	cmd.Flags().Uint64Var(&after, "after", 0, "the events after the one with this number")
+	cmd.Flags().IntVar(&limit, "limit", 1000, "the largest number of events")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON of the admin API, one page per line")
+	return cmd
+}
+
+// overview prints a task without its contents.
+func (p *printer) overview(t *adminapi.Task) {
+	p.begin(t.Task)
+	p.line("session", t.Session)
+	p.line("leader", t.Leader)
+	p.line("partner", t.Partner)
+	p.line("state", string(t.State)+" since "+stamp(t.Since))
+	events := fmt.Sprintf("%d to %d, %s", t.First, t.Last, humanize.IBytes(uint64(t.Bytes)))
+	if t.First > t.Last {
+		events = "none"
+	}
+	p.line("events", events)
+}
+
+// stored prints events as they are stored.
+func (p *eventPrinter) stored(events []adminapi.Event) error {
+	for i := range events {
+		e := &events[i]
+		ev, err := e.Decode()
+		if err != nil {
+			return err
+		}
+		p.cause(ev.Cause)
+		if e.Value == nil {
+			p.endText()
+			p.line("omitted", fmt.Sprintf("a %s of %s  (event %d)", e.Kind, humanize.IBytes(uint64(e.Bytes)), e.Seq))
+			continue
+		}
+		if err := p.event(&ev); err != nil {
+			return err
+		}
+	}
+	return p.err
+}
+
+// cause prints the message of the Leader that caused the next event.
+func (p *eventPrinter) cause(m *task.Message) {
+	if m == nil {
+		return
+	}
+	p.endText()
+	p.line("heard", joined(stamp(m.SentAt), string(m.Command), m.ID))
+	p.items("", m.DataItems)
+}

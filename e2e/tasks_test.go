@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+)
+
+// tasksCommand runs a command of caddy aip tasks, demands its exit status, and returns what it prints.
+func (s *site) tasksCommand(want int, args ...string) string {
+	s.t.Helper()
+	args = append(append([]string{"aip", "tasks"}, args...), "--address", strings.TrimPrefix(s.adminURL(), "http://"))
+	status, stdout, stderr := s.caddy(args...)
+	if status != want {
+		s.t.Errorf("caddy %q ends with %d, want %d: %s%s", args, status, want, stdout, stderr)
+	}
+	return stdout + stderr
+}
+
+// listedTasks returns the tasks that the admin API lists, of all pages, with their states.
+func (s *site) listedTasks(query url.Values) (all []string) {
+	s.t.Helper()
+	for {
+		status, body := s.asked("GET", "/aip/tasks?"+query.Encode(), "")
+		if status != http.StatusOK {
+			s.t.Fatalf("the admin API answers %d %s", status, body)
+		}
+		for _, one := range gjson.GetBytes(body, "tasks").Array() {
+			all = append(all, one.Get("task").String()+" "+one.Get("state").String())
+		}
+		next := gjson.GetBytes(body, "next").String()
+		if next == "" {
+			return all
+		}
+		query.Set("after", next)
+	}
+}
+
+// TestTasks lists tasks, and shows one with its events, by the admin API and by caddy aip tasks, also after a crash.
+func TestTasks(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
+		state := "completed"
+		if strings.Contains(string(h.body), "ask me") {
+			state = "input-required"
+		}
+		writeTask(w, h, state, "said \u202ered")
+	})
+	s := serve(t, config{handle: "aip_gateway a2a/legacy " + agent.url})
+	s.awake()
+	if got := s.tasksCommand(0, "list"); got != "There is no such task.\n" {
+		t.Errorf("an empty list is %q", got)
+	}
+	leader := leaderOf(t, s.url())
+	leader.start("a", "hello")
+	leader.complete("a")
+	leader.start("b", "ask me")
+	leader.start("c", "hello")
+
+	check := func() {
+		t.Helper()
+		every := []string{"a completed", "b awaiting-input", "c awaiting-completion"}
+		for query, want := range map[string][]string{
+			"":                                   every,
+			"limit=1":                            every,
+			"limit=2":                            every,
+			"task=b":                             every[1:2],
+			"state=completed":                    every[:1],
+			"state=completed&state=pending":      every[:1],
+			"state=awaiting-input&limit=1":       every[1:2],
+			"min_age=1d":                         nil,
+			"max_age=1d":                         every,
+			"leader=" + leader.Sender:            every,
+			"leader=other":                       nil,
+			"partner=" + agent.url:               every,
+			"partner=" + agent.url + "&task=c":   every[2:],
+			"partner=other":                      nil,
+			"leader=" + leader.Sender + "&task=": every,
+		} {
+			q, err := url.ParseQuery(query)
+			noError(t, err)
+			if diff := cmp.Diff(want, s.listedTasks(q)); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", query, diff)
+			}
+		}
+		list := s.tasksCommand(0, "list", "--state", "awaiting-input")
+		if !regexp.MustCompile(`^TASK +STATE .*\nb +awaiting-input +\S+ +\d+ +\S+ \S+ +` + leader.Sender + ` +` +
+			regexp.QuoteMeta(agent.url) + `\n$`).MatchString(list) {
+			t.Errorf("the list is\n%s", list)
+		}
+		shown := s.tasksCommand(0, "show", "a")
+		for _, want := range []string{
+			`(?m)^state     completed since `, `(?m)^heard     \S+  start  \S+\n          hello$`,
+			`(?m)^product .*\(event \d+\)$`, `(?m)^          said �red$`, `(?m)^heard     \S+  complete `,
+			`(?m)^state     completed since \S+  \(event 5\)$`,
+		} {
+			if !regexp.MustCompile(want).MatchString(shown) {
+				t.Errorf("show prints no %s, but\n%s", want, shown)
+			}
+		}
+	}
+	check()
+	s.kill()
+	s.run(s.dir + "/Caddyfile")
+	s.awake()
+	check()
+
+	// One task with its events, one on a page.
+	path := "/aip/tasks/events?" + url.Values{"partner": {agent.url}, "leader": {leader.Sender}, "task": {"a"}}.Encode()
+	var kinds []string
+	for after := "0"; after != ""; {
+		status, body := s.asked("GET", path+"&limit=1&after="+after, "")
+		page := gjson.ParseBytes(body)
+		if status != http.StatusOK || page.Get("events.#").Int() != 1 || page.Get("task.last").Int() != 5 {
+			t.Fatalf("the admin API answers %d %s", status, body)
+		}
+		kinds = append(kinds, page.Get("events.0.seq").String()+" "+page.Get("events.0.kind").String())
+		after = page.Get("next").String()
+	}
+	if diff := cmp.Diff([]string{"1 task", "2 status", "3 product", "4 status", "5 status"}, kinds); diff != "" {
+		t.Errorf("the events (-want +got):\n%s", diff)
+	}
+	last := s.tasksCommand(0, "show", "a", "--json", "--after", "4")
+	if got := gjson.Get(last, "events.0.cause.command").String(); got != "complete" {
+		t.Errorf("the last event was caused by %s", got)
+	}
+
+	for _, tc := range []struct {
+		method, path string
+		status       int
+		want         string
+	}{
+		{"POST", "/aip/tasks", 405, "use GET"},
+		{"GET", "/aip/tasks?state=odd", 400, "must be pending or a state of AIP"},
+		{"GET", "/aip/tasks?stat=failed", 400, "use partner, leader,"},
+		{"GET", "/aip/tasks?min_age=long", 400, "must be a duration"},
+		{"GET", "/aip/tasks?max_age=-1s", 400, "must be a duration"},
+		{"GET", "/aip/tasks?limit=0", 400, "a whole number above 0"},
+		{"GET", "/aip/tasks?after=here", 400, "the value that the page before returned"},
+		{"POST", "/aip/tasks/events", 405, "use GET"},
+		{"GET", "/aip/tasks/events?task=a", 400, "name the task by partner, leader and task"},
+		{"GET", path + "&after=6", 400, "the last one is 5"},
+		{"GET", path + "&after=-1", 400, "must be the number of an event"},
+		{"GET", strings.Replace(path, "task=a", "task=none", 1), 404, "there is no such task"},
+	} {
+		status, body := s.asked(tc.method, tc.path, "")
+		if status != tc.status || !strings.Contains(gjson.GetBytes(body, "error").String(), tc.want) {
+			t.Errorf("%s %s is answered with %d %s, want %d and %q", tc.method, tc.path, status, body, tc.status, tc.want)
+		}
+	}
+	for want, args := range map[string]string{
+		"there is no task": "show none",
+		"accepts 1 arg":    "show",
+		"must be pending":  "list --state odd",
+	} {
+		if got := s.tasksCommand(1, strings.Fields(args)...); !strings.Contains(got, want) {
+			t.Errorf("%s says %q, want %q in it", args, got, want)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Overview is a task as an operator sees it, without its contents.
+type Overview struct {
+	Partner, Leader, ID string
+
+	Session string
+	State   task.State // task.None while the start is pending: no caller has been answered yet
+	Since   time.Time  // of State
+	First   uint64     // number of the oldest event kept; Last+1 if none is
+	Last    uint64     // number of the newest event; 0 if there is none yet
+	Bytes   int64      // size of the events kept
+}
+
+// TaskFilter selects tasks. A field that is not set selects all.
+type TaskFilter struct {
+	Partner, Leader, Task string
+	States                []task.State // task.None selects pending starts
+	// MinAge and MaxAge bound the time since the last change of state.
+	MinAge, MaxAge time.Duration
+
+	After string // the second result of Tasks for the page before
+	Limit int    // tasks on a page; default 100, at most 1000
+}
+
+// Bounds of the pages that an operator gets.
+const (
+	defaultTaskPage = 100
+	maxTaskPage     = 1000
+	maxTasksRead    = 10_000 // tasks that one page is selected from
+
+	defaultEventPage = 100
+	maxEventPage     = 1000
+	maxEventBytes    = 1 << 20 // of the contents on a page
+)
+
+// prefix begins the names of the logs that may be selected.
+func (f *TaskFilter) prefix() string {
+	switch {
+	case f.Partner == "":
+		return string(logname.Task)
+	case f.Leader == "":
+		return logname.OfPartner(f.Partner)
+	}
+	return logname.OfLeader(f.Partner, f.Leader) + f.Task
+}
+
+func (f *TaskFilter) wants(o *Overview, now time.Time) bool {
+	age := now.Sub(o.Since)
+	return (f.Leader == "" || f.Leader == o.Leader) && (f.Task == "" || f.Task == o.ID) &&
+		(f.States == nil || slices.Contains(f.States, o.State)) &&
+		(f.MinAge == 0 || age >= f.MinAge) && (f.MaxAge == 0 || age <= f.MaxAge)
+}
+
+// Tasks returns a page of the tasks of all Partners, in the order of their Partners, Leaders and ids, and the
+// TaskFilter.After of the next page, empty where there is none. A page is selected from a bounded number of tasks, so
+// it may have fewer tasks than TaskFilter.Limit, or none, and a next page all the same. It reads the heads of logs
+// only, and no task waits for it. A task that is started between two pages may be left out. A task whose metadata
+// cannot be read is not listed.
+func (e *Engine) Tasks(ctx context.Context, f TaskFilter) (list []Overview, next string, err error) {
+	after, err := base64.RawURLEncoding.DecodeString(f.After)
+	if err != nil || len(after) > 0 && after[0] != logname.Task {
+		return nil, "", task.Errorf(task.InvalidParams, "after must be the value that the page before returned").
+			WithField("after")
+	}
+	limit := min(cmp.Or(max(f.Limit, 0), defaultTaskPage), maxTaskPage)
+	now, last, read := e.wall(), "", 0
+	for entry, err := range e.store.List(ctx, f.prefix(), string(after)) {
+		if err != nil {
+			return nil, "", listError(ctx, err)
+		}
+		if len(list) == limit || read == maxTasksRead {
+			return list, base64.RawURLEncoding.EncodeToString([]byte(last)), nil
+		}
+		last = entry.Log
+		read++
+		if o, err := overviewOf(entry.Log, &entry.Head); err == nil && f.wants(&o, now) {
+			list = append(list, o)
+		}
+	}
+	return list, "", nil
+}
+
+func overviewOf(log string, head *replay.Head) (o Overview, err error) {
+	var m metadata
+	if err := json.Unmarshal(head.Metadata, &m); err != nil {
+		return o, err
+	}
+	o = Overview{Session: m.Session, State: m.State, Since: m.Changed,
+		First: head.First, Last: head.Last, Bytes: head.Bytes}
+	o.Partner, o.Leader, o.ID = logname.Split(log)
+	if m.Pending != nil {
+		o.Since, o.Session = m.PendingAt, m.Pending.SessionID
+	}
+	return o, nil
+}
+
+// StoredEvent is an event of a task as it is stored.
+type StoredEvent struct {
+	Seq   uint64
+	Kind  byte            // task.TaskEvent and so on
+	Bytes int             // size of the event
+	Value json.RawMessage // its content in AIP's JSON; nil if Bytes exceeds 1 MiB
+	Cause json.RawMessage // the Leader's message that caused it; nil if there is none, or like Value
+}
+
+// EventFilter selects events of one task.
+type EventFilter struct {
+	Partner, Leader, Task string
+
+	After uint64 // those after this number
+	Limit int    // events on a page; default 100, at most 1000
+}
+
+// Events returns a task and a page of those of its events that are selected and kept, and whether there are more now.
+// A page ends early when its events have 1 MiB. An error is of kind TaskNotFound if there is no such task.
+func (e *Engine) Events(ctx context.Context, f EventFilter) (o Overview, list []StoredEvent, more bool, err error) {
+	log, after := logname.New(f.Partner, f.Leader, f.Task), f.After
+	head, err := e.store.Head(ctx, log)
+	if errors.Is(err, replay.ErrNotFound) {
+		return o, nil, false, task.Errorf(task.TaskNotFound, "there is no such task; it may have ended and been dropped").
+			WithData("taskId", f.Task)
+	}
+	if err != nil {
+		return o, nil, false, listError(ctx, err)
+	}
+	if o, err = overviewOf(log, &head); err != nil {
+		return o, nil, false, damaged(err)
+	}
+	if after > head.Last {
+		return o, nil, false, task.Errorf(task.InvalidParams,
+			"the task has no event %d yet; the last one is %d", after, head.Last).WithField("after")
+	}
+	limit := min(cmp.Or(max(f.Limit, 0), defaultEventPage), maxEventPage)
+	for after < head.Last && err == nil {
+		list, after, err = e.readEvents(ctx, log, after, head.Last, limit)
+		gone, ok := errors.AsType[*replay.CompactedError](err)
+		if !ok || gone.First <= after+1 {
+			break
+		}
+		after, err = gone.First-1, nil // what comes before is no longer kept, or is a gap
+	}
+	if err != nil {
+		return o, nil, false, listError(ctx, err)
+	}
+	return o, list, after < head.Last, nil
+}
+
+// readEvents reads a page of the events after a number, up to last. It returns the number of the last one read. Without
+// an error there is at least one event.
+func (e *Engine) readEvents(
+	ctx context.Context, log string, after, last uint64, limit int,
+) (list []StoredEvent, _ uint64, err error) {
+	reader := e.store.Read(log, after)
+	defer reader.Close()
+	size := 0
+	for after < last {
+		records, _, err := reader.Next(ctx, nil)
+		if len(records) == 0 && len(list) > 0 { // the rest is a page of its own, or its error
+			break
+		}
+		if len(records) == 0 {
+			return nil, after, cmp.Or(err, replay.ErrUnavailable)
+		}
+		for _, r := range records {
+			ev := StoredEvent{Seq: r.Seq, Bytes: len(r.Data)}
+			if ev.Bytes <= maxEventBytes {
+				size += ev.Bytes
+			}
+			if len(list) == limit || size > maxEventBytes && len(list) > 0 {
+				return list, after, nil
+			}
+			var value, cause []byte
+			ev.Kind, value, cause = task.SplitEvent(r.Data)
+			if !json.Valid(value) || cause != nil && !json.Valid(cause) {
+				return nil, after, fmt.Errorf("event %d is not JSON", r.Seq)
+			}
+			if ev.Bytes <= maxEventBytes {
+				ev.Value, ev.Cause = bytes.Clone(value), bytes.Clone(cause)
+			}
+			list, after = append(list, ev), r.Seq
+		}
+	}
+	return list, after, nil
+}
