@@ -4,7 +4,7 @@ GO      ?= go
 FUZZ    ?= 20s
 SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 2>/dev/null) go.mod go.sum
 
-.PHONY: help run test lint unit interop rabbitmq e2e fuzz bench soak module clean
+.PHONY: help run test lint unit interop rabbitmq contrib e2e fuzz bench soak module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,11 +40,14 @@ INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a
 interop: $(INTEROP) ## the other projects' agents and clients, among themselves
 	cd interop && $(GO) vet ./... && $(GO) test -count=1 ./...
 
-e2e: caddy rabbitmq $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
+e2e: caddy rabbitmq contrib $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
 	$(GO) test -shuffle=on -count=1 ./e2e
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
 	@./internal/rabbittest/install.sh
+
+contrib: ## HAProxy, nginx and systemd's tools for the tests of contrib/, unpacked in the same way
+	@./contrib/install.sh
 
 interop/bin/%: $(wildcard interop/*/*.go interop/internal/*/*.go) interop/go.mod
 	cd interop && $(GO) build -o bin/$* ./$*
