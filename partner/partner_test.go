@@ -207,7 +207,7 @@ func TestAgentFailures(t *testing.T) {
 	}
 }
 
-func TestRejectedOnlyWhileNobodyWasTold(t *testing.T) {
+func TestRejectedOnlyBeforeAnAnswer(t *testing.T) {
 	rejects := func() *script {
 		return &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			time.Sleep(10 * time.Second)

@@ -38,7 +38,7 @@ func TestSession(t *testing.T) {
 	if session, err := b.SessionOf(t.Context(), leader, first.ID); err != nil || session != "s" {
 		t.Errorf("the session of the task is %q, %v", session, err)
 	}
-	if _, err := b.SessionOf(t.Context(), "somebody", first.ID); task.KindOf(err) != task.TaskNotFound {
+	if _, err := b.SessionOf(t.Context(), "another-leader", first.ID); task.KindOf(err) != task.TaskNotFound {
 		t.Errorf("another Leader learns of the task: %v", err)
 	}
 	b.do(call(task.Complete, first.ID))
