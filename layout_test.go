@@ -112,6 +112,7 @@ var mayImport = map[string][]string{
 	"caddymodule/command": {"task", "identity", "notify/sign", "internal/devpki", "internal/leader",
 		"internal/legacyagent", "caddymodule/adminapi", "aun"},
 	"internal/asynctest":   {},
+	"internal/guidetest":   {},
 	"internal/aunpeer":     {},
 	"internal/bufpool":     {},
 	"internal/http1":       {},

@@ -9,13 +9,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/a2aproject/a2a-go/v2/a2apb/v1"
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -24,34 +22,17 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/aip-gateway/aip-gateway/internal/guidetest"
 )
 
 var update = flag.Bool("update", false, "write what is answered into the guide")
 
-const guide = "../../docs/mapping.md"
-
 // TestGuide replays the calls over gRPC of the guide.
 func TestGuide(t *testing.T) {
-	text, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile("(?s)```grpc\n(.*?)```").FindSubmatchIndex(text)
-	if found == nil {
-		t.Fatal("the guide has no transcript")
-	}
-	script := string(text[found[2]:found[3]])
-	now := call(t, open(t, overGRPC).grpcConn(), script)
-	if *update {
-		text = []byte(string(text[:found[2]]) + now + string(text[found[3]:]))
-		if err := os.WriteFile(guide, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(script, now); diff != "" {
-		t.Errorf("the transcript of the guide (-page +gateway):\n%s", diff)
-	}
+	guidetest.Replay(t, "../../docs/mapping.md", "grpc", *update, func(script string) string {
+		return call(t, open(t, overGRPC).grpcConn(), script)
+	})
 }
 
 // differing are the values that differ in each run: ids that the gateway makes, and times.

@@ -6,46 +6,24 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/guidetest"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 var update = flag.Bool("update", false, "write what is answered into the guide")
 
-const guide = "../../docs/aun.md"
-
 // TestGuide replays the transcript of the guide.
 func TestGuide(t *testing.T) {
-	text, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile("(?s)```aun\n(.*?)```").FindSubmatchIndex(text)
-	if found == nil {
-		t.Fatal("the guide has no transcript")
-	}
-	script := string(text[found[2]:found[3]])
-	var now string
-	synctest.Test(t, func(t *testing.T) { now = perform(t, script) })
-	if *update {
-		text = []byte(string(text[:found[2]]) + now + string(text[found[3]:]))
-		if err := os.WriteFile(guide, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(script, now); diff != "" {
-		t.Errorf("the transcript of the guide (-page +gateway):\n%s", diff)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		guidetest.Replay(t, "../../docs/aun.md", "aun", *update, func(script string) string { return perform(t, script) })
+	})
 }
 
 // perform does what a transcript says, and returns it with what is answered. The id of the task is written as ID.

@@ -3,45 +3,25 @@
 package auntransport_test
 
 import (
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/guidetest"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-const guide = "../../docs/aun.md"
-
 // TestGuide carries out the Leader's commands in the guide's transcript of an agent of AUN, and compares the frames and
 // what the Leader sees.
 func TestGuide(t *testing.T) {
-	text, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile("(?s)```aun-agent\n(.*?)```").FindSubmatchIndex(text)
-	if found == nil {
-		t.Fatal("the guide has no transcript")
-	}
-	script := string(text[found[2]:found[3]])
-	now := ""
-	withGateway(t, func(t *testing.T, _ *upstream.Agent, g *gateway) { now = perform(t, record(t, g), script) })
-	if *update {
-		text = []byte(string(text[:found[2]]) + now + string(text[found[3]:]))
-		if err := os.WriteFile(guide, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(script, now); diff != "" {
-		t.Errorf("the transcript of the guide (-page +gateway):\n%s", diff)
-	}
+	withGateway(t, func(t *testing.T, _ *upstream.Agent, g *gateway) {
+		guidetest.Replay(t, "../../docs/aun.md", "aun-agent", *update, func(script string) string {
+			return perform(t, record(t, g), script)
+		})
+	})
 }
 
 // perform carries out the commands of a script, and returns it with the frames that are sent and received, and with
