@@ -4,10 +4,10 @@ GO      ?= go
 FUZZ    ?= 20s
 SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 2>/dev/null) go.mod go.sum
 
-.PHONY: help run test lint unit interop rabbitmq contrib e2e fuzz bench soak module clean
+.PHONY: help run test lint unit interop rabbitmq contrib manifests e2e fuzz bench soak module clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: caddy .pki/ca.pem ## build, make development certificates, and run Caddyfile.example
 	@(for i in $$(seq 100); do (exec 3<>/dev/tcp/127.0.0.1/8443) 2>/dev/null && break; sleep 0.1; done; \
@@ -23,7 +23,7 @@ caddy: $(SOURCES) xcaddy.sh
 .pki/ca.pem: | caddy
 	./caddy aip pki --dir .pki > /dev/null
 
-test: lint unit interop e2e ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
+test: lint unit interop manifests e2e ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
 
 lint: ## gofmt, vet, staticcheck, and a tidy go.mod
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
@@ -39,6 +39,9 @@ INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a
 
 interop: $(INTEROP) ## the other projects' agents and clients, among themselves
 	cd interop && $(GO) vet ./... && $(GO) test -count=1 ./...
+
+manifests: ## the container files and Kubernetes manifests of contrib/, against their schemas
+	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 e2e: caddy rabbitmq contrib $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
 	$(GO) test -shuffle=on -count=1 ./e2e

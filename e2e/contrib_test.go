@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"debug/elf"
 	"fmt"
 	"net/http"
 	"os"
@@ -93,6 +94,21 @@ func TestContribSystemd(t *testing.T) {
 	}
 	// The threshold is ten times the exposure: 0 is a service that can do nothing, 100 one without limits.
 	tools.check(env, "usr/bin/systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", unit)
+}
+
+// TestContribStatic: the image of contrib/docker has nothing but the binary, so that must need no library.
+func TestContribStatic(t *testing.T) {
+	t.Parallel()
+	file, err := elf.Open(caddyBinary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("the binary needs a dynamic linker")
+		}
+	}
 }
 
 // production is contrib/Caddyfile, before a sample agent.
