@@ -22,8 +22,8 @@ import (
 
 func init() { caddy.RegisterModule(new(Admin)) }
 
-// Admin adds routes to Caddy's admin API: to list tasks and their events, to list and replay notifications that were
-// not delivered, to disable endpoints, to list and leave groups, and to ask for the health of the gateway.
+// Admin adds routes to Caddy's admin API: to list and cancel tasks, to list and replay notifications that were not
+// delivered, to disable endpoints, to list and leave groups, and to ask for the health of the gateway.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -48,6 +48,7 @@ func (*Admin) Routes() []caddy.AdminRoute {
 		{Pattern: adminapi.HealthReady, Handler: caddy.AdminHandlerFunc(serveHealth)},
 		adminRoute(http.MethodGet, adminapi.Tasks, listTasks),
 		adminRoute(http.MethodGet, adminapi.TaskEvents, listTaskEvents),
+		adminRoute(http.MethodPost, adminapi.CancelTask, cancelTask),
 	}
 }
 
@@ -89,6 +90,8 @@ func adminStatus(err error) int {
 		return http.StatusBadRequest
 	case task.TaskNotFound:
 		return http.StatusNotFound
+	case task.TaskNotCancelable, task.UnsupportedOperation:
+		return http.StatusConflict
 	case task.StoreUnavailable:
 		return http.StatusServiceUnavailable
 	}

@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -110,4 +111,19 @@ func listTaskEvents(o *openStore, r *http.Request) (any, error) {
 		}
 	}
 	return page, nil
+}
+
+func cancelTask(o *openStore, r *http.Request) (any, error) {
+	var c adminapi.TaskCancel
+	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil || c.Partner == "" || c.Leader == "" || c.Task == "" {
+		return nil, task.Errorf(task.InvalidParams,
+			`the body must be {"partner": "…", "leader": "…", "task": "…", "reason": "…"}; the reason may be missing`)
+	}
+	canceled, err := o.tasks.Engine.Cancel(r.Context(), c.Partner, c.Leader, c.Task, c.Reason)
+	if err != nil {
+		return nil, err
+	}
+	return taskOf(&canceled), nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // tasksCommand runs a command of caddy aip tasks, demands its exit status, and returns what it prints.
@@ -162,6 +164,84 @@ func TestTasks(t *testing.T) {
 	} {
 		if got := s.tasksCommand(1, strings.Fields(args)...); !strings.Contains(got, want) {
 			t.Errorf("%s says %q, want %q in it", args, got, want)
+		}
+	}
+}
+
+// TestCancelByOperator cancels a task whose Leader waits for its agent, by caddy aip tasks cancel.
+func TestCancelByOperator(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, func(w http.ResponseWriter, r *http.Request, h heard) {
+		if h.Method != "tasks/cancel" {
+			<-r.Context().Done()
+		}
+		writeTask(w, h, "canceled", "")
+	})
+	s := serve(t, config{handle: "aip_gateway a2a/legacy " + agent.url})
+	s.awake()
+	leader := leaderOf(t, s.url())
+	type answer struct {
+		task *task.Task
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		got, err := leader.try(startCall("a", "hello"))
+		answered <- answer{got, err}
+	}()
+	eventually(t, "the agent works on the task", func() bool { return len(agent.requests("tasks/send")) == 1 })
+	if diff := cmp.Diff([]string{"a pending"}, s.listedTasks(url.Values{})); diff != "" {
+		t.Errorf("the tasks (-want +got):\n%s", diff)
+	}
+	if got := s.tasksCommand(0, "cancel", "a", "--reason", "the agent hangs"); got != "a is canceled\n" {
+		t.Errorf("cancel prints %q", got)
+	}
+	if n := len(agent.requests("tasks/cancel")); n != 1 {
+		t.Errorf("the agent was asked %d times to cancel", n)
+	}
+	got := <-answered
+	const said = "canceled by the operator of the gateway: the agent hangs"
+	noError(t, got.err)
+	if status := got.task.Status; status.State != task.Canceled || status.DataItems[0].Text != said {
+		t.Errorf("the Leader's start is answered with %+v", status)
+	}
+	if history := leader.get("a").MessageHistory; len(history) != 1 {
+		t.Errorf("the Leader is said to have sent %+v", history)
+	}
+	if shown := s.tasksCommand(0, "show", "a"); !strings.Contains(shown, "\nsays      "+said+"\n") {
+		t.Errorf("show prints\n%s", shown)
+	}
+
+	// What has ended, or is not there, is not canceled.
+	for want, args := range map[string]string{
+		"the task is canceled, and cannot be canceled any more": "cancel a",
+		"there is no task":                       "cancel none",
+		"accepts 1 arg":                          "cancel",
+		"the reason may have 1024 bytes at most": "cancel a --reason " + strings.Repeat("x", 1025),
+	} {
+		if got := s.tasksCommand(1, strings.Fields(args)...); !strings.Contains(got, want) {
+			t.Errorf("%s says %q, want %q in it", args, got, want)
+		}
+	}
+	named := func(partner, id string) string {
+		return `{"partner":"` + partner + `","leader":"` + leader.Sender + `","task":"` + id + `"}`
+	}
+	for _, tc := range []struct {
+		method, body string
+		status       int
+		want         string
+	}{
+		{"GET", "", 405, "use POST"},
+		{"POST", "", 400, "the body must be"},
+		{"POST", `{"task":"a"}`, 400, "the body must be"},
+		{"POST", `{"partner":"p","leader":"l","task":"a","why":"so"}`, 400, "the body must be"},
+		{"POST", named(agent.url, "a"), 409, "cannot be canceled any more"},
+		{"POST", named(agent.url, "none"), 404, "there is no such task"},
+		{"POST", named("other", "a"), 404, "there is no such task"},
+	} {
+		status, body := s.asked(tc.method, "/aip/tasks/cancel", tc.body)
+		if status != tc.status || !strings.Contains(gjson.GetBytes(body, "error").String(), tc.want) {
+			t.Errorf("%s %s is answered with %d %s, want %d and %q", tc.method, tc.body, status, body, tc.status, tc.want)
 		}
 	}
 }

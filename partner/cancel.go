@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -110,10 +111,17 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 			items = rep.Items
 		}
 	}
+	cause := &m
+	if c.Operator {
+		items, cause = slices.Concat(m.DataItems, items), nil
+	}
 	b := tk.batch()
-	b.move(task.Canceled, items, &m)
+	b.move(task.Canceled, items, cause)
 	if err := b.write(ctx); err != nil {
 		return err
+	}
+	if c.Operator {
+		tk.logger().Info("the operator has canceled a task")
 	}
 	if tk.run != nil {
 		tk.run.stop()

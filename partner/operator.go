@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -99,6 +100,24 @@ func (e *Engine) Tasks(ctx context.Context, f TaskFilter) (list []Overview, next
 	return list, "", nil
 }
 
+// overview returns a task by the name of its log. An error is of kind TaskNotFound if there is no such task.
+func (e *Engine) overview(ctx context.Context, log string) (Overview, error) {
+	head, err := e.store.Head(ctx, log)
+	if errors.Is(err, replay.ErrNotFound) {
+		_, _, id := logname.Split(log)
+		return Overview{}, task.Errorf(task.TaskNotFound, "there is no such task; it may have ended and been dropped").
+			WithData("taskId", id)
+	}
+	if err != nil {
+		return Overview{}, listError(ctx, err)
+	}
+	o, err := overviewOf(log, &head)
+	if err != nil {
+		return Overview{}, damaged(err)
+	}
+	return o, nil
+}
+
 func overviewOf(log string, head *replay.Head) (o Overview, err error) {
 	var m metadata
 	if err := json.Unmarshal(head.Metadata, &m); err != nil {
@@ -134,24 +153,16 @@ type EventFilter struct {
 // A page ends early when its events have 1 MiB. An error is of kind TaskNotFound if there is no such task.
 func (e *Engine) Events(ctx context.Context, f EventFilter) (o Overview, list []StoredEvent, more bool, err error) {
 	log, after := logname.New(f.Partner, f.Leader, f.Task), f.After
-	head, err := e.store.Head(ctx, log)
-	if errors.Is(err, replay.ErrNotFound) {
-		return o, nil, false, task.Errorf(task.TaskNotFound, "there is no such task; it may have ended and been dropped").
-			WithData("taskId", f.Task)
+	if o, err = e.overview(ctx, log); err != nil {
+		return o, nil, false, err
 	}
-	if err != nil {
-		return o, nil, false, listError(ctx, err)
-	}
-	if o, err = overviewOf(log, &head); err != nil {
-		return o, nil, false, damaged(err)
-	}
-	if after > head.Last {
+	if after > o.Last {
 		return o, nil, false, task.Errorf(task.InvalidParams,
-			"the task has no event %d yet; the last one is %d", after, head.Last).WithField("after")
+			"the task has no event %d yet; the last one is %d", after, o.Last).WithField("after")
 	}
 	limit := min(cmp.Or(max(f.Limit, 0), defaultEventPage), maxEventPage)
-	for after < head.Last && err == nil {
-		list, after, err = e.readEvents(ctx, log, after, head.Last, limit)
+	for after < o.Last && err == nil {
+		list, after, err = e.readEvents(ctx, log, after, o.Last, limit)
 		gone, ok := errors.AsType[*replay.CompactedError](err)
 		if !ok || gone.First <= after+1 {
 			break
@@ -161,7 +172,7 @@ func (e *Engine) Events(ctx context.Context, f EventFilter) (o Overview, list []
 	if err != nil {
 		return o, nil, false, listError(ctx, err)
 	}
-	return o, list, after < head.Last, nil
+	return o, list, after < o.Last, nil
 }
 
 // readEvents reads a page of the events after a number, up to last. It returns the number of the last one read. Without
@@ -200,4 +211,40 @@ func (e *Engine) readEvents(
 		}
 	}
 	return list, after, nil
+}
+
+// maxReason is the largest size of the reason of an operator's cancel, in bytes.
+const maxReason = 1 << 10
+
+// Cancel cancels a task as the operator of the gateway: the status says so, with the reason, which may be empty. The
+// agent is asked, as when its Leader cancels the task. It returns the task as it is then: it may have ended otherwise
+// meanwhile. An error is of kind TaskNotFound if there is no such task; TaskNotCancelable if it has ended, or its agent
+// refuses; UnsupportedOperation if the Partner is not registered.
+func (e *Engine) Cancel(ctx context.Context, partner, leader, id, reason string) (Overview, error) {
+	if len(reason) > maxReason {
+		return Overview{}, task.Errorf(task.InvalidParams, "the reason may have %d bytes at most", maxReason).
+			WithField("reason")
+	}
+	log := logname.New(partner, leader, id)
+	if _, err := e.overview(ctx, log); err != nil {
+		return Overview{}, err
+	}
+	p := e.current(partner)
+	if p == nil {
+		return Overview{}, task.Errorf(task.UnsupportedOperation,
+			"the Partner %q is not in the configuration, so its agent cannot be asked to cancel the task", partner)
+	}
+	why := "canceled by the operator of the gateway"
+	if reason != "" {
+		why += ": " + reason
+	}
+	c := &Request{Operator: true, Call: task.Call{Message: task.Message{
+		ID: rand.Text(), Command: task.Cancel, SenderRole: task.Leader, SenderID: leader, TaskID: id,
+		DataItems: []task.DataItem{task.Text(why)},
+	}}}
+	c.Strict = true
+	if _, err := p.Do(ctx, leader, c); err != nil {
+		return Overview{}, err
+	}
+	return e.overview(ctx, log)
 }

@@ -23,6 +23,10 @@ type Request struct {
 	// wait.
 	Started func()
 
+	// Operator says of a cancel that it is the operator's and not the Leader's: its DataItems begin those of the status,
+	// and it does not become a message of the Leader.
+	Operator bool
+
 	// Histories makes Do answer with the histories of the task, as it answers a get, whatever the command.
 	Histories bool
 

@@ -14,6 +14,7 @@ import (
 const (
 	Tasks      = "/aip/tasks"        // GET: TaskPage
 	TaskEvents = "/aip/tasks/events" // GET: EventPage
+	CancelTask = "/aip/tasks/cancel" // POST TaskCancel: Task
 )
 
 // PendingTask is the state of a task whose start waits for the agent: no caller has been answered yet.
@@ -36,6 +37,13 @@ type Task struct {
 	First   uint64     `json:"first"` // number of the oldest event kept; last+1 if none is
 	Last    uint64     `json:"last"`  // number of the newest event; 0 if there is none yet
 	Bytes   int64      `json:"bytes"` // size of the events kept
+}
+
+// TaskCancel names a task to be canceled, and says why.
+type TaskCancel struct {
+	TaskName
+
+	Reason string `json:"reason,omitempty"` // becomes a part of the task's status; at most 1 KiB
 }
 
 // TaskPage is a page of tasks. It may be empty and have a next page all the same.

@@ -17,8 +17,8 @@ func init() {
 		Short: "Tools to try, test and operate an AIP gateway",
 		Long: `
 Tools to try, test and operate an AIP gateway: make certificates with an AIC, run
-a sample agent behind the gateway, call the gateway as a Leader, list and show tasks,
-list and replay webhook deliveries, and list and leave groups.
+a sample agent behind the gateway, call the gateway as a Leader, list, show and cancel
+tasks, list and replay webhook deliveries, and list and leave groups.
 `,
 		CobraFunc: aipCommand,
 	})

@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 23 {
+	if seen != 24 {
 		t.Errorf("%d commands", seen)
 	}
 }

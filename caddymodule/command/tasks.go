@@ -21,14 +21,14 @@ import (
 func tasksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks <command>",
-		Short: "Lists and shows the tasks of a running gateway",
+		Short: "Lists, shows and cancels the tasks of a running gateway",
 		Long: `
-Lists the tasks of a running gateway, of all Leaders, and shows one of them with its
-events. It uses Caddy's admin API.
+Lists the tasks of a running gateway, of all Leaders, shows one of them with its events,
+and cancels one. It uses Caddy's admin API.
 `,
 	}
 	onlyGroup(cmd)
-	cmd.AddCommand(listTasksCommand(), showTaskCommand())
+	cmd.AddCommand(listTasksCommand(), showTaskCommand(), cancelTaskCommand())
 	return cmd
 }
 
@@ -221,6 +221,49 @@ Leaders or Partners have a task with this id, say which.
 	cmd.Flags().Uint64Var(&after, "after", 0, "the events after the one with this number")
 	cmd.Flags().IntVar(&limit, "limit", 1000, "the largest number of events")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON of the admin API, one page per line")
+	return cmd
+}
+
+func cancelTaskCommand() *cobra.Command {
+	var admin adminFlags
+	var filter taskFlags
+	var reason string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "cancel <task> [--reason <text>] [--leader <aic>] [--partner <aic>]",
+		Short: "Cancels a task as the operator",
+		Long: `
+Cancels a task that has not ended. Its agent is asked to stop, as if the Leader had
+canceled the task, and the status says that the operator of the gateway did it, and
+why. The Leader sees that. If several Leaders or Partners have a task with this id, say
+which.
+`,
+		Example: `  $ caddy aip tasks cancel task-1 --reason "the agent is taken out of service"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := filter.find(&admin, args[0])
+			if err != nil {
+				return err
+			}
+			var out adminapi.Task
+			body := adminapi.TaskCancel{TaskName: name, Reason: reason}
+			raw, err := admin.ask(http.MethodPost, adminapi.CancelTask, nil, body, &out)
+			if err != nil {
+				return err
+			}
+			if err := printAnswer(cmd, asJSON, raw, "%s is %s", clean(out.Task), out.State); err != nil {
+				return err
+			}
+			if out.State != task.Canceled {
+				return errors.New("the task has ended otherwise meanwhile")
+			}
+			return nil
+		},
+	}
+	admin.add(cmd.Flags())
+	filter.add(cmd.Flags())
+	cmd.Flags().StringVar(&reason, "reason", "", "why; the Leader sees it in the status of the task")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -136,3 +136,25 @@ func TestShowTask(t *testing.T) {
 		}
 	}
 }
+
+// TestCancelTask holds what caddy aip tasks cancel asks the admin API, and what it prints.
+func TestCancelTask(t *testing.T) {
+	found := adminapi.TaskPage{Tasks: []adminapi.Task{taskAt("one")}}
+	canceled, completed := taskAt("one"), taskAt("one")
+	canceled.State, completed.State = task.Canceled, task.Completed
+	address, asked := answeringAdmin(t, found, canceled)
+	got := runAIP(t, "tasks", "cancel", "one", "--partner", "P", "--address", address)
+	if diff := cmp.Diff(commandResult{Stdout: "one is canceled\n"}, got); diff != "" {
+		t.Errorf("cancel (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"GET /aip/tasks?limit=2&partner=P&task=one", "POST /aip/tasks/cancel"},
+		asked()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	address, _ = answeringAdmin(t, found, completed)
+	got = runAIP(t, "tasks", "cancel", "one", "--address", address)
+	if diff := cmp.Diff(commandResult{Status: 1, Stdout: "one is completed\n",
+		Stderr: "Error: the task has ended otherwise meanwhile\n"}, got); diff != "" {
+		t.Errorf("cancel of a task that ends by itself (-want +got):\n%s", diff)
+	}
+}
