@@ -29,11 +29,15 @@ import (
 
 // lane executes the commands for one task, one after the other. Commands for different tasks do not wait for each
 // other. The broker's prefetch bounds how many commands there are.
-type lane struct{ waiting queue[*command] }
+type lane struct {
+	current *command // that is executed
+	waiting queue[*command]
+}
 
 // command is a command of the group for a task.
 type command struct {
 	call    translate.Call
+	accept  time.Duration // after which a start is accepted; 0 for the Partner's own time
 	dialect string
 	id      string // of the message if it has one; the id of a reply is derived from it
 	size    int    // of the message
@@ -122,7 +126,8 @@ func (t *groupTasks) passOn(d *broker.Delivery, header func(string) string, ack 
 		return poison, err
 	}
 	call.Message.SenderID = t.leaderID()
-	c := &command{call: call, dialect: m.Dialect, size: len(d.Body), ack: ack}
+	c := &command{call: call, accept: call.Terms.Response, dialect: m.Dialect, size: len(d.Body), ack: ack}
+	c.call.Terms.Response = task.NoWait // the lane does not wait for the agent
 	c.id = cmp.Or(m.ID, d.ID, rand.Text())
 	c.trace = traceHeaders(propagation.TraceContext{}.Extract(context.Background(), carrier(header)))
 	t.execute(c)
@@ -175,6 +180,7 @@ func (t *groupTasks) runLane(id string, l *lane) {
 	defer t.mu.Unlock()
 	for l.waiting.len() > 0 && !t.closed {
 		c := l.waiting.pop()
+		l.current = c
 		t.mu.Unlock()
 		done := t.carryOut(c)
 		t.mu.Lock()

@@ -3,6 +3,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -18,14 +19,15 @@ import (
 // cursor is what is stored of a follower: the metadata of its log, which has no records. The names of the members are
 // stored.
 type cursor struct {
-	Dialect  string    `json:"dialect"`
-	Created  time.Time `json:"created"`
-	Position position  `json:"position,omitzero"`
+	Dialect  string        `json:"dialect"`
+	Created  time.Time     `json:"created"`
+	Accept   time.Duration `json:"accept,omitempty"` // in nanoseconds; see follower.accept
+	Position position      `json:"position,omitzero"`
 }
 
 // write returns the append that stores the cursor. mu is held, or nothing else uses f.
 func (f *follower) write() replay.Append {
-	data, err := json.Marshal(cursor{f.dialect, f.created, f.confirmed})
+	data, err := json.Marshal(cursor{f.dialect, f.created, f.accept, f.confirmed})
 	if err != nil {
 		panic(err) // it has nothing that cannot be encoded
 	}
@@ -153,6 +155,9 @@ func (t *groupTasks) follow(
 		t.mu.Unlock()
 		return nil, nil, errLeaves
 	}
+	if l := t.lanes[id]; l != nil { // otherwise it is started by rpc, and its answer accepts it
+		f.accept = l.current.accept
+	}
 	if had := t.followers[id]; had != nil { // of a task that is no longer stored
 		t.remove(had)
 		t.changedCursor(had)
@@ -208,7 +213,7 @@ func (t *groupTasks) accept(f *follower) {
 	gw := t.place.gateway()
 	wait := retryFirst
 	if gw != nil {
-		if wait = time.Until(f.created.Add(gw.ResponseTimeout())); wait <= 0 {
+		if wait = time.Until(f.created.Add(cmp.Or(f.accept, gw.ResponseTimeout()))); wait <= 0 {
 			err := gw.CommitStart(t.base, f.log)
 			if task.KindOf(err) != task.StoreUnavailable {
 				return
@@ -264,7 +269,7 @@ func (t *groupTasks) load() (all []*follower, err error) {
 		id := logname.TaskOfGroup(entry.Log)
 		f := &follower{
 			tasks: t, name: entry.Log, task: id, log: logname.New(t.partner, t.leader, id),
-			dialect: c.Dialect, created: c.Created, confirmed: c.Position, at: c.Position,
+			dialect: c.Dialect, created: c.Created, accept: c.Accept, confirmed: c.Position, at: c.Position,
 		}
 		all = append(all, f)
 	}

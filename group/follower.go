@@ -27,6 +27,7 @@ type follower struct {
 	log     string // the name of the task's log
 	dialect string
 	created time.Time
+	accept  time.Duration // after created a pending start is accepted; 0 for the Partner's own time
 
 	// What follows is guarded by tasks.mu.
 	begun     bool // the start of the task is stored

@@ -143,6 +143,15 @@ func TestAcceptedInTime(t *testing.T) {
 			w.send("get", "u", "m3", "")
 			synctest.Wait()
 			w.check("a get accepts it", "u accepted", "u working", "u working")
+			w.send("start", "v", "m4", `,"commandParams":{"responseTimeout":5000}`)
+			time.Sleep(4 * time.Second)
+			w.check("a start whose Leader waits for 5 s")
+			if crashes {
+				w.crash()
+				w.connect(true)
+			}
+			time.Sleep(2 * time.Second)
+			w.check("after 5 s", "v accepted", "v working")
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -134,7 +134,7 @@ func (m *GroupMessage) For(aic string) bool {
 }
 
 // Command reads a TaskCommand. The Call holds copies; a message that names no group is one of the given group. A start
-// leaves room for the agent to reject it, and no command waits for the agent.
+// leaves room for the agent to reject it.
 func (m *GroupMessage) Command(group string) (translate.Call, error) {
 	r := reader{version: m.version}
 	call, _ := r.message(m.message, false)
@@ -144,7 +144,6 @@ func (m *GroupMessage) Command(group string) (translate.Call, error) {
 	if call.Message.GroupID == "" {
 		call.Message.GroupID = group
 	}
-	call.Terms.Response = task.NoWait
 	call.Tentative = call.Message.Command == task.Start
 	call.Followed = true
 	return call, nil

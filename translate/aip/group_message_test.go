@@ -47,7 +47,7 @@ func groupCommand(t *testing.T, body []byte) {
 			t.Fatal(err)
 		}
 		sameJSON(t, task.AppendMessage(nil, &want), task.AppendMessage(nil, &call.Message))
-		if call.Stream || !call.Followed || call.Terms.Response != task.NoWait ||
+		if call.Stream || !call.Followed ||
 			call.Tentative != (want.Command == task.Start) {
 			t.Errorf("%s: %+v", want.Command, call)
 		}
