@@ -34,7 +34,7 @@ func pages(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	all := make(map[string]string)
-	for _, name := range append(names, "README.md", "CONTRIBUTING.md", "CHANGELOG.md") {
+	for _, name := range append(names, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md") {
 		content, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
