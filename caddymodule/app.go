@@ -19,7 +19,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
-	_ "github.com/aip-gateway/aip-gateway/caddymodule/command" // registers caddy aip
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -82,7 +81,6 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.started = make(chan struct{})
 	a.draining, a.drain = context.WithCancel(context.Background())
-	orDefault(&a.Drain, caddy.Duration(10*time.Second))
 	events, err := ctx.App("events")
 	if err != nil {
 		return err
@@ -93,6 +91,12 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := register(ctx.GetMetricsRegistry(), a); err != nil {
 		return err
 	}
+	return a.read()
+}
+
+// read sets defaults, and reads what the configuration names.
+func (a *App) read() (err error) {
+	orDefault(&a.Drain, caddy.Duration(10*time.Second))
 	a.Streams.provision()
 	if a.identities, err = readIdentities(a.Identities); err != nil {
 		return err

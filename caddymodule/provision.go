@@ -33,19 +33,10 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	g.app = app.(*App)
-	if err := g.checkAUN(); err != nil {
-		return err
-	}
-	if g.Group != nil {
-		if err := g.Group.provision(g.AIC, g.Callers); err != nil {
-			return err
-		}
-	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(httpfront.WithConnection)
 	}
-	config, err := g.config()
+	config, err := g.prepare(app.(*App))
 	if err != nil {
 		return err
 	}
@@ -65,6 +56,21 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		Log:          g.log,
 	})
 	return g.app.add(g)
+}
+
+// prepare checks the settings together with those of the app, reads what they name, and returns the configuration of
+// the gateway.
+func (g *Gateway) prepare(app *App) (c gateway.Config, err error) {
+	g.app = app
+	if err := g.checkAUN(); err != nil {
+		return c, err
+	}
+	if g.Group != nil {
+		if err := g.Group.provision(g.AIC, g.Callers); err != nil {
+			return c, err
+		}
+	}
+	return g.config()
 }
 
 // http2Of returns over which connections the server of a site speaks HTTP/2.

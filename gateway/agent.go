@@ -52,9 +52,14 @@ func (c *AgentConfig) agentAPI() agentapi.Options {
 	return agentapi.Options{Expose: c.Expose, Cancels: c.CancelPath != ""}
 }
 
+// discovery returns where the agent is looked for.
+func (c *AgentConfig) discovery() discovery.Config {
+	return discovery.Config{URL: c.HTTP.URL, Finder: a2a.Finder(), Header: c.HTTP.Header, TLS: c.HTTP.TLS}
+}
+
 // reach returns the agent, and what fetches its card. Nothing is sent yet.
 func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card, error) {
-	where := discovery.Config{URL: c.HTTP.URL, Finder: a2a.Finder(), Header: c.HTTP.Header, TLS: c.HTTP.TLS}
+	where := c.discovery()
 	card := discovery.NewCard(where)
 	turns := c.Turns
 	turns.Traffic = &process.meterOf(c.Name).Traffic

@@ -6,7 +6,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/discovery"
 )
 
 // AgentHealth is what is known of an agent.
@@ -35,6 +37,28 @@ func CanCheck(dialect string) bool {
 	return dialect != AgentAPI && dialect != AUN && !Connects(dialect)
 }
 
+// AskAgent asks the agent once for a task that does not exist, which changes nothing. It finds out the dialect if that
+// is not known. An error says that no agent of the dialect has answered.
+func (g *Gateway) AskAgent(ctx context.Context) error { return g.agent.Check(ctx) }
+
+// OtherDialect asks an agent with a configured version of A2A whether it speaks that version at its URL, by a question
+// that changes nothing. If it denies that, or does not answer as an agent of A2A would, OtherDialect finds out what the
+// agent speaks, and where. Both results are empty if nothing else is found.
+func (c *AgentConfig) OtherDialect(ctx context.Context) (dialect, url string) {
+	if c.Dialect == A2A || c.Dialect == grpcOnly || !isA2A(c.Dialect) {
+		return "", ""
+	}
+	where := c.discovery()
+	if verdict, err := discovery.Ask(ctx, where, c.Dialect); err != nil || verdict == translate.Yes {
+		return "", ""
+	}
+	found, err := discovery.Discover(ctx, where)
+	if err != nil || found.Dialect == c.Dialect && found.URL == c.HTTP.URL {
+		return "", ""
+	}
+	return found.Dialect, found.URL
+}
+
 // CheckAgent asks the agent something that changes nothing, once in every interval, until ctx ends, so that Health
 // knows of the agent before a turn needs it.
 func (g *Gateway) CheckAgent(ctx context.Context, every time.Duration) {
@@ -44,7 +68,7 @@ func (g *Gateway) CheckAgent(ctx context.Context, every time.Duration) {
 	again := time.NewTicker(every)
 	defer again.Stop()
 	for {
-		_ = g.agent.Check(ctx) // Health shows it
+		_ = g.AskAgent(ctx) // Health shows it
 		select {
 		case <-again.C:
 		case <-ctx.Done():

@@ -80,3 +80,21 @@ func allowed(patterns []Broker, host string, port int) (ok, tls bool) {
 	}
 	return ok, tls
 }
+
+// Address returns where the broker of a pattern is reached, and whether by TLS. It is empty for the names below a
+// domain. Without a port, it has that of AMQP, or of AMQP over TLS.
+func (b Broker) Address() (address string, tls bool) {
+	if strings.HasPrefix(b.host, ".") {
+		return "", false
+	}
+	tls = b.tls || b.port == portTLS
+	port := b.port
+	switch {
+	case port != 0:
+	case tls:
+		port = portTLS
+	default:
+		port = portPlain
+	}
+	return net.JoinHostPort(b.host, strconv.Itoa(port)), tls
+}

@@ -4,6 +4,7 @@ package group
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 )
 
@@ -98,5 +99,20 @@ func TestSealer(t *testing.T) {
 	}
 	if _, err := newSealer(key(1)[:16]); err == nil {
 		t.Error("a short key is taken")
+	}
+}
+
+func TestBrokerAddress(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"mq.example.com": "mq.example.com:5672 false", "amqps://mq.example.com": "mq.example.com:5671 true",
+		"mq.example.com:5671": "mq.example.com:5671 true", "amqps://[::1]:7": "[::1]:7 true", "*.example.com": " false",
+	} {
+		b, err := ParseBroker(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if address, tls := b.Address(); fmt.Sprint(address, " ", tls) != want {
+			t.Errorf("%s: %s %t, want %s", pattern, address, tls, want)
+		}
 	}
 }

@@ -134,8 +134,11 @@ func (p *Partner) maxMessage() int {
 	return p.Gateway.MaxBody()
 }
 
-// portTLS is the port of AMQP over TLS.
-const portTLS = 5671
+// The ports of AMQP, and of AMQP over TLS.
+const (
+	portPlain = 5672
+	portTLS   = 5671
+)
 
 // join has the supervisor answer an invitation. The error is errOver if the membership has ended before that.
 func (m *membership) join(ctx context.Context, p *Partner, inv *task.Invitation) (task.Membership, error) {

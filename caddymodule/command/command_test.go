@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 24 {
+	if seen != 25 {
 		t.Errorf("%d commands", seen)
 	}
 }

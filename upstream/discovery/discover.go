@@ -392,3 +392,21 @@ func (d *discovery) try(endpoint string, p *translate.Probe) (answer, error) {
 	d.asked = append(d.asked, question{endpoint, p.Dialect, a})
 	return a, nil
 }
+
+// Ask asks an agent at its configured URL the question that proves a dialect. The verdict is Unsure where there is no
+// such question. An error says that the agent was not reached.
+func Ask(ctx context.Context, config Config, dialect string) (translate.Verdict, error) {
+	d, err := newDiscovery(ctx, config)
+	if err != nil {
+		return translate.Unsure, err
+	}
+	p := d.probe(dialect)
+	if p == nil {
+		return translate.Unsure, nil
+	}
+	a, err := d.ask(http.MethodPost, d.full, p.Header, p.Body)
+	if err != nil || a.tooLarge {
+		return translate.Unsure, err
+	}
+	return p.Judge(a.body), nil
+}

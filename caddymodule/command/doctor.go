@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+	"github.com/spf13/cobra"
+)
+
+// doctorTimeout is how long all checks may take together.
+const doctorTimeout = 5 * time.Minute
+
+func doctorCommand() *cobra.Command {
+	var config, adapter string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [--config <file>]",
+		Short: "Explains what is wrong with a set-up",
+		Long: `
+Examines a configuration and what it names: its syntax and settings, certificates (chain,
+extended key usage, validity), client_auth, base_path, the directory of the store, the
+agents (whether they answer, and in which dialect), the clock, and the brokers of groups.
+It prints a sentence for each finding, with what to do.
+
+It changes nothing, and may run beside a running Caddy; run it as the user who runs Caddy,
+with the same environment. Agents are sent only requests that change nothing: for a card,
+and for a task that does not exist. Brokers are connected to, but not logged in.
+
+Exit status: 0 nothing is broken, though there may be warnings; 1 something is broken.
+`,
+		Example: `  $ caddy aip doctor
+  $ caddy aip doctor --config /etc/caddy/Caddyfile --json`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().StringVarP(&config, "config", "c", "", "the configuration (default: the Caddyfile of this directory)")
+	cmd.Flags().StringVarP(&adapter, "adapter", "a", "", "the adapter of another format than Caddyfile and JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
+		defer cancel()
+		findings := examine(ctx, config, adapter)
+		if err := printFindings(cmd.OutOrStdout(), findings, asJSON); err != nil {
+			return err
+		}
+		broken := 0
+		for _, f := range findings {
+			if f.Status == Broken {
+				broken++
+			}
+		}
+		if broken > 0 {
+			return fmt.Errorf("broken: %d of %d findings", broken, len(findings))
+		}
+		return nil
+	}
+	return cmd
+}
+
+// printFindings prints findings as a table, or as JSON.
+func printFindings(w io.Writer, findings []Finding, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(struct {
+			Findings []Finding `json:"findings"`
+		}{findings})
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range findings {
+		fmt.Fprintf(table, "%s\t%s\t%s: %s\n", f.Status, f.Check, clean(f.Subject), clean(f.Text))
+	}
+	return table.Flush()
+}
+
+// configuration is what is read of an adapted configuration.
+type configuration struct {
+	Apps struct {
+		AIP  json.RawMessage `json:"aip"`
+		HTTP struct {
+			Servers map[string]server `json:"servers"`
+		} `json:"http"`
+		TLS struct {
+			Certificates struct {
+				Files []caddytls.CertKeyFilePair `json:"load_files"`
+			} `json:"certificates"`
+		} `json:"tls"`
+	} `json:"apps"`
+}
+
+// examine examines the configuration in a file.
+func examine(ctx context.Context, file, adapter string) []Finding {
+	broken := func(err error) []Finding {
+		return []Finding{{CheckConfiguration, Broken, named(file), err.Error()}}
+	}
+	if err := quiet(); err != nil {
+		return broken(err)
+	}
+	text, used, _, err := caddycmd.LoadConfig(file, adapter)
+	switch {
+	case err != nil:
+		return broken(fmt.Errorf("the configuration cannot be read: %w; correct it", err))
+	case len(text) == 0:
+		return broken(errors.New("there is no Caddyfile in this directory; name the configuration with --config"))
+	}
+	file = used
+	text = caddy.RemoveMetaFields(text)
+	var c configuration
+	if err := json.Unmarshal(text, &c); err != nil {
+		return broken(fmt.Errorf("the configuration cannot be decoded: %w; correct it", err))
+	}
+	partners := c.partners()
+	if len(partners) == 0 {
+		return broken(errors.New("there is no aip_gateway in the configuration; add it to a site"))
+	}
+	findings := c.examineCertificates(partners, time.Now())
+	for i := range partners {
+		findings = append(findings, partners[i].examineBasePath()...)
+	}
+	examined, err := examineApp(ctx, c.Apps.AIP, partners)
+	if err != nil {
+		return broken(err)
+	}
+	findings = append(findings, examined...)
+	// What Caddy refuses beside these settings has one finding at most.
+	for _, f := range findings {
+		if f.Status == Broken && (f.Check == CheckConfiguration || f.Check == CheckCertificate) {
+			return findings
+		}
+	}
+	whole := Finding{CheckConfiguration, OK, named(file), "Caddy accepts the configuration"}
+	if err := validate(text); err != nil {
+		whole.Status, whole.Text = Broken, fmt.Sprintf("Caddy refuses the configuration: %v; correct it", err)
+	}
+	return append([]Finding{whole}, findings...)
+}
+
+// named returns the name of a configuration.
+func named(file string) string {
+	if file == "" {
+		return "Caddyfile"
+	}
+	return file
+}
+
+// examineApp examines the app aip and its Partners.
+func examineApp(ctx context.Context, app json.RawMessage, mounted []mounted) ([]Finding, error) {
+	info, err := caddy.GetModule("aip")
+	if err != nil {
+		return nil, err
+	}
+	module := info.New()
+	if len(app) > 0 {
+		if err := caddy.StrictUnmarshalJSON(app, module); err != nil {
+			return nil, fmt.Errorf("the app aip cannot be decoded: %w; correct it", err)
+		}
+	}
+	examiner, ok := module.(Examiner)
+	if !ok {
+		return nil, errors.New("the app aip of this program cannot be examined")
+	}
+	partners := make([]Partner, len(mounted))
+	for i := range mounted {
+		partners[i] = mounted[i].Partner
+	}
+	return examiner.Examine(ctx, partners), nil
+}
+
+// discard is logging of Caddy that writes nothing.
+func discard() *caddy.Logging {
+	writer := json.RawMessage(`{"output":"discard"}`)
+	return &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {BaseLog: caddy.BaseLog{
+		WriterRaw: writer}}}}
+}
+
+// quiet makes Caddy log nothing more: all that matters is a finding.
+func quiet() error { return caddy.Validate(&caddy.Config{Logging: discard()}) }
+
+// validate has Caddy provision a configuration, without starting it. Caddy gets an empty directory as its storage,
+// where some modules make files.
+func validate(text []byte) (err error) {
+	var c *caddy.Config
+	if err := caddy.StrictUnmarshalJSON(text, &c); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "caddy-aip-doctor-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	c.Logging = discard()
+	if c.StorageRaw, err = json.Marshal(map[string]string{"module": "file_system", "root": dir}); err != nil {
+		return err
+	}
+	return caddy.Validate(c)
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/command"
+	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/replay/pebble"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
+)
+
+// examineTimeout is how long an agent or a broker may take to answer an examination.
+const examineTimeout = 5 * time.Second
+
+// clockSkew is how far the clock may differ from an agent's.
+const clockSkew = time.Minute
+
+// examination collects findings.
+type examination struct{ findings []command.Finding }
+
+func (e *examination) add(check string, s command.Status, subject, text string) {
+	e.findings = append(e.findings, command.Finding{Check: check, Status: s, Subject: subject, Text: text})
+}
+
+// Examine implements command.Examiner.
+func (a *App) Examine(ctx context.Context, partners []command.Partner) []command.Finding {
+	var e examination
+	if err := errors.Join(a.read(), a.Validate()); err != nil {
+		e.add(command.CheckConfiguration, command.Broken, "aip", err.Error())
+		return e.findings
+	}
+	if a.Store.Driver == driverPebble {
+		if err := pebble.Examine(a.Store.Dir); err != nil {
+			e.add(command.CheckStore, command.Broken, a.Store.Dir, strings.TrimPrefix(err.Error(), "replay/pebble: "))
+		} else {
+			e.add(command.CheckStore, command.OK, a.Store.Dir, "it can be written")
+		}
+	}
+	for _, p := range partners {
+		g, agent, err := a.examined(p)
+		if err != nil {
+			e.add(command.CheckConfiguration, command.Broken, g.name(), advised(err).Error())
+			continue
+		}
+		e.clientAuth(g, p)
+		if !slices.ContainsFunc(a.members[:len(a.members)-1], func(o *Gateway) bool { return o.name() == g.name() }) {
+			e.agent(ctx, g, agent)
+		}
+		e.brokers(ctx, g)
+	}
+	return e.findings
+}
+
+// examined returns the handler of a Partner, with its agent, to which nothing was sent yet.
+func (a *App) examined(p command.Partner) (g *Gateway, agent gateway.AgentConfig, err error) {
+	g = &Gateway{log: slog.New(slog.DiscardHandler)}
+	var settings map[string]json.RawMessage
+	if err := json.Unmarshal(p.Handler, &settings); err != nil {
+		return g, agent, err
+	}
+	delete(settings, "handler")
+	text, err := json.Marshal(settings)
+	if err == nil {
+		err = caddy.StrictUnmarshalJSON(text, g)
+	}
+	if err != nil {
+		return g, agent, err
+	}
+	g.fillDefaults()
+	if err := g.check(); err != nil {
+		return g, agent, err
+	}
+	config, err := g.prepare(a)
+	if err != nil {
+		return g, agent, err
+	}
+	if g.gateway, err = gateway.New(config); err != nil {
+		return g, agent, err
+	}
+	return g, config.Agent, a.add(g)
+}
+
+// clientAuth says whether the site asks Leaders for what identity needs.
+func (e *examination) clientAuth(g *Gateway, p command.Partner) {
+	verifies := slices.ContainsFunc(p.Policies, verifiesClients)
+	requires := verifies
+	for _, policy := range p.Policies {
+		if policy.ClientAuthentication == nil && len(policy.MatchersRaw) == 0 {
+			continue // Caddy adds it, for names that are of no site
+		}
+		requires = requires && verifiesClients(policy) && policy.ClientAuthentication.Mode != "verify_if_given"
+	}
+	onlyAUN := !slices.ContainsFunc(g.Callers, func(dialect string) bool { return dialect != gateway.AUN })
+	switch mode := identity.Mode(g.Identity); {
+	case mode == identity.Off:
+		e.add(command.CheckClientAuth, command.Warning, g.name(),
+			"identity is off, so that every caller is believed to be the Leader it names; set identity to required")
+	case onlyAUN:
+	case mode == identity.Required && !verifies:
+		e.add(command.CheckClientAuth, command.Broken, g.name(),
+			"identity is required, but the site verifies no client certificates, so that every call is refused; "+clientAuth)
+	case mode == identity.Optional && requires:
+		e.add(command.CheckClientAuth, command.Warning, g.name(), "identity is optional, but the site refuses callers "+
+			"without a certificate; set mode verify_if_given in client_auth, or identity to required")
+	default:
+		e.add(command.CheckClientAuth, command.OK, g.name(), "the site's client_auth fits identity "+g.Identity)
+	}
+}
+
+// agent says whether an agent can be reached, and answers in its dialect.
+func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConfig) {
+	name := c.Dialect + " " + g.Agent.name()
+	broken := func(err error) { e.add(command.CheckAgent, command.Broken, name, explained(err)) }
+	switch {
+	case gateway.Connects(c.Dialect):
+		e.add(command.CheckAgent, command.OK, name, "it connects to the gateway, and was not looked for")
+		return
+	case c.Dialect == gateway.AUN && c.AUN.URL == "":
+		e.add(command.CheckAgent, command.OK, name, "its URL is found out when it is needed, and it was not looked for")
+		return
+	case c.Dialect == gateway.AUN:
+		if err := dialURL(ctx, c.AUN.URL, c.AUN.HTTP.Transport.(*http.Transport).TLSClientConfig); err != nil {
+			broken(err)
+			return
+		}
+		e.add(command.CheckAgent, command.OK, name, "it accepts connections")
+		return
+	case c.Dialect == "a2a/1.0-grpc":
+	default:
+		at, err := askTime(ctx, &c.HTTP)
+		if err != nil {
+			broken(err)
+			return
+		}
+		if skew := time.Since(at).Round(time.Second); !at.IsZero() && skew.Abs() > clockSkew {
+			e.add(command.CheckClock, command.Warning, name, fmt.Sprintf("the clock of this machine is %s %s that of the "+
+				"agent; synchronise both with NTP", skew.Abs(), map[bool]string{true: "ahead of", false: "behind"}[skew > 0]))
+		}
+	}
+	var err error
+	if gateway.CanCheck(c.Dialect) {
+		err = g.gateway.AskAgent(ctx)
+	}
+	reachable := err == nil || task.KindOf(err) == task.InvalidAgentResponse
+	if dialect, url := c.OtherDialect(ctx); reachable && dialect != "" {
+		e.add(command.CheckAgent, command.Broken, name, fmt.Sprintf(
+			"it does not speak %s at this URL, but %s; write agent %s %s", c.Dialect, dialect, dialect, url))
+		return
+	}
+	if err != nil {
+		broken(err)
+		return
+	}
+	text := "it accepts connections; what it speaks cannot be asked for"
+	if gateway.CanCheck(c.Dialect) {
+		text = "it answers requests of " + g.gateway.Health().Dialect
+	}
+	e.add(command.CheckAgent, command.OK, name, text)
+}
+
+// explained returns what an error of an agent means, why it happened, and what to do.
+func explained(err error) string {
+	text := err.Error()
+	if e, ok := errors.AsType[*task.Error](err); ok && e.Detail != "" {
+		text = e.Detail
+		if e.Err != nil {
+			text += " (" + e.Err.Error() + ")"
+		}
+	}
+	if advice := adviceOn(err); advice != "" {
+		text += "; " + advice
+	}
+	return text
+}
+
+// askTime asks an agent of HTTP for a card, whether it has one or not, and returns the time of its answer; the zero
+// time if the answer names none.
+func askTime(ctx context.Context, c *httptransport.Config) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
+	defer cancel()
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return time.Time{}, err
+	}
+	u.RawQuery = ""
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath(".well-known/agent-card.json").String(), nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	req.Header, req.Host = c.Header.Clone(), c.Header.Get("Host")
+	transport := &http.Transport{TLSClientConfig: c.TLS.Clone(), DisableKeepAlives: true}
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		return time.Time{}, unreachable(err)
+	}
+	defer res.Body.Close()
+	at, _ := http.ParseTime(res.Header.Get("Date"))
+	return at, nil
+}
+
+// unreachable is the error of an agent to which there is no connection.
+func unreachable(err error) error {
+	return upstream.Failed(task.AgentUnavailable, httptransport.DialReason(err), err,
+		"the agent cannot be reached; start it, or correct its URL")
+}
+
+// dialURL connects to the host of a URL of WebSocket, and closes the connection.
+func dialURL(ctx context.Context, rawURL string, config *tls.Config) error {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
+	defer cancel()
+	secure, port := u.Scheme == "wss", u.Port()
+	dial := (&net.Dialer{}).DialContext
+	if secure {
+		dial = (&tls.Dialer{Config: config}).DialContext
+	}
+	if port == "" {
+		port = map[bool]string{true: "443", false: "80"}[secure]
+	}
+	conn, err := dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return unreachable(err)
+	}
+	return conn.Close()
+}
+
+// brokers says whether the brokers of groups accept connections. It does not log in.
+func (e *examination) brokers(ctx context.Context, g *Gateway) {
+	if g.Group == nil {
+		return
+	}
+	d := &egress.Dialer{Policy: *g.app.Notify.guard, TLS: g.Group.tls, Timeout: examineTimeout}
+	for i, pattern := range g.Group.AllowBrokers {
+		address, secure := g.Group.brokers[i].Address()
+		if address == "" {
+			e.add(command.CheckBroker, command.OK, pattern, "its names are not known before an invitation")
+			continue
+		}
+		dial := d.DialPlain
+		if secure {
+			dial = d.DialTLS
+		}
+		conn, err := dial(ctx, "tcp", address)
+		if err == nil {
+			err = conn.Close()
+		}
+		var refused *egress.RefusedError
+		var handshake *egress.HandshakeError
+		switch {
+		case err == nil:
+			e.add(command.CheckBroker, command.OK, pattern, "it accepts connections")
+		case errors.As(err, &refused):
+			e.add(command.CheckBroker, command.Broken, pattern, fmt.Sprintf("the gateway may not connect to it (%v); "+
+				"use amqps://, or add its network to allow_networks of notify", err))
+		case errors.As(err, &handshake):
+			e.add(command.CheckBroker, command.Broken, pattern, fmt.Sprintf("it accepts no TLS (%v); "+
+				"check ca in the tls of group, and the broker's certificate", err))
+		default:
+			e.add(command.CheckBroker, command.Broken, pattern, fmt.Sprintf("it cannot be reached (%v); "+
+				"start it, or correct its host and port in allow_brokers", err))
+		}
+	}
+}
+
+// Interface guards.
+var _ command.Examiner = (*App)(nil)

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package pebble
+
+import "golang.org/x/sys/unix"
+
+// access returns why files in a directory cannot be made.
+func access(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }
