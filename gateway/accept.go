@@ -26,6 +26,9 @@ type undoFunc func(context.Context) error
 // accepted does what belongs to a command that the life-cycle has accepted, before the command is stored: each part is
 // there when the first event is. log is the name of the task's log. undo undoes all of it.
 func (x *exchange) accepted(log string, at task.Position) (undo func(), err error) {
+	if !x.adopts() && x.call.Webhook == nil && !x.startsInGroup() {
+		return nil, nil // what follows allocates
+	}
 	parts := [...]func(log string, at task.Position) (undoFunc, error){x.adopt, x.useWebhook, x.follow}
 	var undos [len(parts)]undoFunc
 	undo = func() {
@@ -61,9 +64,12 @@ func (x *exchange) mayAdopt() bool {
 	return x.g.config.Guard.Mode == identity.Off && x.call.Message.Command == task.Start
 }
 
+// adopts reports whether there are webhooks that the command may give to the task.
+func (x *exchange) adopts() bool { return x.mayAdopt() && x.g.webhooks.Any() }
+
 // adopt gives a started task the webhooks that were set for it before. They have its id and no Leader.
 func (x *exchange) adopt(log string, _ task.Position) (undoFunc, error) {
-	if !x.mayAdopt() || !x.g.webhooks.Any() {
+	if !x.adopts() {
 		return nil, nil
 	}
 	return x.g.webhooks.Move(x.ctx, x.partner.LogOf(partner.Anyone, x.call.Message.TaskID), log)
