@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -85,7 +84,7 @@ func TestAnnouncement(t *testing.T) {
 		m.mustInvite(v02, token("user:new"), host("b.example"))
 		m.checkStatuses("b.example", muted)
 		m.byName["b.example"].cut(broker.Closed)
-		time.Sleep(firstRetry)
+		m.pass(firstRetry)
 		m.checkStatuses("b.example") // the others have not seen it leave
 	})
 }
@@ -115,8 +114,7 @@ func TestUnconfirmedAnswer(t *testing.T) {
 		}
 		at.cut(broker.Closed)
 		m.change(func() { at.holds = false })
-		time.Sleep(firstRetry)
-		synctest.Wait()
+		m.pass(firstRetry)
 		for i, sent := range at.sent {
 			if i < len(first) && sent.ID != first[i] {
 				t.Errorf("answer %d has the id %q, and had %q", i, sent.ID, first[i])
@@ -192,7 +190,7 @@ func TestLeaveLosesLink(t *testing.T) {
 					at.cut(broker.Closed)
 					m.change(func() { at.holds = false })
 				}
-				time.Sleep(2 * firstRetry)
+				m.pass(2 * firstRetry)
 				m.checkState("")
 				if again := at.sent[len(at.sent)-1].ID; again != id {
 					t.Errorf("the last status has the id %q, and had %q", again, id)
@@ -213,7 +211,7 @@ func TestLeaveLosesLink(t *testing.T) {
 			m.change(func() { at.fails = brokerError(broker.Unreachable, "a.example", "refused") })
 			at.cut(broker.Closed)
 			m.checkState(Leaving)
-			time.Sleep(leaveLimit)
+			m.pass(leaveLimit)
 			m.checkState("")
 			if !tasks.dropped {
 				t.Error("its tasks stay")
@@ -310,7 +308,7 @@ func TestDeath(t *testing.T) {
 			m.store.dieAt = 0
 			m.store.mu.Unlock()
 			m.restart()
-			time.Sleep(firstRetry)
+			m.pass(firstRetry)
 			open := 0
 			for e, err := range m.store.List(m.Context(), "", "") {
 				if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -178,6 +179,13 @@ func mustParse(pattern string) Broker {
 		panic(err)
 	}
 	return b
+}
+
+// pass lets a time pass on the bubble's clock, and waits for what happens then. No real time passes; outside the bubble
+// it panics.
+func (m *memberships) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 // start starts the process.

@@ -37,7 +37,7 @@ func TestNewToken(t *testing.T) {
 		m.change(func() { at.noRead = false })
 		at.publish("while away")
 		m.checkEvents(t, "join a.example", "close a.example", "close a.example", "join a.example", "close a.example")
-		time.Sleep(time.Minute)
+		m.pass(time.Minute)
 		m.checkState(Joined)
 		m.checkEvents(t, "join a.example", "consume a.example", "ack while away")
 		asked := m.asked()
@@ -72,7 +72,7 @@ func TestOtherBroker(t *testing.T) {
 			a.deliver()
 		})
 		m.mustInvite(host("b.example"))
-		time.Sleep(drainLater)
+		m.pass(drainLater)
 		m.checkEvents(t, "join b.example", "ack first", "ack second", "consume b.example", "ack third",
 			"delete "+testQueue+" at a.example", "close a.example")
 		if got := m.of("g1").received; !slices.Equal(got, []string{"first", "second", "third"}) {
@@ -94,7 +94,7 @@ func TestOneCluster(t *testing.T) {
 		m.mustInvite()
 		m.took()
 		m.mustInvite(host("b.example"))
-		time.Sleep(drainLater)
+		m.pass(drainLater)
 		m.checkEvents(t, "join b.example", "close a.example", "consume b.example")
 	})
 }

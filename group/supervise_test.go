@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
@@ -26,7 +25,7 @@ func TestReconnect(t *testing.T) {
 		if !m.self.Has(testLeader, "g1") {
 			t.Error("it is no member while it is reconnected")
 		}
-		time.Sleep(time.Hour)
+		m.pass(time.Hour)
 		if n := len(m.asked()); n < 100 || n > 300 {
 			t.Errorf("there were %d attempts in an hour", n)
 		}
@@ -35,15 +34,14 @@ func TestReconnect(t *testing.T) {
 			t.Errorf("the last error is %q", s.LastError)
 		}
 		m.change(func() { at.fails = nil })
-		time.Sleep(2 * longestRetry)
+		m.pass(2 * longestRetry)
 		m.checkState(Joined)
 		m.checkEvents(t, "close a.example", "join a.example", "consume a.example", "ack meanwhile")
 
 		// An invitation does not wait for the next attempt, nor for one that hangs.
 		m.change(func() { at.hangs = true })
 		at.cut(broker.Closed)
-		time.Sleep(firstRetry)
-		synctest.Wait()
+		m.pass(firstRetry)
 		waiting := 0
 		m.change(func() { waiting = m.waiting })
 		if waiting != 1 {
@@ -73,10 +71,10 @@ func TestLostForLong(t *testing.T) {
 		at := m.byName["a.example"]
 		m.change(func() { at.fails = brokerError(broker.Unreachable, "a.example", "refused") })
 		at.cut(broker.Closed)
-		time.Sleep(keepLost - time.Minute)
+		m.pass(keepLost - time.Minute)
 		m.checkState(Reconnecting)
 		tasks := m.of("g1")
-		time.Sleep(2 * time.Minute)
+		m.pass(2 * time.Minute)
 		m.checkState("")
 		if !tasks.canceled || !tasks.dropped || !tasks.closed {
 			t.Errorf("its tasks are %+v", tasks)
@@ -115,7 +113,7 @@ func TestForcedRemoval(t *testing.T) {
 			tasks, at := m.of("g1"), m.byName["a.example"]
 			m.change(func() { clear(at.queues) })
 			at.cut(broker.Closed)
-			time.Sleep(firstRetry)
+			m.pass(firstRetry)
 			removed(m, tasks)
 		})
 	})
@@ -147,10 +145,10 @@ func TestLoginRefused(t *testing.T) {
 		at := m.byName["a.example"]
 		m.change(func() { at.refuses = func(l broker.Login) bool { return l == broker.Password("user", "secret") } })
 		at.cut(broker.LoginRefused)
-		time.Sleep(firstRetry)
+		m.pass(firstRetry)
 		m.checkState(Waiting)
 		joins := len(m.asked())
-		time.Sleep(time.Hour)
+		m.pass(time.Hour)
 		if n := len(m.asked()) - joins; n < 5 || n > 30 {
 			t.Errorf("there were %d attempts in an hour", n)
 		}
