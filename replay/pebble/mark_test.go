@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -147,38 +148,41 @@ func TestLostNumbers(t *testing.T) {
 
 // TestLostAgain loses what was appended after a loss, too. Each loss leaves out other numbers.
 func TestLostAgain(t *testing.T) {
-	disk := crashableDisk()
-	setBoot(t, disk, "0")
-	seen := make(map[uint64]string) // what a follower knows
-	for round := range 4 {
-		s, err := open(disk, "/store", replay.Settings{}, quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if round == 0 {
-			appendRecords(t, s, "a", true, "kept")
-		}
-		appendRecords(t, s, "a", false, fmt.Sprint("lost ", round))
-		h, _, records, err := s.Load(t.Context(), "a")
-		if err != nil || len(records) != 2 {
-			t.Fatalf("round %d: %+v, %d records, %v", round, h, len(records), err)
-		}
-		for _, r := range records {
-			if was, ok := seen[r.Seq]; ok && was != string(r.Data) {
-				t.Errorf("record %d was %q, and is %q", r.Seq, was, r.Data)
+	synctest.Test(t, func(t *testing.T) {
+		disk := crashableDisk()
+		setBoot(t, disk, "0")
+		seen := make(map[uint64]string) // what a follower knows
+		for round := range 4 {
+			s, err := open(disk, "/store", replay.Settings{}, quiet)
+			if err != nil {
+				t.Fatal(err)
 			}
-			seen[r.Seq] = string(r.Data)
+			synctest.Wait() // the flush of what was replayed has ended: it syncs the journal
+			if round == 0 {
+				appendRecords(t, s, "a", true, "kept")
+			}
+			appendRecords(t, s, "a", false, fmt.Sprint("lost ", round))
+			h, _, records, err := s.Load(t.Context(), "a")
+			if err != nil || len(records) != 2 {
+				t.Fatalf("round %d: %+v, %d records, %v", round, h, len(records), err)
+			}
+			for _, r := range records {
+				if was, ok := seen[r.Seq]; ok && was != string(r.Data) {
+					t.Errorf("record %d was %q, and is %q", r.Seq, was, r.Data)
+				}
+				seen[r.Seq] = string(r.Data)
+			}
+			lost := disk.CrashClone(vfs.CrashCloneCfg{})
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			disk = lost
+			setBoot(t, disk, fmt.Sprint(round+1))
 		}
-		lost := disk.CrashClone(vfs.CrashCloneCfg{})
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
+		if len(seen) != 5 {
+			t.Errorf("%d records were seen, want 5", len(seen))
 		}
-		disk = lost
-		setBoot(t, disk, fmt.Sprint(round+1))
-	}
-	if len(seen) != 5 {
-		t.Errorf("%d records were seen, want 5", len(seen))
-	}
+	})
 }
 
 // TestNoLoss ends a store in the ways that lose nothing.
