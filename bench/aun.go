@@ -132,12 +132,7 @@ func aunClients(ctx context.Context, o settings) error {
 			}
 			open = append(open, c)
 		}
-		select { // the collector runs
-		case <-time.After(20 * time.Second):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if at[i], err = s.rss(); err != nil {
+		if at[i], err = s.idleRSS(ctx); err != nil {
 			return err
 		}
 	}

@@ -119,12 +119,7 @@ func memoryOfGroups(ctx context.Context, o settings, b *rabbittest.Broker) error
 				return err
 			}
 		}
-		select { // the collector runs
-		case <-time.After(20 * time.Second):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if at[i], err = s.rss(); err != nil {
+		if at[i], err = s.idleRSS(ctx); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 )
 
 // The memory of a resting stream is the slope between these numbers of streams.
@@ -62,12 +61,7 @@ func idleOver(ctx context.Context, o settings, w wire) (float64, error) {
 			}
 			open = append(open, c)
 		}
-		select { // the collector runs
-		case <-time.After(20 * time.Second):
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-		if at[i], err = s.rss(); err != nil {
+		if at[i], err = s.idleRSS(ctx); err != nil {
 			return 0, err
 		}
 	}

@@ -247,6 +247,17 @@ func (s *site) rss() (float64, error) {
 	return float64(pages) * float64(os.Getpagesize()), err
 }
 
+// idleRSS returns the gateway's resident memory, in bytes, after it has done nothing for long enough that its garbage
+// collector has run.
+func (s *site) idleRSS(ctx context.Context) (float64, error) {
+	select {
+	case <-time.After(20 * time.Second):
+		return s.rss()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
 // profile writes what the gateway's process computes in so many seconds to a file.
 func (s *site) profile(ctx context.Context, path string, seconds int) error {
 	req, err := http.NewRequestWithContext(
