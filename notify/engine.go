@@ -206,21 +206,14 @@ type Counts struct {
 	Dead              uint64 // notifications that became dead letters, or were dropped from a full outbox
 	InFlight          int    // attempts
 	Ready             int    // deliveries that wait in memory for their turn
-	Open              int    // endpoints in memory whose breaker is open
+	Open              int    // breakers of endpoints; an endpoint has one for each Leader
 }
 
 // Counts returns the counts of now.
 func (e *Engine) Counts() Counts {
 	now, d := e.scheduler.Counts(), e.deliverer
-	open := 0
-	for _, s := range e.scheduler.States() {
-		if s.Breaker == schedule.Open {
-			open++
-		}
-	}
 	return Counts{
-		Open:      open,
 		Delivered: d.delivered.Load(), Failed: d.failed.Load(), Dead: d.dead.Load() + e.outboxes.dropped.Load(),
-		InFlight: now.InFlight, Ready: now.Ready,
+		InFlight: now.InFlight, Ready: now.Ready, Open: now.Open,
 	}
 }

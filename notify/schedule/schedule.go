@@ -135,14 +135,24 @@ type Counts struct {
 	InFlight  int // attempts
 	Ready     int // deliveries that wait for their turn
 	Outboxes  int // with deliveries that wait or are in flight
-	Endpoints int
+	Endpoints int // of each Leader
+	Open      int // breakers; an endpoint has one for each Leader
 }
 
 // Counts returns what is in memory now.
 func (s *Scheduler) Counts() Counts {
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Counts{InFlight: s.fast + s.slow, Ready: s.ready, Outboxes: len(s.jobs), Endpoints: s.endpoints}
+	c := Counts{InFlight: s.fast + s.slow, Ready: s.ready, Outboxes: len(s.jobs), Endpoints: s.endpoints}
+	for _, l := range s.leaders {
+		for _, p := range l.endpoints {
+			if p.breaker.open(now) {
+				c.Open++
+			}
+		}
+	}
+	return c
 }
 
 // Remove takes a delivery that was attempted out of memory, so that the next one of its webhook can be offered.

@@ -77,6 +77,29 @@ func TestLeadersTakeTurns(t *testing.T) {
 	})
 }
 
+// An endpoint has a breaker for each Leader, and only open ones are counted.
+func TestOpenBreakersAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := record(delivery.Outcome{Result: delivery.Unavailable, Status: 500})
+		defer r.Close()
+		r.Start(1)
+		for range failuresToOpen {
+			r.offer("one", "a")
+			r.offer("two", "a")
+			synctest.Wait()
+		}
+		r.offer("one", "b")
+		synctest.Wait()
+		if n := r.Counts().Open; n != 2 {
+			t.Errorf("%d breakers are open", n)
+		}
+		time.Sleep(2 * firstOpen)
+		if n := r.Counts().Open; n != 0 {
+			t.Errorf("%d breakers are open after their time", n)
+		}
+	})
+}
+
 // An outbox in quarantine is neither attempted nor read, until its time is over.
 func TestQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
