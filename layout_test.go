@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 
 	"replay":            {},
 	"replay/pebble":     {"replay", "internal/keylock", "internal/measure"},
-	"replay/replaytest": {"replay"},
+	"replay/replaytest": {"replay", "internal/bubble"},
 	"quota":             {},
 	"partner": {"task", "agent", "dialect", "replay", "quota", "internal/keylock", "internal/tracing",
 		"internal/logname", "internal/measure"},
@@ -112,6 +112,7 @@ var mayImport = map[string][]string{
 	"caddymodule/command": {"task", "identity", "notify/sign", "internal/devpki", "internal/leader",
 		"internal/legacyagent", "caddymodule/adminapi", "aun"},
 	"internal/asynctest":   {},
+	"internal/bubble":      {},
 	"internal/guidetest":   {},
 	"internal/aunpeer":     {},
 	"internal/bufpool":     {},

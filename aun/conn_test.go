@@ -21,6 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -56,7 +57,7 @@ func serve(t *testing.T, ws *websocket.Conn, h aun.Handler, limits aun.Limits) *
 }
 
 func TestConn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)
 		events := make(chan string, 10)
 		serve(t, far, handler{
@@ -131,7 +132,7 @@ func TestFramesThatAreRefused(t *testing.T) {
 		{"params", websocket.MessageText, `{"jsonrpc":"2.0","id":"x","method":"a","params":3}`, 0, `"id":"x"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				near, far := auntest.Pipe(t)
 				c := serve(t, far, handler{}, aun.Limits{})
 				near.SetReadLimit(-1)
@@ -157,7 +158,7 @@ func TestFramesThatAreRefused(t *testing.T) {
 
 // An end that does not read is cut, and does not keep the goroutines that send for longer than the timeout.
 func TestSlowReaderIsCut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)
 		c := serve(t, near, handler{}, aun.Limits{WriteTimeout: 3 * time.Second})
 		began := time.Now()
@@ -172,7 +173,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 
 // A call whose connection is lost says whether it may have been received.
 func TestLostCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)
 		c := serve(t, near, handler{}, aun.Limits{Calls: 1})
 		go func() {
@@ -202,7 +203,7 @@ func TestLostCalls(t *testing.T) {
 
 // A call that is given up makes room for the next one, and its late answer is ignored.
 func TestAbandonedCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)
 		c := serve(t, near, handler{}, aun.Limits{Calls: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -227,7 +228,7 @@ func TestAbandonedCall(t *testing.T) {
 
 // No more requests than the limit run at once; the rest waits in the connection.
 func TestRequestsAreLimited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)
 		var mu sync.Mutex
 		now, most := 0, 0
@@ -260,7 +261,7 @@ func TestRequestsAreLimited(t *testing.T) {
 
 // Frames that are refused count as requests: the other end cannot have any number of answers wait for it.
 func TestRefusalsAreLimited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)
 		serve(t, far, handler{}, aun.Limits{Requests: 3, WriteTimeout: time.Minute})
 		invalid := []byte(`{"jsonrpc":"2.0","id":1,"method":5,"more":"` + strings.Repeat("x", 64<<10) + `"}`)
@@ -285,7 +286,7 @@ func TestRefusalsAreLimited(t *testing.T) {
 
 // The close code and the reason of the other end are known.
 func TestRemoteClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)
 		c := serve(t, near, handler{}, aun.Limits{})
 		server := serve(t, far, handler{}, aun.Limits{})

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -20,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // code returns the code of an *aun.Error.
@@ -79,7 +79,7 @@ func gateway(a *aun.Authority, nonce string) handler {
 func TestLogin(t *testing.T) {
 	for _, curve := range []elliptic.Curve{elliptic.P256(), elliptic.P384()} {
 		t.Run(curve.Params().Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				pki := auntest.NewPKI(t)
 				year := 365 * 24 * time.Hour
 				a := newAuthority(t, aun.AuthorityConfig{Identity: pki.IdentityFor("gw.aid.test", curve, year), Roots: pki.Roots()})
@@ -129,7 +129,7 @@ func TestLoginRefusesForeignServices(t *testing.T) {
 		"certificate": codes.CertificateInvalid, "signature": codes.SignatureInvalid,
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				pki, other := auntest.NewPKI(t), auntest.NewPKI(t)
 				service := other.Identity("gw.aid.test")
 				if name == "signature" {
@@ -165,7 +165,7 @@ func login1(t *testing.T, a *aun.Authority, id *aun.Identity) map[string]any {
 }
 
 func TestAuthorityRefuses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		pki, other := auntest.NewPKI(t), auntest.NewPKI(t)
 		a := newAuthority(t, aun.AuthorityConfig{Identity: pki.Identity("gw.aid.test"), Roots: pki.Roots()})
 		alice := pki.Identity("alice.aid.test")
@@ -220,7 +220,7 @@ func TestAuthorityRefuses(t *testing.T) {
 }
 
 func TestTooManyLogins(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		pki := auntest.NewPKI(t)
 		a := newAuthority(t, aun.AuthorityConfig{Identity: pki.Identity("gw.aid.test"), Roots: pki.Roots()})
 		alice := pki.Identity("alice.aid.test")
@@ -287,7 +287,7 @@ func TestRevoked(t *testing.T) {
 }
 
 func TestPeerLogin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		pki := auntest.NewPKI(t)
 		alice, bob := pki.Identity("alice.aid.test"), pki.Identity("bob.aid.test")
 		near, far := auntest.Pipe(t)

@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
@@ -144,7 +144,7 @@ func TestGetAgentAndSuggest(t *testing.T) {
 
 // TestChanges follows the directory as another one would: by a snapshot, and then by its changes.
 func TestChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := New()
 		d.Set(nil, []Agent{travel})
 		info := ask(t, d, "search.ap_info", "{}")
@@ -213,7 +213,7 @@ func TestChanges(t *testing.T) {
 // TestHangingCard: an agent whose card does not arrive delays a search for no longer than cardWait, once a minute, and
 // is shown without it.
 func TestHangingCard(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := New()
 		hangs := Agent{AID: "slow.aid.pub", Card: func(ctx context.Context) (*translate.Card, time.Time, error) {
 			<-ctx.Done()

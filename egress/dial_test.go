@@ -13,10 +13,11 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // listen returns a listener on 127.0.0.1 and its port.
@@ -289,7 +290,7 @@ func TestDialTimeout(t *testing.T) {
 	if _, err := startDNS(t).resolver().LookupNetIP(t.Context(), "ip4", "unknown.example"); err == nil {
 		t.Error("an unknown name was found")
 	}
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		silent := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,6 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -178,7 +178,7 @@ func (f *front) sendMessage(ctx context.Context, method, command, taskID, member
 
 // TestDispatch: a front of any transport has requests answered by a reply, by a stream, or by both, the reply first.
 func TestDispatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		peer := identity.Peer{Proof: identity.ByBroker, Kind: "test", ID: "leader"}
 		f := &front{t: t, g: newGateway(t, nil), peer: peer}
 		check := func(what string, want ...string) {
@@ -217,7 +217,7 @@ func TestDispatch(t *testing.T) {
 // TestStreamsEndBelowTheFront: whatever its transport, a front's streams end when the proof of identity expires and
 // when the gateway is drained, are limited, and are given back if they are never run.
 func TestStreamsEndBelowTheFront(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		drain, drained := context.WithCancel(t.Context())
 		g := newGateway(t, func(c *gateway.Config) { c.Streaming.Drain, c.Streaming.DrainFor = drain, time.Second })
 		began := time.Now()

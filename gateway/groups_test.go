@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -77,7 +77,7 @@ func (s *full) Append(ctx context.Context, a replay.Append) error {
 // TestGroups: a start that names a group is followed there before it is stored, and only there; an invitation must be
 // the Leader's own.
 func TestGroups(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := &full{Store: replay.NewMemory(replay.Settings{})}
 		gatewayWith := func(groups bool, store replay.Store) *gateway.Gateway {
 			return newGatewayOver(t, store, func(c *gateway.Config) {
@@ -138,7 +138,7 @@ func TestGroups(t *testing.T) {
 
 // TestCommandsOfTheGateway: a pending start is accepted, and a task canceled, in the name of its Leader.
 func TestCommandsOfTheGateway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		g := newGateway(t, nil)
 		f := &front{t: t, g: g, peer: identity.Peer{Proof: identity.ByCertificate, Kind: identity.AICKind, ID: "LEADER"}}
 		f.sendTask("rpc", "start", "t", "")

@@ -5,17 +5,17 @@ package gateway
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
 // TestReleaseMemory ends streams and looks when memory is given back.
 func TestReleaseMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var p Process
 		var released []int64 // streams that were open then
 		ctx, cancel := context.WithCancel(t.Context())

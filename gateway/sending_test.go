@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -135,7 +136,7 @@ func TestEveryWayOfSendingIsTheSame(t *testing.T) {
 				if strings.HasPrefix(way, "parked") && !end.parks {
 					continue
 				}
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					drain, drained := context.WithCancel(t.Context())
 					ctx, leave := context.WithCancel(t.Context())
 					st := &streaming{t: t, drain: drained, leave: leave,

@@ -12,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -19,7 +20,7 @@ import (
 
 // TestUnconfirmedBytes: a broker that does not confirm keeps few large publications from being written, and loses none.
 func TestUnconfirmedBytes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const tasks, size = 6, 3 << 20
 		text := strings.Repeat("x", size)
 		// One append, and so one message.
@@ -70,7 +71,7 @@ func (w *world) ended() (ended, open int) {
 
 // TestWithoutATask: the log of a follower ends whose task was not started, or is dropped.
 func TestWithoutATask(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		log := logname.New("agent", leaderAIC, "t")
 		_, undo, err := w.group.follow(t.Context(), log, "aip")
@@ -94,7 +95,7 @@ func TestWithoutATask(t *testing.T) {
 			t.Errorf("after a crash: %d have ended, %d not", ended, open)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.send("start", "t", "m1", "")
 		w.send("cancel", "t", "m2", "")
@@ -114,7 +115,7 @@ func TestWithoutATask(t *testing.T) {
 
 // TestStoredAfterAll: a start that the store has, although it said that it is unavailable, is published once.
 func TestStoredAfterAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.connect(true)
 		w.store.ambiguous = true
@@ -135,7 +136,7 @@ func (buggy) manage(*task.Management, string, *broker.Delivery) { panic("a bug")
 
 // TestBug: a message that meets a bug of the gateway is acknowledged as poison, and the next ones are executed.
 func TestBug(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.connect(true)
 		at := w.group.place

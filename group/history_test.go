@@ -15,6 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -81,7 +82,7 @@ func (h history) checkRepetitions(t *testing.T) {
 func TestHistory(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { testHistory(t, rand.New(rand.NewPCG(seed, 1))) })
+			bubble.Test(t, func(t *testing.T) { testHistory(t, rand.New(rand.NewPCG(seed, 1))) })
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -157,7 +158,7 @@ func (s *flakyStore) setDown(down bool) {
 // inBubble runs a test with an engine.
 func inBubble(t *testing.T, test func(*memberships)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		m := &memberships{
 			T: t, brokers: newBrokers("a.example", "b.example"),
 			store: &flakyStore{Store: replay.NewMemory(replay.Settings{}), reopened: make(chan struct{})},

@@ -15,6 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -42,7 +43,7 @@ func (w *world) checkAcked(what string, want ...string) {
 // TestTask: a task of a group goes through its life, each status and product is published in order under an id of its
 // own, and commands are acknowledged when they are in the log.
 func TestTask(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		link := w.connect(true)
 		w.send("start", "t", "m1", "")
@@ -88,7 +89,7 @@ func TestTask(t *testing.T) {
 
 // TestIDs: each message has an id of its own, and the same one when it is published again.
 func TestIDs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		link := w.connect(false)
 		w.send("start", "t", "m1", "")
@@ -125,7 +126,7 @@ func slow(*agent.Turn) []step {
 // process; until then the agent may reject it.
 func TestAcceptedInTime(t *testing.T) {
 	for _, crashes := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w := newWorld(t, slow, nil)
 			w.connect(true)
 			w.send("start", "t", "m1", "")
@@ -154,7 +155,7 @@ func TestAcceptedInTime(t *testing.T) {
 			w.check("after 5 s", "v accepted", "v working")
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(*agent.Turn) []step {
 			return []step{{time.Second, agent.Report{State: task.Rejected, Items: []task.DataItem{task.Text("no")}}}}
 		}, nil)
@@ -171,7 +172,7 @@ func TestAcceptedInTime(t *testing.T) {
 // TestMuted: a muted member publishes nothing until it is unmuted, then everything in order. Its commands are executed
 // meanwhile, however many of them get a task.
 func TestMuted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, func(c *gateway.Config) { c.Partner.MaxTasks = 1 })
 		w.connect(true)
 		w.send("start", "t", "m1", "")
@@ -203,7 +204,7 @@ func TestMuted(t *testing.T) {
 // TestStoreUnavailable: while the store is unavailable nothing is acknowledged, and then everything is executed, in
 // order.
 func TestStoreUnavailable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.connect(true)
 		w.store.setUnavailable(true)
@@ -221,7 +222,7 @@ func TestStoreUnavailable(t *testing.T) {
 // TestLimits: a start that a limit refuses is published as a rejected Task, under the same id when it is delivered
 // again; everything else that is refused is acknowledged, and nothing is published.
 func TestLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, func(c *gateway.Config) { c.Partner.MaxTasks = 1 })
 		link := w.connect(true)
 		w.send("start", "t", "m1", "")
@@ -249,7 +250,7 @@ func TestLimits(t *testing.T) {
 // TestHybrid: a start by rpc that names the group makes a task of the group, and commands by rpc are published; a
 // direct task never is, and the group has no commands for it.
 func TestHybrid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.connect(true)
 		if got := w.rpc("start", "t", `,"groupId":"g"`); got != "awaiting-completion" {
@@ -286,7 +287,7 @@ func TestHybrid(t *testing.T) {
 // TestNotForThisAgent: messages that are not the business of this agent change nothing, are acknowledged, and are
 // counted.
 func TestNotForThisAgent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.connect(true)
 		start := func(sender, group string) string {
@@ -335,7 +336,7 @@ func TestNotForThisAgent(t *testing.T) {
 
 // TestEnd: a member that leaves cancels its tasks, says so, and starts no other one; what is dropped stays so.
 func TestEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.connect(true)
 		w.send("start", "t", "m1", "")
@@ -356,7 +357,7 @@ func TestEnd(t *testing.T) {
 			t.Errorf("published (-want +got):\n%s", diff)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.connect(true)
 		w.send("start", "t", "m1", "")
@@ -382,7 +383,7 @@ func TestEnd(t *testing.T) {
 
 // TestTrace: the trace of a command goes on in what is published of its task.
 func TestTrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		link := w.connect(true)
 		const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

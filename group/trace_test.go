@@ -7,18 +7,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // TestSpans: a command of the group, its turn and what is published are spans of the Leader's trace, and the messages
 // that are published carry it on.
 func TestSpans(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()
 		w := newWorld(t, works, nil)
 		w.group.close()

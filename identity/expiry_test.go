@@ -8,11 +8,11 @@ import (
 	"crypto/x509/pkix"
 	"math/big"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -30,7 +30,7 @@ func TestCertificateExpires(t *testing.T) {
 		{"the longest of two chains", [][]time.Duration{{time.Hour, time.Minute}, {time.Hour, 24 * time.Hour}},
 			time.Hour},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			state := new(tls.ConnectionState)
 			for _, chain := range tt.chains {
 				var certs []*x509.Certificate

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // FuzzMessage: whatever the parameters of message.* are, they are answered or refused, and the inboxes are the same
@@ -26,7 +28,7 @@ func FuzzMessage(f *testing.F) {
 		if !gjson.Valid(params) {
 			return
 		}
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.online[bob] = true
 			w.say(alice, bob, "m1", "Hello")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
@@ -221,7 +222,7 @@ const alice = "alice.aid.pub"
 
 // TestConversation: a client talks to an agent, which delivers, asks, and finishes; then another task begins.
 func TestConversation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		result := w.say(alice, agentAID, "m1", "Review it")
 		if gjson.Get(result, "status").Str != "sent" || gjson.Get(result, "message_id").Str != "m1" {
@@ -258,7 +259,7 @@ func TestConversation(t *testing.T) {
 
 // TestRepeated: a message whose answer was lost is sent again, and changes nothing.
 func TestRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		for range 2 {
 			if got := w.say(alice, agentAID, "m1", "Review it"); gjson.Get(got, "status").Str != "sent" {
@@ -272,7 +273,7 @@ func TestRepeated(t *testing.T) {
 
 // TestWithoutThread: a client that names no thread may answer in the one that the agent's messages name.
 func TestWithoutThread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.call(alice, "message.send", `{"to":"agent.aid.pub","message_id":"m1","payload":{"type":"text","text":"x"}}`)
 		id := w.said[0].TaskID
@@ -292,7 +293,7 @@ func TestWithoutThread(t *testing.T) {
 
 // TestRestart: whenever the process dies, each message is in the inbox once.
 func TestRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.quiet = true
 		w.say(alice, agentAID, "m1", "Review it")
@@ -329,7 +330,7 @@ func TestRestart(t *testing.T) {
 
 // TestForward: messages between clients, with their acknowledgements and recalls.
 func TestForward(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		const bob = "bob.aid.pub"
 		check(t, "to one who is unknown", w.say(alice, bob, "m1", "Hello"), "-32010")
@@ -378,7 +379,7 @@ func TestForward(t *testing.T) {
 
 // TestQueue: a message in mode queue is for one connection, and is soon forgotten.
 func TestQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		send := func(id string) string {
 			return w.call("bob.aid.pub", "message.send", fmt.Sprintf(
@@ -405,7 +406,7 @@ func TestQueue(t *testing.T) {
 
 // TestBounds: the oldest messages go after a day, and when there are too many. The numbers rise all the same.
 func TestBounds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.say("bob.aid.pub", alice, "m1", "Old")
 		time.Sleep(keepFor + time.Hour)
@@ -431,7 +432,7 @@ func TestBounds(t *testing.T) {
 
 // TestRefused: what is not valid, and what the gateway does not do.
 func TestRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		for _, c := range [][3]string{
 			{"message.send", `{}`, "-32602"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -87,7 +88,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 		return done
 	}
 	t.Run("memory", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			for writes := 0; ; writes++ {
 				if run(t, memory(), writes, func(*world, int) { time.Sleep(20 * time.Second); synctest.Wait() }) {
 					break
@@ -134,7 +135,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 func TestRandomFailures(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { randomRun(t, seed) })
+			bubble.Test(t, func(t *testing.T) { randomRun(t, seed) })
 		})
 	}
 }
@@ -270,7 +271,7 @@ func randomRun(t *testing.T, seed uint64) {
 
 // A change that the store failed to write is delivered later, though nothing else happens.
 func TestStoreFailsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		m := &mortal{Store: memory(), writes: -1}
 		w := newWorld(t, m)
 		defer w.e.Close()
@@ -299,7 +300,7 @@ func TestStoreFailsOnce(t *testing.T) {
 
 // The changes that a snapshot stands for are delivered from its history.
 func TestReconcileFromSnapshot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()
 		l := w.task("a")
@@ -326,7 +327,7 @@ func TestReconcileFromSnapshot(t *testing.T) {
 
 // An outbox keeps a bounded number of notifications.
 func TestOutboxIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		must(t, w.e.Disable(t.Context(), here))

@@ -14,13 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 func TestDelivers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()
 		secret := sign.GenerateHMAC()
@@ -97,7 +98,7 @@ func TestDelivers(t *testing.T) {
 
 // The path of an attempt that fails: when it is made again, how often, what becomes of it, and its replay.
 func TestRetriesThenDeadThenReplayed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()
 		w.sink.set(status(404)) // which no breaker minds
@@ -189,7 +190,7 @@ func TestAnswers(t *testing.T) {
 		"hangs":        {delay: time.Hour, attempts: 0, text: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWorld(t, memory())
 				defer w.e.Close()
 				w.sink.after = http.Header{"Retry-After": {c.after}}
@@ -232,7 +233,7 @@ func TestAnswers(t *testing.T) {
 
 // A webhook that a 410 has disabled waits, is enabled when it is set again, and continues where it was.
 func TestGoneThenSetAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		w.sink.set(status(410))
@@ -267,7 +268,7 @@ func TestGoneThenSetAgain(t *testing.T) {
 }
 
 func TestTraceOfTheChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		l := w.task("a")
@@ -291,7 +292,7 @@ func TestTraceOfTheChange(t *testing.T) {
 func TestNewEndpointsDoNotWait(t *testing.T) {
 	for name, head := range map[string]time.Duration{"as new": 0, "failed before": 40 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWorld(t, memory())
 				defer w.e.Close()
 				const live = "https://live.example.org/"
@@ -323,7 +324,7 @@ func TestNewEndpointsDoNotWait(t *testing.T) {
 func TestDeadEndpointsDelayNoOther(t *testing.T) {
 	for name, hang := range map[string]bool{"hang": true, "refuse": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWorld(t, memory())
 				defer w.e.Close()
 				const live = "https://live.example.org/"
@@ -392,7 +393,7 @@ func TestDeadEndpointsDelayNoOther(t *testing.T) {
 
 // Far more is due than memory holds.
 func TestBacklog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		must(t, w.e.Disable(t.Context(), here))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/notify/schedule"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -20,7 +21,7 @@ import (
 func TestDeadWebhooksOfAnotherLeader(t *testing.T) {
 	for name, hang := range map[string]bool{"hang": true, "refuse": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				const most = 1024
 				w := &world{t: t, store: memory()}
 				w.limits = schedule.Limits{Endpoints: most, EndpointsPerLeader: most / 16}

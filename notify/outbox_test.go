@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -36,7 +37,7 @@ func (w *weighed) Append(ctx context.Context, a replay.Append) error {
 // The URL and the secrets of a webhook are written when it is set, and not whenever a notification is delivered; and
 // yet the outbox of a task that runs for long stays small.
 func TestWebhooksAreWrittenOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &weighed{Store: memory()}
 		w := newWorld(t, s)
 		defer func() { w.e.Close() }()
@@ -90,7 +91,7 @@ func (r *readCounter) Head(ctx context.Context, log string) (replay.Head, error)
 
 // An outbox in use is read once, until the store may hold something else: then every outbox is read again.
 func TestOutboxIsReadOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &readCounter{Store: memory()}
 		w := newWorld(t, s)
 		defer func() { w.e.Close() }()
@@ -118,7 +119,7 @@ func TestOutboxIsReadOnce(t *testing.T) {
 
 // What an earlier build has written, with the webhooks in the metadata, is read, and written in the present form.
 func TestWebhooksInTheMetadata(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()
 		l := w.task("a")
@@ -169,7 +170,7 @@ func TestConfirmAsASuffix(t *testing.T) {
 			`"configs":[{"webhook":` + hook + `,"from":0,"cursor":0}]}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				store, log := memory(), taskLog("a")
 				must(t, store.Append(t.Context(), replay.Append{
 					Log: logname.OutboxOf(log), Metadata: []byte(stored.metadata), Records: stored.records,

@@ -8,13 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // Webhooks that were set before it was known to which Leader the task belongs are notified of it. Where the caller
 // chooses the ids of webhooks, to set one twice replaces it.
 func TestMove(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		ctx := t.Context()

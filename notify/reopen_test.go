@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -51,7 +52,7 @@ func (f *fenced) set(shut bool) {
 // While the store is unavailable, callers get an error of that kind, and a receiver gets what is in flight once. When
 // the store is reopened, what was missed is delivered at once.
 func TestStoreIsReopened(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		f := &fenced{Store: memory(), reopened: make(chan struct{})}
 		w := newWorld(t, f)
 		defer func() { w.e.Close() }()
@@ -107,7 +108,7 @@ func TestStoreIsReopened(t *testing.T) {
 
 // A store that is unavailable says so itself. The engine tries again, and adds no line for each try.
 func TestUnavailableIsNotLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		f := &fenced{Store: memory(), reopened: make(chan struct{})}
 		w := newWorld(t, f)
 		defer func() { w.e.Close() }()

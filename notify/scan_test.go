@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -17,7 +18,7 @@ import (
 
 // An outbox that is damaged holds up no other one, although it is due before all of them.
 func TestDamagedOutbox(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := memory()
 		must(t, store.Append(t.Context(), replay.Append{
 			Log: logname.OutboxOf(taskLog("damaged")), Metadata: []byte("}"), DueAt: time.Unix(1, 0),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -17,7 +18,7 @@ import (
 )
 
 func TestSetRefuses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		for name, c := range map[string]struct {
@@ -64,7 +65,7 @@ func TestSetRefuses(t *testing.T) {
 }
 
 func TestGetDeleteAfterRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()
 		l := w.task("a")
@@ -121,7 +122,7 @@ func TestGetDeleteAfterRestart(t *testing.T) {
 
 // A webhook is notified of the states that the task enters after it was set, and of no other ones.
 func TestSetLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		l := w.task("a")
@@ -146,7 +147,7 @@ func TestSetLate(t *testing.T) {
 
 // While an attempt is in flight, its webhook is replaced or deleted.
 func TestChangedInFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		w.sink.set(func(n *notice) (time.Duration, int, error) {
@@ -186,7 +187,7 @@ func TestChangedInFlight(t *testing.T) {
 
 // An outbox whose task never came is dropped. One whose task came stays, even if nothing was delivered yet.
 func TestTaskNeverCame(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()
 		w.hook(taskLog("never"), here, At{})
@@ -217,7 +218,7 @@ func TestTaskNeverCame(t *testing.T) {
 }
 
 func TestDisableAndEnable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()
 		ctx := t.Context()
@@ -256,7 +257,7 @@ func TestDisableAndEnable(t *testing.T) {
 }
 
 func TestUnknownDialectWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		l := w.task("a")
@@ -282,7 +283,7 @@ func TestUnknownDialectWaits(t *testing.T) {
 
 // A taskId that is used again, after its task has ended and its log was dropped, is delivered again.
 func TestTaskIDUsedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		l := w.task("a")
@@ -304,7 +305,7 @@ func TestTaskIDUsedAgain(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer w.e.Close()
 		must(t, w.e.Disable(t.Context(), here))

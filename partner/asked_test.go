@@ -11,13 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // TestAsked holds that a continue brings along what the agent has asked, also after a restart, and that no other turn
 // does.
 func TestAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		question := []task.DataItem{task.Text("which?"), {Kind: task.DataKind, Data: []byte(`{"id":"q"}`)}}
 		asks := func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
 			switch {
@@ -49,7 +50,7 @@ func TestAsked(t *testing.T) {
 
 // TestAskedAfterRestart holds that a continue which was not sent before a restart still brings along what it answers.
 func TestAskedAfterRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		question := []task.DataItem{task.Text("which?")}
 		store := memory(t)
 		b := setUp(t, store, &script{
@@ -91,7 +92,7 @@ func TestCancelOfATurn(t *testing.T) {
 		{"the message waits", agent.Report{Delivery: agent.DeliveryQueued}, task.Working, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				var got *agent.Turn
 				fake := &script{
 					run: func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -62,7 +62,7 @@ func TestCancelRaces(t *testing.T) {
 			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				hanging := hangs()
 				asked := make(chan struct{})
 				if tc.run != nil {
@@ -126,7 +126,7 @@ func TestCancelRaces(t *testing.T) {
 // TestCancelAsksWhoCarriesTheTurnOut: Partners of one name share their tasks, and the agent of the one that has begun a
 // turn knows how to cancel it.
 func TestCancelAsksWhoCarriesTheTurnOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		asked := func(name string, all *[]string) *script {
 			s := hangs()
 			s.cancel = func(context.Context, *agent.Turn) (agent.Report, error) {
@@ -155,7 +155,7 @@ func TestCancelAsksWhoCarriesTheTurnOut(t *testing.T) {
 // TestNothingFollowsTheEnd: the agent may report the end of a turn both to a run and to a cancel. What the run reports
 // after that does not begin the turn again.
 func TestNothingFollowsTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), hangs())
 		b.do(call(task.Start, "t1"))
 		tk := b.engine.acquire(b.LogOf(leader, "t1"))

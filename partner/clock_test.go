@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -18,7 +19,7 @@ func TestClockSteps(t *testing.T) {
 		"two hours forward": 2 * time.Hour, "ten minutes back": -10 * time.Minute, "two hours back": -2 * time.Hour,
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				store := memory(t)
 				var ahead atomic.Int64
 				e, err := Open(t.Context(), store,

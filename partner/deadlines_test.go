@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -25,7 +26,7 @@ func TestDeadlines(t *testing.T) {
 	} {
 		for _, restart := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%v/restart=%v", c.waits, c.after, restart), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					store := memory(t)
 					b := setUp(t, store, bringTo(c.waits))
 					b.do(call(task.Start, "t1", func(call *Request) { call.Terms = c.terms }))
@@ -45,7 +46,7 @@ func TestDeadlines(t *testing.T) {
 }
 
 func TestDeadlineOfALongerWaitIsForgottenWhenTheTaskGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), answers("x"))
 		b.do(call(task.Start, "t1"))
 		time.Sleep(90 * time.Minute)

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -68,7 +68,7 @@ func TestEither(t *testing.T) {
 }
 
 func TestAnAgentThatGoesOnByItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		open := agent.Report{State: task.AwaitingInput, NativeState: "auth-required", SelfResuming: true,
 			Items: []task.DataItem{task.Text("log in")}}
 		fake := &script{run: func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
@@ -111,7 +111,7 @@ func TestAnAgentThatGoesOnByItself(t *testing.T) {
 
 // TestNobodyWaitsForAnAgentThatMayGoOn holds that the deadline of a task that awaits input ends the watching, too.
 func TestNobodyWaitsForAnAgentThatMayGoOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
 		b := setUp(t, memory(t), &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			if yield(agent.Report{State: task.AwaitingInput, SelfResuming: true}, nil) {
@@ -150,7 +150,7 @@ func TestSnapshotBeginsWhereTheTaskIs(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), answers("hello"))
 		want := make([]string, 0, 25)
 		for i := range 25 {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -64,7 +65,7 @@ func TestSettledTaskIsNotLoadedAgain(t *testing.T) {
 
 // inBubble returns a test that runs in a bubble of package synctest.
 func inBubble(f func(*testing.T)) func(*testing.T) {
-	return func(t *testing.T) { synctest.Test(t, f) }
+	return func(t *testing.T) { bubble.Test(t, f) }
 }
 
 // sameTimes compares times as they are written.
@@ -75,7 +76,7 @@ var sameTimes = cmp.Comparer(func(a,
 
 // TestIdleTaskChangedElsewhere: what another engine has written to a task's log is seen, and not overwritten.
 func TestIdleTaskChangedElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)
 		b, other := setUp(t, store, answers("hello")), setUp(t, store, answers("hello again"))
 		do := func(b *bench, c *Request) task.Task {
@@ -101,7 +102,7 @@ func TestIdleTaskChangedElsewhere(t *testing.T) {
 
 // TestIdleTaskIsDropped: a task whose log the store has dropped is gone, and may be started again.
 func TestIdleTaskIsDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := replay.NewMemory(replay.Settings{Retention: time.Minute})
 		defer store.Close()
 		b := setUp(t, store, answers("hello"))
@@ -136,7 +137,7 @@ func TestIdleTaskAfterFailure(t *testing.T) {
 
 // TestIdleTasksAreBounded: the memory of idle tasks is a share of the limit of a Partner, and those used last are kept.
 func TestIdleTasksAreBounded(t *testing.T) {
-	synctest.Test(t, testIdleTasksAreBounded)
+	bubble.Test(t, testIdleTasksAreBounded)
 }
 
 func testIdleTasksAreBounded(t *testing.T) {

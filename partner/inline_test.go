@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -227,7 +228,7 @@ func TestInlineIsTheSame(t *testing.T) {
 					for _, at := range moments {
 						var want, got outcomeOf
 						run := func(o *outcomeOf, wrap func(*script) Agent) {
-							synctest.Test(t, func(t *testing.T) {
+							bubble.Test(t, func(t *testing.T) {
 								s := agentOf(d)
 								*o = startAndHave(t, wrap(s), happen, at+time.Microsecond)
 								o.Turns = s.turnCount()
@@ -299,7 +300,7 @@ func TestInlineWaitsNoLongerThanItMay(t *testing.T) {
 		{"stops at once", time.Minute, time.Hour, 0, inlineMost + time.Second, nil},
 		{"stops later", time.Minute, time.Hour, 3 * time.Second, 4 * time.Second, nil},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			stopping := make(chan struct{})
 			fake := hangs()
 			b := setUp(t, memory(t), inlined{fake}, func(c *Config) { c.Stopping, c.Drain = stopping, time.Second })
@@ -335,7 +336,7 @@ func TestInlineAndTheStore(t *testing.T) {
 		{replay.ErrUnavailable, task.StoreUnavailable, task.AwaitingCompletion},
 		{replay.ErrClosed, task.Internal, task.Working},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := ill(t)
 			fake := &script{run: func(_ context.Context, _ *agent.Turn, y func(agent.Report, error) bool) {
 				store.ail(tc.err, false)
@@ -360,7 +361,7 @@ func TestInlineAndTheStore(t *testing.T) {
 
 // TestInlineIsNotWaitedFor: a start whose caller is refused the memory for its answer is carried out by the engine.
 func TestInlineIsNotWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		fake := answers("a")
 		b := setUp(t, memory(t), inlined{fake})
 		refused := errors.New("no memory")

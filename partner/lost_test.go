@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -31,7 +32,7 @@ func (s bereft) Load(ctx context.Context, log string) (replay.Head, []byte, []re
 
 // TestLostEvents continues a turn after a loss of power. What a Leader has read and what was lost are distinguished.
 func TestLostEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)
 		b := setUp(t, store, hangs())
 		b.do(call(task.Start, "t1")) // the events 1 and 2

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -20,7 +21,7 @@ import (
 // TestMemory proves that a task is counted while a run or a call uses it, that what exceeds a Leader's memory is
 // refused before anything of it is stored, and that nothing is held in the end.
 func TestMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const kib = 1 << 10
 		var counter quota.Counter
 		proceed := make(chan struct{})

@@ -5,17 +5,17 @@ package partner
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // TestNoWait: a start or continue that waits for nothing is answered at once, and the next command for the task waits
 // as it does otherwise.
 func TestNoWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			if yield(agent.Report{State: task.Working}, nil) {
 				time.Sleep(time.Second)
@@ -44,7 +44,7 @@ func TestNoWait(t *testing.T) {
 
 // TestStarted: Started is called when a start is stored, once for each task, and for no other command.
 func TestStarted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := &closedTo{Store: memory(t)}
 		b := setUp(t, store, answers("hello"))
 		started := 0

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -102,7 +103,7 @@ func (s *slowDue) Due(ctx context.Context, class byte, from, until time.Time) it
 // TestCountInBackground opens a store of many tasks: they are served while they are counted, and only a new one waits.
 // The limit holds as if they had been counted before.
 func TestCountInBackground(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)
 		three := func(c *Config) { c.MaxTasks = 3 }
 		b := setUp(t, store, answers("x"), three)

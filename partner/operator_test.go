@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -235,7 +236,7 @@ func TestOperatorCancels(t *testing.T) {
 		"the agent refuses": {"", agent.Report{}, task.Errorf(task.TaskNotCancelable, "it refuses"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				hanging := hangs()
 				var asked string
 				hanging.cancel = func(_ context.Context, turn *agent.Turn) (agent.Report, error) {

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -45,7 +45,7 @@ func TestPanic(t *testing.T) {
 		{"complete", panickingComplete{answers("x")}, task.Complete, "completed: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				store := replay.NewMemory(replay.Settings{})
 				e, err := Open(t.Context(), store, Options{})
 				if err != nil {

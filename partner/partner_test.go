@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -131,7 +132,7 @@ func TestLeadersDoNotMeet(t *testing.T) {
 }
 
 func TestResponseTimeoutAnswersAndGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			time.Sleep(time.Minute)
 			yield(finished("late"), nil)
@@ -148,7 +149,7 @@ func TestResponseTimeoutAnswersAndGoesOn(t *testing.T) {
 }
 
 func TestCallerLeavesAndTheRunGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			select {
 			case <-ctx.Done():
@@ -215,12 +216,12 @@ func TestRejectedOnlyBeforeAnAnswer(t *testing.T) {
 				nil)
 		}}
 	}
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), rejects())
 		b.do(call(task.Start, "t1"))
 		b.wantStates("t1", task.Rejected)
 	})
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), rejects())
 		b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Second }))
 		time.Sleep(time.Minute)
@@ -265,7 +266,7 @@ func TestCancel(t *testing.T) {
 		}
 	})
 	t.Run("refused", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			fake := hangs()
 			fake.cancel = refuses
 			b := setUp(t, memory(t), fake)
@@ -275,7 +276,7 @@ func TestCancel(t *testing.T) {
 		})
 	})
 	t.Run("refused because it just ended", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			fake := &script{cancel: refuses, run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				time.Sleep(time.Second)
 				yield(finished("x"), nil)
@@ -347,7 +348,7 @@ func TestRecovery(t *testing.T) {
 	}
 	for _, seen := range []bool{false, true} {
 		t.Run(fmt.Sprintf("the agent continued/seen=%v", seen), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				store := memory(t)
 				crash(t, store, seen)
 				fake := &script{resume: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
@@ -363,7 +364,7 @@ func TestRecovery(t *testing.T) {
 		})
 	}
 	t.Run("the agent forgot, and no caller had seen the task", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := memory(t)
 			crash(t, store, false)
 			fake := answers("again")
@@ -376,7 +377,7 @@ func TestRecovery(t *testing.T) {
 		})
 	})
 	t.Run("the agent forgot", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := memory(t)
 			crash(t, store, true)
 			b := setUp(t, store, answers("never"))
@@ -385,7 +386,7 @@ func TestRecovery(t *testing.T) {
 		})
 	})
 	t.Run("the agent never took the continue", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := memory(t)
 			first := answers("first")
 			first.run = func(ctx context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
@@ -422,7 +423,7 @@ func TestRecovery(t *testing.T) {
 		})
 	})
 	t.Run("no Partner is registered yet", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := memory(t)
 			crash(t, store, true)
 			b := setUp(t, store, answers("x"), func(c *Config) { c.Name = "another" })

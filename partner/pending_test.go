@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -73,7 +74,7 @@ func TestRejectionAfterTaking(t *testing.T) {
 // asked for and not started again.
 func TestNameOfAnUnseenTask(t *testing.T) {
 	store := memory(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		first := setUp(t, store, &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			for _, rep := range taken("its own") {
 				if !yield(rep, nil) {
@@ -159,7 +160,7 @@ func TestTentative(t *testing.T) {
 			[]task.State{task.Accepted, task.Working, task.AwaitingCompletion}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				store := &appends{Store: memory(t)}
 				next := make(chan agent.Report)
 				b := setUp(t, store, &script{run: func(_ context.Context, _ *agent.Turn,

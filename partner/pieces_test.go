@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -120,7 +120,7 @@ func together(news []agent.Report, rnd *rand.Rand) func(yield func(agent.Report,
 func logOf(
 	t *testing.T, reports func(yield func(agent.Report, error) bool), most int64, events int,
 ) (records []string, shown task.Task) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)
 		b := setUp(t, store, &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			reports(yield)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -64,7 +65,7 @@ func TestProductsOfTheLastTurn(t *testing.T) {
 			task.AwaitingInput, products("a", "1"), products("a", "1")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				store := memory(t)
 				gate := make(chan struct{})
 				fake := &script{run: func(_ context.Context, turn *agent.Turn, yield func(agent.Report, error) bool) {
@@ -112,7 +113,7 @@ func TestProductsOfTheLastTurn(t *testing.T) {
 // TestWithdrawnAfterATrim: what a continue withdrew is known after a crash, even if the continue is no longer in the
 // log, so that the agent's answer of before is not taken for a new one.
 func TestWithdrawnAfterATrim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := memory(t)
 		var resumed *agent.Turn
 		fake := &script{

@@ -8,12 +8,12 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -28,7 +28,7 @@ func TestAnyOrderOfCommandsIsLegal(t *testing.T) {
 func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var mu sync.Mutex
 		pick := func(n int) int { mu.Lock(); defer mu.Unlock(); return rng.IntN(n) }

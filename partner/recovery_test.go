@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -116,7 +117,7 @@ func TestReportsOutliveAFailingStore(t *testing.T) {
 	} {
 		for _, end := range []string{"finishes", "fails"} {
 			t.Run(tc.name+"/"+end, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					store := ill(t)
 					fake := hangs()
 					fake.run = func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
@@ -169,7 +170,7 @@ func TestWrittenAfterAll(t *testing.T) {
 			DataItems: []task.DataItem{task.Text(text)}}, Append: true}}}
 	}
 	t.Run("a piece", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := ill(t)
 			fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				if yield(piece("one "), nil) {
@@ -190,7 +191,7 @@ func TestWrittenAfterAll(t *testing.T) {
 		})
 	})
 	t.Run("a start", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := ill(t)
 			fake := answers("x")
 			b := setUp(t, store, fake)
@@ -210,7 +211,7 @@ func TestWrittenAfterAll(t *testing.T) {
 // TestRecoveryIsTriedAgain lets reads fail while unfinished turns are picked up.
 func TestRecoveryIsTriedAgain(t *testing.T) {
 	for _, reads := range []int{1, 2, 3, 4} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := ill(t)
 			b := setUp(t, store, hangs())
 			b.do(call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Millisecond }))
@@ -249,7 +250,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 // TestAuthorizationOutlivesARestart: a task whose agent goes on by itself is resumed though it awaits input.
 func TestAuthorizationOutlivesARestart(t *testing.T) {
 	for _, open := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := memory(t)
 			waits := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				if yield(agent.Report{State: task.AwaitingInput, SelfResuming: open, NativeState: "auth-required"}, nil) {
@@ -280,7 +281,7 @@ func TestAuthorizationOutlivesARestart(t *testing.T) {
 // TestPartnerThatComesBack: turns that could not be picked up before their Partner went away are picked up when it is
 // registered again.
 func TestPartnerThatComesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := ill(t)
 		b := setUp(t, store, hangs())
 		b.do(call(task.Start, "t1"))
@@ -314,7 +315,7 @@ func TestPartnerThatComesBack(t *testing.T) {
 // TestRecoveryScansOnce: however many Partners are registered, the store is asked once for what an earlier process left
 // unfinished, and once more when it was reopened; the turns of each Partner are resumed.
 func TestRecoveryScansOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := ill(t)
 		names := []string{"agent", "another", "a third"}
 		before := setUp(t, store, hangs())

@@ -4,11 +4,11 @@ package partner
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -69,7 +69,7 @@ func TestContinueTwice(t *testing.T) {
 
 // TestContinueTwiceByStream: the stream of a repeated continue is that of the first one.
 func TestContinueTwiceByStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), answers("x"))
 		b.do(call(task.Start, "t1"))
 		again := func(c *Request) { c.Message.ID = "again" }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/dialect"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -62,7 +63,7 @@ func TestSession(t *testing.T) {
 
 // TestBusySession: while the agent works on a message of a session, others are refused, however many come at once.
 func TestBusySession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			select {
@@ -101,7 +102,7 @@ func TestBusySession(t *testing.T) {
 
 // TestSessionAtOnce: messages that come when the last task has just ended start one task.
 func TestSessionAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		fake := hangs()
 		b := setUp(t, memory(t), answers("hello"))
 		ended := b.do(message("m1", "s"))

@@ -4,11 +4,11 @@ package partner
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -24,7 +24,7 @@ func TestWaitingEndsWhenTheProcessStops(t *testing.T) {
 		"before it comes":   {time.Hour, true, 5 * time.Second},
 		"a Leader in haste": {61 * time.Second, false, time.Second},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := replay.NewMemory(replay.Settings{})
 			defer store.Close()
 			stopping := make(chan struct{})

@@ -9,13 +9,14 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // TestTraces: a turn belongs to its caller's trace where that is recorded, and to the engine's own tracer where there
 // is no caller any more, because the turn was resumed after a restart.
 func TestTraces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		callers, own := tracetest.NewSpanRecorder(), tracetest.NewSpanRecorder()
 		tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(callers)).Tracer("test")
 		o := Options{Tracing: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(own))}

@@ -9,13 +9,14 @@ import (
 	"testing/synctest"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // TestMemoryOfALongTask: what is dropped of a task that runs for long is not counted any more.
 func TestMemoryOfALongTask(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const most = 64 << 10
 		var counter quota.Counter
 		news := strings.Repeat("x", 10<<10)

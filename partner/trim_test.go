@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -51,7 +51,7 @@ func TestTrim(t *testing.T) {
 // TestTrimWaitsForReaders: an agent that sends faster than a stream is sent on does not cost the stream its events. A
 // stream that is not sent on any more loses them, and delays the agent only once.
 func TestTrimWaitsForReaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const events, batch = 2000, 20
 		followed := make(chan struct{})
 		fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {

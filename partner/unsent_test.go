@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -46,7 +47,7 @@ func TestUnsent(t *testing.T) {
 		{"a continue was sent", []agent.Delivery{agent.DeliveryQueued, agent.DeliverySending}, 0, true, task.Failed, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				store := replay.NewMemory(replay.Settings{})
 				defer store.Close()
 				log := slog.New(slog.DiscardHandler)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // line is a budget, and the leases that wait for some of it.
@@ -58,7 +60,7 @@ func (l *line) want(step string, said ...string) {
 const unit = 2 * Free
 
 func testLine(t *testing.T, total, perLeader int64, test func(t *testing.T, l *line)) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var counter Counter
 		l := &line{t: t, leases: make(map[string]*Lease),
 			budget: Budget{Counter: &counter, Limits: Limits{Total: total * unit, PerLeader: perLeader * unit}}}

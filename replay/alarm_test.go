@@ -4,8 +4,9 @@ package replay
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 func TestAlarm(t *testing.T) {
@@ -72,7 +73,7 @@ func TestAlarmWaits(t *testing.T) {
 		{"slewed", time.Hour, 0, stepSize, false, time.Hour - stepSize},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				began := time.Now()
 				a := newAlarm(func() time.Time {
 					if now := time.Now(); now.Sub(began) >= 2*time.Second {

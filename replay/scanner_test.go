@@ -9,10 +9,11 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // scans is a scanner over a memory store, and the logs that it has visited.
@@ -36,7 +37,7 @@ func (s *scans) Due(ctx context.Context, class byte, from, until time.Time) iter
 }
 
 func testScans(t *testing.T, test func(s *scans, began time.Time)) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &scans{T: t, Store: NewMemory(Settings{}), fails: make(map[string]error)}
 		defer s.Close()
 		s.scanner = NewDueScanner(s, 'x', time.Now)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // caller is a response of which everything is kept that its writer does. Times are seconds since the first call.
@@ -78,7 +80,7 @@ func send(t *testing.T, w *Writer) {
 // TestDeadlines: a deadline that lasts is moved once a second while events are sent, and is never nearer than the
 // timeout less that second when a write begins. Another one stands for a write only.
 func TestDeadlines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		c, w := begin(t, Options{Heartbeat: time.Hour, Timeout: 10 * time.Second, Lasting: true})
 		c.check(t, "at the beginning", "0s deadline 10s")
 		for range 4 {
@@ -104,7 +106,7 @@ func TestDeadlines(t *testing.T) {
 // TestHeartbeat: a heartbeat is due when nothing was sent for a time, and the next Flush sends it, unless it sends
 // something else.
 func TestHeartbeat(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var due atomic.Int32
 		c, w := begin(t, Options{Heartbeat: 10 * time.Second, Timeout: time.Hour, Lasting: true,
 			HeartbeatDue: func() { due.Add(1) }})

@@ -11,12 +11,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -146,7 +146,7 @@ func (x *wireExchange) Next() (upstream.Message, error) {
 // over runs f in a bubble, with an agent that speaks a dialect over a wire.
 func over(t *testing.T, codec translate.Client, w upstream.Transport, f func(t *testing.T, a *upstream.Agent)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		a := upstream.New(upstream.Config{
 			Resolver: upstream.NewEndpoint(codec, w), RetryFor: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		})

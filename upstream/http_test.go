@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -105,7 +106,7 @@ func TestConnectionsAreKept(t *testing.T) {
 // to be sent on.
 func TestClosedIdleConnection(t *testing.T) {
 	for range 20 { // whether the transport has seen the close is up to the scheduler
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			m := upstreamtest.NewListener()
 			var serving sync.WaitGroup
 			serving.Go(func() {

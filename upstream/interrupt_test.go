@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
@@ -38,7 +38,7 @@ func TestReceive(t *testing.T) {
 			want: upstream.ErrInterrupted, after: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				from := make(chan int, 1)
 				if tt.sends == 0 {
 					from <- 7

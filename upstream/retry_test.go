@@ -13,12 +13,12 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -174,7 +174,7 @@ func TestBrokenConnections(t *testing.T) {
 
 // TestFindingWaits holds that an agent that is yet to be found, and is down, is looked for again.
 func TestFindingWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		m := upstreamtest.NewListener()
 		srv := &http.Server{Handler: &speaker{card: cardOf03, methods: map[string]string{"message/send": done03}}}
 		go srv.Serve(m)
@@ -218,7 +218,7 @@ func TestResumeWaitsForTheAgent(t *testing.T) {
 		{"for too long", time.Hour, "agent-timeout: the agent was not found for 5m0s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				m := upstreamtest.NewListener()
 				srv := &http.Server{Handler: &speaker{card: cardOf03, methods: map[string]string{"tasks/get": done03}}}
 				go srv.Serve(m)

@@ -8,13 +8,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // TestSemaphore holds that slots are neither lost nor made, in whatever order callers come and leave.
 func TestSemaphore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &semaphore{max: 3}
 		var all sync.WaitGroup
 		var now, most, got atomic.Int64

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -175,7 +176,7 @@ func oneStream(events []string) wire {
 func shownOf(t *testing.T, codec translate.Client, w upstream.Transport) (all []string) {
 	t.Helper()
 	const leader = "10001000011K912345E789ABCDEF2353"
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := replay.NewMemory(replay.Settings{})
 		engine, err := partner.Open(t.Context(), store, partner.Options{})
 		if err != nil {

@@ -12,11 +12,12 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // taskWith serves a Partner with the task t1 that has statuses, one a second from 12:00:00 +08:00 on, as its events. It
@@ -204,7 +205,7 @@ func TestCallExplainsHTTPErrors(t *testing.T) {
 
 // On a terminal, a line says that the command waits. It is removed before anything else is printed.
 func TestProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		p := newProgress(&out, "waiting")
 		line := func(s string) string {

@@ -8,12 +8,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -97,7 +97,7 @@ func TestBlocking(t *testing.T) {
 			finishes(5 * time.Minute), time.Minute, `"state":"working"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				h := openSite(t, everyCaller, func(h *setup) { h.Partner.Agent, h.Blocking = c.agent, 10*time.Minute })
 				began := time.Now()
 				w := httptest.NewRecorder()

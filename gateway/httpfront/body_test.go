@@ -12,10 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/upstream/upstreamtest"
 )
 
@@ -59,7 +59,7 @@ func TestSlowBodies(t *testing.T) {
 		"HTTP/2":   func(p *http.Protocols) { p.SetUnencryptedHTTP2(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				var protocols http.Protocols
 				protocol(&protocols)
 				h := openSite(t, func(h *setup) {

@@ -12,11 +12,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/partner"
 )
 
@@ -32,7 +32,7 @@ func (busyAgent) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent
 
 // TestStreamEndsWithItsCertificate keeps a connection for longer than its certificate is valid.
 func TestStreamEndsWithItsCertificate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const leader = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
 		h := openSite(t, func(h *setup) {
 			h.Guard, h.Partner.Agent, h.front.Heartbeat = new(identity.Guard), busyAgent{}, 20*time.Second

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
@@ -47,7 +48,7 @@ func TestManyOpenTasks(t *testing.T) {
 		"large": slices.Repeat([]string{strings.Repeat("x", 900_000)}, 40),
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.stop()
 				w.config.Assignees = &worker{open: open}
@@ -67,7 +68,7 @@ func TestManyOpenTasks(t *testing.T) {
 // TestAssignee: an agent that connects gets its open tasks, and its calls and events reach them. It may delegate, and
 // cannot complete a task whose parts have not ended.
 func TestAssignee(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.stop()
 		agent := &worker{open: []string{"x"}}

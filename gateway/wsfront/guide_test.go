@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/guidetest"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -21,7 +22,7 @@ var update = flag.Bool("update", false, "write what is answered into the guide")
 
 // TestGuide replays the transcript of the guide.
 func TestGuide(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		guidetest.Replay(t, "../../docs/aun.md", "aun", *update, func(script string) string { return perform(t, script) })
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -30,7 +31,7 @@ func TestRoles(t *testing.T) {
 		{"task.send_input", `,"input":"x"`, -32171, denied, notFound, denied},
 		{"task.cancel", "", 0, denied, notFound, denied},
 	}
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		alice, bob, eve := w.connect("alice.aid.test", "d"), w.connect("bob.aid.test", "d"), w.connect("eve.aid.test", "d")
 		for _, m := range methods {
@@ -91,7 +92,7 @@ func TestRoles(t *testing.T) {
 
 // TestEndedTasks: a task that has ended answers by how it has ended.
 func TestEndedTasks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		alice := w.connect("alice.aid.test", "d")
 		end := map[string]agent.Report{
@@ -126,7 +127,7 @@ func TestEndedTasks(t *testing.T) {
 
 // TestDelegation: a task is divided, up to limits, and each part is a task of its own.
 func TestDelegation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		alice := w.connect("alice.aid.test", "d")
 		delegate := func(id string) (string, int) {
@@ -175,7 +176,7 @@ func TestDelegation(t *testing.T) {
 
 // TestList: the tasks of an owner, at several agents, page by page.
 func TestList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		alice := w.connect("alice.aid.test", "d")
 		want := map[string]bool{}
@@ -210,7 +211,7 @@ func TestList(t *testing.T) {
 
 // TestRepeatedCreate: a message with an id makes one task, however often it is sent.
 func TestRepeatedCreate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		alice := w.connect("alice.aid.test", "d")
 		id := alice.create(reviewer, `,"message_id":"m1"`)

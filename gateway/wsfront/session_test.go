@@ -16,6 +16,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // closed waits for the end of the connection, and returns its status.
@@ -31,7 +32,7 @@ func (c *client) closed() aun.CloseCode {
 
 // TestLoginErrors: each error of a login has its code, and its status of the close.
 func TestLoginErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		ctx := t.Context()
 		id := w.pki.Identity("alice.aid.test")
@@ -102,7 +103,7 @@ func TestLoginErrors(t *testing.T) {
 
 // TestLoginTimeout: a client that has not finished its login after 30 seconds is disconnected, however far it is.
 func TestLoginTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		id := w.pki.Identity("alice.aid.test")
 		stays := w.connect("bob.aid.test", "d")
@@ -136,7 +137,7 @@ func TestLoginTimeout(t *testing.T) {
 
 // TestBadFrames: what is no frame of AUN ends the connection.
 func TestBadFrames(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		for _, tc := range []struct {
 			name string
@@ -168,7 +169,7 @@ func TestBadFrames(t *testing.T) {
 
 // TestReplaced: of the connections of one device and slot, the newest stays.
 func TestReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		first := w.connect("alice.aid.test", "d1")
 		other, legacy := w.connect("alice.aid.test", "d2"), w.connect("alice.aid.test", "")
@@ -201,7 +202,7 @@ func TestReplaced(t *testing.T) {
 
 // TestConnectionLimits: of all clients, and of one AID.
 func TestConnectionLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.stop()
 		w.config.Limits.Connections, w.config.Limits.ConnectionsPerAID = 3, 2
@@ -232,7 +233,7 @@ func TestConnectionLimits(t *testing.T) {
 
 // TestOrigin: a script of a foreign page cannot connect.
 func TestOrigin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.stop()
 		w.config.Origins = []string{"*.friend.test"}
@@ -259,7 +260,7 @@ func TestOrigin(t *testing.T) {
 
 // TestPeer: a client in peer mode gets no challenge, and calls the same methods after its login.
 func TestPeer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.dial("/acp")
 		proof, err := aun.ConnectPeer(t.Context(), c.conn, w.pki.Identity("alice.aid.test"), w.pki.Roots(), host)
@@ -285,7 +286,7 @@ func TestPeer(t *testing.T) {
 
 // TestSilentClient: a client that is gone without a word is found out.
 func TestSilentClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.connect("alice.aid.test", "d1")
 		time.Sleep(5 * silence)

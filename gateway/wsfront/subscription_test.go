@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // subscribe subscribes to a task.
@@ -19,7 +21,7 @@ func (c *client) subscribe(id string) {
 // TestResume: a device that subscribes again after a cut continues where it was; what it may have had already has the
 // same number. Another device begins now.
 func TestResume(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		alice := w.connect("alice.aid.test", "d1")
 		id := alice.create(reviewer, "")
@@ -101,7 +103,7 @@ func TestResume(t *testing.T) {
 
 // TestNothingTwice: events that a client has read are not sent again, even if its connection breaks right after it.
 func TestNothingTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		alice := w.connect("alice.aid.test", "d1")
 		id := alice.create(reviewer, "")
@@ -128,7 +130,7 @@ func TestNothingTwice(t *testing.T) {
 
 // TestUnsubscribe: after an unsubscribe nothing is sent, and a later subscribe continues.
 func TestUnsubscribe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		alice := w.connect("alice.aid.test", "")
 		id := alice.create(reviewer, "")
@@ -165,7 +167,7 @@ func TestUnsubscribe(t *testing.T) {
 
 // TestSubscriptionLimit: a connection follows no more tasks than it may.
 func TestSubscriptionLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.stop()
 		w.config.Limits.Subscriptions = 2

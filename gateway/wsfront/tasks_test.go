@@ -7,18 +7,18 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // TestTask: a task from its creation to its end, as its owner sees it.
 func TestTask(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		alice := w.connect("alice.aid.test", "d1")
 		created := alice.must("task.create", `{"to":"`+reviewer+`","input":{"type":"text","content":"go"}}`)
@@ -92,7 +92,7 @@ func (s *failing) Head(ctx context.Context, log string) (replay.Head, error) {
 // TestStartThatMayBeStored: a task whose start fails with the store keeps its entry, because the start may be stored.
 // One that is refused does not exist, and loses its entry.
 func TestStartThatMayBeStored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.stop()
 		store := &failing{Store: w.store}

@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // frameOf is a frame.
@@ -73,7 +74,7 @@ func TestMessagesThatAreHeld(t *testing.T) {
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				first := slices.Concat(delivery(1, "a"), header(1, maxHeld), frameOf(frameBody, 1, make([]byte, maxHeld)))
 				s := pipe(first, delivery(2, "b"), header(2, 1), frameOf(frameBody, 2, []byte{1}))
 				s.admit("a", maxHeld)

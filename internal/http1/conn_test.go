@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 const short = begin + "Content-Length: 2\r\n\r\nok"
@@ -133,7 +135,7 @@ func TestPool(t *testing.T) {
 // TestPoolCloses holds that a connection is closed that cannot be used again, that has been idle for too long, or for
 // which there is no room.
 func TestPoolCloses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		p := NewPool(2, 4*time.Second)
 		var open atomic.Int64
 		put := func(answer string) {
@@ -193,7 +195,7 @@ func (m *moved) SetReadDeadline(at time.Time) error {
 // TestIdleTimeout holds that a server may take as long as it likes if it is never silent for too long, that the timeout
 // is exact, and that the deadline of the connection is not moved for each read.
 func TestIdleTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		defer server.Close()
 		conn := &moved{Conn: client}
@@ -231,7 +233,7 @@ func TestStop(t *testing.T) {
 	certificate := certificate()
 	for _, secure := range []bool{false, true} {
 		for _, byTime := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				client, server := net.Pipe()
 				slow := &byByte{Conn: server}
 				server = slow

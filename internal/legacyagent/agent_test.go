@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // post returns the answer to a request, with every timestamp as T.
@@ -53,7 +55,7 @@ func request(method, id, text string) string {
 
 // talk runs a script of "method text" lines against one task, in a bubble of its own time.
 func talk(t *testing.T, lines ...string) (answers []string) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		a := New(Options{})
 		for _, line := range lines {
 			method, text, _ := strings.Cut(line, " ")
@@ -172,7 +174,7 @@ func TestBadRequests(t *testing.T) {
 
 // Work continues when the client leaves; a resubscriber gets the state of the task and what follows.
 func TestDisconnect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		a := New(Options{})
 		defer a.Close()
 		ctx, leave := context.WithTimeout(t.Context(), 1500*time.Millisecond)
@@ -195,7 +197,7 @@ func TestDisconnect(t *testing.T) {
 }
 
 func TestCancelEndsTheStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		a := New(Options{})
 		defer a.Close()
 		stream := make(chan string)
@@ -210,7 +212,7 @@ func TestCancelEndsTheStream(t *testing.T) {
 
 // The oldest tasks give way, and their work ends.
 func TestTasksAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		a := New(Options{Tasks: 2})
 		defer a.Close()
 		first := make(chan string)
@@ -234,7 +236,7 @@ func TestTasksAreBounded(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		a := New(Options{})
 		done := make(chan string)
 		go func() { done <- post(t, a, t.Context(), request("tasks/send", "t", "slow 100")) }()

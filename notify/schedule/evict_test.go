@@ -5,13 +5,14 @@ package schedule
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
 // At the limit, endpoints that fail go and their breakers stay. Endpoints that work, or have work, stay.
 func TestEviction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const most, each = 2048, 128
 		s, now := New(Config{Limits: Limits{Endpoints: most, EndpointsPerLeader: each}}), time.Now()
 		s.mu.Lock()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/notify/delivery"
 )
 
@@ -51,7 +52,7 @@ func (r *recorder) offer(leader, webhook string) {
 // No attempt begins while the Scheduler is paused. Then Leaders take turns: one with many deliveries delays no other
 // one.
 func TestLeadersTakeTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := record(delivery.Outcome{Result: delivery.Delivered, Status: 200})
 		defer r.Close()
 		reopened := make(chan struct{})
@@ -102,7 +103,7 @@ func TestOpenBreakersAreCounted(t *testing.T) {
 
 // An outbox in quarantine is neither attempted nor read, until its time is over.
 func TestQuarantine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := record(delivery.Outcome{Result: delivery.Delivered, Status: 200})
 		defer r.Close()
 		r.Start(8)
@@ -132,7 +133,7 @@ func TestQuarantine(t *testing.T) {
 // The breaker of an endpoint holds back one Leader's deliveries to it, and no other Leader's. A disabled endpoint holds
 // back all of them.
 func TestHoldUntil(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := record(delivery.Outcome{Result: delivery.Unavailable, Status: 500})
 		defer r.Close()
 		r.Start(8)

@@ -21,6 +21,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -40,7 +41,7 @@ func crashableDisk() *vfs.MemFS {
 
 // TestTornLog has a write of the journal fail while another commit is about to begin the next segment.
 func TestTornLog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		system := vfs.NewMem()
 		var broken atomic.Bool
 		mend := make(chan struct{})
@@ -95,7 +96,7 @@ func TestFaults(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	for round := range uint64(9) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, round))
 			system := smallDisk()
 			var left atomic.Int64 // changes until they fail
@@ -237,7 +238,7 @@ func checkContent(t *testing.T, s *Store, acked []uint64) {
 func TestFullDisk(t *testing.T) {
 	for _, part := range []string{"*.sst", "MANIFEST-*"} {
 		t.Run(part, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				var full atomic.Bool
 				var refused atomic.Int64
 				var logged lines
@@ -299,7 +300,7 @@ func TestFullDisk(t *testing.T) {
 // TestDebris has the disk take small files, but no tables: each try to open the database fails. What the tries leave
 // does not take the disk.
 func TestDebris(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		system := smallDisk()
 		var full atomic.Bool
 		var refused atomic.Int64

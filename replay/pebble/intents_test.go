@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -154,7 +155,7 @@ func TestIntentsTorn(t *testing.T) {
 func TestIntentsFault(t *testing.T) {
 	for name, slots := range map[string]bool{"slots": true, "commits": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				disk := crashableDisk()
 				setBoot(t, disk, "one")
 				var broken atomic.Bool

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -221,7 +222,7 @@ func checkRecords(t *testing.T, s *Store, last uint64) {
 
 // TestSegments has many segments. They are kept only until they are flushed, and their files are used again.
 func TestSegments(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var made []string
 		system := smallDisk()
 		s, err := open(watchedFS{system, ofLog(func(op string) error {

@@ -15,12 +15,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // TestRoom has the disk become almost full. New logs are refused; existing logs continue, end, and are dropped.
 func TestRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		system := vfs.NewMem()
 		free := func(mib uint64) {
 			system.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: mib << 20, TotalBytes: 10 << 30})
@@ -109,7 +110,7 @@ func TestReserve(t *testing.T) {
 		"no descriptors": {syscall.EMFILE, reserveDescriptors},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				system := smallDisk()
 				var left atomic.Int64 // times that it fails
 				s, err := open(watchedFS{system, func(op, name string) error {
@@ -148,7 +149,7 @@ func TestReserve(t *testing.T) {
 
 // TestOpenFull opens a store on a full disk. What is there can be read, and then written when there is room.
 func TestOpenFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var full atomic.Bool
 		system := watchedFS{smallDisk(), func(op, name string) error {
 			if full.Load() && (op == "create" || op == "write") {
@@ -207,7 +208,7 @@ func (fs starvedFS) ReuseForWrite(oldname, newname string, category vfs.DiskWrit
 
 // TestReserveForReuse has the process run out of descriptors when a file of the journal is used again.
 func TestReserveForReuse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var left atomic.Int64
 		s, err := open(starvedFS{smallDisk(), &left}, "/store", replay.Settings{}, quiet)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -35,7 +36,7 @@ func sizeOfDir(t *testing.T, dir string) (n int64) {
 
 // TestDiskShrinks bounds what logs that have ended may take, and continues as before.
 func TestDiskShrinks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		s := openAt(t, dir, replay.Settings{Sync: replay.SyncNever})
 		rnd := rand.NewChaCha8([32]byte{})

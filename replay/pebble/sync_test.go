@@ -17,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -33,7 +34,7 @@ func TestSyncs(t *testing.T) {
 		"never":  {replay.SyncNever, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				var syncs, creates, closes atomic.Int64
 				s, err := open(watchedFS{smallDisk(), ofLog(func(op string) error {
 					switch op {
@@ -100,7 +101,7 @@ func TestSyncs(t *testing.T) {
 // TestSyncTogether has many writers whose appends are durable: they share syncs, and none returns before one that
 // began after it was written.
 func TestSyncTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var syncs, written atomic.Int64
 		goOn := make(chan struct{})
 		hold := atomic.Bool{}
@@ -170,7 +171,7 @@ func TestSyncTogether(t *testing.T) {
 
 // TestRounds has many durable appends wait for the sync of another one: one write and one sync more is theirs.
 func TestRounds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var writes, syncs atomic.Int64
 		goOn, watched := make(chan struct{}), atomic.Bool{}
 		s, err := open(watchedFS{vfs.Default, ofLog(func(op string) error {
@@ -223,7 +224,7 @@ func TestRounds(t *testing.T) {
 func TestFails(t *testing.T) {
 	for _, op := range []string{"create", "write", "sync", "close"} {
 		t.Run(op, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				dir := t.TempDir()
 				var broken atomic.Bool
 				s, err := open(watchedFS{vfs.Default, ofLog(func(did string) error {

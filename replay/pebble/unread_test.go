@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -48,7 +49,7 @@ func (f unreadFile) ReadAt(p []byte, off int64) (int, error) {
 // TestUnread has a disk that can be written, but not read. Those to whom the store says that it is unavailable are let
 // try again after a while, as if it had been opened again; while nothing changes, less and less often.
 func TestUnread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		system := smallDisk()
 		var broken atomic.Bool
 		reads := unreadFS{system, func(name string) error {
@@ -108,7 +109,7 @@ func TestUnread(t *testing.T) {
 // TestUnreadAtFirst has a disk that can be neither read nor written when it fails, and read a little later. Reads do
 // not wait until it can be written.
 func TestUnreadAtFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		system := smallDisk()
 		var unread, unwritten atomic.Bool
 		s, err := open(unreadFS{watchedFS{system, func(string, string) error {

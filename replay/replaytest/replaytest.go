@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -85,7 +86,7 @@ func Run(t *testing.T, open func(t *testing.T, s replay.Settings) replay.Store, 
 		t.Run(test.name, func(t *testing.T) {
 			body := func(t *testing.T) { test.run(&env{T: t, Options: o, open: open}) }
 			if o.Bubble {
-				synctest.Test(t, body)
+				bubble.Test(t, body)
 			} else {
 				body(t)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -155,7 +156,7 @@ const submitted = `{"status":"submitted","task_id":"t1","owner":"alice.aid.pub",
 
 // TestWork: an agent accepts a task, delivers and completes it.
 func TestWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		turn := w.run("t1", task.None, "Review", false)
 		check(t, "the new task", w.sent(), []string{submitted})
@@ -208,7 +209,7 @@ func TestEnds(t *testing.T) {
 			"failed Bad", "-32186"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				turn := w.run("t1", task.None, "Review", false)
 				w.sent()
@@ -223,7 +224,7 @@ func TestEnds(t *testing.T) {
 
 // TestInvalid: what is not valid is refused, and changes nothing.
 func TestInvalid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		turn := w.run("t1", task.None, "Review", false)
 		w.sent()
@@ -250,7 +251,7 @@ func TestInvalid(t *testing.T) {
 
 // TestContinue: a question is answered by the owner, and the agent gets that as an event.
 func TestContinue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		turn := w.run("t1", task.AwaitingInput, "The second", false)
 		check(t, "the event", w.sent(), []string{
@@ -268,7 +269,7 @@ func TestContinue(t *testing.T) {
 
 // TestConnect: an agent gets its open tasks when it connects, the oldest first, and no task that has ended.
 func TestConnect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var turns []*turn
 		for i := range 3 {
@@ -304,7 +305,7 @@ func TestConnect(t *testing.T) {
 
 // TestOffline: an agent that never connects fails the task when its time is over, and is informed of it.
 func TestOffline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		began := time.Now()
 		turn := w.run("t1", task.None, "Review", false)
@@ -319,7 +320,7 @@ func TestOffline(t *testing.T) {
 
 // TestCancel: an agent is informed that its task is canceled, and cannot complete it any more.
 func TestCancel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		turn := w.run("t1", task.None, "Review", false)
 		w.sent()
@@ -337,7 +338,7 @@ func TestCancel(t *testing.T) {
 
 // TestResume: a turn that another process has begun is sent to the agent again, and continues as it was.
 func TestResume(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		turn := w.run("t1", task.None, "Review", true)
 		check(t, "the event", w.sent(), []string{submitted})

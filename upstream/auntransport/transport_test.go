@@ -10,12 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -25,7 +25,7 @@ import (
 // withGateway runs f in a bubble, with an Agent behind a gateway of AUN.
 func withGateway(t *testing.T, f func(t *testing.T, a *upstream.Agent, g *gateway)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		pki, network := auntest.NewPKI(t), auntest.NewNetwork(t)
 		g := newGateway(t, pki, network)
 		var pool auntransport.Pool

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -49,7 +50,7 @@ func (s *cardServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // withCard runs f in a bubble, with a card of a server.
 func withCard(t *testing.T, body string, f func(t *testing.T, c *Card, s *cardServer)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &cardServer{}
 		if body != "" {
 			s.body.Store(&body)

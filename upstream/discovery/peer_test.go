@@ -10,10 +10,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream/upstreamtest"
@@ -125,7 +125,7 @@ func answers(status int, body string) *peer {
 // slowly runs f in a bubble, with an agent that is served from memory.
 func slowly(t *testing.T, handler http.Handler, f func(t *testing.T, config Config)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		m := upstreamtest.NewListener()
 		srv := &http.Server{Handler: handler}
 		var serving sync.WaitGroup

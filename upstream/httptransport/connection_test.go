@@ -14,10 +14,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 	"weak"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -330,7 +330,7 @@ func TestCancelAtAnyMoment(t *testing.T) {
 	} {
 		for _, interrupted := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", interrupted ", interrupted), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					cancelOnce(t, tc.dials, interrupted, strings.Repeat("x", tc.size), tc.serve)
 				})
 			})

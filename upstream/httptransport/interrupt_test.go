@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -26,7 +26,7 @@ func open(
 	f func(t *testing.T, x upstream.Exchange, cancel func()),
 ) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := upstreamtest.NewListener()
 		srv := &http.Server{Handler: handler}
 		var serving sync.WaitGroup

@@ -1,0 +1,46 @@
+// Package bubble runs tests in bubbles of testing/synctest.
+package bubble
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// procs counts the bubbles that are open at the same time, in tests that run in parallel.
+var procs struct {
+	mu     sync.Mutex
+	open   int
+	before int // GOMAXPROCS before the first of them
+}
+
+// Test runs f in a bubble, as synctest.Test does. With the race detector it lets one goroutine run at a time: all
+// goroutines of a bubble share one context of the detector for their timers, which Go (1.26) does not guard, so two
+// goroutines that receive from expired timers at once crash the process (a SIGSEGV below raceacquirectx). Races are
+// found all the same: the detector orders accesses by synchronisation, not by time.
+func Test(t *testing.T, f func(*testing.T)) {
+	t.Helper()
+	if raceDetector {
+		limit()
+		defer restore()
+	}
+	synctest.Test(t, f)
+}
+
+func limit() {
+	procs.mu.Lock()
+	defer procs.mu.Unlock()
+	if procs.open == 0 {
+		procs.before = runtime.GOMAXPROCS(1)
+	}
+	procs.open++
+}
+
+func restore() {
+	procs.mu.Lock()
+	defer procs.mu.Unlock()
+	if procs.open--; procs.open == 0 {
+		runtime.GOMAXPROCS(procs.before)
+	}
+}
