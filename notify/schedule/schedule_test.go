@@ -86,6 +86,7 @@ func TestOpenBreakersAreCounted(t *testing.T) {
 		r.Start(1)
 		for range failuresToOpen {
 			r.offer("one", "a")
+			synctest.Wait()
 			r.offer("two", "a")
 			synctest.Wait()
 		}
