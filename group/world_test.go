@@ -321,8 +321,12 @@ func (l *wire) confirm(n int) {
 }
 
 // end ends the link: what is not confirmed never will be.
-func (l *wire) end() {
+func (l *wire) end() { l.endAfter(func() {}) }
+
+// endAfter is end; in the same step, last is called before it, while mu is held.
+func (l *wire) endAfter(last func()) {
 	l.mu.Lock()
+	last()
 	l.ended = true
 	rest := l.done
 	l.done = nil
