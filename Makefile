@@ -4,7 +4,7 @@ GO      ?= go
 FUZZ    ?= 20s
 SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 2>/dev/null) go.mod go.sum
 
-.PHONY: help run test lint unit interop rabbitmq contrib manifests e2e fuzz bench soak module clean
+.PHONY: help run test lint unit interop rabbitmq contrib manifests e2e fuzz bench soak release module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +40,7 @@ INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a
 interop: $(INTEROP) ## the other projects' agents and clients, among themselves
 	cd interop && $(GO) vet ./... && $(GO) test -count=1 ./...
 
-manifests: ## the container files and Kubernetes manifests of contrib/, against their schemas
+manifests: ## container files, Kubernetes manifests, and a release for this platform, against their schemas
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 e2e: caddy rabbitmq contrib $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
@@ -68,6 +68,9 @@ bench: caddy rabbitmq ## the measured comparison with other proxies
 
 soak: caddy ## the real binary under load, faults and attacks, for 12 minutes
 	$(GO) run ./soak
+
+release: ## archives, bills of materials and checksums of the commit, in dist/
+	$(GO) run ./release
 
 module: ## rename the module: make module MODULE=example.com/gateway
 	@test -n "$(MODULE)"

@@ -128,8 +128,9 @@ var mayImport = map[string][]string{
 	"bench": {"task", "agent", "jsonrpc", "translate", "translate/aip", "translate/a2a",
 		"translate/agentapi", "translate/aun", "replay", "replay/pebble", "partner", "notify", "egress",
 		"internal/devpki", "internal/aunpeer", "internal/rabbittest", "identity"},
-	"soak": {"task", "identity", "internal/devpki", "internal/leader", "internal/legacyagent"},
-	"e2e":  {},
+	"release": {},
+	"soak":    {"task", "identity", "internal/devpki", "internal/leader", "internal/legacyagent"},
+	"e2e":     {},
 }
 
 // outside says which rooms may import a package from elsewhere that shapes what it touches.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package check holds the container files and the Kubernetes manifests of contrib to their schemas: the Go types of
-// Kubernetes, Compose's own loader, and BuildKit's parser. It is a module of its own, so that the gateway does not
-// depend on them. HAProxy, nginx, systemd and the Caddyfile are checked by the end-to-end tests.
+// Kubernetes, Compose's own loader, and BuildKit's parser. It also makes a release, whose bill of materials it holds to
+// the schema of CycloneDX. It is a module of its own, so that the gateway does not depend on all this. HAProxy, nginx,
+// systemd and the Caddyfile are checked by the end-to-end tests.
 package check
 
 import (
