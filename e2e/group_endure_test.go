@@ -104,18 +104,41 @@ func TestGroupNetworkCut(t *testing.T) {
 	m := newMember(t, "a2a/legacy http://"+agent, between.address())
 	g := newGroup(t, b, "cut", certificates(t).LeaderV1)
 	joinThrough(g, m, between.address())
-	lost := func() {
-		eventually(t, "the member tries to come back", func() bool {
-			groups := m.groups()
-			return len(groups) == 1 && groups[0].Get("state").String() != "joined"
-		})
-	}
 	g.endures(m, 300, func(string) {
 		between.cut()
 		down.Store(true)
 		between.cut()
-		lost()
+		m.waitForLoss()
 		down.Store(false)
+	})
+}
+
+// TestGroupSilentLoss loses all that a gateway and the broker send to each other, without closing a connection: each of
+// them must find that out by itself. New connections are lost, too, until the gateway has found it out.
+func TestGroupSilentLoss(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	b := sharedBroker(t)
+	between := newWire(t, b.Address(), func() damage { return damage{after: -1} })
+	m := newMember(t, "a2a/legacy http://"+agent, between.address())
+	g := newGroup(t, b, "silent", certificates(t).LeaderV1)
+	joinThrough(g, m, between.address())
+	g.endures(m, 150, func(command string) {
+		if command != "start" {
+			return
+		}
+		between.lose()
+		m.waitForLoss()
+		between.deliver()
+	})
+}
+
+// waitForLoss waits until a member has noticed that it has lost its connection to the broker.
+func (m *member) waitForLoss() {
+	m.t.Helper()
+	eventually(m.t, "the member tries to come back", func() bool {
+		groups := m.groups()
+		return len(groups) == 1 && groups[0].Get("state").String() != "joined"
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -17,9 +18,23 @@ type wire struct {
 	// breaks says what happens to the next connection.
 	breaks func() damage
 
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-	done  sync.WaitGroup
+	mu     sync.Mutex
+	conns  map[*wireEnd]bool
+	losing bool // new connections lose what is sent
+	done   sync.WaitGroup
+}
+
+// wireEnd is one end of a connection over a wire.
+type wireEnd struct {
+	net.Conn
+	lost *atomic.Bool // of the connection: what is sent to either end is lost
+}
+
+func (e *wireEnd) Write(p []byte) (int, error) {
+	if e.lost.Load() {
+		return len(p), nil
+	}
+	return e.Conn.Write(p)
 }
 
 // damage is what a wire does to what comes back over one connection.
@@ -35,7 +50,7 @@ func newWire(t testing.TB, to string, breaks func() damage) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{Listener: l, to: to, breaks: breaks, conns: make(map[net.Conn]bool)}
+	w := &wire{Listener: l, to: to, breaks: breaks, conns: make(map[*wireEnd]bool)}
 	w.done.Go(func() {
 		for {
 			conn, err := l.Accept()
@@ -64,35 +79,66 @@ func (w *wire) cut() {
 	}
 }
 
-func (w *wire) add(conn net.Conn) {
+// lose has all connections lose what is sent over them from now on, in both directions, as a network does that drops
+// packets: neither end learns of it, nor that the other one closes. Connections that begin before deliver lose
+// everything.
+func (w *wire) lose() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.conns[conn] = true
+	w.losing = true
+	for end := range w.conns {
+		end.lost.Store(true)
+	}
 }
 
-func (w *wire) remove(conn net.Conn) {
-	conn.Close()
+// deliver ends lose for connections that begin from now on.
+func (w *wire) deliver() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.conns, conn)
+	w.losing = false
 }
 
-func (w *wire) carry(near net.Conn, d damage) {
-	w.add(near)
+func (w *wire) add(conn net.Conn, lost *atomic.Bool) *wireEnd {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	end := &wireEnd{conn, lost}
+	if w.losing {
+		lost.Store(true)
+	}
+	w.conns[end] = true
+	return end
+}
+
+func (w *wire) remove(end *wireEnd) {
+	end.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.conns, end)
+}
+
+func (w *wire) carry(caller net.Conn, d damage) {
+	var lost atomic.Bool
+	near := w.add(caller, &lost)
 	defer w.remove(near)
-	far, err := net.Dial("tcp", w.to)
+	called, err := net.Dial("tcp", w.to)
 	if err != nil {
 		return
 	}
-	w.add(far)
+	far := w.add(called, &lost)
 	defer w.remove(far)
 	var up sync.WaitGroup
 	up.Go(func() {
 		io.Copy(far, near)
-		far.(*net.TCPConn).CloseWrite()
+		if !lost.Load() {
+			called.(*net.TCPConn).CloseWrite()
+		}
 	})
 	defer up.Wait()
-	defer near.Close()
+	defer func() {
+		if !lost.Load() {
+			near.Close()
+		}
+	}()
 	buf := make([]byte, 4<<10)
 	for left := d.after; ; {
 		n, err := far.Read(buf)
