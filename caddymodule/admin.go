@@ -48,6 +48,7 @@ func (*Admin) Routes() []caddy.AdminRoute {
 		{Pattern: adminapi.HealthReady, Handler: caddy.AdminHandlerFunc(serveHealth)},
 		adminRoute(http.MethodGet, adminapi.Tasks, listTasks),
 		adminRoute(http.MethodGet, adminapi.TaskEvents, listTaskEvents),
+		{Pattern: adminapi.TailTasks, Handler: caddy.AdminHandlerFunc(tailTasks)},
 		adminRoute(http.MethodPost, adminapi.CancelTask, cancelTask),
 	}
 }
@@ -65,14 +66,9 @@ func adminRoute(method, pattern string, answer adminAnswer) caddy.AdminRoute {
 	return caddy.AdminRoute{Pattern: pattern, Handler: caddy.AdminHandlerFunc(func(
 		w http.ResponseWriter, r *http.Request,
 	) error {
-		if r.Method != method {
-			w.Header().Set("Allow", method)
-			return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
-		}
-		o := running()
-		if o == nil {
-			err := errors.New("no aip_gateway is configured")
-			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+		o, err := admit(w, r, method)
+		if err != nil {
+			return err
 		}
 		out, err := answer(o, r)
 		if err != nil {
@@ -81,6 +77,20 @@ func adminRoute(method, pattern string, answer adminAnswer) caddy.AdminRoute {
 		w.Header().Set("Content-Type", "application/json")
 		return json.NewEncoder(w).Encode(out)
 	})}
+}
+
+// admit returns the store of the running configuration, if a request has the method of its route.
+func admit(w http.ResponseWriter, r *http.Request, method string) (*openStore, error) {
+	if r.Method != method {
+		w.Header().Set("Allow", method)
+		return nil, caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
+	}
+	o := running()
+	if o == nil {
+		err := errors.New("no aip_gateway is configured")
+		return nil, caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	}
+	return o, nil
 }
 
 // adminStatus returns the HTTP status of an error.
@@ -92,6 +102,8 @@ func adminStatus(err error) int {
 		return http.StatusNotFound
 	case task.TaskNotCancelable, task.UnsupportedOperation:
 		return http.StatusConflict
+	case task.LimitExceeded:
+		return http.StatusTooManyRequests
 	case task.StoreUnavailable:
 		return http.StatusServiceUnavailable
 	}

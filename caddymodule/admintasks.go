@@ -22,15 +22,8 @@ func taskFilterOf(q url.Values) (f partner.TaskFilter, err error) {
 		return f, err
 	}
 	f.Partner, f.Leader, f.Task, f.After = q.Get("partner"), q.Get("leader"), q.Get("task"), q.Get("after")
-	for _, name := range q["state"] {
-		state := task.State(name)
-		switch {
-		case state == adminapi.PendingTask:
-			state = task.None
-		case !state.Valid():
-			return f, task.Errorf(task.InvalidParams, "state is %q, but must be pending or a state of AIP", name)
-		}
-		f.States = append(f.States, state)
+	if f.States, err = statesOf(q); err != nil {
+		return f, err
 	}
 	for name, into := range map[string]*time.Duration{"min_age": &f.MinAge, "max_age": &f.MaxAge} {
 		text := q.Get(name)
@@ -44,6 +37,21 @@ func taskFilterOf(q url.Values) (f partner.TaskFilter, err error) {
 	}
 	f.Limit, err = readLimit(q)
 	return f, err
+}
+
+// statesOf reads the states that a query selects.
+func statesOf(q url.Values) (states []task.State, err error) {
+	for _, name := range q["state"] {
+		state := task.State(name)
+		switch {
+		case state == adminapi.PendingTask:
+			state = task.None
+		case !state.Valid():
+			return nil, task.Errorf(task.InvalidParams, "state is %q, but must be pending or a state of AIP", name)
+		}
+		states = append(states, state)
+	}
+	return states, nil
 }
 
 func listTasks(o *openStore, r *http.Request) (any, error) {
@@ -63,14 +71,17 @@ func listTasks(o *openStore, r *http.Request) (any, error) {
 }
 
 func taskOf(o *partner.Overview) adminapi.Task {
-	state := o.State
-	if state == task.None {
-		state = adminapi.PendingTask
-	}
 	return adminapi.Task{
 		TaskName: adminapi.TaskName{Partner: o.Partner, Leader: o.Leader, Task: o.ID}, Session: o.Session,
-		State: state, Since: o.Since, First: o.First, Last: o.Last, Bytes: o.Bytes,
+		State: stateOf(o.State), Since: o.Since, First: o.First, Last: o.Last, Bytes: o.Bytes,
 	}
+}
+
+func stateOf(s task.State) task.State {
+	if s == task.None {
+		return adminapi.PendingTask
+	}
+	return s
 }
 
 // eventKinds are the names of the kinds of events.
@@ -79,23 +90,34 @@ var eventKinds = map[byte]string{
 	task.ChunkEvent: adminapi.ProductKind, task.MessageEvent: adminapi.MessageKind,
 }
 
-func listTaskEvents(o *openStore, r *http.Request) (any, error) {
-	q := r.URL.Query()
-	if err := checkQuery(q, "partner", "leader", "task", "after", "limit"); err != nil {
-		return nil, err
+func eventOf(ev *partner.StoredEvent) adminapi.Event {
+	return adminapi.Event{Seq: ev.Seq, Kind: eventKinds[ev.Kind], Bytes: ev.Bytes, Value: ev.Value, Cause: ev.Cause}
+}
+
+// eventFilterOf reads a filter of events from a query, which may also have more parameters.
+func eventFilterOf(q url.Values, more ...string) (f partner.EventFilter, err error) {
+	if err := checkQuery(q, append(more, "partner", "leader", "task", "after")...); err != nil {
+		return f, err
 	}
-	f := partner.EventFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), Task: q.Get("task")}
+	f = partner.EventFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), Task: q.Get("task")}
 	if f.Partner == "" || f.Leader == "" || f.Task == "" {
-		return nil, task.Errorf(task.InvalidParams, "name the task by partner, leader and task, as the list of tasks does")
+		return f, task.Errorf(task.InvalidParams, "name the task by partner, leader and task, as the list of tasks does")
 	}
-	var err error
 	if f.Limit, err = readLimit(q); err != nil {
-		return nil, err
+		return f, err
 	}
 	if after := q.Get("after"); after != "" {
 		if f.After, err = strconv.ParseUint(after, 10, 64); err != nil {
-			return nil, task.Errorf(task.InvalidParams, "after is %q, but must be the number of an event", after)
+			return f, task.Errorf(task.InvalidParams, "after is %q, but must be the number of an event", after)
 		}
+	}
+	return f, nil
+}
+
+func listTaskEvents(o *openStore, r *http.Request) (any, error) {
+	f, err := eventFilterOf(r.URL.Query(), "limit")
+	if err != nil {
+		return nil, err
 	}
 	of, list, more, err := o.tasks.Engine.Events(r.Context(), f)
 	if err != nil {
@@ -103,9 +125,7 @@ func listTaskEvents(o *openStore, r *http.Request) (any, error) {
 	}
 	page := adminapi.EventPage{Task: taskOf(&of), Events: make([]adminapi.Event, 0, len(list))}
 	for _, ev := range list {
-		page.Events = append(page.Events, adminapi.Event{
-			Seq: ev.Seq, Kind: eventKinds[ev.Kind], Bytes: ev.Bytes, Value: ev.Value, Cause: ev.Cause,
-		})
+		page.Events = append(page.Events, eventOf(&ev))
 		if more {
 			page.Next = ev.Seq
 		}

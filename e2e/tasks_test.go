@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -243,5 +244,98 @@ func TestCancelByOperator(t *testing.T) {
 		if status != tc.status || !strings.Contains(gjson.GetBytes(body, "error").String(), tc.want) {
 			t.Errorf("%s %s is answered with %d %s, want %d and %q", tc.method, tc.body, status, body, tc.status, tc.want)
 		}
+	}
+}
+
+// TestTailTasks follows the changes of all tasks, and the events of one, by the admin API and by caddy aip tasks tail.
+func TestTailTasks(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
+		writeTask(w, h, "completed", "done")
+	})
+	c := config{handle: "aip_gateway a2a/legacy " + agent.url}
+	s := serve(t, c)
+	s.awake()
+	leader := leaderOf(t, s.url())
+	leader.start("a", "hello")
+
+	follow := func(query string) *sseproxy.Reader {
+		t.Helper()
+		res, err := http.Get(s.adminURL() + "/aip/tasks/tail?" + query)
+		noError(t, err)
+		t.Cleanup(func() { res.Body.Close() })
+		if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
+			t.Fatalf("%s is answered with %d %v", query, res.StatusCode, res.Header)
+		}
+		return sseproxy.NewReader(res.Body, sseproxy.Limits{})
+	}
+	name := url.Values{"partner": {agent.url}, "leader": {leader.Sender}, "task": {"a"}}.Encode()
+	all, some, one := follow(""), follow("state=completed&leader="+leader.Sender), follow(name+"&after=2")
+	leader.start("b", "hello")
+	leader.complete("a")
+	next := func(events *sseproxy.Reader) string {
+		t.Helper()
+		ev, err := events.Next()
+		if err != nil {
+			return err.Error()
+		}
+		got := gjson.ParseBytes(ev.Data)
+		return strings.Join(strings.Fields(strings.Join([]string{ev.Name, string(ev.ID), got.Get("task").String(),
+			got.Get("state").String(), got.Get("kind").String(), got.Get("value.state").String()}, " ")), " ")
+	}
+	for _, tc := range []struct {
+		name   string
+		events *sseproxy.Reader
+		want   []string
+	}{
+		{"all changes", all, []string{"change b pending", "change b accepted", "change b working",
+			"change b awaiting-completion", "change a completed"}},
+		{"some changes", some, []string{"change a completed"}},
+		{"one task", one, []string{"event 3 product", "event 4 status awaiting-completion", "event 5 status completed",
+			"end 5 a completed", "EOF"}},
+	} {
+		for _, want := range tc.want {
+			if got := next(tc.events); got != want {
+				t.Errorf("%s: %q, want %q", tc.name, got, want)
+			}
+		}
+	}
+
+	printed := s.tasksCommand(0, "tail", "a", "--after", "0")
+	for _, want := range []string{"state     accepted since", "done", "state     completed since"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("tail prints no %q, but\n%s", want, printed)
+		}
+	}
+	if got := s.tasksCommand(0, "tail", "a"); got != "" {
+		t.Errorf("the tail of a task that has ended is %q", got)
+	}
+	got := s.tasksCommand(0, "tail", "a", "--after", "4", "--json")
+	if !strings.HasPrefix(got, `{"seq":5,"kind":"status"`) {
+		t.Errorf("as JSON, tail prints %q", got)
+	}
+	for want, args := range map[string]string{
+		"there is no task":              "tail none",
+		"is for the events of one task": "tail --after 3",
+		"the last one is 5":             "tail a --after 6",
+		"must be pending or a state":    "tail --state odd",
+		"for the changes of all tasks":  "tail a --state failed",
+		"accepts at most 1 arg":         "tail a b",
+	} {
+		if got := s.tasksCommand(1, strings.Fields(args)...); !strings.Contains(got, want) {
+			t.Errorf("%s says %q, want %q in it", args, got, want)
+		}
+	}
+	if status, body := s.asked("GET", "/aip/tasks/tail?"+name+"&after=-1", ""); status != 400 ||
+		!strings.Contains(string(body), "must be the number of an event") {
+		t.Errorf("a wrong number is answered with %d %s", status, body)
+	}
+
+	// A reload ends the streams of the configuration before.
+	if refused := s.reload(c); refused != "" {
+		t.Fatal(refused)
+	}
+	if got := next(all); got != "EOF" {
+		t.Errorf("after a reload, the stream has %q", got)
 	}
 }

@@ -171,6 +171,7 @@ func (b *batch) apply(ctx context.Context, p *Partner) {
 		if p != nil {
 			p.Meter.enter(tk.fold.Status().State)
 		}
+		tk.publish(tk.fold.Status().State, tk.fold.Status().ChangedAt)
 		if tk.meta.Watched && tk.engine.watcher != nil {
 			t := tk.snapshot()
 			changes = append(changes, task.Change{Seq: tk.logState.last, Task: &t})

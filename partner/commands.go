@@ -177,6 +177,7 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 	}
 	tk.exists, tk.size = true, m.Size()
 	tk.lease().Take(tk.size)
+	tk.publish(task.None, now)
 	if c.Started != nil {
 		c.Started()
 	}

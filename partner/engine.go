@@ -35,6 +35,7 @@ type Engine struct {
 	idle   *idleTasks               // the tasks that are not in use, but still in memory
 
 	sessions *sessions
+	tails    tails
 
 	mu       sync.RWMutex          // read-locked to add to work, so that nothing is added once Close waits
 	partners map[string][]*Partner // by name; the one registered last is the present one

@@ -64,10 +64,15 @@ func (f *TaskFilter) prefix() string {
 	return logname.OfLeader(f.Partner, f.Leader) + f.Task
 }
 
+// selects is wants without the ages.
+func (f *TaskFilter) selects(partner, leader, id string, s task.State) bool {
+	return (f.Partner == "" || f.Partner == partner) && (f.Leader == "" || f.Leader == leader) &&
+		(f.Task == "" || f.Task == id) && (f.States == nil || slices.Contains(f.States, s))
+}
+
 func (f *TaskFilter) wants(o *Overview, now time.Time) bool {
 	age := now.Sub(o.Since)
-	return (f.Leader == "" || f.Leader == o.Leader) && (f.Task == "" || f.Task == o.ID) &&
-		(f.States == nil || slices.Contains(f.States, o.State)) &&
+	return f.selects(o.Partner, o.Leader, o.ID, o.State) &&
 		(f.MinAge == 0 || age >= f.MinAge) && (f.MaxAge == 0 || age <= f.MaxAge)
 }
 
@@ -157,8 +162,7 @@ func (e *Engine) Events(ctx context.Context, f EventFilter) (o Overview, list []
 		return o, nil, false, err
 	}
 	if after > o.Last {
-		return o, nil, false, task.Errorf(task.InvalidParams,
-			"the task has no event %d yet; the last one is %d", after, o.Last).WithField("after")
+		return o, nil, false, noSuchEvent(after, o.Last)
 	}
 	limit := min(cmp.Or(max(f.Limit, 0), defaultEventPage), maxEventPage)
 	for after < o.Last && err == nil {
@@ -192,25 +196,39 @@ func (e *Engine) readEvents(
 			return nil, after, cmp.Or(err, replay.ErrUnavailable)
 		}
 		for _, r := range records {
-			ev := StoredEvent{Seq: r.Seq, Bytes: len(r.Data)}
-			if ev.Bytes <= maxEventBytes {
-				size += ev.Bytes
+			if len(r.Data) <= maxEventBytes {
+				size += len(r.Data)
 			}
 			if len(list) == limit || size > maxEventBytes && len(list) > 0 {
 				return list, after, nil
 			}
-			var value, cause []byte
-			ev.Kind, value, cause = task.SplitEvent(r.Data)
-			if !json.Valid(value) || cause != nil && !json.Valid(cause) {
-				return nil, after, fmt.Errorf("event %d is not JSON", r.Seq)
-			}
-			if ev.Bytes <= maxEventBytes {
-				ev.Value, ev.Cause = bytes.Clone(value), bytes.Clone(cause)
+			ev, err := storedEvent(r)
+			if err != nil {
+				return nil, after, err
 			}
 			list, after = append(list, ev), r.Seq
 		}
 	}
 	return list, after, nil
+}
+
+// storedEvent returns the event in a record. It keeps no reference to the record.
+func storedEvent(r replay.Record) (StoredEvent, error) {
+	ev := StoredEvent{Seq: r.Seq, Bytes: len(r.Data)}
+	var value, cause []byte
+	ev.Kind, value, cause = task.SplitEvent(r.Data)
+	if !json.Valid(value) || cause != nil && !json.Valid(cause) {
+		return ev, fmt.Errorf("event %d is not JSON", r.Seq)
+	}
+	if ev.Bytes <= maxEventBytes {
+		ev.Value, ev.Cause = bytes.Clone(value), bytes.Clone(cause)
+	}
+	return ev, nil
+}
+
+func noSuchEvent(after, last uint64) error {
+	return task.Errorf(task.InvalidParams, "the task has no event %d yet; the last one is %d", after, last).
+		WithField("after")
 }
 
 // maxReason is the largest size of the reason of an operator's cancel, in bytes.

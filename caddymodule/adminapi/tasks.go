@@ -14,6 +14,7 @@ import (
 const (
 	Tasks      = "/aip/tasks"        // GET: TaskPage
 	TaskEvents = "/aip/tasks/events" // GET: EventPage
+	TailTasks  = "/aip/tasks/tail"   // GET: a stream of server-sent events; see TailChange
 	CancelTask = "/aip/tasks/cancel" // POST TaskCancel: Task
 )
 
@@ -103,4 +104,30 @@ type EventPage struct {
 	Task   Task    `json:"task"`
 	Events []Event `json:"events"`
 	Next   uint64  `json:"next,omitempty"` // the parameter after of the next page; missing on the last one
+}
+
+// The names of the server-sent events of TailTasks. A query that names a task is answered with its events, and every
+// other one with the changes of state of the tasks that it selects.
+const (
+	TailChange = "change" // TaskChange
+	TailEvent  = "event"  // Event; the id of the server-sent event is its number
+	TailLost   = "lost"   // Lost
+	TailEnd    = "end"    // Task: the task that is followed has ended, and all its events were sent
+)
+
+// TaskChange is a change of a task's state.
+type TaskChange struct {
+	TaskName
+
+	Session string     `json:"session"`
+	State   task.State `json:"state"` // or PendingTask
+	Since   time.Time  `json:"since"` // of state
+	Last    uint64     `json:"last"`  // number of the event of the change; 0 for a pending task
+}
+
+// Lost says what a stream leaves out: changes, because the client reads slower than they happen, or events, because
+// they are no longer kept.
+type Lost struct {
+	Changes uint64 `json:"changes,omitempty"` // how many
+	Events  uint64 `json:"events,omitempty"`  // those up to this number
 }

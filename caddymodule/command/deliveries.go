@@ -5,6 +5,7 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -48,6 +49,23 @@ func (f *adminFlags) add(set *pflag.FlagSet) {
 
 // ask sends a request to the admin API. It decodes the answer, and also returns it.
 func (f *adminFlags) ask(method, path string, q url.Values, body, into any) ([]byte, error) {
+	res, err := f.request(method, path, q, body)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAdminAnswer))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return nil, errNoGateway
+	}
+	return data, nil
+}
+
+// request sends a request to the admin API. The caller closes the body of the answer.
+func (f *adminFlags) request(method, path string, q url.Values, body any) (*http.Response, error) {
 	address, err := caddycmd.DetermineAdminAPIAddress(f.address, nil, f.config, f.adapter)
 	if err != nil {
 		return nil, err
@@ -65,20 +83,10 @@ func (f *adminFlags) ask(method, path string, q url.Values, body, into any) ([]b
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
-	res, err := caddycmd.AdminAPIRequest(address, method, path, header, content)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(res.Body, maxAdminAnswer))
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return nil, fmt.Errorf("the server at %s is not the admin API of a gateway", address)
-	}
-	return data, nil
+	return caddycmd.AdminAPIRequest(address, method, path, header, content)
 }
+
+var errNoGateway = errors.New("the server at this address is not the admin API of a gateway; see --address")
 
 // maxAdminAnswer is the largest size of an answer of the admin API, in bytes.
 const maxAdminAnswer = 16 << 20

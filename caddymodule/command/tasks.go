@@ -21,14 +21,14 @@ import (
 func tasksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks <command>",
-		Short: "Lists, shows and cancels the tasks of a running gateway",
+		Short: "Lists, shows, follows and cancels the tasks of a running gateway",
 		Long: `
 Lists the tasks of a running gateway, of all Leaders, shows one of them with its events,
-and cancels one. It uses Caddy's admin API.
+prints what changes as it happens, and cancels a task. It uses Caddy's admin API.
 `,
 	}
 	onlyGroup(cmd)
-	cmd.AddCommand(listTasksCommand(), showTaskCommand(), cancelTaskCommand())
+	cmd.AddCommand(listTasksCommand(), showTaskCommand(), tailTasksCommand(), cancelTaskCommand())
 	return cmd
 }
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/sseproxy"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// tailing counts the streams of tailTasks.
+var tailing atomic.Int32
+
+const (
+	maxTails      = 64 // streams of tailTasks at once
+	tailHeartbeat = 15 * time.Second
+	tailTimeout   = 30 * time.Second // of one write to a client that does not read
+)
+
+// follower is what a stream of tailTasks sends.
+type follower interface {
+	// gather gathers what is new. It reports whether there was anything. The error is io.EOF if nothing follows.
+	gather(context.Context, *sseproxy.Writer) (more bool, err error)
+	// News returns a channel that has a value when there is something new.
+	News() <-chan struct{}
+	Close()
+}
+
+// tailTasks answers a request of adminapi.TailTasks. The stream ends with its configuration.
+func tailTasks(w http.ResponseWriter, r *http.Request) error {
+	o, err := admit(w, r, http.MethodGet)
+	if err != nil {
+		return err
+	}
+	app := o.newest()
+	if app == nil { // it has just stopped
+		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: errors.New("the gateway is stopping")}
+	}
+	if tailing.Add(1) > maxTails {
+		tailing.Add(-1)
+		err := task.Errorf(task.LimitExceeded, "%d streams of tasks are open, which is the most there may be", maxTails)
+		return caddy.APIError{HTTPStatus: adminStatus(err), Err: err}
+	}
+	defer tailing.Add(-1)
+	f, err := newFollower(r.Context(), o.tasks.Engine, r)
+	if err != nil {
+		return caddy.APIError{HTTPStatus: adminStatus(err), Err: err}
+	}
+	defer f.Close()
+	ctx, done := context.WithCancel(r.Context())
+	defer done()
+	defer context.AfterFunc(app.draining, done)()
+	follow(ctx, w, f)
+	return nil
+}
+
+// newFollower returns what a request asks for.
+func newFollower(ctx context.Context, e *partner.Engine, r *http.Request) (follower, error) {
+	q := r.URL.Query()
+	if !q.Has("task") {
+		if err := checkQuery(q, "partner", "leader", "state"); err != nil {
+			return nil, err
+		}
+		states, err := statesOf(q)
+		if err != nil {
+			return nil, err
+		}
+		return changeFollower{e.Tail(partner.TaskFilter{
+			Partner: q.Get("partner"), Leader: q.Get("leader"), States: states,
+		})}, nil
+	}
+	if last := r.Header.Get("Last-Event-ID"); last != "" { // of a browser that has lost the connection
+		q = url.Values{"partner": q["partner"], "leader": q["leader"], "task": q["task"], "after": {last}}
+	}
+	f, err := eventFilterOf(q)
+	if err != nil {
+		return nil, err
+	}
+	tail, err := e.TailEvents(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return eventFollower{tail}, nil
+}
+
+// follow sends what f gathers until it ends, the client has left or does not read, or ctx ends.
+func follow(ctx context.Context, w http.ResponseWriter, f follower) {
+	// The deadline of Caddy's admin API for the request would end the stream.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	due := make(chan struct{}, 1)
+	s, err := sseproxy.NewWriter(w, sseproxy.Options{Heartbeat: tailHeartbeat, Timeout: tailTimeout,
+		HeartbeatDue: func() {
+			select {
+			case due <- struct{}{}:
+			default:
+			}
+		}})
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	for {
+		more, err := f.gather(ctx, s)
+		if s.Flush() != nil || err != nil {
+			return
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-f.News():
+		case <-due:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sendJSON gathers an event; id is 0 for none.
+func sendJSON(s *sseproxy.Writer, id uint64, name string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	s.Event(id, func(b []byte) ([]byte, string, bool) { return append(b, data...), name, false })
+	return nil
+}
+
+// changeFollower sends the changes of state of tasks.
+type changeFollower struct{ *partner.Tail }
+
+func (f changeFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, err error) {
+	changes, lost := f.Next()
+	for i := range changes {
+		c := &changes[i]
+		err = errors.Join(err, sendJSON(s, 0, adminapi.TailChange, adminapi.TaskChange{
+			TaskName: adminapi.TaskName{Partner: c.Partner, Leader: c.Leader, Task: c.ID},
+			Session:  c.Session, State: stateOf(c.State), Since: c.Since, Last: c.Last,
+		}))
+	}
+	if lost > 0 {
+		err = errors.Join(err, sendJSON(s, 0, adminapi.TailLost, adminapi.Lost{Changes: lost}))
+	}
+	return len(changes) > 0, err
+}
+
+// eventFollower sends the events of a task.
+type eventFollower struct{ *partner.EventTail }
+
+func (f eventFollower) gather(ctx context.Context, s *sseproxy.Writer) (more bool, err error) {
+	events, skipped, err := f.Next(ctx)
+	if err == io.EOF {
+		if of, err := f.Overview(ctx); err == nil {
+			_ = sendJSON(s, 0, adminapi.TailEnd, taskOf(&of))
+		}
+		return false, io.EOF
+	}
+	if skipped > 0 {
+		err = errors.Join(err, sendJSON(s, 0, adminapi.TailLost, adminapi.Lost{Events: skipped}))
+	}
+	for i := range events {
+		err = errors.Join(err, sendJSON(s, events[i].Seq, adminapi.TailEvent, eventOf(&events[i])))
+	}
+	return len(events) > 0 || skipped > 0, err
+}
