@@ -49,7 +49,7 @@ e2e: caddy rabbitmq contrib $(INTEROP) ## end-to-end tests: the real binary, rea
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
 	@./internal/rabbittest/install.sh
 
-contrib: ## HAProxy, nginx and systemd's tools for the tests of contrib/, unpacked in the same way
+contrib: ## HAProxy, nginx, Prometheus and systemd's tools for the tests of contrib/, unpacked in the same way
 	@./contrib/install.sh
 
 interop/bin/%: $(wildcard interop/*/*.go interop/internal/*/*.go) interop/go.mod

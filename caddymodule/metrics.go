@@ -77,6 +77,7 @@ var (
 	metricCompacts = newGauge("store_compactions", "Compactions of the database since it was last opened.")
 	metricDisk     = newGauge("store_disk_bytes", "Size of the files of the store.")
 	metricFree     = newGauge("store_free_bytes", "Space that is free on the disk of the store.")
+	metricMinFree  = newGauge("store_min_free_bytes", "Free space below which new tasks are refused.")
 
 	metricAttempts = newCounter("notify_attempts_total", "Attempts to deliver a notification, by their result.", "result")
 	metricDead     = newCounter("notify_dead_total", "Notifications that became dead letters, or were dropped.")
@@ -215,6 +216,7 @@ func (s samples) store(m pebble.Metrics) {
 	s.add(metricCompacts, float64(m.Compactions))
 	s.add(metricDisk, float64(m.DiskBytes))
 	s.add(metricFree, float64(m.FreeBytes))
+	s.add(metricMinFree, float64(m.MinFreeBytes))
 }
 
 // notify adds what concerns webhooks.

@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages() {
 	echo haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1 nginx libnginx-mod-stream \
-		systemd libsystemd-shared libapparmor1 libip4tc2 libkmod2 libseccomp2 libgcc-s1 libssl3 libstdc++6 zlib1g
+		systemd libsystemd-shared libapparmor1 libip4tc2 libkmod2 libseccomp2 libgcc-s1 libssl3 libstdc++6 zlib1g prometheus
 }
 
-unpack contrib-1 # as in e2e/contrib_test.go; another set of packages needs another number
+unpack contrib-2 # as in e2e/contrib_test.go; another set of packages needs another number

@@ -14,7 +14,7 @@ import (
 )
 
 // contribPackages is what contrib/install.sh calls the set of packages.
-const contribPackages = "contrib-1"
+const contribPackages = "contrib-2"
 
 // debian is where contrib/install.sh has unpacked the programs that check the files of contrib.
 type debian struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,8 +17,9 @@ type site struct {
 	dir         string
 	port, admin int
 	env         []string
-	files       int // how many files the process may open; 0 for as many as the system lets it
-	*process        // the one that was started last
+	files       int      // how many files the process may open; 0 for as many as the system lets it
+	wrap        []string // the command that runs Caddy's, where there is one
+	*process             // the one that was started last
 }
 
 // config is a Caddyfile as far as tests differ in it.
@@ -104,6 +106,7 @@ func (s *site) run(path string) {
 	if s.files > 0 {
 		command = append([]string{"/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, s.files)}, command...)
 	}
+	command = append(slices.Clone(s.wrap), command...)
 	s.process = startProcess(s.t, s.dir, s.env, command[0], command[1:]...)
 	s.waitFor(s.t, "serving initial configuration") // all of its sites listen, and not only the first
 }

@@ -26,13 +26,14 @@ type Metrics struct {
 	Compactions  int64            // of the database, since it was last opened; 0 while it is being opened
 	DiskBytes    int64            // of all files in the directory
 	FreeBytes    uint64           // on the disk; 0 if the system does not say
+	MinFreeBytes uint64           // with less free, no new log is begun; 0 if the system does not say what is free
 }
 
 // Metrics returns the metrics of now. It reads the sizes of the files.
 func (s *Store) Metrics() Metrics {
 	m := Metrics{
 		Appends: s.meter.appends.Load(), JournalBytes: s.meter.written.Load(), Syncs: s.meter.syncs.Snapshot(),
-		Failures: s.meter.failures.Load(), DiskBytes: s.diskBytes(),
+		Failures: s.meter.failures.Load(), DiskBytes: s.diskBytes(), MinFreeBytes: s.room.least,
 	}
 	if usage, err := s.system.GetDiskUsage(s.dir); err == nil {
 		m.FreeBytes = usage.AvailBytes
