@@ -2,9 +2,9 @@
 
 GO      ?= go
 FUZZ    ?= 20s
-SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 2>/dev/null) go.mod go.sum
+SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'caddymodule/console/assets' 2>/dev/null) go.mod go.sum
 
-.PHONY: help run test lint unit interop rabbitmq contrib manifests e2e fuzz bench soak release module clean
+.PHONY: help run test lint unit interop rabbitmq contrib chromium manifests e2e fuzz bench soak release module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ interop: $(INTEROP) ## the other projects' agents and clients, among themselves
 manifests: ## container files, Kubernetes manifests, and a release for this platform, against their schemas
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
-e2e: caddy rabbitmq contrib $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
+e2e: caddy rabbitmq contrib chromium $(INTEROP) ## end-to-end tests: the real binary, real TLS, real agents
 	$(GO) test -shuffle=on -count=1 ./e2e
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
@@ -51,6 +51,9 @@ rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages i
 
 contrib: ## HAProxy, nginx, Prometheus and systemd's tools for the tests of contrib/, unpacked in the same way
 	@./contrib/install.sh
+
+chromium: ## a Chromium without a window for the tests of the console, unpacked in the same way
+	@./internal/browser/install.sh
 
 interop/bin/%: $(wildcard interop/*/*.go interop/internal/*/*.go) interop/go.mod
 	cd interop && $(GO) build -o bin/$* ./$*

@@ -107,14 +107,16 @@ var mayImport = map[string][]string{
 		"translate/aun", "directory", "gateway/wsfront", "mailbox", "replay", "replay/pebble", "quota", "partner",
 		"notify", "egress", "notify/sign", "upstream", "upstream/httptransport", "identity", "gateway",
 		"gateway/httpfront", "group", "sseproxy", "internal/legacyagent", "internal/measure",
-		"caddymodule/adminapi", "caddymodule/command"},
+		"caddymodule/adminapi", "caddymodule/command", "caddymodule/console"},
 	"caddymodule/adminapi": {"task", "notify"},
+	"caddymodule/console":  {"caddymodule/adminapi"},
 	"caddymodule/command": {"task", "identity", "notify/sign", "internal/devpki", "internal/leader",
 		"internal/legacyagent", "caddymodule/adminapi", "aun", "sseproxy"},
 	"internal/asynctest":   {},
 	"internal/bubble":      {},
 	"internal/guidetest":   {},
 	"internal/aunpeer":     {},
+	"internal/browser":     {},
 	"internal/bufpool":     {},
 	"internal/http1":       {},
 	"internal/protobytes":  {},
@@ -141,7 +143,8 @@ var outside = map[string][]string{
 	"github.com/cockroachdb/": {"replay/pebble"},
 	"github.com/hashicorp/golang-lru/": {"upstream/assignee", "upstream/callback", "partner", "notify/schedule",
 		"upstream/auntransport", "upstream"},
-	"github.com/coder/websocket":  {"aun", "aun/auntest", "gateway/wsfront", "internal/aunpeer"},
+	"github.com/coder/websocket": {"aun", "aun/auntest", "gateway/wsfront", "internal/aunpeer",
+		"internal/browser"},
 	"github.com/go-jose/go-jose/": {"aun"},
 	"github.com/rabbitmq/":        {"group/broker", "bench"},
 	"github.com/tidwall/gjson": {"jsonrpc", "aun", "directory", "gateway/wsfront", "caddymodule", "mailbox",
@@ -155,7 +158,7 @@ var outside = map[string][]string{
 	"net/http": {"directory", "gateway/wsfront", "gateway/httpfront", "gateway/httpfront/takeover",
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
-		"caddymodule/command", "internal/leader", "internal/legacyagent", "bench", "soak", "aun"},
+		"caddymodule/command", "caddymodule/console", "internal/leader", "internal/legacyagent", "bench", "soak", "aun"},
 }
 
 func TestWhoMayImportWhom(t *testing.T) {
@@ -288,7 +291,7 @@ func optionsOf(t *testing.T) (words []string) {
 			}
 		}
 	})
-	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_health", "aip_sample_agent")
+	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_console", "aip_health", "aip_sample_agent")
 }
 
 func eachNode(t *testing.T, path string, f func(ast.Node)) {

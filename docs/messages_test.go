@@ -71,6 +71,8 @@ func TestDocsMessages(t *testing.T) {
 		{"callers: aun needs an aid, by which clients address the Partner", aunApp("") + block("callers aun")},
 		{`there is no "…" in aip_aun`, gateway("aip_aun {\npath /x\n}")},
 		{`there is no "…" in aip_callback`, gateway("aip_callback {\npath /x\n}")},
+		{`there is no "…" in aip_console`, gateway("aip_console {\nfail\n}")},
+		{`aip_console: allow has "…", but must have some of …`, gateway("aip_console {\nallow all\n}")},
 		{`there is no "…" in aip_health`, gateway("aip_health {\npath /x\n}")},
 		{"agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101", gateway("aip_gateway {\nagent\n}")},
 		{"agent: the URL cannot have the placeholder …", gateway("aip_gateway a2a http://{env.AGENT}:9101")},

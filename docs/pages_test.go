@@ -127,7 +127,8 @@ func TestDocsExamples(t *testing.T) {
 			if strings.TrimSpace(formatted) != strings.TrimSpace(input) {
 				t.Errorf("%s: an example is not formatted as caddy fmt does:\n%s", name, input)
 			}
-			here := strings.NewReplacer("/etc/caddy/leaders-ca.pem", ".pki/ca.pem", "/etc/caddy/aun/", ".pki/aun-",
+			here := strings.NewReplacer("/etc/caddy/leaders-ca.pem", ".pki/ca.pem", "/etc/caddy/operators-ca.pem", ".pki/ca.pem",
+				"/etc/caddy/aun/", ".pki/aun-",
 				"/etc/caddy/broker-ca.pem", ".pki/ca.pem", "/etc/caddy/partner.pem", ".pki/server.pem",
 				"/etc/caddy/partner-key.pem", ".pki/server-key.pem")
 			if err := validate(here.Replace(formatted)); err != nil {

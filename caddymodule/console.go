@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/console"
+)
+
+func init() {
+	caddy.RegisterModule(new(Console))
+	httpcaddyfile.RegisterHandlerDirective("aip_console", parseConsole)
+	httpcaddyfile.RegisterDirectiveOrder("aip_console", httpcaddyfile.Before, "respond")
+}
+
+// Console serves the web page for operators at /aip/console/, and the routes of the admin API that the page uses. All
+// other requests go to the next handler. It shows the contents of all tasks and identifies no one, so the site must
+// admit operators only.
+type Console struct {
+	// What the page may change: cancel (tasks), replay (notifications that were not delivered), endpoints (disable and
+	// enable those of webhooks) and leave (groups). Default: nothing; the page only reads.
+	Allow []string `json:"allow,omitempty"`
+
+	handler console.Handler
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Console) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.aip_console", New: func() caddy.Module { return new(Console) }}
+}
+
+// Provision sets up the handler.
+func (c *Console) Provision(caddy.Context) error {
+	for _, name := range c.Allow {
+		permission := console.Permission(name)
+		if !slices.Contains(console.Permissions(), permission) {
+			return fmt.Errorf("aip_console: allow has %q, but must have some of %s", name, console.Permissions())
+		}
+		c.handler.Allow = append(c.handler.Allow, permission)
+	}
+	c.handler.API = adminHandler()
+	return nil
+}
+
+// adminHandler returns the gateway's routes of the admin API as a handler for a site, with errors as Caddy writes those
+// of the admin API.
+func adminHandler() http.Handler {
+	mux := http.NewServeMux()
+	for _, route := range new(Admin).Routes() {
+		mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) {
+			err := route.Handler.ServeHTTP(w, r)
+			if err == nil {
+				return
+			}
+			status := http.StatusInternalServerError
+			if refused, ok := errors.AsType[caddy.APIError](err); ok {
+				status, err = refused.HTTPStatus, refused.Err
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // the client may have left
+		})
+	}
+	return mux
+}
+
+// ServeHTTP answers the requests for the page, and of the page.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !c.handler.Serves(r.URL.Path) {
+		return next.ServeHTTP(w, r)
+	}
+	c.handler.ServeHTTP(w, r)
+	return nil
+}
+
+// UnmarshalCaddyfile reads the directive. Syntax:
+//
+//	aip_console {
+//		allow <permission>...
+//	}
+func (c *Console) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	p := &parser{Dispenser: d}
+	d.Next()
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	p.block("aip_console", options{"allow": p.words(&c.Allow)})
+	return p.err
+}
+
+func parseConsole(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	m := new(Console)
+	return m, m.UnmarshalCaddyfile(h.Dispenser)
+}
+
+// Interface guards.
+var (
+	_ caddy.Provisioner           = (*Console)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Console)(nil)
+	_ caddyfile.Unmarshaler       = (*Console)(nil)
+)

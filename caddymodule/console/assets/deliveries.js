@@ -1,0 +1,89 @@
+// Notifications that were not delivered, and the endpoints of webhooks.
+import { follow, get, post } from "./api.js";
+import { action, confirmDialog } from "./actions.js";
+import { badge, clean, el, link, message, time } from "./dom.js";
+
+export const title = "Deliveries";
+
+export async function show(main, query, signal, may) {
+  let after = "";
+  let next = "";
+  let newView = new AbortController();
+  const note = el("div", { "aria-live": "polite" });
+  const list = el("div");
+  const endpoints = el("div");
+  const tools = el("p", { class: "actions" });
+  const first = el("button", { type: "button", "data-key": "first", disabled: true, onclick: () => turn("") }, "First page");
+  const more = el("button", { type: "button", "data-key": "next", disabled: true, onclick: () => turn(next) }, "Next page");
+  const select = el("select", { name: "status" }, el("option", { value: "" }, "all"),
+    ["pending", "failing", "dead", "disabled"].map((status) =>
+      el("option", { value: status, selected: query.status === status }, status)));
+  select.addEventListener("change", () => {
+    query = { status: select.value };
+    history.replaceState(null, "", link("deliveries", query));
+    turn("");
+  });
+  const failed = (text) => note.replaceChildren(message(text, "error"));
+  if (may.has("replay")) {
+    tools.append(action("Replay all dead letters", async () => {
+      if (!await confirmDialog("Replay all dead letters?", "Each is sent to its webhook again.")) return;
+      const { replayed } = await post("deliveries/replay", { status: "dead" });
+      note.replaceChildren(message(replayed === 1 ? "1 notification is sent again." : `${replayed} notifications are sent again.`));
+      turn("");
+    }, failed));
+  }
+  main.append(el("h1", {}, title), el("p", {}, "Notifications that were not delivered yet, or were given up (dead letters)."),
+    el("form", { class: "filters", role: "search" }, el("label", {}, "Status", select)), tools, note, list,
+    el("p", { class: "pager" }, first, more), el("h2", {}, "Endpoints"), endpoints);
+
+  function turn(to) {
+    after = to;
+    newView.abort();
+    newView = new AbortController();
+    const view = AbortSignal.any([signal, newView.signal]);
+    follow(view, 3000, async () => {
+      const page = await get("deliveries", { ...query, after, limit: 100 }, view);
+      next = page.next ?? "";
+      first.disabled = after === "";
+      more.disabled = next === "";
+      list.replaceChildren(page.deliveries.length > 0 ? deliveryTable(page.deliveries, may, failed)
+        : message(query.status ? "No delivery has this status." : "All notifications are delivered."));
+    }, (text) => list.replaceChildren(message(text, "error")));
+  }
+
+  turn("");
+  await follow(signal, 3000, async () => {
+    const { endpoints: all } = await get("endpoints", {}, signal);
+    endpoints.replaceChildren(all.length > 0 ? endpointTable(all, may, failed)
+      : message("No endpoint is in use: no task has a webhook."));
+  }, (text) => endpoints.replaceChildren(message(text, "error")));
+}
+
+function table(names, rows) {
+  return el("div", { class: "scroll" }, el("table", {},
+    el("thead", {}, el("tr", {}, names.map((name) => el("th", { scope: "col" }, name)))),
+    el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, i) => el("td", { "data-label": names[i] }, cell)))))));
+}
+
+// deliveryTable shows deliveries with their attempts.
+export function deliveryTable(deliveries, may, failed = () => {}) {
+  return table(["Status", "Task", "State", "Endpoint", "Attempts", "Last attempt", "Next attempt", ""], deliveries.map((d) => [
+    badge(d.status),
+    el("a", { href: link("task", { partner: d.partner, leader: d.leader, task: d.task }), class: "id", "data-row": true },
+      `${clean(d.task)} · event ${d.event}`),
+    badge(d.state), el("span", { class: "id" }, clean(d.endpoint)), String(d.attempts),
+    [d.last_status ? `HTTP ${d.last_status} ` : "", clean(d.last_error)].join("") || "none", time(d.next),
+    d.status === "dead" && may.has("replay")
+      ? action("Replay", () => post("deliveries/replay", { id: d.id }), failed) : "",
+  ]));
+}
+
+function endpointTable(endpoints, may, failed) {
+  return table(["Endpoint", "State", "In flight", "Queued", "Failures", "Until", ""], endpoints.map((e) => [
+    el("span", { class: "id" }, clean(e.endpoint)), badge(e.state), String(e.in_flight), String(e.queued),
+    String(e.failures), time(e.until),
+    !may.has("endpoints") ? "" : e.state === "disabled"
+      ? action("Enable", () => post("endpoints/enable", {}, { endpoint: e.endpoint }), failed)
+      : action("Disable", () => post("endpoints/disable", {}, { endpoint: e.endpoint }), failed),
+  ]));
+}

@@ -1,0 +1,73 @@
+// What is shown comes from agents and callers, and may be hostile. It becomes text nodes and attributes, never HTML.
+
+// el makes an element. Attributes whose names begin with "on" are listeners; null and false leave an attribute out.
+export function el(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+// setText changes the text of an element if it differs, so that nothing is painted in vain. It reports whether it did.
+export function setText(element, text) {
+  if (element.textContent === text) return false;
+  element.textContent = text;
+  return true;
+}
+
+// clean shows control characters and those that change the direction of text, instead of acting on them.
+export function clean(text) {
+  return String(text ?? "").replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+}
+
+// link returns the address of a page of the console.
+export function link(page, query = {}) {
+  const q = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== undefined));
+  return `#/${page}${q.size ? `?${q}` : ""}`;
+}
+
+const stamp = new Intl.DateTimeFormat(undefined, {
+  month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23",
+});
+
+// time shows a time in the browser's zone, with the exact one as a title.
+export function time(text) {
+  const at = new Date(text);
+  if (!text || Number.isNaN(at.valueOf())) return el("span", {}, "–");
+  return el("time", { datetime: at.toISOString(), title: at.toISOString() }, stamp.format(at));
+}
+
+// duration writes milliseconds for people.
+export function duration(ms) {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  const s = ms / 1000;
+  if (s < 60) return `${s.toFixed(1)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+}
+
+// bytes writes a size for people.
+export function bytes(n) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (n >= 1024 && unit < units.length - 1) {
+    n /= 1024;
+    unit++;
+  }
+  return `${unit ? n.toFixed(1) : n} ${units[unit]}`;
+}
+
+// badge shows the state of something.
+export function badge(state) {
+  return el("span", { class: "badge", "data-state": clean(state) }, clean(state));
+}
+
+// message shows a sentence instead of contents: nothing is there, or an error.
+export function message(text, kind = "empty") {
+  return el("p", { class: `message ${kind}`, role: kind === "error" ? "alert" : null }, clean(text));
+}

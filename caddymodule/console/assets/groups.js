@@ -1,0 +1,41 @@
+// The groups in which Partners take part.
+import { follow, get, post } from "./api.js";
+import { action, confirmDialog } from "./actions.js";
+import { badge, clean, el, message, time } from "./dom.js";
+
+export const title = "Groups";
+
+export async function show(main, query, signal, may) {
+  const note = el("div", { "aria-live": "polite" });
+  const list = el("div", { class: "cards" });
+  main.append(el("h1", {}, title), note, list);
+  const failed = (text) => note.replaceChildren(message(text, "error"));
+  await follow(signal, 3000, async () => {
+    const { groups } = await get("groups", {}, signal);
+    list.replaceChildren(...(groups.length > 0 ? groups.map((group) => groupCard(group, may, failed))
+      : [message("No Partner is in a group. A Leader invites it: see the guide on groups.")]));
+  }, failed);
+}
+
+function groupCard(g, may, failed) {
+  const facts = [
+    ["Partner", clean(g.partner)], ["Leader", clean(g.leader_aic)], ["Broker", `${clean(g.broker)} ${clean(g.vhost)}`],
+    ["Members", el("ul", {}, g.members.map((member) => el("li", { class: "id" }, clean(member))))],
+    ["Since", time(g.since)], ["Tasks", String(g.tasks)],
+    ["Lag", `${g.lag} task${g.lag === 1 ? "" : "s"} to be published, ${g.unconfirmed} messages unconfirmed`],
+    ["Received", `${g.received} messages, ${g.executed} executed, ${g.ignored} ignored, ${g.poison} unreadable`],
+    ["Published", `${g.published} messages, ${g.confirmed} confirmed`],
+  ];
+  if (g.muted) facts.push(["Muted", "yes"]);
+  if (g.blocked) facts.push(["Blocked", "the broker takes no messages now"]);
+  if (g.last_error) facts.push(["Last error", clean(g.last_error)], ["Next attempt", time(g.next_attempt)]);
+  const card = el("article", { class: "card" }, el("h2", { class: "id" }, clean(g.group), " ", badge(g.state)),
+    el("dl", { class: "facts" }, facts.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)])));
+  if (may.has("leave")) {
+    card.append(el("p", { class: "actions" }, action("Leave the group", async () => {
+      if (!await confirmDialog("Leave the group?", "The Partner receives no more commands in it, until its Leader invites it again.")) return;
+      await post("groups/leave", {}, { partner: g.partner, leader: g.leader, group: g.group });
+    }, failed)));
+  }
+  return card;
+}

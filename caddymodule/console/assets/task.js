@@ -1,0 +1,180 @@
+// One task as a picture: its states on a time line, its events, and its notifications.
+import { follow, get, post } from "./api.js";
+import { action, reasonDialog } from "./actions.js";
+import { badge, bytes, clean, el, message, setText, time } from "./dom.js";
+import { deliveryTable } from "./deliveries.js";
+import { timeline } from "./timeline.js";
+
+export const title = "Task";
+
+const pageSize = 200; // events that are read at once
+const mostEvents = 1000; // that are shown while the task is followed
+const ended = ["completed", "canceled", "failed", "rejected"];
+
+export async function show(main, query, signal, may) {
+  const name = { partner: query.partner ?? "", leader: query.leader ?? "", task: query.task ?? "" };
+  const facts = el("dl", { class: "facts" });
+  const actions = el("p", { class: "actions" });
+  const note = el("div", { "aria-live": "polite" });
+  const picture = el("div");
+  const list = el("ol", { class: "events" });
+  const webhooks = el("div");
+  const earlier = el("button", { type: "button", hidden: true }, "Show earlier events");
+  main.append(el("h1", { class: "id" }, clean(name.task)), actions, note, facts,
+    el("h2", {}, "Time line"), picture, el("h2", {}, "Events"), earlier, list,
+    el("h2", {}, "Notifications that were not delivered"), webhooks);
+
+  let overview;
+  let last = 0; // number of the last event that was read
+  let firstShown = 0; // number of the first event in the list
+  const history = new Map(); // all states that are known, by their time
+  const commands = []; // of the Leader
+
+  function learn(event) {
+    if (event.kind === "task") event.value?.statusHistory?.forEach(learnStatus);
+    if (event.kind === "task" && event.value) learnStatus(event.value.status);
+    if (event.kind === "status" && event.value) learnStatus(event.value);
+    if (event.cause) commands.push({ at: event.cause.sentAt, text: event.cause.command });
+  }
+
+  function learnStatus(status) {
+    if (status && !history.has(status.stateChangedAt)) history.set(status.stateChangedAt, status.state);
+  }
+
+  async function events(after, limit) {
+    const page = await get("tasks/events", { ...name, after, limit }, signal);
+    overview = page.task;
+    return page;
+  }
+
+  // begin reads the oldest event, which has the history before it, and the newest ones.
+  async function begin() {
+    let page = await events(0, 1);
+    page.events.forEach(learn);
+    const oldest = page.events[0]?.seq ?? 0;
+    if (overview.last - oldest < pageSize) {
+      append(page.events);
+      last = oldest;
+    } else {
+      last = overview.last - pageSize;
+    }
+  }
+
+  async function load() {
+    if (!overview) await begin();
+    for (;;) {
+      const page = await events(last, pageSize);
+      page.events.forEach(learn);
+      append(page.events);
+      last = page.events.at(-1)?.seq ?? last;
+      if (!page.next) break;
+    }
+    render();
+  }
+
+  function append(some) {
+    if (some.length > 0 && list.childElementCount === 0) firstShown = some[0].seq;
+    list.append(...some.map(eventItem));
+    while (list.childElementCount > mostEvents) {
+      list.firstElementChild.remove();
+      firstShown = Number(list.firstElementChild.dataset.seq);
+    }
+  }
+
+  earlier.addEventListener("click", async () => {
+    earlier.disabled = true;
+    try {
+      const from = Math.max(overview.first - 1, firstShown - 1 - pageSize);
+      const page = await events(from, firstShown - 1 - from);
+      page.events.forEach(learn);
+      list.prepend(...page.events.map(eventItem));
+      firstShown = page.events[0]?.seq ?? overview.first;
+      render();
+    } catch (error) {
+      if (!signal.aborted) note.replaceChildren(message(error.message, "error"));
+    } finally {
+      earlier.disabled = false;
+    }
+  });
+
+  function render() {
+    note.replaceChildren();
+    const lines = [
+      ["State", badge(overview.state)], ["Since", time(overview.since)], ["Session", clean(overview.session)],
+      ["Leader", clean(overview.leader)], ["Partner", clean(overview.partner)],
+      ["Events kept", overview.first > overview.last ? "none" : `${overview.first} to ${overview.last}`],
+      ["Size", bytes(overview.bytes)],
+    ];
+    facts.replaceChildren(...lines.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));
+    earlier.hidden = firstShown <= overview.first;
+    if (list.childElementCount === 0) picture.replaceChildren(message("The task is pending: it has no event yet."));
+    else picture.replaceChildren(timeline([...history], commands, ended.includes(overview.state)));
+    renderActions();
+  }
+
+  function renderActions() {
+    const wanted = !ended.includes(overview.state) && may.has("cancel");
+    if (!wanted) actions.replaceChildren();
+    else if (actions.childElementCount === 0) {
+      actions.append(action("Cancel the task", async () => {
+        const reason = await reasonDialog("Cancel the task?",
+          "Its agent is asked to stop. The Leader sees that the operator has canceled the task, and the reason.");
+        if (reason !== null) await post("tasks/cancel", {}, { ...name, reason });
+      }, (text) => note.replaceChildren(message(text, "error"))));
+    }
+  }
+
+  follow(signal, 5000, async () => {
+    const page = await get("deliveries", { ...name, limit: 100 }, signal);
+    webhooks.replaceChildren(page.deliveries.length === 0 ? message("None.") : deliveryTable(page.deliveries, may));
+  }, (text) => webhooks.replaceChildren(message(text, "error")));
+  await follow(signal, 1000, load, (text) => note.replaceChildren(message(text, "error")));
+}
+
+// eventItem shows an event: a line, and its contents when it is unfolded.
+function eventItem(event) {
+  const summary = el("summary", { "data-row": true },
+    el("span", { class: "number", title: "number of the event" }, String(event.seq)), " ", kindOf(event), " ",
+    el("span", { class: "preview" }, previewOf(event)));
+  return el("li", { "data-seq": event.seq },
+    event.cause ? fold("leader", el("summary", {}, el("span", { class: "kind" }, `Leader: ${clean(event.cause.command)}`), " ",
+      el("span", { class: "preview" }, preview(event.cause.dataItems))), event.cause) : null,
+    fold(event.kind, summary, event.value));
+}
+
+// fold makes details whose contents are written when they are unfolded first.
+function fold(kind, summary, value) {
+  const details = el("details", { "data-kind": kind }, summary);
+  details.addEventListener("toggle", () => {
+    if (!details.open || details.childElementCount > 1) return;
+    details.append(value === undefined ? message("The event is too large to be shown.")
+      : el("pre", { tabindex: "0" }, clean(JSON.stringify(value, null, 2))));
+  });
+  return details;
+}
+
+function kindOf(event) {
+  if (event.kind === "status" && event.value) return badge(event.value.state);
+  if (event.kind === "task" && event.value) return badge(event.value.status?.state);
+  return el("span", { class: "kind" }, clean(event.kind));
+}
+
+function previewOf(event) {
+  const value = event.value;
+  if (!value) return `${bytes(event.bytes)}, too large to be shown`;
+  if (event.kind === "product") {
+    const { name, id, dataItems } = value.product ?? {};
+    return `${clean(name || id)}: ${preview(dataItems)}`;
+  }
+  return preview(event.kind === "task" ? value.status?.dataItems : value.dataItems);
+}
+
+// preview returns the beginning of the contents, on one line.
+function preview(items) {
+  const text = (items ?? []).slice(0, 20).map((item) => {
+    if (item.type === "text") return item.text;
+    if (item.type === "file") return `[file ${item.name ?? item.uri ?? ""}]`;
+    return "[data]";
+  }).join(" ");
+  return clean(text.slice(0, 300)).replace(/\s+/g, " ");
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package console is the gateway's web page for its operator: HTML, CSS and JavaScript that are embedded as they are
+// written, over the routes of the admin API. It knows neither Caddy nor tasks.
+package console
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+)
+
+// Path is where the page is, below which its files are.
+const Path = "/aip/console/"
+
+// permissions is the file that says what the page may change: a JSON list.
+const permissions = "permissions.json"
+
+// A Permission allows the page to change something.
+type Permission string
+
+// The permissions.
+const (
+	Cancel    Permission = "cancel"    // tasks
+	Replay    Permission = "replay"    // notifications that were not delivered
+	Endpoints Permission = "endpoints" // to disable and enable endpoints of webhooks
+	Leave     Permission = "leave"     // groups
+)
+
+// Permissions returns all permissions.
+func Permissions() []Permission { return []Permission{Cancel, Replay, Endpoints, Leave} }
+
+// routes are the routes of the admin API that the page uses, each with the permission that it needs; to read needs
+// none. No other route is served.
+var routes = map[string]Permission{
+	adminapi.Deliveries:       "",
+	adminapi.ReplayDeliveries: Replay,
+	adminapi.Endpoints:        "",
+	adminapi.DisableEndpoint:  Endpoints,
+	adminapi.EnableEndpoint:   Endpoints,
+	adminapi.Groups:           "",
+	adminapi.LeaveGroup:       Leave,
+	adminapi.HealthReady:      "",
+	adminapi.Tasks:            "",
+	adminapi.TaskEvents:       "",
+	adminapi.CancelTask:       Cancel,
+}
+
+// Handler serves the page and the routes of the admin API that the page uses. It identifies no one: its host must admit
+// operators only.
+type Handler struct {
+	// API answers the routes of the admin API.
+	API http.Handler
+
+	// Allow is what may be changed. Default: nothing; the page only reads.
+	Allow []Permission
+}
+
+// Serves reports whether a path is one of the page, or one that it uses.
+func (*Handler) Serves(path string) bool {
+	_, api := routes[path]
+	return api || path+"/" == Path || strings.HasPrefix(path, Path)
+}
+
+// policy is the Content-Security-Policy of the page: it runs its own files, and connects to its own server only. Text
+// can become neither a script nor, by Trusted Types, HTML.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// ServeHTTP answers a request for a path that Serves.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+	if needed, ok := routes[r.URL.Path]; ok {
+		h.serveAPI(w, r, needed)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		refuse(w, http.StatusMethodNotAllowed, "use GET")
+		return
+	}
+	switch name := strings.TrimPrefix(r.URL.Path, Path); {
+	case r.URL.Path+"/" == Path: // relative, since a prefix of the path may have been stripped
+		header.Set("Location", path.Base(Path)+"/")
+		w.WriteHeader(http.StatusPermanentRedirect)
+	case name == permissions:
+		header.Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(append([]Permission{}, h.Allow...)) // the client may have left
+	case name == "":
+		http.ServeFileFS(w, r, assets, "assets/index.html")
+	case isAsset(name):
+		http.ServeFileFS(w, r, assets, "assets/"+name)
+	default:
+		refuse(w, http.StatusNotFound, "the console has no such file")
+	}
+}
+
+// serveAPI has the admin API answer. A page of another site can neither read nor change anything by the browser of an
+// operator, whatever the operator has logged in by.
+func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, needed Permission) {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		refuse(w, http.StatusForbidden, "the request comes from another site")
+		return
+	}
+	if err := http.NewCrossOriginProtection().Check(r); err != nil {
+		refuse(w, http.StatusForbidden, "the request comes from another site")
+		return
+	}
+	if needed != "" && !slices.Contains(h.Allow, needed) {
+		refuse(w, http.StatusForbidden, fmt.Sprintf("the console may not do that; its site has no allow %s", needed))
+		return
+	}
+	h.API.ServeHTTP(w, r)
+}
+
+// refuse answers with an error as the admin API does.
+func refuse(w http.ResponseWriter, status int, reason string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(map[string]string{"error": reason}) // the client may have left
+}
+
+//go:embed assets
+var assets embed.FS
+
+func isAsset(name string) bool {
+	info, err := fs.Stat(assets, "assets/"+name)
+	return err == nil && !info.IsDir()
+}
