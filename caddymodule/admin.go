@@ -17,12 +17,13 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 func init() { caddy.RegisterModule(new(Admin)) }
 
-// Admin adds routes to Caddy's admin API: to list and cancel tasks, to list and replay notifications that were not
+// Admin adds routes to Caddy's admin API: to list, follow and end tasks, to list and replay notifications that were not
 // delivered, to disable endpoints, to list and leave groups, and to ask for the health of the gateway.
 type Admin struct{}
 
@@ -49,7 +50,8 @@ func (*Admin) Routes() []caddy.AdminRoute {
 		adminRoute(http.MethodGet, adminapi.Tasks, listTasks),
 		adminRoute(http.MethodGet, adminapi.TaskEvents, listTaskEvents),
 		{Pattern: adminapi.TailTasks, Handler: caddy.AdminHandlerFunc(tailTasks)},
-		adminRoute(http.MethodPost, adminapi.CancelTask, cancelTask),
+		adminRoute(http.MethodPost, adminapi.CancelTask, endTask((*partner.Engine).Cancel)),
+		adminRoute(http.MethodPost, adminapi.FailTask, endTask((*partner.Engine).Fail)),
 	}
 }
 

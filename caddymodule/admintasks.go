@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -133,17 +134,22 @@ func listTaskEvents(o *openStore, r *http.Request) (any, error) {
 	return page, nil
 }
 
-func cancelTask(o *openStore, r *http.Request) (any, error) {
-	var c adminapi.TaskCancel
-	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil || c.Partner == "" || c.Leader == "" || c.Task == "" {
-		return nil, task.Errorf(task.InvalidParams,
-			`the body must be {"partner": "…", "leader": "…", "task": "…", "reason": "…"}; the reason may be missing`)
+// endTask ends the task that the body names.
+func endTask(
+	end func(e *partner.Engine, ctx context.Context, partner, leader, id, reason string) (partner.Overview, error),
+) adminAnswer {
+	return func(o *openStore, r *http.Request) (any, error) {
+		var t adminapi.TaskEnding
+		d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&t); err != nil || t.Partner == "" || t.Leader == "" || t.Task == "" {
+			return nil, task.Errorf(task.InvalidParams,
+				`the body must be {"partner": "…", "leader": "…", "task": "…", "reason": "…"}; the reason may be missing`)
+		}
+		ended, err := end(o.tasks.Engine, r.Context(), t.Partner, t.Leader, t.Task, t.Reason)
+		if err != nil {
+			return nil, err
+		}
+		return taskOf(&ended), nil
 	}
-	canceled, err := o.tasks.Engine.Cancel(r.Context(), c.Partner, c.Leader, c.Task, c.Reason)
-	if err != nil {
-		return nil, err
-	}
-	return taskOf(&canceled), nil
 }

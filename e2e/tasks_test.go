@@ -339,3 +339,49 @@ func TestTailTasks(t *testing.T) {
 		t.Errorf("after a reload, the stream has %q", got)
 	}
 }
+
+// TestFailByOperator fails a task by caddy aip tasks fail, although its agent refuses to stop. The Leader that waits, a
+// stream and a webhook get that.
+func TestFailByOperator(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, func(w http.ResponseWriter, r *http.Request, h heard) {
+		if h.Method != "tasks/cancel" {
+			<-r.Context().Done()
+			return
+		}
+		writeError(w, h, -32002, "it is too late")
+	})
+	sink := newSink(t)
+	s := serve(t, config{notify: here, handle: "aip_gateway a2a/legacy " + agent.url})
+	s.awake()
+	leader := leaderOf(t, s.url())
+	type answer struct {
+		task *task.Task
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		got, err := leader.try(startCall("a", "hello"))
+		answered <- answer{got, err}
+	}()
+	eventually(t, "the agent works on the task", func() bool { return len(agent.requests("tasks/send")) == 1 })
+	leader.granted("set", map[string]string{"taskId": "a", "url": sink.origin() + "/a", "token": "t"})
+	if got := s.tasksCommand(0, "fail", "a", "--reason", "the agent hangs"); got != "a is failed\n" {
+		t.Errorf("fail prints %q", got)
+	}
+	got := <-answered
+	noError(t, got.err)
+	const said = "failed by the operator of the gateway: the agent hangs"
+	if status := got.task.Status; status.State != task.Failed || status.DataItems[0].Text != said {
+		t.Errorf("the Leader's start is answered with %+v", status)
+	}
+	sink.waitForChanges("/a", leader.get("a").StatusHistory)
+	for want, args := range map[string]string{
+		"the task has ended already: it is failed": "fail a",
+		"there is no task":                         "fail none",
+	} {
+		if got := s.tasksCommand(1, strings.Fields(args)...); !strings.Contains(got, want) {
+			t.Errorf("%s says %q, want %q in it", args, got, want)
+		}
+	}
+}

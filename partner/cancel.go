@@ -70,10 +70,7 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 	m := withSentAt(c.Message)
 	var items []task.DataItem
 	if tk.fold.Status().State != task.AwaitingCompletion {
-		turn := &agent.Turn{
-			Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task().Products, Revision: tk.meta.Revision,
-			From: tk.fold.Status().State, Queued: tk.meta.Unsent,
-		}
+		turn := tk.cancelTurn(m)
 		current, asked := tk.run, p.Agent
 		if current != nil {
 			asked = current.partner.Agent // it began the turn, perhaps by a configuration of before
@@ -127,6 +124,14 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 		tk.run.stop()
 	}
 	return nil
+}
+
+// cancelTurn returns what an agent is asked by to stop, with the command. tk.mu is held.
+func (tk *activeTask) cancelTurn(m task.Message) *agent.Turn {
+	return &agent.Turn{
+		Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task().Products, Revision: tk.meta.Revision,
+		From: tk.fold.Status().State, Queued: tk.meta.Unsent,
+	}
 }
 
 // awaitEndReport waits until the end of a task is reported that the agent has refused to cancel. Agents refuse when the

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -229,40 +228,4 @@ func storedEvent(r replay.Record) (StoredEvent, error) {
 func noSuchEvent(after, last uint64) error {
 	return task.Errorf(task.InvalidParams, "the task has no event %d yet; the last one is %d", after, last).
 		WithField("after")
-}
-
-// maxReason is the largest size of the reason of an operator's cancel, in bytes.
-const maxReason = 1 << 10
-
-// Cancel cancels a task as the operator of the gateway: the status says so, with the reason, which may be empty. The
-// agent is asked, as when its Leader cancels the task. It returns the task as it is then: it may have ended otherwise
-// meanwhile. An error is of kind TaskNotFound if there is no such task; TaskNotCancelable if it has ended, or its agent
-// refuses; UnsupportedOperation if the Partner is not registered.
-func (e *Engine) Cancel(ctx context.Context, partner, leader, id, reason string) (Overview, error) {
-	if len(reason) > maxReason {
-		return Overview{}, task.Errorf(task.InvalidParams, "the reason may have %d bytes at most", maxReason).
-			WithField("reason")
-	}
-	log := logname.New(partner, leader, id)
-	if _, err := e.overview(ctx, log); err != nil {
-		return Overview{}, err
-	}
-	p := e.current(partner)
-	if p == nil {
-		return Overview{}, task.Errorf(task.UnsupportedOperation,
-			"the Partner %q is not in the configuration, so its agent cannot be asked to cancel the task", partner)
-	}
-	why := "canceled by the operator of the gateway"
-	if reason != "" {
-		why += ": " + reason
-	}
-	c := &Request{Operator: true, Call: task.Call{Message: task.Message{
-		ID: rand.Text(), Command: task.Cancel, SenderRole: task.Leader, SenderID: leader, TaskID: id,
-		DataItems: []task.DataItem{task.Text(why)},
-	}}}
-	c.Strict = true
-	if _, err := p.Do(ctx, leader, c); err != nil {
-		return Overview{}, err
-	}
-	return e.overview(ctx, log)
 }

@@ -3,17 +3,13 @@
 package partner
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -215,98 +211,5 @@ func TestEvents(t *testing.T) {
 	storeTask(t, b.store, logname.New("agent", leader, "damaged"), working, "s{")
 	if _, _, _, err := b.engine.Events(t.Context(), filter("damaged")); task.KindOf(err) != task.Internal {
 		t.Errorf("the events of a damaged task: %v", err)
-	}
-}
-
-// TestOperatorCancels: the status of a task that the operator has canceled says so, and the Leader's messages do not.
-func TestOperatorCancels(t *testing.T) {
-	for name, tt := range map[string]struct {
-		reason string
-		report agent.Report
-		answer error
-		want   []string // the texts of the status; nil if the task is not canceled
-	}{
-		"the agent says nothing": {"", agent.Report{}, nil, []string{"canceled by the operator of the gateway"}},
-		"the agent says something": {
-			"a reason", agent.Report{State: task.Canceled, Items: []task.DataItem{task.Text("ok")}}, nil,
-			[]string{"canceled by the operator of the gateway: a reason", "ok"},
-		},
-		"the agent is away": {"", agent.Report{}, task.Errorf(task.AgentUnavailable, "it is away"), []string{
-			"canceled by the operator of the gateway", "canceled here, but the agent could not be informed: it is away"}},
-		"the agent refuses": {"", agent.Report{}, task.Errorf(task.TaskNotCancelable, "it refuses"), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				hanging := hangs()
-				var asked string
-				hanging.cancel = func(_ context.Context, turn *agent.Turn) (agent.Report, error) {
-					asked = turn.Message.DataItems[0].Text
-					return tt.report, tt.answer
-				}
-				b := setUp(t, memory(t), hanging)
-				waiting := make(chan task.Task, 1)
-				go func() {
-					start := call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Minute })
-					answer, err := b.Do(t.Context(), leader, start)
-					if err != nil {
-						t.Errorf("the start is answered with %v", err)
-					}
-					waiting <- answer
-				}()
-				synctest.Wait()
-				got, err := b.engine.Cancel(t.Context(), b.Name, leader, "t1", tt.reason)
-				if !strings.HasPrefix(asked, "canceled by the operator of the gateway") {
-					t.Errorf("the agent was asked %q", asked)
-				}
-				answer := <-waiting
-				if tt.want == nil {
-					if task.KindOf(err) != task.TaskNotCancelable || answer.Status.State != task.Working {
-						t.Errorf("%v, and the start is answered with %q", err, answer.Status.State)
-					}
-					return
-				}
-				if err != nil || got.State != task.Canceled || answer.Status.State != task.Canceled {
-					t.Errorf("%q, %v, and the start is answered with %q", got.State, err, answer.Status.State)
-				}
-				var texts []string
-				for _, item := range answer.Status.DataItems {
-					texts = append(texts, item.Text)
-				}
-				if diff := cmp.Diff(tt.want, texts); diff != "" {
-					t.Errorf("the status (-want +got):\n%s", diff)
-				}
-				b.wantStates("t1", task.Accepted, task.Working, task.Canceled)
-				if diff := cmp.Diff([]task.Command{task.Start}, commands(b.do(call(task.Get, "t1")))); diff != "" {
-					t.Errorf("messageHistory (-want +got):\n%s", diff)
-				}
-			})
-		})
-	}
-}
-
-// TestOperatorCannotCancel: tasks that have ended or do not exist, and those of Partners that are not registered,
-// cannot be canceled.
-func TestOperatorCannotCancel(t *testing.T) {
-	b := setUp(t, memory(t), answers("hello"))
-	b.do(call(task.Start, "done"))
-	b.do(call(task.Complete, "done"))
-	b.do(call(task.Start, "waits"))
-	storeTask(t, b.store, logname.New("other", leader, "done"), metadata{State: task.Working}, "event")
-	for name, tt := range map[string]struct {
-		partner, id, reason string
-		want                task.Kind
-	}{
-		"it has ended":                     {b.Name, "done", "", task.TaskNotCancelable},
-		"there is none":                    {b.Name, "none", "", task.TaskNotFound},
-		"its Partner is not registered":    {"other", "done", "", task.UnsupportedOperation},
-		"the reason is longer than it may": {b.Name, "waits", strings.Repeat("x", maxReason+1), task.InvalidParams},
-	} {
-		if _, err := b.engine.Cancel(t.Context(), tt.partner, leader, tt.id, tt.reason); task.KindOf(err) != tt.want {
-			t.Errorf("%s: %v, want the kind %v", name, err, tt.want)
-		}
-	}
-	b.wantStates("done", task.Accepted, task.Working, task.AwaitingCompletion, task.Completed)
-	if o, err := b.engine.Cancel(t.Context(), b.Name, leader, "waits", ""); err != nil || o.State != task.Canceled {
-		t.Errorf("a task that awaits completion is %q, %v", o.State, err)
 	}
 }

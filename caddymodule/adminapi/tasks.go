@@ -15,7 +15,8 @@ const (
 	Tasks      = "/aip/tasks"        // GET: TaskPage
 	TaskEvents = "/aip/tasks/events" // GET: EventPage
 	TailTasks  = "/aip/tasks/tail"   // GET: a stream of server-sent events; see TailChange
-	CancelTask = "/aip/tasks/cancel" // POST TaskCancel: Task
+	CancelTask = "/aip/tasks/cancel" // POST TaskEnding: Task
+	FailTask   = "/aip/tasks/fail"   // POST TaskEnding: Task
 )
 
 // PendingTask is the state of a task whose start waits for the agent: no caller has been answered yet.
@@ -40,8 +41,8 @@ type Task struct {
 	Bytes   int64      `json:"bytes"` // size of the events kept
 }
 
-// TaskCancel names a task to be canceled, and says why.
-type TaskCancel struct {
+// TaskEnding names a task that the operator ends, and says why.
+type TaskEnding struct {
 	TaskName
 
 	Reason string `json:"reason,omitempty"` // becomes a part of the task's status; at most 1 KiB

