@@ -55,13 +55,15 @@ var measurements = []measurement{
 	{"webhooks", webhooks},
 	{"translate", translated},
 	{"group", groups},
+	{"size", sizes},
 	{"start", starts},
 	{"idle", idle},
 	{"aun", aunClients},
 }
 
 // byDefault are the measurements that run if none are named.
-const byDefault = "unary,unary-tls,stores,tuning,budget,stream,stream-tls,replay,get,stored,webhooks,translate,group"
+const byDefault = "unary,unary-tls,stores,tuning,budget,stream,stream-tls,replay,get,stored,webhooks," +
+	"translate,group,size"
 
 func main() {
 	if slices.Equal(os.Args[1:], []string{sinkWord}) {
