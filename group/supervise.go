@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // When a membership without a link is connected again, give or take a half, and for how long that is tried.
@@ -207,7 +208,7 @@ func (m *membership) reconnect() {
 	case isKind(err, broker.QueueGone):
 		m.removed()
 	case m.engine.base.Err() != nil || interrupted && errors.Is(ctx.Err(), context.Canceled):
-	case isKind(err, broker.LoginRefused, broker.AddressRefused):
+	case isKind(err, broker.LoginRefused, broker.AddressRefused), task.KindOf(err) == task.AccessTokenInvalid:
 		m.wait(err)
 	default:
 		m.failures++

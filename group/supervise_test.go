@@ -4,6 +4,7 @@ package group
 
 import (
 	"bytes"
+	"crypto/tls"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,35 @@ func TestLoginRefused(t *testing.T) {
 		m.mustInvite(token("user:new"))
 		m.checkEvents(t, "join a.example", "consume a.example", "ack meanwhile")
 		m.checkState(Joined)
+	})
+}
+
+// TestWithoutACertificate reloads with a configuration that has lost the certificate by which the agent logs in.
+func TestWithoutACertificate(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite(token(""))
+		m.took()
+		reload := func(c *tls.Config) {
+			old := m.self
+			m.config.TLS = c
+			m.register()
+			old.Unregister()
+		}
+		certified := m.config.TLS
+		reload(nil)
+		m.checkState(Joined) // its link needs no new login
+		at := m.byName["a.example"]
+		at.cut(broker.Closed)
+		m.pass(firstRetry)
+		m.checkState(Waiting)
+		m.pass(time.Hour)
+		if s := m.engine.List()[0]; !strings.Contains(s.LastError, "no client certificate") {
+			t.Errorf("the last error is %q", s.LastError)
+		}
+		m.checkEvents(t, "close a.example")
+		reload(certified)
+		m.checkState(Joined)
+		m.checkEvents(t, "join a.example", "consume a.example")
 	})
 }
 
