@@ -27,12 +27,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// lane executes the commands for one task, one after the other. Commands for different tasks do not wait for each
-// other. The broker's prefetch bounds how many commands there are.
-type lane struct {
-	current *command // that is executed
-	waiting queue[*command]
-}
+// lane is the commands that wait for those before them for the same task. Commands for different tasks do not wait for
+// each other. The broker's prefetch bounds how many commands there are.
+type lane = queue[*command]
 
 // command is a command of the group for a task.
 type command struct {
@@ -165,11 +162,11 @@ func (t *groupTasks) execute(c *command) {
 	defer t.mu.Unlock()
 	l := t.lanes[id]
 	if l != nil {
-		l.waiting.push(c)
+		l.push(c)
 		return
 	}
 	l = new(lane)
-	l.waiting.push(c)
+	l.push(c)
 	t.lanes[id] = l
 	t.doLocked(func() { t.runLane(id, l) })
 }
@@ -178,9 +175,8 @@ func (t *groupTasks) execute(c *command) {
 func (t *groupTasks) runLane(id string, l *lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for l.waiting.len() > 0 && !t.closed {
-		c := l.waiting.pop()
-		l.current = c
+	for l.len() > 0 && !t.closed {
+		c := l.pop()
 		t.mu.Unlock()
 		done := t.carryOut(c)
 		t.mu.Lock()
@@ -278,10 +274,14 @@ func (t *groupTasks) dropped(m *task.Message, reason any) {
 	t.logger().Info("a command of a group is dropped", "task", m.TaskID, "command", string(m.Command), "reason", reason)
 }
 
+// acceptTime is the key of command.accept in the context of a command, in which follow finds it.
+type acceptTime struct{}
+
 // dispatch gives a command to the gateway, and returns a copy of the reply.
 func (t *groupTasks) dispatch(gw *gateway.Gateway, c *command, server translate.Server) (_ []byte, err error) {
 	ctx, span := t.startCommand(c)
 	defer func() { endCommand(span, err) }()
+	ctx = context.WithValue(ctx, acceptTime{}, c.accept)
 	var q gateway.Request
 	defer q.Release()
 	q.UseParams(server, "")

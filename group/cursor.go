@@ -150,13 +150,11 @@ func (t *groupTasks) follow(
 		tasks: t, name: logname.GroupTasksOf(t.partner, t.leader, t.group) + id + logname.Separator + rand.Text()[:13],
 		task: id, log: log, dialect: dialect, created: time.Now(), trace: traceHeaders(ctx), isNew: true,
 	}
+	f.accept, _ = ctx.Value(acceptTime{}).(time.Duration) // of a start by rpc it has none: its answer accepts it
 	t.mu.Lock()
 	if t.ending || t.closed {
 		t.mu.Unlock()
 		return nil, nil, errLeaves
-	}
-	if l := t.lanes[id]; l != nil { // otherwise it is started by rpc, and its answer accepts it
-		f.accept = l.current.accept
 	}
 	if had := t.followers[id]; had != nil { // of a task that is no longer stored
 		t.remove(had)

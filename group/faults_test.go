@@ -4,6 +4,7 @@ package group
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -150,5 +151,25 @@ func TestBug(t *testing.T) {
 		if n := w.group.traffic().Poison; n != 1 {
 			t.Errorf("%d messages are poison", n)
 		}
+	})
+}
+
+// TestStartBesideACommand: a start by rpc is not held up by a command of the group for the same task that is about to
+// be executed, and the time in which the start is accepted is its own.
+func TestStartBesideACommand(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the lane of the command begins after the start
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t, slow, nil)
+		w.connect(true)
+		began := time.Now()
+		w.send("start", "t", "m1", `,"commandParams":{"responseTimeout":1000}`)
+		if got := w.rpc("start", "t", `,"groupId":"g"`); got != "accepted" && got != "working" {
+			t.Errorf("a start is answered %q", got)
+		}
+		if took := time.Since(began); took != 25*time.Second {
+			t.Errorf("it is answered after %v", took)
+		}
+		w.checkAcked("the start in the group", "m1")
+		w.check("the task", "t accepted", "t working")
 	})
 }

@@ -47,7 +47,7 @@ type groupTasks struct {
 	ready     queue[*follower]     // those that may have something to publish
 	replies   replies              // to commands for tasks that have no follower
 	sent      replies              // those that are published, and not confirmed
-	lanes     map[string]*lane     // commands in work, by the id of the task
+	lanes     map[string]*lane     // of the tasks with commands in work, by their ids
 
 	dirty  []*follower // whose cursors are to be stored
 	saving bool        // a timer or a goroutine is to store them
