@@ -11,6 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
 // TestBlocked has the broker block publications. They are confirmed when it takes them again, and acknowledgments are
@@ -31,7 +32,7 @@ func TestBlocked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wait(t, link.Blocked)
+	asynctest.Eventually(t, "the broker blocks the connection", link.Blocked)
 	alarm("clear_alarm", "{resource_limit, memory, node()}")
 	for range 20 {
 		if err := <-confirms; err != nil {

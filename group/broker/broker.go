@@ -30,6 +30,7 @@ const (
 
 	heartbeat          = 10 * time.Second
 	linksPerConnection = 128
+	joinsPerConnection = 16               // at a time: more of them only slow each other down, until all are too late
 	closeTimeout       = time.Second      // for the broker's answer when a channel or a connection is closed
 	endTimeout         = 3 * closeTimeout // for a link to end, what it still writes included
 	undoTimeout        = 10 * time.Second // for the answers that a failed join still needs to leave nothing behind

@@ -53,6 +53,13 @@ func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
 // join makes a link on the connection. If the broker is slow it continues after ctx has ended, for a while, so that it
 // can remove what it has made. It releases the connection if it makes no link.
 func (c *connection) join(ctx context.Context, config Config) (*Link, *Error) {
+	select {
+	case c.joins <- struct{}{}:
+		defer func() { <-c.joins }()
+	case <-ctx.Done(): // those before it take too long
+		c.release()
+		return nil, config.Address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
+	}
 	slow := time.AfterFunc(c.pool.timeout+undoTimeout, c.kill)
 	defer slow.Stop()
 	t := topology{connection: c, config: config}

@@ -4,6 +4,7 @@ package broker_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -100,10 +101,10 @@ func silent(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 func TestABrokerThatIsNone(t *testing.T) {
 	tests := map[string]struct {
 		serve  func(net.Conn)
-		kind   broker.Kind
+		kind   broker.Kind // NoAnswer if it is silent after that, for longer than the join may take
 		reason string
 	}{
-		"silent": {silent, broker.NoAnswer, "in time"},
+		"silent": {func(net.Conn) {}, broker.NoAnswer, "in time"},
 		"closes": {func(net.Conn) {}, broker.NotAMQP, "closed"},
 		"HTTP": {func(c net.Conn) { greet(c, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") },
 			broker.NotAMQP, "not AMQP"},
@@ -114,7 +115,7 @@ func TestABrokerThatIsNone(t *testing.T) {
 		"AMQP 1.0": {func(c net.Conn) { greet(c, "AMQP\x00\x01\x00\x00") }, broker.NotAMQP, "not AMQP"},
 		"silent after start": {func(c net.Conn) {
 			greet(c, begin(""))
-			silent(c)
+			answer(c, 1, "")
 		}, broker.NoAnswer, "login"},
 		"closes after the login": {func(c net.Conn) {
 			greet(c, begin(""))
@@ -137,7 +138,7 @@ func TestABrokerThatIsNone(t *testing.T) {
 		"silent after tune": {func(c net.Conn) {
 			greet(c, begin(""))
 			answer(c, 1, frame(tune))
-			silent(c)
+			answer(c, 2, "")
 		}, broker.NoAnswer, "login"},
 		"refuses the virtual host": {func(c net.Conn) {
 			greet(c, begin(""))
@@ -149,16 +150,23 @@ func TestABrokerThatIsNone(t *testing.T) {
 			greet(c, begin(""))
 			answer(c, 1, frame(tune))
 			answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
-			silent(c)
+			answer(c, 1, "")
 		}, broker.NoAnswer, "in time"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			noLeak(t)
-			pool := broker.NewPool(300 * time.Millisecond)
+			pool := broker.NewPool(0)
 			defer pool.Close()
-			address := server(t, test.serve)
-			_, err := pool.Join(context.Background(), broker.Config{Address: address, Dialer: loopback,
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			address := server(t, func(c net.Conn) {
+				if test.serve(c); test.kind == broker.NoAnswer {
+					cancel()
+					silent(c)
+				}
+			})
+			_, err := pool.Join(ctx, broker.Config{Address: address, Dialer: loopback,
 				Login: broker.Password("user", "secret"), Exchange: "group", Queue: "own", Declare: true})
 			var failed *broker.Error
 			if !errors.As(err, &failed) || failed.Kind != test.kind || !strings.Contains(failed.Reason, test.reason) {
@@ -203,7 +211,7 @@ func TestWhatIsNotReached(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			noLeak(t)
-			pool := broker.NewPool(time.Second)
+			pool := broker.NewPool(0)
 			defer pool.Close()
 			_, err := pool.Join(context.Background(), broker.Config{Address: test.address, Dialer: test.dialer,
 				Login: broker.Password("user", "secret"), Exchange: "group", Queue: "own"})
@@ -231,12 +239,53 @@ func noLeak(t testing.TB) {
 	})
 }
 
-// wait waits until is returns true.
-func wait(t testing.TB, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatal("it does not happen")
+// TestJoinsAtATime has many links made on one connection of a broker that is slow: it is asked for few of them at a
+// time, so that these are in time, and for no link whose join has ended meanwhile.
+func TestJoinsAtATime(t *testing.T) {
+	noLeak(t)
+	const joins, atATime = 50, 16
+	opened := make(chan struct{}, joins)
+	address := server(t, func(c net.Conn) {
+		greet(c, begin(""))
+		answer(c, 1, frame(strings.Replace(tune, "\x00\x10", "\x07\xff", 1))) // as many channels as RabbitMQ
+		answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
+		for method := readMethod(c); method != "" && method != closes; method = readMethod(c) {
+			if method == "\x00\x14\x00\x0a" { // channel.open, which is not answered
+				opened <- struct{}{}
+			}
+		}
+	})
+	pool := broker.NewPool(0)
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, joins)
+	for range joins {
+		go func() {
+			_, err := pool.Join(ctx, broker.Config{Address: address, Dialer: loopback,
+				Login: broker.Password("user", "secret"), Exchange: "group", Queue: "own"})
+			failed <- err
+		}()
+	}
+	for range atATime {
+		<-opened
+	}
+	cancel()
+	for range joins {
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Errorf("a join that is canceled fails with %v", err)
 		}
 	}
+	pool.Close()
+	if n := len(opened); n > 0 {
+		t.Errorf("the broker is asked for %d links more than %d", n, atATime)
+	}
+}
+
+// readMethod reads a frame, and returns which method it has; it is empty at the end of the connection.
+func readMethod(conn net.Conn) string {
+	head := make([]byte, 7+4)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return ""
+	}
+	_, _ = io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(head[3:]))-4+1)
+	return string(head[7:])
 }

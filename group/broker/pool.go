@@ -83,7 +83,8 @@ type connection struct {
 	info    Info
 	abandon context.CancelFunc // ends a handshake that no join waits for
 
-	users int // links, and joins that are to become one; under Pool.mu
+	users int           // links, and joins that are to become one; under Pool.mu
+	joins chan struct{} // has a place for each join that may ask the broker now
 
 	mu      sync.Mutex
 	links   map[*Link]struct{}
@@ -107,7 +108,10 @@ func (p *Pool) acquire(ctx context.Context, c Config) (*connection, *Error) {
 		}
 	}
 	if shared == nil {
-		shared = &connection{pool: p, key: k, ready: make(chan struct{}), links: make(map[*Link]struct{})}
+		shared = &connection{
+			pool: p, key: k, ready: make(chan struct{}), links: make(map[*Link]struct{}),
+			joins: make(chan struct{}, joinsPerConnection),
+		}
 		p.connections[k] = append(p.connections[k], shared)
 		handshake, cancel := context.WithTimeout(p.ctx, p.timeout)
 		shared.abandon = cancel
