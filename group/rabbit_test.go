@@ -15,6 +15,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -107,15 +108,21 @@ func (m *atRabbit) start() {
 	m.register()
 }
 
-// invite invites to a group at the exchange x, after changes.
-func (m *atRabbit) invite(group, vhost, token string, changes ...func(*task.Invitation)) error {
-	_, err := m.self.Join(m.Context(), testLeader, invitation(func(inv *task.Invitation) {
-		inv.Group.ID = group
-		for _, change := range changes {
-			change(inv)
+// invite invites to a group at the exchange x, after changes. As a Leader does, it repeats an invitation that a slow
+// broker does not answer in time.
+func (m *atRabbit) invite(group, vhost, token string, changes ...func(*task.Invitation)) (err error) {
+	for range 10 {
+		_, err = m.self.Join(m.Context(), testLeader, invitation(func(inv *task.Invitation) {
+			inv.Group.ID = group
+			for _, change := range changes {
+				change(inv)
+			}
+			inv.Server = task.BrokerServer{Host: "127.0.0.1", Port: m.broker.Port, VHost: vhost, AccessToken: token}
+		}))
+		if !isKind(err, broker.NoAnswer) {
+			break
 		}
-		inv.Server = task.BrokerServer{Host: "127.0.0.1", Port: m.broker.Port, VHost: vhost, AccessToken: token}
-	}))
+	}
 	return err
 }
 
@@ -183,7 +190,9 @@ func testManyGroups(m *atRabbit, leader func(*testing.T, string) *amqp.Channel) 
 		m.Fatal(err)
 	}
 	asynctest.Eventually(m, "a connection is lost", func() bool { return m.in(Joined) < groups })
-	asynctest.Eventually(m, "all groups are back", func() bool { return m.in(Joined) == groups })
+	for n := m.in(Joined); n < groups; n = m.in(Joined) {
+		asynctest.Eventually(m, "one more group is back", func() bool { return m.in(Joined) > n })
+	}
 	if n := m.connections(); n < 1 || n > 4 {
 		m.Errorf("%d groups have %d connections", groups, n)
 	}
