@@ -118,6 +118,9 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		return err
 	}
 	s.meter.appends.Add(1)
+	if old.First == 0 || old.pending {
+		s.logs.begun(a.Log)
+	}
 	if old.pending {
 		s.intents.settle(a.Log)
 	}

@@ -114,8 +114,8 @@ func (l *log) read(db *pebble.DB) error {
 }
 
 // stored returns the head as it is stored, with the metadata, and with the entry beside it if that is asked for. It
-// makes l.head known. The error is replay.ErrNotFound if there is none: this takes one Get, or none if it is known or
-// was read before. The caller holds l.write.
+// makes l.head known. The error is replay.ErrNotFound if there is none. It takes one look-up, or none if the head was
+// read before, or the filter of names does not have the log. The caller holds l.write.
 func (l *log) stored(db *pebble.DB, entry bool) (head, error) {
 	if l.known && l.head.First == 0 {
 		return head{}, replay.ErrNotFound
@@ -130,6 +130,10 @@ func (l *log) stored(db *pebble.DB, entry bool) (head, error) {
 			}
 			return h, nil
 		}
+	}
+	if !l.known && !l.of.names.Load().mayHave(l.name) {
+		l.publish(head{}, nil)
+		return head{}, replay.ErrNotFound
 	}
 	h, closer, err := storedHead(db, l.name, l.of.losses.Load())
 	switch {
@@ -168,8 +172,8 @@ const nameKeyBuffer = 256
 // storedHead returns a head as it is stored, in a store with so many losses. Its Metadata and entry are valid until
 // closer is closed. The error is replay.ErrNotFound if there is none.
 func storedHead(db *pebble.DB, log string, losses uint64) (_ head, closer io.Closer, err error) {
-	// Most first look-ups are of logs that do not exist yet. DB.Get does not ask the filters of the last level for them,
-	// and takes seven times as long in a store of a million logs.
+	// Many logs that are looked up do not exist (see nameFilter). DB.Get does not ask the filters of the last level for
+	// them, and takes seven times as long in a store of a million logs.
 	it, err := db.NewIter(&pebble.IterOptions{UseL6Filters: true})
 	if err != nil {
 		return head{}, nil, err
@@ -219,6 +223,7 @@ type logs struct {
 	byName *keylock.Map[log]
 
 	intents *intents
+	names   atomic.Pointer[nameFilter] // nil where there is no filter
 }
 
 // idleLogs is the number of logs that are kept in memory though they are not in use. They take about 5 MB, and what is
@@ -243,6 +248,13 @@ func (ls *logs) use(name string) *log { return ls.byName.Acquire(name) }
 
 // leave ends a use.
 func (ls *logs) leave(l *log) { ls.byName.Release(l.name) }
+
+// begun has the filter know a log that has just been committed for the first time.
+func (ls *logs) begun(name string) {
+	if n := ls.names.Load(); n != nil {
+		n.add(name)
+	}
+}
 
 // end wakes all readers, which then find out why.
 func (ls *logs) end() {

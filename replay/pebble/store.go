@@ -51,6 +51,9 @@ type Store struct {
 	supervised chan struct{} // closed when supervise has ended
 
 	sweeper sweeper
+
+	namesFull chan struct{} // says that the filter of names is full
+	named     chan struct{} // closed when nameLogs has ended
 }
 
 var _ replay.Store = (*Store)(nil)
@@ -84,6 +87,8 @@ func open(system vfs.FS, dir string, settings replay.Settings, log *slog.Logger)
 		done:       make(chan struct{}),
 		supervised: make(chan struct{}),
 		sweeper:    sweeper{sooner: make(chan struct{}, 1), ended: make(chan struct{})},
+		namesFull:  make(chan struct{}, 1),
+		named:      make(chan struct{}),
 	}
 	s.Configure(settings)
 	if s.lock, err = lockDir(system, dir); err != nil {
@@ -98,6 +103,7 @@ func open(system vfs.FS, dir string, settings replay.Settings, log *slog.Logger)
 	}
 	go s.supervise()
 	go s.sweep()
+	go s.nameLogs()
 	return s, nil
 }
 
@@ -220,6 +226,7 @@ func (s *Store) Close() error {
 		close(s.done)
 		<-s.supervised
 		<-s.sweeper.ended
+		<-s.named
 		s.logs.end()
 		s.available.waiters.Call()
 		s.gate.Lock()
