@@ -52,6 +52,7 @@ func (*Admin) Routes() []caddy.AdminRoute {
 		{Pattern: adminapi.TailTasks, Handler: caddy.AdminHandlerFunc(tailTasks)},
 		adminRoute(http.MethodPost, adminapi.CancelTask, endTask((*partner.Engine).Cancel)),
 		adminRoute(http.MethodPost, adminapi.FailTask, endTask((*partner.Engine).Fail)),
+		adminRoute("GET, POST, DELETE", adminapi.Drain, drain),
 	}
 }
 
@@ -81,9 +82,10 @@ func adminRoute(method, pattern string, answer adminAnswer) caddy.AdminRoute {
 	})}
 }
 
-// admit returns the store of the running configuration, if a request has the method of its route.
+// admit returns the store of the running configuration, if a request has a method of its route: one, or several as in
+// the header Allow.
 func admit(w http.ResponseWriter, r *http.Request, method string) (*openStore, error) {
-	if r.Method != method {
+	if !slices.Contains(strings.Split(method, ", "), r.Method) {
 		w.Header().Set("Allow", method)
 		return nil, caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
 	}

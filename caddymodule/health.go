@@ -95,6 +95,9 @@ func readiness() adminapi.Health {
 			h.Store.Writable, h.Store.Reason = false, err.Error()
 			h.Reasons = append(h.Reasons, fmt.Sprintf("the store accepts no new tasks: %v", err))
 		}
+		if since := o.tasks.Engine.Draining(); !since.IsZero() {
+			h.Reasons = append(h.Reasons, "the operator drains the gateway since "+since.Format(time.RFC3339))
+		}
 		h.Agents = app.agentsHealth()
 	}
 	if caddy.Exiting() {

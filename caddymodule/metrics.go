@@ -47,6 +47,7 @@ var (
 		"Time from a decoded request to its answer, or to the begin of its stream.", "agent", "dialect", "method")
 
 	metricUnfinished = newGauge("tasks_unfinished", "Unfinished tasks in the store.")
+	metricDraining   = newGauge("draining", "Whether new tasks are refused until the operator ends that: 1 or 0.")
 	metricEntered    = newCounter("task_states_total", "Tasks that have entered a state.", "agent", "state")
 	metricFailed     = newCounter("task_failures_total", "Turns that have failed, by the kind of the error.",
 		"agent", "kind")
@@ -123,6 +124,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	s.add(metricUnfinished, float64(opened.tasks.Engine.Unfinished()))
+	s.flag(metricDraining, !opened.tasks.Engine.Draining().IsZero())
 	s.flag(metricWritable, opened.tasks.Store.Writable() == nil)
 	if store, ok := opened.tasks.Store.(*pebble.Store); ok {
 		s.store(store.Metrics())

@@ -119,6 +119,9 @@ func (p *Partner) admit() error {
 
 // start stores the start as pending, and begins the turn. tk.mu is held.
 func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *Request, stream bool) (*run, error) {
+	if err := p.engine.draining.refusal(); err != nil {
+		return nil, err
+	}
 	if err := p.admit(); err != nil {
 		return nil, err
 	}

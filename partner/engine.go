@@ -36,6 +36,7 @@ type Engine struct {
 
 	sessions *sessions
 	tails    tails
+	draining draining
 
 	mu       sync.RWMutex          // read-locked to add to work, so that nothing is added once Close waits
 	partners map[string][]*Partner // by name; the one registered last is the present one

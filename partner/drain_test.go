@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partner
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestDrain: while the engine drains, only new tasks are refused.
+func TestDrain(t *testing.T) {
+	b := setUp(t, memory(t), answers("x"), func(c *Config) { c.MaxTasks = 2 })
+	b.do(call(task.Start, "t1"))
+	b.engine.Drain()
+	since := b.engine.Draining()
+	for range 3 {
+		b.engine.Drain()
+		_, err := b.Do(t.Context(), leader, call(task.Start, "t2"))
+		var e *task.Error
+		if !errors.As(err, &e) || e.Kind != task.LimitExceeded {
+			t.Fatalf("a new task: %v", err)
+		}
+		if diff := cmp.Diff(map[string]any{"limit": "drain", "max": 0}, e.Data); diff != "" {
+			t.Errorf("the data of the error (-want +got):\n%s", diff)
+		}
+	}
+	if since.IsZero() || !b.engine.Draining().Equal(since) {
+		t.Errorf("the engine drains since %v, and then since %v", since, b.engine.Draining())
+	}
+	b.do(call(task.Start, "t1")) // repeated
+	b.do(call(task.Continue, "t1"))
+	b.do(call(task.Complete, "t1"))
+	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion, task.Working, task.AwaitingCompletion,
+		task.Completed)
+	b.want(call(task.Get, "t2"), task.TaskNotFound)
+	b.engine.EndDrain()
+	if !b.engine.Draining().IsZero() {
+		t.Error("the engine drains after the end of it")
+	}
+	b.do(call(task.Start, "t2"))
+}
+
+// TestRunning: turns are counted while their agents work on them, and not while they wait for the Leader.
+func TestRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hanging := hangs()
+		b := setUp(t, memory(t), hanging)
+		for _, id := range []string{"a", "b"} {
+			b.do(call(task.Start, id, func(c *Request) { c.Terms.Response = time.Millisecond }))
+		}
+		if n := b.engine.Running(); n != 2 {
+			t.Errorf("%d turns are running", n)
+		}
+		b.do(call(task.Cancel, "a"))
+		synctest.Wait()
+		if n := b.engine.Running(); n != 1 {
+			t.Errorf("%d turns are running after a cancel", n)
+		}
+	})
+}
