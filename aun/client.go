@@ -50,6 +50,7 @@ type ClientConfig struct {
 	Device, Slot string       // distinguish connections of one AID
 	HTTP         *http.Client // for discovery and for the connection; default: http.DefaultClient without redirects
 	Limits       Limits
+	Frames       *Frames      // counts the frames; default: nothing does
 	Log          *slog.Logger // default: slog.Default
 
 	// Event receives the notifications of the other end, as Handler.Event does; nil for none.
@@ -167,6 +168,13 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	}
 }
 
+// Connected reports whether there is a session now.
+func (c *Client) Connected() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session != nil
+}
+
 // set records the session, or why there is none.
 func (c *Client) set(s *Session, err error) {
 	c.mu.Lock()
@@ -223,6 +231,7 @@ func (c *Client) connect() (served bool, err error) {
 	}
 	in := &incoming{event: c.config.Event, challenge: make(chan string, 1)}
 	conn := NewConn(ws, in, c.config.Limits, c.config.Log)
+	conn.CountBy(c.config.Frames)
 	ended := make(chan *CloseError, 1)
 	c.work.Go(func() { ended <- conn.Serve(c.ctx) })
 	hello, err := c.login(ctx, conn, in.challenge, at)

@@ -55,6 +55,9 @@ type Handler interface {
 	Event(c *Conn, method string, params gjson.Result)
 }
 
+// Frames counts the frames of connections. The zero value is ready for use, by any number of goroutines at once.
+type Frames struct{ Received, Sent atomic.Uint64 }
+
 // Conn is one connection: frames of JSON-RPC over WebSocket, which either end may send. Serve reads it. All other
 // methods may be called by any number of goroutines at once.
 type Conn struct {
@@ -68,6 +71,7 @@ type Conn struct {
 	requests chan struct{} // one for each request under way
 	work     sync.WaitGroup
 	last     atomic.Int64 // when the last frame arrived, in Unix nanoseconds
+	frames   *Frames      // counts them; nil if nothing does
 
 	mu      sync.Mutex
 	next    uint64              // id of the next call
@@ -87,6 +91,9 @@ func NewConn(ws *websocket.Conn, handler Handler, limits Limits, log *slog.Logge
 	c.last.Store(time.Now().UnixNano())
 	return c
 }
+
+// CountBy has the frames counted. It is called before Serve, and before anything is sent.
+func (c *Conn) CountBy(f *Frames) { c.frames = f }
 
 // Done is closed when the connection has ended. Requests may still be under way.
 func (c *Conn) Done() <-chan struct{} { return c.done }
@@ -135,6 +142,9 @@ func (c *Conn) read() ([]byte, error) {
 		defer frames.Put(buf)
 		if *buf, err = bufpool.ReadAll(*buf, r); err == nil {
 			c.last.Store(time.Now().UnixNano())
+			if c.frames != nil {
+				c.frames.Received.Add(1)
+			}
 			return append([]byte(nil), *buf...), nil
 		}
 	}
@@ -296,6 +306,9 @@ func (c *Conn) write(ctx context.Context, frame []byte) error {
 		}
 		c.cut(&CloseError{Code: CloseAbnormal, Local: true, Err: err})
 		return &LostError{Sent: true, Err: c.Err()}
+	}
+	if c.frames != nil {
+		c.frames.Sent.Add(1)
 	}
 	return nil
 }

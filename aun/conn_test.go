@@ -114,6 +114,28 @@ func raw(t *testing.T, ws *websocket.Conn) string {
 	return string(frame)
 }
 
+func TestFramesAreCounted(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		near, far := auntest.Pipe(t)
+		serve(t, far, handler{request: func(_ context.Context, r *aun.Request) { _ = r.Reply([]byte(`{}`)) }}, aun.Limits{})
+		var counted aun.Frames
+		c := aun.NewConn(near, handler{}, aun.Limits{}, quiet)
+		c.CountBy(&counted)
+		var served sync.WaitGroup
+		served.Go(func() { c.Serve(t.Context()) })
+		for range 3 {
+			if _, err := c.Call(t.Context(), "echo", []byte(`{}`)); err != nil {
+				t.Error(err)
+			}
+		}
+		if sent, received := counted.Sent.Load(), counted.Received.Load(); sent != 3 || received != 3 {
+			t.Errorf("%d frames were sent and %d received, want 3 and 3", sent, received)
+		}
+		c.Close(aun.CloseNormal, "")
+		served.Wait()
+	})
+}
+
 func TestFramesThatAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

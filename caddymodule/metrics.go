@@ -75,6 +75,7 @@ var (
 	metricAppends  = newCounter("store_appends_total", "Appends that were written.")
 	metricJournal  = newCounter("store_journal_bytes_total", "Bytes that were written to the journal.")
 	metricSyncs    = describe("store_sync_seconds", "Time that a sync of the journal took.")
+	metricUnread   = newGauge("store_unread_bytes", "Events in memory that followers of tasks have still to read.")
 	metricCompacts = newGauge("store_compactions", "Compactions of the database since it was last opened.")
 	metricDisk     = newGauge("store_disk_bytes", "Size of the files of the store.")
 	metricFree     = newGauge("store_free_bytes", "Space that is free on the disk of the store.")
@@ -112,6 +113,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	s := samples{out}
 	s.add(metricStreams, float64(process.Streams.Total()))
 	s.add(metricMemory, float64(process.Memory.Total()))
+	s.aun()
+	s.callbacks()
 	seen := make(map[string]bool)
 	members, opened := c.app.measured()
 	for _, g := range members {
@@ -130,6 +133,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		s.store(store.Metrics())
 	}
 	s.notify(opened.tasks.Webhooks.Counts())
+	s.groups(members, opened.groups.Counts())
 }
 
 // measured returns the Partners of the configuration, and its store; nil before the app has started.
@@ -215,6 +219,7 @@ func (s samples) store(m pebble.Metrics) {
 	s.add(metricAppends, float64(m.Appends))
 	s.add(metricJournal, float64(m.JournalBytes))
 	s.durations(metricSyncs, m.Syncs)
+	s.add(metricUnread, float64(m.UnreadBytes))
 	s.add(metricCompacts, float64(m.Compactions))
 	s.add(metricDisk, float64(m.DiskBytes))
 	s.add(metricFree, float64(m.FreeBytes))

@@ -45,6 +45,10 @@ func TestDocsMetrics(t *testing.T) {
 	metrics /metrics
 	aip_gateway /up a2a/legacy %s {
 		identity off
+		aic 10001000011K912345E789ABCDEF2353
+		group {
+			allow_brokers localhost:5672
+		}
 	}
 	aip_gateway /down {
 		identity off

@@ -13,22 +13,21 @@ import (
 func TestContribAlerts(t *testing.T) {
 	t.Parallel()
 	d := newDriven(t)
-	_, agent := sampleAgent(t)
-	second := newSite(t)
 	small := mountsDisks(t)
-	if small {
-		second.onSmallDisk()
-	}
-	second.start(config{notify: here, handle: "aip_gateway a2a/legacy http://" + agent})
+	second, cut, connect := connectedMember(t, func(s *site) {
+		if small {
+			s.onSmallDisk()
+		}
+	})
 	leader, receiver := leaderOf(t, second.url()), newSink(t)
-	p := newPrometheus(t, d.site, second)
+	p := newPrometheus(t, d.site, second.site)
 	eventually(t, "the load is seen", func() bool {
 		return len(p.query(`sum by (agent) (rate(aip_calls_total[10s])) > 0`)) == 4
 	})
 	p.wantFired()
 
 	// An agent that is down, one that fails, one that has no free run, a Leader at its limit, webhooks that become dead
-	// letters, and an endpoint that is down.
+	// letters, an endpoint that is down, and a broker that cannot be reached.
 	d.fails.broken.Store(true)
 	d.busy.holds.Store(true)
 	d.down.stop(t)
@@ -41,6 +40,7 @@ func TestContribAlerts(t *testing.T) {
 		d.limited.Do(t.Context(), startCall(fmt.Sprint("unfinished-", i), "hello")) // the last one is refused
 	}
 	d.receivers.answers(always(refusal(400)))
+	cut()
 	receiver.down()
 	for i := range 10 {
 		id := fmt.Sprint("notified-", i)
@@ -48,7 +48,7 @@ func TestContribAlerts(t *testing.T) {
 		leader.start(id, "hello")
 	}
 	expected := []string{"AIPAgentDown", "AIPAgentFails", "AIPAgentSaturated", "AIPCallsRefused", "AIPWebhooksDead",
-		"AIPWebhookBreakersOpen"}
+		"AIPWebhookBreakersOpen", "AIPGroupDisconnected"}
 	for _, name := range expected {
 		p.waitForAlert(name)
 	}
@@ -61,6 +61,7 @@ func TestContribAlerts(t *testing.T) {
 	d.receivers.answers(always(taken()))
 	receiver.up()
 	second.enable(receiver.origin())
+	connect()
 
 	// A disk that is nearly full, and then full.
 	if small {

@@ -136,3 +136,27 @@ func (d *driven) driveMore(ctx context.Context, leader *caller, id string, n int
 	leader.Do(ctx, commandCall(task.Complete, f.id))
 	leader.Do(ctx, commandCall(task.Get, "none"))
 }
+
+// connectedMember starts a member that has joined a group, and returns what cuts its network to the broker off, and
+// what connects it again. prepare is called before the start.
+func connectedMember(t testing.TB, prepare func(*site)) (m *member, cut, connect func()) {
+	t.Helper()
+	b := sharedBroker(t)
+	var down atomic.Bool
+	between := newWire(t, b.Address(), func() damage {
+		if down.Load() {
+			return damage{after: 0}
+		}
+		return damage{after: -1}
+	})
+	_, agent := sampleAgent(t)
+	m = makeMember(t)
+	prepare(m.site)
+	m.config = m.fronting("a2a/legacy http://"+agent, between.address())
+	m.start(m.config)
+	g := newGroup(t, b, "observed", certificates(t).LeaderV1)
+	joinThrough(g, m, between.address())
+	g.say("start", "of the group", "hello")
+	g.waitForState(m.aic, "of the group", "awaiting-completion")
+	return m, func() { down.Store(true); between.cut() }, func() { down.Store(false) }
+}

@@ -196,7 +196,7 @@ func (d *dashboard) expressions() map[string]string {
 	return all
 }
 
-// TestContribDashboard drives a gateway until every expression of the dashboard has data.
+// TestContribDashboard drives gateways until every expression of the dashboard has data.
 func TestContribDashboard(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
@@ -221,7 +221,8 @@ func TestContribDashboard(t *testing.T) {
 	w := newDriven(t)
 	w.fails.broken.Store(true)
 	w.receivers.answers(always(refusal(400)))
-	p := newPrometheus(t, w.site)
+	m, _, _ := connectedMember(t, func(*site) {})
+	p := newPrometheus(t, w.site, m.site)
 	for title, expr := range d.expressions() {
 		eventually(t, fmt.Sprintf("%s has data: %s", title, expr), func() bool { return len(p.query(expr)) > 0 })
 	}

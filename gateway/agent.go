@@ -65,7 +65,7 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 	turns.Traffic = &process.meterOf(c.Name).Traffic
 	if c.Dialect == AUN {
 		turns.Slots = process.slotsOf(c.AUN.URL+" "+string(c.AUN.Peer), c.MaxRequests)
-		turns.Resolver = upstream.NewEndpoint(clients[AUN](c), process.aun.New(c.AUN, c.IdleWindow))
+		turns.Resolver = upstream.NewEndpoint(clients[AUN](c), process.AUN.New(c.AUN, c.IdleWindow))
 		return upstream.New(turns), card, nil
 	}
 	turns.Slots = process.slotsOf(c.HTTP.URL, c.MaxRequests)

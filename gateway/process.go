@@ -28,8 +28,9 @@ type Process struct {
 	Callbacks callback.Server // receives push notifications of agents
 	Assignees assignee.Hub    // the tasks of agents that connect to the gateway
 
+	AUN auntransport.Pool // the gateway's own connections to AUN
+
 	workers workers
-	aun     auntransport.Pool // the gateway's own connections to AUN
 
 	mu     sync.Mutex
 	slots  map[slotsKey]*upstream.Slots // by agent. Entries are small and are kept

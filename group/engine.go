@@ -69,6 +69,7 @@ type Engine struct {
 	closed      bool
 	partners    map[string][]*Partner // by name; the one registered last is the present one
 	memberships map[key]*membership
+	past        map[string]Traffic // of the memberships that have ended, by the name of the Partner
 }
 
 // key is the name of a membership.
@@ -98,7 +99,7 @@ func open(
 	}
 	e := &Engine{
 		store: store, log: log, dial: dial, newTasks: newTasks, deleting: make(chan struct{}, parallelDeletes),
-		partners: make(map[string][]*Partner), memberships: make(map[key]*membership),
+		partners: make(map[string][]*Partner), memberships: make(map[key]*membership), past: make(map[string]Traffic),
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.mu.Lock()
@@ -252,10 +253,15 @@ func (e *Engine) supervise(k key, log string, r *record) *membership {
 	return m
 }
 
-// forget removes a membership that is over.
+// forget removes a membership that is over. What it has received and published still counts.
 func (e *Engine) forget(m *membership) {
+	done := m.tasks.traffic()
+	done.Unconfirmed, done.Lag, done.Tasks = 0, 0, 0
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	past := e.past[m.partner]
+	past.add(done)
+	e.past[m.partner] = past
 	if e.memberships[m.key] == m {
 		delete(e.memberships, m.key)
 	}

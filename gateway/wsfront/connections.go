@@ -12,6 +12,8 @@ import (
 // Connections are the connections of the clients of all configurations. The zero value is ready for use. Its methods
 // may be called by any number of goroutines at once.
 type Connections struct {
+	Frames aun.Frames // of all connections
+
 	mu    sync.Mutex
 	open  int // connections, logged in or not
 	byAID map[string][]*Session
@@ -26,6 +28,13 @@ func (c *Connections) admit(max int) bool {
 	}
 	c.open++
 	return true
+}
+
+// Open returns how many connections there are, logged in or not.
+func (c *Connections) Open() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open
 }
 
 func (c *Connections) left() {

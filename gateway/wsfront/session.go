@@ -65,6 +65,7 @@ func newSession(f *Front, ws *websocket.Conn, m mode, address, host string, over
 	s := &Session{front: f, mode: m, address: address, host: host, tls: overTLS, began: time.Now(),
 		subs: make(map[string]*subscription), taken: make(chan struct{}, 1)}
 	s.conn = aun.NewConn(ws, s, aun.Limits{Requests: f.config.Limits.Calls}, f.config.Log)
+	s.conn.CountBy(&f.config.Connections.Frames)
 	return s
 }
 

@@ -23,6 +23,7 @@ type Metrics struct {
 	JournalBytes uint64           // that were written
 	Syncs        measure.Snapshot // of the journal; one is shared by the appends that wait at the same time
 	Failures     uint64           // how often the store became unavailable
+	UnreadBytes  int64            // of events in memory that followers have still to read
 	Compactions  int64            // of the database, since it was last opened; 0 while it is being opened
 	DiskBytes    int64            // of all files in the directory
 	FreeBytes    uint64           // on the disk; 0 if the system does not say
@@ -39,7 +40,7 @@ func (s *Store) Metrics() Metrics {
 		m.FreeBytes = usage.AvailBytes
 	}
 	if s.enter(context.Background()) == nil {
-		m.Compactions = s.db.Metrics().Compact.Count
+		m.Compactions, m.UnreadBytes = s.db.Metrics().Compact.Count, s.logs.tails.Load()
 		s.gate.RUnlock()
 	}
 	return m

@@ -16,6 +16,8 @@ import (
 // that uses it is closed. The zero value is ready for use. Its methods may be called by any number of goroutines at
 // once.
 type Pool struct {
+	Frames aun.Frames // of all connections
+
 	mu    sync.Mutex
 	links map[linkKey][]*link // several only while a reload replaces certificates or roots
 }
@@ -53,7 +55,7 @@ func (p *Pool) take(config aun.ClientConfig, last *link) *link {
 	}
 	l := &link{key: key, uses: 1}
 	l.topics.init()
-	config.Event = l.topics.deliver
+	config.Event, config.Frames = l.topics.deliver, &p.Frames
 	config.Slot = p.freeSlot(key)
 	l.config, l.Client = config, aun.NewClient(config)
 	if p.links == nil {
@@ -61,6 +63,20 @@ func (p *Pool) take(config aun.ClientConfig, last *link) *link {
 	}
 	p.links[key] = append(p.links[key], l)
 	return l
+}
+
+// Connections returns how many connections there are now.
+func (p *Pool) Connections() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, list := range p.links {
+		for _, l := range list {
+			if l.Connected() {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // freeSlot returns a slot that no other link of the key has, because a gateway of AUN keeps one connection for each

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -34,8 +35,23 @@ const (
 // Server receives what agents push. Every turn that waits for pushes has an address and a token of its own, which are
 // invalid after the turn. The zero Server is ready for use; it may be used by any number of goroutines at once.
 type Server struct {
+	taken, refused atomic.Uint64 // pushes
+
 	mu   sync.Mutex
 	open map[string]*callback
+}
+
+// Counts says what a Server has received.
+type Counts struct {
+	Open           int    // turns that may be pushed to now
+	Taken, Refused uint64 // pushes since the process began
+}
+
+// Counts returns the counts of now.
+func (s *Server) Counts() Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Counts{Open: len(s.open), Taken: s.taken.Load(), Refused: s.refused.Load()}
 }
 
 // At returns the Listener of one agent, whose pushes arrive below a URL that the server is reached by. pushes reports
@@ -105,6 +121,18 @@ func (s *Server) find(id string) *callback {
 
 // ServeHTTP receives one push. The last part of its path names the turn.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	taken := s.serve(w, r)
+	switch {
+	case r.Method != http.MethodPost:
+	case taken:
+		s.taken.Add(1)
+	default:
+		s.refused.Add(1)
+	}
+}
+
+// serve is ServeHTTP, and reports whether a push was taken.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
 	cb := s.find(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
 	switch {
 	case cb == nil:
@@ -114,7 +142,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		challenge := r.URL.Query().Get("validationToken")
 		if challenge == "" || len(challenge) > maxChallenge {
 			http.Error(w, "a validationToken is missing", http.StatusBadRequest)
-			return
+			return false
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -125,8 +153,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !cb.authorized(r.Header):
 		http.Error(w, "the token is wrong or missing", http.StatusUnauthorized)
 	default:
-		cb.receive(w, r)
+		return cb.receive(w, r)
 	}
+	return false
 }
 
 // authorized reports whether a push carries the turn's token, in any of the fields that agents use for it.
@@ -142,10 +171,11 @@ func (cb *callback) authorized(h http.Header) bool {
 	return false
 }
 
-func (cb *callback) receive(w http.ResponseWriter, r *http.Request) {
+// receive answers a push with the right token, and reports whether it was taken.
+func (cb *callback) receive(w http.ResponseWriter, r *http.Request) bool {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || !strings.HasSuffix(t, "json") {
 		http.Error(w, "a push must be JSON", http.StatusUnsupportedMediaType)
-		return
+		return false
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPush))
 	if err != nil {
@@ -154,14 +184,15 @@ func (cb *callback) receive(w http.ResponseWriter, r *http.Request) {
 			status = http.StatusRequestEntityTooLarge
 		}
 		http.Error(w, "the body did not arrive, or is too large", status)
-		return
+		return false
 	}
 	if !cb.queue(body) {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "the turn has not read what was pushed before; push again", http.StatusServiceUnavailable)
-		return
+		return false
 	}
 	w.WriteHeader(http.StatusOK)
+	return true
 }
 
 // queue hands a body to the turn. It returns false where the turn has too many already. A body that comes again may

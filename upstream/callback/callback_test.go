@@ -68,6 +68,9 @@ func TestServer(t *testing.T) {
 	if status := push(t, &callbacks, url, cb.token, "{}"); status != http.StatusServiceUnavailable {
 		t.Errorf("a turn that is behind answers %d", status)
 	}
+	if got, want := callbacks.Counts(), (Counts{Open: 1, Taken: 4, Refused: 6}); got != want {
+		t.Errorf("counted are %+v, want %+v", got, want)
+	}
 	callbacks.end(cb)
 	if status := push(t, &callbacks, url, cb.token, "{}"); status != http.StatusNotFound {
 		t.Errorf("a turn that is over answers %d", status)

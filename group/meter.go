@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"maps"
+	"slices"
+)
+
+// Counts are the memberships of one Partner, and what they have received and published since the process began. Those
+// that have ended are counted, too.
+type Counts struct {
+	ByState map[State]int
+	Traffic
+}
+
+// States lists the states of a membership.
+func States() []State {
+	return []State{Joining, Joined, Reconnecting, Waiting, Unregistered, Leaving}
+}
+
+// Counts returns the counts of every Partner that is registered or has had a membership, by its name.
+func (e *Engine) Counts() map[string]*Counts {
+	all := make(map[string]*Counts)
+	of := func(name string) *Counts {
+		if all[name] == nil {
+			all[name] = &Counts{ByState: make(map[State]int)}
+		}
+		return all[name]
+	}
+	e.mu.Lock()
+	for name := range e.partners {
+		of(name)
+	}
+	for name, past := range e.past {
+		of(name).Traffic = past
+	}
+	members := slices.Collect(maps.Values(e.memberships)) // none of them is in past
+	e.mu.Unlock()
+	for _, m := range members {
+		of(m.partner).ByState[m.currentState()]++
+		of(m.partner).add(m.tasks.traffic())
+	}
+	return all
+}
+
+// Add adds the counts of another Partner. A zero Counts is empty.
+func (c *Counts) Add(o *Counts) {
+	if c.ByState == nil {
+		c.ByState = make(map[State]int)
+	}
+	for state, n := range o.ByState {
+		c.ByState[state] += n
+	}
+	c.Traffic.add(o.Traffic)
+}
+
+func (m *membership) currentState() State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state
+}
+
+// add adds the traffic of another membership.
+func (t *Traffic) add(o Traffic) {
+	t.Unconfirmed += o.Unconfirmed
+	t.Lag += o.Lag
+	t.Tasks += o.Tasks
+	t.Received += o.Received
+	t.Executed += o.Executed
+	t.Ignored += o.Ignored
+	t.Poison += o.Poison
+	t.Published += o.Published
+	t.Confirmed += o.Confirmed
+}
