@@ -18,8 +18,13 @@ import (
 func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
+	declared, failed := p.declare(ctx, c)
+	if failed != nil {
+		return nil, failed
+	}
 	connection, failed := p.acquire(ctx, c)
 	if failed != nil {
+		declared()
 		return nil, failed
 	}
 	type result struct {
@@ -28,6 +33,7 @@ func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
 	}
 	joined := make(chan result)
 	p.work.Go(func() {
+		defer declared()
 		link, err := connection.join(ctx, c)
 		select {
 		case joined <- result{link, err}:
@@ -50,16 +56,45 @@ func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
 	}
 }
 
+// declare waits for the joins before that may make or delete the queue. The join must call declared when it has made
+// its link, or left nothing behind.
+func (p *Pool) declare(ctx context.Context, c Config) (declared func(), _ *Error) {
+	at := place{c.Address, c.Queue}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.declaring[at] != nil {
+		before := p.declaring[at]
+		p.mu.Unlock()
+		select {
+		case <-before:
+		case <-ctx.Done():
+		}
+		p.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, c.Address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer an earlier join in time")
+		}
+	}
+	if !c.Declare {
+		return func() {}, nil
+	}
+	done := make(chan struct{})
+	p.declaring[at] = done
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.declaring, at)
+		close(done)
+	}, nil
+}
+
 // join makes a link on the connection. If the broker is slow it continues after ctx has ended, for a while, so that it
 // can remove what it has made. It releases the connection if it makes no link.
 func (c *connection) join(ctx context.Context, config Config) (*Link, *Error) {
-	select {
-	case c.joins <- struct{}{}:
-		defer func() { <-c.joins }()
-	case <-ctx.Done(): // those before it take too long
+	if err := c.awaitPlace(ctx); err != nil {
 		c.release()
-		return nil, config.Address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
+		return nil, err
 	}
+	defer c.leavePlace()
 	slow := time.AfterFunc(c.pool.timeout+undoTimeout, c.kill)
 	defer slow.Stop()
 	t := topology{connection: c, config: config}
@@ -71,6 +106,18 @@ func (c *connection) join(ctx context.Context, config Config) (*Link, *Error) {
 	}
 	return l, nil
 }
+
+// awaitPlace waits until a join may ask the broker. It must call leavePlace then.
+func (c *connection) awaitPlace(ctx context.Context) *Error {
+	select {
+	case c.joins <- struct{}{}:
+		return nil
+	case <-ctx.Done(): // those before it take too long
+		return c.key.address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
+	}
+}
+
+func (c *connection) leavePlace() { <-c.joins }
 
 // topology is what a link needs at the broker, while it is made.
 type topology struct {

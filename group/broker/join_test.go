@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -249,19 +250,22 @@ func TestJoinsAtATime(t *testing.T) {
 		greet(c, begin(""))
 		answer(c, 1, frame(strings.Replace(tune, "\x00\x10", "\x07\xff", 1))) // as many channels as RabbitMQ
 		answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
-		for method := readMethod(c); method != "" && method != closes; method = readMethod(c) {
-			if method == "\x00\x14\x00\x0a" { // channel.open, which is not answered
+		for {
+			switch _, method, _ := readMethod(c); method {
+			case "\x00\x14\x00\x0a": // channel.open, which is not answered
 				opened <- struct{}{}
+			case closes, "":
+				return
 			}
 		}
 	})
 	pool := broker.NewPool(0)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, joins)
-	for range joins {
+	for i := range joins {
 		go func() {
 			_, err := pool.Join(ctx, broker.Config{Address: address, Dialer: loopback,
-				Login: broker.Password("user", "secret"), Exchange: "group", Queue: "own"})
+				Login: broker.Password("user", "secret"), Exchange: "group", Queue: fmt.Sprint("queue", i)})
 			failed <- err
 		}()
 	}
@@ -280,12 +284,141 @@ func TestJoinsAtATime(t *testing.T) {
 	}
 }
 
-// readMethod reads a frame, and returns which method it has; it is empty at the end of the connection.
-func readMethod(conn net.Conn) string {
-	head := make([]byte, 7+4)
-	if _, err := io.ReadFull(conn, head); err != nil {
-		return ""
+// TestConsumeInTime has a broker not answer in time when a link begins to consume, which costs no other link of its
+// connection anything.
+func TestConsumeInTime(t *testing.T) {
+	noLeak(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	consumers, returned := 0, make(chan struct{})
+	address := server(t, func(c net.Conn) {
+		greet(c, begin(""))
+		answer(c, 1, frame(tune))
+		answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
+		for channel, method, _ := readMethod(c); method != "" && method != closes; channel, method, _ = readMethod(c) {
+			if method == "\x00\x3c\x00\x14" { // basic.consume
+				if consumers++; consumers == 2 {
+					cancel()
+					<-returned
+				}
+			}
+			if reply, ok := answers[method]; ok {
+				_, _ = io.WriteString(c, onChannel(channel, reply))
+			}
+		}
+	})
+	pool := broker.NewPool(0)
+	defer pool.Close()
+	config := broker.Config{Address: address, Dialer: loopback, Login: broker.Password("user", "secret"),
+		Exchange: "group", Queue: "own"}
+	first, second := join(t, pool, config), join(t, pool, config)
+	receive(t, first, func(*broker.Delivery) {})
+	if err := second.Receive(ctx, func(*broker.Delivery) {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
 	}
-	_, _ = io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(head[3:]))-4+1)
-	return string(head[7:])
+	close(returned)
+	second.Close()
+	if idle, err := first.Idle(t.Context()); !idle || err != nil {
+		t.Errorf("the queue of another link is idle: %v, %v", idle, err)
+	}
+	join(t, pool, config).Close()
+	if n := pool.Connections(); n != 1 {
+		t.Errorf("there are %d connections", n)
+	}
+}
+
+// TestLateJoin repeats a join that was not answered in time. It does not lose the queue that the one before still
+// makes, and then deletes.
+func TestLateJoin(t *testing.T) {
+	noLeak(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	repeated := make(chan struct{})
+	happened := make(chan string, 8) // to the queue
+	exists := false
+	address := server(t, func(c net.Conn) {
+		greet(c, begin(""))
+		answer(c, 1, frame(tune))
+		answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
+		for channel, method, rest := readMethod(c); method != "" && method != closes; channel, method, rest = readMethod(c) {
+			reply, known := answers[method]
+			switch {
+			case method == "\x00\x32\x00\x28": // queue.delete
+				exists = false
+				happened <- "deleted"
+			case method != "\x00\x32\x00\x0a": // queue.declare
+			case rest[6]&1 == 0:
+				exists = true
+				happened <- "made"
+				cancel()
+				<-repeated
+			case exists:
+				happened <- "found"
+			default: // not found: channel.close
+				reply = "\x00\x14\x00\x28\x01\x94\x09NOT_FOUND\x00\x32\x00\x0a"
+			}
+			if known {
+				_, _ = io.WriteString(c, onChannel(channel, reply))
+			}
+		}
+	})
+	pool := broker.NewPool(0)
+	defer pool.Close()
+	config := broker.Config{Address: address, Dialer: loopback, Login: broker.Password("user", "secret"),
+		Exchange: "group", Queue: "own", Declare: true}
+	if _, err := pool.Join(ctx, config); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	var failed *broker.Error
+	if _, err := pool.Join(ctx, config); !errors.As(err, &failed) || !strings.Contains(failed.Reason, "earlier join") {
+		t.Errorf("a join beside it fails with %v", err)
+	}
+	joined := make(chan error)
+	go func() {
+		_, err := pool.Join(t.Context(), config)
+		joined <- err
+	}()
+	close(repeated)
+	if err := <-joined; err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"made", "deleted", "made"} {
+		if got := <-happened; got != want {
+			t.Errorf("the queue was %s, want %s", got, want)
+		}
+	}
+}
+
+// answers are the answers of a broker to the methods of a link.
+var answers = map[string]string{
+	"\x00\x14\x00\x0a": "\x00\x14\x00\x0b\x00\x00\x00\x00",                        // channel.open
+	"\x00\x14\x00\x28": "\x00\x14\x00\x29",                                        // channel.close
+	"\x00\x28\x00\x0a": "\x00\x28\x00\x0b",                                        // exchange.declare
+	"\x00\x32\x00\x0a": "\x00\x32\x00\x0b\x03own\x00\x00\x00\x00\x00\x00\x00\x00", // queue.declare
+	"\x00\x32\x00\x28": "\x00\x32\x00\x29\x00\x00\x00\x00",                        // queue.delete
+	"\x00\x32\x00\x14": "\x00\x32\x00\x15",                                        // queue.bind
+	"\x00\x55\x00\x0a": "\x00\x55\x00\x0b",                                        // confirm.select
+	"\x00\x3c\x00\x0a": "\x00\x3c\x00\x0b",                                        // basic.qos
+	"\x00\x3c\x00\x14": "\x00\x3c\x00\x15\x01x",                                   // basic.consume
+}
+
+// onChannel is a frame of a method on a channel.
+func onChannel(channel uint16, payload string) string {
+	f := []byte(frame(payload))
+	binary.BigEndian.PutUint16(f[1:], channel)
+	return string(f)
+}
+
+// readMethod reads a frame, and returns its channel, which method it has, and the method's arguments. The method is
+// empty at the end of the connection.
+func readMethod(conn net.Conn) (channel uint16, method, arguments string) {
+	head := make([]byte, 7)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return 0, "", ""
+	}
+	payload := make([]byte, binary.BigEndian.Uint32(head[3:])+1)
+	if _, err := io.ReadFull(conn, payload); err != nil {
+		return 0, "", ""
+	}
+	return binary.BigEndian.Uint16(head[1:]), string(payload[:4]), string(payload[4:])
 }

@@ -141,8 +141,9 @@ func (l *Link) Err() error {
 // in the order of the queue, until the link has ended; it may wait, but not after that. Close and Leave wait for it.
 // The error is of type *Error; then the link must be closed.
 func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
-	slow := context.AfterFunc(ctx, l.connection.kill)
-	defer slow()
+	if err := l.connection.awaitPlace(ctx); err != nil {
+		return err
+	}
 	// The newest consumer has priority. An older one may belong to a connection that is lost, though the broker has not
 	// noticed it yet: it gets no more messages.
 	priority := amqp.Table{"x-priority": time.Now().UnixMilli()}
@@ -151,13 +152,15 @@ func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 		largest = DefaultMaxMessage
 	}
 	l.connection.socket.admit(l.consumer, largest)
-	l.frames.Lock()
-	deliveries, err := l.channel.Consume(l.config.Queue, l.consumer, false, false, false, false, priority)
-	l.frames.Unlock()
-	if err != nil {
-		return l.connection.fail(err, QueueGone)
-	}
+	answer := make(chan error, 1)
 	l.work.Go(func() {
+		l.frames.Lock()
+		deliveries, err := l.channel.Consume(l.config.Queue, l.consumer, false, false, false, false, priority)
+		l.frames.Unlock()
+		l.connection.leavePlace()
+		if answer <- err; err != nil {
+			return
+		}
 		for d := range deliveries {
 			l.mu.Lock()
 			ended := l.err != nil || l.stopped
@@ -171,7 +174,16 @@ func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 			}
 		}
 	})
-	return nil
+	select {
+	case err := <-answer:
+		if err != nil {
+			return l.connection.fail(err, QueueGone)
+		}
+		return nil
+	case <-ctx.Done(): // other links of the connection do not suffer from that
+		l.stopDelivering()
+		return l.connection.key.address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
+	}
 }
 
 // Idle reports whether the queue is empty and what was delivered is acknowledged. A message that is being delivered

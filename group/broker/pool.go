@@ -24,6 +24,14 @@ type Pool struct {
 	mu          sync.Mutex
 	closed      bool
 	connections map[key][]*connection // those that new links may use
+	declaring   map[place]chan struct{}
+}
+
+// place is where a queue is. A join that may make the queue may delete it, too, after its caller has given up. So the
+// next join for the queue waits until Pool.declaring is closed.
+type place struct {
+	address Address
+	queue   string
 }
 
 // key is what links must have in common to share a connection.
@@ -41,7 +49,10 @@ func NewPool(timeout time.Duration) *Pool {
 		timeout = DefaultTimeout
 	}
 	ctx, end := context.WithCancel(context.Background())
-	return &Pool{timeout: timeout, ctx: ctx, end: end, connections: make(map[key][]*connection)}
+	return &Pool{
+		timeout: timeout, ctx: ctx, end: end, connections: make(map[key][]*connection),
+		declaring: make(map[place]chan struct{}),
+	}
 }
 
 // Close ends all links and connections, and waits for them. Queues stay.

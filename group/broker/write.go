@@ -198,7 +198,9 @@ func (l *Link) finish() {
 	c.mu.Unlock()
 	l.stopDelivering()
 	stop := time.AfterFunc(closeTimeout, c.kill)
+	l.frames.Lock() // an answer that is late would be taken for that of the close
 	_ = l.channel.Close()
+	l.frames.Unlock()
 	stop.Stop()
 	l.mu.Lock()
 	rest := append(l.flight, l.queue...)
