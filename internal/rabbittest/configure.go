@@ -24,31 +24,30 @@ const tokenKey = "a key that signs the tokens of tests"
 
 // configure writes the files that the node reads.
 func (b *Broker) configure(config Config) error {
-	conf := []string{
-		fmt.Sprintf("listeners.tcp.1 = 127.0.0.1:%d", b.Port),
-		"auth_mechanisms.1 = PLAIN", "auth_mechanisms.2 = AMQPLAIN",
-		"auth_backends.1 = internal", "auth_backends.2 = rabbit_auth_backend_oauth2",
-		"loopback_users = none", "log.console = true", "log.console.level = warning", "log.file = false",
-		"disk_free_limit.absolute = 50MB", "vm_memory_high_watermark.absolute = 1GB", "num_acceptors.tcp = 4",
-		"num_acceptors.ssl = 4", "collect_statistics_interval = 60000",
-	}
-	if b.TLSPort != 0 {
-		conf = append(conf,
-			fmt.Sprintf("listeners.ssl.1 = 127.0.0.1:%d", b.TLSPort), "auth_mechanisms.3 = EXTERNAL",
-			"ssl_options.cacertfile = "+config.CA, "ssl_options.certfile = "+config.Cert,
-			"ssl_options.keyfile = "+config.Key, "ssl_options.verify = verify_peer",
-			"ssl_options.fail_if_no_peer_cert = false", "ssl_options.versions.1 = tlsv1.3",
-			"ssl_options.versions.2 = tlsv1.2", "ssl_cert_login_from = common_name")
+	conf := fmt.Sprintf("listeners.tcp.1 = 127.0.0.1:%d", b.Port) + `
+loopback_users = none
+log.console = true
+log.console.level = warning
+log.file = false
+disk_free_limit.absolute = 50MB
+vm_memory_high_watermark.absolute = 1GB
+num_acceptors.tcp = 4
+num_acceptors.ssl = 4
+collect_statistics_interval = 60000
+`
+	advanced := "[].\n"
+	if config.Security != nil {
+		conf += config.Security(b)
 	} else {
-		conf = append(conf, "listeners.ssl = none")
-	}
-	advanced := fmt.Sprintf(`[{rabbitmq_auth_backend_oauth2, [
+		conf += b.security(config)
+		advanced = fmt.Sprintf(`[{rabbitmq_auth_backend_oauth2, [
 	{resource_server_id, <<"%s">>},
 	{key_config, [{default_key, <<"test">>}, {signing_keys, #{
 		<<"test">> => {map, #{<<"kty">> => <<"oct">>, <<"alg">> => <<"HS256">>, <<"k">> => <<"%s">>}}}}]}]}].
 `, ResourceServer, base64.RawURLEncoding.EncodeToString([]byte(tokenKey)))
+	}
 	for name, text := range map[string]string{
-		"rabbitmq.conf":   strings.Join(conf, "\n") + "\n",
+		"rabbitmq.conf":   conf,
 		"advanced.config": advanced,
 		"enabled_plugins": "[rabbitmq_auth_mechanism_ssl, rabbitmq_auth_backend_oauth2].\n",
 		".erlang.cookie":  b.cookie,
@@ -62,6 +61,29 @@ func (b *Broker) configure(config Config) error {
 		}
 	}
 	return nil
+}
+
+// security returns the settings of a broker whose clients log in by a password, a Token or, over TLS, a certificate.
+func (b *Broker) security(config Config) string {
+	conf := `auth_mechanisms.1 = PLAIN
+auth_mechanisms.2 = AMQPLAIN
+auth_backends.1 = internal
+auth_backends.2 = rabbit_auth_backend_oauth2
+`
+	if b.TLSPort == 0 {
+		return conf + "listeners.ssl = none\n"
+	}
+	return conf + fmt.Sprintf(`listeners.ssl.1 = 127.0.0.1:%d
+auth_mechanisms.3 = EXTERNAL
+ssl_options.cacertfile = %s
+ssl_options.certfile = %s
+ssl_options.keyfile = %s
+ssl_options.verify = verify_peer
+ssl_options.fail_if_no_peer_cert = false
+ssl_options.versions.1 = tlsv1.3
+ssl_options.versions.2 = tlsv1.2
+ssl_cert_login_from = common_name
+`, b.TLSPort, config.CA, config.Cert, config.Key)
 }
 
 // AddVhost adds a virtual host.

@@ -30,6 +30,10 @@ type Config struct {
 	// CA, Cert and Key are files in PEM form. With them the broker listens for TLS, too, and takes the common name of a
 	// client's certificate as its user name (EXTERNAL).
 	CA, Cert, Key string
+	// Security returns the lines of rabbitmq.conf about TLS, authentication and authorization, for a broker whose ports
+	// are set. By default, clients log in by a password, by a Token, or by a certificate. Of other brokers, Token makes
+	// no tokens.
+	Security func(*Broker) string
 	// Schedulers is how many cores the node uses at most; default 1.
 	Schedulers int
 	// FreePort returns a port that no other process uses.
