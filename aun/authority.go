@@ -60,7 +60,7 @@ func NewAuthority(config AuthorityConfig) (*Authority, error) {
 	}}, nil
 }
 
-// Proof says who the other end of a connection is, and until when that is proven.
+// Proof says who the other end of a connection is, and when the proof expires.
 type Proof struct {
 	AID     AID
 	Expires time.Time
@@ -168,7 +168,7 @@ func (a *Authority) issue(aid AID, notAfter time.Time) ([]byte, error) {
 	}), nil
 }
 
-// Refresh is auth.refresh_token. A token that is no longer good is a result that asks for a login, as clients expect.
+// Refresh is auth.refresh_token. For a token that is no longer valid, the result asks for a login, as clients expect.
 func (a *Authority) Refresh(params gjson.Result) ([]byte, error) {
 	c, err := a.tokens.check(params.Get("refresh_token").String(), refreshAudience)
 	if err == nil && c.NotAfter != nil {

@@ -58,7 +58,7 @@ func (c *Conn) Begin(ctx context.Context, method string, params []byte) (*Pendin
 	return p, nil
 }
 
-// answered returns the call that an id is of, which waits no more; nil where there is none.
+// answered removes the pending call with an id, and returns it; nil if there is none.
 func (c *Conn) answered(id jsonrpc.ID) *Pending {
 	n, err := strconv.ParseUint(string(id), 10, 64)
 	if err != nil {
@@ -80,13 +80,13 @@ type Pending struct {
 	err    error
 }
 
-// Done is closed when there is an answer, or none will come.
+// Done is closed when there is an answer, or when the connection has ended without one.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Answer returns the result, which is the caller's, or the error. It is called after Done.
+// Answer returns the result, which the caller owns, or the error. It is called after Done is closed.
 func (p *Pending) Answer() (gjson.Result, error) { return p.result, p.err }
 
-// Abandon gives the call up: its answer is ignored.
+// Abandon ends the call: its answer will be ignored.
 func (p *Pending) Abandon() {
 	c := p.conn
 	c.mu.Lock()

@@ -127,7 +127,8 @@ func (r *Roots) Revoke(list []byte) error {
 func revokedKey(issuer, serial []byte) string { return string(issuer) + "\x00" + string(serial) }
 
 // Verify checks that a chain, whose first certificate is that of an AID, leads to the roots now. It returns the AID's
-// certificate and until when the chain is valid. An error is a codes.CertificateInvalid. The AID may be empty for any.
+// certificate and the time at which the chain expires. An error is a codes.CertificateInvalid. An empty AID stands for
+// any.
 func (r *Roots) Verify(aid AID, chain []*x509.Certificate) (*Certificate, error) {
 	c, err := r.verify(aid, chain)
 	if err != nil {
@@ -136,7 +137,7 @@ func (r *Roots) Verify(aid AID, chain []*x509.Certificate) (*Certificate, error)
 	return c, nil
 }
 
-// VerifyService checks the certificate of an authentication service, whose name is no agent's, and its signature of a
+// VerifyService checks the certificate of an authentication service, whose name is not an AID, and its signature of a
 // message.
 func (r *Roots) VerifyService(chain []*x509.Certificate, message, signature string) error {
 	c, err := r.verifyChain(chain)
@@ -193,7 +194,7 @@ func (r *Roots) verifyChain(chain []*x509.Certificate) (*Certificate, error) {
 	return c, nil
 }
 
-// ends returns until when a path of certificates is valid, and whether one of them is revoked.
+// ends returns the time at which a path of certificates expires, and whether one of them is revoked.
 func (r *Roots) ends(path []*x509.Certificate) (ends time.Time, revoked bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

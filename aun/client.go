@@ -38,14 +38,15 @@ const (
 	backoffFinal = time.Minute
 )
 
-// ClientConfig says whom a Client connects to, and as whom. Identity, Roots and one of URL and Peer are required.
+// ClientConfig names the other end of a Client's connection, and the identity of this end. Identity, Roots and one of
+// URL and Peer are required.
 type ClientConfig struct {
 	Identity *Identity // our own; it has a certificate
 	Roots    *Roots    // of the other end
 
 	// URL is that of the gateway or, if its path ends with /acp, of the peer. Default: found out for Peer.
 	URL  string
-	Peer AID // of whom the gateway is found out, or whom a peer must be
+	Peer AID // whose gateway is found by discovery, or that a peer must have
 
 	Device, Slot string       // distinguish connections of one AID
 	HTTP         *http.Client // for discovery and for the connection; default: http.DefaultClient without redirects
@@ -357,7 +358,7 @@ func (c *Client) maintain(conn *Conn, hello *Hello, peer bool) {
 	}
 }
 
-// incoming is the Handler of a client. Clients are asked nothing.
+// incoming is the Handler of a client. A client has no methods.
 type incoming struct {
 	event     func(c *Conn, method string, params gjson.Result)
 	challenge chan string // the nonce of the first challenge

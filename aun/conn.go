@@ -51,7 +51,7 @@ type Handler interface {
 	Request(ctx context.Context, r *Request)
 
 	// Event receives a notification. It is called by the goroutine that reads, in the order of the frames, so it must
-	// not wait. Params are the handler's.
+	// not wait. The handler owns params.
 	Event(c *Conn, method string, params gjson.Result)
 }
 
@@ -130,7 +130,7 @@ func (c *Conn) Serve(ctx context.Context) *CloseError {
 // frames keeps the buffers into which frames are read.
 var frames = bufpool.Pool{Largest: 64 << 10}
 
-// read returns the next frame, which is the caller's. After an error the connection has ended.
+// read returns the next frame, which the caller owns. After an error the connection has ended.
 func (c *Conn) read() ([]byte, error) {
 	kind, r, err := c.ws.Reader(context.Background())
 	if err == nil && kind != websocket.MessageText {

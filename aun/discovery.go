@@ -27,7 +27,7 @@ const (
 	defaultPriority = 999 // of a gateway that names none
 )
 
-// Discover returns the URLs of the gateways at which an AID can be reached, the one to try first first. It asks
+// Discover returns the URLs of the gateways at which an AID can be reached, in the order in which to try them. It asks
 // gateway.{issuer}, and where that names none the AID's own host.
 func Discover(ctx context.Context, client *http.Client, aid AID) ([]string, error) {
 	var failed error
@@ -49,7 +49,7 @@ func gatewaysOf(ctx context.Context, client *http.Client, host string) ([]string
 	return readGateways(body)
 }
 
-// get gets a document, and a byte more than most if it is larger.
+// get fetches a document. Of one that is larger than most bytes, it returns one byte more than that.
 func get(ctx context.Context, client *http.Client, address string, most int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -66,7 +66,7 @@ func get(ctx context.Context, client *http.Client, address string, most int64) (
 	return io.ReadAll(io.LimitReader(res.Body, most+1))
 }
 
-// issuersOf gets the certificates of the issuers that a gateway has, by the URL of its WebSocket.
+// issuersOf fetches the certificates of the issuers from a gateway, given by the URL of its WebSocket.
 func issuersOf(ctx context.Context, client *http.Client, gateway *url.URL) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -114,7 +114,7 @@ func readGateways(body []byte) ([]string, error) {
 	return urls, nil
 }
 
-// CheckURL returns an error if a text is no URL of a WebSocket.
+// CheckURL returns an error if a text is not the URL of a WebSocket.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {

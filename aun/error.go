@@ -9,7 +9,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Error is the error of a JSON-RPC response of AUN: what the other end answers, or is to be answered.
+// Error is the error of a JSON-RPC response of AUN, which the other end has sent or will receive.
 type Error struct {
 	Code    int64
 	Message string

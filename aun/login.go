@@ -90,7 +90,7 @@ func Login(
 	return readTokens(step2)
 }
 
-// Refresh gets new tokens for old ones. A refresh token that is not good any more is an error; then Login is needed.
+// Refresh gets new tokens for old ones. A refresh token that is no longer valid is an error; then Login is needed.
 func Refresh(ctx context.Context, c *Conn, id *Identity, old Tokens) (Tokens, error) {
 	result, err := c.Call(ctx, "auth.refresh_token", mustJSON(map[string]any{
 		"aid": id.AID, "refresh_token": old.Refresh,

@@ -68,7 +68,7 @@ func (l *logins) begin(request string, in login) error {
 	return nil
 }
 
-// finish takes the login whose nonce this is. Whatever comes of it, it cannot be finished again.
+// finish removes the login with a nonce, and returns it. A login can be finished once, also if that fails.
 func (l *logins) finish(aid AID, request, nonce string) (login, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ const (
 	refreshAudience = "aun-refresh"
 )
 
-// claims are those of a token of AUN.
+// claims are the claims of a token of AUN.
 type claims struct {
 	jwt.Claims
 	AID AID `json:"aid"`

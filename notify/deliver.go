@@ -165,7 +165,7 @@ func (d *deliverer) next(b *outbox, j schedule.Job) (*notification, error) {
 	return n, nil
 }
 
-// configured is called when a configuration was put in force.
+// configured is called after a configuration has taken effect.
 func (d *deliverer) configured() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -268,8 +268,8 @@ func (d *deliverer) apply(m *metadata, h *hook, n *notification, o *delivery.Out
 		}
 	}
 	made := *attempts
-	// What waited behind a dead head gets one attempt: a receiver that is down for good would otherwise take a day for
-	// each notification.
+	// Notifications that waited behind a dead letter get one attempt each: a receiver that is down for good would
+	// otherwise take a day for each of them.
 	waited := !n.target.dead && n.since.Before(h.LastDead)
 	if o.Result == delivery.Undeliverable || waited || made >= n.maxAttempts {
 		m.die(h, n.target, deadLetter{Attempts: made, At: now, Status: o.Status, Error: o.Error})
@@ -285,7 +285,7 @@ func (d *deliverer) apply(m *metadata, h *hook, n *notification, o *delivery.Out
 	}
 }
 
-// debug logs a line that is seldom wanted, and costs nothing then.
+// debug logs a line at level debug. It costs nothing where that level is off.
 func (d *deliverer) debug(n *notification, line string, args ...any) {
 	if d.config().Log.Enabled(d.ctx, slog.LevelDebug) {
 		n.Log().Debug(line, args...)

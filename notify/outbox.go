@@ -247,7 +247,7 @@ func (b *outbox) update(ctx context.Context, durable bool, change func(*metadata
 }
 
 // write stores the metadata, and the records that were added to its queue, as one write, and offers what is due to the
-// scheduler. A write that is not durable can be lost with the power: it is then made up for from the task's log. After
+// scheduler. A loss of power can take a write that is not durable: the outbox is then reconciled with the task's log. After
 // an error the outbox is read again before its next use.
 func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, durable bool) error {
 	const what = "the outbox of the task cannot be stored"
@@ -365,7 +365,7 @@ func (o *outboxes) review(ctx context.Context, name string) error {
 	case ends:
 		return b.end(ctx)
 	}
-	nothing := true // is to be delivered: something was kept for long enough
+	nothing := true // is to be delivered, since what was kept has expired
 	for i := range m.Hooks {
 		h := &m.Hooks[i]
 		if _, is := m.due(h, now); is {

@@ -24,7 +24,7 @@ const (
 	maxSecret = 4096
 )
 
-// At says how far a task is when a webhook is set. The zero At is a task that has not been started yet.
+// At is the state of a task when a webhook is set. The zero At is a task that has not been started yet.
 type At struct {
 	Seq   uint64 // number of the last event in the task's log; a webhook is notified of the events after it
 	Ended bool

@@ -52,7 +52,7 @@ const (
 	recordOverhead = 48
 )
 
-// smallLog is what a log takes that is small, in bytes.
+// smallLog is the size of a small log, in bytes.
 const smallLog = 4 << 10
 
 // readPage is the number of records that a reader takes at a time.
@@ -142,7 +142,7 @@ func (l *memoryLog) upTo(seq uint64) int {
 }
 
 // Append implements Store. It never returns ErrFull for an Append that ends its log, or that frees at least as much as
-// it takes: both are the way out of a full store.
+// it takes: both help a store that is full.
 func (m *Memory) Append(ctx context.Context, a Append) error {
 	l, err := m.append(ctx, &a)
 	if err == nil && (len(a.Records) > 0 || a.End) {

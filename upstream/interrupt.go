@@ -38,8 +38,8 @@ func (i *Interrupt) End() {
 	}
 }
 
-// Wake is for transports: it has f called by End, at once where that was called already. f must not wait. A second Wake
-// replaces f, and nil takes it back: then f is not running when Wake returns.
+// Wake is for transports: End will call f, or Wake calls it if the interrupt has ended already. f must not wait. A
+// second Wake replaces f, and nil removes it: then f is not running when Wake returns.
 func (i *Interrupt) Wake(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -49,8 +49,8 @@ func (i *Interrupt) Wake(f func()) {
 	}
 }
 
-// Receive is for transports: it waits for what a channel brings, or its end, while ctx lasts and the agent may be
-// silent. The interrupt i, which may be nil, ends the wait with ErrInterrupted. idle 0 is for any time.
+// Receive is for transports: it waits for what a channel brings, or its end, until ctx ends or the agent has been
+// silent for idle (0 means no limit). The interrupt i, which may be nil, ends the wait with ErrInterrupted.
 func Receive[T any](ctx context.Context, from <-chan T, i *Interrupt, idle time.Duration) (v T, ok bool, err error) {
 	select {
 	case v, ok = <-from:

@@ -28,8 +28,8 @@ type polling struct {
 	working      func()          // called once, when the agent reports that it still works; nil for nothing
 	atOnce       bool            // ask before the first pause
 	acknowledged bool            // the agent has answered the message before it acted on it
-	patience     time.Duration   // how long the task may stand still
-	stalled      string          // what that means
+	patience     time.Duration   // how long the task may stay unchanged
+	stalled      string          // the error text after that time
 }
 
 // follow reports the first answer to a message, and polls the task where that does not end the turn. pushed is what the
@@ -148,7 +148,7 @@ func (r *run) timedOut(err error) error {
 		r.config.IdleTimeout, detail)
 }
 
-// untouched reports whether an agent's task is settled just as it was when the turn before had ended.
+// untouched reports whether an agent's task is settled exactly as it was at the end of the turn before.
 func untouched(t *agent.Turn, rep *agent.Report) bool {
 	known := slices.Concat(t.Withdrawn, t.Known)
 	return t.Revision != "" && rep.EndsTurn() && rep.Revision == t.Revision && len(task.Diff(known, rep.Products)) == 0

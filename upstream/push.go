@@ -32,8 +32,8 @@ type answer struct {
 	panic any
 }
 
-// sendAndListen sends the turn's message for one answer, and reports what the agent sends unasked in the meantime. What
-// is sent twice, or late, changes nothing. The task is polled as well, so that what is lost costs no more than time.
+// sendAndListen sends the turn's message for one answer, and reports what the agent sends unasked in the meantime. A
+// report that is sent twice, or late, changes nothing. The task is polled as well, so a lost report only costs time.
 func (r *run) sendAndListen(inbox *Inbox) error {
 	if err := r.acquire(); err != nil {
 		return err

@@ -108,7 +108,7 @@ func (a *arrivals) any() bool { return a.held.Len() > 0 }
 
 func (a *arrivals) full() bool { return a.held.Len() >= maxPieces || a.held.Stored() >= maxPiecesBytes }
 
-// release gives up the pieces, which were reported.
+// release drops the pieces, which have been reported.
 func (a *arrivals) release() {
 	if a.held == nil {
 		return
@@ -119,8 +119,8 @@ func (a *arrivals) release() {
 	a.held = nil
 }
 
-// apart reports whether a report cannot be one with the pieces before it, which it would make void: it would depend on
-// how the stream was read what becomes of them.
+// apart reports whether a report must not be merged with the pieces before it. It would make them void, so the result
+// would depend on how the stream was read.
 func apart(r *agent.Report) bool {
 	return r.Full || r.State == task.Canceled || r.State == task.Rejected
 }

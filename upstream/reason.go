@@ -18,7 +18,7 @@ type Reason uint8
 const (
 	NoReason Reason = iota
 
-	// No connection came about, so nothing was sent.
+	// No connection could be made, so nothing was sent.
 	Unreachable // the agent cannot be reached now
 	OutOfFiles  // the gateway, or its system, has no file descriptors left
 
@@ -38,7 +38,7 @@ const (
 	CertificateUntrusted // the gateway does not trust the agent's certificate, or the agent does not speak TLS
 	Redirected           // the agent redirects, which is not followed: the URL must be the final one
 	InvalidURL           // the agent's URL cannot be used
-	URLHasCredentials    // the agent's URL holds credentials, which belong into a header field
+	URLHasCredentials    // the agent's URL holds credentials, which belong in a header field
 	InvalidHeader        // a header field for the agent has a name or a value that HTTP does not allow
 	CardMissing          // the agent shows no card: its URL or the credentials are wrong
 	DialectUnknown       // the dialect was not found: the URL or credentials are wrong, or the dialect must be named

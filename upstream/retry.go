@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// How what has failed is repeated: soon, then ever more slowly.
+// The pauses between retries: short at first, then longer and longer.
 const (
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 2 * time.Second
@@ -46,8 +46,8 @@ func transient(err error) bool {
 	return ReasonOf(err).transient()
 }
 
-// retry is the policy by which a turn is sent again that the agent has not received. Its methods wait as long as it
-// takes and report whether to send the turn again; where not, err is what ends the run.
+// retry is the policy by which a turn that the agent has not received is sent again. Its methods wait before that, and
+// report whether to send the turn again; if not, the run ends with err.
 type retry struct {
 	run       *run
 	tries     int  // since the agent was overloaded last
@@ -60,7 +60,7 @@ func (r *run) newRetry() retry {
 	return retry{run: r, pace: newPace(r.config.RetryFor)}
 }
 
-// busy retries a turn where the agent takes no requests now and does not ask for too long a time.
+// busy retries a turn if the agent takes no requests now, unless the pause that it asks for is too long.
 func (p *retry) busy(err error) (again bool, _ error) {
 	r := p.run
 	var overloaded *Error
@@ -188,7 +188,7 @@ func (r *run) missed() (bool, error) {
 	return untouched(t, &rep), nil
 }
 
-// pace spaces what is repeated for a bounded time.
+// pace is the pauses between attempts for which there is a limited time.
 type pace struct {
 	begun, until time.Time
 	most, wait   time.Duration

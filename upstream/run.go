@@ -198,7 +198,7 @@ func (r *run) finish(err error) {
 	}
 }
 
-// unname says that the run gives the task no name any more.
+// unname ends the naming of the task: the run will not name it any more.
 func (r *run) unname() {
 	if r.naming != nil {
 		r.names.end(r.naming)

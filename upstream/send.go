@@ -128,7 +128,7 @@ func (r *run) receive(x Exchange, answered bool) (got received, err error) {
 	}
 	switch got.streamed = x.Streams(); {
 	case got.streamed && r.interrupt != nil:
-		return got, ErrInterrupted // a stream takes its time
+		return got, ErrInterrupted // a stream may be long
 	case got.streamed:
 		r.config.Traffic.see(nil)
 		got.seen, got.acted, err = r.read(x)

@@ -29,7 +29,7 @@ type Slots struct {
 	max              int
 	turns, questions semaphore
 
-	// Lines of the log: that turns wait for a slot, and that they wait for a file descriptor.
+	// Log lines: turns wait for a slot, or for a file descriptor.
 	waits, starved oncePerMinute
 }
 

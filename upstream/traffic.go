@@ -13,14 +13,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Traffic is what has become of the requests to an agent. Several Agents may share one, such as those of the same agent
+// Traffic counts the requests to an agent by their outcome, and keeps the last failure. Several Agents may share one, such as those of the same agent
 // in successive configurations. The zero value is ready for use, by any number of goroutines at once. It must not be
 // copied.
 type Traffic struct {
 	answered atomic.Int64 // when the agent last answered a request; nanoseconds of Unix time, 0 for never
 	failed   atomic.Pointer[Failure]
 
-	answers [2]atomic.Uint64                // requests that the agent has answered: by no error, and by one of its own
+	answers [2]atomic.Uint64                // requests that the agent has answered: with success, and with an error of its own
 	reasons [len(reasonNames)]atomic.Uint64 // requests that failed for a reason; NoReason is a timeout
 	retries atomic.Uint64                   // messages that were sent again
 }
@@ -72,7 +72,7 @@ type Failure struct {
 	Err error
 }
 
-// Answered returns when the agent last answered a request, be it by an error; zero for never.
+// Answered returns when the agent last answered a request, with success or with an error; zero for never.
 func (t *Traffic) Answered() time.Time {
 	if at := t.answered.Load(); at != 0 {
 		return time.Unix(0, at)

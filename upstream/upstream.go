@@ -32,7 +32,7 @@ type Config struct {
 	// Listener receives what the agent sends unasked; nil where the agent has nowhere to send it. A transport that is a
 	// Listener goes first.
 	Listener Listener
-	// Traffic is what has become of the requests. Default: one of its own.
+	// Traffic counts the requests by their outcome. Default: one that no other Agent shares.
 	Traffic *Traffic
 
 	Logger *slog.Logger // default: slog.Default

@@ -27,7 +27,7 @@ func NewNetwork(t testing.TB) *Network {
 	return n
 }
 
-// Serve adds a server, and returns what takes it off again, with all of its connections.
+// Serve adds a server, and returns a function that removes it and breaks all of its connections.
 func (n *Network) Serve(host string, h http.Handler) (stop func()) {
 	l := &listener{conns: make(chan net.Conn), done: make(chan struct{})}
 	server := &http.Server{Handler: h}

@@ -15,7 +15,7 @@ type endpoint struct {
 	deliveredAt time.Time // when it last answered with 2xx
 	used        time.Time // when it last had anything to do
 	inLine      bool      // waits in one of the lines
-	skipped     bool      // some of its deliveries were left in the store for want of room
+	skipped     bool      // some of its deliveries were left in the store, because there was no room
 }
 
 // provenFor is how long an endpoint is trusted after it has answered with 2xx.
@@ -53,7 +53,7 @@ func (p *endpoint) quota(now time.Time) int {
 // unused reports whether no delivery waits or is in flight.
 func (p *endpoint) unused() bool { return p.inFlight == 0 && len(p.ready) == 0 && !p.skipped }
 
-// idle reports whether nothing would be lost if the endpoint were forgotten.
+// idle reports whether nothing is lost when the endpoint is dropped from memory.
 func (p *endpoint) idle(now time.Time) bool {
 	if !p.unused() {
 		return false

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// An LRU cache would not do for endpoints: what goes first is not what was used the longest time ago.
+// This is not an LRU cache: the endpoint that is dropped first is not the one that was used the longest time ago.
 
 // makeRoom makes room for another endpoint of a Leader, and reports whether there is any. Endpoints with deliveries
-// that wait or are in flight stay. Of the others, endpoints of which nothing is known go first, then endpoints that
-// fail, whose breakers become dormant. An endpoint that works goes for its own Leader only.
+// that wait or are in flight stay. Of the others, endpoints of which nothing is known are dropped first, then
+// endpoints that fail, whose breakers become dormant. An endpoint that works is dropped for its own Leader only.
 func (s *Scheduler) makeRoom(l *leader, now time.Time) bool {
 	n, most := len(l.endpoints), s.config.Limits.EndpointsPerLeader
 	if n >= most && !s.evict(l, now) && !s.evictOldest(l) {

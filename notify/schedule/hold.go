@@ -30,7 +30,7 @@ func (s *Scheduler) inQuarantine(outbox string, now time.Time) (until time.Time,
 	return until, held
 }
 
-// Pause begins no attempt before reopened is closed: the outcome of an attempt could not be stored, so the receiver
+// Pause has no attempt begin before reopened is closed: the outcome of an attempt could not be stored, so the receiver
 // would get the same notification again and again.
 func (s *Scheduler) Pause(reopened <-chan struct{}) {
 	s.mu.Lock()
@@ -60,7 +60,7 @@ func (s *Scheduler) Resume() {
 	s.dispatch()
 }
 
-// Disable begins no attempt at an endpoint of any Leader until Enable. Its deliveries leave memory, and Disable returns
+// Disable has no attempt begin at an endpoint, for any Leader, until Enable. Its deliveries leave memory, and Disable returns
 // their outboxes.
 func (s *Scheduler) Disable(endpoint string) (outboxes []string) {
 	s.mu.Lock()

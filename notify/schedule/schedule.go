@@ -112,7 +112,7 @@ func New(c Config) *Scheduler {
 	}
 }
 
-// Start begins to make attempts, so many at the same time, or continues with another number.
+// Start begins to make attempts. slots is how many may be in flight; a later Start changes it.
 func (s *Scheduler) Start(slots int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *Scheduler) Start(slots int) {
 	}
 }
 
-// Close begins no further attempt, and waits for those in flight. Its caller cancels them.
+// Close has no further attempt begin, and waits for attempts in flight. Its caller cancels them.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
 	s.running, s.closed = false, true

@@ -32,8 +32,8 @@ const (
 // Key is one signing key. It never shows itself: printed, logged or marshalled it is its prefix and "[redacted]". The
 // zero Key signs nothing.
 type Key struct {
-	// A function, because fmt looks into unexported fields of what holds a Key without asking the Key, with some verbs
-	// through pointers too. Into a function nothing can look. It is nil in the zero Key.
+	// A function, because fmt prints unexported fields of a struct that holds a Key without calling the Key's methods,
+	// with some verbs through pointers too. It cannot print what a function returns. It is nil in the zero Key.
 	reveal func() material
 }
 

@@ -6,5 +6,5 @@ package pebble
 
 import "golang.org/x/sys/unix"
 
-// access returns why files in a directory cannot be made.
+// access returns an error if no files can be made in a directory.
 func access(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }

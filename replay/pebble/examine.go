@@ -14,7 +14,7 @@ import (
 )
 
 // Examine returns why no store could be opened in a directory, or why it would accept no new logs; nil if there is no
-// reason. A store that another process has opened there is none. Examine changes nothing, and opens nothing: damage
+// reason. That another process has opened the store is not a reason. Examine changes nothing, and opens nothing: damage
 // within the files is not found.
 func Examine(dir string) error {
 	exists := true

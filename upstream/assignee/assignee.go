@@ -35,7 +35,8 @@ type Hub struct {
 // endedTask names a task that has no turn any more.
 type endedTask struct{ agent, id string }
 
-// NotifyBy sets what sends an event, a whole frame, to all connections of an agent. It must not wait.
+// NotifyBy sets the function that sends an event, which is a whole frame, to all connections of an agent. It must not
+// wait.
 func (h *Hub) NotifyBy(notify func(agent string, event []byte)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +67,7 @@ func (h *Hub) open(agent string) (list []*exchange) {
 	return list
 }
 
-// Has reports whether an agent has, or had not long ago, a task with an id.
+// Has reports whether an agent has, or recently had, a task with an id.
 func (h *Hub) Has(agent, id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,7 +125,7 @@ func (h *Hub) Say(agent, id, method string, params gjson.Result) (status string,
 	return x.say(method, params)
 }
 
-// add makes an exchange that of its task. The one before it, if there is one, is ended.
+// add makes an exchange the current one of its task, and ends the one before it, if there is one.
 func (h *Hub) add(x *exchange) {
 	h.mu.Lock()
 	before := h.agents[x.agent][x.id]
@@ -181,7 +182,7 @@ type transport struct {
 // Routes implements upstream.Transport.
 func (t *transport) Routes(translate.Operation) []upstream.Route { return []upstream.Route{t} }
 
-// Close implements upstream.Transport. The connections are not the transport's.
+// Close implements upstream.Transport. The transport owns no connection.
 func (t *transport) Close() {}
 
 // Confirm implements upstream.Route.

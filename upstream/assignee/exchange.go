@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// The most that an agent has said about a task and that has not been read.
+// How much an agent may have sent about a task that has not been read yet.
 const (
 	maxWaiting      = 256     // messages
 	maxWaitingBytes = 8 << 20 // bytes of them
@@ -150,7 +150,7 @@ func (x *exchange) SetIdleTimeout(d time.Duration) { x.idle = d }
 // Explain implements upstream.Exchange.
 func (x *exchange) Explain(err error) error { return err }
 
-// Close implements upstream.Exchange. An agent whose time is over is informed that the task has failed.
+// Close implements upstream.Exchange. An agent that has exceeded its time is informed that the task has failed.
 func (x *exchange) Close(err error) {
 	x.mu.Lock()
 	if x.left == task.None && task.KindOf(err) == task.AgentTimeout && err != nil {

@@ -73,7 +73,7 @@ func (x *exchange) listen() {
 	x.link.topics.add(x.topic, x)
 }
 
-// pull answers how the task stands, from the messages of its thread.
+// pull answers with the state of the task, as the messages of its thread show it.
 func (x *exchange) pull(ctx context.Context, after int64) {
 	var thread []gjson.Result
 	var said bool
@@ -120,8 +120,8 @@ func (x *exchange) quietFor() time.Duration {
 	return 0
 }
 
-// deliverMessage hands a message to the exchanges of its conversation, or of all those of its sender where it is
-// encrypted.
+// deliverMessage hands a message to the exchanges of its conversation. An encrypted one does not say which that is, so
+// it goes to all conversations with its sender.
 func (t *topics) deliverMessage(params gjson.Result) {
 	r := codec.ReadReceived(params)
 	m := message{name: codec.MessageReceived, data: []byte(params.Raw), event: true, says: r.Says}
@@ -150,7 +150,8 @@ func (t *topics) lastSeq() int64 {
 	return t.seq
 }
 
-// silentFor returns how long a message has been the last one of a conversation, as far as it was asked for.
+// silentFor returns for how long a message has been the last one of a conversation. The time begins with the first call
+// for that message.
 func (t *topics) silentFor(conversation string, seq int64) time.Duration {
 	now := time.Now()
 	t.mu.Lock()

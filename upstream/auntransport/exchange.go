@@ -21,9 +21,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// exchange is one request. Where it is for a turn whose events can be subscribed to, its answer is a stream: the
-// response to the request, that to a task.get, and the events of the task. Its goroutine sends what is to be sent at
-// the beginning; later only the goroutine that reads sends something. It implements upstream.Exchange.
+// exchange is one request. If it is for a turn whose events can be subscribed to, its answer is a stream: the response
+// to the request, the response to a task.get, and the events of the task. Its own goroutine sends the first requests;
+// after that, only the goroutine that reads sends any. It implements upstream.Exchange.
 type exchange struct {
 	pool    *Pool
 	link    *link
@@ -51,7 +51,7 @@ type exchange struct {
 	interrupt *upstream.Interrupt
 }
 
-// carryOut sends the request, and what makes its answer a stream.
+// carryOut sends the request, and subscribes to the events of its task.
 func (x *exchange) carryOut() {
 	defer func() {
 		if p := recover(); p != nil { // the goroutine that waits handles it
@@ -106,8 +106,8 @@ func (x *exchange) idleOr() time.Duration {
 	return 24 * time.Hour
 }
 
-// answer makes a call, and adds its response to the messages. It returns the result; what the other end refuses has
-// none, and is for the codec.
+// answer makes a call, and adds its response to the messages. It returns the result. If the other end has refused the
+// call there is no result, and the codec reads the error from the response.
 func (x *exchange) answer(ctx context.Context, method string, params []byte) (result gjson.Result, ok bool) {
 	result, frame, err := x.call(ctx, method, params)
 	if err != nil {
@@ -118,7 +118,7 @@ func (x *exchange) answer(ctx context.Context, method string, params []byte) (re
 	return result, result.Exists()
 }
 
-// call makes a call, and returns its result, and its response, whether that is one or an error.
+// call makes a call, and returns its result, if there is one, and the whole response, which may be an error.
 func (x *exchange) call(ctx context.Context, method string, params []byte) (gjson.Result, []byte, error) {
 	result, err := x.conn.Call(ctx, method, params)
 	if refused, ok := errors.AsType[*aun.Error](err); ok {
@@ -156,7 +156,7 @@ func (x *exchange) send(ctx context.Context, call *jsonrpc.Request, known string
 	}
 }
 
-// subscribe has the exchange receive the events of a task. Where the other end does not have this, the exchange is no
+// subscribe has the exchange receive the events of a task. If the other end has no subscriptions, the exchange is not a
 // stream.
 func (x *exchange) subscribe(ctx context.Context, taskID string) {
 	x.topic = taskID
@@ -293,7 +293,7 @@ func (x *exchange) complete(m message) message {
 // completeTimeout is how long the whole task is waited for.
 const completeTimeout = 10 * time.Second
 
-// Explain implements upstream.Exchange. An agent that is offline has got nothing.
+// Explain implements upstream.Exchange. An agent that is offline has received nothing.
 func (x *exchange) Explain(err error) error {
 	if task.KindOf(err) == task.AgentUnavailable && upstream.ReasonOf(err) == upstream.NoReason {
 		e, _ := errors.AsType[*task.Error](err)

@@ -22,7 +22,7 @@ type Pool struct {
 	links map[linkKey][]*link // several only while a reload replaces certificates or roots
 }
 
-// linkKey is between whom a connection is.
+// linkKey names the two ends of a connection.
 type linkKey struct {
 	self aun.AID
 	url  string

@@ -4,7 +4,7 @@ package auntransport
 
 import "sync"
 
-// How much may wait in one exchange to be read. An agent that sends more is cut, and the task is asked for.
+// How much may wait in one exchange to be read. If an agent sends more, the exchange ends, and the task is polled.
 const (
 	maxQueued      = 4096
 	maxQueuedBytes = 8 << 20
@@ -15,7 +15,7 @@ type message struct {
 	name  string
 	data  []byte
 	event bool // it came unasked
-	says  bool // it is a message of a conversation with a content
+	says  bool // it is a message of a conversation, and has content
 }
 
 // queue holds what has arrived in an exchange and has not been read. Any goroutine may push; one reads.
@@ -29,7 +29,7 @@ type queue struct {
 
 func newQueue() queue { return queue{wake: make(chan struct{}, 1)} }
 
-// push adds a message, unless the queue has ended. One too many ends it.
+// push adds a message, unless the queue has ended. Beyond the limit, the queue ends.
 func (q *queue) push(m message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -45,7 +45,7 @@ func (q *queue) push(m message) {
 	q.signal()
 }
 
-// replace has one message take the place of all that wait.
+// replace replaces all messages that wait by one.
 func (q *queue) replace(m message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

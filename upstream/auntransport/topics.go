@@ -24,13 +24,13 @@ type topics struct {
 	seq     int64                       // of the last message of any conversation
 }
 
-// silence is since when an agent has said nothing more.
+// silence says since when an agent has sent nothing after a message.
 type silence struct {
 	after int64 // the last message
 	since time.Time
 }
 
-// maxLatest is of how many tasks the time of the last event is kept.
+// maxLatest is the number of tasks for which the time of the last event is kept.
 const maxLatest = 16384
 
 func (t *topics) init() {
@@ -46,7 +46,7 @@ func (t *topics) add(taskID string, x *exchange) {
 	t.of[taskID] = append(t.of[taskID], x)
 }
 
-// remove takes an exchange back.
+// remove undoes add.
 func (t *topics) remove(taskID string, x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +106,7 @@ func (t *topics) isOlder(taskID string, result gjson.Result) bool {
 	return at.Before(last)
 }
 
-// timeOf returns when a task was last changed; zero where that is not said.
+// timeOf returns when a task was last changed; zero if it does not say so.
 func timeOf(v gjson.Result) time.Time {
 	at, _ := time.Parse(time.RFC3339Nano, v.Get("updated_at").String())
 	return at

@@ -40,7 +40,7 @@ func (p *Pool) New(config aun.ClientConfig, quiet time.Duration) *Transport {
 // Routes implements upstream.Transport.
 func (t *Transport) Routes(translate.Operation) []upstream.Route { return t.only }
 
-// Close implements upstream.Transport. Exchanges that are open, and those of turns that outlive their configuration,
+// Close implements upstream.Transport. Exchanges that are open, also those of turns that outlive their configuration,
 // use the connection as long as they need it.
 func (t *Transport) Close() { t.close.Do(func() { t.pool.release(t.link) }) }
 

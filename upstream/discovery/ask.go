@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// What a search may cost.
+// Limits of a search.
 const (
 	maxQuestions    = 8
 	questionTimeout = 10 * time.Second // for each, connection and body included
@@ -90,8 +90,8 @@ func (a answer) problem() string {
 	return what
 }
 
-// ask sends one request and reads the whole answer. No answer of the agent is an error; one that cannot be reached, or
-// does not answer, is.
+// ask sends one request and reads the whole answer. Whatever the agent answers is not an error; an agent that
+// cannot be reached, or does not answer, is one.
 func (k *asker) ask(method string, u *url.URL, fields []translate.Field, body []byte) (answer, error) {
 	k.remaining--
 	ctx, cancel := context.WithTimeout(k.ctx, questionTimeout)

@@ -23,7 +23,7 @@ const (
 	pushesWait = 500 * time.Millisecond
 )
 
-// Card keeps an agent's card, and fetches it again when it has grown old. While it does, it shows the old one. Its
+// Card keeps an agent's card, and fetches it again when it is old. Meanwhile it returns the old one. Its
 // methods may be called by any number of goroutines at once.
 type Card struct {
 	config Config

@@ -273,7 +273,7 @@ func (d *discovery) mismatch(card *translate.Card, offers []offer, dialect strin
 	return "not as its card says: " + strings.TrimPrefix(offers[0].Why, "its card ")
 }
 
-// offer is one whose URL is resolved.
+// offer is an offer of the card, with its URL resolved.
 type offer struct {
 	translate.Offer
 	url   string
@@ -358,8 +358,8 @@ func (d *discovery) denied(o offer) bool {
 	})
 }
 
-// try asks an endpoint a question, once. An endpoint that has answered a question by anything else than an answer is
-// not asked again; after maxQuestions, none is.
+// try asks an endpoint a question, once. An endpoint whose answer was not one of the dialect is not asked
+// again. After maxQuestions, no endpoint is asked.
 func (d *discovery) try(endpoint string, p *translate.Probe) (answer, error) {
 	for _, q := range d.asked {
 		if q.endpoint == endpoint && (q.dialect == p.Dialect || q.answer.verdict == translate.Unsure) {

@@ -112,7 +112,7 @@ func (r *Resolver) Known() *upstream.Endpoint {
 	return r.known.endpoint
 }
 
-// leave says that a caller waits for a search no more, and stops the search if it was the last one.
+// leave is called by a caller that no longer waits for a search. It stops the search if that caller was the last one.
 func (r *Resolver) leave(search *flight[*known]) {
 	r.mu.Lock()
 	search.waiting--

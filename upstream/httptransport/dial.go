@@ -73,8 +73,8 @@ func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// DialReason returns why no connection to an agent came about: a certificate that is not trusted, and a server without
-// TLS, do not pass by themselves.
+// DialReason returns why no connection to an agent could be made. A certificate that is not trusted, and a server
+// without TLS, are errors that an operator must correct.
 func DialReason(err error) upstream.Reason {
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError

@@ -24,7 +24,7 @@ const afterFailedWrite = time.Second
 // requests holds the heads of requests, with their bodies where these are small, until they are written.
 var requests = bufpool.Pool{Largest: 2 * largeBody}
 
-// request is what is sent to the agent.
+// request is a request as it is sent to the agent.
 type request struct {
 	head  *[]byte // from the pool, with the body where that is small; nil once it is sent
 	large []byte  // a large body; nil once it is being sent
