@@ -39,8 +39,8 @@ func (e *Engine) Any() bool { return e.outboxes.any.Load() }
 
 // Notify appends changes of a task's state to its outbox and returns; they are delivered later. The writer of the
 // task's log calls it right after it has appended them there, in the order of their numbers. It is one write that waits
-// for no fsync. If the write fails, or a loss of power takes it, the outbox is reconciled with the task's log later. Where the task
-// has no webhooks, Notify does nothing.
+// for no fsync. If the write fails, or a loss of power takes it, the outbox is reconciled with the task's log later.
+// Where the task has no webhooks, Notify does nothing.
 func (e *Engine) Notify(ctx context.Context, log string, changes []Change) {
 	if len(changes) == 0 || !e.Any() {
 		return

@@ -247,8 +247,8 @@ func (b *outbox) update(ctx context.Context, durable bool, change func(*metadata
 }
 
 // write stores the metadata, and the records that were added to its queue, as one write, and offers what is due to the
-// scheduler. A loss of power can take a write that is not durable: the outbox is then reconciled with the task's log. After
-// an error the outbox is read again before its next use.
+// scheduler. A loss of power can take a write that is not durable: the outbox is then reconciled with the task's log.
+// After an error the outbox is read again before its next use.
 func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, durable bool) error {
 	const what = "the outbox of the task cannot be stored"
 	m := &b.metadata

@@ -13,14 +13,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Traffic counts the requests to an agent by their outcome, and keeps the last failure. Several Agents may share one, such as those of the same agent
-// in successive configurations. The zero value is ready for use, by any number of goroutines at once. It must not be
-// copied.
+// Traffic counts the requests to an agent by their outcome, and keeps the last failure. Several Agents may share one,
+// such as those of the same agent in successive configurations. The zero value is ready for use, by any number of
+// goroutines at once. It must not be copied.
 type Traffic struct {
 	answered atomic.Int64 // when the agent last answered a request; nanoseconds of Unix time, 0 for never
 	failed   atomic.Pointer[Failure]
 
-	answers [2]atomic.Uint64                // requests that the agent has answered: with success, and with an error of its own
+	answers [2]atomic.Uint64                // requests that were answered: with success, and with an error of the agent
 	reasons [len(reasonNames)]atomic.Uint64 // requests that failed for a reason; NoReason is a timeout
 	retries atomic.Uint64                   // messages that were sent again
 }

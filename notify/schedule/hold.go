@@ -60,8 +60,8 @@ func (s *Scheduler) Resume() {
 	s.dispatch()
 }
 
-// Disable has no attempt begin at an endpoint, for any Leader, until Enable. Its deliveries leave memory, and Disable returns
-// their outboxes.
+// Disable has no attempt begin at an endpoint, for any Leader, until Enable. Its deliveries leave memory, and Disable
+// returns their outboxes.
 func (s *Scheduler) Disable(endpoint string) (outboxes []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
