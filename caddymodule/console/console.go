@@ -50,6 +50,7 @@ var routes = map[string]Permission{
 	adminapi.HealthReady:      "",
 	adminapi.Tasks:            "",
 	adminapi.TaskEvents:       "",
+	adminapi.TailTasks:        "",
 	adminapi.CancelTask:       Cancel,
 }
 

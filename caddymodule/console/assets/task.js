@@ -1,7 +1,7 @@
 // One task as a picture: its states on a time line, its events, and its notifications.
-import { follow, get, post } from "./api.js";
+import { Alarm, follow, get, post, tail } from "./api.js";
 import { action, reasonDialog } from "./actions.js";
-import { badge, bytes, clean, el, message, setText, time } from "./dom.js";
+import { badge, bytes, clean, el, message, time } from "./dom.js";
 import { deliveryTable } from "./deliveries.js";
 import { timeline } from "./timeline.js";
 
@@ -128,7 +128,15 @@ export async function show(main, query, signal, may) {
     const page = await get("deliveries", { ...name, limit: 100 }, signal);
     webhooks.replaceChildren(page.deliveries.length === 0 ? message("None.") : deliveryTable(page.deliveries, may));
   }, (text) => webhooks.replaceChildren(message(text, "error")));
-  await follow(signal, 1000, load, (text) => note.replaceChildren(message(text, "error")));
+  const alarm = new Alarm();
+  let tailed = false;
+  await follow(signal, 10_000, async () => {
+    await load();
+    if (!tailed && !ended.includes(overview.state)) {
+      tail(signal, { ...name, after: String(last) }, alarm);
+      tailed = true;
+    }
+  }, (text) => note.replaceChildren(message(text, "error")), alarm);
 }
 
 // eventItem shows an event: a line, and its contents when it is unfolded.

@@ -1,5 +1,5 @@
 // The list of tasks: filtered, in pages, and live.
-import { follow, get } from "./api.js";
+import { Alarm, follow, get, tail } from "./api.js";
 import { badge, bytes, clean, el, link, message, setText, time } from "./dom.js";
 
 export const title = "Tasks";
@@ -53,7 +53,9 @@ export async function show(main, query, signal) {
   }
 
   function run(view) {
-    follow(view, 2000, () => load(view), (text) => note.replaceChildren(message(text, "error")));
+    const alarm = new Alarm();
+    tail(view, { partner: query.partner, leader: query.leader }, alarm);
+    follow(view, 10_000, () => load(view), (text) => note.replaceChildren(message(text, "error")), alarm);
   }
 
   async function load(view) {
