@@ -27,8 +27,9 @@ func init() {
 // other requests go to the next handler. It shows the contents of all tasks and identifies no one, so the site must
 // admit operators only.
 type Console struct {
-	// What the page may change: cancel (tasks), replay (notifications that were not delivered), endpoints (disable and
-	// enable those of webhooks) and leave (groups). Default: nothing; the page only reads.
+	// What the page may change: cancel (tasks), fail (end tasks as failed, whatever their agents answer), replay
+	// (notifications that were not delivered), endpoints (disable and enable those of webhooks) and leave (groups).
+	// Default: nothing; the page only reads.
 	Allow []string `json:"allow,omitempty"`
 
 	handler console.Handler

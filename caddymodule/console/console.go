@@ -29,13 +29,14 @@ type Permission string
 // The permissions.
 const (
 	Cancel    Permission = "cancel"    // tasks
+	Fail      Permission = "fail"      // tasks: to end them as failed, whatever their agents answer
 	Replay    Permission = "replay"    // notifications that were not delivered
 	Endpoints Permission = "endpoints" // to disable and enable endpoints of webhooks
 	Leave     Permission = "leave"     // groups
 )
 
 // Permissions returns all permissions.
-func Permissions() []Permission { return []Permission{Cancel, Replay, Endpoints, Leave} }
+func Permissions() []Permission { return []Permission{Cancel, Fail, Replay, Endpoints, Leave} }
 
 // routes are the routes of the admin API that the page uses, each with the permission that it needs; to read needs
 // none. No other route is served.
@@ -52,6 +53,7 @@ var routes = map[string]Permission{
 	adminapi.TaskEvents:       "",
 	adminapi.TailTasks:        "",
 	adminapi.CancelTask:       Cancel,
+	adminapi.FailTask:         Fail,
 }
 
 // Handler serves the page and the routes of the admin API that the page uses. It identifies no one: its host must admit

@@ -56,8 +56,11 @@ func (p *Page) event(method string, params json.RawMessage) {
 			Exception struct{ Description string }
 		} `json:"exceptionDetails"`
 		Entry struct{ Level, Source, Text, URL string }
-		Issue struct{ Code string }
-		Args  []struct{ Value any }
+		Issue struct {
+			Code    string
+			Details json.RawMessage
+		}
+		Args []struct{ Value any }
 	}
 	if err := json.Unmarshal(params, &e); err != nil && method != "Network.requestWillBeSent" {
 		return // no event that is recorded
@@ -76,7 +79,7 @@ func (p *Page) event(method string, params json.RawMessage) {
 	case "Log.entryAdded":
 		p.problems = append(p.problems, e.Entry.Level+": "+e.Entry.Text+" "+e.Entry.URL)
 	case "Audits.issueAdded":
-		p.problems = append(p.problems, "issue: "+e.Issue.Code)
+		p.problems = append(p.problems, fmt.Sprintf("issue: %s %s", e.Issue.Code, e.Issue.Details))
 	}
 }
 

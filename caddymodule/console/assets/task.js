@@ -9,6 +9,7 @@ export const title = "Task";
 
 const pageSize = 200; // events that are read at once
 const mostEvents = 1000; // that are shown while the task is followed
+const running = ["accepted", "working"];
 const ended = ["completed", "canceled", "failed", "rejected"];
 
 export async function show(main, query, signal, may) {
@@ -16,11 +17,12 @@ export async function show(main, query, signal, may) {
   const facts = el("dl", { class: "facts" });
   const actions = el("p", { class: "actions" });
   const note = el("div", { "aria-live": "polite" });
+  const said = el("div", { "aria-live": "polite" }); // by actions
   const picture = el("div");
   const list = el("ol", { class: "events" });
   const webhooks = el("div");
   const earlier = el("button", { type: "button", hidden: true }, "Show earlier events");
-  main.append(el("h1", { class: "id" }, clean(name.task)), actions, note, facts,
+  main.append(el("h1", { class: "id" }, clean(name.task)), actions, said, note, facts,
     el("h2", {}, "Time line"), picture, el("h2", {}, "Events"), earlier, list,
     el("h2", {}, "Notifications that were not delivered"), webhooks);
 
@@ -113,15 +115,27 @@ export async function show(main, query, signal, may) {
   }
 
   function renderActions() {
-    const wanted = !ended.includes(overview.state) && may.has("cancel");
-    if (!wanted) actions.replaceChildren();
-    else if (actions.childElementCount === 0) {
-      actions.append(action("Cancel the task", async () => {
-        const reason = await reasonDialog("Cancel the task?",
-          "Its agent is asked to stop. The Leader sees that the operator has canceled the task, and the reason.");
-        if (reason !== null) await post("tasks/cancel", {}, { ...name, reason });
-      }, (text) => note.replaceChildren(message(text, "error"))));
+    const wanted = [];
+    if (may.has("cancel") && !ended.includes(overview.state)) {
+      wanted.push(["Cancel the task", "tasks/cancel",
+        "Its agent is asked to stop. The Leader sees that the operator has canceled the task, and the reason."]);
     }
+    if (may.has("fail") && running.includes(overview.state)) {
+      wanted.push(["Fail the task", "tasks/fail",
+        "It ends as failed, whatever its agent answers. The Leader sees that the operator did it, and the reason."]);
+    }
+    const labels = wanted.map(([label]) => label).join();
+    if (actions.dataset.labels === labels) return; // a button that has the focus keeps it
+    actions.dataset.labels = labels;
+    actions.replaceChildren();
+    for (const one of wanted) steer(...one);
+  }
+
+  function steer(label, route, text) {
+    actions.append(action(label, async () => {
+      const reason = await reasonDialog(`${label}?`, text);
+      if (reason !== null) await post(route, {}, { ...name, reason });
+    }, (why) => said.replaceChildren(message(why, "error"))));
   }
 
   follow(signal, 5000, async () => {

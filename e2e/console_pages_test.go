@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/browser"
+)
+
+// TestConsoleSteersTasks cancels a task, and ends another one as failed.
+func TestConsoleSteersTasks(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) { writeTask(w, h, "working", "soon") })
+	s, url := consoleOf(t, agent.url, "cancel fail")
+	leader := leaderOf(t, s.url())
+	var starting sync.WaitGroup
+	defer starting.Wait()
+	for _, id := range []string{"a", "b"} {
+		starting.Go(func() {
+			if _, err := leader.try(startCall(id, "hello")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	p := browser.Start(t).Open(1200, 800)
+	p.Go(url)
+	p.Wait(`document.querySelectorAll("tbody .badge[data-state=working]").length === 2`)
+	for id, tc := range map[string][2]string{"a": {"Cancel the task", "canceled"}, "b": {"Fail the task", "failed"}} {
+		p.Press("t")
+		p.Click(`a[href*="task=` + id + `"]`)
+		button := `[...document.querySelectorAll("main button")].find((b) => b.textContent === "` + tc[0] + `")`
+		p.Wait(button)
+		// No is no.
+		p.Eval(button+`.click()`, nil)
+		p.Wait(`document.querySelector("dialog[open] input") === document.activeElement`)
+		p.Press("Escape")
+		p.Wait(`!document.querySelector("dialog[open]")`)
+		p.Wait(button + `.disabled === false`)
+		p.Eval(button+`.click()`, nil)
+		p.Wait(`document.querySelector("dialog[open] input") === document.activeElement`)
+		p.Type("because of a test")
+		p.Press("Enter")
+		p.Wait(`document.querySelector(".facts .badge").textContent === "` + tc[1] + `"`)
+		p.Wait(`!document.querySelector("main .act")`)
+		if got := leader.get(id); string(got.Status.State) != tc[1] ||
+			!strings.Contains(got.Status.DataItems[0].Text, "because of a test") {
+			t.Errorf("the Leader gets %+v", got.Status)
+		}
+	}
+	good(t, p, url)
+}
+
+// TestConsoleReplaysDeliveries shows dead letters, replays them, and disables an endpoint.
+func TestConsoleReplaysDeliveries(t *testing.T) {
+	t.Parallel()
+	agent, to, port := newFakeAgent(t, nil), newSink(t), freePort(t)
+	s := serve(t, config{
+		store: "store memory", notify: here + "attempts 1", handle: "aip_gateway a2a/legacy " + agent.url,
+		beside: fmt.Sprintf("http://127.0.0.1:%d {\naip_console {\nallow replay endpoints\n}\n}", port),
+	})
+	s.awake()
+	url := fmt.Sprintf("http://127.0.0.1:%d/aip/console/", port)
+	p := browser.Start(t).Open(1200, 800)
+	p.Go(url + "#/deliveries")
+	p.WaitText("All notifications are delivered.")
+	p.WaitText("No endpoint is in use")
+
+	to.answers(always(refusal(400)))
+	leader := leaderOf(t, s.url())
+	leader.setHook(hook{URL: to.origin() + "/dead", Token: "t", TaskID: "a"})
+	leader.start("a", "hello")
+	leader.complete("a")
+	n := len(s.dead(len(leader.get("a").StatusHistory)))
+	p.Wait(fmt.Sprintf(`document.querySelector("tbody")?.rows.length === %d`, n))
+	p.WaitText("HTTP 400")
+	picture(t, p, "deliveries")
+	p.Press("j", "Enter") // the task of the first one
+	p.Wait(fmt.Sprintf(`document.querySelectorAll("tbody tr").length === %d`, n))
+
+	to.answers(always(taken()))
+	p.Press("d")
+	replay := `[...document.querySelectorAll("main td button")].find((b) => b.textContent === "Replay")`
+	p.Wait(replay)
+	p.Eval(replay+`.click()`, nil)
+	s.dead(n - 1)
+	p.Wait(`document.querySelector("main .actions button")`)
+	p.Eval(`document.querySelector("main .actions button").click()`, nil)
+	p.Click("dialog[open] button[type=submit]")
+	p.WaitText("All notifications are delivered.")
+	s.dead(0)
+	p.Wait(`[...document.querySelectorAll("td button")].some((b) => b.textContent === "Disable")`)
+	p.Click("td button")
+	p.Wait(`[...document.querySelectorAll("td button")].some((b) => b.textContent === "Enable")`)
+	if e := s.endpoints(); len(e) != 1 || e[0].State != "disabled" {
+		t.Errorf("the endpoints are %+v", e)
+	}
+	good(t, p, url)
+}
+
+// TestConsoleLooks opens all pages in light and dark, on a narrow screen, and by the keyboard.
+func TestConsoleLooks(t *testing.T) {
+	t.Parallel()
+	s, url := consoleOf(t, asksForInput(t).url, "")
+	leaderOf(t, s.url()).start("a", "ask me")
+	p := browser.Start(t).Open(1200, 800)
+	p.Prefer("light")
+	p.Go(url)
+	p.WaitText("awaiting-input")
+	ground := func() (color string) {
+		p.Eval(`getComputedStyle(document.documentElement).backgroundColor`, &color)
+		return color
+	}
+	light := ground()
+	p.Prefer("dark")
+	dark := ground()
+	if light == dark {
+		t.Errorf("the page is %s in light and dark", light)
+	}
+	p.Press("l")
+	if ground() != light {
+		t.Error("the switch to light does not win over the system")
+	}
+	p.Press("l")
+	p.Prefer("light")
+	p.Go("about:blank")
+	p.Go(url)
+	p.WaitText("awaiting-input")
+	if ground() != dark {
+		t.Error("the choice does not last")
+	}
+	p.Press("l")
+	if ground() != light {
+		t.Error("the third choice is not the system's")
+	}
+
+	// Contrast: all texts of a page, against what is behind them, have 4.5:1 at least (WCAG AA).
+	contrast := `(() => {
+		const parse = (c) => c.match(/[\d.]+/g).map(Number);
+		const luminance = ([r, g, b]) => [r, g, b].map((v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+			.reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+		const bad = [];
+		for (const e of document.querySelectorAll("body *")) {
+			if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility()
+				|| e.disabled || e.closest("noscript")) continue;
+			let behind = e;
+			while (behind && parse(getComputedStyle(behind).backgroundColor)[3] === 0) behind = behind.parentElement;
+			const one = luminance(parse(getComputedStyle(e).color));
+			const two = luminance(parse(getComputedStyle(behind ?? document.documentElement).backgroundColor));
+			if ((Math.max(one, two) + .05) / (Math.min(one, two) + .05) < 4.5) bad.push(e.outerHTML);
+		}
+		return bad;
+	})()`
+	for _, scheme := range []string{"light", "dark"} {
+		p.Prefer(scheme)
+		for key, title := range map[string]string{"t": "Tasks", "d": "Deliveries", "a": "Agents", "g": "Groups"} {
+			p.Resize(1200, 800)
+			p.Press(key)
+			p.Wait(`document.querySelector("h1").textContent === "` + title + `"`)
+			p.Wait(`document.querySelector("nav a[aria-current=page]").textContent === "` + title + `"`)
+			p.Wait(`document.querySelector("main .message, main .card, main tbody tr")`)
+			var bad []string
+			p.Eval(contrast, &bad)
+			for _, element := range bad {
+				t.Errorf("%s, %s: too little contrast: %s", title, scheme, element)
+			}
+			p.Resize(360, 740)
+			var over int
+			p.Eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &over)
+			if over > 0 {
+				t.Errorf("%s is %d pixels wider than a narrow screen", title, over)
+			}
+			if title == "Tasks" && scheme == "dark" {
+				picture(t, p, "narrow")
+			}
+		}
+	}
+
+	// By the keyboard alone, the focus is always seen.
+	p.Resize(1200, 800)
+	p.Go("about:blank")
+	p.Go(url)
+	p.WaitText("awaiting-input")
+	p.Press("Tab")
+	p.Wait(`document.activeElement.id === "skip" && document.activeElement.getBoundingClientRect().left >= 0`)
+	p.Press("Enter")
+	p.Wait(`document.activeElement.id === "main" && document.querySelector("h1").textContent === "Tasks"`)
+	var outlines []string
+	for range 20 {
+		p.Press("Tab")
+		var outline string
+		p.Eval(`document.activeElement === document.body ? "" : getComputedStyle(document.activeElement).outlineStyle`, &outline)
+		outlines = append(outlines, outline)
+	}
+	for _, outline := range outlines {
+		if outline == "none" {
+			t.Errorf("an element with the focus has no outline: %q", outlines)
+			break
+		}
+	}
+	p.Eval(`document.activeElement.blur()`, nil)
+	p.Press("?")
+	p.WaitText("the next row")
+	p.Press("Escape")
+	p.Wait(`!document.querySelector("dialog[open]")`)
+
+	// A gateway that is gone, and is there again.
+	p.Press("t")
+	p.WaitText("awaiting-input")
+	s.kill()
+	p.WaitText("The gateway does not answer.")
+	p.WaitText("not connected")
+	s.run(s.dir + "/Caddyfile")
+	p.Wait(`document.querySelector("main .error") === null`)
+	good(t, p, url, "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET")
+}
+
+// TestConsoleOfManyTasks: with 10,000 tasks, the page holds as much as with 100, and asks as seldom.
+func TestConsoleOfManyTasks(t *testing.T) {
+	t.Parallel()
+	agent, port := newFakeAgent(t, nil), freePort(t)
+	s := serve(t, config{
+		store: "store memory", handle: "aip_gateway a2a/legacy " + agent.url + " {\nlimits {\ntasks_per_leader 20000\n}\n}",
+		beside: fmt.Sprintf("http://127.0.0.1:%d {\naip_console\n}", port),
+	})
+	s.awake()
+	url := fmt.Sprintf("http://127.0.0.1:%d/aip/console/", port)
+	leader := leaderOf(t, s.url())
+	const tasks, at = 10_000, 8
+	var starting sync.WaitGroup
+	for i := range at {
+		starting.Go(func() {
+			for n := i; n < tasks; n += at {
+				if _, err := leader.try(startCall(fmt.Sprintf("t%05d", n), "hello")); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	starting.Wait()
+
+	p := browser.Start(t).Open(1200, 800)
+	p.Go(url)
+	p.Wait(`document.querySelectorAll("tbody tr").length === 100`)
+	p.Eval(`void new PerformanceObserver((list) => (window.longest = Math.max(window.longest ?? 0,
+		...list.getEntries().map((e) => e.duration)))).observe({type: "longtask", buffered: true})`, nil)
+	count := func() (nodes int) {
+		p.Eval(`document.querySelectorAll("*").length`, &nodes)
+		return nodes
+	}
+	first, asked := count(), len(p.Requests())
+	const turned = 20
+	for page := 1; page <= turned; page++ {
+		p.Press("n")
+		p.Wait(fmt.Sprintf(`document.querySelector("tbody a")?.textContent === "t%05d"`, page*100))
+	}
+	if nodes := count(); nodes > first+50 || nodes > 2500 {
+		t.Errorf("the page has %d elements, %d at first", nodes, first)
+	}
+	// For each page: the list, and the stream of changes.
+	if n := len(p.Requests()) - asked; n > 3*turned {
+		t.Errorf("%d pages took %d requests", turned, n)
+	}
+	var longest float64
+	p.Eval(`window.longest ?? 0`, &longest)
+	t.Logf("the longest task of the page took %.0f ms; it has %d elements", longest, first)
+
+	// Tasks that change while the page is shown cost a bounded number of requests.
+	p.Press("p")
+	p.Wait(`document.querySelector("tbody a")?.textContent === "t00000"`)
+	asked = len(p.Requests())
+	for n := range 500 {
+		leader.complete(fmt.Sprintf("t%05d", n))
+	}
+	p.Wait(`[...document.querySelectorAll("tbody .badge")].every((b) => b.textContent === "completed")`)
+	if n := len(p.Requests()) - asked; n > 100 {
+		t.Errorf("500 changes took %d requests", n)
+	}
+	good(t, p, url)
+}
