@@ -58,8 +58,8 @@ func harmless(t *testing.T, p *browser.Page, where string) {
 	t.Helper()
 	var found []string
 	p.Eval(`[...violations,
-		...[...document.querySelectorAll("script, iframe, object, embed, base, style, video, img, svg, math, meta[http-equiv],"
-			+ " template, body > form")].filter((e) => !e.matches("script[src='console.js']")).map((e) => e.outerHTML),
+		...[...document.querySelectorAll("script, iframe, object, embed, base, style, video, img, svg, math, template,"
+			+ " meta[http-equiv], body > form")].filter((e) => !e.matches("script[src='console.js']")).map((e) => e.outerHTML),
 		...[...document.querySelectorAll("a")].filter((a) => !a.getAttribute("href").startsWith("#")).map((a) => a.outerHTML),
 		...[...document.querySelectorAll("*")].flatMap((e) => e.getAttributeNames()).filter((n) => n.startsWith("on")),
 	]`, &found)
@@ -108,7 +108,8 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 		q := url.Values{"partner": {agent.url}, "leader": {leader.Sender}, "task": {text}}
 		p.Eval(`void (location.hash = `+browser.Quote("#/task?"+q.Encode())+`)`, nil)
 		shown := strings.NewReplacer("\u202e", "\ufffd", "\u2066", "\ufffd").Replace(text)
-		p.Wait(`document.querySelector("h1").textContent === ` + browser.Quote(shown) + ` && document.querySelectorAll(".events li").length >= 3`)
+		p.Wait(`document.querySelector("h1").textContent === ` + browser.Quote(shown) +
+			` && document.querySelectorAll(".events li").length >= 3`)
 		p.Eval(`void document.querySelectorAll("details").forEach((d) => d.open = true)`, nil)
 		p.Wait(`document.querySelectorAll("pre").length >= 4`)
 		harmless(t, p, text)

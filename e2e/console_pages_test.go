@@ -193,7 +193,8 @@ func TestConsoleLooks(t *testing.T) {
 	for range 20 {
 		p.Press("Tab")
 		var outline string
-		p.Eval(`document.activeElement === document.body ? "" : getComputedStyle(document.activeElement).outlineStyle`, &outline)
+		p.Eval(`document.activeElement === document.body ? ""
+			: getComputedStyle(document.activeElement).outlineStyle`, &outline)
 		outlines = append(outlines, outline)
 	}
 	for _, outline := range outlines {
@@ -216,7 +217,8 @@ func TestConsoleLooks(t *testing.T) {
 	p.WaitText("not connected")
 	s.run(s.dir + "/Caddyfile")
 	p.Wait(`document.querySelector("main .error") === null`)
-	good(t, p, url, "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET")
+	good(t, p, url, "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE",
+		"ERR_CONNECTION_RESET")
 }
 
 // TestConsoleOfManyTasks: with 10,000 tasks, the page holds as much as with 100, and asks as seldom.
