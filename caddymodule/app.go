@@ -18,6 +18,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
@@ -56,6 +58,8 @@ type App struct {
 	aunFront   *wsfront.Front  // set by Start; nil without AUN
 	aunSite    *directory.Site // likewise
 
+	access zapcore.Core // of Caddy's access logs
+
 	started  chan struct{}
 	draining context.Context // done when the streams of this configuration must end
 	drain    context.CancelFunc
@@ -81,6 +85,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.started = make(chan struct{})
 	a.draining, a.drain = context.WithCancel(context.Background())
+	a.access = ctx.Logger(new(caddyhttp.App)).Core()
 	events, err := ctx.App("events")
 	if err != nil {
 		return err

@@ -251,7 +251,7 @@ func (a *App) startAUN(messages *mailbox.Mailbox) {
 		Authority: a.AUN.authority, Identity: a.AUN.identity, Roots: a.AUN.roots, Identities: a.identities,
 		Index: a.opened.aunIndex(), Connections: &aunConnections, Limits: wsfront.Limits(a.AUN.Limits),
 		Origins: a.AUN.Origins, Drain: a.draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
-		Begin: a.outlive, Log: slog.New(processLog{name: "aip.aun"}),
+		Begin: a.outlive, AccessLog: a.accessLog, Log: slog.New(processLog{name: "aip.aun"}),
 	}
 	process.Assignees.NotifyBy(aunConnections.Send)
 	c.Assignees = &process.Assignees

@@ -26,7 +26,7 @@ func (g *Gateway) warnWithoutClientAuth(ctx caddy.Context, mode identity.Mode) {
 		return
 	}
 	g.log.Warn("identity is required, but the site verifies no client certificates: every call is refused",
-		"agent", g.name(), "listen", strings.Join(server.Listen, " "), "advice", clientAuth)
+		"listen", strings.Join(server.Listen, " "), "advice", clientAuth)
 }
 
 // verifiesClients reports whether a policy, which may not be provisioned yet, has certificates of clients verified.

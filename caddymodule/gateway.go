@@ -81,6 +81,8 @@ type Gateway struct {
 	log     *slog.Logger
 	gateway *gateway.Gateway // nil before Provision
 	front   *httpfront.Front
+
+	logsAccess bool // the server has access logs
 }
 
 // CaddyModule returns the Caddy module information.
@@ -90,12 +92,17 @@ func (*Gateway) CaddyModule() caddy.ModuleInfo {
 
 // ServeHTTP answers requests for the Partner and passes the others on.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	partner := g.front.Find(r)
+	record := new(accessRecord)
+	partner := g.front.Find(r, &record.Summary)
 	if partner == nil {
 		return g.pass(w, r, next)
 	}
 	g.app.enter()
 	defer g.app.leave()
+	record.setPlaceholders(r)
+	if g.logsAccess {
+		defer record.addTo(r)
+	}
 	partner.ServeHTTP(w, r)
 	return nil
 }

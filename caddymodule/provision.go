@@ -24,8 +24,8 @@ import (
 
 // Provision sets up the handler.
 func (g *Gateway) Provision(ctx caddy.Context) error {
-	g.log = slog.New(adviser{ctx.Slogger().Handler()})
 	g.fillDefaults()
+	g.log = slog.New(adviser{ctx.Slogger().Handler()}).With("partner", g.name(), "agent", g.Agent.name())
 	if err := g.check(); err != nil {
 		return err
 	}
@@ -35,6 +35,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(httpfront.WithConnection)
+		g.logsAccess = server.Logs != nil
 	}
 	config, err := g.prepare(app.(*App))
 	if err != nil {
@@ -42,7 +43,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	}
 	config.HTTP2 = http2Of(ctx)
 	if config.Guard.Mode == identity.Off {
-		g.log.Warn("identity is off: senderId is believed without proof; use this for development only", "agent", g.name())
+		g.log.Warn("identity is off: senderId is believed without proof; use this for development only")
 	}
 	g.warnWithoutClientAuth(ctx, config.Guard.Mode)
 	if g.gateway, err = gateway.New(config); err != nil {
@@ -52,7 +53,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		BodyTimeout:  bodyTimeout,
 		Heartbeat:    time.Duration(g.Heartbeat),
 		WriteTimeout: time.Duration(g.WriteTimeout),
-		TakeOver:     g.takeOver(ctx),
+		TakeOver:     g.takeOver(),
 		Log:          g.log,
 	})
 	return g.app.add(g)
@@ -73,6 +74,13 @@ func (g *Gateway) prepare(app *App) (c gateway.Config, err error) {
 	return g.config()
 }
 
+// logReady logs that the Partner has begun its work, once for each configuration.
+func (g *Gateway) logReady(resumed int) {
+	g.log.Info("the Partner is ready", "dialect", g.Agent.Dialect, "callers", strings.Join(g.Callers, " "),
+		"path", g.BasePath+"/", "identity", g.Identity, "store", strings.TrimSpace(g.app.Store.Driver+" "+g.app.Store.Dir),
+		"resumed", resumed)
+}
+
 // http2Of returns over which connections the server of a site speaks HTTP/2.
 func http2Of(ctx caddy.Context) gateway.HTTP2 {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
@@ -89,15 +97,11 @@ func http2Of(ctx caddy.Context) gateway.HTTP2 {
 const takeOverAfter = 500 * time.Millisecond
 
 // takeOver returns how streams outlive their requests.
-func (g *Gateway) takeOver(ctx caddy.Context) httpfront.TakeOver {
+func (g *Gateway) takeOver() httpfront.TakeOver {
 	if g.app.Streams.TakeOver == switchOff {
 		return httpfront.TakeOver{}
 	}
-	t := httpfront.TakeOver{After: takeOverAfter, Passes: passes, Begin: g.app.outlive, Level: slog.LevelDebug}
-	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && server.Logs != nil {
-		t.Level = slog.LevelInfo // the line completes that of Caddy's access log
-	}
-	return t
+	return httpfront.TakeOver{After: takeOverAfter, Passes: passes, Begin: g.app.outlive, Log: g.app.accessLog}
 }
 
 // The values of completion.
@@ -227,6 +231,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 			MaxEvents:   g.app.Store.MaxEvents,
 			MaxBytes:    g.app.Store.MaxBytes,
 			MaxTasks:    g.Limits.TasksPerLeader,
+			Recovered:   g.logReady,
 			Stopping:    exiting.Done(),
 			Drain:       time.Duration(g.app.Drain),
 		},

@@ -113,6 +113,7 @@ func TestStreamsOutliveTheirRequests(t *testing.T) {
 		var logged struct {
 			Level, Leader, Address, Reason string
 			Events, Bytes                  int
+			AIP                            loggedCall
 			Duration                       float64 // in seconds
 		}
 		if err := json.Unmarshal([]byte(line), &logged); err != nil {
@@ -120,7 +121,8 @@ func TestStreamsOutliveTheirRequests(t *testing.T) {
 		}
 		if logged.Level != "info" || logged.Leader != l.Sender || !strings.Contains(logged.Address, "127.0.0.1:") ||
 			logged.Events < 6 || logged.Bytes < 500 || logged.Duration <= 0 ||
-			logged.Reason != "the stream is complete" {
+			logged.Reason != "the stream is complete" ||
+			logged.AIP != (loggedCall{"aip", "start", l.Sender, id, "completed", ""}) {
 			t.Errorf("the log says %s", line)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Answer is the answer to a request: a reply, a stream, or both. It is zero if the caller has left.
+// Answer is the answer to a request: a reply, a stream, or both. It is neither if the caller has left.
 type Answer struct {
 	// Dialect is the dialect of the request.
 	Dialect translate.Server
@@ -31,6 +31,8 @@ type Answer struct {
 	ForStream bool
 	// Stream is nil for none. The front runs it and then closes it. It may release the Request before.
 	Stream *Stream
+	// Summary is for a log of requests. That of a stream follows with its Outcome.
+	Summary Summary
 }
 
 // Dispatch answers a request that has been matched. peer is the caller, as the front knows it. An error is an Answer as
@@ -40,8 +42,10 @@ func (g *Gateway) Dispatch(ctx context.Context, peer identity.Peer, r *Request) 
 	x := g.begin(ctx, peer, r)
 	begun := time.Now()
 	a := x.answer()
-	if a.Dialect != nil { // else the caller has left
+	if a.Summary = x.summary(a.Err); a.Dialect != nil {
 		g.meter.count(x, a.Err, time.Since(begun))
+	} else {
+		a.Summary.Error = CallerLeft
 	}
 	if a.Stream == nil {
 		x.span.End()
@@ -56,7 +60,9 @@ func (g *Gateway) Refuse(ctx context.Context, peer identity.Peer, r *Request, er
 	x := g.begin(ctx, peer, r)
 	defer x.span.End()
 	g.meter.count(x, err, 0)
-	return x.refuse(err)
+	a := x.refuse(err)
+	a.Summary = x.summary(err)
+	return a
 }
 
 // begin begins an exchange, with a span of its own if there is a tracer.
@@ -114,7 +120,8 @@ func (x *exchange) refuse(err error) Answer {
 		x.span.SetStatus(codes.Error, kind.String())
 	}
 	if kind == task.AuthenticationRequired || kind == task.AuthorizationFailed {
-		x.g.config.Log.Warn("a caller was refused", "address", x.in.Address, "error", err)
+		x.g.config.Log.Warn("a caller was refused", "address", x.in.Address, "certificate", x.peer.CommonName,
+			"error", err)
 	}
 	a := x.reply(x.dialect.AppendError((*x.in.reply)[:0], x.req.ID, err))
 	a.Err, a.ForStream = err, x.call.Stream

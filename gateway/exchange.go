@@ -27,6 +27,7 @@ type exchange struct {
 	match   // the dialect and the route; before the request is parsed, the first dialect that has the path
 	req     translate.Request
 	call    translate.Call
+	decoded bool // call is known
 	leader  string
 	partner *partner.Partner
 	command partner.Request // what partner is asked to do
@@ -102,6 +103,7 @@ func (x *exchange) admit() error {
 	if x.call, err = x.dialect.Decode(&x.req); err != nil {
 		return err
 	}
+	x.decoded = true
 	if !x.route.Unenveloped {
 		// A dialect may report an unknown method or invalid params first, because its callers expect that order.
 		if bad := x.req.Check(); bad != nil {

@@ -305,6 +305,9 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 	if s.keeper != nil {
 		s.kept.Take(s.keeper.Kept())
 	}
+	if state := task.StateIn(rec.Data); state != "" {
+		s.reached = state
+	}
 	s.last, s.page = rec.Seq, s.page[1:]
 	s.sent++
 	s.g.meter.Events.Add(1)

@@ -63,6 +63,9 @@ type Stream struct {
 	dialect translate.Server
 	id      jsonrpc.ID
 	leader  string
+	command string // of Summary, as user
+	user    string
+	reached task.State // the state of the task, by the last event that was sent
 	events  *partner.Stream
 	reader  replay.Reader // of events
 	frames  framer
@@ -122,7 +125,8 @@ func (x *exchange) stream(p *partner.Partner, r *partner.Request) (a Answer, err
 
 // newStream returns the stream of events. It keeps nothing of the request's body.
 func (x *exchange) newStream(events *partner.Stream) *Stream {
-	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.leader, events: events,
+	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.leader,
+		command: methodNames[methodOf(&x.call)], user: x.peer.ID, reached: events.Task.Status.State, events: events,
 		last: events.After, expires: x.peer.Expires}
 	call := x.call
 	encoder := s.dialect.NewStream(s.id, &call, &events.Task)
@@ -289,15 +293,25 @@ func (s *Stream) finish(err error) {
 
 // Outcome is how a stream has ended.
 type Outcome struct {
-	Leader, Task string
-	Events       int   // that were sent
-	Why          error // the stream has ended although the task, or the stream of the dialect, has not; nil if it has
-	Complete     bool  // the last frame was sent; else, the stream was cut
+	Summary  Summary
+	Events   int   // that were sent
+	Why      error // the stream has ended although the task, or the stream of the dialect, has not; nil if it has
+	Complete bool  // the last frame was sent; else, the stream was cut
 }
 
 // Outcome returns how the stream has ended. It is called after that.
 func (s *Stream) Outcome() Outcome {
-	return Outcome{Leader: s.leader, Task: s.events.Task.ID, Events: s.sent, Why: s.why, Complete: s.complete}
+	o := Outcome{Summary: s.Summary(), Events: s.sent, Why: s.why, Complete: s.complete}
+	if e, ok := errors.AsType[*task.Error](s.why); ok {
+		o.Summary.Error = e.Kind.String()
+	}
+	return o
+}
+
+// Summary is the summary of the call while the stream is open. It is called by the goroutine that runs the stream.
+func (s *Stream) Summary() Summary {
+	return Summary{Dialect: s.dialect.Name(), Command: s.command, Leader: s.leader, User: s.user,
+		Task: s.events.Task.ID, State: s.reached}
 }
 
 // fail sends an error as the last frame. It returns the error, joined with that of sending it.

@@ -199,6 +199,12 @@ func TestGuardCheck(t *testing.T) {
 		g := Guard{Mode: tt.mode}
 		for range 2 { // the second time from memory
 			got, err := g.Check(OfConnection(tt.state))
+			if got.Verified() {
+				if got.CommonName != tt.state.PeerCertificates[0].Subject.CommonName {
+					t.Errorf("%s: the common name is %q", tt.name, got.CommonName)
+				}
+				got.CommonName = ""
+			}
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(Peer{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 			}

@@ -30,6 +30,8 @@ type Peer struct {
 	// Guard makes it an unknown one.
 	Login bool
 
+	CommonName string // of the peer's certificate, accepted or not, for the log
+
 	refused error // why the peer's certificate is not accepted; nil if it has none
 }
 
@@ -102,11 +104,12 @@ func OfConnection(state *tls.ConnectionState) Peer {
 	case len(state.VerifiedChains) > 0 && len(state.VerifiedChains[0]) > 0:
 		aic, err := aicOf(state.VerifiedChains[0][0])
 		if err != nil {
-			return Peer{refused: err}
+			return Peer{CommonName: state.VerifiedChains[0][0].Subject.CommonName, refused: err}
 		}
-		return Peer{Proof: ByCertificate, Kind: AICKind, ID: string(aic), Expires: expiry(state.VerifiedChains)}
+		return Peer{Proof: ByCertificate, Kind: AICKind, ID: string(aic), Expires: expiry(state.VerifiedChains),
+			CommonName: state.VerifiedChains[0][0].Subject.CommonName}
 	case len(state.PeerCertificates) > 0:
-		return Peer{refused: notVerified()}
+		return Peer{CommonName: state.PeerCertificates[0].Subject.CommonName, refused: notVerified()}
 	}
 	return Peer{}
 }

@@ -142,7 +142,7 @@ func (b *outbox) worthKeeping() bool {
 
 // logger returns a logger whose lines name the task, its Leader and its agent.
 func (b *outbox) logger() *slog.Logger {
-	return b.of.log().With("task", b.task, "leader", b.leader, "agent", b.partner)
+	return b.of.log().With("task", b.task, "leader", b.leader, "partner", b.partner)
 }
 
 // quotaKey is the Leader in whose turn the deliveries are made.

@@ -170,13 +170,16 @@ func (tk *activeTask) partner() *Partner {
 // because an earlier one may be closed.
 func (tk *activeTask) logger() *slog.Logger {
 	name, leader, id := logname.Split(tk.log)
-	l := slog.Default()
+	l := tk.engine.logger()
 	if p := tk.engine.current(name); p != nil {
 		l = p.Log
 	} else if tk.run != nil {
 		l = tk.run.partner.Log
 	}
-	return l.With("task", id, "leader", leader, "agent", name)
+	if l == nil {
+		l = slog.Default()
+	}
+	return l.With("task", id, "leader", leader)
 }
 
 // snapshot returns the task as it is now, without its histories. It shares slices with the fold, which never changes

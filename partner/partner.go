@@ -34,6 +34,10 @@ type Config struct {
 	Stopping <-chan struct{}
 	Drain    time.Duration
 
+	// Recovered is called once, when the turns that no run works on have been resumed, with their number: 0 where
+	// another Partner of the name has done so. It must not wait. nil: nothing is called.
+	Recovered func(turns int)
+
 	// Meter counts what becomes of the tasks. Default: one of its own.
 	Meter *Meter
 	Log   *slog.Logger
@@ -55,8 +59,12 @@ func (e *Engine) Register(c Config) *Partner {
 	p := &Partner{Config: c, engine: e}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.partners[c.Name]) == 0 && e.base.Err() == nil {
-		defer e.recoverPartner(c.Name)
+	switch {
+	case e.base.Err() != nil:
+	case len(e.partners[c.Name]) == 0:
+		defer e.recoverPartner(p)
+	case p.Recovered != nil:
+		defer e.work.Go(func() { p.Recovered(0) })
 	}
 	e.partners[c.Name] = append(e.partners[c.Name], p)
 	e.idle.limit(e.idleLimit())

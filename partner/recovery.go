@@ -55,7 +55,13 @@ func (e *Engine) recoverReopened() {
 		}
 		reopened = e.store.Reopened()
 		e.deadlines.ScanBy(e.wall())
-		e.spawn(func(context.Context) { e.recoverAll(e.unfinished) })
+		e.spawn(func(context.Context) {
+			for name, n := range e.recoverAll(e.unfinished) {
+				if p := e.current(name); p != nil {
+					p.Log.Info("unfinished tasks are resumed", "tasks", n)
+				}
+			}
+		})
 	}
 }
 
@@ -134,7 +140,8 @@ func (f *found) take(name string) (logs []replay.DueLog, ok bool) {
 }
 
 // recoverPartner resumes, in the background, the turns of a Partner that no run works on. e.mu is held.
-func (e *Engine) recoverPartner(name string) {
+func (e *Engine) recoverPartner(p *Partner) {
+	name := p.Name
 	e.work.Go(func() {
 		select {
 		case <-e.base.Done():
@@ -145,10 +152,11 @@ func (e *Engine) recoverPartner(name string) {
 		logs, ok := e.found.take(name)
 		e.mu.Unlock()
 		if ok && len(logs) == 0 {
+			p.recovered(0)
 			return
 		}
 		prefix := logname.OfPartner(name)
-		e.recoverAll(func() iter.Seq2[replay.DueLog, error] {
+		resumed := e.recoverAll(func() iter.Seq2[replay.DueLog, error] {
 			return func(yield func(replay.DueLog, error) bool) {
 				for _, due := range logs {
 					if !yield(due, nil) {
@@ -165,15 +173,26 @@ func (e *Engine) recoverPartner(name string) {
 				}
 			}
 		})
+		if e.base.Err() == nil {
+			p.recovered(resumed[name])
+		}
 	})
 }
 
+// recovered calls Recovered.
+func (p *Partner) recovered(turns int) {
+	if p.Recovered != nil {
+		p.Recovered(turns)
+	}
+}
+
 // recoverAll resumes the turns that no run works on, in the logs that unfinished yields: an earlier process left them
-// unfinished, or a failing store ended them.
-func (e *Engine) recoverAll(unfinished func() iter.Seq2[replay.DueLog, error]) {
+// unfinished, or a failing store ended them. It returns how many it has resumed, by the names of their Partners.
+func (e *Engine) recoverAll(unfinished func() iter.Seq2[replay.DueLog, error]) (resumed map[string]int) {
 	failed := false
+	resumed = make(map[string]int)
 	e.retryStore(e.base, func() bool {
-		err := e.recoverOnce(unfinished())
+		err := e.recoverOnce(unfinished(), resumed)
 		if err == nil || errors.Is(err, replay.ErrClosed) || e.base.Err() != nil {
 			return true
 		}
@@ -184,6 +203,7 @@ func (e *Engine) recoverAll(unfinished func() iter.Seq2[replay.DueLog, error]) {
 		}
 		return logger == nil // there is no Partner to resume them for
 	})
+	return resumed
 }
 
 // There may be millions of tasks that wait for their Leader, and hardly any of them is to be resumed. So the search for
@@ -193,13 +213,12 @@ const (
 	recoverPause = 3
 )
 
-// recoverOnce is recoverAll without another attempt.
-func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error]) error {
+// recoverOnce is recoverAll without another attempt. It adds to resumed.
+func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error], resumed map[string]int) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	var mu sync.Mutex
 	var failure error
-	resumed := make(map[*Partner]int)
 	slots := make(chan struct{}, concurrency)
 	began, waiting := time.Now(), 0
 	for due, err := range unfinished {
@@ -231,14 +250,11 @@ func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error]) error {
 				failure = err
 			}
 			if ok {
-				resumed[p]++
+				resumed[name]++
 			}
 		})
 	}
 	group.Wait()
-	for p, n := range resumed {
-		p.Log.Info("unfinished tasks are resumed", "tasks", n)
-	}
 	return failure
 }
 

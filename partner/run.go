@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -184,7 +185,7 @@ func (r *run) conclude(ended bool, err error) error {
 	r.span.SetStatus(codes.Error, task.KindOf(err).String())
 	r.partner.Meter.fail(task.KindOf(err))
 	if !tk.isCanceling() { // what ends then is what the cancel has stopped
-		tk.logger().Warn("the agent failed", "reason", err)
+		tk.logger().Warn("the agent failed", "kind", task.KindOf(err).String(), "reason", withoutKind{err})
 	}
 	return tk.persist(ctx, r, func() error {
 		end := agent.Report{State: task.Failed, Items: []task.DataItem{task.Text(detail(err))}}
@@ -197,6 +198,17 @@ func (r *run) conclude(ended bool, err error) error {
 		return nil
 	})
 }
+
+// withoutKind is an error whose text does not begin with its kind.
+type withoutKind struct{ error }
+
+// Error implements error.
+func (e withoutKind) Error() string {
+	return strings.TrimPrefix(e.error.Error(), task.KindOf(e.error).String()+": ")
+}
+
+// Unwrap returns the error.
+func (e withoutKind) Unwrap() error { return e.error }
 
 // mayBeRunning reports whether the agent may still work on a turn after an error, and can be asked.
 func mayBeRunning(err error) bool {

@@ -5,6 +5,7 @@ package task
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Kind says what went wrong, in the words of no dialect. Every dialect maps kinds to its own numbers at its edge,
@@ -99,6 +100,9 @@ func (e *Error) WithCause(err error) *Error { e.Err = err; return e }
 
 // Error implements error.
 func (e *Error) Error() string {
+	if same, ok := e.Err.(*Error); ok && same.Kind == e.Kind && same.Detail == e.Detail {
+		return same.Error() // nothing is said twice
+	}
 	s := e.Kind.String()
 	if e.Field != "" {
 		s += " at " + e.Field
@@ -107,7 +111,7 @@ func (e *Error) Error() string {
 		s += ": " + e.Detail
 	}
 	if e.Err != nil {
-		s += ": " + e.Err.Error()
+		s = strings.TrimSuffix(s, ".") + ": " + e.Err.Error()
 	}
 	return s
 }

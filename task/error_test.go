@@ -40,6 +40,10 @@ func TestError(t *testing.T) {
 	if !errors.Is(err, io.EOF) {
 		t.Error("the cause is lost")
 	}
+	again := Errorf(AgentUnavailable, "it is down").WithCause(Errorf(AgentUnavailable, "it is down").WithCause(io.EOF))
+	if got, want := again.Error(), "agent-unavailable: it is down: EOF"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 	if got := (&Error{}).Error(); got != "internal" {
 		t.Errorf("the zero error says %q", got)
 	}

@@ -64,6 +64,30 @@ func SplitEvent(data []byte) (kind byte, value, cause []byte) {
 	return kind, value, cause
 }
 
+// StateIn returns the state that a stored event has brought a task into; empty for an event without one. It decodes
+// nothing else of the event.
+func StateIn(data []byte) State {
+	if len(data) == 0 {
+		return ""
+	}
+	var value []byte
+	switch data[0] {
+	case StatusEvent, offerEvent:
+		value = bytes.TrimPrefix(data[1:], []byte(`{"state":"`))
+	case TaskEvent, withdrawnEvent:
+		_, value, _ = bytes.Cut(data, []byte(`"status":{"state":"`)) // a quote within a string is escaped
+	default:
+		return ""
+	}
+	name, _, _ := bytes.Cut(value, []byte{'"'})
+	for _, s := range States() {
+		if string(name) == string(s) {
+			return s
+		}
+	}
+	return ""
+}
+
 // splitEvent is SplitEvent with the line of the offer or of the withdrawn products, too.
 func splitEvent(data []byte) (kind byte, value, second, cause []byte) {
 	kind = data[0]

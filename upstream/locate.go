@@ -56,8 +56,8 @@ func (r *run) locate() (found bool, err error) {
 		case err == nil && ref == nil:
 			return false, nil
 		case err == nil:
-			r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent has the task whose answer was lost",
-				slog.String("task", r.turn.Ref.Task), slog.String("name", ref.Task))
+			r.logger().LogAttrs(r.ctx, slog.LevelInfo, "the agent has the task whose answer was lost",
+				slog.String("name", ref.Task))
 			rep := agent.Report{Ref: ref, State: task.Accepted}
 			r.turn = named(r.turn, &rep)
 			r.report(rep)

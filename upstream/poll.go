@@ -82,8 +82,8 @@ func (r *run) poll(p polling) error {
 		switch kind := task.KindOf(err); {
 		case err == nil && (p.acknowledged || r.actsLate) && untouched(r.turn, &rep):
 			if answered = now; now.Sub(changed) >= r.config.IdleTimeout {
-				r.log.LogAttrs(r.ctx, slog.LevelWarn, "the agent has not acted on a message",
-					slog.String("task", r.turn.Ref.Task), slog.Duration("for", r.config.IdleTimeout))
+				r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent has not acted on a message",
+					slog.Duration("for", r.config.IdleTimeout))
 				r.report(rep)
 				return nil
 			}

@@ -108,8 +108,8 @@ func (r *run) registerWebhook(w *task.Webhook) {
 		return
 	}
 	if err := r.register(codec.AppendRegister(nil, r.turn.Ref, w)); err != nil {
-		r.log.LogAttrs(r.ctx, slog.LevelDebug, "the agent takes no webhook; the task is polled",
-			slog.String("task", r.turn.Ref.Task), slog.Any("error", err))
+		r.logger().LogAttrs(r.ctx, slog.LevelDebug, "the agent takes no webhook; the task is polled",
+			slog.Any("error", err))
 	}
 }
 
@@ -133,8 +133,8 @@ func (r *run) readPush(body []byte, revision string) (rep agent.Report, ok bool)
 	}
 	rep, err := r.codec.Push(body, r.turn.Known)
 	if err != nil {
-		r.log.LogAttrs(r.ctx, slog.LevelDebug, "what the agent has sent unasked is not understood",
-			slog.String("task", r.turn.Ref.Task), slog.Any("error", err))
+		r.logger().LogAttrs(r.ctx, slog.LevelDebug, "what the agent has sent unasked is not understood",
+			slog.Any("error", err))
 		return rep, false
 	}
 	isNew := revision == "" || rep.Revision != revision

@@ -52,7 +52,7 @@ func (r *run) watch(ctx context.Context, req *Request, news chan<- struct{}) {
 		if p := recover(); p != nil {
 			r.log.LogAttrs(ctx, slog.LevelError,
 				"the gateway failed while it read a stream of the agent; this is a bug of the gateway",
-				slog.String("task", req.Ref.Task), slog.String("panic", fmt.Sprintf("%T", p)),
+				slog.String("agent_task", req.Ref.Task), slog.String("panic", fmt.Sprintf("%T", p)),
 				slog.String("stack", string(debug.Stack())))
 		}
 	}()

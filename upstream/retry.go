@@ -71,7 +71,8 @@ func (p *retry) busy(err error) (again bool, _ error) {
 	if wait > busyMost {
 		return false, task.Errorf(task.AgentUnavailable, "the agent takes no requests for %v", overloaded.RetryAfter)
 	}
-	r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent takes no requests now; trying again", slog.Duration("after", wait))
+	r.logger().LogAttrs(r.ctx, slog.LevelInfo, "the agent takes no requests now; trying again",
+		slog.Duration("after", wait))
 	if !sleep(r.ctx, wait) {
 		return false, Ended(r.ctx)
 	}
@@ -106,8 +107,7 @@ func (p *retry) undelivered(err error) (again bool, _ error) {
 		}
 		return false, err
 	}
-	r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent has not received the message; sending it again",
-		slog.String("task", t.Ref.Task))
+	r.logger().LogAttrs(r.ctx, slog.LevelInfo, "the agent has not received the message; sending it again")
 	if p.tries > 1 && !p.pace.over(err) && !p.pace.pause(r.ctx, r.jitter) {
 		return false, Ended(r.ctx)
 	}
@@ -122,12 +122,11 @@ func (p *retry) unsent(err error) (again bool, _ error) {
 		return false, err
 	case isStarved(err):
 		if r.config.Slots.starved.due() {
-			r.log.LogAttrs(r.ctx, slog.LevelWarn, "no file descriptors are left to reach the agent; its tasks wait",
+			r.logger().LogAttrs(r.ctx, slog.LevelWarn, "no file descriptors are left to reach the agent; its tasks wait",
 				slog.Any("error", err))
 		}
 	case p.tries == 1:
-		r.log.LogAttrs(r.ctx, slog.LevelWarn, "the agent cannot be reached; trying again",
-			slog.String("task", r.turn.Ref.Task),
+		r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent cannot be reached; trying again",
 			slog.Duration("for", r.config.RetryFor), slog.Any("error", err))
 	}
 	return p.queue(&p.pace, err)
@@ -138,8 +137,8 @@ func (p *retry) busySession(err error) (again bool, _ error) {
 	r := p.run
 	if p.session.most == 0 {
 		p.session = newPace(r.config.IdleTimeout)
-		r.log.LogAttrs(r.ctx, slog.LevelInfo, "the agent still works on an earlier message of the session; trying again",
-			slog.String("task", r.turn.Ref.Task))
+		r.logger().LogAttrs(r.ctx, slog.LevelInfo,
+			"the agent still works on an earlier message of the session; trying again")
 	}
 	if p.session.over(err) {
 		return false, task.Errorf(task.AgentTimeout,

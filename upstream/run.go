@@ -29,6 +29,11 @@ type run struct {
 	stopped bool    // the caller takes no more reports
 }
 
+// logger returns the log with what names the turn's task: to its Leader, and to the agent.
+func (r *run) logger() *slog.Logger {
+	return r.log.With("task", r.turn.Message.TaskID, "agent_task", r.turn.Ref.Task)
+}
+
 // carryOut sends the turn's message, again where the agent has not received it, and reports what the agent answers
 // until the turn ends. Once the agent has reported something, the message is not sent again.
 func (r *run) carryOut(stream bool) error {

@@ -173,8 +173,7 @@ func (r *run) logCut() {
 	if _, ok := r.codec.(translate.Getter); !ok {
 		return // the task fails with that reason, or the caller has canceled it
 	}
-	r.log.LogAttrs(r.ctx, slog.LevelWarn, "the agent's stream was cut; the task is polled",
-		slog.String("task", r.turn.Ref.Task))
+	r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent's stream was cut; the task is polled")
 }
 
 // requestOf returns the request of an operation that carries the turn.

@@ -22,20 +22,21 @@ import (
 type exchange struct {
 	front   *Front
 	request gateway.Request
+	summary *gateway.Summary // of the host
 	ctx     context.Context
 	peer    identity.Peer
 }
 
 // ServeHTTP answers the request.
 func (e *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	front := e.front
+	front, summary := e.front, e.summary
 	if e.request.GRPC {
 		e.serveGRPC(w, r)
 		return
 	}
 	// A stream may be open for days: it is run after serve has returned, so that its stack is small.
 	if stream, reply := e.serve(w, r); stream != nil {
-		front.stream(w, r, stream, reply)
+		*summary = front.stream(w, r, stream, reply)
 	}
 }
 
@@ -69,6 +70,7 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 		http.Error(w, "the request body did not arrive", http.StatusBadRequest)
 		return nil, nil
 	}
+	*e.summary = a.Summary
 	switch {
 	case a.Stream != nil:
 		return a.Stream, bytes.Clone(a.Reply)

@@ -41,17 +41,19 @@ func New(g *gateway.Gateway, c Config) *Front {
 }
 
 // Find returns the handler of a request; nil if nothing is served at its path. The handler must serve this request
-// once, and no other.
-func (f *Front) Find(r *http.Request) http.Handler {
+// once, and no other. It sets summary before the answer is sent, and again when a stream has ended or has outlived its
+// request.
+func (f *Front) Find(r *http.Request, summary *gateway.Summary) http.Handler {
 	path, ok := f.under(r.URL.Path)
 	if !ok {
 		return nil
 	}
 	if document := f.gateway.Document(path); document != nil {
+		summary.Command = "card"
 		return documentHandler{f, document, path}
 	}
 	e := exchanges.Get().(*exchange)
-	e.front, e.request.GRPC = f, isGRPC(r)
+	e.front, e.summary, e.request.GRPC = f, summary, isGRPC(r)
 	if !f.gateway.Match(&e.request, r.Method, path) {
 		e.release()
 		return nil
@@ -62,7 +64,7 @@ func (f *Front) Find(r *http.Request) http.Handler {
 // ServeHTTP answers a request. Errors are answered in the caller's dialect: in JSON-RPC with status 200, as AIP
 // requires (v01.00 §5).
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h := f.Find(r); h != nil {
+	if h := f.Find(r, new(gateway.Summary)); h != nil {
 		h.ServeHTTP(w, r)
 		return
 	}

@@ -40,6 +40,7 @@ func (f *Front) newGRPC() *connect.Handler {
 type grpcCall struct {
 	front    *Front
 	exchange *exchange // nil once it was released
+	summary  *gateway.Summary
 	writer   *grpcWriter
 	received *bodyTimeout
 }
@@ -55,7 +56,7 @@ func (e *exchange) serveGRPC(w http.ResponseWriter, r *http.Request) {
 	e.peer = identity.OfConnection(r.TLS)
 	e.describe(r)
 	c := &grpcCall{
-		front: f, exchange: e, writer: newGRPCWriter(w, f.config.WriteTimeout),
+		front: f, exchange: e, summary: e.summary, writer: newGRPCWriter(w, f.config.WriteTimeout),
 		received: limitReading(w, f.config.BodyTimeout),
 	}
 	defer func() { // after a panic, too
@@ -95,7 +96,9 @@ func answerGRPC(
 		return err
 	}
 	stream.Run(sink)
-	switch why := stream.Outcome().Why; {
+	outcome := stream.Outcome()
+	*c.summary = outcome.Summary
+	switch why := outcome.Why; {
 	case sink.failure != nil:
 		return errorOfStatus(sink.failure)
 	case ctx.Err() != nil:
@@ -116,6 +119,7 @@ func (c *grpcCall) dispatch(ctx context.Context, body []byte, sink *grpcSink) (*
 	}
 	e.request.Body = &body
 	a := c.front.gateway.Dispatch(ctx, e.peer, &e.request)
+	*c.summary = a.Summary
 	switch {
 	case a.Err != nil:
 		return nil, errorOfStatus(a.Reply)
@@ -135,6 +139,7 @@ func (c *grpcCall) dispatch(ctx context.Context, body []byte, sink *grpcSink) (*
 // refuse returns the answer to a request whose message was not received.
 func (c *grpcCall) refuse(err error) error {
 	a := c.front.gateway.Refuse(c.exchange.ctx, c.exchange.peer, &c.exchange.request, err)
+	*c.summary = a.Summary
 	return errorOfStatus(a.Reply)
 }
 

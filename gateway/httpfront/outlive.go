@@ -23,8 +23,9 @@ type TakeOver struct {
 	Passes func(http.ResponseWriter) bool
 	// Begin is called when a stream outlives its request, and end when the stream has ended. It must be set with Passes.
 	Begin func() (end func())
-	// Level is the level of the log line at the end of such a stream, which the host's log of requests lacks.
-	Level slog.Level
+	// Log returns the log for the line at the end of such a stream, which the host's log of requests lacks. nil: the
+	// line is logged at debug level.
+	Log func(*http.Request) *slog.Logger
 }
 
 // mayTakeOver reports whether the stream of a request may take its connection over.
@@ -37,6 +38,8 @@ type outliving struct {
 	openStream
 	conn    *takeover.Conn
 	end     func() // of TakeOver.Begin
+	log     *slog.Logger
+	level   slog.Level
 	address string
 }
 
@@ -62,7 +65,13 @@ func (o *openStream) takeOver(w http.ResponseWriter, r *http.Request) bool {
 		stream.Cut(err)
 		return false
 	}
-	l := &outliving{openStream: *o, conn: conn, end: config.TakeOver.Begin(), address: r.RemoteAddr}
+	l := &outliving{openStream: *o, conn: conn, end: config.TakeOver.Begin(), log: config.Log, level: slog.LevelDebug,
+		address: r.RemoteAddr}
+	if config.TakeOver.Log != nil {
+		if log := config.TakeOver.Log(r); log != nil {
+			l.log, l.level = log, slog.LevelInfo
+		}
+	}
 	l.out.Continue(conn)
 	stream.Park(l.sink, l.over)
 	return true
@@ -77,8 +86,9 @@ func (l *outliving) over() {
 	if outcome.Why != nil {
 		reason = outcome.Why.Error()
 	}
-	front.config.Log.Log(context.Background(), front.config.TakeOver.Level, "a stream has ended",
-		"leader", outcome.Leader, "address", l.address, "task", outcome.Task, "events", outcome.Events,
-		"bytes", l.conn.Size(), "duration", time.Since(l.began).Round(time.Millisecond), "reason", reason)
+	l.log.Log(context.Background(), l.level, "a stream has ended", "user_id", outcome.Summary.User,
+		"aip", outcome.Summary, "leader", outcome.Summary.Leader, "address", l.address, "task", outcome.Summary.Task,
+		"events", outcome.Events, "bytes", l.conn.Size(), "duration", time.Since(l.began).Round(time.Millisecond),
+		"reason", reason)
 	l.end()
 }

@@ -20,8 +20,9 @@ type openStream struct {
 	began   time.Time
 }
 
-// stream sends a stream. A reply, if there is one, is sent first, as an event without a number.
-func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream, reply []byte) {
+// stream sends a stream. A reply, if there is one, is sent first, as an event without a number. It returns the summary
+// of the call when the stream has ended, or has outlived its request.
+func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream, reply []byte) gateway.Summary {
 	o := openStream{front: f, stream: s, unguard: guardConnection(r.Context(), f.config.WriteTimeout), began: time.Now()}
 	outlives := false
 	defer func() { // after a panic, too
@@ -36,7 +37,7 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 	})
 	if err != nil {
 		f.config.Log.Debug("a stream could not be opened", "error", err)
-		return
+		return s.Summary()
 	}
 	if reply != nil {
 		o.out.Data(func(dst []byte) []byte { return append(dst, reply...) })
@@ -47,13 +48,15 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 	o.sink = sinkOf(r.Context(), o.out, r.ProtoMajor)
 	if f.mayTakeOver(r) {
 		if s.RunFor(o.sink, f.config.TakeOver.After) {
-			return
+			return s.Outcome().Summary
 		}
+		summary := s.Summary() // another goroutine runs it then
 		if outlives = o.takeOver(w, r); outlives {
-			return
+			return summary
 		}
 	}
 	s.Run(o.sink)
+	return s.Outcome().Summary
 }
 
 // close gives back what the stream holds.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
@@ -40,7 +39,7 @@ func (s *Session) assigned(params gjson.Result) (id string, ok bool) {
 }
 
 // executeAssigned answers a request of an agent about a task that it works on.
-func (s *Session) executeAssigned(ctx context.Context, r *aun.Request, id string) error {
+func (s *Session) executeAssigned(ctx context.Context, r *request, id string) error {
 	assignees, index := s.front.config.Assignees, s.front.config.Index
 	switch r.Method {
 	case codec.Get:

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -15,7 +14,7 @@ import (
 )
 
 // delegate is task.delegate: the owner or the assignee of a task makes another one of a part of it.
-func (s *Session) delegate(ctx context.Context, r *aun.Request) error {
+func (s *Session) delegate(ctx context.Context, r *request) error {
 	c, err := s.find(ctx, r.Params)
 	if err != nil {
 		return err
@@ -24,7 +23,7 @@ func (s *Session) delegate(ctx context.Context, r *aun.Request) error {
 }
 
 // delegatePart delegates a part of a task.
-func (s *Session) delegatePart(ctx context.Context, r *aun.Request, c *call) error {
+func (s *Session) delegatePart(ctx context.Context, r *request, c *call) error {
 	if c.role < assignee {
 		return codec.DelegationDenied("only the owner and the assignee of a task may delegate it")
 	}
@@ -60,7 +59,7 @@ func (s *Session) delegated(e *entry, child string) {
 }
 
 // children is task.children.
-func (s *Session) children(ctx context.Context, r *aun.Request) error {
+func (s *Session) children(ctx context.Context, r *request) error {
 	c, err := s.find(ctx, r.Params)
 	if err != nil {
 		return err

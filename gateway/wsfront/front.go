@@ -69,7 +69,9 @@ type Config struct {
 	Exiting  func() bool // whether the process is about to end
 	// Begin is called when a connection begins, and end when it has ended: it outlives its request.
 	Begin func() (end func())
-	Log   *slog.Logger
+	// AccessLog returns the log for the calls of a connection. nil, or a nil log: they are logged at debug level.
+	AccessLog func(*http.Request) *slog.Logger
+	Log       *slog.Logger
 }
 
 // Limits bound what clients may hold. A zero stands for the default.
@@ -154,7 +156,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), "/acp") {
 		m = peerMode
 	}
-	s := newSession(f, ws, m, r.RemoteAddr, r.Host, r.TLS != nil)
+	s := newSession(f, ws, m, r)
 	end := c.Begin()
 	f.work.Go(func() {
 		defer end()

@@ -24,7 +24,7 @@ func logsIn(method string) bool { return method == connectMethod || method == co
 
 // before executes a method of a client that has not logged in. closing is the status with which the connection is
 // closed after an error; 0 keeps it open.
-func (s *Session) before(r *aun.Request) (result []byte, closing aun.CloseCode, err error) {
+func (s *Session) before(r *request) (result []byte, closing aun.CloseCode, err error) {
 	authority := s.front.config.Authority
 	if s.mode == peerMode {
 		s.steps.Lock()

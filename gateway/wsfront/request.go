@@ -5,34 +5,72 @@ package wsfront
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
+// request is a request that is being answered, and what the log says about it.
+type request struct {
+	*aun.Request
+	summary gateway.Summary
+}
+
+// note takes over what an answer says about the call. The caller may not be the owner of the task, as which the gateway
+// was called.
+func (r *request) note(a *gateway.Answer) {
+	if user := r.summary.User; a.Summary != (gateway.Summary{}) {
+		r.summary = a.Summary
+		r.summary.User = user
+	}
+}
+
 // Request implements aun.Handler: it answers a request of the client.
-func (s *Session) Request(ctx context.Context, r *aun.Request) {
-	if !s.loggedIn() {
-		result, closing, err := s.before(r)
-		if err == nil {
-			_ = r.Reply(result)
-			// Not s.loggedIn: the client may send the next request as soon as this one is answered.
-			if logsIn(r.Method) && s.front.config.Assignees != nil {
-				s.front.config.Assignees.Connected(s.AID, func(event []byte) { s.sendOfMany(ctx, event) })
-			}
-			return
-		}
-		s.front.config.Log.Debug("a login was refused", "method", r.Method, "address", s.address, "error", err)
-		s.fail(r, err)
-		if closing != 0 {
-			s.conn.Close(closing, "the login was refused")
+func (s *Session) Request(ctx context.Context, incoming *aun.Request) {
+	began := time.Now()
+	r := &request{Request: incoming}
+	if s.loggedIn() {
+		r.summary = gateway.Summary{Dialect: codec.Name, Leader: s.Peer.Leader(), User: s.Peer.ID}
+		s.execute(ctx, r)
+	} else {
+		s.executeBeforeLogin(ctx, r)
+	}
+	log, level := s.access, slog.LevelInfo
+	if log == nil {
+		log, level = s.front.config.Log, slog.LevelDebug
+	}
+	log.Log(ctx, level, "a call was answered", "user_id", r.summary.User, "aip", r.summary, "method", r.Method,
+		"address", s.address, "duration", time.Since(began))
+}
+
+// executeBeforeLogin answers a request of a client that has not logged in.
+func (s *Session) executeBeforeLogin(ctx context.Context, r *request) {
+	result, closing, err := s.before(r)
+	if err == nil {
+		_ = r.Reply(result)
+		// Not s.loggedIn: the client may send the next request as soon as this one is answered.
+		if logsIn(r.Method) && s.front.config.Assignees != nil {
+			s.front.config.Assignees.Connected(s.AID, func(event []byte) { s.sendOfMany(ctx, event) })
 		}
 		return
 	}
+	s.front.config.Log.Debug("a login was refused", "method", r.Method, "address", s.address, "error", err)
+	s.fail(r, err)
+	if closing != 0 {
+		s.conn.Close(closing, "the login was refused")
+	}
+}
+
+// execute answers a request of a client that has logged in.
+func (s *Session) execute(ctx context.Context, r *request) {
 	namespace, _, _ := strings.Cut(r.Method, ".")
 	switch {
 	case namespace == "task":
@@ -66,7 +104,7 @@ func (f *Front) service(method string) Service {
 }
 
 // answer answers a request with a result, or with an error.
-func (s *Session) answer(r *aun.Request, result []byte, err error) {
+func (s *Session) answer(r *request, result []byte, err error) {
 	if err != nil {
 		s.fail(r, err)
 		return
@@ -75,11 +113,13 @@ func (s *Session) answer(r *aun.Request, result []byte, err error) {
 }
 
 // fail answers a request with an error of AUN, or with one that has a kind.
-func (s *Session) fail(r *aun.Request, err error) {
-	if _, ok := errors.AsType[*aun.Error](err); ok {
+func (s *Session) fail(r *request, err error) {
+	if e, ok := errors.AsType[*aun.Error](err); ok {
+		r.summary.Error = "aun:" + strconv.FormatInt(e.Code, 10)
 		r.Fail(err)
 		return
 	}
+	r.summary.Error = task.KindOf(err).String()
 	if task.KindOf(err) == task.Internal {
 		s.front.config.Log.Error("a request failed", "method", r.Method, "aid", s.AID, "error", err)
 	}

@@ -5,6 +5,8 @@ package wsfront
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +34,7 @@ type Session struct {
 	address string
 	host    string
 	tls     bool
+	access  *slog.Logger // of calls; nil for none
 	began   time.Time
 	steps   sync.Mutex     // held during a step of the login in peer mode
 	peer    *aun.PeerLogin // of peer mode
@@ -61,9 +64,12 @@ const (
 	maxPendingBytes = 16 << 20
 )
 
-func newSession(f *Front, ws *websocket.Conn, m mode, address, host string, overTLS bool) *Session {
-	s := &Session{front: f, mode: m, address: address, host: host, tls: overTLS, began: time.Now(),
+func newSession(f *Front, ws *websocket.Conn, m mode, r *http.Request) *Session {
+	s := &Session{front: f, mode: m, address: r.RemoteAddr, host: r.Host, tls: r.TLS != nil, began: time.Now(),
 		subs: make(map[string]*subscription), taken: make(chan struct{}, 1)}
+	if f.config.AccessLog != nil {
+		s.access = f.config.AccessLog(r)
+	}
 	s.conn = aun.NewConn(ws, s, aun.Limits{Requests: f.config.Limits.Calls}, f.config.Log)
 	s.conn.CountBy(&f.config.Connections.Frames)
 	return s

@@ -65,7 +65,7 @@ func taskIDs(params gjson.Result) (ids []string, err error) {
 
 // subscribe is task.subscribe. Tasks that the client may not see are left out; if there are no others, the first one's
 // error is the answer.
-func (s *Session) subscribe(ctx context.Context, r *aun.Request) error {
+func (s *Session) subscribe(ctx context.Context, r *request) error {
 	ids, err := taskIDs(r.Params)
 	if err != nil {
 		return err
@@ -83,6 +83,9 @@ func (s *Session) subscribe(ctx context.Context, r *aun.Request) error {
 	var refused error
 	for _, id := range ids {
 		sub, err := s.follow(ctx, id, events, has)
+		if err == nil {
+			r.summary.Command, r.summary.Task = string(task.ReStream), id
+		}
 		switch {
 		case err == nil:
 			subscribed = append(subscribed, id)
@@ -314,7 +317,7 @@ func (s *Session) restart(sub *subscription) {
 var errUnsubscribed = errors.New("wsfront: the client has unsubscribed")
 
 // unsubscribe is task.unsubscribe.
-func (s *Session) unsubscribe(r *aun.Request) error {
+func (s *Session) unsubscribe(r *request) error {
 	ids, err := taskIDs(r.Params)
 	if err != nil {
 		return err

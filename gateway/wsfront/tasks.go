@@ -24,7 +24,7 @@ import (
 )
 
 // task answers a request for a method of task.*.
-func (s *Session) task(ctx context.Context, r *aun.Request) {
+func (s *Session) task(ctx context.Context, r *request) {
 	if id, ok := s.assigned(r.Params); ok {
 		if err := s.executeAssigned(ctx, r, id); err != nil && ctx.Err() == nil {
 			s.fail(r, err)
@@ -138,10 +138,11 @@ func peerOf(leader string) identity.Peer {
 
 // dispatch gives a request to the gateway of a task's agent, decoded by the codec of the task, and sends the reply.
 // params replaces those of the request.
-func (s *Session) dispatch(ctx context.Context, r *aun.Request, c *call, method, params string) error {
+func (s *Session) dispatch(ctx context.Context, r *request, c *call, method, params string) error {
 	var q gateway.Request
 	defer q.Release()
 	a := s.begin(ctx, &q, r.ID(), c, codec.Server{Relation: c.entry.relation()}, method, params)
+	r.note(&a)
 	if a.Err != nil {
 		return a.Err
 	}
@@ -167,7 +168,7 @@ func (s *Session) begin(
 }
 
 // command executes a command for a task; at least a role is needed.
-func (s *Session) command(ctx context.Context, r *aun.Request, least role) error {
+func (s *Session) command(ctx context.Context, r *request, least role) error {
 	c, err := s.find(ctx, r.Params)
 	if err != nil {
 		return err
@@ -179,7 +180,7 @@ func (s *Session) command(ctx context.Context, r *aun.Request, least role) error
 }
 
 // create is task.create.
-func (s *Session) create(ctx context.Context, r *aun.Request) error {
+func (s *Session) create(ctx context.Context, r *request) error {
 	e, err := s.newEntry(r.Params)
 	if err != nil {
 		return err
@@ -224,7 +225,7 @@ func (e *entry) addParticipant(aid string) {
 }
 
 // start starts a task, and sends the reply. Its entry is stored first, so that no task is without one.
-func (s *Session) start(ctx context.Context, r *aun.Request, e *entry) error {
+func (s *Session) start(ctx context.Context, r *request, e *entry) error {
 	c := call{id: s.newTaskID(r.Params), entry: e, role: owner, peer: s.Peer}
 	if err := s.reach(&c); err != nil {
 		return task.Errorf(task.AgentUnavailable, "there is no agent %s here", e.Assignee)
@@ -252,6 +253,7 @@ func (s *Session) start(ctx context.Context, r *aun.Request, e *entry) error {
 	defer q.Release()
 	q.TaskID = c.id
 	a := s.begin(ctx, &q, r.ID(), &c, codec.Server{Relation: e.relation()}, codec.Create, r.Params.Raw)
+	r.note(&a)
 	if a.Err != nil {
 		// Only a task that is known not to exist loses its entry: the start may be in a store that fails now.
 		after := context.WithoutCancel(ctx)
@@ -299,7 +301,7 @@ func (s *Session) endedError(ctx context.Context, c *call) error {
 }
 
 // list is task.list: the tasks that the client owns, at one agent after the other.
-func (s *Session) list(ctx context.Context, r *aun.Request) error {
+func (s *Session) list(ctx context.Context, r *request) error {
 	aids := s.front.aids
 	if only := r.Params.Get("assignee").String(); only != "" {
 		aids = slices.DeleteFunc(slices.Clone(aids), func(aid string) bool { return aid != only })
@@ -332,11 +334,12 @@ func (s *Session) list(ctx context.Context, r *aun.Request) error {
 
 // listPage sends a page of tasks, unless it is empty and another one follows.
 func (s *Session) listPage(
-	ctx context.Context, r *aun.Request, c *call, dialect codec.Server, params string,
+	ctx context.Context, r *request, c *call, dialect codec.Server, params string,
 ) (done bool, err error) {
 	var q gateway.Request
 	defer q.Release()
 	a := s.begin(ctx, &q, r.ID(), c, dialect, codec.List, params)
+	r.note(&a)
 	if a.Err != nil {
 		return true, a.Err
 	}

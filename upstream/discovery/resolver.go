@@ -42,6 +42,7 @@ type Resolver struct {
 	search   *flight[*known]
 	failed   time.Time // when the last search failed
 	why      error
+	logged   string // why, as it was logged last
 }
 
 // known is an agent that was found.
@@ -147,12 +148,18 @@ func (r *Resolver) searchEnded(search *flight[*known]) {
 		return
 	}
 	if err := search.err; err != nil {
-		r.log.Warn("the agent was not found", "reason", err)
+		level := slog.LevelWarn
+		if why := err.Error(); why == r.logged {
+			level = slog.LevelDebug // each turn that waits for the agent has it searched for again
+		} else {
+			r.logged = why
+		}
+		r.log.Log(context.Background(), level, "the agent was not found", "reason", err)
 		search.err = unavailable(err)
 		r.failed, r.why = time.Now(), search.err
 		return
 	}
-	r.known = search.result
+	r.known, r.logged = search.result, ""
 	r.log.Info("the agent was found", "dialect", r.known.Dialect, "endpoint", r.known.URL, "why", r.known.Why)
 }
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/exp/zapslog"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+)
+
+// accessRecord shows a call in Caddy's access log, as the object aip and as user_id, and in the placeholders {aip.*}.
+// Its fields are read after the call was answered.
+type accessRecord struct{ gateway.Summary }
+
+// userID is the placeholder from which Caddy's access log has user_id. Handlers that authenticate set it as well, and
+// theirs comes first.
+const userID = "http.auth.user.id"
+
+// setPlaceholders sets the placeholders of a request. They have values when the call was answered.
+func (c *accessRecord) setPlaceholders(r *http.Request) {
+	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+		repl.Map(c.value)
+	}
+}
+
+// addTo adds the record to the line of a request in the access log. It is called at the end of the request: Caddy adds
+// such fields to all lines that are logged with its context.
+func (c *accessRecord) addTo(r *http.Request) {
+	if fields, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
+		fields.Set(zap.Object("aip", c))
+	}
+}
+
+// value returns the value of a placeholder.
+func (c *accessRecord) value(name string) (any, bool) {
+	if name == userID && c.User != "" {
+		return c.User, true
+	}
+	if field, ok := strings.CutPrefix(name, "aip."); ok {
+		if value, ok := c.Field(field); ok {
+			return value, true
+		}
+	}
+	return nil, false
+}
+
+// MarshalLogObject implements zapcore.ObjectMarshaler.
+func (c *accessRecord) MarshalLogObject(e zapcore.ObjectEncoder) error {
+	c.Each(e.AddString)
+	return nil
+}
+
+// accessLog returns the access log of the site of a request, for what Caddy's own line lacks: the end of a stream that
+// has outlived its request, and the calls over a WebSocket. nil if the site has none.
+func (a *App) accessLog(r *http.Request) *slog.Logger {
+	server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok || server.Logs == nil {
+		return nil
+	}
+	if skip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.LogSkipVar).(bool); skip {
+		return nil
+	}
+	var handlers []slog.Handler
+	for _, name := range accessLoggers(server.Logs, r) {
+		name = strings.TrimSuffix(accessLogger+"."+name, ".")
+		handlers = append(handlers, zapslog.NewHandler(a.access, zapslog.WithName(name)))
+	}
+	if handlers == nil {
+		return nil
+	}
+	return slog.New(slog.NewMultiHandler(handlers...))
+}
+
+// accessLogger is the name of Caddy's logger of requests.
+const accessLogger = "http.log.access"
+
+// accessLoggers returns the names of the loggers of a request, as Caddy chooses them: a name stands below
+// accessLogger, and the empty one for that itself.
+func accessLoggers(logs *caddyhttp.ServerLogConfig, r *http.Request) []string {
+	if list, ok := caddyhttp.GetVar(r.Context(), caddyhttp.AccessLoggerNameVarKey).([]any); ok {
+		var names []string
+		for _, name := range list {
+			if name, ok := name.(string); ok {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	host = strings.ToLower(host)
+	_, domain, _ := strings.Cut(host, ".")
+	for _, pattern := range []string{host, "*." + domain} {
+		if names, ok := logs.LoggerNames[pattern]; ok {
+			return names
+		}
+		if slices.Contains(logs.SkipHosts, pattern) {
+			return nil
+		}
+	}
+	if logs.SkipUnmappedHosts {
+		return nil
+	}
+	return []string{logs.DefaultLoggerName}
+}

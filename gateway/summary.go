@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"log/slog"
+
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// Summary is what a log of requests says about a call. An empty field is not known, or there is no such thing.
+type Summary struct {
+	Dialect string
+	Command string // a command, or another method, by its name in the metrics; "unknown" where it was not understood
+	Leader  string
+	User    string // the AIC, or AID, that the caller has proven
+	Task    string
+	State   task.State // of the task, when the call was answered or its stream ended
+	Error   string     // the name of the error's kind, or CallerLeft
+}
+
+// CallerLeft is the error of a call whose caller has left before it was answered.
+const CallerLeft = "caller-left"
+
+// LogValue implements slog.LogValuer: a group of what is known.
+func (s Summary) LogValue() slog.Value {
+	attrs := make([]slog.Attr, 0, 6)
+	s.Each(func(name, value string) { attrs = append(attrs, slog.String(name, value)) })
+	return slog.GroupValue(attrs...)
+}
+
+// Each calls f with the name and the value of each field that is known, but for User.
+func (s *Summary) Each(f func(name, value string)) {
+	for _, name := range [...]string{"dialect", "command", "leader", "task", "state", "error"} {
+		if value, _ := s.Field(name); value != "" {
+			f(name, value)
+		}
+	}
+}
+
+// Field returns a field by its name in a log. It reports whether there is such a field.
+func (s *Summary) Field(name string) (value string, ok bool) {
+	switch name {
+	case "dialect":
+		return s.Dialect, true
+	case "command":
+		return s.Command, true
+	case "leader":
+		return s.Leader, true
+	case "task":
+		return s.Task, true
+	case "state":
+		return string(s.State), true
+	case "error":
+		return s.Error, true
+	}
+	return "", false
+}
+
+// summary returns the summary of a call that has failed with an error or nil.
+func (x *exchange) summary(err error) Summary {
+	s := Summary{
+		Dialect: x.dialect.Name(), Command: methodNames[methodOf(&x.call)], Leader: x.leader, User: x.peer.ID,
+		State: x.task.Status.State,
+	}
+	if x.decoded {
+		s.Task = x.call.Message.TaskID
+		if x.call.Op != translate.Command && x.call.Webhook != nil {
+			s.Task = x.call.Webhook.TaskID
+		}
+	}
+	if err != nil {
+		s.Error = task.KindOf(err).String()
+	}
+	return s
+}
