@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
 // aunSite is a gateway with an agent for AUN clients, and a client with a token.
@@ -49,7 +50,7 @@ func newAUNSite(ctx context.Context, caddy string) (_ *aunSite, err error) {
 			return nil, err
 		}
 	}
-	port, err := freePorts(1)
+	port, err := freeport.Take()
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +60,12 @@ func newAUNSite(ctx context.Context, caddy string) (_ *aunSite, err error) {
 			"\t\t\t\tconnections_per_aid 1000000\n\t\t\t}\n\t\t}", cert, roots),
 		more: fmt.Sprintf("http://127.0.0.1:%d {\n\tbind 127.0.0.1\n\taip_aun\n\taip_gateway a2a/legacy "+
 			"http://127.0.0.1:AGENT {\n\t\taid %s\n\t\tcallers aip aun\n\t\tidentity off\n\t\tlimits {\n"+
-			"\t\t\ttasks_per_leader 100000000\n\t\t}\n\t}\n}\n", port[0], agentAID),
+			"\t\t\ttasks_per_leader 100000000\n\t\t}\n\t}\n}\n", port, agentAID),
 	})
 	if err != nil {
 		return nil, err
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", port[0])
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	id, err := pki.Issue("alice.aid.test")
 	if err == nil {
 		s.client = &aunpeer.Client{ID: id, PKI: pki, HTTP: aunpeer.To(address), URL: "ws://" + address + "/aun"}

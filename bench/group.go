@@ -14,6 +14,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
 )
 
@@ -30,7 +31,7 @@ const (
 
 // groups measures groups over a broker of its own.
 func groups(ctx context.Context, o settings) error {
-	b, err := rabbittest.Start(rabbittest.Config{FreePort: onePort, Schedulers: 2})
+	b, err := rabbittest.Start(rabbittest.Config{Schedulers: 2})
 	if err != nil {
 		return err
 	}
@@ -128,14 +129,6 @@ func memoryOfGroups(ctx context.Context, o settings, b *rabbittest.Broker) error
 	return nil
 }
 
-func onePort() int {
-	port, err := freePorts(1)
-	if err != nil {
-		panic(err) // the system has no ports left
-	}
-	return port[0]
-}
-
 // groupSite is a gateway that may take part in groups, over mutual TLS, and their broker.
 type groupSite struct {
 	*site
@@ -150,7 +143,10 @@ func newGroupSite(ctx context.Context, caddy string, b *rabbittest.Broker) (_ *g
 	if err != nil {
 		return nil, err
 	}
-	port := onePort()
+	port, err := freeport.Take()
+	if err != nil {
+		return nil, err
+	}
 	s := &groupSite{broker: b, partner: string(aic), address: fmt.Sprint("localhost:", port)}
 	s.site, err = newSite(ctx, caddy, siteConfig{
 		store: storeState + "\n\t\tnotify {\n\t\t\tallow_networks 127.0.0.0/8\n\t\t}",

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
 // site is a gateway and an agent, each a process of its own, in a folder of their own.
@@ -69,8 +70,12 @@ func newSite(ctx context.Context, caddy string, c siteConfig) (_ *site, err erro
 	if s.leader, err = leaderTLS(s.pki); err != nil {
 		return nil, err
 	}
-	if s.ports, err = freePorts(ports); err != nil {
-		return nil, err
+	for range ports {
+		port, err := freeport.Take()
+		if err != nil {
+			return nil, err
+		}
+		s.ports = append(s.ports, port)
 	}
 	if caddy, err = filepath.Abs(caddy); err != nil {
 		return nil, err
@@ -166,19 +171,6 @@ func leaderTLS(pki *devpki.PKI) (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}, ServerName: "localhost"}, nil
-}
-
-// freePorts returns ports on which no process listens. All are held until the last is found, so that they differ.
-func freePorts(n int) (list []int, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		list = append(list, l.Addr().(*net.TCPAddr).Port)
-	}
-	return list, nil
 }
 
 func (s *site) addr(port int) string { return "127.0.0.1:" + strconv.Itoa(s.ports[port]) }

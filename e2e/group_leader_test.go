@@ -51,7 +51,7 @@ func ownBroker(t testing.TB) *rabbittest.Broker {
 func newBroker(t testing.TB) (*rabbittest.Broker, error) {
 	p := certificates(t)
 	return rabbittest.Start(rabbittest.Config{
-		CA: p.CA.Cert, Cert: p.Server.Cert, Key: p.Server.Key, FreePort: func() int { return freePort(t) },
+		CA: p.CA.Cert, Cert: p.Server.Cert, Key: p.Server.Key,
 	})
 }
 

@@ -44,7 +44,7 @@ func TestGroupPageLogins(t *testing.T) {
 	noError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600))
 
 	broker, err := rabbittest.Start(rabbittest.Config{
-		CA: pki.CA.Cert, Cert: pki.Server.Cert, Key: pki.Server.Key, FreePort: func() int { return freePort(t) },
+		CA: pki.CA.Cert, Cert: pki.Server.Cert, Key: pki.Server.Key,
 		Security: func(b *rabbittest.Broker) string {
 			return strings.NewReplacer("5671", fmt.Sprint(b.TLSPort), "/etc/rabbitmq/ca.pem", pki.CA.Cert,
 				"/etc/rabbitmq/broker.pem", pki.Server.Cert, "/etc/rabbitmq/broker-key.pem", pki.Server.Key,

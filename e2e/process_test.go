@@ -8,8 +8,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -19,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
 // patience is how long anything may take that should happen at once. Nothing is measured by it: it only keeps
@@ -220,33 +220,12 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-var ports struct {
-	mu    sync.Mutex
-	given map[int]bool
-}
-
-// freePort returns a port on which no process listens, and which no other test gets. It lies below the ports that
-// systems choose for connections, so that none of these takes it before it is used.
+// freePort returns a port on which no process listens, and which no other test gets.
 func freePort(t testing.TB) int {
 	t.Helper()
-	ports.mu.Lock()
-	defer ports.mu.Unlock()
-	for range 1000 {
-		port := 20_000 + rand.IntN(12_000)
-		if ports.given[port] {
-			continue
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		l.Close()
-		if ports.given == nil {
-			ports.given = make(map[int]bool)
-		}
-		ports.given[port] = true
-		return port
+	port, err := freeport.Take()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("there is no free port")
-	return 0
+	return port
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -25,7 +24,7 @@ import (
 // rabbit starts a RabbitMQ, with a Leader's exchange in each of two virtual hosts.
 func rabbit(t *testing.T) (b *rabbittest.Broker, leader func(t *testing.T, vhost string) *amqp.Channel) {
 	t.Helper()
-	b, err := rabbittest.Start(rabbittest.Config{FreePort: freePort})
+	b, err := rabbittest.Start(rabbittest.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,15 +61,6 @@ func rabbit(t *testing.T) (b *rabbittest.Broker, leader func(t *testing.T, vhost
 		must(channel.ExchangeDeclare("d", amqp.ExchangeDirect, true, false, false, false, nil))
 		return channel
 	}
-}
-
-func freePort() int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // atRabbit is an engine at a real broker, with the tasks of memberships left out.

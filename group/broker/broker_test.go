@@ -49,8 +49,7 @@ var rabbit = sync.OnceValues(func() (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := rabbittest.Start(rabbittest.Config{CA: pki.CA.Cert, Cert: pki.Server.Cert, Key: pki.Server.Key,
-		FreePort: freePort})
+	b, err := rabbittest.Start(rabbittest.Config{CA: pki.CA.Cert, Cert: pki.Server.Cert, Key: pki.Server.Key})
 	if err != nil {
 		return nil, err
 	}
@@ -73,15 +72,6 @@ func TestMain(m *testing.M) {
 		_ = os.RemoveAll(b.dir)
 	}
 	os.Exit(code)
-}
-
-func freePort() int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // start returns the broker, a pool, and the configuration of a link.

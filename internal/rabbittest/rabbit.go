@@ -20,6 +20,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
 // startLimit is how long a node may take to start or to stop. It takes 4 s on a machine that does nothing else.
@@ -36,8 +38,6 @@ type Config struct {
 	Security func(*Broker) string
 	// Schedulers is how many cores the node uses at most; default 1.
 	Schedulers int
-	// FreePort returns a port that no other process uses.
-	FreePort func() int
 }
 
 // Broker is a RabbitMQ node. While Run, Stop, Kill or Close runs, no other method may be called.
@@ -72,15 +72,19 @@ func Start(config Config) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{
-		Port: config.FreePort(), root: root, dir: dir, epmdPort: config.FreePort(), distPort: config.FreePort(),
-		threads: max(1, config.Schedulers),
+	b := &Broker{root: root, dir: dir, threads: max(1, config.Schedulers)}
+	ports := []*int{&b.Port, &b.epmdPort, &b.distPort}
+	if config.Cert != "" {
+		ports = append(ports, &b.TLSPort)
+	}
+	for _, port := range ports {
+		if *port, err = freeport.Take(); err != nil {
+			os.RemoveAll(dir)
+			return nil, err
+		}
 	}
 	b.Node = fmt.Sprintf("aip%d@localhost", b.Port)
 	b.cookie = "COOKIE" + filepath.Base(dir)
-	if config.Cert != "" {
-		b.TLSPort = config.FreePort()
-	}
 	if err := b.configure(config); err != nil {
 		os.RemoveAll(dir)
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,22 +19,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
-func freePort() int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // TestBroker logs in by all mechanisms that the tests of groups use, and ends the node in all ways.
 func TestBroker(t *testing.T) {
 	pki, err := devpki.Make(devpki.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := Start(Config{CA: pki.CA.Cert, Cert: pki.Server.Cert, Key: pki.Server.Key, FreePort: freePort})
+	b, err := Start(Config{CA: pki.CA.Cert, Cert: pki.Server.Cert, Key: pki.Server.Key})
 	if err != nil {
 		t.Fatal(err)
 	}
