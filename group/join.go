@@ -106,24 +106,24 @@ func (p *Partner) login(token string) (broker.Login, error) {
 		"Token").WithField("params.server.accessToken")
 }
 
-// linkConfig returns the configuration of a link for a record.
-func (m *membership) linkConfig(p *Partner, r *record, token string, declare bool) (broker.Config, error) {
+// dial makes a link for a record, by a configuration and an access token. declare is broker.Config.Declare.
+func (m *membership) dial(ctx context.Context, p *Partner, r *record, token string, declare bool) (link, error) {
 	ok, secure := allowed(p.Brokers, r.Host, r.Port)
 	if !ok {
-		return broker.Config{}, notAllowed(r.Host)
+		return nil, notAllowed(r.Host)
 	}
 	login, err := p.login(token)
 	if err != nil {
-		return broker.Config{}, err
+		return nil, err
 	}
-	return broker.Config{
+	return m.engine.dial.Join(ctx, broker.Config{
 		Owner: m.partner + "\x00" + m.leader, Name: connectionName(r.AIC), Login: login, Dialer: p.dialer,
 		Address: broker.Address{
 			Host: r.Host, Port: uint16(r.Port), VHost: r.VHost, TLS: secure || r.Port == portTLS || token == "",
 		},
 		Exchange: r.Exchange, RoutingKey: r.RoutingKey, Queue: r.Queue, Declare: declare, Prefetch: p.Prefetch,
 		MaxMessage: p.maxMessage(),
-	}, nil
+	})
 }
 
 // maxMessage is how large a message of a group may be: as large as the body of a request.

@@ -24,11 +24,7 @@ func (m *membership) rebind(ctx context.Context, p *Partner, next *record, token
 	if m.link.Blocked() {
 		return nil
 	}
-	c, err := m.linkConfig(p, next, token, false)
-	if err != nil {
-		return err
-	}
-	second, err := m.engine.dial.Join(ctx, c)
+	second, err := m.dial(ctx, p, next, token, false)
 	switch {
 	case isKind(err, broker.QueueGone):
 		m.removed()
@@ -53,11 +49,7 @@ func (m *membership) update(next *record) error {
 // which may still have the command to leave. The error is errOver if it has ended.
 func (m *membership) finishLeave(ctx context.Context, p *Partner, next *record, token string) error {
 	if m.link == nil {
-		c, err := m.linkConfig(p, next, token, false)
-		if err != nil {
-			return err
-		}
-		l, err := m.engine.dial.Join(ctx, c)
+		l, err := m.dial(ctx, p, next, token, false)
 		switch {
 		case isKind(err, broker.QueueGone):
 			m.abandon()
@@ -80,11 +72,7 @@ func (m *membership) move(ctx context.Context, p *Partner, next *record, token s
 	// A queue that should be there and is not means that the Leader has removed the agent from the group before: then
 	// this invitation is for a new membership.
 	old, declare := m.link, !m.isStored || !m.record.sameBroker(next)
-	c, err := m.linkConfig(p, next, token, declare)
-	if err != nil {
-		return err
-	}
-	fresh, err := m.engine.dial.Join(ctx, c)
+	fresh, err := m.dial(ctx, p, next, token, declare)
 	switch {
 	case isKind(err, broker.QueueGone) && !declare:
 		m.removed()

@@ -231,11 +231,7 @@ func (m *membership) mayWait(cancel context.CancelFunc) bool {
 // open makes the link of the record. It declares no queue: one that is missing was deleted by the Leader. A membership
 // that is leaving receives nothing any more.
 func (m *membership) open(ctx context.Context) (link, error) {
-	c, err := m.linkConfig(m.config, &m.record, m.token, false)
-	if err != nil {
-		return nil, err
-	}
-	l, err := m.engine.dial.Join(ctx, c)
+	l, err := m.dial(ctx, m.config, &m.record, m.token, false)
 	if err != nil {
 		return nil, err
 	}
