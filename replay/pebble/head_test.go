@@ -42,6 +42,7 @@ func TestOwner(t *testing.T) {
 	if err := s.commit(b, 0, false); err != nil {
 		t.Fatal(err)
 	}
+	s.logs.begun("a")
 	appendRecords(t, s.Store, "a", false, "one", "two")
 	got, closer, err := storedHead(s.db, "a", 0)
 	if err != nil || got.owner != h.owner || got.epoch != h.epoch || got.Last != 2 {
