@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,7 +64,8 @@ type journal struct {
 // round is one sync for all commits that have joined it. The first of them leads it: it waits for the end of the round
 // before, while others join, then writes and syncs what all of them have appended. So each commit is woken only once.
 type round struct {
-	done chan struct{} // closed when it has ended
+	done   chan struct{} // closed when it has ended
+	joined int           // commits that are in it; guarded by journal.mu
 }
 
 // segment is a file of the journal.
@@ -90,18 +92,18 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealSum makes the checksum of a payload that of a record.
-func sealSum(sum uint32, segment uint64, kind byte) uint32 {
-	var b [9]byte
-	binary.LittleEndian.PutUint64(b[:], segment)
-	b[8] = kind
-	return crc32.Update(sum, castagnoli, b[:])
+// sealSum makes the checksum of a payload that of a record. It writes to the room behind b.
+func sealSum(b []byte, sum uint32, segment uint64, kind byte) uint32 {
+	seal := append(binary.LittleEndian.AppendUint64(b, segment), kind)
+	return crc32.Update(sum, castagnoli, seal[len(b):])
 }
 
 // appendRecord appends a record to b; sum is the checksum of the payload alone.
 func appendRecord(b []byte, segment uint64, kind byte, payload []byte, sum uint32) []byte {
+	b = slices.Grow(b, recordHeader+len(payload))
+	sum = sealSum(b, sum, segment, kind)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
-	b = binary.LittleEndian.AppendUint32(b, sealSum(sum, segment, kind))
+	b = binary.LittleEndian.AppendUint32(b, sum)
 	b = append(b, kind)
 	return append(b, payload...)
 }
@@ -223,6 +225,7 @@ func (j *journal) sync(end int64) {
 			j.leadRound()
 			continue
 		}
+		r.joined++
 		j.mu.Unlock()
 		<-r.done
 		j.mu.Lock()
@@ -231,7 +234,7 @@ func (j *journal) sync(end int64) {
 
 // leadRound does a round. The caller holds j.mu, which is released meanwhile.
 func (j *journal) leadRound() {
-	r, before := &round{done: make(chan struct{})}, j.last
+	r, before := &round{done: make(chan struct{}), joined: 1}, j.last
 	defer close(r.done)
 	j.round, j.last = r, r
 	if before != nil {
@@ -239,7 +242,9 @@ func (j *journal) leadRound() {
 		<-before.done
 		j.mu.Lock()
 	}
-	j.gather()
+	if r.joined > 1 || before != nil && before.joined > 1 { // else to let others run costs more than it brings
+		j.gather()
+	}
 	j.round = nil
 	j.writeTo(j.appended)
 	if j.synced == j.written || j.disk.err() != nil { // the segment has ended meanwhile

@@ -217,6 +217,7 @@ func scanSegment(r io.Reader, size int64, segment uint64, do func(kind byte, pay
 ) {
 	in := bufio.NewReaderSize(r, 256<<10)
 	var head [recordHeader]byte
+	seal := make([]byte, 0, recordHeader)
 	for size-end >= recordHeader {
 		if _, err := io.ReadFull(in, head[:]); err != nil {
 			return end, notEOF(err)
@@ -229,7 +230,7 @@ func scanSegment(r io.Reader, size int64, segment uint64, do func(kind byte, pay
 		if _, err := io.ReadFull(in, payload); err != nil {
 			return end, notEOF(err)
 		}
-		if sealSum(crc32.Checksum(payload, castagnoli), segment, kind) != sum {
+		if sealSum(seal, crc32.Checksum(payload, castagnoli), segment, kind) != sum {
 			return end, nil
 		}
 		if err := do(kind, payload); err != nil {
