@@ -206,6 +206,18 @@ func (tk *activeTask) append(a *replay.Append) error {
 	return StoreError(err, "the task cannot be stored")
 }
 
+// appendPending begins the log of a task whose start is pending. A caller is answered with a tentative one. tk.mu is
+// held.
+func (tk *activeTask) appendPending() error {
+	w := writes.Get().(*write)
+	defer w.release()
+	w.buf = tk.meta.append(w.buf)
+	err := tk.append(&replay.Append{Log: tk.log, Metadata: w.buf, DueAt: replay.Recover,
+		Intent: !tk.meta.Tentative, Durable: tk.meta.Tentative})
+	tk.logState.metadata = nil // it is not needed again: with the first event, the log gets others
+	return err
+}
+
 // commitPending writes the first events of a task whose start is pending, because a caller is about to be answered with
 // the task: it is accepted, and the agent works on it. tk.mu is held.
 func (tk *activeTask) commitPending(ctx context.Context) error {

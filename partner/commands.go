@@ -9,7 +9,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -171,9 +170,7 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 		Stream:    stream,
 		Tentative: c.Tentative,
 	}
-	intent := replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover,
-		Intent: !c.Tentative, Durable: c.Tentative} // a caller is answered with a tentative start
-	if err := tk.append(&intent); err != nil {
+	if err := tk.appendPending(); err != nil {
 		p.engine.open.done(tk.log)
 		undo()
 		return nil, err

@@ -55,11 +55,17 @@ func (tk *activeTask) encodeMetadata() []byte {
 	return tk.encoded.json
 }
 
-// encode returns the JSON that json.Unmarshal reads. It is written by hand, because every turn writes it twice.
+// encode returns the JSON that json.Unmarshal reads.
 func (n *metadata) encode() []byte {
 	w := writes.Get().(*write)
 	defer w.release()
-	dst := append(w.buf, `{"terms":{"response":`...)
+	w.buf = n.append(w.buf)
+	return bytes.Clone(w.buf)
+}
+
+// append appends the JSON to dst. It is written by hand, because every turn writes it twice.
+func (n *metadata) append(dst []byte) []byte {
+	dst = append(dst, `{"terms":{"response":`...)
 	dst = strconv.AppendInt(dst, int64(n.Terms.Response), 10)
 	dst = append(dst, `,"awaitingInput":`...)
 	dst = strconv.AppendInt(dst, int64(n.Terms.AwaitingInput), 10)
@@ -107,6 +113,5 @@ func (n *metadata) encode() []byte {
 	if n.Acknowledged {
 		dst = append(dst, `,"taken":true`...)
 	}
-	w.buf = append(dst, '}')
-	return bytes.Clone(w.buf)
+	return append(dst, '}')
 }

@@ -111,7 +111,7 @@ type Append struct {
 	Log      string
 	Expect   uint64    // number of the last record that the writer knows; 0 for none, which also creates the log
 	Records  [][]byte  // may be empty, to write the rest alone; the store keeps no reference to them
-	Metadata []byte    // replaces the log's metadata
+	Metadata []byte    // replaces the log's metadata; the store keeps no reference to it
 	DueAt    time.Time // replaces the time at which Due yields the log; zero for never
 	End      bool      // ends the log: it takes no more appends, and is dropped after Settings.Retention
 	Skip     uint64    // how many numbers to leave out before the first of Records; without Records it has no effect

@@ -198,7 +198,7 @@ func (r *run) message(op translate.Operation, t *agent.Turn) *Request {
 
 // encode returns the body of a request that sends a turn whose message has a size.
 func (r *run) encode(op translate.Operation, t *agent.Turn, size int) []byte {
-	return r.codec.AppendTurn(make([]byte, 0, 512+size), t, op == translate.SendStream)
+	return r.codec.AppendTurn(make([]byte, 0, 256+size), t, op == translate.SendStream)
 }
 
 // asksForStream reports whether the turn's message asks for a stream, given that the caller asks for one or not.
