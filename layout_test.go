@@ -162,7 +162,7 @@ var outside = map[string][]string{
 		"caddymodule/command", "caddymodule/console", "internal/leader", "internal/legacyagent", "bench", "soak", "aun"},
 }
 
-func TestWhoMayImportWhom(t *testing.T) {
+func TestImports(t *testing.T) {
 	module := strings.TrimSpace(run(t, "go", "list", "-m"))
 	used := make(map[[2]string]bool) // room and what it imports: a room of ours, or a prefix of outside
 	rooms := make(map[string]bool)

@@ -158,7 +158,7 @@ func (s *site) wantReferences(want int) {
 	}
 }
 
-func TestReloadGoesOnWithTheStore(t *testing.T) {
+func TestReloadKeepsTheStore(t *testing.T) {
 	s := newSite(t)
 	s.mustLoad(s.config("", ""))
 	before := s.open()
@@ -176,7 +176,7 @@ func TestReloadGoesOnWithTheStore(t *testing.T) {
 	s.want("complete", "t1", "", "completed")
 }
 
-func TestFailingConfigurationLeavesTheRunningOneWhole(t *testing.T) {
+func TestFailingConfigurationChangesNothing(t *testing.T) {
 	s := newSite(t)
 	s.mustLoad(s.config("sync state", ""))
 	before := s.open()

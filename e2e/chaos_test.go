@@ -63,10 +63,10 @@ func (l *ledger) answer(w http.ResponseWriter, _ *http.Request, h heard) {
 	}
 }
 
-// TestTasksInTrouble kills, reloads and cuts, on the way to the agent and on the way to the gateway, while tasks run.
+// TestTasksUnderFaults kills, reloads and cuts, on the way to the agent and on the way to the gateway, while tasks run.
 // Each ends as
 // its agent says, and the agent is given each once.
-func TestTasksInTrouble(t *testing.T) {
+func TestTasksUnderFaults(t *testing.T) {
 	t.Parallel()
 	const tasks, workers = 300, 30
 	l := &ledger{tasks: make(map[string]*entry)}

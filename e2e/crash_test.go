@@ -273,9 +273,9 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestContinueInVain proves that what the agent did in an earlier turn is not taken for the answer to a later
+// TestContinueThatIsNotReceived proves that what the agent did in an earlier turn is not taken for the answer to a later
 // one, which it never carried out.
-func TestContinueInVain(t *testing.T) {
+func TestContinueThatIsNotReceived(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request, heard){
 		"an error": func(w http.ResponseWriter, _ *http.Request,

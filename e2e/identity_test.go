@@ -157,8 +157,8 @@ func TestIdentityOff(t *testing.T) {
 	}
 }
 
-// TestLeadersApart proves that a task exists for the Leader only that started it.
-func TestLeadersApart(t *testing.T) {
+// TestLeadersAreIsolated proves that a task exists for the Leader only that started it.
+func TestLeadersAreIsolated(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, nil)
 	s := serve(t, config{handle: "aip_gateway a2a/legacy " + agent.url})

@@ -17,10 +17,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestStoreAway takes the directory of the store away from a running gateway, as an unmounted volume does. Starts are
-// refused in those words, and work again without a restart when it is back. What was answered before is there, and what
-// ran meanwhile ends as its agent says, for its webhook, too.
-func TestStoreAway(t *testing.T) {
+// TestStoreIsUnmounted removes the directory of the store from a running gateway, as an unmounted volume does. Starts
+// are refused as STORE_UNAVAILABLE, and work again without a restart when the directory is back. Tasks that were
+// answered before are there, and running tasks end as their agents report, also for their webhooks.
+func TestStoreIsUnmounted(t *testing.T) {
 	t.Parallel()
 	_, agent := sampleAgent(t)
 	s := newSite(t)

@@ -13,10 +13,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestStrangers opens more connections than the gateway has file descriptors for, and says nothing on them. A Leader
-// that
-// is connected is served, tasks wait for a connection to their agent, and all works again when the strangers leave.
-func TestStrangers(t *testing.T) {
+// TestUnauthenticatedConnections opens more connections than the gateway has file descriptors for, and sends nothing on
+// them. A Leader that is connected is served, tasks wait for a connection to their agent, and everything works again
+// when these connections are closed.
+func TestUnauthenticatedConnections(t *testing.T) {
 	t.Parallel()
 	const files, strangers = 400, 600
 	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {

@@ -124,8 +124,8 @@ func TestCallersThatNeverRead(t *testing.T) {
 	}
 }
 
-// TestAnswersThatNobodyReads asks for a large task and reads no more than the beginning.
-func TestAnswersThatNobodyReads(t *testing.T) {
+// TestAnswersThatAreNotRead asks for a large task and reads no more than the beginning.
+func TestAnswersThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
 		writeTask(w, h, "completed", strings.Repeat("x", 8<<20))

@@ -157,7 +157,7 @@ func TestCheck(t *testing.T) {
 }
 
 // Every row of the table is a whole network, and all of its addresses are refused.
-func TestSpecialIsRefusedWhole(t *testing.T) {
+func TestSpecialNetworksAreRefused(t *testing.T) {
 	seen := map[netip.Prefix]bool{}
 	for _, n := range special {
 		if n.prefix != n.prefix.Masked() || seen[n.prefix] || n.name == "" {

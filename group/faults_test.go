@@ -114,8 +114,8 @@ func TestWithoutATask(t *testing.T) {
 	})
 }
 
-// TestStoredAfterAll: a start that the store has, although it said that it is unavailable, is published once.
-func TestStoredAfterAll(t *testing.T) {
+// TestFailedStartWasStored: a start that the store has, although it said that it is unavailable, is published once.
+func TestFailedStartWasStored(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.connect(true)

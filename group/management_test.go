@@ -234,8 +234,8 @@ func TestLeaveLosesLink(t *testing.T) {
 	})
 }
 
-// TestLeaveByHand has an operator make the agent leave.
-func TestLeaveByHand(t *testing.T) {
+// TestLeaveByOperator has an operator make the agent leave.
+func TestLeaveByOperator(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.mustInvite()
 		m.took()
@@ -284,9 +284,9 @@ func TestTasksThatDoNotEnd(t *testing.T) {
 	})
 }
 
-// TestDeath lets the process die at each of its writes, while it joins, is muted, moves and leaves. The next process
+// TestCrashAtEachWrite lets the process die at each of its writes, while it joins, is muted, moves and leaves. The next process
 // finds a membership or none, and continues from there.
-func TestDeath(t *testing.T) {
+func TestCrashAtEachWrite(t *testing.T) {
 	for death, died := 1, true; died; death++ {
 		inBubble(t, func(m *memberships) {
 			m.store.dieAt, m.store.died = death, make(chan struct{})

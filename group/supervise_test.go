@@ -65,8 +65,8 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
-// TestLostForLong gives up a broker that cannot be reached for days.
-func TestLostForLong(t *testing.T) {
+// TestBrokerLostForDays gives up a broker that cannot be reached for days.
+func TestBrokerLostForDays(t *testing.T) {
 	inBubble(t, func(m *memberships) {
 		m.mustInvite()
 		at := m.byName["a.example"]

@@ -291,9 +291,9 @@ func TestGuardOwner(t *testing.T) {
 	}
 }
 
-// TestOtherProofs: a guard takes a peer as its front has proven it. Its id is matched as it is, never as an AIC, and
+// TestPeersWithoutAICs: a guard takes a peer as its front has proven it. Its id is matched as it is, never as an AIC, and
 // names a Leader that no AIC names.
-func TestOtherProofs(t *testing.T) {
+func TestPeersWithoutAICs(t *testing.T) {
 	for _, proof := range []Proof{ByToken, ByBroker} {
 		peer, err := new(Guard).Check(Peer{Proof: proof, Kind: "aid", ID: "did:x"})
 		if err != nil {
@@ -325,7 +325,7 @@ func TestOtherProofs(t *testing.T) {
 }
 
 // Two certificates that share a slot of the memory are never taken for each other.
-func TestPeersDoNotMix(t *testing.T) {
+func TestPeersAreIsolated(t *testing.T) {
 	certs := []*x509.Certificate{certificate(t, aicV1), certificate(t, aicV2), certificate(t, other)}
 	want := []AIC{aicV1, aicV2, other}
 	for _, cert := range certs { // the same tail sends all of them to one slot

@@ -186,7 +186,7 @@ func TestChangedInFlight(t *testing.T) {
 }
 
 // An outbox whose task never came is dropped. One whose task came stays, even if nothing was delivered yet.
-func TestTaskNeverCame(t *testing.T) {
+func TestTaskNeverStarted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()

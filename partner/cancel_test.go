@@ -123,9 +123,9 @@ func TestCancelRaces(t *testing.T) {
 	}
 }
 
-// TestCancelAsksWhoCarriesTheTurnOut: Partners of one name share their tasks, and the agent of the one that has begun a
+// TestCancelIsSentToTheAgentOfTheTurn: Partners of one name share their tasks, and the agent of the one that has begun a
 // turn knows how to cancel it.
-func TestCancelAsksWhoCarriesTheTurnOut(t *testing.T) {
+func TestCancelIsSentToTheAgentOfTheTurn(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		asked := func(name string, all *[]string) *script {
 			s := hangs()

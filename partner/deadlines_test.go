@@ -45,7 +45,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-func TestDeadlineOfALongerWaitIsForgottenWhenTheTaskGoesOn(t *testing.T) {
+func TestDeadlineIsDroppedWhenTheTaskContinues(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), answers("x"))
 		b.do(call(task.Start, "t1"))

@@ -67,7 +67,7 @@ func TestEither(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatGoesOnByItself(t *testing.T) {
+func TestSelfResumingAgent(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		open := agent.Report{State: task.AwaitingInput, NativeState: "auth-required", SelfResuming: true,
 			Items: []task.DataItem{task.Text("log in")}}
@@ -109,8 +109,8 @@ func TestAnAgentThatGoesOnByItself(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsForAnAgentThatMayGoOn holds that the deadline of a task that awaits input ends the watching, too.
-func TestNobodyWaitsForAnAgentThatMayGoOn(t *testing.T) {
+// TestSelfResumingAgentIsNotWaitedFor holds that the deadline of a task that awaits input ends the watching, too.
+func TestSelfResumingAgentIsNotWaitedFor(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
 		b := setUp(t, memory(t), &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {

@@ -16,7 +16,7 @@ import (
 // none is no kind of error.
 const none = task.Kind(255)
 
-func TestNoteSurvives(t *testing.T) {
+func TestMetadataSurvives(t *testing.T) {
 	for _, n := range []metadata{
 		{Terms: agreedTerms{Terms: terms}, Ref: agent.Ref{Task: "t\"1", Session: "s"}, Revision: "completed 1a"},
 		{Terms: agreedTerms{Terms: task.Terms{MaxProductsBytes: 7}}, Stream: true, Tentative: true,

@@ -114,7 +114,7 @@ func TestHundredStartsRunOnce(t *testing.T) {
 	b.wantStates("t1", task.Accepted, task.Working, task.AwaitingCompletion)
 }
 
-func TestLeadersDoNotMeet(t *testing.T) {
+func TestLeadersAreIsolated(t *testing.T) {
 	fake := answers("mine")
 	b := setUp(t, memory(t), fake)
 	b.do(call(task.Start, "t1"))
@@ -131,7 +131,7 @@ func TestLeadersDoNotMeet(t *testing.T) {
 	}
 }
 
-func TestResponseTimeoutAnswersAndGoesOn(t *testing.T) {
+func TestResponseTimeoutAnswersAndTheRunContinues(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		fake := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			time.Sleep(time.Minute)
@@ -148,7 +148,7 @@ func TestResponseTimeoutAnswersAndGoesOn(t *testing.T) {
 	})
 }
 
-func TestCallerLeavesAndTheRunGoesOn(t *testing.T) {
+func TestCallerLeavesAndTheRunContinues(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			select {

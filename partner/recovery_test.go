@@ -163,8 +163,8 @@ func TestReportsOutliveAFailingStore(t *testing.T) {
 	}
 }
 
-// TestWrittenAfterAll: an Append that failed may have been written. Nothing is added twice, and a start is not lost.
-func TestWrittenAfterAll(t *testing.T) {
+// TestFailedAppendWasWritten: an Append that failed may have been written. Nothing is added twice, and a start is not lost.
+func TestFailedAppendWasWritten(t *testing.T) {
 	piece := func(text string) agent.Report {
 		return agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p1",
 			DataItems: []task.DataItem{task.Text(text)}}, Append: true}}}

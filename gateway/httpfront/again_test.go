@@ -45,9 +45,9 @@ func (g *gate) call(method, params string, header ...string) (*http.Response, st
 	return res, string(content)
 }
 
-// TestBackAtTheEnd: a caller that resumes after the last event of a stream that has ended learns that there
+// TestResumeAtTheEnd: a caller that resumes after the last event of a stream that has ended learns that there
 // is nothing, and does not wait for what the task may do tomorrow.
-func TestBackAtTheEnd(t *testing.T) {
+func TestResumeAtTheEnd(t *testing.T) {
 	g := open(t, everyone)
 	for _, text := range []string{"hello", "ask"} {
 		_, first := g.call("tasks/sendSubscribe",

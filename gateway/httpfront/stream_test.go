@@ -185,7 +185,7 @@ func TestStreamsOfUnverified(t *testing.T) {
 	}
 }
 
-func TestSilentStreamsBeat(t *testing.T) { eachWay(t, silentStreamsBeat) }
+func TestSilentStreamsSendHeartbeats(t *testing.T) { eachWay(t, silentStreamsBeat) }
 
 func silentStreamsBeat(t *testing.T, way func(*setup)) {
 	g := open(t, way, func(h *setup) { h.front.Heartbeat = 10 * time.Millisecond })

@@ -98,8 +98,8 @@ func answer(conn net.Conn, n int, says string) {
 
 func silent(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
-// TestABrokerThatIsNone joins what is no broker, or one that fails at each step of the login.
-func TestABrokerThatIsNone(t *testing.T) {
+// TestNotABroker joins what is no broker, or one that fails at each step of the login.
+func TestNotABroker(t *testing.T) {
 	tests := map[string]struct {
 		serve  func(net.Conn)
 		kind   broker.Kind // NoAnswer if it is silent after that, for longer than the join may take

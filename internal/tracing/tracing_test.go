@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
 )
 
-// TestWhoseTracer: the tracer of a recorded parent is used, then the gateway's own, then none.
-func TestWhoseTracer(t *testing.T) {
+// TestTracerOf: the tracer of a recorded parent is used, then the gateway's own, then none.
+func TestTracerOf(t *testing.T) {
 	callers, own := tracetest.NewSpanRecorder(), tracetest.NewSpanRecorder()
 	caller := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(callers))
 	ours := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(own))

@@ -232,8 +232,8 @@ func TestNoLoss(t *testing.T) {
 	}
 }
 
-// TestFormatBefore opens a store of the format before, which does not know whether it has lost something.
-func TestFormatBefore(t *testing.T) {
+// TestOlderFormat opens a store of the format before, which does not know whether it has lost something.
+func TestOlderFormat(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, dir, replay.Settings{})
 	appendRecords(t, s.Store, "a", true, "a1", "a2")

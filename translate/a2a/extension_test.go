@@ -101,8 +101,8 @@ func holds(t *testing.T, out gjson.Result, prefix string, want map[string]string
 	}
 }
 
-// TestExtraOfRequests: what a caller says beyond the canon comes to an agent of any version.
-func TestExtraOfRequests(t *testing.T) {
+// TestExtensionsOfRequests: what a caller says beyond the canon comes to an agent of any version.
+func TestExtensionsOfRequests(t *testing.T) {
 	for _, from := range extraVersions {
 		req, bad := jsonrpc.Parse([]byte(from.request), jsonrpc.Limits{})
 		if bad != nil {
@@ -146,8 +146,8 @@ func TestExtraOfRequests(t *testing.T) {
 	}
 }
 
-// TestExtraOfHistories: what a caller says beyond the protocol is for the agent, and no history shows it.
-func TestExtraOfHistories(t *testing.T) {
+// TestExtensionsOfHistories: what a caller says beyond the protocol is for the agent, and no history shows it.
+func TestExtensionsOfHistories(t *testing.T) {
 	for _, from := range extraVersions {
 		req, bad := jsonrpc.Parse([]byte(from.request), jsonrpc.Limits{})
 		if bad != nil {
@@ -180,9 +180,9 @@ func TestExtraOfHistories(t *testing.T) {
 	}
 }
 
-// TestExtraOfReplies: what an agent says beyond the canon comes to a caller of any version, in answers, in events, and
+// TestExtensionsOfReplies: what an agent says beyond the canon comes to a caller of any version, in answers, in events, and
 // by way of the log.
-func TestExtraOfReplies(t *testing.T) {
+func TestExtensionsOfReplies(t *testing.T) {
 	result := func(json string) []byte { return []byte(`{"jsonrpc":"2.0","id":1,"result":` + json + `}`) }
 	for _, from := range extraVersions {
 		rep, err := from.client.Reply(result(from.reply), nil)
@@ -241,8 +241,8 @@ func TestExtraOfReplies(t *testing.T) {
 	}
 }
 
-// TestExtraOfOthers: what another family keeps is metadata, and nothing else.
-func TestExtraOfOthers(t *testing.T) {
+// TestExtensionsOfOtherFamilies: what another family keeps is metadata, and nothing else.
+func TestExtensionsOfOtherFamilies(t *testing.T) {
 	extra := json.RawMessage(`{"aip":{"x":1,"extensions":"no"}}`)
 	items := []task.DataItem{{Kind: task.TextItem, Text: "hi", Metadata: json.RawMessage(`{"m":1,"aip":{"x":1}}`)}}
 	state := &task.Task{
@@ -271,8 +271,8 @@ func TestExtraOfOthers(t *testing.T) {
 	}
 }
 
-// TestExtraOfProducts: v0.1 has a product's id in the metadata, but what the agent has there comes first.
-func TestExtraOfProducts(t *testing.T) {
+// TestExtensionsOfProducts: v0.1 has a product's id in the metadata, but what the agent has there comes first.
+func TestExtensionsOfProducts(t *testing.T) {
 	for extra, want := range map[string]string{
 		``: `{"productId":"p"}`,
 		`{"a2a":{"metadata":{"productId":"theirs","a":1}}}`: `{"productId":"theirs","a":1}`,
@@ -287,8 +287,8 @@ func TestExtraOfProducts(t *testing.T) {
 	}
 }
 
-// TestExtraOfAnswers: a message in place of a task is a product, and what it has beyond the canon is the product's.
-func TestExtraOfAnswers(t *testing.T) {
+// TestExtensionsOfAnswers: a message in place of a task is a product, and what it has beyond the canon is the product's.
+func TestExtensionsOfAnswers(t *testing.T) {
 	for _, c := range []struct {
 		client translate.Client
 		result string
@@ -340,8 +340,8 @@ func FuzzExtraReply(f *testing.F) {
 	})
 }
 
-// TestExtraOfTheLastWord: the final text of an agent is shown with the state in which its task is completed.
-func TestExtraOfTheLastWord(t *testing.T) {
+// TestExtensionsOfTheFinalText: the final text of an agent is shown with the state in which its task is completed.
+func TestExtensionsOfTheFinalText(t *testing.T) {
 	finished := &task.Status{State: task.AwaitingCompletion, DataItems: []task.DataItem{task.Text("bye")},
 		Extensions:     json.RawMessage(`{"a2a":{"message":{"metadata":{"mm":1}}}}`),
 		TaskExtensions: json.RawMessage(`{"a2a":{"ex":1}}`)}

@@ -16,7 +16,7 @@ import (
 )
 
 // Every request before 1.0 is of exactly one dialect.
-func TestLegacySpeaks(t *testing.T) {
+func TestLegacyMatches(t *testing.T) {
 	made := translate.TaskID(make([]byte, 17))
 	for _, tc := range []struct{ version, method, id, want string }{
 		{"", "tasks/send", "t", "a2a/legacy"},

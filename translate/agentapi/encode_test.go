@@ -264,8 +264,8 @@ func TestClientReadsServer(t *testing.T) {
 	}
 }
 
-// TestKept: an encoder says how much it keeps.
-func TestKept(t *testing.T) {
+// TestRetained: an encoder says how much it keeps.
+func TestRetained(t *testing.T) {
 	for seed := range uint64(500) {
 		e := newEncoder(&translate.Call{}, &task.Task{ID: "t", SessionID: "s"})
 		for _, ev := range randomEvents(rand.New(rand.NewPCG(seed, 1))) {

@@ -91,8 +91,8 @@ func unchanging(lines []string) string {
 	})
 }
 
-// TestAsTheServer holds streams to the bytes of the server of the Agent API.
-func TestAsTheServer(t *testing.T) {
+// TestStreamsOfTheServer holds streams to the bytes of the server of the Agent API.
+func TestStreamsOfTheServer(t *testing.T) {
 	for file, events := range map[string][]task.Event{
 		"hello": {began(), state(task.Working), piece("p", "Hel", false), piece("p", "lo", true), last(piece("p", "", true)),
 			state(task.AwaitingCompletion)},

@@ -294,7 +294,7 @@ func TestReplyRefuses(t *testing.T) {
 	}
 }
 
-func TestStamp(t *testing.T) {
+func TestRevision(t *testing.T) {
 	get := func(result string) string {
 		t.Helper()
 		rep, err := Client("").Reply([]byte(`{"jsonrpc":"2.0","id":1,"result":`+result+`}`), nil)

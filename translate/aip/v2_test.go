@@ -63,7 +63,7 @@ func TestRouteV2(t *testing.T) {
 	}
 }
 
-func TestSpeaksV2(t *testing.T) {
+func TestMatchesV2(t *testing.T) {
 	command := leastV2(task.Start)
 	for name, tt := range map[string]struct {
 		body []byte

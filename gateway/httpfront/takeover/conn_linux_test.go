@@ -73,8 +73,8 @@ func TestTheSameBytes(t *testing.T) {
 	}
 }
 
-// TestItIsGivenBack has one connection serve requests after a stream, and another stream.
-func TestItIsGivenBack(t *testing.T) {
+// TestConnIsReturned has one connection serve requests after a stream, and another stream.
+func TestConnIsReturned(t *testing.T) {
 	for name, start := range ways {
 		t.Run(name, func(t *testing.T) {
 			h := serve(t, start)
@@ -97,8 +97,8 @@ func TestItIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestItIsClosed ends streams whose connections are not used again.
-func TestItIsClosed(t *testing.T) {
+// TestConnIsClosed ends streams whose connections are not used again.
+func TestConnIsClosed(t *testing.T) {
 	for name, c := range map[string]struct {
 		request        string
 		complete, keep bool

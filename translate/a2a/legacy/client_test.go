@@ -259,19 +259,19 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// The stamp stands still exactly as long as nothing of the task changes.
-func TestStamp(t *testing.T) {
-	stamp := func(members string) string {
+// The revision stays the same exactly as long as nothing of the task changes.
+func TestRevision(t *testing.T) {
+	revision := func(members string) string {
 		rep, err := a2a.Legacy().Reply([]byte(whole(members)), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return rep.Revision
 	}
-	base := stamp(`"status":{"state":"working","timestamp":"1"},"artifacts":[{"parts":[{"text":"a"}]}]`)
+	base := revision(`"status":{"state":"working","timestamp":"1"},"artifacts":[{"parts":[{"text":"a"}]}]`)
 	if base == "" ||
-		base != stamp(`"history":[1],"artifacts":[{"parts":[{"text":"a"}]}],"status":{"state":"working","timestamp":"1"}`) {
-		t.Errorf("the stamp changes though nothing does")
+		base != revision(`"history":[1],"artifacts":[{"parts":[{"text":"a"}]}],"status":{"state":"working","timestamp":"1"}`) {
+		t.Errorf("the revision changes though nothing does")
 	}
 	for _, other := range []string{
 		`"status":{"state":"submitted","timestamp":"1"},"artifacts":[{"parts":[{"text":"a"}]}]`,
@@ -281,8 +281,8 @@ func TestStamp(t *testing.T) {
 		`"status":{"state":"working","timestamp":"1"},"artifacts":[{"parts":[{"text":"b"}]}]`,
 		`"status":{"state":"working","timestamp":"1"}`,
 	} {
-		if stamp(other) == base {
-			t.Errorf("the stamp is the same for %s", other)
+		if revision(other) == base {
+			t.Errorf("the revision is the same for %s", other)
 		}
 	}
 }

@@ -363,24 +363,24 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// A report that rests has the same stamp whether it came by a stream or was asked for, and another one than the next.
-func TestStamp(t *testing.T) {
+// A settled report has the same revision from a stream and from a poll, and the next one has another.
+func TestRevision(t *testing.T) {
 	const done = `"status":{"state":"completed","timestamp":"1"}`
-	stamp := func(rep agent.Report, err error) string {
+	revision := func(rep agent.Report, err error) string {
 		if err != nil || rep.Revision == "" {
-			t.Fatalf("stamp %q, error %v", rep.Revision, err)
+			t.Fatalf("revision %q, error %v", rep.Revision, err)
 		}
 		return rep.Revision
 	}
-	asked := stamp(a2a.V03().Reply([]byte(whole(done+`,"artifacts":[{"artifactId":"a"}],"history":[1]`)), nil))
-	if streamed := stamp(a2a.V03().NewStream(nil).Event("",
+	asked := revision(a2a.V03().Reply([]byte(whole(done+`,"artifacts":[{"artifactId":"a"}],"history":[1]`)), nil))
+	if streamed := revision(a2a.V03().NewStream(nil).Event("",
 		[]byte(`{"result":{"taskId":"t","final":true,`+done+`}}`))); streamed != asked {
 		t.Errorf("asked %q, streamed %q", asked, streamed)
 	}
-	first := stamp(a2a.V03().Reply([]byte(`{"result":{"messageId":"1","parts":[]}}`), nil))
-	if second := stamp(a2a.V03().Reply([]byte(`{"result":{"messageId":"2","parts":[]}}`), nil)); second == first ||
+	first := revision(a2a.V03().Reply([]byte(`{"result":{"messageId":"1","parts":[]}}`), nil))
+	if second := revision(a2a.V03().Reply([]byte(`{"result":{"messageId":"2","parts":[]}}`), nil)); second == first ||
 		first == asked {
-		t.Errorf("two messages have the stamps %q and %q", first, second)
+		t.Errorf("two messages have the revisions %q and %q", first, second)
 	}
 }
 

@@ -294,27 +294,27 @@ func TestSettles(t *testing.T) {
 	}
 }
 
-// TestStamps tests that what rests has the same stamp in a stream and in an answer, and that news change it.
-func TestStamps(t *testing.T) {
+// TestRevisions tests that a settled task has the same revision in a stream and in an answer, and that a change alters it.
+func TestRevisions(t *testing.T) {
 	const rests = `{"state":"TASK_STATE_INPUT_REQUIRED","timestamp":"2026-11-20T19:44:40.1Z",` +
 		`"message":{"messageId":"m1","parts":[{"text":"which?"}]}}`
-	stamp := func(result string) string {
+	revision := func(result string) string {
 		rep, err := a2a.V1REST().Push([]byte(result), nil)
 		if err != nil || rep.Revision == "" {
 			t.Fatalf("%s: %+v, %v", result, rep, err)
 		}
 		return rep.Revision
 	}
-	asked := stamp(`{"id":"t","status":` + rests + `,"artifacts":[{"artifactId":"a"}]}`)
-	if streamed := stamp(`{"statusUpdate":{"status":` + rests + `}}`); streamed != asked {
-		t.Errorf("the stamp is %q in a stream and %q in an answer", streamed, asked)
+	asked := revision(`{"id":"t","status":` + rests + `,"artifacts":[{"artifactId":"a"}]}`)
+	if streamed := revision(`{"statusUpdate":{"status":` + rests + `}}`); streamed != asked {
+		t.Errorf("the revision is %q in a stream and %q in an answer", streamed, asked)
 	}
-	if later := stamp(`{"statusUpdate":{"status":` + strings.Replace(rests, "m1", "m2", 1) + `}}`); later == asked {
-		t.Error("another question has the same stamp")
+	if later := revision(`{"statusUpdate":{"status":` + strings.Replace(rests, "m1", "m2", 1) + `}}`); later == asked {
+		t.Error("another question has the same revision")
 	}
 	const works = `{"id":"t","status":{"state":"TASK_STATE_WORKING"},"artifacts":[{"artifactId":"%s"}]}`
-	if stamp(fmt.Sprintf(works, "a")) == stamp(fmt.Sprintf(works, "b")) {
-		t.Error("another artifact has the same stamp")
+	if revision(fmt.Sprintf(works, "a")) == revision(fmt.Sprintf(works, "b")) {
+		t.Error("another artifact has the same revision")
 	}
 }
 
