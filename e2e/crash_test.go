@@ -273,8 +273,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestContinueThatIsNotReceived proves that what the agent did in an earlier turn is not taken for the answer to a later
-// one, which it never carried out.
+// TestContinueThatIsNotReceived proves that what the agent did in an earlier turn is not taken for the answer to a
+// later one, which it never carried out.
 func TestContinueThatIsNotReceived(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request, heard){

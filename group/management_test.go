@@ -284,8 +284,8 @@ func TestTasksThatDoNotEnd(t *testing.T) {
 	})
 }
 
-// TestCrashAtEachWrite lets the process die at each of its writes, while it joins, is muted, moves and leaves. The next process
-// finds a membership or none, and continues from there.
+// TestCrashAtEachWrite lets the process die at each of its writes, while it joins, is muted, moves and leaves. The next
+// process finds a membership or none, and continues from there.
 func TestCrashAtEachWrite(t *testing.T) {
 	for death, died := 1, true; died; death++ {
 		inBubble(t, func(m *memberships) {

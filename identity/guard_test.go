@@ -291,8 +291,8 @@ func TestGuardOwner(t *testing.T) {
 	}
 }
 
-// TestPeersWithoutAICs: a guard takes a peer as its front has proven it. Its id is matched as it is, never as an AIC, and
-// names a Leader that no AIC names.
+// TestPeersWithoutAICs: a guard takes a peer as its front has proven it. Its id is matched as it is, never as an AIC,
+// and names a Leader that no AIC names.
 func TestPeersWithoutAICs(t *testing.T) {
 	for _, proof := range []Proof{ByToken, ByBroker} {
 		peer, err := new(Guard).Check(Peer{Proof: proof, Kind: "aid", ID: "did:x"})

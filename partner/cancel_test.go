@@ -123,8 +123,8 @@ func TestCancelRaces(t *testing.T) {
 	}
 }
 
-// TestCancelIsSentToTheAgentOfTheTurn: Partners of one name share their tasks, and the agent of the one that has begun a
-// turn knows how to cancel it.
+// TestCancelIsSentToTheAgentOfTheTurn: Partners of one name share their tasks, and the agent of the one that has begun
+// a turn knows how to cancel it.
 func TestCancelIsSentToTheAgentOfTheTurn(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		asked := func(name string, all *[]string) *script {

@@ -163,7 +163,8 @@ func TestReportsOutliveAFailingStore(t *testing.T) {
 	}
 }
 
-// TestFailedAppendWasWritten: an Append that failed may have been written. Nothing is added twice, and a start is not lost.
+// TestFailedAppendWasWritten: an Append that failed may have been written. Nothing is added twice, and a start is not
+// lost.
 func TestFailedAppendWasWritten(t *testing.T) {
 	piece := func(text string) agent.Report {
 		return agent.Report{Chunks: []task.Chunk{{Product: task.Product{ID: "p1",

@@ -180,8 +180,8 @@ func TestExtensionsOfHistories(t *testing.T) {
 	}
 }
 
-// TestExtensionsOfReplies: what an agent says beyond the canon comes to a caller of any version, in answers, in events, and
-// by way of the log.
+// TestExtensionsOfReplies: what an agent says beyond the canon comes to a caller of any version, in answers, in events,
+// and by way of the log.
 func TestExtensionsOfReplies(t *testing.T) {
 	result := func(json string) []byte { return []byte(`{"jsonrpc":"2.0","id":1,"result":` + json + `}`) }
 	for _, from := range extraVersions {
@@ -287,7 +287,8 @@ func TestExtensionsOfProducts(t *testing.T) {
 	}
 }
 
-// TestExtensionsOfAnswers: a message in place of a task is a product, and what it has beyond the canon is the product's.
+// TestExtensionsOfAnswers: a message in place of a task is a product, and what it has beyond the canon is the
+// product's.
 func TestExtensionsOfAnswers(t *testing.T) {
 	for _, c := range []struct {
 		client translate.Client

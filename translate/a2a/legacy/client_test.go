@@ -270,7 +270,8 @@ func TestRevision(t *testing.T) {
 	}
 	base := revision(`"status":{"state":"working","timestamp":"1"},"artifacts":[{"parts":[{"text":"a"}]}]`)
 	if base == "" ||
-		base != revision(`"history":[1],"artifacts":[{"parts":[{"text":"a"}]}],"status":{"state":"working","timestamp":"1"}`) {
+		base != revision(`"history":[1],"artifacts":[{"parts":[{"text":"a"}]}],`+
+			`"status":{"state":"working","timestamp":"1"}`) {
 		t.Errorf("the revision changes though nothing does")
 	}
 	for _, other := range []string{

@@ -294,7 +294,8 @@ func TestSettles(t *testing.T) {
 	}
 }
 
-// TestRevisions tests that a settled task has the same revision in a stream and in an answer, and that a change alters it.
+// TestRevisions tests that a settled task has the same revision in a stream and in an answer, and that a change alters
+// it.
 func TestRevisions(t *testing.T) {
 	const rests = `{"state":"TASK_STATE_INPUT_REQUIRED","timestamp":"2026-11-20T19:44:40.1Z",` +
 		`"message":{"messageId":"m1","parts":[{"text":"which?"}]}}`
