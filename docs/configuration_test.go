@@ -24,7 +24,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-const settingsTable = "| Caddyfile (JSON) | effect | default |"
+const settingsTable = "| Caddyfile (JSON) | type | effect | default |"
 
 // TestDocsSettings walks the configuration by its JSON tags.
 func TestDocsSettings(t *testing.T) {
@@ -55,6 +55,67 @@ func TestDocsSettings(t *testing.T) {
 	walk("", reflect.TypeFor[caddymodule.Gateway]())
 	if found < 40 {
 		t.Errorf("only %d settings were found", found)
+	}
+}
+
+// TestDocsTypes compares the types that the tables show with those of the fields.
+func TestDocsTypes(t *testing.T) {
+	fields := make(map[string]reflect.Type)
+	var walk func(path string, typ reflect.Type)
+	walk = func(path string, typ reflect.Type) {
+		for f := range typ.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			inner := f.Type
+			if inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
+			}
+			if name == "" {
+				if f.Anonymous {
+					walk(path, inner)
+				}
+				continue
+			}
+			if fields[path+name] = inner; inner.Kind() == reflect.Struct {
+				walk(path+name+".", inner)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[caddymodule.App]())
+	walk("", reflect.TypeFor[caddymodule.Gateway]())
+	words := []string{"directory", "file", "path", "URL", "AIC", "AID", "name", "text", "key", "dialect", "AIC and AID",
+		"dialect, URL", "AID, URL", "name, text"}
+	lists := []string{"files", "networks", "hosts", "dialects", "AICs", "patterns"}
+	setting := regexp.MustCompile("\\(`([a-z_.]+)`")
+	found := 0
+	for _, row := range tables(strings.ReplaceAll(pages(t)["docs/configuration.md"], `\|`, ","), settingsTable) {
+		name := setting.FindStringSubmatch(row[0])
+		if name == nil {
+			continue
+		}
+		found++
+		field, says := fields[name[1]], row[1]
+		ok := false
+		switch {
+		case field == nil:
+		case field == reflect.TypeFor[caddy.Duration]():
+			ok = says == "duration"
+		case field.Kind() == reflect.Int || field.Kind() == reflect.Int64:
+			ok = says == "integer" || says == "bytes"
+		case field.Kind() == reflect.Slice:
+			ok = slices.Contains(lists, says) || says == "key"
+		default:
+			ok = slices.Contains(words, says) || len(inQuotes(says)) > 1 ||
+				says == "files" && strings.Contains(row[0], "client_cert")
+		}
+		if !ok {
+			t.Errorf("docs/configuration.md says that the type of %s is %q, and its field is %v", name[1], says, field)
+		}
+	}
+	if strings.Contains(pages(t)["docs/configuration.md"], "| Caddyfile (JSON) | effect | default |") {
+		t.Error("docs/configuration.md has a table without types")
+	}
+	if found < 70 {
+		t.Errorf("only %d types were found", found)
 	}
 }
 
@@ -137,7 +198,7 @@ func TestDocsDefaults(t *testing.T) {
 	setting, value := regexp.MustCompile("\\(`([a-z_.]+)`\\)"), regexp.MustCompile("^`([^`]+)`$")
 	found := 0
 	for _, row := range tables(pages(t)["docs/configuration.md"], settingsTable) {
-		name, says := setting.FindStringSubmatch(row[0]), value.FindStringSubmatch(row[2])
+		name, says := setting.FindStringSubmatch(row[0]), value.FindStringSubmatch(row[3])
 		if name == nil || says == nil {
 			continue
 		}

@@ -68,7 +68,8 @@ func (g *Guard) Check(peer Peer) (Peer, error) {
 var ErrNoCertificate = errors.New("the peer has sent no client certificate")
 
 func noCertificate() error {
-	return task.Errorf(task.AuthenticationRequired, "A client certificate with an AIC is required.").
+	return task.Errorf(task.AuthenticationRequired, "A client certificate with an AIC is required. "+
+		"If you have sent one, the operator of this gateway must enable the verification of client certificates.").
 		WithCause(ErrNoCertificate)
 }
 

@@ -170,7 +170,8 @@ func TestGuardCheck(t *testing.T) {
 	notVerified := outcome{task.AuthenticationRequired,
 		"The client certificate was not verified. The operator of this " +
 			"gateway must enable the verification of client certificates."}
-	required := outcome{task.AuthenticationRequired, "A client certificate with an AIC is required."}
+	required := outcome{task.AuthenticationRequired, "A client certificate with an AIC is required. " +
+		"If you have sent one, the operator of this gateway must enable the verification of client certificates."}
 	notAnAIC := outcome{task.AuthenticationRequired, "The common name of the client certificate is not an AIC: " +
 		"the AIC has 9 characters, neither the 32 of an AIC of v01.00 nor the dots of a later one."}
 
@@ -219,7 +220,8 @@ func TestGuardAdmit(t *testing.T) {
 	peer := Peer{Proof: ByCertificate, Kind: AICKind, ID: aicV2}
 	mismatch := outcome{task.AuthorizationFailed, "senderId is not the AIC of the client certificate."}
 	denied := outcome{task.AuthorizationFailed, "This Leader is not allowed to call this Partner."}
-	required := outcome{task.AuthenticationRequired, "A client certificate with an AIC is required."}
+	required := outcome{task.AuthenticationRequired, "A client certificate with an AIC is required. " +
+		"If you have sent one, the operator of this gateway must enable the verification of client certificates."}
 	only, notThis := []AIC{other, aicV2}, []AIC{other}
 	long := strings.Repeat("x", 256)
 
