@@ -53,6 +53,10 @@ func (*Admin) Routes() []caddy.AdminRoute {
 		adminRoute(http.MethodPost, adminapi.CancelTask, endTask((*partner.Engine).Cancel)),
 		adminRoute(http.MethodPost, adminapi.FailTask, endTask((*partner.Engine).Fail)),
 		adminRoute("GET, POST, DELETE", adminapi.Drain, drain),
+		adminRoute(http.MethodGet, adminapi.Store, reportStore(false)),
+		adminRoute(http.MethodPost, adminapi.VerifyStore, reportStore(true)),
+		adminRoute(http.MethodPost, adminapi.BackupStore, backupStore),
+		{Pattern: adminapi.ExportStore, Handler: caddy.AdminHandlerFunc(exportStore)},
 	}
 }
 

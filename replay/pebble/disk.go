@@ -27,6 +27,7 @@ import (
 // the files, and opens another one when the disk works again.
 type disk struct {
 	vfs.FS
+	dir      string // of the store; files elsewhere are those of a backup, and no concern of the fence
 	reserve  *reserve
 	debris   *debris
 	memory   *vfs.MemFS                // what Pebble made after the fence was raised, or where the disk is only read
@@ -49,8 +50,8 @@ func (e *diskError) Unwrap() []error { return []error{replay.ErrUnavailable, e.c
 // newDisk returns the file system for one opening of the database in dir, which is only read, or written, too.
 func newDisk(system vfs.FS, dir string, readOnly bool, r *reserve, tables *debris) *disk {
 	d := &disk{
-		FS: system, reserve: r, debris: tables, memory: vfs.NewMem(), readOnly: readOnly, raised: make(chan struct{}),
-		meter: new(meter),
+		FS: system, dir: dir, reserve: r, debris: tables, memory: vfs.NewMem(), readOnly: readOnly,
+		raised: make(chan struct{}), meter: new(meter),
 	}
 	_ = d.memory.MkdirAll(dir, 0o700) // of an empty file system
 	return d
@@ -120,8 +121,16 @@ func (d *disk) writeAt(f vfs.File, p []byte, at int64) error {
 // Unwrap implements vfs.FS.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
+// elsewhere returns whether a file is not one of the store.
+func (d *disk) elsewhere(name string) bool {
+	return name != d.dir && d.FS.PathDir(name) != d.dir
+}
+
 // Create implements vfs.FS.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if d.elsewhere(name) {
+		return d.FS.Create(name, category)
+	}
 	var f vfs.File
 	if d.try(func() (err error) { f, err = d.FS.Create(name, category); return err }) {
 		return d.file(name, f), nil
@@ -145,6 +154,9 @@ func (d *disk) Open(name string, opts ...vfs.OpenOption) (f vfs.File, err error)
 
 // OpenDir implements vfs.FS.
 func (d *disk) OpenDir(name string) (vfs.File, error) {
+	if d.elsewhere(name) {
+		return d.FS.OpenDir(name)
+	}
 	f, err := d.FS.OpenDir(name)
 	for err != nil && d.reserve.release(err) {
 		f, err = d.FS.OpenDir(name)
@@ -157,6 +169,9 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 
 // Remove implements vfs.FS.
 func (d *disk) Remove(name string) (err error) {
+	if d.elsewhere(name) {
+		return d.FS.Remove(name)
+	}
 	if d.try(func() error {
 		if err = d.FS.Remove(name); errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -171,6 +186,9 @@ func (d *disk) Remove(name string) (err error) {
 
 // Rename implements vfs.FS.
 func (d *disk) Rename(oldname, newname string) error {
+	if d.elsewhere(oldname) {
+		return d.FS.Rename(oldname, newname)
+	}
 	if !d.try(func() error { return d.FS.Rename(oldname, newname) }) {
 		_ = d.memory.Rename(oldname, newname) // likewise
 	}

@@ -127,6 +127,10 @@ func (s *Store) options(disk *disk, cache *pebble.Cache) *pebble.Options {
 		// Pebble would try a flush or a compaction that failed again at once, without end.
 		EventListener: &pebble.EventListener{BackgroundError: disk.fail},
 	}
+	if s.readOnly { // what is damaged is an error of the read, and not the end of the process
+		o.DisableTableStats = true
+		o.EventListener.DataCorruption = func(pebble.DataCorruptionInfo) {}
+	}
 	for i := range o.Levels {
 		// A block holds some 10 tasks; with fewer, to begin and end blocks is most of the work of a compaction.
 		o.Levels[i].BlockSize = 16 << 10

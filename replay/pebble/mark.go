@@ -3,6 +3,7 @@
 package pebble
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -121,6 +122,18 @@ func (s *Store) noteUnsynced() {
 func (g *generation) end() error {
 	g.mark.closed = true
 	return g.setMark()
+}
+
+// NoteLoss records that records may have been read that came after those that the store has, so that their numbers are
+// not used again: it was filled from a copy. No other call may use the store meanwhile.
+func (s *Store) NoteLoss() (err error) {
+	if err := s.enterToWrite(context.Background()); err != nil {
+		return err
+	}
+	defer s.exit(&err)
+	s.mark.losses++
+	s.logs.losses.Store(s.mark.losses)
+	return s.setMark()
 }
 
 // setMark stores the mark, so that it survives a loss of power.

@@ -42,6 +42,7 @@ type Store struct {
 	*generation
 	available *availability
 	begun     bool // a generation could be written; of open and supervise alone
+	readOnly  bool // see OpenReadOnly
 	unsynced  bool // since then, what others may have read could not be synced; likewise
 	noted     bool // unsyncedName is there; likewise
 
@@ -68,28 +69,13 @@ func Open(dir string, s replay.Settings, log *slog.Logger) (*Store, error) {
 }
 
 func open(system vfs.FS, dir string, settings replay.Settings, log *slog.Logger) (_ *Store, err error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	if err := system.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("replay/pebble: %w", err)
 	}
 	if err := checkDir(system, dir); err != nil {
 		return nil, err
 	}
-	s := &Store{
-		system:     system,
-		dir:        dir,
-		log:        log,
-		sizes:      sizesFor(system, dir),
-		debris:     newDebris(),
-		available:  newAvailability(),
-		done:       make(chan struct{}),
-		supervised: make(chan struct{}),
-		sweeper:    sweeper{sooner: make(chan struct{}, 1), ended: make(chan struct{})},
-		namesFull:  make(chan struct{}, 1),
-		named:      make(chan struct{}),
-	}
+	s := newStore(system, dir, log)
 	s.Configure(settings)
 	if s.lock, err = lockDir(system, dir); err != nil {
 		return nil, err
@@ -105,6 +91,26 @@ func open(system vfs.FS, dir string, settings replay.Settings, log *slog.Logger)
 	go s.sweep()
 	go s.nameLogs()
 	return s, nil
+}
+
+// newStore returns a store that is not open.
+func newStore(system vfs.FS, dir string, log *slog.Logger) *Store {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Store{
+		system:     system,
+		dir:        dir,
+		log:        log,
+		sizes:      sizesFor(system, dir),
+		debris:     newDebris(),
+		available:  newAvailability(),
+		done:       make(chan struct{}),
+		supervised: make(chan struct{}),
+		sweeper:    sweeper{sooner: make(chan struct{}, 1), ended: make(chan struct{})},
+		namesFull:  make(chan struct{}, 1),
+		named:      make(chan struct{}),
+	}
 }
 
 // lockDir locks a directory against other stores.
@@ -197,6 +203,9 @@ func (s *Store) exit(err *error) {
 	s.gate.RUnlock()
 }
 
+// Dir returns the directory of the store.
+func (s *Store) Dir() string { return s.dir }
+
 // Reopened implements replay.Store.
 func (s *Store) Reopened() <-chan struct{} { return s.available.whenReopened() }
 
@@ -239,6 +248,9 @@ func (s *Store) Close() error {
 		s.closed = errors.Join(s.closed, s.generation.close())
 		s.unsynced = s.unsynced || s.disk.unsynced.Load()
 		s.noteUnsynced()
+		if s.readOnly {
+			failed = nil
+		}
 		s.closed = errors.Join(s.closed, s.lock.Close(), cmp.Or(s.disk.err(), failed))
 		s.reserve.close()
 	})

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/caddymodule/command"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// reportStore answers with what the store has; with verify, after it has read all of it.
+func reportStore(verify bool) adminAnswer {
+	return func(o *openStore, r *http.Request) (any, error) {
+		// To read all takes longer than Caddy's admin API lets a request be read.
+		report, err := command.SurveyStore(context.WithoutCancel(r.Context()), o.tasks.Store, verify)
+		if err != nil {
+			return nil, partner.StoreError(err, "the store cannot be read")
+		}
+		report.Driver = driverMemory
+		if store, ok := o.tasks.Store.(*pebble.Store); ok {
+			report.Driver, report.Dir, report.Size = driverPebble, store.Dir(), store.Metrics().DiskBytes
+		}
+		return report, nil
+	}
+}
+
+// backupStore copies the store into the directory that the body names.
+func backupStore(o *openStore, r *http.Request) (any, error) {
+	var b adminapi.StoreBackup
+	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&b); err != nil || !filepath.IsAbs(b.Dir) {
+		return nil, task.Errorf(task.InvalidParams, `the body must be {"dir": "/an/absolute/path"}`)
+	}
+	store, ok := o.tasks.Store.(*pebble.Store)
+	if !ok {
+		return nil, task.Errorf(task.UnsupportedOperation, "the memory store has nothing on the disk to be copied; export it")
+	}
+	err := store.Backup(context.WithoutCancel(r.Context()), b.Dir) // likewise
+	switch {
+	case errors.Is(err, replay.ErrUnavailable):
+		return nil, partner.StoreError(err, "the store cannot be copied now")
+	case err != nil:
+		return nil, task.Errorf(task.InvalidParams, "%v", err).WithField("dir")
+	}
+	return b, nil
+}
+
+// exportStore answers with an archive of the store. An archive that is cut off has no last line.
+func exportStore(w http.ResponseWriter, r *http.Request) error {
+	o, err := admit(w, r, http.MethodGet)
+	if err != nil {
+		return err
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	_, err = replay.Export(r.Context(), o.tasks.Store, w)
+	return err
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// Backup copies the store into a directory, which must not exist, while the store is in use. Everything that was
+// acknowledged before the call is in the copy, and what is written meanwhile is in it up to some write. Tables are
+// linked where the directory is on the same file system, so that the copy takes little space at first. The directory is
+// there when the copy is complete and synced, and not before.
+//
+// The copy is a store that was closed. Records that were appended after the backup may have been read: the copy says so
+// of each log that has not ended (replay.Head.Lost), so that no number is used twice.
+//
+// An error of the directory leaves the store as it is. ctx ends the backup between its steps.
+func (s *Store) Backup(ctx context.Context, dir string) (err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return fmt.Errorf("replay/pebble: %w", err)
+	}
+	if dir == s.dir || strings.HasPrefix(dir, s.dir+string(filepath.Separator)) {
+		return fmt.Errorf("replay/pebble: %s is in the directory of the store; choose another one", dir)
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		return fmt.Errorf("replay/pebble: %s exists already; choose another directory: %w", dir, fs.ErrExist)
+	}
+	partial, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".partial-")
+	if err != nil {
+		return fmt.Errorf("replay/pebble: %w", err)
+	}
+	defer os.RemoveAll(partial)
+	copied := filepath.Join(partial, "store")
+	pending, err := s.checkpoint(ctx, copied)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := closeCopy(copied, pending); err != nil {
+		return fmt.Errorf("replay/pebble: the copy in %s cannot be completed: %w", copied, err)
+	}
+	if err := publish(copied, dir); err != nil {
+		return fmt.Errorf("replay/pebble: %w", err)
+	}
+	return nil
+}
+
+// checkpoint copies the database, and returns the intents of the moment at which it began.
+func (s *Store) checkpoint(ctx context.Context, dir string) (pending []slot, err error) {
+	if err := s.enterToWrite(ctx); err != nil {
+		return nil, err
+	}
+	defer s.exit(&err)
+	pending = s.intents.copies() // one that becomes a log meanwhile may not be in the tables
+	if err := s.db.Flush(); err != nil {
+		return nil, err
+	}
+	return pending, s.db.Checkpoint(dir) // there is no log but the journal, and the tables have all of that now
+}
+
+// copies returns the slots whose logs are intents.
+func (in *intents) copies() (slots []slot) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for s := range in.all {
+		slots = append(slots, slot{log: s.log, head: s.clone()})
+	}
+	return slots
+}
+
+// closeCopy makes a checkpoint a store that was closed, with the intents that it lacks.
+func closeCopy(dir string, pending []slot) (err error) {
+	db, err := pebble.Open(dir, &pebble.Options{FormatMajorVersion: pebble.FormatColumnarBlocks, DisableWAL: true,
+		DisableAutomaticCompactions: true, ErrorIfNotExists: true, Logger: logger{slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var m mark
+	value, closer, err := db.Get([]byte{spaceMark})
+	switch {
+	case errors.Is(err, pebble.ErrNotFound): // of the format before
+	case err != nil:
+		return err
+	default:
+		m, err = parseMark(value)
+		if err := errors.Join(err, closer.Close()); err != nil {
+			return err
+		}
+	}
+	b := db.NewBatch()
+	defer b.Close()
+	for i := range pending {
+		p := &pending[i]
+		_, closer, err := storedHead(db, p.log, 0)
+		switch {
+		case errors.Is(err, replay.ErrNotFound):
+			moveTime(b, appendDueKey, 0, stampOf(p.head.DueAt), p.log, nil)
+			setHead(b, p.log, &p.head, nil, nil)
+		case err != nil:
+			return err
+		default:
+			if err := closer.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	m = mark{losses: m.losses + 1, closed: true}
+	if err := b.Set([]byte{spaceMark}, m.append(nil), nil); err != nil {
+		return err
+	}
+	if err := b.Commit(pebble.NoSync); err != nil {
+		return err
+	}
+	return db.Flush()
+}
+
+// publish gives a complete copy its name. Its files can be read by their owner only, since webhooks have tokens.
+func publish(copied, dir string) error {
+	names, err := os.ReadDir(copied)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := os.Chmod(filepath.Join(copied, name.Name()), 0o600); err != nil {
+			return err
+		}
+	}
+	if err := os.Chmod(copied, 0o700); err != nil {
+		return err
+	}
+	if err := syncPath(copied); err != nil {
+		return err
+	}
+	if err := os.Rename(copied, dir); err != nil {
+		return err
+	}
+	return syncPath(filepath.Dir(dir))
+}
+
+// syncPath makes the names in a directory survive a loss of power.
+func syncPath(dir string) error {
+	f, err := vfs.Default.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
