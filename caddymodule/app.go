@@ -168,6 +168,7 @@ func (a *App) Start() error {
 	}
 	a.startAUN(messages)
 	a.checkAgents()
+	a.warnOfUnrouted()
 	close(a.started)
 	if a.Streams.ReleaseMemory == switchOn {
 		a.releasing.Go(func() { process.ReleaseMemory(a.draining, debug.FreeOSMemory) })

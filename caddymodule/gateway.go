@@ -82,7 +82,8 @@ type Gateway struct {
 	gateway *gateway.Gateway // nil before Provision
 	front   *httpfront.Front
 
-	logsAccess bool // the server has access logs
+	server     *caddyhttp.Server // on which the handler is; nil if that is not known
+	logsAccess bool              // the server has access logs
 }
 
 // CaddyModule returns the Caddy module information.

@@ -35,7 +35,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(httpfront.WithConnection)
-		g.logsAccess = server.Logs != nil
+		g.server, g.logsAccess = server, server.Logs != nil
 	}
 	config, err := g.prepare(app.(*App))
 	if err != nil {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+// TestWarnOfUnrouted loads sites that answer every request, and others, and counts the warnings.
+func TestWarnOfUnrouted(t *testing.T) {
+	const gateway = "aip_gateway /one* http://127.0.0.1:1\n"
+	for name, c := range map[string]struct {
+		site string
+		want int
+	}{
+		"nothing else":          {gateway, 1},
+		"two Partners":          {gateway + "aip_gateway /two* http://127.0.0.1:2\n", 1},
+		"a handler that ends":   {gateway + "respond 404\n", 0},
+		"other paths":           {gateway + "respond /two 404\nheader X-Site one\nencode gzip\n", 1},
+		"a default":             {"handle /one* {\n" + gateway + "}\nhandle {\nrespond 404\n}\n", 0},
+		"no default":            {"handle /one* {\n" + gateway + "}\nhandle /two {\nrespond 404\n}\n", 1},
+		"at the root":           {"aip_gateway http://127.0.0.1:1\n", 0},
+		"below a stripped path": {"handle_path /one/* {\naip_gateway http://127.0.0.1:1\n}\n", 1},
+	} {
+		s := newSite(t)
+		config := adapt(t, string(caddyfile.Format(fmt.Appendf(nil,
+			"{\nadmin off\naip {\nstore memory\n}\n}\nhttp://%s {\n%s}\n", s.addr, c.site))))
+		if strings.HasPrefix(config, "error") {
+			t.Fatal(name, config)
+		}
+		s.mustLoad([]byte(config))
+		var out bytes.Buffer
+		running, err := caddy.ActiveContext().App("aip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		app := running.(*App)
+		for _, g := range app.members {
+			g.log = slog.New(slog.NewTextHandler(&out, nil))
+		}
+		app.warnOfUnrouted()
+		if got := strings.Count(out.String(), "respond"); got != c.want {
+			t.Errorf("%s: there are %d warnings, want %d:\n%s", name, got, c.want, out.String())
+		}
+	}
+}
