@@ -30,8 +30,9 @@ and ten levels with dots between them (ACPs v02.00 and later).
 
 func aicCheckCommand() *cobra.Command {
 	var salt string
+	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check <aic> [--salt <hex>]",
+		Use:   "check <aic> [--salt <hex>] [--json]",
 		Short: "Checks an AIC",
 		Long: `
 Checks the format of an AIC, and its check digits. Those of an AIC with dots
@@ -44,6 +45,7 @@ Exit status: 0 the AIC is valid; 1 it is not.
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&salt, "salt", "", "the registrar's salt in hex, at least 2 bytes")
+	outputFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var c identity.Checker
 		if cmd.Flags().Changed("salt") {
@@ -53,11 +55,21 @@ Exit status: 0 the AIC is valid; 1 it is not.
 			}
 		}
 		aic, err := c.Parse(args[0])
+		verified := err == nil && (aic.Form() != identity.FormV2 || c.Salt != nil)
+		if asJSON {
+			checked := checkedAIC{Valid: err == nil, AIC: args[0]}
+			if err != nil {
+				checked.Error = err.Error()
+			} else {
+				checked.AIC, checked.Form, checked.Verified = string(aic), aic.Form(), verified
+			}
+			return errors.Join(err, printJSON(cmd, checked))
+		}
 		if err != nil {
 			return err
 		}
 		remark := "check digits verified"
-		if aic.Form() == identity.FormV2 && c.Salt == nil {
+		if !verified {
 			remark = "check digits not verified, because there is no --salt"
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is a valid AIC of form %s, %s\n", aic, aic.Form(), remark)
@@ -66,8 +78,18 @@ Exit status: 0 the AIC is valid; 1 it is not.
 	return cmd
 }
 
+// checkedAIC is what aic check prints as JSON.
+type checkedAIC struct {
+	AIC      string        `json:"aic"`
+	Valid    bool          `json:"valid"`
+	Form     identity.Form `json:"form,omitempty"`
+	Verified bool          `json:"check_digits_verified"`
+	Error    string        `json:"error,omitempty"` // why it is not valid
+}
+
 func aicMakeCommand() *cobra.Command {
 	var form, salt, ontology string
+	var asJSON bool
 	var v1 identity.FieldsV1
 	var v2 identity.FieldsV2
 	cmd := &cobra.Command{
@@ -94,6 +116,7 @@ serial. It is for tests: no registrar knows it.
 	flags.StringVar(&v2.Vendor, "vendor", "1", "the vendor")
 	flags.StringVar(&ontology, "ontology", "1", "the ontology's serial")
 	flags.StringVar(&v1.Instance, "instance", "", "the instance's serial (default: a random one)")
+	outputFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		aic, err := identity.AIC(""), error(nil)
 		switch identity.Form(form) {
@@ -117,6 +140,12 @@ serial. It is for tests: no registrar knows it.
 		}
 		if err != nil {
 			return err
+		}
+		if asJSON {
+			return printJSON(cmd, struct {
+				AIC  identity.AIC  `json:"aic"`
+				Form identity.Form `json:"form"`
+			}{aic, aic.Form()})
 		}
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), aic)
 		return err

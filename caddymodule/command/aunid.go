@@ -18,7 +18,7 @@ import (
 // aunIDFlags are the flags of aun-id.
 type aunIDFlags struct {
 	file, cert, gateway string
-	register            bool
+	register, json      bool
 	roots               []string
 }
 
@@ -47,6 +47,7 @@ are given.
 	cmd.Flags().StringVar(&f.gateway, "gateway", "", "the wss URL of that gateway (default: found out)")
 	cmd.Flags().StringVar(&f.cert, "cert", "", "a PEM file with the certificate")
 	cmd.Flags().StringArrayVar(&f.roots, "roots", nil, "a PEM file with roots to check the certificate; may be repeated")
+	outputFlag(cmd, &f.json)
 	cmd.MarkFlagsMutuallyExclusive("register", "cert")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		aid, err := aun.ParseAID(args[0])
@@ -89,6 +90,9 @@ func (f *aunIDFlags) run(cmd *cobra.Command, aid aun.AID) error {
 			return err
 		}
 	}
+	if f.json {
+		return printJSON(cmd, f.summary(id, made))
+	}
 	return f.print(out, id, made)
 }
 
@@ -107,6 +111,24 @@ func (f *aunIDFlags) identity(aid aun.AID) (id *aun.Identity, made bool, err err
 		return nil, false, fmt.Errorf("%s is the identity of %s; choose another --file", f.file, id.AID)
 	}
 	return id, false, nil
+}
+
+// aunIdentity is what aun-id prints as JSON.
+type aunIdentity struct {
+	File      string     `json:"file"`
+	AID       aun.AID    `json:"aid"`
+	PublicKey string     `json:"public_key"`
+	Made      bool       `json:"made"`                // otherwise it was kept
+	NotAfter  *time.Time `json:"not_after,omitempty"` // of its certificate; nil without one
+}
+
+func (f *aunIDFlags) summary(id *aun.Identity, made bool) aunIdentity {
+	s := aunIdentity{File: f.file, AID: id.AID, PublicKey: id.PublicKey(), Made: made}
+	if len(id.Chain) > 0 {
+		until := id.Chain[0].NotAfter.UTC()
+		s.NotAfter = &until
+	}
+	return s
 }
 
 func (f *aunIDFlags) print(out io.Writer, id *aun.Identity, made bool) error {

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"encoding/json"
 	"fmt"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -47,6 +48,14 @@ func onlyGroup(cmd *cobra.Command) {
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
+
+// outputFlag adds the flag of a command that prints what it has found or made.
+func outputFlag(cmd *cobra.Command, into *bool) {
+	cmd.Flags().BoolVar(into, "json", false, "print JSON")
+}
+
+// printJSON prints a value as one line of JSON.
+func printJSON(cmd *cobra.Command, v any) error { return json.NewEncoder(cmd.OutOrStdout()).Encode(v) }
 
 // exitStatus makes a command of a function that returns an exit status and an error for stderr. A status of 0 with an
 // error counts as 1.

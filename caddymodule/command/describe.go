@@ -53,7 +53,7 @@ Exit status: 0 the URL has an ACS or a card; 1 it has none, or cannot be reached
 			return f.explain(err)
 		}
 		if asJSON {
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(d)
+			return printJSON(cmd, d)
 		}
 		return d.print(&printer{w: cmd.OutOrStdout()})
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func webhookKeyCommand() *cobra.Command {
-	var hmac bool
+	var hmac, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "webhook-key [--hmac]",
 		Short: "Makes a key that signs notifications",
@@ -32,6 +32,12 @@ a secret that both sides share, with which every receiver could sign.
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return printJSON(cmd, struct {
+					SigningKey string `json:"signing_key"`
+					Public     string `json:"public,omitempty"`
+				}{secret, key.Public()})
+			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "signing_key  %s\n", secret)
 			if public := key.Public(); err == nil && public != "" {
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "public       %s\n", public)
@@ -40,5 +46,6 @@ a secret that both sides share, with which every receiver could sign.
 		},
 	}
 	cmd.Flags().BoolVar(&hmac, "hmac", false, "make a shared secret (whsec_…) instead of a key pair")
+	outputFlag(cmd, &asJSON)
 	return cmd
 }

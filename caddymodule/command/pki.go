@@ -21,6 +21,7 @@ const pkiDir = ".pki"
 func pkiCommand() *cobra.Command {
 	var o devpki.Options
 	var leader string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "pki [--dir <folder>] [--host <host>...] [--leader <aic>] [--force]",
 		Short: "Makes certificates for development",
@@ -49,6 +50,7 @@ the AICs.
 	cmd.Flags().StringArrayVar(&o.Hosts, "host", nil, "a name or an IP address of the gateway; may be repeated")
 	cmd.Flags().StringVar(&leader, "leader", "", "the AIC of both Leader certificates (default: a new one for each)")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace all certificates")
+	outputFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if leader != "" {
 			aic, err := identity.ParseAIC(leader)
@@ -61,9 +63,35 @@ the AICs.
 		if err != nil {
 			return err
 		}
+		if asJSON {
+			return printJSON(cmd, filesOf(p))
+		}
 		return printPKI(cmd.OutOrStdout(), p)
 	}
 	return cmd
+}
+
+// pkiFiles is what pki prints as JSON.
+type pkiFiles struct {
+	Files []pkiFile `json:"files"`
+}
+
+type pkiFile struct {
+	Certificate string       `json:"certificate"`
+	Key         string       `json:"key"`
+	Role        string       `json:"role"`
+	AIC         identity.AIC `json:"aic,omitempty"`
+	NotAfter    time.Time    `json:"not_after"`
+	Made        bool         `json:"made"`                   // otherwise it was kept
+	Reason      string       `json:"reason,omitempty"`       // why an earlier one was replaced
+	ExpiresSoon bool         `json:"expires_soon,omitempty"` // within 30 days
+}
+
+func filesOf(p *devpki.PKI) (all pkiFiles) {
+	for _, f := range p.Files() {
+		all.Files = append(all.Files, pkiFile{f.Cert, f.Key, f.Role, f.AIC, f.NotAfter.UTC(), f.Made, f.Because, f.Expires})
+	}
+	return all
 }
 
 func printPKI(out io.Writer, p *devpki.PKI) error {
