@@ -130,6 +130,20 @@ func checkQuery(q url.Values, names ...string) error {
 	return nil
 }
 
+// readBody decodes the body of a request, in which some members must not be empty. form says what a body must be.
+func readBody(r *http.Request, into any, form string, needed ...*string) error {
+	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
+	d.DisallowUnknownFields()
+	bad := d.Decode(into) != nil
+	for _, member := range needed {
+		bad = bad || *member == ""
+	}
+	if bad {
+		return task.Errorf(task.InvalidParams, "the body must be %s", form)
+	}
+	return nil
+}
+
 // readLimit reads the size of a page from a query; 0 if there is none.
 func readLimit(q url.Values) (int, error) {
 	if !q.Has("limit") {
@@ -237,10 +251,8 @@ func switchEndpoint(
 ) func(*notify.Engine, *http.Request) (any, error) {
 	return func(e *notify.Engine, r *http.Request) (any, error) {
 		var body adminapi.EndpointName
-		d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&body); err != nil || body.Endpoint == "" {
-			return nil, task.Errorf(task.InvalidParams, `the body must be {"endpoint": "https://host"}`)
+		if err := readBody(r, &body, `{"endpoint": "https://host"}`, &body.Endpoint); err != nil {
+			return nil, err
 		}
 		name, err := notify.ParseEndpoint(body.Endpoint)
 		if err != nil {

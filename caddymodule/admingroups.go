@@ -3,7 +3,6 @@
 package caddymodule
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -67,10 +66,10 @@ func listGroups(o *openStore, r *http.Request) (any, error) {
 
 func leaveGroup(o *openStore, r *http.Request) (any, error) {
 	var name adminapi.GroupName
-	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&name); err != nil || name.Partner == "" || name.Leader == "" || name.Group == "" {
-		return nil, task.Errorf(task.InvalidParams, `the body must be {"partner": "…", "leader": "…", "group": "…"}`)
+	const form = `{"partner": "…", "leader": "…", "group": "…"}`
+	err := readBody(r, &name, form, &name.Partner, &name.Leader, &name.Group)
+	if err != nil {
+		return nil, err
 	}
 	return name, o.groups.Leave(r.Context(), name.Partner, name.Leader, name.Group)
 }

@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -140,11 +139,10 @@ func endTask(
 ) adminAnswer {
 	return func(o *openStore, r *http.Request) (any, error) {
 		var t adminapi.TaskEnding
-		d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&t); err != nil || t.Partner == "" || t.Leader == "" || t.Task == "" {
-			return nil, task.Errorf(task.InvalidParams,
-				`the body must be {"partner": "…", "leader": "…", "task": "…", "reason": "…"}; the reason may be missing`)
+		const form = `{"partner": "…", "leader": "…", "task": "…", "reason": "…"}; the reason may be missing`
+		err := readBody(r, &t, form, &t.Partner, &t.Leader, &t.Task)
+		if err != nil {
+			return nil, err
 		}
 		ended, err := end(o.tasks.Engine, r.Context(), t.Partner, t.Leader, t.Task, t.Reason)
 		if err != nil {
