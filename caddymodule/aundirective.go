@@ -66,13 +66,7 @@ func (s *AUNSite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*AUNSite) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	p := &parser{Dispenser: d}
-	d.Next()
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	p.block("aip_aun", nil)
-	return p.err
+	return readDirective(d, nil)
 }
 
 func parseAUNSite(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {

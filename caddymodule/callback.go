@@ -35,13 +35,7 @@ func (*Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.H
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*Callback) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	p := &parser{Dispenser: d}
-	d.Next()
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	p.block("aip_callback", nil)
-	return p.err
+	return readDirective(d, nil)
 }
 
 func parseCallback(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {

@@ -90,13 +90,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 //		allow <permission>...
 //	}
 func (c *Console) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	p := &parser{Dispenser: d}
-	d.Next()
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	p.block("aip_console", options{"allow": p.words(&c.Allow)})
-	return p.err
+	return readDirective(d, func(p *parser) options { return options{"allow": p.words(&c.Allow)} })
 }
 
 func parseConsole(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {

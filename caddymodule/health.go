@@ -48,13 +48,7 @@ func (*Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*Health) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	p := &parser{Dispenser: d}
-	d.Next()
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	p.block("aip_health", nil)
-	return p.err
+	return readDirective(d, nil)
 }
 
 func parseHealth(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {

@@ -23,6 +23,22 @@ type options map[string]func()
 // repeatable are the options that may stand in a block more than once. Each time adds to a list.
 var repeatable = []string{"header_up", "allow", "allow_networks", "signing_key", "jwt_key", "allow_brokers"}
 
+// readDirective reads a directive that has no arguments, and the options that known returns, or none.
+func readDirective(d *caddyfile.Dispenser, known func(*parser) options) error {
+	p := &parser{Dispenser: d}
+	d.Next()
+	name := d.Val()
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	var all options
+	if known != nil {
+		all = known(p)
+	}
+	p.block(name, all)
+	return p.err
+}
+
 func (p *parser) fail(why string) {
 	if p.err == nil {
 		p.err = p.Err(why)
