@@ -107,15 +107,21 @@ func (f *filterFlags) add(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.ids, "id", nil, "with this webhook-id; may be repeated")
 }
 
-func (f *filterFlags) query() url.Values {
+// queryOf returns a query of the parameters that are not empty.
+func queryOf(parameters map[string]string) url.Values {
 	q := make(url.Values)
-	for name, value := range map[string]string{
-		"status": f.status, "partner": f.partner, "leader": f.leader, "task": f.task, "webhook": f.webhook, "host": f.host,
-	} {
+	for name, value := range parameters {
 		if value != "" {
 			q.Set(name, value)
 		}
 	}
+	return q
+}
+
+func (f *filterFlags) query() url.Values {
+	q := queryOf(map[string]string{
+		"status": f.status, "partner": f.partner, "leader": f.leader, "task": f.task, "webhook": f.webhook, "host": f.host,
+	})
 	if len(f.ids) > 0 {
 		q["id"] = f.ids
 	}

@@ -40,15 +40,7 @@ func (f *groupFlags) add(set *pflag.FlagSet) {
 }
 
 func (f *groupFlags) query(group string) url.Values {
-	q := make(url.Values)
-	for name, value := range map[string]string{
-		"partner": f.partner, "leader": f.leader, "group": group, "state": f.state,
-	} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	return q
+	return queryOf(map[string]string{"partner": f.partner, "leader": f.leader, "group": group, "state": f.state})
 }
 
 func listGroupsCommand() *cobra.Command {

@@ -46,14 +46,9 @@ func (f *taskFlags) add(set *pflag.FlagSet) {
 }
 
 func (f *taskFlags) query() url.Values {
-	q := make(url.Values)
-	for name, value := range map[string]string{
+	q := queryOf(map[string]string{
 		"partner": f.partner, "leader": f.leader, "min_age": f.minAge, "max_age": f.maxAge,
-	} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	})
 	if len(f.states) > 0 {
 		q["state"] = f.states
 	}
