@@ -74,17 +74,9 @@ type Answer struct {
 func (c *Client) Do(ctx context.Context, call *task.Call) (*Answer, error) {
 	m := c.complete(call)
 	id := requestID(&m)
-	res, err := c.post(ctx, "rpc", appendRequest(nil, id, "rpc", &m))
+	body, err := c.exchange(ctx, "rpc", appendRequest(nil, id, "rpc", &m))
 	if err != nil {
 		return nil, err
-	}
-	defer res.Body.Close()
-	body, err := c.read(res.Body)
-	if err != nil {
-		return nil, err
-	}
-	if res.StatusCode != http.StatusOK {
-		return nil, &StatusError{Status: res.StatusCode, Body: body}
 	}
 	return decode(body, id)
 }
@@ -97,20 +89,29 @@ func (c *Client) Request(ctx context.Context, method string, params any) (result
 		return nil, nil, err
 	}
 	id := jsonrpc.ID(task.AppendString(nil, NewID("request")))
-	res, err := c.post(ctx, method, jsonrpc.End(append(jsonrpc.BeginRequest(nil, id, method), encoded...)))
+	body, err := c.exchange(ctx, method, jsonrpc.End(append(jsonrpc.BeginRequest(nil, id, method), encoded...)))
 	if err != nil {
 		return nil, nil, err
+	}
+	response, err := parse(body, id)
+	return json.RawMessage(response.Result.Raw), body, err
+}
+
+// exchange sends a request that is answered with one message, and returns the body of the answer.
+func (c *Client) exchange(ctx context.Context, path string, request []byte) ([]byte, error) {
+	res, err := c.post(ctx, path, request)
+	if err != nil {
+		return nil, err
 	}
 	defer res.Body.Close()
 	body, err := c.read(res.Body)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, nil, &StatusError{Status: res.StatusCode, Body: body}
+		return nil, &StatusError{Status: res.StatusCode, Body: body}
 	}
-	response, err := parse(body, id)
-	return json.RawMessage(response.Result.Raw), body, err
+	return body, nil
 }
 
 // post sends a request to a path under the mount point.
