@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"context"
+	"crypto/rand"
+	"iter"
+	"log/slog"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/keylock"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/notify/schedule"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+const (
+	maxOutboxes = 100_000 // of one Leader at one Partner
+
+	// About so many outboxes that are not in use stay in memory, if they are small: the next event or outcome often comes
+	// soon. Together they take some 10 MB at most.
+	cachedOutboxes = 4096
+	cachedEntries  = 8
+	cachedBytes    = 1 << 10 // of the records of webhooks
+)
+
+// outboxes are all outboxes of a store. After each write, an outbox offers its due deliveries to the scheduler.
+type outboxes struct {
+	store     replay.Store
+	scheduler *schedule.Scheduler
+	log       func() *slog.Logger
+	dropped   atomic.Uint64 // notifications, because their outbox was full
+
+	boxes  *keylock.Map[outbox] // by name
+	owners quota.Counter        // of outboxes, by logname.Owner
+	any    atomic.Bool          // there has been one, so that tasks without webhooks cost nothing
+
+	// epoch changes when changes of a task may not have been appended to its outbox: at Open, and when the store
+	// failed. An outbox with another epoch is reconciled with its task's log before anything is appended to it.
+	epoch atomic.Pointer[string]
+}
+
+// openOutboxes counts the outboxes of a store, all of which are due at some time until they end.
+func openOutboxes(
+	ctx context.Context, store replay.Store, s *schedule.Scheduler, log func() *slog.Logger,
+) (*outboxes, error) {
+	o := &outboxes{store: store, scheduler: s, log: log}
+	o.boxes = keylock.NewCached(cachedOutboxes,
+		func(name string) *outbox { return newOutbox(o, name) }, (*outbox).worthKeeping)
+	o.newEpoch()
+	for due, err := range store.Due(ctx, logname.Outbox, replay.Recover, replay.EndOfTime) {
+		if err != nil {
+			return nil, err
+		}
+		_ = o.owners.Take(logname.Owner(due.Log), 1, quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64})
+		o.any.Store(true)
+	}
+	return o, nil
+}
+
+func (o *outboxes) newEpoch() {
+	epoch := rand.Text()[:12]
+	o.epoch.Store(&epoch)
+}
+
+// lock returns an outbox, whose lock is held until unlock.
+func (o *outboxes) lock(name string) *outbox {
+	b := o.boxes.Acquire(name)
+	b.mu.Lock()
+	return b
+}
+
+// all yields the names of all outboxes that are due at any time.
+func (o *outboxes) all(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for due, err := range o.store.Due(ctx, logname.Outbox, replay.StartOfTime, replay.EndOfTime) {
+			if !yield(due.Log, err) {
+				return
+			}
+		}
+	}
+}
+
+// update changes the metadata of the outbox of a task's log, as outbox.update does. Where there is no outbox, change
+// gets empty metadata, which it cannot change.
+func (o *outboxes) update(ctx context.Context, log string, change func(*metadata, time.Time) (bool, error)) error {
+	b := o.lock(logname.OutboxOf(log))
+	defer b.unlock()
+	return b.update(ctx, true, change)
+}
+
+// review offers what is due to the scheduler, postpones what must not be delivered now, and drops what was kept for
+// long enough.
+func (o *outboxes) review(ctx context.Context, name string) error {
+	b := o.lock(name)
+	defer b.unlock()
+	if err := b.load(ctx); err != nil || !b.exists {
+		return err
+	}
+	now := time.Now()
+	m := &b.metadata
+	due, ends := m.dueAt()
+	if ends && m.Seen == 0 && m.Ended.IsZero() && !due.After(now) {
+		// The task may have come, and its first event not have been appended here.
+		if err := b.reconcile(ctx); err != nil {
+			return err
+		}
+		due, ends = m.dueAt()
+	}
+	switch {
+	case due.Equal(replay.Recover):
+		return nil
+	case due.After(now):
+		b.offer(now) // for a scan then
+		return nil
+	case ends:
+		return b.end(ctx)
+	}
+	nothing := true // is to be delivered, since what was kept has expired
+	for i := range m.Hooks {
+		h := &m.Hooks[i]
+		if _, is := m.due(h, now); is {
+			nothing = false
+			if !o.scheduler.HoldUntil(b.quotaKey(), h.endpoint(), now).IsZero() {
+				return b.write(ctx, now, nil, false)
+			}
+		}
+	}
+	if nothing {
+		return b.write(ctx, now, nil, false)
+	}
+	b.offer(now)
+	return nil
+}
+
+// reviewAll reviews outboxes whose deliveries left memory. Where that fails, a scan finds them again.
+func (o *outboxes) reviewAll(ctx context.Context, names []string) {
+	for _, name := range names {
+		if err := o.review(ctx, name); err != nil && ctx.Err() == nil {
+			background(o.log(), err).Error("a delivery cannot be postponed", "error", err)
+			o.scheduler.Rescan(time.Now().Add(soon))
+		}
+	}
+}
