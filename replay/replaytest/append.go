@@ -158,6 +158,10 @@ func testBuffers(e *env) {
 		[]replay.Record{{Seq: 2, Data: []byte("two")}},
 	}
 	e.wantLoad(s, "a", want)
+	copy(buf, "note")
+	e.append(s, replay.Append{Log: "i", Metadata: buf[:4], Intent: true})
+	copy(buf, "XXXX")
+	e.wantLoad(s, "i", state{Head: replay.Head{First: 1, Metadata: []byte("note")}})
 	e.append(s, replay.Append{Log: "b", Records: [][]byte{nil, {}}}) // records may be empty
 	e.wantLoad(s, "b", state{replay.Head{First: 1, Last: 2}, nil, []replay.Record{{Seq: 1}, {Seq: 2}}})
 }
