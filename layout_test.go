@@ -103,7 +103,7 @@ var mayImport = map[string][]string{
 	"gateway/httpfront/takeover": {"internal/bufpool"},
 	"gateway/wsfront": {"task", "jsonrpc", "aun", "aun/codes", "gateway", "identity", "partner", "replay", "translate/aun",
 		"internal/logname"},
-	"caddymodule": {"task", "jsonrpc", "aun", "aun/codes", "translate/aip", "translate/a2a", "translate/agentapi",
+	"caddymodule": {"task", "dialect", "jsonrpc", "translate", "aun", "aun/codes", "translate/aip", "translate/a2a", "translate/agentapi",
 		"translate/aun", "directory", "gateway/wsfront", "mailbox", "replay", "replay/pebble", "quota", "partner",
 		"notify", "egress", "notify/sign", "upstream", "upstream/httptransport", "identity", "gateway",
 		"gateway/httpfront", "group", "sseproxy", "internal/legacyagent", "internal/measure",

@@ -52,6 +52,7 @@ func (*Admin) Routes() []caddy.AdminRoute {
 		{Pattern: adminapi.TailTasks, Handler: caddy.AdminHandlerFunc(tailTasks)},
 		adminRoute(http.MethodPost, adminapi.CancelTask, endTask((*partner.Engine).Cancel)),
 		adminRoute(http.MethodPost, adminapi.FailTask, endTask((*partner.Engine).Fail)),
+		adminRoute(http.MethodPost, adminapi.TryPartner, tryPartner),
 		adminRoute("GET, POST, DELETE", adminapi.Drain, drain),
 		adminRoute(http.MethodGet, adminapi.Store, reportStore(false)),
 		adminRoute(http.MethodPost, adminapi.VerifyStore, reportStore(true)),

@@ -28,8 +28,8 @@ func init() {
 // admit operators only.
 type Console struct {
 	// What the page may change: cancel (tasks), fail (end tasks as failed, whatever their agents answer), replay
-	// (notifications that were not delivered), endpoints (disable and enable those of webhooks) and leave (groups).
-	// Default: nothing; the page only reads.
+	// (notifications that were not delivered), endpoints (disable and enable those of webhooks), leave (groups)
+	// and try (start and continue tasks as the operator). Default: nothing; the page only reads.
 	Allow []string `json:"allow,omitempty"`
 
 	handler console.Handler

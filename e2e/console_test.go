@@ -71,7 +71,6 @@ func TestConsoleShowsTasks(t *testing.T) {
 	leader.complete("a")
 	p.Wait(`document.querySelector("tbody .badge").textContent === "completed"`)
 	leader.start("b", "ask me")
-	picture(t, p, "tasks")
 	p.Wait(`document.querySelectorAll("tbody tr").length === 2`)
 
 	// One task by the keyboard: its states, its events, and their contents when they are unfolded.
@@ -89,6 +88,7 @@ func TestConsoleShowsTasks(t *testing.T) {
 	// The filter.
 	p.Press("t")
 	p.Wait(`document.querySelectorAll("tbody tr").length === 2`)
+	picture(t, p, "tasks")
 	p.Eval(`(() => { const s = document.querySelector("select[name=state]"); s.value = "completed";
 		s.dispatchEvent(new Event("change", {bubbles: true})) })()`, nil)
 	p.Wait(`document.querySelectorAll("tbody tr").length === 1`)
@@ -129,6 +129,7 @@ func TestConsoleIsReadOnly(t *testing.T) {
 		{reading, "POST", "../endpoints/disable", "", "", 403, "allow endpoints"},
 		{reading, "POST", "../groups/leave", "", "", 403, "allow leave"},
 		{changing, "POST", "../groups/leave", "", "", 403, "allow leave"},
+		{changing, "POST", "../try", "", "", 403, "allow try"},
 		{changing, "POST", "../tasks/cancel", canceled, "", 404, "there is no such task"},
 		{changing, "POST", "../tasks/cancel", canceled, "Sec-Fetch-Site: cross-site", 403, "another site"},
 		{changing, "POST", "../tasks/cancel", canceled, "Sec-Fetch-Site: same-site", 403, "another site"},
@@ -173,6 +174,6 @@ func picture(t *testing.T, p *browser.Page, name string) {
 	if os.Getenv("AIP_PICTURES") == "" {
 		return
 	}
-	noError(t, os.MkdirAll("../docs/images", 0o755), //
+	noError(t, os.MkdirAll("../docs/images", 0o755),
 		os.WriteFile(filepath.Join("../docs/images", name+".png"), p.Screenshot(), 0o644))
 }

@@ -408,3 +408,18 @@ func TestParseMode(t *testing.T) {
 		}
 	}
 }
+
+// TestGuardAnonymousOperator: the operator is one Leader in every mode, and on no list.
+func TestGuardAnonymousOperator(t *testing.T) {
+	for _, mode := range []Mode{Required, Optional, Off} {
+		g := Guard{Mode: mode, Allow: []AIC{other}}
+		peer, err := g.Check(Peer{Proof: ByHost, Kind: OperatorKind, ID: "console", Login: true})
+		leader := ""
+		if err == nil {
+			leader, err = g.Anonymous(peer)
+		}
+		if leader != "operator:console" || err != nil {
+			t.Errorf("in mode %s, the operator is the Leader %q: %v", mode, leader, err)
+		}
+	}
+}

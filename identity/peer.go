@@ -44,6 +44,7 @@ const (
 	ByCertificate              // by a certificate, to the TLS server
 	ByToken                    // by a token in the request
 	ByBroker                   // to a message broker, which states its user id
+	ByHost                     // to the host of the gateway, as its operator
 )
 
 // Kind is the protocol of a peer's id.
@@ -53,6 +54,8 @@ type Kind string
 const (
 	AICKind Kind = "aic" // of AIP; its canonical form is that of ParseAIC
 	AIDKind Kind = "aid" // of AUN: a host name in lower case
+
+	OperatorKind Kind = "operator" // of the gateway's host
 )
 
 // Verified reports whether the peer has proven who it is.

@@ -33,10 +33,11 @@ const (
 	Replay    Permission = "replay"    // notifications that were not delivered
 	Endpoints Permission = "endpoints" // to disable and enable endpoints of webhooks
 	Leave     Permission = "leave"     // groups
+	Try       Permission = "try"       // Partners: to start and continue tasks as the operator
 )
 
 // Permissions returns all permissions.
-func Permissions() []Permission { return []Permission{Cancel, Fail, Replay, Endpoints, Leave} }
+func Permissions() []Permission { return []Permission{Cancel, Fail, Replay, Endpoints, Leave, Try} }
 
 // routes are the routes of the admin API that the page uses, each with the permission that it needs; to read needs
 // none. No other route is served.
@@ -54,6 +55,7 @@ var routes = map[string]Permission{
 	adminapi.TailTasks:        "",
 	adminapi.CancelTask:       Cancel,
 	adminapi.FailTask:         Fail,
+	adminapi.TryPartner:       Try,
 }
 
 // Handler serves the page and the routes of the admin API that the page uses. It identifies no one: its host must admit

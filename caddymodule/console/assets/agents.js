@@ -1,6 +1,6 @@
 // The agents behind the gateway, and whether the gateway accepts new tasks.
 import { follow, get } from "./api.js";
-import { badge, clean, el, link, message, time } from "./dom.js";
+import { badge, clean, differs, el, link, message, time } from "./dom.js";
 
 export const title = "Agents";
 
@@ -10,10 +10,13 @@ export async function show(main, query, signal) {
   main.append(el("h1", {}, title), gateway, agents);
   await follow(signal, 3000, async () => {
     const health = await get("health/ready", {}, signal);
+    if (!differs(gateway, health)) return;
     gateway.replaceChildren(...gatewayHealth(health));
     agents.replaceChildren(...(health.agents ?? []).map(agentCard));
     if (!health.agents?.length) agents.replaceChildren(message("No aip_gateway is configured."));
-  }, (text) => gateway.replaceChildren(message(text, "error")));
+  }, (text) => {
+    if (differs(gateway, text)) gateway.replaceChildren(message(text, "error"));
+  });
 }
 
 function gatewayHealth(health) {

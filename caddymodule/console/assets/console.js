@@ -6,12 +6,13 @@ import * as deliveries from "./deliveries.js";
 import * as groups from "./groups.js";
 import * as task from "./task.js";
 import * as tasks from "./tasks.js";
+import * as trial from "./try.js";
 
 // A page fills the main element by show(main, query, signal, may), until the signal aborts.
-const pages = { tasks, task, deliveries, agents, groups };
+const pages = { tasks, task, deliveries, agents, groups, try: trial };
 
 // The pages of the navigation, by their keys.
-const keys = { t: "tasks", d: "deliveries", a: "agents", g: "groups" };
+const keys = { t: "tasks", d: "deliveries", a: "agents", g: "groups", y: "try" };
 
 const main = document.getElementById("main");
 const dialog = document.getElementById("keys");
@@ -31,7 +32,8 @@ function route() {
   }
   main.replaceChildren();
   pages[name].show(main, Object.fromEntries(new URLSearchParams(query)), signal, may).catch((error) => {
-    if (!signal.aborted) main.replaceChildren(message(error.message, "error"));
+    if (signal.aborted) return;
+    main.replaceChildren(message(error.message, "error"));
     if (!(error instanceof RequestError)) throw error;
   });
 }
@@ -131,10 +133,11 @@ function frame() {
   setTheme(storedTheme());
 }
 
-frame();
 try {
   may = await permissions();
 } catch {
   // Without an answer nothing may be changed; the page itself says that the gateway does not answer.
 }
+if (!may.has("try")) delete keys.y;
+frame();
 route();

@@ -1,7 +1,7 @@
 // Notifications that were not delivered, and the endpoints of webhooks.
 import { follow, get, post } from "./api.js";
 import { action, confirmDialog } from "./actions.js";
-import { badge, clean, el, link, message, time } from "./dom.js";
+import { badge, clean, differs, el, link, message, time } from "./dom.js";
 
 export const title = "Deliveries";
 
@@ -46,17 +46,21 @@ export async function show(main, query, signal, may) {
       next = page.next ?? "";
       first.disabled = after === "";
       more.disabled = next === "";
-      list.replaceChildren(page.deliveries.length > 0 ? deliveryTable(page.deliveries, may, failed)
+      if (differs(list, page)) list.replaceChildren(page.deliveries.length > 0 ? deliveryTable(page.deliveries, may, failed)
         : message(query.status ? "No delivery has this status." : "All notifications are delivered."));
-    }, (text) => list.replaceChildren(message(text, "error")));
+    }, (text) => {
+      if (differs(list, text)) list.replaceChildren(message(text, "error"));
+    });
   }
 
   turn("");
   await follow(signal, 3000, async () => {
     const { endpoints: all } = await get("endpoints", {}, signal);
-    endpoints.replaceChildren(all.length > 0 ? endpointTable(all, may, failed)
+    if (differs(endpoints, all)) endpoints.replaceChildren(all.length > 0 ? endpointTable(all, may, failed)
       : message("No endpoint is in use: no task has a webhook."));
-  }, (text) => endpoints.replaceChildren(message(text, "error")));
+  }, (text) => {
+    if (differs(endpoints, text)) endpoints.replaceChildren(message(text, "error"));
+  });
 }
 
 function table(names, rows) {

@@ -24,6 +24,17 @@ export function clean(text) {
   return String(text ?? "").replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 }
 
+const shown = new WeakMap();
+
+// differs reports whether a value is another one than at the last call for an element. What is shown already stays as it
+// is: its focus, and what is selected or unfolded.
+export function differs(element, value) {
+  const text = JSON.stringify(value);
+  if (shown.get(element) === text) return false;
+  shown.set(element, text);
+  return true;
+}
+
 // link returns the address of a page of the console.
 export function link(page, query = {}) {
   const q = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== undefined));

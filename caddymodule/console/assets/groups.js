@@ -1,7 +1,7 @@
 // The groups in which Partners take part.
 import { follow, get, post } from "./api.js";
 import { action, confirmDialog } from "./actions.js";
-import { badge, clean, el, message, time } from "./dom.js";
+import { badge, clean, differs, el, message, time } from "./dom.js";
 
 export const title = "Groups";
 
@@ -9,12 +9,18 @@ export async function show(main, query, signal, may) {
   const note = el("div", { "aria-live": "polite" });
   const list = el("div", { class: "cards" });
   main.append(el("h1", {}, title), note, list);
+  let lost = false; // the note says that the gateway does not answer
   const failed = (text) => note.replaceChildren(message(text, "error"));
   await follow(signal, 3000, async () => {
     const { groups } = await get("groups", {}, signal);
-    list.replaceChildren(...(groups.length > 0 ? groups.map((group) => groupCard(group, may, failed))
+    if (differs(list, groups)) list.replaceChildren(...(groups.length > 0 ? groups.map((group) => groupCard(group, may, failed))
       : [message("No Partner is in a group. A Leader invites it: see the guide on groups.")]));
-  }, failed);
+    if (lost) note.replaceChildren();
+    lost = false;
+  }, (text) => {
+    lost = true;
+    failed(text);
+  });
 }
 
 function groupCard(g, may, failed) {

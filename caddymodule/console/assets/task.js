@@ -1,15 +1,18 @@
 // One task as a picture: its states on a time line, its events, and its notifications.
 import { Alarm, follow, get, post, tail } from "./api.js";
 import { action, reasonDialog } from "./actions.js";
-import { badge, bytes, clean, el, message, time } from "./dom.js";
+import { badge, bytes, clean, differs, el, message, time } from "./dom.js";
 import { deliveryTable } from "./deliveries.js";
 import { timeline } from "./timeline.js";
+import { answerForm } from "./try.js";
 
 export const title = "Task";
 
 const pageSize = 200; // events that are read at once
 const mostEvents = 1000; // that are shown while the task is followed
 const running = ["accepted", "working"];
+const operator = "operator:console"; // the Leader of the page "Try"
+const mostText = 200_000; // characters of a product that are shown
 const ended = ["completed", "canceled", "failed", "rejected"];
 
 export async function show(main, query, signal, may) {
@@ -22,7 +25,11 @@ export async function show(main, query, signal, may) {
   const list = el("ol", { class: "events" });
   const webhooks = el("div");
   const earlier = el("button", { type: "button", hidden: true }, "Show earlier events");
+  const mine = name.leader === operator && may.has("try");
+  const answers = el("div");
+  const form = mine ? answerForm(name, (why) => said.replaceChildren(message(why, "error"))) : null;
   main.append(el("h1", { class: "id" }, clean(name.task)), actions, said, note, facts,
+    mine ? el("h2", {}, "Answer") : "", answers, form?.element ?? "",
     el("h2", {}, "Time line"), picture, el("h2", {}, "Events"), earlier, list,
     el("h2", {}, "Notifications that were not delivered"), webhooks);
 
@@ -31,12 +38,28 @@ export async function show(main, query, signal, may) {
   let firstShown = 0; // number of the first event in the list
   const history = new Map(); // all states that are known, by their time
   const commands = []; // of the Leader
+  const products = new Map(); // elements with the texts of products, by their ids
 
-  function learn(event) {
+  function learn(event, newest = true) {
     if (event.kind === "task") event.value?.statusHistory?.forEach(learnStatus);
     if (event.kind === "task" && event.value) learnStatus(event.value.status);
     if (event.kind === "status" && event.value) learnStatus(event.value);
+    if (mine && newest && event.kind === "product" && event.value) learnProduct(event.value);
     if (event.cause) commands.push({ at: event.cause.sentAt, text: event.cause.command });
+  }
+
+  // learnProduct writes the text of a product as it grows.
+  function learnProduct({ product, append: grows }) {
+    let shown = products.get(product.id);
+    if (!shown) {
+      products.set(product.id, shown = el("pre", { class: "answer", tabindex: "0" }));
+      answers.append(shown);
+    }
+    const text = (product.dataItems ?? []).map((item) => item.text ?? `[${item.type}]`).join("");
+    if (!grows) shown.replaceChildren();
+    if (shown.childNodes.length === 0) shown.size = 0;
+    shown.append(clean(text).slice(0, mostText - shown.size));
+    shown.size = Math.min(shown.size + text.length, mostText);
   }
 
   function learnStatus(status) {
@@ -52,7 +75,7 @@ export async function show(main, query, signal, may) {
   // begin reads the oldest event, which has the history before it, and the newest ones.
   async function begin() {
     let page = await events(0, 1);
-    page.events.forEach(learn);
+    for (const event of page.events) learn(event);
     const oldest = page.events[0]?.seq ?? 0;
     if (overview.last - oldest < pageSize) {
       append(page.events);
@@ -66,7 +89,7 @@ export async function show(main, query, signal, may) {
     if (!overview) await begin();
     for (;;) {
       const page = await events(last, pageSize);
-      page.events.forEach(learn);
+      for (const event of page.events) learn(event);
       append(page.events);
       last = page.events.at(-1)?.seq ?? last;
       if (!page.next) break;
@@ -88,7 +111,7 @@ export async function show(main, query, signal, may) {
     try {
       const from = Math.max(overview.first - 1, firstShown - 1 - pageSize);
       const page = await events(from, firstShown - 1 - from);
-      page.events.forEach(learn);
+      for (const event of page.events) learn(event, false);
       list.prepend(...page.events.map(eventItem));
       firstShown = page.events[0]?.seq ?? overview.first;
       render();
@@ -111,6 +134,7 @@ export async function show(main, query, signal, may) {
     earlier.hidden = firstShown <= overview.first;
     if (list.childElementCount === 0) picture.replaceChildren(message("The task is pending: it has no event yet."));
     else picture.replaceChildren(timeline([...history], commands, ended.includes(overview.state)));
+    form?.update(overview.state);
     renderActions();
   }
 
@@ -140,8 +164,13 @@ export async function show(main, query, signal, may) {
 
   follow(signal, 5000, async () => {
     const page = await get("deliveries", { ...name, limit: 100 }, signal);
-    webhooks.replaceChildren(page.deliveries.length === 0 ? message("None.") : deliveryTable(page.deliveries, may));
-  }, (text) => webhooks.replaceChildren(message(text, "error")));
+    if (differs(webhooks, page)) {
+      webhooks.replaceChildren(page.deliveries.length === 0 ? message("None.")
+        : deliveryTable(page.deliveries, may, (why) => said.replaceChildren(message(why, "error"))));
+    }
+  }, (text) => {
+    if (differs(webhooks, text)) webhooks.replaceChildren(message(text, "error"));
+  });
   const alarm = new Alarm();
   let tailed = false;
   await follow(signal, 10_000, async () => {

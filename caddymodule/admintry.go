@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/dialect"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
+)
+
+// operator is the peer of commands by which an operator tries a Partner.
+var operator = identity.Peer{Proof: identity.ByHost, Kind: identity.OperatorKind, ID: "console", Login: true}
+
+// givenCall is AIP's server for a call that needs no decoding.
+type givenCall struct {
+	translate.Server
+	call translate.Call
+}
+
+// Decode implements translate.Server.
+func (s givenCall) Decode(*translate.Request) (translate.Call, error) { return s.call, nil }
+
+// tryPartner executes a command of the operator as a Leader. It is dispatched as those of other Leaders are, and
+// answered at once.
+func tryPartner(o *openStore, r *http.Request) (any, error) {
+	var try adminapi.Try
+	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&try); err != nil || try.Partner == "" || (try.Task == "") != (try.Command == task.Start) {
+		return nil, task.Errorf(task.InvalidParams,
+			`the body must be {"partner": "…", "command": "…", "task": "…", "text": "…"}; a start has no task`)
+	}
+	m := task.Message{ID: rand.Text(), Command: try.Command, SenderRole: task.Leader, TaskID: try.Task}
+	switch try.Command {
+	case task.Start:
+		m.TaskID, m.SessionID = "console-"+rand.Text(), "console-"+rand.Text()
+		m.DataItems = []task.DataItem{task.Text(try.Text)}
+	case task.Continue:
+		m.DataItems = []task.DataItem{task.Text(try.Text)}
+	case task.Complete, task.Cancel:
+	default:
+		return nil, task.Errorf(task.InvalidParams, "command is %q, but must be start, continue, complete or cancel",
+			try.Command)
+	}
+	g := o.member(try.Partner)
+	if g == nil {
+		return nil, task.Errorf(task.UnsupportedOperation, "the Partner %q is not in the configuration", try.Partner)
+	}
+	g.app.enter()
+	defer g.app.leave()
+	var q gateway.Request
+	defer q.Release()
+	q.UseParams(givenCall{aip.Server(), translate.Call{
+		Call:   task.Call{Message: m, Terms: task.Terms{Response: task.NoWait}},
+		Policy: dialect.Policy{Strict: true, Followed: true},
+	}}, "")
+	if err := g.gateway.Hold(r.Context(), operator, &q, len(try.Text)); err != nil {
+		return nil, err
+	}
+	if a := g.gateway.Dispatch(r.Context(), operator, &q); a.Err != nil {
+		return nil, a.Err
+	}
+	name := partner.TaskFilter{Partner: try.Partner, Leader: operator.Leader(), Task: m.TaskID}
+	list, _, err := o.tasks.Engine.Tasks(r.Context(), name)
+	if err != nil || len(list) == 0 {
+		return adminapi.Task{TaskName: adminapi.TaskName{Partner: name.Partner, Leader: name.Leader, Task: name.Task}}, err
+	}
+	return taskOf(&list[0]), nil
+}
+
+// member returns the handler of a Partner in the configuration that is in force; nil if there is none.
+func (o *openStore) member(name string) *Gateway {
+	app := o.newest()
+	if app == nil {
+		return nil
+	}
+	app.mu.Lock()
+	defer app.mu.Unlock()
+	for _, g := range app.members {
+		if g.name() == name {
+			return g
+		}
+	}
+	return nil
+}
