@@ -102,7 +102,7 @@ func (x *exchange) answer() Answer {
 		return Answer{}
 	}
 	x.g.config.Log.Log(x.ctx, level(err), "a command failed", "command", string(m.Command), "task", m.TaskID,
-		"leader", x.leader, "error", err)
+		"leader", x.leader, "address", x.in.Address, "error", err)
 	return x.refuse(err)
 }
 
