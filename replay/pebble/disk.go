@@ -121,9 +121,17 @@ func (d *disk) writeAt(f vfs.File, p []byte, at int64) error {
 // Unwrap implements vfs.FS.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// elsewhere returns whether a file is not one of the store.
+// elsewhere returns whether a file is not one of the store, nor a directory above it, which Pebble syncs, too.
 func (d *disk) elsewhere(name string) bool {
-	return name != d.dir && d.FS.PathDir(name) != d.dir
+	if name == d.dir || d.FS.PathDir(name) == d.dir {
+		return false
+	}
+	for below, above := d.dir, d.FS.PathDir(d.dir); above != below; below, above = above, d.FS.PathDir(above) {
+		if name == above {
+			return false
+		}
+	}
+	return true
 }
 
 // Create implements vfs.FS.
