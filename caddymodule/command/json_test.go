@@ -65,7 +65,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasJSON: but for the one that runs an agent.
+// TestEveryCommandHasJSON: but for the one that runs an agent, and for the one that writes JSON anyway.
 func TestEveryCommandHasJSON(t *testing.T) {
 	aip := &cobra.Command{Use: "aip"}
 	aipCommand(aip)
@@ -80,7 +80,7 @@ func TestEveryCommandHasJSON(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if want := []string{"aip sample-agent"}; !slices.Equal(without, want) {
+	if want := []string{"aip sample-agent", "aip store export"}; !slices.Equal(without, want) {
 		t.Errorf("without --json: %q, want %q", without, want)
 	}
 }

@@ -263,6 +263,7 @@ func (l *lastLine) Write(p []byte) (int, error) {
 
 func importCommand() *cobra.Command {
 	var into string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "import <file> --store <directory>",
 		Short: "Makes a store of what was exported",
@@ -289,11 +290,18 @@ file - is standard input. Tasks that have ended are kept for their retention fro
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return printJSON(cmd, struct {
+					Logs    int `json:"logs"`
+					Records int `json:"records"`
+				}{int(n.Logs), int(n.Records)})
+			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d logs with %d records were imported\n", n.Logs, n.Records)
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&into, "store", "", "the directory of the new store")
+	outputFlag(cmd, &asJSON)
 	return cmd
 }
 
