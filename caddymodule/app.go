@@ -19,6 +19,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/aip-gateway/aip-gateway/directory"
@@ -55,8 +56,11 @@ type App struct {
 	Drain caddy.Duration `json:"drain,omitempty"`
 
 	identities *identity.Identities
-	aunFront   *wsfront.Front  // set by Start; nil without AUN
-	aunSite    *directory.Site // likewise
+	metrics    *prometheus.Registry // of this configuration
+	aunFront   *wsfront.Front       // set by Start; nil without AUN
+	aunSite    *directory.Site      // likewise
+
+	measured atomic.Pointer[measured] // nil while this configuration does not hold the store
 
 	access zapcore.Core // of Caddy's access logs
 
@@ -93,7 +97,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := events.(*caddyevents.App).On("stopping", a); err != nil {
 		return err
 	}
-	if err := register(ctx.GetMetricsRegistry(), a); err != nil {
+	a.metrics = ctx.GetMetricsRegistry()
+	if err := register(a.metrics, a); err != nil {
 		return err
 	}
 	return a.read()
@@ -169,6 +174,7 @@ func (a *App) Start() error {
 	a.startAUN(messages)
 	a.checkAgents()
 	a.warnOfUnrouted()
+	a.measured.Store(&measured{a.members, opened})
 	close(a.started)
 	if a.Streams.ReleaseMemory == switchOn {
 		a.releasing.Go(func() { process.ReleaseMemory(a.draining, debug.FreeOSMemory) })
@@ -217,7 +223,9 @@ func (a *App) release() error {
 		return nil
 	}
 	a.holds = false
-	return a.Store.release()
+	err := a.Store.release()
+	a.measured.Store(nil) // not before: a store that is closed exports its metrics for the last time
+	return err
 }
 
 // Handle drains the streams when this configuration is about to stop, before any app is stopped: at an exit, Caddy
@@ -240,6 +248,9 @@ func (a *App) enter() {
 	if a.cleaned && !a.holds && !a.closed.Load() {
 		a.holds = a.opened != nil && a.Store.retain(a.opened)
 		a.closed.Store(!a.holds)
+		if a.holds {
+			a.measured.Store(&measured{a.members, a.opened})
+		}
 	}
 }
 

@@ -115,17 +115,18 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	s.add(metricMemory, float64(process.Memory.Total()))
 	s.aun()
 	s.callbacks()
+	m := c.app.measured.Load()
+	if m == nil {
+		return
+	}
 	seen := make(map[string]bool)
-	members, opened := c.app.measured()
-	for _, g := range members {
+	for _, g := range m.members {
 		if name := g.Agent.name(); !seen[name] {
 			seen[name] = true
 			s.agent(name, g)
 		}
 	}
-	if opened == nil {
-		return
-	}
+	opened := m.opened
 	s.add(metricUnfinished, float64(opened.tasks.Engine.Unfinished()))
 	s.flag(metricDraining, !opened.tasks.Engine.Draining().IsZero())
 	s.flag(metricWritable, opened.tasks.Store.Writable() == nil)
@@ -133,17 +134,14 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		s.store(store.Metrics())
 	}
 	s.notify(opened.tasks.Webhooks.Counts())
-	s.groups(members, opened.groups.Counts())
+	s.groups(m.members, opened.groups.Counts())
 }
 
-// measured returns the Partners of the configuration, and its store; nil before the app has started.
-func (a *App) measured() ([]*Gateway, *openStore) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.holds {
-		return a.members, nil
-	}
-	return a.members, a.opened
+// measured is what the metrics of a configuration are read from. They are read without the lock of the App, which is
+// held while a store is closed, and its metrics are exported for the last time.
+type measured struct {
+	members []*Gateway
+	opened  *openStore
 }
 
 // samples are the values that Collect sends.

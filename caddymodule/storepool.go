@@ -34,9 +34,10 @@ func (s *Store) key() string { return s.Driver + ":" + s.Dir }
 // openStore is an open store, with the life-cycle and the webhooks of its tasks, and the groups in which Partners take
 // part. Configurations share it.
 type openStore struct {
-	tasks  *gateway.Tasks
-	groups *group.Engine
-	tracer *tracer
+	tasks   *gateway.Tasks
+	groups  *group.Engine
+	tracer  *tracer
+	metrics *metricsExporter
 
 	mu      sync.Mutex
 	configs []storeConfig    // of the configurations that run, oldest first
@@ -102,6 +103,7 @@ func (s *Store) openNew() (*openStore, error) {
 		o.tracer.close()
 		return nil, errors.Join(err, tasks.Close())
 	}
+	o.metrics = newMetricsExporter(ctx, slog.New(processLog{name: "aip"}))
 	return o, nil
 }
 
@@ -182,12 +184,14 @@ func (o *openStore) apply() {
 	if n := len(o.configs); n > 0 {
 		o.tasks.Store.Configure(o.configs[n-1].settings)
 		o.tasks.Webhooks.Configure(o.configs[n-1].notify)
+		newest.Store(o.configs[n-1].app)
 	}
 }
 
 // Destruct stops the work on all tasks, which the next process resumes, and closes the store.
 func (o *openStore) Destruct() error {
 	defer o.tracer.close()
+	o.metrics.close()
 	o.groups.Close()
 	if o.indexed != nil {
 		o.indexed.Close()
