@@ -46,6 +46,7 @@ var measurements = []measurement{
 	{"unary-tls", unaryTLS},
 	{"stores", stores},
 	{"tuning", tuning},
+	{"observe", observed},
 	{"budget", budget},
 	{"stream", streams},
 	{"stream-tls", streamsTLS},

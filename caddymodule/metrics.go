@@ -160,7 +160,16 @@ func (s samples) flag(m metric, set bool, labels ...string) {
 }
 
 func (s samples) durations(d *prometheus.Desc, h measure.Snapshot, labels ...string) {
-	s.out <- prometheus.MustNewConstHistogram(d, h.Count, h.Sum, h.Buckets, labels...)
+	m := prometheus.MustNewConstHistogram(d, h.Count, h.Sum, h.Buckets, labels...)
+	if len(h.Exemplars) > 0 {
+		all := make([]prometheus.Exemplar, len(h.Exemplars))
+		for i, e := range h.Exemplars {
+			all[i] = prometheus.Exemplar{Value: e.Took, Timestamp: e.At,
+				Labels: prometheus.Labels{"trace_id": e.TraceID, "span_id": e.SpanID}}
+		}
+		m = prometheus.MustNewMetricWithExemplars(m, all...)
+	}
+	s.out <- m
 }
 
 // labelValue returns a name as the value of a label.

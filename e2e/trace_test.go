@@ -35,7 +35,8 @@ func TestTrace(t *testing.T) {
 			span call
 		}
 		aip_gateway a2a/legacy ` + agent.url + `
-	}`})
+	}
+	metrics /metrics`})
 	for _, tc := range []struct {
 		mount   string
 		newSpan bool
@@ -77,6 +78,12 @@ func TestTrace(t *testing.T) {
 	spans.want(string(id), "aip.call", "aip.run", "tasks/send")
 	if spans.has("hello") {
 		t.Error("a span holds the payload")
+	}
+	_, metrics := leaderOf(t, s.url()).request("GET", "/metrics", nil, "Accept", "application/openmetrics-text")
+	for _, name := range []string{"aip_call_duration_seconds", "aip_task_settled_seconds"} {
+		if !regexp.MustCompile(name + `_bucket\{.*# \{.*trace_id="` + traceID + `"`).Match(metrics) {
+			t.Errorf("%s has no exemplar with the trace:\n%s", name, metrics)
+		}
 	}
 }
 

@@ -99,7 +99,7 @@ func (m *Meter) count(x *exchange, err error, took time.Duration) {
 		kind = min(int(task.KindOf(err)), maxKinds-1)
 	}
 	c.count[method][kind].Add(1)
-	c.took[method].Add(took)
+	c.took[method].AddTraced(took, x.span)
 }
 
 // Calls are the calls of one method in one dialect.

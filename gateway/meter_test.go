@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
@@ -41,7 +43,7 @@ func TestMeterCounts(t *testing.T) {
 	m := process.meterOf("agent")
 	dialect := aip.Server()
 	m.serve([]translate.Server{dialect})
-	x := &exchange{match: match{dialect: dialect}}
+	x := &exchange{match: match{dialect: dialect}, span: noop.Span{}}
 	x.call.Message.Command = task.Start
 	err := task.Errorf(task.AgentTimeout, "slow")
 	if n := testing.AllocsPerRun(9, func() { m.count(x, nil, time.Second) }); n != 0 {

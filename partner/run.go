@@ -130,10 +130,10 @@ func (r *run) noteReport(settled bool) {
 	}
 	took := time.Since(r.began)
 	if first {
-		r.partner.Meter.FirstReport.Add(took)
+		r.partner.Meter.FirstReport.AddTraced(took, r.span)
 	}
 	if settles {
-		r.partner.Meter.Settled.Add(took)
+		r.partner.Meter.Settled.AddTraced(took, r.span)
 	}
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure counts durations for metrics, without a lock and without an allocation. How metrics are exported is
-// the host's business.
+// Package measure counts durations for metrics, without a lock, and without an allocation where nothing is traced. How
+// metrics are exported is the host's business.
 package measure
 
 import (
 	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // bounds are the upper bounds of the buckets, the last one excluded, which has none.
@@ -20,18 +22,39 @@ var bounds = [...]time.Duration{
 // Durations is a histogram of durations. The zero value is ready for use, by any number of goroutines at once. It must
 // not be copied.
 type Durations struct {
-	buckets [len(bounds) + 1]atomic.Uint64
-	sum     atomic.Int64 // nanoseconds
+	buckets   [len(bounds) + 1]atomic.Uint64
+	sum       atomic.Int64 // nanoseconds
+	exemplars [len(bounds) + 1]atomic.Pointer[Exemplar]
+}
+
+// Exemplar is a duration of which there is a trace.
+type Exemplar struct {
+	Took            float64 // seconds
+	At              time.Time
+	TraceID, SpanID string
 }
 
 // Add counts a duration.
-func (d *Durations) Add(took time.Duration) {
+func (d *Durations) Add(took time.Duration) { d.add(took) }
+
+// AddTraced counts the duration of what a span records. If the span is sampled, it is the exemplar of its bucket from
+// now on. Otherwise nothing is allocated.
+func (d *Durations) AddTraced(took time.Duration, span trace.Span) {
+	i := d.add(took)
+	if of := span.SpanContext(); of.IsSampled() {
+		d.exemplars[i].Store(&Exemplar{took.Seconds(), time.Now(), of.TraceID().String(), of.SpanID().String()})
+	}
+}
+
+// add counts a duration, and returns its bucket.
+func (d *Durations) add(took time.Duration) int {
 	i := 0
 	for i < len(bounds) && took > bounds[i] {
 		i++
 	}
 	d.buckets[i].Add(1)
 	d.sum.Add(int64(took))
+	return i
 }
 
 // Snapshot is what a histogram holds at a moment.
@@ -39,6 +62,8 @@ type Snapshot struct {
 	Count   uint64
 	Sum     float64            // seconds
 	Buckets map[float64]uint64 // how many durations were at most so many seconds
+
+	Exemplars []*Exemplar // the last one of each bucket that has any
 }
 
 // Snapshot returns what the histogram holds. What is added meanwhile is in it, or is not.
@@ -48,6 +73,9 @@ func (d *Durations) Snapshot() Snapshot {
 		s.Count += d.buckets[i].Load()
 		if i < len(bounds) {
 			s.Buckets[bounds[i].Seconds()] = s.Count
+		}
+		if e := d.exemplars[i].Load(); e != nil {
+			s.Exemplars = append(s.Exemplars, e)
 		}
 	}
 	s.Sum = time.Duration(d.sum.Load()).Seconds()

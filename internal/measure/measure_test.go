@@ -3,8 +3,12 @@
 package measure
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 func TestDurations(t *testing.T) {
@@ -23,5 +27,32 @@ func TestDurations(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { d.Add(time.Second) }); n != 0 {
 		t.Errorf("Add allocates %v times", n)
+	}
+}
+
+// TestExemplars: the last traced duration of a bucket is its exemplar. What is not sampled costs nothing.
+func TestExemplars(t *testing.T) {
+	var d Durations
+	add := func(took time.Duration, id byte, flags trace.TraceFlags) {
+		d.AddTraced(took, trace.SpanFromContext(trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(
+			trace.SpanContextConfig{TraceID: trace.TraceID{15: id}, SpanID: trace.SpanID{7: id}, TraceFlags: flags}))))
+	}
+	add(2*time.Second, 1, trace.FlagsSampled)
+	add(3*time.Second, 2, trace.FlagsSampled)
+	add(4*time.Second, 3, 0)
+	add(time.Hour, 4, trace.FlagsSampled)
+	s := d.Snapshot()
+	if s.Count != 4 || len(s.Exemplars) != 2 {
+		t.Fatalf("%d durations with %d exemplars, want 4 and 2", s.Count, len(s.Exemplars))
+	}
+	for i, want := range []Exemplar{{Took: 3, TraceID: "02"}, {Took: 3600, TraceID: "04"}} {
+		got := s.Exemplars[i]
+		if got.Took != want.Took || !strings.HasSuffix(got.TraceID, want.TraceID) ||
+			!strings.HasSuffix(got.SpanID, want.TraceID) || got.At.IsZero() {
+			t.Errorf("exemplar %d is %+v", i, got)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { d.AddTraced(time.Second, noop.Span{}) }); n != 0 {
+		t.Errorf("AddTraced allocates %v times without a trace", n)
 	}
 }
