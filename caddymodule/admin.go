@@ -40,6 +40,7 @@ func (*Admin) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		adminRoute(http.MethodGet, adminapi.Deliveries, ofWebhooks(listDeliveries)),
 		adminRoute(http.MethodPost, adminapi.ReplayDeliveries, ofWebhooks(replayDeliveries)),
+		adminRoute(http.MethodGet, adminapi.Webhooks, ofWebhooks(listWebhooks)),
 		adminRoute(http.MethodGet, adminapi.Endpoints, ofWebhooks(listEndpoints)),
 		adminRoute(http.MethodPost, adminapi.DisableEndpoint, ofWebhooks(switchEndpoint((*notify.Engine).Disable))),
 		adminRoute(http.MethodPost, adminapi.EnableEndpoint, ofWebhooks(switchEndpoint((*notify.Engine).Enable))),
@@ -230,6 +231,30 @@ func replayDeliveries(e *notify.Engine, r *http.Request) (any, error) {
 	}
 	n, err := e.Replay(r.Context(), f)
 	return adminapi.Replayed{Replayed: n}, err
+}
+
+// listWebhooks answers with the webhooks of a task.
+func listWebhooks(e *notify.Engine, r *http.Request) (any, error) {
+	q := r.URL.Query()
+	if err := checkQuery(q, "partner", "leader", "task"); err != nil {
+		return nil, err
+	}
+	if q.Get("partner") == "" || q.Get("leader") == "" || q.Get("task") == "" {
+		return nil, errUnnamedTask
+	}
+	list, err := e.Progress(r.Context(), q.Get("partner"), q.Get("leader"), q.Get("task"))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]adminapi.Webhook, 0, len(list))
+	for _, p := range list {
+		out = append(out, adminapi.Webhook{
+			Webhook: p.Webhook, Endpoint: p.Endpoint, States: p.States, Status: p.Status, Reached: p.Reached,
+			Pending: p.Pending, Dead: p.Dead, Attempts: p.Attempts, Next: p.Next,
+			LastStatus: p.LastStatus, LastError: p.LastError, DisabledReason: p.Reason,
+		})
+	}
+	return adminapi.WebhookList{Webhooks: out}, nil
 }
 
 func listEndpoints(e *notify.Engine, r *http.Request) (any, error) {

@@ -94,6 +94,9 @@ func eventOf(ev *partner.StoredEvent) adminapi.Event {
 	return adminapi.Event{Seq: ev.Seq, Kind: eventKinds[ev.Kind], Bytes: ev.Bytes, Value: ev.Value, Cause: ev.Cause}
 }
 
+var errUnnamedTask = task.Errorf(task.InvalidParams,
+	"name the task by partner, leader and task, as the list of tasks does")
+
 // eventFilterOf reads a filter of events from a query, which may also have more parameters.
 func eventFilterOf(q url.Values, more ...string) (f partner.EventFilter, err error) {
 	if err := checkQuery(q, append(more, "partner", "leader", "task", "after")...); err != nil {
@@ -101,7 +104,7 @@ func eventFilterOf(q url.Values, more ...string) (f partner.EventFilter, err err
 	}
 	f = partner.EventFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), Task: q.Get("task")}
 	if f.Partner == "" || f.Leader == "" || f.Task == "" {
-		return f, task.Errorf(task.InvalidParams, "name the task by partner, leader and task, as the list of tasks does")
+		return f, errUnnamedTask
 	}
 	if f.Limit, err = readLimit(q); err != nil {
 		return f, err

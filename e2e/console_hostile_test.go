@@ -133,14 +133,19 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 					agents: [{partner: "", agent: "", dialect: "", state: "", answered: "", failed: "", reason: ""}]},
 				deliveries: {deliveries: [{id: "", status: "", partner: "", leader: "", task: "", webhook: "", endpoint: "",
 					event: 1, state: "", at: "", attempts: 1, next: "", last_status: 400, last_error: ""}]},
-				endpoints: {endpoints: [{endpoint: "", state: "", until: ""}]}};
+				endpoints: {endpoints: [{endpoint: "", state: "", until: ""}]},
+				webhooks: {webhooks: [{webhook: "", endpoint: "", states: ["", ""], status: "", reached: 1, pending: 1, dead: 1,
+					attempts: 1, next: "", last_status: 400, last_error: "", disabled_reason: ""}]},
+				events: {task: {partner: "", leader: "", task: "", session: "", state: "", since: "", first: 1, last: 0, bytes: 1},
+					events: []}};
 			window.fetch = async (to) => new Response(JSON.stringify(
 				poison(answers[String(to).split("?")[0].split("/").at(-1)] ?? {error: ""})));
 		})()`, nil)
 		for page, element := range map[string]string{
-			"groups": ".card", "agents": ".card", "deliveries": "td",
+			"groups": ".card", "agents": ".card", "deliveries": "td", "task": "#webhooks td",
 		} {
-			p.Eval(`void (location.hash = "#/`+page+`")`, nil)
+			q := url.Values{"partner": {agent.url}, "leader": {leader.Sender}, "task": {hostile[i]}} // of the page "task"
+			p.Eval(`void (location.hash = `+browser.Quote("#/"+page+"?"+q.Encode())+`)`, nil)
 			p.Wait(`document.title.toLowerCase().startsWith("` + page + `") && document.querySelector("` + element + `")`)
 			harmless(t, p, page)
 		}

@@ -3,8 +3,10 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	neturl "net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -120,10 +122,23 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 	p.WaitText("HTTP 400")
 	picture(t, p, "deliveries")
 	p.Press("j", "Enter") // the task of the first one
-	p.Wait(fmt.Sprintf(`document.querySelectorAll("tbody tr").length === %d`, n))
+	p.Wait(fmt.Sprintf(`document.querySelectorAll("#deliveries tbody tr").length === %d`, n))
+	cells := func(want ...string) { // of the task's webhook, from its states on
+		t.Helper()
+		texts, err := json.Marshal(want)
+		noError(t, err)
+		p.Wait(`JSON.stringify([...document.querySelectorAll("#webhooks td")].slice(2, 9).map((e) => e.textContent)) === ` +
+			browser.Quote(string(texts)))
+	}
+	var of struct{ Task struct{ Last int } }
+	name := neturl.Values{"partner": {agent.url}, "leader": {leader.Sender}, "task": {"a"}}.Encode()
+	s.adminCall("GET", "/aip/tasks/events?"+name, "", &of)
+	last := fmt.Sprint(of.Task.Last)
+	cells("all", "dead", last, "0", fmt.Sprint(n), "0", "HTTP 400 the receiver answered with status 400")
 
 	to.answers(always(taken()))
 	p.Press("d")
+	p.Wait(`document.querySelector("h1").textContent === "Deliveries"`)
 	replay := `[...document.querySelectorAll("main td button")].find((b) => b.textContent === "Replay")`
 	p.Wait(replay)
 	p.Eval(replay+`.click()`, nil)
@@ -133,6 +148,10 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 	p.Click("dialog[open] button[type=submit]")
 	p.WaitText("All notifications are delivered.")
 	s.dead(0)
+	p.Go(url + "#/task?" + name)
+	cells("all", "delivered", last, "0", "0", "0", "HTTP 200 ")
+	p.Press("d")
+	p.Wait(`document.querySelector("h1").textContent === "Deliveries"`)
 	p.Wait(`[...document.querySelectorAll("td button")].some((b) => b.textContent === "Disable")`)
 	p.Click("td button")
 	p.Wait(`[...document.querySelectorAll("td button")].some((b) => b.textContent === "Enable")`)

@@ -15,6 +15,7 @@ import (
 const (
 	Deliveries       = "/aip/deliveries"        // GET: DeliveryPage
 	ReplayDeliveries = "/aip/deliveries/replay" // POST: Replayed
+	Webhooks         = "/aip/webhooks"          // GET: WebhookList
 	Endpoints        = "/aip/endpoints"         // GET: EndpointList
 	DisableEndpoint  = "/aip/endpoints/disable" // POST EndpointName: EndpointName
 	EnableEndpoint   = "/aip/endpoints/enable"  // POST EndpointName: EndpointName
@@ -44,6 +45,27 @@ type Delivery struct {
 type DeliveryPage struct {
 	Deliveries []Delivery `json:"deliveries"`
 	Next       string     `json:"next,omitempty"` // the parameter after of the next page; empty on the last one
+}
+
+// Webhook is a webhook of a task, and how far its notifications are. Of attempts, only the last one is kept.
+type Webhook struct {
+	Webhook        string        `json:"webhook"`
+	Endpoint       string        `json:"endpoint"`
+	States         []task.State  `json:"states,omitempty"` // of which it is notified; missing for all
+	Status         notify.Status `json:"status"`           // of its next delivery; dead or delivered if there is none
+	Reached        uint64        `json:"reached"`          // up to this event, all are delivered or dead letters
+	Pending        int           `json:"pending"`
+	Dead           int           `json:"dead"`
+	Attempts       int           `json:"attempts"` // that were made of the next delivery
+	Next           time.Time     `json:"next,omitzero"`
+	LastStatus     int           `json:"last_status,omitempty"`
+	LastError      string        `json:"last_error,omitempty"`
+	DisabledReason string        `json:"disabled_reason,omitempty"`
+}
+
+// WebhookList holds the webhooks of a task.
+type WebhookList struct {
+	Webhooks []Webhook `json:"webhooks"`
 }
 
 // Replayed says how many dead letters will be sent again.

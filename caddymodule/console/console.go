@@ -44,6 +44,7 @@ func Permissions() []Permission { return []Permission{Cancel, Fail, Replay, Endp
 var routes = map[string]Permission{
 	adminapi.Deliveries:       "",
 	adminapi.ReplayDeliveries: Replay,
+	adminapi.Webhooks:         "",
 	adminapi.Endpoints:        "",
 	adminapi.DisableEndpoint:  Endpoints,
 	adminapi.EnableEndpoint:   Endpoints,

@@ -76,10 +76,26 @@ export function deliveryTable(deliveries, may, failed = () => {}) {
     el("a", { href: link("task", { partner: d.partner, leader: d.leader, task: d.task }), class: "id", "data-row": true },
       `${clean(d.task)} · event ${d.event}`),
     badge(d.state), el("span", { class: "id" }, clean(d.endpoint)), String(d.attempts),
-    [d.last_status ? `HTTP ${d.last_status} ` : "", clean(d.last_error)].join("") || "none", time(d.next),
+    lastAttempt(d), time(d.next),
     d.status === "dead" && may.has("replay")
       ? action("Replay", () => post("deliveries/replay", { id: d.id }), failed) : "",
   ]));
+}
+
+// webhookTable shows the webhooks of a task, and how far each is.
+export function webhookTable(webhooks) {
+  return table(["Webhook", "Endpoint", "States", "Status", "Up to event", "Pending", "Dead letters", "Attempts", "Last attempt",
+    "Next attempt"], webhooks.map((w) => [
+    el("span", { class: "id" }, clean(w.webhook)), el("span", { class: "id" }, clean(w.endpoint)),
+    (w.states ?? []).length > 0 ? w.states.map(clean).join(", ") : "all",
+    [badge(w.status), w.disabled_reason ? ` ${clean(w.disabled_reason)}` : ""],
+    String(w.reached), String(w.pending), String(w.dead), String(w.attempts), lastAttempt(w), time(w.next),
+  ]));
+}
+
+// lastAttempt says how the last attempt has ended.
+function lastAttempt({ last_status: status, last_error: why }) {
+  return [status ? `HTTP ${status} ` : "", clean(why)].join("") || "none";
 }
 
 function endpointTable(endpoints, may, failed) {

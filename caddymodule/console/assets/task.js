@@ -1,8 +1,8 @@
-// One task as a picture: its states on a time line, its events, and its notifications.
+// One task as a picture: its states on a time line, its events, its webhooks and their notifications.
 import { Alarm, follow, get, post, tail } from "./api.js";
 import { action, reasonDialog } from "./actions.js";
 import { badge, bytes, clean, differs, el, message, time } from "./dom.js";
-import { deliveryTable } from "./deliveries.js";
+import { deliveryTable, webhookTable } from "./deliveries.js";
 import { timeline } from "./timeline.js";
 import { answerForm } from "./try.js";
 
@@ -23,7 +23,8 @@ export async function show(main, query, signal, may) {
   const said = el("div", { "aria-live": "polite" }); // by actions
   const picture = el("div");
   const list = el("ol", { class: "events" });
-  const webhooks = el("div");
+  const webhooks = el("div", { id: "webhooks" });
+  const deliveries = el("div", { id: "deliveries" });
   const earlier = el("button", { type: "button", hidden: true }, "Show earlier events");
   const mine = name.leader === operator && may.has("try");
   const answers = el("div");
@@ -31,7 +32,7 @@ export async function show(main, query, signal, may) {
   main.append(el("h1", { class: "id" }, clean(name.task)), actions, said, note, facts,
     mine ? el("h2", {}, "Answer") : "", answers, form?.element ?? "",
     el("h2", {}, "Time line"), picture, el("h2", {}, "Events"), earlier, list,
-    el("h2", {}, "Notifications that were not delivered"), webhooks);
+    el("h2", {}, "Webhooks"), webhooks, el("h2", {}, "Notifications that were not delivered"), deliveries);
 
   let overview;
   let last = 0; // number of the last event that was read
@@ -163,9 +164,13 @@ export async function show(main, query, signal, may) {
   }
 
   follow(signal, 5000, async () => {
+    const { webhooks: all } = await get("webhooks", name, signal);
+    if (differs(webhooks, all)) {
+      webhooks.replaceChildren(all.length === 0 ? message("The task has no webhook.") : webhookTable(all));
+    }
     const page = await get("deliveries", { ...name, limit: 100 }, signal);
-    if (differs(webhooks, page)) {
-      webhooks.replaceChildren(page.deliveries.length === 0 ? message("None.")
+    if (differs(deliveries, page)) {
+      deliveries.replaceChildren(page.deliveries.length === 0 ? message("None.")
         : deliveryTable(page.deliveries, may, (why) => said.replaceChildren(message(why, "error"))));
     }
   }, (text) => {
