@@ -83,6 +83,8 @@ var (
 
 	metricAttempts = newCounter("notify_attempts_total", "Attempts to deliver a notification, by their result.", "result")
 	metricDead     = newCounter("notify_dead_total", "Notifications that became dead letters, or were dropped.")
+	metricPending  = newGauge("notify_pending", "Stored notifications that are neither delivered nor dead.")
+	metricOldest   = newGauge("notify_oldest_seconds", "For how long the oldest pending notification has waited.")
 	metricInFlight = newGauge("notify_in_flight", "Attempts that are being made.")
 	metricReady    = newGauge("notify_ready", "Deliveries that wait in memory for their turn.")
 	metricBreakers = newGauge("notify_breakers_open", "Endpoints in memory whose breaker is open.")
@@ -238,6 +240,8 @@ func (s samples) notify(c notify.Counts) {
 	s.add(metricAttempts, float64(c.Delivered), "delivered")
 	s.add(metricAttempts, float64(c.Failed), "failed")
 	s.add(metricDead, float64(c.Dead))
+	s.add(metricPending, float64(c.Pending))
+	s.add(metricOldest, c.Oldest.Seconds())
 	s.add(metricInFlight, float64(c.InFlight))
 	s.add(metricReady, float64(c.Ready))
 	s.add(metricBreakers, float64(c.Open))

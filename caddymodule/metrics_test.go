@@ -102,6 +102,8 @@ func TestMetrics(t *testing.T) {
 		"aip_store_writable":                                                          "1",
 		"aip_store_failures_total":                                                    "0",
 		`aip_notify_attempts_total{result="delivered"}`:                               "0",
+		"aip_notify_pending":                                                          "0",
+		"aip_notify_oldest_seconds":                                                   "0",
 	}
 	s.wantMetrics(want)
 	after := s.metrics()

@@ -246,6 +246,10 @@ func randomRun(t *testing.T, seed uint64) {
 		if restart {
 			w.restart()
 		}
+		if chance(0.3) {
+			synctest.Wait()
+			w.wantBacklog()
+		}
 	}
 	synctest.Wait()
 	w.sink.mu.Lock()

@@ -205,14 +205,21 @@ type Counts struct {
 	Delivered, Failed uint64 // attempts
 	Dead              uint64 // notifications that became dead letters, or were dropped from a full outbox
 	InFlight          int    // attempts
-	Ready             int    // deliveries that wait in memory for their turn
-	Open              int    // breakers of endpoints; an endpoint has one for each Leader
+	// Pending are the stored notifications that are neither delivered nor dead, without those of disabled webhooks, and
+	// Oldest is for how long the oldest of them has waited, less up to 10 s. What an earlier process left counts when
+	// its outbox has been read, soon after Open.
+	Pending int
+	Oldest  time.Duration
+	Ready   int // deliveries that wait in memory for their turn
+	Open    int // breakers of endpoints; an endpoint has one for each Leader
 }
 
 // Counts returns the counts of now.
 func (e *Engine) Counts() Counts {
 	now, d := e.scheduler.Counts(), e.deliverer
+	pending, oldest := e.outboxes.backlog.now(time.Now())
 	return Counts{
+		Pending: pending, Oldest: oldest,
 		Delivered: d.delivered.Load(), Failed: d.failed.Load(), Dead: d.dead.Load() + e.outboxes.dropped.Load(),
 		InFlight: now.InFlight, Ready: now.Ready, Open: now.Open,
 	}

@@ -170,9 +170,7 @@ func (m *metadata) skip(h *hook, now time.Time) {
 		h.Cursor = m.First - 1
 	}
 	for m.pending(h) {
-		en := m.entry(h.Cursor + 1)
-		isNew := en.Event > h.SetAfter || en.Generation < m.Generation
-		if en.State != task.None && isNew && h.Webhook.Wants(en.State) {
+		if m.wanted(h, m.entry(h.Cursor+1)) {
 			break
 		}
 		h.Cursor++

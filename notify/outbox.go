@@ -36,6 +36,9 @@ type outbox struct {
 	ended    bool   // cannot be written any more
 	last     uint64 // number of the log's last record
 	metadata metadata
+
+	counted        bool      // waiting is what the outbox adds to the backlog
+	waiting, spare []waiting // spare is only memory
 }
 
 func newOutbox(o *outboxes, name string) *outbox {
@@ -85,11 +88,13 @@ func (b *outbox) load(ctx context.Context) error {
 	switch {
 	case errors.Is(err, replay.ErrNotFound):
 		b.loaded = epoch
+		b.count()
 		return nil
 	case err != nil:
 		return unreadable(err)
 	case !head.Ended.IsZero():
 		b.loaded, b.ended = epoch, true
+		b.count()
 		return nil
 	}
 	m, err := decodeMetadata(head.Metadata)
@@ -113,6 +118,7 @@ func (b *outbox) load(ctx context.Context) error {
 		readConfirm(&h.Webhook)
 	}
 	b.loaded, b.exists, b.last, b.metadata = epoch, true, head.Last, m
+	b.count()
 	return nil
 }
 
@@ -206,10 +212,12 @@ func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, dur
 	})
 	if err != nil {
 		b.loaded = ""
+		b.uncount()
 		return partner.StoreError(err, what)
 	}
 	b.last += uint64(len(records))
 	b.exists = true
+	b.count()
 	b.offer(now)
 	return nil
 }
@@ -264,10 +272,14 @@ func (b *outbox) end(ctx context.Context) error {
 	err := b.of.store.Append(context.WithoutCancel(ctx), replay.Append{
 		Log: b.name, Expect: b.last, Metadata: []byte("{}"), End: true, Trim: b.last,
 	})
-	if err == nil {
-		b.of.owners.Give(logname.Owner(b.name), 1)
+	if err != nil {
+		b.uncount()
+		return err
 	}
-	return err
+	b.of.owners.Give(logname.Owner(b.name), 1)
+	b.metadata = metadata{First: 1}
+	b.count()
+	return nil
 }
 
 // webhooks returns the webhooks as callers see them.

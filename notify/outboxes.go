@@ -34,6 +34,7 @@ type outboxes struct {
 	scheduler *schedule.Scheduler
 	log       func() *slog.Logger
 	dropped   atomic.Uint64 // notifications, because their outbox was full
+	backlog   *backlog
 
 	boxes  *keylock.Map[outbox] // by name
 	owners quota.Counter        // of outboxes, by logname.Owner
@@ -48,7 +49,7 @@ type outboxes struct {
 func openOutboxes(
 	ctx context.Context, store replay.Store, s *schedule.Scheduler, log func() *slog.Logger,
 ) (*outboxes, error) {
-	o := &outboxes{store: store, scheduler: s, log: log}
+	o := &outboxes{store: store, scheduler: s, log: log, backlog: newBacklog()}
 	o.boxes = keylock.NewCached(cachedOutboxes,
 		func(name string) *outbox { return newOutbox(o, name) }, (*outbox).worthKeeping)
 	o.newEpoch()
@@ -58,6 +59,7 @@ func openOutboxes(
 		}
 		_ = o.owners.Take(logname.Owner(due.Log), 1, quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64})
 		o.any.Store(true)
+		o.backlog.unknown(due.Log)
 	}
 	return o, nil
 }
