@@ -7,12 +7,14 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -120,12 +122,11 @@ func (s *site) open() *openStore {
 func (s *site) call(ctx context.Context, command, id, text string) (state string, err error) {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"id":%q,"senderId":"leader",`+
 		`"command":%q,"taskId":%q,"dataItems":[{"type":"text","text":%q}]}}}`, rand.Text(), command, id, text)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/rpc", strings.NewReader(body))
-	if err != nil {
-		return "", err
+	res, err := s.post(ctx, body)
+	for errors.Is(err, syscall.ECONNRESET) {
+		// Caddy's old listener had not accepted the connection yet when a reload closed it. The message has the same id.
+		res, err = s.post(ctx, body)
 	}
-	req.Close = true // a reload closes idle connections, perhaps just when a request is sent on one
-	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return "", err
 	}
@@ -141,6 +142,15 @@ func (s *site) call(ctx context.Context, command, id, text string) (state string
 		return "", fmt.Errorf("%s", answer.Error)
 	}
 	return answer.Result.Status.State, nil
+}
+
+func (s *site) post(ctx context.Context, body string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/rpc", strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Close = true // a reload closes idle connections, perhaps just when a request is sent on one
+	return http.DefaultClient.Do(req)
 }
 
 func (s *site) want(command, id, text, state string) {

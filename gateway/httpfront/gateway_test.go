@@ -64,7 +64,7 @@ func TestNothingOfACallReachesTheLog(t *testing.T) {
 	if strings.Contains(log, "words of the payload") || strings.Contains(log, "s3cret") {
 		t.Errorf("the log shows the content of messages:\n%s", log)
 	}
-	if !strings.Contains(log, "task=t1 leader=leader agent=agent") {
+	if !strings.Contains(log, "task=t1 leader=leader state=failed") {
 		t.Errorf("the log does not name the task that failed:\n%s", log)
 	}
 }
