@@ -11,6 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/measure"
 	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -47,6 +48,7 @@ var (
 		"Time from a decoded request to its answer, or to the begin of its stream.", "agent", "dialect", "method")
 
 	metricUnfinished = newGauge("tasks_unfinished", "Unfinished tasks in the store.")
+	metricTasks      = newGauge("tasks", "Unfinished tasks by state; pending before the agent has answered.", "state")
 	metricDraining   = newGauge("draining", "Whether new tasks are refused until the operator ends that: 1 or 0.")
 	metricEntered    = newCounter("task_states_total", "Tasks that have entered a state.", "agent", "state")
 	metricFailed     = newCounter("task_failures_total", "Turns that have failed, by the kind of the error.",
@@ -129,7 +131,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	opened := m.opened
-	s.add(metricUnfinished, float64(opened.tasks.Engine.Unfinished()))
+	s.tasks(opened.tasks.Engine)
 	s.flag(metricDraining, !opened.tasks.Engine.Draining().IsZero())
 	s.flag(metricWritable, opened.tasks.Store.Writable() == nil)
 	if store, ok := opened.tasks.Store.(*pebble.Store); ok {
@@ -219,6 +221,17 @@ func (s samples) traffic(name string, g *gateway.Gateway) {
 	}
 	if h := g.Health(); !h.Answered.IsZero() || h.Failed != nil {
 		s.flag(metricUp, h.Up(), name)
+	}
+}
+
+// tasks adds the unfinished tasks of all agents.
+func (s samples) tasks(e *partner.Engine) {
+	s.add(metricUnfinished, float64(e.Unfinished()))
+	s.add(metricTasks, float64(e.InState(task.None)), "pending")
+	for _, state := range task.States() {
+		if !state.Terminal() {
+			s.add(metricTasks, float64(e.InState(state)), string(state))
+		}
 	}
 }
 

@@ -98,6 +98,9 @@ func TestMetrics(t *testing.T) {
 		`aip_agent_up{agent="AGENT"}`:                                                 "1",
 		`aip_agent_runs{agent="AGENT"}`:                                               "0",
 		"aip_tasks_unfinished":                                                        "1",
+		`aip_tasks{state="awaiting-input"}`:                                           "1",
+		`aip_tasks{state="awaiting-completion"}`:                                      "0",
+		`aip_tasks{state="pending"}`:                                                  "0",
 		"aip_streams_open":                                                            "0",
 		"aip_store_writable":                                                          "1",
 		"aip_store_failures_total":                                                    "0",
@@ -117,5 +120,6 @@ func TestMetrics(t *testing.T) {
 	s.mustLoad(s.metricsSite("2h"))
 	s.wantMetrics(want)
 	s.want("start", "t3", "hello", "awaiting-completion")
-	s.wantMetrics(map[string]string{calls("start", "ok"): "3", "aip_tasks_unfinished": "2"})
+	s.wantMetrics(map[string]string{calls("start", "ok"): "3", "aip_tasks_unfinished": "2",
+		`aip_tasks{state="awaiting-completion"}`: "1"})
 }

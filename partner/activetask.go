@@ -86,6 +86,7 @@ func (tk *activeTask) load(ctx context.Context) error {
 	}
 	tk.lastTime = lastTimeOf(tk.fold.Task())
 	tk.exists, tk.loaded = true, true
+	tk.engine.states.see(tk.log, tk.fold.Status().State)
 	tk.size = int64(len(snapshot)) + head.Bytes
 	if tk.meta.Pending != nil {
 		tk.size += tk.meta.Pending.Size()

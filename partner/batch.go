@@ -132,6 +132,7 @@ func (b *batch) write(ctx context.Context) error {
 	if err := tk.append(&a); err != nil {
 		return err
 	}
+	tk.engine.states.move(tk.fold.Status().State, b.state) // before anything can panic
 	tk.logState.kept += n
 	tk.logState.bytes += size
 	tk.size += size
@@ -202,6 +203,7 @@ func (tk *activeTask) append(a *replay.Append) error {
 		tk.logState.metadata = a.Metadata
 		return nil
 	}
+	tk.engine.states.doubt(tk.log, tk.fold.Status().State)
 	tk.invalidate()
 	return StoreError(err, "the task cannot be stored")
 }

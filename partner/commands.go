@@ -170,6 +170,7 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 		Stream:    stream,
 		Tentative: c.Tentative,
 	}
+	p.engine.states.start(tk.log)
 	if err := tk.appendPending(); err != nil {
 		p.engine.open.done(tk.log)
 		undo()

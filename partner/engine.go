@@ -42,6 +42,7 @@ type Engine struct {
 	partners map[string][]*Partner // by name; the one registered last is the present one
 
 	open      *openTasks
+	states    *stateCounts
 	found     found // under mu, once open.counted is closed
 	deadlines *replay.DueScanner
 }
@@ -68,6 +69,7 @@ func Open(ctx context.Context, store replay.Store, o Options) (*Engine, error) {
 		wall:     o.wall,
 		partners: make(map[string][]*Partner),
 		open:     newOpenTasks(),
+		states:   newStateCounts(),
 	}
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.work = newWorkers(e.base.Done())

@@ -89,7 +89,9 @@ func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent) {
 			})
 		}
 		group.Wait()
+		b.wantStateCounts()
 		time.Sleep(time.Minute)
+		b.wantStateCounts()
 		for i := range 20 {
 			id := fmt.Sprint("t", i)
 			shown, err := b.Do(t.Context(), leader, call(task.Get, id))

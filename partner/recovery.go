@@ -81,7 +81,7 @@ func (e *Engine) countUnfinished(began chan<- error) {
 	e.retryStore(e.base, func() (done bool) {
 		e.open.begin()
 		all := found{logs: make(map[string][]replay.DueLog), registered: make(map[string]bool)}
-		counts := make(map[string]int64)
+		counts, logs := make(map[string]int64), make(map[uint64]struct{})
 		for due, err := range e.unfinished() {
 			if first {
 				first = false
@@ -95,6 +95,7 @@ func (e *Engine) countUnfinished(began chan<- error) {
 				return done || errors.Is(err, replay.ErrClosed)
 			}
 			counts[logname.Owner(due.Log)]++
+			logs[e.states.hash(due.Log)] = struct{}{}
 			all.remember(due)
 		}
 		if first {
@@ -103,6 +104,7 @@ func (e *Engine) countUnfinished(began chan<- error) {
 		e.mu.Lock()
 		e.found = all
 		e.mu.Unlock()
+		e.states.finish(logs)
 		e.open.finish(counts)
 		return true
 	})
@@ -263,7 +265,7 @@ func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error], resumed
 func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error) {
 	if !w.At.Equal(replay.Recover) {
 		// The task waits for its Leader, and its agent mostly does, too.
-		head, err := e.store.Head(e.base, w.Log)
+		head, err := e.waitingHead(w.Log)
 		if errors.Is(err, replay.ErrNotFound) {
 			return false, nil
 		}
@@ -289,6 +291,22 @@ func (e *Engine) recoverTask(p *Partner, w replay.DueLog) (resumed bool, _ error
 		return false, err
 	}
 	return tk.resumeTurn(p), nil
+}
+
+// waitingHead returns the head of the log of a task that waits for its Leader, and has the task count.
+func (e *Engine) waitingHead(log string) (replay.Head, error) {
+	if e.states.settled.Load() {
+		return e.store.Head(e.base, log)
+	}
+	tk := e.acquire(log)
+	defer tk.release()
+	tk.mu.Lock()
+	defer tk.mu.Unlock()
+	head, err := e.store.Head(e.base, log)
+	if err == nil {
+		e.states.see(log, storedState(head.Metadata))
+	}
+	return head, err
 }
 
 // isTransient reports whether an error is one of the store that another attempt may not meet.
