@@ -48,6 +48,7 @@ func (*Admin) Routes() []caddy.AdminRoute {
 		adminRoute(http.MethodPost, adminapi.LeaveGroup, leaveGroup),
 		{Pattern: adminapi.HealthLive, Handler: caddy.AdminHandlerFunc(serveHealth)},
 		{Pattern: adminapi.HealthReady, Handler: caddy.AdminHandlerFunc(serveHealth)},
+		adminRoute(http.MethodGet, adminapi.AgentCardOf, showAgentCard),
 		adminRoute(http.MethodGet, adminapi.Tasks, listTasks),
 		adminRoute(http.MethodGet, adminapi.TaskEvents, listTaskEvents),
 		{Pattern: adminapi.TailTasks, Handler: caddy.AdminHandlerFunc(tailTasks)},
@@ -124,9 +125,11 @@ func adminStatus(err error) int {
 func checkQuery(q url.Values, names ...string) error {
 	for name := range q {
 		if !slices.Contains(names, name) {
-			last := len(names) - 1
-			return task.Errorf(task.InvalidParams, "there is no %q; use %s or %s", name,
-				strings.Join(names[:last], ", "), names[last])
+			use := names[len(names)-1]
+			if before := names[:len(names)-1]; len(before) > 0 {
+				use = strings.Join(before, ", ") + " or " + use
+			}
+			return task.Errorf(task.InvalidParams, "there is no %q; use %s", name, use)
 		}
 	}
 	return nil

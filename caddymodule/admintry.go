@@ -53,7 +53,7 @@ func tryPartner(o *openStore, r *http.Request) (any, error) {
 	}
 	g := o.member(try.Partner)
 	if g == nil {
-		return nil, task.Errorf(task.UnsupportedOperation, "the Partner %q is not in the configuration", try.Partner)
+		return nil, errUnknownPartner(try.Partner)
 	}
 	g.app.enter()
 	defer g.app.leave()

@@ -136,6 +136,9 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 				endpoints: {endpoints: [{endpoint: "", state: "", until: ""}]},
 				webhooks: {webhooks: [{webhook: "", endpoint: "", states: ["", ""], status: "", reached: 1, pending: 1, dead: 1,
 					attempts: 1, next: "", last_status: 400, last_error: "", disabled_reason: ""}]},
+				card: {partner: "", changed: "", name: "", description: "", version: "", provider: "", streaming: true, push: true,
+					interfaces: [{url: "", binding: "", version: ""}], skills: [{id: "", name: "", description: "", tags: ["", ""]}],
+					card: {name: "", skills: [{"": ""}]}},
 				events: {task: {partner: "", leader: "", task: "", session: "", state: "", since: "", first: 1, last: 0, bytes: 1},
 					events: []}};
 			window.fetch = async (to) => new Response(JSON.stringify(
@@ -147,6 +150,10 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 			q := url.Values{"partner": {agent.url}, "leader": {leader.Sender}, "task": {hostile[i]}} // of the page "task"
 			p.Eval(`void (location.hash = `+browser.Quote("#/"+page+"?"+q.Encode())+`)`, nil)
 			p.Wait(`document.title.toLowerCase().startsWith("` + page + `") && document.querySelector("` + element + `")`)
+			if page == "agents" {
+				p.Wait(unfoldedCard)
+				p.Wait(`document.querySelectorAll(".agent-card dd").length >= 9`)
+			}
 			harmless(t, p, page)
 		}
 	}

@@ -51,6 +51,7 @@ var routes = map[string]Permission{
 	adminapi.Groups:           "",
 	adminapi.LeaveGroup:       Leave,
 	adminapi.HealthReady:      "",
+	adminapi.AgentCardOf:      "",
 	adminapi.Tasks:            "",
 	adminapi.TaskEvents:       "",
 	adminapi.TailTasks:        "",

@@ -1,18 +1,23 @@
-// The agents behind the gateway, and whether the gateway accepts new tasks.
-import { follow, get } from "./api.js";
-import { badge, clean, differs, el, link, message, time } from "./dom.js";
+// The agents behind the gateway, with their cards, and whether the gateway accepts new tasks.
+import { follow, get, RequestError } from "./api.js";
+import { badge, clean, differs, el, fold, link, message, time } from "./dom.js";
 
 export const title = "Agents";
 
 export async function show(main, query, signal) {
   const gateway = el("div", { "aria-live": "polite" });
   const agents = el("div", { class: "cards" });
+  const cards = new Map(); // what is unfolded stays so
+  const cardOf = ({ partner }) => {
+    if (!cards.has(partner)) cards.set(partner, foldedCard(partner, signal));
+    return cards.get(partner);
+  };
   main.append(el("h1", {}, title), gateway, agents);
   await follow(signal, 3000, async () => {
     const health = await get("health/ready", {}, signal);
     if (!differs(gateway, health)) return;
     gateway.replaceChildren(...gatewayHealth(health));
-    agents.replaceChildren(...(health.agents ?? []).map(agentCard));
+    agents.replaceChildren(...(health.agents ?? []).map((agent) => agentHealth(agent, cardOf(agent))));
     if (!health.agents?.length) agents.replaceChildren(message("No aip_gateway is configured."));
   }, (text) => {
     if (differs(gateway, text)) gateway.replaceChildren(message(text, "error"));
@@ -26,7 +31,7 @@ function gatewayHealth(health) {
   return out;
 }
 
-function agentCard(agent) {
+function agentHealth(agent, card) {
   const facts = [
     ["Partner", el("a", { href: link("tasks", { partner: agent.partner }), "data-row": true }, clean(agent.partner))],
     ["Dialect", clean(agent.dialect || "not found out yet")],
@@ -35,5 +40,43 @@ function agentCard(agent) {
   ];
   if (agent.reason) facts.push(["Why", clean(agent.reason)]);
   return el("article", { class: "card" }, el("h2", { class: "id" }, clean(agent.agent), " ", badge(agent.state)),
-    el("dl", { class: "facts" }, facts.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)])));
+    list(facts), card);
+}
+
+function list(facts) {
+  return el("dl", { class: "facts" }, facts.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));
+}
+
+// foldedCard reads the agent's card when it is unfolded.
+function foldedCard(partner, signal) {
+  const contents = el("div", { "aria-live": "polite" });
+  const details = el("details", { class: "agent-card" }, el("summary", {}, "Card"), contents);
+  details.addEventListener("toggle", async () => {
+    if (!details.open) return;
+    try {
+      const card = await get("agents/card", { partner }, signal);
+      if (differs(contents, card)) contents.replaceChildren(...cardContents(card));
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof RequestError)) throw error;
+      if (differs(contents, error.message)) contents.replaceChildren(message(error.message, "error"));
+    }
+  });
+  return details;
+}
+
+function cardContents(card) {
+  if (card.reason) return [message(`There is no card: ${card.reason}.`)];
+  const can = [card.streaming && "streams", card.push && "notifies webhooks"].filter(Boolean).join(", ");
+  const facts = [
+    ["Name", clean(card.name)], ["Description", clean(card.description)], ["Version", clean(card.version)],
+    ["Provider", clean(card.provider || "none named")], ["Can", can || "neither stream nor notify"],
+    ["Signed", card.signed ? "yes" : "no"], ["Changed", time(card.changed)],
+    ["Interfaces", el("ul", {}, (card.interfaces ?? []).map((one) =>
+      el("li", { class: "id" }, clean([one.binding, one.version, one.url].filter(Boolean).join(" ")))))],
+    ["Skills", el("ul", {}, (card.skills ?? []).map((skill) =>
+      el("li", {}, el("strong", {}, clean(skill.name || skill.id)), ` ${clean(skill.description)}`,
+        skill.tags?.length ? ` (${skill.tags.map(clean).join(", ")})` : "")))],
+  ];
+  return [list(facts), fold("card", el("summary", {}, "As the agent has sent it"), card.card)];
 }

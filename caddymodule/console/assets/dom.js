@@ -82,3 +82,14 @@ export function badge(state) {
 export function message(text, kind = "empty") {
   return el("p", { class: `message ${kind}`, role: kind === "error" ? "alert" : null }, clean(text));
 }
+
+// fold makes details whose contents, a value as JSON, are written when they are unfolded first.
+export function fold(kind, summary, value) {
+  const details = el("details", { "data-kind": kind }, summary);
+  details.addEventListener("toggle", () => {
+    if (!details.open || details.childElementCount > 1) return;
+    details.append(value === undefined ? message("The event is too large to be shown.")
+      : el("pre", { tabindex: "0" }, clean(JSON.stringify(value, null, 2))));
+  });
+  return details;
+}

@@ -1,7 +1,7 @@
 // One task as a picture: its states on a time line, its events, its webhooks and their notifications.
 import { Alarm, follow, get, post, tail } from "./api.js";
 import { action, reasonDialog } from "./actions.js";
-import { badge, bytes, clean, differs, el, message, time } from "./dom.js";
+import { badge, bytes, clean, differs, el, fold, message, time } from "./dom.js";
 import { deliveryTable, webhookTable } from "./deliveries.js";
 import { timeline } from "./timeline.js";
 import { answerForm } from "./try.js";
@@ -196,17 +196,6 @@ function eventItem(event) {
     event.cause ? fold("leader", el("summary", {}, el("span", { class: "kind" }, `Leader: ${clean(event.cause.command)}`), " ",
       el("span", { class: "preview" }, preview(event.cause.dataItems))), event.cause) : null,
     fold(event.kind, summary, event.value));
-}
-
-// fold makes details whose contents are written when they are unfolded first.
-function fold(kind, summary, value) {
-  const details = el("details", { "data-kind": kind }, summary);
-  details.addEventListener("toggle", () => {
-    if (!details.open || details.childElementCount > 1) return;
-    details.append(value === undefined ? message("The event is too large to be shown.")
-      : el("pre", { tabindex: "0" }, clean(JSON.stringify(value, null, 2))));
-  });
-  return details;
 }
 
 function kindOf(event) {

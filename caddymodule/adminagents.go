@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// cardPatience is how long an operator waits for the first card of an agent.
+const cardPatience = 3 * time.Second
+
+// showAgentCard answers with the card that the gateway keeps of the agent of a Partner. Requests do not add up at the
+// agent: the gateway reads a card at most once a minute.
+func showAgentCard(o *openStore, r *http.Request) (any, error) {
+	q := r.URL.Query()
+	if err := checkQuery(q, "partner"); err != nil {
+		return nil, err
+	}
+	g := o.member(q.Get("partner"))
+	if g == nil {
+		return nil, errUnknownPartner(q.Get("partner"))
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), cardPatience)
+	defer cancel()
+	out := adminapi.AgentCard{Partner: g.name()}
+	card, changed, err := g.gateway.Card(ctx)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		out.Reason = "the agent has not sent its card yet; ask again"
+		return out, nil
+	case err != nil:
+		out.Reason = err.Error()
+		if e, ok := errors.AsType[*task.Error](err); ok {
+			out.Reason = cmp.Or(e.Detail, out.Reason) // without what the connection said
+		}
+		return out, nil
+	case len(card.Raw) == 0:
+		out.Reason = "the agent shows no card"
+		return out, nil
+	}
+	out.Changed, out.Name, out.Description, out.Version = changed, card.Name, card.Description, card.Version
+	out.Provider, out.Streaming, out.Push, out.Signed = card.Provider.Organization, card.Streaming, card.Push, card.Signed
+	out.OriginalCard = card.Raw
+	for _, i := range card.Interfaces {
+		out.Interfaces = append(out.Interfaces, adminapi.CardInterface{URL: i.URL, Binding: i.Binding, Version: i.Version})
+	}
+	for i := range card.Skills {
+		s := &card.Skills[i]
+		out.Skills = append(out.Skills, adminapi.CardSkill{
+			ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags,
+		})
+	}
+	return out, nil
+}
+
+func errUnknownPartner(name string) error {
+	return task.Errorf(task.UnsupportedOperation, "the Partner %q is not in the configuration", name)
+}
