@@ -112,7 +112,7 @@ var mayImport = map[string][]string{
 	"caddymodule/adminapi": {"task", "notify"},
 	"caddymodule/console":  {"caddymodule/adminapi"},
 	"caddymodule/command": {"task", "identity", "notify/sign", "internal/devpki", "internal/leader",
-		"internal/legacyagent", "caddymodule/adminapi", "aun", "sseproxy",
+		"internal/legacyagent", "caddymodule/adminapi", "caddymodule/console", "aun", "sseproxy",
 		"replay", "replay/pebble", "internal/logname"},
 	"internal/asynctest":   {},
 	"internal/bubble":      {},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -42,12 +41,9 @@ func (*Console) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the handler.
 func (c *Console) Provision(caddy.Context) error {
-	for _, name := range c.Allow {
-		permission := console.Permission(name)
-		if !slices.Contains(console.Permissions(), permission) {
-			return fmt.Errorf("aip_console: allow has %q, but must have some of %s", name, console.Permissions())
-		}
-		c.handler.Allow = append(c.handler.Allow, permission)
+	var err error
+	if c.handler.Allow, err = console.ParsePermissions(c.Allow); err != nil {
+		return fmt.Errorf("aip_console: %w", err)
 	}
 	c.handler.API = adminHandler()
 	return nil

@@ -33,7 +33,8 @@ func aipCommand(cmd *cobra.Command) {
   $ caddy aip aic check 10001000011K912345E789ABCDEF2353`
 	onlyGroup(cmd)
 	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(), deliveriesCommand(),
-		webhookKeyCommand(), aunIDCommand(), groupsCommand(), tasksCommand(), drainCommand(), storeCommand(), doctorCommand())
+		webhookKeyCommand(), aunIDCommand(), groupsCommand(), tasksCommand(), drainCommand(), storeCommand(), doctorCommand(),
+		consoleCommand())
 }
 
 // onlyGroup makes cmd a group of commands. For an unknown command of a group, Cobra would print the help text with exit

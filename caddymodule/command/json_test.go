@@ -80,7 +80,7 @@ func TestEveryCommandHasJSON(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if want := []string{"aip sample-agent", "aip store export"}; !slices.Equal(without, want) {
+	if want := []string{"aip console", "aip sample-agent", "aip store export"}; !slices.Equal(without, want) {
 		t.Errorf("without --json: %q, want %q", without, want)
 	}
 }

@@ -39,6 +39,17 @@ const (
 // Permissions returns all permissions.
 func Permissions() []Permission { return []Permission{Cancel, Fail, Replay, Endpoints, Leave, Try} }
 
+// ParsePermissions returns the permissions with the names of an allow.
+func ParsePermissions(names []string) (all []Permission, err error) {
+	for _, name := range names {
+		if !slices.Contains(Permissions(), Permission(name)) {
+			return nil, fmt.Errorf("allow has %q, but must have some of %s", name, Permissions())
+		}
+		all = append(all, Permission(name))
+	}
+	return all, nil
+}
+
 // routes are the routes of the admin API that the page uses, each with the permission that it needs; to read needs
 // none. No other route is served.
 var routes = map[string]Permission{

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/internal/browser"
+)
+
+// TestConsoleAtALocalPort opens the console of caddy aip console, which needs no site: it is live, changes what it may,
+// refuses the rest and other hosts, and ends when it is asked to, although a browser follows a stream.
+func TestConsoleAtALocalPort(t *testing.T) {
+	t.Parallel()
+	s := serve(t, config{handle: "aip_gateway a2a/legacy " + asksForInput(t).url})
+	s.awake()
+	address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	admin := strings.TrimPrefix(s.adminURL(), "http://")
+	served := startProcess(t, t.TempDir(), nil, caddyBinary(t), "aip", "console", "--listen", address,
+		"--address", admin, "--allow", "cancel")
+	served.waitForPort(t, address)
+	url := "http://" + address + "/aip/console/"
+	if said := served.out.String(); said != "The console is at "+url+"\n" {
+		t.Errorf("the command prints %q", said)
+	}
+
+	p := browser.Start(t).Open(1200, 800)
+	p.Go("http://" + address + "/")
+	p.WaitText("No task yet.")
+	leader := leaderOf(t, s.url())
+	leader.start("a", "ask me")
+	p.Wait(`document.querySelectorAll("tbody tr").length === 1`)
+	p.Press("j", "Enter")
+	p.Click("main button.act")
+	p.Click("dialog[open] button[type=submit]")
+	p.Wait(`document.querySelector(".facts .badge")?.textContent === "canceled"`)
+	if state := leader.get("a").Status.State; state != "canceled" {
+		t.Errorf("the Leader gets %s", state)
+	}
+	leader.start("b", "hello")
+	p.Press("t")
+	p.Wait(`document.querySelectorAll("tbody tr").length === 2`)
+	good(t, p, url)
+
+	for _, tc := range []struct {
+		method, path, host string
+		header             string // a name and a value
+		status             int
+		want               string
+	}{
+		{"GET", "/aip/tasks", address, "", 200, `"task":"a"`},
+		{"GET", "/aip/tasks?state=odd", address, "", 400, "must be pending or a state of AIP"},
+		{"POST", "/aip/tasks/cancel", address, "Origin: https://evil.example", 403, "another site"},
+		{"GET", "/aip/tasks", address, "Sec-Fetch-Site: cross-site", 403, "another site"},
+		{"POST", "/aip/tasks/fail", address, "", 403, "no allow fail"},
+		{"POST", "/aip/store/backup", address, "", 200, "<title>AIP console</title>"}, // no route of the page
+		{"GET", "/config/", address, "", 200, "<title>AIP console</title>"},           // nor this
+		{"GET", "/aip/tasks", "evil.example", "", 421, "that it has printed"},
+		{"GET", "/aip/console/", "evil.example:80", "", 421, "that it has printed"},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), tc.method, "http://"+address+tc.path, strings.NewReader("{}"))
+		noError(t, err)
+		req.Host = tc.host
+		if name, value, ok := strings.Cut(tc.header, ": "); ok {
+			req.Header.Set(name, value)
+		}
+		res, err := http.DefaultClient.Do(req)
+		noError(t, err)
+		body, err := io.ReadAll(res.Body)
+		noError(t, err, res.Body.Close())
+		if res.StatusCode != tc.status || !strings.Contains(string(body), tc.want) {
+			t.Errorf("%s %s of %s, %s, is answered with %d %s, want %d %s",
+				tc.method, tc.path, tc.host, tc.header, res.StatusCode, body, tc.status, tc.want)
+		}
+	}
+
+	s.kill()
+	p.WaitText("is the gateway running?")
+	s.run(s.dir + "/Caddyfile")
+	p.Wait(`document.querySelector("main .error") === null`)
+	served.stop(t)
+	if served.err != nil {
+		t.Errorf("the command ends with %v", served.err)
+	}
+
+	for args, want := range map[string]string{
+		"--allow all":            "must have some of",
+		"--listen 0.0.0.0:0":     "must be a loopback address",
+		"--listen 203.0.113.1:0": "assign requested address",
+	} {
+		status, _, stderr := s.caddy(append([]string{"aip", "console", "--address", admin}, strings.Fields(args)...)...)
+		if status != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("caddy aip console %s ends with %d and says %q, want %q", args, status, stderr, want)
+		}
+	}
+}
