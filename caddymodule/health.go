@@ -92,7 +92,7 @@ func readiness() adminapi.Health {
 		if since := o.tasks.Engine.Draining(); !since.IsZero() {
 			h.Reasons = append(h.Reasons, "the operator drains the gateway since "+since.Format(time.RFC3339))
 		}
-		h.Agents = app.agentsHealth()
+		h.Agents, h.Streams = app.agentsHealth(), process.Streams.Total()
 	}
 	if caddy.Exiting() {
 		h.Reasons = append(h.Reasons, "Caddy is stopping")

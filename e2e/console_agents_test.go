@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/internal/browser"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // unfoldedCard unfolds the card of an agent, and what the agent has sent. It is true when that is shown.
@@ -70,12 +72,23 @@ func TestConsoleShowsCards(t *testing.T) {
 	}
 }
 
-// TestConsoleWithoutCards: an agent shows no card, and the page says so.
+// TestConsoleWithoutCards: an agent shows no card, and the page says so. It counts the open streams.
 func TestConsoleWithoutCards(t *testing.T) {
 	t.Parallel()
-	_, console := consoleOf(t, newFakeAgent(t, nil).url, "")
+	s, console := consoleOf(t, newFakeAgent(t, nil).url, "")
 	p := browser.Start(t).Open(1200, 800)
 	p.Go(console + "#/agents")
+	p.WaitText("No stream is open.")
+	leader := leaderOf(t, s.url())
+	leader.start("a", "hello")
+	next, stop := iter.Pull2(leader.Follow(t.Context(), commandCall(task.ReStream, "a"), func(error) {}))
+	defer stop()
+	if _, err, ok := next(); err != nil || !ok {
+		t.Fatalf("the stream has no event: %v", err)
+	}
+	p.WaitText("1 stream is open.")
+	stop()
+	p.WaitText("No stream is open.")
 	p.Click(".agent-card summary")
 	p.WaitText("There is no card: the agent shows no card")
 	good(t, p, console)

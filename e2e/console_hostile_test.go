@@ -129,7 +129,7 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 				: v && typeof v === "object" ? Object.fromEntries(Object.entries(v).map(([k, w]) => [k, poison(w)])) : v;
 			const answers = {groups: {groups: [{partner: "", leader: "", group: "", state: "", members: ["", ""], dialect: "",
 					broker: "", vhost: "", node: "", leader_aic: "", since: "", joined: "", last_error: "", muted: true}]},
-				ready: {status: "", reasons: ["", ""], store: {driver: "", reason: ""},
+				ready: {status: "", streams: "", reasons: ["", ""], store: {driver: "", reason: ""},
 					agents: [{partner: "", agent: "", dialect: "", state: "", answered: "", failed: "", reason: ""}]},
 				deliveries: {deliveries: [{id: "", status: "", partner: "", leader: "", task: "", webhook: "", endpoint: "",
 					event: 1, state: "", at: "", attempts: 1, next: "", last_status: 400, last_error: ""}]},

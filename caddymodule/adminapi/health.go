@@ -30,6 +30,7 @@ type Health struct {
 	Reasons []string      `json:"reasons,omitempty"` // why the gateway is unready
 	Store   *StoreHealth  `json:"store,omitempty"`   // of ready
 	Agents  []AgentHealth `json:"agents,omitempty"`  // likewise
+	Streams int64         `json:"streams,omitempty"` // likewise: those of Leaders that are open
 }
 
 // StoreHealth says whether the store accepts new tasks.

@@ -25,8 +25,10 @@ export async function show(main, query, signal) {
 }
 
 function gatewayHealth(health) {
+  const streams = health.streams ?? 0;
   const out = [el("p", {}, "The gateway is ", badge(health.status),
-    health.store ? `; it stores tasks by ${clean(health.store.driver)}.` : ".")];
+    health.store ? `; it stores tasks by ${clean(health.store.driver)}.` : ".",
+    ` ${streams === 0 ? "No stream is" : streams === 1 ? "1 stream is" : `${clean(streams)} streams are`} open.`)];
   for (const reason of health.reasons ?? []) out.push(message(reason, "error"));
   return out;
 }
