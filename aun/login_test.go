@@ -99,7 +99,7 @@ func TestLogin(t *testing.T) {
 				if err != nil || !hello.Has("task") || hello.Has("search") || hello.Heartbeat != 20*time.Second {
 					t.Errorf("hello %+v, %v", hello, err)
 				}
-				time.Sleep(time.Hour + time.Second)
+				bubble.Pass(time.Hour + time.Second)
 				if _, err := aun.Connect(t.Context(), c, "the nonce", tokens, "device", ""); code(err) != codes.TokenExpired {
 					t.Errorf("an expired token: %v", err)
 				}
@@ -212,7 +212,7 @@ func TestAuthorityRefuses(t *testing.T) {
 		}
 
 		late := login1(t, a, alice)
-		time.Sleep(time.Minute + time.Second)
+		bubble.Pass(time.Minute + time.Second)
 		if _, err := a.Login2(params(late)); code(err) != codes.CertificateInvalid {
 			t.Errorf("an expired nonce: %v", err)
 		}
@@ -232,7 +232,7 @@ func TestTooManyLogins(t *testing.T) {
 			t.Errorf("the ninth: %v", err)
 		}
 		login1(t, a, pki.Identity("bob.aid.test"))
-		time.Sleep(time.Minute + time.Second)
+		bubble.Pass(time.Minute + time.Second)
 		login1(t, a, alice)
 	})
 }

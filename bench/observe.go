@@ -92,7 +92,7 @@ func (s *site) scrape(ctx context.Context, every time.Duration) (stop func()) {
 		ticks := time.NewTicker(every)
 		defer ticks.Stop()
 		for ctx.Err() == nil {
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr(portAdmin)+"/metrics", http.NoBody)
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr(portAdmin)+"/metrics", nil)
 			if err != nil {
 				return
 			}

@@ -188,7 +188,7 @@ func TestChanges(t *testing.T) {
 		if got := after(); got != "" {
 			t.Errorf("within a minute there is %s", got)
 		}
-		time.Sleep(cardAge)
+		bubble.Pass(cardAge)
 		if got := after(); got != "upsert x.aid.pub" {
 			t.Errorf("a changed card: %s", got)
 		}

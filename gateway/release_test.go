@@ -5,7 +5,6 @@ package gateway
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -31,9 +30,9 @@ func TestReleaseMemory(t *testing.T) {
 			} else if err := p.Streams.Take("leader", change, quota.Limits{Total: 1e6, PerLeader: 1e6}); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(releaseCheck)
+			bubble.Pass(releaseCheck)
 		}
-		time.Sleep(releaseCheck / 2) // each number of streams sees one check
+		bubble.Pass(releaseCheck / 2) // each number of streams sees one check
 		for _, n := range []int64{99, 0, 0, 1000, 600, 600, 400, 100, 100, 100, 0, 0, 99, 0, 0, 0} {
 			open(n)
 		}

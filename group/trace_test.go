@@ -29,7 +29,7 @@ func TestSpans(t *testing.T) {
 		const traceID = "0af7651916cd43dd8448eb211c80319c"
 		w.headers = map[string]string{"traceparent": "00-" + traceID + "-b7ad6b7169203331-01"}
 		w.send("start", "t", "m1", "")
-		time.Sleep(time.Minute)
+		bubble.Pass(time.Minute)
 
 		published := 0
 		for _, m := range link.taken() {

@@ -211,14 +211,14 @@ func TestProgress(t *testing.T) {
 		line := func(s string) string {
 			return "\r\x1b[Kwaiting, " + s + "; Ctrl-C ends this command, not the task"
 		}
-		time.Sleep(2*time.Second + time.Millisecond)
+		bubble.Pass(2*time.Second + time.Millisecond)
 		p.pause()
-		time.Sleep(4900 * time.Millisecond)
+		bubble.Pass(4900 * time.Millisecond)
 		p.resume()
-		time.Sleep(1500 * time.Millisecond)
+		bubble.Pass(1500 * time.Millisecond)
 		p.stop()
 		p.stop()
-		time.Sleep(5 * time.Second)
+		bubble.Pass(5 * time.Second)
 		const removed = "\r\x1b[K"
 		if diff := cmp.Diff(line("1s")+line("2s")+removed+line("1s")+removed, out.String()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

@@ -65,7 +65,7 @@ func TestStreamEndsWithItsCertificate(t *testing.T) {
 			!strings.Contains(last, "has expired") {
 			t.Errorf("the stream ends with %q, want one frame with error -32008", last)
 		}
-		time.Sleep(time.Second)
+		bubble.Pass(time.Second)
 		if got := post("/rpc", call("rpc", "get")); !strings.Contains(got, "-32008") ||
 			!strings.Contains(got, "has expired") {
 			t.Errorf("a call over the same connection: %s", got)

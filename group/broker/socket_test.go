@@ -86,7 +86,7 @@ func TestMessagesThatAreHeld(t *testing.T) {
 					read = int(n)
 					done <- err
 				}()
-				time.Sleep(time.Minute)
+				bubble.Pass(time.Minute)
 				select {
 				case err := <-done:
 					t.Fatalf("reading ends with %v", err)

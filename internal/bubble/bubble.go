@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // procs counts the bubbles that are open at the same time, in tests that run in parallel.
@@ -44,3 +45,6 @@ func restore() {
 		runtime.GOMAXPROCS(procs.before)
 	}
 }
+
+// Pass lets time pass on the clock of the bubble: f of Test, or a goroutine of it, calls it in place of time.Sleep.
+func Pass(d time.Duration) { time.Sleep(d) }
