@@ -169,6 +169,22 @@ func TestTasks(t *testing.T) {
 	}
 }
 
+// started is what a Leader is answered that waits for its start.
+type started struct {
+	task *task.Task
+	err  error
+}
+
+// starting starts a task in the background, and passes on what the waiting Leader is answered.
+func (c *caller) starting(id string) <-chan started {
+	answered := make(chan started, 1)
+	go func() {
+		got, err := c.try(startCall(id, "hello"))
+		answered <- started{got, err}
+	}()
+	return answered
+}
+
 // TestCancelByOperator cancels a task whose Leader waits for its agent, by caddy aip tasks cancel.
 func TestCancelByOperator(t *testing.T) {
 	t.Parallel()
@@ -181,15 +197,7 @@ func TestCancelByOperator(t *testing.T) {
 	s := serve(t, config{handle: "aip_gateway a2a/legacy " + agent.url})
 	s.awake()
 	leader := leaderOf(t, s.url())
-	type answer struct {
-		task *task.Task
-		err  error
-	}
-	answered := make(chan answer, 1)
-	go func() {
-		got, err := leader.try(startCall("a", "hello"))
-		answered <- answer{got, err}
-	}()
+	answered := leader.starting("a")
 	eventually(t, "the agent works on the task", func() bool { return len(agent.requests("tasks/send")) == 1 })
 	if diff := cmp.Diff([]string{"a pending"}, s.listedTasks(url.Values{})); diff != "" {
 		t.Errorf("the tasks (-want +got):\n%s", diff)
@@ -355,15 +363,7 @@ func TestFailByOperator(t *testing.T) {
 	s := serve(t, config{notify: here, handle: "aip_gateway a2a/legacy " + agent.url})
 	s.awake()
 	leader := leaderOf(t, s.url())
-	type answer struct {
-		task *task.Task
-		err  error
-	}
-	answered := make(chan answer, 1)
-	go func() {
-		got, err := leader.try(startCall("a", "hello"))
-		answered <- answer{got, err}
-	}()
+	answered := leader.starting("a")
 	eventually(t, "the agent works on the task", func() bool { return len(agent.requests("tasks/send")) == 1 })
 	leader.granted("set", map[string]string{"taskId": "a", "url": sink.origin() + "/a", "token": "t"})
 	if got := s.tasksCommand(0, "fail", "a", "--reason", "the agent hangs"); got != "a is failed\n" {

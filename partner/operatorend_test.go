@@ -43,15 +43,7 @@ func TestOperatorCancels(t *testing.T) {
 					return tt.report, tt.answer
 				}
 				b := setUp(t, memory(t), hanging)
-				waiting := make(chan task.Task, 1)
-				go func() {
-					start := call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Minute })
-					answer, err := b.Do(t.Context(), leader, start)
-					if err != nil {
-						t.Errorf("the start is answered with %v", err)
-					}
-					waiting <- answer
-				}()
+				waiting := b.starts("t1")
 				synctest.Wait()
 				got, err := b.engine.Cancel(t.Context(), b.Name, leader, "t1", tt.reason)
 				if !strings.HasPrefix(asked, "canceled by the operator of the gateway") {
@@ -67,19 +59,40 @@ func TestOperatorCancels(t *testing.T) {
 				if err != nil || got.State != task.Canceled || answer.Status.State != task.Canceled {
 					t.Errorf("%q, %v, and the start is answered with %q", got.State, err, answer.Status.State)
 				}
-				var texts []string
-				for _, item := range answer.Status.DataItems {
-					texts = append(texts, item.Text)
-				}
-				if diff := cmp.Diff(tt.want, texts); diff != "" {
-					t.Errorf("the status (-want +got):\n%s", diff)
-				}
-				b.wantStates("t1", task.Accepted, task.Working, task.Canceled)
-				if diff := cmp.Diff([]task.Command{task.Start}, commands(b.do(call(task.Get, "t1")))); diff != "" {
-					t.Errorf("messageHistory (-want +got):\n%s", diff)
-				}
+				b.wantEndedByOperator(&answer, task.Canceled, tt.want)
 			})
 		})
+	}
+}
+
+// starts starts a task in the background, and passes on what the waiting Leader is answered.
+func (b *bench) starts(id string) <-chan task.Task {
+	waiting := make(chan task.Task, 1)
+	go func() {
+		start := call(task.Start, id, func(c *Request) { c.Terms.Response = time.Minute })
+		answer, err := b.Do(b.t.Context(), leader, start)
+		if err != nil {
+			b.t.Errorf("the start is answered with %v", err)
+		}
+		waiting <- answer
+	}()
+	return waiting
+}
+
+// wantEndedByOperator checks what a Leader sees of the task t1, which an operator has ended: the texts of its status,
+// its states, and that no command of the Leader has ended it.
+func (b *bench) wantEndedByOperator(answer *task.Task, ended task.State, want []string) {
+	b.t.Helper()
+	var texts []string
+	for _, item := range answer.Status.DataItems {
+		texts = append(texts, item.Text)
+	}
+	if diff := cmp.Diff(want, texts); diff != "" {
+		b.t.Errorf("the status (-want +got):\n%s", diff)
+	}
+	b.wantStates("t1", task.Accepted, task.Working, ended)
+	if diff := cmp.Diff([]task.Command{task.Start}, commands(b.do(call(task.Get, "t1")))); diff != "" {
+		b.t.Errorf("messageHistory (-want +got):\n%s", diff)
 	}
 }
 
@@ -150,15 +163,7 @@ func TestOperatorFails(t *testing.T) {
 					return agent.Report{State: task.Canceled}, tt.canceled
 				}
 				b := setUp(t, memory(t), fake)
-				waiting := make(chan task.Task, 1)
-				go func() {
-					start := call(task.Start, "t1", func(c *Request) { c.Terms.Response = time.Minute })
-					answer, err := b.Do(t.Context(), leader, start)
-					if err != nil {
-						t.Errorf("the start is answered with %v", err)
-					}
-					waiting <- answer
-				}()
+				waiting := b.starts("t1")
 				time.Sleep(time.Second) // the turn is no longer carried out inline
 				got, err := b.engine.Fail(t.Context(), b.Name, leader, "t1", "a reason")
 				answer := <-waiting
@@ -171,17 +176,7 @@ func TestOperatorFails(t *testing.T) {
 				if err != nil || got.State != task.Failed || answer.Status.State != task.Failed {
 					t.Errorf("%q, %v, and the start is answered with %q", got.State, err, answer.Status.State)
 				}
-				var texts []string
-				for _, item := range answer.Status.DataItems {
-					texts = append(texts, item.Text)
-				}
-				if diff := cmp.Diff(tt.want, texts); diff != "" {
-					t.Errorf("the status (-want +got):\n%s", diff)
-				}
-				b.wantStates("t1", task.Accepted, task.Working, task.Failed)
-				if diff := cmp.Diff([]task.Command{task.Start}, commands(b.do(call(task.Get, "t1")))); diff != "" {
-					t.Errorf("messageHistory (-want +got):\n%s", diff)
-				}
+				b.wantEndedByOperator(&answer, task.Failed, tt.want)
 			})
 		})
 	}
