@@ -144,10 +144,13 @@ func readBody(r *http.Request, into any, form string, needed ...*string) error {
 		bad = bad || *member == ""
 	}
 	if bad {
-		return task.Errorf(task.InvalidParams, "the body must be %s", form)
+		return errBody(form)
 	}
 	return nil
 }
+
+// errBody refuses a body that is not of a form.
+func errBody(form string) error { return task.Errorf(task.InvalidParams, "the body must be %s", form) }
 
 // readLimit reads the size of a page from a query; 0 if there is none.
 func readLimit(q url.Values) (int, error) {

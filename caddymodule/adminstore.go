@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"path/filepath"
@@ -37,10 +36,12 @@ func reportStore(verify bool) adminAnswer {
 // backupStore copies the store into the directory that the body names.
 func backupStore(o *openStore, r *http.Request) (any, error) {
 	var b adminapi.StoreBackup
-	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&b); err != nil || !filepath.IsAbs(b.Dir) {
-		return nil, task.Errorf(task.InvalidParams, `the body must be {"dir": "/an/absolute/path"}`)
+	const form = `{"dir": "/an/absolute/path"}`
+	if err := readBody(r, &b, form); err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(b.Dir) {
+		return nil, errBody(form)
 	}
 	store, ok := o.tasks.Store.(*pebble.Store)
 	if !ok {

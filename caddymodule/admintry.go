@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"net/http"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
@@ -33,11 +32,12 @@ func (s givenCall) Decode(*translate.Request) (translate.Call, error) { return s
 // answered at once.
 func tryPartner(o *openStore, r *http.Request) (any, error) {
 	var try adminapi.Try
-	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxAdminBody))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&try); err != nil || try.Partner == "" || (try.Task == "") != (try.Command == task.Start) {
-		return nil, task.Errorf(task.InvalidParams,
-			`the body must be {"partner": "…", "command": "…", "task": "…", "text": "…"}; a start has no task`)
+	const form = `{"partner": "…", "command": "…", "task": "…", "text": "…"}; a start has no task`
+	if err := readBody(r, &try, form, &try.Partner); err != nil {
+		return nil, err
+	}
+	if (try.Task == "") != (try.Command == task.Start) {
+		return nil, errBody(form)
 	}
 	m := task.Message{ID: rand.Text(), Command: try.Command, SenderRole: task.Leader, TaskID: try.Task}
 	switch try.Command {
