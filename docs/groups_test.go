@@ -15,6 +15,7 @@ func TestDocsGroupLimits(t *testing.T) {
 		"messages of a group in work, `prefetch`":                                 "DefaultPrefetch",
 		"messages that the broker has not confirmed, of one group":                "MaxUnconfirmed",
 		"bytes of these messages":                                                 "maxUnconfirmedBytes",
+		"copies of tasks that have ended and are not published, of one group":     "maxCopies",
 		"longest pause between attempts to connect":                               "longestRetry",
 		"pause between attempts of a membership that waits for an invitation":     "waitingRetry",
 		"time for which a membership without a connection is kept":                "keepLost",

@@ -16,7 +16,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// cursor is what is stored of a follower: the metadata of its log, which has no records. The names of the members are
+// cursor is what is stored of a follower: the metadata of its log. The records of the log are a copy of the task, or
+// there are none. The names of the members are
 // stored.
 type cursor struct {
 	Dialect  string        `json:"dialect"`
@@ -31,7 +32,7 @@ func (f *follower) write() replay.Append {
 	if err != nil {
 		panic(err) // it has nothing that cannot be encoded
 	}
-	a := replay.Append{Log: f.name, Metadata: data, DueAt: replay.Recover, End: f.over}
+	a := replay.Append{Log: f.name, Expect: f.copy.records, Metadata: data, DueAt: replay.Recover, End: f.over}
 	if f.over {
 		a.DueAt = time.Time{}
 	}
@@ -83,7 +84,7 @@ func (t *groupTasks) save(ctx context.Context) {
 			}
 		}
 		if begun || errors.Is(err, replay.ErrNotFound) {
-			err = t.store.Append(ctx, a)
+			err = t.put(ctx, f, a)
 		}
 		t.mu.Lock()
 		if err != nil && !errors.Is(err, replay.ErrConflict) { // a conflict says that the log has ended
@@ -101,6 +102,7 @@ func (t *groupTasks) save(ctx context.Context) {
 // remove removes a follower that has nothing more to publish. mu is held.
 func (t *groupTasks) remove(f *follower) {
 	f.over = true
+	t.copied -= f.copy.bytes
 	if t.current != f {
 		f.end()
 	}
@@ -236,6 +238,7 @@ func (t *groupTasks) recover() {
 		if err == nil {
 			for _, f := range all {
 				t.followers[f.task] = f
+				t.copied += f.copy.bytes
 				t.begin(f)
 			}
 		}
@@ -268,6 +271,7 @@ func (t *groupTasks) load() (all []*follower, err error) {
 		f := &follower{
 			tasks: t, name: entry.Log, task: id, log: logname.New(t.partner, t.leader, id),
 			dialect: c.Dialect, created: c.Created, accept: c.Accept, confirmed: c.Position, at: c.Position,
+			copy: taskCopy{entry.Head.Last, entry.Head.Bytes},
 		}
 		all = append(all, f)
 	}

@@ -96,22 +96,6 @@ func TestWithoutATask(t *testing.T) {
 			t.Errorf("after a crash: %d have ended, %d not", ended, open)
 		}
 	})
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, works, nil)
-		w.send("start", "t", "m1", "")
-		w.send("cancel", "t", "m2", "")
-		time.Sleep(25 * time.Hour) // without a link, for longer than the store keeps the task
-		w.connect(true)
-		time.Sleep(time.Second)
-		w.check("a task that is dropped")
-		if _, open := w.ended(); open != 0 || w.group.traffic().Tasks != 0 {
-			t.Errorf("%d have not ended", open)
-		}
-		w.send("start", "t", "m3", "")
-		time.Sleep(10 * time.Second)
-		w.check("a task of the same id", "t accepted", "t working", "t working a", "t working ab",
-			"t awaiting-completion ab")
-	})
 }
 
 // TestFailedStartWasStored: a start that the store has, although it said that it is unavailable, is published once.
@@ -119,7 +103,7 @@ func TestFailedStartWasStored(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, works, nil)
 		w.connect(true)
-		w.store.ambiguous = true
+		w.store.setAmbiguous(logname.Task)
 		w.send("start", "t", "m1", "")
 		time.Sleep(2 * time.Minute)
 		w.checkAcked("a start", "m1")

@@ -36,6 +36,7 @@ type follower struct {
 	finished  bool // the task has ended, and everything is published
 	over      bool // its log has ended, or is about to
 	dirty     bool // it is in tasks.dirty
+	copy      taskCopy
 	flight    []publication
 	gets      replies
 	confirmed position
@@ -69,7 +70,7 @@ var errEnded = errors.New("group: the task has ended")
 // error is published by the next call.
 func (f *follower) advance(ctx context.Context) (more bool, err error) {
 	switch {
-	case f.isNew: // there is nothing to load
+	case f.isNew && !f.isCopied(): // there is nothing to load
 		f.isNew, f.fold, f.reader = false, new(task.Fold), f.tasks.store.Read(f.log, 0)
 	case f.fold == nil:
 		err = f.reload(ctx)
@@ -77,8 +78,8 @@ func (f *follower) advance(ctx context.Context) (more bool, err error) {
 	if err == nil {
 		var records []replay.Record
 		records, more, err = f.reader.Next(ctx, nil)
-		if isGone(err) {
-			f.fold = nil // a part of the log was trimmed, or lost
+		if isGone(err) || errors.Is(err, replay.ErrNotFound) && f.isCopied() {
+			f.fold = nil // a part of the log was trimmed, or lost, or all of it was dropped
 			return true, nil
 		}
 		if err == nil {
@@ -125,7 +126,7 @@ func (t *groupTasks) wake(f *follower) {
 // reload reads the whole log, publishes what comes after f.at, and continues at its end. The error is io.EOF if the log
 // has ended there.
 func (f *follower) reload(ctx context.Context) error {
-	head, snapshot, records, err := f.tasks.store.Load(ctx, f.log)
+	head, snapshot, records, err := f.load(ctx)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ type breakable struct {
 	mu          sync.Mutex
 	unavailable chan struct{}
 	crashed     bool
-	ambiguous   bool // the next append to a log of a task is stored, and returns ErrUnavailable
+	ambiguous   byte // the next append to a log of this class is stored, and returns ErrUnavailable
 }
 
 func (s *breakable) Append(ctx context.Context, a replay.Append) error {
@@ -118,8 +118,8 @@ func (s *breakable) Append(ctx context.Context, a replay.Append) error {
 		return replay.ErrUnavailable
 	case s.crashed && a.Log[0] == logname.GroupTask:
 		return replay.ErrClosed
-	case s.ambiguous && a.Log[0] == logname.Task:
-		s.ambiguous = false
+	case s.ambiguous == a.Log[0]:
+		s.ambiguous = 0
 		return errors.Join(s.Store.Append(ctx, a), replay.ErrUnavailable)
 	}
 	return s.Store.Append(ctx, a)
@@ -129,6 +129,13 @@ func (s *breakable) Reopened() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unavailable
+}
+
+// setAmbiguous has the next append to a log of a class stored, and answered with ErrUnavailable.
+func (s *breakable) setAmbiguous(class byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ambiguous = class
 }
 
 func (s *breakable) setUnavailable(is bool) {
