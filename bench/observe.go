@@ -16,44 +16,47 @@ import (
 
 // observed measures what it costs that an operator watches a gateway: Prometheus, which reads the metrics 15 times as
 // often as it usually does, and an access log in a file. Each is compared with neither, in the same process, in turns.
-// The counters themselves cannot be switched off: they are part of both.
+// The counters themselves cannot be switched off: they are part of both. The access log is Caddy's, so what it costs
+// reverse_proxy is measured too.
 func observed(ctx context.Context, o settings) error {
 	dir, err := os.MkdirTemp("", "aip-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	free, err := freeport.Take()
-	if err != nil {
-		return err
+	logged, more := plain, ""
+	var free []int
+	for _, site := range []string{"import gateway identity off", "import proxy"} {
+		port, err := freeport.Take()
+		if err != nil {
+			return err
+		}
+		free = append(free, port)
+		more += fmt.Sprintf("http://localhost:%d {\n\tbind 127.0.0.1\n\tlog {\n\t\toutput file %s\n\t}\n\t%s\n}\n", port,
+			filepath.Join(dir, fmt.Sprint(port, ".log")), site)
 	}
-	s, err := newSite(ctx, o.caddy, siteConfig{more: fmt.Sprintf(`http://localhost:%d {
-	bind 127.0.0.1
-	log {
-		output file %s
-	}
-	import gateway identity off
-}
-`, free, filepath.Join(dir, "access.log"))})
+	s, err := newSite(ctx, o.caddy, siteConfig{more: more})
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	s.ports = append(s.ports, free)
-	logged := plain
-	logged.gateway = len(s.ports) - 1
+	s.ports = append(s.ports, free...)
+	logged.gateway, logged.proxy = len(s.ports)-2, len(s.ports)-1
 	ways := []struct {
 		name   string
-		wire   wire
+		target target
+		to     int // the way that it is compared with
 		scrape bool
 	}{
-		{"neither", plain, false},
-		{"metrics, read every second", plain, true},
-		{"access log", logged, false},
-		{"both", logged, true},
+		{"neither", aipStart(s, plain), 0, false},
+		{"metrics, read every second", aipStart(s, plain), 0, true},
+		{"access log", aipStart(s, logged), 0, false},
+		{"both", aipStart(s, logged), 0, true},
+		{"reverse_proxy", a2aSend(s, plain, "reverse_proxy", plain.proxy), 4, false},
+		{"reverse_proxy, access log", a2aSend(s, logged, "reverse_proxy", logged.proxy), 4, false},
 	}
 	for _, w := range ways {
-		if _, err := load(ctx, aipStart(s, w.wire), o.conns, o.round/2); err != nil { // warm up
+		if _, err := load(ctx, w.target, o.conns, o.round/2); err != nil { // warm up
 			return err
 		}
 	}
@@ -65,7 +68,7 @@ func observed(ctx context.Context, o settings) error {
 			if ways[i].scrape {
 				stop = s.scrape(ctx, time.Second)
 			}
-			r, err := s.measure(ctx, aipStart(s, ways[i].wire), o.conns, o.round)
+			r, err := s.measure(ctx, ways[i].target, o.conns, o.round)
 			stop()
 			if err != nil {
 				return err
@@ -74,11 +77,11 @@ func observed(ctx context.Context, o settings) error {
 		}
 	}
 	t := o.table("what is observed, to neither metrics nor logs: unary start, "+plural(o.conns, "connection"),
-		"throughput", "p99", "CPU each")
-	b := summary(rounds[0])
-	for i, w := range ways[1:] {
-		a := summary(rounds[i+1])
-		t.row(w.name, a[0]/b[0], a[2]/b[2], a[3]/b[3])
+		"throughput", "p99", "CPU each", "more µs each")
+	for i, w := range ways {
+		if a, b := summary(rounds[i]), summary(rounds[w.to]); i != w.to {
+			t.row(w.name, a[0]/b[0], a[2]/b[2], a[3]/b[3], a[3]-b[3])
+		}
 	}
 	return nil
 }
