@@ -33,26 +33,11 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		return err
 	}
 
-	settings := s.settings.Load()
-	old := l.head
-	next := old
-	var size int64 // when it has ended
-	now := time.Now()
-	if next.Head, err = a.Next(old.Head, now); err != nil {
+	settings, old := s.settings.Load(), l.head
+	next, err := s.nextHead(&a, &old, settings)
+	if err != nil {
 		return err
 	}
-	if old.First == 0 {
-		if err := s.room.err(now); err != nil {
-			return err
-		}
-	}
-	if a.End {
-		next.expires = stampOf(next.Ended.Add(settings.Retention))
-	}
-	if next.Lost == 0 {
-		next.losses = s.logs.losses.Load()
-	}
-
 	if isIntent(&a, &old, settings) {
 		next.pending = true
 		ok, err := s.intents.add(a.Log, &next)
@@ -65,20 +50,97 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		}
 	}
 	next.pending = false
+	records, err := s.write(l, &a, &next, settings)
+	if err != nil {
+		return err
+	}
+	l.publish(next, records)
+	if next.Last > old.Last || a.End {
+		changed = l
+	}
+	return nil
+}
 
-	b := s.db.NewBatchWithSize(batchSize(&a))
+// nextHead returns the head of a log after an append, but for what depends on how its records are stored.
+func (s *Store) nextHead(a *replay.Append, old *head, settings *replay.Settings) (next head, err error) {
+	next = *old
+	now := time.Now()
+	if next.Head, err = a.Next(old.Head, now); err != nil {
+		return head{}, err
+	}
+	if old.First == 0 {
+		if err := s.room.err(now); err != nil {
+			return head{}, err
+		}
+	}
+	if a.End {
+		next.expires = stampOf(next.Ended.Add(settings.Retention))
+	}
+	if next.Lost == 0 {
+		next.losses = s.logs.losses.Load()
+	}
+	return next, nil
+}
+
+// write commits an append after which the log has the head next, and completes that. It returns the records of the
+// append that the log keeps. The caller holds l.write.
+func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Settings) (records [][]byte, err error) {
+	old := l.head
+	b := s.db.NewBatchWithSize(batchSize(a))
 	defer b.Close()
-	records, beside := a.Records, []byte(nil)
+	records, beside, err := s.setRecords(b, l, a, next)
+	if err != nil {
+		return nil, err
+	}
+	due := stampOf(old.DueAt)
+	if old.pending {
+		due = 0 // it is not in the index
+	}
+	moveTime(b, appendDueKey, due, stampOf(next.DueAt), a.Log, nil)
+	var size int64 // when it has ended
+	if a.End {
+		if size, err = s.endedSize(a, next); err != nil {
+			return nil, err
+		}
+		moveTime(b, appendExpiryKey, 0, next.expires, a.Log, binary.AppendUvarint(nil, uint64(size)))
+	}
+	setHead(b, a.Log, next, beside, records)
+
+	if a.End {
+		s.sweeper.counting.RLock()
+		defer s.sweeper.counting.RUnlock()
+	}
+	durable := settings.Sync == replay.SyncAlways || settings.Sync == replay.SyncState && a.Durable
+	if err := s.commit(b, len(a.Records), durable); err != nil {
+		return nil, err
+	}
+	s.meter.appends.Add(1)
+	if old.First == 0 || old.pending {
+		s.logs.begun(a.Log)
+	}
+	if old.pending {
+		s.intents.settle(a.Log)
+	}
+	if a.End {
+		s.sweeper.expect(next.expires, size)
+	}
+	return records, nil
+}
+
+// setRecords sets the entries of the records of an append, and of those that the log keeps besides, where they change.
+// It returns the records that the log keeps, and the entry that lies beside the head, if there is one.
+func (s *Store) setRecords(b *pebble.Batch, l *log, a *replay.Append, next *head) (_ [][]byte, _ []byte, err error) {
+	old, records, beside := &l.head, a.Records, []byte(nil)
 	if old.beside {
 		stored, err := l.stored(s.db, true)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		beside = stored.entry
 	}
 	if next.First > max(old.First, 1) {
-		if beside, err = s.trim(b, a.Log, beside, &old, &next); err != nil {
-			return err
+		if beside, err = s.trim(b, a.Log, beside, old, next); err != nil {
+			return nil, nil, err
 		}
 		for next.First > next.Last+1-uint64(len(records)) {
 			next.Bytes -= int64(len(records[0]))
@@ -86,7 +148,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 		}
 		setSnapshot(b, a.Log, a.Snapshot)
 	}
-	if next.beside = lieBeside(&a, &next, beside, records); !next.beside {
+	if next.beside = lieBeside(a, next, beside, records); !next.beside {
 		if beside != nil {
 			setEntry(b, a.Log, old.Last, beside, nil)
 			next.entries++
@@ -96,42 +158,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 			next.entries++
 		}
 	}
-	due := stampOf(old.DueAt)
-	if old.pending {
-		due = 0 // it is not in the index
-	}
-	moveTime(b, appendDueKey, due, stampOf(next.DueAt), a.Log, nil)
-	if a.End {
-		if size, err = s.endedSize(&a, &next); err != nil {
-			return err
-		}
-		moveTime(b, appendExpiryKey, 0, next.expires, a.Log, binary.AppendUvarint(nil, uint64(size)))
-	}
-	setHead(b, a.Log, &next, beside, records)
-
-	if a.End {
-		s.sweeper.counting.RLock()
-		defer s.sweeper.counting.RUnlock()
-	}
-	durable := settings.Sync == replay.SyncAlways || settings.Sync == replay.SyncState && a.Durable
-	if err := s.commit(b, len(a.Records), durable); err != nil {
-		return err
-	}
-	s.meter.appends.Add(1)
-	if old.First == 0 || old.pending {
-		s.logs.begun(a.Log)
-	}
-	if old.pending {
-		s.intents.settle(a.Log)
-	}
-	l.publish(next, records)
-	if next.Last > old.Last || a.End {
-		changed = l
-	}
-	if a.End {
-		s.sweeper.expect(next.expires, size)
-	}
-	return nil
+	return records, beside, nil
 }
 
 // isIntent returns whether an append to a log with a head can be an intent.

@@ -5,7 +5,6 @@ package pebble
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"runtime"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // journal is the write-ahead log of a generation. Pebble's own is off: it hands each commit to a goroutine. Here, one
@@ -68,17 +66,6 @@ type round struct {
 	joined int           // commits that are in it; guarded by journal.mu
 }
 
-// segment is a file of the journal.
-type segment struct {
-	number   uint64
-	path     string
-	file     vfs.File // nil when it has ended
-	length   int64    // bytes of its records
-	batches  int
-	records  int            // records of logs that are in them
-	applying sync.WaitGroup // commits that are in it, and not in Pebble's memtable yet
-}
-
 // A record of the journal has a length, a checksum and a kind before its payload. The checksum is one of the payload,
 // the number of the segment, and the kind: what a file has of its life as another segment is never taken for records
 // of this one.
@@ -106,29 +93,6 @@ func appendRecord(b []byte, segment uint64, kind byte, payload []byte, sum uint3
 	b = binary.LittleEndian.AppendUint32(b, sum)
 	b = append(b, kind)
 	return append(b, payload...)
-}
-
-// segmentHeader is the payload of the first record of a segment.
-type segmentHeader struct {
-	first uint64 // number of the first segment that was needed when this one began
-	end   uint64 // bytes of the records of the segment before; what follows them there was cut off by a crash
-}
-
-// journalVersion is the version of the journal's format.
-const journalVersion = 1
-
-func (h *segmentHeader) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, journalVersion)
-	b = binary.AppendUvarint(b, h.first)
-	return binary.AppendUvarint(b, h.end)
-}
-
-// segmentExt is the extension of the files of the journal. Pebble has no such files.
-const segmentExt = ".journal"
-
-// path returns the path of a segment's file.
-func (j *journal) path(number uint64) string {
-	return j.disk.PathJoin(j.dir, fmt.Sprintf("%012d%s", number, segmentExt))
 }
 
 // append appends a batch that has so many records of logs. When it returns, the batch is written, and synced if it is
@@ -288,136 +252,6 @@ func (j *journal) gather() {
 			return
 		}
 		last = j.appended
-	}
-}
-
-// rotate ends the segment, if there is one, and begins the next one, unless it had to wait: then nothing has changed,
-// but what the caller knew of the journal may. The caller holds j.mu.
-func (j *journal) rotate() error {
-	if err := j.disk.err(); err != nil {
-		return err
-	}
-	switch {
-	case j.writing || j.syncing:
-		j.idle.Wait()
-		return nil
-	case j.written < j.appended:
-		j.writeTo(j.appended)
-		return nil
-	}
-	if j.segment != nil {
-		j.endSegment()
-	}
-	if j.disk.err() == nil {
-		j.beginSegment()
-	}
-	return j.disk.err()
-}
-
-// endSegment syncs and closes the segment. The caller holds j.mu, and nothing is being written or synced.
-func (j *journal) endSegment() {
-	s := j.segment
-	// Behind the fence no commit waits for a sync. This one shows whether the system could keep what was written
-	// before.
-	if j.synced < j.written && !j.disk.unsynced.Load() {
-		if err := s.file.SyncData(); err != nil {
-			j.disk.failToSync(err)
-		}
-	}
-	if err := s.file.Close(); err != nil {
-		j.disk.fail(err)
-	}
-	j.disk.reserve.closed()
-	j.synced = j.written
-	s.file = nil
-	j.segment, j.end = nil, s.length
-	j.ended = append(j.ended, s)
-	signal(j.flush)
-}
-
-// beginSegment makes the file of the next segment. The caller holds j.mu, and there is no segment.
-func (j *journal) beginSegment() {
-	j.files.Lock()
-	defer j.files.Unlock()
-	s := &segment{number: j.next, path: j.path(j.next)}
-	fill := j.fill
-	if j.appended == 0 && s.number > 1 {
-		fill = 0 // the process has just begun, and its first answer comes sooner
-	}
-	if s.file = j.disk.makeSegment(j.free, s.path, fill); s.file == nil {
-		return
-	}
-	j.free = ""
-	if !j.disk.syncDir(j.dir) { // before the file has a record: until then, it may have another name after a crash
-		_ = s.file.Close()
-		return
-	}
-	j.segment = s
-	j.next++
-	header := segmentHeader{first: j.first, end: uint64(j.end)}
-	payload := header.append(nil)
-	j.add(recordStart, payload, crc32.Checksum(payload, castagnoli))
-}
-
-// flushEnded has Pebble flush what is in segments that have ended, and frees them, until the journal is closed.
-func (j *journal) flushEnded(db *pebble.DB) {
-	defer close(j.stopped)
-	for {
-		select {
-		case <-j.stop:
-			return
-		case <-j.flush:
-		}
-		j.mu.Lock()
-		ended := j.ended
-		j.ended = nil
-		j.mu.Unlock()
-		for _, s := range ended {
-			s.applying.Wait()
-		}
-		flushed, err := db.AsyncFlush()
-		if err != nil {
-			j.disk.fail(err)
-			return
-		}
-		<-flushed
-		for _, s := range ended {
-			if j.disk.err() != nil {
-				return
-			}
-			j.release(s.number, s.path, s.length)
-		}
-		j.noteFirst()
-	}
-}
-
-// release says that a segment is not needed any more. The file of the last one is kept for the next segment: to write
-// over it is faster than to write to a new one.
-func (j *journal) release(number uint64, path string, size int64) {
-	j.files.Lock()
-	defer j.files.Unlock()
-	if j.free != "" { // the older one goes first, and for sure, so that what is left has no gap after a crash
-		_ = j.disk.Remove(j.free)
-		j.disk.syncDir(j.dir)
-	}
-	j.first, j.free = number+1, path
-	if size > j.size {
-		_ = j.disk.Remove(path)
-		j.disk.syncDir(j.dir)
-		j.free = ""
-	}
-}
-
-// noteFirst records in the segment, with the next batch, which segments need not be replayed. It is a hint: without it,
-// they are replayed once more.
-func (j *journal) noteFirst() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.files.Lock()
-	defer j.files.Unlock()
-	if j.segment != nil {
-		payload := binary.AppendUvarint(nil, j.first)
-		j.add(recordFirst, payload, crc32.Checksum(payload, castagnoli))
 	}
 }
 
