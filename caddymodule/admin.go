@@ -220,9 +220,19 @@ func listDeliveries(e *notify.Engine, r *http.Request) (any, error) {
 			ID: d.ID, Status: d.Status, Partner: d.Partner, Leader: d.Leader, Task: d.Task, Webhook: d.Webhook,
 			Endpoint: d.Endpoint, Event: d.Event, State: d.State, At: d.At,
 			Attempts: d.Attempts, Next: d.Next, LastStatus: d.LastStatus, LastError: d.LastError,
+			Recent: attemptsOf(d.Recent),
 		})
 	}
 	return page, nil
+}
+
+func attemptsOf(list []notify.Attempt) (out []adminapi.Attempt) {
+	for _, a := range list {
+		out = append(out, adminapi.Attempt{
+			At: a.At, DurationMS: a.Duration.Milliseconds(), Status: a.Status, Error: a.Error,
+		})
+	}
+	return out
 }
 
 // replayDeliveries has the same query as listDeliveries, so that listed deliveries can be replayed by the same filter.

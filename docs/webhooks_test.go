@@ -133,6 +133,8 @@ func TestDocsWebhookLimits(t *testing.T) {
 		"notifications kept for one task":                                        "maxRecords",
 		"bytes of these notifications":                                           "maxBytes",
 		"dead letters of one webhook":                                            "maxDead",
+		"failed attempts kept of one notification":                               "maxAttemptsKept",
+		"failed attempts kept of all dead letters of one webhook":                "maxDeadAttemptsKept",
 		"how long dead letters are kept":                                         "keepDead",
 		"how long a webhook may exist without its task":                          "keepEmpty",
 		"how long webhooks stay after their task has ended and all is delivered": "keepEnded",

@@ -132,7 +132,8 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 				ready: {status: "", streams: "", reasons: ["", ""], store: {driver: "", reason: ""},
 					agents: [{partner: "", agent: "", dialect: "", state: "", answered: "", failed: "", reason: ""}]},
 				deliveries: {deliveries: [{id: "", status: "", partner: "", leader: "", task: "", webhook: "", endpoint: "",
-					event: 1, state: "", at: "", attempts: 1, next: "", last_status: 400, last_error: ""}]},
+					event: 1, state: "", at: "", attempts: 1, next: "", last_status: 400, last_error: "",
+					recent_attempts: [{at: "", duration_ms: 1, error: ""}]}]},
 				endpoints: {endpoints: [{endpoint: "", state: "", until: ""}]},
 				webhooks: {webhooks: [{webhook: "", endpoint: "", states: ["", ""], status: "", reached: 1, pending: 1, dead: 1,
 					attempts: 1, next: "", last_status: 400, last_error: "", disabled_reason: ""}]},
@@ -153,6 +154,11 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 			if page == "agents" {
 				p.Wait(unfoldedCard)
 				p.Wait(`document.querySelectorAll(".agent-card dd").length >= 9`)
+			}
+			if page == "deliveries" || page == "task" {
+				p.Wait(`document.querySelector("details.attempts summary")`)
+				p.Click("details.attempts summary")
+				p.Wait(`document.querySelector("details.attempts li")`)
 			}
 			harmless(t, p, page)
 		}

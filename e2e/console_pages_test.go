@@ -134,6 +134,9 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 	name := neturl.Values{"partner": {agent.url}, "leader": {leader.Sender}, "task": {"a"}}.Encode()
 	s.adminCall("GET", "/aip/tasks/events?"+name, "", &of)
 	last := fmt.Sprint(of.Task.Last)
+	p.Wait(`document.querySelector("#deliveries .attempts summary")?.textContent === "1"`)
+	p.Click("#deliveries .attempts summary")
+	p.Wait(`/ for [0-9]+ m?s: HTTP 400 $/.test(document.querySelector("#deliveries .attempts li")?.textContent)`)
 	cells("all", "dead", last, "0", fmt.Sprint(n), "0", "HTTP 400 the receiver answered with status 400")
 
 	to.answers(always(taken()))

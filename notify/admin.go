@@ -41,6 +41,9 @@ type Delivery struct {
 	At                             time.Time // when the event happened, or the notification became a dead letter
 	LastStatus                     int       // of HTTP, of the last attempt; 0 where there was no answer
 	LastError                      string
+	// Recent are the last failed attempts, at most 10, oldest first. Those before a replay are among them, and do not
+	// count as Attempts. Of dead letters that a gateway before this one has made, there are none.
+	Recent []Attempt
 }
 
 // Filter selects deliveries. A field that is not set selects all.
@@ -185,6 +188,7 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 		for _, l := range h.Dead {
 			d := base
 			d.Attempts, d.Next, d.At, d.LastStatus, d.LastError = l.Attempts, l.Next, l.At, l.Status, l.Error
+			d.Recent = attemptsShown(l.Recent)
 			if l.Next.IsZero() {
 				d.Status = Dead
 			}
@@ -196,7 +200,7 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 			}
 			d := base
 			if record == h.Cursor+1 {
-				d.Attempts, d.Next = h.Attempts, h.Next
+				d.Attempts, d.Next, d.Recent = h.Attempts, h.Next, attemptsShown(h.Recent)
 				if h.Attempts > 0 {
 					d.LastStatus, d.LastError = h.LastStatus, h.LastError
 				}

@@ -59,6 +59,7 @@ func (d *deliverer) run(a *schedule.Attempt) {
 		return
 	}
 	outcome := d.sender.Send(&n.Attempt)
+	n.duration = time.Since(n.Began)
 	waiting := d.scheduler.Report(a, &outcome)
 	d.finish(n, &outcome)
 	d.outboxes.reviewAll(d.ctx, waiting)
@@ -69,8 +70,9 @@ type notification struct {
 	delivery.Attempt
 	job      schedule.Job
 	target   target
-	revision uint64    // of the webhook
-	since    time.Time // when the notification was appended to the outbox
+	revision uint64        // of the webhook
+	since    time.Time     // when the notification was appended to the outbox
+	duration time.Duration // of the attempt, when it has ended
 	webhook  task.Webhook
 	dialect  translate.Notifier
 	record   []byte // of the outbox
@@ -250,13 +252,14 @@ func (d *deliverer) apply(m *metadata, h *hook, n *notification, o *delivery.Out
 		return func() { d.debug(n, "a notification was delivered", "status", o.Status) }
 	}
 
-	attempts, first, next := &h.Attempts, &h.First, &h.Next
+	attempts, recent, first, next := &h.Attempts, &h.Recent, &h.First, &h.Next
 	if n.target.dead {
 		l := &h.Dead[h.dead(n.target.record)]
 		l.Status, l.Error = o.Status, o.Error
-		attempts, first, next = &l.Attempts, new(time.Time), &l.Next
+		attempts, recent, first, next = &l.Attempts, &l.Recent, new(time.Time), &l.Next
 	}
 	*attempts++
+	*recent = addAttempt(*recent, attemptOf(n, o))
 	if first.IsZero() {
 		*first = n.Began
 	}
@@ -272,7 +275,9 @@ func (d *deliverer) apply(m *metadata, h *hook, n *notification, o *delivery.Out
 	// otherwise take a day for each of them.
 	waited := !n.target.dead && n.since.Before(h.LastDead)
 	if o.Result == delivery.Undeliverable || waited || made >= n.maxAttempts {
-		m.die(h, n.target, deadLetter{Attempts: made, At: now, Status: o.Status, Error: o.Error})
+		m.die(h, n.target, deadLetter{
+			Attempts: made, Recent: *recent, At: now, Status: o.Status, Error: o.Error,
+		})
 		h.LastDead = now
 		return func() {
 			d.dead.Add(1)

@@ -48,8 +48,9 @@ type hook struct {
 
 	// Of the head, the record after Cursor, which holds up the records behind it.
 	Attempts int       `json:"attempts,omitempty"`
-	First    time.Time `json:"first,omitzero"` // time of its first attempt
-	Next     time.Time `json:"next,omitzero"`  // when its next attempt is due; zero where nothing is pending
+	Recent   []attempt `json:"recent,omitempty"` // the last of them, oldest first
+	First    time.Time `json:"first,omitzero"`   // time of its first attempt
+	Next     time.Time `json:"next,omitzero"`    // when its next attempt is due; zero where nothing is pending
 
 	LastDead   time.Time `json:"gaveUp,omitzero"`      // when a delivery last became dead, if none has succeeded since
 	LastStatus int       `json:"lastStatus,omitempty"` // of HTTP, of the last attempt; 0: no answer
@@ -79,8 +80,9 @@ func (h *hook) replace(w task.Webhook) {
 // deadLetter is a notification whose attempts are used up.
 type deadLetter struct {
 	Record   uint64    `json:"record"`
-	Attempts int       `json:"attempts"`
-	At       time.Time `json:"at"` // when it became dead
+	Attempts int       `json:"attempts"`         // since it was replayed last
+	Recent   []attempt `json:"recent,omitempty"` // the last ones, those before a replay included; oldest first
+	At       time.Time `json:"at"`               // when it became dead
 	Status   int       `json:"status,omitempty"`
 	Error    string    `json:"error,omitempty"`
 	// Next is set while an operator has it delivered again. It is then a delivery of its own, which holds up no other
@@ -160,7 +162,7 @@ func (m *metadata) beginGeneration() {
 
 // reset forgets the attempts of the head, because another record is the head now.
 func (h *hook) reset() {
-	h.Attempts, h.First, h.Next = 0, time.Time{}, time.Time{}
+	h.Attempts, h.Recent, h.First, h.Next = 0, nil, time.Time{}, time.Time{}
 }
 
 // skip moves the cursor over records that a webhook does not want, and makes the head due.
@@ -203,6 +205,7 @@ func (m *metadata) tidy(now time.Time) (lost int) {
 			h.Dead = h.Dead[1:]
 			lost++
 		}
+		h.trimAttempts()
 		m.skip(h, now)
 	}
 	m.trim()

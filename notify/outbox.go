@@ -57,7 +57,7 @@ func (b *outbox) worthKeeping() bool {
 	entries, size := len(b.metadata.Queue), 0
 	for i := range b.metadata.Hooks {
 		h := &b.metadata.Hooks[i]
-		entries += len(h.Dead)
+		entries += len(h.Dead) + h.attemptsKept()
 		size += h.Size
 	}
 	return b.loaded != "" && b.exists && entries <= cachedEntries && size <= cachedBytes

@@ -22,9 +22,9 @@ const (
 	maxOutboxes = 100_000 // of one Leader at one Partner
 
 	// About so many outboxes that are not in use stay in memory, if they are small: the next event or outcome often comes
-	// soon. Together they take some 10 MB at most.
+	// soon. Together they take some 15 MB at most.
 	cachedOutboxes = 4096
-	cachedEntries  = 8
+	cachedEntries  = 16      // records, dead letters and attempts
 	cachedBytes    = 1 << 10 // of the records of webhooks
 )
 

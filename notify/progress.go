@@ -13,8 +13,8 @@ import (
 // Delivered is the status of a webhook with nothing left to be delivered.
 const Delivered Status = "delivered"
 
-// Progress is how far the notifications of a webhook are, as an operator sees it. Of attempts, only the last one is
-// kept.
+// Progress is how far the notifications of a webhook are, as an operator sees it. The attempts of a notification that
+// is not delivered are in its Delivery.
 type Progress struct {
 	Webhook    string
 	Endpoint   string       // scheme://host:port

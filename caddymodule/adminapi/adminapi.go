@@ -39,6 +39,15 @@ type Delivery struct {
 	Next       time.Time     `json:"next,omitzero"`
 	LastStatus int           `json:"last_status,omitempty"`
 	LastError  string        `json:"last_error,omitempty"`
+	Recent     []Attempt     `json:"recent_attempts,omitempty"` // oldest first; those before a replay are among them
+}
+
+// Attempt is an attempt to deliver a notification that failed.
+type Attempt struct {
+	At         time.Time `json:"at"`
+	DurationMS int64     `json:"duration_ms"`
+	Status     int       `json:"status,omitempty"` // of HTTP; missing if there was no answer
+	Error      string    `json:"error,omitempty"`  // why there was no answer
 }
 
 // DeliveryPage is a page of deliveries.
@@ -47,7 +56,7 @@ type DeliveryPage struct {
 	Next       string     `json:"next,omitempty"` // the parameter after of the next page; empty on the last one
 }
 
-// Webhook is a webhook of a task, and how far its notifications are. Of attempts, only the last one is kept.
+// Webhook is a webhook of a task, and how far its notifications are.
 type Webhook struct {
 	Webhook        string        `json:"webhook"`
 	Endpoint       string        `json:"endpoint"`

@@ -196,7 +196,8 @@ func showDeliveryCommand() *cobra.Command {
 		Short: "Shows a notification that was not delivered",
 		Long: `
 Shows a notification that was not delivered: what it notifies of, how many attempts
-were made, how the last one ended, and when the next one is made.
+were made, when the next one is made, and how each of the last 10 has failed. After a
+replay, attempts are counted from 0 again; those before it are still shown.
 `,
 		Example: `  $ caddy aip deliveries show msg_kxcl3b264zda7tqfhbumm3gm6xvbk2fgey7vmke4iblemnhplrea`,
 		Args:    cobra.ExactArgs(1),
@@ -224,6 +225,14 @@ were made, how the last one ended, and when the next one is made.
 			} {
 				fmt.Fprintf(table, "%s\t%s\n", line[0], clean(line[1]))
 			}
+			if err := table.Flush(); err != nil || len(d.Recent) == 0 {
+				return err
+			}
+			fmt.Fprintln(table, "\nATTEMPT\tDURATION\tRESULT")
+			for _, a := range d.Recent {
+				fmt.Fprintf(table, "%s\t%s\t%s\n", stamp(a.At), time.Duration(a.DurationMS)*time.Millisecond,
+					clean(resultOf(a.Status, a.Error)))
+			}
 			return table.Flush()
 		},
 	}
@@ -248,12 +257,15 @@ func printAnswer(cmd *cobra.Command, asJSON bool, raw []byte, format string, arg
 }
 
 // lastOf says how the last attempt ended.
-func lastOf(d *adminapi.Delivery) string {
+func lastOf(d *adminapi.Delivery) string { return resultOf(d.LastStatus, d.LastError) }
+
+// resultOf says how an attempt ended.
+func resultOf(status int, why string) string {
 	switch {
-	case d.LastError != "":
-		return d.LastError
-	case d.LastStatus != 0:
-		return "HTTP " + strconv.Itoa(d.LastStatus)
+	case why != "":
+		return why
+	case status != 0:
+		return "HTTP " + strconv.Itoa(status)
 	}
 	return "-"
 }

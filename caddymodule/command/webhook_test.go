@@ -64,7 +64,9 @@ func TestWebhook(t *testing.T) {
 func TestDeliveryIsShown(t *testing.T) {
 	page := `{"deliveries":[{"id":"msg_1","status":"failing","partner":"P","leader":"L","task":"t1","webhook":"w1",` +
 		`"endpoint":"https://hooks.example.com:443","event":3,"state":"working","at":"2025-09-01T12:00:00+08:00",` +
-		`"attempts":2,"last_status":503}]}` + "\n"
+		`"attempts":2,"last_status":503,"recent_attempts":[` +
+		`{"at":"2025-09-01T12:00:01+08:00","duration_ms":15000,"error":"the receiver did not answer \u001b[2J"},` +
+		`{"at":"2025-09-01T12:00:17.25+08:00","duration_ms":12,"status":503}]}]}` + "\n"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.RequestURI() == "/aip/deliveries?id=msg_1" {
 			io.WriteString(w, page)
@@ -89,6 +91,10 @@ endpoint  https://hooks.example.com:443
 attempts  2
 last      HTTP 503
 next      -
+
+ATTEMPT                       DURATION  RESULT
+2025-09-01T12:00:01+08:00     15s       the receiver did not answer �[2J
+2025-09-01T12:00:17.25+08:00  12ms      HTTP 503
 `}
 	if diff := cmp.Diff(want, show("msg_1")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -1,7 +1,7 @@
 // Notifications that were not delivered, and the endpoints of webhooks.
 import { follow, get, post } from "./api.js";
 import { action, confirmDialog } from "./actions.js";
-import { badge, clean, differs, el, link, message, time } from "./dom.js";
+import { badge, clean, differs, duration, el, link, message, time } from "./dom.js";
 
 export const title = "Deliveries";
 
@@ -75,7 +75,7 @@ export function deliveryTable(deliveries, may, failed = () => {}) {
     badge(d.status),
     el("a", { href: link("task", { partner: d.partner, leader: d.leader, task: d.task }), class: "id", "data-row": true },
       `${clean(d.task)} · event ${d.event}`),
-    badge(d.state), el("span", { class: "id" }, clean(d.endpoint)), String(d.attempts),
+    badge(d.state), el("span", { class: "id" }, clean(d.endpoint)), attemptsOf(d),
     lastAttempt(d), time(d.next),
     d.status === "dead" && may.has("replay")
       ? action("Replay", () => post("deliveries/replay", { id: d.id }), failed) : "",
@@ -93,9 +93,37 @@ export function webhookTable(webhooks) {
   ]));
 }
 
+// unfolded has the ids of deliveries whose attempts are unfolded: they stay so when the table changes.
+const unfolded = new Set();
+
+// attemptsOf shows how many attempts were made, and the last ones when it is unfolded.
+function attemptsOf({ id, attempts, recent_attempts: recent = [] }) {
+  if (recent.length === 0) return String(attempts);
+  const details = el("details", { class: "attempts", open: unfolded.has(id) }, el("summary", {}, String(attempts)));
+  const fill = () => {
+    if (details.childElementCount > 1) return;
+    details.append(el("ol", {}, recent.map((a) =>
+      el("li", {}, time(a.at), ` for ${duration(a.duration_ms)}: `, result(a.status, a.error)))));
+  };
+  if (details.open) fill();
+  details.addEventListener("toggle", () => {
+    if (!details.open) {
+      unfolded.delete(id);
+      return;
+    }
+    unfolded.add(id);
+    fill();
+  });
+  return details;
+}
+
 // lastAttempt says how the last attempt has ended.
 function lastAttempt({ last_status: status, last_error: why }) {
-  return [status ? `HTTP ${status} ` : "", clean(why)].join("") || "none";
+  return result(status, why) || "none";
+}
+
+function result(status, why) {
+  return (status ? `HTTP ${status} ` : "") + clean(why);
 }
 
 function endpointTable(endpoints, may, failed) {
