@@ -71,13 +71,14 @@ type App struct {
 	releasing sync.WaitGroup // gives memory back
 	checking  sync.WaitGroup // asks agents whether they can be reached
 
-	mu      sync.Mutex
-	members []*Gateway  // handlers of this configuration; complete once all are provisioned
-	opened  *openStore  // set by Start and never unset; it may be closed when holds is false
-	holds   bool        // this configuration keeps the store open
-	calls   int         // requests in flight; they outlive Cleanup, since a reload does not wait for them
-	cleaned bool        // Cleanup has run: the last call releases the store
-	closed  atomic.Bool // the store was closed before a late request arrived
+	mu           sync.Mutex
+	members      []*Gateway   // handlers of this configuration; complete once all are provisioned
+	certificates certificates // that Start has found
+	opened       *openStore   // set by Start and never unset; it may be closed when holds is false
+	holds        bool         // this configuration keeps the store open
+	calls        int          // requests in flight; they outlive Cleanup, since a reload does not wait for them
+	cleaned      bool         // Cleanup has run: the last call releases the store
+	closed       atomic.Bool  // the store was closed before a late request arrived
 }
 
 // CaddyModule returns the Caddy module information.
@@ -174,7 +175,9 @@ func (a *App) Start() error {
 	a.startAUN(messages)
 	a.checkAgents()
 	a.warnOfUnrouted()
-	a.measured.Store(&measured{a.members, opened})
+	a.certificates = a.loadedCertificates()
+	a.warnOfCertificates(slog.New(processLog{name: "aip"}), time.Now())
+	a.measured.Store(&measured{a.members, opened, a.certificates})
 	close(a.started)
 	if a.Streams.ReleaseMemory == switchOn {
 		a.releasing.Go(func() { process.ReleaseMemory(a.draining, debug.FreeOSMemory) })
@@ -249,7 +252,7 @@ func (a *App) enter() {
 		a.holds = a.opened != nil && a.Store.retain(a.opened)
 		a.closed.Store(!a.holds)
 		if a.holds {
-			a.measured.Store(&measured{a.members, a.opened})
+			a.measured.Store(&measured{a.members, a.opened, a.certificates})
 		}
 	}
 }

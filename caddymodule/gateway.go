@@ -84,6 +84,7 @@ type Gateway struct {
 
 	server     *caddyhttp.Server // on which the handler is; nil if that is not known
 	logsAccess bool              // the server has access logs
+	trusted    []string          // the files that the server checks the certificates of callers against
 }
 
 // CaddyModule returns the Caddy module information.

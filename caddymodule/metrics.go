@@ -139,13 +139,16 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	s.notify(opened.tasks.Webhooks.Counts())
 	s.groups(m.members, opened.groups.Counts())
+	s.certificates(m.certificates)
+	s.certificates(currentCertificates(m.members))
 }
 
 // measured is what the metrics of a configuration are read from. They are read without the lock of the App, which is
 // held while a store is closed, and its metrics are exported for the last time.
 type measured struct {
-	members []*Gateway
-	opened  *openStore
+	members      []*Gateway
+	opened       *openStore
+	certificates certificates // that were loaded with the configuration
 }
 
 // samples are the values that Collect sends.

@@ -36,6 +36,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(httpfront.WithConnection)
 		g.server, g.logsAccess = server, server.Logs != nil
+		g.trusted = trustedFiles(server)
 	}
 	config, err := g.prepare(app.(*App))
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/devpki"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 )
 
@@ -34,6 +35,10 @@ func TestDocsMetrics(t *testing.T) {
 	}
 	here := "http://" + l.Addr().String()
 	l.Close()
+	pki, err := devpki.Make(devpki.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer caddy.Stop()
 	serve(t, fmt.Sprintf(`{
 	admin off
@@ -48,6 +53,9 @@ func TestDocsMetrics(t *testing.T) {
 		aic 10001000011K912345E789ABCDEF2353
 		group {
 			allow_brokers localhost:5672
+			tls {
+				ca %s
+			}
 		}
 	}
 	aip_gateway /down {
@@ -57,7 +65,7 @@ func TestDocsMetrics(t *testing.T) {
 		}
 	}
 }
-`, t.TempDir(), here, up.URL, down.URL))
+`, t.TempDir(), here, up.URL, pki.CA.Cert, down.URL))
 	for _, path := range []string{"/up", "/down"} {
 		res, err := http.Post(here+path, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"rpc",`+
 			`"params":{"message":{"id":"m","senderId":"l","command":"start","taskId":"t","dataItems":[]}}}`))

@@ -27,7 +27,7 @@ func TestContribAlerts(t *testing.T) {
 	p.wantFired()
 
 	// An agent that is down, one that fails, one that has no free run, a Leader at its limit, webhooks that become dead
-	// letters, an endpoint that is down, and a broker that cannot be reached.
+	// letters, an endpoint that is down, a broker that cannot be reached, and a certificate that is not renewed in time.
 	d.fails.broken.Store(true)
 	d.busy.holds.Store(true)
 	d.down.stop(t)
@@ -42,13 +42,14 @@ func TestContribAlerts(t *testing.T) {
 	d.receivers.answers(always(refusal(400)))
 	cut()
 	receiver.down()
+	second.identifyFor(10 * time.Minute)
 	for i := range 10 {
 		id := fmt.Sprint("notified-", i)
 		leader.setHook(hook{URL: receiver.origin() + "/hook", Token: "t", TaskID: id})
 		leader.start(id, "hello")
 	}
 	expected := []string{"AIPAgentDown", "AIPAgentFails", "AIPAgentSaturated", "AIPCallsRefused", "AIPWebhooksDead",
-		"AIPWebhookBreakersOpen", "AIPGroupDisconnected"}
+		"AIPWebhookBreakersOpen", "AIPGroupDisconnected", "AIPCertificateEndsSoon"}
 	for _, name := range expected {
 		p.waitForAlert(name)
 	}
@@ -62,6 +63,7 @@ func TestContribAlerts(t *testing.T) {
 	receiver.up()
 	second.enable(receiver.origin())
 	connect()
+	second.identify()
 
 	// A disk that is nearly full, and then full.
 	if small {

@@ -152,7 +152,9 @@ func connectedMember(t testing.TB, prepare func(*site)) (m *member, cut, connect
 	_, agent := sampleAgent(t)
 	m = makeMember(t)
 	prepare(m.site)
-	m.config = m.fronting("a2a/legacy http://"+agent, between.address())
+	own := m.identify()
+	m.config = m.fronting("a2a/legacy http://"+agent, between.address(),
+		fmt.Sprintf("tls {\n\t\t\t\tclient_cert %s %s\n\t\t\t}", own.Cert, own.Key))
 	m.start(m.config)
 	g := newGroup(t, b, "observed", certificates(t).LeaderV1)
 	joinThrough(g, m, between.address())

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
@@ -118,7 +119,13 @@ func (m *member) fronting(agent, brokers string, group ...string) config {
 // identify makes a client certificate with the member's AIC.
 func (m *member) identify() devpki.File {
 	m.t.Helper()
-	pair := issue(m.t, m.aic)
+	return m.identifyFor(time.Hour)
+}
+
+// identifyFor makes one that is valid for a time, in the same files.
+func (m *member) identifyFor(lifetime time.Duration) devpki.File {
+	m.t.Helper()
+	pair := issueFor(m.t, lifetime, m.aic)
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	noError(m.t, err)
 	f := devpki.File{Cert: filepath.Join(m.dir, "member.pem"), Key: filepath.Join(m.dir, "member-key.pem")}

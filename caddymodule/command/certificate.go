@@ -21,36 +21,42 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
-// renewBefore is how long before its end a certificate should be renewed.
-const renewBefore = 14 * 24 * time.Hour
+// RenewBefore returns how long before its end a certificate with a lifetime should be renewed at the latest: 14 days,
+// or a sixth of its lifetime if that is shorter. What renews certificates by itself does so at a third.
+func RenewBefore(lifetime time.Duration) time.Duration { return min(14*24*time.Hour, lifetime/6) }
 
-// examineCertificates examines the certificates of the sites, those that Leaders' certificates are checked against, and
-// those that Partners show to agents and brokers.
+// examineCertificates examines the certificates of the sites, those that Partners show to agents and brokers, and the
+// roots that the certificates of Leaders, agents and brokers are checked against.
 func (c *configuration) examineCertificates(partners []mounted, now time.Time) (findings []Finding) {
 	for _, file := range c.Apps.TLS.Certificates.Files {
 		findings = append(findings, examinePair(file.Certificate, file.Key, x509.ExtKeyUsageServerAuth, now)...)
 		findings = append(findings, examineAIC(file.Certificate, partners)...)
 	}
-	var pools []string
+	var pools, trusted []string
 	for i := range partners {
 		for _, pair := range []keyedPair{partners[i].settings.Agent.TLS, partners[i].settings.Group.TLS} {
+			trusted = append(trusted, pair.CA...)
 			if pair.Cert != "" && pair.Key != "" {
 				findings = append(findings, examinePair(pair.Cert, pair.Key, x509.ExtKeyUsageClientAuth, now)...)
 			}
 		}
 		for _, policy := range partners[i].Policies {
-			pools = append(pools, trustFiles(policy)...)
+			pools = append(pools, TrustFiles(policy)...)
 		}
 	}
 	slices.Sort(pools)
 	for _, file := range slices.Compact(pools) {
-		findings = append(findings, examinePool(file, now)...)
+		findings = append(findings, examinePool(CheckClientAuth, file, now)...)
+	}
+	slices.Sort(trusted)
+	for _, file := range slices.Compact(trusted) {
+		findings = append(findings, examinePool(CheckCertificate, file, now)...)
 	}
 	return findings
 }
 
-// trustFiles returns the files that clients' certificates are checked against.
-func trustFiles(p *caddytls.ConnectionPolicy) []string {
+// TrustFiles returns the files that clients' certificates are checked against.
+func TrustFiles(p *caddytls.ConnectionPolicy) []string {
 	if p == nil || p.ClientAuthentication == nil {
 		return nil
 	}
@@ -64,8 +70,8 @@ func trustFiles(p *caddytls.ConnectionPolicy) []string {
 	return pool.Files
 }
 
-// readCertificates reads the certificates of a PEM file, whose name may have placeholders.
-func readCertificates(file string) ([]*x509.Certificate, error) {
+// ReadCertificates reads the certificates of a PEM file, whose name may have placeholders.
+func ReadCertificates(file string) ([]*x509.Certificate, error) {
 	rest, err := os.ReadFile(caddy.NewReplacer().ReplaceAll(file, ""))
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be read (%w); correct its path or its permissions", err)
@@ -96,7 +102,7 @@ func examinePair(cert, key string, use x509.ExtKeyUsage, now time.Time) []Findin
 	say := func(s Status, format string, args ...any) []Finding {
 		return []Finding{{CheckCertificate, s, cert, fmt.Sprintf(format, args...)}}
 	}
-	chain, err := readCertificates(cert)
+	chain, err := ReadCertificates(cert)
 	if err != nil {
 		return say(Broken, "%v", err)
 	}
@@ -112,7 +118,7 @@ func examinePair(cert, key string, use x509.ExtKeyUsage, now time.Time) []Findin
 		}
 		if i+1 < len(chain) && c.CheckSignatureFrom(chain[i+1]) != nil {
 			return say(Broken, "the certificate of %s is not signed by the one that follows it in the file; "+
-				"put the site's own first, and behind each the one of its issuer", subject(c))
+				"put the site's own first, and behind each the one of its issuer", SubjectOf(c))
 		}
 	}
 	need, who := "serverAuth", "Leaders"
@@ -142,25 +148,25 @@ func validity(c *x509.Certificate, now time.Time) (Status, string) {
 	switch {
 	case now.Before(c.NotBefore):
 		return Broken, fmt.Sprintf("the certificate of %s is valid only from %s; correct the clock of this machine, or wait",
-			subject(c), stamp(c.NotBefore))
+			SubjectOf(c), stamp(c.NotBefore))
 	case now.After(c.NotAfter):
 		return Broken, fmt.Sprintf("the certificate of %s has expired on %s; renew it, and run caddy reload --force",
-			subject(c), stamp(c.NotAfter))
-	case now.Add(renewBefore).After(c.NotAfter):
+			SubjectOf(c), stamp(c.NotAfter))
+	case now.Add(RenewBefore(c.NotAfter.Sub(c.NotBefore))).After(c.NotAfter):
 		return Warning, fmt.Sprintf("the certificate of %s expires on %s; renew it, and run caddy reload --force",
-			subject(c), stamp(c.NotAfter))
+			SubjectOf(c), stamp(c.NotAfter))
 	}
 	return OK, ""
 }
 
-// subject returns what a certificate is of.
-func subject(c *x509.Certificate) string {
+// SubjectOf returns what a certificate is of.
+func SubjectOf(c *x509.Certificate) string {
 	return cmp.Or(c.Subject.CommonName, strings.Join(c.DNSNames, " "), "an unnamed subject")
 }
 
 // examineAIC examines the AIC of a site's certificate, if it has one.
 func examineAIC(file string, partners []mounted) []Finding {
-	chain, err := readCertificates(file)
+	chain, err := ReadCertificates(file)
 	if err != nil {
 		return nil // examinePair says so
 	}
@@ -187,19 +193,19 @@ func examineAIC(file string, partners []mounted) []Finding {
 	return nil
 }
 
-// examinePool examines the roots that Leaders' certificates are checked against.
-func examinePool(file string, now time.Time) []Finding {
-	chain, err := readCertificates(file)
+// examinePool examines the roots that the certificates of others are checked against.
+func examinePool(check, file string, now time.Time) []Finding {
+	chain, err := ReadCertificates(file)
 	if err != nil {
-		return []Finding{{CheckClientAuth, Broken, file, err.Error()}}
+		return []Finding{{check, Broken, file, err.Error()}}
 	}
 	for _, c := range chain {
-		if !c.IsCA {
-			return []Finding{{CheckClientAuth, Broken, file, fmt.Sprintf("the certificate of %s is not that of a CA, so that "+
-				"no Leader is trusted; put the CAs of Leaders into trust_pool", subject(c))}}
+		if !c.IsCA && check == CheckClientAuth {
+			return []Finding{{check, Broken, file, fmt.Sprintf("the certificate of %s is not that of a CA, so that "+
+				"no Leader is trusted; put the CAs of Leaders into trust_pool", SubjectOf(c))}}
 		}
 		if status, text := validity(c, now); status != OK {
-			return []Finding{{CheckClientAuth, status, file, text}}
+			return []Finding{{check, status, file, text}}
 		}
 	}
 	return nil

@@ -105,6 +105,10 @@ func issue(t *testing.T, dir string, change func(*x509.Certificate)) (cert, key 
 	return cert, key
 }
 
+func expiresSoon(c *x509.Certificate) {
+	c.NotBefore, c.NotAfter = time.Now().Add(-1000*time.Hour), time.Now().Add(time.Hour)
+}
+
 // closedPort returns an address at which nothing listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
@@ -153,8 +157,11 @@ func TestDoctor(t *testing.T) {
 			"certificate", command.Broken, `its key .* cannot be used .*; name the key that it was issued for$`},
 		{"an expired certificate", made(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }),
 			"certificate", command.Broken, `of made has expired on .*; renew it`},
-		{"one that expires soon", made(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(time.Hour) }),
-			"certificate", command.Warning, `of made expires on .*; renew it`},
+		{"one that expires soon", made(expiresSoon), "certificate", command.Warning, `of made expires on .*; renew it`},
+		{"a CA of agents that expires soon", func(t *testing.T, s *setup) {
+			ca, _ := issue(t, t.TempDir(), expiresSoon)
+			s.agent += " {\ntls {\nca " + ca + "\n}\n}"
+		}, "certificate", command.Warning, `of made expires on .*; renew it`},
 		{"a clock that is slow", made(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }),
 			"certificate", command.Broken, `is valid only from .*; correct the clock of this machine`},
 		{"a certificate for clients", made(func(c *x509.Certificate) {

@@ -53,10 +53,11 @@ type partnerSettings struct {
 	} `json:"group"`
 }
 
-// keyedPair names the files of a certificate and its key.
+// keyedPair names the files of a certificate and its key, and of the roots that the other side's is checked against.
 type keyedPair struct {
-	Cert string `json:"cert"`
-	Key  string `json:"key"`
+	CA   []string `json:"ca"`
+	Cert string   `json:"cert"`
+	Key  string   `json:"key"`
 }
 
 // name returns what identifies the Partner for an operator.
