@@ -56,10 +56,7 @@ func TestStoreIsUnmounted(t *testing.T) {
 		t.Errorf("a message by REST without a store: %d, Retry-After %q: %s", res.StatusCode, got, body)
 	}
 	caller.get("runs")
-	eventually(t, "the store is back", func() bool {
-		noError(t, os.RemoveAll(dir)) // an attempt to open the store may have left a folder with a lock file
-		return os.Rename(dir+".away", dir) == nil
-	})
+	noError(t, os.Rename(dir+".away", dir)) // no attempt to open the store has made another one
 	eventually(t, "the store works again", func() bool {
 		_, err := caller.try(startCall("after", "hello"))
 		return err == nil

@@ -134,6 +134,16 @@ func (d *disk) elsewhere(name string) bool {
 	return true
 }
 
+// MkdirAll implements vfs.FS. The directory of the store was made before: where it is gone, as that of a volume that
+// was unmounted, another one would be in the way when it comes back.
+func (d *disk) MkdirAll(name string, perm fs.FileMode) error {
+	if d.elsewhere(name) {
+		return d.FS.MkdirAll(name, perm)
+	}
+	_, err := d.FS.Stat(name)
+	return err
+}
+
 // Create implements vfs.FS.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if d.elsewhere(name) {

@@ -5,6 +5,7 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -157,7 +158,9 @@ func (s *Store) supervise() {
 			}
 			s.fails(s.disk.failed.Load())
 			_ = s.replace(s.openReadable) // without, every call fails until the next try
-			s.noteUnsynced()
+			if s.gone() == nil {
+				s.noteUnsynced()
+			}
 			again = nil
 		case <-s.available.unread:
 			unread = true
@@ -176,8 +179,21 @@ func (s *Store) ailing() bool {
 	return s.available.err() != nil || s.room.low.Load() > 0 || !s.reserve.complete()
 }
 
+// gone returns an error if the store is not in its directory any more, as when its volume was unmounted. Nothing may be
+// written to the directory then: it would be in the way of the volume, or hidden by it.
+func (s *Store) gone() error {
+	desc, err := pebble.Peek(s.dir, s.system)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !desc.Exists {
+		return fmt.Errorf("there is no store in %s now", s.dir)
+	}
+	return nil // or an error that others meet, too
+}
+
 // restore makes good what does not keep the store from being written.
 func (s *Store) restore() {
+	if s.available.err() != nil && s.gone() != nil {
+		return
+	}
 	s.noteUnsynced()
 	if err := s.reserve.restore(); err != nil {
 		s.log.Debug("replay: the reserve cannot be made", slog.Any("error", err))
@@ -206,7 +222,10 @@ func (s *Store) reportRoom() {
 
 // reopen tries to open the database for writing, and returns whether that has worked.
 func (s *Store) reopen() bool {
-	err := s.probe()
+	err := s.gone()
+	if err == nil {
+		err = s.probe()
+	}
 	if err == nil {
 		err = s.replace(func() (*generation, error) { return s.openGeneration(openWrite) })
 	}
