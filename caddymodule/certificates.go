@@ -82,8 +82,8 @@ func (c certificates) readCRL(file string) {
 	}
 }
 
-// loadedCertificates returns the certificates of the files that are read once, when the configuration is loaded. a.mu is
-// held.
+// loadedCertificates returns the certificates of the files that are read once, when the configuration is loaded. a.mu
+// is held.
 func (a *App) loadedCertificates() certificates {
 	c := make(certificates)
 	if a.AUN != nil {
