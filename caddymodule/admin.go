@@ -23,8 +23,9 @@ import (
 
 func init() { caddy.RegisterModule(new(Admin)) }
 
-// Admin adds routes to Caddy's admin API: to list, follow and end tasks, to list and replay notifications that were not
-// delivered, to disable endpoints, to list and leave groups, and to ask for the health of the gateway.
+// Admin adds routes to Caddy's admin API: to list, follow and end tasks, to list open streams, to list and
+// replay notifications that were not delivered, to disable endpoints, to list and leave groups, and to ask for the
+// health of the gateway.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -55,6 +56,7 @@ func (*Admin) Routes() []caddy.AdminRoute {
 		adminRoute(http.MethodPost, adminapi.CancelTask, endTask((*partner.Engine).Cancel)),
 		adminRoute(http.MethodPost, adminapi.FailTask, endTask((*partner.Engine).Fail)),
 		adminRoute(http.MethodPost, adminapi.TryPartner, tryPartner),
+		adminRoute(http.MethodGet, adminapi.Streams, listStreams),
 		adminRoute("GET, POST, DELETE", adminapi.Drain, drain),
 		adminRoute(http.MethodGet, adminapi.Store, reportStore(false)),
 		adminRoute(http.MethodPost, adminapi.VerifyStore, reportStore(true)),
@@ -161,6 +163,19 @@ func readLimit(q url.Values) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
 		return 0, task.Errorf(task.InvalidParams, "limit is %q, but must be a whole number above 0", text)
+	}
+	return n, nil
+}
+
+// readNumber reads the number of something from a query; 0 if there is none.
+func readNumber(q url.Values, name, of string) (uint64, error) {
+	text := q.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, task.Errorf(task.InvalidParams, "%s is %q, but must be %s", name, text, of)
 	}
 	return n, nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -109,12 +108,8 @@ func eventFilterOf(q url.Values, more ...string) (f partner.EventFilter, err err
 	if f.Limit, err = readLimit(q); err != nil {
 		return f, err
 	}
-	if after := q.Get("after"); after != "" {
-		if f.After, err = strconv.ParseUint(after, 10, 64); err != nil {
-			return f, task.Errorf(task.InvalidParams, "after is %q, but must be the number of an event", after)
-		}
-	}
-	return f, nil
+	f.After, err = readNumber(q, "after", "the number of an event")
+	return f, err
 }
 
 func listTaskEvents(o *openStore, r *http.Request) (any, error) {

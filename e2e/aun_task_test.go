@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,6 +74,11 @@ func TestAUNTasks(t *testing.T) {
 			t.Errorf("it has asked %+v", asked)
 		}
 		must(alice.Subscribe(s.soon(), task.TaskID))(t)
+		open := s.openStreams(url.Values{"task": {task.TaskID}})
+		if len(open) != 1 || open[0].Get("transport").String() != "AUN" ||
+			open[0].Get("user_id").String() != "alice.aid.test" {
+			t.Errorf("the streams of the task are %s", open)
+		}
 		answered := must(alice.Do(s.soon(), "task.send_input", aunTask(task.TaskID, map[string]any{
 			"input": aunpeer.Text("blue"),
 		})))(t)

@@ -31,6 +31,7 @@ type Process struct {
 	AUN auntransport.Pool // the gateway's own connections to AUN
 
 	workers workers
+	open    openStreams
 
 	mu     sync.Mutex
 	slots  map[slotsKey]*upstream.Slots // by agent. Entries are small and are kept

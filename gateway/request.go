@@ -33,6 +33,8 @@ type Request struct {
 	TLS  bool
 	// Address is the address of the caller, for the log.
 	Address string
+	// Transport is how the caller is connected, for the list of open streams, such as HTTP/2.0.
+	Transport string
 	// GRPC says that the request has come over gRPC: only a translate.Transcoder reads it, and nothing else is read by
 	// one.
 	GRPC bool

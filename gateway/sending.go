@@ -282,7 +282,7 @@ func (s *Stream) sendSnapshot() (over bool, err error) {
 	}
 	if s.snapshot {
 		s.memory.Take(2 * s.events.Task.Size()) // the task and its frame, for which the call has waited
-		over = s.frames.snapshot(s.out, s.last, &s.events.Task)
+		over = s.frames.snapshot(s.out, s.last.Load(), &s.events.Task)
 		if err := s.out.Flush(); over || err != nil {
 			return over, err
 		}
@@ -308,8 +308,9 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 	if state := task.StateIn(rec.Data); state != "" {
 		s.reached = state
 	}
-	s.last, s.page = rec.Seq, s.page[1:]
-	s.sent++
+	s.last.Store(rec.Seq)
+	s.sent.Add(1)
+	s.page = s.page[1:]
 	s.g.meter.Events.Add(1)
 	switch n := s.out.Buffered(); {
 	case over: // finish sends it

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -73,25 +74,30 @@ type Stream struct {
 	keeper  translate.Keeper
 	kept    quota.Lease    // for what keeper keeps
 	reserve replay.Reserve // s.hold
-	last    uint64         // the number of the last event that was sent
+	last    atomic.Uint64  // the number of the last event that was sent
 	expires time.Time      // of the caller's proof of identity; zero for never
+	address string         // of the caller
+	since   time.Time      // when the stream was opened
+	number  uint64         // of openStreams, as place
+	place   int            // under the mutex of openStreams
 	sending                // set by Run and Park
 
 	snapshot bool // the stream begins with the task as it is
 	ended    bool // the dialect's stream has ended, though the task has not
 	// unresumable says that the dialect is a translate.Unresumer.
 	unresumable bool
-	sent        int // events
+	sent        atomic.Uint64 // events
 
 	why      error // see Outcome; set by finish
 	complete bool
 
-	mu      sync.Mutex // guards what follows; the goroutine that steps the stream reads ctx without it
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	undrain func() bool
-	drained *time.Timer // ends a stream that is drained; nil before
-	expiry  *time.Timer // nil if expires is zero
+	mu        sync.Mutex // guards what follows; the goroutine that steps the stream reads ctx without it
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	undrain   func() bool
+	drained   *time.Timer // ends a stream that is drained; nil before
+	expiry    *time.Timer // nil if expires is zero
+	transport string      // see SetTransport
 }
 
 // Why a stream ends although its task continues.
@@ -127,7 +133,8 @@ func (x *exchange) stream(p *partner.Partner, r *partner.Request) (a Answer, err
 func (x *exchange) newStream(events *partner.Stream) *Stream {
 	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.leader,
 		command: methodNames[methodOf(&x.call)], user: x.peer.ID, reached: events.Task.Status.State, events: events,
-		last: events.After, expires: x.peer.Expires}
+		expires: x.peer.Expires, address: x.in.Address, transport: x.in.Transport, since: time.Now()}
+	s.last.Store(events.After)
 	call := x.call
 	encoder := s.dialect.NewStream(s.id, &call, &events.Task)
 	s.frames.init(encoder)
@@ -151,6 +158,7 @@ func (x *exchange) newStream(events *partner.Stream) *Stream {
 	s.reader, s.reserve = events.Read(), s.hold
 	s.sending.init(s)
 	s.ctx, s.cancel = context.WithCancelCause(x.ctx)
+	x.g.config.Process.open.add(s)
 	s.mu.Lock() // a time may have come already
 	defer s.mu.Unlock()
 	s.undrain = context.AfterFunc(s.drainAt(), s.drain)
@@ -221,6 +229,7 @@ func (s *Stream) Close() {
 	}
 	s.cancel(errClosed)
 	s.mu.Unlock()
+	s.g.config.Process.open.remove(s)
 	s.reader.Close()
 	s.span.End()
 	s.g.config.Process.Streams.Give(s.leader, 1)
@@ -282,11 +291,11 @@ func (s *Stream) finish(err error) {
 	}
 	s.complete = !cut && s.out.Flush() == nil
 	if s.span.IsRecording() {
-		s.span.SetAttributes(attribute.Int64("aip.event.last", int64(s.last)))
+		s.span.SetAttributes(attribute.Int64("aip.event.last", int64(s.last.Load())))
 	}
 	if err != nil {
 		s.why = err
-		s.g.config.Log.Debug("a stream was cut", "task", s.events.Task.ID, "leader", s.leader, "last", s.last,
+		s.g.config.Log.Debug("a stream was cut", "task", s.events.Task.ID, "leader", s.leader, "last", s.last.Load(),
 			"error", err)
 	}
 }
@@ -301,7 +310,7 @@ type Outcome struct {
 
 // Outcome returns how the stream has ended. It is called after that.
 func (s *Stream) Outcome() Outcome {
-	o := Outcome{Summary: s.Summary(), Events: s.sent, Why: s.why, Complete: s.complete}
+	o := Outcome{Summary: s.Summary(), Events: int(s.sent.Load()), Why: s.why, Complete: s.complete}
 	if e, ok := errors.AsType[*task.Error](s.why); ok {
 		o.Summary.Error = e.Kind.String()
 	}

@@ -88,6 +88,32 @@ func (tk *activeTask) awaitFirstReport(ctx context.Context, turn *run) error {
 	return tk.commitPending(ctx)
 }
 
+// Log returns the name of the task's log.
+func (s *Stream) Log() string { return s.log }
+
+// Ends returns, for each stream, the number of the last event of its task now; 0 if the store cannot be read, or has
+// dropped the task. It reads each task once.
+func Ends(ctx context.Context, streams []*Stream) []uint64 {
+	type source struct {
+		store replay.Store
+		log   string
+	}
+	known := make(map[source]uint64)
+	ends := make([]uint64, len(streams))
+	for i, s := range streams {
+		from := source{s.store, s.log}
+		end, ok := known[from]
+		if !ok {
+			if head, err := s.store.Head(ctx, s.log); err == nil {
+				end = head.Last
+			}
+			known[from] = end
+		}
+		ends[i] = end
+	}
+	return ends
+}
+
 // Read returns a Reader of the stored form of the events. Its errors are io.EOF when the task has ended, that of ctx,
 // or a *task.Error: of kind TaskNotFound, with the numbers of the events that are kept, if the next ones are not.
 func (s *Stream) Read() replay.Reader { return events{s.store.Read(s.log, s.After)} }

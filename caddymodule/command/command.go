@@ -19,7 +19,7 @@ func init() {
 		Long: `
 Tools to try, test and operate an AIP gateway: make certificates with an AIC, run
 a sample agent behind the gateway, call the gateway as a Leader, list, show and cancel
-tasks, list and replay webhook deliveries, and list and leave groups.
+tasks, list open streams, list and replay webhook deliveries, and list and leave groups.
 `,
 		CobraFunc: aipCommand,
 	})
@@ -33,8 +33,8 @@ func aipCommand(cmd *cobra.Command) {
   $ caddy aip aic check 10001000011K912345E789ABCDEF2353`
 	onlyGroup(cmd)
 	cmd.AddCommand(pkiCommand(), sampleAgentCommand(), callCommand(), describeCommand(), aicCommand(), deliveriesCommand(),
-		webhookKeyCommand(), aunIDCommand(), groupsCommand(), tasksCommand(), drainCommand(), storeCommand(), doctorCommand(),
-		consoleCommand())
+		webhookKeyCommand(), aunIDCommand(), groupsCommand(), tasksCommand(), streamsCommand(), drainCommand(),
+		storeCommand(), doctorCommand(), consoleCommand())
 }
 
 // onlyGroup makes cmd a group of commands. For an unknown command of a group, Cobra would print the help text with exit

@@ -97,7 +97,7 @@ func TestCommandHelp(t *testing.T) {
 		}
 	}
 	walk(aip)
-	if seen != 35 {
+	if seen != 36 {
 		t.Errorf("%d commands", seen)
 	}
 }

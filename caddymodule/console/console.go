@@ -63,6 +63,7 @@ var routes = map[string]Permission{
 	adminapi.LeaveGroup:       Leave,
 	adminapi.HealthReady:      "",
 	adminapi.AgentCardOf:      "",
+	adminapi.Streams:          "",
 	adminapi.Tasks:            "",
 	adminapi.TaskEvents:       "",
 	adminapi.TailTasks:        "",

@@ -93,7 +93,7 @@ func (e *exchange) release() {
 // describe fills in the request from the header and the URL.
 func (e *exchange) describe(r *http.Request) {
 	q := &e.request
-	q.Host, q.TLS, q.Address = r.Host, r.TLS != nil, r.RemoteAddr
+	q.Host, q.TLS, q.Address, q.Transport = r.Host, r.TLS != nil, r.RemoteAddr, r.Proto
 	if v := r.Header["Content-Type"]; len(v) > 0 {
 		media, _, _ := strings.Cut(v[0], ";")
 		q.Content = strings.ToLower(strings.TrimSpace(media))

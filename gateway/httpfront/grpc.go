@@ -55,6 +55,7 @@ func (e *exchange) serveGRPC(w http.ResponseWriter, r *http.Request) {
 	}
 	e.peer = identity.OfConnection(r.TLS)
 	e.describe(r)
+	e.request.Transport = "gRPC"
 	c := &grpcCall{
 		front: f, exchange: e, summary: e.summary, writer: newGRPCWriter(w, f.config.WriteTimeout),
 		received: limitReading(w, f.config.BodyTimeout),

@@ -73,6 +73,7 @@ func (o *openStream) takeOver(w http.ResponseWriter, r *http.Request) bool {
 		}
 	}
 	l.out.Continue(conn)
+	stream.SetTransport("HTTP/1.1, taken over")
 	stream.Park(l.sink, l.over)
 	return true
 }

@@ -156,7 +156,7 @@ func (s *Session) dispatch(ctx context.Context, r *request, c *call, method, par
 func (s *Session) begin(
 	ctx context.Context, q *gateway.Request, id jsonrpc.ID, c *call, dialect codec.Server, method, params string,
 ) gateway.Answer {
-	q.Host, q.TLS, q.Address = s.host, s.tls, s.address
+	q.Host, q.TLS, q.Address, q.Transport = s.host, s.tls, s.address, "AUN"
 	dialect.Confirm = c.agent.Confirm
 	q.Use(dialect)
 	if err := c.agent.Gateway.Hold(ctx, c.peer, q, len(params)); err != nil {

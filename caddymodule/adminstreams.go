@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"net/http"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/gateway"
+)
+
+// listStreams answers with the open streams of the process, those of replaced configurations included.
+func listStreams(_ *openStore, r *http.Request) (any, error) {
+	q := r.URL.Query()
+	if err := checkQuery(q, "partner", "leader", "task", "after", "limit"); err != nil {
+		return nil, err
+	}
+	f := gateway.StreamFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), Task: q.Get("task")}
+	var err error
+	if f.After, err = readNumber(q, "after", "the number of a stream"); err != nil {
+		return nil, err
+	}
+	if f.Limit, err = readLimit(q); err != nil {
+		return nil, err
+	}
+	list, more := process.OpenStreams(r.Context(), f)
+	page := adminapi.StreamPage{Streams: make([]adminapi.Stream, 0, len(list))}
+	for i := range list {
+		page.Streams = append(page.Streams, streamOf(&list[i]))
+	}
+	if more {
+		page.Next = list[len(list)-1].Number
+	}
+	return page, nil
+}
+
+func streamOf(s *gateway.OpenStream) adminapi.Stream {
+	out := adminapi.Stream{
+		TaskName: adminapi.TaskName{Partner: s.Partner, Leader: s.Leader, Task: s.Task}, Number: s.Number,
+		User: s.User, Address: s.Address, Transport: s.Transport, Dialect: s.Dialect, Command: s.Command, Since: s.Since,
+		Events: s.Events, Last: s.Last,
+	}
+	if s.End > 0 {
+		behind := max(s.End, s.Last) - s.Last // it may have sent more since its task was read
+		out.Behind = &behind
+	}
+	return out
+}

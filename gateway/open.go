@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/partner"
+)
+
+// openStreams are the streams of a process that are open. The zero value is ready for use.
+type openStreams struct {
+	mu     sync.Mutex
+	opened uint64    // how many were opened: the number of the newest one
+	list   []*Stream // in no order; each knows its place
+}
+
+func (o *openStreams) add(s *Stream) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.opened++
+	s.number, s.place = o.opened, len(o.list)
+	o.list = append(o.list, s)
+}
+
+func (o *openStreams) remove(s *Stream) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	last := len(o.list) - 1
+	moved := o.list[last]
+	o.list[s.place], moved.place = moved, s.place
+	o.list[last] = nil
+	if o.list = o.list[:last]; last == 0 {
+		o.list = nil
+	}
+}
+
+// all returns the streams that are open now, in no order.
+func (o *openStreams) all() []*Stream {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.list)
+}
+
+// OpenStream is an open stream as an operator sees it.
+type OpenStream struct {
+	Number                uint64 // of the stream: one that was opened later has a greater one
+	Partner, Leader, Task string // as of a partner.Overview
+	User                  string // the caller's AIC or AID, as it is proven; empty for none
+	Address               string // of the caller
+	Transport             string // Request.Transport, or what Stream.SetTransport has said
+	Dialect, Command      string
+	Since                 time.Time
+	Events                uint64 // that were sent
+	Last                  uint64 // number of the last event that was sent, or after which the stream begins
+	// End is the number of the last event of the task; 0 if the store cannot be read, or has dropped the task.
+	End uint64
+}
+
+// StreamFilter selects open streams. A field that is not set selects all.
+type StreamFilter struct {
+	Partner, Leader, Task string
+
+	After uint64 // OpenStream.Number of the last one on the page before
+	Limit int    // streams on a page; default 100, at most 1000
+}
+
+// Bounds of a page of streams.
+const (
+	defaultStreamPage = 100
+	maxStreamPage     = 1000
+)
+
+func (f *StreamFilter) selects(s *Stream) bool {
+	if s.number <= f.After {
+		return false
+	}
+	partner, leader, id := logname.Split(s.events.Log())
+	return (f.Partner == "" || f.Partner == partner) && (f.Leader == "" || f.Leader == leader) &&
+		(f.Task == "" || f.Task == id)
+}
+
+// OpenStreams returns a page of the open streams of all gateways, those that were opened first before others, and
+// whether there are more. No stream waits for it.
+func (p *Process) OpenStreams(ctx context.Context, f StreamFilter) (page []OpenStream, more bool) {
+	found := slices.DeleteFunc(p.open.all(), func(s *Stream) bool { return !f.selects(s) })
+	slices.SortFunc(found, func(a, b *Stream) int { return cmp.Compare(a.number, b.number) })
+	if limit := min(cmp.Or(max(f.Limit, 0), defaultStreamPage), maxStreamPage); len(found) > limit {
+		found, more = found[:limit], true
+	}
+	events := make([]*partner.Stream, len(found))
+	page = make([]OpenStream, len(found))
+	for i, s := range found {
+		page[i], events[i] = s.open(), s.events
+	}
+	for i, end := range partner.Ends(ctx, events) {
+		page[i].End = end
+	}
+	return page, more
+}
+
+// open describes the stream, without its End. It may be called by any goroutine.
+func (s *Stream) open() OpenStream {
+	o := OpenStream{Number: s.number, User: s.user, Address: s.address, Dialect: s.dialect.Name(), Command: s.command,
+		Since: s.since, Events: s.sent.Load(), Last: s.last.Load()}
+	o.Partner, o.Leader, o.Task = logname.Split(s.events.Log())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.Transport = s.transport
+	return o
+}
+
+// SetTransport says that the stream is sent by another transport from now on. It may be called by any goroutine.
+func (s *Stream) SetTransport(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.transport = name
+}
