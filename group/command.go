@@ -3,23 +3,14 @@
 package group
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
-	"log/slog"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/propagation"
-
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/group/broker"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -42,101 +33,6 @@ type command struct {
 	ack     func()
 }
 
-// receive implements tasks.
-func (t *groupTasks) receive(d *broker.Delivery) {
-	t.read(d, d.Header, d.Ack)
-}
-
-// outcome is what becomes of a message of the group.
-type outcome uint8
-
-const (
-	ignored  outcome = iota // it is not for this agent
-	poison                  // it cannot be read
-	executed                // it is passed on, and acknowledged when it has been executed
-)
-
-// read reads a message and passes on what it asks for.
-func (t *groupTasks) read(d *broker.Delivery, header func(string) string, ack func()) {
-	o := poison // if reading it meets a bug
-	err := t.guard(func() (err error) {
-		o, err = t.passOn(d, header, ack)
-		return err
-	})
-	t.mu.Lock()
-	t.counts.Received++
-	switch o {
-	case ignored:
-		t.counts.Ignored++
-	case poison:
-		t.counts.Poison++
-	}
-	t.mu.Unlock()
-	if o == executed {
-		return
-	}
-	if err != nil { // errors of the codec hold no payload
-		level := slog.LevelInfo
-		if o == poison {
-			level = slog.LevelWarn
-		}
-		t.logger().Log(t.base, level, "a message of a group is dropped", "reason", err, "message", d.ID)
-	}
-	ack()
-}
-
-// passOn has the message executed if it is a command for this agent.
-func (t *groupTasks) passOn(d *broker.Delivery, header func(string) string, ack func()) (outcome, error) {
-	limits := defaultLimits
-	if gw := t.place.gateway(); gw != nil {
-		limits = gw.Limits()
-	}
-	if len(d.Body) > limits.Bytes {
-		return poison, task.Errorf(task.LimitExceeded, "it has %d bytes, and at most %d are allowed",
-			len(d.Body), limits.Bytes)
-	}
-	m, err := aip.ReadGroupMessage(d.Body, limits)
-	agent := t.place.aic()
-	switch {
-	case err != nil:
-		return poison, err
-	case strings.EqualFold(m.SenderID, agent), m.Kind == aip.OtherMessage:
-		return ignored, nil
-	case m.GroupID != "" && m.GroupID != t.group:
-		return ignored, task.Errorf(task.InvalidParams, "it names another group")
-	case !strings.EqualFold(m.SenderID, t.leaderID()):
-		return ignored, task.Errorf(task.AuthorizationFailed, "its sender is not the Leader of the group")
-	case !isSender(d.UserID, m.SenderID):
-		return ignored, task.Errorf(task.AuthorizationFailed, "its sender is not the user of the broker that has sent it")
-	case !m.For(agent):
-		return ignored, nil
-	case m.Kind == aip.MemberCommand:
-		c, err := m.Management()
-		if err != nil {
-			return poison, err
-		}
-		t.place.manage(&c, m.Dialect, d)
-		return executed, nil
-	}
-	call, err := m.Command(t.group)
-	if err != nil {
-		return poison, err
-	}
-	call.Message.SenderID = t.leaderID()
-	c := &command{call: call, accept: call.Terms.Response, dialect: m.Dialect, size: len(d.Body), ack: ack}
-	c.call.Terms.Response = task.NoWait // the lane does not wait for the agent
-	c.id = cmp.Or(m.ID, d.ID, rand.Text())
-	c.trace = traceHeaders(propagation.TraceContext{}.Extract(context.Background(), carrier(header)))
-	t.execute(c)
-	return executed, nil
-}
-
-// defaultLimits hold while the Partner is in no configuration.
-var defaultLimits = jsonrpc.Limits{Bytes: 1 << 20, Depth: 32}
-
-// leaderID is the AIC of the Leader, without the mark of one that has proven nothing.
-func (t *groupTasks) leaderID() string { return strings.TrimPrefix(t.leader, quota.Unverified) }
-
 // peer is the Leader as the peer of its commands. A Leader that has proven nothing when it invited the agent proves
 // nothing by its messages.
 func (t *groupTasks) peer() identity.Peer {
@@ -144,15 +40,6 @@ func (t *groupTasks) peer() identity.Peer {
 		return identity.Peer{}
 	}
 	return identity.Peer{Proof: identity.ByBroker, Kind: identity.AICKind, ID: t.leader}
-}
-
-// isSender reports whether the user that a broker names may have sent a message. A user that is no AIC says nothing.
-func isSender(userID, sender string) bool {
-	if userID == "" || strings.EqualFold(userID, sender) {
-		return true
-	}
-	_, err := identity.ParseAIC(userID)
-	return err != nil
 }
 
 // execute has a command executed after those for the same task.
@@ -302,145 +189,4 @@ func (t *groupTasks) trace(taskID string, headers map[string]string) bool {
 		f.trace = headers
 	}
 	return f != nil
-}
-
-// answer has a message published as a reply.
-func (t *groupTasks) answer(r *reply, body []byte) {
-	r.append = func([]byte, *task.Task) []byte { return body }
-	t.reply(r)
-}
-
-// of makes the reply that which a server writes.
-func (r *reply) of(s translate.Server) *reply {
-	r.append = func(dst []byte, t *task.Task) []byte { return s.AppendTask(dst, jsonrpc.ID(""), nil, t) }
-	return r
-}
-
-// groupServer is the server of a command. It shows no task of another group, and none without a group.
-type groupServer struct {
-	translate.Server
-	group string
-}
-
-// AppendTask implements translate.Server.
-func (s groupServer) AppendTask(dst []byte, id jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
-	if t.GroupID != s.group {
-		return dst
-	}
-	return s.Server.AppendTask(dst, id, c, t)
-}
-
-// cancel implements tasks. A task whose agent refuses is left to itself.
-func (t *groupTasks) cancel(ctx context.Context) error {
-	select {
-	case <-t.recovered:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if err := t.awaitCommands(ctx); err != nil {
-		return err
-	}
-	for {
-		reopened := t.store.Reopened()
-		if t.cancelAll(ctx) {
-			return nil
-		}
-		select {
-		case <-reopened:
-		case <-time.After(retryFirst):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// awaitCommands has no task started from now on, and waits for the commands in work.
-func (t *groupTasks) awaitCommands(ctx context.Context) error {
-	defer context.AfterFunc(ctx, t.wakeAll)()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ending = true
-	for len(t.lanes) > 0 || t.starting() {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if t.closed {
-			return errNotExecuted
-		}
-		t.changed.Wait()
-	}
-	return nil
-}
-
-// starting reports whether a task is about to be started. mu is held.
-func (t *groupTasks) starting() bool {
-	for _, f := range t.followers {
-		if !f.begun {
-			return true
-		}
-	}
-	return false
-}
-
-// cancelParallel is how many tasks are canceled at a time.
-const cancelParallel = 16
-
-// cancelAll cancels the tasks that run. It reports false if that has to be tried again.
-func (t *groupTasks) cancelAll(ctx context.Context) bool {
-	var logs []string
-	t.mu.Lock()
-	for _, f := range t.followers {
-		if !f.finished {
-			logs = append(logs, f.log)
-		}
-	}
-	t.mu.Unlock()
-	gw := t.place.gateway()
-	if gw == nil {
-		return len(logs) == 0
-	}
-	var work sync.WaitGroup
-	var again atomic.Bool
-	slots := make(chan struct{}, cancelParallel)
-	for _, log := range logs {
-		slots <- struct{}{}
-		work.Go(func() {
-			defer func() { <-slots }()
-			switch err := gw.Cancel(ctx, log, "canceled: the agent leaves the group"); {
-			case err == nil, task.KindOf(err) == task.TaskNotFound:
-			case task.KindOf(err) == task.StoreUnavailable, ctx.Err() != nil:
-				again.Store(true)
-			default:
-				_, _, id := logname.Split(log)
-				t.logger().Warn("a task could not be canceled when its group ended", "task", id, "error", err)
-			}
-		})
-	}
-	work.Wait()
-	return !again.Load()
-}
-
-// drop implements tasks.
-func (t *groupTasks) drop(ctx context.Context) error {
-	t.mu.Lock()
-	t.ending = true
-	t.link = nil
-	t.epoch++
-	t.changed.Broadcast()
-	for t.running {
-		t.changed.Wait()
-	}
-	t.replies, t.sent = nil, nil
-	for _, f := range t.followers {
-		t.remove(f)
-		t.changedCursor(f)
-	}
-	t.mu.Unlock()
-	t.save(ctx)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.dirty) > 0 {
-		return task.Errorf(task.StoreUnavailable, "the tasks of the group cannot be dropped now")
-	}
-	return nil
 }

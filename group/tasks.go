@@ -4,8 +4,17 @@ package group
 
 import (
 	"context"
+	"log/slog"
+	"sync"
+	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/group/broker"
+	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
 // tasks is what a membership does with the tasks of its group: it executes the commands that the group sends, and
@@ -64,4 +73,130 @@ type Traffic struct {
 	Unconfirmed int // publications that the broker has still to confirm
 	Lag         int // tasks with something that is still to be published
 	Tasks       int // tasks of the group that have not ended, or not been published to their end
+}
+
+// groupTasks are the tasks of one group. Commands of the group are read (receive.go), and executed in lanes
+// (command.go). Each task has a follower, which reads the task's log (follower.go). One goroutine publishes what the
+// followers have to say, in turns (publish.go); it ends when there is nothing to publish.
+type groupTasks struct {
+	key
+	store  replay.Store
+	place  place
+	tracer trace.TracerProvider // nil for none
+
+	base      context.Context // ends with close
+	stop      context.CancelFunc
+	work      sync.WaitGroup // all goroutines; added to under mu while closed is false
+	recovered chan struct{}  // closed when the followers of an earlier process are known
+
+	mu      sync.Mutex
+	changed *sync.Cond // broadcast when something happened that cancel, flush or the publishing goroutine may wait for
+	closed  bool
+	ending  bool // cancel was called: no task is started
+	muted   bool
+
+	link    link      // nil while nothing can be published
+	epoch   uint64    // rises with each link
+	running bool      // the publishing goroutine
+	current *follower // whose turn it is
+
+	followers map[string]*follower // by the id of the task
+	ready     queue[*follower]     // those that may have something to publish
+	replies   replies              // to commands for tasks that have no follower
+	sent      replies              // those that are published, and not confirmed
+	lanes     map[string]*lane     // of the tasks with commands in work, by their ids
+
+	dirty  []*follower // whose cursors are to be stored
+	saving bool        // a timer or a goroutine is to store them
+	saver  sync.Mutex  // held while they or copies are stored
+
+	keeping bool  // a timer or a goroutine is to copy tasks
+	copied  int64 // bytes of all copies
+
+	counts           Traffic
+	unconfirmedBytes int
+}
+
+// place is what the tasks of a group need of their membership. It is called while no lock of groupTasks is held.
+type place interface {
+	gateway() *gateway.Gateway // nil while the Partner is in no configuration
+	aic() string               // of the agent, as the group knows it
+	logger() *slog.Logger
+	manage(c *task.Management, dialect string, d *broker.Delivery)
+}
+
+// newGroupTasks returns the tasks of a membership. The tracer makes the spans of commands and publications; nil for
+// none.
+func newGroupTasks(store replay.Store, k key, at place, tracer trace.TracerProvider) *groupTasks {
+	t := &groupTasks{
+		tracer: tracer,
+		key:    k, store: store, place: at, recovered: make(chan struct{}),
+		followers: make(map[string]*follower), lanes: make(map[string]*lane), epoch: 1,
+	}
+	t.changed = sync.NewCond(&t.mu)
+	t.base, t.stop = context.WithCancel(context.Background())
+	t.work.Go(t.recover)
+	return t
+}
+
+// logger returns a logger whose lines name the group.
+func (t *groupTasks) logger() *slog.Logger {
+	return t.place.logger().With("partner", t.partner, "leader", t.leader, "group", t.group)
+}
+
+// do runs f in a goroutine, unless the tasks are closed.
+func (t *groupTasks) do(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.doLocked(f)
+}
+
+// doLocked is do while mu is held.
+func (t *groupTasks) doLocked(f func()) {
+	if !t.closed {
+		t.work.Go(f)
+	}
+}
+
+// after calls f after a time, unless the tasks are closed by then.
+func (t *groupTasks) after(d time.Duration, f func()) *time.Timer {
+	return time.AfterFunc(d, func() { t.do(f) })
+}
+
+// wakeAll has all that wait for a change look again.
+func (t *groupTasks) wakeAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changed.Broadcast()
+}
+
+// form is how a message of a task is written.
+func (t *groupTasks) form(dialect string) aip.GroupForm {
+	return aip.GroupForm{Dialect: dialect, AIC: t.place.aic(), GroupID: t.group}
+}
+
+// traffic implements tasks.
+func (t *groupTasks) traffic() Traffic {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.counts
+	c.Tasks, c.Lag = len(t.followers), t.ready.len()
+	return c
+}
+
+// close implements tasks.
+func (t *groupTasks) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.stop()
+	t.changed.Broadcast()
+	t.mu.Unlock()
+	t.work.Wait()
+	t.save(context.Background())
+	t.keep(context.Background(), 0) // the next process may begin when the logs of the tasks are gone
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range t.followers {
+		f.end()
+	}
 }

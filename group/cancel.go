@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// cancel implements tasks. A task whose agent refuses is left to itself.
+func (t *groupTasks) cancel(ctx context.Context) error {
+	select {
+	case <-t.recovered:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := t.awaitCommands(ctx); err != nil {
+		return err
+	}
+	for {
+		reopened := t.store.Reopened()
+		if t.cancelAll(ctx) {
+			return nil
+		}
+		select {
+		case <-reopened:
+		case <-time.After(retryFirst):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// awaitCommands has no task started from now on, and waits for the commands in work.
+func (t *groupTasks) awaitCommands(ctx context.Context) error {
+	defer context.AfterFunc(ctx, t.wakeAll)()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ending = true
+	for len(t.lanes) > 0 || t.starting() {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if t.closed {
+			return errNotExecuted
+		}
+		t.changed.Wait()
+	}
+	return nil
+}
+
+// starting reports whether a task is about to be started. mu is held.
+func (t *groupTasks) starting() bool {
+	for _, f := range t.followers {
+		if !f.begun {
+			return true
+		}
+	}
+	return false
+}
+
+// cancelParallel is how many tasks are canceled at a time.
+const cancelParallel = 16
+
+// cancelAll cancels the tasks that run. It reports false if that has to be tried again.
+func (t *groupTasks) cancelAll(ctx context.Context) bool {
+	var logs []string
+	t.mu.Lock()
+	for _, f := range t.followers {
+		if !f.finished {
+			logs = append(logs, f.log)
+		}
+	}
+	t.mu.Unlock()
+	gw := t.place.gateway()
+	if gw == nil {
+		return len(logs) == 0
+	}
+	var work sync.WaitGroup
+	var again atomic.Bool
+	slots := make(chan struct{}, cancelParallel)
+	for _, log := range logs {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			switch err := gw.Cancel(ctx, log, "canceled: the agent leaves the group"); {
+			case err == nil, task.KindOf(err) == task.TaskNotFound:
+			case task.KindOf(err) == task.StoreUnavailable, ctx.Err() != nil:
+				again.Store(true)
+			default:
+				_, _, id := logname.Split(log)
+				t.logger().Warn("a task could not be canceled when its group ended", "task", id, "error", err)
+			}
+		})
+	}
+	work.Wait()
+	return !again.Load()
+}
+
+// drop implements tasks.
+func (t *groupTasks) drop(ctx context.Context) error {
+	t.mu.Lock()
+	t.ending = true
+	t.link = nil
+	t.epoch++
+	t.changed.Broadcast()
+	for t.running {
+		t.changed.Wait()
+	}
+	t.replies, t.sent = nil, nil
+	for _, f := range t.followers {
+		t.remove(f)
+		t.changedCursor(f)
+	}
+	t.mu.Unlock()
+	t.save(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.dirty) > 0 {
+		return task.Errorf(task.StoreUnavailable, "the tasks of the group cannot be dropped now")
+	}
+	return nil
+}
