@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aun
+
+import (
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// NewStream implements translate.Client.
+func (c *client) NewStream([]task.Product) translate.Stream { return &clientStream{} }
+
+// clientStream reads the events of one stream.
+type clientStream struct {
+	thread string // of a conversation
+	seq    int64  // of its last message
+}
+
+// Event implements translate.Stream. A notification that is not of task.*, or says nothing of a state or an artifact,
+// means nothing.
+func (s *clientStream) Event(event string, data []byte) (agent.Report, error) {
+	if event == "" {
+		v, err := result(data)
+		if err != nil {
+			return agent.Report{}, err
+		}
+		rep, err := whole(v)
+		if rep.EndsTurn() && !rep.RevisionDated && !rep.State.Terminal() {
+			rep.State = task.Working // the answer to an input may show the state before it; the task follows
+		}
+		return rep, err
+	}
+	switch {
+	case event == MessagesBegun:
+		rep, err := begun(data)
+		if err == nil {
+			s.thread = rep.Ref.Task
+		}
+		return rep, err
+	case event == MessageReceived:
+		v, err := wire.Value(data, "message")
+		if err != nil {
+			return agent.Report{}, err
+		}
+		s.seq = max(s.seq, wire.Member(v, "seq").Int())
+		return reportMessage(v, s.thread)
+	case event == MessagesOver:
+		return settleMessages(agent.Report{State: task.AwaitingCompletion}, s.thread, s.seq), nil
+	case !strings.HasPrefix(event, EventPrefix):
+		return agent.Report{}, nil
+	}
+	v, err := wire.Value(data, "notification")
+	if err != nil {
+		return agent.Report{}, err
+	}
+	m := membersOf(v)
+	switch {
+	case m.task.IsObject():
+		return m.settled()
+	case m.artifact.IsObject():
+		return m.chunk()
+	case wire.Absent(m.status):
+		return agent.Report{}, nil
+	}
+	return m.report()
+}
