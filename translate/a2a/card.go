@@ -4,6 +4,7 @@ package a2a
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -33,100 +34,127 @@ func ParseCard(body []byte) (*translate.Card, error) {
 	if !doc.IsObject() {
 		return nil, wire.Refuse("the agent's card is JSON, but no object")
 	}
-	var r cardReader
-	c := &translate.Card{Raw: bytes.Clone(body)}
-	var supported, additional []translate.Interface
-	var url, transport, protocol string
-	known := 0 // members that only cards have
+	r := cardReader{card: &translate.Card{Raw: bytes.Clone(body)}}
+	known := 0
 	wire.Members(doc, func(key string, v gjson.Result) {
-		switch key {
-		case "name", "version", "url", "supportedInterfaces", "skills", "capabilities":
+		if onlyOfCards[key] {
 			known++
 		}
-		switch key {
-		case "name":
-			c.Name = r.text(v, key)
-		case "description":
-			c.Description = r.text(v, key)
-		case "version":
-			c.Version = r.text(v, key)
-		case "documentationUrl":
-			c.DocumentationURL = r.text(v, key)
-		case "iconUrl":
-			c.IconURL = r.text(v, key)
-		case "provider":
-			r.object(v, key, func(name, at string, v gjson.Result) {
-				switch name {
-				case "organization":
-					c.Provider.Organization = r.text(v, at)
-				case "url":
-					c.Provider.URL = r.text(v, at)
-				}
-			})
-		case "defaultInputModes":
-			c.DefaultInputModes = r.words(v, key)
-		case "defaultOutputModes":
-			c.DefaultOutputModes = r.words(v, key)
-		case "skills":
-			r.list(v, key, maxSkills, func(at string, v gjson.Result) { c.Skills = append(c.Skills, r.skill(v, at)) })
-		case "capabilities":
-			r.object(v, key, func(name, at string, v gjson.Result) {
-				switch name {
-				case "streaming":
-					c.Streaming = r.flag(v, at)
-				case "pushNotifications":
-					c.Push = r.flag(v, at)
-				case "extendedAgentCard":
-					c.Extended = r.flag(v, at) || c.Extended
-				}
-			})
-		case "supportsAuthenticatedExtendedCard":
-			c.Extended = r.flag(v, key) || c.Extended
-		case "supportedInterfaces":
-			supported = r.interfaces(v, key)
-		case "additionalInterfaces":
-			additional = r.interfaces(v, key)
-		case "url":
-			url = r.text(v, key)
-		case "preferredTransport":
-			transport = r.text(v, key)
-		case "protocolVersion":
-			protocol = r.text(v, key)
-		case "signatures":
-			r.list(v, key, maxWords, func(string, gjson.Result) { c.Signed = true })
-		}
+		r.member(key, v)
 	})
 	if known < 2 {
 		return nil, wire.Refuse("the agent's card is an object, but no agent card")
 	}
-	c.Interfaces = supported
-	add := func(i translate.Interface) {
-		for _, have := range c.Interfaces {
-			if have.URL == i.URL && have.Binding == i.Binding && (have.Version == i.Version || i.Version == "") {
-				return
-			}
-		}
-		c.Interfaces = append(c.Interfaces, i)
-	}
-	if url != "" {
-		if transport == "" {
-			transport = bindingJSONRPC
-		}
-		add(translate.Interface{URL: url, Binding: transport, Version: protocol})
-	}
-	for _, i := range additional {
-		i.Version = protocol
-		add(i)
-	}
-	c.Security = r.security(doc)
+	r.addInterfaces()
+	r.card.Security = r.security(doc)
 	if r.err != nil {
 		return nil, r.err
 	}
-	return c, nil
+	return r.card, nil
 }
 
-// cardReader reads members by their type, and keeps the first error.
-type cardReader struct{ err error }
+// onlyOfCards are members by which a card is recognized.
+var onlyOfCards = map[string]bool{
+	"name": true, "version": true, "url": true, "supportedInterfaces": true, "skills": true, "capabilities": true,
+}
+
+// cardReader reads the members of a card by their type, and keeps the first error.
+type cardReader struct {
+	err  error
+	card *translate.Card
+
+	// Where the agent is, in the words of 0.x.
+	url, transport, protocol string
+	additional               []translate.Interface
+}
+
+// member reads a member of the card.
+func (r *cardReader) member(key string, v gjson.Result) {
+	c := r.card
+	switch key {
+	case "name":
+		c.Name = r.text(v, key)
+	case "description":
+		c.Description = r.text(v, key)
+	case "version":
+		c.Version = r.text(v, key)
+	case "documentationUrl":
+		c.DocumentationURL = r.text(v, key)
+	case "iconUrl":
+		c.IconURL = r.text(v, key)
+	case "provider":
+		r.provider(v, key)
+	case "defaultInputModes":
+		c.DefaultInputModes = r.words(v, key)
+	case "defaultOutputModes":
+		c.DefaultOutputModes = r.words(v, key)
+	case "skills":
+		r.list(v, key, maxSkills, func(at string, v gjson.Result) { c.Skills = append(c.Skills, r.skill(v, at)) })
+	case "capabilities":
+		r.capabilities(v, key)
+	case "supportsAuthenticatedExtendedCard":
+		c.Extended = r.flag(v, key) || c.Extended
+	case "supportedInterfaces":
+		c.Interfaces = r.interfaces(v, key)
+	case "additionalInterfaces":
+		r.additional = r.interfaces(v, key)
+	case "url":
+		r.url = r.text(v, key)
+	case "preferredTransport":
+		r.transport = r.text(v, key)
+	case "protocolVersion":
+		r.protocol = r.text(v, key)
+	case "signatures":
+		r.list(v, key, maxWords, func(string, gjson.Result) { c.Signed = true })
+	}
+}
+
+func (r *cardReader) provider(v gjson.Result, at string) {
+	r.object(v, at, func(name, at string, v gjson.Result) {
+		switch name {
+		case "organization":
+			r.card.Provider.Organization = r.text(v, at)
+		case "url":
+			r.card.Provider.URL = r.text(v, at)
+		}
+	})
+}
+
+func (r *cardReader) capabilities(v gjson.Result, at string) {
+	c := r.card
+	r.object(v, at, func(name, at string, v gjson.Result) {
+		switch name {
+		case "streaming":
+			c.Streaming = r.flag(v, at)
+		case "pushNotifications":
+			c.Push = r.flag(v, at)
+		case "extendedAgentCard":
+			c.Extended = r.flag(v, at) || c.Extended
+		}
+	})
+}
+
+// addInterfaces adds the interfaces of 0.x to those of 1.0, unless they are there already.
+func (r *cardReader) addInterfaces() {
+	if r.url != "" {
+		r.addInterface(translate.Interface{
+			URL: r.url, Binding: cmp.Or(r.transport, bindingJSONRPC), Version: r.protocol,
+		})
+	}
+	for _, i := range r.additional {
+		i.Version = r.protocol
+		r.addInterface(i)
+	}
+}
+
+func (r *cardReader) addInterface(i translate.Interface) {
+	for _, have := range r.card.Interfaces {
+		if have.URL == i.URL && have.Binding == i.Binding && (have.Version == i.Version || i.Version == "") {
+			return
+		}
+	}
+	r.card.Interfaces = append(r.card.Interfaces, i)
+}
 
 func (r *cardReader) wrong(at, want string) {
 	if r.err == nil {
