@@ -147,23 +147,16 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	}
 	b := tk.batch()
 	if tk.meta.Pending != nil {
-		if rep.State == task.Rejected {
+		switch {
+		case rep.State == task.Rejected:
 			b.beginTask(task.Rejected, rep.Items)
 			b.addExtensions(rep)
 			return b.write(ctx)
-		}
-		nothing := len(rep.Chunks)+rep.Pieces.Len() == 0 && len(rep.Products) == 0
-		atWork := rep.State == task.Working && !tk.meta.Stream ||
-			rep.State == task.Accepted && (!tk.meta.Stream || tk.meta.Tentative)
-		switch {
-		case nothing && rep.State == task.None:
-			return nil
-		case nothing && atWork && len(rep.Items) == 0:
-			// No caller waits for the report that the agent has accepted the task, and the agent may still reject it.
-			// But the name that the agent has given to the task must survive a crash.
-			if rep.Ref == nil {
+		case tk.staysPending(rep):
+			if rep.State == task.None || rep.Ref == nil {
 				return nil
 			}
+			// The name that the agent has given to the task must survive a crash.
 			return tk.append(&replay.Append{Log: tk.log, Metadata: tk.meta.encode(), DueAt: replay.Recover})
 		}
 		b.beginTask(task.Accepted, nil)
@@ -171,57 +164,49 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	if b.state.Terminal() {
 		return nil
 	}
-
 	if rep.Pieces.Len() > 0 {
 		if err := tk.addPieces(ctx, b, rep.Pieces); err != nil || b.state.Terminal() {
 			return err
 		}
 	}
-
-	chunks := rep.Chunks
-	var offer []string
-	if rep.Full {
-		chunks = task.Diff(tk.fold.Task().Products, rep.Products)
-		offer = task.Offer(tk.fold.Task().Products, rep.Products)
+	offer, over := b.addProducts(rep)
+	if over == "" && len(rep.Items) > 0 && rep.State != b.state {
+		over = tk.tooLong(rep.Items)
 	}
-	if len(chunks) > 0 {
-		if over := tk.tooLarge(chunks, offer); over != "" {
-			b.move(task.Failed, []task.DataItem{task.Text(over)}, nil)
-			return b.write(ctx)
-		}
-		b.move(task.Working, nil, nil)
-		for i := range chunks {
-			b.add(task.Event{Chunk: &chunks[i]})
-		}
+	if over != "" {
+		b.move(task.Failed, []task.DataItem{task.Text(over)}, nil)
+		return b.write(ctx)
 	}
-
-	if len(rep.Items) > 0 && rep.State != b.state {
-		if over := tk.tooLong(rep.Items); over != "" {
-			b.move(task.Failed, []task.DataItem{task.Text(over)}, nil)
-			return b.write(ctx)
-		}
-	}
-	switch {
-	case rep.State == task.None || rep.State == task.Accepted:
-		// Nothing new, or a state that the task has left.
-	case rep.State == b.state:
-		if len(rep.Items) > 0 && !slices.EqualFunc(rep.Items, tk.fold.Status().DataItems, sameText) {
-			b.addStatus(rep.Items)
-		}
-	case !b.move(rep.State, rep.Items, nil):
-		// The table has no path to the state that the agent reports, such as rejected after accepted.
-		items := append([]task.DataItem{task.Text("the agent says that the task is " + rep.NativeState)}, rep.Items...)
-		if !b.move(task.Failed, items, nil) {
-			b.move(task.Canceled, items, nil)
-		}
-	}
+	b.addState(rep)
 	if last := len(b.events) - 1; last >= 0 && b.events[last].Status != nil {
 		b.events[last].Offer = offer // without a status, the next report has it again
 	}
 	b.addExtensions(rep)
-	if b.state != task.AwaitingCompletion || !tk.meta.Terms.AutoComplete {
-		return b.write(ctx)
+	if b.state == task.AwaitingCompletion && tk.meta.Terms.AutoComplete {
+		return tk.completeReported(ctx, b, rep)
 	}
+	return b.write(ctx)
+}
+
+// staysPending reports whether a start stays pending after a report: no caller waits for the report that the agent has
+// accepted the task, and the agent may still reject it. tk.mu is held.
+func (tk *activeTask) staysPending(rep *agent.Report) bool {
+	if len(rep.Chunks)+rep.Pieces.Len()+len(rep.Products) > 0 {
+		return false
+	}
+	switch rep.State {
+	case task.None:
+		return true
+	case task.Working:
+		return !tk.meta.Stream && len(rep.Items) == 0
+	case task.Accepted:
+		return (!tk.meta.Stream || tk.meta.Tentative) && len(rep.Items) == 0
+	}
+	return false
+}
+
+// completeReported writes a batch that ends with awaiting-completion, and completes the task for its caller.
+func (tk *activeTask) completeReported(ctx context.Context, b *batch, rep *agent.Report) error {
 	// The items of the last report belong to the state that the caller sees.
 	b.move(task.Completed, rep.Items, nil)
 	b.addExtensions(rep)
@@ -232,6 +217,45 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 		p.forwardComplete(tk, task.Message{TaskID: tk.fold.Task().ID, SessionID: tk.fold.Task().SessionID})
 	}
 	return nil
+}
+
+// addProducts adds what a report changes of the products. It returns the ids of those that the task offers from now on,
+// or which limit the report exceeds.
+func (b *batch) addProducts(rep *agent.Report) (offer []string, over string) {
+	chunks := rep.Chunks
+	if rep.Full {
+		chunks = task.Diff(b.tk.fold.Task().Products, rep.Products)
+		offer = task.Offer(b.tk.fold.Task().Products, rep.Products)
+	}
+	if len(chunks) == 0 {
+		return offer, ""
+	}
+	if over := b.tk.tooLarge(chunks, offer); over != "" {
+		return offer, over
+	}
+	b.move(task.Working, nil, nil)
+	for i := range chunks {
+		b.add(task.Event{Chunk: &chunks[i]})
+	}
+	return offer, ""
+}
+
+// addState adds the state of a report, and what the agent says about it.
+func (b *batch) addState(rep *agent.Report) {
+	switch {
+	case rep.State == task.None || rep.State == task.Accepted:
+		// Nothing new, or a state that the task has left.
+	case rep.State == b.state:
+		if len(rep.Items) > 0 && !slices.EqualFunc(rep.Items, b.tk.fold.Status().DataItems, sameText) {
+			b.addStatus(rep.Items)
+		}
+	case !b.move(rep.State, rep.Items, nil):
+		// The table has no path to the state that the agent reports, such as rejected after accepted.
+		items := append([]task.DataItem{task.Text("the agent says that the task is " + rep.NativeState)}, rep.Items...)
+		if !b.move(task.Failed, items, nil) {
+			b.move(task.Canceled, items, nil)
+		}
+	}
 }
 
 // addPieces adds the pieces of a report to a batch, and those that are too many for it to batches before it. Where they
