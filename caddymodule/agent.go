@@ -121,10 +121,8 @@ func (a *AgentConfig) assignee() string {
 func (a *AgentConfig) checkURL() error {
 	u, err := url.Parse(a.URL)
 	switch {
-	case placeholder.MatchString(a.URL):
-		name := placeholder.FindString(a.URL)
-		return fmt.Errorf("agent: the URL cannot have the placeholder %s; in a Caddyfile, write {$%s}, which is replaced "+
-			"when the file is read", name, strings.TrimPrefix(strings.Trim(name, "{}"), "env."))
+	case literal("agent: the URL", a.URL) != nil:
+		return literal("agent: the URL", a.URL)
 	case len(a.URL) > maxURL:
 		return fmt.Errorf("agent: the URL has %d bytes, but must have no more than %d", len(a.URL), maxURL)
 	case a.Dialect == gateway.AUN:
@@ -133,6 +131,8 @@ func (a *AgentConfig) checkURL() error {
 		return fmt.Errorf("agent: aid, identity, roots and idle_window are for an agent of aun, not of %s", a.Dialect)
 	case a.Dialect == "a2a/1.0-grpc" && (err != nil || u.Scheme != "http" && u.Scheme != "https"):
 		return fmt.Errorf("agent: %q is no URL for gRPC; write http:// for a server without TLS, else https://", a.URL)
+	case !strings.Contains(a.URL, "://"):
+		return fmt.Errorf("agent: %q is no http or https URL; write http://%[1]s", a.URL)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("agent: %q is no http or https URL", a.URL)
 	case u.User != nil:

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
 
 	"github.com/caddyserver/caddy/v2"
@@ -89,7 +88,7 @@ func (s *AUNSettings) config(
 	}
 	switch {
 	case s.Identity != "":
-		c.Identity, err = aun.LoadIdentity(repl.ReplaceAll(s.Identity, ""))
+		c.Identity, err = readIdentity(repl, s.Identity)
 	case own != nil:
 		c.Identity = own.identity
 	default:
@@ -119,13 +118,25 @@ func (s *AUNSettings) config(
 	return c, nil
 }
 
+// readIdentity reads an identity from a file, in whose name it replaces placeholders.
+func readIdentity(repl *caddy.Replacer, file string) (*aun.Identity, error) {
+	file, err := fileName(repl, file)
+	if err != nil {
+		return nil, err
+	}
+	return aun.LoadIdentity(file)
+}
+
 // readRoots reads roots from PEM files, in whose names it replaces placeholders.
 func readRoots(repl *caddy.Replacer, files []string) (*aun.Roots, error) {
-	files = slices.Clone(files)
-	for i := range files {
-		files[i] = repl.ReplaceAll(files[i], "")
+	names := make([]string, len(files))
+	for i, file := range files {
+		var err error
+		if names[i], err = fileName(repl, file); err != nil {
+			return nil, fmt.Errorf("roots: %w", err)
+		}
 	}
-	roots, err := aun.LoadRoots(files)
+	roots, err := aun.LoadRoots(names)
 	if err != nil {
 		return nil, fmt.Errorf("roots: %w", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -57,7 +56,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer) (*tls.Config, error) {
 // readCAs reads trusted roots from PEM files. It returns nil, the system's, if there is no file.
 func readCAs(repl *caddy.Replacer, files []string) (pool *x509.CertPool, err error) {
 	for _, file := range files {
-		pem, err := os.ReadFile(repl.ReplaceAll(file, ""))
+		pem, err := readFile(repl, file)
 		if err != nil {
 			return nil, fmt.Errorf("tls ca: %w", err)
 		}
@@ -73,7 +72,14 @@ func readCAs(repl *caddy.Replacer, files []string) (pool *x509.CertPool, err err
 
 // readClientCert reads a certificate and its key from PEM files.
 func readClientCert(repl *caddy.Replacer, cert, key string) (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(repl.ReplaceAll(cert, ""), repl.ReplaceAll(key, ""))
+	cert, err := fileName(repl, cert)
+	if err != nil {
+		return nil, fmt.Errorf("tls client_cert: %w", err)
+	}
+	if key, err = fileName(repl, key); err != nil {
+		return nil, fmt.Errorf("tls client_cert: %w", err)
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("tls client_cert: %s", strings.TrimPrefix(err.Error(), "tls: "))
 	}

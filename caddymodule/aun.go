@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -129,7 +128,7 @@ func (a *AUN) provision() (err error) {
 	if a.Cert == "" || len(a.Roots) == 0 {
 		return errors.New("cert and roots are needed: the gateway's own key and certificates, and the roots of its clients")
 	}
-	if a.identity, err = aun.LoadIdentity(repl.ReplaceAll(a.Cert, "")); err != nil {
+	if a.identity, err = readIdentity(repl, a.Cert); err != nil {
 		return fmt.Errorf("cert: %w", err)
 	}
 	if a.AID != "" {
@@ -148,7 +147,7 @@ func (a *AUN) provision() (err error) {
 	}
 	key.Write(a.roots.PEM())
 	if a.CRL != "" {
-		if a.crl, err = os.ReadFile(repl.ReplaceAll(a.CRL, "")); err == nil {
+		if a.crl, err = readFile(repl, a.CRL); err == nil {
 			err = a.roots.Revoke(a.crl)
 		}
 		if err != nil {
@@ -158,7 +157,7 @@ func (a *AUN) provision() (err error) {
 	}
 	var foreign []*ecdsa.PublicKey
 	for _, file := range a.JWTKeys {
-		text, err := os.ReadFile(repl.ReplaceAll(file, ""))
+		text, err := readFile(repl, file)
 		if err != nil {
 			return fmt.Errorf("jwt_key: %w", err)
 		}

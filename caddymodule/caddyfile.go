@@ -309,7 +309,7 @@ func (p *parser) agent(a *AgentConfig) {
 
 // agentArgs parses the arguments of an agent, of which the first is its dialect, or its URL if the dialect is a2a.
 func (p *parser) agentArgs(a *AgentConfig, first string) {
-	if strings.HasPrefix(first, "http://") || strings.HasPrefix(first, "https://") {
+	if strings.Contains(first, ":") || placeholder.MatchString(first) { // no dialect has that
 		a.Dialect, a.URL = gateway.A2A, first
 		if p.NextArg() {
 			p.fail("agent takes a dialect and a URL, in this order, but " + strconv.Quote(p.Val()) + " follows the URL")

@@ -53,6 +53,9 @@ func (g *Gateway) checkAID() error {
 	if g.AID == "" {
 		return nil
 	}
+	if err := literal("aid", g.AID); err != nil {
+		return err
+	}
 	aid, err := aun.ParseAID(g.AID)
 	if err != nil {
 		return fmt.Errorf("aid: %w", err)

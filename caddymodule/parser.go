@@ -139,6 +139,9 @@ func value[T any](p *parser, into *T, must string, parse func(string) (T, error)
 			v, err = parse(args[0])
 		}
 		if err != nil {
+			if literal := literal(name, args[0]); literal != nil {
+				p.fail(literal.Error())
+			}
 			p.fail(name + " is " + strconv.Quote(args[0]) + ", but must be " + must)
 			return
 		}

@@ -5,7 +5,9 @@ package caddymodule
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 )
@@ -24,4 +26,35 @@ func replaceAll(repl *caddy.Replacer, s string) (string, error) {
 		return "", fmt.Errorf("has a placeholder without a value: %s", name)
 	}
 	return "", errors.New("has a placeholder without a value")
+}
+
+// fileName replaces the placeholders in the name of a file.
+func fileName(repl *caddy.Replacer, s string) (string, error) {
+	name, err := replaceAll(repl, s)
+	if err != nil {
+		return "", fmt.Errorf("the name of a file %w", err)
+	}
+	return name, nil
+}
+
+// readFile reads a file whose name may have placeholders.
+func readFile(repl *caddy.Replacer, name string) ([]byte, error) {
+	name, err := fileName(repl, name)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(name)
+}
+
+// literal refuses a placeholder in a setting that takes none.
+func literal(setting, value string) error {
+	name := placeholder.FindString(value)
+	if name == "" {
+		return nil
+	}
+	advice := ""
+	if variable, ok := strings.CutPrefix(strings.Trim(name, "{}"), "env."); ok {
+		advice = "; in a Caddyfile, write {$" + variable + "}, which is replaced when the file is read"
+	}
+	return fmt.Errorf("%s cannot have the placeholder %s%s", setting, name, advice)
 }

@@ -25,10 +25,10 @@ import (
 // Provision sets up the handler.
 func (g *Gateway) Provision(ctx caddy.Context) error {
 	g.fillDefaults()
-	g.log = slog.New(adviser{ctx.Slogger().Handler()}).With("partner", g.name(), "agent", g.Agent.name())
 	if err := g.check(); err != nil {
 		return err
 	}
+	g.log = slog.New(adviser{ctx.Slogger().Handler()}).With("partner", g.name(), "agent", g.Agent.name())
 	app, err := ctx.App("aip")
 	if err != nil {
 		return err
@@ -124,7 +124,6 @@ func (g *Gateway) fillDefaults() {
 	g.Timeouts.fillDefaults()
 	g.Limits.fillDefaults()
 	g.BasePath = strings.TrimSuffix(g.BasePath, "/")
-	g.AIC = strings.ToUpper(g.AIC)
 }
 
 // orDefault sets a value that is not set.
@@ -135,15 +134,32 @@ func orDefault[T comparable](value *T, otherwise T) {
 	}
 }
 
-// check finds mistakes in the configuration before anything is made of it.
+// readAIC reads an AIC in a setting. It returns its canonical form.
+func readAIC(setting, s string) (identity.AIC, error) {
+	if err := literal(setting, s); err != nil {
+		return "", err
+	}
+	aic, err := identity.ParseAIC(s)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", setting, err)
+	}
+	return aic, nil
+}
+
+// check finds mistakes in the configuration before anything is made of it. It brings names into their canonical form.
 func (g *Gateway) check() error {
 	if g.Completion != completionAuto && g.Completion != completionConfirm {
 		return fmt.Errorf("completion: it is %q, but must be auto or confirm", g.Completion)
 	}
 	if g.AIC != "" {
-		if _, err := identity.ParseAIC(g.AIC); err != nil {
-			return fmt.Errorf("aic: %w", err)
+		aic, err := readAIC("aic", g.AIC)
+		if err != nil {
+			return err
 		}
+		g.AIC = string(aic)
+	}
+	if err := literal("base_path", g.BasePath); err != nil {
+		return err
 	}
 	if g.BasePath != "" && !strings.HasPrefix(g.BasePath, "/") {
 		return fmt.Errorf("base_path: %q does not begin with a slash", g.BasePath)
@@ -165,6 +181,8 @@ func checkPublicURL(option, s string) error {
 	}
 	u, err := url.Parse(s)
 	switch {
+	case literal(option, s) != nil:
+		return literal(option, s)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("%s: %q is no http or https URL", option, s)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
@@ -180,9 +198,9 @@ func (g *Gateway) guard() (*identity.Guard, error) {
 	}
 	guard := &identity.Guard{Mode: mode}
 	for _, s := range g.Allow {
-		aic, err := identity.ParseAIC(s)
+		aic, err := readAIC("allow", s)
 		if err != nil {
-			return nil, fmt.Errorf("allow: %w", err)
+			return nil, err
 		}
 		guard.Allow = append(guard.Allow, aic)
 	}

@@ -57,8 +57,11 @@ func (s *Store) provision() error {
 	orDefault(&s.Driver, driverPebble)
 	if s.Driver == driverPebble {
 		orDefault(&s.Dir, filepath.Join(caddy.AppDataDir(), "aip"))
-		dir, err := filepath.Abs(repl.ReplaceAll(s.Dir, ""))
+		dir, err := replaceAll(repl, s.Dir)
 		if err != nil {
+			return fmt.Errorf("store: the directory %w", err)
+		}
+		if dir, err = filepath.Abs(dir); err != nil {
 			return fmt.Errorf("store: the directory %q: %w", s.Dir, err)
 		}
 		s.Dir = dir

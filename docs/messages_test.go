@@ -76,6 +76,9 @@ func TestDocsMessages(t *testing.T) {
 		{`there is no "…" in aip_health`, gateway("aip_health {\npath /x\n}")},
 		{"agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101", gateway("aip_gateway {\nagent\n}")},
 		{"agent: the URL cannot have the placeholder …", gateway("aip_gateway a2a http://{env.AGENT}:9101")},
+		{"… cannot have the placeholder …", block("aic {env.AIP_NO_SUCH_AIC}")},
+		{"… the name of a file has a placeholder without a value", gateway("aip_gateway {\nagent a2a https://x {\n" +
+			"tls {\nca {env.AIP_NO_SUCH_FILE}\n}\n}\n}")},
 		{`agent: the URL has … bytes, but must have no more than 400`,
 			gateway("aip_gateway a2a http://127.0.0.1/" + strings.Repeat("x", 400))},
 		{`completion: it is "…", but must be auto or confirm`, block("completion never")},
