@@ -162,8 +162,11 @@ func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConf
 	}
 	reachable := err == nil || task.KindOf(err) == task.InvalidAgentResponse
 	if dialect, url := c.OtherDialect(ctx); reachable && dialect != "" {
-		e.add(command.CheckAgent, command.Broken, name, fmt.Sprintf(
-			"it does not speak %s at this URL, but %s; write agent %s %s", c.Dialect, dialect, dialect, url))
+		text := fmt.Sprintf("it does not speak %s at this URL, but %s", c.Dialect, dialect)
+		if dialect == c.Dialect {
+			text = fmt.Sprintf("its endpoint of %s is at another URL", dialect)
+		}
+		e.add(command.CheckAgent, command.Broken, name, fmt.Sprintf("%s; write agent %s %s", text, dialect, url))
 		return
 	}
 	if err != nil {
@@ -182,7 +185,8 @@ func explained(err error) string {
 	text := err.Error()
 	if e, ok := errors.AsType[*task.Error](err); ok && e.Detail != "" {
 		text = e.Detail
-		if e.Err != nil {
+		// An error that wraps another of its kind has its sentence already.
+		if e.Err != nil && !strings.Contains(e.Err.Error(), e.Detail) {
 			text += " (" + e.Err.Error() + ")"
 		}
 	}
@@ -219,8 +223,11 @@ func askTime(ctx context.Context, c *httptransport.Config) (time.Time, error) {
 
 // unreachable is the error of an agent to which there is no connection.
 func unreachable(err error) error {
-	return upstream.Failed(task.AgentUnavailable, httptransport.DialReason(err), err,
-		"the agent cannot be reached; start it, or correct its URL")
+	reason, detail := httptransport.DialReason(err), "the agent cannot be reached; start it, or correct its URL"
+	if reason == upstream.CertificateUntrusted {
+		detail = "the agent's certificate is not trusted"
+	}
+	return upstream.Failed(task.AgentUnavailable, reason, err, "%s", detail)
 }
 
 // dialURL connects to the host of a URL of WebSocket, and closes the connection.
@@ -272,8 +279,12 @@ func (e *examination) brokers(ctx context.Context, g *Gateway) {
 		case err == nil:
 			e.add(command.CheckBroker, command.OK, pattern, "it accepts connections")
 		case errors.As(err, &refused):
-			e.add(command.CheckBroker, command.Broken, pattern, fmt.Sprintf("the gateway may not connect to it (%v); "+
-				"use amqps://, or add its network to allow_networks of notify", err))
+			advice := "use amqps://, or add its network to allow_networks of notify"
+			if secure {
+				advice = "add its network to allow_networks of notify"
+			}
+			e.add(command.CheckBroker, command.Broken, pattern, fmt.Sprintf("the gateway may not connect to it (%s); %s",
+				strings.TrimPrefix(err.Error(), "egress: "), advice))
 		case errors.As(err, &handshake):
 			e.add(command.CheckBroker, command.Broken, pattern, fmt.Sprintf("it accepts no TLS (%v); "+
 				"check ca in the tls of group, and the broker's certificate", err))

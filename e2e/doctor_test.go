@@ -21,7 +21,10 @@ func TestDoctor(t *testing.T) {
 	s := serve(t, config{handle: "aip_gateway a2a/legacy " + agent.url})
 	doctor := func(c config) (status int, found []string) {
 		t.Helper()
-		status, stdout, _ := s.caddy("aip", "doctor", "--config", s.write(c), "--json")
+		status, stdout, stderr := s.caddy("aip", "doctor", "--config", s.write(c), "--json")
+		if strings.Contains(stderr, `"level"`) {
+			t.Errorf("it logs: %s", stderr)
+		}
 		var out struct {
 			Findings []struct{ Check, Status, Text string }
 		}

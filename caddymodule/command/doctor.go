@@ -174,11 +174,11 @@ func examineApp(ctx context.Context, app json.RawMessage, mounted []mounted) ([]
 	return examiner.Examine(ctx, partners), nil
 }
 
-// discard is logging of Caddy that writes nothing.
+// discard is logging of Caddy that writes nothing. It has a level and not the writer discard, because Caddy logs that a
+// writer was replaced.
 func discard() *caddy.Logging {
-	writer := json.RawMessage(`{"output":"discard"}`)
 	return &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {BaseLog: caddy.BaseLog{
-		WriterRaw: writer}}}}
+		Level: "fatal"}}}}
 }
 
 // quiet makes Caddy log nothing more: all that matters is a finding.

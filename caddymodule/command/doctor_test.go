@@ -10,6 +10,8 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -162,6 +164,29 @@ func TestDoctor(t *testing.T) {
 			ca, _ := issue(t, t.TempDir(), expiresSoon)
 			s.agent += " {\ntls {\nca " + ca + "\n}\n}"
 		}, "certificate", command.Warning, `of made expires on .*; renew it`},
+		{"a wrong path of its dialect", func(t *testing.T, s *setup) {
+			legacy := legacyagent.New(legacyagent.Options{})
+			t.Cleanup(func() { legacy.Close() })
+			s.agent = "a2a/legacy " + serveAgent(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/" && !strings.HasPrefix(r.URL.Path, "/.well-known/") {
+					http.NotFound(w, r)
+					return
+				}
+				legacy.ServeHTTP(w, r)
+			}) + "/wrong"
+		}, "agent", command.Broken, `^its endpoint of a2a/legacy is at another URL; write agent a2a/legacy http://`},
+		{"a certificate that is not trusted", func(t *testing.T, s *setup) {
+			server := httptest.NewUnstartedServer(http.NotFoundHandler())
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			s.agent = "a2a " + server.URL
+		}, "agent", command.Broken, `^the agent's certificate is not trusted \(.*\); check ca and server_name`},
+		{"something that is no agent", func(t *testing.T, s *setup) {
+			s.agent = "a2a " + serveAgent(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusBadRequest)
+			})
+		}, "agent", command.Broken, `^the agent shows no card, [^(]*\(HTTP 400\); [^(]*$`},
 		{"a clock that is slow", made(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }),
 			"certificate", command.Broken, `is valid only from .*; correct the clock of this machine`},
 		{"a certificate for clients", made(func(c *x509.Certificate) {
