@@ -89,7 +89,13 @@ Exit status:
   $ caddy aip call https://localhost:8443 webhook set --task task-1 --token s3cret https://hooks.example.com/aip
   $ caddy aip call https://localhost:8443 webhook delete --task task-1
   $ caddy aip call https://localhost:8443 complete --task task-1`,
-		Args: cobra.MinimumNArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return errors.New("call needs the URL of a Partner and a command, such as: " +
+					"call https://localhost:8443 start \"hello\"")
+			}
+			return nil
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.task, "task", "", "the task's id (default for start: a new one)")
@@ -211,9 +217,10 @@ func (c *leaderCall) send(ctx context.Context) (int, error) {
 }
 
 // existing reports whether the task of a start exists already, and says so. Only a task whose id the caller has chosen
-// can.
+// can. It also says so if the task of a continue takes no message now.
 func (c *leaderCall) existing(ctx context.Context) (bool, error) {
-	if c.call.Message.Command != task.Start || c.task == "" {
+	command := c.call.Message.Command
+	if command != task.Continue && (command != task.Start || c.task == "") {
 		return false, nil
 	}
 	t, err := c.get(ctx)
@@ -224,13 +231,21 @@ func (c *leaderCall) existing(ctx context.Context) (bool, error) {
 	if err != nil || t == nil {
 		return false, err
 	}
-	what := "send the message with continue"
-	if t.Status.State.Terminal() {
-		what = "it has ended, so choose another --task"
+	state := t.Status.State
+	why, advice := "exists already", "send the message with continue"
+	switch {
+	case state.Terminal() && command == task.Continue:
+		why, advice = "has ended", "start another one"
+	case state.Terminal():
+		advice = "it has ended, so choose another --task"
+	case command == task.Continue && state.Settled():
+		return false, nil
+	case command == task.Continue:
+		why, advice = "is "+string(state), "wait until the agent finishes or needs input: re-stream waits"
 	}
-	c.cmd.PrintErrf("The task %s exists already: start changes nothing, and the agent gets no message; %s.\n",
-		clean(c.task), what)
-	return true, nil
+	c.cmd.PrintErrf("The task %s %s: %s changes nothing, and the agent gets no message; %s.\n",
+		clean(c.task), why, command, advice)
+	return command == task.Start, nil
 }
 
 // get returns the task as it is now; nil if the Partner answers with something else.

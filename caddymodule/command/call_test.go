@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -272,7 +273,8 @@ func TestCallUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{url}, "requires at least 2 arg(s), only received 1"},
+		{[]string{url}, "call needs the URL of a Partner and a command, such as: " +
+			`call https://localhost:8443 start "hello"`},
 		{[]string{url, "stop"}, `unknown command "stop"; use start, stream, re-stream, continue, get, complete, ` +
 			`cancel or webhook`},
 		{[]string{url, "webhook"}, "webhook needs set, get or delete"},
@@ -315,6 +317,17 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 	otherHost.Config.ErrorLog = log.New(io.Discard, "", 0)
 	otherHost.StartTLS()
 	defer otherHost.Close()
+	nameless := httptest.NewUnstartedServer(http.NotFoundHandler())
+	nameless.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return nil, errors.New("no certificate")
+	}}
+	nameless.Config.ErrorLog = log.New(io.Discard, "", 0)
+	nameless.StartTLS()
+	defer nameless.Close()
+	closing := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler)
+	}))
+	defer closing.Close()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -337,6 +350,10 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 			"the Partner does not trust the root that signs the Leader's certificate"},
 		{"another host", append([]string{otherHost.URL}, get...),
 			"x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"},
+		{"a host without a certificate", append([]string{nameless.URL}, get...),
+			"the server has no certificate for the host in the URL"},
+		{"no answer without TLS", append([]string{closing.URL}, get...),
+			"the server closed the connection without an answer: does its site take TLS?"},
 		{"no gateway there", append([]string{gone.URL}, get...), "connection refused; is the gateway running"},
 		{"a port without TLS", append([]string{"https" + strings.TrimPrefix(silent.URL, "http")}, get...),
 			"the server takes no TLS at this port"},

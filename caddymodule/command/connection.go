@@ -131,11 +131,18 @@ func explainTLS(err error, withoutCertificate bool) error {
 	case strings.Contains(err.Error(), "remote error: tls: unknown certificate authority"),
 		strings.Contains(err.Error(), "remote error: tls: bad certificate"):
 		return fmt.Errorf("%w; the Partner does not trust the root that signs the Leader's certificate", err)
+	case strings.Contains(err.Error(), "remote error: tls: internal error"),
+		strings.Contains(err.Error(), "remote error: tls: unrecognized name"):
+		return fmt.Errorf("%w; the server has no certificate for the host in the URL: use the host name of the site, "+
+			"not an IP address or another name", err)
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return fmt.Errorf("%w; the server takes no TLS at this port: write http://, or use the port of the site with TLS",
 			err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w; is the gateway running, at this host and port?", err)
+	case closed(err) && !strings.Contains(err.Error(), `"https://`): // as http.Client quotes the URL
+		return fmt.Errorf("%w; the server closed the connection without an answer: does its site take TLS? "+
+			"Then write https://", err)
 	case withoutCertificate && closed(err):
 		// TLS 1.3 reports a missing certificate after the handshake, and the report can be lost.
 		return fmt.Errorf("%w; the Partner closed the connection: it may require a certificate. "+

@@ -83,7 +83,11 @@ func (f *adminFlags) request(method, path string, q url.Values, body any) (*http
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
-	return caddycmd.AdminAPIRequest(address, method, path, header, content)
+	res, err := caddycmd.AdminAPIRequest(address, method, path, header, content)
+	if err != nil && strings.Contains(err.Error(), "connect: ") { // Caddy does not wrap the cause
+		return nil, fmt.Errorf("%w; is Caddy running, with its admin API at this address? See --address and --config", err)
+	}
+	return res, err
 }
 
 var errNoGateway = errors.New("the server at this address is not the admin API of a gateway; see --address")

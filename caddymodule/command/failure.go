@@ -133,6 +133,7 @@ const maxBodyShown = 500
 // explain adds to an error of a connection, or of an answer that no Partner gives, what the user can do.
 func (f *connectionFlags) explain(err error) error {
 	var status *leader.StatusError
+	var format *leader.FormatError
 	switch {
 	case errors.As(err, &status):
 		meaning, known := meanings[status.Status]
@@ -143,15 +144,23 @@ func (f *connectionFlags) explain(err error) error {
 		default:
 			meaning = "a Partner answers every command with HTTP 200: is this URL that of aip_gateway?"
 		}
-		body := strings.TrimSpace(string(status.Body[:min(len(status.Body), maxBodyShown)]))
-		if body != "" {
-			body = "\n  " + strings.ReplaceAll(clean(strings.ToValidUTF8(body, "\ufffd")), "\n", "\n  ")
-		}
-		return fmt.Errorf("%w; %s%s", err, meaning, body)
+		return fmt.Errorf("%w; %s%s", err, meaning, excerpt(status.Body))
+	case errors.As(err, &format):
+		return fmt.Errorf("%w; a proxy or another handler answers: is aip_gateway mounted at this URL?%s",
+			err, excerpt(format.Body))
 	case errors.Is(err, leader.ErrEmpty):
 		return fmt.Errorf("%w: the server has a site at this port, but nothing is mounted at this host and path; "+
 			"correct the URL, or the matcher of aip_gateway", err)
 	}
 	cert, unreadable := f.certificate()
 	return explainTLS(err, cert == nil && unreadable == nil)
+}
+
+// excerpt returns the beginning of the body of an unexpected answer, on lines of its own; empty for an empty body.
+func excerpt(body []byte) string {
+	text := strings.TrimSpace(string(body[:min(len(body), maxBodyShown)]))
+	if text == "" {
+		return ""
+	}
+	return "\n  " + strings.ReplaceAll(clean(strings.ToValidUTF8(text, "\ufffd")), "\n", "\n  ")
 }

@@ -104,6 +104,16 @@ func TestStreamEndsAtTheCurrentState(t *testing.T) {
 			"task      t1", "session   s", printedEvent(6, "completed")),
 			"The task t1 exists already: start changes nothing, and the agent gets no message; " +
 				"it has ended, so choose another --task.\n"}},
+		{"continue", history[:3], []string{"continue", "blue"}, commandResult{0, lines(
+			"task      t1", "session   s", printedEvent(3, "awaiting-input"),
+			"next      continue or cancel, with --task t1"), ""}},
+		{"continue at work", history[:2], []string{"continue", "blue"}, commandResult{0, lines(
+			"task      t1", "session   s", printedEvent(2, "working"), "next      get or cancel, with --task t1"),
+			"The task t1 is working: continue changes nothing, and the agent gets no message; " +
+				"wait until the agent finishes or needs input: re-stream waits.\n"}},
+		{"continue at the end", history, []string{"continue", "blue"}, commandResult{0, lines(
+			"task      t1", "session   s", printedEvent(6, "completed")),
+			"The task t1 has ended: continue changes nothing, and the agent gets no message; start another one.\n"}},
 	} {
 		url := taskWith(t, tt.statuses...)
 		args := append([]string{"call", url, tt.args[0], "--task", "t1", "--sender", "L"}, tt.args[1:]...)
@@ -181,6 +191,7 @@ func TestCallExplainsHTTPErrors(t *testing.T) {
 		want   string
 	}{
 		{200, "", "the answer has HTTP status 200 and is empty: the server has a site at this port, but nothing is mounted"},
+		{200, "<html>a page", "a proxy or another handler answers: is aip_gateway mounted at this URL?\n  <html>a page\n"},
 		{302, "", "302 Found; the server redirects"},
 		{400, "Client sent an HTTP request to an HTTPS server.\n\x1b[31m",
 			"400 Bad Request; the server cannot read the request"},

@@ -103,6 +103,15 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Message) }
 
+// FormatError is an answer with HTTP status 200 that is not a JSON-RPC response.
+type FormatError struct {
+	Detail string // what is wrong with it
+	Body   []byte
+}
+
+// Error implements error.
+func (e *FormatError) Error() string { return "the answer is not a JSON-RPC response: " + e.Detail }
+
 // ErrEmpty is an answer with HTTP status 200 and no body. Servers answer so where nothing is mounted.
 var ErrEmpty = errors.New("the answer has HTTP status 200 and is empty")
 
@@ -113,7 +122,7 @@ func parse(body []byte, id jsonrpc.ID) (res jsonrpc.Response, err error) {
 	}
 	res, bad := jsonrpc.ParseResponse(body, jsonrpc.Limits{Bytes: math.MaxInt})
 	if bad != nil {
-		return res, fmt.Errorf("the answer is not a JSON-RPC response: %s", bad.Detail)
+		return res, &FormatError{Detail: bad.Detail, Body: body}
 	}
 	if f := res.Failure; f != nil {
 		// A Partner that could not read the request does not know its id.

@@ -60,6 +60,7 @@ func (c *Client) Follow(ctx context.Context, call *task.Call, interrupted func(e
 			})
 			var refused *Error
 			var status *StatusError
+			var format *FormatError
 			switch {
 			case done:
 				return
@@ -69,7 +70,7 @@ func (c *Client) Follow(ctx context.Context, call *task.Call, interrupted func(e
 			case err == nil && next.Message.Command == task.ReStream && !begun:
 				return // the task has ended, and there were no more events
 			case errors.As(err, &refused), errors.As(err, &status), errors.Is(err, errOutOfOrder),
-				errors.Is(err, ErrEmpty) && !begun:
+				(errors.Is(err, ErrEmpty) || errors.As(err, &format)) && !begun:
 				yield(Event{}, err)
 				return
 			case !begun && next.Message.Command == task.Continue:
