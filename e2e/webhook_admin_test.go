@@ -34,6 +34,7 @@ type delivery struct {
 	Next       time.Time  `json:"next"`
 	LastStatus int        `json:"last_status"`
 	LastError  string     `json:"last_error"`
+	Recent     []attempt  `json:"recent_attempts"`
 }
 
 // endpoint is where webhooks are delivered to, as the admin API shows it.
@@ -343,6 +344,7 @@ func TestDeliveriesAPI(t *testing.T) {
 			time.Time{},
 			500,
 			d.LastError,
+			d.Recent,
 		}
 		if diff := cmp.Diff(want, d); diff != "" || !strings.Contains(d.LastError, "500") ||
 			!strings.HasPrefix(d.ID, "msg_") {
