@@ -19,7 +19,7 @@ func TestContribAlerts(t *testing.T) {
 			s.onSmallDisk()
 		}
 	})
-	leader, receiver := leaderOf(t, second.url()), newSink(t)
+	leader, receiver, held := leaderOf(t, second.url()), newSink(t), newSink(t)
 	p := newPrometheus(t, d.site, second.site)
 	eventually(t, "the load is seen", func() bool {
 		return len(p.query(`sum by (agent) (rate(aip_calls_total[10s])) > 0`)) == 4
@@ -27,7 +27,8 @@ func TestContribAlerts(t *testing.T) {
 	p.wantFired()
 
 	// An agent that is down, one that fails, one that has no free run, a Leader at its limit, webhooks that become dead
-	// letters, an endpoint that is down, a broker that cannot be reached, and a certificate that is not renewed in time.
+	// letters, an endpoint that is down, one that is disabled, a broker that cannot be reached, and a certificate that is
+	// not renewed in time.
 	d.fails.broken.Store(true)
 	d.busy.holds.Store(true)
 	d.down.stop(t)
@@ -37,19 +38,24 @@ func TestContribAlerts(t *testing.T) {
 		leaderOf(t, d.url()+"/busy").do(call)
 	}
 	for i := range smallLimit {
-		d.limited.Do(t.Context(), startCall(fmt.Sprint("unfinished-", i), "hello")) // the last one is refused
+		eventually(t, "the Leader has one more task that does not end", func() bool { // beside that of the load
+			_, err := d.limited.Do(t.Context(), startCall(fmt.Sprint("unfinished-", i), "hello"))
+			return err == nil
+		})
 	}
 	d.receivers.answers(always(refusal(400)))
 	cut()
 	receiver.down()
 	second.identifyFor(10 * time.Minute)
+	d.turn("disable", held.origin())
+	lead(leaderOf(t, d.url()+"/good"), "held", held.origin()+"/hook")
 	for i := range 10 {
 		id := fmt.Sprint("notified-", i)
 		leader.setHook(hook{URL: receiver.origin() + "/hook", Token: "t", TaskID: id})
 		leader.start(id, "hello")
 	}
 	expected := []string{"AIPAgentDown", "AIPAgentFails", "AIPAgentSaturated", "AIPCallsRefused", "AIPWebhooksDead",
-		"AIPWebhookBreakersOpen", "AIPGroupDisconnected", "AIPCertificateEndsSoon"}
+		"AIPWebhookBreakersOpen", "AIPWebhooksLate", "AIPGroupDisconnected", "AIPCertificateEndsSoon"}
 	for _, name := range expected {
 		p.waitForAlert(name)
 	}
@@ -62,6 +68,7 @@ func TestContribAlerts(t *testing.T) {
 	d.receivers.answers(always(taken()))
 	receiver.up()
 	second.enable(receiver.origin())
+	d.enable(held.origin())
 	connect()
 	second.identify()
 

@@ -47,7 +47,7 @@ func newPrometheus(t testing.TB, sites ...*site) *prometheus {
 		`["gateway:9180"]`:           "[" + strings.Join(targets, ", ") + "]",
 		`[] # ["alertmanager:9093"]`: "[" + strings.TrimPrefix(manager.URL, "http://") + "]",
 	})
-	rules := contribFile(t, "prometheus/alerts.yml", dir, nil)
+	rules := contribFile(t, "prometheus/alerts.yml", dir, map[string]string{"> 3600": "> 20"}) // seconds
 	tools := unpacked(t)
 	tools.check(nil, "usr/bin/promtool", "check", "config", config)
 	text, err := os.ReadFile(rules)
