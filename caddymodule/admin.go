@@ -84,7 +84,7 @@ func adminRoute(method, pattern string, answer adminAnswer) caddy.AdminRoute {
 		}
 		out, err := answer(o, r)
 		if err != nil {
-			return caddy.APIError{HTTPStatus: adminStatus(err), Err: err}
+			return refusal(err)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		return json.NewEncoder(w).Encode(out)
@@ -104,6 +104,12 @@ func admit(w http.ResponseWriter, r *http.Request, method string) (*openStore, e
 		return nil, caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 	}
 	return o, nil
+}
+
+// refusal is the answer to a request that has failed: the sentence of the error, without its kind, which the status
+// shows.
+func refusal(err error) caddy.APIError {
+	return caddy.APIError{HTTPStatus: adminStatus(err), Err: errors.New(explained(err))}
 }
 
 // adminStatus returns the HTTP status of an error.

@@ -50,13 +50,13 @@ func tailTasks(w http.ResponseWriter, r *http.Request) error {
 	}
 	if tailing.Add(1) > maxTails {
 		tailing.Add(-1)
-		err := task.Errorf(task.LimitExceeded, "%d streams of tasks are open, which is the most there may be", maxTails)
-		return caddy.APIError{HTTPStatus: adminStatus(err), Err: err}
+		return refusal(task.Errorf(task.LimitExceeded,
+			"%d streams of tasks are open, which is the most there may be", maxTails))
 	}
 	defer tailing.Add(-1)
 	f, err := newFollower(r.Context(), o.tasks.Engine, r)
 	if err != nil {
-		return caddy.APIError{HTTPStatus: adminStatus(err), Err: err}
+		return refusal(err)
 	}
 	defer f.Close()
 	ctx, done := context.WithCancel(r.Context())

@@ -185,9 +185,11 @@ func explained(err error) string {
 	text := err.Error()
 	if e, ok := errors.AsType[*task.Error](err); ok && e.Detail != "" {
 		text = e.Detail
-		// An error that wraps another of its kind has its sentence already.
-		if e.Err != nil && !strings.Contains(e.Err.Error(), e.Detail) {
-			text += " (" + e.Err.Error() + ")"
+		// An error that wraps another of its kind has its sentence already, or the sentence has the cause.
+		if e.Err != nil {
+			if cause := e.Err.Error(); !strings.Contains(cause, text) && !strings.Contains(text, cause) {
+				text += " (" + cause + ")"
+			}
 		}
 	}
 	if advice := adviceOn(err); advice != "" {

@@ -223,7 +223,7 @@ func TestCancelByOperator(t *testing.T) {
 
 	// What has ended, or is not there, is not canceled.
 	for want, args := range map[string]string{
-		"the task is canceled, and cannot be canceled any more": "cancel a",
+		"Error: the task is canceled, and cannot be canceled any more\n": "cancel a",
 		"there is no task":                       "cancel none",
 		"accepts 1 arg":                          "cancel",
 		"the reason may have 1024 bytes at most": "cancel a --reason " + strings.Repeat("x", 1025),

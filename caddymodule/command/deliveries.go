@@ -87,7 +87,23 @@ func (f *adminFlags) request(method, path string, q url.Values, body any) (*http
 	if err != nil && strings.Contains(err.Error(), "connect: ") { // Caddy does not wrap the cause
 		return nil, fmt.Errorf("%w; is Caddy running, with its admin API at this address? See --address and --config", err)
 	}
-	return res, err
+	return res, answered(err)
+}
+
+// answered returns the sentence of an error that the admin API has answered. Caddy returns the answer as text.
+func answered(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, answer, _ := strings.Cut(err.Error(), "caddy responded with error: HTTP ")
+	_, body, _ := strings.Cut(answer, ": ")
+	var refused struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal([]byte(body), &refused) != nil || refused.Error == "" {
+		return err
+	}
+	return errors.New(clean(refused.Error))
 }
 
 var errNoGateway = errors.New("the server at this address is not the admin API of a gateway; see --address")

@@ -160,8 +160,8 @@ func describe(e *leader.Error) string {
 	return b.String()
 }
 
-// stamp returns a time in the local time zone.
-func stamp(t time.Time) string { return t.Local().Format(time.RFC3339Nano) }
+// stamp returns a time in the local time zone, in milliseconds.
+func stamp(t time.Time) string { return t.Local().Truncate(time.Millisecond).Format(time.RFC3339Nano) }
 
 // joined joins the parts that are not empty.
 func joined(parts ...string) string {

@@ -63,17 +63,18 @@ func (f *storeFlags) add(set *pflag.FlagSet) {
 func (f *storeFlags) read(use func(*pebble.Store) error) error {
 	s, err := pebble.OpenReadOnly(f.dir, nil)
 	if err != nil {
-		return inUse(err)
+		return notOpened(err)
 	}
 	return errors.Join(use(s), s.Close())
 }
 
-// inUse adds to an error of a store that is in use what can be done.
-func inUse(err error) error {
-	if strings.Contains(err.Error(), "is in use") {
-		return fmt.Errorf("%w; leave out --store to ask the running gateway", err)
+// notOpened returns what is said of a store that cannot be opened, with what can be done about one in use.
+func notOpened(err error) error {
+	text := strings.TrimPrefix(err.Error(), "replay/pebble: ")
+	if strings.Contains(text, "is in use") {
+		text += "; leave out --store to ask the running gateway"
 	}
-	return err
+	return errors.New(text)
 }
 
 func surveyCommand(name, short, long string, verify bool) *cobra.Command {
@@ -188,7 +189,7 @@ func (f *storeFlags) backup(ctx context.Context, dir string) error {
 	}
 	s, err := pebble.Open(f.dir, replay.Settings{}, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return inUse(err)
+		return notOpened(err)
 	}
 	return errors.Join(s.Backup(ctx, dir), s.Close())
 }
