@@ -67,6 +67,7 @@ type membership struct {
 	storeUsable <-chan struct{}  // closed when the store may take a command that it has refused; nil for none
 	leaveBy     time.Time        // when a leave ends also without a link
 	departure   *broker.Delivery // the command to leave; nil if there is none
+	drained     <-chan struct{}  // closed when nothing of the broker before waits any more; nil if there was none
 }
 
 // newMembership makes a membership; r is what is stored of it, or nil.

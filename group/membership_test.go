@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -44,6 +45,13 @@ type fakeTasks struct {
 	canceled bool
 	dropped  bool
 	closed   bool
+}
+
+// bodies returns what was received.
+func (f *fakeTasks) bodies() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.received)
 }
 
 func (f *fakeTasks) receive(d *broker.Delivery) {

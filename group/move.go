@@ -10,8 +10,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/group/broker"
 )
 
-// drainLimit is how long the answer to an invitation waits until the queue at the broker before is empty, so that
-// messages keep their order; and drainLater how long that queue is read afterwards.
+// drainLimit is how long the answer to an invitation waits until the queue at the broker before is empty.
+// drainLater is how long that queue is read afterwards. What the new broker delivers meanwhile waits, so that messages
+// keep their order.
 const (
 	drainLimit = time.Second
 	drainLater = 30 * time.Second
@@ -84,16 +85,19 @@ func (m *membership) move(ctx context.Context, p *Partner, next *record, token s
 	// Two addresses may be of one cluster, and so of one queue.
 	sameQueue := m.isStored && (!declare || next.Node == m.record.Node && next.VHost == m.record.VHost &&
 		next.Queue == m.record.Queue)
+	drained := m.drained // of a move before this one
+	var draining chan struct{}
 	if old != nil && sameQueue {
 		m.disconnect()
-	} else if old != nil {
-		m.drain(ctx, old)
+	} else if old != nil && !m.drain(ctx, old) {
+		draining = make(chan struct{})
+		drained = draining
 	}
 	if !m.isStored {
 		err = m.store(next)
 	}
 	if err == nil {
-		err = fresh.Receive(ctx, m.tasks.receive)
+		err = fresh.Receive(ctx, m.receiveAfter(fresh, drained))
 	}
 	if err == nil && m.isStored {
 		err = m.store(next)
@@ -103,19 +107,35 @@ func (m *membership) move(ctx context.Context, p *Partner, next *record, token s
 		return err
 	}
 	m.set(func() { m.isStored, m.token, m.knowsToken = true, token, true })
+	m.drained = drained
 	m.connected(fresh)
 	m.announce()
 	if old != nil && !sameQueue {
-		m.engine.retire(old)
+		m.engine.retire(old, draining)
 	}
 	return nil
 }
 
-// drain waits a moment for the queue of a link to become empty.
-func (m *membership) drain(ctx context.Context, l link) {
+// drain waits a moment for the queue of a link to become empty, and reports whether it is.
+func (m *membership) drain(ctx context.Context, l link) bool {
 	ctx, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
-	_ = waitIdle(ctx, l) // otherwise the rest comes beside the messages at the new broker
+	return waitIdle(ctx, l) == nil
+}
+
+// receiveAfter returns what receives the deliveries of a link, once the queue at the broker before is drained; nil for
+// at once. A link that ends before has its broker deliver them again.
+func (m *membership) receiveAfter(l link, drained <-chan struct{}) func(*broker.Delivery) {
+	if drained == nil {
+		return m.tasks.receive
+	}
+	return func(d *broker.Delivery) {
+		select {
+		case <-drained:
+			m.tasks.receive(d)
+		case <-l.Done():
+		}
+	}
 }
 
 // discard gives up a link that is not used, and its queue if that was made for it.
@@ -125,14 +145,19 @@ func (m *membership) discard(l link) {
 	l.Undo(ctx)
 }
 
-// retire empties the queue of a link at a broker that a membership has left for another one, and then deletes it.
-func (e *Engine) retire(l link) {
+// retire empties the queue of a link at a broker that a membership has left for another one, closes draining unless it
+// is nil, and then deletes the queue.
+func (e *Engine) retire(l link, draining chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.work.Go(func() { // the supervisor that calls holds work
 		ctx, cancel := context.WithTimeout(e.base, drainLater)
 		defer cancel()
-		if waitIdle(ctx, l) == nil {
+		err := waitIdle(ctx, l)
+		if draining != nil {
+			close(draining)
+		}
+		if err == nil {
 			_ = l.Leave(ctx)
 		}
 		l.Close()

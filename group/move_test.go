@@ -86,6 +86,56 @@ func TestOtherBroker(t *testing.T) {
 	})
 }
 
+// TestOldBrokerIsSlow moves a membership to another broker while the old one delivers nothing. The invitation is
+// answered soon, but what the new broker delivers waits until the old queue is empty, or for drainLater.
+func TestOldBrokerIsSlow(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		pause  time.Duration // of the old broker
+		during func(a, b *fakeBroker)
+		want   []string
+	}{
+		{"it continues", 5 * time.Second, nil, []string{"first", "second", "third"}},
+		{"it is cut", time.Hour, func(a, _ *fakeBroker) { a.cut(broker.Closed) }, []string{"third"}},
+		{"it stays so", time.Hour, nil, []string{"third"}},
+		{"the new one is cut", 5 * time.Second, func(_, b *fakeBroker) { b.cut(broker.Closed) },
+			[]string{"first", "second", "third"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inBubble(t, func(m *memberships) {
+				m.mustInvite()
+				a, b := m.byName["a.example"], m.byName["b.example"]
+				m.change(func() { a.links[0].paused = true })
+				a.publish("first")
+				a.publish("second")
+				began := time.Now()
+				old := a.links[0]
+				time.AfterFunc(tc.pause, func() {
+					m.change(func() { old.paused = false })
+					a.deliver()
+				})
+				m.mustInvite(host("b.example"))
+				if took := time.Since(began); took > 2*drainLimit {
+					t.Errorf("the invitation was answered after %v", took)
+				}
+				go b.publish("third")
+				m.pass(time.Second)
+				if got := m.of("g1").bodies(); len(got) != 0 {
+					t.Errorf("received were %v before the old queue was empty", got)
+				}
+				if tc.during != nil {
+					tc.during(a, b)
+				}
+				m.pass(drainLater)
+				if got := m.of("g1").bodies(); !slices.Equal(got, tc.want) {
+					t.Errorf("received were %v, want %v", got, tc.want)
+				}
+				m.checkState(Joined)
+			})
+		})
+	}
+}
+
 // TestOneCluster moves a membership to another node of its cluster: the queue is the same, and is not deleted.
 func TestOneCluster(t *testing.T) {
 	inBubble(t, func(m *memberships) {

@@ -236,7 +236,7 @@ func (m *membership) open(ctx context.Context) (link, error) {
 		return nil, err
 	}
 	if m.record.Leaving == nil {
-		err = l.Receive(ctx, m.tasks.receive)
+		err = l.Receive(ctx, m.receiveAfter(l, m.drained))
 	}
 	if err != nil {
 		l.Close()
