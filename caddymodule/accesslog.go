@@ -70,8 +70,23 @@ func (a *App) accessLog(r *http.Request) *slog.Logger {
 	if skip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.LogSkipVar).(bool); skip {
 		return nil
 	}
+	return a.accessLogOf(accessLoggers(server.Logs, r))
+}
+
+// siteAccessLog returns the access log of the first host of the Partner's site, for commands that come by no request.
+// nil if the site has none.
+func (g *Gateway) siteAccessLog() *slog.Logger {
+	if !g.logsAccess {
+		return nil
+	}
+	hosts := append(g.hosts(), "") // a site may take all hosts
+	return g.app.accessLogOf(loggersOfHost(g.server.Logs, hosts[0]))
+}
+
+// accessLogOf returns the access log with some names.
+func (a *App) accessLogOf(names []string) *slog.Logger {
 	var handlers []slog.Handler
-	for _, name := range accessLoggers(server.Logs, r) {
+	for _, name := range names {
 		name = strings.TrimSuffix(accessLogger+"."+name, ".")
 		handlers = append(handlers, zapslog.NewHandler(a.access, zapslog.WithName(name)))
 	}
@@ -100,6 +115,11 @@ func accessLoggers(logs *caddyhttp.ServerLogConfig, r *http.Request) []string {
 	if err != nil {
 		host = r.Host
 	}
+	return loggersOfHost(logs, host)
+}
+
+// loggersOfHost returns the names of the loggers of requests to a host.
+func loggersOfHost(logs *caddyhttp.ServerLogConfig, host string) []string {
 	host = strings.ToLower(host)
 	_, domain, _ := strings.Cut(host, ".")
 	for _, pattern := range []string{host, "*." + domain} {

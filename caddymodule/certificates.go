@@ -122,14 +122,10 @@ func (g *Gateway) siteCertificates(c certificates) {
 	if g.server == nil {
 		return
 	}
-	for i := range g.server.Routes {
-		if site := &g.server.Routes[i]; leadsTo(site, g) {
-			for _, name := range hostsOf(site) {
-				for _, found := range caddytls.AllMatchingCertificates(name) {
-					if found.Leaf != nil {
-						c.add(useSite, "", found.Leaf)
-					}
-				}
+	for _, name := range g.hosts() {
+		for _, found := range caddytls.AllMatchingCertificates(name) {
+			if found.Leaf != nil {
+				c.add(useSite, "", found.Leaf)
 			}
 		}
 	}
@@ -145,12 +141,16 @@ func (g *Gateway) siteCertificates(c certificates) {
 	}
 }
 
-// hostsOf returns the names of the hosts that a route takes.
-func hostsOf(route *caddyhttp.Route) (names []string) {
-	for _, set := range route.MatcherSets {
-		for _, m := range set {
-			if hosts, ok := m.(*caddyhttp.MatchHost); ok {
-				names = append(names, *hosts...)
+// hosts returns the names of the hosts that the Partner's site takes; none if it takes all.
+func (g *Gateway) hosts() (names []string) {
+	for i := range g.server.Routes {
+		if site := &g.server.Routes[i]; leadsTo(site, g) {
+			for _, set := range site.MatcherSets {
+				for _, m := range set {
+					if hosts, ok := m.(*caddyhttp.MatchHost); ok {
+						names = append(names, *hosts...)
+					}
+				}
 			}
 		}
 	}

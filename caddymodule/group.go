@@ -199,7 +199,8 @@ func (g *Group) register(e *group.Engine, of *Gateway) error {
 		Name: of.name(), AIC: of.AIC, Gateway: of.gateway,
 		Brokers: g.brokers, Egress: of.app.Notify.guard, TLS: g.tls, Key: g.key,
 		MaxGroups: g.MaxGroups, MaxGroupsPerLeader: g.MaxGroupsPerLeader, Prefetch: g.Prefetch,
-		Log: slog.New(processLog{name: "aip.group"}), // memberships outlive the configuration
+		Log:    slog.New(processLog{name: "aip.group"}), // memberships outlive the configuration
+		Access: of.siteAccessLog(),
 	})
 	if err != nil {
 		return fmt.Errorf("group: %w", err)

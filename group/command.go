@@ -31,6 +31,7 @@ type command struct {
 	size    int    // of the message
 	trace   map[string]string
 	ack     func()
+	summary gateway.Summary // what the log says about it
 }
 
 // peer is the Leader as the peer of its commands. A Leader that has proven nothing when it invited the agent proves
@@ -78,6 +79,12 @@ func (t *groupTasks) runLane(id string, l *lane) {
 // carryOut executes a command and acknowledges it. While the store is unavailable it waits. It reports false if the
 // command is not executed: it stays at the broker.
 func (t *groupTasks) carryOut(c *command) (done bool) {
+	began := time.Now()
+	defer func() {
+		if done {
+			t.log(c, time.Since(began))
+		}
+	}()
 	for {
 		reopened := t.store.Reopened()
 		err := t.guard(func() error { return t.try(c) })
@@ -85,6 +92,7 @@ func (t *groupTasks) carryOut(c *command) (done bool) {
 		case err == nil:
 			return true
 		case errors.Is(err, errPanic): // so would the next attempt
+			c.summary.Error = task.Internal.String()
 			c.ack()
 			return true
 		}
@@ -111,10 +119,12 @@ func (t *groupTasks) try(c *command) error {
 		return errNotExecuted // the link is closed by then
 	}
 	m := &c.call.Message
+	c.summary = gateway.Summary{Dialect: c.dialect, Command: string(m.Command), Leader: t.leader, User: t.peer().ID,
+		Task: m.TaskID}
 	log := logname.New(t.partner, t.leader, m.TaskID)
 	followed := t.trace(m.TaskID, c.trace)
 	if !followed && m.Command != task.Start && m.Command != task.Get {
-		t.dropped(m, "there is no such task of the group that has not ended")
+		t.dropped(c, errNoTask, "there is no such task of the group that has not ended")
 		c.ack()
 		return nil
 	}
@@ -129,7 +139,7 @@ func (t *groupTasks) try(c *command) error {
 	case err == nil && m.Command != task.Get:
 		c.ack()
 		if !followed && !t.trace(m.TaskID, nil) {
-			t.dropped(m, "a task of this id has ended, or is not of the group")
+			t.dropped(c, errNoTask, "a task of this id has ended, or is not of the group")
 		}
 		return nil
 	case err == nil && t.get(m.TaskID, r.of(server)):
@@ -145,7 +155,7 @@ func (t *groupTasks) try(c *command) error {
 		t.answer(r, form.AppendRejected(nil, r.id, m, time.Now(), err))
 		return nil
 	}
-	t.dropped(m, err)
+	t.dropped(c, err, err)
 	c.ack()
 	return nil
 }
@@ -156,9 +166,21 @@ func (t *groupTasks) exists(log string) bool {
 	return !errors.Is(err, replay.ErrNotFound)
 }
 
+// errNoTask is why a command is dropped whose task is not one of the group, or has ended.
+var errNoTask = task.Errorf(task.TaskNotFound, "there is no such task")
+
 // dropped logs that a command is not executed: the exchange has no form for errors.
-func (t *groupTasks) dropped(m *task.Message, reason any) {
+func (t *groupTasks) dropped(c *command, err error, reason any) {
+	m := &c.call.Message
+	c.summary.Error = task.KindOf(err).String()
 	t.logger().Info("a command of a group is dropped", "task", m.TaskID, "command", string(m.Command), "reason", reason)
+}
+
+// log logs that a command was executed, or dropped.
+func (t *groupTasks) log(c *command, took time.Duration) {
+	log, level := t.place.access()
+	log.Log(t.base, level, "a command of a group was handled", "user_id", c.summary.User, "aip", c.summary,
+		"partner", t.partner, "group", t.group, "message", c.id, "duration", took)
 }
 
 // acceptTime is the key of command.accept in the context of a command, in which follow finds it.
@@ -176,6 +198,7 @@ func (t *groupTasks) dispatch(gw *gateway.Gateway, c *command, server translate.
 		return nil, err
 	}
 	a := gw.Dispatch(ctx, t.peer(), &q)
+	c.summary = a.Summary
 	return append([]byte(nil), a.Reply...), a.Err
 }
 

@@ -40,7 +40,8 @@ type Config struct {
 	MaxGroupsPerLeader int // of one Leader; default 500
 	Prefetch           int // messages of a group that the broker sends before one is acknowledged; default 64
 
-	Log *slog.Logger // default: the one that Open was given
+	Log    *slog.Logger // default: the one that Open was given
+	Access *slog.Logger // has a line for each command; without it, Log has these lines, at debug level
 }
 
 // Defaults of Config.

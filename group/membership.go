@@ -168,6 +168,14 @@ func (m *membership) logger() *slog.Logger {
 	return m.engine.log
 }
 
+// access returns the log of commands, and the level of its lines.
+func (m *membership) access() (*slog.Logger, slog.Level) {
+	if p := m.engine.partner(m.partner); p != nil && p.Access != nil {
+		return p.Access, slog.LevelInfo
+	}
+	return m.logger(), slog.LevelDebug
+}
+
 // about returns the attributes of a log line about the membership, and more.
 func (m *membership) about(more ...any) []any {
 	return append([]any{"partner", m.partner, "leader", m.leader, "group", m.group}, more...)

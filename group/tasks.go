@@ -122,6 +122,7 @@ type place interface {
 	gateway() *gateway.Gateway // nil while the Partner is in no configuration
 	aic() string               // of the agent, as the group knows it
 	logger() *slog.Logger
+	access() (*slog.Logger, slog.Level) // for a line for each command
 	manage(c *task.Management, dialect string, d *broker.Delivery)
 }
 

@@ -223,6 +223,8 @@ func TestStoreUnavailable(t *testing.T) {
 // again; everything else that is refused is acknowledged, and nothing is published.
 func TestLimits(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
+		want := []string{"m1 t start", "m2 u start limit-exceeded", "m2 u start limit-exceeded",
+			"m3 u continue task-not-found", "m4 u get task-not-found"}
 		w := newWorld(t, works, func(c *gateway.Config) { c.Partner.MaxTasks = 1 })
 		link := w.connect(true)
 		w.send("start", "t", "m1", "")
@@ -243,6 +245,12 @@ func TestLimits(t *testing.T) {
 		w.check("commands for a task that is not there")
 		if got := w.acknowledged(); len(got) != 5 {
 			t.Errorf("acknowledged %q", got)
+		}
+		slices.Sort(want)
+		got := w.handled()
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the log has (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -3,6 +3,7 @@
 package group
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -99,6 +101,22 @@ type world struct {
 	tracer  trace.TracerProvider
 	mu      sync.Mutex
 	calls   int // by rpc
+	log     *slog.Logger
+	logged  bytes.Buffer // by log
+}
+
+// handled returns what the log says about commands: their messages, tasks, names, and errors.
+func (w *world) handled() (all []string) {
+	for line := range strings.Lines(w.logged.String()) {
+		fields := make(map[string]string)
+		for field := range strings.FieldsSeq(line) {
+			name, value, _ := strings.Cut(field, "=")
+			fields[name] = value
+		}
+		all = append(all, strings.TrimSpace(strings.Join([]string{fields["message"], fields["aip.task"],
+			fields["aip.command"], fields["aip.error"]}, " ")))
+	}
+	return all
 }
 
 // breakable is a store. While it is unavailable, it takes no appends; after it has crashed, none of class GroupTask.
@@ -151,6 +169,7 @@ func (s *breakable) setUnavailable(is bool) {
 
 func newWorld(t testing.TB, script func(*agent.Turn) []step, change func(*gateway.Config)) *world {
 	w := &world{t: t, store: &breakable{Store: replay.NewMemory(replay.Settings{})}}
+	w.log = slog.New(slog.NewTextHandler(&w.logged, nil))
 	log := slog.New(slog.DiscardHandler)
 	c := gateway.Config{
 		Process: new(gateway.Process), Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
@@ -222,6 +241,9 @@ type desk struct{ *world }
 func (d *desk) gateway() *gateway.Gateway { return d.world.gateway }
 func (*desk) aic() string                 { return agentAIC }
 func (*desk) logger() *slog.Logger        { return slog.New(slog.DiscardHandler) }
+func (d *desk) access() (*slog.Logger, slog.Level) {
+	return d.log, slog.LevelInfo
+}
 func (d *desk) manage(c *task.Management, _ string, _ *broker.Delivery) {
 	d.managed = append(d.managed, *c)
 }
