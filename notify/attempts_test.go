@@ -55,6 +55,7 @@ func TestAttemptsAreKept(t *testing.T) {
 		})
 		var want []Attempt
 		add := func(d time.Duration, status int, why string) {
+			synctest.Wait()
 			at := began[len(began)-1].Truncate(time.Millisecond)
 			want = append(want, Attempt{At: at, Duration: d, Status: status, Error: why})
 			want = want[max(0, len(want)-maxAttemptsKept):]
@@ -93,20 +94,16 @@ func TestAttemptsAreKept(t *testing.T) {
 		check("after a restart", Failing, 4)
 
 		time.Sleep(100 * time.Hour) // longer than all 12 attempts take
+		synctest.Wait()
 		for _, at := range began[4:] {
 			want = append(want, Attempt{At: at.Truncate(time.Millisecond), Status: 404})
 		}
 		want = want[len(want)-maxAttemptsKept:]
 		check("dead", Dead, 12)
 
-		replayed := func() {
-			t.Helper()
-			if n, err := w.e.Replay(t.Context(), Filter{}); n != 1 || err != nil {
-				t.Fatalf("replayed %d, %v", n, err)
-			}
+		if n, err := w.e.Replay(t.Context(), Filter{}); n != 1 || err != nil {
+			t.Fatalf("replayed %d, %v", n, err)
 		}
-		replayed()
-		synctest.Wait()
 		add(0, 404, "")
 		check("replayed, and failing again", Failing, 1)
 		w.restart()
