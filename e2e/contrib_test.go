@@ -175,6 +175,13 @@ func TestContribCaddyfile(t *testing.T) {
 	if line := complaint.FindString(p.out.String()); line != "" {
 		t.Errorf("the gateway complains: %s", line)
 	}
+	// Its AIC is a variable, too.
+	const aic = "10001000011K912345E789ABCDEF2353"
+	p.env = append(p.env, "AIP_AIC="+aic)
+	status, stdout, stderr := p.caddy("aip", "doctor", "--config", p.path)
+	if status != 0 || !strings.Contains(stdout, aic+": the site's client_auth fits identity required") {
+		t.Errorf("caddy aip doctor ended with %d:\n%s%s", status, stdout, stderr)
+	}
 }
 
 // TestContribHAProxy: the Leader's certificate reaches the gateway, and HAProxy knows when it is up.
