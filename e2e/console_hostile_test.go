@@ -135,6 +135,8 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 					event: 1, state: "", at: "", attempts: 1, next: "", last_status: 400, last_error: "",
 					recent_attempts: [{at: "", duration_ms: 1, error: ""}]}]},
 				endpoints: {endpoints: [{endpoint: "", state: "", until: ""}]},
+				streams: {streams: [{partner: "", leader: "", task: "", number: 1, user_id: "", address: "", transport: "",
+					dialect: "", command: "", since: "", events: 1, last: 1, behind: 1}]},
 				webhooks: {webhooks: [{webhook: "", endpoint: "", states: ["", ""], status: "", reached: 1, pending: 1, dead: 1,
 					attempts: 1, next: "", last_status: 400, last_error: "", disabled_reason: ""}]},
 				card: {partner: "", changed: "", name: "", description: "", version: "", provider: "", streaming: true, push: true,
@@ -146,7 +148,7 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 				poison(answers[String(to).split("?")[0].split("/").at(-1)] ?? {error: ""})));
 		})()`, nil)
 		for page, element := range map[string]string{
-			"groups": ".card", "agents": ".card", "deliveries": "td", "task": "#webhooks td",
+			"groups": ".card", "agents": ".card", "deliveries": "td", "streams": "td", "task": "#webhooks td",
 		} {
 			q := url.Values{"partner": {agent.url}, "leader": {leader.Sender}, "task": {hostile[i]}} // of the page "task"
 			p.Eval(`void (location.hash = `+browser.Quote("#/"+page+"?"+q.Encode())+`)`, nil)
@@ -159,6 +161,9 @@ func TestConsoleWithHostileTexts(t *testing.T) {
 				p.Wait(`document.querySelector("details.attempts summary")`)
 				p.Click("details.attempts summary")
 				p.Wait(`document.querySelector("details.attempts li")`)
+			}
+			if page == "task" {
+				p.Wait(`document.querySelector("#streams td")`)
 			}
 			harmless(t, p, page)
 		}

@@ -37,15 +37,12 @@ func TestConsoleSteersTasks(t *testing.T) {
 	for id, tc := range map[string][2]string{"a": {"Cancel the task", "canceled"}, "b": {"Fail the task", "failed"}} {
 		p.Press("t")
 		p.Click(`a[href*="task=` + id + `"]`)
-		button := `[...document.querySelectorAll("main button")].find((b) => b.textContent === "` + tc[0] + `")`
-		p.Wait(button)
 		// No is no.
-		p.Eval(button+`.click()`, nil)
+		p.ClickText("main button", tc[0])
 		p.Wait(`document.querySelector("dialog[open] input") === document.activeElement`)
 		p.Press("Escape")
 		p.Wait(`!document.querySelector("dialog[open]")`)
-		p.Wait(button + `.disabled === false`)
-		p.Eval(button+`.click()`, nil)
+		p.ClickText("main button", tc[0])
 		p.Wait(`document.querySelector("dialog[open] input") === document.activeElement`)
 		p.Type("because of a test")
 		p.Press("Enter")
@@ -87,11 +84,11 @@ func TestConsoleTriesAPartner(t *testing.T) {
 	p.WaitText("operator:console")
 	p.Eval(`document.querySelector(".try textarea").focus()`, nil)
 	p.Type("<b>this</b>")
-	p.Eval(`[...document.querySelectorAll(".try button")].find((b) => b.textContent === "Continue").click()`, nil)
+	p.ClickText(".try button", "Continue")
 	p.Wait(`document.querySelector(".facts .badge").textContent === "awaiting-completion"`)
 	p.Wait(`document.querySelector(".answer").textContent === "you said <b>this</b>"`)
 	picture(t, p, "try")
-	p.Eval(`[...document.querySelectorAll(".try button")].find((b) => b.textContent === "Complete").click()`, nil)
+	p.ClickText(".try button", "Complete")
 	p.Wait(`document.querySelector(".facts .badge").textContent === "completed"`)
 	p.Wait(`!document.querySelector(".try").checkVisibility()`)
 	good(t, p, url)
@@ -137,17 +134,17 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 	p.Wait(`document.querySelector("#deliveries .attempts summary")?.textContent === "1"`)
 	p.Click("#deliveries .attempts summary")
 	p.Wait(`/ for [0-9]+ m?s: HTTP 400 $/.test(document.querySelector("#deliveries .attempts li")?.textContent)`)
+	p.Resize(1200, 1330)
+	picture(t, p, "webhooks")
+	p.Resize(1200, 800)
 	cells("all", "dead", last, "0", fmt.Sprint(n), "0", "HTTP 400 the receiver answered with status 400")
 
 	to.answers(always(taken()))
 	p.Press("d")
 	p.Wait(`document.querySelector("h1").textContent === "Deliveries"`)
-	replay := `[...document.querySelectorAll("main td button")].find((b) => b.textContent === "Replay")`
-	p.Wait(replay)
-	p.Eval(replay+`.click()`, nil)
+	p.ClickText("main td button", "Replay")
 	s.dead(n - 1)
-	p.Wait(`document.querySelector("main .actions button")`)
-	p.Eval(`document.querySelector("main .actions button").click()`, nil)
+	p.Click("main .actions button")
 	p.Click("dialog[open] button[type=submit]")
 	p.WaitText("All notifications are delivered.")
 	s.dead(0)
@@ -155,8 +152,7 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 	cells("all", "delivered", last, "0", "0", "0", "HTTP 200 ")
 	p.Press("d")
 	p.Wait(`document.querySelector("h1").textContent === "Deliveries"`)
-	p.Wait(`[...document.querySelectorAll("td button")].some((b) => b.textContent === "Disable")`)
-	p.Click("td button")
+	p.ClickText("td button", "Disable")
 	p.Wait(`[...document.querySelectorAll("td button")].some((b) => b.textContent === "Enable")`)
 	if e := s.endpoints(); len(e) != 1 || e[0].State != "disabled" {
 		t.Errorf("the endpoints are %+v", e)
@@ -219,7 +215,9 @@ func TestConsoleLooks(t *testing.T) {
 	})()`
 	for _, scheme := range []string{"light", "dark"} {
 		p.Prefer(scheme)
-		for key, title := range map[string]string{"t": "Tasks", "d": "Deliveries", "a": "Agents", "g": "Groups"} {
+		for key, title := range map[string]string{
+			"t": "Tasks", "s": "Streams", "d": "Deliveries", "a": "Agents", "g": "Groups",
+		} {
 			p.Resize(1200, 800)
 			p.Press(key)
 			p.Wait(`document.querySelector("h1").textContent === "` + title + `"`)

@@ -114,6 +114,21 @@ func (p *Page) Go(url string) {
 // Eval evaluates JavaScript on the page, awaits it if it is a promise, and decodes its value unless into is nil.
 func (p *Page) Eval(expression string, into any) {
 	p.t.Helper()
+	value, exception := p.evaluate(expression)
+	if exception != "" {
+		p.t.Fatalf("%s: %s", expression, exception)
+	}
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal(value, into); err != nil {
+		p.t.Fatalf("%s is %s: %v", expression, value, err)
+	}
+}
+
+// evaluate evaluates JavaScript as if a user had caused it, and returns its value, or the exception that it has thrown.
+func (p *Page) evaluate(expression string) (value json.RawMessage, exception string) {
+	p.t.Helper()
 	var res struct {
 		Result  struct{ Value json.RawMessage }
 		Details *struct {
@@ -121,32 +136,29 @@ func (p *Page) Eval(expression string, into any) {
 			Exception struct{ Description string }
 		} `json:"exceptionDetails"`
 	}
-	p.do("Runtime.evaluate", object{"expression": expression, "awaitPromise": true, "returnByValue": true}, &res)
+	p.do("Runtime.evaluate", object{
+		"expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true,
+	}, &res)
 	if res.Details != nil {
-		p.t.Fatalf("%s: %s %s", expression, res.Details.Text, res.Details.Exception.Description)
+		return nil, res.Details.Text + " " + res.Details.Exception.Description
 	}
-	if into == nil {
-		return
-	}
-	if err := json.Unmarshal(res.Result.Value, into); err != nil {
-		p.t.Fatalf("%s is %s: %v", expression, res.Result.Value, err)
-	}
+	return res.Result.Value, ""
 }
 
-// Wait waits until a JavaScript expression is true.
+// Wait waits until a JavaScript expression is true. An exception counts as false, since a page that is about to be
+// replaced by another one lacks elements for a moment.
 func (p *Page) Wait(expression string) {
 	p.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.Now().Add(patience)
 	for {
-		var ok bool
-		p.Eval("!!("+expression+")", &ok)
-		if ok {
+		value, exception := p.evaluate("!!(" + expression + ")")
+		if string(value) == "true" {
 			return
 		}
 		if <-tick.C; time.Now().After(deadline) {
-			p.t.Fatalf("the page never has %s; it shows\n%s", expression, p.Text())
+			p.t.Fatalf("the page never has %s; %s it shows\n%s", expression, exception, p.Text())
 		}
 	}
 }
@@ -170,11 +182,22 @@ func Quote(text string) string {
 	return string(quoted)
 }
 
-// Click clicks the first element of a selector that is shown and enabled, once there is one.
+// Click clicks the first element of a selector, once it is shown and enabled.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
-	p.Wait("document.querySelector(" + Quote(selector) + ")?.checkVisibility()")
-	p.Eval("void document.querySelector("+Quote(selector)+").click()", nil)
+	p.click("document.querySelector(" + Quote(selector) + ")")
+}
+
+// ClickText clicks the first element of a selector that has a text, once it is shown and enabled.
+func (p *Page) ClickText(selector, text string) {
+	p.t.Helper()
+	p.click("[...document.querySelectorAll(" + Quote(selector) + ")].find((e) => e.textContent === " + Quote(text) + ")")
+}
+
+// click clicks what an expression is. It is found and clicked at once: the page may be replaced at any time.
+func (p *Page) click(expression string) {
+	p.t.Helper()
+	p.Wait("((e) => e?.checkVisibility() && !e.disabled && (e.click(), true))(" + expression + ")")
 }
 
 // codes are the keys with names.

@@ -28,7 +28,9 @@ function gatewayHealth(health) {
   const streams = health.streams ?? 0;
   const out = [el("p", {}, "The gateway is ", badge(health.status),
     health.store ? `; it stores tasks by ${clean(health.store.driver)}.` : ".",
-    ` ${streams === 0 ? "No stream is" : streams === 1 ? "1 stream is" : `${clean(streams)} streams are`} open.`)];
+    " ", el("a", { href: link("streams") },
+      streams === 0 ? "No stream" : streams === 1 ? "1 stream" : `${clean(streams)} streams`),
+    ` ${streams === 0 || streams === 1 ? "is" : "are"} open.`)];
   for (const reason of health.reasons ?? []) out.push(message(reason, "error"));
   return out;
 }

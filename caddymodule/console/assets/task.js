@@ -1,8 +1,10 @@
-// One task as a picture: its states on a time line, its events, its webhooks and their notifications.
+// One task as a picture: its states on a time line, its events, the streams that send them, its webhooks and their
+// notifications.
 import { Alarm, follow, get, post, tail } from "./api.js";
 import { action, reasonDialog } from "./actions.js";
 import { badge, bytes, clean, differs, el, fold, message, time } from "./dom.js";
 import { deliveryTable, webhookTable } from "./deliveries.js";
+import { followStreams } from "./streams.js";
 import { timeline } from "./timeline.js";
 import { answerForm } from "./try.js";
 
@@ -23,6 +25,7 @@ export async function show(main, query, signal, may) {
   const said = el("div", { "aria-live": "polite" }); // by actions
   const picture = el("div");
   const list = el("ol", { class: "events" });
+  const streams = el("div", { id: "streams" });
   const webhooks = el("div", { id: "webhooks" });
   const deliveries = el("div", { id: "deliveries" });
   const earlier = el("button", { type: "button", hidden: true }, "Show earlier events");
@@ -32,7 +35,7 @@ export async function show(main, query, signal, may) {
   main.append(el("h1", { class: "id" }, clean(name.task)), actions, said, note, facts,
     mine ? el("h2", {}, "Answer") : "", answers, form?.element ?? "",
     el("h2", {}, "Time line"), picture, el("h2", {}, "Events"), earlier, list,
-    el("h2", {}, "Webhooks"), webhooks, el("h2", {}, "Notifications that were not delivered"), deliveries);
+    el("h2", {}, "Streams"), streams, el("h2", {}, "Webhooks"), webhooks, el("h2", {}, "Notifications that were not delivered"), deliveries);
 
   let overview;
   let last = 0; // number of the last event that was read
@@ -163,6 +166,7 @@ export async function show(main, query, signal, may) {
     }, (why) => said.replaceChildren(message(why, "error"))));
   }
 
+  followStreams(streams, name, signal);
   follow(signal, 5000, async () => {
     const { webhooks: all } = await get("webhooks", name, signal);
     if (differs(webhooks, all)) {

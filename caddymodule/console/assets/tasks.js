@@ -102,7 +102,7 @@ export async function show(main, query, signal) {
 
   const table = el("table", { hidden: true },
     el("thead", {}, el("tr", {}, ["Task", "State", "Since", "Events", "Size", "Leader", "Partner"].map((name) =>
-      el("th", { scope: "col" }, name)))), body);
+      el("th", { scope: "col", class: ["Events", "Size"].includes(name) ? "number" : null }, name)))), body);
   main.append(el("h1", {}, title), form, note, el("div", { class: "scroll" }, table),
     el("p", { class: "pager" }, first, more, count));
   first.disabled = more.disabled = true;

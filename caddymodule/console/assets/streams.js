@@ -1,0 +1,141 @@
+// The open streams: which task each sends to whom, and how far behind it is.
+import { follow, get } from "./api.js";
+import { clean, differs, el, link, message, setText, time } from "./dom.js";
+
+export const title = "Streams";
+
+const interval = 2000; // ms between two looks
+const pageSize = 100;
+
+export async function show(main, query, signal) {
+  let after = "";
+  let next = "";
+  let newView = new AbortController();
+  const note = el("div", { "aria-live": "polite" });
+  const table = streamTable();
+  const count = el("span", { class: "count", role: "status" });
+  const first = el("button", { type: "button", "data-key": "first", onclick: () => turn("") }, "First page");
+  const more = el("button", { type: "button", "data-key": "next", onclick: () => turn(next) }, "Next page");
+  const form = el("form", { class: "filters", role: "search", "aria-label": "Filter streams" },
+    [["task", "Task id"], ["leader", "Leader"], ["partner", "Partner"]].map(([name, label]) =>
+      el("label", {}, label,
+        el("input", { name, value: query[name] ?? "", autocomplete: "off", spellcheck: "false" }))),
+    el("button", { type: "submit" }, "Filter"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    filter();
+  });
+  form.addEventListener("change", filter);
+  main.append(el("h1", {}, title),
+    el("p", {}, "The open streams, the oldest first. One that stays behind has a caller that reads slowly."),
+    form, note, table.element, el("p", { class: "pager" }, first, more, count));
+
+  function filter() {
+    query = Object.fromEntries(new FormData(form));
+    history.replaceState(null, "", link("streams", query));
+    turn("");
+  }
+
+  function turn(to) {
+    after = to;
+    newView.abort();
+    newView = new AbortController();
+    const view = AbortSignal.any([signal, newView.signal]);
+    follow(view, interval, async () => {
+      const page = await get("streams", { ...query, after, limit: pageSize }, view);
+      next = page.next ?? "";
+      first.disabled = after === "";
+      more.disabled = next === "";
+      const n = page.streams.length;
+      table.update(page.streams);
+      setText(count, n === 0 ? "" : `${n} stream${n === 1 ? "" : "s"} on this page`);
+      const text = n > 0 ? "" : emptyText();
+      if (differs(note, text)) note.replaceChildren(text ? message(text) : "");
+    }, (text) => {
+      if (differs(note, text)) note.replaceChildren(message(text, "error"));
+    });
+  }
+
+  function emptyText() {
+    if (Object.values(query).some(Boolean)) return "No open stream matches the filter.";
+    if (after) return "No stream is on this page any more. Go to the first page.";
+    return "No stream is open.";
+  }
+
+  first.disabled = more.disabled = true;
+  turn("");
+}
+
+// followStreams shows the streams of a task in an element.
+export function followStreams(element, name, signal) {
+  const table = streamTable(true);
+  const note = el("div", { "aria-live": "polite" });
+  element.append(note, table.element);
+  follow(signal, interval, async () => {
+    const page = await get("streams", { ...name, limit: pageSize }, signal);
+    table.update(page.streams);
+    const text = page.streams.length === 0 ? "No caller follows the task by a stream now."
+      : page.next ? `There are more than these ${pageSize}: see the page of streams.` : "";
+    if (differs(note, text)) note.replaceChildren(text ? message(text) : "");
+  }, (text) => {
+    if (differs(note, text)) note.replaceChildren(message(text, "error"));
+  });
+}
+
+// streamTable makes a table whose rows stay the same while their streams are shown. That of one task does not name it.
+function streamTable(ofTask = false) {
+  const names = ["Since", "Caller", "Call", "Transport", "Events sent", "Behind"];
+  if (!ofTask) names.unshift("Task");
+  if (!ofTask) names.push("Leader", "Partner");
+  const rows = new Map();
+  const body = el("tbody");
+  const table = el("table", { hidden: true },
+    el("thead", {}, el("tr", {}, names.map((name) =>
+      el("th", { scope: "col", class: numeric.has(name) ? "number" : null }, name)))), body);
+
+  function update(streams) {
+    const known = new Set(streams.map(({ number }) => number));
+    for (const [number, row] of rows) {
+      if (known.has(number)) continue;
+      row.element.remove();
+      rows.delete(number);
+    }
+    streams.forEach((stream, i) => {
+      let row = rows.get(stream.number);
+      if (!row) rows.set(stream.number, row = makeRow(names, stream));
+      row.update(stream);
+      if (body.children[i] !== row.element) body.insertBefore(row.element, body.children[i] ?? null);
+    });
+    table.hidden = streams.length === 0;
+  }
+
+  return { element: el("div", { class: "scroll" }, table), update };
+}
+
+const numeric = new Set(["Events sent", "Behind"]);
+
+function makeRow(names, stream) {
+  const { partner, leader, task } = stream;
+  const id = (text) => el("span", { class: "id" }, clean(text));
+  const cells = {
+    Task: () => el("a", { href: link("task", { partner, leader, task }), class: "id", "data-row": true }, clean(task)),
+    Since: () => time(stream.since),
+    Caller: () => id([stream.user_id === leader ? "" : stream.user_id, stream.address].filter(Boolean).join(" ")),
+    Call: () => clean(`${stream.dialect} ${stream.command}`),
+    Leader: () => id(leader), Partner: () => id(partner),
+  };
+  const changing = {};
+  const element = el("tr", {}, names.map((name) => {
+    const cell = el("td", { "data-label": name, class: numeric.has(name) ? "number" : null }, cells[name]?.());
+    if (!cells[name]) changing[name] = cell;
+    return cell;
+  }));
+  return {
+    element,
+    update(now) {
+      setText(changing.Transport, clean(now.transport));
+      setText(changing["Events sent"], clean(now.events));
+      setText(changing.Behind, clean(now.behind ?? "–"));
+    },
+  };
+}
