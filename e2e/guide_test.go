@@ -34,7 +34,7 @@ func openGuide(t *testing.T) *guide {
 	g := &guide{t: t, dir: t.TempDir(), env: []string{fmt.Sprintf("CADDY_ADMIN=127.0.0.1:%d", freePort(t))},
 		blocks: make(map[string][]string), ports: make(map[string]int)}
 	text := string(page)
-	for _, port := range []string{"8443", "8444", "9101", "9120"} {
+	for _, port := range []string{"8443", "8444", "9101", "9120", "8080"} {
 		g.ports[port] = freePort(t)
 		text = strings.ReplaceAll(text, port, fmt.Sprint(g.ports[port]))
 	}
@@ -98,11 +98,27 @@ func (g *guide) listens(p *process, port string) {
 }
 
 // configure writes the Caddyfile.
-func (g *guide) configure(text string) {
+func (g *guide) configure(text string) { g.write("Caddyfile", text) }
+
+func (g *guide) write(name, text string) {
 	g.t.Helper()
-	if err := os.WriteFile(filepath.Join(g.dir, "Caddyfile"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(g.dir, name), []byte(text), 0o600); err != nil {
 		g.t.Fatal(err)
 	}
+}
+
+// receiver returns the receiver of docs/webhooks.md, which is to be saved.
+func (g *guide) receiver() string {
+	g.t.Helper()
+	page, err := os.ReadFile("../docs/webhooks.md")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?s)```js\n(.*?)```").FindStringSubmatch(string(page))
+	if m == nil {
+		g.t.Fatal("docs/webhooks.md has no receiver")
+	}
+	return strings.ReplaceAll(m[1], "8080", fmt.Sprint(g.ports["8080"]))
 }
 
 // TestGettingStarted types the commands of docs/getting-started.md, from the first start to certificates of one's own.
@@ -112,6 +128,7 @@ func TestGettingStarted(t *testing.T) {
 		sample  = "With the sample agent"
 		process = "With an agent in a process of its own"
 		newest  = "With an agent of A2A 1.0"
+		webhook = "With a webhook"
 		own     = "With certificates of your own"
 	)
 	g := openGuide(t)
@@ -152,6 +169,24 @@ func TestGettingStarted(t *testing.T) {
 	g.enter("./caddy reload")
 	g.enter(g.block(newest, 2), "chunk-2", "awaiting-completion")
 	g.enter(g.block(newest, 3), `"name":"go-1.0-echo"`)
+
+	// The page does not show the keys: they are put where it has dots.
+	_, keys, _ := runProcess(t, g.dir, g.env, "bash", "-ec", g.line(webhook, 0, 0))
+	private, public := regexp.MustCompile(`whsk_\S+`).FindString(keys), regexp.MustCompile(`whpk_\S+`).FindString(keys)
+	g.write("receiver.js", g.receiver())
+	receiver := g.open("env " + strings.ReplaceAll(g.line(webhook, 0, 1), "whpk_…", public))
+	g.listens(receiver, "8080")
+	caddyfile = strings.Replace(caddyfile, "{\n", "{\n"+g.block(webhook, 1), 1)
+	g.configure(caddyfile)
+	g.enter("./caddy stop")
+	<-gateway.ended
+	gateway = g.open("env WEBHOOK_SIGNING_KEY=" + private + " " + g.line(process, 2, 1))
+	g.listens(gateway, "8443")
+	g.enter(g.block(webhook, 2))
+	receiver.waitFor(t, "t3 completed")
+	if got := receiver.out.String(); got != g.block(webhook, 3) {
+		t.Errorf("the receiver prints\n%s", got)
+	}
 
 	g.enter(g.block(own, 0))
 	g.configure(strings.ReplaceAll(caddyfile, ".pki/", "certs/"))
