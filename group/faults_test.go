@@ -98,6 +98,23 @@ func TestWithoutATask(t *testing.T) {
 	})
 }
 
+// TestRefusalAfterWork: the work of an agent is published when it is reported. AIP's table leads from no state to
+// rejected, so an agent that refuses later has its task failed; in a direct call nothing was seen of the work.
+func TestRefusalAfterWork(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(*agent.Turn) []step {
+			return []step{{0, working()}, {time.Second, agent.Report{State: task.Rejected, NativeState: "rejected"}}}
+		}, nil)
+		w.connect(true)
+		w.send("start", "t", "m1", "")
+		time.Sleep(time.Minute)
+		w.check("a refusal after work", "t accepted", "t working", "t failed")
+		if got := w.rpc("start", "u", ""); got != "rejected" {
+			t.Errorf("a direct start is answered %q", got)
+		}
+	})
+}
+
 // TestFailedStartWasStored: a start that the store has, although it said that it is unavailable, is published once.
 func TestFailedStartWasStored(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
