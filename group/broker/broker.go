@@ -32,6 +32,7 @@ const (
 	linksPerConnection = 128
 	joinsPerConnection = 16               // at a time: more of them only slow each other down, until all are too late
 	closeTimeout       = time.Second      // for the broker's answer when a channel or a connection is closed
+	silenceTimeout     = 30 * time.Second // for the same of a channel, until the connection counts as dead
 	endTimeout         = 3 * closeTimeout // for a link to end, what it still writes included
 	undoTimeout        = 10 * time.Second // for the answers that a failed join still needs to leave nothing behind
 )

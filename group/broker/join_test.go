@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -324,6 +325,53 @@ func TestConsumeInTime(t *testing.T) {
 	join(t, pool, config).Close()
 	if n := pool.Connections(); n != 1 {
 		t.Errorf("there are %d connections", n)
+	}
+}
+
+// TestCloseInTime has a broker not answer when a link is closed, or while it begins to consume. The link ends in time,
+// and no other link of its connection suffers.
+func TestCloseInTime(t *testing.T) {
+	const consume, closeChannel = "\x00\x3c\x00\x14", "\x00\x14\x00\x28"
+	for name, silentAt := range map[string]string{"closing": closeChannel, "consuming": consume} {
+		t.Run(name, func(t *testing.T) {
+			noLeak(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			silent, ended := new(atomic.Bool), make(chan struct{})
+			address := server(t, func(c net.Conn) {
+				greet(c, begin(""))
+				answer(c, 1, frame(tune))
+				answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
+				channel, method, _ := readMethod(c)
+				for ; method != "" && method != closes; channel, method, _ = readMethod(c) {
+					if method == silentAt && silent.CompareAndSwap(true, false) {
+						cancel()
+						<-ended
+					}
+					if reply, ok := answers[method]; ok {
+						_, _ = io.WriteString(c, onChannel(channel, reply))
+					}
+				}
+			})
+			pool := broker.NewPool(0)
+			defer pool.Close()
+			config := broker.Config{Address: address, Dialer: loopback, Login: broker.Password("user", "secret"),
+				Exchange: "group", Queue: "own"}
+			first, second := join(t, pool, config), join(t, pool, config)
+			receive(t, first, func(*broker.Delivery) {})
+			silent.Store(true)
+			if silentAt == consume {
+				_ = second.Receive(ctx, func(*broker.Delivery) {})
+			}
+			second.Close()
+			close(ended)
+			if idle, err := first.Idle(t.Context()); !idle || err != nil {
+				t.Errorf("the queue of another link is idle: %v, %v", idle, err)
+			}
+			if err := first.Err(); err != nil {
+				t.Errorf("another link has ended: %v", err)
+			}
+		})
 	}
 }
 

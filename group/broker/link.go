@@ -22,8 +22,8 @@ type Link struct {
 	canceled   chan string      // by the broker
 	signal     chan struct{}    // there is something to write, or to end
 	done       chan struct{}
-	work       sync.WaitGroup // the goroutine that delivers
-	frames     sync.Mutex     // held while frames are written that belong together, and no others may come between
+	delivering sync.Mutex // held while a message is delivered
+	frames     sync.Mutex // held while frames are written that belong together, and no others may come between
 
 	mu          sync.Mutex
 	err         *Error // why the link has ended, or is to end
@@ -153,7 +153,7 @@ func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 	}
 	l.connection.socket.admit(l.consumer, largest)
 	answer := make(chan error, 1)
-	l.work.Go(func() {
+	l.connection.pool.work.Go(func() {
 		l.frames.Lock()
 		deliveries, err := l.channel.Consume(l.config.Queue, l.consumer, false, false, false, false, priority)
 		l.frames.Unlock()
@@ -162,16 +162,7 @@ func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 			return
 		}
 		for d := range deliveries {
-			l.mu.Lock()
-			ended := l.err != nil || l.stopped
-			if !ended {
-				l.inWork[d.DeliveryTag] = len(d.Body)
-			}
-			l.mu.Unlock()
-			if !ended {
-				deliver(&Delivery{Body: d.Body, ID: d.MessageId, UserID: d.UserId, Redelivered: d.Redelivered,
-					headers: d.Headers, link: l, tag: d.DeliveryTag})
-			}
+			l.deliver(&d, deliver)
 		}
 	})
 	select {
@@ -183,6 +174,22 @@ func (l *Link) Receive(ctx context.Context, deliver func(*Delivery)) error {
 	case <-ctx.Done(): // other links of the connection do not suffer from that
 		l.stopDelivering()
 		return l.connection.key.address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
+	}
+}
+
+// deliver delivers a message, unless the link ends.
+func (l *Link) deliver(d *amqp.Delivery, to func(*Delivery)) {
+	l.delivering.Lock()
+	defer l.delivering.Unlock()
+	l.mu.Lock()
+	ended := l.err != nil || l.stopped
+	if !ended {
+		l.inWork[d.DeliveryTag] = len(d.Body)
+	}
+	l.mu.Unlock()
+	if !ended {
+		to(&Delivery{Body: d.Body, ID: d.MessageId, UserID: d.UserId, Redelivered: d.Redelivered,
+			headers: d.Headers, link: l, tag: d.DeliveryTag})
 	}
 }
 
@@ -243,7 +250,8 @@ func (l *Link) Close() {
 	slow := time.AfterFunc(endTimeout, l.connection.kill)
 	<-l.done
 	slow.Stop()
-	l.work.Wait()
+	l.delivering.Lock() // deliver has returned, and is not called any more
+	defer l.delivering.Unlock()
 }
 
 // Leave ends the link and deletes the queue. Before, it waits until all publications are confirmed and all

@@ -190,18 +190,14 @@ func (l *Link) publish(p publication) {
 	l.flight = append(l.flight, p)
 }
 
-// finish ends what is left of the link: the channel, and publications that are not confirmed.
+// finish ends what is left of the link: the channel, and publications that are not confirmed by then.
 func (l *Link) finish() {
 	c := l.connection
 	c.mu.Lock()
 	delete(c.links, l)
 	c.mu.Unlock()
 	l.stopDelivering()
-	stop := time.AfterFunc(closeTimeout, c.kill)
-	l.frames.Lock() // an answer that is late would be taken for that of the close
-	_ = l.channel.Close()
-	l.frames.Unlock()
-	stop.Stop()
+	l.closeChannel()
 	l.mu.Lock()
 	rest := append(l.flight, l.queue...)
 	l.queue, l.flight, l.unconfirmed = nil, nil, 0
@@ -211,8 +207,31 @@ func (l *Link) finish() {
 	for _, p := range rest {
 		p.done(err)
 	}
-	c.release()
 	close(l.done)
+}
+
+// closeChannel closes the channel, and releases the connection then. It waits a moment for the broker's answer: other
+// links of the connection do not suffer from one that comes later, as from a broker that takes nothing at the moment.
+func (l *Link) closeChannel() {
+	c := l.connection
+	closed := make(chan struct{})
+	c.pool.work.Go(func() { // the goroutine that calls holds work
+		defer close(closed)
+		silent := time.AfterFunc(silenceTimeout, func() {
+			if !c.isBlocked() {
+				c.kill()
+			}
+		})
+		defer silent.Stop()
+		l.frames.Lock() // an answer that is late would be taken for that of the close
+		_ = l.channel.Close()
+		l.frames.Unlock()
+		c.release()
+	})
+	select {
+	case <-closed:
+	case <-time.After(closeTimeout):
+	}
 }
 
 // end has the link end because of err, unless it ends already.
