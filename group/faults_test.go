@@ -115,6 +115,43 @@ func TestRefusalAfterWork(t *testing.T) {
 	})
 }
 
+// TestRefusalIsNotLost: a start that a limit refuses is acknowledged when the broker has confirmed the refusal, and not
+// before. So after a crash it is delivered and refused again, by a message with the same id.
+func TestRefusalIsNotLost(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t, works, func(c *gateway.Config) { c.Partner.MaxTasks = 1 })
+		w.send("start", "t", "m1", "")
+		time.Sleep(time.Second)
+		w.checkAcked("a start", "m1")
+		w.send("start", "u", "m2", "")
+		time.Sleep(time.Second)
+		w.checkAcked("without a link")
+		w.crash()
+		link := w.connect(false)
+		w.send("start", "u", "m2", "")
+		time.Sleep(time.Second)
+		w.checkAcked("not confirmed")
+		before := link.taken()
+		w.crash()
+		link = w.connect(true)
+		w.send("start", "u", "m2", "")
+		time.Sleep(time.Second)
+		w.checkAcked("confirmed", "m2")
+		refusals := 0
+		for _, m := range append(before, link.taken()...) {
+			if decode(t, m).ID == "u" {
+				refusals++
+				if want := messageID(logname.New("agent", leaderAIC, "u"), "start"+logname.Separator+"m2"); m.ID != want {
+					t.Errorf("a refusal has the id %q, want %q", m.ID, want)
+				}
+			}
+		}
+		if refusals != 2 {
+			t.Errorf("it was refused %d times", refusals)
+		}
+	})
+}
+
 // TestFailedStartWasStored: a start that the store has, although it said that it is unavailable, is published once.
 func TestFailedStartWasStored(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
