@@ -20,6 +20,9 @@ type openStreams struct {
 	list   []*Stream // in no order; each knows its place
 }
 
+// keptPlaces is for how many streams the list keeps its memory when none is open.
+const keptPlaces = 1024
+
 func (o *openStreams) add(s *Stream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -35,7 +38,7 @@ func (o *openStreams) remove(s *Stream) {
 	moved := o.list[last]
 	o.list[s.place], moved.place = moved, s.place
 	o.list[last] = nil
-	if o.list = o.list[:last]; last == 0 {
+	if o.list = o.list[:last]; last == 0 && cap(o.list) > keptPlaces {
 		o.list = nil
 	}
 }
