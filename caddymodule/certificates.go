@@ -6,15 +6,12 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
@@ -41,11 +38,6 @@ type certificate struct{ use, file, subject string }
 // validity is the time in which a certificate is valid.
 type validity struct{ from, until time.Time }
 
-// endsSoon reports whether it is time to renew the certificate, or too late.
-func (v validity) endsSoon(now time.Time) bool {
-	return !now.Before(v.until.Add(-command.RenewBefore(v.until.Sub(v.from))))
-}
-
 // certificates are what a configuration has loaded, by use, file and subject.
 type certificates map[certificate]validity
 
@@ -70,14 +62,7 @@ func (c certificates) read(use string, files ...string) {
 
 // readCRL adds a list of revoked certificates that names its end.
 func (c certificates) readCRL(file string) {
-	text, err := os.ReadFile(caddy.NewReplacer().ReplaceAll(file, ""))
-	if err != nil {
-		return // there is none
-	}
-	if block, _ := pem.Decode(text); block != nil {
-		text = block.Bytes
-	}
-	if list, err := x509.ParseRevocationList(text); err == nil && !list.NextUpdate.IsZero() {
+	if list, err := command.ReadCRL(file); err == nil && !list.NextUpdate.IsZero() {
 		c[certificate{useAUNCRL, file, list.Issuer.CommonName}] = validity{list.ThisUpdate, list.NextUpdate}
 	}
 }
@@ -171,7 +156,7 @@ func trustedFiles(server *caddyhttp.Server) (files []string) {
 func (a *App) warnOfCertificates(log *slog.Logger, now time.Time) {
 	for _, all := range []certificates{a.certificates, currentCertificates(a.members)} {
 		for _, c := range all.sorted() {
-			if all[c].endsSoon(now) {
+			if command.EndsSoon(all[c].from, all[c].until, now) {
 				log.Warn("a certificate ends soon, or has ended", "use", c.use, "file", c.file, "subject", c.subject,
 					"until", all[c].until.UTC())
 			}

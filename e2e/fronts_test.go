@@ -135,6 +135,9 @@ func TestDrainOfEveryFront(t *testing.T) {
 	if f.fails("AUN: a start", err, -32050); err != nil && !strings.Contains(err.Error(), "maintenance") {
 		t.Errorf("AUN: a start is answered with %v", err)
 	}
+	_, err = f.aun.Call(f.soon(), "message.send", map[string]any{"to": aunAgent, "message_id": "m1",
+		"payload": aunpeer.Payload{Type: "text", Text: "hello"}})
+	f.fails("AUN: a message that starts a task", err, -32050)
 	f.group.say("start", "refused", "hello")
 	if got := f.group.waitForState(f.member.aic, "refused", "rejected"); len(got.Status.DataItems) == 0 ||
 		!strings.Contains(got.raw, "about to be stopped for maintenance") {

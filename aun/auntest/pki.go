@@ -73,11 +73,17 @@ func (p *PKI) IdentityFor(aid string, curve elliptic.Curve, valid time.Duration)
 	return &aun.Identity{AID: aun.AID(aid), Key: key, Chain: []*x509.Certificate{leaf, p.issuer}}
 }
 
-// Revoke returns a revocation list, in DER, with the certificate of an identity.
+// Revoke returns a revocation list, in DER, with the certificate of an identity. The next one comes in an hour.
 func (p *PKI) Revoke(id *aun.Identity) []byte {
 	p.t.Helper()
+	return p.RevokeUntil(id, time.Now().Add(time.Hour))
+}
+
+// RevokeUntil returns such a list after which the next one comes at some time.
+func (p *PKI) RevokeUntil(id *aun.Identity, next time.Time) []byte {
+	p.t.Helper()
 	list, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{
-		Number: big.NewInt(1), ThisUpdate: time.Now(), NextUpdate: time.Now().Add(time.Hour),
+		Number: big.NewInt(1), ThisUpdate: next.Add(-time.Hour), NextUpdate: next,
 		RevokedCertificateEntries: []x509.RevocationListEntry{
 			{SerialNumber: id.Chain[0].SerialNumber, RevocationTime: time.Now()},
 		},

@@ -25,15 +25,23 @@ import (
 // or a sixth of its lifetime if that is shorter. What renews certificates by itself does so at a third.
 func RenewBefore(lifetime time.Duration) time.Duration { return min(14*24*time.Hour, lifetime/6) }
 
-// examineCertificates examines the certificates of the sites, those that Partners show to agents and brokers, and the
-// roots that the certificates of Leaders, agents and brokers are checked against.
+// examineCertificates examines the certificates of the sites, those that Partners show to agents and brokers, those of
+// AUN, and the roots that the certificates of Leaders, agents and brokers are checked against.
 func (c *configuration) examineCertificates(partners []mounted, now time.Time) (findings []Finding) {
 	for _, file := range c.Apps.TLS.Certificates.Files {
 		findings = append(findings, examinePair(file.Certificate, file.Key, x509.ExtKeyUsageServerAuth, now)...)
 		findings = append(findings, examineAIC(file.Certificate, partners)...)
 	}
 	var pools, trusted []string
+	aun := c.aun()
+	if aun.Cert != "" {
+		trusted = append(aun.Roots, aun.Cert)
+	}
 	for i := range partners {
+		if agent := &partners[i].settings.Agent; agent.Identity != "" {
+			trusted = append(trusted, agent.Identity)
+		}
+		trusted = append(trusted, partners[i].settings.Agent.Roots...)
 		for _, pair := range []keyedPair{partners[i].settings.Agent.TLS, partners[i].settings.Group.TLS} {
 			trusted = append(trusted, pair.CA...)
 			if pair.Cert != "" && pair.Key != "" {
@@ -46,13 +54,13 @@ func (c *configuration) examineCertificates(partners []mounted, now time.Time) (
 	}
 	slices.Sort(pools)
 	for _, file := range slices.Compact(pools) {
-		findings = append(findings, examinePool(CheckClientAuth, file, now)...)
+		findings = append(findings, examinePool(file, now)...)
 	}
 	slices.Sort(trusted)
 	for _, file := range slices.Compact(trusted) {
-		findings = append(findings, examinePool(CheckCertificate, file, now)...)
+		findings = append(findings, examineEnds(file, now)...)
 	}
-	return findings
+	return append(findings, examineCRL(aun.CRL, now)...)
 }
 
 // TrustFiles returns the files that clients' certificates are checked against.
@@ -143,6 +151,38 @@ func examinePair(cert, key string, use x509.ExtKeyUsage, now time.Time) []Findin
 	return say(OK, "it is valid until %s", stamp(leaf.NotAfter))
 }
 
+// ReadCRL reads a list of revoked certificates, in PEM or DER, from a file, whose name may have placeholders.
+func ReadCRL(file string) (*x509.RevocationList, error) {
+	text, err := os.ReadFile(caddy.NewReplacer().ReplaceAll(file, ""))
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be read (%w); correct its path or its permissions", err)
+	}
+	if block, _ := pem.Decode(text); block != nil {
+		text = block.Bytes
+	}
+	list, err := x509.ParseRevocationList(text)
+	if err != nil {
+		return nil, fmt.Errorf("it holds no list of revoked certificates (%w); name the right file", err)
+	}
+	return list, nil
+}
+
+// examineCRL examines until when a list of revoked certificates is the newest. What else is wrong with it is an error
+// of the configuration.
+func examineCRL(file string, now time.Time) []Finding {
+	list, err := ReadCRL(file)
+	if err == nil && !list.NextUpdate.IsZero() && EndsSoon(list.ThisUpdate, list.NextUpdate, now) {
+		return []Finding{{CheckCertificate, Warning, file, fmt.Sprintf("the next list of revoked certificates is there "+
+			"on %s; get it, and run caddy reload --force", stamp(list.NextUpdate))}}
+	}
+	return nil
+}
+
+// EndsSoon reports whether what is valid for some time must be renewed now, or has ended.
+func EndsSoon(from, until, now time.Time) bool {
+	return !now.Before(until.Add(-RenewBefore(until.Sub(from))))
+}
+
 // validity says whether a certificate is valid now, and for how long.
 func validity(c *x509.Certificate, now time.Time) (Status, string) {
 	switch {
@@ -152,7 +192,7 @@ func validity(c *x509.Certificate, now time.Time) (Status, string) {
 	case now.After(c.NotAfter):
 		return Broken, fmt.Sprintf("the certificate of %s has expired on %s; renew it, and run caddy reload --force",
 			SubjectOf(c), stamp(c.NotAfter))
-	case now.Add(RenewBefore(c.NotAfter.Sub(c.NotBefore))).After(c.NotAfter):
+	case EndsSoon(c.NotBefore, c.NotAfter, now):
 		return Warning, fmt.Sprintf("the certificate of %s expires on %s; renew it, and run caddy reload --force",
 			SubjectOf(c), stamp(c.NotAfter))
 	}
@@ -193,19 +233,31 @@ func examineAIC(file string, partners []mounted) []Finding {
 	return nil
 }
 
-// examinePool examines the roots that the certificates of others are checked against.
-func examinePool(check, file string, now time.Time) []Finding {
+// examinePool examines the roots that Leaders' certificates are checked against.
+func examinePool(file string, now time.Time) []Finding {
 	chain, err := ReadCertificates(file)
 	if err != nil {
-		return []Finding{{check, Broken, file, err.Error()}}
+		return []Finding{{CheckClientAuth, Broken, file, err.Error()}}
 	}
 	for _, c := range chain {
-		if !c.IsCA && check == CheckClientAuth {
-			return []Finding{{check, Broken, file, fmt.Sprintf("the certificate of %s is not that of a CA, so that "+
+		if !c.IsCA {
+			return []Finding{{CheckClientAuth, Broken, file, fmt.Sprintf("the certificate of %s is not that of a CA, so that "+
 				"no Leader is trusted; put the CAs of Leaders into trust_pool", SubjectOf(c))}}
 		}
 		if status, text := validity(c, now); status != OK {
-			return []Finding{{check, status, file, text}}
+			return []Finding{{CheckClientAuth, status, file, text}}
+		}
+	}
+	return nil
+}
+
+// examineEnds examines until when the certificates of a file are valid. What else is wrong with them is an error of the
+// configuration.
+func examineEnds(file string, now time.Time) []Finding {
+	chain, _ := ReadCertificates(file)
+	for _, c := range chain {
+		if status, text := validity(c, now); status != OK {
+			return []Finding{{CheckCertificate, status, file, text}}
 		}
 	}
 	return nil

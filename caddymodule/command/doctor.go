@@ -96,6 +96,22 @@ type configuration struct {
 	} `json:"apps"`
 }
 
+// aunFiles is what is read of the option aun of the app aip.
+type aunFiles struct {
+	Cert  string   `json:"cert"`
+	Roots []string `json:"roots"`
+	CRL   string   `json:"crl"`
+}
+
+// aun returns the files of AUN; none if there is no such option.
+func (c *configuration) aun() aunFiles {
+	var app struct {
+		AUN aunFiles `json:"aun"`
+	}
+	_ = json.Unmarshal(c.Apps.AIP, &app) // that of no app fails, and what is wrong with one is a finding of its own
+	return app.AUN
+}
+
 // examine examines the configuration in a file.
 func examine(ctx context.Context, file, adapter string) []Finding {
 	broken := func(err error) []Finding {

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -27,6 +28,7 @@ import (
 
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
+	"github.com/aip-gateway/aip-gateway/aun/auntest"
 	_ "github.com/aip-gateway/aip-gateway/caddymodule"
 	"github.com/aip-gateway/aip-gateway/caddymodule/command"
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
@@ -140,6 +142,18 @@ func TestDoctor(t *testing.T) {
 	options := func(text string) func(*testing.T, *setup) {
 		return func(_ *testing.T, s *setup) { s.options = text }
 	}
+	aun := func(valid, next time.Duration) func(*testing.T, *setup) {
+		return func(t *testing.T, s *setup) {
+			pki := auntest.NewPKI(t)
+			own, roots, crl := filepath.Join(s.dir, "own.pem"), filepath.Join(s.dir, "of-aun.pem"), filepath.Join(s.dir, "crl")
+			id := pki.IdentityFor("gateway.aid.test", elliptic.P256(), valid)
+			if err := errors.Join(id.Save(own, false), os.WriteFile(roots, pki.RootsPEM(), 0o600),
+				os.WriteFile(crl, pki.RevokeUntil(id, time.Now().Add(next)), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			s.store += "\naun {\ncert " + own + "\nroots " + roots + "\ncrl " + crl + "\n}"
+		}
+	}
 	for _, tc := range []struct {
 		name  string
 		do    func(*testing.T, *setup)
@@ -187,6 +201,10 @@ func TestDoctor(t *testing.T) {
 				w.WriteHeader(http.StatusBadRequest)
 			})
 		}, "agent", command.Broken, `^the agent shows no card, [^(]*\(HTTP 400\); [^(]*$`},
+		{"an AID that expires soon", aun(5*time.Minute, time.Hour), "certificate", command.Warning,
+			`of gateway.aid.test expires on .*; renew it`},
+		{"a list of revoked certificates that is old", aun(1000*time.Hour, -time.Minute), "certificate", command.Warning,
+			`^the next list of revoked certificates is there on .*; get it`},
 		{"a clock that is slow", made(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }),
 			"certificate", command.Broken, `is valid only from .*; correct the clock of this machine`},
 		{"a certificate for clients", made(func(c *x509.Certificate) {

@@ -47,6 +47,9 @@ type partnerSettings struct {
 		URL string    `json:"url"`
 		AID string    `json:"aid"`
 		TLS keyedPair `json:"tls"`
+
+		Identity string   `json:"identity"` // of an agent of AUN, as are Roots
+		Roots    []string `json:"roots"`
 	} `json:"agent"`
 	Group struct {
 		TLS keyedPair `json:"tls"`
