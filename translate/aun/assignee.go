@@ -142,43 +142,11 @@ func reportOf(method string, params gjson.Result) (rep agent.Report, err error) 
 		rep.State = task.Failed
 	case Complete:
 		rep.State = task.AwaitingCompletion
-		if list := wire.Member(params, "artifacts"); !wire.Absent(list) {
-			r.Each(list, "artifacts", wire.MaxItems, func(v gjson.Result) {
-				if p, ok := ReadArtifact(v); ok {
-					rep.Chunks = append(rep.Chunks, task.Chunk{Product: p, Last: true})
-				} else {
-					r.Fail("", "an artifact needs an id, a type and a content")
-				}
-			})
-		}
+		rep.Chunks = readCompleted(&r, params)
 	case UpdatedEvent:
-		status := wire.Member(params, "status").Str
-		state, ok := State(status)
-		if !ok {
-			r.Fail("status", "status must be one of those of a task")
-		}
-		if rep.State = state; state == task.Accepted {
-			rep.State = task.None
-		}
-		if said := wire.Member(params, "message"); !wire.Absent(said) {
-			if rep.Items, ok = ReadContent(said); !ok {
-				r.Fail("message", "message must be an object with a type and a content")
-			}
-		} else {
-			v := wire.Member(params, "reason")
-			reason = wire.Owned(v, r.Text(v, "reason"))
-		}
+		rep.State, rep.Items, reason = readUpdate(&r, params)
 	case ArtifactEvent:
-		p, ok := ReadArtifact(wire.Member(params, "artifact"))
-		if !ok {
-			r.Fail("artifact", "an artifact needs an id, a type and a content")
-		}
-		rep.Chunks = []task.Chunk{{
-			Product: p, Append: r.Flag(wire.Member(params, "append"), "append"), Last: !wire.Member(params, "append").Bool(),
-		}}
-		if last := wire.Member(params, "last_chunk"); !wire.Absent(last) {
-			rep.Chunks[0].Last = r.Flag(last, "last_chunk")
-		}
+		rep.Chunks = []task.Chunk{readPiece(&r, params)}
 	case MessageSend:
 		p, ok := ReadPayload(wire.Member(params, "payload"))
 		if !ok {
@@ -198,6 +166,57 @@ func reportOf(method string, params gjson.Result) (rep agent.Report, err error) 
 		rep.NativeState = StateName(rep.State, false)
 	}
 	return rep, nil
+}
+
+// readCompleted reads the artifacts of a task that is complete.
+func readCompleted(r *wire.Reader, params gjson.Result) (chunks []task.Chunk) {
+	list := wire.Member(params, "artifacts")
+	if wire.Absent(list) {
+		return nil
+	}
+	r.Each(list, "artifacts", wire.MaxItems, func(v gjson.Result) {
+		if p, ok := ReadArtifact(v); ok {
+			chunks = append(chunks, task.Chunk{Product: p, Last: true})
+		} else {
+			r.Fail("", "an artifact needs an id, a type and a content")
+		}
+	})
+	return chunks
+}
+
+// readUpdate reads an update of a task: its state, and what the assignee says about it, in a message or as a reason.
+func readUpdate(r *wire.Reader, params gjson.Result) (state task.State, items []task.DataItem, reason string) {
+	state, ok := State(wire.Member(params, "status").Str)
+	if !ok {
+		r.Fail("status", "status must be one of those of a task")
+	}
+	if state == task.Accepted {
+		state = task.None
+	}
+	said := wire.Member(params, "message")
+	if wire.Absent(said) {
+		v := wire.Member(params, "reason")
+		return state, nil, wire.Owned(v, r.Text(v, "reason"))
+	}
+	if items, ok = ReadContent(said); !ok {
+		r.Fail("message", "message must be an object with a type and a content")
+	}
+	return state, items, ""
+}
+
+// readPiece reads an artifact, or a piece of one.
+func readPiece(r *wire.Reader, params gjson.Result) task.Chunk {
+	p, ok := ReadArtifact(wire.Member(params, "artifact"))
+	if !ok {
+		r.Fail("artifact", "an artifact needs an id, a type and a content")
+	}
+	c := task.Chunk{
+		Product: p, Append: r.Flag(wire.Member(params, "append"), "append"), Last: !wire.Member(params, "append").Bool(),
+	}
+	if last := wire.Member(params, "last_chunk"); !wire.Absent(last) {
+		c.Last = r.Flag(last, "last_chunk")
+	}
+	return c
 }
 
 // Reply implements translate.Client. Only a cancel has an answer, which the gateway makes.
