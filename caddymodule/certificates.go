@@ -92,29 +92,36 @@ func (a *App) loadedCertificates() certificates {
 // currentCertificates returns the certificates that are renewed without a reload.
 func currentCertificates(members []*Gateway) certificates {
 	c := make(certificates)
+	servers := make(map[*caddyhttp.Server]bool)
 	for _, g := range members {
 		if g.Group != nil {
 			c.read(useGroup, g.Group.TLS.Cert)
 		}
-		g.siteCertificates(c)
+		if g.server != nil {
+			servers[g.server] = true
+			c.addHosts(g.hosts())
+		}
+	}
+	for server := range servers {
+		c.addSelected(server)
 	}
 	return c
 }
 
-// siteCertificates adds the certificates that the Partner's site shows to callers, as far as Caddy says: those for the
-// names of its routes, and the ones that its connection policies select.
-func (g *Gateway) siteCertificates(c certificates) {
-	if g.server == nil {
-		return
-	}
-	for _, name := range g.hosts() {
+// addHosts adds the certificates that Caddy has for some hosts.
+func (c certificates) addHosts(names []string) {
+	for _, name := range names {
 		for _, found := range caddytls.AllMatchingCertificates(name) {
 			if found.Leaf != nil {
 				c.add(useSite, "", found.Leaf)
 			}
 		}
 	}
-	for _, p := range g.server.TLSConnPolicies {
+}
+
+// addSelected adds the certificates that the connection policies of a server select, whatever the host.
+func (c certificates) addSelected(server *caddyhttp.Server) {
+	for _, p := range server.TLSConnPolicies {
 		if p.CertSelection == nil || p.TLSConfig == nil {
 			continue // it goes by the name, which only callers know
 		}
