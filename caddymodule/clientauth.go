@@ -15,7 +15,8 @@ import (
 )
 
 // clientAuth is what a site needs so that Leaders can prove who they are.
-const clientAuth = "add to the site: tls { client_auth { mode require_and_verify; trust_pool file <ca.pem> } }"
+const clientAuth = "serve the site over https, and add client_auth to its tls block, with two lines: " +
+	`"mode require_and_verify" and "trust_pool file <ca.pem>"`
 
 // warnWithoutClientAuth warns of a handler that requires certificates of Leaders, on a server that asks none for them.
 // It cannot know which of the server's sites the handler belongs to, so it is silent if any of them asks.

@@ -158,7 +158,7 @@ func TestValidate(t *testing.T) {
 		}
 		status, _, stderr := s.caddy("validate", "--config", path, "--adapter", "caddyfile")
 		const warning, advice = "identity is required, but the site verifies no client certificates",
-			"client_auth { mode require_and_verify; trust_pool file"
+			`with two lines: \"mode require_and_verify\" and \"trust_pool file <ca.pem>\"`
 		if status != 0 || strings.Contains(stderr, warning) != warned || strings.Contains(stderr, advice) != warned {
 			t.Errorf("client_auth mode %s: ended with %d:\n%s", mode, status, stderr)
 		}

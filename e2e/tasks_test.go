@@ -100,8 +100,8 @@ func TestTasks(t *testing.T) {
 		}
 		shown := s.tasksCommand(0, "show", "a")
 		for _, want := range []string{
-			`(?m)^state     completed since `, `(?m)^heard     \S+  start  \S+\n          hello$`,
-			`(?m)^product .*\(event \d+\)$`, `(?m)^          said �red$`, `(?m)^heard     \S+  complete `,
+			`(?m)^state     completed since `, `(?m)^received  \S+  start  \S+\n          hello$`,
+			`(?m)^product .*\(event \d+\)$`, `(?m)^          said �red$`, `(?m)^received  \S+  complete `,
 			`(?m)^state     completed since \S+  \(event 5\)$`,
 		} {
 			if !regexp.MustCompile(want).MatchString(shown) {

@@ -111,7 +111,7 @@ says      No data.
 was       2025-09-01T11:59:00+08:00  accepted
 was       2025-09-01T12:07:00.5+08:00  failed
           No data.
-heard     2025-09-01T11:58:00+08:00  start  msg-1
+received  2025-09-01T11:58:00+08:00  start  msg-1
           Plan
 `
 	notFound = `"error":{"code":-32001,"message":"Task not found","data":{"taskId":"task-1","details":"It may have ` +
@@ -176,8 +176,8 @@ func TestCall(t *testing.T) {
 		{"an error whose data is a sentence", []string{"get", "--task", "task-1"},
 			`"error":{"code":-32008,"message":"A\u001b","data":"why"}`,
 			commandResult{2, "", "Error: the Partner answered -32008 A\ufffd\n  data: \"why\"\n" +
-				"the call has a certificate; if the site does not ask for it, its operator adds: " +
-				"tls { client_auth { mode require_and_verify; trust_pool file <ca.pem> } }\n"}},
+				"the call has a certificate; if the site does not ask for it, its operator adds:\n" +
+				"\ttls {\n\t\tclient_auth {\n\t\t\tmode require_and_verify\n\t\t\ttrust_pool file <ca.pem>\n\t\t}\n\t}\n"}},
 		{"a message", start,
 			`"result":{"type":"message","id":"msg-9","sentAt":"2025-09-01T12:00:00Z","senderRole":"partner","senderId":"p",` +
 				`"dataItems":[{"type":"text","text":"Hi"}]}`,

@@ -123,8 +123,14 @@ func (f *connectionFlags) advice(e *leader.Error) string {
 	if cert, err := f.certificate(); cert == nil && err == nil {
 		return "\ngive the Leader's certificate with --cert, or make one with `caddy aip pki`"
 	}
-	return "\nthe call has a certificate; if the site does not ask for it, its operator adds: " +
-		"tls { client_auth { mode require_and_verify; trust_pool file <ca.pem> } }"
+	return `
+the call has a certificate; if the site does not ask for it, its operator adds:
+	tls {
+		client_auth {
+			mode require_and_verify
+			trust_pool file <ca.pem>
+		}
+	}`
 }
 
 // maxBodyShown is how much of the body of an unexpected answer is printed, in bytes.

@@ -70,7 +70,7 @@ func (p *printer) task(t *task.Task, c task.Command) error {
 		}
 		for i := range t.MessageHistory {
 			m := &t.MessageHistory[i]
-			p.line("heard", joined(stamp(m.SentAt), string(m.Command), m.ID))
+			p.line("received", joined(stamp(m.SentAt), string(m.Command), m.ID))
 			p.items("", m.DataItems)
 		}
 	}

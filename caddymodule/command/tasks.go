@@ -323,6 +323,6 @@ func (p *eventPrinter) cause(m *task.Message) {
 		return
 	}
 	p.endText()
-	p.line("heard", joined(stamp(m.SentAt), string(m.Command), m.ID))
+	p.line("received", joined(stamp(m.SentAt), string(m.Command), m.ID))
 	p.items("", m.DataItems)
 }

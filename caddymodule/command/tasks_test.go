@@ -103,7 +103,7 @@ func TestShowTask(t *testing.T) {
 		"partner   P\n" +
 		"state     working since 2026-11-22T18:00:00+08:00\n" +
 		"events    1 to 3, 2.0 KiB\n" +
-		"heard     2026-11-22T18:00:00+08:00  start  m1\n" +
+		"received  2026-11-22T18:00:00+08:00  start  m1\n" +
 		"          hello\n" +
 		"session   s  (event 1)\n" +
 		"state     accepted since 2026-11-22T18:00:00+08:00\n" +
