@@ -84,7 +84,7 @@ func TestExample(t *testing.T) {
 		`(?m)^was .* accepted$`,
 		`(?m)^was .* working$`,
 		`(?m)^was .* awaiting-completion$`,
-		`(?m)^heard .* start `,
+		`(?m)^received .* start `,
 	)
 	expect(call(0, "continue", "--task", id, "again"), `(?m)echo: again$`)
 	expect(call(0, "complete", "--task", id), `(?m)^state +completed since `)
