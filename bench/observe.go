@@ -17,7 +17,7 @@ import (
 // observed measures what it costs that an operator watches a gateway: Prometheus, which reads the metrics 15 times as
 // often as it usually does, and an access log in a file. Each is compared with neither, in the same process, in turns.
 // The counters themselves cannot be switched off: they are part of both. The access log is Caddy's, so what it costs
-// reverse_proxy is measured too.
+// reverse_proxy is measured too. Its file is not rolled: Caddy would compress it at moments that nothing else here has.
 func observed(ctx context.Context, o settings) error {
 	dir, err := os.MkdirTemp("", "aip-bench-")
 	if err != nil {
@@ -32,8 +32,16 @@ func observed(ctx context.Context, o settings) error {
 			return err
 		}
 		free = append(free, port)
-		more += fmt.Sprintf("http://localhost:%d {\n\tbind 127.0.0.1\n\tlog {\n\t\toutput file %s\n\t}\n\t%s\n}\n", port,
-			filepath.Join(dir, fmt.Sprint(port, ".log")), site)
+		more += fmt.Sprintf(`http://localhost:%d {
+	bind 127.0.0.1
+	log {
+		output file %s {
+			roll_disabled
+		}
+	}
+	%s
+}
+`, port, filepath.Join(dir, fmt.Sprint(port, ".log")), site)
 	}
 	s, err := newSite(ctx, o.caddy, siteConfig{more: more})
 	if err != nil {
