@@ -149,10 +149,17 @@ func (f *filterFlags) query() url.Values {
 }
 
 func listDeliveriesCommand() *cobra.Command {
-	var admin adminFlags
 	var filter filterFlags
-	var limit int
-	var asJSON bool
+	list := listing[adminapi.DeliveryPage, adminapi.Delivery]{
+		path:    adminapi.Deliveries,
+		entries: func(p *adminapi.DeliveryPage) ([]adminapi.Delivery, string) { return p.Deliveries, p.Next },
+		header:  "STATUS\tSTATE\tTASK\tENDPOINT\tTRIED\tNEXT\tLAST\tID",
+		row: func(d *adminapi.Delivery) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s", d.Status, d.State, clean(d.Task),
+				d.Endpoint, d.Attempts, soon(d.Next), clean(lastOf(d)), d.ID)
+		},
+		none: "Nothing waits to be delivered.",
+	}
 	cmd := &cobra.Command{
 		Use:   "list [--status <status>] [--task <id>] [--host <host>] [...]",
 		Short: "Lists the notifications that were not delivered",
@@ -165,46 +172,10 @@ disabled).
 		Example: `  $ caddy aip deliveries list --status dead
   $ caddy aip deliveries list --task task-1 --json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			q := filter.query()
-			printed := 0
-			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			for {
-				q.Set("limit", strconv.Itoa(min(limit-printed, 1000)))
-				var page adminapi.DeliveryPage
-				raw, err := admin.ask(http.MethodGet, adminapi.Deliveries, q, nil, &page)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					if _, err := cmd.OutOrStdout().Write(raw); err != nil {
-						return err
-					}
-				} else if printed == 0 && len(page.Deliveries) > 0 {
-					fmt.Fprintln(table, "STATUS\tSTATE\tTASK\tENDPOINT\tTRIED\tNEXT\tLAST\tID")
-				}
-				for i := range page.Deliveries {
-					d := &page.Deliveries[i]
-					if printed++; !asJSON {
-						fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Status, d.State, clean(d.Task),
-							d.Endpoint, d.Attempts, soon(d.Next), clean(lastOf(d)), d.ID)
-					}
-				}
-				if page.Next == "" || printed >= limit {
-					break
-				}
-				q.Set("after", page.Next)
-			}
-			if printed == 0 && !asJSON {
-				fmt.Fprintln(table, "Nothing waits to be delivered.")
-			}
-			return table.Flush()
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return list.print(cmd, filter.query()) },
 	}
-	admin.add(cmd.Flags())
+	list.add(cmd.Flags(), "notifications")
 	filter.add(cmd.Flags())
-	cmd.Flags().IntVar(&limit, "limit", 100, "the largest number of notifications")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON of the admin API, one page per line")
 	return cmd
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -55,30 +54,23 @@ func (f *taskFlags) query() url.Values {
 	return q
 }
 
-// tasks calls each with the pages of the tasks that a query selects, and their JSON, up to a number of tasks.
-func (f *adminFlags) tasks(q url.Values, limit int, each func([]adminapi.Task, []byte) error) error {
-	for {
-		q.Set("limit", strconv.Itoa(min(limit, 1000)))
-		var page adminapi.TaskPage
-		raw, err := f.ask(http.MethodGet, adminapi.Tasks, q, nil, &page)
-		if err != nil {
-			return err
-		}
-		if err := each(page.Tasks, raw); err != nil {
-			return err
-		}
-		if limit -= len(page.Tasks); page.Next == "" || limit <= 0 {
-			return nil
-		}
-		q.Set("after", page.Next)
+// listedTasks are the tasks of the gateway.
+func listedTasks() listing[adminapi.TaskPage, adminapi.Task] {
+	return listing[adminapi.TaskPage, adminapi.Task]{
+		path:    adminapi.Tasks,
+		entries: func(p *adminapi.TaskPage) ([]adminapi.Task, string) { return p.Tasks, p.Next },
+		header:  "TASK\tSTATE\tSINCE\tEVENTS\tSIZE\tLEADER\tPARTNER",
+		row: func(t *adminapi.Task) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", clean(t.Task), t.State, stamp(t.Since), t.Last,
+				humanize.IBytes(uint64(t.Bytes)), clean(t.Leader), clean(t.Partner))
+		},
+		none: "There is no such task.",
 	}
 }
 
 func listTasksCommand() *cobra.Command {
-	var admin adminFlags
 	var filter taskFlags
-	var limit int
-	var asJSON bool
+	list := listedTasks()
 	cmd := &cobra.Command{
 		Use:   "list [--state <state>] [--min-age <time>] [--leader <aic>] [--partner <aic>] [...]",
 		Short: "Lists the tasks of the gateway",
@@ -91,44 +83,13 @@ the first answer. The age of a task is the time since its last change of state.
   $ caddy aip tasks list --state working --min-age 1h
   $ caddy aip tasks list --state failed --max-age 1d --json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 {
-				return errors.New("--limit must be above 0")
-			}
-			printed := 0
-			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			err := admin.tasks(filter.query(), limit, func(list []adminapi.Task, raw []byte) error {
-				if asJSON {
-					_, err := cmd.OutOrStdout().Write(raw)
-					return err
-				}
-				if printed == 0 && len(list) > 0 {
-					fmt.Fprintln(table, "TASK\tSTATE\tSINCE\tEVENTS\tSIZE\tLEADER\tPARTNER")
-				}
-				for i := range list {
-					t := &list[i]
-					printed++
-					fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", clean(t.Task), t.State, stamp(t.Since), t.Last,
-						humanize.IBytes(uint64(t.Bytes)), clean(t.Leader), clean(t.Partner))
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			if printed == 0 && !asJSON {
-				fmt.Fprintln(table, "There is no such task.")
-			}
-			return table.Flush()
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return list.print(cmd, filter.query()) },
 	}
-	admin.add(cmd.Flags())
+	list.add(cmd.Flags(), "tasks")
 	filter.add(cmd.Flags())
 	cmd.Flags().StringArrayVar(&filter.states, "state", nil, "pending, or a state of AIP; may be repeated")
 	cmd.Flags().StringVar(&filter.minAge, "min-age", "", "whose state has not changed for this time, such as 10m or 2d")
 	cmd.Flags().StringVar(&filter.maxAge, "max-age", "", "whose state has changed within this time")
-	cmd.Flags().IntVar(&limit, "limit", 100, "the largest number of tasks")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON of the admin API, one page per line")
 	return cmd
 }
 
@@ -137,7 +98,8 @@ func (f *taskFlags) find(admin *adminFlags, id string) (name adminapi.TaskName, 
 	q := f.query()
 	q.Set("task", id)
 	var found []adminapi.Task
-	err = admin.tasks(q, 2, func(list []adminapi.Task, _ []byte) error {
+	tasks := listedTasks()
+	err = tasks.pages(admin, q, 2, func(list []adminapi.Task, _ []byte) error {
 		found = append(found, list...)
 		return nil
 	})
