@@ -76,7 +76,7 @@ func TestAUNTasks(t *testing.T) {
 			t.Errorf("it has asked %+v", asked)
 		}
 		must(alice.Subscribe(s.soon(), task.TaskID))(t)
-		open := s.openStreams(url.Values{"task": {task.TaskID}})
+		open := s.listed("streams", url.Values{"task": {task.TaskID}})
 		if len(open) != 1 || open[0].Get("transport").String() != "AUN" ||
 			open[0].Get("user_id").String() != "alice.aid.test" {
 			t.Errorf("the streams of the task are %s", open)

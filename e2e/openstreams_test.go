@@ -15,23 +15,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// openStreams returns the streams that the admin API lists, of all pages.
-func (s *site) openStreams(query url.Values) (all []gjson.Result) {
-	s.t.Helper()
-	for {
-		status, body := s.asked(http.MethodGet, "/aip/streams?"+query.Encode(), "")
-		if status != http.StatusOK {
-			s.t.Fatalf("the admin API answers %d %s", status, body)
-		}
-		all = append(all, gjson.GetBytes(body, "streams").Array()...)
-		next := gjson.GetBytes(body, "next").String()
-		if next == "" {
-			return all
-		}
-		query.Set("after", next)
-	}
-}
-
 // TestOpenStreams lists streams over every transport, by the admin API and by caddy aip streams.
 func TestOpenStreams(t *testing.T) {
 	t.Parallel()
@@ -68,7 +51,7 @@ func TestOpenStreams(t *testing.T) {
 	}
 	var all []gjson.Result
 	eventually(t, "all streams are listed", func() bool {
-		all = s.openStreams(url.Values{})
+		all = s.listed("streams", url.Values{})
 		return len(all) == len(want) && all[0].Get("transport").String() == first
 	})
 	described := func(list []gjson.Result) (got []string) {
@@ -99,7 +82,7 @@ func TestOpenStreams(t *testing.T) {
 	} {
 		q, err := url.ParseQuery(query)
 		noError(t, err)
-		if got := described(s.openStreams(q)); len(got) != n {
+		if got := described(s.listed("streams", q)); len(got) != n {
 			t.Errorf("%s: %q", query, got)
 		}
 	}
@@ -128,7 +111,7 @@ func TestOpenStreams(t *testing.T) {
 	// A stream that has ended is not listed.
 	l.cancel("h2")
 	eventually(t, "two streams have ended", func() bool {
-		return fmt.Sprint(described(s.openStreams(url.Values{}))) ==
+		return fmt.Sprint(described(s.listed("streams", url.Values{}))) ==
 			fmt.Sprint([]string{want[0], want[2], want[3]})
 	})
 }

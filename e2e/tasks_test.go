@@ -27,23 +27,30 @@ func (s *site) tasksCommand(want int, args ...string) string {
 	return stdout + stderr
 }
 
-// listedTasks returns the tasks that the admin API lists, of all pages, with their states.
-func (s *site) listedTasks(query url.Values) (all []string) {
+// listed returns the entries of a list of the admin API, of all pages.
+func (s *site) listed(list string, query url.Values) (all []gjson.Result) {
 	s.t.Helper()
 	for {
-		status, body := s.asked("GET", "/aip/tasks?"+query.Encode(), "")
+		status, body := s.asked(http.MethodGet, "/aip/"+list+"?"+query.Encode(), "")
 		if status != http.StatusOK {
 			s.t.Fatalf("the admin API answers %d %s", status, body)
 		}
-		for _, one := range gjson.GetBytes(body, "tasks").Array() {
-			all = append(all, one.Get("task").String()+" "+one.Get("state").String())
-		}
+		all = append(all, gjson.GetBytes(body, list).Array()...)
 		next := gjson.GetBytes(body, "next").String()
 		if next == "" {
 			return all
 		}
 		query.Set("after", next)
 	}
+}
+
+// listedTasks returns the tasks that the admin API lists, with their states.
+func (s *site) listedTasks(query url.Values) (all []string) {
+	s.t.Helper()
+	for _, one := range s.listed("tasks", query) {
+		all = append(all, one.Get("task").String()+" "+one.Get("state").String())
+	}
+	return all
 }
 
 // TestTasks lists tasks, and shows one with its events, by the admin API and by caddy aip tasks, also after a crash.

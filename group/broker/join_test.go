@@ -292,21 +292,14 @@ func TestConsumeInTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	consumers, returned := 0, make(chan struct{})
-	address := server(t, func(c net.Conn) {
-		greet(c, begin(""))
-		answer(c, 1, frame(tune))
-		answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
-		for channel, method, _ := readMethod(c); method != "" && method != closes; channel, method, _ = readMethod(c) {
-			if method == "\x00\x3c\x00\x14" { // basic.consume
-				if consumers++; consumers == 2 {
-					cancel()
-					<-returned
-				}
-			}
-			if reply, ok := answers[method]; ok {
-				_, _ = io.WriteString(c, onChannel(channel, reply))
+	address := linked(t, func(method, _ string) string {
+		if method == "\x00\x3c\x00\x14" { // basic.consume
+			if consumers++; consumers == 2 {
+				cancel()
+				<-returned
 			}
 		}
+		return answers[method]
 	})
 	pool := broker.NewPool(0)
 	defer pool.Close()
@@ -338,20 +331,12 @@ func TestCloseInTime(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			silent, ended := new(atomic.Bool), make(chan struct{})
-			address := server(t, func(c net.Conn) {
-				greet(c, begin(""))
-				answer(c, 1, frame(tune))
-				answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
-				channel, method, _ := readMethod(c)
-				for ; method != "" && method != closes; channel, method, _ = readMethod(c) {
-					if method == silentAt && silent.CompareAndSwap(true, false) {
-						cancel()
-						<-ended
-					}
-					if reply, ok := answers[method]; ok {
-						_, _ = io.WriteString(c, onChannel(channel, reply))
-					}
+			address := linked(t, func(method, _ string) string {
+				if method == silentAt && silent.CompareAndSwap(true, false) {
+					cancel()
+					<-ended
 				}
+				return answers[method]
 			})
 			pool := broker.NewPool(0)
 			defer pool.Close()
@@ -384,31 +369,23 @@ func TestLateJoin(t *testing.T) {
 	repeated := make(chan struct{})
 	happened := make(chan string, 8) // to the queue
 	exists := false
-	address := server(t, func(c net.Conn) {
-		greet(c, begin(""))
-		answer(c, 1, frame(tune))
-		answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
-		for channel, method, rest := readMethod(c); method != "" && method != closes; channel, method, rest = readMethod(c) {
-			reply, known := answers[method]
-			switch {
-			case method == "\x00\x32\x00\x28": // queue.delete
-				exists = false
-				happened <- "deleted"
-			case method != "\x00\x32\x00\x0a": // queue.declare
-			case rest[6]&1 == 0:
-				exists = true
-				happened <- "made"
-				cancel()
-				<-repeated
-			case exists:
-				happened <- "found"
-			default: // not found: channel.close
-				reply = "\x00\x14\x00\x28\x01\x94\x09NOT_FOUND\x00\x32\x00\x0a"
-			}
-			if known {
-				_, _ = io.WriteString(c, onChannel(channel, reply))
-			}
+	address := linked(t, func(method, rest string) string {
+		switch {
+		case method == "\x00\x32\x00\x28": // queue.delete
+			exists = false
+			happened <- "deleted"
+		case method != "\x00\x32\x00\x0a": // queue.declare
+		case rest[6]&1 == 0:
+			exists = true
+			happened <- "made"
+			cancel()
+			<-repeated
+		case exists:
+			happened <- "found"
+		default: // not found: channel.close
+			return "\x00\x14\x00\x28\x01\x94\x09NOT_FOUND\x00\x32\x00\x0a"
 		}
+		return answers[method]
 	})
 	pool := broker.NewPool(0)
 	defer pool.Close()
@@ -435,6 +412,20 @@ func TestLateJoin(t *testing.T) {
 			t.Errorf("the queue was %s, want %s", got, want)
 		}
 	}
+}
+
+// linked starts a broker that answers each method of a link with what reply returns, or not at all if that is empty.
+func linked(t *testing.T, reply func(method, rest string) string) broker.Address {
+	return server(t, func(c net.Conn) {
+		greet(c, begin(""))
+		answer(c, 1, frame(tune))
+		answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
+		for channel, method, rest := readMethod(c); method != "" && method != closes; channel, method, rest = readMethod(c) {
+			if payload := reply(method, rest); payload != "" {
+				_, _ = io.WriteString(c, onChannel(channel, payload))
+			}
+		}
+	})
 }
 
 // answers are the answers of a broker to the methods of a link.
