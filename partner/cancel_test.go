@@ -37,17 +37,17 @@ func TestCancelRaces(t *testing.T) {
 			if n > 1 {
 				return no
 			}
-			time.Sleep(5 * time.Second)
+			bubble.Pass(5 * time.Second)
 			return nil
 		}, nil, nil, []task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
-		{"the agent cancels, and refuses", 1, func(int) error { time.Sleep(time.Millisecond); return no },
+		{"the agent cancels, and refuses", 1, func(int) error { bubble.Pass(time.Millisecond); return no },
 			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) { yield(canceled, nil) }, nil,
 			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
 		{"the agent cancels, and drops the connection", 1,
 			func(int) error { return task.Errorf(task.InvalidAgentResponse, "the connection to the agent broke") },
 			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) { yield(canceled, nil) }, nil,
 			[]task.State{task.Accepted, task.Working, task.Canceled}, []task.Command{task.Start, task.Cancel}},
-		{"the agent refuses, and its run breaks off", 1, func(int) error { time.Sleep(time.Millisecond); return no },
+		{"the agent refuses, and its run breaks off", 1, func(int) error { bubble.Pass(time.Millisecond); return no },
 			func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 				yield(agent.Report{}, task.Errorf(task.AgentUnavailable, "the agent went away"))
 			}, nil,

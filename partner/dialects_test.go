@@ -102,7 +102,7 @@ func TestSelfResumingAgent(t *testing.T) {
 			t.Errorf("continue answered %+v", got)
 		}
 		b.do(call(task.Cancel, "is canceled"))
-		time.Sleep(11 * time.Minute)
+		bubble.Pass(11 * time.Minute)
 		b.wantStates("waits", task.Accepted, task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion)
 		b.wantStates("is informed", task.Accepted, task.Working, task.AwaitingInput, task.Working, task.AwaitingCompletion)
 		b.wantStates("is canceled", task.Accepted, task.Working, task.AwaitingInput, task.Canceled)
@@ -120,7 +120,7 @@ func TestSelfResumingAgentIsNotWaitedFor(t *testing.T) {
 			}
 		}})
 		b.do(call(task.Start, "t1"))
-		time.Sleep(terms.AwaitingInput + time.Second)
+		bubble.Pass(terms.AwaitingInput + time.Second)
 		<-stopped
 		b.wantStates("t1", task.Accepted, task.Working, task.AwaitingInput, task.Canceled)
 	})
@@ -161,7 +161,7 @@ func TestList(t *testing.T) {
 				}
 			}))
 			want = append([]string{id}, want...) // those first that changed last
-			time.Sleep(time.Second)
+			bubble.Pass(time.Second)
 		}
 		if _, err := b.Do(t.Context(), "another leader", call(task.Start, "t99")); err != nil {
 			t.Fatal(err)

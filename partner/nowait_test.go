@@ -18,7 +18,7 @@ func TestNoWait(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := setUp(t, memory(t), &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			if yield(agent.Report{State: task.Working}, nil) {
-				time.Sleep(time.Second)
+				bubble.Pass(time.Second)
 				yield(agent.Report{State: task.AwaitingInput}, nil)
 			}
 		}})
@@ -37,7 +37,7 @@ func TestNoWait(t *testing.T) {
 			if got := b.do(tc.command); got.Status.State != tc.want {
 				t.Errorf("%s is answered %s, want %s", tc.how, got.Status.State, tc.want)
 			}
-			time.Sleep(2 * time.Second)
+			bubble.Pass(2 * time.Second)
 		}
 	})
 }

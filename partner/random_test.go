@@ -90,7 +90,7 @@ func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent) {
 		}
 		group.Wait()
 		b.wantStateCounts()
-		time.Sleep(time.Minute)
+		bubble.Pass(time.Minute)
 		b.wantStateCounts()
 		for i := range 20 {
 			id := fmt.Sprint("t", i)

@@ -77,7 +77,7 @@ func TestContinueTwiceByStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		bubble.Pass(time.Second)
 		b.do(call(task.Continue, "t1"))
 		second, err := b.Stream(t.Context(), leader, call(task.Continue, "t1", again))
 		if err != nil {

@@ -97,7 +97,7 @@ func TestTrimWaitsForReaders(t *testing.T) {
 				<-more
 				continue
 			}
-			time.Sleep(10 * time.Millisecond) // of the bubble: the time in which they are sent
+			bubble.Pass(10 * time.Millisecond) // the time in which they are sent
 			read = records[len(records)-1].Seq
 		}
 		if read != events+3 { // accepted, working, awaiting-completion

@@ -61,7 +61,7 @@ func (s *scans) visit(log DueLog, _ time.Time) error {
 	s.visited = append(s.visited, log.Log)
 	err := s.fails[log.Log]
 	s.mu.Unlock()
-	time.Sleep(time.Millisecond)
+	bubble.Pass(time.Millisecond)
 	s.mu.Lock()
 	s.visits--
 	s.mu.Unlock()
@@ -124,7 +124,7 @@ func TestScansOfUnavailableStore(t *testing.T) {
 		s.fails["x1"], s.fails["x2"] = ErrUnavailable, ErrUnavailable
 		s.want(began, 0, false, "x1", "x2")
 		clear(s.fails)
-		time.Sleep(4 * time.Second)
+		bubble.Pass(4 * time.Second)
 		s.scanner.ScanBy(time.Now()) // the store is reopened
 		s.want(began, 4*time.Second, true, "x1", "x2", "x3", "x4")
 	})

@@ -329,7 +329,7 @@ func TestUnaskedMessages(t *testing.T) {
 				var agent sync.WaitGroup
 				agent.Go(func() {
 					for _, m := range c.sent {
-						time.Sleep(time.Second)
+						bubble.Pass(time.Second)
 						select {
 						case s.unasked <- []byte(m):
 						case <-ctx.Done():

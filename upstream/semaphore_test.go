@@ -22,7 +22,7 @@ func TestSemaphore(t *testing.T) {
 		for i := range 200 {
 			all.Go(func() {
 				random := rand.New(rand.NewPCG(1, uint64(i)))
-				time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
+				bubble.Pass(time.Duration(random.IntN(50)) * time.Millisecond)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(100))*time.Millisecond)
 				defer cancel()
 				if random.IntN(5) == 0 {
@@ -36,7 +36,7 @@ func TestSemaphore(t *testing.T) {
 				n := now.Add(1)
 				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 				}
-				time.Sleep(time.Duration(random.IntN(5)) * time.Millisecond)
+				bubble.Pass(time.Duration(random.IntN(5)) * time.Millisecond)
 				now.Add(-1)
 				s.release()
 			})

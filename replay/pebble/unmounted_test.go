@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -60,7 +59,7 @@ func testUnmounted(t *testing.T, mountPoint bool) {
 		t.Fatalf("Append without a disk: %v", err)
 	}
 	broken.Store(false)
-	time.Sleep(5 * retryMost)
+	bubble.Pass(5 * retryMost)
 	if names, err := system.List("/data"); err != nil || slices.Contains(names, "store") != mountPoint {
 		t.Errorf("there are %q, %v", names, err)
 	}
