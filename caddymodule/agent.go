@@ -119,10 +119,11 @@ func (a *AgentConfig) assignee() string {
 }
 
 func (a *AgentConfig) checkURL() error {
+	if err := literal("agent: the URL", a.URL); err != nil {
+		return err
+	}
 	u, err := url.Parse(a.URL)
 	switch {
-	case literal("agent: the URL", a.URL) != nil:
-		return literal("agent: the URL", a.URL)
 	case len(a.URL) > maxURL:
 		return fmt.Errorf("agent: the URL has %d bytes, but must have no more than %d", len(a.URL), maxURL)
 	case a.Dialect == gateway.AUN:

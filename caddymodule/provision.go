@@ -179,10 +179,11 @@ func checkPublicURL(option, s string) error {
 	if s == "" {
 		return nil
 	}
+	if err := literal(option, s); err != nil {
+		return err
+	}
 	u, err := url.Parse(s)
 	switch {
-	case literal(option, s) != nil:
-		return literal(option, s)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("%s: %q is no http or https URL", option, s)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
