@@ -2,26 +2,23 @@
 import { follow, get, post } from "./api.js";
 import { action, confirmDialog } from "./actions.js";
 import { badge, clean, differs, duration, el, link, message, time } from "./dom.js";
+import { Pager } from "./pager.js";
 
 export const title = "Deliveries";
 
 export async function show(main, query, signal, may) {
-  let after = "";
-  let next = "";
-  let newView = new AbortController();
   const note = el("div", { "aria-live": "polite" });
   const list = el("div");
   const endpoints = el("div");
   const tools = el("p", { class: "actions" });
-  const first = el("button", { type: "button", "data-key": "first", disabled: true, onclick: () => turn("") }, "First page");
-  const more = el("button", { type: "button", "data-key": "next", disabled: true, onclick: () => turn(next) }, "Next page");
+  const pager = new Pager(signal, run);
   const select = el("select", { name: "status" }, el("option", { value: "" }, "all"),
     ["pending", "failing", "dead", "disabled"].map((status) =>
       el("option", { value: status, selected: query.status === status }, status)));
   select.addEventListener("change", () => {
     query = { status: select.value };
     history.replaceState(null, "", link("deliveries", query));
-    turn("");
+    pager.turn("");
   });
   const failed = (text) => note.replaceChildren(message(text, "error"));
   if (may.has("replay")) {
@@ -29,23 +26,17 @@ export async function show(main, query, signal, may) {
       if (!await confirmDialog("Replay all dead letters?", "Each is sent to its webhook again.")) return;
       const { replayed } = await post("deliveries/replay", { status: "dead" });
       note.replaceChildren(message(replayed === 1 ? "1 notification is sent again." : `${replayed} notifications are sent again.`));
-      turn("");
+      pager.turn("");
     }, failed));
   }
   main.append(el("h1", {}, title), el("p", {}, "Notifications that were not delivered yet, or were given up (dead letters)."),
     el("form", { class: "filters", role: "search" }, el("label", {}, "Status", select)), tools, note, list,
-    el("p", { class: "pager" }, first, more), el("h2", {}, "Endpoints"), endpoints);
+    el("p", { class: "pager" }, pager.first, pager.more), el("h2", {}, "Endpoints"), endpoints);
 
-  function turn(to) {
-    after = to;
-    newView.abort();
-    newView = new AbortController();
-    const view = AbortSignal.any([signal, newView.signal]);
+  function run(view) {
     follow(view, 3000, async () => {
-      const page = await get("deliveries", { ...query, after, limit: 100 }, view);
-      next = page.next ?? "";
-      first.disabled = after === "";
-      more.disabled = next === "";
+      const page = await get("deliveries", { ...query, after: pager.after, limit: 100 }, view);
+      pager.shown(page.next);
       if (differs(list, page)) list.replaceChildren(page.deliveries.length > 0 ? deliveryTable(page.deliveries, may, failed)
         : message(query.status ? "No delivery has this status." : "All notifications are delivered."));
     }, (text) => {
@@ -53,7 +44,7 @@ export async function show(main, query, signal, may) {
     });
   }
 
-  turn("");
+  pager.turn("");
   await follow(signal, 3000, async () => {
     const { endpoints: all } = await get("endpoints", {}, signal);
     if (differs(endpoints, all)) endpoints.replaceChildren(all.length > 0 ? endpointTable(all, may, failed)

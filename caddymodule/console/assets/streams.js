@@ -1,6 +1,7 @@
 // The open streams: which task each sends to whom, and how far behind it is.
 import { follow, get } from "./api.js";
 import { clean, differs, el, link, message, setText, time } from "./dom.js";
+import { Pager } from "./pager.js";
 
 export const title = "Streams";
 
@@ -8,14 +9,10 @@ const interval = 2000; // ms between two looks
 const pageSize = 100;
 
 export async function show(main, query, signal) {
-  let after = "";
-  let next = "";
-  let newView = new AbortController();
   const note = el("div", { "aria-live": "polite" });
   const table = streamTable();
   const count = el("span", { class: "count", role: "status" });
-  const first = el("button", { type: "button", "data-key": "first", onclick: () => turn("") }, "First page");
-  const more = el("button", { type: "button", "data-key": "next", onclick: () => turn(next) }, "Next page");
+  const pager = new Pager(signal, run);
   const form = el("form", { class: "filters", role: "search", "aria-label": "Filter streams" },
     [["task", "Task id"], ["leader", "Leader"], ["partner", "Partner"]].map(([name, label]) =>
       el("label", {}, label,
@@ -28,24 +25,18 @@ export async function show(main, query, signal) {
   form.addEventListener("change", filter);
   main.append(el("h1", {}, title),
     el("p", {}, "The open streams, the oldest first. One that stays behind has a caller that reads slowly."),
-    form, note, table.element, el("p", { class: "pager" }, first, more, count));
+    form, note, table.element, el("p", { class: "pager" }, pager.first, pager.more, count));
 
   function filter() {
     query = Object.fromEntries(new FormData(form));
     history.replaceState(null, "", link("streams", query));
-    turn("");
+    pager.turn("");
   }
 
-  function turn(to) {
-    after = to;
-    newView.abort();
-    newView = new AbortController();
-    const view = AbortSignal.any([signal, newView.signal]);
+  function run(view) {
     follow(view, interval, async () => {
-      const page = await get("streams", { ...query, after, limit: pageSize }, view);
-      next = page.next ?? "";
-      first.disabled = after === "";
-      more.disabled = next === "";
+      const page = await get("streams", { ...query, after: pager.after, limit: pageSize }, view);
+      pager.shown(page.next);
       const n = page.streams.length;
       table.update(page.streams);
       setText(count, n === 0 ? "" : `${n} stream${n === 1 ? "" : "s"} on this page`);
@@ -58,12 +49,11 @@ export async function show(main, query, signal) {
 
   function emptyText() {
     if (Object.values(query).some(Boolean)) return "No open stream matches the filter.";
-    if (after) return "No stream is on this page any more. Go to the first page.";
+    if (pager.after) return "No stream is on this page any more. Go to the first page.";
     return "No stream is open.";
   }
 
-  first.disabled = more.disabled = true;
-  turn("");
+  pager.turn("");
 }
 
 // followStreams shows the streams of a task in an element.

@@ -1,6 +1,7 @@
 // The list of tasks: filtered, in pages, and live.
 import { Alarm, follow, get, tail } from "./api.js";
 import { badge, bytes, clean, el, link, message, setText, time } from "./dom.js";
+import { Pager } from "./pager.js";
 
 export const title = "Tasks";
 
@@ -14,16 +15,12 @@ const filters = [
 ];
 
 export async function show(main, query, signal) {
-  let after = "";
-  let next = "";
-  let newView = new AbortController();
   const rows = new Map();
 
   const note = el("div", { "aria-live": "polite" });
   const body = el("tbody");
   const count = el("span", { class: "count", role: "status" });
-  const first = el("button", { type: "button", "data-key": "first", onclick: () => turn("") }, "First page");
-  const more = el("button", { type: "button", "data-key": "next", onclick: () => turn(next) }, "Next page");
+  const pager = new Pager(signal, run);
   const form = el("form", { class: "filters", role: "search", "aria-label": "Filter tasks" },
     el("label", {}, "State", el("select", { name: "state" }, el("option", { value: "" }, "all"),
       states.map((state) => el("option", { value: state, selected: query.state === state }, state)))),
@@ -41,15 +38,7 @@ export async function show(main, query, signal) {
   function filter() {
     query = Object.fromEntries(new FormData(form));
     history.replaceState(null, "", link("tasks", query));
-    turn("");
-  }
-
-  // turn shows another page of the list.
-  function turn(to) {
-    after = to;
-    newView.abort();
-    newView = new AbortController();
-    run(AbortSignal.any([signal, newView.signal]));
+    pager.turn("");
   }
 
   function run(view) {
@@ -60,15 +49,13 @@ export async function show(main, query, signal) {
 
   async function load(view) {
     let page;
-    let from = after;
+    let from = pager.after;
     for (let skipped = 0; ; skipped++) {
       page = await get("tasks", { ...query, after: from, limit: pageSize }, view);
       if (page.tasks.length > 0 || !page.next || skipped === emptyPages) break;
       from = page.next;
     }
-    next = page.next ?? "";
-    first.disabled = after === "";
-    more.disabled = next === "";
+    pager.shown(page.next);
     render(page.tasks);
   }
 
@@ -96,7 +83,7 @@ export async function show(main, query, signal) {
 
   function emptyText() {
     if (Object.values(query).some(Boolean)) return "No task matches the filter.";
-    if (after) return "No task is on this page any more. Go to the first page.";
+    if (pager.after) return "No task is on this page any more. Go to the first page.";
     return "No task yet. Start one with: caddy aip call https://… start \"hello\"";
   }
 
@@ -104,9 +91,8 @@ export async function show(main, query, signal) {
     el("thead", {}, el("tr", {}, ["Task", "State", "Since", "Events", "Size", "Leader", "Partner"].map((name) =>
       el("th", { scope: "col", class: ["Events", "Size"].includes(name) ? "number" : null }, name)))), body);
   main.append(el("h1", {}, title), form, note, el("div", { class: "scroll" }, table),
-    el("p", { class: "pager" }, first, more, count));
-  first.disabled = more.disabled = true;
-  turn("");
+    el("p", { class: "pager" }, pager.first, pager.more, count));
+  pager.turn("");
 }
 
 function makeRow(task) {
