@@ -29,7 +29,7 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 	defer s.logs.leave(l)
 	l.write.Lock()
 	defer l.write.Unlock()
-	if err := l.read(s.db); err != nil {
+	if err := l.read(s.generation); err != nil {
 		return err
 	}
 
@@ -132,7 +132,7 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 func (s *Store) setRecords(b *pebble.Batch, l *log, a *replay.Append, next *head) (_ [][]byte, _ []byte, err error) {
 	old, records, beside := &l.head, a.Records, []byte(nil)
 	if old.beside {
-		stored, err := l.stored(s.db, true)
+		stored, err := l.stored(s.generation, true)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -190,7 +190,7 @@ func (g *generation) trim(b *pebble.Batch, log string, beside []byte, old, next 
 		if old.entries == 0 {
 			return nil, nil
 		}
-		if r, err = readEntries(g.db, log, old, old.First); err != nil {
+		if r, err = readEntries(g.settled(), log, old, old.First); err != nil {
 			return nil, err
 		}
 	}

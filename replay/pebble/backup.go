@@ -66,7 +66,7 @@ func (s *Store) checkpoint(ctx context.Context, dir string) (pending []slot, err
 	}
 	defer s.exit(&err)
 	pending = s.intents.copies() // one that becomes a log meanwhile may not be in the tables
-	if err := s.db.Flush(); err != nil {
+	if err := s.settled().Flush(); err != nil {
 		return nil, err
 	}
 	return pending, s.db.Checkpoint(dir) // there is no log but the journal, and the tables have all of that now

@@ -332,7 +332,7 @@ func TestDebris(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		levels, err := s.db.SSTables()
+		levels, err := s.settled().SSTables()
 		if err != nil {
 			t.Fatal(err)
 		}

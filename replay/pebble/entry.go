@@ -80,9 +80,9 @@ type records struct {
 // has none if the log has been dropped since.
 func (g *generation) read(log string, h *head, from uint64) (*records, error) {
 	if !h.beside {
-		return readEntries(g.db, log, h, from)
+		return readEntries(g.settled(), log, h, from)
 	}
-	stored, closer, err := storedHead(g.db, log, 0)
+	stored, closer, err := storedHead(g.settled(), log, 0)
 	if errors.Is(err, replay.ErrNotFound) {
 		return &records{}, nil
 	}
@@ -91,7 +91,7 @@ func (g *generation) read(log string, h *head, from uint64) (*records, error) {
 	}
 	defer closer.Close() // always nil
 	if !stored.beside {
-		return readEntries(g.db, log, h, from) // there the records are now
+		return readEntries(g.settled(), log, h, from) // there the records are now
 	}
 	return readEntry(bytes.Clone(stored.entry), stored.Last, from, h.Last), nil
 }

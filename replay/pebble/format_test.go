@@ -123,7 +123,7 @@ func TestFormat3(t *testing.T) {
 			left = left || !errors.Is(err, replay.ErrNotFound)
 		}
 	}
-	it, err := s.db.NewIter(nil)
+	it, err := s.settled().NewIter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ type generation struct {
 	db      *pebble.DB // nil if there is none: it is being opened, or cannot be
 	disk    *disk
 	journal *journal // nil where the database is only read
+	backlog backlog
 	logs    *logs
 	mark    mark
 
@@ -96,6 +97,10 @@ func (g *generation) close() error {
 		_ = snapshot.Close() // always nil
 	}
 	clear(g.snapshots)
+	g.settle()
+	if b := g.backlog.batch; b != nil {
+		_ = b.Close() // always nil
+	}
 	if g.journal != nil {
 		g.journal.close()
 	}

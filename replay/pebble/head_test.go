@@ -36,7 +36,7 @@ func TestHead(t *testing.T) {
 // TestOwner appends to a log whose head has an owner and an epoch. They stay.
 func TestOwner(t *testing.T) {
 	s := openAt(t, t.TempDir(), replay.Settings{})
-	b := s.db.NewBatch()
+	b := s.settled().NewBatch()
 	h := head{Head: replay.Head{First: 1}, owner: strings.Repeat("node", 100), epoch: 1 << 60}
 	setHead(b, "a", &h, nil, nil)
 	if err := s.commit(b, 0, false); err != nil {
@@ -44,7 +44,7 @@ func TestOwner(t *testing.T) {
 	}
 	s.logs.begun("a")
 	appendRecords(t, s.Store, "a", false, "one", "two")
-	got, closer, err := storedHead(s.db, "a", 0)
+	got, closer, err := storedHead(s.settled(), "a", 0)
 	if err != nil || got.owner != h.owner || got.epoch != h.epoch || got.Last != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -344,7 +344,7 @@ func wantStore(t *testing.T, s *Store, want map[string]uint64, busy string) {
 
 func expiresOf(t *testing.T, s *Store, log string) stamp {
 	t.Helper()
-	h, closer, err := storedHead(s.db, log, 0)
+	h, closer, err := storedHead(s.settled(), log, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

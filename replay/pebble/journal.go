@@ -4,7 +4,6 @@ package pebble
 
 import (
 	"encoding/binary"
-	"errors"
 	"hash/crc32"
 	"runtime"
 	"slices"
@@ -114,7 +113,7 @@ func (j *journal) append(batch []byte, records int, durable bool) (s *segment, e
 	s.applying.Add(1)
 	end := j.appended
 	if !durable || len(j.buf) > keptBuffer {
-		j.writeTo(end)
+		j.writeTo(end, !durable)
 	}
 	if durable {
 		j.sync(end)
@@ -149,22 +148,29 @@ const (
 	writeBack = 1 << 20
 )
 
-// writeTo writes what was appended before end. The caller holds j.mu, which is released meanwhile.
-func (j *journal) writeTo(end int64) {
-	for j.written < end && j.disk.err() == nil {
+// writeTo writes what was appended before end, unless the segment has ended: through its mapping if inMemory says so.
+// That does not pay before a sync, since the system has to be asked for each page anew that was synced. The caller
+// holds j.mu, which is released meanwhile.
+func (j *journal) writeTo(end int64, inMemory bool) {
+	for j.segment != nil && j.written < end && j.disk.err() == nil {
 		if j.writing {
 			j.idle.Wait()
 			continue
 		}
 		j.writing = true
-		file, length, buf, appended := j.segment.file, j.segment.length, j.buf, j.appended
+		s, length, buf, appended := j.segment, j.segment.length, j.buf, j.appended
 		begin := appended-j.begun >= writeBack
 		j.buf = j.spare[:0]
 		j.mu.Unlock()
-		n, err := j.disk.write(file, buf)
-		j.disk.meter.written.Add(uint64(n))
+		var err error
+		if at := length - int64(len(buf)); !inMemory || !s.mapping.write(buf, at) {
+			err = j.disk.writeAt(s.file, buf, at)
+		}
+		if err == nil {
+			j.disk.meter.written.Add(uint64(len(buf)))
+		}
 		if err == nil && begin {
-			if _, err := file.SyncTo(length); err != nil {
+			if _, err := s.file.SyncTo(length); err != nil {
 				j.disk.failToSync(err)
 			}
 		}
@@ -210,8 +216,8 @@ func (j *journal) leadRound() {
 		j.gather()
 	}
 	j.round = nil
-	j.writeTo(j.appended)
-	if j.synced == j.written || j.disk.err() != nil { // the segment has ended meanwhile
+	j.writeTo(j.appended, false)
+	if j.segment == nil || j.synced == j.written || j.disk.err() != nil { // the segment has ended meanwhile
 		return
 	}
 	j.syncing = true
@@ -261,7 +267,7 @@ func (j *journal) close() {
 	<-j.stopped
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for j.syncing { // for a manifest
+	for j.writing || j.syncing { // for a manifest
 		j.idle.Wait()
 	}
 	if j.segment != nil {
@@ -270,16 +276,21 @@ func (j *journal) close() {
 }
 
 // commit carries b out, which has so many records of logs, together with the batches of other commits. When it returns
-// nil, b is written to the journal, synced if it is to be durable, and visible.
+// nil, b is written to the journal, synced if it is to be durable, and visible in the database (see settled).
 func (g *generation) commit(b *pebble.Batch, records int, durable bool) error {
 	s, err := g.journal.append(b.Repr(), records, durable || records >= maxLost)
 	if err != nil {
 		return err
 	}
+	if records > 0 && !durable && b.Len() < backlogBytes {
+		g.postpone(b, s)
+		return g.disk.err()
+	}
+	g.settle()
 	err = b.Commit(pebble.NoSync)
 	s.applying.Done()
-	if err != nil { // the journal has it
-		g.disk.fail(errors.Join(errors.New("a batch could not be applied"), err))
+	if err != nil {
+		g.notApplied(err)
 	}
 	return g.disk.err()
 }

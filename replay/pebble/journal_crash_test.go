@@ -153,7 +153,7 @@ func TestCrashes(t *testing.T) {
 					durable = appended
 				}
 				if rnd.IntN(200) == 0 { // a flush comes at any time
-					if err := s.db.Flush(); err != nil {
+					if err := s.settled().Flush(); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -216,7 +216,7 @@ func TestFlushedFirst(t *testing.T) {
 	}
 	appendRecords(t, s, "a", true, "a1")
 	appendRecords(t, s, "a", false, "a2", "a3")
-	if err := s.db.Flush(); err != nil {
+	if err := s.settled().Flush(); err != nil {
 		t.Fatal(err)
 	}
 	lost := disk.CrashClone(vfs.CrashCloneCfg{})

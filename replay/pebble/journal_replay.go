@@ -77,7 +77,7 @@ func (g *generation) openJournal(dir string, sizes sizes, mode openMode) error {
 	if len(j.ended) > 0 {
 		signal(j.flush)
 	}
-	go j.flushEnded(g.db)
+	go j.flushEnded(g)
 	return nil
 }
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"sync"
+	"sync/atomic"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -17,10 +17,12 @@ type segment struct {
 	number   uint64
 	path     string
 	file     vfs.File // nil when it has ended
+	mapping  *mapping // of file; nil where there is none
 	length   int64    // bytes of its records
 	batches  int
 	records  int            // records of logs that are in them
 	applying sync.WaitGroup // commits that are in it, and not in Pebble's memtable yet
+	over     atomic.Bool    // it has ended
 }
 
 // segmentHeader is the payload of the first record of a segment.
@@ -57,7 +59,7 @@ func (j *journal) rotate() error {
 		j.idle.Wait()
 		return nil
 	case j.written < j.appended:
-		j.writeTo(j.appended)
+		j.writeTo(j.appended, false)
 		return nil
 	}
 	if j.segment != nil {
@@ -79,12 +81,14 @@ func (j *journal) endSegment() {
 			j.disk.failToSync(err)
 		}
 	}
+	s.mapping.close()
 	if err := s.file.Close(); err != nil {
 		j.disk.fail(err)
 	}
 	j.disk.reserve.closed()
 	j.synced = j.written
 	s.file = nil
+	s.over.Store(true)
 	j.segment, j.end = nil, s.length
 	j.ended = append(j.ended, s)
 	signal(j.flush)
@@ -107,6 +111,7 @@ func (j *journal) beginSegment() {
 		_ = s.file.Close()
 		return
 	}
+	s.mapping = mapFile(s.file, j.size)
 	j.segment = s
 	j.next++
 	header := segmentHeader{first: j.first, end: uint64(j.end)}
@@ -115,7 +120,7 @@ func (j *journal) beginSegment() {
 }
 
 // flushEnded has Pebble flush what is in segments that have ended, and frees them, until the journal is closed.
-func (j *journal) flushEnded(db *pebble.DB) {
+func (j *journal) flushEnded(g *generation) {
 	defer close(j.stopped)
 	for {
 		select {
@@ -127,10 +132,11 @@ func (j *journal) flushEnded(db *pebble.DB) {
 		ended := j.ended
 		j.ended = nil
 		j.mu.Unlock()
+		g.settle()
 		for _, s := range ended {
 			s.applying.Wait()
 		}
-		flushed, err := db.AsyncFlush()
+		flushed, err := g.db.AsyncFlush()
 		if err != nil {
 			j.disk.fail(err)
 			return

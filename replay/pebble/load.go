@@ -68,7 +68,7 @@ func (s *Store) Head(ctx context.Context, name string) (_ replay.Head, err error
 	defer s.logs.leave(l)
 	l.write.Lock()
 	defer l.write.Unlock()
-	h, err := l.stored(s.db, false)
+	h, err := l.stored(s.generation, false)
 	return h.Head, err
 }
 
@@ -82,7 +82,7 @@ func (s *Store) openLog(name string) (_ head, snapshot []byte, r *records, err e
 	defer s.logs.leave(l)
 	l.write.Lock()
 	defer l.write.Unlock()
-	h, err := l.stored(s.db, true)
+	h, err := l.stored(s.generation, true)
 	if err != nil {
 		return head{}, nil, nil, err
 	}
@@ -95,14 +95,14 @@ func (s *Store) openLog(name string) (_ head, snapshot []byte, r *records, err e
 	case h.beside:
 		r = readEntry(h.entry, h.Last, h.First, h.Last)
 	case h.First <= h.Last:
-		r, err = readEntries(s.db, name, &h, h.First)
+		r, err = readEntries(s.settled(), name, &h, h.First)
 	}
 	return h, snapshot, r, err
 }
 
 // snapshot returns the snapshot of a log of which something was trimmed.
 func (s *Store) snapshot(name string) ([]byte, error) {
-	value, closer, err := s.db.Get(appendNameKey(nil, spaceSnapshot, name))
+	value, closer, err := s.settled().Get(appendNameKey(nil, spaceSnapshot, name))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, errDamaged
 	}

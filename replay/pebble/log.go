@@ -103,11 +103,11 @@ func (l *log) leave(r *reader) {
 }
 
 // read makes l.head known. The caller holds l.write.
-func (l *log) read(db *pebble.DB) error {
+func (l *log) read(g *generation) error {
 	if l.known {
 		return nil
 	}
-	if _, err := l.stored(db, false); !errors.Is(err, replay.ErrNotFound) {
+	if _, err := l.stored(g, false); !errors.Is(err, replay.ErrNotFound) {
 		return err
 	}
 	return nil
@@ -116,7 +116,7 @@ func (l *log) read(db *pebble.DB) error {
 // stored returns the head as it is stored, with the metadata, and with the entry beside it if that is asked for. It
 // makes l.head known. The error is replay.ErrNotFound if there is none. It takes one look-up, or none if the head was
 // read before, or the filter of names does not have the log. The caller holds l.write.
-func (l *log) stored(db *pebble.DB, entry bool) (head, error) {
+func (l *log) stored(g *generation, entry bool) (head, error) {
 	if l.known && l.head.First == 0 {
 		return head{}, replay.ErrNotFound
 	}
@@ -135,7 +135,7 @@ func (l *log) stored(db *pebble.DB, entry bool) (head, error) {
 		l.publish(head{}, nil)
 		return head{}, replay.ErrNotFound
 	}
-	h, closer, err := storedHead(db, l.name, l.of.losses.Load())
+	h, closer, err := storedHead(g.settled(), l.name, l.of.losses.Load())
 	switch {
 	case errors.Is(err, replay.ErrNotFound) && l.known:
 		return head{}, errDamaged
@@ -203,10 +203,10 @@ type view struct {
 }
 
 // viewCommitted returns the committed state of l, without the tail, and waits for the writer.
-func (l *log) viewCommitted(db *pebble.DB) (view, error) {
+func (l *log) viewCommitted(g *generation) (view, error) {
 	l.write.Lock()
 	defer l.write.Unlock()
-	if err := l.read(db); err != nil {
+	if err := l.read(g); err != nil {
 		return view{}, err
 	}
 	l.mu.Lock()

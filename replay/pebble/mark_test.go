@@ -237,7 +237,7 @@ func TestOlderFormat(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, dir, replay.Settings{})
 	appendRecords(t, s.Store, "a", true, "a1", "a2")
-	if err := errors.Join(s.db.Flush(), s.Close()); err != nil {
+	if err := errors.Join(s.settled().Flush(), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for _, journal := range filesWith(t, vfs.Default, dir, segmentExt) {

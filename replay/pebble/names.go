@@ -206,7 +206,7 @@ func (s *Store) addNames(of *generation, n *nameFilter, lower []byte) (added int
 	if s.generation != of {
 		return 0, nil, false, errReplaced
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: []byte{spaceHead + 1}})
+	it, err := s.settled().NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: []byte{spaceHead + 1}})
 	if err != nil {
 		return 0, nil, false, err
 	}

@@ -220,7 +220,7 @@ func (r *reader) view() (view, error) {
 	l.mu.Lock()
 	if !l.known {
 		l.mu.Unlock()
-		return l.viewCommitted(r.store.db)
+		return l.viewCommitted(r.store.generation)
 	}
 	defer l.mu.Unlock()
 	v := view{head: l.head, life: l.life}
@@ -289,7 +289,7 @@ func (r *reader) fill(v *view) error {
 		return nil
 	}
 	// The next record was there when the state was read, so it has been dropped since. Otherwise it is lost.
-	if now, err := r.log.viewCommitted(r.store.db); err != nil || now.First == v.First && now.life == v.life {
+	if now, err := r.log.viewCommitted(r.store.generation); err != nil || now.First == v.First && now.life == v.life {
 		return errors.Join(errDamaged, err)
 	}
 	return nil

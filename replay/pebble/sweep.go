@@ -151,7 +151,7 @@ func (s *Store) toDrop(from, now stamp) (logs []expiry, next stamp, err error) {
 	}
 	defer s.exit(&err)
 	excess := s.sweeper.excess()
-	it, err := s.db.NewIter(&pebble.IterOptions{
+	it, err := s.settled().NewIter(&pebble.IterOptions{
 		LowerBound: appendExpiryKey(nil, from, ""), UpperBound: []byte{spaceExpiry + 1},
 	})
 	if err != nil {
@@ -265,7 +265,7 @@ func (s *Store) drop(logs []expiry) (err error) {
 		l := s.logs.use(e.log)
 		l.write.Lock()
 		held = append(held, l)
-		if err := l.read(s.db); err != nil {
+		if err := l.read(s.generation); err != nil {
 			return err
 		}
 		if l.head.First == 0 || l.head.expires != e.at {

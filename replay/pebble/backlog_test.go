@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// TestBacklog appends to a log, and has each call that reads the store see all of it, although the database lacks the
+// last appends until then.
+func TestBacklog(t *testing.T) {
+	dir := t.TempDir()
+	s := openAt(t, filepath.Join(dir, "store"), replay.Settings{})
+	last := uint64(0)
+	more := func(t *testing.T) {
+		t.Helper()
+		for range 3 {
+			a := replay.Append{Log: "a", Expect: last, Records: texts("more"), Metadata: content("a", last),
+				DueAt: time.Unix(int64(1000+last), 0)}
+			if err := s.Append(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			last++
+		}
+		if s.backlog.waiting.Load() == 0 {
+			t.Fatal("nothing waits: this test shows nothing")
+		}
+	}
+	for _, c := range []struct {
+		name string
+		see  func(t *testing.T) (uint64, error)
+	}{
+		{"Head", func(t *testing.T) (uint64, error) {
+			h, err := s.Head(t.Context(), "a")
+			if d := cmp.Diff(string(content("a", last-1)), string(h.Metadata)); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			return h.Last, err
+		}},
+		{"Load", func(t *testing.T) (uint64, error) {
+			_, _, records, err := s.Load(t.Context(), "a")
+			return uint64(len(records)), err
+		}},
+		{"Read", func(t *testing.T) (uint64, error) {
+			r := s.Read("a", 0)
+			defer r.Close()
+			records, _, err := r.Next(t.Context(), nil)
+			return uint64(len(records)), err
+		}},
+		{"List", func(t *testing.T) (n uint64, err error) {
+			for entry, e := range s.List(t.Context(), "", "") {
+				n, err = entry.Head.Last, e
+			}
+			return n, err
+		}},
+		{"Due", func(t *testing.T) (n uint64, err error) {
+			for due, e := range s.Due(t.Context(), 'a', time.Time{}, time.Unix(9999, 0)) {
+				n, err = uint64(due.At.Unix())-1000+1, e
+			}
+			return n, err
+		}},
+		{"Backup", func(t *testing.T) (uint64, error) {
+			if err := s.Backup(t.Context(), filepath.Join(dir, "copy")); err != nil {
+				return 0, err
+			}
+			copied := openAt(t, filepath.Join(dir, "copy"), replay.Settings{})
+			defer copied.Close()
+			h, err := copied.Head(t.Context(), "a")
+			return h.Last, err
+		}},
+		{"an append that is synced", func(t *testing.T) (uint64, error) {
+			a := replay.Append{Log: "b", Records: texts("other"), Durable: true}
+			if err := s.Append(t.Context(), a); err != nil {
+				return 0, err
+			}
+			h, closer, err := storedHead(s.db, "a", 0)
+			if err != nil {
+				return 0, err
+			}
+			return h.Last, closer.Close()
+		}},
+		{"a full backlog", func(t *testing.T) (uint64, error) {
+			for s.backlog.waiting.Load() != 0 {
+				a := replay.Append{Log: "a", Expect: last, Records: texts("more")}
+				if err := s.Append(t.Context(), a); err != nil {
+					return 0, err
+				}
+				last++
+			}
+			h, closer, err := storedHead(s.db, "a", 0)
+			if err != nil {
+				return 0, err
+			}
+			return h.Last, closer.Close()
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			more(t)
+			if got, err := c.see(t); got != last || err != nil {
+				t.Errorf("it sees %d appends, %v, want %d", got, err, last)
+			}
+		})
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBacklogOrder appends to a log in turns such that one append is postponed and the next is not. The last one is what
+// the database has.
+func TestBacklogOrder(t *testing.T) {
+	s := openAt(t, t.TempDir(), replay.Settings{})
+	for i := range uint64(200) {
+		a := replay.Append{Log: "a", Expect: i, Records: texts("one"), Metadata: content("a", i), Durable: i%3 == 2}
+		if err := s.Append(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, closer, err := storedHead(s.settled(), "a", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Last != 200 || string(h.Metadata) != string(content("a", 199)) {
+		t.Errorf("the head has %d records and %q", h.Last, h.Metadata)
+	}
+	if err := closer.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pebble
+
+import (
+	"runtime/debug"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
+)
+
+// mapping is the file of a segment in memory. What is copied there is the system's, as what is written is: it survives
+// the death of the process, and a sync of the file takes it to the disk. It costs no system call.
+type mapping struct{ memory []byte }
+
+// mappable are the file systems on which a file can be written by system calls and through memory in turns.
+var mappable = []int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC}
+
+// mapFile maps a file of at least size bytes. It returns nil where that cannot be done: the file is shorter, or in the
+// memory of a test, or on another file system.
+func mapFile(f vfs.File, size int64) *mapping {
+	fd := f.Fd()
+	if fd == vfs.InvalidFd {
+		return nil
+	}
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(int(fd), &system); err != nil || !slices.Contains(mappable, int64(system.Type)) {
+		return nil
+	}
+	if info, err := f.Stat(); err != nil || info.Size() < size {
+		return nil
+	}
+	memory, err := unix.Mmap(int(fd), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil
+	}
+	return &mapping{memory}
+}
+
+// write copies p to a place of the file. It reports whether all of p is there. If not, the system had no page for it,
+// because the disk has failed or is full, or p does not fit: a system call writes it then, or says what is wrong.
+func (m *mapping) write(p []byte, at int64) (ok bool) {
+	if m == nil || at+int64(len(p)) > int64(len(m.memory)) {
+		return false
+	}
+	// Without this, a page that is not to be had (SIGBUS) ends the process.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			if _, fault := p.(interface{ Addr() uintptr }); !fault {
+				panic(p)
+			}
+			ok = false
+		}
+	}()
+	copy(m.memory[at:], p)
+	return true
+}
+
+// close ends the mapping. The file keeps what was written.
+func (m *mapping) close() {
+	if m != nil {
+		_ = unix.Munmap(m.memory)
+		m.memory = nil
+	}
+}

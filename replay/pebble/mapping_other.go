@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package pebble
+
+import "github.com/cockroachdb/pebble/v2/vfs"
+
+// mapping would be the file of a segment in memory. Here, files are only written by system calls.
+type mapping struct{}
+
+func mapFile(vfs.File, int64) *mapping { return nil }
+
+func (*mapping) write([]byte, int64) bool { return false }
+
+func (*mapping) close() {}
