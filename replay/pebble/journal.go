@@ -15,7 +15,7 @@ import (
 
 // journal is the write-ahead log of a generation. Pebble's own is off: it hands each commit to a goroutine. Here, one
 // of the commits that wait at a moment writes the batches of all of them to the journal. Then each applies its batch
-// to Pebble's memtable.
+// to Pebble's memtable, or leaves it to the backlog.
 //
 // What is written is the system's, and survives the death of the process. A commit that is to survive a loss of power
 // takes part in a round, which writes and syncs for all commits that wait at the same time.
