@@ -112,8 +112,8 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// TestBacklogOrder appends to a log in turns such that one append is postponed and the next is not. The last one is what
-// the database has.
+// TestBacklogOrder appends to a log in turns such that some appends are postponed and others are not. The last one is
+// what the database has.
 func TestBacklogOrder(t *testing.T) {
 	s := openAt(t, t.TempDir(), replay.Settings{})
 	for i := range uint64(200) {

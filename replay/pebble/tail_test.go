@@ -43,7 +43,8 @@ func TestTail(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i > 0 { // the first one was not in the tail, since no reader had begun
-			if err := s.settled().DeleteRange(appendEntryKey(nil, "a", i+1), appendEntryKey(nil, "a", i+2), pebble.NoSync); err != nil {
+			first, end := appendEntryKey(nil, "a", i+1), appendEntryKey(nil, "a", i+2)
+			if err := s.settled().DeleteRange(first, end, pebble.NoSync); err != nil {
 				t.Fatal(err)
 			}
 		}
