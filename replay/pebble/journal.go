@@ -113,7 +113,7 @@ func (j *journal) append(batch []byte, records int, durable bool) (s *segment, e
 	s.applying.Add(1)
 	end := j.appended
 	if !durable || len(j.buf) > keptBuffer {
-		j.writeTo(end, !durable)
+		j.writeTo(end, !durable && n <= smallBatch)
 	}
 	if durable {
 		j.sync(end)
@@ -147,6 +147,10 @@ const (
 	// a segment finds little to do: all commits wait for that one.
 	writeBack = 1 << 20
 )
+
+// smallBatch is how many bytes a batch has at most that is written through the mapping, and that is postponed. For a
+// larger one, the system gives pages sooner in one call, and to copy it once more costs more than to apply it.
+const smallBatch = 4 << 10
 
 // writeTo writes what was appended before end, unless the segment has ended: through its mapping if inMemory says so.
 // That does not pay before a sync, since the system has to be asked for each page anew that was synced. The caller
@@ -282,7 +286,7 @@ func (g *generation) commit(b *pebble.Batch, records int, durable bool) error {
 	if err != nil {
 		return err
 	}
-	if records > 0 && !durable && b.Len() < backlogBytes {
+	if records > 0 && !durable && b.Len() <= smallBatch {
 		g.postpone(b, s)
 		return g.disk.err()
 	}
