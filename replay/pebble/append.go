@@ -190,7 +190,7 @@ func (g *generation) trim(b *pebble.Batch, log string, beside []byte, old, next 
 		if old.entries == 0 {
 			return nil, nil
 		}
-		if r, err = readEntries(g.settled(), log, old, old.First); err != nil {
+		if r, err = g.readEntries(log, old, old.First); err != nil {
 			return nil, err
 		}
 	}

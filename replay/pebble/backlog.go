@@ -14,13 +14,13 @@ import (
 // much as to apply many, and the readers that keep up with a log read its tail: so the batches of a log that runs wait
 // here for each other.
 //
-// Whoever reads the database, or applies another batch, has the backlog applied first (settle). So nobody sees a
-// database without it, and the batches of a log are applied in the order of its appends.
+// A goroutine that reads the database, or applies a batch that was not added to the backlog, applies the backlog first
+// (settle). So every read finds all that was committed, and the batches of a log are applied in the order of its
+// appends.
 type backlog struct {
-	mu       sync.Mutex    // held while the backlog is applied, too
-	batch    *pebble.Batch // what is to be applied, put together; nil before the first one
-	segments []*segment    // of the journal, one for each batch
-	waiting  atomic.Int32  // batches; written under mu, and 0 only when all of them are in the memtable
+	mu      sync.Mutex    // held while the backlog is applied, too
+	batch   *pebble.Batch // the batches, put together; nil before the first one
+	waiting atomic.Int32  // the number of batches; written under mu, and 0 only when all of them are in the memtable
 }
 
 // The backlog is applied when it has so many batches, or so many bytes: a read that comes first waits for that.
@@ -29,8 +29,8 @@ const (
 	backlogBytes   = 64 << 10
 )
 
-// postpone adds a batch to the backlog that is in a segment of the journal.
-func (g *generation) postpone(b *pebble.Batch, s *segment) {
+// postpone adds a batch to the backlog. The journal has it already.
+func (g *generation) postpone(b *pebble.Batch) {
 	l := &g.backlog
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,10 +40,7 @@ func (g *generation) postpone(b *pebble.Batch, s *segment) {
 	if err := l.batch.Apply(b, nil); err != nil {
 		g.notApplied(err)
 	}
-	l.segments = append(l.segments, s)
-	l.waiting.Store(int32(len(l.segments)))
-	// The flush of a segment that has ended waits for its batches.
-	if len(l.segments) == backlogBatches || l.batch.Len() >= backlogBytes || s.over.Load() {
+	if l.waiting.Add(1) == backlogBatches || l.batch.Len() >= backlogBytes {
 		g.applyBacklog()
 	}
 }
@@ -55,24 +52,18 @@ func (g *generation) settle() {
 	}
 	g.backlog.mu.Lock()
 	defer g.backlog.mu.Unlock()
-	g.applyBacklog()
+	if g.backlog.waiting.Load() > 0 {
+		g.applyBacklog()
+	}
 }
 
-// applyBacklog applies the backlog. The caller holds backlog.mu.
+// applyBacklog applies the backlog, which is not empty. The caller holds backlog.mu.
 func (g *generation) applyBacklog() {
 	l := &g.backlog
-	if len(l.segments) == 0 {
-		return
-	}
 	if err := l.batch.Commit(pebble.NoSync); err != nil {
 		g.notApplied(err)
 	}
 	l.batch.Reset()
-	for i, s := range l.segments {
-		s.applying.Done()
-		l.segments[i] = nil
-	}
-	l.segments = l.segments[:0]
 	l.waiting.Store(0)
 }
 

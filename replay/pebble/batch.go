@@ -106,7 +106,7 @@ func (g *generation) deleteLog(b *pebble.Batch, log string, h *head) error {
 	case h.entries > fewEntries:
 		deleteRange(b, log, h.First, h.Last)
 	case h.entries > 0:
-		r, err := readEntries(g.settled(), log, h, h.First)
+		r, err := g.readEntries(log, h, h.First)
 		if err != nil {
 			return err
 		}

@@ -97,9 +97,8 @@ func (d *disk) try(change func() error) bool {
 	return err == nil
 }
 
-// write is try for a write to a file; it does not continue a partial write. It returns the number of bytes
-// that were written to the disk.
-func (d *disk) write(f vfs.File, p []byte) (int, error) {
+// write is try for a write to a file, which continues behind what a failed one has written.
+func (d *disk) write(f vfs.File, p []byte) error {
 	n, err := f.Write(p)
 	for err != nil && d.reserve.release(err) {
 		var more int
@@ -109,7 +108,7 @@ func (d *disk) write(f vfs.File, p []byte) (int, error) {
 	if err != nil {
 		d.fail(err)
 	}
-	return n, err
+	return err
 }
 
 // writeAt writes to a place of a file. The error is that of the fence.
@@ -244,7 +243,7 @@ func (d *disk) makeSegment(free, name string, fill int64) (f vfs.File) {
 		}
 		f, err = d.FS.Create(name, vfs.WriteCategoryUnspecified)
 		if err == nil && fill > 0 {
-			f, err = d.fill(f, name, fill)
+			err = d.fill(f, fill)
 		}
 		return err
 	}) {
@@ -253,19 +252,17 @@ func (d *disk) makeSegment(free, name string, fill int64) (f vfs.File) {
 	return f
 }
 
-// fill writes zeros to a new file, and returns it as one to be written from its beginning. A sync of what is written
-// over them takes half as long, since the file system has nothing to record of the file.
-func (d *disk) fill(f vfs.File, name string, size int64) (vfs.File, error) {
+// fill writes zeros to a new file. A sync of what is written over them takes half as long, since the file system has
+// nothing to record of the file. After an error, the file is closed.
+func (d *disk) fill(f vfs.File, size int64) error {
 	_ = f.Preallocate(0, size) // not all systems can
 	zeros := make([]byte, min(size, 1<<20))
-	var err error
-	for left := size; err == nil && left > 0; left -= int64(len(zeros)) {
-		_, err = f.Write(zeros[:min(left, int64(len(zeros)))])
+	for left := size; left > 0; left -= int64(len(zeros)) {
+		if _, err := f.Write(zeros[:min(left, int64(len(zeros)))]); err != nil {
+			return errors.Join(err, f.Close())
+		}
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	return d.FS.ReuseForWrite(name, name, vfs.WriteCategoryUnspecified)
+	return nil
 }
 
 // syncDir makes the names of files in a directory survive a loss of power. It returns false when the fence is up.
@@ -327,7 +324,7 @@ func (f *fencedFile) Write(p []byte) (int, error) {
 	if j := f.disk.journal.Load(); j != nil && f.manifest {
 		j.syncWritten()
 	}
-	err := f.change(func() error { _, err := f.disk.write(f.File, p); return err })
+	err := f.change(func() error { return f.disk.write(f.File, p) })
 	return len(p), err
 }
 

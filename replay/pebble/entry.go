@@ -80,7 +80,7 @@ type records struct {
 // has none if the log has been dropped since.
 func (g *generation) read(log string, h *head, from uint64) (*records, error) {
 	if !h.beside {
-		return readEntries(g.settled(), log, h, from)
+		return g.readEntries(log, h, from)
 	}
 	stored, closer, err := storedHead(g.settled(), log, 0)
 	if errors.Is(err, replay.ErrNotFound) {
@@ -91,17 +91,17 @@ func (g *generation) read(log string, h *head, from uint64) (*records, error) {
 	}
 	defer closer.Close() // always nil
 	if !stored.beside {
-		return readEntries(g.settled(), log, h, from) // there the records are now
+		return g.readEntries(log, h, from) // there the records are now
 	}
 	return readEntry(bytes.Clone(stored.entry), stored.Last, from, h.Last), nil
 }
 
 // readEntries is read for records whose entries lie by themselves.
-func readEntries(db *pebble.DB, log string, h *head, from uint64) (*records, error) {
+func (g *generation) readEntries(log string, h *head, from uint64) (*records, error) {
 	n := entryKeyLen(log)
 	bounds := appendEntryKey(make([]byte, 0, 2*n), log, from)
 	bounds = appendEntryKey(bounds, log, h.Last+1)
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: bounds[:n], UpperBound: bounds[n:]})
+	it, err := g.settled().NewIter(&pebble.IterOptions{LowerBound: bounds[:n], UpperBound: bounds[n:]})
 	if err != nil {
 		return nil, err
 	}

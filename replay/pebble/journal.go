@@ -95,7 +95,8 @@ func appendRecord(b []byte, segment uint64, kind byte, payload []byte, sum uint3
 }
 
 // append appends a batch that has so many records of logs. When it returns, the batch is written, and synced if it is
-// to be durable. Without an error, s.applying.Done is to be called when the batch is in Pebble's memtable.
+// to be durable. Without an error, s.applying.Done is to be called when the batch is in Pebble's memtable or in the
+// backlog.
 func (j *journal) append(batch []byte, records int, durable bool) (s *segment, err error) {
 	sum := crc32.Checksum(batch, castagnoli)
 	n := int64(recordHeader + len(batch))
@@ -148,12 +149,12 @@ const (
 	writeBack = 1 << 20
 )
 
-// smallBatch is how many bytes a batch has at most that is written through the mapping, and that is postponed. For a
-// larger one, the system gives pages sooner in one call, and to copy it once more costs more than to apply it.
+// smallBatch is the greatest size, in bytes, of a batch that is written through the mapping and postponed. For a larger
+// one, a single system call costs less than the faults of its pages, and applying it costs less than one more copy.
 const smallBatch = 4 << 10
 
 // writeTo writes what was appended before end, unless the segment has ended: through its mapping if inMemory says so.
-// That does not pay before a sync, since the system has to be asked for each page anew that was synced. The caller
+// Before a sync, a system call costs less, since the first write to a page after each sync is a page fault. The caller
 // holds j.mu, which is released meanwhile.
 func (j *journal) writeTo(end int64, inMemory bool) {
 	for j.segment != nil && j.written < end && j.disk.err() == nil {
@@ -287,14 +288,13 @@ func (g *generation) commit(b *pebble.Batch, records int, durable bool) error {
 		return err
 	}
 	if records > 0 && !durable && b.Len() <= smallBatch {
-		g.postpone(b, s)
-		return g.disk.err()
+		g.postpone(b)
+	} else {
+		g.settle()
+		if err := b.Commit(pebble.NoSync); err != nil {
+			g.notApplied(err)
+		}
 	}
-	g.settle()
-	err = b.Commit(pebble.NoSync)
 	s.applying.Done()
-	if err != nil {
-		g.notApplied(err)
-	}
 	return g.disk.err()
 }

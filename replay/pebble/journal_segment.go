@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -21,8 +20,7 @@ type segment struct {
 	length   int64    // bytes of its records
 	batches  int
 	records  int            // records of logs that are in them
-	applying sync.WaitGroup // commits that are in it, and not in Pebble's memtable yet
-	over     atomic.Bool    // it has ended
+	applying sync.WaitGroup // commits that are in it, and neither in Pebble's memtable nor in the backlog yet
 }
 
 // segmentHeader is the payload of the first record of a segment.
@@ -88,7 +86,6 @@ func (j *journal) endSegment() {
 	j.disk.reserve.closed()
 	j.synced = j.written
 	s.file = nil
-	s.over.Store(true)
 	j.segment, j.end = nil, s.length
 	j.ended = append(j.ended, s)
 	signal(j.flush)
@@ -132,10 +129,10 @@ func (j *journal) flushEnded(g *generation) {
 		ended := j.ended
 		j.ended = nil
 		j.mu.Unlock()
-		g.settle()
 		for _, s := range ended {
 			s.applying.Wait()
 		}
+		g.settle()
 		flushed, err := g.db.AsyncFlush()
 		if err != nil {
 			j.disk.fail(err)

@@ -95,7 +95,7 @@ func (s *Store) openLog(name string) (_ head, snapshot []byte, r *records, err e
 	case h.beside:
 		r = readEntry(h.entry, h.Last, h.First, h.Last)
 	case h.First <= h.Last:
-		r, err = readEntries(s.settled(), name, &h, h.First)
+		r, err = s.readEntries(name, &h, h.First)
 	}
 	return h, snapshot, r, err
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapping is the file of a segment in memory. What is copied there is the system's, as what is written is: it survives
-// the death of the process, and a sync of the file takes it to the disk. It costs no system call.
+// mapping is the file of a segment, mapped into memory. The operating system keeps what is copied there, as it keeps
+// what is written by a system call: it survives the death of the process, and a sync of the file writes it to the disk.
 type mapping struct{ memory []byte }
 
 // mappable are the file systems on which a file can be written by system calls and through memory in turns.
@@ -38,18 +38,18 @@ func mapFile(f vfs.File, size int64) *mapping {
 	return &mapping{memory}
 }
 
-// write copies p to a place of the file. It reports whether all of p is there. If not, the system had no page for it,
-// because the disk has failed or is full, or p does not fit: a system call writes it then, or says what is wrong.
+// write copies p to a place of the file. It reports false if p does not fit, or if the system cannot provide a page of
+// the file, because the disk has failed or is full. Then the caller writes p by a system call, whose error says why.
 func (m *mapping) write(p []byte, at int64) (ok bool) {
 	if m == nil || at+int64(len(p)) > int64(len(m.memory)) {
 		return false
 	}
-	// Without this, a page that is not to be had (SIGBUS) ends the process.
+	// Without this, a page that the system cannot provide (SIGBUS) ends the process.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if p := recover(); p != nil {
-			if _, fault := p.(interface{ Addr() uintptr }); !fault {
-				panic(p)
+		if cause := recover(); cause != nil {
+			if _, fault := cause.(interface{ Addr() uintptr }); !fault {
+				panic(cause)
 			}
 			ok = false
 		}

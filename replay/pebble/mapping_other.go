@@ -6,7 +6,7 @@ package pebble
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 
-// mapping would be the file of a segment in memory. Here, files are only written by system calls.
+// mapping would be the file of a segment, mapped into memory. On this system, files are written by system calls only.
 type mapping struct{}
 
 func mapFile(vfs.File, int64) *mapping { return nil }
