@@ -35,6 +35,7 @@ func (s *Store) newGeneration(mode openMode) *generation {
 	d.meter = &s.meter
 	return &generation{
 		disk:      d,
+		backlog:   newBacklog(s.sizes.memTable),
 		logs:      newLogs(s.intents),
 		snapshots: make(map[*pebble.Snapshot]struct{}),
 	}
@@ -98,9 +99,7 @@ func (g *generation) close() error {
 	}
 	clear(g.snapshots)
 	g.settle()
-	if b := g.backlog.batch; b != nil {
-		_ = b.Close() // always nil
-	}
+	g.backlog.close()
 	if g.journal != nil {
 		g.journal.close()
 	}
