@@ -44,6 +44,7 @@ type measurement struct {
 var measurements = []measurement{
 	{"unary", unary},
 	{"unary-tls", unaryTLS},
+	{"limits", limits},
 	{"stores", stores},
 	{"tuning", tuning},
 	{"observe", observed},
@@ -63,12 +64,19 @@ var measurements = []measurement{
 }
 
 // byDefault are the measurements that run if none are named.
-const byDefault = "unary,unary-tls,stores,tuning,budget,stream,stream-tls,replay,get,stored,webhooks," +
+const byDefault = "unary,unary-tls,limits,stores,tuning,budget,stream,stream-tls,replay,get,stored,webhooks," +
 	"translate,group,size"
 
 func main() {
 	if slices.Equal(os.Args[1:], []string{sinkWord}) {
 		if err := serveSink(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) == 4 && os.Args[1] == bareWord {
+		if err := serveBare(os.Args[2], os.Args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -274,8 +274,11 @@ func (s *site) profile(ctx context.Context, path string, seconds int) error {
 }
 
 // cpu returns the time that the gateway's process has computed.
-func (s *site) cpu() (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.gateway.Process.Pid))
+func (s *site) cpu() (time.Duration, error) { return cpuOf(s.gateway) }
+
+// cpuOf returns the time that a process has computed.
+func cpuOf(process *exec.Cmd) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process.Process.Pid))
 	if err != nil {
 		return 0, err
 	}

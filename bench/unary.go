@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"time"
 )
 
@@ -205,7 +206,12 @@ func (r *report) compared(title string, all []pairs) {
 
 // measure is a round of load that also measures the CPU time of the gateway's process.
 func (s *site) measure(ctx context.Context, t target, callers int, d time.Duration) (result, error) {
-	before, err := s.cpu()
+	return measure(ctx, s.gateway, t, callers, d)
+}
+
+// measure is a round of load that also measures the CPU time of the process that takes it.
+func measure(ctx context.Context, process *exec.Cmd, t target, callers int, d time.Duration) (result, error) {
+	before, err := cpuOf(process)
 	if err != nil {
 		return result{}, err
 	}
@@ -213,7 +219,7 @@ func (s *site) measure(ctx context.Context, t target, callers int, d time.Durati
 	if err != nil {
 		return result{}, err
 	}
-	after, err := s.cpu()
+	after, err := cpuOf(process)
 	r.cpu = (after - before) / time.Duration(max(1, len(r.latencies)))
 	return r, err
 }
