@@ -5,12 +5,12 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,9 +22,9 @@ import (
 // answerSize is about the size of what get answers, in bytes.
 const answerSize = 700
 
-// limits measures, in turns, starts and gets, and what no gateway within net/http can pass on the same machine. For a
-// start, that is a server with the same system calls and nothing else: it reads the request, asks the agent, waits for
-// one shared sync of a file, and answers. For a get, it is a constant that Caddy answers with.
+// limits measures, in turns, starts and gets, and the fastest that net/http allows on the same machine. For a start,
+// that is a server with the same system calls and nothing else: it reads the request, asks the agent, waits for one
+// shared sync of a file, and answers. For a get, it is a constant that Caddy answers with.
 func limits(ctx context.Context, o settings) error {
 	port, err := freeport.Take()
 	if err != nil {
@@ -39,46 +39,28 @@ func limits(ctx context.Context, o settings) error {
 		return err
 	}
 	defer s.close()
-	bare, addr, err := s.startBare(ctx)
+	bare, err := newChild(ctx, bareWord, s.addr(portAgent), filepath.Join(s.dir, "synced"))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		bare.Process.Kill()
-		bare.Wait()
-	}()
+	defer bare.close()
 	proxied := a2aSend(s, plain, "reverse_proxy", portProxy)
 	limit := a2aSend(s, plain, "the limit of a start", portAgent)
-	limit.addr = addr
+	limit.addr = bare.addr
 	answered := getOne(s, few)
 	answered.name, answered.addr = "the limit of a get", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	answered.want, answered.also = func([]byte, int64) []byte { return nil }, []byte(constant)
-	ways := []struct {
-		target  target
-		process *exec.Cmd
-	}{
-		{proxied, s.gateway},
-		{aipStart(s, plain), s.gateway},
-		{limit, bare},
-		{getOne(s, few), s.gateway},
-		{answered, s.gateway},
+	ways := []way{
+		{target: proxied, process: s.gateway},
+		{target: aipStart(s, plain), process: s.gateway},
+		{target: limit, process: bare.cmd},
+		{target: getOne(s, few), process: s.gateway},
+		{target: answered, process: s.gateway},
 	}
 	for _, callers := range []int{1, o.conns, 4 * o.conns} {
-		for _, w := range ways {
-			if _, err := load(ctx, w.target, callers, o.round/2); err != nil { // warm up
-				return err
-			}
-		}
-		rounds := make([][]result, len(ways))
-		for round := range o.rounds {
-			for i := range ways {
-				i = (i + round) % len(ways)
-				r, err := measure(ctx, ways[i].process, ways[i].target, callers, o.round)
-				if err != nil {
-					return err
-				}
-				rounds[i] = append(rounds[i], r)
-			}
+		rounds, err := inTurns(ctx, o, callers, ways...)
+		if err != nil {
+			return err
 		}
 		t := o.table("the limits, to reverse_proxy: "+plural(callers, "connection"),
 			"throughput", "least", "greatest", "CPU µs each")
@@ -90,46 +72,25 @@ func limits(ctx context.Context, o settings) error {
 	return nil
 }
 
-// bareWord is the argument by which this program is the server that startBare starts.
+// bareWord is the argument by which this program is a server with the system calls of a start.
 const bareWord = "server-with-the-same-system-calls"
 
-// startBare starts a server with the system calls of a start, and returns its address. The caller ends it.
-func (s *site) startBare(ctx context.Context) (*exec.Cmd, string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return nil, "", err
+// serveBare is the process. Its arguments are the address of the agent, and the path of the file that it syncs.
+func serveBare(args []string) error {
+	if len(args) != 2 {
+		return errors.New("the arguments are the address of the agent and a path")
 	}
-	cmd := exec.CommandContext(ctx, path, bareWord, s.addr(portAgent), filepath.Join(s.dir, "synced"))
-	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, "", err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, "", err
-	}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		cmd.Process.Kill()
-		cmd.Wait()
-		return nil, "", fmt.Errorf("the server with the same system calls does not say where it listens: %w", err)
-	}
-	return cmd, strings.TrimSpace(line), nil
-}
-
-// serveBare is the process.
-func serveBare(agent, path string) error {
-	file, err := newSyncedFile(path)
+	agent := args[0]
+	file, err := newSyncedFile(args[1])
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listen()
 	if err != nil {
 		return err
 	}
-	fmt.Println(l.Addr())
 	idle := make(chan *agentConn, 1024)
-	return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	err = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 		if err != nil {
 			panic(http.ErrAbortHandler) // the caller sees that the connection is closed
@@ -160,6 +121,10 @@ func serveBare(agent, path string) error {
 			c.Close()
 		}
 	}))
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // agentConn is a connection to the agent.

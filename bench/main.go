@@ -68,19 +68,14 @@ const byDefault = "unary,unary-tls,limits,stores,tuning,budget,stream,stream-tls
 	"translate,group,size"
 
 func main() {
-	if slices.Equal(os.Args[1:], []string{sinkWord}) {
-		if err := serveSink(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	if len(os.Args) > 1 {
+		if serve, ok := children[os.Args[1]]; ok {
+			if err := serve(os.Args[2:]); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
 		}
-		return
-	}
-	if len(os.Args) == 4 && os.Args[1] == bareWord {
-		if err := serveBare(os.Args[2], os.Args[3]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
 	}
 	s := settings{report: newReport()}
 	which := flag.String("run", byDefault, "what to measure: these, start, idle and aun")

@@ -50,45 +50,33 @@ func observed(ctx context.Context, o settings) error {
 	defer s.close()
 	s.ports = append(s.ports, free...)
 	logged.gateway, logged.proxy = len(s.ports)-2, len(s.ports)-1
-	ways := []struct {
+	scraped := func() func() { return s.scrape(ctx, time.Second) }
+	compared := []struct {
 		name   string
 		target target
-		to     int // the way that it is compared with
-		scrape bool
+		to     int                  // the index of what it is compared with
+		during func() (stop func()) // see way
 	}{
-		{"neither", aipStart(s, plain), 0, false},
-		{"metrics, read every second", aipStart(s, plain), 0, true},
-		{"access log", aipStart(s, logged), 0, false},
-		{"both", aipStart(s, logged), 0, true},
-		{"reverse_proxy", a2aSend(s, plain, "reverse_proxy", plain.proxy), 4, false},
-		{"reverse_proxy, access log", a2aSend(s, logged, "reverse_proxy", logged.proxy), 4, false},
+		{"neither", aipStart(s, plain), 0, nil},
+		{"metrics, read every second", aipStart(s, plain), 0, scraped},
+		{"access log", aipStart(s, logged), 0, nil},
+		{"both", aipStart(s, logged), 0, scraped},
+		{"reverse_proxy", a2aSend(s, plain, "reverse_proxy", plain.proxy), 4, nil},
+		{"reverse_proxy, access log", a2aSend(s, logged, "reverse_proxy", logged.proxy), 4, nil},
 	}
-	for _, w := range ways {
-		if _, err := load(ctx, w.target, o.conns, o.round/2); err != nil { // warm up
-			return err
-		}
+	var ways []way
+	for _, c := range compared {
+		ways = append(ways, way{c.target, s.gateway, c.during})
 	}
-	rounds := make([][]result, len(ways))
-	for round := range o.rounds {
-		for i := range ways {
-			i = (i + round) % len(ways)
-			stop := func() {}
-			if ways[i].scrape {
-				stop = s.scrape(ctx, time.Second)
-			}
-			r, err := s.measure(ctx, ways[i].target, o.conns, o.round)
-			stop()
-			if err != nil {
-				return err
-			}
-			rounds[i] = append(rounds[i], r)
-		}
+	rounds, err := inTurns(ctx, o, o.conns, ways...)
+	if err != nil {
+		return err
 	}
 	t := o.table("what is observed, to neither metrics nor logs: unary start, "+plural(o.conns, "connection"),
 		"throughput", "p99", "CPU each", "more µs each")
-	for i, w := range ways {
-		if a, b := summary(rounds[i]), summary(rounds[w.to]); i != w.to {
-			t.row(w.name, a[0]/b[0], a[2]/b[2], a[3]/b[3], a[3]-b[3])
+	for i, c := range compared {
+		if a, b := summary(rounds[i]), summary(rounds[c.to]); i != c.to {
+			t.row(c.name, a[0]/b[0], a[2]/b[2], a[3]/b[3], a[3]-b[3])
 		}
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,12 +20,7 @@ import (
 
 // sink is a receiver of webhooks that works, as a process of its own, so that what it computes is not taken for
 // the engine's.
-type sink struct {
-	addr     string // that it listens on
-	cmd      *exec.Cmd
-	stdin    io.Closer // the process ends when this is closed
-	arrivals *bufio.Reader
-}
+type sink struct{ *child }
 
 // arrival is what the sink says of a notification.
 type arrival struct {
@@ -39,38 +33,17 @@ const sinkWord = "sink-of-webhooks"
 
 // newSink starts a sink. The caller closes it.
 func newSink(ctx context.Context) (*sink, error) {
-	path, err := os.Executable()
+	c, err := newChild(ctx, sinkWord)
 	if err != nil {
 		return nil, err
 	}
-	s := &sink{cmd: exec.CommandContext(ctx, path, sinkWord)}
-	s.cmd.Stderr = os.Stderr
-	stdin, err := s.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	s.stdin = stdin
-	stdout, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	s.arrivals = bufio.NewReader(stdout)
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	line, err := s.arrivals.ReadString('\n')
-	if err != nil {
-		s.close()
-		return nil, fmt.Errorf("the sink does not say where it listens: %w", err)
-	}
-	s.addr = strings.TrimSpace(line)
-	return s, nil
+	return &sink{c}, nil
 }
 
 // next waits for the next arrival. It returns io.EOF when the sink has ended.
 func (s *sink) next() (arrival, error) {
 	var record [8]byte
-	_, err := io.ReadFull(s.arrivals, record[:])
+	_, err := io.ReadFull(s.out, record[:])
 	n := int64(binary.LittleEndian.Uint64(record[:]))
 	return arrival{time.Duration(n), n == repeated}, err
 }
@@ -78,23 +51,12 @@ func (s *sink) next() (arrival, error) {
 // repeated stands for a delay in a record of what had come before.
 const repeated = -1
 
-// close ends the sink. Its arrivals must not be read afterwards.
-func (s *sink) close() {
-	s.stdin.Close()
-	s.cmd.Wait()
-}
-
 // serveSink is the process. Like load it is hand-made, because it shares the machine with what is measured.
-func serveSink() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func serveSink([]string) error {
+	l, err := listen()
 	if err != nil {
 		return err
 	}
-	fmt.Println(l.Addr())
-	go func() {
-		io.Copy(io.Discard, os.Stdin) // until the one who started it closes it, or is gone
-		l.Close()
-	}()
 	var mu sync.Mutex
 	ids := make(map[string]bool)
 	arrived := func(id string, delay time.Duration) error {

@@ -31,28 +31,20 @@ func tuning(ctx context.Context, o settings) error {
 
 // tuned returns the ratios of one setting to the default: of throughput, p99, CPU time and memory.
 func tuned(ctx context.Context, o settings, change string) ([]float64, error) {
-	var sites [2]*site
-	for i, env := range [][]string{{change}, nil} {
+	var sites []*site
+	var ways []way
+	for _, env := range [][]string{{change}, nil} {
 		s, err := newSite(ctx, o.caddy, siteConfig{env: env})
 		if err != nil {
 			return nil, err
 		}
 		defer s.close()
-		sites[i] = s
-		if _, err := load(ctx, aipStart(s, plain), o.conns, o.round/2); err != nil { // warm up
-			return nil, err
-		}
+		sites = append(sites, s)
+		ways = append(ways, way{target: aipStart(s, plain), process: s.gateway})
 	}
-	var rounds [2][]result
-	for round := range o.rounds {
-		for i := range sites {
-			i = (i + round) % 2
-			r, err := sites[i].measure(ctx, aipStart(sites[i], plain), o.conns, o.round)
-			if err != nil {
-				return nil, err
-			}
-			rounds[i] = append(rounds[i], r)
-		}
+	rounds, err := inTurns(ctx, o, o.conns, ways...)
+	if err != nil {
+		return nil, err
 	}
 	a, b := summary(rounds[0]), summary(rounds[1])
 	var rss [2]float64

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"time"
 )
 
@@ -162,25 +161,14 @@ func (s *site) compare(ctx context.Context, o settings, w wire, callers int) (pa
 	return p, err
 }
 
-// alternate measures two targets in turns, so that neither always comes first.
-func (s *site) alternate(ctx context.Context, o settings, gateway, proxy target, callers int) (p pairs, err error) {
-	targets, results := []target{gateway, proxy}, []*[]result{&p.gateway, &p.proxy}
-	for _, t := range targets {
-		if _, err := load(ctx, t, callers, o.round/2); err != nil { // warm up
-			return p, err
-		}
+// alternate measures two targets of the gateway's process in turns.
+func (s *site) alternate(ctx context.Context, o settings, gateway, proxy target, callers int) (pairs, error) {
+	rounds, err := inTurns(ctx, o, callers,
+		way{target: gateway, process: s.gateway}, way{target: proxy, process: s.gateway})
+	if err != nil {
+		return pairs{}, err
 	}
-	for round := range o.rounds {
-		for i := range targets {
-			i = (i + round) % 2
-			r, err := s.measure(ctx, targets[i], callers, o.round)
-			if err != nil {
-				return p, err
-			}
-			*results[i] = append(*results[i], r)
-		}
-	}
-	return p, nil
+	return pairs{gateway: rounds[0], proxy: rounds[1]}, nil
 }
 
 // ratios returns the gateway's throughput to the proxy's, of each pair.
@@ -202,26 +190,6 @@ func (r *report) compared(title string, all []pairs) {
 	for _, p := range all {
 		ratios.row(p.name, spread(p.ratios())...)
 	}
-}
-
-// measure is a round of load that also measures the CPU time of the gateway's process.
-func (s *site) measure(ctx context.Context, t target, callers int, d time.Duration) (result, error) {
-	return measure(ctx, s.gateway, t, callers, d)
-}
-
-// measure is a round of load that also measures the CPU time of the process that takes it.
-func measure(ctx context.Context, process *exec.Cmd, t target, callers int, d time.Duration) (result, error) {
-	before, err := cpuOf(process)
-	if err != nil {
-		return result{}, err
-	}
-	r, err := load(ctx, t, callers, d)
-	if err != nil {
-		return result{}, err
-	}
-	after, err := cpuOf(process)
-	r.cpu = (after - before) / time.Duration(max(1, len(r.latencies)))
-	return r, err
 }
 
 // summary returns the medians of rounds: answers a second, p50, p99 and CPU time in microseconds.
