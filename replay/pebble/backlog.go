@@ -124,7 +124,6 @@ func (l *backlog) sort() bool {
 			err = l.sorted.Delete(w.key, nil)
 		}
 		if err != nil {
-			l.sorted.Reset()
 			return false
 		}
 	}

@@ -123,18 +123,14 @@ func TestFormat3(t *testing.T) {
 			left = left || !errors.Is(err, replay.ErrNotFound)
 		}
 	}
-	it, err := s.settled().NewIter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ok := it.First(); ok; ok = it.Next() {
+	for key := range keysOf(t, s) {
 		for _, log := range []string{"live", "ended", "pending"} {
-			if bytes.Contains(it.Key(), []byte(log)) {
-				t.Errorf("%q is left", it.Key())
+			if strings.Contains(key, log) {
+				t.Errorf("%q is left", key)
 			}
 		}
 	}
-	if err := errors.Join(it.Close(), s.Close()); err != nil {
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
