@@ -30,6 +30,8 @@ const (
 // Only Stop and Abort may be called by any, at any time, and Write may run beside what reads the answer.
 type Conn struct {
 	conn    net.Conn
+	below   net.Conn // the connection below TLS, or conn
+	records *records // nil without TLS, and where TLS is not by Secure
 	socket  socket
 	watch   watch
 	since   time.Time // idle since
@@ -57,18 +59,18 @@ type Conn struct {
 
 // NewConn returns a connection that was just opened.
 func NewConn(conn net.Conn) *Conn {
-	c := &Conn{conn: conn, watch: watch{conn: conn}}
+	c := &Conn{conn: conn, below: conn, watch: watch{conn: conn}}
 	c.StopFunc, c.AbortFunc = c.Stop, c.Abort
-	c.socket.init(under(conn))
-	return c
-}
-
-// under returns the connection below TLS, or the connection itself.
-func under(conn net.Conn) net.Conn {
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		return t.NetConn()
+		c.below = t.NetConn()
 	}
-	return conn
+	if r, ok := c.below.(*records); ok {
+		c.records = r
+		c.socket.init(r.Conn)
+	} else {
+		c.socket.init(c.below)
+	}
+	return c
 }
 
 // Reused reports whether the connection has carried an exchange before this one.
@@ -76,10 +78,10 @@ func (c *Conn) Reused() bool { return c.reused }
 
 // Close closes the connection. No Write may be running.
 func (c *Conn) Close() {
-	if conn := c.conn; c.unsound {
-		under(conn).Close() // TLS would first try to write that it closes
+	if c.unsound {
+		c.below.Close() // TLS would first try to write that it closes
 	} else {
-		conn.Close()
+		c.conn.Close()
 	}
 	c.watch.wait()
 }
@@ -145,7 +147,15 @@ func (c *Conn) Resume() {
 
 // reusable reports whether the connection can carry another exchange after this one.
 func (c *Conn) reusable() bool {
-	return c.ended && !c.closes && c.start == c.end && c.err == nil && !c.unsound
+	return c.ended && !c.closes && c.start == c.end && c.err == nil && !c.unsound && c.nothingAhead()
+}
+
+// nothingAhead reports whether TLS has read nothing that was not asked of it. The system knows nothing of that.
+func (c *Conn) nothingAhead() bool {
+	if c.records == nil {
+		return c.below == c.conn
+	}
+	return c.records.empty(c.conn)
 }
 
 // rest begins the time in which the connection is idle.
@@ -164,9 +174,9 @@ func (c *Conn) rest() {
 // anything meanwhile.
 func (c *Conn) leave() bool {
 	if c.socket.known() {
-		return c.socket.quiet()
+		return c.socket.quiet() && c.nothingAhead()
 	}
-	return c.watch.end()
+	return c.watch.end() && c.nothingAhead()
 }
 
 // past is a deadline that has passed.

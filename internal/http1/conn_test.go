@@ -25,19 +25,22 @@ var pairs = map[string]func(t *testing.T) (client, server net.Conn){
 	"TCP": tcp,
 	"TLS": func(t *testing.T) (client, server net.Conn) {
 		plain, other := tcp(t)
-		srv := httptest.NewUnstartedServer(nil)
-		srv.StartTLS()
-		defer srv.Close()
-		in := tls.Server(other, srv.TLS)
-		out := tls.Client(plain, &tls.Config{InsecureSkipVerify: true})
-		done := make(chan error)
-		go func() { done <- in.HandshakeContext(context.Background()) }()
-		if err := errors.Join(out.HandshakeContext(t.Context()), <-done); err != nil {
-			t.Fatal(err)
-		}
-		return out, in
+		return secured(t, plain, other)
 	},
 	"a pipe": func(*testing.T) (client, server net.Conn) { return net.Pipe() },
+}
+
+// secured returns two ends of a connection with TLS between them.
+func secured(t *testing.T, client, server net.Conn) (out, in *tls.Conn) {
+	t.Helper()
+	in = tls.Server(server, &tls.Config{Certificates: certificate(), SessionTicketsDisabled: true})
+	out = Secure(client, &tls.Config{InsecureSkipVerify: true})
+	done := make(chan error)
+	go func() { done <- in.HandshakeContext(context.Background()) }()
+	if err := errors.Join(out.HandshakeContext(t.Context()), <-done); err != nil {
+		t.Fatal(err)
+	}
+	return out, in
 }
 
 func tcp(t *testing.T) (client, server net.Conn) {
@@ -239,7 +242,7 @@ func TestStop(t *testing.T) {
 				server = slow
 				if secure {
 					server = tls.Server(slow, &tls.Config{Certificates: certificate})
-					client = tls.Client(client, &tls.Config{InsecureSkipVerify: true})
+					client = Secure(client, &tls.Config{InsecureSkipVerify: true})
 					go server.(*tls.Conn).HandshakeContext(t.Context())
 					if err := client.(*tls.Conn).HandshakeContext(t.Context()); err != nil {
 						t.Fatal(err)

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package http1
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+)
+
+// Secure returns a connection of TLS over one that was just opened, for NewConn. Only such a connection of TLS is used
+// again: of another one nobody knows what TLS has read ahead.
+func Secure(conn net.Conn, config *tls.Config) *tls.Conn {
+	return tls.Client(&records{Conn: conn}, config)
+}
+
+// records is a connection below TLS. TLS reads from it whatever there is, and so perhaps more than the records whose
+// content it has given away: what a server sends behind an answer is then neither at the system nor in the buffer of a
+// Conn. So records knows whether all of the last record was read, and can have TLS read only what that holds already.
+type records struct {
+	net.Conn
+	held bool // nothing more is read: Read returns errHeld
+
+	header [5]byte // of a record (RFC 8446, section 5.1)
+	known  int     // bytes of the header that were read
+	left   int     // bytes of the record's content that were not
+	one    [1]byte // where empty would read
+}
+
+// Read implements net.Conn.
+func (r *records) Read(p []byte) (int, error) {
+	if r.held {
+		return 0, errHeld
+	}
+	n, err := r.Conn.Read(p)
+	r.follow(p[:n])
+	return n, err
+}
+
+// follow takes note of what was read.
+func (r *records) follow(p []byte) {
+	for len(p) > 0 {
+		if r.left > 0 {
+			n := min(r.left, len(p))
+			r.left, p = r.left-n, p[n:]
+			continue
+		}
+		n := copy(r.header[r.known:], p)
+		p = p[n:]
+		if r.known += n; r.known == len(r.header) {
+			r.known, r.left = 0, int(r.header[3])<<8|int(r.header[4])
+		}
+	}
+}
+
+// empty reports whether TLS, which is above r, holds nothing of the server: no content that was not read, no end, and
+// no part of a record.
+func (r *records) empty(above net.Conn) bool {
+	r.held = true
+	n, err := above.Read(r.one[:])
+	r.held = false
+	return n == 0 && errors.Is(err, errHeld) && r.known == 0 && r.left == 0
+}
+
+// errHeld is the error of a read that would not return what TLS holds. It is temporary, so that TLS goes on after it.
+var errHeld net.Error = heldError{}
+
+type heldError struct{}
+
+func (heldError) Error() string   { return "http1: nothing more is read" }
+func (heldError) Timeout() bool   { return true }
+func (heldError) Temporary() bool { return true }
