@@ -85,13 +85,18 @@ func (m *Memory) enter(ctx context.Context) error {
 
 // drop removes a log that has ended.
 func (m *Memory) drop(l *memoryLog) {
-	l.dropped = true
-	m.size -= l.size
+	m.remove(l)
 	m.idle -= l.size
-	delete(m.logs, l.name)
-	delete(m.dueLogs, l)
 	m.ended.Remove(l.use)
 	heap.Remove(&m.expiring, l.expiring)
+}
+
+// remove removes a log.
+func (m *Memory) remove(l *memoryLog) {
+	l.dropped = true
+	m.size -= l.size
+	delete(m.logs, l.name)
+	delete(m.dueLogs, l)
 }
 
 // touch makes l the log used last.
@@ -145,7 +150,7 @@ func (l *memoryLog) upTo(seq uint64) int {
 // it takes: both help a store that is full.
 func (m *Memory) Append(ctx context.Context, a Append) error {
 	l, err := m.append(ctx, &a)
-	if err == nil && (len(a.Records) > 0 || a.End) {
+	if err == nil && (len(a.Records) > 0 || a.End || a.Drop) {
 		l.waiters.Appended()
 	}
 	return err
@@ -163,6 +168,12 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 	head, err := a.Next(l.head, time.Now())
 	if err != nil {
 		return nil, err
+	}
+	if a.Drop {
+		if m.logs[a.Log] == l {
+			m.remove(l)
+		}
+		return l, nil
 	}
 
 	kept, added := l.records, a.Records

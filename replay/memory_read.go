@@ -77,6 +77,12 @@ func (r *memoryReader) ready() bool {
 	return m.closed || l.dropped || !l.head.Ended.IsZero() || l.head.Last != r.after
 }
 
+// Rewind implements Reader.
+func (r *memoryReader) Rewind(after uint64) {
+	r.after = after
+	r.place.Move(after)
+}
+
 // Alone implements Reader.
 func (r *memoryReader) Alone() bool { return r.waiter.Alone() }
 

@@ -34,6 +34,10 @@ type Reader interface {
 	// function, which may take a little time then, as long as an append takes, but must not wait all the same.
 	Alone() bool
 
+	// Rewind drops the records that Next has returned last, and has it return those after a number again: that of one of
+	// these records, or of the one before them. So a reader that has to wait holds none of them.
+	Rewind(after uint64)
+
 	// Close ends the use of the Reader.
 	Close()
 }

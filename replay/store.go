@@ -114,6 +114,7 @@ type Append struct {
 	Metadata []byte    // replaces the log's metadata; the store keeps no reference to it
 	DueAt    time.Time // replaces the time at which Due yields the log; zero for never
 	End      bool      // ends the log: it takes no more appends, and is dropped after Settings.Retention
+	Drop     bool      // drops the log now, if there is one: nothing else is written, and the name is free again
 	Skip     uint64    // how many numbers to leave out before the first of Records; without Records it has no effect
 	Trim     uint64    // drop the records up to this number, which Snapshot stands for; 0 drops none
 	Snapshot []byte    // stands for all records up to Trim; has no effect if Trim drops none

@@ -49,6 +49,13 @@ func InboxOf(aid string) string { return string(Inbox) + aid }
 // AUNTask returns the name of the log with what AUN has of a task.
 func AUNTask(taskID string) string { return string(AUN) + taskID }
 
+// FollowerOf returns the AID in the name of a log of AUNPosition; empty for other names.
+func FollowerOf(log string) string {
+	_, rest, _ := strings.Cut(log, Separator)
+	aid, _, _ := strings.Cut(rest, Separator)
+	return aid
+}
+
 // AUNPosition returns the name of the log that says how far a device has received the events of a task.
 func AUNPosition(taskID, aid, device, slot string) string {
 	return AUNTask(taskID) + Separator + aid + Separator + device + Separator + slot

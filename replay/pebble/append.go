@@ -38,6 +38,13 @@ func (s *Store) Append(ctx context.Context, a replay.Append) (err error) {
 	if err != nil {
 		return err
 	}
+	if a.Drop {
+		if err := s.dropNow(l); err != nil || old.First == 0 {
+			return err
+		}
+		changed = l
+		return nil
+	}
 	if isIntent(&a, &old, settings) {
 		next.pending = true
 		ok, err := s.intents.add(a.Log, &next)
@@ -68,7 +75,7 @@ func (s *Store) nextHead(a *replay.Append, old *head, settings *replay.Settings)
 	if next.Head, err = a.Next(old.Head, now); err != nil {
 		return head{}, err
 	}
-	if old.First == 0 {
+	if old.First == 0 && !a.Drop {
 		if err := s.room.err(now); err != nil {
 			return head{}, err
 		}

@@ -11,7 +11,7 @@ import (
 // A page has at most so many records, and ends early when it has so many bytes.
 const (
 	pageRecords = 1024
-	pageBytes   = 256 << 10
+	pageBytes   = 64 << 10
 
 	freeBytes = 16 << 10 // of a first page, which is there soon, and is read without a call of reserve
 )

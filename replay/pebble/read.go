@@ -162,6 +162,13 @@ func (s *Store) Unread(name string, seq uint64) bool {
 // Alone implements replay.Reader.
 func (r *reader) Alone() bool { return r.waiter.Alone() }
 
+// Rewind implements replay.Reader.
+func (r *reader) Rewind(after uint64) {
+	r.dropPage()
+	r.after, r.caughtUp = after, false
+	r.place.Move(after)
+}
+
 // Close implements replay.Reader.
 func (r *reader) Close() {
 	r.waiter.Remove()

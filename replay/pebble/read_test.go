@@ -40,7 +40,7 @@ func TestReserveMemory(t *testing.T) {
 			t.Fatalf("record %d, %v, want %d", r.Seq, err, count)
 		}
 	}
-	if diff := cmp.Diff([]int64{256 << 10, 0, 300 << 10, 0}, calls); diff != "" || count != 5 {
+	if diff := cmp.Diff([]int64{64 << 10, 0, 300 << 10, 0}, calls); diff != "" || count != 5 {
 		t.Errorf("%d records; reserved (-want +got):\n%s", count, diff)
 	}
 

@@ -288,3 +288,28 @@ func (s *Store) drop(logs []expiry) (err error) {
 	}
 	return nil
 }
+
+// dropNow deletes a log that has not ended. The caller holds l.write.
+func (s *Store) dropNow(l *log) error {
+	if l.head.First == 0 {
+		return nil
+	}
+	if l.head.pending {
+		s.intents.settle(l.name)
+	}
+	if err := s.intents.forget(l.name); err != nil {
+		return err
+	}
+	if !l.head.pending { // the database has it
+		b := s.db.NewBatch()
+		defer b.Close()
+		if err := s.deleteLog(b, l.name, &l.head); err != nil {
+			return err
+		}
+		if err := s.commit(b, 0, false); err != nil {
+			return err
+		}
+	}
+	l.publish(head{}, nil)
+	return nil
+}

@@ -119,6 +119,7 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 	if rnd.IntN(10) == 0 {
 		a.Skip = 1 + rnd.Uint64N(20)
 	}
+	a.Drop = rnd.IntN(20) == 0
 	last := l.Head.Last + uint64(len(a.Records))
 	if len(a.Records) > 0 {
 		last += a.Skip
@@ -137,6 +138,10 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 	}
 	if err != nil {
 		e.Errorf("Append to %s after %d: %v", log, a.Expect, err)
+		return
+	}
+	if a.Drop {
+		delete(m, log)
 		return
 	}
 	m[log] = l

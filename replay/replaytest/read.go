@@ -62,6 +62,45 @@ func testReader(e *env) {
 	}
 }
 
+// testRewind has a reader return records again, from the database and from what was appended lately.
+func testRewind(e *env) {
+	s := e.store(replay.Settings{})
+	const n = 3000
+	r := numbered("a", 1, n)
+	e.append(s, replay.Append{Log: "a", Records: data(r[:n/2])})
+	reader := s.Read("a", 0)
+	defer reader.Close()
+	at, appended := uint64(0), n/2
+	for step := 0; at < n; step++ {
+		records, _, err := reader.Next(e.Context(), nil)
+		if err == nil {
+			err = dense("a", at, records)
+		}
+		if err != nil {
+			e.Fatal(err)
+		}
+		keep := len(records)
+		switch {
+		case step%3 == 0 && keep > 1: // some of them are returned again
+			keep /= 2
+			reader.Rewind(at + uint64(keep))
+		case step%3 == 1 && keep > 0 && step%2 == 0: // all of them
+			keep = 0
+			reader.Rewind(at)
+		}
+		if at += uint64(keep); at == uint64(appended) && appended < n {
+			e.append(s, replay.Append{Log: "a", Expect: at, Records: data(r[appended : appended+10])})
+			appended += 10
+		}
+	}
+	e.next(reader, "a", n, 0)
+	reader.Rewind(n)
+	e.next(reader, "a", n, 0)
+	if s.Unread("a", n) {
+		e.Error("the last record is unread")
+	}
+}
+
 // testWake has readers woken: at once where there is something to read, else by what is appended, and only once.
 func testWake(e *env) {
 	s := e.store(replay.Settings{})
