@@ -3,6 +3,7 @@
 package quota
 
 import (
+	"container/list"
 	"context"
 	"time"
 )
@@ -23,7 +24,8 @@ const Free = 32 << 10
 type Lease struct {
 	budget Budget
 	leader string
-	n      int64 // counted
+	n      int64         // counted
+	lent   *list.Element // its loan; nil while it is not lent
 }
 
 // Lease returns a lease for a Leader that holds nothing yet.

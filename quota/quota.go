@@ -5,6 +5,7 @@
 package quota
 
 import (
+	"container/list"
 	"fmt"
 	"strings"
 	"sync"
@@ -59,6 +60,8 @@ type Counter struct {
 
 	lines   map[string][]*waiter // by Key, first come first; no entry is empty
 	tickets uint64
+	loans   list.List // of *loan, in the order in which they were lent
+	asking  bool      // ask is going to be called
 }
 
 // Take counts n more for a Leader, or returns an *ExceededError and changes nothing. What was taken must be given back.
@@ -110,5 +113,6 @@ func (c *Counter) add(key string, n int64) {
 	}
 	if n < 0 && len(c.lines) > 0 {
 		c.serve()
+		c.askSoon(0)
 	}
 }

@@ -29,6 +29,7 @@ func (c *Counter) enter(w *waiter) {
 	key := Key(w.lease.leader)
 	c.lines[key] = append(c.lines[key], w)
 	c.serve()
+	c.askSoon(0)
 }
 
 // leave takes a waiter out of its line. It returns why it was not served, or nil if it has been.
@@ -46,6 +47,7 @@ func (c *Counter) leave(w *waiter) error {
 	}
 	c.remove(key, i)
 	c.serve() // it may have been in the way of others
+	c.askSoon(0)
 	return err
 }
 
@@ -70,8 +72,19 @@ func (c *Counter) serve() {
 
 // leaderFull reports whether the waiter's own Leader is what it waits for. c.mu is held.
 func (w *waiter) leaderFull() bool {
+	_, ofLeader := w.lacks()
+	return ofLeader
+}
+
+// lacks returns how many bytes must be given back before the waiter can be served, and whether its own Leader must give
+// them. c.mu is held.
+func (w *waiter) lacks() (n int64, ofLeader bool) {
 	c, key := w.lease.budget.Counter, Key(w.lease.leader)
-	return c.held[key]+w.n-w.lease.n > w.lease.budget.Limits.of(key)
+	more, limits := w.n-w.lease.n, w.lease.budget.Limits
+	if n := c.held[key] + more - limits.of(key); n > 0 {
+		return n, true
+	}
+	return c.total + more - limits.Total, false
 }
 
 // remove takes the i-th waiter out of a line. c.mu is held.
