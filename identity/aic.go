@@ -40,18 +40,24 @@ const (
 	maxSender = 256    // the longest senderId, in bytes
 )
 
-// levelsV2 are the levels of the v2 form after the prefix, which is levels 1 to 4.
-var levelsV2 = [...]struct {
+// level is a level of the v2 form after the prefix, which is levels 1 to 4.
+type level struct {
 	name     string
 	min, max int // characters
-}{
-	{"version", 1, 1},
-	{"registrar", 1, 6},
-	{"vendor", 1, 6},
-	{"ontology serial", 1, 9},
-	{"instance serial", 1, 9},
-	{"check", 4, 4},
 }
+
+// The levels of the v2 form, in ACPs v02.01 and later, and in v02.00, where the version comes last before the check.
+var (
+	levelsV2 = [...]level{
+		{"version", 1, 1},
+		{"registrar", 1, 6},
+		{"vendor", 1, 6},
+		{"ontology serial", 1, 9},
+		{"instance serial", 1, 9},
+		{"check", 4, 4},
+	}
+	levelsV200 = [...]level{levelsV2[1], levelsV2[2], levelsV2[3], levelsV2[4], levelsV2[0], levelsV2[5]}
+)
 
 // ParseAIC reads an AIC of either form, in either case, with or without white space around it. The check
 // digits of a v1 AIC are verified. Those of a v2 AIC depend on a salt that only its registrar knows, so only
@@ -108,15 +114,8 @@ func (c Checker) parseV2(s string) (AIC, error) {
 	if len(levels) != len(levelsV2) {
 		return "", fmt.Errorf("the AIC has %d levels, and must have 10", 4+len(levels))
 	}
-	for i, level := range levels {
-		l := &levelsV2[i]
-		switch {
-		case len(level) < l.min || len(level) > l.max:
-			return "", fmt.Errorf("level %d of the AIC (%s) has %d characters, and must have %s",
-				5+i, l.name, len(level), span(l.min, l.max))
-		case !allBase36(level):
-			return "", fmt.Errorf("level %d of the AIC (%s) has a character other than 0-9 and A-Z", 5+i, l.name)
-		}
+	if err := checkLevels(levels, levelsV2[:]); err != nil && checkLevels(levels, levelsV200[:]) != nil {
+		return "", err
 	}
 	check := levels[len(levels)-1]
 	if check > maxCRC {
@@ -131,6 +130,20 @@ func (c Checker) parseV2(s string) (AIC, error) {
 		}
 	}
 	return AIC(s), nil
+}
+
+// checkLevels returns what is wrong with the form of an AIC's levels after the prefix.
+func checkLevels(levels []string, want []level) error {
+	for i, level := range levels {
+		switch l := want[i]; {
+		case len(level) < l.min || len(level) > l.max:
+			return fmt.Errorf("level %d of the AIC (%s) has %d characters, and must have %s",
+				5+i, l.name, len(level), span(l.min, l.max))
+		case !allBase36(level):
+			return fmt.Errorf("level %d of the AIC (%s) has a character other than 0-9 and A-Z", 5+i, l.name)
+		}
+	}
+	return nil
 }
 
 func checkSalt(salt []byte) error {
