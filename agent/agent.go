@@ -18,6 +18,8 @@ type Ref struct {
 
 // Turn is one start or continue, to be carried out by an agent.
 type Turn struct {
+	// Leader is the name under which the turn counts where Leaders share what the agent can do; see quota.Key.
+	Leader string
 	// Ref names the task. The names in a start were made by the gateway; an agent that makes its own names takes them
 	// as hints.
 	Ref     Ref
@@ -43,6 +45,14 @@ type Turn struct {
 	// Acknowledged says of a resumed turn that the agent has answered its message before it acted on it. So a task that
 	// is settled at Revision may still change.
 	Acknowledged bool
+	// Answered says of a resumed turn that the agent has answered its message, by an error: so what the agent says of the
+	// task holds for good.
+	Answered bool
+	// Named says that the agent has given the task its name in Ref.
+	Named bool
+	// Reported is the state that an agent which is answered has reported in a resumed turn: Working, or AwaitingInput if
+	// it may resume by itself. None is for no report.
+	Reported task.State
 	// Webhook is where the agent pushes what it does; nil if it does not push. Each push must carry its Token.
 	Webhook *task.Webhook
 }
@@ -73,6 +83,9 @@ type Report struct {
 	// another way.
 	SelfResuming bool
 
+	// Closed says of a settled State that the agent has ended its own task for good, and acts on no further message.
+	Closed bool
+
 	// NativeState is the agent's own word for its state, for log lines.
 	NativeState string
 	// Revision changes whenever the agent changes anything in the task; a task whose Revision stands still for long is
@@ -82,6 +95,10 @@ type Report struct {
 	// RevisionDated says that Revision holds the time when the agent changed its state, so that an equal Revision
 	// proves that nothing has changed. Without it, the agent may have reported the same again.
 	RevisionDated bool
+
+	// Stored is called once when what the report says is stored for good, by which the agent is answered. It must not
+	// wait. Of a report that is not stored it is never called. It is nil where the agent waits for no answer.
+	Stored func()
 
 	// Delivery is set in a report that says nothing else. Such a report comes from the gateway and not from the agent.
 	Delivery Delivery

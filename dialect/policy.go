@@ -10,6 +10,9 @@ type Policy struct {
 	// TaskNotCancelable. The same holds for a re-stream of a task that has ended, and for a webhook to be set under an id
 	// that is not known.
 	Strict bool
+	// SameSession refuses a continue that names another session than that of its task. Without it, that session is
+	// ignored.
+	SameSession bool
 	// StartOrContinue makes a start of a task that exists a continue.
 	StartOrContinue bool
 	// BySession makes a start the next message of its session: it continues the last task of the session, or starts

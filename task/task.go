@@ -3,7 +3,9 @@
 package task
 
 import (
+	"bytes"
 	"encoding/json"
+	"reflect"
 	"time"
 )
 
@@ -90,6 +92,29 @@ type DataItem struct {
 	Bytes    string          `json:"bytes,omitempty"` // base64, as it was sent
 	Data     json.RawMessage `json:"data,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"` // a JSON object as it was sent, extensions included
+}
+
+// Equal reports whether two items say the same, however the JSON in them is written.
+func (it DataItem) Equal(other DataItem) bool {
+	same := it
+	same.Data, same.Metadata = other.Data, other.Metadata
+	return reflect.DeepEqual(same, other) && sameJSON(it.Data, other.Data) && sameJSON(it.Metadata, other.Metadata)
+}
+
+// sameJSON reports whether two texts are the same value of JSON. Numbers are the same if they are written alike.
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	read := func(text []byte) (v any, ok bool) {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		ok = d.Decode(&v) == nil
+		return v, ok
+	}
+	x, ok := read(a)
+	y, also := read(b)
+	return ok && also && reflect.DeepEqual(x, y)
 }
 
 // Text returns a data item that says s.

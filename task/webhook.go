@@ -58,6 +58,10 @@ type List struct {
 	Size      int       // tasks on a page; 0 means the gateway's default
 	Token     string    // Page.Next of the page before
 	Products  bool      // with their products
+
+	// With SelfResuming, only tasks whose agent may resume by itself while they await input; with NotSelfResuming, only
+	// the others.
+	SelfResuming, NotSelfResuming bool
 }
 
 // Page is a part of a caller's tasks, in order: the task that changed last comes first.
