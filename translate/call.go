@@ -33,7 +33,7 @@ type Call struct {
 	// for none.
 	AnswerID string
 	// SessionOf is the id of a task in whose session the message is sent. Message.SessionID, if it is not empty, must be
-	// that session. Empty for none.
+	// that session, or a part of it: see Sessions. Empty for none.
 	SessionOf string
 
 	Stream bool // the answer is a stream of events

@@ -14,6 +14,11 @@ type Client interface {
 	// Name is the dialect's name in a configuration.
 	Name() string
 
+	// For returns the Client of one request, with the facets of this one. What it appends carries the request's id, if
+	// the dialect has ids, and what it reads must be the answer to that request. The error about an answer to another
+	// one has the cause ErrOtherAnswer. Without For, answers are read whatever request they are for.
+	For(q Query) Client
+
 	// Header returns the header fields that every request carries, beside those of content negotiation. It is
 	// not to be changed.
 	Header() []Field
@@ -33,6 +38,17 @@ type Client interface {
 	// it means nothing to a Leader.
 	Push(body []byte, known []task.Product) (agent.Report, error)
 }
+
+// Query is what pairs a request with its answer. A connection, however sound, is not enough: on one that has lost its
+// step, the answer to one Leader's request would be stored as another Leader's task.
+type Query struct {
+	ID      string // of the request; no other one has it. It consists of small letters, digits and hyphens; empty for none
+	Task    string // the name of the task that the request is about; empty where it is for the agent to give it one
+	Session string // likewise, that of its session
+}
+
+// ErrOtherAnswer is the cause of an error of a Client: what was read is not the answer to the request.
+var ErrOtherAnswer = errors.New("translate: the answer to another request")
 
 // Stream reads the events of one stream of an agent, in order. It is used by one goroutine.
 type Stream interface {
@@ -160,8 +176,19 @@ type Locator interface {
 type Repeater interface{ RepeatsStart() }
 
 // A LateActor is a Client whose agents may act on a continue long before their task shows it, and act twice on one that
-// they are sent twice. So an unchanged task does not prove that its agent has not received the message.
-type LateActor interface{ ActsLate() }
+// they are sent twice. So an unchanged task does not prove that its agent has not received the message: the messages
+// that the agent has kept of the task do.
+type LateActor interface {
+	// AppendGetMessages appends the request for a task with its messages.
+	AppendGetMessages(dst []byte, ref agent.Ref) []byte
+	// Received reads the answer, and reports whether the agent has the message of a turn. known is false where the
+	// answer does not say: the agent keeps no messages, or not all of them.
+	Received(body []byte, t *agent.Turn) (received, known bool, err error)
+}
+
+// A Restater is a Client whose agents state the whole task when they are asked, though a stream of theirs may have
+// lost, repeated or reordered a piece of it. So a task is asked for once when an event of a stream has ended the turn.
+type Restater interface{ RestatesTasks() }
 
 // A StatusReader is a Client whose messages are protocol buffers, as those of gRPC, and whose agents report an error
 // not in a message but by a status, which takes the place of one. Its Bind returns the path of each operation.

@@ -89,6 +89,16 @@ type Lister interface {
 type GroupServer interface {
 	// AppendMembership appends the whole response to JoinGroup.
 	AppendMembership(dst []byte, id jsonrpc.ID, c *Call, m *task.Membership) []byte
+
+	// IsInvitation reports whether a method is that of JoinGroup, and AppendInvitationError is AppendError for it.
+	IsInvitation(method string) bool
+	AppendInvitationError(dst []byte, id jsonrpc.ID, err error) []byte
+}
+
+// Sessions is a Server whose callers may name a part of a session. IsInSession reports whether what Message.SessionID
+// names beside Call.SessionOf is, or is a part of, the session of that task. For other servers, both must be the same.
+type Sessions interface {
+	IsInSession(named, session string) bool
 }
 
 // A CardServer is a Server whose callers may ask for an extended card, which not every caller may see.
@@ -107,6 +117,12 @@ type StateFilter interface {
 type ContentTyper interface {
 	// ContentType returns the values of the Content-Type field. They are not to be changed.
 	ContentType() []string
+}
+
+// A ContentChecker is a Server that takes bodies of some media types only. Its Decode checks that, too.
+type ContentChecker interface {
+	// CheckContent returns why a body of a media type is refused, before it is read; see Request.Content.
+	CheckContent(media string) error
 }
 
 // A Statuser is a Server whose errors have a status of HTTP; that of all others is 200.

@@ -12,10 +12,12 @@
 //   - GroupServer: groups at a message broker
 //   - StateFilter: states that webhooks are not notified of
 //   - ContentTyper: another media type than application/json
+//   - ContentChecker: bodies of some media types only
 //   - Statuser: statuses of HTTP for errors
 //   - ErrorStreamer: errors as the only event of a stream
 //   - Transcoder: messages that are not JSON
 //   - Unresumer: streams that cannot be resumed
+//   - Sessions: parts of sessions
 //
 // and those of its Encoder are
 //
@@ -28,7 +30,7 @@
 //   - Binder, Mounted: where requests are sent
 //   - StatusReader: messages that are not JSON, and errors beside them
 //   - Locator: how a task is found whose name was lost
-//   - Namer, Streamer, Repeater, LateActor, Resender: how its agents behave
+//   - Namer, Streamer, Repeater, LateActor, Restater, Resender: how its agents behave
 package translate
 
 // Field is a header field.

@@ -50,18 +50,33 @@ func ParseExpose(name string) (Expose, error) {
 // sessions, and what it has sent is gone with its connection.
 func Client(o Options) translate.Client {
 	if o.Cancels {
-		return cancelingClient{client{o}}
+		return cancelingClient{client{Options: o}}
 	}
-	return client{o}
+	return client{Options: o}
 }
 
-type client struct{ Options }
+type client struct {
+	Options
+	query translate.Query
+}
 
 // cancelingClient is the client of an agent whose runs can be stopped.
 type cancelingClient struct{ client }
 
 // Name implements translate.Client.
 func (client) Name() string { return name }
+
+// For implements translate.Client. The Agent API has no ids of requests, and agents know sessions and not tasks.
+func (c client) For(q translate.Query) translate.Client {
+	c.query = q
+	return c
+}
+
+// For implements translate.Client.
+func (c cancelingClient) For(q translate.Query) translate.Client {
+	c.query = q
+	return c
+}
 
 // Header implements translate.Client. The Agent API has no header fields of its own.
 func (client) Header() []translate.Field { return nil }
@@ -151,7 +166,7 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 		}
 		return agent.Report{}, wire.Refuse("the agent's answer is no response of the Agent API")
 	}
-	r := reader{expose: c.Expose}
+	r := reader{expose: c.Expose, query: c.query}
 	rep, err := r.response(&m)
 	if err != nil {
 		return agent.Report{}, err
@@ -169,7 +184,7 @@ func (client) Push([]byte, []task.Product) (agent.Report, error) { return agent.
 
 // NewStream implements translate.Client. Agents make a new id for each message, so what is known distinguishes nothing.
 func (c client) NewStream([]task.Product) translate.Stream {
-	return &stream{reader{expose: c.Expose}}
+	return &stream{reader{expose: c.Expose, query: c.query}}
 }
 
 // refusal returns the error in an object that belongs to no response, nil where there is none: the agent's server has

@@ -11,6 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
@@ -51,8 +52,8 @@ func (s *stream) Event(_ string, data []byte) (agent.Report, error) {
 
 // members are those of responses, messages and contents, by the names that they share.
 type members struct {
-	object, id, kind, role, status, failure, detail, output, usage, content gjson.Result
-	messageID, index, delta, text, code, message                            gjson.Result
+	object, id, kind, role, status, failure, detail, output, usage, content, session gjson.Result
+	messageID, index, delta, text, code, message                                     gjson.Result
 }
 
 func membersOf(v gjson.Result) (m members) {
@@ -78,6 +79,8 @@ func membersOf(v gjson.Result) (m members) {
 			m.usage = v
 		case "content":
 			m.content = v
+		case "session_id":
+			m.session = v
 		case "msg_id":
 			m.messageID = v
 		case "index":
@@ -98,6 +101,7 @@ func membersOf(v gjson.Result) (m members) {
 // reader makes reports of the events of one answer.
 type reader struct {
 	expose   Expose
+	query    translate.Query
 	messages map[string]*agentMessage
 	last     *agentMessage // that the last event was about
 	contents int           // of messages that are not complete, including the ones that an index skips
@@ -125,6 +129,9 @@ type part struct {
 
 // response reads a response, which says how the run stands. The last one has all messages again.
 func (r *reader) response(m *members) (agent.Report, error) {
+	if err := wire.InSession(&r.query, m.session.Str); err != nil {
+		return agent.Report{}, err
+	}
 	rep := agent.Report{
 		NativeState: wire.Clean(m.status.Str, wire.MaxWord),
 		Revision:    m.status.Str + " " + m.id.Str,

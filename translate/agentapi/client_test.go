@@ -309,6 +309,26 @@ func TestReply(t *testing.T) {
 	}
 }
 
+// TestOtherSession holds that a response of another session is no answer.
+func TestOtherSession(t *testing.T) {
+	for _, o := range []Options{{}, {Cancels: true}} {
+		c := Client(o).For(translate.Query{ID: "x-1", Session: "s1"})
+		if _, ok := c.(translate.Canceler); ok != o.Cancels {
+			t.Errorf("the client of a request can cancel: %v", ok)
+		}
+		for session, other := range map[string]bool{`"s1"`: false, `"s2"`: true, `null`: false} {
+			response := []byte(`{"object":"response","id":"r","status":"completed","output":[],"session_id":` + session + `}`)
+			_, err := c.Reply(response, nil)
+			_, inStream := c.NewStream(nil).Event("", response)
+			for _, err := range []error{err, inStream} {
+				if errors.Is(err, translate.ErrOtherAnswer) != other || (err != nil) != other {
+					t.Errorf("a response of the session %s: %v", session, err)
+				}
+			}
+		}
+	}
+}
+
 // TestBusy holds that the line of a busy session is known, in a stream and out of it.
 func TestBusy(t *testing.T) {
 	busy := []byte(`{"error": "Task s:s is already in RUNNING state."}`)

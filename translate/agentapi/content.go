@@ -29,7 +29,7 @@ func readContent(v gjson.Result) task.DataItem {
 		}
 	case typeData:
 		if !wire.Absent(m.data) {
-			return task.DataItem{Kind: task.DataKind, Data: wire.Object(m.data)}
+			return dataItem(m.data)
 		}
 	case typeImage:
 		return media(v, typeImage, m.imageURL.Str)
@@ -40,7 +40,13 @@ func readContent(v gjson.Result) task.DataItem {
 	case typeFile:
 		return m.file(v)
 	}
-	return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
+	return dataItem(v)
+}
+
+// dataItem returns v as a data item.
+func dataItem(v gjson.Result) (it task.DataItem) {
+	wire.ReadData(&it, v)
+	return it
 }
 
 // contentMembers are the members of a content that hold what it says.
@@ -76,7 +82,7 @@ func (m *contentMembers) set(name string, v gjson.Result) {
 // media reads an image or a video: a URL, which may hold the bytes.
 func media(v gjson.Result, kind, url string) task.DataItem {
 	if url == "" {
-		return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
+		return dataItem(v)
 	}
 	it := fileAt(url)
 	if !strings.HasPrefix(it.MIMEType, kind+"/") {
@@ -89,7 +95,7 @@ func media(v gjson.Result, kind, url string) task.DataItem {
 func (m *contentMembers) audio(v gjson.Result) task.DataItem {
 	data := m.data.Str
 	if data == "" {
-		return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
+		return dataItem(v)
 	}
 	it := fileOf(data)
 	if it.MIMEType == "" {
@@ -110,7 +116,7 @@ func (m *contentMembers) file(v gjson.Result) task.DataItem {
 	case m.fileURL.Str != "":
 		it = fileAt(m.fileURL.Str)
 	default:
-		return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
+		return dataItem(v)
 	}
 	it.Name = m.filename.Str
 	return it
@@ -185,7 +191,10 @@ func appendContent(dst []byte, it *task.DataItem) []byte {
 		return appendFile(dst, it)
 	case task.DataKind:
 		dst = append(dst, `"type":"data","data":`...)
-		return append(dst, wire.Object(gjson.ParseBytes(it.Data))...)
+		if len(it.Data) == 0 {
+			return append(dst, '{', '}')
+		}
+		return append(dst, wire.OneLine(it.Data)...)
 	}
 	if typeOf(it) == typeRefusal {
 		return task.AppendString(append(dst, `"type":"refusal","refusal":`...), it.Text)

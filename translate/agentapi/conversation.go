@@ -32,6 +32,14 @@ func userAndSession(conversation string) (user, session string) {
 	return user, session
 }
 
+// IsInSession implements translate.Sessions: what a request names beside a response must be that of the response. A
+// user_id or a session_id that it does not name may be any.
+func (server) IsInSession(named, session string) bool {
+	user, id := userAndSession(named)
+	ofUser, ofID := userAndSession(session)
+	return (user == "" || user == ofUser) && (id == "" || id == ofID)
+}
+
 // The id of a response names the task that has produced it, and the message that it answers.
 const responsePrefix = "response_"
 

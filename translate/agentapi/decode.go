@@ -17,6 +17,7 @@ import (
 type request struct {
 	wire.Reader
 	input, stream, user, session, id, responseID, previous gjson.Result
+	n, maxTokens, temperature                              gjson.Result // they are among others, too
 	others                                                 wire.Extensions
 }
 
@@ -38,28 +39,40 @@ func (r *request) set(name string, v gjson.Result) {
 		r.previous = v
 	default:
 		r.others.Add(name, v)
+		switch name {
+		case "n":
+			r.n = v
+		case "max_tokens":
+			r.maxTokens = v
+		case "temperature":
+			r.temperature = v
+		}
 	}
 }
 
 // Decode implements translate.Server. What the gateway has no use for, such as the name of a model or tools, is passed
-// on to the agent as extensions of the message. A request that cannot be read is for a stream, as it is for the server
-// of the Agent API.
+// on to the agent as extensions of the message. A request whose values are refused is for a stream, as it is for the
+// server of the Agent API. One that has not the types of the schema is refused before that, by a status.
 func (s server) Decode(req *translate.Request) (translate.Call, error) {
 	refused := translate.Call{Stream: true}
 	var r request
-	if !r.Object(req.Params, "body") {
-		return refused, r.Err
+	if !isJSON(req.Content) || !req.Params.IsObject() {
+		return translate.Call{}, wrongType("", noObject)
 	}
 	wire.Members(req.Params, r.set)
+	if r.checkTypes(); r.Err != nil {
+		return translate.Call{}, r.Err
+	}
 	call := translate.Call{Stream: true}
 	if !wire.Absent(r.stream) {
 		call.Stream = r.Flag(r.stream, "stream")
-		refused.Stream = call.Stream || r.Err != nil
+		refused.Stream = call.Stream
 	}
 	call.Blocking = !call.Stream
 	call.BySession, call.AutoComplete = true, !s.confirm
 	m := &call.Message
 	m.Command, m.SenderRole = task.Start, task.Leader
+	r.checkRanges()
 	if m.DataItems = r.messages(); r.Err == nil {
 		r.identify(&call, req.NewID)
 	}
@@ -88,7 +101,7 @@ func (r *request) identify(call *translate.Call, newID func() string) {
 		if call.SessionOf, ok = taskOf(previous); !ok {
 			r.Fail("previous_response_id", "previous_response_id is not the id of a response of this gateway")
 		}
-		if user != "" && session != "" {
+		if user != "" || session != "" {
 			m.SessionID = conversation(user, session)
 		}
 		return
@@ -132,6 +145,7 @@ func (r *request) message(v gjson.Result, items *[]task.DataItem) {
 		}
 	})
 	marks := marksOf(r.Bounded(kind, ".type", wire.MaxID), r.Bounded(role, ".role", wire.MaxID))
+	r.checkRole(role.Str)
 	if r.Err != nil || wire.Absent(content) {
 		return
 	}

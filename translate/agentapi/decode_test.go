@@ -4,6 +4,7 @@ package agentapi
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +45,8 @@ func TestDecodeSession(t *testing.T) {
 		`{"input":[],"previous_response_id":"response_t_1_m"}`:                {Stream: true, SessionOf: "t_1"},
 		`{"input":[],"previous_response_id":"response_t_m","session_id":"s","user_id":"s"}`: {
 			Stream: true, SessionOf: "t"},
+		`{"input":[],"previous_response_id":"response_t_m","user_id":"u"}`:    {Stream: true, SessionOf: "t"},
+		`{"input":[],"previous_response_id":"response_t_m","session_id":"s"}`: {Stream: true, SessionOf: "t"},
 	} {
 		got, err := decode(body)
 		if err != nil {
@@ -55,6 +58,8 @@ func TestDecodeSession(t *testing.T) {
 			`{"input":[],"session_id":"s","response_id":"r"}`:                                   "s",
 			`{"input":[],"user_id":"u","stream":true,"id":null}`:                                "u/id1",
 			`{"input":[],"previous_response_id":"response_t_m","session_id":"s","user_id":"s"}`: "s",
+			`{"input":[],"previous_response_id":"response_t_m","user_id":"u"}`:                  "u/",
+			`{"input":[],"previous_response_id":"response_t_m","session_id":"s"}`:               "/s",
 		}[body]
 		want.BySession, want.AutoComplete = true, true
 		want.Message = got.Message
@@ -131,5 +136,90 @@ func TestDecodeInput(t *testing.T) {
 	}
 	if got := string(call.Message.Extensions); got != `{"agentapi":{"model":"m","tools":[{"type":"function"}]}}` {
 		t.Errorf("the extensions are %s", got)
+	}
+}
+
+// TestIsInSession: what a request names beside a response must be what the response is of.
+func TestIsInSession(t *testing.T) {
+	s := server{}
+	for _, tc := range []struct {
+		user, session string // of the request
+		of            string // the conversation of the response
+		want          bool
+	}{
+		{"ann", "", "ann/tea", true}, {"bob", "", "ann/tea", false}, {"", "tea", "ann/tea", true},
+		{"", "coffee", "ann/tea", false}, {"ann", "tea", "ann/tea", true}, {"bob", "tea", "ann/tea", false},
+		{"ann", "coffee", "ann/tea", false}, {"tea", "", "tea", true}, {"", "tea", "tea", true}, {"bob", "", "tea", false},
+		{"a/b", "", "a%2Fb/c/d", true}, {"", "c/d", "a%2Fb/c/d", true}, {"a", "", "a%2Fb/c/d", false},
+		{"", "d", "a%2Fb/c/d", false},
+	} {
+		if got := s.IsInSession(conversation(tc.user, tc.session), tc.of); got != tc.want {
+			t.Errorf("%q and %q beside a response of %q: %v", tc.user, tc.session, tc.of, got)
+		}
+	}
+}
+
+// TestDecodeRefuses: what a request may not have, and how that is answered.
+func TestDecodeRefuses(t *testing.T) {
+	in := func(message string) string { return `{"input":[` + message + `]}` }
+	detail := func(is mismatch, loc string) string {
+		return `{"detail":[{"type":"` + string(is) + `","loc":["body"` + loc + `],"msg":"` + typeSentences[is] + `"`
+	}
+	invalid := func(field string) string { return `{"error":"1 validation error for AgentRequest\n` + field + `\n` }
+	for body, want := range map[string]string{
+		`[]`:                                    detail(noObject, ""),
+		`"x"`:                                   detail(noObject, ""),
+		`null`:                                  detail(noObject, ""),
+		`{"input":"x"}`:                         detail(noList, `,"input"`),
+		`{"input":{}}`:                          detail(noList, `,"input"`),
+		`{"input":[],"stream":"yes"}`:           detail(noFlag, `,"stream"`),
+		`{"input":[],"user_id":1}`:              detail(noText, `,"user_id"`),
+		`{"input":[],"session_id":[]}`:          detail(noText, `,"session_id"`),
+		`{"input":[],"id":{}}`:                  detail(noText, `,"id"`),
+		`{"input":[],"response_id":1}`:          detail(noText, `,"response_id"`),
+		`{"input":[],"previous_response_id":1}`: detail(noText, `,"previous_response_id"`),
+		`{"input":[],"n":"1"}`:                  detail(noInteger, `,"n"`),
+		`{"input":[],"n":1.5}`:                  detail(noInteger, `,"n"`),
+		`{"input":[],"max_tokens":true}`:        detail(noInteger, `,"max_tokens"`),
+		`{"input":[],"temperature":"1"}`:        detail(noNumber, `,"temperature"`),
+		in(`1`):                                 detail(noObject, `,"input",0`),
+		in(`null`):                              detail(noObject, `,"input",0`),
+		in(`{"role":1}`):                        detail(noText, `,"input",0,"role"`),
+		in(`{"type":1}`):                        detail(noText, `,"input",0,"type"`),
+		in(`{"content":"x"}`):                   detail(noList, `,"input",0,"content"`),
+		in(`{},{"content":[1]}`):                detail(noObject, `,"input",1,"content",0`),
+		in(`{"content":[{"text":1}]}`):          detail(noText, `,"input",0,"content",0,"text"`),
+		in(`{"content":[{"type":[]}]}`):         detail(noText, `,"input",0,"content",0,"type"`),
+		`{}`:                                    invalid("input"),
+		`{"input":null}`:                        invalid("input"),
+		`{"input":[],"n":0}`:                    invalid("n"),
+		`{"input":[],"n":6}`:                    invalid("n"),
+		`{"input":[],"max_tokens":0}`:           invalid("max_tokens"),
+		`{"input":[],"max_tokens":-1}`:          invalid("max_tokens"),
+		`{"input":[],"temperature":-0.1}`:       invalid("temperature"),
+		`{"input":[],"temperature":2.01}`:       invalid("temperature"),
+		in(`{"role":"root"}`):                   invalid("input.0.role"),
+		in(`{"role":"User"}`):                   invalid("input.0.role"),
+		in(`{"content":[{"type":"hologram"}]}`): invalid("input.0.content.0.type"),
+	} {
+		call, err := decode(body)
+		if err == nil {
+			t.Errorf("%s is read as %+v", body, call)
+			continue
+		}
+		out := string(server{}.AppendError(nil, nil, err))
+		status := server{}.Status(err)
+		if !strings.HasPrefix(out, want) || !json.Valid([]byte(out)) || (status == 422) == call.Stream {
+			t.Errorf("%s is answered with %d (a stream: %v) and\n%s, want\n%s", body, status, call.Stream, out, want)
+		}
+	}
+	for _, body := range []string{
+		`{"input":[],"n":1,"max_tokens":1,"temperature":0}`, `{"input":[],"n":5,"temperature":2}`,
+		`{"input":[],"n":null,"max_tokens":null,"temperature":null,"stream":null,"user_id":null}`,
+		in(`{"role":"user"},{"role":"assistant"},{"role":"system"},{"role":"tool"},{"role":null,"content":null},{}`),
+	} {
+		if _, err := decode(body); err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
 	}
 }

@@ -3,6 +3,7 @@
 package agentapi
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/dialect"
@@ -47,7 +48,7 @@ var publicErrors = [...]publicError{
 func (server) Status(err error) int { return publicErrors[wire.ErrorOf(err).Kind].status }
 
 // AppendError implements translate.Server: {"error":"Task u:s is already in RUNNING state."}, or, for a body that is no
-// JSON object, the form of the framework, {"detail":[…]}.
+// JSON object or has members of other types, the form of the framework, {"detail":[…]}.
 func (server) AppendError(dst []byte, _ jsonrpc.ID, err error) []byte {
 	e := wire.ErrorOf(err)
 	public := publicErrors[e.Kind]
@@ -61,11 +62,19 @@ func (server) AppendError(dst []byte, _ jsonrpc.ID, err error) []byte {
 	}
 	kind := "json_invalid"
 	if e.Kind == task.InvalidRequest {
-		kind = "dict_type"
+		kind = string(noObject)
+	}
+	if is, ok := e.Data[typeKey].(mismatch); ok {
+		kind, public.text = string(is), typeSentences[is]
 	}
 	dst = append(append(append(dst, `{"detail":[{"type":"`...), kind...), `","loc":["body"`...)
-	if e.Field != "" {
-		dst = task.AppendString(append(dst, ','), e.Field)
+	for part := range strings.FieldsFuncSeq(e.Field, func(c rune) bool { return c == '.' || c == '[' || c == ']' }) {
+		dst = append(dst, ',')
+		if _, err := strconv.ParseUint(part, 10, 32); err == nil {
+			dst = append(dst, part...)
+		} else {
+			dst = task.AppendString(dst, part)
+		}
 	}
 	dst = task.AppendString(append(dst, `],"msg":`...), public.text)
 	dst = task.AppendString(append(dst, `,"ctx":{"error":`...), text)

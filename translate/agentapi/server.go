@@ -13,7 +13,8 @@ import (
 // stays open, so that the next request continues it; without, it is completed at once.
 func Server(confirm bool) translate.Server { return server{confirm} }
 
-// server has the facets translate.Statuser, translate.ErrorStreamer and translate.Unresumer.
+// server has the facets translate.Statuser, translate.ErrorStreamer, translate.Unresumer and
+// translate.Sessions.
 type server struct{ confirm bool }
 
 // process is the path of requests, and the method that they stand for.
@@ -69,4 +70,5 @@ var (
 	_ translate.Statuser      = server{}
 	_ translate.ErrorStreamer = server{}
 	_ translate.Unresumer     = server{}
+	_ translate.Sessions      = server{}
 )

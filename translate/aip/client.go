@@ -14,6 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
 // Client returns the side of AIP v01.00 towards a Partner, whose Leader the gateway is. sender is the AIC that
@@ -24,7 +25,7 @@ import (
 func Client(sender string) translate.Client {
 	return &client{
 		name: name, sender: sender, appendRequest: appendMessage, continues: true,
-		getParams: json.RawMessage(`{"lastMessageSentAt":` + noHistory + `,"lastStateChangedAt":` + noHistory + `}`),
+		lastMessage: "lastMessageSentAt",
 	}
 }
 
@@ -32,9 +33,10 @@ func Client(sender string) translate.Client {
 // reader reads the answers of all, which it distinguishes by their members.
 type client struct {
 	name, sender  string
-	appendRequest func(dst []byte, method string, m *task.Message) []byte
-	getParams     json.RawMessage
-	continues     bool // a continue may be answered by a stream
+	query         translate.Query
+	appendRequest func(dst []byte, q *translate.Query, method string, m *task.Message) []byte
+	lastMessage   string // the parameter of get by which an answer has only later messages
+	continues     bool   // a continue may be answered by a stream
 }
 
 // noHistory is a time after which nothing has happened, so that no answer to a get holds a history. The gateway keeps
@@ -47,6 +49,13 @@ var epoch = time.Unix(0, 0).In(beijing)
 
 // Name implements translate.Client.
 func (c *client) Name() string { return c.name }
+
+// For implements translate.Client.
+func (c *client) For(q translate.Query) translate.Client {
+	paired := *c
+	paired.query = q
+	return &paired
+}
 
 // Header implements translate.Client. AIP has no header fields of its own for requests to a Partner.
 func (c *client) Header() []translate.Field { return nil }
@@ -62,14 +71,12 @@ func (c *client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	if !t.Message.SentAt.IsZero() {
 		m.SentAt = t.Message.SentAt
 	}
-	if m.ID = t.Message.ID; m.ID == "" {
-		m.ID = turnID(t, command)
-	}
+	m.ID = messageID(t)
 	method := methodRPC
 	if stream && c.Streams(t) {
 		method = methodStream
 	}
-	return c.appendRequest(dst, method, &m)
+	return c.appendRequest(dst, &c.query, method, &m)
 }
 
 func commandOf(t *agent.Turn) task.Command {
@@ -93,9 +100,16 @@ func (c *client) Streams(t *agent.Turn) bool { return c.continues || commandOf(t
 // RepeatsStart implements translate.Repeater: a task has the name that its Leader gives it (§4.3).
 func (*client) RepeatsStart() {}
 
-// ActsLate implements translate.LateActor: the reference implementation leaves the state of a task to the application,
-// and ignores the ids of messages.
-func (*client) ActsLate() {}
+// RestatesTasks implements translate.Restater.
+func (*client) RestatesTasks() {}
+
+// messageID returns the id of the message that carries a turn out: the caller's, if the message has one.
+func messageID(t *agent.Turn) string {
+	if t.Message.ID != "" {
+		return t.Message.ID
+	}
+	return turnID(t, commandOf(t))
+}
 
 // turnID makes an id for a message that has none. It is the same when the same turn is sent again, and another one in
 // the next turn.
@@ -107,28 +121,33 @@ func turnID(t *agent.Turn, command task.Command) string {
 
 // AppendGet implements translate.Getter.
 func (c *client) AppendGet(dst []byte, ref agent.Ref) []byte {
+	return c.appendGet(dst, ref, noHistory)
+}
+
+// appendGet appends a get. lastMessage is the time, in JSON, after which the messages are that the answer is to hold.
+func (c *client) appendGet(dst []byte, ref agent.Ref, lastMessage string) []byte {
 	m := c.message(task.Get, ref)
-	m.Params = c.getParams
-	return c.appendRequest(dst, methodRPC, &m)
+	m.Params = json.RawMessage(`{"` + c.lastMessage + `":` + lastMessage + `,"lastStateChangedAt":` + noHistory + `}`)
+	return c.appendRequest(dst, &c.query, methodRPC, &m)
 }
 
 // AppendCancel implements translate.Canceler.
 func (c *client) AppendCancel(dst []byte, ref agent.Ref) []byte {
 	m := c.message(task.Cancel, ref)
-	return c.appendRequest(dst, methodRPC, &m)
+	return c.appendRequest(dst, &c.query, methodRPC, &m)
 }
 
 // AppendComplete implements translate.Completer.
 func (c *client) AppendComplete(dst []byte, ref agent.Ref) []byte {
 	m := c.message(task.Complete, ref)
-	return c.appendRequest(dst, methodRPC, &m)
+	return c.appendRequest(dst, &c.query, methodRPC, &m)
 }
 
 // AppendResubscribe implements translate.Resubscriber. The number of the last event is not known here, so the stream is
 // asked for from the beginning. Its events only show that something has changed; the gateway then gets the task.
 func (c *client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
 	m := c.message(task.ReStream, ref)
-	return c.appendRequest(dst, methodStream, &m)
+	return c.appendRequest(dst, &c.query, methodStream, &m)
 }
 
 // message returns a message that gives a command. One that the gateway repeats has the same id.
@@ -170,16 +189,9 @@ func passed(params json.RawMessage) json.RawMessage {
 }
 
 // appendMessage appends an RpcRequest or a StreamRequest (§6.1.1, §6.2.1).
-func appendMessage(dst []byte, method string, m *task.Message) []byte {
-	dst = beginRequest(dst, method, m.TaskID)
+func appendMessage(dst []byte, q *translate.Query, method string, m *task.Message) []byte {
+	dst = wire.BeginRequest(dst, q, m.TaskID, method)
 	dst = append(dst, `{"message":`...)
 	dst = form.AppendMessage(dst, m)
 	return jsonrpc.End(append(dst, '}'))
-}
-
-// beginRequest begins a request. Its id is the task's, which makes a capture of the wire readable; its answer is
-// known by the connection it comes on.
-func beginRequest(dst []byte, method, taskID string) []byte {
-	var room [96]byte
-	return jsonrpc.BeginRequest(dst, task.AppendString(room[:0], taskID), method)
 }

@@ -3,21 +3,26 @@
 package aip
 
 import (
+	"errors"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// answer reads the envelope of what an agent answers and returns a copy of its result.
-func answer(body []byte) (gjson.Result, error) {
-	res, err := wire.Response(body)
+// answer reads the envelope of what an agent answers to a query and returns a copy of its result.
+func answer(body []byte, q *translate.Query) (gjson.Result, error) {
+	res, err := wire.Response(body, q)
 	switch {
 	case err == nil && res.Failure == nil:
 		return res.Result, nil
 	case err == nil:
 		return res.Result, wire.Failed(failures, res.Failure.Code, res.Failure.Message)
+	case errors.Is(err, translate.ErrOtherAnswer):
+		return res.Result, err
 	}
 	if v, invalid := wire.Value(body, "answer"); invalid == nil { // it is JSON, but no response
 		if failure := unenvelopedError(v); failure != nil {

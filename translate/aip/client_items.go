@@ -3,6 +3,8 @@
 package aip
 
 import (
+	"encoding/json"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -95,7 +97,7 @@ func readItems(v gjson.Result) ([]task.DataItem, error) {
 // becomes a data item that holds it as it was sent, so that nothing of a result is lost.
 func readItem(v gjson.Result) task.DataItem {
 	if !v.IsObject() {
-		return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
+		return readData(v, nil)
 	}
 	var it task.DataItem
 	var kind, text, data gjson.Result
@@ -142,7 +144,14 @@ func readItem(v gjson.Result) task.DataItem {
 		}
 		return it
 	case kind.Str == string(task.DataKind) && !wire.Absent(data):
-		return task.DataItem{Kind: task.DataKind, Data: wire.Object(data), Metadata: it.Metadata}
+		return readData(data, it.Metadata)
 	}
-	return task.DataItem{Kind: task.DataKind, Data: wire.Object(v)}
+	return readData(v, nil)
+}
+
+// readData returns v as a data item.
+func readData(v gjson.Result, metadata json.RawMessage) task.DataItem {
+	it := task.DataItem{Metadata: metadata}
+	wire.ReadData(&it, v)
+	return it
 }

@@ -18,11 +18,11 @@ import (
 // Reply implements translate.Client: an RpcResponse (§6.1.2). It copies body once; the report's texts are views of
 // that copy.
 func (c *client) Reply(body []byte, known []task.Product) (agent.Report, error) {
-	result, err := answer(body)
+	result, err := answer(body, &c.query)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	return whole(result, known)
+	return whole(result, known, &c.query)
 }
 
 // Push implements translate.Client: the body of a notification (§6.3.5), a Task without an envelope.
@@ -31,22 +31,25 @@ func (c *client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	if err != nil {
 		return agent.Report{}, err
 	}
-	return whole(v, known)
+	return whole(v, known, &c.query)
 }
 
 // NewStream implements translate.Client.
-func (c *client) NewStream([]task.Product) translate.Stream { return new(clientStream) }
+func (c *client) NewStream([]task.Product) translate.Stream { return &clientStream{query: c.query} }
 
 // clientStream reads StreamResponses (§6.2.2). Their eventSeq is ignored: a connection keeps its order, and of a
 // stream that starts again from the beginning the content is never read.
-type clientStream struct{ last wire.LastPiece }
+type clientStream struct {
+	query translate.Query // of the stream; none once an event has proven to belong to it, and with it all others
+	last  wire.LastPiece
+}
 
 // Event implements translate.Stream. An event of an unknown kind means nothing: it is a later version's.
-func (*clientStream) Event(event string, data []byte) (agent.Report, error) {
+func (s *clientStream) Event(event string, data []byte) (agent.Report, error) {
 	if len(data) == 0 {
 		return agent.Report{}, nil
 	}
-	result, err := answer(data)
+	result, err := answer(data, &s.query)
 	if err != nil {
 		if event != "" && event != "message" && task.KindOf(err) == task.InvalidAgentResponse {
 			err = nil // a ping, or whatever else the agent's server sends for itself
@@ -58,6 +61,10 @@ func (*clientStream) Event(event string, data []byte) (agent.Report, error) {
 		return agent.Report{}, wire.Refuse("the agent's event has no eventData that is an object")
 	}
 	m := contentOf(v)
+	if err := wire.About(&s.query, m.about()); err != nil {
+		return agent.Report{}, err
+	}
+	s.query = translate.Query{}
 	switch {
 	case !wire.Absent(m.product):
 		return m.chunk()
@@ -80,9 +87,17 @@ func (*clientStream) Event(event string, data []byte) (agent.Report, error) {
 // content holds the members of a Task, a Message, a TaskStatusUpdateEvent or a ProductChunkEvent, and of what
 // later versions have instead.
 type content struct {
-	kind, id, status, products, product, append, last, items gjson.Result
+	kind, id, taskID, status, products, product, append, last, items gjson.Result
 
 	rest rest
+}
+
+// about returns the id of the task; empty where it is not said.
+func (m *content) about() string {
+	if m.taskID.Str == "" && m.kind.Str == "task" {
+		return m.id.Str
+	}
+	return m.taskID.Str
 }
 
 func contentOf(v gjson.Result) (m content) {
@@ -92,6 +107,8 @@ func contentOf(v gjson.Result) (m content) {
 			m.kind = v
 		case "id":
 			m.id = v
+		case "taskId":
+			m.taskID = v
 		case "status":
 			m.status = v
 		case "products":
@@ -104,7 +121,7 @@ func contentOf(v gjson.Result) (m content) {
 			m.last = v
 		case "dataItems":
 			m.items = v
-		case "sentAt", "senderRole", "senderId", "mentions", "command", "commandParams", "taskId", "groupId", "sessionId",
+		case "sentAt", "senderRole", "senderId", "mentions", "command", "commandParams", "groupId", "sessionId",
 			"messageHistory", "commandHistory", "statusHistory": // the gateway keeps its own
 		default:
 			m.rest.add(key.Str, v)
@@ -114,12 +131,15 @@ func contentOf(v gjson.Result) (m content) {
 	return m
 }
 
-// whole reads a Task, or a Message that a Partner gives in its place.
-func whole(v gjson.Result, known []task.Product) (agent.Report, error) {
+// whole reads a Task, or a Message that a Partner gives in its place, in answer to a query.
+func whole(v gjson.Result, known []task.Product, q *translate.Query) (agent.Report, error) {
 	if !v.IsObject() {
 		return agent.Report{}, wire.Refuse("the agent's answer is no object")
 	}
 	m := contentOf(v)
+	if err := wire.About(q, m.about()); err != nil {
+		return agent.Report{}, err
+	}
 	switch {
 	case !wire.Absent(m.status):
 		return m.task()
@@ -182,7 +202,7 @@ func (m *content) task() (agent.Report, error) {
 	if rep.Items, err = readItems(items); err != nil {
 		return agent.Report{}, err
 	}
-	rep.State, rep.NativeState = s, state.Str
+	rep.State, rep.NativeState, rep.Closed = s, state.Str, state.Str == string(task.Completed)
 	rep.Extensions, rep.TaskExtensions = others.extensions(statusNames), m.rest.extensions(taskNames)
 	if rep.Full = m.kind.Str == "task" || m.kind.Str == "task-result" || !wire.Absent(m.products); rep.Full {
 		if rep.Products, err = readProducts(m.products); err != nil {

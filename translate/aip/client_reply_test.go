@@ -142,6 +142,11 @@ func TestReply(t *testing.T) {
 		return items
 	}
 	data := func(raw string) task.DataItem { return task.DataItem{Kind: task.DataKind, Data: json.RawMessage(raw)} }
+	marked := func(raw string) task.DataItem {
+		it := data(raw)
+		it.Metadata = json.RawMessage(`{"data_part_compat":true}`)
+		return it
+	}
 	items := func(list string) string {
 		return `{"type":"task","status":{"state":"working","dataItems":[` + list + `]}}`
 	}
@@ -181,7 +186,7 @@ func TestReply(t *testing.T) {
 			[]task.DataItem{data(`{"type":"file","name":"n"}`)}, nil, true}},
 		"data": {items(`{"type":"data","data":{ "a" :` + "\n" + ` 1}}`),
 			news{task.Working, []task.DataItem{data(`{"a":1}`)}, nil, true}},
-		"data, no object": {items(`{"type":"data","data":[1]}`), news{task.Working, []task.DataItem{data(`{"value":[1]}`)},
+		"data, no object": {items(`{"type":"data","data":[1]}`), news{task.Working, []task.DataItem{marked(`{"value":[1]}`)},
 			nil, true}},
 		"no data": {items(`{"type":"data","data":null}`), news{task.Working,
 			[]task.DataItem{data(`{"type":"data","data":null}`)}, nil, true}},
@@ -189,7 +194,7 @@ func TestReply(t *testing.T) {
 			[]task.DataItem{data(`{"type":"text","text":1}`)}, nil, true}},
 		"other type": {items(`{"type":"audio","x":1}`), news{task.Working,
 			[]task.DataItem{data(`{"type":"audio","x":1}`)}, nil, true}},
-		"no object": {items(`"a"`), news{task.Working, []task.DataItem{data(`{"value":"a"}`)}, nil, true}},
+		"no object": {items(`"a"`), news{task.Working, []task.DataItem{marked(`{"value":"a"}`)}, nil, true}},
 
 		"message": {`{"type":"message","id":"m1","dataItems":[{"type":"text","text":"a"}]}`,
 			news{task.AwaitingCompletion, nil, []task.Product{known[0], {ID: "m1", DataItems: text("a")}}, true}},

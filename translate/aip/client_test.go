@@ -270,7 +270,7 @@ func reportOf(tk *task.Task) agent.Report {
 	rep := agent.Report{State: tk.Status.State, NativeState: string(tk.Status.State), Items: tk.Status.DataItems,
 		Full: true, Products: tk.Products}
 	if rep.State == task.Completed { // a Partner that has completed it by itself
-		rep.State = task.AwaitingCompletion
+		rep.State, rep.Closed = task.AwaitingCompletion, true
 	}
 	return rep
 }

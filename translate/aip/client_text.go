@@ -4,6 +4,7 @@ package aip
 
 import (
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
@@ -29,6 +30,9 @@ var (
 
 // Text implements translate.TextStream.
 func (s *clientStream) Text(_ string, data []byte, pieces *task.Pieces) bool {
+	if s.query != (translate.Query{}) {
+		return false // whether it belongs to the stream is for Event to find out
+	}
 	if s.last.Read(data, pieces) {
 		return true
 	}

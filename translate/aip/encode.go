@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -181,6 +182,23 @@ var errorTable = [...]errorForm{
 func (server) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	e := wire.ErrorOf(err)
 	return appendError(dst, id, e, &errorTable[e.Kind])
+}
+
+// IsInvitation implements translate.GroupServer.
+func (server) IsInvitation(method string) bool { return method == methodGroup }
+
+// AppendInvitationError implements translate.GroupServer. Its data always has an errorType (§7.3): the reference code
+// of v02.01 cannot read an error without one.
+func (server) AppendInvitationError(dst []byte, id jsonrpc.ID, err error) []byte {
+	e := wire.ErrorOf(err)
+	return appendInvitationError(dst, id, e, errorTable[e.Kind])
+}
+
+func appendInvitationError(dst []byte, id jsonrpc.ID, e *task.Error, w errorForm) []byte {
+	if w.errorType == "" {
+		w.errorType = strings.ToUpper(strings.ReplaceAll(e.Kind.String(), "-", "_"))
+	}
+	return appendError(dst, id, e, &w)
 }
 
 func appendError(dst []byte, id jsonrpc.ID, e *task.Error, w *errorForm) []byte {

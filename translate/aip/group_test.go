@@ -300,3 +300,32 @@ func TestInvitationsOfTheSDK(t *testing.T) {
 		`"data":{"errorType":"INVITATION_REJECTED","details":"no"}}}`),
 		ServerV2(partner).AppendError(nil, jsonrpc.ID("1"), refusal))
 }
+
+// TestInvitationErrors holds that every error of an invitation has an errorType, and no other method's is changed.
+func TestInvitationErrors(t *testing.T) {
+	for _, s := range []translate.Server{Server(), ServerV2("P")} {
+		g := s.(translate.GroupServer)
+		if !g.IsInvitation("group") || g.IsInvitation("rpc") || g.IsInvitation("") {
+			t.Error("only group is an invitation")
+		}
+		for kind := task.Internal; kind.Valid(); kind++ {
+			err := task.Errorf(kind, "why").WithField("params.group")
+			type response struct {
+				Error struct {
+					Code int
+					Data struct{ ErrorType, Field string }
+				}
+			}
+			plain := decodeJSON[response](t, string(s.AppendError(nil, jsonrpc.ID("1"), err)))
+			got := decodeJSON[response](t, string(g.AppendInvitationError(nil, jsonrpc.ID("1"), err)))
+			want := plain.Error.Data.ErrorType
+			if want == "" {
+				want = strings.ToUpper(strings.ReplaceAll(kind.String(), "-", "_"))
+			}
+			if got.Error.Data.ErrorType != want || got.Error.Code != plain.Error.Code ||
+				got.Error.Data.Field != plain.Error.Data.Field {
+				t.Errorf("%s: %s of %v is %+v, and otherwise %+v", s.Name(), want, kind, got, plain)
+			}
+		}
+	}
+}

@@ -3,8 +3,6 @@
 package aip
 
 import (
-	"encoding/json"
-
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -86,6 +84,15 @@ func (s *serverV2) AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	return s.server.AppendError(dst, id, err)
 }
 
+// AppendInvitationError implements translate.GroupServer.
+func (s *serverV2) AppendInvitationError(dst []byte, id jsonrpc.ID, err error) []byte {
+	e := wire.ErrorOf(err)
+	if w, ok := errorsV2[e.Kind]; ok {
+		return appendInvitationError(dst, id, e, w)
+	}
+	return s.server.AppendInvitationError(dst, id, err)
+}
+
 // v2 is how v02 writes a command: a TaskCommand.
 var v2 = version{
 	name: nameV2, command: typeCommand, member: "command",
@@ -102,14 +109,14 @@ func (*serverV2) Decode(req *translate.Request) (translate.Call, error) { return
 func ClientV2(sender string) translate.Client {
 	return &client{
 		name: nameV2, sender: sender, appendRequest: appendCommandRequest,
-		getParams: json.RawMessage(`{"lastCommandSentAt":` + noHistory + `,"lastStateChangedAt":` + noHistory + `}`),
+		lastMessage: "lastCommandSentAt",
 	}
 }
 
 // appendCommandRequest appends an RpcRequest, whose command is the member command, or a StreamRequest, whose
 // command has stayed the member message.
-func appendCommandRequest(dst []byte, method string, m *task.Message) []byte {
-	dst = beginRequest(dst, method, m.TaskID)
+func appendCommandRequest(dst []byte, q *translate.Query, method string, m *task.Message) []byte {
+	dst = wire.BeginRequest(dst, q, m.TaskID, method)
 	if method == methodStream {
 		dst = append(dst, `{"message":`...)
 	} else {

@@ -360,7 +360,7 @@ func TestMessageRoundTripV2(t *testing.T) {
 		if !answers(want.Command) {
 			method = methodStream
 		}
-		got, err := decodeBy(t, ServerV2(""), appendCommandRequest(nil, method, &want))
+		got, err := decodeBy(t, ServerV2(""), appendCommandRequest(nil, new(translate.Query), method, &want))
 		if err != nil {
 			t.Fatalf("%v, for\n%+v", err, want)
 		}
@@ -398,7 +398,7 @@ func FuzzDecodeV2(f *testing.F) {
 			}
 			return
 		}
-		again := appendCommandRequest(nil, req.Method, &want.Message)
+		again := appendCommandRequest(nil, new(translate.Query), req.Method, &want.Message)
 		if strings.ContainsAny(string(again), "\n\r") {
 			t.Fatalf("more than one line: %q", again)
 		}

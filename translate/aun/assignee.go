@@ -25,6 +25,9 @@ const (
 	MessageSend   = "message.send"
 )
 
+// NoteEvent is a message.send while the assignee waits for input: what it says belongs to its question.
+const NoteEvent = MessageSend + " (note)"
+
 // assignee is the side of AUN towards an agent that connects to the gateway. A body that it makes is a task as the
 // agent is sent it, and not a request.
 type assignee struct {
@@ -41,6 +44,9 @@ func Assignee(aid string, owner func(leader string) string) translate.Client {
 // Name implements translate.Client.
 func (*assignee) Name() string { return AssigneeName }
 
+// For implements translate.Client. An assignee is not asked anything: it reports, and names the task in each report.
+func (a *assignee) For(translate.Query) translate.Client { return a }
+
 // Header implements translate.Client.
 func (*assignee) Header() []translate.Field { return nil }
 
@@ -50,11 +56,15 @@ const statusMember = `{"status":"`
 // AppendTurn implements translate.Client: the task as it is at the beginning of the turn.
 func (a *assignee) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
 	dst = append(dst, statusMember...)
-	if t.From == task.None {
-		dst = append(append(dst, StateName(task.Accepted, false)...), '"')
-	} else {
-		dst = append(append(dst, StateName(task.Working, false)...), '"')
+	state := t.Reported
+	switch {
+	case state != task.None:
+	case t.From == task.None:
+		state = task.Accepted
+	default:
+		state = task.Working
 	}
+	dst = append(append(dst, StateName(state, false)...), '"')
 	owner := a.owner(t.Message.SenderID)
 	dst = a.appendNames(dst, t.Ref, owner)
 	history := t.History
@@ -147,10 +157,13 @@ func reportOf(method string, params gjson.Result) (rep agent.Report, err error) 
 		rep.State, rep.Items, reason = readUpdate(&r, params)
 	case ArtifactEvent:
 		rep.Chunks = []task.Chunk{readPiece(&r, params)}
-	case MessageSend:
+	case MessageSend, NoteEvent:
 		p, ok := ReadPayload(wire.Member(params, "payload"))
 		if !ok {
 			r.Fail("payload", "payload must be an object with a type, and with what its type requires")
+		}
+		if method == NoteEvent && p.State == task.None {
+			p.State = task.AwaitingInput
 		}
 		rep = p.Report(wire.Member(params, "message_id").Str)
 	default:
@@ -165,6 +178,7 @@ func reportOf(method string, params gjson.Result) (rep agent.Report, err error) 
 	if rep.State != task.None {
 		rep.NativeState = StateName(rep.State, false)
 	}
+	rep.SelfResuming = rep.State == task.AwaitingInput // it may complete the task, or fail it, without an answer
 	return rep, nil
 }
 

@@ -26,10 +26,19 @@ import (
 // params of an event that settles the task may have the whole task for a member "task".
 func Client(to string) translate.Client { return &client{to: to} }
 
-type client struct{ to string }
+type client struct {
+	to    string
+	query translate.Query
+}
 
 // Name implements translate.Client.
 func (c *client) Name() string { return Name }
+
+// For implements translate.Client. The calls on a connection of AUN have their ids from that.
+func (c *client) For(q translate.Query) translate.Client {
+	q.ID = ""
+	return &client{c.to, q}
+}
 
 // Header implements translate.Client.
 func (c *client) Header() []translate.Field { return nil }

@@ -11,6 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
@@ -23,7 +24,7 @@ func (c *client) Reply(body []byte, known []task.Product) (agent.Report, error) 
 	if wire.Member(v, "messages").IsArray() && wire.Absent(wire.Member(v, "status")) {
 		return pulled(v, known)
 	}
-	return whole(v)
+	return c.whole(v)
 }
 
 // Push implements translate.Client: the params of a notification with the whole task.
@@ -32,12 +33,12 @@ func (c *client) Push(body []byte, _ []task.Product) (agent.Report, error) {
 	if err != nil {
 		return agent.Report{}, err
 	}
-	return whole(v)
+	return c.whole(v)
 }
 
 // result returns the result of a response, or the error that the agent reports.
 func result(body []byte) (gjson.Result, error) {
-	res, err := wire.Response(body)
+	res, err := wire.Response(body, new(translate.Query))
 	if err == nil && res.Failure != nil {
 		err = wire.Failed(failures, res.Failure.Code, res.Failure.Message)
 	}
@@ -105,11 +106,14 @@ func membersOf(v gjson.Result) (m members) {
 }
 
 // whole reads a task, or what an answer shows of one.
-func whole(v gjson.Result) (agent.Report, error) {
+func (c *client) whole(v gjson.Result) (agent.Report, error) {
 	if !v.IsObject() {
 		return agent.Report{}, wire.Refuse("the agent's answer is no object")
 	}
 	m := membersOf(v)
+	if err := wire.About(&c.query, m.id.Str); err != nil {
+		return agent.Report{}, err
+	}
 	rep, err := m.report()
 	if err == nil && m.id.Str != "" && len(m.id.Str) <= wire.MaxID {
 		rep.Ref = &agent.Ref{Task: m.id.String()}

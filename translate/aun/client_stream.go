@@ -12,10 +12,11 @@ import (
 )
 
 // NewStream implements translate.Client.
-func (c *client) NewStream([]task.Product) translate.Stream { return &clientStream{} }
+func (c *client) NewStream([]task.Product) translate.Stream { return &clientStream{client: c} }
 
 // clientStream reads the events of one stream.
 type clientStream struct {
+	client *client
 	thread string // of a conversation
 	seq    int64  // of its last message
 }
@@ -28,7 +29,7 @@ func (s *clientStream) Event(event string, data []byte) (agent.Report, error) {
 		if err != nil {
 			return agent.Report{}, err
 		}
-		rep, err := whole(v)
+		rep, err := s.client.whole(v)
 		if rep.EndsTurn() && !rep.RevisionDated && !rep.State.Terminal() {
 			rep.State = task.Working // the answer to an input may show the state before it; the task follows
 		}

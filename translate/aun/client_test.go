@@ -4,6 +4,7 @@ package aun_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -136,6 +137,21 @@ func TestClientEvents(t *testing.T) {
 		}
 		if got != tt.want {
 			t.Errorf("%s %s\nis %q, want %q", tt.name, tt.data, got, tt.want)
+		}
+	}
+}
+
+// An answer about another task than the one of the request is none.
+func TestOtherTask(t *testing.T) {
+	for named, other := range map[string]bool{"x": false, "": false, "y": true} {
+		c := aun.Client("agent.aid.pub").For(translate.Query{ID: "a-1", Task: named})
+		answer := []byte(`{"jsonrpc":"2.0","id":null,"result":{"task_id":"x","status":"working"}}`)
+		_, err := c.Reply(answer, nil)
+		_, inStream := c.NewStream(nil).Event("", answer)
+		for _, err := range []error{err, inStream} {
+			if errors.Is(err, translate.ErrOtherAnswer) != other || (err != nil) != other {
+				t.Errorf("the answer about x to a request about %q: %v", named, err)
+			}
 		}
 	}
 }

@@ -46,6 +46,7 @@ func appendMembers(dst []byte, name string, items []task.DataItem) []byte {
 		return append(dst, ']')
 	}
 	it := &items[0]
+	metadata := it.Metadata
 	switch it.Kind {
 	case task.TextItem:
 		dst = wire.AppendOptional(append(dst, `"type":"text"`...), `,"name":`, name)
@@ -60,14 +61,12 @@ func appendMembers(dst []byte, name string, items []task.DataItem) []byte {
 		dst = wire.AppendFileURI(append(dst, `,"content":`...), it, "")
 	default:
 		dst = wire.AppendOptional(append(dst, `"type":"json"`...), `,"name":`, name)
-		dst = append(dst, `,"content":`...)
-		if len(it.Data) == 0 {
-			dst = append(dst, `{}`...)
-		}
-		dst = append(dst, wire.OneLine(it.Data)...)
+		var value []byte
+		value, metadata = wire.AnyData(it)
+		dst = append(append(dst, `,"content":`...), value...)
 	}
-	if len(it.Metadata) > 0 {
-		dst = append(append(dst, `,"metadata":`...), wire.OneLine(it.Metadata)...)
+	if len(metadata) > 0 {
+		dst = append(append(dst, `,"metadata":`...), wire.OneLine(metadata)...)
 	}
 	return dst
 }
@@ -130,7 +129,9 @@ func readContent(v gjson.Result, depth int) (items []task.DataItem, ok bool) {
 		readURI(&it, content.Str)
 		ok = content.Str != ""
 	case kind.Str == jsonType:
-		it.Kind, it.MIMEType, it.Data = task.DataKind, "", wire.Object(content)
+		it.MIMEType = ""
+		content = wire.Member(v, "content") // null is a value, too
+		wire.ReadAnyData(&it, content)
 		ok = content.Exists()
 	case kind.Str == multipartType:
 		if !content.IsArray() || depth == maxDepth {

@@ -74,7 +74,9 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 		if !data.Exists() {
 			return p, false
 		}
-		p.Items = append(p.Items, task.DataItem{Kind: task.DataKind, Data: wire.Object(data)})
+		var it task.DataItem
+		wire.ReadAnyData(&it, data)
+		p.Items = append(p.Items, it)
 		return p, true
 	case "":
 		return p, false
@@ -132,11 +134,8 @@ func AppendPayload(dst []byte, it *task.DataItem, taskID, thread string) []byte 
 		dst = wire.AppendOptional(dst, `,"filename":`, it.Name)
 		dst = append(wire.AppendOptional(dst, `,"content_type":`, it.MIMEType), `}]`...)
 	default:
-		dst = append(dst, `{"type":"json","data":`...)
-		if len(it.Data) == 0 {
-			dst = append(dst, `{}`...)
-		}
-		dst = append(dst, wire.OneLine(it.Data)...)
+		value, _ := wire.AnyData(it) // a payload has no metadata
+		dst = append(append(dst, `{"type":"json","data":`...), value...)
 	}
 	return appendAbout(dst, taskID, thread)
 }

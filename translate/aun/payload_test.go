@@ -17,7 +17,8 @@ func TestReadPayload(t *testing.T) {
 		`{"type":"text","text":"Hello","thread_id":"t"}`: {Items: []task.DataItem{task.Text("Hello")}, Thread: "t"},
 		`{"type":"json","data":{"a":1,"task_id":"x"}}`: {Task: "x",
 			Items: []task.DataItem{{Kind: task.DataKind, Data: json.RawMessage(`{"a":1,"task_id":"x"}`)}}},
-		`{"type":"json","data":[1]}`: {Items: []task.DataItem{{Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`)}}},
+		`{"type":"json","data":[1]}`: {Items: []task.DataItem{{Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`),
+			Metadata: json.RawMessage(`{"data_part_compat":true}`)}}},
 		`{"type":"image","text":"See","attachments":[{"url":"https://x/y.png","filename":"y","content_type":"image/png"}]}`: {
 			Items: []task.DataItem{task.Text("See"),
 				{Kind: task.FileItem, Name: "y", MIMEType: "image/png", URI: "https://x/y.png"}}},

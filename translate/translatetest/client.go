@@ -30,9 +30,11 @@ func Client(t *testing.T, c translate.Client, s translate.Server) {
 	t.Run("requests", func(t *testing.T) { clientRequests(t, c) })
 	t.Run("decoded", func(t *testing.T) { requestsAreDecoded(t, c, s) })
 	t.Run("replies", func(t *testing.T) { replies(t, c, s) })
+	t.Run("pairs", func(t *testing.T) { answersArePaired(t, c, s) })
 	t.Run("failures", func(t *testing.T) { failures(t, c, s) })
 	t.Run("streams", func(t *testing.T) { Streams(t, c, s) })
 	t.Run("texts", func(t *testing.T) { textsAreEvents(t, c, s) })
+	t.Run("data", func(t *testing.T) { data(t, c, s) })
 	Bodies(t, c, samples(s))
 }
 

@@ -22,7 +22,7 @@ import (
 // Client returns the side of A2A v0.1 towards agents.
 func Client() translate.Client { return client{} }
 
-type client struct{}
+type client struct{ query translate.Query }
 
 // The methods of v0.1 that no later version has.
 const (
@@ -34,15 +34,18 @@ const (
 
 func (client) Name() string { return version.NameLegacy }
 
+// For implements translate.Client.
+func (client) For(q translate.Query) translate.Client { return client{q} }
+
 // Header implements translate.Client: v0.1 has no field for its version.
 func (client) Header() []translate.Field { return nil }
 
-func (client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
+func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	method := send
 	if stream {
 		method = sendSubscribe
 	}
-	dst = rpc.Begin(dst, method, t.Ref.Task)
+	dst = rpc.Begin(dst, &c.query, method, t.Ref.Task)
 	if t.Ref.Session != "" {
 		dst = append(dst, `,"sessionId":`...)
 		dst = task.AppendString(dst, t.Ref.Session)
@@ -61,22 +64,22 @@ func (client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 }
 
 // AppendGet implements translate.Getter. It asks for no history, since the gateway keeps its own.
-func (client) AppendGet(dst []byte, ref agent.Ref) []byte {
-	return append(rpc.Begin(dst, rpc.Get, ref.Task), '}', '}')
+func (c client) AppendGet(dst []byte, ref agent.Ref) []byte {
+	return append(rpc.Begin(dst, &c.query, rpc.Get, ref.Task), '}', '}')
 }
 
-func (client) AppendCancel(dst []byte, ref agent.Ref) []byte {
-	return append(rpc.Begin(dst, rpc.Cancel, ref.Task), '}', '}')
+func (c client) AppendCancel(dst []byte, ref agent.Ref) []byte {
+	return append(rpc.Begin(dst, &c.query, rpc.Cancel, ref.Task), '}', '}')
 }
 
-func (client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
-	return append(rpc.Begin(dst, rpc.Resubscribe, ref.Task), '}', '}')
+func (c client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
+	return append(rpc.Begin(dst, &c.query, rpc.Resubscribe, ref.Task), '}', '}')
 }
 
 // Reply reads a Task. It copies body once: the report's texts are views of the copy. A Task holds all its artifacts, so
 // it ignores the known products.
-func (client) Reply(body []byte, _ []task.Product) (agent.Report, error) {
-	res, err := wire.Response(body)
+func (c client) Reply(body []byte, _ []task.Product) (agent.Report, error) {
+	res, err := wire.Response(body, &c.query)
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -84,6 +87,9 @@ func (client) Reply(body []byte, _ []task.Product) (agent.Report, error) {
 		return agent.Report{}, wire.Failed(reply.Failures, res.Failure.Code, res.Failure.Message)
 	}
 	m := membersOf(res.Result)
+	if err := wire.About(&c.query, m.id.Str); err != nil {
+		return agent.Report{}, err
+	}
 	if !m.status.Exists() {
 		return agent.Report{}, wire.Refuse("the agent's answer has no status, so it is no Task")
 	}
@@ -100,14 +106,15 @@ func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	return membersOf(v).report(&artifacts{known: known})
 }
 
-func (client) NewStream(known []task.Product) translate.Stream {
-	return &stream{artifacts: artifacts{known: known}}
+func (c client) NewStream(known []task.Product) translate.Stream {
+	return &stream{query: c.query, artifacts: artifacts{known: known}}
 }
 
 // stream reads TaskStatusUpdateEvents and TaskArtifactUpdateEvents, and Tasks, which some agents send instead. They are
 // distinguished by their members, since the names of SSE events differ and some agents send wrong ids. A turn ends by
 // its state and not by "final": some agents set it on an artifact before the last status, and some never do.
 type stream struct {
+	query     translate.Query // of the stream; none once an event has proven to belong to it, and with it all others
 	artifacts artifacts
 	last      wire.LastPiece
 }
@@ -116,7 +123,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if event == "close" || len(data) == 0 { // "close" repeats the end of the task in another form
 		return agent.Report{}, nil
 	}
-	res, err := wire.Response(data)
+	res, err := wire.Response(data, &s.query)
 	if err != nil {
 		if !isEvent(event) { // such as a ping of the agent's server
 			err = nil
@@ -126,7 +133,12 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if res.Failure != nil {
 		return agent.Report{}, wire.Failed(reply.Failures, res.Failure.Code, res.Failure.Message)
 	}
-	return membersOf(res.Result).report(&s.artifacts)
+	m := membersOf(res.Result)
+	if err := wire.About(&s.query, m.id.Str); err != nil {
+		return agent.Report{}, err
+	}
+	s.query = translate.Query{}
+	return m.report(&s.artifacts)
 }
 
 // isEvent reports whether v0.1 has events of this name. "message" is the name where none is given.
@@ -143,16 +155,18 @@ var statusForm = status.Form{Version: "v0.1", State: status.State, Parts: part.R
 // result holds the members of a Task, a TaskStatusUpdateEvent or a TaskArtifactUpdateEvent. One that is null counts as
 // missing: agents of April 2025 write null for it.
 type result struct {
-	status, artifact, artifacts gjson.Result
-	event                       bool // it has a member that only events have; without artifacts it says nothing of them
-	raw                         gjson.Result
-	rest                        wire.Extensions
+	id, status, artifact, artifacts gjson.Result
+	event                           bool // it has a member that only events have; without artifacts it is not about them
+	raw                             gjson.Result
+	rest                            wire.Extensions
 }
 
 func membersOf(v gjson.Result) result {
 	m := result{raw: v}
 	wire.Members(v, func(key string, v gjson.Result) {
 		switch key {
+		case "id":
+			m.id = v
 		case "status":
 			m.status = v
 		case "artifact":
@@ -161,7 +175,7 @@ func membersOf(v gjson.Result) result {
 			m.artifacts = v
 		case "final", "eventType":
 			m.event = true
-		case "id", "sessionId", "history", "kind", "type", "contextId", "taskId", "append", "lastChunk": // not used
+		case "sessionId", "history", "kind", "type", "contextId", "taskId", "append", "lastChunk": // not used
 		default:
 			extension.AddResult(&m.rest, key, v)
 		}

@@ -131,12 +131,14 @@ func TestReply(t *testing.T) {
 			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"a\":\"x\\n\"," +
 				"\"b\":[]}}]}\n"},
 		{"data that is no object", parts(`{"type":"data","data":[1]},{"type":"data","data":"x"}`),
-			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"value\":[1]}}," +
-				"{\"type\":\"data\",\"data\":{\"value\":\"x\"}}]}\n"},
+			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\",\"data\":{\"value\":[1]}," +
+				"\"metadata\":{\"data_part_compat\":true}}," +
+				"{\"type\":\"data\",\"data\":{\"value\":\"x\"},\"metadata\":{\"data_part_compat\":true}}]}\n"},
 		{"parts of no known type", parts(`{"type":"video","text":"a"},{"type":"text","text":1},{},7`),
 			"report whole working (working)\n  says {\"id\":\"\",\"dataItems\":[{\"type\":\"data\"," +
 				"\"data\":{\"type\":\"video\",\"text\":\"a\"}},{\"type\":\"data\",\"data\":{\"type\":\"text\",\"text\":1}}," +
-				"{\"type\":\"data\",\"data\":{}},{\"type\":\"data\",\"data\":{\"value\":7}}]}\n"},
+				"{\"type\":\"data\",\"data\":{}},{\"type\":\"data\",\"data\":{\"value\":7}," +
+				"\"metadata\":{\"data_part_compat\":true}}]}\n"},
 
 		{"chunks are put together",
 			whole(working +

@@ -11,8 +11,8 @@ import (
 
 // AppendRegister implements translate.Registrar: an agent of v0.1 takes a webhook by a request of its own, and some
 // ignore the one that comes with a turn.
-func (client) AppendRegister(dst []byte, ref agent.Ref, w *task.Webhook) []byte {
-	dst = rpc.Begin(dst, pushSet, ref.Task)
+func (c client) AppendRegister(dst []byte, ref agent.Ref, w *task.Webhook) []byte {
+	dst = rpc.Begin(dst, &c.query, pushSet, ref.Task)
 	dst = append(dst, `,"pushNotificationConfig":`...)
 	dst = webhook.Append(dst, w)
 	return append(dst, '}', '}')

@@ -30,7 +30,7 @@ import (
 // Client returns the side of A2A 0.2 and 0.3 towards agents, over JSON-RPC.
 func Client() translate.Client { return client{} }
 
-type client struct{}
+type client struct{ query translate.Query }
 
 // The methods of 0.2 and 0.3 that v0.1 does not have.
 const (
@@ -48,6 +48,9 @@ const maxID = 256
 
 func (client) Name() string { return version.Name03 }
 
+// For implements translate.Client.
+func (client) For(q translate.Query) translate.Client { return client{q} }
+
 var header = []translate.Field{{Name: "A2A-Version", Value: "0.3"}}
 
 // Header implements translate.Client. Agents of later versions answer in this one where a request names it.
@@ -58,16 +61,15 @@ func (client) NamesTasks() {}
 
 // AppendTurn implements translate.Client. The agent names tasks and contexts, so a start has no ids. A task that has
 // ended cannot be continued: its continue starts another one in the same context.
-func (client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
+func (c client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 	method := send
 	if stream {
 		method = sendStream
 	}
-	var room [96]byte
-	id := task.AppendString(room[:0], message.ID(t))
-	dst = jsonrpc.BeginRequest(dst, id, method)
+	id := message.ID(t)
+	dst = wire.BeginRequest(dst, &c.query, id, method)
 	dst = append(dst, `{"message":{"kind":"message","messageId":`...)
-	dst = append(dst, id...)
+	dst = task.AppendString(dst, id)
 	dst = append(dst, `,"role":"user","parts":`...)
 	dst = part.Append(dst, "kind", t.Message.DataItems)
 	refers := ""
@@ -104,21 +106,21 @@ func (client) AppendTurn(dst []byte, t *agent.Turn, stream bool) []byte {
 }
 
 // AppendGet implements translate.Getter. It asks for no history, since the gateway keeps its own.
-func (client) AppendGet(dst []byte, ref agent.Ref) []byte {
-	return append(rpc.Begin(dst, rpc.Get, ref.Task), `,"historyLength":0}}`...)
+func (c client) AppendGet(dst []byte, ref agent.Ref) []byte {
+	return append(rpc.Begin(dst, &c.query, rpc.Get, ref.Task), `,"historyLength":0}}`...)
 }
 
-func (client) AppendCancel(dst []byte, ref agent.Ref) []byte {
-	return append(rpc.Begin(dst, rpc.Cancel, ref.Task), '}', '}')
+func (c client) AppendCancel(dst []byte, ref agent.Ref) []byte {
+	return append(rpc.Begin(dst, &c.query, rpc.Cancel, ref.Task), '}', '}')
 }
 
-func (client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
-	return append(rpc.Begin(dst, rpc.Resubscribe, ref.Task), '}', '}')
+func (c client) AppendResubscribe(dst []byte, ref agent.Ref) []byte {
+	return append(rpc.Begin(dst, &c.query, rpc.Resubscribe, ref.Task), '}', '}')
 }
 
 // Reply reads a Task or a Message. It copies body once; the report's texts are views of that copy.
-func (client) Reply(body []byte, known []task.Product) (agent.Report, error) {
-	res, err := wire.Response(body)
+func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
+	res, err := wire.Response(body, &c.query)
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -126,6 +128,9 @@ func (client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 		return agent.Report{}, wire.Failed(reply.FailuresV03, res.Failure.Code, res.Failure.Message)
 	}
 	m := membersOf(res.Result)
+	if err := wire.About(&c.query, m.about()); err != nil {
+		return agent.Report{}, err
+	}
 	if !m.status.Exists() && !m.isMessage() {
 		return agent.Report{}, wire.Refuse(
 			"the agent's answer has neither a status nor a messageId, so it is no Task and no Message")
@@ -143,14 +148,15 @@ func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	return m.report(&artifacts{known: known})
 }
 
-func (client) NewStream(known []task.Product) translate.Stream {
-	return &stream{artifacts: artifacts{known: known}}
+func (c client) NewStream(known []task.Product) translate.Stream {
+	return &stream{query: c.query, artifacts: artifacts{known: known}}
 }
 
 // stream reads Tasks, Messages, TaskStatusUpdateEvents and TaskArtifactUpdateEvents. They are distinguished by their
-// members, since "kind" may be missing. Events belong to the stream's task whatever their id: some agents report a
-// failure under another one. A turn ends by its state and not by "final".
+// members, since "kind" may be missing. Once one has proven to belong to the stream, all others do, whatever their id:
+// some agents report a failure under another one. A turn ends by its state and not by "final".
 type stream struct {
+	query     translate.Query // of the stream; none once an event has proven to belong to it
 	artifacts artifacts
 	last      wire.LastPiece
 	named     bool // the agent's ids were reported
@@ -161,7 +167,7 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if len(data) == 0 {
 		return agent.Report{}, nil
 	}
-	res, err := wire.Response(data)
+	res, err := wire.Response(data, &s.query)
 	if err != nil {
 		if event != "" && event != "message" && event != "error" { // such as a ping of the agent's server
 			err = nil
@@ -176,9 +182,13 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 		return m.news()
 	}
 	rep, err := m.report(&s.artifacts)
-	if err != nil {
-		return rep, err
+	if err == nil && rep.State != task.Failed {
+		err = wire.About(&s.query, m.about())
 	}
+	if err != nil {
+		return agent.Report{}, err
+	}
+	s.query = translate.Query{}
 	s.task = s.task || m.status.Exists() || m.artifact.Exists()
 	if s.named {
 		rep.Ref = nil
@@ -280,6 +290,14 @@ func (m *result) report(a *artifacts) (rep agent.Report, err error) {
 	return rep, nil
 }
 
+// about returns the id that the agent gave to the task; empty where it gave none.
+func (m *result) about() string {
+	if m.update || m.isMessage() {
+		return m.taskID.Str
+	}
+	return m.id.Str
+}
+
 // ref returns the ids that the agent gave to the task and its context; nil where it gave none.
 func (m *result) ref() (*agent.Ref, error) {
 	id := m.id
@@ -330,14 +348,16 @@ func (m *result) news() (rep agent.Report, err error) {
 }
 
 // AppendDescribe implements translate.Describer.
-func (client) AppendDescribe(dst []byte) []byte {
+func (c client) AppendDescribe(dst []byte) []byte {
 	// The params are an empty object: some agents refuse a request without params.
-	return append(jsonrpc.BeginRequest(dst, task.AppendString(nil, reply.CardID), extendedCard), '{', '}', '}')
+	return append(wire.BeginRequest(dst, &c.query, reply.CardID, extendedCard), '{', '}', '}')
 }
 
 // Description implements translate.Describer.
-func (client) Description(body []byte) ([]byte, error) {
-	return reply.Card(body, func(f *jsonrpc.Failure) error { return wire.Failed(reply.FailuresV03, f.Code, f.Message) })
+func (c client) Description(body []byte) ([]byte, error) {
+	return reply.Card(body, &c.query, func(f *jsonrpc.Failure) error {
+		return wire.Failed(reply.FailuresV03, f.Code, f.Message)
+	})
 }
 
 // Interface guards.

@@ -132,13 +132,10 @@ func (r *decoder) send(params gjson.Result, call *translate.Call) {
 	m.TaskID = r.ID(taskID, "message.taskId")
 	m.SessionID = r.ID(contextID, "message.contextId")
 	wire.Own(&m.ID, &m.TaskID, &m.SessionID)
-	if wire.Absent(role) {
-		r.Fail("message.role", `role is missing; it must be "user"`)
-	}
 	r.Word(role, "message.role", "user")
 	m.DataItems = rpc.ReadParts(&r.Reader, parts, "message.parts")
 	if m.Command = task.Start; m.TaskID != "" {
-		m.Command, call.Strict = task.Continue, true
+		m.Command, call.Strict, call.SameSession = task.Continue, true, true
 	}
 	if !wire.Absent(configuration) && r.Object(configuration, "configuration") {
 		r.configuration(configuration, call, &rest.Configuration)

@@ -4,7 +4,6 @@ package v03
 
 import (
 	"encoding/json"
-	"hash/crc32"
 	"strconv"
 	"time"
 
@@ -54,17 +53,20 @@ func (s server) appendTask(dst []byte, t *task.Task, history int) []byte {
 
 // appendStatus appends a TaskStatus of t.
 func (s server) appendStatus(dst []byte, t *task.Task, st, said *task.Status) []byte {
+	word := status.Name(st.State, s.confirm)
+	if status.AwaitsAuth(st) {
+		word = status.AuthRequired
+	}
 	dst = append(dst, `{"state":"`...)
-	dst = append(append(dst, status.Name(st.State, s.confirm)...), '"')
-	if status.HasMessage(said) {
+	dst = append(append(dst, word...), '"')
+	if said = status.WithoutMark(said); status.HasMessage(said) {
 		dst = append(dst, `,"message":`...)
 		dst = appendMessage(dst, t, "", "agent", st.ChangedAt, said.DataItems, said.Extensions)
 	}
 	return append(extension.AppendStatus(status.AppendTime(dst, st), said.Extensions), '}')
 }
 
-// appendMessage appends a Message that belongs to t. One without an id gets one that is always the same and unique: it
-// is made of the task's id, the time and the content.
+// appendMessage appends a Message that belongs to t. One without an id gets that of message.Made.
 func appendMessage(
 	dst []byte, t *task.Task, id, role string, at time.Time, items []task.DataItem, extra json.RawMessage,
 ) []byte {
@@ -73,10 +75,7 @@ func appendMessage(
 	begin := len(dst)
 	dst = part.Append(dst, "kind", items)
 	if id == "" {
-		id = t.ID + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE(dst[begin:])), 36)
-		if !at.IsZero() {
-			id += "-" + strconv.FormatInt(at.UnixMilli(), 36)
-		}
+		id = message.Made(t.ID, at, dst[begin:])
 	}
 	dst = append(dst, `,"messageId":`...)
 	dst = task.AppendString(dst, id)

@@ -141,7 +141,7 @@ func restPart(r *v1.Request, v gjson.Result) task.DataItem {
 	switch named := !wire.Absent(wire.Member(v, "kind")); {
 	case it.Kind == task.DataKind && !named:
 		if inner := wire.Member(wire.Member(v, "data"), "data"); !wire.Absent(inner) {
-			it.Data = wire.Object(inner)
+			wire.ReadData(&it, inner)
 		}
 	case it.Bytes != "":
 		if it.Bytes, ok = v1.Base64(it.Bytes); !ok {

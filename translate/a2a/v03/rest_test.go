@@ -145,6 +145,17 @@ func TestRESTDecode(t *testing.T) {
 				c := start(task.Text("hi"))
 				c.Message.Command, c.Message.TaskID, c.Message.SessionID = task.Continue, "t1", "c1"
 				c.AutoComplete, c.Blocking, c.Strict, c.Stream, c.Snapshot = false, false, true, true, true
+				c.SameSession = true
+				return c
+			}()},
+		"by the names of the schema": {"POST", "v1/message:stream",
+			`{"message":{"message_id":"m1","task_id":"t1","context_id":"c1","role":"ROLE_USER","content":[{"file":` +
+				`{"file_with_uri":"u","mime_type":"a/b"}}]},"configuration":{"history_length":2,"push_notification_config":null}}`,
+			func() translate.Call {
+				c := start(task.DataItem{Kind: task.FileItem, MIMEType: "a/b", URI: "u"})
+				c.Message.Command, c.Message.TaskID, c.Message.SessionID = task.Continue, "t1", "c1"
+				c.AutoComplete, c.Blocking, c.Strict, c.Stream, c.Snapshot = false, false, true, true, true
+				c.SameSession, c.History, c.Terms.Response = true, 2, task.NoWait
 				return c
 			}()},
 		"get": {"GET", "v1/tasks/t1", "", about(task.Get, nil)},
@@ -209,7 +220,7 @@ func TestRESTWrites(t *testing.T) {
 		MessageHistory: []task.Message{{ID: "m1", SenderRole: task.Leader,
 			DataItems: []task.DataItem{task.Text("hi")}}},
 	}
-	const status = `{"state":"TASK_STATE_CANCELLED","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT",` +
+	const status = `{"state":"TASK_STATE_CANCELLED","message":{"messageId":"t1-nwajuo-mjwaid1q","role":"ROLE_AGENT",` +
 		`"content":[{"text":"x"}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}`
 	const artifact = `{"artifactId":"p","parts":[{"file":{"fileWithBytes":"YUdWc2JHOD0=","mimeType":"text/plain",` +
 		`"name":"n"}},{"file":{"fileWithUri":"https://f/"}},` +

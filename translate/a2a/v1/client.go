@@ -38,13 +38,22 @@ func Client() translate.Client { return client{} }
 // RESTClient returns the side of A2A 1.0 over HTTP+JSON towards agents. It is a translate.Binder.
 func RESTClient() translate.Client { return restClient{client{rest: true}} }
 
-type client struct{ rest bool }
+type client struct {
+	rest  bool
+	query translate.Query
+}
 
 func (c client) Name() string {
 	if c.rest {
 		return version.Name10REST
 	}
 	return version.Name10
+}
+
+// For implements translate.Client.
+func (c client) For(q translate.Query) translate.Client {
+	c.query = q
+	return c
 }
 
 // header names the version in every request: agents take a request without one for 0.3.
@@ -121,14 +130,12 @@ func (c client) beginTask(dst []byte, method string, ref agent.Ref) []byte {
 	return task.AppendString(dst, ref.Task)
 }
 
-// begin appends a request up to its params. about, the id of its message or task, is also the request's own id, which
-// makes captures easy to read.
+// begin appends a request up to its params. about is the id of its message or task.
 func (c client) begin(dst []byte, about, method string) []byte {
 	if c.rest {
 		return dst
 	}
-	var room [96]byte
-	return jsonrpc.BeginRequest(dst, task.AppendString(room[:0], about), method)
+	return wire.BeginRequest(dst, &c.query, about, method)
 }
 
 func (c client) end(dst []byte) []byte {
@@ -139,6 +146,12 @@ func (c client) end(dst []byte) []byte {
 }
 
 type restClient struct{ client }
+
+// For implements translate.Client.
+func (c restClient) For(q translate.Query) translate.Client {
+	c.query = q
+	return c
+}
 
 // Bind implements translate.Binder. Subscribing is a POST in the text of A2A and a GET in its schema; agents accept
 // POST.

@@ -34,14 +34,8 @@ func (s Base) Decode(req *translate.Request) (translate.Call, error) {
 		return translate.Call{}, task.Errorf(task.UnsupportedOperation, "this version is not supported; use 1.0").
 			WithField("A2A-Version").WithCause(errVersion)
 	}
-	switch req.Content { // a body without a media type can only be JSON
-	case "", "application/json", contentType:
-	default:
-		if s.schema.Lenient {
-			break
-		}
-		return translate.Call{}, task.Errorf(task.ContentTypeNotSupported,
-			"the Content-Type must be application/json or %s", contentType).WithField("Content-Type")
+	if err := s.CheckContent(req.Content); err != nil {
+		return translate.Call{}, err
 	}
 	root := "params"
 	r := Request{req: req, schema: s.schema}
@@ -50,6 +44,13 @@ func (s Base) Decode(req *translate.Request) (translate.Call, error) {
 	}
 	if req.Params.Exists() && !req.Params.IsObject() {
 		return translate.Call{}, task.Errorf(task.InvalidParams, "%s must be an object", root).WithField(root)
+	}
+	if params, twice := respell(req.Params); twice != "" {
+		r.Fail(twice, "%s is there twice, by its two names", twice[strings.LastIndexByte(twice, '.')+1:])
+	} else if params.Raw != req.Params.Raw {
+		respelled := *req
+		respelled.Params = params
+		req, r.req = &respelled, &respelled
 	}
 	call := translate.Call{History: -1}
 	call.Message.SenderRole = task.Leader
@@ -95,6 +96,19 @@ func (s Base) Decode(req *translate.Request) (translate.Call, error) {
 	return call, nil
 }
 
+// CheckContent implements translate.ContentChecker.
+func (s Base) CheckContent(media string) error {
+	switch media { // a body without a media type can only be JSON
+	case "", "application/json", contentType:
+		return nil
+	}
+	if s.schema.Lenient {
+		return nil
+	}
+	return task.Errorf(task.ContentTypeNotSupported,
+		"the Content-Type must be application/json or %s", contentType).WithField("Content-Type")
+}
+
 // Request reads the values of a request, and keeps the first error. Without an envelope they may be in the path, in the
 // query or in the body.
 type Request struct {
@@ -111,10 +125,20 @@ func (r *Request) Param(name string) (v gjson.Result) {
 	if text, ok := r.req.PathParams[name]; ok {
 		return gjson.Result{Type: gjson.String, Str: text}
 	}
-	if v = wire.Member(r.req.Params, name); wire.Absent(v) && r.req.Query.Has(name) {
-		return gjson.Result{Type: gjson.String, Str: r.req.Query.Get(name)}
+	if v = wire.Member(r.req.Params, name); !wire.Absent(v) || len(r.req.Query) == 0 {
+		return v
 	}
-	return v
+	other := snake(name)
+	switch has := r.req.Query.Has(name); {
+	case other == "" || !r.req.Query.Has(other):
+		other = name
+		if !has {
+			return v
+		}
+	case has:
+		r.Fail(name, "%s is there twice, by its two names", name)
+	}
+	return gjson.Result{Type: gjson.String, Str: r.req.Query.Get(other)}
 }
 
 // count reads an integer that is not negative. In ProtoJSON and in a query it may be a string. ok is false where there
@@ -221,7 +245,7 @@ func (r *Request) send(call *translate.Call, complete bool) {
 		return
 	}
 	m.Command = task.Continue
-	call.Strict = true
+	call.Strict, call.SameSession = true, true
 	call.Snapshot = call.Stream // the first frame of a stream is a task
 }
 
@@ -328,9 +352,10 @@ func (r *Request) list(call *translate.Call, s Base) {
 	}
 	switch word := r.ID(r.Param("status"), "status"); word {
 	case "", "TASK_STATE_UNSPECIFIED":
-	case "TASK_STATE_AUTH_REQUIRED": // no task is shown in it
-		l.States = []task.State{}
+	case authRequired:
+		l.States, l.SelfResuming = []task.State{task.AwaitingInput}, true
 	default:
+		l.NotSelfResuming = word == s.stateName(task.AwaitingInput)
 		l.States = slices.DeleteFunc(task.States(), func(state task.State) bool { return s.stateName(state) != word })
 		if len(l.States) == 0 {
 			r.Fail("status", "status must be a state, such as TASK_STATE_WORKING")

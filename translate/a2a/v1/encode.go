@@ -148,16 +148,20 @@ func (s Base) stateName(state task.State) string {
 	return "TASK_STATE_UNSPECIFIED"
 }
 
-// appendStatus appends a TaskStatus with the message of said, which may be an earlier status. The message's id is made
-// of the time, which is unique within a task.
+// authRequired is the state of a task that waits for authorization.
+const authRequired = "TASK_STATE_AUTH_REQUIRED"
+
+// appendStatus appends a TaskStatus with the message of said, which may be an earlier status.
 func (s Base) appendStatus(dst []byte, st, said *task.Status, taskID, session string) []byte {
+	word := s.stateName(st.State)
+	if status.AwaitsAuth(st) {
+		word = authRequired
+	}
 	dst = append(dst, `{"state":"`...)
-	dst = append(append(dst, s.stateName(st.State)...), '"')
-	if status.HasMessage(said) {
-		m := task.Message{
-			ID:         "status-" + strconv.FormatInt(said.ChangedAt.UnixMilli(), 36),
-			SenderRole: task.Partner, DataItems: said.DataItems, Extensions: said.Extensions,
-		}
+	dst = append(append(dst, word...), '"')
+	if said = status.WithoutMark(said); status.HasMessage(said) {
+		m := task.Message{SentAt: said.ChangedAt, SenderRole: task.Partner, DataItems: said.DataItems,
+			Extensions: said.Extensions}
 		dst = append(dst, `,"message":`...)
 		dst = s.appendMessage(dst, &m, taskID, session)
 	}
@@ -172,16 +176,18 @@ func (s Base) appendStatus(dst []byte, st, said *task.Status, taskID, session st
 // timeForm is the format of times: ISO 8601 in UTC with milliseconds.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
-// appendMessage appends a Message. One of a dialect whose messages have no ids gets one of its time, because clients
-// on a2a-go read no message without an id over gRPC.
+// appendMessage appends a Message. One without an id gets that of message.Made, because clients on a2a-go read no
+// message without one over gRPC.
 func (s Base) appendMessage(dst []byte, m *task.Message, taskID, session string) []byte {
-	dst = append(dst, `{"messageId":`...)
-	if m.ID == "" {
-		dst = append(dst, `"message-`...)
-		dst = append(strconv.AppendInt(dst, m.SentAt.UnixMilli(), 36), '"')
-	} else {
-		dst = task.AppendString(dst, m.ID)
+	id := m.ID
+	if id == "" {
+		begin := len(dst)
+		dst = s.schema.AppendParts(dst, m.DataItems)
+		id = message.Made(taskID, m.SentAt, dst[begin:])
+		dst = dst[:begin]
 	}
+	dst = append(dst, `{"messageId":`...)
+	dst = task.AppendString(dst, id)
 	if m.SenderRole == task.Partner {
 		dst = append(dst, `,"role":"ROLE_AGENT"`...)
 	} else {
@@ -207,7 +213,7 @@ func (s Base) appendArtifact(dst []byte, p *task.Product) []byte {
 // NewStream implements translate.Server. The id must not change until the stream has ended.
 func (s Base) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) translate.Encoder {
 	return &encoder{server: s, id: id, task: t.ID, session: t.SessionID, history: c.History,
-		state: task.Working}
+		state: task.Working, subscribed: c.Message.Command == task.ReStream}
 }
 
 // encoder writes the StreamResponses of one stream.
@@ -218,6 +224,21 @@ type encoder struct {
 	history       int
 	state         task.State   // the last one that was sent
 	said          *task.Status // the one that was left out
+	subscribed    bool         // to a task, until it ends; otherwise the stream is the answer to a message
+}
+
+// ends reports whether the stream ends with a status. In 1.0 it does not end while its task waits for authorization
+// (§7.6.1). One that is subscribed to ends with its task (§3.1.6), over HTTP+JSON also where the task begins to await
+// input (§11.7): not where it awaits it already.
+func (f *encoder) ends(st *task.Status, first bool) bool {
+	switch {
+	case !st.State.Settled(), st.State.Terminal(), f.server.schema.Lenient,
+		st.State == task.AwaitingCompletion && !f.server.confirm:
+		return st.State.Settled()
+	case status.AwaitsAuth(st):
+		return false
+	}
+	return !f.subscribed || f.server.interrupts && !first
 }
 
 // Snapshot implements translate.Encoder.
@@ -225,11 +246,11 @@ func (f *encoder) Snapshot(dst []byte, t *task.Task) translate.Frame {
 	f.state = t.Status.State
 	dst = append(f.server.begin(dst, f.id), `{"task":`...)
 	dst = append(f.server.appendTask(dst, t, f.history, true), '}')
-	return translate.Frame{Data: f.server.end(dst), End: f.state.Settled()}
+	return translate.Frame{Data: f.server.end(dst), End: f.ends(&t.Status, true)}
 }
 
-// Event implements translate.Encoder. A stream ends after every state in which the agent waits or has finished, without
-// a mark. Without confirm, awaiting completion is left out, since completed follows.
+// Event implements translate.Encoder. A stream ends without a mark. Without confirm, awaiting completion is left out,
+// since completed follows.
 func (f *encoder) Event(dst []byte, ev *task.Event) translate.Frame {
 	switch {
 	case ev.Task != nil:
@@ -271,10 +292,10 @@ func (f *encoder) update(dst []byte, st, said *task.Status) translate.Frame {
 	dst = append(f.names(dst), `,"status":`...)
 	dst = f.server.appendStatus(dst, st, said, f.task, f.session)
 	if f.server.schema.Final {
-		dst = strconv.AppendBool(append(dst, `,"final":`...), st.State.Settled())
+		dst = strconv.AppendBool(append(dst, `,"final":`...), f.ends(st, false))
 	}
 	dst = extension.AppendResult(dst, said.TaskExtensions, task.None)
-	return translate.Frame{Data: f.server.end(append(dst, '}', '}')), End: st.State.Settled()}
+	return translate.Frame{Data: f.server.end(append(dst, '}', '}')), End: f.ends(st, false)}
 }
 
 // names appends the ids of the task and the context of an event.

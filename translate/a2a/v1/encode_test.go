@@ -109,7 +109,8 @@ func fullTask(state task.State) *task.Task {
 		ID: "t1", SessionID: "c1",
 		Status: task.Status{State: state, ChangedAt: at,
 			DataItems: []task.DataItem{task.Text("so\n"),
-				{Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`)}}},
+				{Kind: task.DataKind, Data: json.RawMessage(`{"value":[1]}`),
+					Metadata: json.RawMessage(`{"data_part_compat":true}`)}}},
 		Products: []task.Product{
 			{ID: "p1", Name: "n", Description: "d", DataItems: []task.DataItem{
 				task.Text("a"),
@@ -130,8 +131,9 @@ func fullTask(state task.State) *task.Task {
 
 func TestAnswers(t *testing.T) {
 	rpc, rest := a2a.V1Server(false), a2a.V1RESTServer(false)
-	const status = `"status":{"state":"TASK_STATE_WORKING","message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT",` +
-		`"parts":[{"text":"so\n"},{"data":[1]}],"taskId":"t1","contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}`
+	const status = `"status":{"state":"TASK_STATE_WORKING","message":{"messageId":"t1-16b0l6p-mjwaid1q",` +
+		`"role":"ROLE_AGENT","parts":[{"text":"so\n"},{"data":[1]}],"taskId":"t1","contextId":"c1"},` +
+		`"timestamp":"2026-01-02T03:04:05.006Z"}`
 	const artifacts = `,"artifacts":[{"artifactId":"p1","name":"n","description":"d","parts":[{"text":"a"},` +
 		`{"raw":"QUJD","filename":"f","mediaType":"m","metadata":{"k":1}},{"url":"https://f.example"},` +
 		`{"data":{"value":{"b":1}}},{"data":{}}]},{"artifactId":"p2","parts":[]}]`
@@ -277,10 +279,52 @@ func TestShown(t *testing.T) {
 					written("an update", f, "statusUpdate.status.state", tc.end)
 				}
 				f = s.NewStream(jsonrpc.ID("7"), subscribed, state).Snapshot([]byte("+"), state)
+				rests := word == "TASK_STATE_INPUT_REQUIRED"
 				written("a subscription", translate.Frame{Data: bytes.TrimPrefix(f.Data, []byte("+")), End: f.End},
-					"task.status.state", tc.end)
+					"task.status.state", tc.end && !rests)
+				if tc.state != task.AwaitingCompletion || i == 1 {
+					f = s.NewStream(nil, subscribed, state).Event(nil, &task.Event{Status: &state.Status})
+					written("an update of a subscription", f, "statusUpdate.status.state",
+						tc.end && (!rests || b.name == "a2a/1.0-rest"))
+				}
 			}
 		}
+	}
+}
+
+// TestAwaitsAuth holds that a task which waits for authorization is shown so, without the item that says so in other
+// dialects, and that no stream of it ends.
+func TestAwaitsAuth(t *testing.T) {
+	rep, err := a2a.V1REST().Reply([]byte(`{"task":{"id":"t1","status":{"state":"TASK_STATE_AUTH_REQUIRED",`+
+		`"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"log in"}]}}}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := &task.Task{ID: "t1", Status: task.Status{State: rep.State, ChangedAt: at, DataItems: rep.Items}}
+	for _, b := range bindings {
+		for _, s := range []translate.Server{b.server, b.confirm} {
+			for _, cmd := range []task.Command{task.Start, task.Continue, task.ReStream} {
+				c := new(translate.Call)
+				c.Message.Command = cmd
+				for _, f := range []translate.Frame{
+					s.NewStream(nil, c, state).Snapshot(nil, state),
+					s.NewStream(nil, c, state).Event(nil, &task.Event{Task: state}),
+					s.NewStream(nil, c, state).Event(nil, &task.Event{Status: &state.Status}),
+				} {
+					if !strings.Contains(string(f.Data), `"TASK_STATE_AUTH_REQUIRED"`) || f.End ||
+						strings.Contains(string(f.Data), "a2aState") || !strings.Contains(string(f.Data), `"log in"`) {
+						t.Errorf("%s, %s: end %v: %s", b.name, cmd, f.End, f.Data)
+					}
+				}
+			}
+			notified := string(s.AppendNotification(nil, state))
+			if !strings.Contains(notified, `"TASK_STATE_AUTH_REQUIRED"`) || strings.Contains(notified, "a2aState") {
+				t.Errorf("%s: a webhook is notified of %s", b.name, notified)
+			}
+		}
+	}
+	if len(state.Status.DataItems) != 2 {
+		t.Errorf("the task has become %+v", state)
 	}
 }
 
@@ -303,7 +347,7 @@ func TestFrames(t *testing.T) {
 			task.Event{Chunk: &task.Chunk{Product: task.Product{ID: "p", Name: "n"}, Append: true, Last: true}}},
 		{"what the Partner says",
 			`{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING",` +
-				`"message":{"messageId":"status-mjwaid1q","role":"ROLE_AGENT","parts":[{"text":"x"}],"taskId":"t1",` +
+				`"message":{"messageId":"t1-nwajuo-mjwaid1q","role":"ROLE_AGENT","parts":[{"text":"x"}],"taskId":"t1",` +
 				`"contextId":"c1"},"timestamp":"2026-01-02T03:04:05.006Z"}}}`,
 			task.Event{Message: &task.Message{ID: "m", SentAt: at, SenderRole: task.Partner, DataItems: text}}},
 		{"what the Leader says", ``,
@@ -391,6 +435,7 @@ func TestIdentity(t *testing.T) {
 				case task.AwaitingInput:
 					want.Message.Command, want.Message.TaskID, want.Message.SessionID = task.Continue, "t1", "c1"
 					want.Strict, want.Snapshot, want.Webhook.TaskID, want.AutoComplete = true, stream, "t1", false
+					want.SameSession = true
 				case task.AwaitingCompletion:
 					want.Message.SessionID = "c1"
 					want.Message.Extensions = []byte(`{"a2a":{"message":{"referenceTaskIds":["t1"]}}}`)

@@ -26,6 +26,12 @@ type grpcClient struct{ client }
 // Name implements translate.Client.
 func (grpcClient) Name() string { return version.Name10GRPC }
 
+// For implements translate.Client.
+func (c grpcClient) For(q translate.Query) translate.Client {
+	c.query = q
+	return c
+}
+
 // Bind implements translate.Binder.
 func (grpcClient) Bind(op translate.Operation, _ agent.Ref) (method, path string) {
 	switch op {
@@ -120,7 +126,7 @@ func (grpcClient) Description(body []byte) ([]byte, error) {
 
 // NewStream implements translate.Client.
 func (c grpcClient) NewStream(known []task.Product) translate.Stream {
-	return &grpcStream{inner: stream{client: c.client, reader: reader{known: known}}}
+	return &grpcStream{inner: c.client.newStream(known)}
 }
 
 // grpcStream reads the StreamResponses of one stream.

@@ -58,6 +58,9 @@ func (s grpcServer) Decode(req *translate.Request) (translate.Call, error) {
 	return s.Base.Decode(&asJSON)
 }
 
+// CheckContent implements translate.ContentChecker: the front has checked the media type.
+func (grpcServer) CheckContent(string) error { return nil }
+
 // AppendTask implements translate.Server.
 func (s grpcServer) AppendTask(dst []byte, _ jsonrpc.ID, c *translate.Call, t *task.Task) []byte {
 	object := s.Base.AppendTask(make([]byte, 0, 512+int(t.Size())), nil, c, t)

@@ -28,6 +28,7 @@ func appendParts(dst []byte, items []task.DataItem) []byte {
 
 // appendPart appends one part. The name of its one content member says what it is.
 func appendPart(dst []byte, it *task.DataItem) []byte {
+	metadata := it.Metadata
 	switch it.Kind {
 	case task.TextItem:
 		dst = append(dst, `{"text":`...)
@@ -43,30 +44,11 @@ func appendPart(dst []byte, it *task.DataItem) []byte {
 		dst = wire.AppendOptional(dst, `,"filename":`, it.Name)
 		dst = wire.AppendOptional(dst, `,"mediaType":`, it.MIMEType)
 	default:
-		dst = append(dst, `{"data":`...)
-		dst = append(dst, unwrapped(it.Data)...)
+		var value []byte
+		value, metadata = wire.AnyData(it)
+		dst = append(append(dst, `{"data":`...), value...)
 	}
-	return append(extension.AppendPart(dst, it.Metadata, extension.PartMembersV1), '}')
-}
-
-// unwrapped returns the JSON value of structured data. A value that wire.Object has made an object of becomes that
-// value again.
-func unwrapped(data json.RawMessage) []byte {
-	if len(data) == 0 {
-		return []byte(`{}`)
-	}
-	var only gjson.Result
-	n := 0
-	gjson.ParseBytes(data).ForEach(func(key, v gjson.Result) bool {
-		if n++; key.Str == "value" {
-			only = v
-		}
-		return n < 2
-	})
-	if n == 1 && only.Raw != "" && !only.IsObject() {
-		return wire.Line(only)
-	}
-	return wire.OneLine(data)
+	return append(extension.AppendPart(dst, metadata, extension.PartMembersV1), '}')
 }
 
 // content holds the members of a part. Its strings are views of the body.
@@ -150,7 +132,8 @@ func (p *content) content(adds bool) (it task.DataItem, ok bool) {
 		it.Kind, it.Name, it.MIMEType, it.URI = task.FileItem, p.filename.Str, p.mediaType.Str, p.url.Str
 		return it, true
 	case p.data.Raw != "" && (p.data.Type != gjson.Null || p.text.Type != gjson.String):
-		it.Kind, it.Data, usual = task.DataKind, wire.Object(p.data), "application/json"
+		usual = "application/json"
+		wire.ReadAnyData(&it, p.data)
 	case p.text.Type == gjson.String:
 		it.Kind = task.TextItem
 	default:
@@ -195,7 +178,8 @@ func readParts(parts gjson.Result, adds bool) ([]task.DataItem, error) {
 		p := contentOf(part)
 		it, ok := p.item(adds)
 		if !ok {
-			it = task.DataItem{Kind: task.DataKind, Data: wire.Object(part)}
+			it = task.DataItem{}
+			wire.ReadAnyData(&it, part)
 		}
 		items = append(items, it)
 		return true

@@ -30,7 +30,7 @@ func (c client) Reply(body []byte, known []task.Product) (agent.Report, error) {
 	if kind, _ := shapeOf(res.Result); kind == isNothing {
 		return agent.Report{}, wire.Refuse("the agent's answer is neither a Task nor a Message")
 	}
-	r := reader{known: known}
+	r := reader{known: known, query: c.query}
 	return r.report(res.Result)
 }
 
@@ -41,12 +41,18 @@ func (client) Push(body []byte, known []task.Product) (agent.Report, error) {
 	if err != nil {
 		return agent.Report{}, err
 	}
+	v, _ = respell(v)
 	r := reader{known: known}
 	return r.report(v)
 }
 
 func (c client) NewStream(known []task.Product) translate.Stream {
-	return &stream{client: c, reader: reader{known: known}}
+	s := c.newStream(known)
+	return &s
+}
+
+func (c client) newStream(known []task.Product) stream {
+	return stream{client: c, reader: reader{known: known, query: c.query}}
 }
 
 // stream reads the StreamResponses of one stream. They have no names, but some agents name errors.
@@ -72,18 +78,25 @@ func (s *stream) Event(event string, data []byte) (agent.Report, error) {
 	if res.Failure != nil {
 		return agent.Report{}, failed(res.Failure)
 	}
-	return s.reader.report(res.Result)
+	rep, err := s.reader.report(res.Result)
+	if err == nil && !s.client.rest { // it belongs to the stream, and so all others do, whatever their ids
+		s.client.query, s.reader.query = translate.Query{}, translate.Query{}
+	}
+	return rep, err
 }
 
 // parse reads an agent's answer, whatever the HTTP status. It copies body: the response is a view of the copy.
 func (c client) parse(body []byte) (jsonrpc.Response, error) {
 	if !c.rest {
-		return wire.Response(body)
+		res, err := wire.Response(body, &c.query)
+		res.Result, _ = respell(res.Result)
+		return res, err
 	}
 	v, err := wire.Value(body, "answer")
 	if err != nil {
 		return jsonrpc.Response{}, err
 	}
+	v, _ = respell(v)
 	return jsonrpc.Response{Result: v, Failure: failureIn(v)}, nil
 }
 
@@ -213,6 +226,7 @@ func membersOf(object gjson.Result) (m members) {
 
 // reader makes reports of the answers in one turn.
 type reader struct {
+	query translate.Query // none once an answer has proven to be about its task
 	known []task.Product  // when the turn began
 	seen  map[string]bool // the artifacts of the turn by id; true for an artifact that was sent in pieces
 	named bool            // the agent's ids were reported
@@ -226,6 +240,16 @@ func (r *reader) report(result gjson.Result) (agent.Report, error) {
 	}
 	kind, v := shapeOf(result)
 	m := membersOf(v)
+	name := m.taskID
+	if kind == isTask {
+		name = m.id
+	}
+	if err := wire.About(&r.query, name.Str); err != nil {
+		return rep, err
+	}
+	if name.Str != "" { // and so what follows is about that task, too
+		r.query = translate.Query{}
+	}
 	switch kind {
 	case isTask:
 		if !m.status.Exists() {
@@ -292,7 +316,7 @@ func (r *reader) message(m *members, v gjson.Result) (agent.Report, error) {
 
 // statusForm is that of 1.0. A missing state says that the agent does not know.
 var statusForm = status.Form{
-	Version: "1.0", State: state, AuthRequired: "TASK_STATE_AUTH_REQUIRED",
+	Version: "1.0", State: state, AuthRequired: authRequired,
 	Parts: func(list gjson.Result) ([]task.DataItem, error) { return readParts(list, false) },
 }
 
@@ -305,7 +329,7 @@ func state(word string) (s task.State, ok bool) {
 		return task.Accepted, true
 	case "TASK_STATE_WORKING":
 		return task.Working, true
-	case "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED":
+	case "TASK_STATE_INPUT_REQUIRED", authRequired:
 		return task.AwaitingInput, true
 	case "TASK_STATE_COMPLETED":
 		return task.AwaitingCompletion, true
@@ -330,7 +354,7 @@ func (c client) AppendDescribe(dst []byte) []byte {
 // Description implements translate.Describer.
 func (c client) Description(body []byte) ([]byte, error) {
 	if !c.rest {
-		return reply.Card(body, func(f *jsonrpc.Failure) error { return failed(f) })
+		return reply.Card(body, &c.query, func(f *jsonrpc.Failure) error { return failed(f) })
 	}
 	if !gjson.ValidBytes(body) {
 		return nil, wire.Refuse("the agent's answer is no card")

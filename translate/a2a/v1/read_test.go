@@ -146,9 +146,11 @@ func TestParts(t *testing.T) {
 		{`{"url":"u","filename":"f","mediaType":"m"}`, `{"type":"file","name":"f","mimeType":"m","uri":"u"}`,
 			`{"url":"u","filename":"f","mediaType":"m"}`},
 		{`{"data":{"a":[1.0]}}`, `{"type":"data","data":{"a":[1.0]}}`, `{"data":{"a":[1.0]}}`},
-		{`{"data":[1,2]}`, `{"type":"data","data":{"value":[1,2]}}`, `{"data":[1,2]}`},
-		{`{"data":null}`, `{"type":"data","data":{"value":null}}`, `{"data":null}`},
-		{`{"data":"s"}`, `{"type":"data","data":{"value":"s"}}`, `{"data":"s"}`},
+		{`{"data":[1,2]}`, `{"type":"data","data":{"value":[1,2]},"metadata":{"data_part_compat":true}}`,
+			`{"data":[1,2]}`},
+		{`{"data":null}`, `{"type":"data","data":{"value":null},"metadata":{"data_part_compat":true}}`,
+			`{"data":null}`},
+		{`{"data":"s"}`, `{"type":"data","data":{"value":"s"},"metadata":{"data_part_compat":true}}`, `{"data":"s"}`},
 		{`{"data":{"value":{"a":1}}}`, `{"type":"data","data":{"value":{"a":1}}}`, `{"data":{"value":{"a":1}}}`},
 		{`{"data":{"value":1,"b":2}}`, `{"type":"data","data":{"value":1,"b":2}}`, `{"data":{"value":1,"b":2}}`},
 		{`{"data":{},"mediaType":"application/x","metadata":{"a":1}}`,
@@ -159,7 +161,7 @@ func TestParts(t *testing.T) {
 		{`{"kind":"text","text":"a"}`, `{"type":"text","text":"a"}`, `{"text":"a"}`},
 		{`{"kind":"file","file":{"uri":"u"}}`, `{"type":"data","data":{"kind":"file","file":{"uri":"u"}}}`,
 			`{"data":{"kind":"file","file":{"uri":"u"}}}`},
-		{`7`, `{"type":"data","data":{"value":7}}`, `{"data":7}`},
+		{`7`, `{"type":"data","data":{"value":7},"metadata":{"data_part_compat":true}}`, `{"data":7}`},
 	} {
 		rep, err := a2a.V1REST().Reply([]byte(`{"message":{"messageId":"m","parts":[`+tc.part+`]}}`), nil)
 		if err != nil {

@@ -19,12 +19,15 @@ func Server(confirm bool) translate.Server { return Base{confirm: confirm, schem
 
 // RESTServer returns Server over HTTP+JSON. It is a translate.Lister and a translate.Statuser.
 func RESTServer(confirm bool) translate.Server {
-	return restServer{NewBase(&ownSchema, confirm)}
+	s := restServer{NewBase(&ownSchema, confirm)}
+	s.interrupts = true
+	return s
 }
 
 // Base is the server that both bindings of 1.0 share with HTTP+JSON of 0.3.
 type Base struct {
 	confirm, rest bool
+	interrupts    bool // a stream of a task ends where the task begins to wait for its caller
 	schema        *Schema
 }
 

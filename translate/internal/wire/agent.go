@@ -31,16 +31,6 @@ func Refuse(format string, args ...any) *task.Error {
 	return task.Errorf(task.InvalidAgentResponse, format, args...)
 }
 
-// Response reads the envelope of an agent's answer. The answer is known by the connection that it came on, so its id is
-// not looked at. It copies body: the response is a view of the copy.
-func Response(body []byte) (jsonrpc.Response, error) {
-	res, bad := jsonrpc.ParseResponse(bytes.Clone(body), noLimit)
-	if bad != nil {
-		return res, Refuse("the agent's answer is no JSON-RPC response: %s", bad.Detail)
-	}
-	return res, nil
-}
-
 // Value reads what an agent sends without an envelope: its "answer", or its "notification". It copies body: the value
 // is a view of the copy.
 func Value(body []byte, what string) (gjson.Result, error) {

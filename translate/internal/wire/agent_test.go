@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
 func TestClean(t *testing.T) {
@@ -52,7 +53,7 @@ func TestFailed(t *testing.T) {
 func TestValue(t *testing.T) {
 	body := []byte(`{"result":{"a":1}}`)
 	v, err := Value(body, "answer")
-	res, failure := Response(body)
+	res, failure := Response(body, new(translate.Query))
 	if err != nil || failure != nil {
 		t.Fatal(err, failure)
 	}
@@ -69,7 +70,7 @@ func TestValue(t *testing.T) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
-	if _, err := Response([]byte(`{}`)); task.KindOf(err) != task.InvalidAgentResponse {
+	if _, err := Response([]byte(`{}`), new(translate.Query)); task.KindOf(err) != task.InvalidAgentResponse {
 		t.Errorf("no response: %v", err)
 	}
 }

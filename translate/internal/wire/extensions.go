@@ -116,12 +116,19 @@ func (x *Extensions) Join(metadata json.RawMessage, f Family, known Names) json.
 	case len(metadata) == 0 && len(members) == 0:
 		return nil
 	case f.Of(metadata) != nil:
+		isMarked := marked(metadata) // which is said of the item, and stays where it is found
+		if isMarked {
+			metadata = setMark(metadata, false)
+		}
 		dst := append(task.AppendString([]byte{'{'}, string(f)), `:{"metadata":`...)
 		dst = append(dst, metadata...)
 		if len(members) > 0 {
 			dst = append(append(dst, ','), members...)
 		}
-		return append(dst, '}', '}')
+		if dst = append(dst, '}', '}'); isMarked {
+			return setMark(dst, true)
+		}
+		return dst
 	case len(members) == 0:
 		return metadata
 	}

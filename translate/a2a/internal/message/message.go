@@ -6,6 +6,7 @@ package message
 import (
 	"hash/crc32"
 	"strconv"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -29,6 +30,16 @@ func ID(t *agent.Turn) string {
 		return t.Ref.Task
 	}
 	return t.Ref.Task + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(t.Revision))), 16)
+}
+
+// Made returns the id of a message that has none: that of what an agent says with its state, and of a dialect whose
+// messages have no ids. It is always the same, and unique: it is made of the task's id, the time and the content.
+func Made(taskID string, at time.Time, content []byte) string {
+	id := taskID + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE(content)), 36)
+	if !at.IsZero() {
+		id += "-" + strconv.FormatInt(at.UnixMilli(), 36)
+	}
+	return id
 }
 
 // Last returns the end of a history in which n messages have content. A2A has no commands, so callers skip messages

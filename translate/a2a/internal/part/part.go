@@ -81,7 +81,9 @@ func read(part gjson.Result) task.DataItem {
 	if it, ok := Content(part); ok {
 		return it
 	}
-	return task.DataItem{Kind: task.DataKind, Data: wire.Object(part)}
+	var it task.DataItem
+	wire.ReadData(&it, part)
+	return it
 }
 
 // Content reads one part that is a text, a file or data. The type of a part counts only where its content agrees, and
@@ -117,7 +119,7 @@ func Content(part gjson.Result) (it task.DataItem, ok bool) {
 	case is("file", file) && readFile(&it, file):
 		return it, true
 	case is("data", data):
-		it.Kind, it.Data = task.DataKind, wire.Object(data)
+		wire.ReadData(&it, data)
 		return it, true
 	}
 	return it, false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
@@ -56,9 +57,9 @@ func Pushed(body []byte) (gjson.Result, error) {
 // which the agent knows, reads it and shows it to its own callers.
 const CardID = "card"
 
-// Card returns the card in an answer. failed turns an error that the agent reports into one of its kind.
-func Card(body []byte, failed func(*jsonrpc.Failure) error) ([]byte, error) {
-	res, err := wire.Response(body)
+// Card returns the card in the answer to a query. failed turns an error that the agent reports into one of its kind.
+func Card(body []byte, q *translate.Query, failed func(*jsonrpc.Failure) error) ([]byte, error) {
+	res, err := wire.Response(body, q)
 	switch {
 	case err != nil:
 		return nil, err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/version"
@@ -58,12 +57,8 @@ func Matches(req *translate.Request, g version.Generation, own ...string) bool {
 	return named == g
 }
 
-// Begin appends a request to an agent up to the task's id in its params. The request's own id is the same, which makes
-// captures easy to read.
-func Begin(dst []byte, method, taskID string) []byte {
-	var room [96]byte
-	id := task.AppendString(room[:0], taskID)
-	dst = jsonrpc.BeginRequest(dst, id, method)
-	dst = append(dst, `{"id":`...)
-	return append(dst, id...)
+// Begin appends a request to an agent up to the task's id in its params.
+func Begin(dst []byte, q *translate.Query, method, taskID string) []byte {
+	dst = wire.BeginRequest(dst, q, taskID, method)
+	return task.AppendString(append(dst, `{"id":`...), taskID)
 }

@@ -4,6 +4,7 @@
 package status
 
 import (
+	"bytes"
 	"encoding/json"
 	"hash/crc32"
 	"slices"
@@ -86,10 +87,32 @@ func (f *Form) Read(rep *agent.Report, status gjson.Result) error {
 	rep.Extensions = extension.OfStatus(&others, &said)
 	if state.Str == f.AuthRequired {
 		rep.SelfResuming = true
-		mark := json.RawMessage(`{"a2aState":"auth-required"}`)
-		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: mark})
+		rep.Items = append(rep.Items, task.DataItem{Kind: task.DataKind, Data: authMark})
 	}
 	return nil
+}
+
+// authMark is the data of the item by which a status that awaits input says that it awaits authorization.
+var authMark = json.RawMessage(`{"a2aState":"auth-required"}`)
+
+func isAuthMark(it task.DataItem) bool {
+	return it.Kind == task.DataKind && (bytes.Equal(it.Data, authMark) ||
+		gjson.GetBytes(it.Data, "a2aState").Str == AuthRequired)
+}
+
+// AwaitsAuth reports whether a task waits for authorization.
+func AwaitsAuth(st *task.Status) bool {
+	return st.State == task.AwaitingInput && slices.ContainsFunc(st.DataItems, isAuthMark)
+}
+
+// WithoutMark returns what a status says, for a dialect that has a state for AwaitsAuth.
+func WithoutMark(said *task.Status) *task.Status {
+	if !AwaitsAuth(said) {
+		return said
+	}
+	plain := *said
+	plain.DataItems = slices.DeleteFunc(slices.Clone(said.DataItems), isAuthMark)
+	return &plain
 }
 
 // AuthRequired is the state of a task before 1.0 that waits for authorization, which the agent gets outside of A2A.

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentapi
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
+)
+
+// mismatch is what a member of another type than the schema's is, as the framework of the Agent API's server names it.
+type mismatch string
+
+// The types of the schema.
+const (
+	noText    mismatch = "string_type"
+	noFlag    mismatch = "bool_type"
+	noList    mismatch = "list_type"
+	noObject  mismatch = "dict_type"
+	noInteger mismatch = "int_type"
+	noNumber  mismatch = "float_type"
+)
+
+// typeSentences says what a type must be.
+var typeSentences = map[mismatch]string{
+	noText:    "Input should be a valid string",
+	noFlag:    "Input should be a valid boolean",
+	noList:    "Input should be a valid list",
+	noObject:  "Input should be a valid dictionary",
+	noInteger: "Input should be a valid integer",
+	noNumber:  "Input should be a valid number",
+}
+
+// typeKey is the member of an error's data that has its mismatch. It is not sent.
+const typeKey = "type"
+
+// wrongType is the error of a member of another type. The field is empty for the body.
+func wrongType(field string, is mismatch) *task.Error {
+	return task.Errorf(task.InvalidRequest, "%s", typeSentences[is]).WithField(field).WithData(typeKey, is)
+}
+
+// isType reports whether a member is missing, or of its type; else it is the error of the request.
+func (r *request) isType(v gjson.Result, field string, is mismatch) bool {
+	ok := false
+	switch is {
+	case noText:
+		ok = v.Type == gjson.String
+	case noFlag:
+		ok = v.IsBool()
+	case noList:
+		ok = v.IsArray()
+	case noObject:
+		ok = v.IsObject()
+	case noInteger:
+		_, ok = jsonrpc.Int(v)
+	case noNumber:
+		ok = v.Type == gjson.Number
+	}
+	if ok = ok || wire.Absent(v); !ok && r.Err == nil {
+		r.Err = wrongType(field, is)
+	}
+	return ok
+}
+
+// checkTypes checks the types of all members that the gateway reads.
+func (r *request) checkTypes() {
+	r.isType(r.stream, "stream", noFlag)
+	r.isType(r.user, "user_id", noText)
+	r.isType(r.session, "session_id", noText)
+	r.isType(r.id, "id", noText)
+	r.isType(r.responseID, "response_id", noText)
+	r.isType(r.previous, "previous_response_id", noText)
+	r.isType(r.n, "n", noInteger)
+	r.isType(r.maxTokens, "max_tokens", noInteger)
+	r.isType(r.temperature, "temperature", noNumber)
+	r.eachEntry(r.input, "input", func(message gjson.Result, at string) {
+		r.isType(wire.Member(message, "role"), at+".role", noText)
+		r.isType(wire.Member(message, "type"), at+".type", noText)
+		r.eachEntry(wire.Member(message, "content"), at+".content", func(content gjson.Result, at string) {
+			for _, name := range []string{"type", "text", "refusal"} {
+				r.isType(wire.Member(content, name), at+"."+name, noText)
+			}
+		})
+	})
+}
+
+// eachEntry calls f with each object of a list, and with its path, until there is an error.
+func (r *request) eachEntry(v gjson.Result, field string, f func(entry gjson.Result, at string)) {
+	if !r.isType(v, field, noList) || wire.Absent(v) {
+		return
+	}
+	i := 0
+	v.ForEach(func(_, entry gjson.Result) bool {
+		at := field + "[" + strconv.Itoa(i) + "]"
+		if i++; entry.Type == gjson.Null {
+			r.Err = wrongType(at, noObject)
+		} else if r.isType(entry, at, noObject) {
+			f(entry, at)
+		}
+		return r.Err == nil && i <= wire.MaxItems
+	})
+}
+
+// The ranges of the schema.
+const (
+	maxAnswers     = 5 // n
+	maxTemperature = 2
+)
+
+// roles are those of a message.
+var roles = []string{roleUser, "assistant", "system", "tool"}
+
+// checkRanges checks the values of what is passed on to the agent.
+func (r *request) checkRanges() {
+	if n, _ := jsonrpc.Int(r.n); !wire.Absent(r.n) && (n < 1 || n > maxAnswers) {
+		r.Fail("n", "n must be from 1 to %d", maxAnswers)
+	}
+	if n, _ := jsonrpc.Int(r.maxTokens); !wire.Absent(r.maxTokens) && n < 1 {
+		r.Fail("max_tokens", "max_tokens must be at least 1")
+	}
+	if t := r.temperature.Num; !wire.Absent(r.temperature) && !(t >= 0 && t <= maxTemperature) {
+		r.Fail("temperature", "temperature must be from 0 to %d", maxTemperature)
+	}
+}
+
+// checkRole checks the role of a message.
+func (r *request) checkRole(role string) {
+	if role != "" && !slices.Contains(roles, role) {
+		r.Fail(".role", "role must be one of %s", strings.Join(roles, ", "))
+	}
+}
+
+// isJSON reports whether a media type is that of JSON, or none.
+func isJSON(media string) bool {
+	return media == "" || media == "application/json" ||
+		strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")
+}

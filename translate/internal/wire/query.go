@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bytes"
+
+	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// BeginRequest appends a request of JSON-RPC up to its params. Its id is that of the query. Where that has none it is
+// the name of what the request is about.
+func BeginRequest(dst []byte, q *translate.Query, about, method string) []byte {
+	if q.ID != "" {
+		about = q.ID
+	}
+	var room [96]byte
+	return jsonrpc.BeginRequest(dst, task.AppendString(room[:0], about), method)
+}
+
+// Response reads the envelope of an agent's answer to a query. It copies body: the response is a view of the copy. An
+// error may be without an id, since an agent that cannot read a request does not know its id (JSON-RPC 2.0, section 5).
+func Response(body []byte, q *translate.Query) (jsonrpc.Response, error) {
+	res, bad := jsonrpc.ParseResponse(bytes.Clone(body), noLimit)
+	switch {
+	case bad != nil:
+		return res, Refuse("the agent's answer is no JSON-RPC response: %s", bad.Detail)
+	case q.ID == "" || isID(res.ID, q.ID) || res.Failure != nil && (len(res.ID) == 0 || string(res.ID) == "null"):
+		return res, nil
+	}
+	return res, otherAnswer("the agent's answer does not have the id of the gateway's request")
+}
+
+func isID(id jsonrpc.ID, want string) bool {
+	return len(id) == len(want)+2 && id[0] == '"' && string(id[1:len(id)-1]) == want
+}
+
+// About refuses an answer that is about another task than the query. name is what the answer calls its task, empty
+// where it does not say that.
+func About(q *translate.Query, name string) error { return same(q.Task, name, "task") }
+
+// InSession is About for the name of a session.
+func InSession(q *translate.Query, name string) error { return same(q.Session, name, "session") }
+
+func same(want, name, what string) error {
+	if want == "" || name == "" || name == want {
+		return nil
+	}
+	return otherAnswer("the agent's answer is about another " + what + " than the gateway's request")
+}
+
+func otherAnswer(detail string) error {
+	return Refuse("%s", detail).WithCause(translate.ErrOtherAnswer)
+}
