@@ -39,8 +39,10 @@ type AgentConfig struct {
 	HTTP httptransport.Config
 	// Turns is the configuration of the turn driver. New sets its Resolver, Slots and Listener.
 	Turns       upstream.Config
-	MaxRequests int    // the most requests in flight to the agent
-	CallbackURL string // the URL at which the agent reaches Process.Callbacks; empty for none
+	MaxRequests int // the most requests in flight to the agent
+	// MaxPerLeader is the most turns of one Leader among them; 0 for no bound.
+	MaxPerLeader int
+	CallbackURL  string // the URL at which the agent reaches Process.Callbacks; empty for none
 
 	// Owner returns the AID under which a Leader owns the tasks of an agent that connects to the gateway; nil for none.
 	// The URL of such an agent is its AID.
@@ -64,11 +66,11 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 	turns := c.Turns
 	turns.Traffic = &process.meterOf(c.Name).Traffic
 	if c.Dialect == AUN {
-		turns.Slots = process.slotsOf(c.AUN.URL+" "+string(c.AUN.Peer), c.MaxRequests)
+		turns.Slots = process.slotsOf(c.AUN.URL+" "+string(c.AUN.Peer), c)
 		turns.Resolver = upstream.NewEndpoint(clients[AUN](c), process.AUN.New(c.AUN, c.IdleWindow))
 		return upstream.New(turns), card, nil
 	}
-	turns.Slots = process.slotsOf(c.HTTP.URL, c.MaxRequests)
+	turns.Slots = process.slotsOf(c.HTTP.URL, c)
 	if c.CallbackURL != "" && c.Dialect != AgentAPI { // whose agents have no cards, and push nothing
 		turns.Listener = process.Callbacks.At(c.CallbackURL, card.Pushes)
 	}

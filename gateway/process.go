@@ -39,21 +39,21 @@ type Process struct {
 }
 
 type slotsKey struct {
-	url string
-	max int
+	url            string
+	max, perLeader int
 }
 
-// slotsOf returns the slots of an agent with a limit. Configurations share them, so that requests which were sent
+// slotsOf returns the slots of an agent with its limits. Configurations share them, so that requests which were sent
 // before a reload count after it.
-func (p *Process) slotsOf(url string, max int) *upstream.Slots {
+func (p *Process) slotsOf(url string, c *AgentConfig) *upstream.Slots {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := slotsKey{url, max}
+	key := slotsKey{url, c.MaxRequests, c.MaxPerLeader}
 	if p.slots == nil {
 		p.slots = make(map[slotsKey]*upstream.Slots)
 	}
 	if p.slots[key] == nil {
-		p.slots[key] = upstream.NewSlots(max)
+		p.slots[key] = upstream.NewSlots(c.MaxRequests, c.MaxPerLeader)
 	}
 	return p.slots[key]
 }

@@ -167,6 +167,12 @@ func (tk *activeTask) partner() *Partner {
 	return tk.engine.current(name)
 }
 
+// leader returns the key under which the task's Leader is counted, with the others that share it.
+func (tk *activeTask) leader() string {
+	_, leader, _ := logname.Split(tk.log)
+	return quota.Key(leader)
+}
+
 // logger returns a logger whose lines name the task, its Leader and its agent. It is that of the present configuration,
 // because an earlier one may be closed.
 func (tk *activeTask) logger() *slog.Logger {

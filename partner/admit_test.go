@@ -14,7 +14,7 @@ type busy struct {
 	full bool
 }
 
-func (b *busy) Admit() error {
+func (b *busy) Admit(string) error {
 	if b.full {
 		return task.Errorf(task.LimitExceeded, "the agent is busy")
 	}

@@ -39,8 +39,9 @@ type Agent interface {
 
 // An Admitter is an Agent that bounds the turns that wait for it.
 type Admitter interface {
-	// Admit returns an error of kind LimitExceeded if another turn may not wait, and nil otherwise.
-	Admit() error
+	// Admit returns an error of kind LimitExceeded if another turn of a Leader, as in agent.Turn, may not wait, and nil
+	// otherwise.
+	Admit(leader string) error
 }
 
 // An InlineAgent is an Agent that can carry out the beginning of a turn in the goroutine that waits for its result. So

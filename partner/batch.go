@@ -20,6 +20,8 @@ type batch struct {
 	pieces pieces
 	state  task.State // after the events
 	since  time.Time  // when state was entered
+
+	answers bool // the agent is answered when it is stored
 }
 
 // pieces are the pieces from:to of a report, as events of a batch.
@@ -118,7 +120,7 @@ func (b *batch) write(ctx context.Context) error {
 	a := replay.Append{
 		Log: tk.log, Expect: tk.logState.last, Records: w.records, End: b.state.Terminal(), Skip: tk.logState.lost,
 		// Pieces that a loss of power takes are made again, under new numbers; a state that a caller has seen must last.
-		Durable: slices.ContainsFunc(b.events, func(ev task.Event) bool { return ev.Chunk == nil }),
+		Durable: b.answers || slices.ContainsFunc(b.events, func(ev task.Event) bool { return ev.Chunk == nil }),
 	}
 	a.DueAt = tk.dueAt(b.state, b.since)
 	tk.meta.State, tk.meta.Changed = b.state, b.since

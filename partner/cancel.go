@@ -129,7 +129,7 @@ func (p *Partner) cancel(ctx context.Context, tk *activeTask, c *Request) error 
 // cancelTurn returns what an agent is asked by to stop, with the command. tk.mu is held.
 func (tk *activeTask) cancelTurn(m task.Message) *agent.Turn {
 	return &agent.Turn{
-		Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task().Products, Revision: tk.meta.Revision,
+		Leader: tk.leader(), Ref: tk.meta.Ref, Message: m, Known: tk.fold.Task().Products, Revision: tk.meta.Revision,
 		From: tk.fold.Status().State, Queued: tk.meta.Unsent,
 	}
 }

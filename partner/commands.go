@@ -54,6 +54,7 @@ func (p *Partner) carryOut(ctx context.Context, leader string, c *Request, strea
 	if c.BySession && c.Message.TaskID == "" {
 		return p.carryOutNext(ctx, leader, c, stream)
 	}
+	p = p.inForce()
 	tk := p.engine.acquire(logname.New(p.Name, leader, c.Message.TaskID))
 	if err := tk.lockWithMemory(ctx, c.Reserve, c.Message.Size()); err != nil {
 		tk.release()
@@ -108,10 +109,10 @@ func NotFound(taskID string) error {
 		WithData("taskId", taskID)
 }
 
-// admit asks the agent whether another turn may wait for it.
-func (p *Partner) admit() error {
+// admit asks the agent whether another turn of a task's Leader may wait for it.
+func (p *Partner) admit(tk *activeTask) error {
 	if a, ok := p.Agent.(Admitter); ok {
-		return a.Admit()
+		return a.Admit(tk.leader())
 	}
 	return nil
 }
@@ -121,7 +122,7 @@ func (p *Partner) start(ctx context.Context, tk *activeTask, leader string, c *R
 	if err := p.engine.draining.refusal(); err != nil {
 		return nil, err
 	}
-	if err := p.admit(); err != nil {
+	if err := p.admit(tk); err != nil {
 		return nil, err
 	}
 	counted, err := p.engine.open.add(ctx, tk.log, p.MaxTasks)
@@ -191,7 +192,13 @@ func (p *Partner) execute(ctx context.Context, tk *activeTask, c *Request, strea
 	switch cmd := c.Message.Command; {
 	case cmd == task.Get:
 		return tk.answer(c), nil, nil
+	case cmd == task.Continue && c.SameSession && c.Message.SessionID != "" &&
+		c.Message.SessionID != tk.fold.Task().SessionID:
+		return task.Task{}, nil, errSession
 	case tk.isRepeated(&c.Message):
+		if !tk.isSame(&c.Message) {
+			return task.Task{}, nil, errRepeated
+		}
 		err := tk.acceptUnchanged(ctx, c)
 		return tk.answer(c), nil, err
 	case cmd == task.Cancel && c.Finished && state == task.AwaitingCompletion:
@@ -232,6 +239,20 @@ func (tk *activeTask) isRepeated(m *task.Message) bool {
 	return m.Command == task.Continue && m.ID != "" &&
 		slices.ContainsFunc(tk.fold.Task().MessageHistory, func(had task.Message) bool { return had.ID == m.ID })
 }
+
+// isSame reports whether a message that is repeated has the content of the one that was executed. tk.mu is held.
+func (tk *activeTask) isSame(m *task.Message) bool {
+	return slices.ContainsFunc(tk.fold.Task().MessageHistory, func(had task.Message) bool {
+		return had.ID == m.ID && slices.EqualFunc(had.DataItems, m.DataItems, task.DataItem.Equal)
+	})
+}
+
+var (
+	errRepeated = task.Errorf(task.InvalidParams,
+		"the task has a message with this id and other content; a new message needs an id of its own")
+	errSession = task.Errorf(task.InvalidParams,
+		"the message names a context that is not that of its task; leave it out, or start another task")
+)
 
 // seqBeforeMessage returns the number of the event before the one that a message caused. If that is no longer kept, it
 // returns the number of the last event. tk.mu is held.
@@ -276,7 +297,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 		return nil, task.Errorf(task.LimitExceeded, "the task has grown too large to be continued; start another one").
 			WithData("limit", "max_bytes").WithData("max", limit).WithCause(errTaskFull)
 	}
-	if err := p.admit(); err != nil {
+	if err := p.admit(tk); err != nil {
 		return nil, err
 	}
 	undo, err := tk.accept(c)
@@ -304,7 +325,7 @@ func (p *Partner) continueTask(ctx context.Context, tk *activeTask, c *Request, 
 // forwardComplete informs the agent that its task is completed, in the background. An error of the agent changes
 // nothing. tk.mu is held.
 func (p *Partner) forwardComplete(tk *activeTask, m task.Message) {
-	t := &agent.Turn{Ref: tk.meta.Ref, Message: m}
+	t := &agent.Turn{Leader: tk.leader(), Ref: tk.meta.Ref, Message: m}
 	logger := tk.logger()
 	p.engine.spawn(func(ctx context.Context) {
 		ctx, done := context.WithTimeout(ctx, cancelTimeout)

@@ -146,6 +146,7 @@ func (p *Partner) list(
 func wanted(l *task.List, n *metadata) bool {
 	return (l.SessionID == "" || n.Session == l.SessionID) &&
 		(l.States == nil || slices.Contains(l.States, n.State)) &&
+		(n.SelfResuming || !l.SelfResuming) && !(n.SelfResuming && l.NotSelfResuming) &&
 		(l.After.IsZero() || n.Changed.After(l.After))
 }
 

@@ -33,6 +33,8 @@ type metadata struct {
 	// Unsent says that nothing of the message of the turn has been sent to the agent yet.
 	Unsent       bool `json:"unsent,omitempty"`
 	Acknowledged bool `json:"taken,omitempty"` // the agent has answered the message of the turn before it acted on it
+	// Accepted says that an agent that is answered has said that it works on the task.
+	Accepted bool `json:"accepted,omitempty"`
 }
 
 // agreedTerms are the terms of a task, with the part of the policy of its start that holds for the whole task.
@@ -112,6 +114,9 @@ func (n *metadata) append(dst []byte) []byte {
 	}
 	if n.Acknowledged {
 		dst = append(dst, `,"taken":true`...)
+	}
+	if n.Accepted {
+		dst = append(dst, `,"accepted":true`...)
 	}
 	return append(dst, '}')
 }

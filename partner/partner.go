@@ -4,6 +4,7 @@ package partner
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/quota"
@@ -47,6 +48,7 @@ type Config struct {
 type Partner struct {
 	Config
 	engine *Engine
+	gone   atomic.Bool // it was unregistered
 }
 
 // Register adds a Partner. The first one of a name, and the first one after all of that name were unregistered, resumes
@@ -71,11 +73,13 @@ func (e *Engine) Register(c Config) *Partner {
 	return p
 }
 
-// Unregister removes the Partner. Its runs continue to their end.
+// Unregister removes the Partner. Its runs continue to their end. Commands that still reach it are carried out by the
+// Partner of its name that was registered last, if there is one.
 func (p *Partner) Unregister() {
 	e := p.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	p.gone.Store(true)
 	list := e.partners[p.Name]
 	for i, q := range list {
 		if q == p {
@@ -87,6 +91,17 @@ func (p *Partner) Unregister() {
 		delete(e.partners, p.Name)
 	}
 	e.idle.limit(e.idleLimit())
+}
+
+// inForce returns the Partner that carries out a command which has reached p. After a reload a server may still take a
+// request on a connection of before: the configuration that the operator has replaced does not begin a turn with it.
+func (p *Partner) inForce() *Partner {
+	if p.gone.Load() {
+		if now := p.engine.current(p.Name); now != nil {
+			return now
+		}
+	}
+	return p
 }
 
 // current returns the Partner that was registered last under a name, or nil.

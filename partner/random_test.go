@@ -76,7 +76,8 @@ func anyOrderIsLegal(t *testing.T, wrap func(*script) Agent) {
 					id := fmt.Sprint("t", pick(1+i/10))
 					cmd := []task.Command{task.Start, task.Start, task.Get, task.Continue, task.Complete, task.Cancel}[pick(6)]
 					_, err := b.Do(t.Context(), leader, call(cmd, id, func(c *Request) {
-						c.Message.ID = fmt.Sprint("m", pick(1000))
+						c.Message.ID = fmt.Sprint("m", pick(1000)) // of one id, all are the same message
+						c.Message.DataItems = []task.DataItem{task.Text("please")}
 						c.Terms.Response = time.Duration(1+pick(2000)) * time.Millisecond
 					}))
 					if kind := task.KindOf(err); err != nil && kind != task.TaskNotFound && kind != task.TaskNotCancelable {

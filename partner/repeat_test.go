@@ -89,3 +89,68 @@ func TestContinueTwiceByStream(t *testing.T) {
 		}
 	})
 }
+
+// TestContinueAgainWithOtherContent: a message that has the id of another one is not taken for it, so that nothing of
+// what its caller says is dropped in silence. It changes nothing.
+func TestContinueAgainWithOtherContent(t *testing.T) {
+	says := func(items ...task.DataItem) func(*Request) {
+		return func(c *Request) { c.Message.ID, c.Message.DataItems = "pay", items }
+	}
+	data := func(data, metadata string) task.DataItem {
+		return task.DataItem{Kind: task.DataKind, Data: []byte(data), Metadata: []byte(metadata)}
+	}
+	first := says(task.Text("100"), data(`{"a":1,"b":[2.0]}`, `{"k":1}`))
+	for name, tc := range map[string]struct {
+		again func(*Request)
+		same  bool
+	}{
+		"the same":             {first, true},
+		"the same, reordered":  {says(task.Text("100"), data(`{"b": [2.0], "a": 1}`, `{ "k":1}`)), true},
+		"another text":         {says(task.Text("200"), data(`{"a":1,"b":[2.0]}`, `{"k":1}`)), false},
+		"other data":           {says(task.Text("100"), data(`{"a":1,"b":[2]}`, `{"k":1}`)), false},
+		"other metadata":       {says(task.Text("100"), data(`{"a":1,"b":[2.0]}`, ``)), false},
+		"less":                 {says(task.Text("100")), false},
+		"nothing":              {says(), false},
+		"the content of start": {func(c *Request) { c.Message.ID = "msg-start" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake := bringTo(task.AwaitingInput)
+			b := setUp(t, memory(t), fake)
+			b.do(call(task.Start, "t1"))
+			b.do(call(task.Continue, "t1", first))
+			before := b.do(call(task.Get, "t1"))
+			if again := call(task.Continue, "t1", tc.again); tc.same {
+				b.do(again)
+			} else {
+				b.want(again, task.InvalidParams)
+				if _, err := b.Stream(t.Context(), leader, again); task.KindOf(err) != task.InvalidParams {
+					t.Errorf("a stream is answered %v", err)
+				}
+			}
+			if diff := cmp.Diff(before, b.do(call(task.Get, "t1"))); diff != "" || fake.turnCount() != 2 {
+				t.Errorf("%d turns; the task has changed (-before +after):\n%s", fake.turnCount(), diff)
+			}
+		})
+	}
+}
+
+// TestContinueOfAnotherSession: dialects whose callers name the session of a message have one refused that does not
+// belong to its task.
+func TestContinueOfAnotherSession(t *testing.T) {
+	fake := bringTo(task.AwaitingInput)
+	b := setUp(t, memory(t), fake)
+	b.do(call(task.Start, "t1"))
+	in := func(session string, same bool) func(*Request) {
+		return func(c *Request) { c.Message.ID, c.Message.SessionID, c.SameSession = "to "+session, session, same }
+	}
+	b.want(call(task.Continue, "t1", in("another", true)), task.InvalidParams)
+	if n := fake.turnCount(); n != 1 {
+		t.Errorf("the agent has had %d turns", n)
+	}
+	for _, how := range []func(*Request){in("session-1", true), in("", true), in("another", false)} {
+		b.do(call(task.Continue, "t1", how))
+	}
+	if n := fake.turnCount(); n != 4 {
+		t.Errorf("the agent has had %d turns", n)
+	}
+}

@@ -98,8 +98,12 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 		r.settled.set()
 		return true, nil // a cancel has asked the agent, too, and has recorded the end before the run
 	}
+	over := tk.fold.Status().State.Terminal()
 	if err := tk.applyReport(ctx, rep); err != nil {
 		return false, fmt.Errorf("%w: %w", errStore, err)
+	}
+	if rep.Stored != nil && !over && !tk.failedInPlaceOf(rep) {
+		rep.Stored()
 	}
 	if tk.meta.Pending != nil {
 		return false, nil
@@ -111,6 +115,12 @@ func (tk *activeTask) recordReport(ctx context.Context, r *run, rep *agent.Repor
 	}
 	r.settled.set()
 	return !rep.SelfResuming, nil
+}
+
+// failedInPlaceOf reports whether the task has failed because of a report that says something else, such as one that
+// exceeds a limit. tk.mu is held.
+func (tk *activeTask) failedInPlaceOf(rep *agent.Report) bool {
+	return tk.fold.Status().State == task.Failed && rep.State != task.Failed && rep.State != task.Rejected
 }
 
 // recordDelivery records how far the delivery of the message of the turn has come, so that after a crash it is sent if
@@ -145,7 +155,10 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	if rep.State != task.None {
 		tk.meta.SelfResuming = rep.SelfResuming
 	}
+	accepts := rep.Stored != nil && rep.State == task.Working && !tk.meta.Accepted
+	tk.meta.Accepted = tk.meta.Accepted || accepts
 	b := tk.batch()
+	b.answers = rep.Stored != nil
 	if tk.meta.Pending != nil {
 		switch {
 		case rep.State == task.Rejected:
@@ -185,6 +198,10 @@ func (tk *activeTask) applyReport(ctx context.Context, rep *agent.Report) error 
 	if b.state == task.AwaitingCompletion && tk.meta.Terms.AutoComplete {
 		return tk.completeReported(ctx, b, rep)
 	}
+	if accepts && b.len() == 0 { // the task was shown as one that is worked on before
+		return tk.append(&replay.Append{Log: tk.log, Expect: tk.logState.last, Metadata: tk.meta.encode(),
+			DueAt: tk.dueAt(b.state, b.since), Durable: true})
+	}
 	return b.write(ctx)
 }
 
@@ -198,7 +215,7 @@ func (tk *activeTask) staysPending(rep *agent.Report) bool {
 	case task.None:
 		return true
 	case task.Working:
-		return !tk.meta.Stream && len(rep.Items) == 0
+		return rep.Stored == nil && !tk.meta.Stream && len(rep.Items) == 0
 	case task.Accepted:
 		return (!tk.meta.Stream || tk.meta.Tentative) && len(rep.Items) == 0
 	}
@@ -269,7 +286,9 @@ func (tk *activeTask) addPieces(ctx context.Context, b *batch, of *task.Pieces) 
 			if err := b.write(ctx); err != nil {
 				return err
 			}
+			answers := b.answers
 			*b = *tk.batch()
+			b.answers = answers
 		}
 		b.addPieces(of, from, min(from+most, n))
 	}

@@ -50,7 +50,7 @@ func (p *Partner) beginTurn(ctx context.Context, tk *activeTask, m task.Message,
 		tk.run.stop() // the turn before has settled; its run waits for an agent that may resume by itself
 	}
 	t := &agent.Turn{
-		Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
+		Leader: tk.leader(), Ref: tk.meta.Ref, Message: m, From: from, Revision: tk.meta.Revision,
 		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn, Asked: tk.asked(from),
 		History: tk.fold.Task().MessageHistory,
 	}
@@ -168,7 +168,7 @@ func (r *run) conclude(ended bool, err error) error {
 		r.partner.Meter.resumed.Add(1)
 		tk.logger().Info("asking the agent again", "reason", err)
 		var again error
-		ended, again = tk.consume(r.ctx, r, r.partner.Agent.Resume(ctx, r.turn))
+		ended, again = tk.consume(r.ctx, r, r.partner.Agent.Resume(ctx, r.resumed(err)))
 		if errors.Is(again, errStore) || task.KindOf(again) == task.AgentTimeout {
 			err = again // it says more than the first error
 		}
@@ -197,6 +197,25 @@ func (r *run) conclude(ended bool, err error) error {
 		}
 		return nil
 	})
+}
+
+// Unanswered is an error that says whether the connection broke before the agent had answered. An Agent may return it.
+type Unanswered interface {
+	error
+	Broken() bool
+}
+
+// resumed returns the turn of the run, to be resumed after an error.
+func (r *run) resumed(err error) *agent.Turn {
+	t := *r.turn
+	broken, ok := errors.AsType[Unanswered](err)
+	t.Answered = !ok || !broken.Broken()
+	r.tk.mu.Lock()
+	defer r.tk.mu.Unlock()
+	if now := r.tk.meta.Ref; r.tk.loaded && now != t.Ref {
+		t.Ref, t.Named = now, true
+	}
+	return &t
 }
 
 // withoutKind is an error whose text does not begin with its kind.
@@ -279,8 +298,14 @@ func (tk *activeTask) resumeTurn(p *Partner) bool {
 // turn returns the present turn of the task, for Agent.Resume. tk.mu is held.
 func (tk *activeTask) turn() *agent.Turn {
 	t := &agent.Turn{
-		Ref: tk.meta.Ref, Revision: tk.meta.Revision, Acknowledged: tk.meta.Acknowledged,
+		Leader: tk.leader(), Ref: tk.meta.Ref, Revision: tk.meta.Revision, Acknowledged: tk.meta.Acknowledged,
 		Known: tk.fold.Task().Products, Withdrawn: tk.fold.Withdrawn, History: tk.fold.Task().MessageHistory,
+	}
+	if tk.meta.Accepted {
+		t.Reported = task.Working
+	}
+	if tk.meta.SelfResuming && tk.fold.Status().State == task.AwaitingInput {
+		t.Reported = task.AwaitingInput
 	}
 	if tk.meta.Pending != nil {
 		t.Message = *tk.meta.Pending

@@ -4,6 +4,7 @@ package partner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -53,6 +54,26 @@ func (p *Partner) CheckExists(ctx context.Context, leader, taskID string) error 
 		return StoreError(err, "the store cannot be read")
 	}
 	return nil
+}
+
+// StateOf returns the state of the task of a log, and task.None while its start is pending. It reads nothing of the
+// task but that. An error is of kind TaskNotFound if there is no such task.
+func (p *Partner) StateOf(ctx context.Context, log string) (task.State, error) {
+	head, err := p.engine.store.Head(ctx, log)
+	var m struct {
+		State task.State `json:"state"`
+	}
+	switch {
+	case errors.Is(err, replay.ErrNotFound):
+		_, _, id := logname.Split(log)
+		return m.State, NotFound(id)
+	case err != nil:
+		return m.State, StoreError(err, "the store cannot be read")
+	}
+	if err := json.Unmarshal(head.Metadata, &m); err != nil {
+		return m.State, damaged(err)
+	}
+	return m.State, nil
 }
 
 // standing returns the position of the task. tk.mu is held.

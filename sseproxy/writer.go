@@ -232,6 +232,12 @@ func (s *Writer) heartbeat() {
 	}
 }
 
+// Abort has a Flush fail that waits for the caller. It is called by any goroutine while Flush runs.
+func (s *Writer) Abort() { _ = s.control.SetWriteDeadline(longAgo) }
+
+// longAgo is a deadline that is over.
+var longAgo = time.Unix(1, 0)
+
 // Close ends the heartbeat, and takes back the deadline of writes.
 func (s *Writer) Close() {
 	s.mu.Lock()

@@ -30,6 +30,12 @@ type acps struct {
 	rpc, stream string        // the paths that it serves; an empty stream is none
 	works       time.Duration // how long a turn takes
 	cuts        bool          // it takes a continue, and then breaks the connection
+	keeps       bool          // it keeps the messages of a task
+	lost        int           // so many messages are lost on the way to it
+	proxy       bool          // a proxy answers those by 502; else the connection breaks
+	registers   time.Duration // how long after a start the task is known; then the connection of the start breaks
+
+	serving sync.WaitGroup // of connections that are to be closed
 
 	mu    sync.Mutex
 	tasks map[string]*acpsTask
@@ -42,14 +48,52 @@ type acpsTask struct {
 	product string
 	due     time.Time // when the turn under way ends; zero for none
 	next    string    // its product
+	known   time.Time // when the task is known; zero for always
+	history []string  // its messages
 }
 
 func (a *acps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	if a.answer(w, r, body) {
+		a.serving.Add(1)
+		defer a.serving.Done()
+		fail(w)
+	}
+}
+
+// fail answers as uvicorn does for an application that fails: HTTP 500, which says nothing of the connection, and a
+// moment later the connection is closed. What has come on it meanwhile was not read.
+func fail(w http.ResponseWriter) {
+	conn, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	io.WriteString(conn, "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain; charset=utf-8\r\n"+
+		"Content-Length: 21\r\n\r\nInternal Server Error")
+	conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	io.Copy(io.Discard, conn)
+	conn.Close()
+}
+
+// Close waits for the connections that are to be closed.
+func (a *acps) Close() error {
+	a.serving.Wait()
+	return nil
+}
+
+// answer answers a request, and reports whether the application fails instead.
+func (a *acps) answer(w http.ResponseWriter, r *http.Request, body []byte) (fails bool) {
 	message := gjson.GetBytes(body, "params.message")
 	command, text := message.Get("command").Str, message.Get("dataItems.0.text").Str
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if (command == "start" || command == "continue") && a.lost > 0 {
+		if a.lost--; !a.proxy {
+			panic(http.ErrAbortHandler)
+		}
+		http.Error(w, "Bad Gateway", http.StatusBadGateway)
+		return false
+	}
 	a.asked = append(a.asked, strings.TrimSpace(r.URL.Path+" "+command))
 	switch method := gjson.GetBytes(body, "method").Str; {
 	case r.URL.Path == a.rpc && method == "rpc":
@@ -58,13 +102,15 @@ func (a *acps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
 		io.WriteString(w, `{"detail":"Not Found"}`)
-		return
+		return false
 	default:
-		http.Error(w, "Internal Server Error", http.StatusInternalServerError)
-		return
+		return true
 	}
 	id := message.Get("taskId").Str
 	known := a.tasks[id]
+	if known != nil && time.Now().Before(known.known) {
+		known = nil
+	}
 	switch {
 	case known == nil && command == "start":
 		known = &acpsTask{state: task.Accepted, since: time.Now(), due: time.Now().Add(a.works), next: "done " + text}
@@ -74,13 +120,19 @@ func (a *acps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if a.tasks == nil {
 			a.tasks = map[string]*acpsTask{}
 		}
-		a.tasks[id] = known
+		if a.tasks[id] = known; a.registers > 0 {
+			known.known, a.registers = time.Now().Add(a.registers), 0
+			panic(http.ErrAbortHandler)
+		}
 	case known == nil:
-		http.Error(w, "Internal Server Error", http.StatusInternalServerError)
-		return
+		return true
 	}
 	if !known.due.IsZero() && !time.Now().Before(known.due) {
-		*known = acpsTask{state: task.AwaitingCompletion, since: known.due, product: known.next}
+		*known = acpsTask{state: task.AwaitingCompletion, since: known.due, product: known.next, history: known.history}
+	}
+	if command == "start" || command == "continue" {
+		known.history = append(known.history, fmt.Sprintf(`{"type":"message","id":%q,"command":%q}`,
+			message.Get("id").Str, command))
 	}
 	if command == "continue" && text != "" && known.state.Settled() && known.due.IsZero() {
 		known.due, known.next = time.Now().Add(a.works), "done "+text
@@ -93,9 +145,13 @@ func (a *acps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		products = fmt.Sprintf(`{"id":"p","name":null,"dataItems":[{"type":"text","text":%q,"metadata":null}]}`,
 			known.product)
 	}
+	history := "null"
+	if after := message.Get("commandParams.lastMessageSentAt"); a.keeps && after.Type == gjson.Null {
+		history = "[" + strings.Join(known.history, ",") + "]"
+	}
 	answer := fmt.Sprintf(`{"type":"task","id":%q,"sessionId":"s","status":{"state":%q,"stateChangedAt":%q,`+
-		`"dataItems":null},"products":[%s]}`,
-		id, known.state, known.since.Format(time.RFC3339Nano), products)
+		`"dataItems":null},"products":[%s],"messageHistory":%s}`,
+		id, known.state, known.since.Format(time.RFC3339Nano), products, history)
 	if r.URL.Path == a.stream && command != "" && gjson.GetBytes(body, "method").Str == "stream" {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for known.state = task.AwaitingCompletion; answer != ""; answer = "" {
@@ -108,9 +164,10 @@ func (a *acps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				`"eventData":{"type":"status-update","taskId":%q,"status":{"state":%q,"stateChangedAt":%q}}}}`+"\n\n",
 				id, known.state, time.Now().Format(time.RFC3339Nano))
 		}
-		return
+		return false
 	}
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":"1","result":%s,"error":null}`, answer)
+	return false
 }
 
 // taken returns what the agent was asked since the last call.
@@ -232,7 +289,7 @@ func TestContinueIsNotSentTwice(t *testing.T) {
 		{"the agent acts", "blue", false, false, "awaiting-completion p=done blue", 40 * time.Second},
 		{"the agent acts, by stream", "blue", false, true, "awaiting-completion p=done blue", 40 * time.Second},
 		{"the agent acts, after a crash", "blue", true, false, "awaiting-completion p=done blue", 40 * time.Second},
-		{"the agent does not act", "", false, false, "awaiting-input", 5 * time.Minute},
+		{"the agent does not act", "", false, false, notKnown, 5 * time.Minute},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := &acps{rpc: "/", stream: "/", works: 40 * time.Second}
@@ -276,10 +333,14 @@ func TestContinueIsNotSentTwice(t *testing.T) {
 	}
 }
 
+// notKnown is the error of a continue of which its agent does not say whether it has received it.
+const notKnown = "agent-timeout: the connection to the agent broke, and it is unknown whether the agent has received " +
+	"the message: the agent does not say, and has not acted on it for 5m0s"
+
 // TestUnchangedAnswer holds that an answer of the state before the turn is waited out where the state is dated. An
 // agent that does not date its states may say the same twice.
 func TestUnchangedAnswer(t *testing.T) {
-	const dated = `{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"input-required",` +
+	const dated = `{"jsonrpc":"2.0","id":"1","result":{"id":"t","status":{"state":"input-required",` +
 		`"timestamp":"2026-01-01T00:00:00.123Z"}}}`
 	seconds := strings.Replace(dated, ".123", "", 1)
 	event := strings.Replace(dated, `"}}}`, `"},"final":true}}`, 1)

@@ -16,6 +16,7 @@ import (
 const (
 	pollTimeout   = 30 * time.Second // for one poll
 	askTimeout    = 10 * time.Second // for a request about a task whose run has failed
+	restTimeout   = 5 * time.Second  // for the request about a task that a stream has ended
 	cancelTimeout = 2 * time.Second  // for a cancel to take effect
 )
 
@@ -29,7 +30,7 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 	if err := r.resolve(); err != nil {
 		return agent.Report{}, err
 	}
-	canceler, ok := r.codec.(translate.Canceler)
+	_, ok := r.codec.(translate.Canceler)
 	_, session := r.codec.(translate.SessionCanceler)
 	canceled := agent.Report{State: task.Canceled}
 	switch idle := t.From.Settled() || t.Queued; {
@@ -40,9 +41,9 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 			"the agent was closed, and the agent may continue its work", r.codec.Name()))}
 		return canceled, nil
 	}
-	rep, err := r.cancel(canceler, t)
+	rep, err := r.cancel(t)
 	if task.KindOf(err) == task.TaskNotFound && r.turn.Ref == t.Ref && r.names.has(t) {
-		rep, err = r.cancel(canceler, t) // the cancel has arrived before the turn
+		rep, err = r.cancel(t) // the cancel has arrived before the turn
 	}
 	if session && onlyReceived(err) {
 		return canceled, nil
@@ -69,11 +70,13 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 }
 
 // cancel asks the agent once to stop the task of t, by the name that the agent has given it.
-func (r *run) cancel(codec translate.Canceler, t *agent.Turn) (_ agent.Report, err error) {
+func (r *run) cancel(t *agent.Turn) (_ agent.Report, err error) {
 	if r.turn, err = r.names.of(r.ctx, t); err != nil {
 		return agent.Report{}, err
 	}
-	return r.call(r.ctx, r.request(translate.Cancel, codec.AppendCancel(nil, r.turn.Ref)))
+	q := r.query(translate.Cancel)
+	q.Body = q.codec.(translate.Canceler).AppendCancel(nil, r.turn.Ref)
+	return r.call(r.ctx, q)
 }
 
 // Complete implements partner.Agent. It informs an agent that waits for the Leader's decision that the task is
@@ -83,11 +86,12 @@ func (a *Agent) Complete(ctx context.Context, t *agent.Turn) error {
 	if err := r.resolve(); err != nil {
 		return err
 	}
-	c, ok := r.codec.(translate.Completer)
-	if !ok {
+	if _, ok := r.codec.(translate.Completer); !ok {
 		return nil
 	}
-	_, err := r.call(ctx, r.request(translate.Complete, c.AppendComplete(nil, t.Ref)))
+	q := r.query(translate.Complete)
+	q.Body = q.codec.(translate.Completer).AppendComplete(nil, t.Ref)
+	_, err := r.call(ctx, q)
 	return err
 }
 
@@ -98,18 +102,19 @@ func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 	if err := r.resolve(); err != nil {
 		return nil, err
 	}
-	codec, ok := r.codec.(translate.Describer)
-	if !ok {
+	if _, ok := r.codec.(translate.Describer); !ok {
 		return nil, task.Errorf(task.UnsupportedOperation, "the agent has no card but the public one")
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	if !r.config.Slots.questions.acquire(ctx) {
+	if !r.config.Slots.questions.acquire(ctx, r.turn.Leader) {
 		return nil, Ended(ctx)
 	}
-	defer r.config.Slots.questions.release()
-	x, err := begin(ctx, r.transport.Routes(translate.Describe)[0],
-		r.request(translate.Describe, codec.AppendDescribe(nil)))
+	defer r.config.Slots.questions.release(r.turn.Leader)
+	q := r.query(translate.Describe)
+	codec := q.codec.(translate.Describer)
+	q.Body = codec.AppendDescribe(nil)
+	x, err := begin(ctx, r.transport.Routes(translate.Describe)[0], q)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +122,7 @@ func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 	m, err := x.Next()
 	if err == nil {
 		if card, err = codec.Description(m.Data); err != nil {
-			err = x.Explain(err)
+			err = r.refused(x, err)
 		}
 	}
 	x.Close(err)
@@ -127,37 +132,33 @@ func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 // get asks for the turn's task. The reference implementation of ACPs v1 fails where it does not know one, and a task
 // that is started by the gateway's name for it can be started again.
 func (r *run) get(ctx context.Context) (agent.Report, error) {
-	getter, ok := r.codec.(translate.Getter)
-	if !ok {
+	if _, ok := r.codec.(translate.Getter); !ok {
 		return agent.Report{}, task.Errorf(task.UnsupportedOperation,
 			"the agent cannot be asked for the state of a task")
 	}
-	rep, err := r.call(ctx, r.request(translate.Get, getter.AppendGet(nil, r.turn.Ref)))
+	q := r.query(translate.Get)
+	q.Body = q.codec.(translate.Getter).AppendGet(nil, r.turn.Ref)
+	rep, err := r.call(ctx, q)
 	if r.repeats && ReasonOf(err) == ServerFailed {
 		err = task.Errorf(task.TaskNotFound, "the agent does not report the task").WithCause(err)
 	}
 	return rep, err
 }
 
-// request returns a request about the turn's task.
-func (r *run) request(op translate.Operation, body []byte) *Request {
-	return &Request{Operation: op, Ref: r.turn.Ref, Body: body, IdleTimeout: r.config.IdleTimeout}
-}
-
 // call sends a request that has one answer, in a slot for requests that are answered soon.
-func (r *run) call(ctx context.Context, req *Request) (agent.Report, error) {
-	if !r.config.Slots.questions.acquire(ctx) {
+func (r *run) call(ctx context.Context, q *query) (agent.Report, error) {
+	if !r.config.Slots.questions.acquire(ctx, r.turn.Leader) {
 		return agent.Report{}, Ended(ctx)
 	}
-	defer r.config.Slots.questions.release()
-	return r.roundTrip(ctx, req, r.turn.Known)
+	defer r.config.Slots.questions.release(r.turn.Leader)
+	return r.roundTrip(ctx, q, r.turn.Known)
 }
 
 // roundTrip sends a request that has one answer by the first route on which the agent takes it.
-func (r *run) roundTrip(ctx context.Context, req *Request, known []task.Product) (agent.Report, error) {
+func (r *run) roundTrip(ctx context.Context, q *query, known []task.Product) (agent.Report, error) {
 	var first error
-	for _, route := range r.transport.Routes(req.Operation) {
-		rep, err := r.roundTripBy(ctx, route, req, known)
+	for _, route := range r.transport.Routes(q.Operation) {
+		rep, err := r.roundTripBy(ctx, route, q, known)
 		if err == nil {
 			route.Confirm()
 			return rep, nil
@@ -173,10 +174,10 @@ func (r *run) roundTrip(ctx context.Context, req *Request, known []task.Product)
 }
 
 func (r *run) roundTripBy(
-	ctx context.Context, route Route, req *Request, known []task.Product,
+	ctx context.Context, route Route, q *query, known []task.Product,
 ) (rep agent.Report, err error) {
 	defer func() { r.config.Traffic.note(ctx, err) }()
-	x, err := begin(ctx, route, req)
+	x, err := begin(ctx, route, q)
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -185,7 +186,7 @@ func (r *run) roundTripBy(
 }
 
 // reply reads the one answer to a request. An answer that is a stream is read to its end.
-func (r *run) reply(x Exchange, known []task.Product) (agent.Report, error) {
+func (r *run) reply(x asked, known []task.Product) (agent.Report, error) {
 	if x.Streams() {
 		return r.drain(x, known)
 	}
@@ -193,19 +194,19 @@ func (r *run) reply(x Exchange, known []task.Product) (agent.Report, error) {
 	if err != nil {
 		return agent.Report{}, err
 	}
-	rep, err := r.codec.Reply(m.Data, known)
+	rep, err := x.codec.Reply(m.Data, known)
 	if err != nil {
-		return agent.Report{}, x.Explain(err)
+		return agent.Report{}, r.refused(x, err)
 	}
 	return rep, nil
 }
 
 // register gives the agent the webhook of the turn, in the slot of the turn. The answer means nothing
 // but that the agent has taken the request.
-func (r *run) register(body []byte) error {
+func (r *run) register(q *query) error {
 	ctx, cancel := context.WithTimeout(r.ctx, askTimeout)
 	defer cancel()
-	_, err := r.roundTripBy(ctx, r.transport.Routes(translate.Register)[0], r.request(translate.Register, body), nil)
+	_, err := r.roundTripBy(ctx, r.transport.Routes(translate.Register)[0], q, nil)
 	if onlyReceived(err) {
 		return nil
 	}

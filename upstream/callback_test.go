@@ -59,7 +59,7 @@ func (p *pusher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				sent(func(body string) int { return push(p.callbacks, url, token, body) })
 			}
 		}(p.sent)
-		io.WriteString(w, `{"jsonrpc":"2.0","id":"x","result":`+gjson.GetBytes(body, "params").Raw+`}`)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":"1","result":`+gjson.GetBytes(body, "params").Raw+`}`)
 	case "tasks/send":
 		p.sent(nil)
 		io.WriteString(w, p.reply)

@@ -25,8 +25,9 @@ import (
 // plain is a dialect that has no facets. A message is a state, "+" and a piece of the product, or "!" for an error.
 type plain struct{}
 
-func (plain) Name() string              { return "plain" }
-func (plain) Header() []translate.Field { return nil }
+func (plain) Name() string                           { return "plain" }
+func (d plain) For(translate.Query) translate.Client { return d }
+func (plain) Header() []translate.Field              { return nil }
 func (plain) AppendTurn(dst []byte, t *agent.Turn, _ bool) []byte {
 	return append(dst, t.Message.DataItems[0].Text...)
 }
@@ -62,6 +63,12 @@ type (
 	getsCancels  struct{ gets }
 	resubscribes struct{ plain }
 )
+
+func (d gets) For(translate.Query) translate.Client         { return d }
+func (d cancels) For(translate.Query) translate.Client      { return d }
+func (d getsCancels) For(translate.Query) translate.Client  { return d }
+func (d resubscribes) For(translate.Query) translate.Client { return d }
+func (d broken) For(translate.Query) translate.Client       { return d }
 
 func (gets) AppendGet(dst []byte, _ agent.Ref) []byte                 { return append(dst, "get"...) }
 func (cancels) AppendCancel(dst []byte, _ agent.Ref) []byte           { return append(dst, "cancel"...) }
@@ -150,6 +157,7 @@ func over(t *testing.T, codec translate.Client, w upstream.Transport, f func(t *
 		a := upstream.New(upstream.Config{
 			Resolver: upstream.NewEndpoint(codec, w), RetryFor: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		})
+		a.NumberAll("1")
 		a.SteadyJitter()
 		f(t, a)
 		a.Close()
@@ -362,8 +370,9 @@ func (broken) NewStream([]task.Product) translate.Stream          { panic("a str
 func TestBugsKeepNoSlots(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		w := &wire{answers: answers{translate.Send: {answered("x")}, translate.SendStream: {streamed("x")}}}
-		slots := upstream.NewSlots(2)
+		slots := upstream.NewSlots(2, 0)
 		a := upstream.New(upstream.Config{Resolver: upstream.NewEndpoint(broken{}, w), Slots: slots})
+		a.NumberAll("1")
 		for range 3 {
 			func() {
 				defer func() {

@@ -9,5 +9,12 @@ func (a *Agent) SteadyJitter() { a.jitter = func(d time.Duration) time.Duration 
 
 // Taken returns how many slots are taken, and how many turns wait for one.
 func (s *Slots) Taken() (used, waiting int) {
-	return s.turns.used + s.questions.used, s.turns.queued()
+	_, waiting = s.turns.queued("")
+	return s.turns.used + s.questions.used, waiting
 }
+
+// NumberAll gives all requests the same id, so that the answers of an agent can be constants.
+func (a *Agent) NumberAll(id string) { a.nextID = func() string { return id } }
+
+// NumberEach takes NumberAll back.
+func (a *Agent) NumberEach() { a.nextID = requestIDs() }

@@ -23,8 +23,8 @@ type inlineTurn struct {
 
 // begun is the exchange with which a turn was begun inline.
 type begun struct {
-	routes []Route  // by which the message can be sent; it was sent by the first
-	x      Exchange // in a slot; nil if it has ended, with got and err
+	routes []Route // by which the message can be sent; it was sent by the first
+	x      asked   // in a slot; none if it has ended, with got and err
 	got    received
 	err    error
 }
@@ -48,7 +48,7 @@ func (t *inlineTurn) Wait(ctx context.Context, until time.Time) (rep agent.Repor
 			r.Endpoint = nil
 		}
 	}()
-	if !r.isOneRequest() || !r.config.Slots.turns.try(1) {
+	if !r.isOneRequest() || !r.config.Slots.turns.try(r.turn.Leader, 1) {
 		return rep, false
 	}
 	routes := r.transport.Routes(translate.Send)

@@ -84,7 +84,7 @@ func TestInlineEnds(t *testing.T) {
 	}
 	whole := time.Second + time.Duration(len(is("completed")))*10*time.Millisecond
 	for after := time.Duration(0); after < whole; after += 205 * time.Millisecond {
-		slots := upstream.NewSlots(2)
+		slots := upstream.NewSlots(2, 0)
 		change := func(s *settings) { s.Slots = slots }
 		withAgent(t, script{"send": slowly}.handler(), change, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
 			why := errors.New("enough")
@@ -113,7 +113,7 @@ func TestInlineEnds(t *testing.T) {
 // TestInlineKeepsItsSlot: a turn that was interrupted keeps its slot until its answer is there, and one that finds no
 // free slot waits for it where the rest is carried out.
 func TestInlineKeepsItsSlot(t *testing.T) {
-	slots := upstream.NewSlots(2) // one for turns
+	slots := upstream.NewSlots(2, 0) // one for turns
 	later := func(w http.ResponseWriter, r *http.Request, _ int) {
 		pass(r, time.Second)
 		io.WriteString(w, is("completed"))

@@ -3,10 +3,11 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -44,17 +45,23 @@ func (r *run) canLocate() bool {
 	return ok && r.unnamed(r.turn)
 }
 
-// locate looks for the task that the turn has begun, among the tasks that the agent lists, and reports its name. An
-// agent that does not answer may be restarting: it has the time of one IdleTimeout to come back.
+// locate looks for the task that the turn has begun, among the tasks that the agent lists, and reports its name. It
+// looks for as long as ResendAfter: the agent may have read the message and not have made a task of it yet. An agent
+// that does not answer may be restarting: it has the time of one IdleTimeout to come back.
 func (r *run) locate() (found bool, err error) {
 	p := newPace(r.config.IdleTimeout)
+	doubted := r.config.ResendAfter
+	if r.turn.Answered {
+		doubted = 0
+	}
 	for {
 		ref, err := r.locateOnce()
 		switch {
 		case r.ctx.Err() != nil:
 			return false, Ended(r.ctx)
-		case err == nil && ref == nil:
+		case err == nil && ref == nil && time.Since(p.begun) >= doubted:
 			return false, nil
+		case err == nil && ref == nil:
 		case err == nil:
 			r.logger().LogAttrs(r.ctx, slog.LevelInfo, "the agent has the task whose answer was lost",
 				slog.String("name", ref.Task))
@@ -75,14 +82,16 @@ func (r *run) locate() (found bool, err error) {
 
 // locateOnce is locate without another attempt. It returns nil where the agent has no such task.
 func (r *run) locateOnce() (*agent.Ref, error) {
-	codec := r.codec.(translate.Locator)
 	compared, cursor := 0, ""
 	for range maxListed {
-		body, err := r.ask(r.request(translate.List, codec.AppendList(nil, cursor)))
-		if err != nil {
-			return nil, err
-		}
-		tasks, next, err := codec.Listed(body, r.turn)
+		q := r.query(translate.List)
+		codec := q.codec.(translate.Locator)
+		q.Body = codec.AppendList(nil, cursor)
+		var tasks []agent.Ref
+		err := r.ask(q, func(body []byte) (err error) {
+			tasks, cursor, err = codec.Listed(body, r.turn)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -90,35 +99,52 @@ func (r *run) locateOnce() (*agent.Ref, error) {
 			if compared++; compared > maxCompare {
 				return nil, nil
 			}
-			req := r.request(translate.Get, r.codec.(translate.Getter).AppendGet(nil, ref))
-			req.Ref = ref
-			if body, err = r.ask(req); err != nil {
+			if carries, err := r.carries(ref); err != nil {
 				return nil, err
-			}
-			if carries, err := codec.Carries(body, r.turn); err == nil && carries && r.taken.claim(ref.Task) {
+			} else if carries && r.taken.claim(ref.Task) {
 				return &ref, nil
 			}
 		}
-		if cursor = next; cursor == "" {
+		if cursor == "" {
 			break
 		}
 	}
 	return nil, nil
 }
 
-// ask sends a request that has one answer, in a slot for requests that are answered soon, and returns the answer.
-func (r *run) ask(req *Request) (_ []byte, err error) {
-	ctx, cancel := context.WithTimeout(r.ctx, askTimeout)
+// carries asks whether a task of the agent is the one that the turn has begun. One that cannot be read is not.
+func (r *run) carries(ref agent.Ref) (carries bool, _ error) {
+	q := r.queryOf(translate.Get, named(r.turn, &agent.Report{Ref: &ref}))
+	q.Body = q.codec.(translate.Getter).AppendGet(nil, ref)
+	err := r.ask(q, func(body []byte) error {
+		var unreadable error
+		if carries, unreadable = q.codec.(translate.Locator).Carries(body, r.turn); unreadable != nil {
+			carries = false
+		}
+		return nil
+	})
+	return carries, err
+}
+
+// ask sends a request that has one answer, in a slot for requests that are answered soon, and reads the answer.
+func (r *run) ask(q *query, read func(body []byte) error) (err error) {
+	ctx, cancel := context.WithTimeout(r.ctx, r.askTime())
 	defer cancel()
-	if !r.config.Slots.questions.acquire(ctx) {
-		return nil, Ended(ctx)
+	if !r.config.Slots.questions.acquire(ctx, r.turn.Leader) {
+		return Ended(ctx)
 	}
-	defer r.config.Slots.questions.release()
-	x, err := begin(ctx, r.transport.Routes(req.Operation)[0], req)
+	defer r.config.Slots.questions.release(r.turn.Leader)
+	x, err := begin(ctx, r.transport.Routes(q.Operation)[0], q)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { x.Close(err) }()
 	m, err := x.Next()
-	return bytes.Clone(m.Data), err
+	if err != nil {
+		return err
+	}
+	if err = read(m.Data); errors.Is(err, translate.ErrOtherAnswer) {
+		err = r.refused(x, err)
+	}
+	return err
 }

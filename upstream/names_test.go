@@ -44,7 +44,7 @@ func (a *namer03) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.asked = append(a.asked, strings.TrimSpace(method+" "+v.Get("params.id").Str))
 	a.mu.Unlock()
-	const state = `{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"its own","contextId":"c",` +
+	const state = `{"jsonrpc":"2.0","id":"1","result":{"kind":"task","id":"its own","contextId":"c",` +
 		`"status":{"state":%q}}}`
 	switch {
 	case method == "message/stream" && a.streams:
@@ -76,9 +76,9 @@ func (a *namer03) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, state, "canceled")
 	case method == "tasks/cancel":
 		time.Sleep(a.slow)
-		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found"}}`)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":"1","error":{"code":-32001,"message":"Task not found"}}`)
 	default:
-		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32004,"message":"This operation is not `+
+		io.WriteString(w, `{"jsonrpc":"2.0","id":"1","error":{"code":-32004,"message":"This operation is not `+
 			`supported"}}`)
 	}
 }
@@ -167,6 +167,7 @@ func TestCancelWhileTheAgentIsFound(t *testing.T) {
 		withAgent(t, namer, names03, func(t *testing.T, _ *upstream.Agent, at *agentUnderTest) {
 			namer.canceled = make(chan struct{})
 			h := upstream.New(upstream.Config{Resolver: &lateFind{Resolver: upstream.NewEndpoint(at.codec, at.transport)}})
+			h.NumberAll("1")
 			var said []string
 			var ran sync.WaitGroup
 			ran.Go(func() { said = show(carryOut(t.Context(), h, turn("x"), stream)) })

@@ -21,6 +21,8 @@ import (
 // buggy is a codec with a bug in what reads answers.
 type buggy struct{ translate.Client }
 
+func (b buggy) For(translate.Query) translate.Client { return b }
+
 func (buggy) Reply([]byte, []task.Product) (agent.Report, error) {
 	var none []int
 	return agent.Report{}, fmt.Errorf("%d", none[len(none)])
@@ -31,6 +33,8 @@ type buggyWatch struct {
 	translate.Client
 	translate.Getter
 }
+
+func (b buggyWatch) For(translate.Query) translate.Client { return b }
 
 func (buggyWatch) AppendResubscribe([]byte, agent.Ref) []byte { panic("a stream") }
 
@@ -79,6 +83,7 @@ func TestPanicReachesTheRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := upstream.New(upstream.Config{Resolver: resolver})
+		a.NumberAll("1")
 		for range 2 { // the second one is not kept waiting for the first
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -3,8 +3,10 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -28,6 +30,8 @@ type polling struct {
 	working      func()          // called once, when the agent reports that it still works; nil for nothing
 	atOnce       bool            // ask before the first pause
 	acknowledged bool            // the agent has answered the message before it acted on it
+	doubted      bool            // it is not known whether the agent has received the message
+	asked        bool            // in doubt: the agent has been asked for the messages for the last time
 	patience     time.Duration   // how long the task may stay unchanged
 	stalled      string          // the error text after that time
 }
@@ -39,6 +43,9 @@ func (r *run) follow(rep agent.Report, pushed <-chan []byte) error {
 		revision: rep.Revision, pushed: pushed,
 		patience: r.config.IdleTimeout, stalled: "the agent has changed nothing",
 	}
+	if err := r.ignored(&rep); err != nil {
+		return err
+	}
 	if r.endsWith(&rep) {
 		r.report(rep)
 		return nil
@@ -47,6 +54,7 @@ func (r *run) follow(rep agent.Report, pushed <-chan []byte) error {
 	if p.acknowledged = early(r.turn, &rep); p.acknowledged {
 		first = agent.Report{Delivery: agent.DeliveryAcknowledged}
 	}
+	r.acted = r.acted || !p.acknowledged
 	if !r.report(first) {
 		return nil
 	}
@@ -55,12 +63,12 @@ func (r *run) follow(rep agent.Report, pushed <-chan []byte) error {
 }
 
 // endsWith reports whether the turn ends with the first answer to its message.
-func (r *run) endsWith(rep *agent.Report) bool { return rep.EndsTurn() && !early(r.turn, rep) }
+func (r *run) endsWith(rep *agent.Report) bool {
+	return rep.EndsTurn() && !early(r.turn, rep) && r.ignored(rep) == nil
+}
 
 // poll asks for the task's state and reports each change until the turn ends. An agent that does not answer may be
-// restarting, so the turn fails only after IdleTimeout. Where the task is settled just as it was before the turn, the
-// agent has never received the message; unless it has acknowledged the message or may act late (translate.LateActor):
-// then it may be about to act, and if it does not within IdleTimeout, its report ends the turn.
+// restarting, so the turn fails only after IdleTimeout.
 func (r *run) poll(p polling) error {
 	if _, ok := r.codec.(translate.Getter); !ok && p.pushed == nil {
 		return task.Errorf(task.InvalidAgentResponse,
@@ -80,20 +88,26 @@ func (r *run) poll(p polling) error {
 		rep, err := r.news(body, p.revision)
 		now := time.Now()
 		switch kind := task.KindOf(err); {
-		case err == nil && (p.acknowledged || r.actsLate) && untouched(r.turn, &rep):
-			if answered = now; now.Sub(changed) >= r.config.IdleTimeout {
-				r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent has not acted on a message",
-					slog.Duration("for", r.config.IdleTimeout))
-				r.report(rep)
-				return nil
+		case err == nil && r.ignored(&rep) != nil:
+			return r.ignored(&rep)
+		case err == nil && untouched(r.turn, &rep):
+			answered = now
+			if over, err := r.unchanged(&p, rep, now.Sub(begun)); over {
+				return err
 			}
 			continue
-		case err == nil && untouched(r.turn, &rep):
-			return task.Errorf(task.AgentUnavailable, "the agent has not received the message")
 		case err == nil:
 			answered = now
 		case r.ctx.Err() != nil:
 			return Ended(r.ctx)
+		case kind == task.TaskNotFound && p.doubted && r.starts():
+			if answered = now; !r.canLocate() && !r.unnamed(r.turn) && now.Sub(begun) < r.config.ResendAfter {
+				continue
+			}
+			if unknown := r.mayResend(); unknown != nil && !r.canLocate() {
+				return unknown
+			}
+			return err
 		case kind == task.TaskNotFound || kind == task.MethodNotFound:
 			return r.unknownMethod(err)
 		case !transient(err):
@@ -108,7 +122,7 @@ func (r *run) poll(p polling) error {
 			p.working = nil
 		}
 		if rep.Revision != p.revision || rep.EndsTurn() {
-			p.revision, changed, wait = rep.Revision, now, pollFirst
+			p.revision, changed, wait, r.acted = rep.Revision, now, pollFirst, true
 			if !r.report(rep) || rep.EndsTurn() {
 				return nil
 			}
@@ -118,6 +132,49 @@ func (r *run) poll(p polling) error {
 			return task.Errorf(task.AgentTimeout, "%s for %v", p.stalled, p.patience)
 		}
 	}
+}
+
+// unchanged says what it means that a task is settled just as it was before the turn, after a time: whether polling is
+// over, and with which error.
+//
+// An agent that has acknowledged the message may be about to act. If it does not within IdleTimeout, its report ends
+// the turn, with a remark. Otherwise the agent has not received the message, unless it may act late
+// (translate.LateActor): of such an agent only its messages say so, and where they do not, the turn fails.
+func (r *run) unchanged(p *polling, rep agent.Report, after time.Duration) (over bool, _ error) {
+	notReceived := task.Errorf(task.AgentUnavailable, "the agent has not received the message")
+	asked := !p.doubted || after >= r.config.ResendAfter
+	switch {
+	case r.turn.Answered && !r.heard:
+		return true, notReceived
+	case p.acknowledged && after < r.config.IdleTimeout:
+		return false, nil
+	case p.acknowledged:
+		r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent has not acted on a message",
+			slog.Duration("for", r.config.IdleTimeout))
+		rep.Items = append(slices.Clone(rep.Items), task.Text(fmt.Sprintf(
+			"the agent has received the message and has not acted on it for %v", r.config.IdleTimeout)))
+		r.report(rep)
+		return true, nil
+	case !r.actsLate && asked:
+		return true, cmp.Or[error](r.mayResend(), notReceived)
+	case !r.actsLate:
+		return false, nil
+	}
+	if !p.asked {
+		got, err := r.receiptByMessages()
+		switch p.asked = asked && !transient(err); {
+		case got == delivered:
+			p.acknowledged = true
+			return !r.report(agent.Report{Delivery: agent.DeliveryAcknowledged}), nil
+		case got == missing && asked:
+			return true, cmp.Or[error](r.mayResend(), notReceived)
+		}
+	}
+	if after < r.config.IdleTimeout {
+		return false, nil
+	}
+	return true, task.Errorf(task.AgentTimeout, "the connection to the agent broke, and it is unknown whether the agent "+
+		"has received the message: the agent does not say, and has not acted on it for %v", r.config.IdleTimeout)
 }
 
 // errNoNews says that an agent which cannot be asked has sent nothing new.
@@ -146,12 +203,6 @@ func (r *run) timedOut(err error) error {
 	}
 	return Failed(task.AgentTimeout, NoReason, err, "the agent has not reported on the task for %v: %s",
 		r.config.IdleTimeout, detail)
-}
-
-// untouched reports whether an agent's task is settled exactly as it was at the end of the turn before.
-func untouched(t *agent.Turn, rep *agent.Report) bool {
-	known := slices.Concat(t.Withdrawn, t.Known)
-	return t.Revision != "" && rep.EndsTurn() && rep.Revision == t.Revision && len(task.Diff(known, rep.Products)) == 0
 }
 
 // pause waits for a time, or for news, but at least for pollFirst, so that an agent is not flooded with requests. A

@@ -38,7 +38,7 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 	if err := r.acquire(); err != nil {
 		return err
 	}
-	release := sync.OnceFunc(r.config.Slots.turns.release)
+	release := sync.OnceFunc(func() { r.config.Slots.turns.release(r.turn.Leader) })
 	defer release()
 	turn := *r.turn
 	if turn.Webhook = inbox.Webhook; turn.Webhook != nil {
@@ -49,7 +49,7 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 	var sender sync.WaitGroup
 	defer sender.Wait()
 	defer stop()
-	req := r.message(translate.Send, &turn)
+	q := r.message(translate.Send, &turn)
 	sender.Go(func() {
 		var a answer
 		defer func() {
@@ -59,7 +59,7 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 			answers <- a
 		}()
 		defer release()
-		a.rep, a.err = r.roundTrip(sending, req, turn.Known)
+		a.rep, a.err = r.roundTrip(sending, q, turn.Known)
 	})
 	var revision string
 	take := func(body []byte) (over bool) {
@@ -103,11 +103,12 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 
 // registerWebhook registers the webhook at an agent that takes webhooks by a request of their own.
 func (r *run) registerWebhook(w *task.Webhook) {
-	codec, ok := r.codec.(translate.Registrar)
-	if !ok {
+	if _, ok := r.codec.(translate.Registrar); !ok {
 		return
 	}
-	if err := r.register(codec.AppendRegister(nil, r.turn.Ref, w)); err != nil {
+	q := r.query(translate.Register)
+	q.Body = q.codec.(translate.Registrar).AppendRegister(nil, r.turn.Ref, w)
+	if err := r.register(q); err != nil {
 		r.logger().LogAttrs(r.ctx, slog.LevelDebug, "the agent takes no webhook; the task is polled",
 			slog.Any("error", err))
 	}
@@ -138,5 +139,5 @@ func (r *run) readPush(body []byte, revision string) (rep agent.Report, ok bool)
 		return rep, false
 	}
 	isNew := revision == "" || rep.Revision != revision
-	return rep, rep.State != task.None && rep.Full && isNew && !untouched(r.turn, &rep)
+	return rep, rep.State != task.None && rep.Full && isNew && !untouched(r.turn, &rep) && r.ignored(&rep) == nil
 }

@@ -3,6 +3,8 @@
 package upstream
 
 import (
+	"context"
+	"errors"
 	"sync"
 
 	"github.com/aip-gateway/aip-gateway/agent"
@@ -14,8 +16,8 @@ import (
 // stream has brought is one report, as far as it can be, so that a fast agent does not cost a write, a lock and a
 // wake-up for each piece of a product. seen says whether there was any event, and acted whether there was one that
 // shows that the agent has acted on the message.
-func (r *run) read(x Exchange) (seen, acted bool, _ error) {
-	codec := r.codec.NewStream(r.turn.Known)
+func (r *run) read(x asked) (seen, acted bool, _ error) {
+	codec := x.codec.NewStream(r.turn.Known)
 	texts, _ := codec.(translate.TextStream)
 	var arrived arrivals
 	defer arrived.release()
@@ -23,7 +25,7 @@ func (r *run) read(x Exchange) (seen, acted bool, _ error) {
 		var rep agent.Report
 		m, err := x.Next()
 		if err == nil && texts != nil && texts.Text(m.Name, m.Data, arrived.pieces()) {
-			seen, acted = true, true
+			seen, acted, r.acted = true, true, true
 			if !arrived.full() && x.Ready() {
 				continue
 			}
@@ -34,7 +36,9 @@ func (r *run) read(x Exchange) (seen, acted bool, _ error) {
 			continue
 		}
 		if err == nil {
-			rep, err = codec.Event(m.Name, m.Data)
+			if rep, err = codec.Event(m.Name, m.Data); errors.Is(err, translate.ErrOtherAnswer) {
+				err = r.refused(x, err)
+			}
 		}
 		if err != nil {
 			if arrived.any() && !r.report(agent.Report{Pieces: arrived.held}) {
@@ -42,6 +46,7 @@ func (r *run) read(x Exchange) (seen, acted bool, _ error) {
 			}
 			return seen, acted, err
 		}
+		rep.Stored = m.Stored
 		if !empty(&rep) {
 			seen, r.turn = true, named(r.turn, &rep)
 			if !acted && early(r.turn, &rep) {
@@ -50,7 +55,14 @@ func (r *run) read(x Exchange) (seen, acted bool, _ error) {
 				}
 				continue
 			}
-			acted = true
+			if acted = true; rep.EndsTurn() {
+				rep = r.restated(rep)
+				if err := r.ignored(&rep); err != nil {
+					return seen, acted, err
+				}
+			} else {
+				r.acted = true
+			}
 		}
 		if arrived.any() && apart(&rep) {
 			if !r.report(agent.Report{Pieces: arrived.held}) {
@@ -58,7 +70,7 @@ func (r *run) read(x Exchange) (seen, acted bool, _ error) {
 			}
 			arrived.held.Reset()
 		}
-		if arrived.add(&rep); nothingElse(&rep) && (!arrived.any() || !arrived.full() && x.Ready()) {
+		if arrived.add(&rep); nothingElse(&rep) && rep.Stored == nil && (!arrived.any() || !arrived.full() && x.Ready()) {
 			continue
 		}
 		if !r.report(rep) || rep.EndsTurn() {
@@ -69,6 +81,22 @@ func (r *run) read(x Exchange) (seen, acted bool, _ error) {
 			x.SetIdleTimeout(0)
 		}
 	}
+}
+
+// restated returns what an agent says of the task when it is asked once, in place of the event of a stream that has
+// ended the turn: a piece of the stream may be lost, repeated or in the wrong place (translate.Restater). An answer
+// of another state than the event, of the turn before, or without products is not to be believed more than the stream.
+func (r *run) restated(event agent.Report) agent.Report {
+	if !r.restates || event.Full {
+		return event
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, min(restTimeout, r.config.IdleTimeout))
+	defer cancel()
+	rep, err := r.get(ctx)
+	if err != nil || !rep.Full || len(rep.Products) == 0 || rep.State != event.State || untouched(r.turn, &rep) {
+		return event
+	}
+	return rep
 }
 
 // arrivals are the pieces of products that were read from a stream and have not been reported. Nothing is held while
@@ -129,8 +157,8 @@ func apart(r *agent.Report) bool {
 const maxDrain = 16 << 20
 
 // drain reads a stream that answers a question, as one report: until the task is settled, or the stream ends.
-func (r *run) drain(x Exchange, known []task.Product) (agent.Report, error) {
-	codec := r.codec.NewStream(known)
+func (r *run) drain(x asked, known []task.Product) (agent.Report, error) {
+	codec := x.codec.NewStream(known)
 	fold := task.NewFold(task.Task{Products: known})
 	var whole agent.Report
 	for seen, size := false, 0; ; {
@@ -146,6 +174,9 @@ func (r *run) drain(x Exchange, known []task.Product) (agent.Report, error) {
 				maxDrain)
 		}
 		rep, err := codec.Event(m.Name, m.Data)
+		if errors.Is(err, translate.ErrOtherAnswer) {
+			err = r.refused(x, err)
+		}
 		if err != nil {
 			return agent.Report{}, err
 		}

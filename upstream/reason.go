@@ -25,6 +25,7 @@ const (
 	// The agent may have received the request.
 	Disconnected // the connection broke before the answer was complete
 	StreamCut    // the stream of an answer ended before the turn did
+	OtherAnswer  // the agent has answered another request: what becomes of this one is not known
 	ProxyFailed  // a proxy in front of the agent does not reach it
 	Overloaded   // the agent takes no requests now, and has done nothing
 	ServerFailed // the agent's server failed
@@ -47,7 +48,7 @@ const (
 var reasonNames = [...]string{
 	"no reason",
 	"unreachable", "out of files",
-	"disconnected", "stream cut", "proxy failed", "overloaded", "server failed", "rejected", "no agent",
+	"disconnected", "stream cut", "other answer", "proxy failed", "overloaded", "server failed", "rejected", "no agent",
 	"wrong dialect",
 	"credentials refused", "certificate refused", "certificate untrusted", "redirected", "invalid URL",
 	"URL has credentials", "invalid header", "card missing", "dialect unknown",
@@ -78,6 +79,10 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Broken implements partner.Unanswered: it reports whether the agent may have received the request, and has not
+// answered it.
+func (e *Error) Broken() bool { return e.Reason.transient() }
 
 // ReasonOf returns the reason of the first Error in err's chain, and NoReason where there is none.
 func ReasonOf(err error) Reason {

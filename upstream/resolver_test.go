@@ -47,10 +47,10 @@ func (s *speaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case s.methods[method] != "":
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"jsonrpc":"2.0","id":"x","result":`+s.methods[method]+`}`)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":"1","result":`+s.methods[method]+`}`)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"Method not found"}}`)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":"1","error":{"code":-32601,"message":"Method not found"}}`)
 	}
 }
 
@@ -76,6 +76,7 @@ func foundAgent(
 		t.Fatal(err)
 	}
 	a := upstream.New(upstream.Config{Resolver: resolver, RetryFor: 10 * time.Second, Logger: log})
+	a.NumberAll("1")
 	t.Cleanup(a.Close)
 	return a
 }

@@ -30,16 +30,17 @@ func (r *run) resume(acknowledged bool) error {
 	defer stop()
 	// One connection of a run is enough until its agent reports that it still works, and a new turn needs it more.
 	working := func() {
-		if turns := &r.config.Slots.turns; !r.streamless.Load() && turns.try(2) {
-			req := r.request(translate.Resubscribe, nil)
+		if turns := &r.config.Slots.turns; !r.streamless.Load() && turns.try(r.turn.Leader, 2) {
+			q := r.query(translate.Resubscribe)
 			watch.Go(func() {
-				defer turns.release()
-				r.watch(watching, req, news)
+				defer turns.release(r.turn.Leader)
+				r.watch(watching, q, news)
 			})
 		}
 	}
 	return r.poll(polling{
 		news: news, working: working, atOnce: true, acknowledged: acknowledged,
+		doubted:  !acknowledged && !r.heard && !r.turn.Answered,
 		patience: r.config.StallTimeout,
 		stalled:  "the agent has lost the task: it reports that it works, but changes nothing",
 	})
@@ -47,21 +48,21 @@ func (r *run) resume(acknowledged bool) error {
 
 // watch signals every event of a resubscribed stream. It runs beside the run's own goroutine, and uses no field that
 // changes. A bug in it costs the stream only: the task is polled as well.
-func (r *run) watch(ctx context.Context, req *Request, news chan<- struct{}) {
+func (r *run) watch(ctx context.Context, q *query, news chan<- struct{}) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.LogAttrs(ctx, slog.LevelError,
 				"the gateway failed while it read a stream of the agent; this is a bug of the gateway",
-				slog.String("agent_task", req.Ref.Task), slog.String("panic", fmt.Sprintf("%T", p)),
+				slog.String("agent_task", q.Ref.Task), slog.String("panic", fmt.Sprintf("%T", p)),
 				slog.String("stack", string(debug.Stack())))
 		}
 	}()
-	resubscriber, ok := r.codec.(translate.Resubscriber)
+	resubscriber, ok := q.codec.(translate.Resubscriber)
 	if !ok {
 		return
 	}
-	req.Body = resubscriber.AppendResubscribe(nil, req.Ref)
-	x, err := begin(ctx, r.transport.Routes(translate.Resubscribe)[0], req)
+	q.Body = resubscriber.AppendResubscribe(nil, q.Ref)
+	x, err := begin(ctx, r.transport.Routes(translate.Resubscribe)[0], q)
 	if err != nil {
 		return
 	}

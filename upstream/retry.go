@@ -35,7 +35,9 @@ const (
 func (r Reason) unsent() bool { return r == Unreachable || r == OutOfFiles }
 
 // transient reports whether a request may succeed when it is repeated, though the agent may have received it.
-func (r Reason) transient() bool { return r == Disconnected || r == StreamCut || r == ProxyFailed }
+func (r Reason) transient() bool {
+	return r == Disconnected || r == StreamCut || r == OtherAnswer || r == ProxyFailed
+}
 
 // transient reports whether it is worth asking again after an error: the agent may be restarting.
 func transient(err error) bool {
@@ -81,9 +83,10 @@ func (p *retry) busy(err error) (again bool, _ error) {
 }
 
 // undelivered retries a turn that the agent has not received: nothing was sent, or the connection broke before the
-// agent had reported anything, and the agent, which knows the task by the gateway's name for it, says that it does not
-// have the turn. The turn is given up after RetryFor, or after starvedMost where the gateway has no file descriptors
-// left. A turn that may have been sent, and of which the agent cannot say whether it has it, is not sent again.
+// agent had reported anything, and the agent, which knows the task by the gateway's name for it, says for as long as
+// ResendAfter that it does not have the turn. The turn is given up after RetryFor, or after starvedMost where the
+// gateway has no file descriptors left. A turn that may have been sent, and of which the agent cannot say whether it
+// has it, is not sent again.
 func (p *retry) undelivered(err error) (again bool, _ error) {
 	r := p.run
 	p.tries++
@@ -97,11 +100,18 @@ func (p *retry) undelivered(err error) (again bool, _ error) {
 		} else if err != nil {
 			return false, err
 		}
-		return true, nil
+		failed := r.mayResend()
+		return failed == nil, failed
 	}
-	if r.unnamed(t) || r.actsLate && t.From != task.None || p.tries >= undeliveredTries && p.pace.over(err) ||
-		!p.missed() {
-		if ReasonOf(err) == StreamCut && !r.unnamed(t) {
+	missed := false
+	if !r.unnamed(t) && (p.tries < undeliveredTries || !p.pace.over(err)) {
+		var failed error
+		if missed, failed = p.missed(); failed != nil {
+			return false, failed
+		}
+	}
+	if !missed {
+		if reason := ReasonOf(err); (reason == StreamCut || reason == OtherAnswer && !r.unknowable()) && !r.unnamed(t) {
 			r.logCut()
 			return false, r.resume(false)
 		}
@@ -158,33 +168,6 @@ func (p *retry) queue(pace *pace, err error) (again bool, _ error) {
 		return false, Ended(r.ctx)
 	}
 	return r.report(agent.Report{Delivery: agent.DeliverySending}), err
-}
-
-// missed reports whether the agent says that it does not have the turn. An agent that does not answer is asked again.
-func (p *retry) missed() bool {
-	for {
-		missed, err := p.run.missed()
-		if err == nil || !transient(err) || p.pace.over(err) || !p.pace.pause(p.run.ctx, p.run.jitter) {
-			return missed
-		}
-	}
-}
-
-// missed asks the agent whether it has the turn, and reports whether it has not: it does not know the task, or the task
-// is as the turn before has left it. Where a repeated start does no harm (translate.Repeater), the agent is not asked.
-func (r *run) missed() (bool, error) {
-	t := r.turn
-	first := t.From == task.None && t.Message.Command != task.Continue
-	if r.repeats && first {
-		return true, nil
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, askTimeout)
-	defer cancel()
-	rep, err := r.get(ctx)
-	if err != nil {
-		return first && task.KindOf(err) == task.TaskNotFound, err
-	}
-	return untouched(t, &rep), nil
 }
 
 // pace is the pauses between attempts for which there is a limited time.

@@ -108,7 +108,7 @@ func TestRefusedConnections(t *testing.T) {
 	}
 }
 
-const done03rpc = `{"jsonrpc":"2.0","id":1,"result":` + done03 + `}`
+const done03rpc = `{"jsonrpc":"2.0","id":"1","result":` + done03 + `}`
 
 // TestBrokenConnections holds that a turn whose connection breaks is sent again as long as its agent says that it does
 // not have it, that an agent that does not answer is asked again, and that a turn that cannot be asked for is not sent
@@ -255,9 +255,33 @@ func TestUntrustedIsFinal(t *testing.T) {
 		Resolver: upstream.NewEndpoint(a2a.Legacy(), transport), RetryFor: time.Hour,
 		Logger: slog.New(slog.DiscardHandler),
 	})
+	h.NumberAll("1")
 	defer h.Close()
 	if diff := cmp.Diff([]string{"agent-unavailable: the agent cannot be reached"},
 		showAll(h, turn("x"), false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestNoStreamsIsRemembered holds that a turn which has learnt that its agent has no streams asks for none when it is
+// sent again.
+func TestNoStreamsIsRemembered(t *testing.T) {
+	streams := 0
+	steps := script{
+		"sendSubscribe": func(w http.ResponseWriter, r *http.Request, n int) {
+			streams = n + 1
+			says(fails(-32601, "Method not found"))(w, r, n)
+		},
+		"send": breaksFirst(1, says(is("completed"))),
+		"get":  says(fails(-32001, "Task not found")),
+	}
+	again := func(s *settings) { s.RetryFor, s.ResendAfter = time.Minute, time.Second }
+	withAgent(t, steps.handler(), again, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {
+		if diff := cmp.Diff([]string{"completed"}, show(a.Run(t.Context(), turn("x"), true))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+	if streams != 1 {
+		t.Errorf("the agent was asked for a stream %d times", streams)
 	}
 }

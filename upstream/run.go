@@ -24,9 +24,12 @@ type run struct {
 	begun     *begun     // the first exchange of the turn, if it was begun inline and is to be continued
 	inbox     *Inbox     // if that was opened inline, and nothing was sent
 
-	naming  *naming // nil where the agent is known not to name the task
-	heard   bool    // in this attempt, the agent has reported something, or has acknowledged the message
-	stopped bool    // the caller takes no more reports
+	naming    *naming // nil where the agent is known not to name the task
+	noStreams bool    // in this turn, the agent has turned out to have no streams
+	others    int     // how often the agent has answered another request
+	heard     bool    // in this attempt, the agent has reported something, or has acknowledged the message
+	acted     bool    // the agent has reported something of the turn that is not its end
+	stopped   bool    // the caller takes no more reports
 }
 
 // logger returns the log with what names the turn's task: to its Leader, and to the agent.
@@ -92,6 +95,7 @@ func (r *run) attempt(stream bool) error {
 	if err := r.send(translate.SendStream); !errors.Is(err, errNoStreams) {
 		return err
 	}
+	r.noStreams = true
 	if r.unnamed(r.turn) { // so that it is streams that are not supported, and nothing about the task
 		r.streamless.Store(true)
 	}
@@ -142,7 +146,7 @@ func (r *run) resolve() error {
 
 // use sets the endpoint, and with it who names the task of a turn.
 func (r *run) use(e *Endpoint) {
-	r.Endpoint = e
+	r.Endpoint, r.noStreams = e, false
 	switch carriesOut := r.yield != nil || r.interrupt != nil; {
 	case !e.unnamed(r.turn):
 		r.unname()

@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 		{"nothing", false, script{"send": status(200, "", "")},
 			[]string{"invalid-agent-response: the agent's answer is no JSON-RPC response: the body is empty (HTTP " +
 				"200, no media type)"}, 0},
-		{"another shape", false, script{"send": status(200, "application/json", `{"result":{"message":{}}}`)},
+		{"another shape", false, script{"send": status(200, "application/json", `{"id":"1","result":{"message":{}}}`)},
 			[]string{"invalid-agent-response: the agent's answer has no status, so it is no Task (HTTP 200, " +
 				"application/json)"}, 0},
 		{"a long media type", false, script{"send": status(200, "a/"+strings.Repeat("b", 100), "x")},
@@ -164,7 +164,7 @@ func TestRun(t *testing.T) {
 			script{"sendSubscribe": streams(true, is("working", has("a")), is("completed", has("a", "b")))},
 			[]string{"working artifact-0=a", "completed artifact-0=ab"}, 20 * time.Millisecond},
 		{"what means nothing", true,
-			script{"sendSubscribe": sse(": hello\n\nevent: close\ndata: {}\n\ndata: {\"result\":{}}\n\ndata: " +
+			script{"sendSubscribe": sse(": hello\n\nevent: close\ndata: {}\n\ndata: {\"id\":\"1\",\"result\":{}}\n\ndata: " +
 				news("completed") + "\n\n")}, []string{"completed"}, 0},
 		{"one answer", true, script{"sendSubscribe": says(is("completed", has("a")))},
 			[]string{"completed artifact-0=a"}, 0},

@@ -79,7 +79,7 @@ type received struct {
 func (r *run) exchange(route Route, op translate.Operation) (got received, err error) {
 	if b := r.begun; b != nil {
 		r.begun = nil
-		if b.x == nil {
+		if b.x.Exchange == nil {
 			return b.got, b.err
 		}
 		return r.receive(b.x, b.got.answered)
@@ -92,29 +92,32 @@ func (r *run) exchange(route Route, op translate.Operation) (got received, err e
 }
 
 // open begins the exchange of a request of the turn. After an error the slot is released.
-func (r *run) open(route Route, op translate.Operation) (x Exchange, err error) {
+func (r *run) open(route Route, op translate.Operation) (x asked, err error) {
 	defer func() {
-		if x == nil { // also after a bug of the codec
-			r.config.Slots.turns.release()
+		if x.Exchange == nil { // also after a bug of the codec
+			r.config.Slots.turns.release(r.turn.Leader)
 		}
 		if err != nil {
 			r.config.Traffic.note(r.ctx, err)
 		}
 	}()
-	return route.Open(r.ctx, r.requestOf(op))
+	q := r.requestOf(op)
+	x.codec = q.codec
+	x.Exchange, err = route.Open(r.ctx, &q.Request)
+	return x, err
 }
 
 // receive reads the answer to a request of the turn, closes the exchange, and releases the slot. A bug of the codec
 // must not cost the slot or the connection either. answered says that the agent has begun to answer. An exchange that
 // is interrupted stays open, in its slot.
-func (r *run) receive(x Exchange, answered bool) (got received, err error) {
+func (r *run) receive(x asked, answered bool) (got received, err error) {
 	closing := ErrAbandoned // of a panic, and of a caller that takes no more reports
 	defer func() {
 		if err == ErrInterrupted {
 			return
 		}
 		x.Close(closing)
-		r.config.Slots.turns.release()
+		r.config.Slots.turns.release(r.turn.Leader)
 	}()
 	if got.answered = answered; !answered {
 		if err = x.Begin(); err != nil {
@@ -177,33 +180,35 @@ func (r *run) logCut() {
 }
 
 // requestOf returns the request of an operation that carries the turn.
-func (r *run) requestOf(op translate.Operation) *Request {
+func (r *run) requestOf(op translate.Operation) *query {
 	if op == translate.Resubscribe {
-		return r.request(op, r.codec.(translate.Resubscriber).AppendResubscribe(nil, r.turn.Ref))
+		q := r.query(op)
+		q.Body = q.codec.(translate.Resubscriber).AppendResubscribe(nil, r.turn.Ref)
+		return q
 	}
 	return r.message(op, r.turn)
 }
 
 // message returns the request that sends a turn.
-func (r *run) message(op translate.Operation, t *agent.Turn) *Request {
+func (r *run) message(op translate.Operation, t *agent.Turn) *query {
 	size := int(t.Message.Size())
-	req := &Request{Operation: op, Ref: t.Ref, IdleTimeout: r.config.IdleTimeout, Interrupt: r.interrupt}
-	if size > largeMessage {
-		req.Encode = func() []byte { return r.encode(op, t, size) }
+	q := r.queryOf(op, t)
+	if q.Interrupt = r.interrupt; size > largeMessage {
+		q.Encode = func() []byte { return q.encode(t, size) }
 	} else {
-		req.Body = r.encode(op, t, size)
+		q.Body = q.encode(t, size)
 	}
-	return req
+	return q
 }
 
 // encode returns the body of a request that sends a turn whose message has a size.
-func (r *run) encode(op translate.Operation, t *agent.Turn, size int) []byte {
-	return r.codec.AppendTurn(make([]byte, 0, 256+size), t, op == translate.SendStream)
+func (q *query) encode(t *agent.Turn, size int) []byte {
+	return q.codec.AppendTurn(make([]byte, 0, 256+size), t, q.Operation == translate.SendStream)
 }
 
 // asksForStream reports whether the turn's message asks for a stream, given that the caller asks for one or not.
 func (r *run) asksForStream(stream bool) bool {
-	return r.mayStream() && (stream || r.streams || r.unnamed(r.turn))
+	return !r.noStreams && r.mayStream() && (stream || r.streams || r.unnamed(r.turn))
 }
 
 // mayStream reports whether the turn's message may ask for a stream.
@@ -230,8 +235,11 @@ func (r *run) notTaken(op translate.Operation, err error) bool {
 	case mounted && reason == NoAgent:
 		return true
 	case mounted && reason == ServerFailed:
-		missed, _ := r.missed()
-		return missed
+		if r.repeats && r.starts() {
+			return true
+		}
+		got, _ := r.receipt()
+		return got == missing
 	}
 	return false
 }
@@ -240,7 +248,7 @@ func (r *run) notTaken(op translate.Operation, err error) bool {
 // that is final: some agents answer a turn that fails by an error of their own.
 func (r *run) failed(err error, final func(task.State) bool) error {
 	if k := task.KindOf(err); (k == task.Internal || k == task.AgentTimeout) && r.ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(r.ctx, askTimeout)
+		ctx, cancel := context.WithTimeout(r.ctx, r.askTime())
 		rep, bad := r.get(ctx)
 		cancel()
 		if bad == nil && final(rep.State) && !untouched(r.turn, &rep) {

@@ -70,6 +70,7 @@ func withAgent(
 		}
 		s.Resolver = upstream.NewEndpoint(s.Codec, transport)
 		a := upstream.New(s.turnConfig)
+		a.NumberAll("1")
 		a.SteadyJitter()
 		f(t, a, &agentUnderTest{l, transport, s.Codec})
 		a.Close()
@@ -91,6 +92,7 @@ func agentAt(t testing.TB, config httptransport.Config) *upstream.Agent {
 	a := upstream.New(upstream.Config{
 		Resolver: upstream.NewEndpoint(config.Codec, transport), Logger: slog.New(slog.DiscardHandler),
 	})
+	a.NumberAll("1")
 	t.Cleanup(a.Close)
 	return a
 }
@@ -112,7 +114,7 @@ func (s script) handler() http.Handler {
 			f(w, r, n)
 			return
 		}
-		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no `+method+`"}}`)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":"1","error":{"code":-32601,"message":"no `+method+`"}}`)
 	})
 }
 
@@ -187,7 +189,7 @@ func streams(stays bool, events ...string) step {
 }
 
 func is(state string, more ...string) string {
-	return `{"jsonrpc":"2.0","id":1,"result":{"id":"t","status":{"state":"` + state + `"}` + strings.Join(more,
+	return `{"jsonrpc":"2.0","id":"1","result":{"id":"t","status":{"state":"` + state + `"}` + strings.Join(more,
 		"") + `}}`
 }
 
@@ -200,11 +202,12 @@ func has(texts ...string) string {
 }
 
 func chunk(s string, adds bool) string {
-	return fmt.Sprintf(`{"result":{"id":"t","artifact":{"parts":[{"text":%q}],"append":%t},"final":true}}`, s, adds)
+	return fmt.Sprintf(`{"id":"1","result":{"id":"t","artifact":{"parts":[{"text":%q}],"append":%t},"final":true}}`,
+		s, adds)
 }
 
 func news(state string) string {
-	return `{"result":{"id":"t","status":{"state":"` + state + `"},"final":false}}`
+	return `{"id":"1","result":{"id":"t","status":{"state":"` + state + `"},"final":false}}`
 }
 
 func fails(code int, message string) string {

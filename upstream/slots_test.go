@@ -4,7 +4,6 @@ package upstream_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -66,7 +65,7 @@ func TestMaxRuns(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := &counted{Handler: tc.agent.handler()}
-			all := upstream.NewSlots(slots)
+			all := upstream.NewSlots(slots, 0)
 			slow := func(c *settings) {
 				dial := c.Dial
 				c.Slots, c.Dial = all, func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -82,7 +81,6 @@ func TestMaxRuns(t *testing.T) {
 					for i := range tasks {
 						turns.Go(func() {
 							x := turn("x")
-							x.Ref.Task = fmt.Sprint("t", i)
 							run := carryOut(t.Context(), h, x, tc.stream)
 							if tc.resume {
 								run = h.Resume(t.Context(), x)
@@ -115,21 +113,23 @@ func TestMaxRuns(t *testing.T) {
 	}
 }
 
-// TestTooManyWait holds that the queue of an agent has a bound, that a turn that waits says so, and that one whose
-// caller gives up leaves the queue.
+// TestTooManyWait holds that the queue of an agent has a bound, of which a Leader has half and another Leader half of
+// what is left, that a turn that waits says so, and that one whose caller gives up leaves the queue.
 func TestTooManyWait(t *testing.T) {
-	all := upstream.NewSlots(4)
+	all := upstream.NewSlots(4, 0)
 	agents := script{"send": hangs, "get": says(fails(-32001, "?"))}.handler()
 	withAgent(t, agents, func(c *settings) { c.Slots = all }, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 		ctx, stop := context.WithCancel(t.Context())
 		var turns sync.WaitGroup
 		var waiting atomic.Int64
 		for range 3 + 32 {
-			if err := h.Admit(); err != nil {
+			if err := h.Admit("l"); err != nil {
 				t.Fatal(err)
 			}
+			x := turn("x")
+			x.Leader = "l"
 			turns.Go(func() {
-				for rep := range carryOut(ctx, h, turn("x"), false) {
+				for rep := range carryOut(ctx, h, x, false) {
 					if rep.Delivery == agent.DeliveryQueued {
 						waiting.Add(1)
 					}
@@ -141,14 +141,17 @@ func TestTooManyWait(t *testing.T) {
 			t.Errorf("%d turns wait", n)
 		}
 		want := task.Errorf(task.LimitExceeded,
-			"the agent is busy: it has 4 runs, and 32 more wait; try again later").WithData("limit",
+			"the agent is busy: it has 4 runs, and 32 of your tasks wait for one; try again later").WithData("limit",
 			"max_runs").WithData("max", 4)
-		if diff := cmp.Diff(error(want), h.Admit()); diff != "" {
+		if diff := cmp.Diff(error(want), h.Admit("l")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if err := h.Admit("another"); err != nil {
+			t.Errorf("the turns of one Leader have no other one admitted: %v", err)
 		}
 		stop()
 		turns.Wait()
-		if err := h.Admit(); err != nil {
+		if err := h.Admit("l"); err != nil {
 			t.Errorf("no turn waits any more: %v", err)
 		}
 		if _, waiting := all.Taken(); waiting != 0 {

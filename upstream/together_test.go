@@ -183,6 +183,7 @@ func shownOf(t *testing.T, codec translate.Client, w upstream.Transport) (all []
 			t.Fatal(err)
 		}
 		a := upstream.New(upstream.Config{Resolver: upstream.NewEndpoint(codec, w), Logger: slog.New(slog.DiscardHandler)})
+		a.NumberAll("1")
 		p := engine.Register(partner.Config{
 			Name: "agent", Agent: a, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 10, Log: slog.New(slog.DiscardHandler),
 			Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour},

@@ -82,7 +82,8 @@ type Exchange interface {
 	Explain(err error) error
 
 	// Close ends the exchange and releases its messages. err says why; nil says that the answer was complete, so that
-	// the transport may wait a moment for the end of a stream, and use the connection again.
+	// the transport may wait a moment for the end of a stream, and use the connection again. It does not if
+	// err is translate.ErrOtherAnswer, unless the connection itself pairs answers with requests.
 	Close(err error)
 }
 
@@ -90,19 +91,22 @@ type Exchange interface {
 type Message struct {
 	Name string // the event's name, where the transport has one
 	Data []byte // valid until the next call of Next or Close
+
+	// Stored becomes that of the agent.Report that the message makes.
+	Stored func()
 }
 
-// begin opens an exchange and waits for its answer to begin.
-func begin(ctx context.Context, route Route, r *Request) (Exchange, error) {
-	x, err := route.Open(ctx, r)
+// begin opens the exchange of a query and waits for its answer to begin.
+func begin(ctx context.Context, route Route, q *query) (asked, error) {
+	x, err := route.Open(ctx, &q.Request)
 	if err != nil {
-		return nil, err
+		return asked{}, err
 	}
 	if err := x.Begin(); err != nil {
 		x.Close(err)
-		return nil, err
+		return asked{}, err
 	}
-	return x, nil
+	return asked{x, q.codec}, nil
 }
 
 // ErrAbandoned closes an exchange whose answer is not wanted any more.

@@ -24,10 +24,18 @@ import (
 type Config struct {
 	Resolver Resolver
 
-	IdleTimeout  time.Duration // how long the agent may send nothing, and change nothing when asked; default 5m
-	StallTimeout time.Duration // after a cut, how long a task may stand still before it counts as lost; default 30s
+	IdleTimeout time.Duration // how long the agent may send nothing, and change nothing when asked; default 5m
+	// StallTimeout is how long a task may stand still after a cut before it counts as lost. Default: 30s, or IdleTimeout
+	// if that is less.
+	StallTimeout time.Duration
 	RetryFor     time.Duration // how long a turn that the agent has not received is sent again; 0 for not at all
 	Slots        *Slots        // for the requests under way; default: 1024
+
+	// ResendAfter is how long an agent whose connection broke is asked for the turn before the message is sent again: it
+	// may have read the message and not know the task yet. 0 is to ask once.
+	ResendAfter time.Duration
+	// NeverResend has the turn fail in place of that.
+	NeverResend bool
 
 	// Listener receives what the agent sends unasked; nil where the agent has nowhere to send it. A transport that is a
 	// Listener goes first.
@@ -70,6 +78,7 @@ type Endpoint struct {
 	namer      bool // the agent names its tasks itself
 	repeats    bool // the agent answers a start that it has by its task
 	actsLate   bool // the agent may leave a task unchanged while it acts on a continue
+	restates   bool // the agent is asked for the task that a stream has ended
 	streams    bool // the agent answers every turn by a stream
 	taken      taken
 	streamless atomic.Bool // the agent has said that it has no streams
@@ -81,6 +90,7 @@ func NewEndpoint(codec translate.Client, transport Transport) *Endpoint {
 	_, e.namer = codec.(translate.Namer)
 	_, e.repeats = codec.(translate.Repeater)
 	_, e.actsLate = codec.(translate.LateActor)
+	_, e.restates = codec.(translate.Restater)
 	_, e.streams = codec.(translate.Streamer)
 	return e
 }
@@ -107,6 +117,7 @@ type Agent struct {
 	config Config
 	log    *slog.Logger
 	jitter func(time.Duration) time.Duration // of what is repeated
+	nextID func() string                     // of requests
 	names  names
 }
 
@@ -118,10 +129,10 @@ func New(config Config) *Agent {
 		config.IdleTimeout = defaultIdleTimeout
 	}
 	if config.StallTimeout <= 0 {
-		config.StallTimeout = defaultStallTimeout
+		config.StallTimeout = min(defaultStallTimeout, config.IdleTimeout)
 	}
 	if config.Slots == nil {
-		config.Slots = NewSlots(defaultSlots)
+		config.Slots = NewSlots(defaultSlots, 0)
 	}
 	if config.Traffic == nil {
 		config.Traffic = new(Traffic)
@@ -129,7 +140,7 @@ func New(config Config) *Agent {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	return &Agent{config: config, log: config.Logger, jitter: spread}
+	return &Agent{config: config, log: config.Logger, jitter: spread, nextID: requestIDs()}
 }
 
 // spread returns d, a quarter shorter or longer at random, so that what failed together is not repeated together.
@@ -141,7 +152,7 @@ func spread(d time.Duration) time.Duration {
 func (a *Agent) Close() { a.config.Resolver.Close() }
 
 // Admit implements partner.Admitter.
-func (a *Agent) Admit() error { return a.config.Slots.admit() }
+func (a *Agent) Admit(leader string) error { return a.config.Slots.admit(leader) }
 
 // Run implements partner.Agent.
 func (a *Agent) Run(ctx context.Context, t *agent.Turn, stream bool) iter.Seq2[agent.Report, error] {

@@ -128,7 +128,7 @@ func (c *connection) Request(ctx context.Context, r *aun.Request) {
 	case "auth.aid_login2":
 		result, err = g.authority.Login2(r.Params)
 	case "auth.refresh_token":
-		result, err = g.authority.Refresh(r.Params)
+		result, _, err = g.authority.Refresh(r.Params)
 	case "auth.connect":
 		if _, err = g.authority.Authenticate(r.Params.Get("auth")); err == nil && r.Params.Get("nonce").String() != c.nonce {
 			err = aun.Errorf(codes.CertificateInvalid, "wrong nonce")

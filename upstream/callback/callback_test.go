@@ -20,6 +20,9 @@ func push(t *testing.T, s *Server, url, token, body string) int {
 	return w.Code
 }
 
+// TestServer pushes with the right token and address, and with wrong ones.
+//
+// Promise: forged pushes of an agent (`aip_callback`)
 func TestServer(t *testing.T) {
 	var callbacks Server
 	cb := callbacks.begin()

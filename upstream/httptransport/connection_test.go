@@ -120,6 +120,32 @@ func TestReuse(t *testing.T) {
 	}
 }
 
+// TestAfterServerFailed holds that a connection is not used again after the server has failed: it may be about to close
+// it, and says so only for some failures.
+func TestAfterServerFailed(t *testing.T) {
+	for _, scheme := range schemes {
+		for status, reused := range map[int]bool{200: true, 404: true, 429: true, 500: false, 501: false, 503: false} {
+			a := newRawAgent(t, scheme, func(conn net.Conn, in *bufio.Reader, _ int) {
+				for {
+					if _, err := readRequest(in); err != nil {
+						return
+					}
+					fmt.Fprintf(conn, "HTTP/1.1 %d Status\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nno", status)
+				}
+			})
+			transport := a.transport(t)
+			for range 2 {
+				if got, err := send(t.Context(), transport, requestOf("x")); got != "no" || err != nil {
+					t.Errorf("%s, %d: %q, %v", scheme, status, got, err)
+				}
+			}
+			if n := a.conns.Load(); (n == 1) != reused {
+				t.Errorf("%s, %d: %d connections for two exchanges", scheme, status, n)
+			}
+		}
+	}
+}
+
 // TestClosedWhileIdle holds that nothing is sent on a connection that the agent has closed, or has sent something on:
 // every message arrives, and every answer belongs to its request.
 func TestClosedWhileIdle(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/aip-gateway/aip-gateway/internal/http1"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -65,7 +66,7 @@ func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	if d.tls == nil {
 		return conn, nil
 	}
-	secure := tls.Client(conn, d.tls)
+	secure := http1.Secure(conn, d.tls)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, dialError{err}

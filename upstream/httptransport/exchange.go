@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"net/http"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
@@ -14,6 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -184,11 +186,14 @@ func (x *exchange) SetIdleTimeout(d time.Duration) {
 	x.conn.SetIdleTimeout(d)
 }
 
-// Close implements upstream.Exchange. The connection is used again if the answer was read to its end.
+// Close implements upstream.Exchange. The connection is used again if the answer was read to its end, and was that to
+// the request. After a server has failed it is not: some servers, such as uvicorn, close the connection then without
+// saying so.
 func (x *exchange) Close(err error) {
 	x.abandonDial()
 	if x.conn != nil {
-		x.giveBack(err == nil && x.events != nil)
+		sound := x.status < http.StatusInternalServerError && !errors.Is(err, translate.ErrOtherAnswer)
+		x.giveBack(err == nil && x.events != nil, sound)
 	}
 	if x.events != nil {
 		x.events.Close()
@@ -204,8 +209,9 @@ func (x *exchange) Close(err error) {
 	x.span.End(err)
 }
 
-// giveBack gives the connection back to the pool, or closes it. If end, it waits a moment for the end of a stream.
-func (x *exchange) giveBack(end bool) {
+// giveBack gives the connection back to the pool, or closes it where it is not sound. If end, it waits a moment for the
+// end of a stream.
+func (x *exchange) giveBack(end, sound bool) {
 	conn := x.conn
 	x.conn = nil
 	if end && !conn.ReachEnd() {
@@ -215,7 +221,9 @@ func (x *exchange) giveBack(end bool) {
 	if x.interrupt != nil {
 		x.interrupt.Wake(nil)
 	}
-	sound := x.unwatch == nil || x.unwatch()
+	if x.unwatch != nil && !x.unwatch() {
+		sound = false
+	}
 	if x.sending != nil {
 		select {
 		case <-x.sending:

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// query is one request of a run, with the client that makes it and reads its answer.
+type query struct {
+	Request
+	codec translate.Client
+}
+
+// query returns a request about the turn's task, without its body.
+func (r *run) query(op translate.Operation) *query { return r.queryOf(op, r.turn) }
+
+// queryOf returns a request about the task of a turn, without its body.
+func (r *run) queryOf(op translate.Operation, t *agent.Turn) *query {
+	q := translate.Query{ID: r.nextID(), Task: t.Ref.Task, Session: t.Ref.Session}
+	switch op {
+	case translate.Send, translate.SendStream:
+		if r.unnamed(t) {
+			q.Task = ""
+		}
+	case translate.Describe, translate.List:
+		q.Task, q.Session = "", ""
+	}
+	return &query{
+		Request: Request{Operation: op, Ref: t.Ref, IdleTimeout: r.config.IdleTimeout}, codec: r.codec.For(q),
+	}
+}
+
+// requestIDs returns a function that returns an id that no other request has, of this process or another one. It may be
+// called by any number of goroutines at once.
+func requestIDs() func() string {
+	prefix := strings.ToLower(rand.Text()[:12]) + "-"
+	var last atomic.Uint64
+	return func() string { return prefix + strconv.FormatUint(last.Add(1), 10) }
+}
+
+// asked is the exchange of a query.
+type asked struct {
+	Exchange
+	codec translate.Client // of the query
+}
+
+// maxOtherAnswers is after how many answers to other requests a turn is given up: it is not the connections then that
+// have lost their step.
+const maxOtherAnswers = 3
+
+// refused says what it means that the codec does not understand a message of the agent, or reads an error in it. The
+// answer to another request may be that to another Leader, on a connection that has lost its step. So the agent is
+// asked again, on another one.
+func (r *run) refused(x asked, err error) error {
+	if !errors.Is(err, translate.ErrOtherAnswer) {
+		return x.Explain(err)
+	}
+	r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent has answered another request; the connection is closed",
+		slog.Any("error", err))
+	if r.others++; r.others >= maxOtherAnswers {
+		return Failed(task.InvalidAgentResponse, NoReason, err, "the agent's answers are not those to its requests; it "+
+			"must answer each with the id that this has, and about the task that this names")
+	}
+	return Failed(task.InvalidAgentResponse, OtherAnswer, err, "the agent has answered another request than this one")
+}

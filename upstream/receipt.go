@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
+)
+
+// receipt is what an agent says of a message whose connection broke.
+type receipt uint8
+
+const (
+	unclear   receipt = iota // it does not say whether it has the message
+	delivered                // it has the message
+	missing                  // it does not have the message, or does not know it yet
+)
+
+// missed asks the agent whether it has the turn, and reports whether it has not. An agent that does not have it is
+// asked for as long as ResendAfter, because it may have read the message and not know the task yet. The error says that
+// the turn must fail: such a message is not sent again.
+func (p *retry) missed() (bool, error) {
+	r, begun, wait := p.run, time.Now(), retryFirst
+	for {
+		got, err := r.receipt()
+		switch {
+		case r.ctx.Err() != nil:
+			return false, Ended(r.ctx)
+		case got == missing:
+			asked := time.Since(begun)
+			if asked >= r.config.ResendAfter {
+				p.pace.until = p.pace.until.Add(asked) // RetryFor is for sending
+				return true, r.mayResend()
+			}
+			if !sleep(r.ctx, min(r.jitter(wait), r.config.ResendAfter-asked)) {
+				return false, Ended(r.ctx)
+			}
+			wait = min(2*wait, retryMost)
+		case err == nil || !transient(err) || p.pace.over(err) || !p.pace.pause(r.ctx, r.jitter):
+			return false, nil
+		}
+	}
+}
+
+// mayResend returns an error where a message that the agent may have received must not be sent again, although the
+// agent says that it does not have it.
+func (r *run) mayResend() error {
+	if !r.config.NeverResend {
+		return nil
+	}
+	return task.Errorf(task.AgentTimeout, "the connection to the agent broke, and the agent does not have the message; "+
+		"it is unknown whether the agent will act on it, so it is not sent again")
+}
+
+// receipt asks the agent once whether it has the turn.
+func (r *run) receipt() (receipt, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, r.askTime())
+	defer cancel()
+	rep, err := r.get(ctx)
+	switch {
+	case r.starts() && task.KindOf(err) == task.TaskNotFound:
+		return missing, nil
+	case err != nil:
+		return unclear, err
+	case !untouched(r.turn, &rep):
+		return delivered, nil
+	case !r.actsLate:
+		return missing, nil
+	}
+	return r.receiptByMessages()
+}
+
+// receiptByMessages asks the agent once for the messages of the task. An agent that acts late has received a message
+// that is one of them.
+func (r *run) receiptByMessages() (receipt, error) {
+	q := r.query(translate.Get)
+	codec := q.codec.(translate.LateActor)
+	q.Body = codec.AppendGetMessages(nil, r.turn.Ref)
+	var has, known bool
+	err := r.ask(q, func(body []byte) (err error) {
+		has, known, err = codec.Received(body, r.turn)
+		return err
+	})
+	switch {
+	case err != nil:
+		return unclear, err
+	case has:
+		return delivered, nil
+	case known:
+		return missing, nil
+	}
+	return unclear, nil
+}
+
+// starts reports whether the turn is the first of its task.
+func (r *run) starts() bool {
+	return r.turn.From == task.None && r.turn.Message.Command != task.Continue
+}
+
+// askTime is how long a question about a task may take whose run has failed.
+func (r *run) askTime() time.Duration { return min(askTimeout, r.config.IdleTimeout) }
+
+// untouched reports whether an agent's task is settled exactly as it was at the end of the turn before.
+func untouched(t *agent.Turn, rep *agent.Report) bool {
+	return t.Revision != "" && rep.EndsTurn() && rep.Revision == t.Revision && offersTheSame(t, rep)
+}
+
+// offersTheSame reports whether an agent's task has the products that it had at the end of the turn before, and no
+// others.
+func offersTheSame(t *agent.Turn, rep *agent.Report) bool {
+	return len(task.Diff(slices.Concat(t.Withdrawn, t.Known), rep.Products)) == 0
+}
+
+// ignored returns an error where an agent has ended its task for good before the message of the turn, and will not act
+// on it: the products of the turn before are no answer to it.
+func (r *run) ignored(rep *agent.Report) error {
+	t := r.turn
+	same := rep.Full && len(rep.Products) > 0 && t.From == task.AwaitingCompletion && offersTheSame(t, rep)
+	if !rep.Closed || r.acted || !same && !untouched(t, rep) {
+		return nil
+	}
+	return task.Errorf(task.UnsupportedOperation, "the agent has completed its task by itself and has not acted on the "+
+		"message; start another task")
+}
