@@ -8,7 +8,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun/codes"
@@ -22,13 +21,15 @@ const (
 
 // AuthorityConfig says how an Authority works. Identity and Roots are required.
 type AuthorityConfig struct {
-	Identity *Identity // signs nonces and tokens; it has a certificate
+	Identity *Identity // signs nonces, and the key of the tokens is derived from it; it has a certificate
 	Roots    *Roots    // of the AIDs that may log in
 
-	Issuer      string             // its tokens are those of auth.{Issuer}. Default: the issuer of Identity
-	ForeignKeys []*ecdsa.PublicKey // of the tokens of other issuers that are accepted, for AIDs of theirs
-	AccessLife  time.Duration      // default: 1 h
-	RefreshLife time.Duration      // default: 7 days
+	Issuer string // its tokens are those of auth.{Issuer}. Default: the issuer of Identity
+	// ForeignKeys are the keys of the authentication services whose tokens are accepted, each by the issuer that it is
+	// of: a key signs for AIDs of its issuer, and for no others.
+	ForeignKeys map[string][]*ecdsa.PublicKey
+	AccessLife  time.Duration // default: 1 h
+	RefreshLife time.Duration // default: 7 days
 }
 
 // Authority is the server side of the logins: it checks who a client is, and issues tokens. Its state belongs to no
@@ -54,16 +55,13 @@ func NewAuthority(config AuthorityConfig) (*Authority, error) {
 	if config.RefreshLife <= 0 {
 		config.RefreshLife = defaultRefreshLife
 	}
+	key, err := config.Identity.TokenKey()
+	if err != nil {
+		return nil, err
+	}
 	return &Authority{config: config, tokens: tokens{
-		issuer: "auth." + config.Issuer, key: config.Identity.Key, foreign: config.ForeignKeys,
-		kid: config.Identity.Chain[0].SerialNumber.Text(16),
+		issuer: "auth." + config.Issuer, key: key, foreign: config.ForeignKeys, kid: keyID(&key.PublicKey),
 	}}, nil
-}
-
-// Proof says who the other end of a connection is, and when the proof expires.
-type Proof struct {
-	AID     AID
-	Expires time.Time
 }
 
 // NewChallenge returns the nonce of a new connection in gateway mode, and the params of the notification "challenge"
@@ -85,9 +83,12 @@ func (a *Authority) Login1(params gjson.Result) ([]byte, error) {
 		return nil, err
 	}
 	clientNonce, request := params.Get("client_nonce").String(), params.Get("request_id").String()
+	if err := a.config.Identity.refuse(aid); err != nil {
+		return nil, err
+	}
 	switch {
-	case clientNonce == "" || len(clientNonce) > maxParam:
-		return nil, Errorf(codes.InvalidParams, "client_nonce must be a string of 1 to %d bytes", maxParam)
+	case !asksService(clientNonce):
+		return nil, badNonce("client_nonce")
 	case len(request) > maxParam:
 		return nil, Errorf(codes.InvalidParams, "request_id is longer than %d bytes", maxParam)
 	case request == "":
@@ -105,10 +106,8 @@ func (a *Authority) Login1(params gjson.Result) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := login{aid: aid, nonce: NewNonce(), cert: cert}
-	if err := a.logins.begin(request, in); err != nil {
-		return nil, err
-	}
+	in := login{aid: aid, request: request, nonce: NewNonce(), cert: cert}
+	a.logins.begin(in)
 	return mustJSON(map[string]any{
 		"success": true, "request_id": request, "nonce": in.nonce, "server_time": time.Now().UnixMilli(),
 		"client_nonce_signature": signature, "auth_cert": a.config.Identity.CertPEM(),
@@ -123,13 +122,17 @@ func (a *Authority) Login2(params gjson.Result) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.issue(cert.AID, cert.NotAfter)
+	result, _, err := a.issue(cert, NewNonce())
+	return result, err
 }
 
 // finish checks the second step of a login.
 func (a *Authority) finish(params gjson.Result) (*Certificate, error) {
 	aid, err := aidParam(params)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.config.Identity.refuse(aid); err != nil {
 		return nil, err
 	}
 	in, err := a.logins.finish(aid, params.Get("request_id").String(), params.Get("nonce").String())
@@ -144,41 +147,44 @@ func (a *Authority) finish(params gjson.Result) (*Certificate, error) {
 	return in.cert, Verify(in.cert.Key, message, params.Get("signature").String())
 }
 
-// issue returns new tokens for an AID whose certificate is valid until notAfter.
-func (a *Authority) issue(aid AID, notAfter time.Time) ([]byte, error) {
+// issue returns new tokens for the AID of a certificate that has logged in, and what they prove.
+func (a *Authority) issue(cert *Certificate, login string) ([]byte, Proof, error) {
 	now := time.Now()
 	until := func(life time.Duration) time.Time {
-		if t := now.Add(life); t.Before(notAfter) {
+		if t := now.Add(life); t.Before(cert.NotAfter) {
 			return t
 		}
-		return notAfter
+		return cert.NotAfter
 	}
 	expires := until(a.config.AccessLife)
-	access, err := a.tokens.issue(aid, accessAudience, expires, nil)
+	access, err := a.tokens.issue(cert, login, accessAudience, expires)
 	if err != nil {
-		return nil, err
+		return nil, Proof{}, err
 	}
-	refresh, err := a.tokens.issue(aid, refreshAudience, until(a.config.RefreshLife), jwt.NewNumericDate(notAfter))
+	refresh, err := a.tokens.issue(cert, login, refreshAudience, until(a.config.RefreshLife))
 	if err != nil {
-		return nil, err
+		return nil, Proof{}, err
 	}
 	return mustJSON(map[string]any{
-		"success": true, "aid": aid, "access_token": access, "token": access, "refresh_token": refresh,
+		"success": true, "aid": cert.AID, "access_token": access, "token": access, "refresh_token": refresh,
 		"expires_in": int64(expires.Sub(now) / time.Second),
-	}), nil
+	}), Proof{AID: cert.AID, Expires: expires, login: login, cert: cert}, nil
 }
 
 // Refresh is auth.refresh_token. For a token that is no longer valid, the result asks for a login, as clients expect.
-func (a *Authority) Refresh(params gjson.Result) ([]byte, error) {
+// What the new tokens prove is also returned; it is the zero Proof where there are none.
+func (a *Authority) Refresh(params gjson.Result) ([]byte, Proof, error) {
 	c, err := a.tokens.check(params.Get("refresh_token").String(), refreshAudience)
-	if err == nil && c.NotAfter != nil {
+	if err == nil && c.AID != a.config.Identity.AID {
 		if aid := params.Get("aid"); !aid.Exists() || aid.String() == string(c.AID) {
-			return a.issue(c.AID, c.NotAfter.Time())
+			if cert, err := c.certificate(a.config.Roots); err == nil {
+				return a.issue(cert, c.Login)
+			}
 		}
 	}
 	return mustJSON(map[string]any{
 		"success": false, "error": "The refresh token is not valid", "relogin_required": true, "retryable": false,
-	}), nil
+	}), Proof{}, nil
 }
 
 // Authenticate checks the member auth of auth.connect.
@@ -189,18 +195,25 @@ func (a *Authority) Authenticate(auth gjson.Result) (Proof, error) {
 		if err != nil {
 			return Proof{}, err
 		}
-		return Proof{AID: c.AID, Expires: c.Expiry.Time()}, nil
+		if err := a.config.Identity.refuse(c.AID); err != nil {
+			return Proof{}, err
+		}
+		p := Proof{AID: c.AID, Expires: c.Expiry.Time(), login: c.Login, signer: c.signer}
+		if c.signer == nil {
+			p.cert, err = c.certificate(a.config.Roots)
+		}
+		return p, err
 	case "aid":
 		cert, err := a.finish(auth)
 		if err != nil {
 			return Proof{}, err
 		}
-		return Proof{AID: cert.AID, Expires: cert.NotAfter}, nil
+		return cert.proof(), nil
 	}
 	return Proof{}, Errorf(codes.AuthFailed, "The authentication method is not supported; use aid or kite_token")
 }
 
-// maxParam is the length of the longest nonce or id that is accepted, in bytes.
+// maxParam is the length of the longest id that is accepted, in bytes.
 const maxParam = 256
 
 func aidParam(params gjson.Result) (AID, error) {

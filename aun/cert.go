@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -185,7 +186,7 @@ func (r *Roots) verifyChain(chain []*x509.Certificate) (*Certificate, error) {
 	c := &Certificate{Leaf: leaf, Key: key}
 	for _, path := range found {
 		if ends, revoked := r.ends(path); !revoked && ends.After(c.NotAfter) {
-			c.NotAfter = ends
+			c.NotAfter, c.chain = ends, r.unknown(path)
 		}
 	}
 	if c.NotAfter.IsZero() {
@@ -208,12 +209,24 @@ func (r *Roots) ends(path []*x509.Certificate) (ends time.Time, revoked bool) {
 	return ends, revoked
 }
 
+// unknown returns the certificates of a path that must be presented to find it again.
+func (r *Roots) unknown(path []*x509.Certificate) (chain []*x509.Certificate) {
+	for _, c := range path {
+		if !slices.ContainsFunc(r.cas, c.Equal) {
+			chain = append(chain, c)
+		}
+	}
+	return chain
+}
+
 // Certificate is the verified certificate of an AID.
 type Certificate struct {
 	AID      AID
 	Leaf     *x509.Certificate
 	Key      *ecdsa.PublicKey
 	NotAfter time.Time // until when the whole chain is valid
+
+	chain []*x509.Certificate // Leaf, and what leads from it to the roots that does not belong to them
 }
 
 // aidOf returns the AID of a certificate: its common name, or without one its only DNS name.

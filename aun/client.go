@@ -105,7 +105,8 @@ type Client struct {
 	session *Session
 	changed chan struct{} // closed, and replaced, when session or failed changes
 	failed  error         // why the last attempt to connect failed; nil after one that did not
-	tries   uint64        // attempts that have failed
+	begun   uint64        // attempts that have begun
+	ended   uint64        // the number of the last attempt that has failed or made a session
 
 	tokens Tokens // of the goroutine that connects
 }
@@ -147,10 +148,10 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		c.started = true
 		c.work.Go(c.keep)
 	}
-	tries := c.tries
+	before := c.begun // an attempt under way has not seen what has changed since it began
 	for {
 		session, changed, failed := c.session, c.changed, c.failed
-		enough := c.tries > tries && failed != nil
+		enough := c.ended > before && failed != nil
 		c.mu.Unlock()
 		switch {
 		case session != nil:
@@ -176,14 +177,18 @@ func (c *Client) Connected() bool {
 	return c.session != nil
 }
 
-// set records the session, or why there is none.
+// begin counts an attempt to connect.
+func (c *Client) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begun++
+}
+
+// set records the session, or why there is none: the end of the attempt that has begun last, or of its session.
 func (c *Client) set(s *Session, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.session, c.failed = s, err
-	if err != nil {
-		c.tries++
-	}
+	c.session, c.failed, c.ended = s, err, c.begun
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
@@ -219,6 +224,7 @@ func (c *Client) target() string { return cmp.Or(c.config.URL, string(c.config.P
 
 // connect opens a connection, logs in, and serves it to its end. served says that there was a session.
 func (c *Client) connect() (served bool, err error) {
+	c.begin()
 	defer func() {
 		if !served {
 			c.set(nil, err)

@@ -21,14 +21,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
 
-// MaxFrame is the size of the largest frame, in bytes, in both directions.
-const MaxFrame = 1_000_000
+// The sizes of the largest frames, in bytes.
+const (
+	MaxFrame      = 1_000_000 // in both directions
+	MaxLoginFrame = 16 << 10  // from a client that has not logged in
+)
 
 // Limits bound one connection. A zero stands for the default.
 type Limits struct {
 	Calls        int           // calls of this end that wait for an answer; more wait to be sent. Default: 16
 	Requests     int           // requests of the other end under way; no frame is read while there are more. Default: 64
 	WriteTimeout time.Duration // a frame that takes longer ends the connection. Default: 10 s
+
+	// Stranger says that the other end has not logged in: until LoggedIn is called, its frames have at most
+	// MaxLoginFrame bytes, and it has one request under way at a time.
+	Stranger bool
 }
 
 func (l Limits) or() Limits {
@@ -69,6 +76,8 @@ type Conn struct {
 	writing  chan struct{} // held by the goroutine that writes
 	calls    chan struct{} // one for each call under way
 	requests chan struct{} // one for each request under way
+	alone    chan struct{} // the same, of a stranger
+	stranger atomic.Bool
 	work     sync.WaitGroup
 	last     atomic.Int64 // when the last frame arrived, in Unix nanoseconds
 	frames   *Frames      // counts them; nil if nothing does
@@ -82,14 +91,24 @@ type Conn struct {
 
 // NewConn returns a connection, which owns ws. Nothing is read before Serve.
 func NewConn(ws *websocket.Conn, handler Handler, limits Limits, log *slog.Logger) *Conn {
-	ws.SetReadLimit(MaxFrame)
 	limits = limits.or()
 	c := &Conn{ws: ws, handler: handler, limits: limits, log: log,
 		writing: make(chan struct{}, 1), calls: make(chan struct{}, limits.Calls),
-		requests: make(chan struct{}, limits.Requests), waiting: make(map[uint64]*Pending),
+		requests: make(chan struct{}, limits.Requests), alone: make(chan struct{}, 1), waiting: make(map[uint64]*Pending),
 		done: make(chan struct{})}
 	c.last.Store(time.Now().UnixNano())
+	ws.SetReadLimit(MaxFrame)
+	if limits.Stranger {
+		ws.SetReadLimit(MaxLoginFrame)
+		c.stranger.Store(true)
+	}
 	return c
+}
+
+// LoggedIn lifts the limits of a stranger. It is called in the request that logs in: what comes next is read after it.
+func (c *Conn) LoggedIn() {
+	c.ws.SetReadLimit(MaxFrame)
+	c.stranger.Store(false)
 }
 
 // CountBy has the frames counted. It is called before Serve, and before anything is sent.
@@ -211,13 +230,17 @@ func (c *Conn) refuse(ctx context.Context, err *jsonrpc.Error) {
 
 // run runs f in a goroutine, which counts as a request under way. It waits until there may be one more.
 func (c *Conn) run(ctx context.Context, f func()) {
+	under := c.requests
+	if c.stranger.Load() {
+		under = c.alone
+	}
 	select {
-	case c.requests <- struct{}{}:
+	case under <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
 	c.work.Go(func() {
-		defer func() { <-c.requests }()
+		defer func() { <-under }()
 		f()
 	})
 }

@@ -319,3 +319,47 @@ func TestRemoteClose(t *testing.T) {
 		}
 	})
 }
+
+// TestStranger: the other end has one request under way at a time until it has logged in, and more after that.
+func TestStranger(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		near, far := auntest.Pipe(t)
+		var under atomic.Int32
+		answer := make(chan struct{})
+		serve(t, far, handler{request: func(_ context.Context, r *aun.Request) {
+			under.Add(1)
+			<-answer
+			under.Add(-1)
+			if r.Method == "login" {
+				r.Conn.LoggedIn()
+			}
+			_ = r.Reply([]byte("{}"))
+		}}, aun.Limits{Stranger: true})
+		c := serve(t, near, handler{}, aun.Limits{})
+		for _, at := range []struct {
+			method string
+			once   int32 // requests under way at once
+		}{{"guess", 1}, {"login", 1}, {"work", 4}} {
+			var calls sync.WaitGroup
+			n := 4
+			if at.method == "login" {
+				n = 1
+			}
+			for range n {
+				calls.Go(func() {
+					if _, err := c.Call(t.Context(), at.method, []byte("{}")); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+			if got := under.Load(); got != at.once {
+				t.Errorf("%d requests %s are under way, want %d", got, at.method, at.once)
+			}
+			for range n {
+				answer <- struct{}{}
+			}
+			calls.Wait()
+		}
+	})
+}

@@ -42,7 +42,7 @@ func FuzzLogins(f *testing.F) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if result, err := a.Refresh(params); err != nil || gjson.GetBytes(result, "success").Bool() {
+		if result, _, err := a.Refresh(params); err != nil || gjson.GetBytes(result, "success").Bool() {
 			t.Errorf("refresh: %s, %v", result, err)
 		}
 		_, _ = peer.Initialize(params)

@@ -5,7 +5,9 @@ package aun
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -14,6 +16,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+
+	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
 // Identity is an AID of our own: its private key, and its certificate once the issuer has given it one.
@@ -167,6 +172,33 @@ func (id *Identity) PublicKey() string {
 
 // Curve returns the name of the key's curve: P-256 or P-384.
 func (id *Identity) Curve() string { return id.Key.Curve.Params().Name }
+
+// TokenKey returns the key that signs the tokens of the identity's issuer. It is derived from the private key, so that
+// tokens outlive the process, and it is another one: what the private key signs for others is never a token.
+func (id *Identity) TokenKey() (*ecdsa.PrivateKey, error) {
+	secret, err := id.Key.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	for n := range 256 {
+		scalar, err := hkdf.Key(sha256.New, secret, nil, "aip-gateway: key of AUN tokens, "+strconv.Itoa(n), 32)
+		if err != nil {
+			return nil, err
+		}
+		if key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), scalar); err == nil { // all but 2^-32 of them
+			return key, nil
+		}
+	}
+	return nil, errors.New("no key of tokens can be derived from the private key")
+}
+
+// refuse returns an error for a client that claims to be this end, which has no reason to log in at itself.
+func (id *Identity) refuse(aid AID) error {
+	if aid != id.AID {
+		return nil
+	}
+	return Errorf(codes.AuthFailed, "%s is this gateway's own AID, which nobody logs in as; use an AID of your own", aid)
+}
 
 // Sign returns the identity's signature of a message.
 func (id *Identity) Sign(message string) (string, error) { return Sign(id.Key, message) }

@@ -47,7 +47,7 @@ func Login(
 	ctx context.Context, c *Conn, id *Identity, roots *Roots,
 	issuers func(context.Context) ([]*x509.Certificate, error),
 ) (Tokens, error) {
-	ours := NewNonce()
+	ours := serviceNonce()
 	step1, err := c.Call(ctx, "auth.aid_login1", mustJSON(map[string]any{
 		"aid": id.AID, "cert": id.CertPEM(), "client_nonce": ours,
 	}))
@@ -72,8 +72,8 @@ func Login(
 		return Tokens{}, err
 	}
 	nonce := step1.Get("nonce").String()
-	if nonce == "" || len(nonce) > maxParam {
-		return Tokens{}, errors.New("aun: auth.aid_login1 gave no nonce")
+	if !isNonce(nonce) {
+		return Tokens{}, errors.New("aun: auth.aid_login1 gave no nonce that may be signed")
 	}
 	clientTime := strconv.FormatFloat(float64(time.Now().UnixMicro())/1e6, 'f', 6, 64)
 	signature, err := id.Sign(nonce + ":" + clientTime)

@@ -19,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
+	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
@@ -58,7 +59,7 @@ func gateway(a *aun.Authority, nonce string) handler {
 		case "auth.aid_login2":
 			result, err = a.Login2(r.Params)
 		case "auth.refresh_token":
-			result, err = a.Refresh(r.Params)
+			result, _, err = a.Refresh(r.Params)
 		case "auth.connect":
 			var proof aun.Proof
 			if proof, err = a.Authenticate(r.Params.Get("auth")); err == nil && r.Params.Get("nonce").String() == nonce {
@@ -219,39 +220,64 @@ func TestAuthorityRefuses(t *testing.T) {
 	})
 }
 
-func TestTooManyLogins(t *testing.T) {
+// TestUnprovenLoginsLockNobodyOut: whoever begins logins with the certificate of another, which is public, keeps nobody
+// from logging in, not even with the same request_id. Their number is bounded all the same.
+func TestUnprovenLoginsLockNobodyOut(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		pki := auntest.NewPKI(t)
 		a := newAuthority(t, aun.AuthorityConfig{Identity: pki.Identity("gw.aid.test"), Roots: pki.Roots()})
 		alice := pki.Identity("alice.aid.test")
-		for range 8 {
-			login1(t, a, alice)
+		stranger := params(map[string]any{"aid": alice.AID, "cert": alice.CertPEM(), "client_nonce": "n", "request_id": "r"})
+		first := login1(t, a, alice)
+		for range 100 {
+			if _, err := a.Login1(stranger); err != nil {
+				t.Fatal(err)
+			}
 		}
-		p := params(map[string]any{"aid": alice.AID, "cert": alice.CertPEM(), "client_nonce": "n"})
-		if _, err := a.Login1(p); code(err) != codes.LimitExceeded {
-			t.Errorf("the ninth: %v", err)
+		if _, err := a.Login2(params(first)); err != nil {
+			t.Errorf("a login that began before: %v", err)
 		}
-		login1(t, a, pki.Identity("bob.aid.test"))
-		bubble.Pass(time.Minute + time.Second)
-		login1(t, a, alice)
+		if _, err := a.Login2(params(login1(t, a, alice))); err != nil {
+			t.Errorf("a login after them: %v", err)
+		}
 	})
 }
 
+// A token of another issuer is one for an AID of that issuer, signed with a key of that issuer.
 func TestForeignTokens(t *testing.T) {
 	pki := auntest.NewPKI(t)
-	theirs := pki.Identity("auth.other.test")
-	issuer := newAuthority(t, aun.AuthorityConfig{Identity: theirs, Roots: pki.Roots()})
+	other, third := pki.Identity("auth.other.test"), pki.Identity("auth.third.test")
 	ours := newAuthority(t, aun.AuthorityConfig{Identity: pki.Identity("gw.aid.test"), Roots: pki.Roots(),
-		ForeignKeys: []*ecdsa.PublicKey{&theirs.Key.PublicKey}})
-	for aid, want := range map[string]int64{"bob.other.test": 0, "bob.aid.test": codes.AuthFailed} {
-		result, err := issuer.Login2(params(login1(t, issuer, pki.Identity(aid))))
+		ForeignKeys: map[string][]*ecdsa.PublicKey{
+			"other.test": {&third.Key.PublicKey, &other.Key.PublicKey}, "third.test": {&third.Key.PublicKey}}})
+	for name, c := range map[string]struct {
+		signer      *aun.Identity
+		issuer, aid string
+		audience    string
+		want        int64
+	}{
+		"of its issuer":                   {other, "other.test", "bob.other.test", "aun", 0},
+		"of another key of its issuer":    {third, "other.test", "bob.other.test", "aun", 0},
+		"of the gateway's issuer":         {other, "aid.test", "alice.aid.test", "aun", codes.AuthFailed},
+		"for an AID of the gateway's":     {other, "other.test", "alice.aid.test", "aun", codes.AuthFailed},
+		"for the gateway's, by no name":   {other, "aid.test", "bob.other.test", "aun", codes.AuthFailed},
+		"of a third issuer":               {other, "third.test", "eve.third.test", "aun", codes.AuthFailed},
+		"for an AID of a third issuer":    {other, "other.test", "eve.third.test", "aun", codes.AuthFailed},
+		"of an issuer without a key":      {other, "fourth.test", "eve.fourth.test", "aun", codes.AuthFailed},
+		"of no audience of ours":          {other, "other.test", "bob.other.test", "else", codes.AuthFailed},
+		"a refresh token as access token": {other, "other.test", "bob.other.test", "aun-refresh", codes.AuthFailed},
+	} {
+		token, err := aunpeer.JWT(c.signer.Key, c.issuer, c.aid, map[string]any{"aud": c.audience})
 		if err != nil {
 			t.Fatal(err)
 		}
-		token := gjson.GetBytes(result, "access_token").String()
 		proof, err := ours.Authenticate(params(map[string]any{"method": "kite_token", "token": token}))
-		if code(err) != want || want == 0 && proof.AID != aun.AID(aid) {
-			t.Errorf("%s: %v, %v", aid, proof, err)
+		if code(err) != c.want || c.want == 0 && proof.AID != aun.AID(c.aid) {
+			t.Errorf("%s: %v, %v", name, proof, err)
+		}
+		if result, _, err := ours.Refresh(params(map[string]any{"refresh_token": token})); err != nil ||
+			gjson.GetBytes(result, "success").Bool() {
+			t.Errorf("%s: it is refreshed: %s, %v", name, result, err)
 		}
 	}
 	if _, err := ours.Authenticate(params(map[string]any{"method": "pairing_code"})); code(err) != codes.AuthFailed {

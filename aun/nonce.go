@@ -3,7 +3,9 @@
 package aun
 
 import (
+	"container/list"
 	"crypto/rand"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,80 +15,100 @@ import (
 // nonceLife is how long a nonce of a login is valid. It is valid once.
 const nonceLife = time.Minute
 
-// How many logins may be between their two steps.
-const (
-	maxLogins    = 10_000
-	maxLoginsAID = 8 // of one AID
-)
+// maxLogins is how many logins may be between their two steps. Of more, the oldest is given up: what is unproven counts
+// for nobody whom it names.
+const maxLogins = 10_000
 
 // NewNonce returns a random text that cannot be guessed.
 func NewNonce() string { return rand.Text() }
 
+// A private key of an AID signs nonces that others choose, so what it signs must not mean anything elsewhere. A nonce
+// has the alphabet of hex, base64 or base64url, so that it is neither a token, which has dots, nor what the second step
+// of a login signs, which has a colon. And nobody signs a nonce of one purpose for the other: a signature that a
+// service gives to anyone is not one by which its AID logs in at a peer.
+const (
+	maxNonce      = 128        // bytes
+	servicePrefix = "service-" // of the nonces by which this end has a service, or the server of a peer, prove itself
+	peerPrefix    = "peer-"    // of the nonces by which this end has a client of peer mode prove itself
+)
+
+func serviceNonce() string { return servicePrefix + NewNonce() }
+
+func peerNonce() string { return peerPrefix + NewNonce() }
+
+// isNonce reports whether a text has the form of a nonce.
+func isNonce(text string) bool {
+	letters := strings.TrimRight(text, "=")
+	return letters != "" && len(text) <= maxNonce && len(text)-len(letters) <= 2 &&
+		!strings.ContainsFunc(letters, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("+/-_", r))
+		})
+}
+
+// asksService reports whether a nonce may be signed by a service, or by the server of a peer.
+func asksService(nonce string) bool { return isNonce(nonce) && !strings.HasPrefix(nonce, peerPrefix) }
+
+// asksPeer reports whether a nonce may be signed by a client of peer mode.
+func asksPeer(nonce string) bool { return isNonce(nonce) && !strings.HasPrefix(nonce, servicePrefix) }
+
+func badNonce(name string) *Error {
+	return Errorf(codes.InvalidParams, "%s must be random, in hex, base64 or base64url, and have 1 to %d characters",
+		name, maxNonce)
+}
+
 // login is a login between its two steps.
 type login struct {
 	aid     AID
+	request string
 	nonce   string
 	cert    *Certificate
 	expires time.Time
 }
 
-// logins are the logins between their two steps, by AID and request id. They belong to no connection, because clients
-// take each step on a connection of its own.
+// logins are the logins between their two steps, by nonce. They belong to no connection, because clients take each step
+// on a connection of its own.
 type logins struct {
 	mu    sync.Mutex
-	open  map[string]login
-	ofAID map[AID]int
+	open  map[string]*list.Element // of order
+	order list.List                // of login, the oldest first
 }
 
-func loginKey(aid AID, request string) string { return string(aid) + "\x00" + request }
-
-// begin adds a login. It returns an error where there are too many.
-func (l *logins) begin(request string, in login) error {
+// begin adds a login.
+func (l *logins) begin(in login) {
 	now := time.Now()
 	in.expires = now.Add(nonceLife)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open == nil {
-		l.open, l.ofAID = make(map[string]login), make(map[AID]int)
+		l.open = make(map[string]*list.Element)
 	}
-	key := loginKey(in.aid, request)
-	if _, again := l.open[key]; again {
-		return Errorf(codes.InvalidParams, "The request_id is in use")
+	for e := l.order.Front(); e != nil && (len(l.open) >= maxLogins || now.After(e.Value.(login).expires)); {
+		l.drop(e)
+		e = l.order.Front()
 	}
-	if len(l.open) >= maxLogins || l.ofAID[in.aid] >= maxLoginsAID {
-		for key, old := range l.open {
-			if now.After(old.expires) {
-				l.drop(key, old.aid)
-			}
-		}
-	}
-	if len(l.open) >= maxLogins || l.ofAID[in.aid] >= maxLoginsAID {
-		return Errorf(codes.LimitExceeded, "Too many logins are under way; finish them, or try again in a minute")
-	}
-	l.open[key] = in
-	l.ofAID[in.aid]++
-	return nil
+	l.open[in.nonce] = l.order.PushBack(in)
 }
 
 // finish removes the login with a nonce, and returns it. A login can be finished once, also if that fails.
 func (l *logins) finish(aid AID, request, nonce string) (login, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := loginKey(aid, request)
-	in, ok := l.open[key]
-	if !ok || in.nonce != nonce {
+	e := l.open[nonce]
+	if e == nil {
 		return login{}, Errorf(codes.CertificateInvalid, "The nonce is unknown, or has been used")
 	}
-	l.drop(key, aid)
-	if time.Now().After(in.expires) {
+	in := l.drop(e)
+	switch {
+	case in.aid != aid || in.request != request:
+		return login{}, Errorf(codes.CertificateInvalid, "The nonce is that of another login")
+	case time.Now().After(in.expires):
 		return login{}, Errorf(codes.CertificateInvalid, "The nonce has expired")
 	}
 	return in, nil
 }
 
-func (l *logins) drop(key string, aid AID) {
-	delete(l.open, key)
-	if l.ofAID[aid]--; l.ofAID[aid] <= 0 {
-		delete(l.ofAID, aid)
-	}
+func (l *logins) drop(e *list.Element) login {
+	in := l.order.Remove(e).(login)
+	delete(l.open, in.nonce)
+	return in
 }

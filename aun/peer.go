@@ -50,9 +50,12 @@ func (l *PeerLogin) Hello(params gjson.Result) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := l.identity.refuse(aid); err != nil {
+		return nil, err
+	}
 	theirs := params.Get("nonce").String()
-	if theirs == "" || len(theirs) > maxParam {
-		return nil, Errorf(codes.InvalidParams, "nonce must be a string of 1 to %d bytes", maxParam)
+	if !asksService(theirs) {
+		return nil, badNonce("nonce")
 	}
 	if l.version == "" { // some peers send hello without initialize
 		if l.version, err = commonVersion(params.Get("protocol"), peerVersions); err != nil {
@@ -70,7 +73,7 @@ func (l *PeerLogin) Hello(params gjson.Result) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.nonce, l.expires = NewNonce(), time.Now().Add(nonceLife)
+	l.nonce, l.expires = peerNonce(), time.Now().Add(nonceLife)
 	return mustJSON(map[string]any{
 		"aid": l.identity.AID, "cert": l.identity.CertPEM(), "nonce": l.nonce, "nonce_signature": signature,
 		"protocol": l.version,
@@ -89,7 +92,7 @@ func (l *PeerLogin) Confirm(params gjson.Result) ([]byte, Proof, error) {
 	}
 	return mustJSON(map[string]any{
 		"status": "ok", "authenticated": true, "identity": map[string]any{"aid": l.cert.AID},
-	}), Proof{AID: l.cert.AID, Expires: l.cert.NotAfter}, nil
+	}), l.cert.proof(), nil
 }
 
 // ConnectPeer is the client side of peer mode: it logs in on a connection that is being served, to a peer that must
@@ -105,7 +108,7 @@ func ConnectPeer(ctx context.Context, c *Conn, id *Identity, roots *Roots, want 
 	if v := result.Get("protocol").String(); v == peerVersions[1] {
 		version = v
 	}
-	ours := NewNonce()
+	ours := serviceNonce()
 	result, err = c.Call(ctx, "peer.hello", mustJSON(map[string]any{
 		"aid": id.AID, "cert": id.CertPEM(), "nonce": ours, "protocol": version,
 	}))
@@ -124,8 +127,8 @@ func ConnectPeer(ctx context.Context, c *Conn, id *Identity, roots *Roots, want 
 		return Proof{}, err
 	}
 	theirs := result.Get("nonce").String()
-	if theirs == "" || len(theirs) > maxParam {
-		return Proof{}, errors.New("aun: the peer has sent no nonce")
+	if !asksPeer(theirs) {
+		return Proof{}, errors.New("aun: the peer has sent no nonce that may be signed")
 	}
 	signature, err := id.Sign(theirs)
 	if err != nil {
@@ -141,5 +144,5 @@ func ConnectPeer(ctx context.Context, c *Conn, id *Identity, roots *Roots, want 
 	if err := c.Notify(ctx, "notification/initialized", []byte("{}")); err != nil {
 		return Proof{}, err
 	}
-	return Proof{AID: cert.AID, Expires: cert.NotAfter}, nil
+	return cert.proof(), nil
 }

@@ -4,7 +4,9 @@ package aun
 
 import (
 	"crypto/ecdsa"
-	"crypto/elliptic"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -24,44 +26,59 @@ const (
 type claims struct {
 	jwt.Claims
 	AID AID `json:"aid"`
-	// NotAfter is when the certificate ends by which the AID has logged in. Only in refresh tokens.
-	NotAfter *jwt.NumericDate `json:"cert_not_after,omitempty"`
+	// Login is the login from which the token comes, over all refreshes, and Chain the certificates, in DER, by which the
+	// AID has logged in: the token is as good as they are. Tokens of other issuers have neither.
+	Login string   `json:"sid,omitempty"`
+	Chain [][]byte `json:"chain,omitempty"`
+
+	signer *ecdsa.PublicKey // that of another issuer; nil in a token of our own
 }
 
-// tokens issues and checks tokens: JSON Web Tokens with ES256 or ES384.
+// tokens issues and checks tokens: JSON Web Tokens with ES256, of other issuers also with ES384.
 type tokens struct {
-	issuer  string // auth.{issuer}
-	key     *ecdsa.PrivateKey
+	issuer  string            // auth.{issuer}
+	key     *ecdsa.PrivateKey // that of Identity.TokenKey, which signs nothing else
 	kid     string
-	foreign []*ecdsa.PublicKey // of other issuers
+	foreign map[string][]*ecdsa.PublicKey // by the issuer
 }
 
-func algorithm(curve elliptic.Curve) jose.SignatureAlgorithm {
-	if curve == elliptic.P384() {
-		return jose.ES384
+// keyID names a public key in the tokens that it verifies.
+func keyID(key *ecdsa.PublicKey) string {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		panic(err) // of a key that was made for a curve that has a name
 	}
-	return jose.ES256
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:8])
 }
 
-// issue returns a token for an AID.
-func (t *tokens) issue(aid AID, audience string, expires time.Time, notAfter *jwt.NumericDate) (string, error) {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm(t.key.Curve), Key: t.key},
+// issue returns a token for the AID of a certificate.
+func (t *tokens) issue(cert *Certificate, login, audience string, expires time.Time) (string, error) {
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: t.key},
 		(&jose.SignerOptions{}).WithType("JWT").WithHeader("kid", t.kid))
 	if err != nil {
 		return "", err
 	}
 	now := time.Now()
-	return jwt.Signed(signer).Claims(claims{
-		Claims: jwt.Claims{Issuer: t.issuer, Subject: string(aid), Audience: jwt.Audience{audience}, ID: NewNonce(),
+	c := claims{
+		Claims: jwt.Claims{Issuer: t.issuer, Subject: string(cert.AID), Audience: jwt.Audience{audience}, ID: NewNonce(),
 			IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(expires)},
-		AID: aid, NotAfter: notAfter,
-	}).Serialize()
+		AID: cert.AID, Login: login,
+	}
+	for _, cert := range cert.chain {
+		c.Chain = append(c.Chain, cert.Raw)
+	}
+	token, err := jwt.Signed(signer).Claims(c).Serialize()
+	if err == nil && len(token) > maxToken {
+		err = Errorf(codes.CertificateInvalid, "The chain of certificates is too long for a token; leave out the root")
+	}
+	return token, err
 }
 
-// maxToken is the size of the largest token that is read, in bytes.
-const maxToken = 16 << 10
+// maxToken is the size of the largest token that is issued and read, in bytes. It must fit into a frame before a login.
+const maxToken = 12 << 10
 
-// check returns the claims of a token. Tokens of other issuers are accepted as access tokens, for AIDs of theirs.
+// check returns the claims of a token. Tokens of other issuers are accepted as access tokens.
 func (t *tokens) check(token, audience string) (*claims, error) {
 	invalid := Errorf(codes.AuthFailed, "The token is invalid")
 	if len(token) > maxToken {
@@ -72,16 +89,17 @@ func (t *tokens) check(token, audience string) (*claims, error) {
 		return nil, invalid
 	}
 	c := new(claims)
-	own := t.key != nil && parsed.Claims(&t.key.PublicKey, c) == nil
-	if !own && !(audience == accessAudience && t.signedByOther(parsed, c)) {
-		return nil, invalid
+	issuer := t.issuer
+	if parsed.Claims(&t.key.PublicKey, c) != nil {
+		if audience != accessAudience {
+			return nil, invalid
+		}
+		if issuer, c = t.foreignClaims(parsed); c == nil {
+			return nil, invalid
+		}
 	}
 	if c.AID, err = ParseAID(string(c.AID)); err != nil || c.Expiry == nil {
 		return nil, invalid
-	}
-	issuer := t.issuer
-	if !own {
-		issuer = "auth." + c.AID.Issuer()
 	}
 	err = c.ValidateWithLeeway(jwt.Expected{Issuer: issuer, AnyAudience: jwt.Audience{audience}, Time: time.Now()}, 0)
 	switch {
@@ -93,12 +111,36 @@ func (t *tokens) check(token, audience string) (*claims, error) {
 	return c, nil
 }
 
-// signedByOther reports whether another issuer has signed a token, whose claims it reads.
-func (t *tokens) signedByOther(parsed *jwt.JSONWebToken, c *claims) bool {
-	for _, key := range t.foreign {
-		if *c = (claims{}); parsed.Claims(key, c) == nil {
-			return true
+// certificate verifies the certificates of a token of our own by the roots as they are now.
+func (c *claims) certificate(roots *Roots) (*Certificate, error) {
+	var chain []*x509.Certificate
+	for _, der := range c.Chain {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, Errorf(codes.CertificateInvalid, "The certificate of the token cannot be read")
+		}
+		chain = append(chain, cert)
+	}
+	return roots.Verify(c.AID, chain)
+}
+
+// foreignClaims returns the claims of a token that another issuer has signed, for an AID of its own; nil for any other
+// token. It also returns what the claim iss must be.
+func (t *tokens) foreignClaims(parsed *jwt.JSONWebToken) (issuer string, _ *claims) {
+	var said claims // by whom is not known yet
+	if parsed.UnsafeClaimsWithoutVerification(&said) != nil {
+		return "", nil
+	}
+	aid, err := ParseAID(string(said.AID))
+	if err != nil {
+		return "", nil
+	}
+	for _, key := range t.foreign[aid.Issuer()] {
+		c := new(claims)
+		if parsed.Claims(key, c) == nil {
+			c.Chain, c.signer = nil, key
+			return "auth." + aid.Issuer(), c
 		}
 	}
-	return false
+	return "", nil
 }

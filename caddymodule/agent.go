@@ -46,10 +46,18 @@ type AgentConfig struct {
 	// they break. Then the task fails. 0 means no retry. Default: 10s.
 	RetryFor *caddy.Duration `json:"retry_for,omitempty"`
 
+	// What happens to a start or continue that may have reached the agent, though the agent says that it does not have it.
+	Resend Resend `json:"resend,omitzero"`
+
 	// How many requests the agent gets at the same time, which is also the number of connections to it. An eighth is
-	// reserved for get and cancel. Further starts and continues wait; at eight times as many, new ones are refused. At
-	// least 2. Default: a quarter of the files that the process may open, 16 to 16384.
+	// reserved for get and cancel. Further starts and continues wait, and the Leaders take turns; when sixteen times as
+	// many wait, or those of one Leader are as many as there is room left, new ones are refused. At least 2. Default: a
+	// quarter of the files that the process may open, 16 to 16384.
 	MaxRuns int `json:"max_runs,omitempty"`
+
+	// How many starts and continues of one Leader the agent gets at the same time; further ones of this Leader wait,
+	// also while the agent is free. Default: no bound but max_runs.
+	MaxRunsPerLeader int `json:"max_runs_per_leader,omitempty"`
 
 	// How often the agent is asked for a task that does not exist, so that the health routes know its state before a
 	// turn needs it. Only for agents of A2A and AIP. Default: never.
@@ -72,6 +80,7 @@ func (a *AgentConfig) fillDefaults() {
 	orDefault(&a.Dialect, gateway.A2A)
 	orDefault(&a.Timeout, caddy.Duration(5*time.Minute))
 	orDefault(&a.RetryFor, new(caddy.Duration(10*time.Second)))
+	a.Resend.fillDefaults()
 	// The other three quarters of the files are for callers, webhooks and the store.
 	orDefault(&a.MaxRuns, min(max(maxFiles()/4, minRuns), maxRuns))
 }
@@ -86,8 +95,12 @@ func (a *AgentConfig) check() error {
 	switch {
 	case a.MaxRuns < 2:
 		return fmt.Errorf("agent: max_runs is %d, but must be at least 2", a.MaxRuns)
+	case a.MaxRunsPerLeader < 0:
+		return errors.New("agent: max_runs_per_leader must not be negative; 0 means no bound")
 	case *a.RetryFor < 0:
 		return errors.New("agent: retry_for must not be negative; 0 means no retry")
+	case a.Resend.check() != nil:
+		return a.Resend.check()
 	case a.Timeout < 0:
 		return errors.New("agent: timeout must not be negative")
 	case a.Check != 0 && a.Check < caddy.Duration(minCheck):
@@ -182,11 +195,13 @@ func (a *AgentConfig) config(own *AUN) (gateway.AgentConfig, error) {
 		IdleWindow:  time.Duration(a.IdleWindow),
 		Expose:      expose,
 		CancelPath:  a.CancelPath,
-		MaxRequests: a.MaxRuns,
-		HTTP:        httptransport.Config{URL: a.URL, Header: header, TLS: tls},
+		MaxRequests: a.MaxRuns, MaxPerLeader: a.MaxRunsPerLeader,
+		HTTP: httptransport.Config{URL: a.URL, Header: header, TLS: tls},
 		Turns: upstream.Config{
 			IdleTimeout: time.Duration(a.Timeout),
 			RetryFor:    time.Duration(*a.RetryFor),
+			ResendAfter: time.Duration(*a.Resend.After),
+			NeverResend: a.Resend.Never,
 		},
 	}, nil
 }

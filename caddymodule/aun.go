@@ -12,12 +12,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
@@ -26,6 +30,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/mailbox"
+	"github.com/aip-gateway/aip-gateway/quota"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
@@ -48,8 +53,9 @@ type AUN struct {
 	// The issuer whose tokens the gateway makes: they name auth.{issuer}. Default: the issuer of the gateway's AID.
 	Issuer string `json:"issuer,omitempty"`
 
-	// PEM files with the public keys of other issuers whose tokens are accepted, for AIDs of theirs. Default: none.
-	JWTKeys []string `json:"jwt_keys,omitempty"`
+	// PEM files with the public keys whose tokens are accepted, by the issuer that the keys are of: they speak for AIDs of
+	// that issuer, and for no others. Default: none.
+	JWTKeys map[string][]string `json:"jwt_keys,omitempty"`
 
 	// The hosts of pages whose scripts may connect, beside that of the request. Default: none.
 	Origins []string `json:"origins,omitempty"`
@@ -65,7 +71,7 @@ type AUN struct {
 
 // AUNLimits bound what AUN clients may hold.
 type AUNLimits struct {
-	// Open connections of all clients. Default: 20000.
+	// Open connections of all clients that have logged in. Default: 20000.
 	Connections int `json:"connections,omitempty"`
 
 	// Open connections of one AID. Default: 64.
@@ -76,6 +82,12 @@ type AUNLimits struct {
 
 	// Calls of one connection that are carried out at the same time. Default: 64.
 	Calls int `json:"calls,omitempty"`
+
+	// Connections that have not logged in. Of more, the oldest is closed. Default: 500.
+	Logins int `json:"logins,omitempty"`
+
+	// Connections of one address that have not logged in. Of more, the oldest is closed. Default: 100.
+	LoginsPerAddress int `json:"logins_per_address,omitempty"`
 }
 
 // aun returns what reads the option aun. Syntax:
@@ -86,13 +98,15 @@ type AUNLimits struct {
 //		roots   <file>...
 //		crl     <file>
 //		issuer  <name>
-//		jwt_key <file>...
+//		jwt_key <issuer> <file>...
 //		origins <host>...
 //		limits {
 //			connections         <n>
 //			connections_per_aid <n>
 //			subscriptions       <n>
 //			calls               <n>
+//			logins              <n>
+//			logins_per_address  <n>
 //		}
 //	}
 func (p *parser) aun(into **AUN) func() {
@@ -105,15 +119,32 @@ func (p *parser) aun(into **AUN) func() {
 			"roots":   p.words(&a.Roots),
 			"crl":     p.word(&a.CRL),
 			"issuer":  p.word(&a.Issuer),
-			"jwt_key": p.words(&a.JWTKeys),
+			"jwt_key": p.jwtKeys(&a.JWTKeys),
 			"origins": p.words(&a.Origins),
 			"limits": p.section(options{
 				"connections":         p.number(&a.Limits.Connections),
 				"connections_per_aid": p.number(&a.Limits.ConnectionsPerAID),
 				"subscriptions":       p.number(&a.Limits.Subscriptions),
 				"calls":               p.number(&a.Limits.Calls),
+				"logins":              p.number(&a.Limits.Logins),
+				"logins_per_address":  p.number(&a.Limits.LoginsPerAddress),
 			}),
 		})()
+	}
+}
+
+// jwtKeys returns what reads the option jwt_key.
+func (p *parser) jwtKeys(into *map[string][]string) func() {
+	return func() {
+		args := p.RemainingArgs()
+		if len(args) < 2 {
+			p.fail("jwt_key needs the issuer that the keys are of, and their files: jwt_key aid.pub <file>")
+			return
+		}
+		if *into == nil {
+			*into = make(map[string][]string)
+		}
+		(*into)[args[0]] = append((*into)[args[0]], args[1:]...)
 	}
 }
 
@@ -155,18 +186,25 @@ func (a *AUN) provision() (err error) {
 		}
 		key.Write(a.crl)
 	}
-	var foreign []*ecdsa.PublicKey
-	for _, file := range a.JWTKeys {
-		text, err := readFile(repl, file)
-		if err != nil {
-			return fmt.Errorf("jwt_key: %w", err)
+	foreign := make(map[string][]*ecdsa.PublicKey)
+	for _, issuer := range slices.Sorted(maps.Keys(a.JWTKeys)) {
+		if _, err := aun.ParseAID("any." + issuer); err != nil || issuer != strings.ToLower(issuer) {
+			return fmt.Errorf("jwt_key: %q is not the name of an issuer; write the issuer that the keys are of before "+
+				"their files: jwt_key aid.pub <file>", issuer)
 		}
-		public, err := publicKey(text)
-		if err != nil {
-			return fmt.Errorf("jwt_key: %s: %w", file, err)
+		key.Write([]byte(issuer))
+		for _, file := range a.JWTKeys[issuer] {
+			text, err := readFile(repl, file)
+			if err != nil {
+				return fmt.Errorf("jwt_key: %w", err)
+			}
+			public, err := publicKey(text)
+			if err != nil {
+				return fmt.Errorf("jwt_key: %s: %w", file, err)
+			}
+			foreign[issuer] = append(foreign[issuer], public)
+			key.Write(text)
 		}
-		foreign = append(foreign, public)
-		key.Write(text)
 	}
 	a.authority, err = authorities.get([32]byte(key.Sum(nil)), aun.AuthorityConfig{
 		Identity: a.identity, Roots: a.roots, Issuer: a.Issuer, ForeignKeys: foreign,
@@ -251,6 +289,7 @@ func (a *App) startAUN(messages *mailbox.Mailbox) {
 		Index: a.opened.aunIndex(), Connections: &aunConnections, Limits: wsfront.Limits(a.AUN.Limits),
 		Origins: a.AUN.Origins, Drain: a.draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
 		Begin: a.outlive, AccessLog: a.accessLog, Log: slog.New(processLog{name: "aip.aun"}),
+		Address: clientAddress, Memory: quota.Budget{Counter: &process.Memory, Limits: a.aunMemory()},
 	}
 	process.Assignees.NotifyBy(aunConnections.Send)
 	c.Assignees = &process.Assignees
@@ -272,6 +311,27 @@ func (a *App) startAUN(messages *mailbox.Mailbox) {
 		"search": searchService{}, "meta": metaService{site}, "message": messageService{messages},
 	}
 	a.aunFront, a.aunSite = wsfront.New(c), site
+}
+
+// aunMemory returns the limits of the memory that AUN clients take before they log in: the least that a Partner sets
+// that they reach.
+func (a *App) aunMemory() quota.Limits {
+	most := quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}
+	for _, g := range a.members {
+		if g.speaksAUN() {
+			most.Total = min(most.Total, g.Limits.Memory)
+			most.PerLeader = min(most.PerLeader, g.Limits.MemoryPerLeader)
+		}
+	}
+	return most
+}
+
+// clientAddress returns the address of a client, behind the proxies that the server trusts.
+func clientAddress(r *http.Request) string {
+	if address, ok := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string); ok && address != "" {
+		return address
+	}
+	return r.RemoteAddr
 }
 
 // aunURL returns the URL at which AUN clients connect, for a request to a host.

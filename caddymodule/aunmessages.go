@@ -36,14 +36,11 @@ func (aunOutlets) Notify(aid, method string, params []byte) int {
 	return aunConnections.Notify(aid, method, params)
 }
 
-// NotifyOne implements mailbox.Connections: the connection that was opened last is notified.
-func (aunOutlets) NotifyOne(aid, method string, params []byte) bool {
-	sessions := aunConnections.Of(aid)
-	if len(sessions) == 0 {
-		return false
-	}
-	sessions[len(sessions)-1].Notify(method, params)
-	return true
+// Deliver implements mailbox.Connections.
+func (aunOutlets) Deliver(
+	aid string, one bool, method string, params []byte, again func(context.Context) ([]byte, error),
+) int {
+	return aunConnections.Deliver(aid, one, method, params, again)
 }
 
 // Online implements mailbox.Connections.

@@ -133,7 +133,9 @@ func (p *parser) notify(n *Notify) func() {
 //			header_up <name> <value>
 //			timeout   <duration>
 //			retry_for <duration>
+//			resend    after <duration>|never
 //			max_runs  <n>
+//			max_runs_per_leader <n>
 //			check     <duration>
 //			expose      none|status|product
 //			cancel_path <path>
@@ -182,12 +184,14 @@ func (p *parser) notify(n *Notify) func() {
 //			ca_challenge_url <url>
 //		}
 //		group {
-//			allow_brokers <pattern>...
+//			allow_brokers   <pattern>...
+//			allow_exchanges <leader> <exchange>...
 //			tls {
 //				ca          <file>...
 //				client_cert <cert> <key>
 //			}
 //			token_key             <key>
+//			exchange_wait         <duration>
 //			max_groups            <n>
 //			max_groups_per_leader <n>
 //			prefetch              <n>
@@ -292,8 +296,10 @@ func (p *parser) agent(a *AgentConfig) {
 			a.RetryFor = new(caddy.Duration)
 			p.duration(a.RetryFor)()
 		},
-		"max_runs": p.number(&a.MaxRuns),
-		"check":    p.duration(&a.Check),
+		"max_runs":            p.number(&a.MaxRuns),
+		"max_runs_per_leader": p.number(&a.MaxRunsPerLeader),
+		"check":               p.duration(&a.Check),
+		"resend":              a.Resend.parse(p),
 		"tls": p.section(options{
 			"ca": p.words(&a.TLS.CA),
 			"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {

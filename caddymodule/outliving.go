@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// outliving counts the streams of all configurations that have outlived their requests.
-var outliving counter
+// outliving counts what has outlived its request, in all configurations: streams, and connections of AUN. takenOver
+// counts the streams alone.
+var outliving, takenOver counter
 
 // outlivingGrace is how much longer than to drain them Stop waits for these streams.
 const outlivingGrace = 5 * time.Second
@@ -52,6 +53,16 @@ func (c *counter) wait(most time.Duration) {
 	select {
 	case <-none:
 	case <-timeout.C:
+	}
+}
+
+// takeOver is outlive for a stream that has taken its connection over.
+func (a *App) takeOver() (end func()) {
+	left := a.outlive()
+	takenOver.add(1)
+	return func() {
+		takenOver.add(-1)
+		left()
 	}
 }
 

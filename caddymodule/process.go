@@ -16,7 +16,7 @@ func init() {
 	// Caddy's admin API serves it under /debug/vars.
 	expvar.Publish("aip", expvar.Func(func() any {
 		return map[string]int64{"memory": process.Memory.Total(), "streams": process.Streams.Total(),
-			"streams_taken_over": outliving.total()}
+			"streams_taken_over": takenOver.total()}
 	}))
 }
 

@@ -102,7 +102,7 @@ func (g *Gateway) takeOver() httpfront.TakeOver {
 	if g.app.Streams.TakeOver == switchOff {
 		return httpfront.TakeOver{}
 	}
-	return httpfront.TakeOver{After: takeOverAfter, Passes: passes, Begin: g.app.outlive, Log: g.app.accessLog}
+	return httpfront.TakeOver{After: takeOverAfter, Passes: passes, Begin: g.app.takeOver, Log: g.app.accessLog}
 }
 
 // The values of completion.

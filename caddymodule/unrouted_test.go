@@ -5,11 +5,11 @@ package caddymodule
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
@@ -29,25 +29,20 @@ func TestWarnOfUnrouted(t *testing.T) {
 		"at the root":           {"aip_gateway http://127.0.0.1:1\n", 0},
 		"below a stripped path": {"handle_path /one/* {\naip_gateway http://127.0.0.1:1\n}\n", 1},
 	} {
-		s := newSite(t)
+		s, path := newSite(t), filepath.Join(t.TempDir(), "log")
 		config := adapt(t, string(caddyfile.Format(fmt.Appendf(nil,
-			"{\nadmin off\naip {\nstore memory\n}\n}\nhttp://%s {\n%s}\n", s.addr, c.site))))
+			"{\nadmin off\nlog {\noutput file %s\n}\naip {\nstore memory\n}\n}\nhttp://%s {\n%s}\n",
+			path, s.addr, c.site))))
 		if strings.HasPrefix(config, "error") {
 			t.Fatal(name, config)
 		}
 		s.mustLoad([]byte(config))
-		var out bytes.Buffer
-		running, err := caddy.ActiveContext().App("aip")
+		out, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		app := running.(*App)
-		for _, g := range app.members {
-			g.log = slog.New(slog.NewTextHandler(&out, nil))
-		}
-		app.warnOfUnrouted()
-		if got := strings.Count(out.String(), "respond"); got != c.want {
-			t.Errorf("%s: there are %d warnings, want %d:\n%s", name, got, c.want, out.String())
+		if got := bytes.Count(out, []byte("respond")); got != c.want {
+			t.Errorf("%s: there are %d warnings, want %d:\n%s", name, got, c.want, out)
 		}
 	}
 }

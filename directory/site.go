@@ -44,6 +44,8 @@ func (s *Site) Find(r *http.Request) http.Handler {
 		return get(s.health)
 	case path == aun.IssuersPath:
 		return get(s.chain)
+	case path == "/pki/token-key.pem":
+		return get(s.tokenKey)
 	case path == "/pki/trust-roots.json":
 		return get(s.trustRoots)
 	case path == "/pki/crl.json" && s.CRL != nil:
@@ -179,6 +181,21 @@ func (s *Site) certificate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	send(w, r, pemType, []byte(s.Identity.CertPEM()), time.Time{})
+}
+
+// tokenKey sends the key that verifies the tokens of the gateway, for another gateway that is to accept them.
+func (s *Site) tokenKey(w http.ResponseWriter, r *http.Request) {
+	key, err := s.Identity.TokenKey()
+	if err != nil {
+		http.Error(w, "the document cannot be made", http.StatusInternalServerError)
+		return
+	}
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		http.Error(w, "the document cannot be made", http.StatusInternalServerError)
+		return
+	}
+	send(w, r, pemType, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), time.Time{})
 }
 
 func (s *Site) crl(w http.ResponseWriter, r *http.Request) {

@@ -5,6 +5,7 @@ package directory
 import (
 	"crypto/ecdsa"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
@@ -47,6 +48,20 @@ func request(s *Site, method, url string, header ...string) *httptest.ResponseRe
 	return w
 }
 
+// tokenKey returns the public key of the tokens of an identity, in PEM.
+func tokenKey(t *testing.T, id *aun.Identity) string {
+	t.Helper()
+	key, err := id.TokenKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}
+
 func TestSite(t *testing.T) {
 	s, pki := newSite(t)
 	for _, c := range []struct {
@@ -63,6 +78,7 @@ func TestSite(t *testing.T) {
 		{"https://gateway.aid.pub/pki/cert/travel.aid.pub", 404, ""},
 		{"https://gateway.aid.pub/pki/cert/", 404, ""},
 		{"https://gateway.aid.pub/pki/crl.json", 418, ""},
+		{"https://gateway.aid.pub/pki/token-key.pem", 200, tokenKey(t, s.Identity)},
 		{"https://gateway.aid.pub/pki/trust-roots.json", 200, `"authority_signature":""`},
 		{"https://travel.aid.pub/agent.md", 200, "---\naid: \"travel.aid.pub\"\n"},
 		{"https://TRAVEL.aid.pub:8443/agent.md", 200, "---\naid: \"travel.aid.pub\"\n"},

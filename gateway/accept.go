@@ -13,7 +13,7 @@ import (
 
 // accept returns what to do when the life-cycle accepts a command, or nil if there is nothing to do.
 func (x *exchange) accept(p *partner.Partner) func(log string, at task.Position) (undo func(), err error) {
-	if !x.mayAdopt() && x.call.Webhook == nil && !x.startsInGroup() {
+	if !x.mayAdopt() && x.call.Webhook == nil && !x.startsInGroup() && x.in.Accept == nil {
 		return nil
 	}
 	x.partner = p
@@ -26,10 +26,10 @@ type undoFunc func(context.Context) error
 // accepted does what belongs to a command that the life-cycle has accepted, before the command is stored: each part is
 // there when the first event is. log is the name of the task's log. undo undoes all of it.
 func (x *exchange) accepted(log string, at task.Position) (undo func(), err error) {
-	if !x.adopts() && x.call.Webhook == nil && !x.startsInGroup() {
+	if !x.adopts() && x.call.Webhook == nil && !x.startsInGroup() && x.in.Accept == nil {
 		return nil, nil // what follows allocates
 	}
-	parts := [...]func(log string, at task.Position) (undoFunc, error){x.adopt, x.useWebhook, x.follow}
+	parts := [...]func(log string, at task.Position) (undoFunc, error){x.adopt, x.useWebhook, x.follow, x.inform}
 	var undos [len(parts)]undoFunc
 	undo = func() {
 		for i := range undos {
@@ -56,6 +56,15 @@ func (x *exchange) undo(f undoFunc) {
 		x.g.config.Log.Warn("a command failed, and what it had set before could not be removed",
 			"task", x.call.Message.TaskID, "leader", x.leader, "error", err)
 	}
+}
+
+// inform has the front store what it keeps of a task that is started.
+func (x *exchange) inform(log string, at task.Position) (undoFunc, error) {
+	if x.in.Accept == nil || at.Exists || x.call.Message.Command != task.Start {
+		return nil, nil
+	}
+	undo, err := x.in.Accept(x.ctx, log)
+	return undo, err
 }
 
 // mayAdopt reports whether the command may start a task for which webhooks were set while its Leader was not known,

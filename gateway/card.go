@@ -41,6 +41,7 @@ type cardMaker struct {
 	aic         string
 	generations []string // the names of the callers' dialects
 	mutualTLS   bool
+	identified  bool // callers can prove who they are; otherwise there is no extended card
 	http2       HTTP2
 	groups      bool      // the Partner takes part in groups
 	incomplete  sync.Once // what the ACS lacks is logged once
@@ -79,7 +80,7 @@ func (m *cardMaker) documents() map[string]Document {
 			if err != nil {
 				return nil, err
 			}
-			return m.render(card, base, form, card.Extended)
+			return m.render(card, base, form, card.Extended && m.identified)
 		}
 	}
 	return docs
@@ -144,6 +145,9 @@ func (h HTTP2) address(base string) string {
 
 // extendedCard makes the extended card in a dialect, from that of the agent. It is nil if the agent has none.
 func (m *cardMaker) extendedCard(ctx context.Context, base, dialect string) ([]byte, error) {
+	if !m.identified {
+		return nil, nil
+	}
 	public, _, err := m.public(ctx)
 	if err != nil || !public.Extended {
 		return nil, err

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -123,7 +124,11 @@ func (x *exchange) refuse(err error) Answer {
 		x.g.config.Log.Warn("a caller was refused", "address", x.in.Address, "certificate", x.peer.CommonName,
 			"error", err)
 	}
-	a := x.reply(x.dialect.AppendError((*x.in.reply)[:0], x.req.ID, err))
+	write := x.dialect.AppendError
+	if d, ok := x.dialect.(translate.GroupServer); ok && d.IsInvitation(cmp.Or(x.req.Method, x.route.Method)) {
+		write = d.AppendInvitationError
+	}
+	a := x.reply(write((*x.in.reply)[:0], x.req.ID, err))
 	a.Err, a.ForStream = err, x.call.Stream
 	return a
 }

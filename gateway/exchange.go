@@ -42,6 +42,15 @@ func (x *exchange) parse() error {
 	if x.in.Body != nil {
 		body = *x.in.Body
 	}
+	if x.in.Version != "" && !x.route.Unenveloped { // what cannot be read is refused as the version has it
+		x.match = x.in.choose(&translate.Request{Version: x.in.Version})
+	}
+	if c, ok := x.dialect.(translate.ContentChecker); ok && len(body) > 0 &&
+		(x.route.Unenveloped || x.in.Version != "" || len(x.in.matches) == 1) {
+		if err := c.CheckContent(x.in.Content); err != nil {
+			return err
+		}
+	}
 	limits := x.g.config.Limits
 	if t, ok := x.dialect.(translate.Transcoder); ok {
 		var err error
@@ -101,6 +110,9 @@ func (x *exchange) admit() error {
 	}
 	x.peer = peer
 	if x.call, err = x.dialect.Decode(&x.req); err != nil {
+		if bad := x.req.Check(); bad != nil && !x.route.Unenveloped && task.KindOf(err) == task.MethodNotFound {
+			return malformed(bad) // whatever dialects there are
+		}
 		return err
 	}
 	x.decoded = true
@@ -207,7 +219,11 @@ func (x *exchange) findSession(p *partner.Partner) error {
 		return err
 	}
 	m := &x.call.Message
-	if m.SessionID != "" && m.SessionID != session {
+	is := m.SessionID == session
+	if d, ok := x.dialect.(translate.Sessions); ok {
+		is = d.IsInSession(m.SessionID, session)
+	}
+	if m.SessionID != "" && !is {
 		return task.Errorf(task.InvalidParams, "the task and the session of the message do not belong together").
 			WithField("session_id")
 	}
@@ -236,11 +252,15 @@ func (x *exchange) list(p *partner.Partner) (Answer, error) {
 	return x.reply(lister.AppendTasks(x.grow(size), x.req.ID, &x.call, &page)), nil
 }
 
-// extendedCard answers with the extended card.
+// extendedCard answers with the extended card. The gateway gets it with its own credentials, and the agent has it for
+// callers that it knows, so it is for callers that have proven who they are (A2A 1.0 §13.3).
 func (x *exchange) extendedCard() (Answer, error) {
 	d, ok := x.dialect.(translate.CardServer)
 	if !ok {
 		return Answer{}, errNoExtendedCard
+	}
+	if x.g.cards.identified && !x.peer.Verified() {
+		return Answer{}, errUnknownCaller
 	}
 	card, err := x.g.cards.extendedCard(x.ctx, x.g.URL(x.in.TLS, x.in.Host), x.dialect.Name())
 	switch {
@@ -252,4 +272,8 @@ func (x *exchange) extendedCard() (Answer, error) {
 	return x.reply(d.AppendCard(*x.in.reply, x.req.ID, card)), nil
 }
 
-var errNoExtendedCard = task.Errorf(task.UnsupportedOperation, "there is no card but the public one")
+var (
+	errNoExtendedCard = task.Errorf(task.UnsupportedOperation, "there is no card but the public one")
+	errUnknownCaller  = task.Errorf(task.AuthenticationRequired,
+		"the extended card is for callers with a client certificate; connect with one, or use the public card")
+)

@@ -19,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
@@ -107,7 +108,8 @@ func New(c Config) (*Gateway, error) {
 	c.Partner.Memory, c.Partner.Meter, c.Partner.Log = memory, &meter.Tasks, c.Log
 	g := &Gateway{config: c, agent: about.agent, memory: memory, meter: meter, cards: &cardMaker{
 		described: about, config: c.Cards, aic: c.AIC, generations: names(c.Callers),
-		mutualTLS: c.Guard.Mode == identity.Required, http2: c.HTTP2, groups: c.Groups, log: c.Log,
+		mutualTLS: c.Guard.Mode == identity.Required, identified: c.Guard.Mode != identity.Off,
+		http2: c.HTTP2, groups: c.Groups, log: c.Log,
 	}}
 	g.documents = g.cards.documents()
 	return g, nil
@@ -147,6 +149,15 @@ func (g *Gateway) CheckExists(ctx context.Context, peer identity.Peer, taskID st
 		return err
 	}
 	return p.CheckExists(ctx, peer.Leader(), taskID)
+}
+
+// StateOf returns the state of the task of a log, and task.None while its start is pending.
+func (g *Gateway) StateOf(ctx context.Context, log string) (task.State, error) {
+	p, err := g.ready(ctx)
+	if err != nil {
+		return task.None, err
+	}
+	return p.StateOf(ctx, log)
 }
 
 // Draining reports whether another configuration has replaced that of the gateway.

@@ -39,6 +39,12 @@ func (inviting) AppendMembership(dst []byte, _ jsonrpc.ID, _ *translate.Call, m 
 	return fmt.Appendf(dst, `{"result":{"status":{"state":"joined by %s"}}}`, m.AIC)
 }
 
+func (inviting) IsInvitation(method string) bool { return method == "group" }
+
+func (inviting) AppendInvitationError(dst []byte, _ jsonrpc.ID, _ error) []byte {
+	return append(dst, `{"error":{"code":-7}}`...)
+}
+
 // groups notes what a gateway asks of the groups of its Partner, which is a member of the group "g" only.
 type groups struct {
 	asked  []string
@@ -116,6 +122,11 @@ func TestGroups(t *testing.T) {
 		declares(`["rabbitmq:`)
 		check("an invitation", "get", "invitation", "", "joined by LEADER", "join LEADER g")
 		check("an invitation to another's group", "get", "invitation", `,"sessionId":"OTHER"`, "-32009")
+		f.sendTask("group", "get", "t", "") // its params are those of rpc
+		if diff := cmp.Diff([]string{"reply -7"}, f.seen); diff != "" {
+			t.Errorf("an invitation that cannot be read: answered (-want +got):\n%s", diff)
+		}
+		f.seen = nil
 		check("a start", "start", "t", inGroup, "awaiting-input", "follow tagent LEADER t g aip", "begin")
 		check("the start again", "start", "t", inGroup, "awaiting-input")
 		check("a continue", "continue", "t", inGroup, "awaiting-input")

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -18,6 +19,9 @@ import (
 
 // The memory of a call is counted: first its body, until it is decoded; then its message and the task, while the
 // Partner executes the command; then its reply, until it is sent. A call waits for memory before it uses it.
+
+// Budget is the memory that callers may hold.
+func (g *Gateway) Budget() quota.Budget { return g.memory }
 
 // Hold takes memory for a body of n bytes and for what is decoded from it. A front calls it before it reads more than
 // quota.Free bytes, and each time before it reads more than that. It may wait until ctx ends or the configuration is
@@ -36,6 +40,14 @@ func (g *Gateway) Hold(ctx context.Context, peer identity.Peer, r *Request, n in
 	return g.wait(ctx, &r.memory, 2*int64(n), g.memory.Patience)
 }
 
+// Lend says that the front waits for the caller to read the reply. If others need the memory that the request holds,
+// abort is called, once: the front then has to give up. It is called by any goroutine, and must not wait. The front
+// calls TakeBack when it waits no longer.
+func (r *Request) Lend(abort func()) { r.memory.Lend(abort) }
+
+// TakeBack ends Lend: abort is not called any more, nor is it being called.
+func (r *Request) TakeBack() { r.memory.TakeBack() }
+
 // holdFor counts memory for a Leader from now on.
 func (r *Request) holdFor(b quota.Budget, leader string) {
 	if !r.held || quota.Key(r.holder) != quota.Key(leader) {
@@ -44,8 +56,11 @@ func (r *Request) holdFor(b quota.Budget, leader string) {
 	}
 }
 
-// hold counts the memory of the exchange for its Leader from now on.
-func (x *exchange) hold() { x.in.holdFor(x.g.memory, x.leader) }
+// hold counts the memory of the exchange for who reads from now on.
+func (x *exchange) hold() { x.in.holdFor(x.g.memory, x.reader()) }
+
+// reader returns the Leader for whom the streams and the memory of the exchange count.
+func (x *exchange) reader() string { return cmp.Or(x.in.Reader, x.leader) }
 
 // wait waits until a lease holds n bytes of memory. It stops waiting after patience, when the caller leaves, and when
 // the configuration is replaced.

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"context"
 	"net/url"
 
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
@@ -27,6 +28,13 @@ type Request struct {
 	After   uint64
 	// TaskID is the id of a task that the request starts without naming it; empty for one that is made for it.
 	TaskID string
+	// Reader is the Leader for whom streams and memory count, where that is not the Leader of the task but another one
+	// who may read it; empty for the Leader of the task.
+	Reader string
+	// Accept, if it is not nil, is called when a start is accepted whose task does not exist, before the start is stored,
+	// with the name of the task's log. Nothing else can happen to the task meanwhile. An error refuses the start. undo,
+	// which may be nil, is called if the start cannot be stored.
+	Accept func(ctx context.Context, log string) (undo func(context.Context) error, err error)
 	// Host is the host that the caller has sent the request to, and TLS says that it has used TLS. They are used for
 	// the URL of a Partner if no public one is configured.
 	Host string

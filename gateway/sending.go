@@ -35,8 +35,9 @@ const (
 //     for the purpose.
 type sending struct {
 	out    Sink
-	try    TrySink // out; nil if that is no TrySink
-	trying bool    // the goroutine that makes the step must not wait
+	try    TrySink   // out; nil if that is no TrySink
+	abort  AbortSink // out; nil if that is no AbortSink
+	trying bool      // the goroutine that makes the step must not wait
 	begun  bool
 	over   bool  // nothing but the end of the stream is left to be sent
 	err    error // why, if that is not the end of the task or of the dialect's stream
@@ -144,6 +145,7 @@ func (s *Stream) carryOn(over func()) {
 func (s *Stream) begin(out Sink, resume func()) {
 	s.out, s.resume = out, resume
 	s.try, _ = out.(TrySink)
+	s.abort, _ = out.(AbortSink)
 }
 
 // Wake has the next step made: a front calls it when a heartbeat is due. It may be called by any goroutine, and does
@@ -283,7 +285,8 @@ func (s *Stream) sendSnapshot() (over bool, err error) {
 	if s.snapshot {
 		s.memory.Take(2 * s.events.Task.Size()) // the task and its frame, for which the call has waited
 		over = s.frames.snapshot(s.out, s.last.Load(), &s.events.Task)
-		if err := s.out.Flush(); over || err != nil {
+		s.forgetTask()
+		if err := s.deliver(); over || err != nil {
 			return over, err
 		}
 	}
@@ -295,7 +298,13 @@ func (s *Stream) sendSnapshot() (over bool, err error) {
 // sendRecord sends the first record of the page, or gathers it. It reports whether the dialect's stream ends with it.
 func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 	// For a page that was read from the store, the memory was taken before.
-	if err := s.hold(s.ctx, int64(len(rec.Data))); err != nil {
+	size := int64(len(rec.Data))
+	if 2*size > quota.Free && !s.trying && s.out.Buffered() > 0 {
+		if err := s.deliver(); err != nil || len(s.page) == 0 { // the record is read again
+			return false, err
+		}
+	}
+	if err := s.hold(s.ctx, size); err != nil {
 		return false, err
 	}
 	over, err = s.frames.add(s.out, rec)
@@ -317,15 +326,44 @@ func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 	case s.trying && n > trySize:
 		return false, errWouldWait
 	case n >= flushSize:
-		err = s.out.Flush()
+		err = s.deliver()
 	}
 	return over, err
 }
 
+// deliver sends what is gathered. It may wait for the caller, and meanwhile the stream holds nothing else: the rest of
+// the page is read again afterwards. What it holds is lent, so that a caller that does not read keeps no memory from
+// those that do.
+func (s *Stream) deliver() error {
+	if s.try != nil {
+		if done, err := s.try.TryFlush(); done || err != nil {
+			return err
+		}
+	}
+	if len(s.page) > 0 {
+		s.page, s.more = nil, true
+		s.reader.Rewind(s.last.Load())
+	}
+	s.memory.Take(int64(s.out.Buffered()))
+	s.memory.Lend(s.makeRoom)
+	defer s.memory.TakeBack()
+	return s.out.Flush()
+}
+
+// makeRoom cuts a stream whose caller does not read, because others need the memory of its frame.
+func (s *Stream) makeRoom() {
+	s.Cut(errUnread)
+	if s.abort != nil {
+		s.abort.Abort()
+	}
+}
+
+var errUnread = errors.New("gateway: the caller did not read a frame whose memory others need")
+
 // flush sends what is gathered.
 func (s *Stream) flush() error {
 	if !s.trying {
-		return s.out.Flush()
+		return s.deliver()
 	}
 	done, err := s.try.TryFlush()
 	if err == nil && !done {
@@ -346,8 +384,10 @@ func (s *Stream) hold(ctx context.Context, n int64) error {
 		s.refused = true
 		return errWouldWait
 	}
-	if err := s.out.Flush(); err != nil {
-		return err
+	if s.out.Buffered() > 0 { // there is no page: sendRecord has sent what is gathered
+		if err := s.deliver(); err != nil {
+			return err
+		}
 	}
 	err := partner.WaitForMemory(ctx, &s.memory, 2*n, s.g.config.Streaming.Patience)
 	if err != nil && ctx.Err() != nil {

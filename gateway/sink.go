@@ -24,6 +24,13 @@ type Sink interface {
 	Flush() error
 }
 
+// An AbortSink is a Sink whose Flush can be ended.
+type AbortSink interface {
+	Sink
+	// Abort has a Flush fail that waits for the caller. It is called by any goroutine while Flush runs, and does not wait.
+	Abort()
+}
+
 // A TrySink is a Sink that knows whether its connection takes more without waiting for the caller. Then events are
 // sent by the goroutine that appends them to the task's log, or by one of a few that serve all streams.
 type TrySink interface {

@@ -63,7 +63,8 @@ type Stream struct {
 	span    trace.Span
 	dialect translate.Server
 	id      jsonrpc.ID
-	leader  string
+	leader  string // of the task
+	counts  string // the Leader for whom the stream counts
 	command string // of Summary, as user
 	user    string
 	reached task.State // the state of the task, by the last event that was sent
@@ -109,12 +110,12 @@ var (
 
 // stream answers with events, and, if the call says so, with the task as it is before them.
 func (x *exchange) stream(p *partner.Partner, r *partner.Request) (a Answer, err error) {
-	if err := x.g.countStream(x.leader); err != nil {
+	if err := x.g.countStream(x.reader()); err != nil {
 		return a, err
 	}
 	defer func() { // after a panic, too
 		if a.Stream == nil {
-			x.g.config.Process.Streams.Give(x.leader, 1)
+			x.g.config.Process.Streams.Give(x.reader(), 1)
 		}
 	}()
 	r.Snapshot = r.Snapshot || x.call.Reply
@@ -132,14 +133,15 @@ func (x *exchange) stream(p *partner.Partner, r *partner.Request) (a Answer, err
 // newStream returns the stream of events. It keeps nothing of the request's body.
 func (x *exchange) newStream(events *partner.Stream) *Stream {
 	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.leader,
-		command: methodNames[methodOf(&x.call)], user: x.peer.ID, reached: events.Task.Status.State, events: events,
+		counts: x.reader(), command: methodNames[methodOf(&x.call)], user: x.peer.ID,
+		reached: events.Task.Status.State, events: events,
 		expires: x.peer.Expires, address: x.in.Address, transport: x.in.Transport, since: time.Now()}
 	s.last.Store(events.After)
 	call := x.call
 	encoder := s.dialect.NewStream(s.id, &call, &events.Task)
 	s.frames.init(encoder)
 	if s.keeper, _ = encoder.(translate.Keeper); s.keeper != nil {
-		s.kept = x.g.memory.Lease(x.leader)
+		s.kept = x.g.memory.Lease(x.reader())
 	}
 	_, s.unresumable = s.dialect.(translate.Unresumer)
 	s.frames.unnumbered = s.unresumable
@@ -232,7 +234,7 @@ func (s *Stream) Close() {
 	s.g.config.Process.open.remove(s)
 	s.reader.Close()
 	s.span.End()
-	s.g.config.Process.Streams.Give(s.leader, 1)
+	s.g.config.Process.Streams.Give(s.counts, 1)
 	s.memory.Release()
 	s.kept.Release()
 }
@@ -264,7 +266,7 @@ func (s *Stream) finish(err error) {
 			}
 			s.out.Comment(comment)
 		}
-		err = s.out.Flush()
+		err = s.deliver()
 	case cause == errDrained && s.unresumable:
 		err = s.fail(task.Errorf(task.AgentUnavailable,
 			"the gateway is restarted; the agent works on, and the session takes the next message when it has finished"))

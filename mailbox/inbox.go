@@ -3,6 +3,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,7 +120,8 @@ func (b *inbox) find(id string) int {
 // append writes records and the metadata, and drops what is too old or too much. If it fails, nothing is changed.
 func (b *inbox) append(ctx context.Context, records [][]byte) error {
 	now := time.Now()
-	a := replay.Append{Log: logname.InboxOf(b.aid), Expect: b.last, Records: records, Skip: b.lost, DueAt: b.dueAt(now)}
+	a := replay.Append{Log: logname.InboxOf(b.aid), Expect: b.last, Records: records, Skip: b.lost, DueAt: b.dueAt(now),
+		Durable: true} // clients are answered when it is stored
 	var err error
 	if a.Metadata, err = json.Marshal(&b.meta); err != nil {
 		return err
@@ -182,12 +184,21 @@ func (b *inbox) dueAt(now time.Time) time.Time {
 
 // deliver sends the client a message that is in the inbox.
 func (b *inbox) deliver(seq uint64, record []byte) {
-	params := withSeq(seq, record)
-	if gjson.GetBytes(record, "delivery_mode").Str == queueMode {
-		b.box.connections.NotifyOne(b.aid, "event/message.received", params)
-		return
+	one := gjson.GetBytes(record, "delivery_mode").Str == queueMode
+	store, log := b.box.store, logname.InboxOf(b.aid)
+	again := func(ctx context.Context) ([]byte, error) { return readMessage(ctx, store, log, seq) }
+	b.box.connections.Deliver(b.aid, one, "event/message.received", withSeq(seq, record), again)
+}
+
+// readMessage reads a message from the log of an inbox.
+func readMessage(ctx context.Context, store replay.Store, log string, seq uint64) ([]byte, error) {
+	reader := store.Read(log, seq-1)
+	defer reader.Close()
+	records, _, err := reader.Next(ctx, nil)
+	if err != nil || len(records) == 0 || records[0].Seq != seq {
+		return nil, cmp.Or(err, replay.ErrNotFound)
 	}
-	b.box.connections.Notify(b.aid, "event/message.received", params)
+	return withSeq(seq, records[0].Data), nil
 }
 
 // withSeq returns a record, which is an object, with its seq.

@@ -55,8 +55,9 @@ type Caller struct {
 type Connections interface {
 	// Notify sends a notification to all connections of an AID, and returns how many there are.
 	Notify(aid, method string, params []byte) int
-	// NotifyOne sends it to one of them, and reports whether there is one.
-	NotifyOne(aid, method string, params []byte) bool
+	// Deliver is Notify for what is stored, with one for one connection only. again reads the params again, so that they
+	// need not be kept for a client that is slow.
+	Deliver(aid string, one bool, method string, params []byte, again func(context.Context) ([]byte, error)) int
 	// Online reports whether an AID is connected.
 	Online(aid string) bool
 }
@@ -73,7 +74,8 @@ type Agent interface {
 // Assignees are the agents that connect to the gateway and have tasks of it.
 type Assignees interface {
 	Has(agent, taskID string) bool
-	Say(agent, taskID, method string, params gjson.Result) (status string, err error)
+	// Say hands the turn of a task what its agent calls, and waits until it is stored.
+	Say(ctx context.Context, agent, taskID, method string, params gjson.Result) (status string, err error)
 }
 
 // Mailbox has all inboxes of a store. Its methods may be called by any number of goroutines at once.

@@ -82,8 +82,13 @@ func (w *world) Notify(aid, method string, params []byte) int {
 	return 1
 }
 
-func (w *world) NotifyOne(aid, method string, params []byte) bool {
-	return w.Notify(aid, method, params) > 0
+func (w *world) Deliver(
+	aid string, _ bool, method string, params []byte, again func(context.Context) ([]byte, error),
+) int {
+	if read, err := again(w.t.Context()); err != nil || string(read) != string(params) {
+		w.t.Errorf("a message is read again as %s, %v; want %s", read, err, params)
+	}
+	return w.Notify(aid, method, params)
 }
 
 func (w *world) Online(aid string) bool {
@@ -411,7 +416,7 @@ func TestBounds(t *testing.T) {
 		w.say("bob.aid.pub", alice, "m1", "Old")
 		time.Sleep(keepFor + time.Hour)
 		check(t, "what is left after a day", w.pulled(alice, 0), []string(nil))
-		for i := range maxMessages / 2 {
+		for i := range maxMessages / 4 {
 			w.say("bob.aid.pub", alice, fmt.Sprint("n", i), "x")
 		}
 		check(t, "one more", w.say("bob.aid.pub", alice, "more", "x"), "-32050")
@@ -427,6 +432,31 @@ func TestBounds(t *testing.T) {
 		if _, _, records, err := w.store.Load(t.Context(), "i"+alice); err != nil || len(records) > maxMessages+1 {
 			t.Errorf("%d records are kept: %v", len(records), err)
 		}
+	})
+}
+
+// TestShares: no client fills an inbox for the others, and there is room again when messages are acknowledged.
+func TestShares(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.pulled(alice, 0)
+		fill := func(from string) (n int) {
+			for w.say(from, alice, fmt.Sprint(from, time.Now().UnixNano(), n), "x") != "-32050" {
+				n++
+			}
+			time.Sleep(time.Millisecond)
+			return n
+		}
+		check(t, "the first sender", fill("evil.aid.pub"), maxMessages/4)
+		check(t, "the second one", fill("worse.aid.pub"), maxMessages/8)
+		check(t, "the third one", fill("worst.aid.pub"), maxMessages/16+1)
+		if got := w.say("friend.aid.pub", alice, "hello", "x"); got == "-32050" {
+			t.Error("the inbox is closed for another one")
+		}
+		w.call(alice, "message.ack", `{"seq":300}`)
+		check(t, "the first sender, when all of its messages are acknowledged", fill("evil.aid.pub"), 181)
+		w.call(alice, "message.ack", `{"seq":100000}`)
+		check(t, "the second one, when all are", fill("worse.aid.pub"), maxMessages/4)
 	})
 }
 

@@ -48,7 +48,7 @@ func (m *Mailbox) send(ctx context.Context, c Caller, params gjson.Result) ([]by
 		messageID = newID()
 	}
 	if read.Task != "" && m.assignees != nil && m.assignees.Has(c.AID, read.Task) {
-		return m.report(c, read.Task, messageID, payload)
+		return m.report(ctx, c, read.Task, messageID, payload)
 	}
 	if a := m.agent(string(to)); a != nil {
 		return m.toAgent(ctx, c, string(to), a, messageID, payload, &read)
@@ -67,10 +67,12 @@ func sent(id string, seq int64, mode string) ([]byte, error) {
 }
 
 // report is a message of an assignee about its task.
-func (m *Mailbox) report(c Caller, taskID, messageID string, payload gjson.Result) ([]byte, error) {
+func (m *Mailbox) report(
+	ctx context.Context, c Caller, taskID, messageID string, payload gjson.Result,
+) ([]byte, error) {
 	params := append(task.AppendString([]byte(`{"message_id":`), messageID), `,"payload":`...)
 	params = append(append(params, payload.Raw...), '}')
-	if _, err := m.assignees.Say(c.AID, taskID, codec.MessageSend, gjson.ParseBytes(params)); err != nil {
+	if _, err := m.assignees.Say(ctx, c.AID, taskID, codec.MessageSend, gjson.ParseBytes(params)); err != nil {
 		return nil, err
 	}
 	return sent(messageID, m.seq.Add(1), queueMode)
@@ -176,8 +178,8 @@ func (m *Mailbox) forward(
 		switch {
 		case !online && (mode == queueMode || !b.exists):
 			return aun.Errorf(codes.AgentOffline, "%s is not connected here", to)
-		case len(b.kept) >= maxMessages/2 || b.bytes >= maxBytes/2: // the other half is for answers of agents
-			return task.Errorf(task.LimitExceeded, "the inbox of %s is full", to).
+		case !b.hasRoom(c.AID):
+			return task.Errorf(task.LimitExceeded, "the inbox of %s takes no more of your messages until it has read some", to).
 				WithData("limit", "messages").WithData("max", maxMessages/2)
 		}
 		record := appendMessage(c.AID, to, messageID, mode, []byte(payload.Raw))
@@ -193,4 +195,25 @@ func (m *Mailbox) forward(
 		return err
 	})
 	return result, err
+}
+
+// hasRoom reports whether a client may send one more message. The messages of clients that no device has acknowledged
+// have half of the inbox; the other half is for answers of agents. One client may fill half of what others have left
+// free of that, so that no client closes an inbox for others.
+func (b *inbox) hasRoom(from string) bool {
+	read := uint64(0)
+	for _, a := range b.meta.Acks {
+		read = max(read, a.Seq)
+	}
+	free, freeBytes, own, ownBytes := maxMessages/2, int64(maxBytes/2), 0, int64(0)
+	for _, k := range b.kept {
+		if k.seq <= read || b.box.agent(k.from) != nil {
+			continue
+		}
+		free, freeBytes = free-1, freeBytes-k.size
+		if k.from == from {
+			own, ownBytes = own+1, ownBytes+k.size
+		}
+	}
+	return own < free && ownBytes < freeBytes
 }

@@ -62,8 +62,8 @@ func TestRequestsWithoutID(t *testing.T) {
 	t.Run("only A2A is served", func(t *testing.T) {
 		g := open(t, func(h *setup) { everyCaller(h); h.Callers = h.Callers[2:] })
 		_, body := g.post("/agents/one", `{"jsonrpc":"2.0","method":"no/such","params":{}}`)
-		if !strings.Contains(body, `-32601`) {
-			t.Errorf("got %s", body)
+		if !strings.Contains(body, `-32600`) {
+			t.Errorf("got %s, as nowhere else", body)
 		}
 	})
 }
@@ -234,6 +234,8 @@ func TestMediaTypes(t *testing.T) {
 		"REST, a2a":         {"/message:send", a2aJSON + "; charset=utf-8", send, 200, a2aJSON, `"task"`},
 		"REST, none":        {"/message:send", "", send, 200, a2aJSON, `"task"`},
 		"REST, text": {"/message:send", "text/plain", send, 400, "application/json",
+			`"CONTENT_TYPE_NOT_SUPPORTED"`},
+		"REST, text that is no JSON": {"/message:send", "text/plain", "{", 400, "application/json",
 			`"CONTENT_TYPE_NOT_SUPPORTED"`},
 		"REST, not found": {"/tasks/none:cancel", "application/json", `{}`, 404, "application/json",
 			`"TASK_NOT_FOUND"`},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -174,6 +175,49 @@ func TestAgentAPIPreviousResponse(t *testing.T) {
 	}
 }
 
+// TestAgentAPIPreviousResponseOfAnother: the id of a response is no way into the conversation of another user.
+func TestAgentAPIPreviousResponseOfAnother(t *testing.T) {
+	g := agentAPI(t)
+	ask := func(text, more string) (r response, body string) {
+		t.Helper()
+		_, body = g.post("/agents/one/process", input(text, more+`,"stream":false`))
+		if err := json.Unmarshal([]byte(body), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r, body
+	}
+	question, _ := ask("ask", `,"user_id":"ann","session_id":"tea"`)
+	previous := `,"previous_response_id":"` + question.ID + `"`
+	for _, other := range []string{`,"user_id":"bob"`, `,"session_id":"coffee"`, `,"user_id":"bob","session_id":"tea"`} {
+		if r, body := ask("blue", previous+other); r.Error == nil || r.Status != "" {
+			t.Errorf("with %s, the question is answered: %s", other, body)
+		}
+	}
+	if answer, body := ask("red", previous+`,"user_id":"ann"`); !strings.Contains(answer.said(), "you said: red") ||
+		answer.SessionID != "tea" {
+		t.Errorf("her own answer is answered with %s", body)
+	}
+}
+
+// TestAgentAPIContentType: a body of another media type is refused as the framework refuses it.
+func TestAgentAPIContentType(t *testing.T) {
+	g := agentAPI(t)
+	for media, want := range map[string]int{"application/json; charset=utf-8": 200, "application/problem+json": 200,
+		"": 200, "text/plain": 422, "application/x-www-form-urlencoded": 422, "application/octet-stream": 422} {
+		res, err := g.server.Client().Post(g.server.URL+"/agents/one/process", media,
+			strings.NewReader(input("hello", `,"stream":false`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		refused := strings.HasPrefix(string(body), `{"detail":[{"type":"dict_type"`)
+		if err != nil || res.StatusCode != want || refused != (want == 422) {
+			t.Errorf("%q: answered with %d and %s, %v", media, res.StatusCode, body, err)
+		}
+	}
+}
+
 // TestAgentAPIBusy: the session takes one message at a time, and a caller that leaves does not end it.
 func TestAgentAPIBusy(t *testing.T) {
 	g := agentAPI(t)
@@ -207,7 +251,10 @@ func TestAgentAPIErrors(t *testing.T) {
 	}{
 		"not JSON": {"{", 422, "application/json", `{"detail":[{"type":"json_invalid","loc":["body"],` +
 			`"msg":"JSON decode error","ctx":{"error":`},
-		"no object": {"[]", 200, "text/event-stream", `data: {"error":"1 validation error for AgentRequest\nbody\n  `},
+		"no object": {"[]", 422, "application/json", `{"detail":[{"type":"dict_type","loc":["body"],` +
+			`"msg":"Input should be a valid dictionary"`},
+		"a wrong type": {`{"input":"x"}`, 422, "application/json", `{"detail":[{"type":"list_type","loc":["body","input"],` +
+			`"msg":"Input should be a valid list"`},
 		"twice": {`{"input":[],"input":[]}`, 422, "application/json", `{"detail":[{"type":"dict_type",` +
 			`"loc":["body","input"]`},
 		"no input": {`{"session_id":"x"}`, 200, "text/event-stream",

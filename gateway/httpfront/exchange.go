@@ -156,7 +156,7 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 	}
-	return e.front.write(w, r, body)
+	return e.front.write(w, r, body, &e.request)
 }
 
 // acceptsOnlyEvents reports whether the caller accepts nothing but a stream.

@@ -78,6 +78,9 @@ func (s *grpcSink) Flush() (err error) {
 	return err
 }
 
+// Abort implements gateway.AbortSink.
+func (s *grpcSink) Abort() { _ = s.writer.control.SetWriteDeadline(time.Unix(1, 0)) }
+
 // grpcWriter writes the answer to a request of gRPC. The caller must read each piece of it in time.
 type grpcWriter struct {
 	http.ResponseWriter

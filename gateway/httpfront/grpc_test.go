@@ -152,8 +152,9 @@ func TestGRPC(t *testing.T) {
 		t.Errorf("delete: %v", err)
 	}
 	answer := says("blue")
-	answer.Message.TaskId = id
-	if done, err := c.SendMessage(ctx, answer); err != nil || done.GetTask().GetId() != id {
+	answer.Message.TaskId, answer.Message.MessageId = id, "m2"
+	if done, err := c.SendMessage(ctx, answer); err != nil || done.GetTask().GetId() != id ||
+		done.GetTask().GetStatus().GetState() != a2apb.TaskState_TASK_STATE_COMPLETED {
 		t.Errorf("answered: %v, %v", done, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/quota"
 )
@@ -106,7 +107,7 @@ func TestLargeAnswersInPieces(t *testing.T) {
 	for _, size := range []int{0, 1, pieceSize, pieceSize + 1, 10*pieceSize - 1} {
 		body := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
 		w := &pieces{ResponseWriter: httptest.NewRecorder()}
-		if err := writePieces(t.Context(), w, body, 0); err != nil {
+		if err := writePieces(t.Context(), w, body, 0, new(gateway.Request)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(body), w.all.String()); diff != "" || w.largest > pieceSize {

@@ -113,9 +113,10 @@ func (s *Session) store() {
 		return
 	}
 	type write struct {
-		sub *subscription
-		to  uint64
-		end bool
+		sub  *subscription
+		to   uint64
+		end  bool
+		kept bool // the store has a position
 	}
 	var list []write
 	s.mu.Lock()
@@ -123,7 +124,7 @@ func (s *Session) store() {
 	for _, sub := range s.subs {
 		end := sub.ended && sub.read == sub.written
 		if sub.read > sub.stored || end {
-			list = append(list, write{sub, sub.read, end})
+			list = append(list, write{sub, sub.read, end, sub.kept})
 		}
 		if sub.gone && sub.read == sub.written {
 			delete(s.subs, sub.taskID)
@@ -132,14 +133,19 @@ func (s *Session) store() {
 	s.mu.Unlock()
 	for _, w := range list {
 		ctx := context.WithoutCancel(s.ctx)
-		err := s.front.config.Index.setPosition(ctx, w.sub.taskID, s.follower(), position{w.sub.log, w.to}, w.end)
+		kept, err := w.kept, error(nil)
+		if w.end {
+			err = s.front.config.Index.endPosition(ctx, w.sub.taskID, s.follower(), kept)
+		} else {
+			kept, err = s.front.config.Index.setPosition(ctx, w.sub.taskID, s.follower(), position{w.sub.log, w.to}, !kept)
+		}
 		if err != nil {
 			s.front.config.Log.Warn("how far a client has read could not be stored", "task", w.sub.taskID, "aid", s.AID,
 				"error", err)
 			continue
 		}
 		s.mu.Lock()
-		w.sub.stored = max(w.sub.stored, w.to)
+		w.sub.stored, w.sub.kept = max(w.sub.stored, w.to), kept && !w.end
 		s.mu.Unlock()
 	}
 }

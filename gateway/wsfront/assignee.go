@@ -19,8 +19,11 @@ import (
 type Assignees interface {
 	// Has reports whether an agent has, or had not long ago, a task with an id.
 	Has(agent, id string) bool
-	// Say hands the turn of a task what the agent calls or reports, and returns the status that the task has then.
-	Say(agent, id, method string, params gjson.Result) (status string, err error)
+	// Say hands the turn of a task what the agent calls, waits until it is stored, and returns the status that the task
+	// has then.
+	Say(ctx context.Context, agent, id, method string, params gjson.Result) (status string, err error)
+	// Report hands it what the agent reports by a notification. It does not wait.
+	Report(agent, id, method string, params gjson.Result) error
 	// Task returns an open task of an agent, and Tasks all of them, whole.
 	Task(agent, id string) ([]byte, error)
 	Tasks(agent string) [][]byte
@@ -54,7 +57,7 @@ func (s *Session) executeAssigned(ctx context.Context, r *request, id string) er
 				return err
 			}
 		}
-		status, err := assignees.Say(s.AID, id, r.Method, r.Params)
+		status, err := assignees.Say(ctx, s.AID, id, r.Method, r.Params)
 		if err != nil {
 			return err
 		}
@@ -99,7 +102,7 @@ func (s *Session) checkChildren(ctx context.Context, id string) error {
 // notification has no answer.
 func (s *Session) reported(method string, params gjson.Result) {
 	if id, ok := s.assigned(params); ok {
-		if _, err := s.front.config.Assignees.Say(s.AID, id, method, params); err != nil {
+		if err := s.front.config.Assignees.Report(s.AID, id, method, params); err != nil {
 			s.front.config.Log.Debug("an event of an agent was dropped", "aid", s.AID, "task", id, "error", err)
 		}
 	}

@@ -3,6 +3,7 @@
 package wsfront
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,9 +26,14 @@ type worker struct {
 
 func (*worker) Has(agent, id string) bool { return agent == "worker.aid.test" && id[:5] == "task-" }
 
-func (w *worker) Say(_, _, method string, _ gjson.Result) (string, error) {
+func (w *worker) Say(_ context.Context, _, _, method string, _ gjson.Result) (string, error) {
 	w.said = append(w.said, method)
 	return "working", nil
+}
+
+func (w *worker) Report(_, _, method string, _ gjson.Result) error {
+	w.said = append(w.said, method)
+	return nil
 }
 
 func (*worker) Task(_, id string) ([]byte, error) { return []byte(params(id)), nil }

@@ -5,6 +5,7 @@ package wsfront
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/aip-gateway/aip-gateway/aun"
 )
@@ -14,20 +15,13 @@ import (
 type Connections struct {
 	Frames aun.Frames // of all connections
 
+	authority atomic.Pointer[aun.Authority] // of the newest configuration
+
 	mu    sync.Mutex
 	open  int // connections, logged in or not
+	in    int // those that are logged in
 	byAID map[string][]*Session
-}
-
-// admit counts one more connection, and reports whether there may be one.
-func (c *Connections) admit(max int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open >= max {
-		return false
-	}
-	c.open++
-	return true
+	strangers
 }
 
 // Open returns how many connections there are, logged in or not.
@@ -37,9 +31,12 @@ func (c *Connections) Open() int {
 	return c.open
 }
 
-func (c *Connections) left() {
+// left takes a connection away that has ended.
+func (c *Connections) left(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.noStranger(s)
+	c.remove(s)
 	c.open--
 }
 
@@ -48,7 +45,7 @@ const maxShort = 10
 
 // add adds a session that has logged in. It returns the older session of the same AID, device and slot, which it has
 // taken away, or the status with which the new one must be closed.
-func (c *Connections) add(s *Session, max int) (replaced *Session, refused aun.CloseCode) {
+func (c *Connections) add(s *Session, l Limits) (replaced *Session, refused aun.CloseCode) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := c.byAID[s.AID]
@@ -67,9 +64,12 @@ func (c *Connections) add(s *Session, max int) (replaced *Session, refused aun.C
 	switch {
 	case short >= maxShort:
 		return nil, aun.CloseShortCapacity
-	case replaced == nil && len(list) >= max:
+	case replaced == nil && len(list) >= l.ConnectionsPerAID:
 		return nil, aun.CloseQuota
+	case replaced == nil && c.in >= l.Connections:
+		return nil, aun.CloseTryLater
 	}
+	c.noStranger(s)
 	if replaced != nil {
 		c.remove(replaced)
 	}
@@ -77,6 +77,7 @@ func (c *Connections) add(s *Session, max int) (replaced *Session, refused aun.C
 		c.byAID = make(map[string][]*Session)
 	}
 	c.byAID[s.AID] = append(c.byAID[s.AID], s)
+	c.in++
 	return replaced, 0
 }
 
@@ -93,6 +94,7 @@ func (c *Connections) remove(s *Session) {
 	for i, other := range list {
 		if other == s {
 			list = append(list[:i:i], list[i+1:]...)
+			c.in--
 			break
 		}
 	}
@@ -112,23 +114,6 @@ func (c *Connections) Of(aid string) []*Session {
 
 // Online reports whether an AID is connected.
 func (c *Connections) Online(aid string) bool { return len(c.Of(aid)) > 0 }
-
-// Notify sends a notification to all connections of an AID, and returns how many there are. params is a JSON object. It
-// does not wait: a connection that does not take its notifications is closed.
-func (c *Connections) Notify(aid, method string, params []byte) int {
-	list := c.Of(aid)
-	for _, s := range list {
-		s.Notify(method, params)
-	}
-	return len(list)
-}
-
-// Send sends a whole frame to all connections of an AID, as Notify does.
-func (c *Connections) Send(aid string, frame []byte) {
-	for _, s := range c.Of(aid) {
-		s.send(frame)
-	}
-}
 
 // slotPrefix returns the part of a slot by which connections exclude each other.
 func slotPrefix(slot string) string {

@@ -4,10 +4,8 @@ package wsfront
 
 import (
 	"context"
+	"slices"
 
-	"github.com/tidwall/gjson"
-
-	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
@@ -58,11 +56,23 @@ func (s *Session) delegated(e *entry, child string) {
 	}
 }
 
-// children is task.children.
+// children is task.children: a page of the tasks that were made of parts of a task. Without a limit, a page has all.
 func (s *Session) children(ctx context.Context, r *request) error {
 	c, err := s.find(ctx, r.Params)
 	if err != nil {
 		return err
+	}
+	limit, ok := jsonrpc.Int(r.Params.Get("limit"))
+	if r.Params.Get("limit").Exists() && (!ok || limit < 1) {
+		return task.Errorf(task.InvalidParams, "limit must be a whole number of 1 or more").WithField("params.limit")
+	}
+	rest := c.entry.Children
+	if cursor := r.Params.Get("cursor").String(); cursor != "" {
+		at := slices.Index(rest, cursor)
+		if at < 0 {
+			return task.Errorf(task.InvalidParams, "the cursor was not made by this gateway").WithField("params.cursor")
+		}
+		rest = rest[at+1:]
 	}
 	type summary struct {
 		TaskID   string `json:"task_id"`
@@ -71,32 +81,29 @@ func (s *Session) children(ctx context.Context, r *request) error {
 		Assignee string `json:"assignee"`
 		Status   string `json:"status"`
 	}
-	list := []summary{}
-	for _, id := range c.entry.Children {
+	page := struct {
+		Children []summary `json:"children"`
+		Next     *string   `json:"next_cursor"`
+		More     bool      `json:"has_more"`
+	}{Children: []summary{}}
+	for i, id := range rest {
+		if ok && len(page.Children) == int(min(limit, maxChildren)) {
+			page.Next, page.More = &rest[i-1], true
+			break
+		}
 		child, err := s.findID(ctx, id)
+		var state task.State
+		if err == nil {
+			state, err = child.agent.Gateway.StateOf(ctx, child.entry.Log)
+		}
 		if task.KindOf(err) == task.TaskNotFound { // it was dropped, or is not for this client
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		status, err := s.statusOf(ctx, &child)
-		if err != nil {
-			return err
-		}
-		list = append(list, summary{id, c.id, child.entry.Owner, child.entry.Assignee, status})
+		page.Children = append(page.Children, summary{id, c.id, child.entry.Owner, child.entry.Assignee,
+			codec.StateName(state, child.agent.Confirm)})
 	}
-	return r.Reply(mustJSON(map[string]any{"children": list}))
-}
-
-// statusOf returns the status of a task.
-func (s *Session) statusOf(ctx context.Context, c *call) (string, error) {
-	var q gateway.Request
-	defer q.Release()
-	params := append(task.AppendString([]byte(`{"task_id":`), c.id), '}')
-	a := s.begin(ctx, &q, jsonrpc.ID("0"), c, codec.Server{}, codec.Get, string(params))
-	if a.Err != nil {
-		return "", a.Err
-	}
-	return gjson.GetBytes(a.Reply, "result.status").String(), nil
+	return r.Reply(mustJSON(&page))
 }

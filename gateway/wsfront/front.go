@@ -9,6 +9,7 @@ package wsfront
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/quota"
 )
 
 // Agent is an agent that AUN clients reach by its AID.
@@ -61,7 +63,8 @@ type Config struct {
 	Connections *Connections // of the process
 
 	Limits  Limits
-	Origins []string // the hosts of pages whose scripts may connect, beside that of the request
+	Memory  quota.Budget // that connections take until they log in
+	Origins []string     // the hosts of pages whose scripts may connect, beside that of the request
 	// Drain is done when another configuration has replaced this one, or the process is about to end. Then each
 	// connection is closed at a random time within DrainFor, so that clients do not reconnect all at once.
 	Drain    context.Context
@@ -69,6 +72,8 @@ type Config struct {
 	Exiting  func() bool // whether the process is about to end
 	// Begin is called when a connection begins, and end when it has ended: it outlives its request.
 	Begin func() (end func())
+	// Address returns the address of a client, with or without a port. nil: that of the connection.
+	Address func(*http.Request) string
 	// AccessLog returns the log for the calls of a connection. nil, or a nil log: they are logged at debug level.
 	AccessLog func(*http.Request) *slog.Logger
 	Log       *slog.Logger
@@ -76,15 +81,18 @@ type Config struct {
 
 // Limits bound what clients may hold. A zero stands for the default.
 type Limits struct {
-	Connections       int // of all clients. Default: 20,000
+	Connections       int // of all clients that have logged in. Default: 20,000
 	ConnectionsPerAID int // default: 64
 	Subscriptions     int // of one connection. Default: 256
 	Calls             int // of one connection at once. Default: 64
+	Logins            int // connections that have not logged in. Default: 500
+	LoginsPerAddress  int // of one address. Default: 100
 }
 
 func (l Limits) or() Limits {
 	for of, otherwise := range map[*int]int{
 		&l.Connections: 20_000, &l.ConnectionsPerAID: 64, &l.Subscriptions: 256, &l.Calls: 64,
+		&l.Logins: 500, &l.LoginsPerAddress: 100,
 	} {
 		if *of <= 0 {
 			*of = otherwise
@@ -105,7 +113,8 @@ const (
 type Front struct {
 	config Config
 	agents map[string]*Agent
-	aids   []string // of the agents, in order
+	aids   []string     // of the agents, in order
+	memory quota.Budget // of what clients are sent
 	work   sync.WaitGroup
 }
 
@@ -118,6 +127,10 @@ func New(c Config) *Front {
 		f.aids = append(f.aids, c.Agents[i].AID)
 	}
 	slices.Sort(f.aids)
+	if len(f.aids) > 0 {
+		f.memory = f.agents[f.aids[0]].Gateway.Budget()
+	}
+	c.Connections.authority.Store(c.Authority)
 	return f
 }
 
@@ -142,13 +155,8 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the gateway is restarting; connect again", http.StatusServiceUnavailable)
 		return
 	}
-	if !c.Connections.admit(c.Limits.Connections) {
-		http.Error(w, "the gateway has too many connections; try again later", http.StatusServiceUnavailable)
-		return
-	}
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: c.Origins})
 	if err != nil { // it has been answered
-		c.Connections.left()
 		c.Log.Debug("a WebSocket was refused", "address", r.RemoteAddr, "error", err)
 		return
 	}
@@ -157,10 +165,14 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m = peerMode
 	}
 	s := newSession(f, ws, m, r)
+	if !c.Connections.arrive(s) {
+		s.conn.Cut(errors.New("the gateway has no memory for another connection"))
+		return
+	}
 	end := c.Begin()
 	f.work.Go(func() {
 		defer end()
-		defer c.Connections.left()
+		defer c.Connections.left(s)
 		s.serve()
 	})
 }

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -27,6 +29,9 @@ type Index struct {
 	scanner *replay.DueScanner
 	stop    context.CancelFunc
 	done    sync.WaitGroup
+
+	// positions counts the positions of each AID. Those of an earlier process are counted in the background.
+	positions quota.Counter
 
 	// changing is held while an entry is changed, since a write without records cannot detect another one.
 	changing sync.Mutex
@@ -61,6 +66,12 @@ const (
 	maxChildren = 32
 )
 
+// maxPositions is how many positions are kept for an AID. Beyond it, a device is sent events again after a cut, or
+// begins now.
+const maxPositions = 4096
+
+var positionLimits = quota.Limits{Total: math.MaxInt64, PerLeader: maxPositions}
+
 // recheck is how long after its last write the store is asked whether the task of an entry or a position has ended.
 const recheck = 24 * time.Hour
 
@@ -69,6 +80,7 @@ func OpenIndex(ctx context.Context, store replay.Store, log *slog.Logger) *Index
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x := &Index{store: store, log: log, stop: stop, scanner: replay.NewDueScanner(store, logname.AUN, time.Now)}
 	x.done.Go(func() {
+		x.countPositions(ctx)
 		for x.scanner.Wait(ctx) {
 			_, err := x.scanner.Scan(ctx, 1, func(due replay.DueLog, now time.Time) error {
 				return x.visit(ctx, due.Log, now)
@@ -101,6 +113,9 @@ func (x *Index) visit(ctx context.Context, log string, now time.Time) error {
 	of, err := x.store.Head(ctx, p.Log)
 	switch {
 	case errors.Is(err, replay.ErrNotFound), err == nil && !of.Ended.IsZero():
+		if aid := logname.FollowerOf(log); aid != "" {
+			return x.dropPosition(ctx, log, aid)
+		}
 		a.DueAt, a.End = time.Time{}, true
 	case err != nil:
 		return err
@@ -143,9 +158,46 @@ func (x *Index) ofAgent(ctx context.Context, agentTask string) (taskID string, e
 	return e.Alias, nil
 }
 
-// remove removes the entry of a task that was not started.
-func (x *Index) remove(ctx context.Context, taskID string, e *entry) {
-	_ = x.store.Append(ctx, replay.Append{Log: logname.AUNTask(taskID), Metadata: mustJSON(e), End: true})
+// begin stores the entry of a task that is about to be started, also with its parent, and, with alias, by the id that
+// its agent has for it. undo removes all of it, if the task was not stored.
+func (x *Index) begin(
+	ctx context.Context, id string, e *entry, alias bool,
+) (undo func(context.Context) error, err error) {
+	undo = func(ctx context.Context) error {
+		// A start that could not be stored may turn out to be stored when the store can be used again.
+		if _, err := x.store.Head(ctx, e.Log); !errors.Is(err, replay.ErrNotFound) {
+			return err
+		}
+		err := x.drop(ctx, id)
+		if alias {
+			err = errors.Join(err, x.drop(ctx, partner.AgentTask(e.Log)))
+		}
+		if e.Parent != "" {
+			err = errors.Join(err, x.removeChild(ctx, e.Parent, id))
+		}
+		return err
+	}
+	if e.Parent != "" {
+		if e.Depth, err = x.addChild(ctx, e.Parent, id); err != nil {
+			return nil, err
+		}
+	}
+	if alias {
+		err = x.put(ctx, partner.AgentTask(e.Log), &entry{Log: e.Log, Alias: id}, false)
+	}
+	if err == nil {
+		err = x.put(ctx, id, e, true)
+	}
+	if err != nil {
+		_ = undo(context.WithoutCancel(ctx)) // the error that counts is the first one
+		return nil, err
+	}
+	return undo, nil
+}
+
+// drop removes the entry of a task that was not started.
+func (x *Index) drop(ctx context.Context, taskID string) error {
+	return x.store.Append(ctx, replay.Append{Log: logname.AUNTask(taskID), Drop: true})
 }
 
 // addChild adds a child to a task, and returns the depth of the child.
@@ -170,13 +222,15 @@ func (x *Index) addChild(ctx context.Context, parent, child string) (depth int, 
 }
 
 // removeChild removes a child that was not started.
-func (x *Index) removeChild(ctx context.Context, parent, child string) {
+func (x *Index) removeChild(ctx context.Context, parent, child string) error {
 	x.changing.Lock()
 	defer x.changing.Unlock()
-	if e, err := x.get(ctx, parent); err == nil && e != nil {
-		e.Children = slices.DeleteFunc(e.Children, func(id string) bool { return id == child })
-		_ = x.put(ctx, parent, e, true)
+	e, err := x.get(ctx, parent)
+	if err != nil || e == nil {
+		return err
 	}
+	e.Children = slices.DeleteFunc(e.Children, func(id string) bool { return id == child })
+	return x.put(ctx, parent, e, true)
 }
 
 // follower names a device and a slot of an AID.
@@ -201,15 +255,63 @@ func (x *Index) position(ctx context.Context, taskID string, f follower) (after 
 	return p.After, true, nil
 }
 
-// setPosition stores how far a follower has received the events of a task. With end, the task has no more of them.
-func (x *Index) setPosition(ctx context.Context, taskID string, f follower, p position, end bool) error {
-	a := replay.Append{Log: logname.AUNPosition(taskID, f.aid, f.device, f.slot), Metadata: mustJSON(&p), End: end}
-	if !end {
-		a.DueAt = time.Now().Add(recheck)
+// countPositions counts the positions that an earlier process has left.
+func (x *Index) countPositions(ctx context.Context) {
+	for e, err := range x.store.List(ctx, string(logname.AUN), "") {
+		if err != nil {
+			x.log.Warn("the positions of subscriptions could not be counted", "error", err)
+			return
+		}
+		if aid := logname.FollowerOf(e.Log); aid != "" && e.Head.Ended.IsZero() {
+			_ = x.positions.Take(aid, 1, quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}) // never fails
+		}
 	}
-	err := x.store.Append(ctx, a)
+}
+
+// setPosition stores how far a follower has received the events of a task. first says that it has none yet: then it has
+// one afterwards, unless its AID has too many.
+func (x *Index) setPosition(ctx context.Context, taskID string, f follower, p position, first bool) (bool, error) {
+	if first && x.positions.Take(f.aid, 1, positionLimits) != nil {
+		return false, nil
+	}
+	err := x.store.Append(ctx, replay.Append{Log: logname.AUNPosition(taskID, f.aid, f.device, f.slot),
+		Metadata: mustJSON(&p), DueAt: time.Now().Add(recheck)})
+	if err != nil && first {
+		x.positions.Give(f.aid, 1)
+	}
+	return err == nil, err
+}
+
+// endPosition says that a follower has received the last event of a task. has says that it has a position. The device
+// that has created the task does not begin with the first event any more.
+func (x *Index) endPosition(ctx context.Context, taskID string, f follower, has bool) error {
+	if has {
+		log := logname.AUNPosition(taskID, f.aid, f.device, f.slot)
+		if err := x.dropPosition(ctx, log, f.aid); err != nil {
+			return err
+		}
+	}
+	x.changing.Lock()
+	defer x.changing.Unlock()
+	e, err := x.get(ctx, taskID)
+	if err != nil || e == nil || e.Creator != f.creator() {
+		return err
+	}
+	e.Creator = ""
+	if err = x.put(ctx, taskID, e, false); errors.Is(err, replay.ErrConflict) {
+		return nil // the entry has ended
+	}
+	return err
+}
+
+// dropPosition drops a position of an AID.
+func (x *Index) dropPosition(ctx context.Context, log, aid string) error {
+	err := x.store.Append(ctx, replay.Append{Log: log, Drop: true})
+	if err == nil {
+		x.positions.Give(aid, 1)
+	}
 	if errors.Is(err, replay.ErrConflict) {
-		return nil // it has ended: there is nothing after it
+		return nil // an earlier build has ended it
 	}
 	return err
 }

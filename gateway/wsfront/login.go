@@ -4,6 +4,7 @@ package wsfront
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -25,6 +26,27 @@ func logsIn(method string) bool { return method == connectMethod || method == co
 // before executes a method of a client that has not logged in. closing is the status with which the connection is
 // closed after an error; 0 keeps it open.
 func (s *Session) before(r *request) (result []byte, closing aun.CloseCode, err error) {
+	steps := proves[r.Method]
+	if steps > 0 {
+		if err := s.front.config.Connections.attempt(s.origin); err != nil {
+			return nil, 0, err
+		}
+	}
+	if result, closing, err = s.step(r); err == nil && steps > 1 {
+		s.front.config.Connections.proven(s.origin, steps-1)
+	}
+	return result, closing, err
+}
+
+// proves are the methods for which something is verified or signed. One that concludes a login has one more than the
+// attempts that a login takes, itself included.
+var proves = map[string]int{
+	"auth.aid_login1": 1, "auth.aid_login2": 3, connectMethod: 2, "auth.refresh_token": 1,
+	"peer.hello": 1, confirmMethod: 3,
+}
+
+// step is before, but for the limit.
+func (s *Session) step(r *request) (result []byte, closing aun.CloseCode, err error) {
 	authority := s.front.config.Authority
 	if s.mode == peerMode {
 		s.steps.Lock()
@@ -53,7 +75,7 @@ func (s *Session) before(r *request) (result []byte, closing aun.CloseCode, err 
 	case "auth.aid_login2":
 		result, err = authority.Login2(r.Params)
 	case "auth.refresh_token":
-		result, err = authority.Refresh(r.Params)
+		result, err = s.refresh(r)
 	case connectMethod:
 		return s.connect(r.Params)
 	case "auth.create_aid", "auth.request_cert", "auth.renew_cert", "auth.rekey", "auth.download_cert":
@@ -116,7 +138,9 @@ func (s *Session) connect(params gjson.Result) (result []byte, closing aun.Close
 	}
 	namespaces := []string{"auth", "meta", "task"}
 	for name := range s.front.config.Services {
-		namespaces = append(namespaces, name)
+		if !slices.Contains(namespaces, name) {
+			namespaces = append(namespaces, name)
+		}
 	}
 	kind := "long"
 	if s.short {
@@ -141,11 +165,23 @@ func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {
 	c := &s.front.config
 	s.AID = string(proof.AID)
 	s.Peer = c.Identities.Of(identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: s.AID, Login: true})
-	replaced, refused := c.Connections.add(s, c.Limits.ConnectionsPerAID)
-	if refused != 0 {
+	s.prove(proof)
+	if s.front.draining() { // the configuration that has taken its place may accept others
+		if err := c.Connections.authority.Load().Check(proof); err != nil {
+			return aun.CloseAuthFailed, err
+		}
+	}
+	replaced, refused := c.Connections.add(s, c.Limits)
+	switch refused {
+	case 0:
+	case aun.CloseTryLater:
+		return refused, &aun.Error{Code: codes.LimitExceeded, Message: "There are too many connections; try again later",
+			Data: []byte(`{"limit":"connections"}`)}
+	default:
 		return refused, &aun.Error{Code: codes.LimitExceeded, Message: "There are too many connections of this AID",
 			Data: []byte(`{"limit":"connections_per_aid"}`)}
 	}
+	s.conn.LoggedIn()
 	if replaced != nil {
 		replaced.replace()
 	}

@@ -37,7 +37,9 @@ func (r *request) note(a *gateway.Answer) {
 func (s *Session) Request(ctx context.Context, incoming *aun.Request) {
 	began := time.Now()
 	r := &request{Request: incoming}
-	if s.loggedIn() {
+	if err := s.standing(); err != nil {
+		s.fail(r, err)
+	} else if s.loggedIn() {
 		r.summary = gateway.Summary{Dialect: codec.Name, Leader: s.Peer.Leader(), User: s.Peer.ID}
 		s.execute(ctx, r)
 	} else {
@@ -83,7 +85,7 @@ func (s *Session) execute(ctx context.Context, r *request) {
 		_ = r.Reply(s.status())
 		return
 	case r.Method == "auth.refresh_token":
-		result, err := s.front.config.Authority.Refresh(r.Params)
+		result, err := s.refresh(r)
 		s.answer(r, result, err)
 		return
 	}

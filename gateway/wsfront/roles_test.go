@@ -4,10 +4,14 @@ package wsfront
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -220,6 +224,86 @@ func TestRepeatedCreate(t *testing.T) {
 		}
 		if other := alice.create(reviewer, `,"message_id":"m2"`); other == id {
 			t.Error("another message makes the same task")
+		}
+		w.stop()
+	})
+}
+
+// TestPagesOfChildren: a page has as many children as the client wants, and of none is more read than its state: one
+// that does not fit into a frame is listed like any other.
+func TestPagesOfChildren(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		alice := w.connect("alice.aid.test", "d1")
+		root := alice.create(reviewer, "")
+		want := []string{}
+		for i := range 7 {
+			child := alice.must("task.delegate", `{"task_id":"`+root+`","to":"`+translator+`","input":"go"}`).
+				Get("task_id").String()
+			status := "submitted"
+			switch i {
+			case 3:
+				w.say(child, finished)
+				status = "completed"
+			case 5:
+				w.say(child, piece(strings.Repeat("x", aun.MaxFrame), true))
+				status = "working"
+			}
+			want = append(want, child+" "+status)
+		}
+		synctest.Wait()
+		for _, limit := range []int{0, 1, 3, 7, 50} {
+			got, cursor := []string{}, ""
+			for more := true; more; {
+				p := `{"task_id":"` + root + `","cursor":"` + cursor + `"`
+				if limit > 0 {
+					p += fmt.Sprint(`,"limit":`, limit)
+				}
+				page := alice.must("task.children", p+"}")
+				list := page.Get("children").Array()
+				for _, child := range list {
+					got = append(got, child.Get("task_id").String()+" "+child.Get("status").String())
+				}
+				if limit > 0 && len(list) > limit {
+					t.Errorf("a page of %d has %d children", limit, len(list))
+				}
+				cursor, more = page.Get("next_cursor").String(), page.Get("has_more").Bool()
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("pages of %d (-want +got):\n%s", limit, diff)
+			}
+		}
+		for _, bad := range []string{`"limit":0`, `"limit":"x"`, `"cursor":"x"`} {
+			if _, code := alice.call("task.children", `{"task_id":"`+root+`",`+bad+`}`); code != -32602 {
+				t.Errorf("%s: %d", bad, code)
+			}
+		}
+		w.stop()
+	})
+}
+
+// service is a Service without methods.
+type service struct{ Service }
+
+// TestNamespaces: each namespace is named once.
+func TestNamespaces(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stop()
+		w.config.Services = map[string]Service{"meta": service{}, "search": service{}}
+		w.start()
+		c := w.dial("/aun")
+		nonce := c.next().params.Get("nonce").String()
+		tokens, err := aun.Login(t.Context(), c.conn, w.pki.Identity("alice.aid.test"), w.pki.Roots(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hello, err := aun.Connect(t.Context(), c.conn, nonce, tokens, "d", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"auth", "meta", "search", "task"}, hello.Namespaces); diff != "" {
+			t.Errorf("namespaces (-want +got):\n%s", diff)
 		}
 		w.stop()
 	})

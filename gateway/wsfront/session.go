@@ -3,6 +3,7 @@
 package wsfront
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -32,12 +34,18 @@ type Session struct {
 	conn    *aun.Conn
 	mode    mode
 	address string
+	origin  string // for which the session counts until it logs in
 	host    string
 	tls     bool
 	access  *slog.Logger // of calls; nil for none
 	began   time.Time
-	steps   sync.Mutex     // held during a step of the login in peer mode
-	peer    *aun.PeerLogin // of peer mode
+
+	// Of a stranger; guarded by the mutex of the Connections.
+	stranger *list.Element
+	memory   quota.Lease
+
+	steps sync.Mutex     // held during a step of the login in peer mode
+	peer  *aun.PeerLogin // of peer mode
 
 	ctx    context.Context // ends with the connection
 	cancel context.CancelCauseFunc
@@ -47,30 +55,28 @@ type Session struct {
 	mu      sync.Mutex
 	nonce   string // of the challenge; empty once it is used
 	ready   bool   // the client has logged in
+	proof   aun.Proof
+	ends    *time.Timer // ends the session with its proof; nil before the login
+	refused error       // why the proof is not one any more; nil while it is
 	short   bool
 	subs    map[string]*subscription // by task
 	over    bool                     // no more events of tasks are sent
 	acks    acks
-	pending [][]byte // notifications that wait to be sent
-	size    int      // bytes of pending
-	sending bool     // a goroutine sends them
+	pending []*notice // that wait to be sent
+	size    int       // bytes of those of pending that cannot be read again
+	sending bool      // a goroutine sends them
 
 	taken chan struct{} // has a value after pending was taken to be sent
 }
 
-// How many notifications, and bytes of them, may wait for a client that does not read.
-const (
-	maxPending      = 1000
-	maxPendingBytes = 16 << 20
-)
-
 func newSession(f *Front, ws *websocket.Conn, m mode, r *http.Request) *Session {
 	s := &Session{front: f, mode: m, address: r.RemoteAddr, host: r.Host, tls: r.TLS != nil, began: time.Now(),
 		subs: make(map[string]*subscription), taken: make(chan struct{}, 1)}
+	s.origin, s.memory = f.originOf(r), f.config.Memory.Lease(quota.Unverified)
 	if f.config.AccessLog != nil {
 		s.access = f.config.AccessLog(r)
 	}
-	s.conn = aun.NewConn(ws, s, aun.Limits{Requests: f.config.Limits.Calls}, f.config.Log)
+	s.conn = aun.NewConn(ws, s, aun.Limits{Requests: f.config.Limits.Calls, Stranger: true}, f.config.Log)
 	s.conn.CountBy(&f.config.Connections.Frames)
 	return s
 }
@@ -94,15 +100,20 @@ func (s *Session) serve() {
 	stop()
 	s.login.Stop()
 	s.alive.Stop()
+	s.stopProof()
 	// Until its positions are stored, a newer connection of the device must find this one.
 	s.cutSubscriptions()
 	s.stopAcks()
 	f.config.Connections.drop(s)
+	s.dropPending()
 	f.config.Log.Debug("a connection has ended", "aid", s.AID, "address", s.address, "reason", why)
 }
 
-// drain closes the connection at a random time.
+// drain closes the connection at a random time, or at once where the client is not accepted any more.
 func (s *Session) drain() {
+	if s.loggedIn() && s.checkProof() != nil {
+		return
+	}
 	after := time.AfterFunc(s.front.drainAfter(), func() {
 		code, reason := s.front.drainCode()
 		s.close(code, reason)
@@ -164,73 +175,6 @@ func (s *Session) replace() {
 
 func (s *Session) slotKey() string { return slotPrefix(s.Slot) }
 
-// Notify sends a notification to the client. It does not wait: a connection that does not take its notifications is
-// closed.
-func (s *Session) Notify(method string, params []byte) {
-	frame := append(codec.BeginEvent(nil, method), params...)
-	s.send(append(frame, '}'))
-}
-
-// send adds a frame to the frames that wait to be sent.
-func (s *Session) send(frame []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
-		return
-	}
-	if len(s.pending) >= maxPending || s.size+len(frame) > maxPendingBytes {
-		s.front.work.Go(func() { s.conn.Close(aun.CloseTryLater, "the client does not take its notifications") })
-		return
-	}
-	s.pending, s.size = append(s.pending, frame), s.size+len(frame)
-	if !s.sending {
-		s.sending = true
-		s.front.work.Go(s.sendPending)
-	}
-}
-
-// sendOfMany is send for one of many frames: it waits while half of what may wait does so, until ctx ends.
-func (s *Session) sendOfMany(ctx context.Context, frame []byte) {
-	s.send(frame)
-	for s.crowded() {
-		select {
-		case <-s.taken:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// crowded reports whether half of the notifications that may wait do so.
-func (s *Session) crowded() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.pending) >= maxPending/2 || s.size >= maxPendingBytes/2
-}
-
-// sendPending sends the notifications that wait.
-func (s *Session) sendPending() {
-	for {
-		s.mu.Lock()
-		list := s.pending
-		if s.pending, s.size = nil, 0; len(list) == 0 {
-			s.sending = false
-			s.mu.Unlock()
-			return
-		}
-		s.mu.Unlock()
-		select {
-		case s.taken <- struct{}{}:
-		default:
-		}
-		for _, frame := range list {
-			if s.conn.Send(s.ctx, frame) != nil {
-				return
-			}
-		}
-	}
-}
-
 // Event implements aun.Handler.
 func (s *Session) Event(_ *aun.Conn, method string, params gjson.Result) {
 	if !s.loggedIn() {
@@ -243,6 +187,17 @@ func (s *Session) Event(_ *aun.Conn, method string, params gjson.Result) {
 	if service, ok := s.front.service(method).(EventService); ok {
 		service.Event(s, method, params)
 	}
+}
+
+// standing returns an error for a client whose login has ended.
+func (s *Session) standing() error {
+	s.mu.Lock()
+	refused, late := s.refused, s.ready && !time.Now().Before(s.proof.Expires)
+	s.mu.Unlock()
+	if late {
+		return s.checkProof()
+	}
+	return refused
 }
 
 func (s *Session) loggedIn() bool {

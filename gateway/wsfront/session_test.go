@@ -135,6 +135,12 @@ func TestLoginTimeout(t *testing.T) {
 	})
 }
 
+// large returns a request of a size.
+func large(size int) string {
+	const head, tail = `{"jsonrpc":"2.0","id":1,"method":"meta.ping","params":{"x":"`, `"}}`
+	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
+}
+
 // TestBadFrames: what is no frame of AUN ends the connection.
 func TestBadFrames(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -147,8 +153,7 @@ func TestBadFrames(t *testing.T) {
 		}{
 			{"binary", websocket.MessageBinary, "{}", 1003},
 			{"no JSON", websocket.MessageText, "{", 1007},
-			{"large", websocket.MessageText, `{"jsonrpc":"2.0","id":1,"method":"meta.ping","params":{"x":"` +
-				strings.Repeat("x", aun.MaxFrame) + `"}}`, 1009},
+			{"large", websocket.MessageText, large(aun.MaxLoginFrame + 1), 1009},
 		} {
 			ws, _, err := websocket.Dial(t.Context(), "ws://"+host+"/aun", &websocket.DialOptions{HTTPClient: w.net.Client()})
 			if err != nil {
@@ -222,10 +227,25 @@ func TestConnectionLimits(t *testing.T) {
 			t.Errorf("closed with %d", code)
 		}
 		synctest.Wait()
-		w.dial("/aun")
-		_, res, err := websocket.Dial(t.Context(), "ws://"+host+"/aun", &websocket.DialOptions{HTTPClient: w.net.Client()})
-		if err == nil || res == nil || res.StatusCode != http.StatusServiceUnavailable {
-			t.Errorf("a fourth connection: %v", err)
+		w.connect("bob.aid.test", "d1")
+		fourth := w.dial("/aun")
+		nonce = fourth.next().params.Get("nonce").String()
+		if _, err := aun.Connect(t.Context(), fourth.conn, nonce, tokens, "d1", ""); err != nil {
+			t.Errorf("a connection in the place of an older one: %v", err)
+		}
+		fifth := w.dial("/aun")
+		_ = fifth.next()
+		tokens, err = aun.Login(t.Context(), fifth.conn, w.pki.Identity("carol.aid.test"), w.pki.Roots(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sixth := w.dial("/aun")
+		nonce = sixth.next().params.Get("nonce").String()
+		if _, err := aun.Connect(t.Context(), sixth.conn, nonce, tokens, "d", ""); err == nil {
+			t.Error("there is a fourth connection")
+		}
+		if code := sixth.closed(); code != aun.CloseTryLater {
+			t.Errorf("closed with %d", code)
 		}
 		w.stop()
 	})

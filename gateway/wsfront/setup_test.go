@@ -3,6 +3,7 @@
 package wsfront
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,6 +81,7 @@ const (
 type world struct {
 	t       *testing.T
 	pki     *auntest.PKI
+	own     *aun.Identity // of the gateway
 	net     *auntest.Network
 	store   replay.Store
 	agent   *scripted
@@ -88,11 +91,16 @@ type world struct {
 	open    *Connections
 	stop    func()
 	config  Config // of the next start
+
+	maxTasks int          // of a Leader; 0 for 1000
+	memory   quota.Limits // zero for 64 MiB
+	streams  int          // of a Leader; 0 for 1000
 }
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, pki: auntest.NewPKI(t), net: auntest.NewNetwork(t), store: replay.NewMemory(replay.Settings{}),
 		agent: &scripted{turns: make(map[string]chan agent.Report)}, process: new(gateway.Process), open: new(Connections)}
+	w.own = w.pki.Identity(host)
 	w.start()
 	t.Cleanup(func() {
 		w.stop()
@@ -110,8 +118,7 @@ func (keeps) Close() error { return nil }
 func (w *world) start() {
 	t := w.t
 	log := slog.New(slog.DiscardHandler)
-	own := w.pki.Identity(host)
-	authority, err := aun.NewAuthority(aun.AuthorityConfig{Identity: own, Roots: w.pki.Roots()})
+	authority, err := aun.NewAuthority(aun.AuthorityConfig{Identity: w.own, Roots: w.pki.Roots()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +130,7 @@ func (w *world) start() {
 	w.drain = drain
 	index := OpenIndex(context.Background(), w.store, log)
 	c := w.config
-	c.Authority, c.Identity, c.Roots, c.Identities = authority, own, w.pki.Roots(), new(identity.Identities)
+	c.Authority, c.Identity, c.Roots, c.Identities = authority, w.own, w.pki.Roots(), new(identity.Identities)
 	c.Index, c.Connections, c.Drain, c.Log = index, w.open, ctx, log
 	c.Begin = func() func() { return func() {} }
 	var gateways []*gateway.Gateway
@@ -132,14 +139,15 @@ func (w *world) start() {
 		g, err := gateway.New(gateway.Config{
 			Process: w.process, Guard: new(identity.Guard),
 			Partner: partner.Config{
-				Name: aid, Agent: w.agent, MaxEvents: 10000, MaxBytes: 8 << 20, MaxTasks: 1000,
+				Name: aid, Agent: w.agent, MaxEvents: 10000, MaxBytes: 8 << 20, MaxTasks: cmp.Or(w.maxTasks, 1000),
 				Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour},
 			},
 			Limits:         jsonrpc.Limits{Bytes: 1 << 20, Depth: 16},
-			Memory:         quota.Limits{Total: 64 << 20, PerLeader: 64 << 20},
+			Memory:         cmp.Or(w.memory, quota.Limits{Total: 64 << 20, PerLeader: 64 << 20}),
 			MemoryPatience: time.Second,
-			Streaming:      gateway.Streaming{Max: 1000, MaxPerLeader: 1000, Drain: ctx, Patience: time.Second},
-			Log:            log,
+			Streaming: gateway.Streaming{Max: 1000, MaxPerLeader: cmp.Or(w.streams, 1000), Drain: ctx,
+				Patience: time.Second},
+			Log: log,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -175,6 +183,7 @@ type client struct {
 	conn   *aun.Conn
 	events chan event
 	served chan struct{}
+	reads  atomic.Pointer[chan struct{}] // nothing is read before it is closed; nil if all is
 }
 
 type event struct {
@@ -194,6 +203,9 @@ func (e event) String() string {
 func (*client) Request(context.Context, *aun.Request) {}
 
 func (c *client) Event(_ *aun.Conn, method string, params gjson.Result) {
+	if reads := c.reads.Load(); reads != nil {
+		<-*reads
+	}
 	c.events <- event{method, params}
 }
 

@@ -40,6 +40,7 @@ type subscription struct {
 	gone    bool   // the stream has ended, or is about to
 	ended   bool   // the task has no more events
 	closed  bool   // and the store has that
+	kept    bool   // the store has its position
 }
 
 // follower returns the name of the client's device.
@@ -164,11 +165,13 @@ func (s *Session) follow(
 	after, known := uint64(0), c.entry.Creator == s.follower().creator()
 	if before != nil { // what was sent on this connection arrives
 		<-before.done
-		after, known = before.written, true
+		s.mu.Lock()
+		after, known, sub.kept = before.written, true, before.kept
+		s.mu.Unlock()
 	} else if at, ok, err := s.front.config.Index.position(ctx, id, s.follower()); err != nil {
 		return nil, err
 	} else if ok {
-		after, known = at, true
+		after, known, sub.kept = at, true, true
 	}
 	if at, ok := has[id]; ok {
 		after, known = at, true
@@ -258,6 +261,14 @@ func (sub *subscription) Flush() error {
 	return nil
 }
 
+// Abort implements gateway.AbortSink.
+func (sub *subscription) Abort() { sub.session.makeRoom() }
+
+// makeRoom cuts the connection of a client that reads nothing, because others need the memory of what it is sent.
+func (s *Session) makeRoom() { s.front.work.Go(func() { s.conn.Cut(errUnread) }) }
+
+var errUnread = errors.New("wsfront: the client did not read a frame whose memory others need")
+
 // over is called when the stream of a subscription has ended.
 func (sub *subscription) over() {
 	s := sub.session
@@ -301,7 +312,7 @@ func (s *Session) restart(sub *subscription) {
 		return
 	}
 	s.mu.Lock()
-	next.events = sub.events
+	next.events, next.kept = sub.events, sub.kept
 	replace := !s.over && s.subs[sub.taskID] == sub
 	if replace {
 		s.subs[sub.taskID] = next
@@ -368,4 +379,4 @@ func (sub *subscription) Comment(string) {}
 // Retry implements gateway.Sink.
 func (sub *subscription) Retry(time.Duration) {}
 
-var _ gateway.Sink = (*subscription)(nil)
+var _ gateway.AbortSink = (*subscription)(nil)

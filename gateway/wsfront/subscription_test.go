@@ -5,11 +5,13 @@ package wsfront
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
 )
 
 // subscribe subscribes to a task.
@@ -185,6 +187,86 @@ func TestSubscriptionLimit(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Second)
 		alice.subscribe(ids[2])
+		w.stop()
+	})
+}
+
+// TestReadersHaveTheirOwnStreams: who follows the public tasks of another one uses up streams of their own.
+func TestReadersHaveTheirOwnStreams(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stop()
+		w.streams = 3
+		w.start()
+		alice, evil := w.connect("alice.aid.test", "d"), w.connect("evil.aid.test", "d")
+		var ids []string
+		for range 5 {
+			ids = append(ids, alice.create(reviewer, `,"visibility":"public"`))
+		}
+		list := `{"task_ids":["` + strings.Join(ids, `","`) + `"]}`
+		for _, c := range []*client{evil, alice} {
+			if got := c.must("task.subscribe", list).Get("subscribed").Array(); len(got) != 3 {
+				t.Errorf("subscribed to %d tasks, want 3", len(got))
+			}
+		}
+		w.stop()
+	})
+}
+
+// TestPositions: an AID has a bounded number of positions. One is dropped when its device has the last event of the
+// task, or when the task is gone.
+func TestPositions(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		positions := func() (n int) {
+			for e, err := range w.store.List(t.Context(), string(logname.AUN), "") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if logname.FollowerOf(e.Log) != "" {
+					n++
+				}
+			}
+			return n
+		}
+		want := func(what string, n int) {
+			t.Helper()
+			synctest.Wait()
+			time.Sleep(time.Second)
+			if got := positions(); got != n {
+				t.Errorf("%s: %d positions, want %d", what, got, n)
+			}
+		}
+		alice := w.connect("alice.aid.test", "d1")
+		id := alice.create(reviewer, "")
+		alice.subscribe(id)
+		w.say(id, working)
+		want("while the task runs", 1)
+		front := w.front
+		if err := front.config.Index.positions.Take("alice.aid.test", maxPositions-1, positionLimits); err != nil {
+			t.Fatal(err)
+		}
+		other := w.connect("alice.aid.test", "d2")
+		other.must("task.subscribe", `{"task_ids":["`+id+`"],"after":{"`+id+`":0}}`)
+		want("with as many as an AID may have", 1)
+		front.config.Index.positions.Give("alice.aid.test", maxPositions-1)
+		w.say(id, piece("0", false))
+		want("with room again", 2)
+		w.stop() // what is counted is counted again
+		w.start()
+		synctest.Wait()
+		if err := w.front.config.Index.positions.Take("alice.aid.test", maxPositions-1, positionLimits); err == nil {
+			t.Error("the positions of an earlier process are not counted")
+		}
+		alice = w.connect("alice.aid.test", "d1")
+		alice.subscribe(id)
+		w.say(id, finished)
+		want("when one device has the last event", 1)
+		time.Sleep(3 * recheck)
+		want("when the task is gone", 0)
+		if err := w.front.config.Index.positions.Take("alice.aid.test", maxPositions, positionLimits); err != nil {
+			t.Errorf("positions are still counted: %v", err)
+		}
 		w.stop()
 	})
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
@@ -147,9 +146,16 @@ func (s *Session) dispatch(ctx context.Context, r *request, c *call, method, par
 		return a.Err
 	}
 	if a.Reply != nil {
-		_ = r.Respond(a.Reply)
+		s.respond(r, &q, a.Reply)
 	}
 	return nil
+}
+
+// respond sends the reply to a request. While the client does not read it, its memory is lent.
+func (s *Session) respond(r *request, q *gateway.Request, reply []byte) {
+	q.Lend(s.makeRoom)
+	defer q.TakeBack()
+	_ = r.Respond(reply)
 }
 
 // begin gives a request to the gateway of a task's agent.
@@ -159,7 +165,8 @@ func (s *Session) begin(
 	q.Host, q.TLS, q.Address, q.Transport = s.host, s.tls, s.address, "AUN"
 	dialect.Confirm = c.agent.Confirm
 	q.Use(dialect)
-	if err := c.agent.Gateway.Hold(ctx, c.peer, q, len(params)); err != nil {
+	q.Reader = s.Peer.Leader()
+	if err := c.agent.Gateway.Hold(ctx, s.Peer, q, len(params)); err != nil {
 		return gateway.Answer{Err: err}
 	}
 	q.Body = gateway.NewBody()
@@ -224,7 +231,8 @@ func (e *entry) addParticipant(aid string) {
 	}
 }
 
-// start starts a task, and sends the reply. Its entry is stored first, so that no task is without one.
+// start starts a task, and sends the reply. Its entry is stored right before the start is, when nothing but the store
+// can refuse that any more: no task is without an entry, and what is refused leaves nothing.
 func (s *Session) start(ctx context.Context, r *request, e *entry) error {
 	c := call{id: s.newTaskID(r.Params), entry: e, role: owner, peer: s.Peer}
 	if err := s.reach(&c); err != nil {
@@ -236,37 +244,20 @@ func (s *Session) start(ctx context.Context, r *request, e *entry) error {
 		return err
 	} else if had != nil { // the same message again
 		*e = *had
-	} else if e.Parent != "" {
-		if e.Depth, err = x.addChild(ctx, e.Parent, c.id); err != nil {
-			return err
-		}
-	}
-	if c.agent.Connects {
-		if err := x.put(ctx, partner.AgentTask(e.Log), &entry{Log: e.Log, Alias: c.id}, false); err != nil {
-			return err
-		}
-	}
-	if err := x.put(ctx, c.id, e, true); err != nil {
-		return err
 	}
 	var q gateway.Request
 	defer q.Release()
 	q.TaskID = c.id
+	q.Accept = func(ctx context.Context, _ string) (func(context.Context) error, error) {
+		return x.begin(ctx, c.id, e, c.agent.Connects)
+	}
 	a := s.begin(ctx, &q, r.ID(), &c, codec.Server{Relation: e.relation()}, codec.Create, r.Params.Raw)
 	r.note(&a)
 	if a.Err != nil {
-		// Only a task that is known not to exist loses its entry: the start may be in a store that fails now.
-		after := context.WithoutCancel(ctx)
-		if task.KindOf(c.agent.Gateway.CheckExists(after, c.peer, c.id)) == task.TaskNotFound {
-			x.remove(after, c.id, e)
-			if e.Parent != "" {
-				x.removeChild(after, e.Parent, c.id)
-			}
-		}
 		return a.Err
 	}
 	if a.Reply != nil {
-		_ = r.Respond(a.Reply)
+		s.respond(r, &q, a.Reply)
 	}
 	if e.Parent != "" {
 		s.delegated(e, c.id)
@@ -347,7 +338,7 @@ func (s *Session) listPage(
 		return false, nil
 	}
 	if a.Reply != nil {
-		_ = r.Respond(a.Reply)
+		s.respond(r, &q, a.Reply)
 	}
 	return true, nil
 }

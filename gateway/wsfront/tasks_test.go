@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
@@ -65,10 +64,65 @@ func TestTask(t *testing.T) {
 	})
 }
 
-// failing is a store whose logs of tasks fail at times, after they were written.
+// writes is a store that counts the appends to the index.
+type writes struct {
+	replay.Store
+	n atomic.Int64
+}
+
+func (s *writes) Append(ctx context.Context, a replay.Append) error {
+	if strings.HasPrefix(a.Log, string(logname.AUN)) {
+		s.n.Add(1)
+	}
+	return s.Store.Append(ctx, a)
+}
+
+// TestNothingOfWhatIsRefused: nothing is stored for a call that is refused, whatever is wrong with it.
+func TestNothingOfWhatIsRefused(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stop()
+		store := &writes{Store: w.store}
+		w.store, w.maxTasks = store, 1
+		w.config.Assignees = noAssignees{}
+		w.start()
+		alice := w.connect("alice.aid.test", "d1")
+		id := alice.create(reviewer, "")
+		before := store.n.Load()
+		for _, call := range [][2]string{
+			{"task.create", `{"to":"` + reviewer + `"}`},
+			{"task.create", `{"to":"` + reviewer + `","input":5}`},
+			{"task.create", `{"to":"` + reviewer + `","input":"one more than the client may have"}`},
+			{"task.create", `{"to":"` + reviewer + `","input":"the same","message_id":"m","participants":["bob.aid.test"]}`},
+			{"task.create", `{"to":"nobody.aid.test","input":"go"}`},
+			{"task.delegate", `{"task_id":"` + id + `","to":"` + translator + `"}`},
+			{"task.delegate", `{"task_id":"` + id + `","to":"` + reviewer + `","input":"go"}`},
+			{"task.subscribe", `{"task_ids":["none"]}`},
+			{"task.unsubscribe", `{"task_ids":["` + id + `"]}`},
+		} {
+			alice.call(call[0], call[1])
+		}
+		if n := store.n.Load() - before; n != 0 {
+			t.Errorf("%d appends for calls that were refused", n)
+		}
+		if got := alice.must("task.children", params(id)).Get("children").Raw; got != "[]" {
+			t.Errorf("children: %s", got)
+		}
+		w.stop()
+	})
+}
+
+// noAssignees are the agents that connect, and have no tasks.
+type noAssignees struct{ Assignees }
+
+func (noAssignees) Has(string, string) bool              { return false }
+func (noAssignees) Connected(string, func(event []byte)) {}
+
+// failing is a store whose logs of tasks fail at times: after they were written, or before.
 type failing struct {
 	replay.Store
-	now atomic.Bool
+	now, before atomic.Bool
+	failed      atomic.Bool // an append has failed, so that nothing can be read
 }
 
 func (s *failing) of(log string) bool {
@@ -76,49 +130,74 @@ func (s *failing) of(log string) bool {
 }
 
 func (s *failing) Append(ctx context.Context, a replay.Append) error {
+	if s.of(a.Log) && s.before.Load() {
+		return replay.ErrFull
+	}
 	if err := s.Store.Append(ctx, a); err != nil || !s.of(a.Log) {
 		return err
 	}
+	s.failed.Store(true)
 	return replay.ErrUnavailable
 }
 
 func (s *failing) Head(ctx context.Context, log string) (replay.Head, error) {
-	if s.of(log) {
+	if s.of(log) && s.failed.Load() {
 		return replay.Head{}, replay.ErrUnavailable
 	}
 	return s.Store.Head(ctx, log)
 }
 
 // TestStartThatMayBeStored: a task whose start fails with the store keeps its entry, because the start may be stored.
-// One that is refused does not exist, and loses its entry.
+// Of one that is not stored nothing is left, and it can be started later.
 func TestStartThatMayBeStored(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.stop()
 		store := &failing{Store: w.store}
 		w.store = store
+		w.config.Assignees = noAssignees{}
 		w.start()
 		alice := w.connect("alice.aid.test", "d1")
-		create := func(message, input string) (dropped bool) {
-			params := `{"to":"` + reviewer + `","message_id":"` + message + `","input":` + input + `}`
-			if _, code := alice.call("task.create", params); code == 0 {
-				t.Errorf("%s is started", message)
+		parent := alice.create(reviewer, "")
+		logs := func() (names []string) {
+			for e, err := range store.Store.List(t.Context(), string(logname.AUN), "") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				names = append(names, e.Log)
 			}
-			id := (&Session{AID: "alice.aid.test"}).newTaskID(gjson.Parse(params))
-			head, err := store.Store.Head(t.Context(), logname.AUNTask(id))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return !head.Ended.IsZero()
+			return names
 		}
-		if !create("refused", `5`) {
-			t.Error("the entry of a task that does not exist is kept")
+		before := logs()
+		delegate := func(message string) (code int) {
+			_, code = alice.call("task.delegate",
+				`{"task_id":"`+parent+`","to":"`+translator+`","message_id":"`+message+`","input":"go"}`)
+			return code
 		}
 		store.now.Store(true)
-		if create("stored", `"go"`) {
-			t.Error("the entry of a task that may exist is dropped")
+		store.before.Store(true)
+		if delegate("m1") == 0 {
+			t.Error("a task is started that cannot be stored")
 		}
 		store.now.Store(false)
+		if diff := cmp.Diff(before, logs()); diff != "" {
+			t.Errorf("logs of the index after a start that was not stored (-want +got):\n%s", diff)
+		}
+		store.before.Store(false)
+		store.now.Store(true)
+		if delegate("m2") == 0 {
+			t.Error("a task is started that may not be stored")
+		}
+		store.now.Store(false)
+		if n := len(logs()) - len(before); n != 2 {
+			t.Errorf("%d logs of a task that may exist are kept, want its entry and that of its agent's id", n)
+		}
+		if code := delegate("m1"); code != 0 {
+			t.Errorf("the task that was not stored cannot be started later: %d", code)
+		}
+		if n := len(alice.must("task.children", params(parent)).Get("children").Array()); n != 2 {
+			t.Errorf("%d children", n)
+		}
 		w.stop()
 	})
 }

@@ -111,18 +111,46 @@ func (h *Hub) find(agent, id string) (*exchange, error) {
 }
 
 func stateError(state task.State) error {
-	return task.Errorf(task.UnsupportedOperation, "the task is %s", state).WithCause(&task.StateError{State: state})
+	return task.Errorf(task.UnsupportedOperation, "the task is %s", codec.StateName(state, false)).
+		WithCause(&task.StateError{State: state})
 }
 
-// Say hands what an agent calls or reports about an open task, by a method and its params, to the turn of the task. It
-// returns the status that the task has for the agent then. Errors have a kind; of one that the state of the task does
-// not allow, the cause is a task.StateError. Say does not wait.
-func (h *Hub) Say(agent, id, method string, params gjson.Result) (status string, err error) {
+// Say hands a call of an agent about an open task, a method and its params, to the turn of the task, and waits until it
+// is stored. It returns the status that the task has for the agent then. Errors have a kind; of one that the state of
+// the task does not allow, the cause is a task.StateError.
+func (h *Hub) Say(ctx context.Context, agent, id, method string, params gjson.Result) (status string, err error) {
 	x, err := h.find(agent, id)
 	if err != nil {
 		return "", err
 	}
-	return x.say(method, params)
+	status, stored, err := x.say(method, params, true)
+	if err != nil {
+		return "", err
+	}
+	defer x.forget(stored)
+	timer := time.NewTimer(storeWait)
+	defer timer.Stop()
+	select {
+	case err = <-stored:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-timer.C:
+		err = task.Errorf(task.StoreUnavailable, "it could not be stored within %v; get the task to see whether it was",
+			storeWait)
+	}
+	return status, err
+}
+
+// storeWait is how long a call waits until it is stored.
+const storeWait = 10 * time.Second
+
+// Report is Say for a notification of an agent, which has no answer. It does not wait.
+func (h *Hub) Report(agent, id, method string, params gjson.Result) error {
+	x, err := h.find(agent, id)
+	if err == nil {
+		_, _, err = x.say(method, params, false)
+	}
+	return err
 }
 
 // add makes an exchange the current one of its task, and ends the one before it, if there is one.
@@ -146,7 +174,7 @@ func (h *Hub) add(x *exchange) {
 	h.send(x.agent, updated(x.task()))
 }
 
-// remove removes an exchange, and remembers in which state the agent has left its task.
+// remove removes an exchange, and remembers in which state its task has ended; None if it has not.
 func (h *Hub) remove(x *exchange, state task.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,6 +184,9 @@ func (h *Hub) remove(x *exchange, state task.State) {
 	delete(h.agents[x.agent], x.id)
 	if len(h.agents[x.agent]) == 0 {
 		delete(h.agents, x.agent)
+	}
+	if state == task.None {
+		return
 	}
 	if h.ended == nil {
 		h.ended, _ = simplelru.NewLRU[endedTask, task.State](maxEnded, nil) // fails for a size below 1 only
@@ -212,6 +243,9 @@ func (h *Hub) cancel(agent, id string, body []byte) {
 	h.mu.Unlock()
 	h.send(agent, updated(body))
 	if x != nil {
+		x.mu.Lock()
+		x.left = task.Canceled
+		x.mu.Unlock()
 		h.remove(x, task.Canceled)
 	}
 }

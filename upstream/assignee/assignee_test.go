@@ -32,6 +32,8 @@ type world struct {
 	hub   Hub
 	agent *upstream.Agent
 
+	storing func(*agent.Report) bool // of the turns
+
 	mu     sync.Mutex
 	events []string
 }
@@ -79,13 +81,14 @@ type turn struct {
 	reports []string
 	err     error
 	cancel  context.CancelFunc
+	storing func(*agent.Report) bool // stores a report; nil for at once. False is for one that is not stored
 	done    chan struct{}
 }
 
 // run carries out a turn; again resumes it, as after a restart.
 func (w *world) run(id string, from task.State, text string, again bool) *turn {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	t := &turn{cancel: cancel, done: make(chan struct{})}
+	t := &turn{cancel: cancel, done: make(chan struct{}), storing: w.storing}
 	m := task.Message{ID: "m", SenderID: "alice", Command: task.Start, DataItems: []task.DataItem{task.Text(text)}}
 	if from != task.None {
 		m.Command = task.Continue
@@ -102,6 +105,12 @@ func (w *world) run(id string, from task.State, text string, again bool) *turn {
 		defer close(t.done)
 		for rep, err := range reports {
 			t.add(&rep, err)
+			if t.storing != nil && !t.storing(&rep) {
+				return
+			}
+			if rep.Stored != nil {
+				rep.Stored()
+			}
 		}
 	}()
 	return t
@@ -136,8 +145,13 @@ func (t *turn) said() []string {
 // say has the agent say something, and returns the status, or the code of the error.
 func (w *world) say(id, method, params string) string {
 	w.t.Helper()
-	status, err := w.hub.Say(aid, id, method, gjson.Parse(params))
-	synctest.Wait() // what is said at once may be one report
+	synctest.Wait() // for the turn
+	return w.call(id, method, params)
+}
+
+// call is say for a turn that has begun.
+func (w *world) call(id, method, params string) string {
+	status, err := w.hub.Say(w.t.Context(), aid, id, method, gjson.Parse(params))
 	if err != nil {
 		return fmt.Sprint(codec.CodeOf(err))
 	}
@@ -181,7 +195,8 @@ func TestWork(t *testing.T) {
 		check(t, "complete again", w.say("t1", codec.Complete, `{"task_id":"t1"}`), "-32171")
 		check(t, "events after the end", w.sent(), []string(nil))
 		check(t, "the end of one that never was", w.say("t2", codec.Complete, `{"task_id":"t2"}`), "-32170")
-		if _, err := w.hub.Say("other.aid.pub", "t1", codec.Complete, gjson.Parse(`{}`)); codec.CodeOf(err) != -32170 {
+		_, err = w.hub.Say(t.Context(), "other.aid.pub", "t1", codec.Complete, gjson.Parse(`{}`))
+		if codec.CodeOf(err) != -32170 {
 			t.Errorf("another agent gets %v", err)
 		}
 	})
@@ -189,20 +204,16 @@ func TestWork(t *testing.T) {
 
 // TestEnds: every way in which an agent ends a turn, and the error of its next call.
 func TestEnds(t *testing.T) {
-	const question = `{"task_id":"t1","payload":{"type":"status","state":"input_required","text":"Which?"}}`
 	for name, c := range map[string]struct {
 		method, params string
 		status, report string
 		after          string // the code of what comes later
 	}{
-		"reject":   {codec.Reject, `{"reason":"out of scope"}`, "rejected", "rejected out of scope", "-32177"},
-		"fail":     {codec.Fail, `{"reason":"no"}`, "failed", "failed no", "-32186"},
-		"complete": {codec.Complete, `{}`, "completed", "awaiting-completion", "-32171"},
-		"ask": {codec.UpdatedEvent, `{"status":"input_required","message":{"type":"text","content":"Which?"}}`,
-			"input_required", "awaiting-input Which?", "-32171"},
+		"reject":          {codec.Reject, `{"reason":"out of scope"}`, "rejected", "rejected out of scope", "-32177"},
+		"fail":            {codec.Fail, `{"reason":"no"}`, "failed", "failed no", "-32186"},
+		"complete":        {codec.Complete, `{}`, "completed", "awaiting-completion", "-32171"},
 		"event completed": {codec.UpdatedEvent, `{"status":"completed"}`, "completed", "awaiting-completion", "-32171"},
 		"event canceled":  {codec.UpdatedEvent, `{"status":"canceled"}`, "canceled", "canceled", "-32173"},
-		"message asks":    {codec.MessageSend, question, "input_required", "awaiting-input Which?", "-32171"},
 		"message ends": {codec.MessageSend, `{"payload":{"type":"event","event":"task.completed"}}`, "completed",
 			"awaiting-completion", "-32171"},
 		"message fails": {codec.MessageSend, `{"payload":{"type":"event","event":"task.error","text":"Bad"}}`, "failed",
@@ -213,8 +224,14 @@ func TestEnds(t *testing.T) {
 				w := newWorld(t)
 				turn := w.run("t1", task.None, "Review", false)
 				w.sent()
+				want := []string{c.report}
+				if c.method == codec.Complete || c.method == codec.Fail {
+					check(t, "before it is accepted", w.say("t1", c.method, c.params), "-32171")
+					check(t, "accept", w.say("t1", codec.Accept, `{}`), "working")
+					want = []string{"working", c.report}
+				}
 				check(t, "the status", w.say("t1", c.method, c.params), c.status)
-				check(t, "the reports", turn.said(), []string{c.report})
+				check(t, "the reports", turn.said(), want)
 				check(t, "afterwards", w.say("t1", codec.Fail, `{}`), c.after)
 				<-turn.done
 			})
@@ -228,6 +245,7 @@ func TestInvalid(t *testing.T) {
 		w := newWorld(t)
 		turn := w.run("t1", task.None, "Review", false)
 		w.sent()
+		w.say("t1", codec.Accept, `{}`)
 		for _, c := range [][3]string{
 			{codec.Complete, `{"artifacts":[{"type":"text","content":"x"}]}`, "-32602"},
 			{codec.Complete, `{"artifacts":{}}`, "-32602"},
@@ -243,8 +261,91 @@ func TestInvalid(t *testing.T) {
 				t.Errorf("%s %s: %s, want %s", c[0], c[1], got, c[2])
 			}
 		}
-		check(t, "the reports", turn.said(), []string(nil))
+		check(t, "the reports", turn.said(), []string{"working"})
 		turn.cancel()
+		<-turn.done
+	})
+}
+
+// TestAsked: while a task waits for input, its assignee may say more, complete the task and fail it, but not accept it.
+func TestAsked(t *testing.T) {
+	const (
+		question = `{"task_id":"t1","payload":{"type":"status","state":"input_required","text":"Which?"}}`
+		update   = `{"status":"input_required","message":{"type":"text","content":"Which?"}}`
+		note     = `{"message_id":"n","payload":{"type":"text","text":"Of the two"}}`
+		artifact = `{"artifact":{"id":"a","type":"text","content":"One"}}`
+	)
+	asked, working := "awaiting-input Which?", "working"
+	for name, c := range map[string]struct {
+		method, params string // how it asks
+		then           [][3]string
+		reports        []string
+	}{
+		"by a message": {codec.MessageSend, question, [][3]string{{codec.Fail, `{"reason":"no"}`, "failed"}},
+			[]string{working, asked, "failed no"}},
+		"by an event": {codec.UpdatedEvent, update, [][3]string{{codec.Complete, `{}`, "completed"}},
+			[]string{working, asked, "awaiting-completion"}},
+		"accept": {codec.UpdatedEvent, update, [][3]string{{codec.Accept, `{}`, "-32176"}, {codec.Reject, `{}`, "-32171"}},
+			[]string{working, asked}},
+		"a note": {codec.UpdatedEvent, update, [][3]string{{codec.MessageSend, note, "input_required"}},
+			[]string{working, asked, "awaiting-input Of the two"}},
+		"it works on": {codec.UpdatedEvent, update,
+			[][3]string{{codec.ArtifactEvent, artifact, "working"}, {codec.MessageSend, note, "working"}},
+			[]string{working, asked, "a=One append=false last=true", "n=Of the two append=false last=true"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				turn := w.run("t1", task.None, "Review", false)
+				w.say("t1", codec.Accept, `{}`)
+				check(t, "the question", w.say("t1", c.method, c.params), "input_required")
+				for _, then := range c.then {
+					check(t, then[0], w.say("t1", then[0], then[1]), then[2])
+				}
+				check(t, "the reports", turn.said(), c.reports)
+				turn.cancel()
+				<-turn.done
+			})
+		})
+	}
+}
+
+// TestAnsweredWhenStored: a call is answered when what it says is stored, and not before; one that is not stored is
+// answered by an error.
+func TestAnsweredWhenStored(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stored := make(chan bool)
+		w.storing = func(*agent.Report) bool { return <-stored }
+		turn := w.run("t1", task.None, "Review", false)
+		synctest.Wait()
+		answers := make(chan string, 1)
+		say := func(method, params string) { go func() { answers <- w.call("t1", method, params) }() }
+		for _, c := range [][3]string{
+			{codec.Accept, `{}`, "working"},
+			{codec.MessageSend, `{"message_id":"p","payload":{"type":"text","text":"Half"}}`, "working"},
+			{codec.MessageSend, `{"payload":{"type":"event","event":"x"}}`, "working"}, // it says nothing
+		} {
+			say(c[0], c[1])
+			synctest.Wait()
+			if len(answers) > 0 {
+				t.Errorf("%s is answered with %s before it is stored", c[0], <-answers)
+			}
+			stored <- true
+			check(t, c[0], <-answers, c[2])
+		}
+		say(codec.Complete, `{}`)
+		synctest.Wait()
+		time.Sleep(storeWait) // the store cannot be written
+		check(t, "complete, without a store", <-answers, "-32603")
+		stored <- true // it comes back
+		<-turn.done
+
+		turn = w.run("t2", task.None, "Review", false)
+		synctest.Wait()
+		go func() { answers <- w.call("t2", codec.Accept, `{}`) }()
+		stored <- false // the turn is over
+		check(t, "accept, of a turn that is over", <-answers, "-32171")
 		<-turn.done
 	})
 }
@@ -278,6 +379,7 @@ func TestConnect(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		w.sent()
+		w.say("t0", codec.Accept, `{}`)
 		w.say("t0", codec.Complete, `{}`)
 		w.say("t2", codec.Accept, `{}`)
 		var got []string
@@ -342,8 +444,9 @@ func TestResume(t *testing.T) {
 		w := newWorld(t)
 		turn := w.run("t1", task.None, "Review", true)
 		check(t, "the event", w.sent(), []string{submitted})
+		check(t, "accept", w.say("t1", codec.Accept, `{}`), "working")
 		check(t, "complete", w.say("t1", codec.Complete, `{}`), "completed")
-		check(t, "the reports", turn.said(), []string{"awaiting-completion"})
+		check(t, "the reports", turn.said(), []string{"working", "awaiting-completion"})
 	})
 }
 
@@ -354,18 +457,18 @@ func TestFlood(t *testing.T) {
 	hub.add(x)
 	artifact := gjson.Parse(`{"artifact":{"id":"a","type":"text","content":"x"}}`)
 	for range maxWaiting {
-		if _, err := hub.Say(aid, "t1", codec.ArtifactEvent, artifact); err != nil {
+		if err := hub.Report(aid, "t1", codec.ArtifactEvent, artifact); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := hub.Say(aid, "t1", codec.ArtifactEvent, artifact)
+	err := hub.Report(aid, "t1", codec.ArtifactEvent, artifact)
 	if task.KindOf(err) != task.LimitExceeded {
 		t.Errorf("one more: %v", err)
 	}
 	if _, err := x.Next(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := hub.Say(aid, "t1", codec.ArtifactEvent, artifact); err != nil {
+	if err := hub.Report(aid, "t1", codec.ArtifactEvent, artifact); err != nil {
 		t.Errorf("when one was read: %v", err)
 	}
 	x.Close(errors.New("test"))

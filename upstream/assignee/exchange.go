@@ -37,8 +37,10 @@ type exchange struct {
 	status  string     // of the task, as the agent sees it
 	left    task.State // in which the agent has ended the turn; None if it has not
 	cut     bool       // another exchange has taken the place of this one
+	closed  bool       // nothing that the agent says is read any more
 	waiting []upstream.Message
-	bytes   int // of waiting
+	bytes   int                     // of waiting
+	asking  map[chan error]struct{} // has a channel for each call that is to be answered
 }
 
 // task returns the task as the agent sees it.
@@ -48,35 +50,77 @@ func (x *exchange) task() []byte {
 	return codec.JoinStatus(x.status, x.rest)
 }
 
-// say checks what the agent says, and queues it for the turn.
-func (x *exchange) say(method string, params gjson.Result) (status string, err error) {
+// say checks what the agent says, and queues it for the turn. Of a call, stored then gets whether it was stored; the
+// caller must call forget.
+func (x *exchange) say(method string, params gjson.Result, call bool) (status string, stored chan error, err error) {
 	state, err := codec.Says(method, params)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	submitted, asks := x.status == submittedStatus, x.status == askingStatus
 	switch {
 	case x.left != task.None:
-		return "", stateError(x.left)
-	case method == codec.Accept && x.status != codec.StateName(task.Accepted, false):
-		return "", codec.AlreadyAccepted()
-	case method == codec.Reject && x.status != codec.StateName(task.Accepted, false):
-		return "", stateError(task.Working)
+		return "", nil, stateError(x.left)
+	case x.closed:
+		return "", nil, errNotStored()
+	case method == codec.Accept && !submitted:
+		return "", nil, codec.AlreadyAccepted()
+	case method == codec.Reject && !submitted, (method == codec.Complete || method == codec.Fail) && submitted:
+		return "", nil, task.Errorf(task.UnsupportedOperation, "the task is %s", x.status)
 	case len(x.waiting) >= maxWaiting || x.bytes+len(params.Raw) > maxWaitingBytes && len(x.waiting) > 0:
-		return "", task.Errorf(task.LimitExceeded, "the gateway has still to store what you have sent about the task").
+		return "", nil, task.Errorf(task.LimitExceeded, "the gateway has still to store what you have sent about the task").
 			WithData("limit", "messages").WithData("max", maxWaiting)
+	}
+	if asks && method == codec.MessageSend {
+		method = codec.NoteEvent
+	}
+	if asks && method == codec.ArtifactEvent {
+		state = task.Working // it works on
 	}
 	if state != task.None && state != task.Accepted {
 		x.status = codec.StateName(state, false)
 	}
-	if state.Settled() {
+	if state.Settled() && state != task.AwaitingInput {
 		x.left = state
 	}
-	x.waiting = append(x.waiting, upstream.Message{Name: method, Data: []byte(params.Raw)})
+	m := upstream.Message{Name: method, Data: []byte(params.Raw)}
+	if call {
+		stored = make(chan error, 1)
+		if x.asking == nil {
+			x.asking = make(map[chan error]struct{})
+		}
+		x.asking[stored] = struct{}{}
+		m.Stored = func() {
+			select {
+			case stored <- nil:
+			default:
+			}
+		}
+	}
+	x.waiting = append(x.waiting, m)
 	x.bytes += len(params.Raw)
 	x.signal()
-	return x.status, nil
+	return x.status, stored, nil
+}
+
+// The statuses of a task that its assignee has still to accept, and of one that it waits with.
+var (
+	submittedStatus = codec.StateName(task.Accepted, false)
+	askingStatus    = codec.StateName(task.AwaitingInput, false)
+)
+
+// forget ends the wait for a call.
+func (x *exchange) forget(stored chan error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.asking, stored)
+}
+
+// errNotStored is the error of a call that came too late, or that the gateway could not take.
+func errNotStored() error {
+	return task.Errorf(task.UnsupportedOperation, "the task went on without this; get it to see how it stands")
 }
 
 // end ends the exchange, because another one has taken its place.
@@ -150,18 +194,23 @@ func (x *exchange) SetIdleTimeout(d time.Duration) { x.idle = d }
 // Explain implements upstream.Exchange.
 func (x *exchange) Explain(err error) error { return err }
 
-// Close implements upstream.Exchange. An agent that has exceeded its time is informed that the task has failed.
+// Close implements upstream.Exchange. An agent that has exceeded its time is informed that the task has failed. Calls
+// that were not stored are answered with that.
 func (x *exchange) Close(err error) {
 	x.mu.Lock()
+	x.closed = true
 	if x.left == task.None && task.KindOf(err) == task.AgentTimeout && err != nil {
 		x.status, x.left = codec.StateName(task.Failed, false), task.Failed
 		defer x.hub.send(x.agent, updated(codec.JoinStatus(x.status, x.rest)))
 	}
+	for stored := range x.asking {
+		select {
+		case stored <- errNotStored():
+		default: // it is stored
+		}
+	}
 	left := x.left
 	x.mu.Unlock()
-	if left == task.None { // by the gateway, which is about to stop, or has canceled the task
-		left = task.Canceled
-	}
 	x.hub.remove(x, left)
 }
 

@@ -33,6 +33,7 @@ type Conn struct {
 	gone  func()
 	left  atomic.Bool // gone was called
 
+	writing sync.Mutex // held while the body is written, by a deadline that is not to be moved
 	reading sync.Mutex // held while the connection is read
 	ended   bool
 	stray   bool // the caller has sent bytes, which were dropped
@@ -128,7 +129,10 @@ func (c *Conn) Write(p []byte) (int, error) {
 	*b = append(*b, "\r\n"...)
 	*b = append(*b, p...)
 	*b = append(*b, "\r\n"...)
-	if _, err := c.conn.Write(*b); err != nil {
+	c.writing.Lock()
+	_, err := c.conn.Write(*b)
+	c.writing.Unlock()
+	if err != nil {
 		return 0, err
 	}
 	c.size += int64(len(p))
@@ -188,6 +192,14 @@ func (c *Conn) drain() bool {
 	defer c.reading.Unlock()
 	if c.ended {
 		return true
+	}
+	// A read may write: TLS answers a request for new keys. While the stream rests, the deadline of its last write may
+	// have passed, and a write that fails by it would break TLS.
+	if c.writing.TryLock() {
+		err := c.conn.SetWriteDeadline(time.Now().Add(c.timeout))
+		if c.writing.Unlock(); err != nil {
+			return false
+		}
 	}
 	var b [512]byte
 	for c.wakes++; c.wakes < maxWakes; c.wakes++ {

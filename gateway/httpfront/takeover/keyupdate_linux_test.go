@@ -15,12 +15,14 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
 // TestKeyUpdate has a caller change the keys of its connection while the stream rests (RFC 8446 section 4.6.3), and ask
-// for new keys of the gateway: it reads what comes then only if it was given them.
+// for new keys of the gateway: it reads what comes then only if it was given them. The time for the last write of the
+// stream may be over by then, where heartbeats are rarer than that.
 func TestKeyUpdate(t *testing.T) {
 	var keys bytes.Buffer
 	h := serve(t, secure)
@@ -29,6 +31,10 @@ func TestKeyUpdate(t *testing.T) {
 	taken := <-h.taken
 	r := bufio.NewReader(c)
 	res := answer(t, r)
+	h.write(taken, "first ")
+	if err := taken.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil { // that of the last write is over
+		t.Fatal(err)
+	}
 	if _, err := c.(*tls.Conn).NetConn().Write(keyUpdate(t, keys.String(), 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -37,9 +43,12 @@ func TestKeyUpdate(t *testing.T) {
 		defer taken.reading.Unlock()
 		return taken.wakes > 0
 	})
+	if err := taken.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil { // that of the next one
+		t.Fatal(err)
+	}
 	h.write(taken, "event")
 	taken.End(true, true)
-	if body, err := io.ReadAll(res.Body); string(body) != "event" || err != nil {
+	if body, err := io.ReadAll(res.Body); string(body) != "first event" || err != nil {
 		t.Errorf("the body is %q, %v", body, err)
 	}
 	if taken.stray {

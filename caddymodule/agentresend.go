@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"errors"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// Resend says what happens to a start or continue whose connection breaks, if the agent says that it does not have the
+// message. The agent may have read the message, and begin with it later.
+type Resend struct {
+	// How long the agent is asked for the message, again and again, before the message is sent again. 0 means once.
+	// Default: 10s.
+	After *caddy.Duration `json:"after,omitempty"`
+
+	// Such a message is never sent again: after this time, the task fails, and says that it is unknown whether the agent
+	// acts on the message. Default: false.
+	Never bool `json:"never,omitempty"`
+}
+
+// defaultResend is the default of after.
+const defaultResend = caddy.Duration(10 * time.Second)
+
+func (r *Resend) fillDefaults() { orDefault(&r.After, new(defaultResend)) }
+
+func (r *Resend) check() error {
+	if *r.After < 0 {
+		return errors.New("agent: resend after must not be negative; 0 means that the agent is asked once")
+	}
+	return nil
+}
+
+// parse reads the option: "after" and a duration, or "never".
+func (r *Resend) parse(p *parser) func() {
+	return func() {
+		args := p.RemainingArgs()
+		switch {
+		case len(args) == 1 && args[0] == "never":
+			r.Never = true
+		case len(args) == 2 && args[0] == "after":
+			after, err := caddy.ParseDuration(args[1])
+			if err != nil {
+				p.fail("resend after needs a duration, such as 10s")
+			}
+			r.After = new(caddy.Duration(after))
+		default:
+			p.fail("resend needs after and a duration, such as after 10s, or never")
+		}
+	}
+}

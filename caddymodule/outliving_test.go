@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import "testing"
+
+// TestTakenOver: of what has outlived its request, only streams count as taken over, and not connections of AUN. Both
+// are waited for.
+func TestTakenOver(t *testing.T) {
+	a := new(App)
+	streams, all := takenOver.total(), outliving.total()
+	for _, c := range []struct {
+		what    string
+		begin   func() func()
+		streams int64
+	}{{"a connection of AUN", a.outlive, 0}, {"a stream", a.takeOver, 1}} {
+		end := c.begin()
+		if n, of := takenOver.total()-streams, outliving.total()-all; n != c.streams || of != 1 {
+			t.Errorf("%s: %d streams of %d", c.what, n, of)
+		}
+		end()
+		if takenOver.total() != streams || outliving.total() != all {
+			t.Errorf("%s is still counted", c.what)
+		}
+	}
+}

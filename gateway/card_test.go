@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
+)
+
+// TestExtendedCardIsForKnownCallers: the agent gives its extended card to the gateway, which it knows, so the gateway
+// gives it to callers that it knows. Where callers cannot prove who they are, no card says that there is one.
+func TestExtendedCardIsForKnownCallers(t *testing.T) {
+	known := identity.Peer{Proof: identity.ByCertificate, Kind: identity.AICKind, ID: "10001000011K912345E789ABCDEF2353",
+		Expires: time.Now().Add(time.Hour)}
+	for name, tc := range map[string]struct {
+		mode       identity.Mode
+		peer       identity.Peer
+		says       string
+		advertised bool
+		asked      int64
+	}{
+		"required, known":        {identity.Required, known, `"secret skill"`, true, 1},
+		"required, a stranger":   {identity.Required, identity.Peer{}, `-32051`, true, 0},
+		"optional, known":        {identity.Optional, known, `"secret skill"`, true, 1},
+		"optional, a stranger":   {identity.Optional, identity.Peer{}, `-32051`, true, 0},
+		"off, although it could": {identity.Off, known, `-32004`, false, 0},
+		"off":                    {identity.Off, identity.Peer{}, `-32004`, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int64
+			agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				const card = `{"name":"a","description":"d","version":"1","capabilities":{"extendedAgentCard":true},` +
+					`"supportedInterfaces":[],"defaultInputModes":[],"defaultOutputModes":[],"skills":[`
+				w.Header().Set("Content-Type", "application/json")
+				if r.Method == "GET" {
+					io.WriteString(w, card+`]}`)
+					return
+				}
+				asked.Add(1)
+				body, _ := io.ReadAll(r.Body)
+				io.WriteString(w, `{"jsonrpc":"2.0","id":`+gjson.GetBytes(body, "id").Raw+`,"result":`+card+
+					`{"id":"s","name":"secret skill","description":"d","tags":[]}]}}`)
+			}))
+			defer agent.Close()
+			g := newGateway(t, func(c *gateway.Config) {
+				c.Guard = &identity.Guard{Mode: tc.mode}
+				c.Callers = []translate.Server{a2a.V1Server(false)}
+				c.Partner.Agent = nil
+				c.Agent = gateway.AgentConfig{Dialect: "a2a/1.0", MaxRequests: 8,
+					HTTP: httptransport.Config{URL: agent.URL}, Turns: upstream.Config{Logger: c.Log}}
+			})
+			var r gateway.Request
+			defer r.Release()
+			r.Body = gateway.NewBody()
+			*r.Body = append(*r.Body, `{"jsonrpc":"2.0","id":1,"method":"GetExtendedAgentCard","params":{}}`...)
+			if !g.Match(&r, "POST", "") {
+				t.Fatal("no dialect has the path")
+			}
+			if a := g.Dispatch(t.Context(), tc.peer, &r); !strings.Contains(string(a.Reply), tc.says) {
+				t.Errorf("the answer is %s, want %s", a.Reply, tc.says)
+			}
+			if n := asked.Load(); n != tc.asked {
+				t.Errorf("the agent was asked %d times", n)
+			}
+			public, err := g.Document(".well-known/agent-card.json")(t.Context(), "https://gw.example", "1.0")
+			if err != nil || strings.Contains(string(public), `"extendedAgentCard":true`) != tc.advertised {
+				t.Errorf("the public card is %s, %v", public, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfront
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/partner"
+	"github.com/aip-gateway/aip-gateway/sseproxy"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate/a2a"
+)
+
+// events opens a stream of A2A; next returns its next event, "" at its end.
+func (g *gate) events(path, body string) (next func() string) {
+	g.t.Helper()
+	req, err := http.NewRequestWithContext(g.t.Context(), "POST", g.server.URL+"/agents/one"+path, strings.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	res, err := g.server.Client().Do(req)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { res.Body.Close() })
+	reader := sseproxy.NewReader(res.Body, sseproxy.Limits{})
+	return func() string {
+		ev, err := reader.Next()
+		if err == io.EOF {
+			return ""
+		}
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		return string(ev.Data)
+	}
+}
+
+// TestSubscribingToATaskThatRests: a stream of a task that awaits input shows it, waits, and shows what follows.
+func TestSubscribingToATaskThatRests(t *testing.T) {
+	for name, subscribe := range map[string]func(g *gate, id string) func() string{
+		"JSON-RPC": func(g *gate, id string) func() string {
+			return g.events("", `{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"`+id+`"}}`)
+		},
+		"REST": func(g *gate, id string) func() string { return g.events("/tasks/"+id+":subscribe", "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := open(t, everyCaller)
+			id := g.started("ask")
+			next := subscribe(g, id)
+			if first := next(); !strings.Contains(first, `"TASK_STATE_INPUT_REQUIRED"`) {
+				t.Fatalf("the first event is %q", first)
+			}
+			g.post("/agents/one/message:send", `{"message":{"messageId":"m2","taskId":"`+id+
+				`","role":"ROLE_USER","parts":[{"text":"ask"}]}}`)
+			last := ""
+			for ev := next(); ev != ""; ev = next() {
+				last = ev
+			}
+			if !strings.Contains(last, `"TASK_STATE_COMPLETED"`) {
+				t.Errorf("the last event is %q", last)
+			}
+		})
+	}
+}
+
+// permitted is an agent that waits for a permission, which it gets outside of the protocol.
+type permitted struct {
+	partner.Agent
+	permit chan struct{}
+}
+
+func (p permitted) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
+	return func(yield func(agent.Report, error) bool) {
+		const waits = `{"id":"t","status":{"state":"TASK_STATE_AUTH_REQUIRED","message":{"messageId":"m",` +
+			`"role":"ROLE_AGENT","parts":[{"text":"log in"}]}}}`
+		if !yield(a2a.V1REST().Reply([]byte(waits), nil)) {
+			return
+		}
+		select {
+		case <-p.permit:
+			yield(agent.Report{State: task.AwaitingCompletion, Revision: "2"}, nil)
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (permitted) Complete(context.Context, *agent.Turn) error { return nil }
+
+// TestStreamWhileAwaitingAuthorization: a stream stays open while the task waits for authorization, since the agent
+// resumes by itself. The task is found by its state.
+func TestStreamWhileAwaitingAuthorization(t *testing.T) {
+	const message = `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`
+	for name, send := range map[string]func(g *gate) func() string{
+		"JSON-RPC": func(g *gate) func() string {
+			return g.events("", `{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":`+message+`}`)
+		},
+		"REST": func(g *gate) func() string { return g.events("/message:stream", message) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake := permitted{permit: make(chan struct{})}
+			g := open(t, everyCaller, func(h *setup) { h.Partner.Agent = fake })
+			next := send(g)
+			ev := next()
+			for ev != "" && !strings.Contains(ev, `"TASK_STATE_AUTH_REQUIRED"`) {
+				ev = next()
+			}
+			if !strings.Contains(ev, `"log in"`) || strings.Contains(ev, "a2aState") {
+				t.Errorf("it waits by %q", ev)
+			}
+			for state, listed := range map[string]bool{"AUTH_REQUIRED": true, "INPUT_REQUIRED": false, "WORKING": false} {
+				_, body := g.request("GET", "/agents/one/tasks?status=TASK_STATE_"+state, "", "", "")
+				if strings.Contains(body, `"TASK_STATE_AUTH_REQUIRED"`) != listed {
+					t.Errorf("the list of what is %s is %s", state, body)
+				}
+			}
+			close(fake.permit)
+			last := ""
+			for ev := next(); ev != ""; ev = next() {
+				last = ev
+			}
+			if !strings.Contains(last, `"TASK_STATE_COMPLETED"`) {
+				t.Errorf("the last event is %q", last)
+			}
+		})
+	}
+}

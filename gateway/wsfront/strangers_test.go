@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wsfront
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/quota"
+)
+
+// fromHeader is the header with which a client of these tests says where it comes from.
+const fromHeader = "X-From"
+
+// newStrangers returns a world whose clients have addresses.
+func newStrangers(t *testing.T, l Limits) *world {
+	w := newWorld(t)
+	w.stop()
+	w.config.Limits = l
+	w.config.Address = func(r *http.Request) string { return r.Header.Get(fromHeader) }
+	w.start()
+	return w
+}
+
+// from opens a connection from an address.
+func (w *world) from(address string) *client {
+	w.t.Helper()
+	ws, _, err := websocket.Dial(context.Background(), "ws://"+host+"/aun", &websocket.DialOptions{
+		HTTPClient: w.net.Client(), HTTPHeader: http.Header{fromHeader: {address}}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := &client{w: w, t: w.t, events: make(chan event, 10000), served: make(chan struct{})}
+	c.conn = aun.NewConn(ws, c, aun.Limits{}, slog.New(slog.DiscardHandler))
+	go func() {
+		defer close(c.served)
+		c.conn.Serve(context.Background())
+	}()
+	w.t.Cleanup(c.cut)
+	return c
+}
+
+// logIn logs in on a connection, and returns the error.
+func (c *client) logIn(aid string) error {
+	nonce := c.next().params.Get("nonce").String()
+	id := c.w.pki.Identity(aid)
+	tokens, err := aun.Login(context.Background(), c.conn, id, c.w.pki.Roots(), nil)
+	if err == nil {
+		_, err = aun.Connect(context.Background(), c.conn, nonce, tokens, "", "")
+	}
+	return err
+}
+
+// TestStrangersLockNobodyOut: unproven logins with the public certificate of an AID count for the address from which
+// they come, and before anything is signed, and not for the AID.
+func TestStrangersLockNobodyOut(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newStrangers(t, Limits{})
+		cert := w.pki.Identity("alice.aid.test").CertPEM()
+		stranger := w.from("192.0.2.1:1000")
+		begin := func(c *client, i int) int {
+			if i >= 16 && i < maxTries { // refused before its certificate is read, and counted
+				_, _ = c.call("auth.aid_login1", `{"aid":"alice.aid.test"}`)
+				return 0
+			}
+			_, code := c.call("auth.aid_login1", fmt.Sprintf(
+				`{"aid":"alice.aid.test","cert":%q,"client_nonce":"n","request_id":"r%d"}`, cert, i))
+			return code
+		}
+		for i := range maxTries {
+			if code := begin(stranger, i); code != 0 {
+				t.Fatalf("login %d: %d", i, code)
+			}
+		}
+		if code := begin(stranger, maxTries); code != -32050 {
+			t.Errorf("too many logins are answered with %d", code)
+		}
+		_, code := w.from("192.0.2.1:2000").call("auth.aid_login1", `{"aid":"alice.aid.test","client_nonce":"n"}`)
+		if code != -32050 {
+			t.Errorf("too many logins of an address, another one without a certificate: %d", code)
+		}
+		for _, address := range []string{"192.0.2.2:1000", "[2001:db8::1]:1000"} {
+			if err := w.from(address).logIn("alice.aid.test"); err != nil {
+				t.Errorf("the AID itself, from %s: %v", address, err)
+			}
+		}
+		if err := w.from("192.0.2.1:3000").logIn("bob.aid.test"); err == nil {
+			t.Error("the address may try again at once")
+		}
+		bubble.Pass(tryFor + time.Second)
+		if err := w.from("192.0.2.1:3000").logIn("bob.aid.test"); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.open.tries["192.0.2.1"].n; n != 0 {
+			t.Errorf("a login that succeeds counts as %d attempts", n)
+		}
+		w.stop()
+	})
+}
+
+// TestOrigins: addresses of one IPv6 network count together.
+func TestOrigins(t *testing.T) {
+	for address, want := range map[string]string{
+		"192.0.2.1:80": "192.0.2.1", "192.0.2.1": "192.0.2.1", "[::ffff:192.0.2.1]:80": "192.0.2.1",
+		"[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64", "2001:db8:1:2::9": "2001:db8:1:2::/64",
+		"[fe80::1%eth0]:80": "fe80::/64", "pipe": "pipe", "@": "@",
+	} {
+		f := &Front{}
+		if got := f.originOf(&http.Request{RemoteAddr: address}); got != want {
+			t.Errorf("%s counts for %s, want %s", address, got, want)
+		}
+	}
+}
+
+// TestStrangersMakeRoom: connections that have not logged in have a share of their own, and each address has one. The
+// oldest makes room, and those that are logged in are not touched.
+func TestStrangersMakeRoom(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newStrangers(t, Limits{Connections: 2, Logins: 4, LoginsPerAddress: 2})
+		alice := w.from("192.0.2.9:1")
+		if err := alice.logIn("alice.aid.test"); err != nil {
+			t.Fatal(err)
+		}
+		flood := func(addresses int) (open []*client) {
+			for i := range 5 * addresses {
+				open = append(open, w.from(fmt.Sprintf("192.0.2.%d:%d", i%addresses, i)))
+				synctest.Wait()
+			}
+			return open
+		}
+		count := func(list []*client) (n int) {
+			synctest.Wait()
+			for _, c := range list {
+				if c.conn.Err() == nil {
+					n++
+				}
+			}
+			return n
+		}
+		first := flood(1)
+		if n := count(first); n != 2 || first[4].conn.Err() != nil {
+			t.Errorf("%d connections of one address are left", n)
+		}
+		other := w.from("198.51.100.1:1")
+		if n := count(first); n != 2 {
+			t.Errorf("an address takes from the share of another: %d are left", n)
+		}
+		if n := count(flood(10)); n != 4 {
+			t.Errorf("%d connections are left", n)
+		}
+		if n := count(append(first, other)); n != 0 {
+			t.Errorf("%d older ones are left", n)
+		}
+		bob := w.from("198.51.100.2:1")
+		if err := bob.logIn("bob.aid.test"); err != nil {
+			t.Errorf("a client between strangers: %v", err)
+		}
+		flood(10)
+		alice.must("task.list", `{}`)
+		bob.must("task.list", `{}`)
+		w.stop()
+		if n := w.open.waiting.Len() + len(w.open.ofOrigin) + w.open.in + w.open.open; n != 0 {
+			t.Errorf("%d are still counted", n)
+		}
+	})
+}
+
+// TestStrangersTakeMemory: what connections take that have not logged in is counted, and given back.
+func TestStrangersTakeMemory(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stop()
+		w.config.Memory = quota.Budget{Counter: &w.process.Memory,
+			Limits: quota.Limits{Total: 6 * strangerBytes, PerLeader: 3 * strangerBytes}}
+		w.start()
+		var list []*client
+		for range 5 {
+			list = append(list, w.dial("/aun"))
+			synctest.Wait()
+		}
+		if n := w.process.Memory.Total(); n != 3*strangerBytes {
+			t.Errorf("%d bytes are counted", n)
+		}
+		if list[1].conn.Err() == nil || list[2].conn.Err() != nil {
+			t.Error("it is not the oldest that made room")
+		}
+		if err := list[4].logIn("alice.aid.test"); err != nil {
+			t.Error(err)
+		}
+		if n := w.process.Memory.Total(); n != 2*strangerBytes {
+			t.Errorf("%d bytes are counted after a login", n)
+		}
+		w.stop()
+	})
+}
+
+// TestLargeFramesNeedALogin: the frames of a client may be large once it has logged in.
+func TestLargeFramesNeedALogin(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.connect("alice.aid.test", "d")
+		c.must("meta.ping", `{"x":"`+strings.Repeat("x", aun.MaxFrame-100)+`"}`)
+		c = w.dial("/aun")
+		_, err := c.conn.Call(t.Context(), "meta.ping", []byte(`{"x":"`+strings.Repeat("x", aun.MaxLoginFrame)+`"}`))
+		if err == nil {
+			t.Error("a large frame is answered before the login")
+		}
+		w.stop()
+	})
+}
