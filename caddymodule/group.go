@@ -11,10 +11,12 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/group"
+	"github.com/aip-gateway/aip-gateway/identity"
 )
 
 // Group lets the Partner take part in the groups of AIP, to which its Leaders invite it. The gateway then connects to
@@ -26,6 +28,11 @@ type Group struct {
 	// accessToken. Required.
 	AllowBrokers []string `json:"allow_brokers,omitempty"`
 
+	// The exchanges that a Leader may use beside those that have the name of its group, group_<leader>_<groupId>, by the
+	// Leader's AIC: names, or with a star at the end the beginning of names. Where the Partner logs in to a broker by its
+	// certificate, or by a user that serves several Leaders, a Leader may use no others. Default: none.
+	AllowExchanges map[string][]string `json:"allow_exchanges,omitempty"`
+
 	// The certificates of the connections to brokers.
 	TLS GroupTLS `json:"tls,omitzero"`
 
@@ -33,6 +40,10 @@ type Group struct {
 	// May hold placeholders. Default: none; tokens stay in memory, and after a restart a membership that has one waits for
 	// an invitation.
 	TokenKey string `json:"token_key,omitempty"`
+
+	// How long a membership is kept whose exchange is gone, or may not be used any more. Then its tasks are canceled, and
+	// it ends. Default: 1h.
+	ExchangeWait caddy.Duration `json:"exchange_wait,omitempty"`
 
 	// How many groups the Partner may be a member of at the same time. Default: 1000.
 	MaxGroups int `json:"max_groups,omitempty"`
@@ -73,12 +84,14 @@ const (
 // group returns what reads the option group. Syntax:
 //
 //	group {
-//		allow_brokers <pattern>...
+//		allow_brokers   <pattern>...
+//		allow_exchanges <leader> <exchange>...
 //		tls {
 //			ca          <file>...
 //			client_cert <cert> <key>
 //		}
 //		token_key             <key>
+//		exchange_wait         <duration>
 //		max_groups            <n>
 //		max_groups_per_leader <n>
 //		prefetch              <n>
@@ -88,7 +101,8 @@ func (p *parser) group(into **Group) func() {
 		g := new(Group)
 		*into = g
 		p.section(options{
-			"allow_brokers": p.words(&g.AllowBrokers),
+			"allow_brokers":   p.words(&g.AllowBrokers),
+			"allow_exchanges": p.exchanges(&g.AllowExchanges),
 			"tls": p.section(options{
 				"ca": p.words(&g.TLS.CA),
 				"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
@@ -96,6 +110,7 @@ func (p *parser) group(into **Group) func() {
 				}),
 			}),
 			"token_key":             p.word(&g.TokenKey),
+			"exchange_wait":         p.duration(&g.ExchangeWait),
 			"max_groups":            p.number(&g.MaxGroups),
 			"max_groups_per_leader": p.number(&g.MaxGroupsPerLeader),
 			"prefetch":              p.number(&g.Prefetch),
@@ -103,8 +118,24 @@ func (p *parser) group(into **Group) func() {
 	}
 }
 
+// exchanges returns what reads the option allow_exchanges: a Leader, and exchanges.
+func (p *parser) exchanges(into *map[string][]string) func() {
+	return func() {
+		args := p.RemainingArgs()
+		if len(args) < 2 {
+			p.fail("allow_exchanges needs the AIC of a Leader, and at least one exchange")
+			return
+		}
+		if *into == nil {
+			*into = make(map[string][]string)
+		}
+		(*into)[args[0]] = append((*into)[args[0]], args[1:]...)
+	}
+}
+
 // provision checks the settings and reads what they name. aic and callers are those of the Partner.
 func (g *Group) provision(aic string, callers []string) error {
+	orDefault(&g.ExchangeWait, caddy.Duration(group.DefaultExchangeWait))
 	orDefault(&g.MaxGroups, group.DefaultMaxGroups)
 	orDefault(&g.MaxGroupsPerLeader, min(g.MaxGroups, group.DefaultMaxGroupsPerLeader))
 	orDefault(&g.Prefetch, group.DefaultPrefetch)
@@ -115,6 +146,8 @@ func (g *Group) provision(aic string, callers []string) error {
 		return errors.New("group: Leaders invite by AIP; add aip or aip/2 to callers")
 	case len(g.AllowBrokers) == 0:
 		return errors.New("group: no broker is allowed; name the brokers of your Leaders in allow_brokers")
+	case g.ExchangeWait < 0:
+		return errors.New("group: exchange_wait must not be negative")
 	case g.MaxGroups < 1 || g.MaxGroups > mostGroups:
 		return fmt.Errorf("group: max_groups is %d, but must be 1 to %d", g.MaxGroups, mostGroups)
 	case g.MaxGroupsPerLeader < 1 || g.MaxGroupsPerLeader > g.MaxGroups:
@@ -130,6 +163,9 @@ func (g *Group) provision(aic string, callers []string) error {
 		}
 		g.brokers = append(g.brokers, broker)
 	}
+	if err := g.checkExchanges(); err != nil {
+		return err
+	}
 	repl := caddy.NewReplacer()
 	var err error
 	if g.key, err = readTokenKey(repl, g.TokenKey); err != nil {
@@ -137,6 +173,22 @@ func (g *Group) provision(aic string, callers []string) error {
 	}
 	if g.tls, err = g.TLS.config(repl); err != nil {
 		return fmt.Errorf("group: %w", err)
+	}
+	return nil
+}
+
+// checkExchanges checks the exchanges of Leaders.
+func (g *Group) checkExchanges() error {
+	for leader, names := range g.AllowExchanges {
+		if _, err := identity.ParseAIC(leader); err != nil {
+			return fmt.Errorf("group: allow_exchanges: %q is no AIC of a Leader: %w", leader, err)
+		}
+		for _, name := range names {
+			if begin, _ := strings.CutSuffix(name, "*"); name == "" || strings.Contains(begin, "*") {
+				return fmt.Errorf("group: allow_exchanges: %q is not the name of an exchange; a star stands only at the end",
+					name)
+			}
+		}
 	}
 	return nil
 }
@@ -197,10 +249,11 @@ func (g *Group) register(e *group.Engine, of *Gateway) error {
 	var err error
 	g.partner, err = e.Register(group.Config{
 		Name: of.name(), AIC: of.AIC, Gateway: of.gateway,
-		Brokers: g.brokers, Egress: of.app.Notify.guard, TLS: g.tls, Key: g.key,
+		Brokers: g.brokers, Exchanges: g.AllowExchanges, Egress: of.app.Notify.guard, TLS: g.tls, Key: g.key,
 		MaxGroups: g.MaxGroups, MaxGroupsPerLeader: g.MaxGroupsPerLeader, Prefetch: g.Prefetch,
-		Log:    slog.New(processLog{name: "aip.group"}), // memberships outlive the configuration
-		Access: of.siteAccessLog(),
+		ExchangeWait: time.Duration(g.ExchangeWait),
+		Log:          slog.New(processLog{name: "aip.group"}), // memberships outlive the configuration
+		Access:       of.siteAccessLog(),
 	})
 	if err != nil {
 		return fmt.Errorf("group: %w", err)

@@ -33,6 +33,11 @@ func TestGroupMistakes(t *testing.T) {
 	}{
 		{"no aic", Group{AllowBrokers: brokers}, "-", "set aic"},
 		{"no broker", Group{}, "", "name the brokers of your Leaders in allow_brokers"},
+		{"no Leader", Group{AllowBrokers: brokers, AllowExchanges: map[string][]string{"leader": {"x"}}}, "",
+			`allow_exchanges: "leader" is no AIC of a Leader`},
+		{"star", Group{AllowBrokers: brokers, AllowExchanges: map[string][]string{groupAIC: {"a*b"}}}, "",
+			`allow_exchanges: "a*b" is not the name of an exchange`},
+		{"wait", Group{AllowBrokers: brokers, ExchangeWait: -1}, "", "exchange_wait must not be negative"},
 		{"no groups", Group{AllowBrokers: brokers, MaxGroups: -1}, "", "max_groups is -1"},
 		{"one Leader", Group{AllowBrokers: brokers, MaxGroups: 5, MaxGroupsPerLeader: 6}, "", "max_groups_per_leader is 6"},
 		{"prefetch", Group{AllowBrokers: brokers, Prefetch: 1001}, "", "prefetch is 1001"},

@@ -59,6 +59,9 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
+// TestSealer seals tokens of brokers for the store, and opens them.
+//
+// Promise: access tokens of brokers
 func TestSealer(t *testing.T) {
 	key := func(b byte) []byte { return bytes.Repeat([]byte{b}, KeySize) }
 	s, err := newSealer(key(1))

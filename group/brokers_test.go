@@ -27,6 +27,7 @@ type fakeBroker struct {
 	all     *brokers
 	cluster string
 	fails   *broker.Error           // of every join
+	lacks   *broker.Error           // of every join with an exchange
 	refuses func(broker.Login) bool // of a login
 	hangs   bool                    // a join is answered when its context ends
 	noRead  bool                    // a link may not consume
@@ -73,6 +74,8 @@ func (b *brokers) Join(ctx context.Context, c broker.Config) (link, error) {
 	switch {
 	case at.fails != nil:
 		return nil, at.fails
+	case at.lacks != nil && c.Exchange != "":
+		return nil, at.lacks
 	case at.refuses != nil && at.refuses(c.Login):
 		return nil, brokerError(broker.LoginRefused, c.Address.Host, "ACCESS_REFUSED")
 	}
@@ -248,7 +251,10 @@ func (l *fakeLink) Idle(context.Context) (bool, error) {
 }
 
 // Info implements link.
-func (l *fakeLink) Info() broker.Info { return broker.Info{Product: "fake", ClusterName: l.at.cluster} }
+func (l *fakeLink) Info() broker.Info {
+	return broker.Info{Product: "fake", ClusterName: l.at.cluster,
+		VHost: l.config.Address.VHost}
+}
 
 // Blocked implements link.
 func (l *fakeLink) Blocked() bool {

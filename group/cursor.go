@@ -34,7 +34,7 @@ func (f *follower) write() replay.Append {
 	}
 	a := replay.Append{Log: f.name, Expect: f.copy.records, Metadata: data, DueAt: replay.Recover, End: f.over}
 	if f.over {
-		a.DueAt = time.Time{}
+		a.DueAt, a.Drop = time.Time{}, !f.begun // the store shall keep nothing of a task that was not started
 	}
 	return a
 }

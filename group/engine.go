@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -31,10 +32,16 @@ type Config struct {
 	AIC     string           // of the Partner, by which groups know it
 	Gateway *gateway.Gateway // executes the commands of groups
 
-	Brokers []Broker       // to which the Partner may connect
-	Egress  *egress.Policy // which addresses may be reached; default: public ones, by TLS
-	TLS     *tls.Config    // roots, and the client certificate for EXTERNAL; default: the system's roots, none
-	Key     []byte         // seals access tokens in the store; empty: they stay in memory
+	Brokers []Broker // to which the Partner may connect
+	// Exchanges are names of exchanges by the AIC of the Leader that may use them, beside those that have its name. A star
+	// at the end stands for any rest.
+	Exchanges map[string][]string
+	Egress    *egress.Policy // which addresses may be reached; default: public ones, by TLS
+	TLS       *tls.Config    // roots, and the client certificate for EXTERNAL; default: the system's roots, none
+	Key       []byte         // seals access tokens in the store; empty: they stay in memory
+
+	// ExchangeWait is how long a membership is kept whose exchange is gone, or not for the agent any more; default 1 h.
+	ExchangeWait time.Duration
 
 	MaxGroups          int // memberships at a time; default 1000
 	MaxGroupsPerLeader int // of one Leader; default 500
@@ -105,8 +112,13 @@ func open(
 	e.base, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	slices.SortStableFunc(all, func(a, b stored) int { return a.record.Joined.Compare(b.record.Joined) })
 	for _, s := range all {
-		e.supervise(s.key, s.log, &s.record)
+		c := claimOf(&s.record)
+		taken := e.isFreeLocked(s.key, c) != nil // by one that was there first; then this one waits
+		if m := e.supervise(s.key, s.log, &s.record); !taken {
+			m.claims = append(m.claims, c)
+		}
 	}
 	return e, nil
 }
@@ -140,6 +152,9 @@ func (e *Engine) Register(c Config) (*Partner, error) {
 	}
 	if c.Prefetch <= 0 {
 		c.Prefetch = DefaultPrefetch
+	}
+	if c.ExchangeWait <= 0 {
+		c.ExchangeWait = DefaultExchangeWait
 	}
 	if c.Egress == nil {
 		c.Egress = new(egress.Policy)

@@ -233,6 +233,10 @@ func (f *follower) publishEvents(records []replay.Record) error {
 
 // publish publishes the Task as it is at a position of the log.
 func (f *follower) publish(t *task.Task, at position, kind string) error {
+	if t.GroupID != f.tasks.group { // the name of the log has another task by now, which was not started in this group
+		f.at = at
+		return nil
+	}
 	id := messageID(f.log, kind)
 	m := broker.Message{ID: id, Headers: f.traced()}
 	m.Body = f.tasks.form(f.dialect).AppendTask(make([]byte, 0, int(t.Size())+512), id, t)
@@ -245,6 +249,12 @@ func (f *follower) publishGets() error {
 		return nil // a get accepts a pending start, so there will be an event
 	}
 	for r := f.nextGet(); r != nil; r = f.nextGet() {
+		if f.fold.Task().GroupID != f.tasks.group {
+			f.tasks.mu.Lock()
+			r.acknowledge()
+			f.tasks.mu.Unlock()
+			continue
+		}
 		m := broker.Message{ID: r.id, Headers: r.trace}
 		m.Body = r.append(nil, f.fold.Task())
 		if err := f.tasks.publish(f, m, f.at, r); err != nil {

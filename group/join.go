@@ -185,6 +185,9 @@ func (m *membership) invited(ctx context.Context, p *Partner, inv *task.Invitati
 		return task.Membership{}, late(ctx, inv)
 	}
 	next, token := newRecord(inv, p.AIC, time.Now()), inv.Server.AccessToken
+	if err := m.mayMove(p, &next, token); err != nil {
+		return task.Membership{}, err
+	}
 	if m.isStored && m.record.Leaving != nil {
 		return task.Membership{}, m.finishLeave(ctx, p, &next, token)
 	}

@@ -216,6 +216,7 @@ func TestLimitOfGroups(t *testing.T) {
 			{"L1", "1", nil}} {
 			_, err := m.self.Join(m.Context(), tc.leader, invitation(func(inv *task.Invitation) {
 				inv.Group.ID, inv.Group.Leader.AIC = tc.group, tc.leader
+				inv.Exchange.Name = exchangeName(tc.leader, tc.group)
 			}))
 			if e, _ := errors.AsType[*task.Error](err); tc.limit == nil && err != nil || tc.limit != nil &&
 				(e == nil || e.Kind != task.LimitExceeded || e.Data["limit"] != tc.limit) {

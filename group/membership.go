@@ -35,6 +35,7 @@ type membership struct {
 	engine *Engine
 	log    string // the name of its log
 	tasks  tasks
+	claims []claim // under Engine.mu
 
 	kick chan struct{} // holds one value while the supervisor has something to look at
 	over chan struct{} // closed when the supervisor has ended
@@ -65,6 +66,8 @@ type membership struct {
 	refusals    int              // links in a row that the broker has ended by a refusal
 	lost        time.Time        // when there was a link last, or when the membership was loaded
 	storeUsable <-chan struct{}  // closed when the store may take a command that it has refused; nil for none
+	rest        link             // reads the queue while the exchange is out of reach; nil for none
+	lacking     time.Time        // since when the exchange is out of reach; zero if it is not
 	leaveBy     time.Time        // when a leave ends also without a link
 	departure   *broker.Delivery // the command to leave; nil if there is none
 	drained     <-chan struct{}  // closed when nothing of the broker before waits any more; nil if there was none

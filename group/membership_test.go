@@ -172,7 +172,8 @@ func inBubble(t *testing.T, test func(*memberships)) {
 			store: &flakyStore{Store: replay.NewMemory(replay.Settings{}), reopened: make(chan struct{})},
 		}
 		patterns := []Broker{mustParse("a.example"), mustParse("b.example"), mustParse("unknown.example")}
-		m.config = Config{Name: testPartner, AIC: testAgent, Brokers: patterns, TLS: certifiedAs(testAgent)}
+		m.config = Config{Name: testPartner, AIC: testAgent, Brokers: patterns, TLS: certifiedAs(testAgent),
+			Exchanges: map[string][]string{testLeader: {"x"}}}
 		m.start()
 		defer func() {
 			m.stop()

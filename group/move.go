@@ -16,6 +16,8 @@ import (
 const (
 	drainLimit = time.Second
 	drainLater = 30 * time.Second
+	// discardLimit is how long a broker has to delete the queue of a link that is not used.
+	discardLimit = 2 * time.Second
 )
 
 // rebind checks that the exchange is there, and binds the queue to it again: the Leader may have deleted it and
@@ -81,10 +83,15 @@ func (m *membership) move(ctx context.Context, p *Partner, next *record, token s
 	case err != nil:
 		return err
 	}
+	m.closeRest()
 	next.Node = fresh.Info().ClusterName
+	if err := m.engine.claim(m, next); err != nil { // in this moment, or by another name of the broker
+		m.discard(fresh)
+		return err
+	}
 	// Two addresses may be of one cluster, and so of one queue.
-	sameQueue := m.isStored && (!declare || next.Node == m.record.Node && next.VHost == m.record.VHost &&
-		next.Queue == m.record.Queue)
+	sameQueue := m.isStored && (!declare || next.Node == m.record.Node && next.Queue == m.record.Queue &&
+		old != nil && fresh.Info().VHost == old.Info().VHost)
 	drained := m.drained // of a move before this one
 	var draining chan struct{}
 	if old != nil && sameQueue {
@@ -103,6 +110,7 @@ func (m *membership) move(ctx context.Context, p *Partner, next *record, token s
 		err = m.store(next)
 	}
 	if err != nil {
+		m.engine.unclaim(m)
 		m.discard(fresh)
 		return err
 	}
@@ -140,7 +148,7 @@ func (m *membership) receiveAfter(l link, drained <-chan struct{}) func(*broker.
 
 // discard gives up a link that is not used, and its queue if that was made for it.
 func (m *membership) discard(l link) {
-	ctx, cancel := context.WithTimeout(m.engine.base, joinLimit)
+	ctx, cancel := context.WithTimeout(m.engine.base, discardLimit)
 	defer cancel()
 	l.Undo(ctx)
 }

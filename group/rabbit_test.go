@@ -362,8 +362,28 @@ func testMembership(m *atRabbit, leader func(*testing.T, string) *amqp.Channel) 
 		t.Errorf("the queues are %v", got)
 	}
 
-	// It leaves.
+	// It is dissolved while it is away.
 	mustInvite("one", "partner:new")
+	m.stop()
+	publish(one, membersCommand("c4", task.Disband))
+	if err := one.ExchangeDelete("x", false, false); err != nil {
+		t.Fatal(err)
+	}
+	start()
+	eventually("")
+	if got := queues("one"); len(got) > 0 {
+		t.Errorf("the queues are %v", got)
+	}
+	err = one.ExchangeDeclare("x", amqp.ExchangeFanout, true, false, false, false, nil)
+	if err == nil {
+		err = one.QueueBind(history.Name, "", "x", false, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// It leaves.
+	mustInvite("/one", "partner:new") // as AIP's example writes it
 	publish(one, membersCommand("c2", task.LeaveGroup))
 	if s := nextStatus(); !bytes.Contains([]byte(s), []byte(`"connected":false`)) {
 		t.Errorf("the last status is %s", s)

@@ -80,7 +80,7 @@ func newRecord(inv *task.Invitation, aic string, now time.Time) record {
 // queueName returns the name of the agent's own queue. Its form is that of AIP v02 for every generation, so that a
 // Leader grants permissions in one form.
 func queueName(leader, groupID, aic string) string {
-	return "group_" + leader + "_" + groupID + "_" + aic
+	return exchangeName(leader, groupID) + "_" + aic
 }
 
 // sameBroker reports whether the queue of two records is at the same place, as far as their addresses say.

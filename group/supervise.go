@@ -40,6 +40,8 @@ func (m *membership) run() {
 			m.storeUsable = nil
 		case <-m.linkDone():
 			m.lose(m.link.Err())
+		case <-m.restDone():
+			m.loseRest()
 		}
 	}
 	timer.Stop()
@@ -62,6 +64,14 @@ func (m *membership) linkDone() <-chan struct{} {
 		return nil
 	}
 	return m.link.Done()
+}
+
+// restDone is the same for the link that only reads the queue.
+func (m *membership) restDone() <-chan struct{} {
+	if m.rest == nil {
+		return nil
+	}
+	return m.rest.Done()
 }
 
 // answerRequests makes the calls that were asked for.
@@ -98,6 +108,10 @@ func (m *membership) attend() time.Duration {
 	now := time.Now()
 	switch {
 	case m.link != nil:
+	case m.rest != nil && m.record.Leaving != nil: // below
+	case m.isForsaken(now):
+		m.dissolved()
+		return 0
 	case m.record.Leaving != nil && !now.Before(m.leaveBy), now.Sub(m.lost) >= keepLost:
 		m.logger().Warn("a membership of a group has ended, but its queue may still be there",
 			m.about("error", m.lastError)...)
@@ -106,9 +120,14 @@ func (m *membership) attend() time.Duration {
 	case m.config != nil && !now.Before(m.nextAttempt):
 		m.reconnect()
 	}
-	if m.link != nil && !m.isOver() {
+	switch {
+	case m.isOver():
+		return 0
+	case m.link != nil:
 		m.executeCommands()
 		m.publishAnswers()
+	case m.rest != nil:
+		m.attendRest()
 	}
 	if m.link != nil && !m.isOver() && m.record.Leaving != nil {
 		m.leave()
@@ -127,6 +146,9 @@ func (m *membership) untilDue() time.Duration {
 	}
 	if m.record.Leaving != nil && m.leaveBy.Before(due) {
 		due = m.leaveBy
+	}
+	if m.config != nil && !m.lacking.IsZero() && m.lacking.Add(m.config.ExchangeWait).Before(due) {
+		due = m.lacking.Add(m.config.ExchangeWait)
 	}
 	return max(time.Until(due), 0)
 }
@@ -148,7 +170,7 @@ func (m *membership) adopt(p *Partner) {
 		}
 	}
 	m.reseal(p)
-	if m.link != nil {
+	if m.link != nil || m.rest != nil {
 		if err := m.mayConnect(p); err != nil {
 			m.disconnect()
 			m.wait(err)
@@ -182,7 +204,10 @@ func (m *membership) mayConnect(p *Partner) error {
 	case !ok:
 		return notAllowed(m.record.Host)
 	}
-	return nil
+	if err := p.mayUse(m.key, &m.record, false); err != nil {
+		return err
+	}
+	return m.engine.holds(m)
 }
 
 // reconnect connects a membership that has lost its link, or that was loaded.
@@ -207,10 +232,13 @@ func (m *membership) reconnect() {
 		m.connected(l)
 	case isKind(err, broker.QueueGone):
 		m.removed()
+	case lacksExchange(err):
+		m.withoutExchange(ctx, err)
 	case m.engine.base.Err() != nil || interrupted && errors.Is(ctx.Err(), context.Canceled):
 	case isKind(err, broker.LoginRefused, broker.AddressRefused), task.KindOf(err) == task.AccessTokenInvalid:
 		m.wait(err)
 	default:
+		m.lacking = time.Time{}
 		m.failures++
 		m.retry(Reconnecting, backoff(m.failures), err)
 	}
@@ -235,6 +263,7 @@ func (m *membership) open(ctx context.Context) (link, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.closeRest()
 	if m.record.Leaving == nil {
 		err = l.Receive(ctx, m.receiveAfter(l, m.drained))
 	}
@@ -254,8 +283,10 @@ func backoff(failures int) time.Duration {
 
 // connected has the membership use a link that consumes.
 func (m *membership) connected(l link) {
-	m.failures = 0
+	m.failures, m.lacking = 0, time.Time{}
+	m.closeRest()
 	m.set(func() { m.link, m.record.Node, m.nextAttempt = l, l.Info().ClusterName, time.Time{} })
+	m.engine.settle(m)
 	m.enter(Joined, nil)
 	m.tasks.connect(l)
 	m.logger().Info("a group is connected to its broker", m.about("host", m.record.Host, "port", m.record.Port)...)
@@ -278,11 +309,22 @@ func (m *membership) lose(err error) {
 	m.logger().Warn("the connection of a group to its broker was lost", m.about("error", err)...)
 }
 
+// loseRest is for a link that only reads the queue and has ended.
+func (m *membership) loseRest() {
+	err := m.rest.Err()
+	m.closeRest()
+	if isKind(err, broker.QueueGone) {
+		m.removed()
+	}
+}
+
 // wait is for a membership that cannot be connected before something is changed, as a rule by an invitation.
 func (m *membership) wait(err error) {
 	if m.state != Waiting {
 		m.logger().Warn("a group waits for an invitation by its Leader", m.about("error", err)...)
 	}
+	m.closeRest()
+	m.lacking = time.Time{}
 	m.retry(Waiting, waitingRetry/2+rand.N(waitingRetry), err)
 }
 
@@ -294,6 +336,7 @@ func (m *membership) retry(s State, after time.Duration, err error) {
 
 // disconnect closes the link, if there is one. Commands for members that were not answered come again.
 func (m *membership) disconnect() {
+	m.closeRest()
 	l := m.link
 	if l == nil {
 		return

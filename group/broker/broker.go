@@ -28,6 +28,9 @@ const (
 	// MaxUnconfirmed is how many publications of a Link may be unconfirmed.
 	MaxUnconfirmed = 256
 
+	// queueExpires is after how long a broker deletes a queue that nobody uses. A gateway may be away for less than that.
+	queueExpires = 14 * 24 * time.Hour
+
 	heartbeat          = 10 * time.Second
 	linksPerConnection = 128
 	joinsPerConnection = 16               // at a time: more of them only slow each other down, until all are too late
@@ -35,6 +38,7 @@ const (
 	silenceTimeout     = 30 * time.Second // for the same of a channel, until the connection counts as dead
 	endTimeout         = 3 * closeTimeout // for a link to end, what it still writes included
 	undoTimeout        = 10 * time.Second // for the answers that a failed join still needs to leave nothing behind
+	lateTimeout        = 2 * time.Second  // for the same where nobody else uses the connection
 )
 
 // Address is where a broker is.
@@ -89,11 +93,13 @@ type Config struct {
 	// certificate. The host must match the broker's certificate.
 	Dialer *egress.Dialer
 
-	// Exchange must exist. RoutingKey is for the binding of the queue and for publications.
+	// Exchange must exist. RoutingKey is for the binding of the queue and for publications. Without an exchange, the link
+	// only reads the queue: nothing is bound, and nothing can be published.
 	Exchange   string
 	RoutingKey string
 	Queue      string
-	// Declare says to make the queue if it is not there: durable, not exclusive, not deleted automatically. Without it a
+	// Declare says to make the queue if it is not there: durable, not exclusive, and deleted when
+	// nobody has used it for 14 days. Without it a
 	// queue that is not there is an error of kind QueueGone.
 	Declare bool
 	// Prefetch is how many messages may be unacknowledged; default DefaultPrefetch.
@@ -108,6 +114,7 @@ type Info struct {
 	Product     string
 	Version     string
 	ClusterName string
+	VHost       string // without the slash of Config.Address if the broker knows it so
 }
 
 // Kind is the kind of an Error.

@@ -469,3 +469,67 @@ func TestIdleInTime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestQueueExpires holds that a queue which nobody uses does not stay for ever, also if no gateway comes back to it.
+func TestQueueExpires(t *testing.T) {
+	r, pool, config := start(t)
+	link := join(t, pool, config)
+	if args, err := r.Eval("[rabbit_misc:table_lookup(amqqueue:get_arguments(Q), <<\"x-expires\">>) || " +
+		"Q <- rabbit_amqqueue:list(), amqqueue:get_name(Q) =:= rabbit_misc:r(<<\"" + vhost + "\">>, queue, <<\"" +
+		config.Queue + "\">>)]"); err != nil || !strings.Contains(args, "1209600000") {
+		t.Errorf("the queue expires after %s, %v", args, err)
+	}
+	if err := link.Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestVHostWithASlash joins in a virtual host whose name is written with a slash before it.
+func TestVHostWithASlash(t *testing.T) {
+	_, pool, config := start(t)
+	name := config.Address.VHost
+	config.Address.VHost = "/" + name
+	link := join(t, pool, config)
+	if got := link.Info().VHost; got != name {
+		t.Errorf("the virtual host is %q, want %q", got, name)
+	}
+	if err := link.Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+	config.Address.VHost = "/nowhere"
+	var failed *broker.Error
+	if _, err := pool.Join(t.Context(), config); !errors.As(err, &failed) || failed.Kind != broker.VHostRefused ||
+		!strings.Contains(failed.Reason, "/nowhere") {
+		t.Errorf("a virtual host that is not there: %v", err)
+	}
+}
+
+// TestReadsOnly joins a queue without an exchange: it can be read and deleted, and nothing can be published.
+func TestReadsOnly(t *testing.T) {
+	r, pool, config := start(t)
+	join(t, pool, config).Close()
+	if err := r.leader(t).Publish(exchange, "", false, false, amqp.Publishing{MessageId: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	config.Exchange, config.Declare = "", false
+	link := join(t, pool, config)
+	var failed *broker.Error
+	if err := link.Publish(broker.Message{ID: "m"}, func(error) {}); !errors.As(err, &failed) ||
+		failed.Kind != broker.NoExchange {
+		t.Errorf("a message is published: %v", err)
+	}
+	got := make(chan string, 1)
+	receive(t, link, func(d *broker.Delivery) {
+		d.Ack()
+		got <- d.ID
+	})
+	if id := <-got; id != "m" {
+		t.Errorf("the message is %q", id)
+	}
+	if err := link.Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := pool.Join(t.Context(), config); !errors.As(err, &failed) || failed.Kind != broker.QueueGone {
+		t.Errorf("the queue stays: %v", err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -16,8 +17,26 @@ import (
 )
 
 // dial connects to a broker and logs in. All of it ends when ctx does, and after an error no goroutine and no socket
-// stays.
+// stays. A virtual host that the broker does not know is tried without the slash that it begins with: AIP writes one
+// (v01.00 §7.3), where a URL of AMQP has it only before the name.
 func dial(ctx context.Context, c Config) (*amqp.Connection, *socket, *Error) {
+	connection, s, err := handshake(ctx, c)
+	name, slash := strings.CutPrefix(c.Address.VHost, "/")
+	if err == nil || err.Kind != VHostRefused || !slash || name == "" || !strings.Contains(err.Reason, notFound) {
+		return connection, s, err
+	}
+	c.Address.VHost = name
+	if connection, s, again := handshake(ctx, c); again == nil || again.Kind != VHostRefused {
+		return connection, s, again
+	}
+	return nil, nil, err
+}
+
+// notFound is in what RabbitMQ says of a virtual host that it does not know.
+const notFound = "not found"
+
+// handshake is dial for one virtual host.
+func handshake(ctx context.Context, c Config) (*amqp.Connection, *socket, *Error) {
 	open := c.Dialer.DialPlain
 	if c.Address.TLS {
 		open = c.Dialer.DialTLS

@@ -32,9 +32,10 @@ func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
 		err  *Error
 	}
 	joined := make(chan result)
+	t := &topology{connection: connection, config: c}
 	p.work.Go(func() {
 		defer declared()
-		link, err := connection.join(ctx, c)
+		link, err := connection.join(ctx, t)
 		select {
 		case joined <- result{link, err}:
 		case <-ctx.Done(): // the caller no longer waits for the link
@@ -52,7 +53,28 @@ func (p *Pool) Join(ctx context.Context, c Config) (*Link, error) {
 		}
 		return r.link, nil
 	case <-ctx.Done():
+		connection.giveUp(t)
 		return nil, c.Address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
+	}
+}
+
+// giveUp is called when the caller of a join has gone. A connection that only such joins use is closed: at once, or, if
+// a queue may have been made, when there was time to delete it. The queue of a broker that is slower than that expires.
+func (c *connection) giveUp(t *topology) {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	if t.ended {
+		return
+	}
+	t.given = true
+	if c.given++; c.given < c.users {
+		return
+	}
+	c.withdraw()
+	if c.declares.Load() {
+		time.AfterFunc(lateTimeout, c.kill)
+	} else {
+		c.kill()
 	}
 }
 
@@ -89,19 +111,26 @@ func (p *Pool) declare(ctx context.Context, c Config) (declared func(), _ *Error
 
 // join makes a link on the connection. If the broker is slow it continues after ctx has ended, for a while, so that it
 // can remove what it has made. It releases the connection if it makes no link.
-func (c *connection) join(ctx context.Context, config Config) (*Link, *Error) {
-	if err := c.awaitPlace(ctx); err != nil {
+func (c *connection) join(ctx context.Context, t *topology) (*Link, *Error) {
+	l, err := c.make(ctx, t)
+	t.end()
+	if err != nil {
 		c.release()
+	}
+	return l, err
+}
+
+// make is join without the release.
+func (c *connection) make(ctx context.Context, t *topology) (*Link, *Error) {
+	if err := c.awaitPlace(ctx); err != nil {
 		return nil, err
 	}
 	defer c.leavePlace()
 	slow := time.AfterFunc(c.pool.timeout+undoTimeout, c.kill)
 	defer slow.Stop()
-	t := topology{connection: c, config: config}
 	l, err := t.build(ctx)
 	if err != nil {
 		t.remove()
-		c.release()
 		return nil, err
 	}
 	return l, nil
@@ -125,6 +154,20 @@ type topology struct {
 	config     Config
 	channel    *amqp.Channel // nil where there is none
 	made       bool          // the queue was made by this join
+
+	// Under Pool.mu:
+	given bool // the caller has gone, and it is counted in connection.given
+	ended bool // there is a link, or the join has failed
+}
+
+// end says that the join has ended: its connection is that of a link, or is about to be released.
+func (t *topology) end() {
+	p := t.connection.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.ended = true; t.given {
+		t.connection.given--
+	}
 }
 
 // build makes a link. After an error, remove removes what it has made.
@@ -133,20 +176,43 @@ func (t *topology) build(ctx context.Context) (*Link, *Error) {
 	if err := t.open(); err != nil {
 		return nil, t.connection.fail(err, Refused)
 	}
-	err := t.channel.ExchangeDeclarePassive(c.Exchange, amqp.ExchangeFanout, true, false, false, false, nil)
-	if err != nil {
-		return nil, t.connection.fail(err, NoExchange)
+	if err := t.exchange(); err != nil {
+		return nil, err
 	}
 	if err := t.queue(); err != nil {
 		return nil, err
 	}
-	if err := t.channel.QueueBind(c.Queue, c.RoutingKey, c.Exchange, false, nil); err != nil {
-		return nil, t.connection.fail(err, NoExchange)
+	if err := t.bind(); err != nil {
+		return nil, err
 	}
 	if ctx.Err() != nil {
 		return nil, c.Address.fail(NoAnswer, context.Cause(ctx), "the broker did not answer in time")
 	}
 	return t.confirming()
+}
+
+// exchange checks that the exchange is there.
+func (t *topology) exchange() *Error {
+	name := t.config.Exchange
+	if name == "" {
+		return nil
+	}
+	if err := t.channel.ExchangeDeclarePassive(name, amqp.ExchangeFanout, true, false, false, false, nil); err != nil {
+		return t.connection.fail(err, NoExchange)
+	}
+	return nil
+}
+
+// bind binds the queue to the exchange.
+func (t *topology) bind() *Error {
+	c := &t.config
+	if c.Exchange == "" {
+		return nil
+	}
+	if err := t.channel.QueueBind(c.Queue, c.RoutingKey, c.Exchange, false, nil); err != nil {
+		return t.connection.fail(err, NoExchange)
+	}
+	return nil
 }
 
 // open opens a channel. An earlier one was closed by the broker.
@@ -173,7 +239,9 @@ func (t *topology) queue() *Error {
 		return t.connection.fail(err, Refused)
 	}
 	t.made = true
-	if _, err := t.channel.QueueDeclare(name, true, false, false, false, nil); err != nil {
+	t.connection.declares.Store(true)
+	arguments := amqp.Table{amqp.QueueTTLArg: queueExpires.Milliseconds()}
+	if _, err := t.channel.QueueDeclare(name, true, false, false, false, arguments); err != nil {
 		return t.connection.fail(err, Refused)
 	}
 	return nil

@@ -459,5 +459,76 @@ func readMethod(conn net.Conn) (channel uint16, method, arguments string) {
 	if _, err := io.ReadFull(conn, payload); err != nil {
 		return 0, "", ""
 	}
+	if head[0] != 1 { // a heartbeat
+		return readMethod(conn)
+	}
 	return binary.BigEndian.Uint16(head[1:]), string(payload[:4]), string(payload[4:])
+}
+
+// TestStallsLate has a broker stop answering at each step after the login. When the joins have been answered, the
+// connection that was made for them is closed.
+func TestStallsLate(t *testing.T) {
+	const declare = "\x00\x32\x00\x0a"
+	steps := map[string]string{"connection": "", "channel": "\x00\x14\x00\x0a", "exchange": "\x00\x28\x00\x0a",
+		"queue": declare, "binding": "\x00\x32\x00\x14", "confirms": "\x00\x55\x00\x0a", "prefetch": "\x00\x3c\x00\x0a"}
+	for name, stallsAt := range steps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const joins = 3
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var stalled atomic.Int32
+			closed := make(chan struct{})
+			address := server(t, func(c net.Conn) {
+				defer close(closed) // there is one connection
+				greet(c, begin(""))
+				answer(c, 1, frame(tune))
+				if stallsAt == "" {
+					answer(c, 2, "")
+					cancel()
+					silent(c)
+					return
+				}
+				answer(c, 2, frame("\x00\x0a\x00\x29\x00"))
+				for {
+					channel, method, rest := readMethod(c)
+					switch {
+					case method == "":
+						return
+					case method == declare && rest[3+rest[2]]&1 != 0: // it is not there: channel.close
+						_, _ = io.WriteString(c, onChannel(channel, "\x00\x14\x00\x28\x01\x94\x09NOT_FOUND\x00\x32\x00\x0a"))
+					case method == stallsAt:
+						if stalled.Add(1) == joins {
+							cancel()
+						}
+					case answers[method] != "":
+						_, _ = io.WriteString(c, onChannel(channel, answers[method]))
+					}
+				}
+			})
+			pool := broker.NewPool(time.Hour)
+			defer pool.Close()
+			failed := make(chan error, joins)
+			for i := range joins {
+				go func() {
+					_, err := pool.Join(ctx, broker.Config{Address: address, Dialer: loopback,
+						Login: broker.Password("user", "secret"), Exchange: "group", Queue: fmt.Sprint("own", i), Declare: true})
+					failed <- err
+				}()
+			}
+			for range joins {
+				if err := <-failed; !errors.Is(err, context.Canceled) && stallsAt != "" || err == nil {
+					t.Errorf("the error is %v", err)
+				}
+			}
+			select {
+			case <-closed:
+			case <-time.After(30 * time.Second):
+				t.Error("the connection stays open")
+			}
+			if n := pool.Connections(); n != 0 {
+				t.Errorf("there are %d connections", n)
+			}
+		})
+	}
 }

@@ -233,6 +233,8 @@ func (l *Link) Publish(m Message, done func(error)) error {
 		return l.err
 	case l.leaving:
 		return l.fail(Closed, "the link is closing")
+	case l.config.Exchange == "":
+		return l.fail(NoExchange, "the link only reads its queue")
 	case l.unconfirmed >= MaxUnconfirmed:
 		return l.fail(Refused, "too many publications are unconfirmed")
 	}

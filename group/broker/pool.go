@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -95,7 +96,10 @@ type connection struct {
 	abandon context.CancelFunc // ends a handshake that no join waits for
 
 	users int           // links, and joins that are to become one; under Pool.mu
+	given int           // joins among them whose callers have gone; under Pool.mu
 	joins chan struct{} // has a place for each join that may ask the broker now
+
+	declares atomic.Bool // a join has asked for a queue to be made
 
 	mu      sync.Mutex
 	links   map[*Link]struct{}
@@ -242,7 +246,7 @@ func (c *connection) connect(ctx context.Context, config Config) {
 	}
 	c.amqp, c.socket = connection, socket
 	c.info = Info{Product: text(connection.Properties["product"]), Version: text(connection.Properties["version"]),
-		ClusterName: text(connection.Properties["cluster_name"])}
+		ClusterName: text(connection.Properties["cluster_name"]), VHost: connection.Config.Vhost}
 }
 
 func text(value any) string {

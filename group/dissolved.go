@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"context"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/group/broker"
+)
+
+// A Leader that dissolves its group deletes the exchange, or takes the rights to it from the members, perhaps while the
+// gateway is away. The command that says so is then in the agent's queue. So where the exchange is out of reach, the
+// queue is read by itself: commands are executed, but nothing can be published, as if the member was muted. A command
+// to leave ends the membership. Without one, time does: the exchange may have been deleted to be declared again.
+
+// DefaultExchangeWait is the default of Config.ExchangeWait.
+const DefaultExchangeWait = time.Hour
+
+// lacksExchange reports whether a broker knows the user, but does not let it use the exchange of the group.
+func lacksExchange(err error) bool {
+	return isKind(err, broker.NoExchange, broker.PermissionDenied, broker.VHostRefused)
+}
+
+// withoutExchange is for an attempt to connect that has failed with err, because of the exchange.
+func (m *membership) withoutExchange(ctx context.Context, err error) {
+	if m.lacking.IsZero() {
+		m.lacking = time.Now()
+	}
+	if m.rest == nil {
+		l, failed := m.dialQueue(ctx)
+		if isKind(failed, broker.QueueGone) {
+			m.removed()
+			return
+		}
+		if m.rest = l; l != nil {
+			m.tasks.mute(true)
+		}
+	}
+	m.failures++
+	m.retry(Reconnecting, backoff(m.failures), err)
+}
+
+// dialQueue makes a link that only reads the queue; nil after an error.
+func (m *membership) dialQueue(ctx context.Context) (link, error) {
+	r := m.record
+	r.Exchange = ""
+	l, err := m.dial(ctx, m.config, &r, m.token, false)
+	if err != nil {
+		return nil, err
+	}
+	if m.record.Leaving == nil {
+		if err = l.Receive(ctx, m.receiveAfter(l, m.drained)); err != nil {
+			l.Close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// attendRest does what is due while only the queue can be read.
+func (m *membership) attendRest() {
+	m.executeCommands()
+	m.mu.Lock()
+	unheard := m.answers
+	m.answers = nil
+	m.mu.Unlock()
+	for _, a := range unheard { // otherwise a command to leave may be behind more of them than the prefetch
+		a.acknowledge()
+	}
+	if m.record.Leaving != nil && !m.isOver() {
+		m.dissolved()
+	}
+}
+
+// isForsaken reports whether the exchange was out of reach for so long that the membership ends.
+func (m *membership) isForsaken(now time.Time) bool {
+	return !m.lacking.IsZero() && m.config != nil && now.Sub(m.lacking) >= m.config.ExchangeWait
+}
+
+// dissolved ends a membership whose group has no exchange any more. Its tasks are canceled, and its queue is deleted.
+func (m *membership) dissolved() {
+	ctx, cancel := context.WithTimeout(m.engine.base, cancelLimit)
+	err := m.tasks.cancel(ctx)
+	cancel()
+	base := m.engine.base
+	if base.Err() != nil {
+		return
+	}
+	if err != nil {
+		m.logger().Warn("not all tasks of a group could be canceled", m.about("error", err)...)
+	}
+	if m.departure != nil {
+		m.departure.Ack()
+	}
+	l := m.rest
+	m.rest = nil
+	err = m.lastError
+	if l != nil {
+		err = m.deleteQueue(l)
+	}
+	if base.Err() != nil {
+		return
+	}
+	if err != nil {
+		m.logger().Warn("a membership of a group has ended, but its queue may still be there", m.about("error", err)...)
+	} else {
+		m.logger().Info("a group has ended, its exchange is gone", m.about()...)
+	}
+	m.end()
+}
+
+// closeRest ends the link that only reads the queue, if there is one.
+func (m *membership) closeRest() {
+	if l := m.rest; l != nil {
+		m.rest = nil
+		m.set(func() { m.commands, m.answers, m.inFlight = nil, nil, 0 })
+		l.Close()
+		m.tasks.mute(m.record.Muted)
+	}
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"strings"
+
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// A broker knows users and not Leaders. Where one user of the broker serves several Leaders, as the client certificate
+// of the Partner does, an invitation may name an exchange to which its Leader has no right: the Partner would write
+// into the group of another Leader, as a member whom that Leader believes, and would have a queue bound to that group
+// which the inviter may read. So an exchange belongs to one Leader: by its name, because the operator says so, or
+// because that Leader was there first.
+
+// groupPrefix begins the names of exchanges and queues that belong to a group of a Leader, whose AIC follows.
+const groupPrefix = "group_"
+
+// exchangeName returns the name that belongs to a group of a Leader, as the SDK of AIP v02 has it.
+func exchangeName(leader, groupID string) string { return groupPrefix + leader + "_" + groupID }
+
+// isNamedFor reports whether an exchange has the name of a Leader's group. AICs are compared without regard to case.
+func isNamedFor(exchange, leader, groupID string) bool {
+	name, begins := strings.CutPrefix(exchange, groupPrefix)
+	name, ends := strings.CutSuffix(name, "_"+groupID)
+	return begins && ends && strings.EqualFold(name, leader)
+}
+
+// isNamedForAnother reports whether an exchange has the name of a group of another Leader.
+func isNamedForAnother(exchange, leader string) bool {
+	rest, ok := strings.CutPrefix(exchange, groupPrefix)
+	name, _, named := strings.Cut(rest, "_")
+	if !ok || !named || strings.EqualFold(name, leader) {
+		return false
+	}
+	_, err := identity.ParseAIC(name)
+	return err == nil
+}
+
+// isListed reports whether the operator has listed an exchange for a Leader. A pattern with a star does not have the
+// names of other Leaders' groups.
+func (p *Partner) isListed(exchange, leader string) bool {
+	for aic, patterns := range p.Exchanges {
+		if !strings.EqualFold(aic, leader) {
+			continue
+		}
+		for _, pattern := range patterns {
+			begin, isPattern := strings.CutSuffix(pattern, "*")
+			if pattern == exchange ||
+				isPattern && strings.HasPrefix(exchange, begin) && !isNamedForAnother(exchange, leader) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayUse returns why a Leader may not have its group at the exchange of a record; nil if it may. shared says that the
+// user of the broker serves another Leader, too.
+func (p *Partner) mayUse(k key, r *record, shared bool) error {
+	leader := strings.TrimPrefix(k.leader, quota.Unverified)
+	var because string
+	switch {
+	case isNamedFor(r.Exchange, leader, k.group), p.isListed(r.Exchange, leader):
+		return nil
+	case isNamedForAnother(r.Exchange, leader):
+		because = "the exchange has the name of another Leader's group"
+	case !r.HasToken:
+		because = "this Partner logs in to the broker by its certificate, which serves all Leaders"
+	case shared:
+		because = "the user of accessToken serves another Leader, too"
+	default:
+		return nil
+	}
+	return task.Errorf(task.InvitationRejected, "%s: name the exchange %s, or ask the operator of this Partner to list "+
+		"it for you", because, exchangeName(r.Leader.AIC, k.group)).WithField("params.amqp.exchange")
+}
+
+// claim is an exchange that a membership uses, or is about to.
+type claim struct {
+	host        string // as hosts are compared
+	port        int
+	node        string // what the broker says of itself; empty before it is asked
+	vhost, name string
+	byName      bool // the login is by certificate, so that two addresses of one broker are one place
+}
+
+// claimOf returns the claim of a record.
+func claimOf(r *record) claim {
+	return claim{normaliseHost(r.Host), r.Port, r.Node, normaliseVHost(r.VHost), r.Exchange, !r.HasToken}
+}
+
+// normaliseVHost returns a virtual host without the slash that the broker may not know: see broker.Info.
+func normaliseVHost(name string) string {
+	if rest := strings.TrimPrefix(name, "/"); rest != "" {
+		return rest
+	}
+	return name
+}
+
+// meets reports whether two claims are for one exchange. What a broker says of itself counts only between logins that
+// may have only exchanges of their Leader's: a broker may lie.
+func (c claim) meets(d claim) bool {
+	sameBroker := c.host == d.host && c.port == d.port || c.byName && d.byName && c.node != "" && c.node == d.node
+	return sameBroker && c.vhost == d.vhost && c.name == d.name
+}
+
+// isFree returns an error if a membership of another Leader uses an exchange.
+func (e *Engine) isFree(k key, c claim) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.isFreeLocked(k, c)
+}
+
+func (e *Engine) isFreeLocked(k key, c claim) error {
+	for other, m := range e.memberships {
+		if other.leader == k.leader {
+			continue
+		}
+		for _, claimed := range m.claims {
+			if claimed.meets(c) {
+				return task.Errorf(task.InvitationRejected, "a group of another Leader uses this exchange; use one of your "+
+					"own").WithField("params.amqp.exchange")
+			}
+		}
+	}
+	return nil
+}
+
+// claim has a membership claim the exchange of a record, if no membership of another Leader has. What it has claimed
+// before stays until settle.
+func (e *Engine) claim(m *membership, r *record) error {
+	c := claimOf(r)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.isFreeLocked(m.key, c); err != nil {
+		return err
+	}
+	m.claims = append(m.claims, c)
+	return nil
+}
+
+// unclaim has a membership give up what it has claimed last.
+func (e *Engine) unclaim(m *membership) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m.claims = m.claims[:len(m.claims)-1]
+}
+
+// settle has a membership claim the exchange of its record, and nothing else.
+func (e *Engine) settle(m *membership) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m.claims = append(m.claims[:0], claimOf(&m.record))
+}
+
+// holds has a membership claim the exchange of its record, unless it has.
+func (e *Engine) holds(m *membership) error {
+	e.mu.Lock()
+	n := len(m.claims)
+	e.mu.Unlock()
+	if n > 0 {
+		return nil
+	}
+	return e.claim(m, &m.record)
+}
+
+// mayMove returns why an invitation must not have the membership use the exchange of the next record; nil if it may. A
+// membership keeps what it has, though the user of the broker serves another Leader since.
+func (m *membership) mayMove(p *Partner, next *record, token string) error {
+	keeps := m.isStored && m.record.Exchange == next.Exchange && m.record.HasToken == next.HasToken &&
+		m.record.sameBroker(next)
+	if err := p.mayUse(m.key, next, !keeps && m.engine.serves(m.key, next, token)); err != nil {
+		return err
+	}
+	return m.engine.isFree(m.key, claimOf(next))
+}
+
+// serves reports whether the user of the broker of a membership that is invited serves another Leader already.
+func (e *Engine) serves(k key, r *record, token string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for other, m := range e.memberships {
+		if other.leader != k.leader && m.isAt(r, token) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAt reports whether the membership logs in to the broker of a record as the user of a token. The rights of a JSON
+// Web Token come with it, so another one is another user.
+func (m *membership) isAt(r *record, token string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.isStored || !m.record.HasToken || !m.knowsToken || m.record.Port != r.Port ||
+		normaliseHost(m.record.Host) != normaliseHost(r.Host) {
+		return false
+	}
+	user, _, isPassword := strings.Cut(token, ":")
+	own, _, hasPassword := strings.Cut(m.token, ":")
+	return isPassword == hasPassword && user == own
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// Two Leaders with AICs, of which the second one is hostile.
+const (
+	victim   = "10001000011K94ZH3VDXLP4S5EB63614"
+	attacker = "10001000011K912345E789ABCDEF2353"
+)
+
+// inviteBy invites the agent to a group of a Leader, after changes.
+func (m *memberships) inviteBy(leader, groupID, exchange string, changes ...func(*task.Invitation)) error {
+	m.Helper()
+	inv := invitation(func(inv *task.Invitation) {
+		inv.Group.ID, inv.Group.Leader.AIC, inv.Exchange.Name = groupID, leader, exchange
+	})
+	for _, change := range changes {
+		change(inv)
+	}
+	_, err := m.self.Join(m.Context(), leader, inv)
+	synctest.Wait()
+	return err
+}
+
+// byCertificate leaves the access token out.
+func byCertificate(inv *task.Invitation) { inv.Server.AccessToken = "" }
+
+// TestExchangeOfALeader holds whose exchanges an invitation may name: an agent that logs in as one user for several
+// Leaders writes for none of them into the group of another.
+func TestExchangeOfALeader(t *testing.T) {
+	external := []func(*task.Invitation){byCertificate}
+	listed := map[string][]string{
+		attacker: {"shared", "mine-*", "group_10001000011K94*"}, strings.ToLower(victim): {"shared"},
+	}
+	for name, tc := range map[string]struct {
+		group, exchange string
+		changes         []func(*task.Invitation)
+		before          func(*memberships) error // the invitation by the victim
+		allowed         bool
+	}{
+		"by certificate, its own name": {"g", "group_" + attacker + "_g", external, nil, true},
+		"by certificate, the name of another group": {"g", "group_" + attacker + "_h", external,
+			nil, false},
+		"by certificate, any name":         {"g", "x", external, nil, false},
+		"by certificate, the default":      {"g", "amq.fanout", external, nil, false},
+		"by certificate, a listed name":    {"g", "shared", external, nil, true},
+		"by certificate, a listed pattern": {"g", "mine-1", external, nil, true},
+		"by certificate, the victim's by a pattern": {"g", "group_" + victim + "_g", external,
+			nil, false},
+		"by password, any name":     {"g", "x", nil, nil, true},
+		"by password, the victim's": {"g", "group_" + victim + "_g", nil, nil, false},
+		"by certificate, a listed name that is used": {"g", "shared", external,
+			func(m *memberships) error { return m.inviteBy(victim, "v", "shared", byCertificate) }, false},
+		"by another name of the broker": {"g", "shared", []func(*task.Invitation){byCertificate,
+			func(inv *task.Invitation) { inv.Server.Host = "b.example" }},
+			func(m *memberships) error {
+				m.change(func() { m.byName["b.example"].cluster = m.byName["a.example"].cluster })
+				return m.inviteBy(victim, "v", "shared", byCertificate)
+			}, false},
+		"at another broker": {"g", "shared", []func(*task.Invitation){byCertificate,
+			func(inv *task.Invitation) { inv.Server.Host = "b.example" }},
+			func(m *memberships) error { return m.inviteBy(victim, "v", "shared", byCertificate) }, true},
+		"in another virtual host": {"g", "shared", []func(*task.Invitation){byCertificate,
+			func(inv *task.Invitation) { inv.Server.VHost = "/w" }},
+			func(m *memberships) error { return m.inviteBy(victim, "v", "shared", byCertificate) }, true},
+		"by a user of its own, an exchange that is used": {"g", "x", []func(*task.Invitation){token("other:secret")},
+			func(m *memberships) error { return m.inviteBy(victim, "v", "x") }, false},
+		"by the victim's user, any name": {"g", "y", nil,
+			func(m *memberships) error { return m.inviteBy(victim, "v", "x") }, false},
+		"by the victim's user, its own name": {"g", "group_" + attacker + "_g", nil,
+			func(m *memberships) error { return m.inviteBy(victim, "v", "x") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(m *memberships) {
+				m.config.Exchanges = listed
+				m.register()
+				if tc.before != nil {
+					if err := tc.before(m); err != nil {
+						t.Fatal(err)
+					}
+				}
+				queues := len(m.byName["a.example"].queues) + len(m.byName["b.example"].queues)
+				err := m.inviteBy(attacker, tc.group, tc.exchange, tc.changes...)
+				switch {
+				case tc.allowed && err != nil:
+					t.Error(err)
+				case !tc.allowed && task.KindOf(err) != task.InvitationRejected:
+					t.Errorf("the invitation is answered %v", err)
+				case !tc.allowed && len(m.byName["a.example"].queues)+len(m.byName["b.example"].queues) != queues:
+					t.Error("a queue stays")
+				}
+				if has := m.self.Has(attacker, tc.group); has != tc.allowed {
+					t.Errorf("a member: %v", has)
+				}
+				if tc.before == nil {
+					return
+				}
+				if err := tc.before(m); err != nil { // it stays what it was, and may be renewed
+					t.Errorf("the other Leader's invitation is answered %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestExchangeAfterALeader holds that an exchange is free when the membership that used it has ended or moved.
+func TestExchangeAfterALeader(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		other := token("other:secret")
+		must(m.inviteBy(victim, "v", "x"))
+		must(m.inviteBy(victim, "v", "y"))
+		must(m.inviteBy(attacker, "g", "x", other))
+		if err := m.inviteBy(victim, "v", "x"); task.KindOf(err) != task.InvitationRejected {
+			t.Errorf("an exchange of another Leader: %v", err)
+		}
+		must(m.engine.Leave(m.Context(), testPartner, victim, "v"))
+		must(m.inviteBy(attacker, "h", "y", other))
+		m.restart()
+		if err := m.inviteBy(victim, "v", "x"); task.KindOf(err) != task.InvitationRejected {
+			t.Errorf("after a restart: %v", err)
+		}
+	})
+}
+
+// TestExchangeOfAnotherConfiguration holds that a membership waits whose exchange is not listed any more.
+func TestExchangeOfAnotherConfiguration(t *testing.T) {
+	inBubble(t, func(m *memberships) {
+		m.mustInvite(byCertificate)
+		m.config.Exchanges = nil
+		m.register()
+		m.checkState(Waiting)
+		m.restart()
+		m.checkState(Waiting)
+		m.config.Exchanges = map[string][]string{testLeader: {"x"}}
+		m.register()
+		m.checkState(Joined)
+	})
+}
+
+// TestPublishesNoOtherTask holds that a group hears nothing of a task that was not started in it, though a task of the
+// same name was.
+func TestPublishesNoOtherTask(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(*agent.Turn) []step { return []step{{0, working()}, {0, finished()}} }, nil)
+		w.connect(true)
+		w.rpc("start", "T", "")
+		begin, _, err := w.group.follow(t.Context(), logname.New("agent", leaderAIC, "T"), "aip/1.0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin()
+		w.send("get", "T", "m1", "")
+		synctest.Wait()
+		if got := w.link.taken(); len(got) > 0 {
+			t.Errorf("the group hears %s", got[0].Body)
+		}
+		if got := w.acknowledged(); len(got) != 1 {
+			t.Errorf("the get is acknowledged %d times", len(got))
+		}
+	})
+}
