@@ -107,7 +107,7 @@ func (c *cutter) Write(p []byte) (int, error) {
 	return len(p), nil // the agent takes a long time to notice
 }
 
-// receiver takes the first Leader's notifications.
+// receiver takes the honest Leaders' notifications.
 type receiver struct {
 	server *http.Server
 	addr   string

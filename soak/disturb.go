@@ -18,7 +18,7 @@ const reloadEvery = 10 * time.Second
 
 // disturb replaces the configuration again and again, and fills the disk twice in a run, and every four minutes of a
 // long one.
-func (s *site) disturb(ctx context.Context, d time.Duration, l *firstLeader) {
+func (s *site) disturb(ctx context.Context, d time.Duration, l *leaders) {
 	reload := time.NewTicker(reloadEvery)
 	defer reload.Stop()
 	full := time.NewTicker(min(max(d/3, 2*(fullFor+fullAfter)), 4*time.Minute))
@@ -38,7 +38,7 @@ func (s *site) disturb(ctx context.Context, d time.Duration, l *firstLeader) {
 }
 
 // fillDisk fills the disk for a while.
-func (s *site) fillDisk(ctx context.Context, l *firstLeader) {
+func (s *site) fillDisk(ctx context.Context, l *leaders) {
 	l.full.Store(true)
 	defer l.full.Store(false)
 	if err := s.fill(true); err != nil {

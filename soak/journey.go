@@ -17,14 +17,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// journey is a task of the first Leader, from its start to its end.
+// journey is a task of an honest Leader, from its start to its end.
 type journey struct {
-	*firstLeader
-	name  int64
-	fault string // that the agent's connection has at this task; empty for none
-	pace  <-chan struct{}
-	over  <-chan struct{} // closed when pace ends
-	m     *measured
+	*leaders
+	client *leader.Client // of its Leader
+	name   int64
+	fault  string // that the agent's connection has at this task; empty for none
+	pace   <-chan struct{}
+	over   <-chan struct{} // closed when pace ends
+	m      *measured
 
 	id    string
 	begun bool     // a request was made
@@ -140,7 +141,7 @@ func (j *journey) do(ctx context.Context, call *task.Call) (*task.Task, error) {
 	j.wait()
 	began := time.Now()
 	answer, err := j.client.Do(ctx, call)
-	j.m.note(began, err, j.fault == "" && !j.firstLeader.full.Load())
+	j.m.note(began, err, j.fault == "" && !j.full.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +187,7 @@ func (j *journey) follow(ctx context.Context, call *task.Call) (done bool, err e
 	var fold task.Fold
 	for ev, err := range j.client.Follow(ctx, call, func(error) {}) {
 		if first {
-			j.m.note(began, err, j.fault == "" && !j.firstLeader.full.Load())
+			j.m.note(began, err, j.fault == "" && !j.full.Load())
 			first = false
 		}
 		if err != nil {
@@ -208,7 +209,7 @@ func (j *journey) hook(ctx context.Context) error {
 		j.wait()
 		began := time.Now()
 		err := setWebhook(ctx, j.client, j.site.front, j.id, "http://"+j.site.hooks.addr+"/")
-		j.m.note(began, err, !j.firstLeader.full.Load())
+		j.m.note(began, err, !j.full.Load())
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}

@@ -15,12 +15,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/leader"
 )
 
-// firstLeader is the Leader that must not notice anything.
-type firstLeader struct {
-	site   *site
-	client *leader.Client
-	names  atomic.Int64 // of the tasks
-	full   atomic.Bool  // the disk is full, or has been a moment ago
+// leaders are the honest Leaders, who must not notice anything.
+type leaders struct {
+	site     *site
+	clients  []*leader.Client
+	names    atomic.Int64 // of the tasks
+	aidTasks atomic.Int64 // of the honest AID
+	full     atomic.Bool  // the disk is full, or has been a moment ago
 
 	mu     sync.Mutex
 	wrong  []string // what is not as it should be
@@ -28,10 +29,25 @@ type firstLeader struct {
 	hooked []string // tasks with a webhook, which has to get their end
 }
 
-func newLeader(s *site, c *leader.Client) *firstLeader { return &firstLeader{site: s, client: c} }
+// newLeaders returns so many Leaders, each with a certificate of its own.
+func newLeaders(s *site, n int) (*leaders, error) {
+	l := &leaders{site: s}
+	files, err := s.certificates(n)
+	if err != nil {
+		return nil, err
+	}
+	for i := range files {
+		c, err := s.client(&files[i])
+		if err != nil {
+			return nil, err
+		}
+		l.clients = append(l.clients, c)
+	}
+	return l, nil
+}
 
 // complain notes that something is not as it should be.
-func (l *firstLeader) complain(format string, args ...any) {
+func (l *leaders) complain(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
@@ -42,7 +58,7 @@ const workers = 256
 
 // phase puts the gateway under load for a time, and returns what was measured. Of a hundred tasks, one is hit by each
 // of the agent's faults if faults is true. beside, if it is not nil, runs meanwhile.
-func (l *firstLeader) phase(
+func (l *leaders) phase(
 	ctx context.Context, rate int, d time.Duration, faults bool, beside func(context.Context),
 ) *measured {
 	m := &measured{began: time.Now()}
@@ -52,6 +68,7 @@ func (l *firstLeader) phase(
 	pace := make(chan struct{}, rate) // one for each request; what was not used within a second is lost
 	group.Go(func() { tick(ctx, rate, pace) })
 	group.Go(func() { m.watch(ctx, l.site) })
+	group.Go(func() { l.runHonestAID(ctx) })
 	if beside != nil {
 		group.Go(func() { beside(ctx) })
 	}
@@ -64,7 +81,8 @@ func (l *firstLeader) phase(
 					return
 				}
 				// A task that has begun runs to its end, whatever the time.
-				j := &journey{firstLeader: l, name: l.names.Add(1), pace: pace, m: m, over: ctx.Done()}
+				j := &journey{leaders: l, name: l.names.Add(1), pace: pace, m: m, over: ctx.Done()}
+				j.client = l.clients[j.name%int64(len(l.clients))]
 				if faults && rand.IntN(100) < len(agentFaults) {
 					j.fault = agentFaults[rand.IntN(len(agentFaults))]
 				}
@@ -99,7 +117,7 @@ func tick(ctx context.Context, rate int, pace chan<- struct{}) {
 }
 
 // awaitWebhooks waits until the ends of all tasks with webhooks have been notified.
-func (l *firstLeader) awaitWebhooks(ctx context.Context) {
+func (l *leaders) awaitWebhooks(ctx context.Context) {
 	const most = time.Minute
 	for deadline := time.Now().Add(most); ; time.Sleep(100 * time.Millisecond) {
 		l.hooked = slices.DeleteFunc(l.hooked, l.site.hooks.has)
@@ -114,11 +132,11 @@ func (l *firstLeader) awaitWebhooks(ctx context.Context) {
 }
 
 // verdict returns what was wrong, or nil.
-func (l *firstLeader) verdict() error {
+func (l *leaders) verdict() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fmt.Printf("\n%d tasks of the first Leader were checked, %d findings; %d notifications\n",
-		l.count, len(l.wrong), l.site.hooks.count)
+	fmt.Printf("\n%d tasks of %d honest Leaders and %d of the honest AID were checked, %d findings; %d notifications\n",
+		l.count, len(l.clients), l.aidTasks.Load(), len(l.wrong), l.site.hooks.count)
 	if !l.site.alive() {
 		l.wrong = append(l.wrong, "the gateway has ended; it said: "+l.site.log.String())
 	}

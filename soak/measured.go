@@ -138,8 +138,9 @@ const (
 )
 
 // judge compares the phases.
-func judge(quiet, faulty, after *measured, ratio float64) error {
+func judge(quiet, faulty, after *measured, s settings) error {
 	var errs []error
+	ratio := s.ratio
 	fmt.Println()
 	for _, share := range []float64{0.5, 0.99} {
 		got := faulty.percentile(share) / quiet.percentile(share)
@@ -160,6 +161,9 @@ func judge(quiet, faulty, after *measured, ratio float64) error {
 		if flat.last > flat.first+flat.slack {
 			errs = append(errs, fmt.Errorf("%s has risen from %.0f to %.0f", flat.name, flat.first, flat.last))
 		}
+	}
+	if most := slices.Max(append(faulty.memory, 0)) / (1 << 20); s.memory > 0 && most > float64(s.memory) {
+		errs = append(errs, fmt.Errorf("the gateway held %.0f MiB, and may hold %d", most, s.memory))
 	}
 	if after.refused > 0 {
 		errs = append(errs, fmt.Errorf("%d requests were refused after the faults", after.refused))

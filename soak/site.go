@@ -21,18 +21,24 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 	"github.com/aip-gateway/aip-gateway/internal/leader"
 )
 
-// site is a gateway as a process of its own, and an agent and a receiver of webhooks in this one.
+// site is a gateway as a process of its own, a broker as another, and agents and a receiver of webhooks in this one.
 type site struct {
-	dir     string
-	pki     *devpki.PKI
-	agent   *agent
-	hooks   *receiver
-	admin   string // addresses
-	front   string
+	dir    string
+	pki    *devpki.PKI
+	ca     []byte // the certificate of its root, DER
+	aic    string // of the Partner
+	agent  *agent
+	bad    *badAgent
+	hooks  *receiver
+	broker *broker
+	admin  string // addresses
+	front  string
+	aunSide
 	gateway *exec.Cmd
 	ended   chan struct{} // closed when the gateway's process has ended
 	log     tail
@@ -53,15 +59,40 @@ func newSite(ctx context.Context, caddy string) (_ *site, err error) {
 	if s.pki, err = devpki.Make(devpki.Options{Dir: filepath.Join(s.dir, "pki")}); err != nil {
 		return nil, err
 	}
+	ca, err := tls.LoadX509KeyPair(s.pki.CA.Cert, s.pki.CA.Key)
+	if err != nil {
+		return nil, err
+	}
+	s.ca = ca.Certificate[0]
+	aic, err := identity.MakeV1(identity.FieldsV1{})
+	if err != nil {
+		return nil, err
+	}
+	s.aic = string(aic)
+	if err := s.newAUN(); err != nil {
+		return nil, err
+	}
 	if s.agent, err = newAgent(); err != nil {
+		return nil, err
+	}
+	server, err := tls.LoadX509KeyPair(s.pki.Server.Cert, s.pki.Server.Key)
+	if err != nil {
+		return nil, err
+	}
+	if s.bad, err = newBadAgent(server); err != nil {
+		return nil, err
+	}
+	if s.broker, err = newBroker(); err != nil {
 		return nil, err
 	}
 	if s.hooks, err = newReceiver(); err != nil {
 		return nil, err
 	}
-	if s.admin, s.front, err = freeAddresses(); err != nil {
+	addresses, err := freeAddresses(3)
+	if err != nil {
 		return nil, err
 	}
+	s.admin, s.front, s.aunAddr = addresses[0], addresses[1], addresses[2]
 	s.front = strings.Replace(s.front, "127.0.0.1", "localhost", 1) // as the certificate has it
 	if caddy, err = filepath.Abs(caddy); err != nil {
 		return nil, err
@@ -106,7 +137,17 @@ func (s *site) config() []byte {
 		notify {
 			allow_networks 127.0.0.0/8
 		}
+		aun {
+			aid %s
+			cert %s
+			roots %s
+			issuer %s
+		}
 	}
+}
+https://:%s {
+	tls %s %s
+	aip_aun
 }
 https://%s {
 	tls %s %s {
@@ -115,30 +156,70 @@ https://%s {
 			trust_pool file %s
 		}
 	}
-	aip_gateway a2a/legacy http://%s {
-		identity optional
-		limits {
-			tasks_per_leader %d
+	handle_path /hostile/* {
+		aip_gateway {
+			agent a2a/legacy https://%s {
+				timeout 20s
+				tls {
+					ca %s
+				}
+			}
+			identity optional
+		}
+	}
+	handle {
+		aip_gateway a2a/legacy http://%s {
+			aic %s
+			aid %s
+			callers aip aip/2 a2a/1.0 aun
+			identity optional
+			group {
+				allow_brokers localhost
+			}
+			limits {
+				tasks_per_leader %d
+			}
 		}
 	}
 }
-`, s.admin, filepath.Join(s.dir, "store"), s.front, s.pki.Server.Cert, s.pki.Server.Key, s.pki.CA.Cert, s.agent.addr,
-		100_000+s.reloads.Add(1))
+`, s.admin, filepath.Join(s.dir, "store"), aunGateway, filepath.Join(s.dir, "aun.pem"),
+		filepath.Join(s.dir, "roots.pem"), aunIssuer, s.aunAddr[strings.LastIndexByte(s.aunAddr, ':')+1:],
+		s.pki.Server.Cert, s.pki.Server.Key, s.front, s.pki.Server.Cert, s.pki.Server.Key, s.pki.CA.Cert, s.bad.addr,
+		s.pki.CA.Cert, s.agent.addr, s.aic, aunAgent, 100_000+s.reloads.Add(1))
 }
 
-// freeAddresses returns two addresses that no process listens on.
-func freeAddresses() (a, b string, err error) {
-	one, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", "", err
+// freeAddresses returns addresses that no process listens on.
+func freeAddresses(n int) (list []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // not before all are known, so that they differ
+		list = append(list, l.Addr().String())
 	}
-	defer one.Close()
-	two, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", "", err
+	return list, nil
+}
+
+// certificates makes certificates of n Leaders, below the same root.
+func (s *site) certificates(n int) (files []devpki.File, err error) {
+	for i := 0; len(files) < n; i++ {
+		dir := filepath.Join(s.dir, fmt.Sprint("leaders-", i))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return nil, err
+		}
+		for _, path := range []string{s.pki.CA.Cert, s.pki.CA.Key} {
+			if err := os.Link(path, filepath.Join(dir, filepath.Base(path))); err != nil {
+				return nil, err
+			}
+		}
+		pki, err := devpki.Make(devpki.Options{Dir: dir})
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, pki.Leader, pki.LeaderV1)
 	}
-	defer two.Close()
-	return one.Addr().String(), two.Addr().String(), nil
+	return files[:n], nil
 }
 
 // client returns a client with a Leader's certificate, or with none where file is nil.
@@ -220,6 +301,12 @@ func (s *site) close() {
 	}
 	if s.agent != nil {
 		s.agent.close()
+	}
+	if s.bad != nil {
+		s.bad.close()
+	}
+	if s.broker != nil {
+		_ = s.broker.Close()
 	}
 	if s.hooks != nil {
 		s.hooks.close()
